@@ -1,0 +1,66 @@
+/**
+ * Canonical events: what a model's answer is, in any dialect.
+ * Knows no wire format; `grammar.ts` says in which order these may come.
+ */
+import type { WireError } from '../errors.js'
+import type { JsonObject } from './json.js'
+import type { Usage } from './usage.js'
+
+/** Why the model stopped, in the canonical vocabulary. */
+export type FinishReason = 'stop' | 'length' | 'tool-use' | 'filter' | 'pause' | 'other'
+
+/** A source the model cites for the text block that is open. Offsets are UTF-16 units of that block. */
+export interface Citation {
+  url?: string
+  title?: string
+  citedText?: string
+  start?: number
+  end?: number
+}
+
+/**
+ * One step of an answer. Blocks are numbered 0,1,2,… in order of start and never overlap.
+ * `signature` is opaque provider state that must be replayed verbatim on the next turn.
+ */
+export type ChatEvent =
+  | { type: 'start'; id: string; model: string }
+  | { type: 'text-start'; index: number }
+  | { type: 'text-delta'; index: number; text: string }
+  | { type: 'text-end'; index: number; signature?: string }
+  | { type: 'refusal-start'; index: number }
+  | { type: 'refusal-delta'; index: number; text: string }
+  | { type: 'refusal-end'; index: number }
+  | { type: 'thinking-start'; index: number; redacted?: string }
+  | { type: 'thinking-delta'; index: number; text: string }
+  | { type: 'thinking-end'; index: number; signature?: string }
+  | { type: 'tool-start'; index: number; id: string; name: string; custom?: boolean }
+  | { type: 'tool-delta'; index: number; json: string }
+  | { type: 'tool-end'; index: number; signature?: string }
+  | { type: 'citation'; index: number; citation: Citation }
+  | { type: 'opaque'; index: number; provider: string; block: JsonObject }
+  | { type: 'usage'; usage: Usage }
+  | { type: 'finish'; reason: FinishReason; raw: string | null; stopSequence?: string }
+  | { type: 'error'; error: WireError }
+
+/** Takes events one at a time, synchronously, and never throws. */
+export interface EventSink {
+  event(event: ChatEvent): void
+}
+
+/** True for an event after which a retry would repeat what the client has already read. */
+export function isContent(event: ChatEvent): boolean {
+  switch (event.type) {
+    case 'text-delta':
+    case 'refusal-delta':
+    case 'thinking-delta':
+      return event.text !== ''
+    case 'tool-start':
+    case 'tool-delta':
+    case 'opaque':
+    case 'citation':
+    case 'finish':
+      return true
+    default:
+      return false
+  }
+}

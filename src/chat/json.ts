@@ -1,0 +1,35 @@
+/**
+ * JSON as values: what a parsed body may hold.
+ * Knows nothing of bytes; scanning and parsing are `wire/json.ts`.
+ */
+export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject
+
+/** A JSON object. A missing key reads as `undefined`. */
+export interface JsonObject {
+  [key: string]: JsonValue | undefined
+}
+
+/** True for an object that is neither null nor an array. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** `value` where it is an object, else an empty one. */
+export function objectOf(value: unknown): JsonObject {
+  return isObject(value) ? value : {}
+}
+
+/** `value` where it is an array, else an empty one. */
+export function arrayOf(value: unknown): JsonValue[] {
+  return Array.isArray(value) ? (value as JsonValue[]) : []
+}
+
+/** `value` where it is a string, else `undefined`. */
+export function stringOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+/** `value` where it is a finite number, else `undefined`. */
+export function numberOf(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined
+}

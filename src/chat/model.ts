@@ -1,0 +1,49 @@
+/**
+ * What the catalogue knows of a model: the facts that an encoder or a price needs.
+ * `undefined` is "not known"; an encoder then does what is right for the newest model of the family.
+ */
+
+/** Who makes the model; also `owned_by` in the model list. */
+export type ModelFamily = 'openai' | 'anthropic' | 'google'
+
+/** USD per million tokens. */
+export interface ModelPrice {
+  input?: number
+  output?: number
+  cacheRead?: number
+  cacheWrite?: number
+  cacheWrite1h?: number
+}
+
+export interface ModelFacts {
+  id: string
+  family: ModelFamily
+  /** Seconds since 1970 for the model list. */
+  createdAtSeconds: number
+  contextWindow?: number
+  maxOutputTokens?: number
+  vision?: boolean
+  audioInput?: boolean
+  tools?: boolean
+  reasoning?: boolean
+  structuredOutput?: boolean
+  structuredOutputWithTools?: boolean
+  /** OpenAI: which endpoints serve it. */
+  endpoints?: ('chat' | 'responses')[]
+  /** OpenAI: whether chat takes function tools while reasoning is on. */
+  chatToolsWithReasoning?: boolean
+  systemRole?: 'system' | 'developer'
+  reasoningEfforts?: string[]
+  samplingParams?: 'always' | 'never' | 'when-thinking-off' | 'effort-none-only'
+  /** Anthropic. */
+  thinkingTypes?: string[]
+  thinkingDefault?: 'adaptive' | 'off'
+  forcedToolChoice?: boolean
+  midConversationSystem?: boolean
+  assistantPrefill?: boolean
+  /** Google. */
+  thinkingLevels?: string[]
+  thinkingBudget?: { min: number; max: number; canDisable: boolean }
+  penalties?: boolean
+  price?: ModelPrice
+}

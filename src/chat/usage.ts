@@ -1,0 +1,39 @@
+/**
+ * Token counts of a conversation turn.
+ * Knows no dialect: each decoder maps its own names to these.
+ */
+
+/**
+ * Token counts as the upstream reported them; `undefined` means "not reported", never zero.
+ * The counts follow OpenAI's inclusion rules: cache reads and writes are part of `input`,
+ * reasoning is part of `output` (wire.md §8.2).
+ */
+export interface Usage {
+  /** Prompt tokens, cache reads and writes included. */
+  input?: number
+  /** Completion tokens, reasoning included. */
+  output?: number
+  /** Prompt tokens read from the provider's cache. */
+  cacheRead?: number
+  /** Prompt tokens written to the provider's cache. */
+  cacheWrite?: number
+  /** Completion tokens spent on reasoning. */
+  reasoning?: number
+}
+
+/** Later counts replace earlier ones field by field; usage is cumulative and never added up. */
+export function mergeUsage(earlier: Usage, later: Usage): Usage {
+  return { ...earlier, ...later }
+}
+
+/** Prompt and completion together; `undefined` where neither was reported. */
+export function totalTokens(usage: Usage): number | undefined {
+  if (usage.input === undefined && usage.output === undefined) return undefined
+  return (usage.input ?? 0) + (usage.output ?? 0)
+}
+
+/** A token count as a provider wrote it: a safe integer ≥ 0, or `undefined` for anything else. */
+export function tokenCount(value: unknown): number | undefined {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) return undefined
+  return Math.min(Math.trunc(value), Number.MAX_SAFE_INTEGER)
+}

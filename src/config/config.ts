@@ -1,0 +1,103 @@
+/**
+ * The configuration as the code reads it: checked, defaulted, secrets resolved, immutable.
+ * Knows no YAML; `schema.ts` says how the file spells this, `load.ts` reads it.
+ */
+import type { ModelFacts } from '../chat/model.js'
+import type { PlanName } from '../accounts/account.js'
+import type { DialectName } from '../dialects/dialect.js'
+
+/** How an upstream is spoken to: `openai` picks chat or Responses per model and request. */
+export type DialectChoice = DialectName | 'openai'
+
+export interface ServerConfig {
+  readonly host: string
+  readonly port: number
+  readonly opsHost: string
+  readonly opsPort: number
+  /** Processes that share the port. */
+  readonly workers: number
+  readonly drainMs: number
+  readonly maxBodyBytes: number
+}
+
+export interface AuthConfig {
+  readonly freshSeconds: number
+  readonly staleSeconds: number
+}
+
+export interface TimeoutsConfig {
+  readonly connectMs: number
+  readonly firstByteMs: number
+  readonly idleMs: number
+  readonly totalMs: number
+}
+
+/** Top-level edits for an upstream that departs from its dialect; data, not code. */
+export interface QuirksConfig {
+  readonly drop: readonly string[]
+  readonly rename: Readonly<Record<string, string>>
+  readonly set: Readonly<Record<string, unknown>>
+}
+
+export interface UpstreamConfig {
+  readonly name: string
+  readonly dialect: DialectChoice
+  /** No trailing slash. */
+  readonly baseUrl: string
+  /** Null where the placeholder's variable is not set: the upstream is then unconfigured. */
+  readonly apiKey: string | null
+  /** The variable or file that the key comes from, for the 503's message. */
+  readonly apiKeySource: string | null
+  readonly headers: Readonly<Record<string, string>>
+  readonly timeouts: TimeoutsConfig
+  readonly maxConnections: number
+  /** Whether `base_url` may resolve to a loopback, private or link-local address. */
+  readonly allowPrivateAddress: boolean
+  readonly quirks: QuirksConfig
+}
+
+export interface RouteConfig {
+  readonly match: { readonly model: string } | { readonly prefix: string }
+  readonly upstream: string
+  /** The model id that the upstream is asked for; null keeps the client's. */
+  readonly upstreamModel: string | null
+}
+
+export interface PlanConfig {
+  readonly priceUsd: number
+  /** Null is unlimited. */
+  readonly maxKeys: number | null
+}
+
+export interface Config {
+  readonly server: ServerConfig
+  /** `lmdb:./data` and, with its issue, the redis URLs; paths are resolved against the file. */
+  readonly store: string
+  readonly auth: AuthConfig
+  readonly onLoss: 'report' | 'reject'
+  readonly onDisconnect: 'cancel' | 'drain' | 'drain_until_usage'
+  readonly upstreams: Readonly<Record<string, UpstreamConfig>>
+  readonly routes: readonly RouteConfig[]
+  readonly plans: Readonly<Record<PlanName, PlanConfig>>
+}
+
+/** What the gateway knows of models. */
+export interface Catalogue {
+  /** In file order; what `GET /v1/models` lists. */
+  readonly models: readonly ModelFacts[]
+  /**
+   * The facts for an id: exact, else the longest catalogue id that it extends with `-` (a dated
+   * variant), else null.
+   */
+  find(id: string): ModelFacts | null
+}
+
+/** One generation of the configuration. A request holds the one it started with. */
+export interface Snapshot {
+  readonly generation: number
+  /** SHA-256 of the file's text and of its catalogue's, hex. */
+  readonly fileHash: string
+  readonly loadedAtMs: number
+  readonly config: Config
+  readonly catalogue: Catalogue
+}

@@ -1,0 +1,134 @@
+/**
+ * The contract between the gateway and a wire format.
+ * A dialect is pure: no socket, clock, random number, log or metric; what it needs is handed in.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { EventSink, FinishReason } from '../chat/event.js'
+import type { Reply } from '../chat/fold.js'
+import type { JsonObject } from '../chat/json.js'
+import type { ModelFacts } from '../chat/model.js'
+import type { ChatRequest } from '../chat/request.js'
+import type { Usage } from '../chat/usage.js'
+import type { WireError } from '../errors.js'
+import type { Framing, FrameSink } from '../wire/framer.js'
+
+export type DialectName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini'
+
+/** A wire format: how clients speak it to us, and how we speak it to an upstream. */
+export interface Dialect {
+  readonly name: DialectName
+  readonly ingress: Ingress | null
+  readonly egress: Egress | null
+}
+
+/** What a path and method ask for. */
+export interface Endpoint {
+  operation: 'chat' | 'models'
+  /** Set where the path names the model (Gemini; `GET /v1/models/{id}`). */
+  model?: string
+  stream?: boolean
+}
+
+/** What could not be carried from one dialect to the other. Reported, never silent. */
+export interface Losses {
+  drop(path: string, why: 'no-equivalent' | 'bad-value' | 'approximated'): void
+}
+
+/** Facts a pure codec may not invent for itself. */
+export interface Seed {
+  /** The reply's id, the same on every chunk. */
+  id: string
+  createdAtSeconds: number
+  /** The model name the client asked for; it is the name that the reply carries. */
+  model: string
+}
+
+/** How clients speak this dialect to us. */
+export interface Ingress {
+  /** The endpoint, or null where this dialect has none at that path. `path` has no query. */
+  match(method: string, path: string): Endpoint | null
+  /** The client's key, trimmed, or null where there is none in a form that this dialect allows. */
+  credential(headers: IncomingHttpHeaders): string | null
+  /** Model and stream flag only. Throws `GatewayError(malformed_request)` naming the field. */
+  peek(body: JsonObject, endpoint: Endpoint): { model: string; stream: boolean }
+  /**
+   * The whole rule book of the format: every known field checked, normalised and mapped.
+   * Throws `GatewayError(malformed_request)` whose message and `param` name the path.
+   */
+  decodeRequest(body: JsonObject, endpoint: Endpoint): ChatRequest
+  encodeReply(reply: Reply, request: ChatRequest, seed: Seed): string
+  newEncoder(request: ChatRequest, seed: Seed): StreamEncoder
+  encodeError(error: WireError): { status: number; body: string }
+  /** One frame that ends a stream that has begun. */
+  encodeStreamError(error: WireError): string
+}
+
+/** How we speak this dialect to an upstream. */
+export interface Egress {
+  readonly framing: Framing
+  /** Path below the upstream's base URL, and what we accept. `model` is percent-encoded by the dialect. */
+  target(model: string, stream: boolean): { path: string; accept: string }
+  /** The headers that carry the upstream's credential. */
+  credential(apiKey: string): Record<string, string>
+  /** Headers that depend on what is asked (API version, beta flags). Empty where there are none. */
+  headers(body: JsonObject): Record<string, string>
+  /**
+   * The body for this upstream. Throws `GatewayError(untranslatable)` for what must not be dropped,
+   * reports to `losses` what may.
+   */
+  encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject
+  /** Top-level edits that make a client's own body fit this upstream; applied to bytes, not to a parsed copy. */
+  edits(body: JsonObject, model: string): Edit[]
+  /** Emits a grammatical stream whatever the body is; never throws. */
+  decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void
+  newDecoder(request: ChatRequest, sink: EventSink): StreamDecoder
+  /** A watcher for the same dialect on both sides; null where no client can speak this dialect. */
+  newTap: ((request: TapRequest) => StreamTap) | null
+  /** Usage, finish reason or error of a whole reply that passes through. */
+  tapReply: ((body: JsonObject) => TapResult) | null
+  /** `body` is at most 64 KiB of text. The message is scrubbed of keys and bounded to 2 KB. */
+  decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError
+}
+
+/** Sets (or, with `json: null`, removes) one top-level key of a JSON object in place. */
+export interface Edit {
+  key: string
+  /** The new value as JSON text; null removes the key. */
+  json: string | null
+}
+
+/** frame() any number of times, then end() exactly once. Emits a grammatical stream whatever the frames were. */
+export interface StreamDecoder extends FrameSink {
+  end(): void
+}
+
+/** event() in grammar order; take() returns what is ready to send and forgets it. */
+export interface StreamEncoder extends EventSink {
+  take(): string
+}
+
+/** What a tap must know of the request. */
+export interface TapRequest {
+  /** Whether the client itself asked for the usage frame. */
+  includeUsage: boolean
+}
+
+/** What a tap learnt. */
+export interface TapResult {
+  readonly usage: Usage
+  readonly reason: FinishReason | null
+  /** The upstream reported a failure inside a 200. */
+  readonly error: WireError | null
+  /** The model that answered, as the upstream names it. */
+  readonly model: string | null
+}
+
+/** Watches a stream that passes through untouched. */
+export interface StreamTap extends TapResult {
+  /** False for a frame that must not reach the client (one that only the gateway asked for, or an error). */
+  frame(name: string, data: string): boolean
+  /** Content has been seen: from here on nothing may be retried. */
+  readonly content: boolean
+  /** The format's own terminator has been seen, so an end of file is an end. */
+  readonly complete: boolean
+}

@@ -1,0 +1,164 @@
+/**
+ * The one table of errors: kind → status, whose fault, whether another attempt may help.
+ * Nothing else in the code base decides on a status number; `docs/errors.md` is made from this.
+ */
+
+/** What is true of every error of a kind. */
+export interface ErrorRow {
+  /** The HTTP status that the client sees. */
+  readonly status: number
+  /** Whose fault it is. */
+  readonly source: 'client' | 'gateway' | 'upstream'
+  /** Whether another attempt may help, and until when it is allowed. */
+  readonly retry: 'never' | 'before-first-byte'
+  /** What happened and what the reader can do, for the documentation. */
+  readonly meaning: string
+}
+
+export const ERRORS = {
+  malformed_request: row(
+    400,
+    'client',
+    'never',
+    'The request breaks a rule; the message names the path.',
+  ),
+  untranslatable: row(
+    400,
+    'client',
+    'never',
+    'The route’s upstream cannot express this; the message says what.',
+  ),
+  unauthenticated: row(401, 'client', 'never', 'No valid key. Never says which half was wrong.'),
+  forbidden: row(403, 'client', 'never', 'The key is known but may not do this.'),
+  unknown_endpoint: row(404, 'client', 'never', 'No such path.'),
+  unknown_model: row(404, 'client', 'never', 'No route takes this model id.'),
+  method_not_allowed: row(405, 'client', 'never', 'The path exists, with another method.'),
+  request_timeout: row(408, 'client', 'never', 'The request did not arrive in time.'),
+  body_too_large: row(413, 'client', 'never', 'The body is over the cap; reading stopped.'),
+  unsupported_media_type: row(
+    415,
+    'client',
+    'never',
+    'The body must be application/json, unencoded.',
+  ),
+  rate_limited: row(429, 'client', 'never', 'A limit of the gateway; see retry-after.'),
+  headers_too_large: row(431, 'client', 'never', 'Too many headers, or too large ones.'),
+  client_gone: row(499, 'client', 'never', 'The client left. Log only.'),
+  bug: row(
+    500,
+    'gateway',
+    'never',
+    'An exception nobody foresaw; the log has it under the request id.',
+  ),
+  store_unavailable: row(
+    503,
+    'gateway',
+    'never',
+    'The key store does not answer; keys are not judged.',
+  ),
+  draining: row(503, 'gateway', 'never', 'The gateway is shutting down; try again elsewhere.'),
+  overloaded: row(503, 'gateway', 'never', 'The gateway is full; see retry-after.'),
+  upstream_unconfigured: row(
+    503,
+    'gateway',
+    'never',
+    'The upstream has no key; the message names the variable.',
+  ),
+  upstream_rejected: row(
+    400,
+    'upstream',
+    'never',
+    'The upstream refused the request; its reason is passed on.',
+  ),
+  upstream_unreachable: row(502, 'upstream', 'before-first-byte', 'No connection to the upstream.'),
+  upstream_denied: row(
+    502,
+    'upstream',
+    'before-first-byte',
+    'The gateway’s own credentials failed upstream.',
+  ),
+  upstream_busy: row(
+    429,
+    'upstream',
+    'before-first-byte',
+    'The upstream is limiting or overloaded; see retry-after.',
+  ),
+  upstream_failed: row(502, 'upstream', 'before-first-byte', 'The upstream failed.'),
+  upstream_malformed: row(
+    502,
+    'upstream',
+    'before-first-byte',
+    'The upstream’s reply broke its own format.',
+  ),
+  upstream_truncated: row(
+    502,
+    'upstream',
+    'before-first-byte',
+    'The upstream’s reply ended before it was complete.',
+  ),
+  upstream_timeout: row(
+    504,
+    'upstream',
+    'before-first-byte',
+    'The upstream was silent for too long.',
+  ),
+} as const satisfies Record<string, ErrorRow>
+
+/** The name of an error: metric label, log field and documentation heading. */
+export type ErrorKind = keyof typeof ERRORS
+
+/** An error as data, on its way to a client. Holds no host, key or stack. */
+export interface WireError {
+  kind: ErrorKind
+  /** For the client: what to change or what to expect. */
+  message: string
+  /** The request field at fault, as a path: `messages[3].content`. */
+  param?: string
+  /** When another try makes sense, in seconds; passed on as `retry-after`. */
+  retryAfterSeconds?: number
+  /** False where the kind would allow another attempt but this upstream said it is pointless. */
+  retryable?: boolean
+  /** The upstream's own words for it, for the log: type, status or code. */
+  upstreamCode?: string
+}
+
+/** The one exception that may cross a module boundary; anything else is a `bug`. */
+export class GatewayError extends Error {
+  readonly wire: WireError
+
+  /** `cause` goes to the log and never to the client. */
+  constructor(
+    kind: ErrorKind,
+    message: string,
+    rest: Omit<WireError, 'kind' | 'message'> & { cause?: unknown } = {},
+  ) {
+    const { cause, ...fields } = rest
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'GatewayError'
+    this.wire = { kind, message, ...fields }
+  }
+
+  get kind(): ErrorKind {
+    return this.wire.kind
+  }
+}
+
+/** Throws the error as a `GatewayError`, keeping its fields. */
+export function gatewayError(error: WireError, cause?: unknown): GatewayError {
+  const { kind, message, ...fields } = error
+  return new GatewayError(kind, message, cause === undefined ? fields : { ...fields, cause })
+}
+
+/** What is true of the kind. */
+export function rowOf(kind: ErrorKind): ErrorRow {
+  return ERRORS[kind]
+}
+
+function row(
+  status: number,
+  source: ErrorRow['source'],
+  retry: ErrorRow['retry'],
+  meaning: string,
+): ErrorRow {
+  return { status, source, retry, meaning }
+}
