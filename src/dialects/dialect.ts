@@ -11,6 +11,7 @@ import type { ChatRequest } from '../chat/request.js'
 import type { Usage } from '../chat/usage.js'
 import type { WireError } from '../errors.js'
 import type { Framing, FrameSink } from '../wire/framer.js'
+import type { Edit } from '../wire/splice.js'
 
 export type DialectName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini'
 
@@ -88,13 +89,6 @@ export interface Egress {
   tapReply: ((body: JsonObject) => TapResult) | null
   /** `body` is at most 64 KiB of text. The message is scrubbed of keys and bounded to 2 KB. */
   decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError
-}
-
-/** Sets (or, with `json: null`, removes) one top-level key of a JSON object in place. */
-export interface Edit {
-  key: string
-  /** The new value as JSON text; null removes the key. */
-  json: string | null
 }
 
 /** frame() any number of times, then end() exactly once. Emits a grammatical stream whatever the frames were. */

@@ -1,0 +1,49 @@
+#!/usr/bin/env node
+/**
+ * The program `sluice`: the first argument picks the command.
+ * Knows no command's options.
+ */
+import { UsageError, type Command } from './commands/command.js'
+
+/** Commands by name, loaded only when asked for so that `sluice keys` does not pay for the gateway. */
+const COMMANDS: Record<string, () => Promise<Command>> = {}
+
+async function main(argv: readonly string[]): Promise<number> {
+  const [name, ...rest] = argv
+  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+    await printOverview()
+    return name === undefined ? 2 : 0
+  }
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (load === undefined) {
+    throw new UsageError(`unknown command '${name}'; 'sluice --help' lists the commands`)
+  }
+  const command = await load()
+  if (rest.includes('--help') || rest.includes('-h')) {
+    process.stdout.write(`${command.help.trim()}\n`)
+    return 0
+  }
+  return command.run(rest)
+}
+
+async function printOverview(): Promise<void> {
+  const lines = ['Usage: sluice COMMAND [OPTIONS]', '', 'Commands:']
+  for (const load of Object.values(COMMANDS)) {
+    const { name, summary } = await load()
+    lines.push(`  ${name.padEnd(10)} ${summary}`)
+  }
+  lines.push('', "'sluice COMMAND --help' explains one command.")
+  process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2))
+} catch (error) {
+  const usage =
+    error instanceof UsageError ||
+    (error instanceof TypeError &&
+      'code' in error &&
+      String(error.code).startsWith('ERR_PARSE_ARGS'))
+  process.stderr.write(`sluice: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.exitCode = usage ? 2 : 1
+}
