@@ -39,9 +39,15 @@ export interface Store {
   listKeys(accountId: string): Promise<ApiKey[]>
   /** False where the account has no such key. Idempotent; durable before it resolves. */
   revokeKey(accountId: string, keyId: string, atMs: number): Promise<boolean>
-  /** By digest. A synchronous answer where the engine can. */
+  /**
+   * By digest, lower-case hex. A synchronous answer where the engine can; an engine's failure is
+   * then thrown and not a rejection.
+   */
   findKey(digest: string): KeyLookup | null | Promise<KeyLookup | null>
-  /** Calls back within 500 ms of a change made by any process; returns a function that stops it. */
+  /**
+   * Calls back within 500 ms of a change made by any process, and once with null when the engine
+   * stops answering; returns a function that stops it.
+   */
   subscribe(listener: (change: KeyChange) => void): () => void
   /** A write and a read that prove the engine works. */
   probe(): Promise<void>
@@ -49,9 +55,12 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** A rule of the store was not met; not a failure of the engine. */
+/**
+ * A rule of the store was not met; not a failure of the engine. `id_taken`: an id or a digest is in
+ * use (a revoked key's too); `bad_name`: an id, digest or e-mail that no engine could keep.
+ */
 export class StoreConflict extends Error {
-  readonly reason: 'email_taken' | 'plan_limit' | 'no_account'
+  readonly reason: 'email_taken' | 'plan_limit' | 'no_account' | 'id_taken' | 'bad_name'
 
   constructor(reason: StoreConflict['reason'], message: string) {
     super(message)
