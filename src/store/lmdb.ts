@@ -14,7 +14,7 @@ import { open, type Database, type RootDatabase } from 'lmdb'
 import type { Account, ApiKey, PlanName } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
 import { readAccount, readKey, writeAccount, writeKey, type AccountRecord } from './record.js'
-import { StoreConflict, type KeyChange, type KeyLookup, type Store } from './store.js'
+import type { AccountOutcome, KeyChange, KeyLookup, KeyOutcome, Store } from './store.js'
 
 /** Changes kept in the log: 4,096 in 200 ms is 20,000 key changes a second. */
 const LOG_LENGTH = 4096
@@ -80,21 +80,18 @@ class LmdbStore implements Store {
     }
   }
 
-  async createAccount(account: Account): Promise<void> {
+  async createAccount(account: Account): Promise<AccountOutcome> {
     const email = account.email.toLowerCase()
-    assertNames(account.id, email)
-    await this.write('creating an account', () => {
+    if (!NAME.test(account.id) || !NAME.test(email)) return 'bad_name'
+    return this.write<AccountOutcome>('creating an account', () => {
       const { accounts, emails, order } = this.tables
-      if (emails.get(email) !== undefined) {
-        throw new StoreConflict('email_taken', 'an account with this e-mail exists')
-      }
-      if (accounts.get(account.id) !== undefined) {
-        throw new StoreConflict('id_taken', 'an account with this id exists')
-      }
+      if (emails.get(email) !== undefined) return 'email_taken'
+      if (accounts.get(account.id) !== undefined) return 'id_taken'
       const place = this.next('accounts')
       put(accounts, account.id, writeAccount({ account, order: place, liveKeys: 0 }))
       put(emails, email, account.id)
       put(order, place, account.id)
+      return 'created'
     })
   }
 
@@ -127,19 +124,15 @@ class LmdbStore implements Store {
     })
   }
 
-  async createKey(key: ApiKey, maxKeys: number | null): Promise<void> {
-    assertNames(key.id, key.digest)
-    await this.write('creating a key', () => {
+  async createKey(key: ApiKey, maxKeys: number | null): Promise<KeyOutcome> {
+    if (!NAME.test(key.id) || !NAME.test(key.digest)) return 'bad_name'
+    return this.write<KeyOutcome>('creating a key', () => {
       const { accounts, keys, keyIds, accountKeys } = this.tables
       const record = this.account(key.accountId)
-      if (record === null) throw new StoreConflict('no_account', 'there is no such account')
-      if (maxKeys !== null && record.liveKeys >= maxKeys) {
-        throw new StoreConflict('plan_limit', `the account has ${record.liveKeys} keys`)
-      }
+      if (record === null) return 'no_account'
+      if (maxKeys !== null && record.liveKeys >= maxKeys) return 'plan_limit'
       // A digest once used is never written again: that could bring a revoked key back to life.
-      if (keys.get(key.digest) !== undefined || keyIds.get(key.id) !== undefined) {
-        throw new StoreConflict('id_taken', 'a key with this id or digest exists')
-      }
+      if (keys.get(key.digest) !== undefined || keyIds.get(key.id) !== undefined) return 'id_taken'
       const place = this.next('keys')
       const liveKeys = record.liveKeys + (key.revokedAtMs === undefined ? 1 : 0)
       this.log(key.digest)
@@ -147,6 +140,7 @@ class LmdbStore implements Store {
       put(keyIds, key.id, key.digest)
       put(accountKeys, [key.accountId, place], key.digest)
       put(accounts, key.accountId, writeAccount({ ...record, liveKeys }))
+      return 'created'
     })
   }
 
@@ -330,7 +324,6 @@ class LmdbStore implements Store {
       this.assertOpen()
       result = await this.root.transaction(action)
     } catch (cause) {
-      if (cause instanceof StoreConflict) throw cause
       throw unavailable(`${what} failed`, cause)
     }
     // Whoever changed something here hears of it now and not at the next poll.
@@ -346,12 +339,6 @@ class LmdbStore implements Store {
 /** Inside a transaction a put has happened when it returns; its promise is that of the commit. */
 function put(table: Database<string>, key: string | number | (string | number)[], text: string) {
   void table.put(key, text)
-}
-
-function assertNames(...names: string[]): void {
-  if (!names.every((name) => NAME.test(name))) {
-    throw new StoreConflict('bad_name', 'an id, digest or e-mail has an unusable form')
-  }
 }
 
 function intact<T>(what: string, read: () => T): T {
