@@ -11,7 +11,7 @@ const SEARCHED_MAX = SCRUBBED_MAX * 2
 
 const SECRETS = [
   /\b(?:Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{4,}/gi,
-  /\b(?:sk|rk|pk)[-_][A-Za-z0-9*._-]{4,}/g,
+  /\b(?:g?sk|rk|pk|xai|sess)[-_][A-Za-z0-9*._-]{4,}/g,
   /\bAIza[A-Za-z0-9_-]{10,}/g,
   /\bya29\.[A-Za-z0-9._-]{10,}/g,
   /\b(?:org|proj|wrkspc|workspace)[-_][A-Za-z0-9]{6,}/g,

@@ -7,9 +7,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject, stringOf } from '../../chat/json.js'
 import { type ErrorKind, rowOf, type WireError } from '../../errors.js'
+import { errorBody } from '../../wire/error-body.js'
+import { scrub } from '../../wire/scrub.js'
 
-/** An upstream's words are passed on up to this many characters. */
-const MAX_MESSAGE = 2_048
 /** No client is told to wait longer than an hour. */
 const MAX_RETRY_AFTER_SECONDS = 3_600
 
@@ -17,34 +17,21 @@ const MAX_RETRY_AFTER_SECONDS = 3_600
 const QUOTA = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_error'])
 const MODEL = new Set(['model_not_found', 'DeploymentNotFound', 'unknown_model'])
 
-/** The body of an error: `{"error":{message,type,code,param?,kind}}`. */
-export function errorBody(error: WireError): string {
-  const { status } = rowOf(error.kind)
-  const message =
-    error.kind === 'unknown_model' && !error.message.startsWith('model_not_found: ')
-      ? `model_not_found: ${error.message}`
-      : error.message
-  const body: JsonObject = { message, type: typeOf(status), code: status }
-  if (error.param !== undefined) body['param'] = error.param
-  body['kind'] = error.kind
-  return JSON.stringify({ error: body })
+/** The body of an error. An unknown model is named in the words that clients look for. */
+function bodyOf(error: WireError): string {
+  const prefix = 'model_not_found: '
+  if (error.kind !== 'unknown_model' || error.message.startsWith(prefix)) return errorBody(error)
+  return errorBody({ ...error, message: prefix + error.message })
 }
 
 /** Status and body for a client. */
 export function encodeError(error: WireError): { status: number; body: string } {
-  return { status: rowOf(error.kind).status, body: errorBody(error) }
+  return { status: rowOf(error.kind).status, body: bodyOf(error) }
 }
 
 /** The frame that ends a stream which has begun; no `[DONE]` follows it. */
 export function encodeStreamError(error: WireError): string {
-  return `data: ${errorBody(error)}\n\n`
-}
-
-function typeOf(status: number): string {
-  if (status === 401) return 'authentication_error'
-  if (status === 403) return 'permission_error'
-  if (status === 429) return 'rate_limit_error'
-  return status >= 500 ? 'api_error' : 'invalid_request_error'
+  return `data: ${bodyOf(error)}\n\n`
 }
 
 /** What an upstream's failed answer means. A body that is not JSON never lends its text. */
@@ -66,17 +53,6 @@ export function decodeErrorPayload(payload: unknown): WireError {
   if (isObject(payload)) return describe(payload, null, fallback)
   const message = typeof payload === 'string' && payload !== '' ? scrub(payload) : fallback
   return { kind: 'upstream_failed', message }
-}
-
-/** Removes what looks like a credential or an account and cuts the text to 2 KB. */
-export function scrub(text: string): string {
-  const clean = text
-    .slice(0, 4 * MAX_MESSAGE)
-    .replace(/\bBearer\s+[^\s"',]+/gi, 'Bearer [removed]')
-    .replace(/\b(?:sk|pk|rk|gsk|xai|sess)[-_][A-Za-z0-9*_.-]{4,}/g, '[removed]')
-    .replace(/\bAIza[A-Za-z0-9*_-]{4,}/g, '[removed]')
-    .replace(/\b(?:org|proj)[-_][A-Za-z0-9]{6,}/g, '[removed]')
-  return clean.length <= MAX_MESSAGE ? clean : `${clean.slice(0, MAX_MESSAGE - 1)}…`
 }
 
 /** The `error` object of a JSON body; null where the body is no JSON object. */

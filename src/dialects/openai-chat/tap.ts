@@ -14,7 +14,10 @@ import { finishReason, usageOf } from './wire.js'
 const SPACE = 0x20
 const COLON = 0x3a
 
-/** One stream's watcher. `complete` is true after a `finish_reason` or `[DONE]` (reliability D-61). */
+/**
+ * One stream's watcher. `complete` is true after `[DONE]`; until then a reason is not the end,
+ * because usage follows it (reliability D-61 leaves an end of file after a reason to the caller).
+ */
 export class ChunkTap implements StreamTap {
   usage: Usage = {}
   reason: FinishReason | null = null
@@ -22,7 +25,6 @@ export class ChunkTap implements StreamTap {
   model: string | null = null
   content = false
   complete = false
-  private done = false
   private readonly includeUsage: boolean
 
   constructor(request: TapRequest) {
@@ -30,7 +32,7 @@ export class ChunkTap implements StreamTap {
   }
 
   frame(_name: string, data: string): boolean {
-    if (this.error !== null || this.done) return false
+    if (this.error !== null || this.complete) return false
     if (this.content && ordinary(data)) return true
     if (data === '[DONE]' || data.trim() === '[DONE]') return this.terminator()
     const chunk = parse(data)
@@ -43,8 +45,10 @@ export class ChunkTap implements StreamTap {
   }
 
   private terminator(): boolean {
-    this.done = true
-    if (this.complete) return true
+    if (this.reason !== null) {
+      this.complete = true
+      return true
+    }
     // The end without a reason is a cut reply, as in the decoder.
     const message = 'The upstream’s reply ended before it was complete.'
     this.error = { kind: 'upstream_truncated', message }
@@ -66,7 +70,6 @@ export class ChunkTap implements StreamTap {
     this.content ||= hasContent(objectOf(choice['delta']))
     const reason = choice['finish_reason']
     if (typeof reason !== 'string' || reason === '') return
-    this.complete = true
     this.content = true
     this.reason ??= finishReason(reason)
     if (reason !== 'error') return

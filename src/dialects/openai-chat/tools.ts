@@ -25,7 +25,10 @@ export function decodeFunctions(value: JsonValue | undefined): Tool[] {
 
 function decodeTool(value: JsonValue, path: string): Tool {
   const item = object(value, path)
-  const type = oneOf(item['type'], `${path}.type`, ['function', 'custom'])
+  // Mistral's clients leave the type out (recorded).
+  const type = given(item['type'])
+    ? oneOf(item['type'], `${path}.type`, ['function', 'custom'])
+    : 'function'
   const inner = `${path}.${type}`
   const body = object(item[type], inner)
   const tool = type === 'function' ? decodeFunction(body, inner) : decodeCustom(body, inner)
