@@ -100,20 +100,15 @@ export function duplicateIds(values: CatalogueValues): DuplicateId[] {
   return found
 }
 
-/** The catalogue of checked values; frozen. */
+/** The catalogue of checked values. */
 export function createCatalogue(values: CatalogueValues): Catalogue {
-  const models = values.models.map((entry) => Object.freeze(factsOf(entry, values.as_of)))
+  const models = values.models.map((entry) => factsOf(entry, values.as_of))
   const byId = new Map<string, ModelFacts>()
   for (const facts of models) {
     byId.set(facts.id, facts)
     for (const variant of facts.variants ?? []) byId.set(variant, facts)
   }
-  return Object.freeze({
-    models: Object.freeze(models),
-    find(asked: string): ModelFacts | null {
-      return findExtended(byId, asked)
-    },
-  })
+  return { models, find: (asked) => findExtended(byId, asked) }
 }
 
 /** Exact, else the longest known id that `asked` extends with `-`: one look-up per dash. */
