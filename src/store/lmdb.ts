@@ -10,9 +10,11 @@
  * bounded log under a sequence number that only grows; each process polls that number.
  */
 import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { open, type Database, type RootDatabase } from 'lmdb'
 import type { Account, ApiKey, PlanName } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
+import { assertLmdbFile } from './lmdb-file.js'
 import { readAccount, readKey, writeAccount, writeKey, type AccountRecord } from './record.js'
 import type { AccountOutcome, KeyChange, KeyLookup, KeyOutcome, Store } from './store.js'
 
@@ -33,13 +35,19 @@ const NAME = /^[^\0-\x20\x7f]{1,400}$/
 type Names = 'accounts' | 'emails' | 'order' | 'keys' | 'keyIds' | 'accountKeys' | 'changes'
 type Tables = Readonly<Record<Names | 'meta', Database<string>>>
 
+export interface LmdbOptions {
+  /** Changes kept in the log; the same in every process that opens the store. */
+  readonly logLength?: number
+}
+
 /**
  * Opens, and creates where it is not there, the store in the folder `path` (mode 0700, since it
  * holds password hashes). Rejects with `GatewayError(store_unavailable)`.
  */
-export async function openLmdb(path: string): Promise<Store> {
+export async function openLmdb(path: string, options: LmdbOptions = {}): Promise<Store> {
   try {
     await mkdir(path, { recursive: true, mode: 0o700 })
+    await assertLmdbFile(join(path, 'data.mdb'))
     const root = open<string>({
       path,
       noSubdir: false,
@@ -49,7 +57,7 @@ export async function openLmdb(path: string): Promise<Store> {
       maxReaders: MAX_READERS,
       maxDbs: 16,
     })
-    return new LmdbStore(root)
+    return new LmdbStore(root, options.logLength ?? LOG_LENGTH)
   } catch (cause) {
     throw unavailable(`opening the store in '${path}' failed`, cause)
   }
@@ -58,6 +66,7 @@ export async function openLmdb(path: string): Promise<Store> {
 class LmdbStore implements Store {
   private readonly root: RootDatabase<string>
   private readonly tables: Tables
+  private readonly logLength: number
   private readonly listeners = new Set<(change: KeyChange) => void>()
   private timer: NodeJS.Timeout | null = null
   /** The last change that listeners were told of. */
@@ -65,8 +74,9 @@ class LmdbStore implements Store {
   private pollFailed = false
   private closed = false
 
-  constructor(root: RootDatabase<string>) {
+  constructor(root: RootDatabase<string>, logLength: number) {
     this.root = root
+    this.logLength = logLength
     const table = (name: string) => root.openDB<string>(name, { encoding: 'string' })
     this.tables = {
       accounts: table('accounts'),
@@ -232,7 +242,7 @@ class LmdbStore implements Store {
     const first = this.seen + 1
     this.seen = last
     // Fewer than before: somebody put another store in this one's place.
-    if (last < first - 1 || last - first >= LOG_LENGTH) return [{ digest: null }]
+    if (last < first - 1 || last - first >= this.logLength) return [{ digest: null }]
     const changes: KeyChange[] = []
     for (let at = first; at <= last; at += 1) {
       const digest = this.tables.changes.get(at)
@@ -251,7 +261,7 @@ class LmdbStore implements Store {
   private log(digest: string | null): void {
     const at = this.next('changes')
     put(this.tables.changes, at, digest ?? '')
-    if (at > LOG_LENGTH) void this.tables.changes.remove(at - LOG_LENGTH)
+    if (at > this.logLength) void this.tables.changes.remove(at - this.logLength)
   }
 
   /** The next number of a sequence; only inside a transaction. */
