@@ -6,7 +6,10 @@
 import { UsageError, type Command } from './commands/command.js'
 
 /** Commands by name, loaded only when asked for so that `sluice keys` does not pay for the gateway. */
-const COMMANDS: Record<string, () => Promise<Command>> = {}
+const COMMANDS: Record<string, () => Promise<Command>> = {
+  check: async () => (await import('./commands/check.js')).command,
+  explain: async () => (await import('./commands/explain.js')).command,
+}
 
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv
