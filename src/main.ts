@@ -6,7 +6,9 @@
 import { UsageError, type Command } from './commands/command.js'
 
 /** Commands by name, loaded only when asked for so that `sluice keys` does not pay for the gateway. */
-const COMMANDS: Record<string, () => Promise<Command>> = {}
+const COMMANDS: Record<string, () => Promise<Command>> = {
+  emulate: async () => (await import('./commands/emulate.js')).command,
+}
 
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv
