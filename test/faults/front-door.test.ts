@@ -303,6 +303,23 @@ void t.test('names of Object.prototype are header names like any other', async (
   }
 })
 
+void t.test('hop-by-hop headers change neither the framing nor who asks', async (t) => {
+  const { door, seen } = await open(t)
+  const lines = [
+    'Connection: close, content-length, authorization, transfer-encoding',
+    'Authorization: Bearer a',
+    'Content-Length: 2',
+    'TE: trailers',
+    'Trailer: Content-Length',
+    'Keep-Alive: timeout=1',
+    'Proxy-Connection: keep-alive',
+    'Proxy-Authorization: Basic x',
+  ]
+  const outcome = await send(door.port, post(lines, '{}'))
+  t.equal(outcome.answers[0]?.status, 200)
+  t.same(seen.whole, ['POST /v1/chat/completions {}'])
+})
+
 void t.test('other protocols on the port are told and cut off', async (t) => {
   const { door, seen } = await open(t)
   const hello = Buffer.from('16030100c8010000c40303' + '5a'.repeat(190), 'hex')
