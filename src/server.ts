@@ -165,19 +165,21 @@ class FrontDoor implements GatewayServer {
       this.refuse(exchange, refusal)
       return
     }
-    if (this.isDraining) res.setHeader('connection', 'close')
+    // Node 20 loses what is pipelined behind an `Upgrade`, even one that it does not make.
+    const isLast = this.isDraining || req.headers.upgrade !== undefined
+    if (isLast) res.setHeader('connection', 'close')
     else if (req.httpVersionMinor === 1) res.setHeader('keep-alive', this.keepAlive)
-    if (awaitsContinue) this.continueWhenRead(req, res)
+    if (awaitsContinue) this.continueWhenRead(req, res, isLast)
     res.once('finish', () => dropUnread(req))
     this.options.handler(req, res)
   }
 
   /** Asks for the body once somebody reads it; one who never does must close, as the client may send it. */
-  private continueWhenRead(req: IncomingMessage, res: ServerResponse): void {
+  private continueWhenRead(req: IncomingMessage, res: ServerResponse, isLast: boolean): void {
     res.setHeader('connection', 'close')
     req.once('resume', () => {
       if (res.headersSent) return
-      if (!this.isDraining) res.removeHeader('connection')
+      if (!isLast && !this.isDraining) res.removeHeader('connection')
       res.writeContinue()
     })
   }
