@@ -154,6 +154,7 @@ export class PassedStream implements Translation, FrameSink {
     if (this.outcome !== 'open') return ''
     const whole = this.framer.pendingBytes === 0
     this.framer.write(chunk)
+    this.ready += this.framer.takeLoose()
     if (this.framer.overflow) this.fail(OVERFLOW)
     // Latin-1 text is as long as its bytes, so an equal length means that the chunk passes as it is.
     if (whole && !this.dropped && this.ready.length === chunk.length) {
