@@ -68,7 +68,8 @@ export function safeMessage(text: string): string {
   const clean = scrub(text.slice(0, 4 * MAX_MESSAGE_CHARS))
     .replace(/\bprojects\/[A-Za-z0-9_-]+/g, 'projects/[redacted]')
     .replace(/\bproject(_number|_id)?([:= ]+)\d{5,}/gi, 'project$1$2[redacted]')
-  return clean.length > MAX_MESSAGE_CHARS ? `${clean.slice(0, MAX_MESSAGE_CHARS - 1)}…` : clean
+  if (clean.length <= MAX_MESSAGE_CHARS) return clean
+  return `${clean.slice(0, MAX_MESSAGE_CHARS - 1).replace(/[\ud800-\udbff]$/, '')}…`
 }
 
 function wireError(status: number, payload: JsonObject, headers: IncomingHttpHeaders): WireError {
