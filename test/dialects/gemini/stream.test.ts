@@ -359,7 +359,8 @@ void t.test('grounding becomes citations with UTF-16 offsets', (t) => {
   const parts = [{ text: text.slice(0, 5) }, { text: text.slice(5) }]
   const decoded = decodeStream([
     chunk(parts.slice(0, 1)),
-    chunk(parts.slice(1), { ...STOP, groundingMetadata }),
+    chunk(parts.slice(1), { groundingMetadata }),
+    chunk([{ text: '' }], { ...STOP, groundingMetadata: {} }),
   ])
   t.equal(decoded.breach, null)
   const start = text.indexOf('Winter')
