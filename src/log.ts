@@ -166,7 +166,11 @@ const EVENT_FIELDS: Record<keyof EventFields, true> = {
   reason: true,
 }
 
-const EXCHANGE_NAMES = new Set(Object.keys(EXCHANGE_FIELDS))
+/** The fields of an exchange in their order, each with the text before its value. */
+const EXCHANGE_PARTS = Object.keys(EXCHANGE_FIELDS).map((name) => ({
+  name,
+  prefix: `,"${name}":`,
+}))
 const EVENT_NAMES = new Set(Object.keys(EVENT_FIELDS))
 
 /** Lines waiting for the destination hold at most this; later ones are dropped and counted. */
@@ -193,10 +197,8 @@ export function createLogger(options: { level: LogLevel; destination?: LogDestin
   const withStack = out.isLevelEnabled('debug')
   return {
     exchangeLine(fields) {
-      const line = pick(fields, EXCHANGE_NAMES)
-      if (fields.path !== undefined) line['path'] = clip(withoutQuery(fields.path))
-      if (fields.status >= 500) out.warn(line, 'exchange')
-      else out.info(line, 'exchange')
+      const level = fields.status >= 500 ? 'warn' : 'info'
+      if (out.isLevelEnabled(level)) sink.stream.write(scrub(exchangeText(fields, level)))
     },
     debug: (event, fields = {}) => out.debug(pick(fields, EVENT_NAMES), event),
     info: (event, fields = {}) => out.info(pick(fields, EVENT_NAMES), event),
@@ -209,9 +211,51 @@ export function createLogger(options: { level: LogLevel; destination?: LogDestin
   }
 }
 
+/**
+ * The exchange's line, put together here: pino's way of walking an object takes 10 µs more for
+ * one (about 30 fields), and every request pays it.
+ */
+function exchangeText(fields: ExchangeLine, level: 'info' | 'warn'): string {
+  let line = `{"level":"${level}","time":"${timestamp()}","pid":${process.pid}`
+  const values: Readonly<Record<string, unknown>> = { ...fields }
+  for (const { name, prefix } of EXCHANGE_PARTS) {
+    const value = values[name]
+    if (value === undefined) continue
+    if (typeof value === 'number') line += prefix + numeral(value)
+    else if (typeof value === 'string')
+      line += prefix + quote(name === 'path' ? withoutQuery(value) : value)
+    else if (typeof value === 'boolean') line += prefix + (value ? 'true' : 'false')
+  }
+  return `${line},"msg":"exchange"}\n`
+}
+
+let lastMs = 0
+let lastIso = ''
+
+/** Now in ISO 8601; formatted once per millisecond. */
+function timestamp(): string {
+  const now = Date.now()
+  if (now !== lastMs) {
+    lastMs = now
+    lastIso = new Date(now).toISOString()
+  }
+  return lastIso
+}
+
+function numeral(value: number): string {
+  if (Number.isInteger(value)) return String(value)
+  return Number.isFinite(value) ? String(round(value)) : 'null'
+}
+
+/** A JSON string. Most values need no escape, and the test for that is half the price of one. */
+function quote(value: string): string {
+  const text = clip(value)
+  return /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/.test(text) ? `"${text}"` : JSON.stringify(text)
+}
+
 /** Keys and tokens by their looks: ours, OpenAI's and Anthropic's, Google's, and password hashes. */
 const SECRETS =
-  /sk[-_][A-Za-z0-9_-]{12,}|AIza[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{12,}|Bearer\s+[^\s"\\]+|\$argon2[^\s"\\]+/gi
+  /sk[-_][A-Za-z0-9_-]{12,}|AIza[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{12,}|[Bb]earer\s+[^\s"\\]+|\$argon2[^\s"\\]+/g
 
 /** Replaces what looks like a secret with `***`. */
 export function scrub(text: string): string {

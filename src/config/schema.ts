@@ -115,8 +115,10 @@ const fallbackTarget = z.strictObject({
 })
 
 const route = z.strictObject({
+  // The empty prefix passes here, so that `resolve.ts` can say what it would do.
   prefix: z
-    .union([z.literal(''), modelText], {
+    .string()
+    .regex(/^[!-~]{0,256}$/, {
       error: 'must be 1 to 256 printable ASCII characters without spaces',
     })
     .optional()

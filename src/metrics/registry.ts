@@ -292,15 +292,8 @@ export class MetricSet {
   }
 
   /** Every metric of the registry as data that another process can aggregate. */
-  async collect(): Promise<Collected[]> {
-    const metrics = await this.registry.getMetricsAsJSON()
-    return metrics.map((metric) => ({
-      name: metric.name,
-      help: metric.help,
-      type: String(metric.type),
-      aggregator: metric.aggregator,
-      values: metric.values,
-    }))
+  collect(): Promise<Collected[]> {
+    return collectFrom(this.registry)
   }
 
   private register<One extends Series>(family: Family<One>): Family<One> {
@@ -309,7 +302,24 @@ export class MetricSet {
   }
 }
 
-/** The text of the metrics of several processes, each metric by its own aggregator. */
-export function aggregateText(processes: readonly (readonly Collected[])[]): Promise<string> {
-  return AggregatorRegistry.aggregate([...processes.map((metrics) => [...metrics])]).metrics()
+/** The metrics of several processes as one, each by its own aggregator. */
+export function aggregate(processes: readonly Collected[][]): Promise<Collected[]> {
+  return collectFrom(AggregatorRegistry.aggregate([...processes]))
+}
+
+/** As `aggregate`, in Prometheus's text format. */
+export function aggregateText(processes: readonly Collected[][]): Promise<string> {
+  return AggregatorRegistry.aggregate([...processes]).metrics()
+}
+
+/** Values that are no number (a mean of nothing) are left out: JSON has no word for them. */
+async function collectFrom(registry: Pick<Registry, 'getMetricsAsJSON'>): Promise<Collected[]> {
+  const metrics = await registry.getMetricsAsJSON()
+  return metrics.map((metric) => ({
+    name: metric.name,
+    help: metric.help,
+    type: String(metric.type),
+    aggregator: metric.aggregator,
+    values: metric.values.filter((sample) => Number.isFinite(sample.value)),
+  }))
 }

@@ -182,14 +182,11 @@ export class SseFramer implements Framer {
       if (source.startsWith(bom, start)) start += bom.length
     }
     if (start === end) return this.blank(after)
-    if (source.charCodeAt(start) === COLON) {
-      // A comment between events is nobody's; inside one it counts towards the cap.
-      if (this.size > 0) this.size += end - start
-    } else {
-      this.size += end - start
-      this.field(source, start, end)
-    }
-    if (this.size > this.max) this.drop()
+    const isComment = source.charCodeAt(start) === COLON
+    if (this.size + end - start > this.max) return this.drop()
+    // A comment between events is nobody's; inside one it counts towards the cap.
+    if (!isComment || this.size > 0) this.size += end - start
+    if (!isComment) this.field(source, start, end)
   }
 
   private field(source: string, start: number, end: number): void {

@@ -3,7 +3,7 @@
  * Method: the black-box suite; then the same files opened behind its back with the bare engine.
  */
 import { open } from 'lmdb'
-import { statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
@@ -15,7 +15,7 @@ import { aKey, anAccount } from './records.js'
 
 storeContract('lmdb', (t) => `lmdb:${join(t.testdir(), 'store')}`)
 
-t.test('a damaged record is a failure of the engine, not an unknown key', async (t) => {
+void t.test('a damaged record is a failure of the engine, not an unknown key', async (t) => {
   const path = join(t.testdir(), 'store')
   const store = await filled(t, path)
   const { digest } = store.key
@@ -40,7 +40,7 @@ t.test('a damaged record is a failure of the engine, not an unknown key', async 
   t.same((await store.store.findKey(digest))?.key, store.key, 'mended, it works again')
 })
 
-t.test("a damaged account fails the account's keys and nobody else's", async (t) => {
+void t.test("a damaged account fails the account's keys and nobody else's", async (t) => {
   const path = join(t.testdir(), 'store')
   const { store, key } = await filled(t, path)
   const other = anAccount()
@@ -60,7 +60,7 @@ t.test("a damaged account fails the account's keys and nobody else's", async (t)
   await t.rejects(store.createKey(aKey(key.accountId), 5), { name: 'GatewayError' })
 })
 
-t.test('who falls behind the log hears that anything may have changed', async (t) => {
+void t.test('who falls behind the log hears that anything may have changed', async (t) => {
   const path = join(t.testdir(), 'store')
   const writer = await openLmdb(path, { logLength: 8 })
   const reader = await openLmdb(path, { logLength: 8 })
@@ -75,25 +75,41 @@ t.test('who falls behind the log hears that anything may have changed', async (t
   t.same(many, [{ digest: null }], 'one more is a loss, and said to be')
 })
 
-t.test('the folder is for its owner alone, since it holds password hashes', async (t) => {
+void t.test('the folder is for its owner alone, since it holds password hashes', async (t) => {
   const path = join(t.testdir(), 'deep', 'store')
   const store = await openLmdb(path)
   t.teardown(() => store.close())
   t.equal(statSync(path).mode & 0o777, 0o700)
 })
 
-t.test('what is no store is refused at once, with its path', async (t) => {
-  const path = t.testdir({ 'a-file': 'x', junk: { 'data.mdb': '' } })
+void t.test('what is no store is refused at once, with its path', async (t) => {
+  const path = t.testdir({ 'a-file': 'x', junk: {}, newer: {}, empty: { 'data.mdb': '' } })
+  const { store } = await filled(t, join(path, 'good'))
+  await store.close()
+  const good = readFileSync(join(path, 'good', 'data.mdb'))
+  const newer = Buffer.from(good)
+  newer.writeUInt32LE(3, 28)
   writeFileSync(join(path, 'junk', 'data.mdb'), Buffer.alloc(65_536, 0x5a))
-  for (const name of ['a-file', 'junk', 'a-file/below']) {
-    await t.rejects(openStore(`lmdb:${join(path, name)}`), {
-      kind: 'store_unavailable',
-      cause: { message: new RegExp(name) },
-    })
+  writeFileSync(join(path, 'newer', 'data.mdb'), newer)
+  for (const bytes of [1, 100, 4096, 8191, 8192, 12_288]) {
+    mkdirSync(join(path, `cut-${bytes}`))
+    writeFileSync(join(path, `cut-${bytes}`, 'data.mdb'), good.subarray(0, bytes))
   }
+  const names = ['a-file', 'a-file/below', 'junk', 'newer']
+  names.push(...[1, 100, 4096, 8191, 8192, 12_288].map((bytes) => `cut-${bytes}`))
+  for (const name of names) {
+    await t.rejects(
+      openStore(`lmdb:${join(path, name)}`),
+      { kind: 'store_unavailable', cause: { message: new RegExp(name) } },
+      name,
+    )
+  }
+  const begun = await openStore(`lmdb:${join(path, 'empty')}`)
+  await begun.probe()
+  await begun.close()
 })
 
-t.test('a setting that names no engine of ours says which there are', async (t) => {
+void t.test('a setting that names no engine of ours says which there are', async (t) => {
   for (const url of [
     'redis://u:hunter2@h',
     'rediss://h',
@@ -139,9 +155,11 @@ async function create(store: Store, accountId: string, count: number): Promise<v
   await Promise.all(Array.from({ length: count }, () => store.createKey(aKey(accountId), null)))
 }
 
-/** What a new subscriber hears within two polls of the work's end. */
+/** What a new subscriber hears of the work at its next poll; the work is one transaction. */
 async function heardOf(store: Store, work: () => Promise<void>): Promise<KeyChange[]> {
   const heard: KeyChange[] = []
+  // The store's own timer keeps no process alive, so this one does.
+  const awake = setInterval(() => undefined, 1_000)
   const first = new Promise<void>((resolve) => {
     const stop = store.subscribe((change) => {
       heard.push(change)
@@ -153,5 +171,6 @@ async function heardOf(store: Store, work: () => Promise<void>): Promise<KeyChan
   })
   await work()
   await first
+  clearInterval(awake)
   return heard
 }
