@@ -167,6 +167,20 @@ void t.test('reasoning state of Gemini is replayed, that of others left out', (t
     { executableCode: { code: '1' } },
     { text: 'done' },
   ])
+  t.strictSame(encode({ messages }).losses, [
+    'messages.opaque:no-equivalent',
+    'messages.opaque:no-equivalent',
+  ])
+  const block = { type: 'audio', id: 'audio_1' }
+  const spoken = talk(user('q'), {
+    role: 'assistant',
+    parts: [{ type: 'opaque', provider: 'openai-chat', block }],
+    toolCalls: [],
+  })
+  t.match(encodeFailure({ messages: spoken }), {
+    kind: 'untranslatable',
+    param: 'messages[1].audio',
+  })
   t.end()
 })
 

@@ -117,6 +117,7 @@ void t.test('messages carry no credentials and are bounded', (t) => {
     'AIzaSyA-1234567890_abcdefghij',
     'sk-ant-api03-abcdefgh',
     'sk_live_abcdefgh1234',
+    'AQ.Ab8RN6J-1234567890abcdefghij',
     'ya29.a0AfH6SMBx-y_z12345',
     'Bearer abc.def-ghi',
   ]
