@@ -221,9 +221,7 @@ function parseYaml(file: string, text: string): YamlFile {
     const errors = faults.map((fault) =>
       at(fault.pos[0], [], syntaxText(fault.code, fault.message)),
     )
-    if (errors.length === 0 && countAliases(document) > MAX_ALIASES) {
-      errors.push(at(0, [], `holds more than ${MAX_ALIASES} aliases`))
-    }
+    errors.push(...aliasFaults(document).map(([offset, message]) => at(offset, [], message)))
     if (errors.length === 0 && document.contents === null)
       errors.push(at(0, [], 'the file is empty'))
     if (errors.length > 0) return { value: null, errors: errors.slice(0, MAX_PROBLEMS), locate }
@@ -242,14 +240,20 @@ function located(findings: readonly Finding[], yaml: YamlFile): ConfigProblem[] 
     .sort((a, b) => a.line - b.line || a.column - b.column)
 }
 
-function countAliases(document: Document): number {
+/** Aliases of nothing, and too many of them; each with its offset. */
+function aliasFaults(document: Document): [number, string][] {
+  const faults: [number, string][] = []
   let count = 0
   visit(document, {
-    Alias() {
+    Alias(_key, alias) {
       count += 1
+      if (count <= MAX_ALIASES && alias.resolve(document) === undefined) {
+        faults.push([startOf(alias) ?? 0, 'is an alias of an anchor that does not stand before it'])
+      }
     },
   })
-  return count
+  if (count > MAX_ALIASES) faults.push([0, `holds more than ${MAX_ALIASES} aliases`])
+  return faults
 }
 
 /** The parser's message up to where it would quote the file, since any part may be a secret. */
