@@ -210,7 +210,7 @@ function parseYaml(file: string, text: string): YamlFile {
     return at(document === null ? 0 : offsetOf(document, path, atKey), path, message, suggestion)
   }
   try {
-    document = parseDocument(text, {
+    document = parseDocument(shielded(text), {
       schema: 'core',
       version: '1.2',
       uniqueKeys: true,
@@ -225,6 +225,7 @@ function parseYaml(file: string, text: string): YamlFile {
     if (errors.length === 0 && document.contents === null)
       errors.push(at(0, [], 'the file is empty'))
     if (errors.length > 0) return { value: null, errors: errors.slice(0, MAX_PROBLEMS), locate }
+    unshield(document)
     return { value: document.toJS({ maxAliasCount: MAX_ALIASES }), errors, locate }
   } catch {
     // The parser gives up by throwing on nesting thousands deep and on aliases that multiply.
@@ -238,6 +239,28 @@ function located(findings: readonly Finding[], yaml: YamlFile): ConfigProblem[] 
     .slice(0, MAX_PROBLEMS)
     .map((finding) => yaml.locate(finding))
     .sort((a, b) => a.line - b.line || a.column - b.column)
+}
+
+/** Stand-ins for braces, from the private use area, one for one so that places stay the same. */
+const OPEN = '\u{F8F1}'
+const CLOSE = '\u{F8F2}'
+
+/**
+ * The text with `${NAME}` in a form that YAML takes anywhere. Its braces would end a plain value
+ * inside `{ … }`, where people write `{ api_key: ${KEY} }` all the same.
+ */
+function shielded(text: string): string {
+  return text.replace(/\$\{([^\s{}[\],"'`]*)\}/g, `$$${OPEN}$1${CLOSE}`)
+}
+
+function unshield(document: Document): void {
+  visit(document, {
+    Scalar(_key, scalar) {
+      const { value } = scalar
+      if (typeof value !== 'string' || !value.includes(OPEN)) return
+      scalar.value = value.replaceAll(OPEN, '{').replaceAll(CLOSE, '}')
+    },
+  })
 }
 
 /** Aliases of nothing, and too many of them; each with its offset. */
