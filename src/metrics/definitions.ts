@@ -1,0 +1,160 @@
+/**
+ * Every metric of the gateway's own, by name, with help, labels and buckets.
+ * Counts nothing; `hops.ts` does, and `docs/metrics.md` is made from this.
+ */
+import type { Definition } from './registry.js'
+
+/** Each label, and the closed set that its values come from. */
+export const LABELS: Readonly<Record<string, string>> = {
+  route: 'a route of the configuration, or `none` where no route was reached',
+  upstream: 'an upstream of the configuration, or `none`',
+  status: 'the HTTP status that the client saw (499: it had left)',
+  outcome: '`ok`, or an error kind of errors.md',
+  kind: '`ok`, or an error kind of errors.md',
+  hop: 'authenticate, receive, route, admit, connect, first_byte, translate, relay, settle',
+  end: 'complete, truncated, malformed, client_gone, upstream_error',
+  side: '`client`: the client read slowly; `upstream`: the upstream took the request slowly',
+  from: 'the dialect of the request or reply',
+  to: 'the dialect that it was translated to',
+  field: 'a field of the interface with array indices removed, or `other`',
+  result: 'a verdict; each metric’s help lists its values',
+  op: 'a method of the store',
+  gen_ai_operation_name: 'always `chat`',
+  gen_ai_provider_name: 'an upstream of the configuration',
+  gen_ai_request_model: 'a model of the catalogue, or `other`',
+  gen_ai_token_type: '`input` or `output`',
+}
+
+const HOP_BUCKETS = [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 0.01, 0.05, 0.25, 1, 5, 30]
+const OURS_BUCKETS = [
+  50e-6, 100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 2e-3, 5e-3, 0.01, 0.05, 0.25,
+]
+const STORE_BUCKETS = [10e-6, 25e-6, 50e-6, 100e-6, 500e-6, 2.5e-3, 0.01, 0.1, 1]
+const GAP_BUCKETS = [1e-3, 5e-3, 0.02, 0.05, 0.1, 0.25, 1, 5, 20]
+
+/**
+ * The models' own metrics have 11 lines a series, so that eleven (upstream, model) pairs with five
+ * series each fit beside everything else under the cap.
+ */
+const GEN_AI = ['gen_ai_operation_name', 'gen_ai_provider_name', 'gen_ai_request_model'] as const
+const GEN_AI_PAIRS = 11
+
+/** How many (upstream, model) pairs get series of their own; later ones count as model `other`. */
+export const MAX_MODEL_PAIRS = 8
+
+export const DEFINITIONS = {
+  requests: counter('sluice_requests_total', 300, ['route', 'upstream', 'status', 'outcome'], {
+    help: 'Requests on the data plane that have ended, by what the client saw.',
+  }),
+  hops: histogram('sluice_hop_duration_seconds', 9, ['hop'], HOP_BUCKETS, {
+    help: 'Seconds that each phase of a request took; first_byte and relay include the upstream.',
+  }),
+  overhead: histogram('sluice_overhead_seconds', 1, [], OURS_BUCKETS, {
+    help: 'Seconds of a request that were the gateway’s own: its whole time less the waits.',
+  }),
+  inflight: gauge('sluice_inflight', 40, ['upstream'], {
+    help: 'Requests that are with an upstream now.',
+  }),
+  attempts: counter('sluice_attempts_total', 120, ['upstream', 'kind'], {
+    help: 'Requests sent to an upstream, by how they ended; one client request may need several.',
+  }),
+  streamEnds: counter('sluice_stream_ends_total', 80, ['upstream', 'end'], {
+    help: 'Streamed replies by how they ended; only `complete` carried a proper end.',
+  }),
+  chunkGap: histogram('sluice_chunk_gap_seconds', 10, ['upstream'], GAP_BUCKETS, {
+    help: 'Seconds between two pieces of a stream as they came from the upstream.',
+  }),
+  backpressure: counter('sluice_backpressure_seconds_total', 2, ['side'], {
+    help: 'Seconds that a transfer stood still because the side named was slow.',
+  }),
+  losses: counter('sluice_translation_losses_total', 60, ['from', 'to', 'field'], {
+    help: 'Fields that a translation could not carry.',
+    fold: 'field',
+  }),
+  auth: counter('sluice_auth_total', 7, ['result'], {
+    help: 'Keys judged: ok, missing, malformed, unknown, revoked, disabled, store_unavailable.',
+  }),
+  storeDuration: histogram('sluice_store_duration_seconds', 12, ['op'], STORE_BUCKETS, {
+    help: 'Seconds that an operation of the store took.',
+    fold: 'op',
+  }),
+  storeErrors: counter('sluice_store_errors_total', 12, ['op'], {
+    help: 'Operations of the store that failed.',
+    fold: 'op',
+  }),
+  configGeneration: gauge('sluice_config_generation', 1, [], {
+    help: 'The number of the configuration in force.',
+    aggregator: 'max',
+  }),
+  configReloads: counter('sluice_config_reloads_total', 2, ['result'], {
+    help: 'Attempts to load a changed configuration: ok, refused (the one before stays in force).',
+  }),
+  tokensAfterDisconnect: counter('sluice_tokens_after_disconnect_total', 40, ['upstream'], {
+    help: 'Output tokens that an upstream charged for after its client had left.',
+  }),
+  seriesDropped: counter('sluice_series_dropped_total', 1, [], {
+    help: 'Series refused because a metric, or all of them together, had reached the cap.',
+  }),
+  tokenUsage: genAi('gen_ai_client_token_usage', 2, ['gen_ai_token_type'], {
+    buckets: [16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144],
+    help: 'Tokens of a request, as the upstream reported them.',
+  }),
+  requestDuration: genAi('gen_ai_server_request_duration_seconds', 1, [], {
+    buckets: [0.25, 0.5, 1, 2.5, 5, 10, 30, 120],
+    help: 'Seconds from a request’s arrival to the last byte of its answer.',
+  }),
+  timeToFirstToken: genAi('gen_ai_server_time_to_first_token_seconds', 1, [], {
+    buckets: [0.1, 0.25, 0.5, 1, 2, 5, 10, 30],
+    help: 'Seconds from a request’s arrival to the first content of its streamed answer.',
+  }),
+  timePerOutputToken: genAi('gen_ai_server_time_per_output_token_seconds', 1, [], {
+    buckets: [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.5, 2],
+    help: 'Seconds per output token after the first, of streamed answers.',
+  }),
+} as const satisfies Record<string, MetricDefinition>
+
+/** A definition that knows its own kind. */
+export interface MetricDefinition extends Definition {
+  readonly type: 'counter' | 'gauge' | 'histogram'
+}
+
+type Rest = Pick<Definition, 'help' | 'aggregator' | 'fold'>
+
+function counter(
+  name: string,
+  maxLines: number,
+  labels: readonly string[],
+  rest: Rest,
+): MetricDefinition {
+  return { type: 'counter', name, labels, maxLines, ...rest }
+}
+
+function gauge(
+  name: string,
+  maxLines: number,
+  labels: readonly string[],
+  rest: Rest,
+): MetricDefinition {
+  return { type: 'gauge', name, labels, maxLines, ...rest }
+}
+
+function histogram(
+  name: string,
+  maxSeries: number,
+  labels: readonly string[],
+  buckets: readonly number[],
+  rest: Rest,
+): MetricDefinition {
+  const maxLines = maxSeries * (buckets.length + 3)
+  return { type: 'histogram', name, labels, maxLines, buckets, ...rest }
+}
+
+function genAi(
+  name: string,
+  seriesPerPair: number,
+  labels: readonly string[],
+  rest: Rest & { buckets: readonly number[] },
+): MetricDefinition {
+  const { buckets, ...others } = rest
+  return histogram(name, seriesPerPair * GEN_AI_PAIRS, [...GEN_AI, ...labels], buckets, others)
+}

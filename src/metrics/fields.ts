@@ -1,0 +1,40 @@
+/**
+ * Turns the path of a lost field into a label value from a closed set.
+ * Keeps no path: a client chooses the names of fields it sends, and must not choose label values.
+ */
+
+/** Names that requests and replies of the dialects have; anything else becomes `other`. */
+const WORDS = new Set(
+  `allowed_tools annotations arguments audio cache_control call_id candidates candidateCount
+  citations content contents custom data description detail developer effort encrypted_content
+  enum file file_data file_id filename filter format frequency_penalty frequencyPenalty
+  function function_call functionCall functionCallingConfig functionResponse functions
+  generationConfig grammar image image_url include include_usage include_obfuscation input
+  input_audio instructions json_schema logit_bias logprobs max_completion_tokens max_tokens
+  maxOutputTokens max_output_tokens messages metadata mime_type modalities model moderation
+  n name output parallel_tool_calls parameters parts prediction presence_penalty
+  presencePenalty previous_response_id prompt prompt_cache_key prompt_cache_options
+  prompt_cache_retention reasoning reasoning_content reasoning_effort redacted refusal
+  response_format responseLogprobs role safety_identifier safetySettings schema seed
+  service_tier signature signatures stop stop_sequences stopSequences store stream
+  stream_options strict summary system system_fingerprint systemInstruction temperature text
+  thinking thinkingConfig title tool tool_call_id tool_calls tool_choice toolConfig tools
+  top_k topK top_logprobs top_p topP truncation ttl type url usage user user_id verbosity
+  video voice web_search web_search_options`.split(/\s+/),
+)
+
+/** A path is never deeper than this in the label; what lies below is counted with its parent. */
+const MAX_DEPTH = 4
+
+/** `messages[3].content[0].detail` → `messages.content.detail`; `zzz` → `other`. */
+export function fieldLabel(path: string): string {
+  const segments = path
+    .slice(0, 200)
+    .split(/[.[\]]+/)
+    .filter((segment) => segment !== '' && !/^\d+$/.test(segment))
+    .slice(0, MAX_DEPTH)
+  if (segments.length === 0) return 'other'
+  const first = segments[0]
+  if (first === undefined || !WORDS.has(first)) return 'other'
+  return segments.map((segment) => (WORDS.has(segment) ? segment : 'other')).join('.')
+}

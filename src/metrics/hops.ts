@@ -1,0 +1,272 @@
+/**
+ * What the gateway counts, said in its own words: the rest of the code names no metric.
+ * Knows no request; callers hand in durations and verdicts. Every label comes from a closed set.
+ */
+import type { Usage } from '../chat/usage.js'
+import type { ErrorKind } from '../errors.js'
+import { DEFINITIONS, MAX_MODEL_PAIRS } from './definitions.js'
+import { fieldLabel } from './fields.js'
+import { type Collected, type Count, type Distribution, MAX_LINES, MetricSet } from './registry.js'
+
+/** A phase of a request, in order of happening. */
+export type Hop =
+  | 'authenticate'
+  | 'receive'
+  | 'route'
+  | 'admit'
+  | 'connect'
+  | 'first_byte'
+  | 'translate'
+  | 'relay'
+  | 'settle'
+
+/** How a streamed reply ended. */
+export type StreamEnd = 'complete' | 'truncated' | 'malformed' | 'client_gone' | 'upstream_error'
+
+/** What became of a client's key. */
+export type AuthResult =
+  'ok' | 'missing' | 'malformed' | 'unknown' | 'revoked' | 'disabled' | 'store_unavailable'
+
+/** Which side of a transfer was too slow for the other. */
+export type Side = 'client' | 'upstream'
+
+/** How a request or attempt ended. */
+export type Outcome = 'ok' | ErrorKind
+
+/** The series of one (route, upstream); get it once and keep it. */
+export interface TargetSeries {
+  /** One more or one less request with the upstream. */
+  inflight(delta: 1 | -1): void
+  /** One request sent to the upstream, and how it ended. */
+  attempt(kind: Outcome): void
+  /** One client request has ended with this status. */
+  finished(status: number, outcome: Outcome): void
+  streamEnd(end: StreamEnd): void
+  chunkGap(seconds: number): void
+  backpressure(side: Side, seconds: number): void
+  /**
+   * One answered request, with what the upstream reported. `model` must be an id of the catalogue
+   * or `other`; `ttftSeconds` is null for a whole (not streamed) answer.
+   */
+  served(model: string, seconds: number, ttftSeconds: number | null, usage: Usage): void
+}
+
+interface ModelSeries {
+  readonly duration: Distribution
+  readonly firstToken: Distribution
+  readonly perToken: Distribution
+  readonly input: Distribution
+  readonly output: Distribution
+}
+
+/** All metrics of a process. */
+export class Metrics {
+  private readonly set: MetricSet
+  private readonly families: ReturnType<typeof register>
+  private readonly hopSeries: Record<Hop, Distribution>
+  private readonly overheadSeries: Distribution
+  private readonly authSeries: (result: string) => Count
+  private readonly targets = new Map<string, TargetSeries>()
+  private readonly models = new Map<string, ModelSeries>()
+
+  /** `processMetrics: false` leaves Node's own out; `maxLines` lowers the cap (tests). */
+  constructor(options: { processMetrics?: boolean; maxLines?: number } = {}) {
+    this.set = new MetricSet(options.maxLines ?? MAX_LINES)
+    this.families = register(this.set)
+    const hop = (name: Hop): Distribution => this.families.hops.child(name)
+    this.hopSeries = {
+      authenticate: hop('authenticate'),
+      receive: hop('receive'),
+      route: hop('route'),
+      admit: hop('admit'),
+      connect: hop('connect'),
+      first_byte: hop('first_byte'),
+      translate: hop('translate'),
+      relay: hop('relay'),
+      settle: hop('settle'),
+    }
+    this.overheadSeries = this.families.overhead.child()
+    this.authSeries = kept((result) => this.families.auth.child(result))
+    if (options.processMetrics !== false) this.set.addProcessMetrics()
+  }
+
+  /** prom-client's registry, Node's own metrics included. */
+  get registry(): MetricSet['registry'] {
+    return this.set.registry
+  }
+
+  /** The metrics in Prometheus's text format. */
+  text(): Promise<string> {
+    return this.registry.metrics()
+  }
+
+  /** The metrics as data, to be aggregated by another process. */
+  collect(): Promise<Collected[]> {
+    return this.set.collect()
+  }
+
+  hop(hop: Hop, seconds: number): void {
+    this.hopSeries[hop].observe(seconds)
+  }
+
+  /** The part of a request's time that was ours. */
+  overhead(seconds: number): void {
+    this.overheadSeries.observe(seconds)
+  }
+
+  auth(result: AuthResult): void {
+    this.authSeries(result).add()
+  }
+
+  /** A field that was lost; indices in its path and names that no interface has are folded. */
+  loss(from: string, to: string, field: string): void {
+    this.families.losses.child(from, to, fieldLabel(field)).add()
+  }
+
+  /** A request that reached no route. */
+  refused(status: number, outcome: Outcome): void {
+    this.families.requests.child('none', 'none', String(status), outcome).add()
+  }
+
+  configLoaded(generation: number): void {
+    this.families.configGeneration.child().set(generation)
+  }
+
+  configReload(result: 'ok' | 'refused'): void {
+    this.families.configReloads.child(result).add()
+  }
+
+  /** `op` is the name of a method of the store, never data. */
+  storeOperation(op: string, seconds: number, failed: boolean): void {
+    this.families.storeDuration.child(op).observe(seconds)
+    if (failed) this.families.storeErrors.child(op).add()
+  }
+
+  /** Output tokens an upstream charged for after the client had left. */
+  tokensAfterDisconnect(upstream: string, tokens: number): void {
+    this.families.tokensAfterDisconnect.child(upstream).add(tokens)
+  }
+
+  /** The series of a (route, upstream); both are names from the configuration. */
+  target(route: string, upstream: string): TargetSeries {
+    const key = JSON.stringify([route, upstream])
+    const held = this.targets.get(key)
+    if (held !== undefined) return held
+    const made = this.makeTarget(route, upstream)
+    this.targets.set(key, made)
+    return made
+  }
+
+  private makeTarget(route: string, upstream: string): TargetSeries {
+    const { inflight, attempts, requests, streamEnds, chunkGap, backpressure } = this.families
+    const level = inflight.child(upstream)
+    const gap = chunkGap.child(upstream)
+    const slow = { client: backpressure.child('client'), upstream: backpressure.child('upstream') }
+    const attempt = kept((kind) => attempts.child(upstream, kind))
+    const models = kept((model) => this.model(upstream, model))
+    const end = kept((name) => streamEnds.child(upstream, name))
+    const finished = new Map<number, (outcome: string) => Count>()
+    const byStatus = (status: number): ((outcome: string) => Count) => {
+      const held = finished.get(status)
+      if (held !== undefined) return held
+      const made = kept((outcome) => requests.child(route, upstream, String(status), outcome))
+      finished.set(status, made)
+      return made
+    }
+    return {
+      inflight: (delta) => level.add(delta),
+      attempt: (kind) => attempt(kind).add(),
+      finished: (status, outcome) => byStatus(status)(outcome).add(),
+      streamEnd: (name) => end(name).add(),
+      chunkGap: (seconds) => gap.observe(seconds),
+      backpressure: (side, seconds) => slow[side].add(seconds),
+      served: (model, seconds, ttftSeconds, usage) => {
+        record(models(model), seconds, ttftSeconds, usage)
+      },
+    }
+  }
+
+  /** The first pairs get series of their own; later models, then later upstreams, share `other`. */
+  private model(upstream: string, model: string): ModelSeries {
+    const held = this.models.get(JSON.stringify([upstream, model]))
+    if (held !== undefined) return held
+    if (this.models.size < MAX_MODEL_PAIRS) return this.makeModel(upstream, model)
+    if (model !== 'other') return this.model(upstream, 'other')
+    if (this.models.size < MAX_MODEL_PAIRS + 2) return this.makeModel(upstream, model)
+    return upstream === 'other' ? this.makeModel('other', 'other') : this.model('other', 'other')
+  }
+
+  private makeModel(upstream: string, model: string): ModelSeries {
+    const names = ['chat', upstream, model]
+    const { requestDuration, timeToFirstToken, timePerOutputToken, tokenUsage } = this.families
+    const made: ModelSeries = {
+      duration: requestDuration.child(...names),
+      firstToken: timeToFirstToken.child(...names),
+      perToken: timePerOutputToken.child(...names),
+      input: tokenUsage.child(...names, 'input'),
+      output: tokenUsage.child(...names, 'output'),
+    }
+    this.models.set(JSON.stringify([upstream, model]), made)
+    return made
+  }
+}
+
+function record(
+  series: ModelSeries,
+  seconds: number,
+  ttftSeconds: number | null,
+  usage: Usage,
+): void {
+  series.duration.observe(seconds)
+  if (usage.input !== undefined) series.input.observe(usage.input)
+  if (usage.output !== undefined) series.output.observe(usage.output)
+  if (ttftSeconds === null) return
+  series.firstToken.observe(ttftSeconds)
+  if (usage.output === undefined || usage.output < 2) return
+  series.perToken.observe((seconds - ttftSeconds) / (usage.output - 1))
+}
+
+/** More names than this are resolved anew each time, so that no caller's mistake fills the memory. */
+const MAX_KEPT = 256
+
+/** Remembers what `resolve` gave for each of a closed set of names. */
+function kept<T>(resolve: (name: string) => T): (name: string) => T {
+  const held = new Map<string, T>()
+  return (name) => {
+    const found = held.get(name)
+    if (found !== undefined) return found
+    const made = resolve(name)
+    if (held.size < MAX_KEPT) held.set(name, made)
+    return made
+  }
+}
+
+function register(set: MetricSet) {
+  const d = DEFINITIONS
+  set.droppedSeries(d.seriesDropped)
+  const families = {
+    requests: set.counter(d.requests),
+    hops: set.histogram(d.hops),
+    overhead: set.histogram(d.overhead),
+    inflight: set.gauge(d.inflight),
+    attempts: set.counter(d.attempts),
+    streamEnds: set.counter(d.streamEnds),
+    chunkGap: set.histogram(d.chunkGap),
+    backpressure: set.counter(d.backpressure),
+    losses: set.counter(d.losses),
+    auth: set.counter(d.auth),
+    storeDuration: set.histogram(d.storeDuration),
+    storeErrors: set.counter(d.storeErrors),
+    configGeneration: set.gauge(d.configGeneration),
+    configReloads: set.counter(d.configReloads),
+    tokensAfterDisconnect: set.counter(d.tokensAfterDisconnect),
+    tokenUsage: set.histogram(d.tokenUsage),
+    requestDuration: set.histogram(d.requestDuration),
+    timeToFirstToken: set.histogram(d.timeToFirstToken),
+    timePerOutputToken: set.histogram(d.timePerOutputToken),
+  }
+  // Zero from the start, so that a rate over the first event is not lost.
+  families.configReloads.child('ok')
+  families.configReloads.child('refused')
+  return families
+}
