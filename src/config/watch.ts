@@ -79,7 +79,10 @@ class WatchedConfig implements ConfigSource {
   private signature = ''
   private debounce: NodeJS.Timeout | null = null
   private firstEventAtMs = 0
-  private pending: Promise<ReloadOutcome> | null = null
+  /** A look that has been asked for and has not begun to read; later calls may share it. */
+  private waiting: Promise<ReloadOutcome> | null = null
+  /** The look that reads now, if any: one at a time. */
+  private reading: Promise<unknown> = Promise.resolve()
   private lastLookAtMs = 0
   private arming: Promise<void> = Promise.resolve()
   private closed = false
@@ -111,23 +114,22 @@ class WatchedConfig implements ConfigSource {
   }
 
   reload(): Promise<ReloadOutcome> {
-    this.pending ??= this.lookSoon().finally(() => {
-      this.pending = null
-    })
-    return this.pending
+    this.waiting ??= this.queueLook()
+    return this.waiting
   }
 
   async close(): Promise<void> {
     this.closed = true
     clearInterval(this.poll)
     if (this.debounce !== null) clearTimeout(this.debounce)
+    await this.reading.catch(() => null)
     await this.arming
     for (const watcher of this.watchers) watcher.close()
     this.watchers = []
     this.listeners.clear()
   }
 
-  /** Watches the folders of all files anew, following links, and notes what the files look like. */
+  /** Watches the folders of all files anew, following links. */
   async arm(): Promise<void> {
     this.arming = this.rearm()
     await this.arming
@@ -142,7 +144,6 @@ class WatchedConfig implements ConfigSource {
       const real = await realpath(file).catch(() => null)
       if (real !== null) folders.add(dirname(real))
     }
-    this.signature = await signatureOf(files)
     const opened: FSWatcher[] = []
     for (const folder of folders) {
       const watcher = this.watchFolder(folder)
@@ -186,10 +187,21 @@ class WatchedConfig implements ConfigSource {
     this.debounce.unref()
   }
 
-  private async lookSoon(): Promise<ReloadOutcome> {
+  private async queueLook(): Promise<ReloadOutcome> {
+    // A look that failed has told its own caller.
+    await this.reading.catch(() => null)
     const wait = this.lastLookAtMs + RELOAD_INTERVAL_MS - Date.now()
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
     this.lastLookAtMs = Date.now()
+    this.waiting = null
+    const reading = this.lookIfChanged()
+    this.reading = reading
+    return reading
+  }
+
+  private async lookIfChanged(): Promise<ReloadOutcome> {
+    // Noted before the files are read: what changes while they are is then seen by the poll.
+    this.signature = await signatureOf(filesOf(this.seen))
     const same = await isSame(this.seen)
     if (same || this.closed) return this.standing()
     const outcome = this.look()
