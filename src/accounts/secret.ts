@@ -6,6 +6,7 @@
  * secret scanner tell a key from a look-alike offline, as GitHub's tokens do.
  */
 import { hash, randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
 
 /** Gives that many unpredictable bytes; `node:crypto` randomBytes wherever a real secret is made. */
 export type RandomBytes = (count: number) => Uint8Array
@@ -18,12 +19,6 @@ const FORM = /^sk_[0-9A-Za-z]{44}$/
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** Bytes from here on would favour the first characters: 248 is the last multiple of 62. */
 const FAIR_BYTES = 248
-
-const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
-  let value = byte
-  for (let bit = 0; bit < 8; bit += 1) value = value & 1 ? (value >>> 1) ^ 0xedb88320 : value >>> 1
-  return value
-})
 
 /** A new secret of the form above. */
 export function newSecret(random: RandomBytes = randomBytes): string {
@@ -62,11 +57,7 @@ export function randomBase62(length: number, random: RandomBytes = randomBytes):
 
 /** CRC-32 (IEEE) in six base62 digits; 62^6 is more than 2^32, so each value has its own. */
 function checksumOf(text: string): string {
-  let crc = 0xffffffff
-  for (let at = 0; at < text.length; at += 1) {
-    crc = (crc >>> 8) ^ (CRC_TABLE[(crc ^ text.charCodeAt(at)) & 0xff] ?? 0)
-  }
-  let rest = (crc ^ 0xffffffff) >>> 0
+  let rest = crc32(text)
   let digits = ''
   for (let place = 0; place < CHECKSUM_LENGTH; place += 1) {
     digits = BASE62.charAt(rest % 62) + digits

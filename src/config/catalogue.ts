@@ -12,67 +12,89 @@ const id = z.string().regex(/^[!-~]{1,256}$/, {
 const day = z.iso.date({ error: 'must be a day, as in 2026-04-23' })
 const tokens = z.int().min(1).max(1_000_000_000)
 const usd = z.number().min(0).max(1_000_000)
-const words = z.array(z.string().min(1).max(64)).max(32)
+const word = z.string().min(1).max(64)
+
+const flag = (means: string) => z.boolean().optional().describe(means)
+const words = (means: string) => z.array(word).max(32).optional().describe(means)
+const count = (means: string) => tokens.optional().describe(means)
+const rate = (means: string) => usd.optional().describe(means)
 
 const price = z.strictObject({
-  input: usd.optional(),
-  output: usd.optional(),
-  cache_read: usd.optional(),
-  cache_write: usd.optional(),
-  cache_write_1h: usd.optional(),
+  input: rate('Prompt tokens.'),
+  output: rate('Reply tokens.'),
+  cache_read: rate('Prompt tokens read from the cache.'),
+  cache_write: rate('Prompt tokens written to the cache.'),
+  cache_write_1h: rate('The same, for a cache of one hour.'),
   long_context: z
-    .strictObject({ above_input_tokens: tokens, input: usd, output: usd })
+    .strictObject({
+      above_input_tokens: tokens.describe('Prompts longer than this cost the rates below.'),
+      input: usd.describe('Prompt tokens.'),
+      output: usd.describe('Reply tokens.'),
+    })
     .optional()
-    .describe('Other rates for a request with more input tokens than this.'),
+    .describe('Other rates for long prompts.'),
 })
 
 const model = z.strictObject({
-  id,
-  family: z.enum(['openai', 'anthropic', 'google']),
+  id: id.describe('The model id that clients ask for.'),
+  family: z
+    .enum(['openai', 'anthropic', 'google'])
+    .describe('Who makes it; `owned_by` in the model list.'),
   created: day.optional().describe('The day of its release; left out: the catalogue’s `as_of`.'),
   variants: z.array(id).max(64).optional().describe('Dated ids of the same model.'),
   shutdown: day.optional().describe('The day the vendor ends it.'),
-  context_window: tokens.optional(),
-  max_output_tokens: tokens.optional(),
-  vision: z.boolean().optional(),
-  audio_input: z.boolean().optional(),
-  tools: z.boolean().optional(),
-  reasoning: z.boolean().optional(),
-  structured_output: z.boolean().optional(),
-  structured_output_with_tools: z.boolean().optional(),
+  context_window: count('Most tokens of prompt and reply.'),
+  max_output_tokens: count('Most tokens of a reply.'),
+  vision: flag('Takes images.'),
+  audio_input: flag('Takes audio.'),
+  tools: flag('Takes function tools.'),
+  reasoning: flag('Thinks before it answers.'),
+  structured_output: flag('Takes a JSON schema for its reply.'),
+  structured_output_with_tools: flag('Google: takes a schema and tools in one request.'),
   endpoints: z
     .array(z.enum(['chat', 'responses']))
     .max(2)
-    .optional(),
-  chat_tools_with_reasoning: z.boolean().optional(),
-  system_role: z.enum(['system', 'developer']).optional(),
-  reasoning_efforts: words.optional(),
-  sampling_params: z.enum(['always', 'never', 'when-thinking-off', 'effort-none-only']).optional(),
-  thinking_types: words.optional(),
-  thinking_default: z.enum(['adaptive', 'off']).optional(),
-  thinking_can_disable: z.boolean().optional(),
-  efforts: words.optional(),
-  default_effort: z.string().min(1).max(64).optional(),
-  preserved_thinking_prefix_check: z.boolean().optional(),
-  forced_tool_choice: z.boolean().optional(),
-  mid_conversation_system: z.boolean().optional(),
-  assistant_prefill: z.boolean().optional(),
-  thinking_levels: words.optional(),
+    .optional()
+    .describe('OpenAI: which endpoints serve it.'),
+  chat_tools_with_reasoning: flag('OpenAI: chat takes tools while reasoning is on.'),
+  system_role: z
+    .enum(['system', 'developer'])
+    .optional()
+    .describe('OpenAI: the role of instructions.'),
+  reasoning_efforts: words('OpenAI: values of `reasoning_effort`.'),
+  sampling_params: z
+    .enum(['always', 'never', 'when-thinking-off', 'effort-none-only'])
+    .optional()
+    .describe('When it takes `temperature` and `top_p`.'),
+  thinking_types: words('Anthropic: values of `thinking.type`.'),
+  thinking_default: z
+    .enum(['adaptive', 'off'])
+    .optional()
+    .describe('Anthropic: thinking where the request says nothing.'),
+  thinking_can_disable: flag('Anthropic: a request can turn thinking off.'),
+  efforts: words('Anthropic: values of `output_config.effort`.'),
+  default_effort: word.optional().describe('Anthropic: effort where the request says nothing.'),
+  preserved_thinking_prefix_check: flag('Anthropic: earlier thinking must come back unchanged.'),
+  forced_tool_choice: flag('Anthropic: a request can force a tool.'),
+  mid_conversation_system: flag('Anthropic: instructions may stand between turns.'),
+  assistant_prefill: flag('Anthropic: the last message may begin the reply.'),
+  thinking_levels: words('Google: values of `thinkingLevel`.'),
   thinking_budget: z
     .strictObject({
-      min: z.int().min(0).max(1_000_000_000),
-      max: z.int().min(0).max(1_000_000_000),
-      can_disable: z.boolean(),
+      min: z.int().min(0).max(1_000_000_000).describe('Least tokens.'),
+      max: z.int().min(0).max(1_000_000_000).describe('Most tokens.'),
+      can_disable: z.boolean().describe('A budget of 0 turns thinking off.'),
     })
-    .optional(),
-  penalties: z.boolean().optional(),
+    .optional()
+    .describe('Google: bounds of `thinkingBudget`.'),
+  penalties: flag('Google: takes presence and frequency penalties.'),
   price: price.optional().describe('US dollars per million tokens.'),
 })
 
 /** The whole of `models.yaml`. A fact that is left out is "not known". */
 export const catalogueSchema = z.strictObject({
   as_of: day.describe('The day the facts were gathered.'),
-  models: z.array(model).min(1).max(100_000),
+  models: z.array(model).min(1).max(100_000).describe('In the order in which they are listed.'),
 })
 
 /** `models.yaml` after checking, in its own spelling. */
@@ -100,20 +122,15 @@ export function duplicateIds(values: CatalogueValues): DuplicateId[] {
   return found
 }
 
-/** The catalogue of checked values; frozen. */
+/** The catalogue of checked values. */
 export function createCatalogue(values: CatalogueValues): Catalogue {
-  const models = values.models.map((entry) => Object.freeze(factsOf(entry, values.as_of)))
+  const models = values.models.map((entry) => factsOf(entry, values.as_of))
   const byId = new Map<string, ModelFacts>()
   for (const facts of models) {
     byId.set(facts.id, facts)
     for (const variant of facts.variants ?? []) byId.set(variant, facts)
   }
-  return Object.freeze({
-    models: Object.freeze(models),
-    find(asked: string): ModelFacts | null {
-      return findExtended(byId, asked)
-    },
-  })
+  return { models, find: (asked) => findExtended(byId, asked) }
 }
 
 /** Exact, else the longest known id that `asked` extends with `-`: one look-up per dash. */

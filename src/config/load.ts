@@ -210,7 +210,7 @@ function parseYaml(file: string, text: string): YamlFile {
     return at(document === null ? 0 : offsetOf(document, path, atKey), path, message, suggestion)
   }
   try {
-    document = parseDocument(text, {
+    document = parseDocument(shielded(text), {
       schema: 'core',
       version: '1.2',
       uniqueKeys: true,
@@ -221,12 +221,11 @@ function parseYaml(file: string, text: string): YamlFile {
     const errors = faults.map((fault) =>
       at(fault.pos[0], [], syntaxText(fault.code, fault.message)),
     )
-    if (errors.length === 0 && countAliases(document) > MAX_ALIASES) {
-      errors.push(at(0, [], `holds more than ${MAX_ALIASES} aliases`))
-    }
+    errors.push(...aliasFaults(document).map(([offset, message]) => at(offset, [], message)))
     if (errors.length === 0 && document.contents === null)
       errors.push(at(0, [], 'the file is empty'))
     if (errors.length > 0) return { value: null, errors: errors.slice(0, MAX_PROBLEMS), locate }
+    unshield(document)
     return { value: document.toJS({ maxAliasCount: MAX_ALIASES }), errors, locate }
   } catch {
     // The parser gives up by throwing on nesting thousands deep and on aliases that multiply.
@@ -242,14 +241,42 @@ function located(findings: readonly Finding[], yaml: YamlFile): ConfigProblem[] 
     .sort((a, b) => a.line - b.line || a.column - b.column)
 }
 
-function countAliases(document: Document): number {
-  let count = 0
+/** Stand-ins for braces, from the private use area, one for one so that places stay the same. */
+const OPEN = '\u{F8F1}'
+const CLOSE = '\u{F8F2}'
+
+/**
+ * The text with `${NAME}` in a form that YAML takes anywhere. Its braces would end a plain value
+ * inside `{ … }`, where people write `{ api_key: ${KEY} }` all the same.
+ */
+function shielded(text: string): string {
+  return text.replace(/\$\{([^\s{}[\],"'`]*)\}/g, `$$${OPEN}$1${CLOSE}`)
+}
+
+function unshield(document: Document): void {
   visit(document, {
-    Alias() {
-      count += 1
+    Scalar(_key, scalar) {
+      const { value } = scalar
+      if (typeof value !== 'string' || !value.includes(OPEN)) return
+      scalar.value = value.replaceAll(OPEN, '{').replaceAll(CLOSE, '}')
     },
   })
-  return count
+}
+
+/** Aliases of nothing, and too many of them; each with its offset. */
+function aliasFaults(document: Document): [number, string][] {
+  const faults: [number, string][] = []
+  let count = 0
+  visit(document, {
+    Alias(_key, alias) {
+      count += 1
+      if (count <= MAX_ALIASES && alias.resolve(document) === undefined) {
+        faults.push([startOf(alias) ?? 0, 'is an alias of an anchor that does not stand before it'])
+      }
+    },
+  })
+  if (count > MAX_ALIASES) faults.push([0, `holds more than ${MAX_ALIASES} aliases`])
+  return faults
 }
 
 /** The parser's message up to where it would quote the file, since any part may be a secret. */

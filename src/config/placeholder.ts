@@ -24,6 +24,8 @@ export interface Filled {
 
 /** Most values of one file; aliases multiply them. */
 const MAX_VALUES = 1_000_000
+/** Deepest nesting; the schema needs eight, and an anchor may stand inside itself. */
+const MAX_DEPTH = 64
 
 const PLACEHOLDER = /\$(\$\{)|\$\{([^}]*)\}?/g
 
@@ -56,6 +58,10 @@ class Filling {
       this.findings.push({ path: [], message: `holds more than ${MAX_VALUES} values` })
     }
     if (this.seen >= MAX_VALUES) return null
+    if (path.length > MAX_DEPTH) {
+      this.fault(path.slice(0, 1), `is nested more than ${MAX_DEPTH} levels deep`)
+      return null
+    }
     if (typeof value === 'string') return this.text(value, path)
     if (Array.isArray(value)) return value.map((item, index) => this.walk(item, [...path, index]))
     if (typeof value !== 'object' || value === null) return value

@@ -115,8 +115,10 @@ const fallbackTarget = z.strictObject({
 })
 
 const route = z.strictObject({
+  // The empty prefix passes here, so that `resolve.ts` can say what it would do.
   prefix: z
-    .union([z.literal(''), modelText], {
+    .string()
+    .regex(/^[!-~]{0,256}$/, {
       error: 'must be 1 to 256 printable ASCII characters without spaces',
     })
     .optional()
@@ -216,7 +218,7 @@ export const fileSchema = z.strictObject({
   log: z
     .strictObject({
       level: z
-        .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+        .enum(['debug', 'info', 'warn', 'error', 'silent'])
         .default('info')
         .describe('Least severe line that is written.'),
     })

@@ -10,9 +10,11 @@
  * bounded log under a sequence number that only grows; each process polls that number.
  */
 import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { open, type Database, type RootDatabase } from 'lmdb'
 import type { Account, ApiKey, PlanName } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
+import { assertLmdbFile } from './lmdb-file.js'
 import { readAccount, readKey, writeAccount, writeKey, type AccountRecord } from './record.js'
 import type { AccountOutcome, KeyChange, KeyLookup, KeyOutcome, Store } from './store.js'
 
@@ -45,6 +47,7 @@ export interface LmdbOptions {
 export async function openLmdb(path: string, options: LmdbOptions = {}): Promise<Store> {
   try {
     await mkdir(path, { recursive: true, mode: 0o700 })
+    await assertLmdbFile(join(path, 'data.mdb'))
     const root = open<string>({
       path,
       noSubdir: false,

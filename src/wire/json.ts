@@ -4,7 +4,7 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { isObject } from '../chat/json.js'
-import type { JsonObject } from '../chat/json.js'
+import type { JsonObject, JsonValue } from '../chat/json.js'
 import { GatewayError } from '../errors.js'
 
 /** A top-level member and where its bytes are: `{"key": value}` from the key's quote to the value's end. */
@@ -67,28 +67,39 @@ export function parseObject(bytes: Buffer, caps: JsonCaps = {}): ParsedObject {
   // Latin1 keeps offsets equal to bytes, and `indexOf` on it runs at the speed of memory.
   const text = bytes.toString('latin1')
   const isPlain = isAscii(bytes)
-  const members = new Scan(text, isPlain, caps.maxDepth ?? 64, caps.maxTokens ?? 200_000).run()
-  const value = parse(isPlain ? text : bytes.toString('utf8'))
-  if (!isObject(value)) throw malformed('the body must be a JSON object')
-  return { value, members }
+  const { maxDepth = 64, maxTokens = 200_000 } = caps
+  const members = new Scan(text, { isPlain, maxDepth, maxTokens, isProbing: false }).run()
+  const value = parseOrNull(isPlain ? text : bytes.toString('utf8'))
+  if (isObject(value)) return { value, members }
+  new Scan(text, { isPlain, maxDepth, maxTokens, isProbing: true }).run()
+  throw malformed('the body is not valid JSON: one of its keys is malformed')
 }
 
 /** The object in an upstream's text; null for anything else. Never throws. */
 export function parseReply(text: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : null
-  } catch {
-    return null
-  }
+  const value = parseOrNull(text)
+  return isObject(value) ? value : null
+}
+
+/** The array in an upstream's text; null for anything else. Never throws. */
+export function parseArray(text: string): JsonValue[] | null {
+  const value = parseOrNull(text)
+  return Array.isArray(value) ? (value as JsonValue[]) : null
+}
+
+interface ScanOptions {
+  /** The text is ASCII, so keys need no decoding. */
+  readonly isPlain: boolean
+  readonly maxDepth: number
+  readonly maxTokens: number
+  /** Parse each scalar by itself, to find the one that `JSON.parse` refused. */
+  readonly isProbing: boolean
 }
 
 /** Walks the structure; what is inside strings, numbers and literals is left to `JSON.parse`. */
 class Scan {
   private readonly text: string
-  private readonly isPlain: boolean
-  private readonly maxDepth: number
-  private readonly maxTokens: number
+  private readonly options: ScanOptions
   private readonly levels: Level[] = []
   private readonly members: Member[] = []
   private at = 0
@@ -96,11 +107,9 @@ class Scan {
   private memberStart = 0
   private valueStart = 0
 
-  constructor(text: string, isPlain: boolean, maxDepth: number, maxTokens: number) {
+  constructor(text: string, options: ScanOptions) {
     this.text = text
-    this.isPlain = isPlain
-    this.maxDepth = maxDepth
-    this.maxTokens = maxTokens
+    this.options = options
   }
 
   run(): Member[] {
@@ -156,16 +165,21 @@ class Scan {
 
   private value(code: number): void {
     if (code === OPEN_OBJECT || code === OPEN_ARRAY) return this.open(code === OPEN_ARRAY)
+    const start = this.at
     if (code === QUOTE) this.string()
     else if (code === MINUS || (code >= 48 && code <= 57)) this.number()
     else this.literal()
+    if (this.options.isProbing) this.probe(start)
     this.valueEnds()
   }
 
   private open(isArray: boolean): void {
-    if (this.levels.length >= this.maxDepth) {
+    if (this.levels.length >= this.options.maxDepth) {
       const path = this.path()
-      throw malformed(`too_deep: ${path} is nested more than ${this.maxDepth} levels deep`, path)
+      throw malformed(
+        `too_deep: ${path} is nested more than ${this.options.maxDepth} levels deep`,
+        path,
+      )
     }
     this.token()
     this.levels.push({ isArray, count: 0, key: '', keys: [], index: null })
@@ -188,10 +202,10 @@ class Scan {
   private token(): void {
     this.at += 1
     this.tokens += 1
-    if (this.tokens <= this.maxTokens) return
+    if (this.tokens <= this.options.maxTokens) return
     const path = this.path()
     throw malformed(
-      `too_complex: the body has more than ${this.maxTokens} structural tokens, counted up to ${path}`,
+      `too_complex: the body has more than ${this.options.maxTokens} structural tokens, counted up to ${path}`,
       path,
     )
   }
@@ -243,10 +257,20 @@ class Scan {
     else throw this.broken('a value')
   }
 
+  private probe(start: number): void {
+    const scalar = this.text.slice(start, this.at)
+    if (scalar === 'null' || parseOrNull(scalar) !== null) return
+    const path = this.path()
+    const what = scalar.startsWith('"')
+      ? 'a string with an unescaped control character or a wrong escape'
+      : 'not a number as JSON writes them'
+    throw malformed(`the body is not valid JSON: ${path} is ${what}, at byte ${start}`, path)
+  }
+
   private keyAt(start: number, end: number): string {
     const raw = this.text.slice(start, end)
-    if (!raw.includes('\\')) return this.isPlain ? raw : utf8(raw)
-    const key = parse(`"${utf8(raw)}"`)
+    if (!raw.includes('\\')) return this.options.isPlain ? raw : utf8(raw)
+    const key = parseOrNull(`"${utf8(raw)}"`)
     return typeof key === 'string' ? key : raw
   }
 
@@ -294,15 +318,12 @@ function isNumeric(code: number): boolean {
   )
 }
 
-function parse(text: string): unknown {
+/** Null where the text is not JSON. The parser's own words quote the text, so they go nowhere. */
+function parseOrNull(text: string): unknown {
   try {
     return JSON.parse(text)
-  } catch (cause) {
-    throw malformed(
-      'the body is not valid JSON: a string, number or word in it is malformed',
-      '',
-      cause,
-    )
+  } catch {
+    return null
   }
 }
 
@@ -310,9 +331,6 @@ function utf8(latin1: string): string {
   return Buffer.from(latin1, 'latin1').toString('utf8')
 }
 
-function malformed(message: string, param = '', cause?: unknown): GatewayError {
-  return new GatewayError('malformed_request', message, {
-    ...(param === '' ? {} : { param }),
-    ...(cause === undefined ? {} : { cause }),
-  })
+function malformed(message: string, param = ''): GatewayError {
+  return new GatewayError('malformed_request', message, param === '' ? {} : { param })
 }

@@ -3,7 +3,7 @@
  * Method: the black-box suite; then the same files opened behind its back with the bare engine.
  */
 import { open } from 'lmdb'
-import { statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
@@ -83,14 +83,30 @@ void t.test('the folder is for its owner alone, since it holds password hashes',
 })
 
 void t.test('what is no store is refused at once, with its path', async (t) => {
-  const path = t.testdir({ 'a-file': 'x', junk: { 'data.mdb': '' } })
+  const path = t.testdir({ 'a-file': 'x', junk: {}, newer: {}, empty: { 'data.mdb': '' } })
+  const { store } = await filled(t, join(path, 'good'))
+  await store.close()
+  const good = readFileSync(join(path, 'good', 'data.mdb'))
+  const newer = Buffer.from(good)
+  newer.writeUInt32LE(3, 28)
   writeFileSync(join(path, 'junk', 'data.mdb'), Buffer.alloc(65_536, 0x5a))
-  for (const name of ['a-file', 'junk', 'a-file/below']) {
-    await t.rejects(openStore(`lmdb:${join(path, name)}`), {
-      kind: 'store_unavailable',
-      cause: { message: new RegExp(name) },
-    })
+  writeFileSync(join(path, 'newer', 'data.mdb'), newer)
+  for (const bytes of [1, 100, 4096, 8191, 8192, 12_288]) {
+    mkdirSync(join(path, `cut-${bytes}`))
+    writeFileSync(join(path, `cut-${bytes}`, 'data.mdb'), good.subarray(0, bytes))
   }
+  const names = ['a-file', 'a-file/below', 'junk', 'newer']
+  names.push(...[1, 100, 4096, 8191, 8192, 12_288].map((bytes) => `cut-${bytes}`))
+  for (const name of names) {
+    await t.rejects(
+      openStore(`lmdb:${join(path, name)}`),
+      { kind: 'store_unavailable', cause: { message: new RegExp(name) } },
+      name,
+    )
+  }
+  const begun = await openStore(`lmdb:${join(path, 'empty')}`)
+  await begun.probe()
+  await begun.close()
 })
 
 void t.test('a setting that names no engine of ours says which there are', async (t) => {

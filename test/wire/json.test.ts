@@ -101,7 +101,11 @@ void t.test('what is wrong inside a string, number or word is refused', (t) => {
     'truee',
   ]
   for (const value of bodies) t.match(refusal(`{"a":${value}}`).message, /not valid JSON/, value)
-  t.match(refusal('{"\\q":1}').message, /not valid JSON/)
+  t.match(refusal('{"\\q":1}').message, /not valid JSON: one of its keys/)
+  refuses(t, '{"a":["b","secret\n"]}', /a\[1\] is a string with an unescaped control/, 'a[1]')
+  refuses(t, '{"é":{"b":"x\\u12"}}', /wrong escape, at byte 11/, '["é"].b')
+  refuses(t, '{"a":{"n":01}}', /a\.n is not a number as JSON/, 'a.n')
+  t.notMatch(refusal('{"a":"my secret\n"}').message, /secret/, 'the text is not quoted')
   t.end()
 })
 

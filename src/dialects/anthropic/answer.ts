@@ -84,7 +84,7 @@ export class Answer {
     if (this.done) return
     if (!this.started) return this.malformed('a message_stop before message_start')
     this.blocks.closeAll()
-    if (this.stopReason === 'refusal') this.refusal(this.explanation ?? '')
+    if (this.stopReason === 'refusal' && this.explanation) this.refusal(this.explanation)
     this.done = true
     const reason = finishReason(this.stopReason, this.blocks.sawTool, this.blocks.sawJson)
     const raw = this.stopReason
@@ -141,7 +141,7 @@ export class Answer {
   private refusal(text: string): void {
     const index = this.blocks.count++
     this.sink.event({ type: 'refusal-start', index })
-    if (text !== '') this.sink.event({ type: 'refusal-delta', index, text })
+    this.sink.event({ type: 'refusal-delta', index, text })
     this.sink.event({ type: 'refusal-end', index })
   }
 }

@@ -1,0 +1,56 @@
+/**
+ * What the primary and its workers say to each other.
+ * Knows no payload: the configuration's shape is the caller's.
+ */
+import type { Collected } from './metrics/registry.js'
+import type { Readiness } from './ops.js'
+
+export type ToWorker =
+  { type: 'config'; payload: unknown } | { type: 'collect' } | { type: 'drain' }
+
+export type ToPrimary =
+  | { type: 'hello' }
+  | { type: 'state'; state: Readiness }
+  | { type: 'failed'; message: string }
+  | { type: 'metrics'; metrics: Collected[] }
+
+/** True for a message of ours; the channel carries Node's own and libraries' too. */
+export function isToWorker(value: unknown): value is ToWorker {
+  const type = typeOf(value)
+  return type === 'config' || type === 'collect' || type === 'drain'
+}
+
+/** True for a message of ours with the fields of its type. */
+export function isToPrimary(value: unknown): value is ToPrimary {
+  if (typeof value !== 'object' || value === null) return false
+  switch (typeOf(value)) {
+    case 'hello':
+      return true
+    case 'failed':
+      return 'message' in value && typeof value.message === 'string'
+    case 'metrics':
+      return 'metrics' in value && isCollected(value.metrics)
+    case 'state':
+      return 'state' in value && isReadiness(value.state)
+    default:
+      return false
+  }
+}
+
+function typeOf(value: unknown): unknown {
+  return typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined
+}
+
+function isReadiness(value: unknown): value is Readiness {
+  if (typeof value !== 'object' || value === null) return false
+  return 'ready' in value && 'checks' in value && typeof value.checks === 'object'
+}
+
+function isCollected(value: unknown): value is Collected[] {
+  return (
+    Array.isArray(value) &&
+    value.every(
+      (metric: unknown) => typeof metric === 'object' && metric !== null && 'values' in metric,
+    )
+  )
+}

@@ -1,0 +1,294 @@
+/**
+ * Several processes behind one port: the primary starts, feeds, watches and ends the workers.
+ * Knows no gateway and no configuration; both are handed in. The primary reads no byte of traffic:
+ * it accepts connections only to hand them on, in turn (Node's round robin).
+ *
+ * A worker says hello, gets the configuration, starts, and then reports its state every second.
+ * Workers die with the primary: Node ends a worker whose channel closes, so no listener is orphaned.
+ */
+import cluster, { type Worker } from 'node:cluster'
+import type { Logger } from './log.js'
+import { aggregate, aggregateText, type Collected } from './metrics/registry.js'
+import type { Readiness } from './ops.js'
+import { isToPrimary, type ToPrimary, type ToWorker } from './cluster-messages.js'
+import { onSignals } from './signals.js'
+
+export { runWorker, type WorkerOptions } from './cluster-worker.js'
+
+export interface PrimaryOptions<Payload> {
+  workers: number
+  /** The configuration in force; what a new worker starts with. Must survive JSON. */
+  payload: Payload
+  log: Logger
+  /** The primary's own metrics, added to the workers'. */
+  collect: () => Promise<Collected[]>
+  /** How long workers may take to finish what they have; afterwards they are killed. */
+  drainMs: number
+  /** Runs after the last worker has gone, before the process ends: close what the primary holds. */
+  closed?: () => Promise<void>
+  /** The back-off's base and cap; 250 ms and 30 s where absent. */
+  respawn?: { baseMs: number; capMs: number }
+}
+
+export interface Primary<Payload> {
+  /** Gives every worker, and every later one, a new configuration. */
+  publish(payload: Payload): void
+  /** All processes' metrics as one, in Prometheus's text format. */
+  metrics(): Promise<string>
+  /** Ready when every worker is; names the ones that are not, with the last error. */
+  ready(): Readiness
+  /** Ends all workers, gently at first; resolves when the last has gone. Idempotent. */
+  drain(): Promise<void>
+}
+
+/** A worker that lived this long was healthy: its next death starts the back-off from the base. */
+const HEALTHY_MS = 30_000
+/** State older than this means that the worker's event loop stands still. */
+const SILENT_MS = 5000
+/** A worker that does not give its metrics within this stands in with the last ones it gave. */
+const COLLECT_MS = 1000
+/** On top of the drain's own deadline, before what is left is killed. */
+const KILL_AFTER_MS = 5000
+
+/** More sets of what dead workers counted than this are added up into one. */
+const MAX_RETIRED = 8
+
+/** Starts the workers and the handling of signals. */
+export function runPrimary<Payload>(options: PrimaryOptions<Payload>): Primary<Payload> {
+  const fleet = new Fleet(options)
+  onSignals({
+    log: options.log,
+    drain: async () => {
+      await fleet.drain()
+      await options.closed?.()
+    },
+    abandon: () => fleet.kill(),
+  })
+  fleet.start()
+  return fleet
+}
+
+/** One place for a worker; who fills it changes. */
+interface Slot {
+  readonly number: number
+  worker: Worker | null
+  startedAtMs: number
+  /** Deaths in a row without a healthy life between. */
+  failures: number
+  /** Why the last one ended, for as long as the next is not ready. */
+  lastError: string | null
+  /** What the present one says of its own failure. */
+  failure: string | null
+  state: Readiness | null
+  reportedAtMs: number
+  retry: NodeJS.Timeout | null
+  /** What it last counted; kept so that sums never fall when a worker is slow. */
+  counted: Collected[]
+  answer: (() => void) | null
+}
+
+class Fleet<Payload> implements Primary<Payload> {
+  private readonly options: PrimaryOptions<Payload>
+  private readonly slots: Slot[]
+  private payload: Payload
+  /** What workers that are gone had counted: counters must not fall. */
+  private retired: Collected[][] = []
+  private compacting = false
+  private draining: Promise<void> | null = null
+  private ended: (() => void) | null = null
+
+  constructor(options: PrimaryOptions<Payload>) {
+    this.options = options
+    this.payload = options.payload
+    this.slots = Array.from({ length: options.workers }, (_, index) => newSlot(index + 1))
+  }
+
+  start(): void {
+    for (const slot of this.slots) this.fill(slot)
+  }
+
+  publish(payload: Payload): void {
+    this.payload = payload
+    for (const slot of this.slots) this.send(slot, { type: 'config', payload })
+  }
+
+  async metrics(): Promise<string> {
+    const [own] = await Promise.all([
+      this.options.collect(),
+      ...this.slots.map((slot) => this.ask(slot)),
+    ])
+    return aggregateText([own, ...this.retired, ...this.slots.map((slot) => slot.counted)])
+  }
+
+  ready(): Readiness {
+    const checks: Record<string, string> = {}
+    for (const slot of this.slots) {
+      const trouble = troubleOf(slot)
+      checks[`worker_${String(slot.number)}`] = trouble ?? 'ok'
+    }
+    if (this.draining !== null) checks['drain'] = 'draining'
+    return { ready: Object.values(checks).every((check) => check === 'ok'), checks }
+  }
+
+  drain(): Promise<void> {
+    this.draining ??= this.endAll()
+    return this.draining
+  }
+
+  /** Ends all workers now. */
+  kill(): void {
+    for (const slot of this.slots) slot.worker?.process.kill('SIGKILL')
+  }
+
+  private async endAll(): Promise<void> {
+    const done = new Promise<void>((resolve) => {
+      this.ended = resolve
+    })
+    for (const slot of this.slots) {
+      if (slot.retry !== null) clearTimeout(slot.retry)
+      this.send(slot, { type: 'drain' })
+    }
+    this.countDown()
+    const timer = setTimeout(() => {
+      this.options.log.warn('workers outlived the drain and are killed')
+      this.kill()
+    }, this.options.drainMs + KILL_AFTER_MS)
+    await done.finally(() => clearTimeout(timer))
+  }
+
+  private countDown(): void {
+    if (this.slots.every((slot) => slot.worker === null)) this.ended?.()
+  }
+
+  private fill(slot: Slot): void {
+    slot.retry = null
+    slot.state = null
+    slot.failure = null
+    slot.startedAtMs = Date.now()
+    const worker = cluster.fork()
+    slot.worker = worker
+    const gone = (code: number | null, signal: string | null): void => {
+      if (slot.worker === worker) this.gone(slot, code, signal)
+    }
+    worker.on('message', (message: unknown) => {
+      if (isToPrimary(message)) this.heard(slot, message)
+    })
+    worker.on('error', (error) => {
+      this.options.log.error('worker channel', error, { worker: slot.number })
+      if (worker.process.pid === undefined) gone(null, null)
+    })
+    worker.once('exit', (code: number | null, signal: string | null) => {
+      // Its last messages may still be in the channel.
+      if (worker.isConnected()) worker.once('disconnect', () => gone(code, signal))
+      else gone(code, signal)
+    })
+  }
+
+  private heard(slot: Slot, message: ToPrimary): void {
+    switch (message.type) {
+      case 'hello':
+        // A drain may have begun while it was starting; it then never opens a listener.
+        if (this.draining === null) this.send(slot, { type: 'config', payload: this.payload })
+        else this.send(slot, { type: 'drain' })
+        return
+      case 'state':
+        slot.state = message.state
+        if (message.state.ready) slot.lastError = null
+        slot.reportedAtMs = Date.now()
+        return
+      case 'failed':
+        slot.failure = message.message
+        return
+      case 'metrics':
+        slot.counted = message.metrics
+        slot.answer?.()
+        return
+      default:
+        message satisfies never
+    }
+  }
+
+  private gone(slot: Slot, code: number | null, signal: string | null): void {
+    slot.worker = null
+    slot.state = null
+    this.retired.push(slot.counted.filter(({ type }) => type !== 'gauge'))
+    slot.counted = []
+    slot.answer?.()
+    void this.compact()
+    if (this.draining === null) this.refill(slot, code, signal)
+    else this.countDown()
+  }
+
+  private async compact(): Promise<void> {
+    if (this.compacting || this.retired.length < MAX_RETIRED) return
+    this.compacting = true
+    const batch = [...this.retired]
+    try {
+      const merged = await aggregate(batch)
+      this.retired = [merged, ...this.retired.slice(batch.length)]
+    } finally {
+      this.compacting = false
+    }
+  }
+
+  private refill(slot: Slot, code: number | null, signal: string | null): void {
+    const { baseMs, capMs } = this.options.respawn ?? { baseMs: 250, capMs: 30_000 }
+    const lived = Date.now() - slot.startedAtMs
+    slot.failures = lived >= HEALTHY_MS ? 1 : slot.failures + 1
+    slot.lastError =
+      slot.failure ?? (signal === null ? `exit ${String(code)}` : `killed by ${signal}`)
+    // Full jitter on the upper half, so that workers that died together do not come back together.
+    const ceiling = Math.min(capMs, baseMs * 2 ** Math.min(slot.failures - 1, 20))
+    const delayMs = Math.round(ceiling * (0.5 + Math.random() / 2))
+    this.options.log.warn('worker died; it is started again', {
+      worker: slot.number,
+      reason: slot.lastError,
+      delay_ms: delayMs,
+      elapsed_ms: lived,
+    })
+    slot.retry = setTimeout(() => this.fill(slot), delayMs)
+  }
+
+  private ask(slot: Slot): Promise<void> {
+    if (slot.worker === null) return Promise.resolve()
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, COLLECT_MS)
+      slot.answer = () => {
+        clearTimeout(timer)
+        slot.answer = null
+        resolve()
+      }
+      this.send(slot, { type: 'collect' })
+    })
+  }
+
+  private send(slot: Slot, message: ToWorker): void {
+    if (slot.worker?.isConnected() === true) slot.worker.send(message)
+  }
+}
+
+function newSlot(number: number): Slot {
+  return {
+    number,
+    worker: null,
+    startedAtMs: 0,
+    failures: 0,
+    lastError: null,
+    failure: null,
+    state: null,
+    reportedAtMs: 0,
+    retry: null,
+    counted: [],
+    answer: null,
+  }
+}
+
+function troubleOf(slot: Slot): string | null {
+  const why = slot.lastError === null ? '' : ` after: ${slot.lastError}`
+  if (slot.worker === null) return `restarting${why}`
+  if (slot.state === null) return `starting${why}`
+  if (Date.now() - slot.reportedAtMs > SILENT_MS) return 'silent'
+  if (slot.state.ready) return null
+  const failing = Object.entries(slot.state.checks).filter(([, check]) => check !== 'ok')
+  return failing.map(([name, check]) => `${name}: ${check}`).join('; ') || 'not ready'
+}

@@ -1,0 +1,47 @@
+/**
+ * What a process does on a signal: drain on the first request to end, end at once on the second.
+ * Knows no listener; what draining means is handed in.
+ */
+import type { Logger } from './log.js'
+
+export interface SignalOptions {
+  log: Logger
+  /** Ends the work; the process exits with 0 when it resolves and with 1 when it rejects. */
+  drain: () => Promise<void>
+  /** Runs before an exit that does not wait. */
+  abandon?: () => void
+  /** `SIGTERM` and `SIGINT` where absent. */
+  signals?: readonly ('SIGTERM' | 'SIGINT')[]
+}
+
+/**
+ * Handles the signals that end a process, and takes from SIGUSR1 its power to open the inspector
+ * (a debugger port on a process that holds keys) and from SIGUSR2 its power to end the process.
+ * SIGPIPE is ignored by Node; SIGQUIT ends the process with a core dump, as everywhere.
+ */
+export function onSignals(options: SignalOptions): void {
+  const { log } = options
+  let ending = false
+  const end = (code: number): Promise<never> => log.flush().then(() => process.exit(code))
+  const finish = (signal: string): void => {
+    if (ending) {
+      options.abandon?.()
+      process.exit(1)
+    }
+    ending = true
+    log.info('draining; a second signal ends at once', { signal })
+    options.drain().then(
+      () => end(0),
+      (error: unknown) => {
+        log.error('drain failed', error)
+        return end(1)
+      },
+    )
+  }
+  for (const signal of options.signals ?? (['SIGTERM', 'SIGINT'] as const)) {
+    process.on(signal, finish)
+  }
+  for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) {
+    process.on(signal, () => log.warn('signal ignored', { signal }))
+  }
+}

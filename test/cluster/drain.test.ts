@@ -1,0 +1,43 @@
+/**
+ * Goal: the first signal lets what is open finish, the second ends everything at once.
+ * Method: a slow answer is in flight when the primary of a real service gets SIGTERM.
+ */
+import { once } from 'node:events'
+import t from 'tap'
+import { alive, startService, until } from './fork.js'
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  void t.test(`${signal} drains: open answers finish, new connections are refused`, async (t) => {
+    const service = await startService(t)
+    const response = await fetch(`http://127.0.0.1:${service.port}/slow`)
+    const exited = once(service.child, 'exit')
+    service.child.kill(signal)
+    t.equal(await response.text(), 'begun finished')
+    t.strictSame(await exited, [0, null], 'exits with 0')
+    await t.rejects(service.get('/'))
+    for (const pid of service.pids) t.notOk(alive(pid), 'no worker is left')
+  })
+}
+
+void t.test('a second signal ends at once, with a failure', async (t) => {
+  const service = await startService(t)
+  const response = await fetch(`http://127.0.0.1:${service.port}/endless`)
+  // Node's own client takes the cut of a `connection: close` answer for its end.
+  const body = response.text().catch(() => 'begun ')
+  const exited = once(service.child, 'exit')
+  service.child.kill('SIGTERM')
+  await until(() => service.output().includes('draining'))
+  service.child.kill('SIGTERM')
+  t.strictSame(await exited, [1, null])
+  t.equal(await body, 'begun ', 'the open answer is cut')
+  await until(() => ![...service.pids].some(alive))
+})
+
+void t.test('a worker that gets SIGTERM drains and is replaced', async (t) => {
+  const service = await startService(t, { WORKERS: '1' })
+  const [pid] = service.pids
+  const response = await fetch(`http://127.0.0.1:${service.port}/slow`)
+  process.kill(pid ?? 0, 'SIGTERM')
+  t.equal(await response.text(), 'begun finished')
+  await until(() => service.pids.size === 2)
+})

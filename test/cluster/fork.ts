@@ -1,0 +1,87 @@
+/**
+ * Starts `program.ts` in a process of its own and ends it with the test.
+ * Says what the program says; judges nothing.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+
+/** A running service of the tests. */
+export interface Service {
+  readonly child: ChildProcess
+  readonly port: number
+  readonly ops: number
+  /** Process ids of the workers that have announced themselves. */
+  readonly pids: Set<number>
+  /** Everything written to stdout and stderr so far. */
+  output(): string
+  /** The answer of the shared port. */
+  get(path: string): Promise<string>
+  /** The answer of the ops port. */
+  getOps(path: string): Promise<{ status: number; text: string }>
+}
+
+/** Starts the service; `port` is 0 where `env` keeps it from starting (`awaitPort: false`). */
+export async function startService(
+  t: Test,
+  env: Record<string, string> = {},
+  awaitPort = true,
+): Promise<Service> {
+  const program = fileURLToPath(new URL('./program.js', import.meta.url))
+  const child = fork(program, [], { env: { ...process.env, ...env }, silent: true })
+  let output = ''
+  child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  child.stderr?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  let ops = 0
+  let port = 0
+  const pids = new Set<number>()
+  child.on('message', (message: { ops?: number; port?: number; pid?: number }) => {
+    ops = message.ops ?? ops
+    port = message.port ?? port
+    if (message.pid !== undefined) pids.add(message.pid)
+  })
+  t.teardown(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  })
+  const wanted = Number(env['WORKERS'] ?? 2)
+  await until(() => ops !== 0 && (!awaitPort || pids.size === wanted))
+  const fetched = async (at: number, path: string): Promise<Response> =>
+    fetch(`http://127.0.0.1:${at}${path}`, { headers: { connection: 'close' } })
+  return {
+    child,
+    port,
+    ops,
+    pids,
+    output: () => output,
+    get: async (path) => (await fetched(port, path)).text(),
+    getOps: async (path) => {
+      const response = await fetched(ops, path)
+      return { status: response.status, text: await response.text() }
+    },
+  }
+}
+
+/** Asks until the answer is yes; throws after `timeoutMs`, with what was asked. */
+export async function until(
+  met: () => boolean | Promise<boolean>,
+  timeoutMs = 20_000,
+): Promise<void> {
+  const giveUpAt = Date.now() + timeoutMs
+  while (!(await met())) {
+    if (Date.now() > giveUpAt) throw new Error(`never came true: ${met.toString()}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+/** Whether a process with this id is running. */
+export function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}

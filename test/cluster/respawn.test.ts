@@ -1,0 +1,38 @@
+/**
+ * Goal: a worker that dies is replaced, later and later if it keeps dying, and the reason is told.
+ * Method: a worker is made to exit under a request; another service's workers fail at every start.
+ */
+import t from 'tap'
+import { startService, until } from './fork.js'
+
+void t.test('a dead worker is replaced and gets the newest configuration', async (t) => {
+  const service = await startService(t)
+  service.child.send({ generation: 2, text: 'two' })
+  await t.rejects(service.get('/crash'))
+  await until(() => service.pids.size === 3)
+  await until(async () => (await service.getOps('/readyz')).status === 200)
+  t.match(service.output(), /"reason":"exit 7"/)
+  const answers = await Promise.all(Array.from({ length: 8 }, () => service.get('/')))
+  for (const answer of answers) t.match(answer, /"text":"two"/)
+})
+
+void t.test('workers that fail at every start come back ever later, up to the cap', async (t) => {
+  const service = await startService(t, { FAIL_START: '1', WORKERS: '1' }, false)
+  const deaths = (): { delay_ms: number; reason: string }[] =>
+    service
+      .output()
+      .split('\n')
+      .filter((line) => line.includes('worker died') && line.endsWith('}'))
+      .map((line) => JSON.parse(line) as { delay_ms: number; reason: string })
+  await until(() => deaths().length >= 5)
+  deaths()
+    .slice(0, 5)
+    .forEach(({ delay_ms: delayMs, reason }, index) => {
+      const ceiling = Math.min(100, 20 * 2 ** index)
+      t.ok(delayMs >= ceiling / 2 && delayMs <= ceiling, `${delayMs} ms of ${ceiling} ms`)
+      t.equal(reason, 'the cellar is flooded')
+    })
+  const { status, text } = await service.getOps('/readyz')
+  t.equal(status, 503)
+  t.match(text, /after: the cellar is flooded/)
+})
