@@ -53,7 +53,7 @@ export class Blocks {
   private readonly names: ToolNames
   /** The block that is being sent, and its upstream index: what the hot path looks at. */
   private current: Block | null = null
-  private currentAt = Number.NaN
+  private currentAt = -1
 
   constructor(sink: EventSink, names: ToolNames) {
     this.sink = sink
@@ -69,7 +69,7 @@ export class Blocks {
   text(at: unknown, text: unknown): boolean {
     const block = this.current
     if (block === null || at !== this.currentAt || block.kind !== 'text') return false
-    if (typeof text !== 'string' || block.stopped) return false
+    if (typeof text !== 'string') return false
     if (text === '') return true
     block.length += text.length
     this.sink.event({ type: 'text-delta', index: block.index, text })
@@ -191,7 +191,6 @@ export class Blocks {
       this.close(head)
       this.queue.shift()
       this.current = null
-      this.currentAt = Number.NaN
     }
   }
 

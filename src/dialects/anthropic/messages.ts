@@ -126,7 +126,7 @@ class Rendering {
       case 'text':
         return textBlocks(part)
       case 'opaque':
-        if (part.provider === PROVIDER) return [part.block]
+        if (part.provider === PROVIDER) return [{ ...part.block }]
         this.losses.drop('messages.opaque', 'no-equivalent')
         return []
       case 'thinking':

@@ -2,7 +2,7 @@
  * A canonical request as the body of `POST /messages` (wire.md §2.2, §4–§6).
  * Deterministic: the same request makes the same bytes, and a longer conversation keeps its prefix.
  */
-import { isObject, type JsonObject } from '../../chat/json.js'
+import { arrayOf, isObject, type JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
@@ -139,7 +139,11 @@ function limitCacheMarks(
   request: ChatRequest,
   losses: Losses,
 ): void {
-  const blocks = [...tools, ...system, ...messages.flatMap((message) => message.content)]
+  const blocks = [
+    ...tools,
+    ...system,
+    ...messages.flatMap(({ content }) => content.flatMap(withNested)),
+  ]
   const marked = blocks.filter((block) => block.cache_control !== undefined)
   if (marked.length > CACHE_MARKS_MAX) {
     losses.drop('cache_control', 'approximated')
@@ -148,4 +152,11 @@ function limitCacheMarks(
   const options = request.rest.prompt_cache_options
   if (marked.length > 0 || !isObject(options) || options.mode !== 'implicit') return
   body.cache_control = { type: 'ephemeral' }
+}
+
+/** A block and, before it, the blocks of a tool's result that it holds. */
+function withNested(block: JsonObject): JsonObject[] {
+  return block.type === 'tool_result'
+    ? [...arrayOf(block.content).filter(isObject), block]
+    : [block]
 }

@@ -38,6 +38,7 @@ export function toolFields(
   if (request.tools.length === 0) return synthesised(request)
   const choice = request.toolChoice ?? { mode: 'auto' }
   const chosen = choose(request, forced, losses)
+  if (chosen.tools.length === 0) return synthesised(request)
   const tools = chosen.tools.map((tool) =>
     wireTool(tool, request.tools.indexOf(tool), model, losses),
   )

@@ -26,6 +26,7 @@ void t.test('padding, pings, comments and unknown events change nothing', (t) =>
     stop(0),
     stop(7),
     because('end_turn'),
+    { name: '', data: '[DONE]' },
     END,
     { name: '', data: '[DONE]' },
     text(0, 'late'),
@@ -200,6 +201,8 @@ void t.test('a second message_start starts over before content, and is an error 
   t.equal(early.breach, null)
   t.equal(textOf(early.reply), 'x')
   t.equal(early.reply?.usage.output, 5)
+  const counts = early.events.filter((event) => event.type === 'usage')
+  t.same(counts.at(-1)?.usage, { output: 5 }, 'counts of the first start are forgotten')
   const late = hearStream([BEGIN, start(0, TEXT), second, text(0, 'x'), because('end_turn'), END])
   t.equal(late.error?.kind, 'upstream_malformed')
   t.end()

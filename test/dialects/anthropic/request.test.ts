@@ -76,6 +76,9 @@ void t.test('sampling goes only where the model takes it, one parameter at most'
   t.same(sampled({ topP: 0.5 }, OLDER), [none, 0.5, []])
   t.same(sampled({ temperature: 1, topP: 0.5 }, OLDER), [none, 0.5, []])
   t.same(sampled({ temperature: 0.3, topP: 0.5 }, OLDER), [0.3, none, ['top_p: no-equivalent']])
+  const unsaid = { ...OLDER }
+  delete unsaid.thinkingDefault
+  t.same(sampled({ temperature: 0.3 }, unsaid), [none, none, ['temperature: no-equivalent']])
   const thinking: Partial<ChatRequest> = { temperature: 0.3, reasoningEffort: 'low' }
   t.same(sampled(thinking, OLDER), [none, none, ['temperature: no-equivalent']])
   t.same(sampled({ temperature: 0.3, reasoningEffort: 'none' }, OLDER), [0.3, none, []])
@@ -293,6 +296,23 @@ void t.test('cache marks go with their blocks, the last four', (t) => {
     },
   ])
   t.same(lost, ['cache_control: approximated'])
+  const cache = { ttl: '5m' as const }
+  const block = { type: 'server_tool_use', cache_control: five }
+  const nested = encode({
+    messages: [
+      user(0, 'q'),
+      {
+        role: 'assistant',
+        index: 1,
+        parts: [{ type: 'opaque', provider: 'anthropic', block }],
+        toolCalls: [{ id: 'c', name: 'look', arguments: '', cache }],
+      },
+      { role: 'tool', index: 2, callId: 'c', parts: marked.slice(0, 3), cache },
+    ],
+    tools: [{ name: 'look', cache }],
+  }).body
+  t.equal(JSON.stringify(nested).split('cache_control').length - 1, 4)
+  t.same(block, { type: 'server_tool_use', cache_control: five }, 'the request is not changed')
   const implicit = { prompt_cache_options: { mode: 'implicit' } }
   t.same(encode({ rest: implicit }).body.cache_control, five)
   t.equal(

@@ -67,6 +67,11 @@ void t.test('every choice on a model that can be forced', (t) => {
   t.end()
 })
 
+void t.test('no tool allowed is no tool at all', (t) => {
+  t.same(chosen({ mode: 'allowed', required: true, names: [] }, OLDER), [undefined, '', 0])
+  t.end()
+})
+
 void t.test('a forced choice is relaxed and reported where it cannot be made', (t) => {
   t.same(chosen({ mode: 'required' }, {}), [undefined, 'ab', 1])
   t.same(chosen({ mode: 'named', name: 'b' }, {}), [undefined, 'b', 1])
