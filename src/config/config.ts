@@ -25,7 +25,7 @@ export interface AuthConfig {
   readonly staleSeconds: number
 }
 
-export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 export interface LogConfig {
   readonly level: LogLevel

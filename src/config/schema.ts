@@ -218,7 +218,7 @@ export const fileSchema = z.strictObject({
   log: z
     .strictObject({
       level: z
-        .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+        .enum(['debug', 'info', 'warn', 'error', 'silent'])
         .default('info')
         .describe('Least severe line that is written.'),
     })
