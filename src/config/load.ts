@@ -126,7 +126,10 @@ function readConfig(file: string, text: string, around: Surroundings): OwnResult
   if (yaml.errors.length > 0) return { config: null, errors: yaml.errors }
   const filled = fillPlaceholders(yaml.value, around)
   const { values, findings } = checked(fileSchema, filled.value, filled.filledPaths)
-  const all = [...filled.findings, ...findings]
+  // A value that could not be filled in breaks other rules too; one fault is enough.
+  const unfilled = new Set(filled.findings.map((finding) => pathText(finding.path)))
+  const others = findings.filter((finding) => !unfilled.has(pathText(finding.path)))
+  const all = [...filled.findings, ...others]
   if (values === null) return { config: null, errors: located(all, yaml) }
   const folder = dirname(file)
   const resolved = resolveConfig(values, { folder, keySources: filled.keySources })
@@ -190,7 +193,7 @@ function retype(
   const parent = valueAt(value, issue.path.slice(0, -1))
   const key = issue.path.at(-1)
   if (typeof text !== 'string' || typeof parent !== 'object' || parent === null) return false
-  if (key === undefined) return false
+  if (key === undefined || text === '') return false
   const typed = text === 'true' ? true : text === 'false' ? false : Number(text)
   if (Number.isNaN(typed)) return false
   return Reflect.set(parent, key, typed)
