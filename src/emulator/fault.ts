@@ -58,6 +58,7 @@ export const FAULTS = {
   ]),
   stall: row(['event', 'bytes'], 'falls silent at an event or byte and keeps the connection'),
   hang: row([], 'accepts the request and never answers'),
+  drop: row([], 'resets the connection without an answer'),
   open: row([], 'sends everything and never ends the reply'),
   status: row(
     ['code', 'mode', 'type', 'retry-after', 'retry-after-ms', 'retry-info'],

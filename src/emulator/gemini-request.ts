@@ -2,7 +2,7 @@
  * Reads a generateContent request as Gemini does, and refuses what Gemini refuses, in its words.
  * Knows nothing of the reply. Both camelCase and snake_case names are legal protobuf JSON.
  */
-import { refuseGemini } from './gemini.js'
+import { refuseGemini } from './gemini-voice.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
 import type { Ask, Call, Tool, ToolResult } from './ask.js'

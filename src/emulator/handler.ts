@@ -19,7 +19,24 @@ import type { Fault } from './fault.js'
 import type { Ledger, LedgerEntry } from './ledger.js'
 import type { Place } from './providers.js'
 import type { Scene, Script } from './script.js'
-import type { EmulatorOptions } from './server.js'
+
+/** How an emulator is to be. */
+export interface EmulatorOptions {
+  /** Default 127.0.0.1. */
+  readonly host?: string
+  /** Default 0: any free port. */
+  readonly port?: number
+  /** Start of everything random-looking. Default 1. */
+  readonly seed?: number
+  /** Milliseconds between the events of every stream. Default 0. */
+  readonly paceMs?: number
+  /** Requests remembered. Default 10,000; 0 switches the ledger off. */
+  readonly ledger?: number
+  /** `any` takes every model id; `known` (default) only the provider's own families. */
+  readonly models?: 'known' | 'any'
+  /** Milliseconds since 1970. Default `Date.now`. */
+  readonly clock?: () => number
+}
 
 const BODY_LIMIT = 64 * 1024 * 1024
 /** Prompts whose `times=` is being counted. */

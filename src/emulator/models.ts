@@ -3,11 +3,11 @@
  * Knows a few ids of each provider, enough for a client that lists before it asks.
  */
 import { checkAnthropicKey } from './anthropic-request.js'
-import { geminiVoice } from './gemini.js'
+import { geminiVoice } from './gemini-voice.js'
 import { checkGeminiKey } from './gemini-request.js'
 import { checkOpenAiKey } from './openai-request.js'
-import { anthropicVoice } from './anthropic.js'
-import { openAiVoice } from './openai.js'
+import { anthropicVoice } from './anthropic-voice.js'
+import { openAiVoice } from './openai-voice.js'
 import type { Call, Reply } from './ask.js'
 import type { JsonValue } from '../chat/json.js'
 

@@ -2,7 +2,7 @@
  * Reads a chat completions request as OpenAI does, and refuses what OpenAI refuses, in its words.
  * Knows nothing of the reply.
  */
-import { refuseOpenAi } from './openai.js'
+import { refuseOpenAi } from './openai-voice.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
 import type { Ask, Call, Tool, ToolResult } from './ask.js'

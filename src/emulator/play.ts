@@ -57,6 +57,7 @@ const TIMED: ReadonlySet<string> = new Set([
   'cut',
   'stall',
   'hang',
+  'drop',
   'open',
   'extra',
   'empty',
@@ -76,6 +77,10 @@ export async function playSlow(
     return
   }
   await stage.wait(delayOf(faults, 'headers'))
+  if (by('drop') !== undefined) {
+    await stage.cut('reset', Buffer.alloc(0))
+    return
+  }
   const units = plan.units.map((unit) => Buffer.from(unit))
   const body = Buffer.concat(units)
   const cut = by('cut')
@@ -181,6 +186,8 @@ function writeHead(
   response.flushHeaders()
 }
 
+const RESET_AFTER_MS = 10
+
 /** A response that can be waited on and that notices its client leaving. */
 class Stage {
   /** Resolves when the connection is closed, by whomever. */
@@ -259,6 +266,10 @@ class Stage {
       return
     }
     await flushed(this.#response)
+    if (mode === 'reset' && this.#entry.bytesSent > 0) {
+      // A reset on the heels of data is reported as a plain end by libuv's reader: let it read first.
+      await this.wait(RESET_AFTER_MS)
+    }
     if (mode === 'chunk') {
       // A chunk that promises more than it holds.
       const part = rest.subarray(0, Math.ceil(rest.length / 2))
@@ -281,13 +292,7 @@ function flushed(response: ServerResponse): Promise<void> {
       resolve()
       return
     }
-    setImmediate(() => {
-      if (socket.writableLength === 0) {
-        resolve()
-      } else {
-        socket.once('drain', resolve)
-        socket.once('close', () => resolve())
-      }
-    })
+    // An empty write is called back after everything before it.
+    socket.write('', () => resolve())
   })
 }

@@ -3,10 +3,13 @@
  * Knows the three providers only by their entry points.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { anthropicCount, anthropicReply, anthropicVoice } from './anthropic.js'
-import { geminiCount, geminiReply, geminiVoice } from './gemini.js'
+import { anthropicCount, anthropicReply } from './anthropic.js'
+import { anthropicVoice } from './anthropic-voice.js'
+import { geminiCount, geminiReply } from './gemini.js'
+import { geminiVoice } from './gemini-voice.js'
 import { modelsReply } from './models.js'
-import { openAiReply, openAiVoice } from './openai.js'
+import { openAiReply } from './openai.js'
+import { openAiVoice } from './openai-voice.js'
 import { Refusal } from './ask.js'
 import type { Call, Provider, Reply, Voice } from './ask.js'
 

@@ -7,27 +7,10 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Handler } from './handler.js'
 import { Ledger } from './ledger.js'
 import { Script } from './script.js'
+import type { EmulatorOptions } from './handler.js'
 import type { LedgerEntry } from './ledger.js'
 import type { Recorded, Scene } from './script.js'
 import type { Chunking } from './play.js'
-
-/** How an emulator is to be. */
-export interface EmulatorOptions {
-  /** Default 127.0.0.1. */
-  readonly host?: string
-  /** Default 0: any free port. */
-  readonly port?: number
-  /** Start of everything random-looking. Default 1. */
-  readonly seed?: number
-  /** Milliseconds between the events of every stream. Default 0. */
-  readonly paceMs?: number
-  /** Requests remembered. Default 10,000; 0 switches the ledger off. */
-  readonly ledger?: number
-  /** `any` takes every model id; `known` (default) only the provider's own families. */
-  readonly models?: 'known' | 'any'
-  /** Milliseconds since 1970. Default `Date.now`. */
-  readonly clock?: () => number
-}
 
 /** How recorded bytes are to be sent. */
 export interface ReplayOptions {

@@ -3,16 +3,10 @@
  * Every error, foreseen or not, comes through here once.
  */
 import { ingressOf } from '../dialects/index.js'
-import { GatewayError } from '../errors.js'
+import { GatewayError, rowOf } from '../errors.js'
 import { errorBody } from '../wire/error-body.js'
-import { rowOf } from '../errors.js'
 import type { Exchange } from './exchange.js'
-
-/**
- * How long an unread request body is read and thrown away, so that a client that is still sending
- * gets to read the answer instead of a reset; nginx's lingering_timeout is 5 s.
- */
-const LINGER_MS = 1000
+import { endLingering } from './linger.js'
 
 /** Answers with the error; returns it as it was understood. Never throws. */
 export function refuse(x: Exchange, thrown: unknown): GatewayError {
@@ -53,21 +47,9 @@ function send(x: Exchange, error: GatewayError): void {
   if (retryable === false) headers.push('x-should-retry', 'false')
   if (error.kind === 'unauthenticated') headers.push('www-authenticate', 'Bearer')
   headers.push('content-length', String(Buffer.byteLength(body)))
-  const unread = !req.complete && req.method === 'POST'
-  if (unread) headers.push('connection', 'close')
+  if (!req.complete) headers.push('connection', 'close')
   res.writeHead(status, headers)
   x.facts.sentBytes = body.length
-  if (!unread) {
-    res.end(body)
-    return
-  }
-  // All of the answer is out with this write; the end, which closes the socket, waits for the body.
   res.write(body)
-  const timer = setTimeout(() => res.end(), LINGER_MS)
-  const ended = (): void => {
-    clearTimeout(timer)
-    res.end()
-  }
-  req.unpipe()
-  req.once('end', ended).once('close', ended).resume()
+  endLingering(req, res)
 }

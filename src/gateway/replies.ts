@@ -3,7 +3,7 @@
  */
 import type { Seed } from '../dialects/dialect.js'
 import type { WireError } from '../errors.js'
-import { parseReply } from '../wire/json.js'
+import { parseArray, parseReply } from '../wire/json.js'
 import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
 import type { Call } from './receive.js'
@@ -38,13 +38,16 @@ export function readReply(
   target: Target,
 ): { body: string | Buffer; verdict: Verdict } {
   const { egress } = target
-  const body = parseReply(bytes.toString('utf8'))
-  if (body === null) return refused(NOT_JSON)
+  const text = bytes.toString('utf8')
   const seed = seedOf(x, call)
+  const body = parseReply(text)
   if (call.request.stream) {
-    const verdict = streamReply(body, egress, call.ingress, call.request, seed)
+    const pieces = body ?? parseArray(text)
+    if (pieces === null) return refused(NOT_JSON)
+    const verdict = streamReply(pieces, egress, call.ingress, call.request, seed)
     return { body: verdict.body, verdict }
   }
+  if (body === null) return refused(NOT_JSON)
   if (target.dialect === call.dialect && egress.tapReply !== null) {
     return passReply(bytes, egress.tapReply(body))
   }

@@ -7,7 +7,7 @@ import type { ChatEvent, EventSink, FinishReason } from '../chat/event.js'
 import { isContent } from '../chat/event.js'
 import { Fold, type Reply } from '../chat/fold.js'
 import { Grammar } from '../chat/grammar.js'
-import type { JsonObject } from '../chat/json.js'
+import type { JsonObject, JsonValue } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { mergeUsage, type Usage } from '../chat/usage.js'
 import type {
@@ -154,6 +154,7 @@ export class PassedStream implements Translation, FrameSink {
     if (this.outcome !== 'open') return ''
     const whole = this.framer.pendingBytes === 0
     this.framer.write(chunk)
+    this.ready += this.framer.takeLoose()
     if (this.framer.overflow) this.fail(OVERFLOW)
     // Latin-1 text is as long as its bytes, so an equal length means that the chunk passes as it is.
     if (whole && !this.dropped && this.ready.length === chunk.length) {
@@ -224,11 +225,12 @@ export function translateReply(
 }
 
 /**
- * A whole reply to a request that asked for a stream (an upstream that ignored `stream`): the same
- * events, through the client's stream encoder.
+ * A body of JSON in answer to a request that asked for a stream: a whole reply from an upstream that
+ * ignored `stream`, or all the stream's pieces in one array (Gemini without `alt=sse`). The same events,
+ * through the client's stream encoder.
  */
 export function streamReply(
-  body: JsonObject,
+  body: JsonObject | JsonValue[],
   egress: Egress,
   ingress: Ingress,
   request: ChatRequest,
@@ -242,7 +244,13 @@ export function streamReply(
       if (event.type !== 'error') encoder.event(event)
     },
   })
-  egress.decodeReply(body, request, grammar)
+  if (Array.isArray(body)) {
+    const decoder = egress.newDecoder(request, grammar)
+    for (const piece of body) decoder.frame('', JSON.stringify(piece))
+    decoder.end()
+  } else {
+    egress.decodeReply(body, request, grammar)
+  }
   return verdictOf(fold, grammar, () => encoder.take())
 }
 

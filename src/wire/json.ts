@@ -4,7 +4,7 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { isObject } from '../chat/json.js'
-import type { JsonObject } from '../chat/json.js'
+import type { JsonObject, JsonValue } from '../chat/json.js'
 import { GatewayError } from '../errors.js'
 
 /** A top-level member and where its bytes are: `{"key": value}` from the key's quote to the value's end. */
@@ -79,6 +79,12 @@ export function parseObject(bytes: Buffer, caps: JsonCaps = {}): ParsedObject {
 export function parseReply(text: string): JsonObject | null {
   const value = parseOrNull(text)
   return isObject(value) ? value : null
+}
+
+/** The array in an upstream's text; null for anything else. Never throws. */
+export function parseArray(text: string): JsonValue[] | null {
+  const value = parseOrNull(text)
+  return Array.isArray(value) ? (value as JsonValue[]) : null
 }
 
 interface ScanOptions {

@@ -3,7 +3,8 @@
  * Knows no format; see `src/emulator/server.ts` for what can be scripted.
  */
 import { startEmulator } from '../../src/emulator/server.js'
-import type { Emulator, EmulatorOptions } from '../../src/emulator/server.js'
+import type { EmulatorOptions } from '../../src/emulator/handler.js'
+import type { Emulator } from '../../src/emulator/server.js'
 
 /** Starts an emulator on a free port and closes it when the test `t` is over. */
 export async function startUpstream(

@@ -10,7 +10,7 @@ import { sha256Hex } from '../../wire/sha256.js'
 import type { Losses } from '../dialect.js'
 import { conversation, type Conversation } from './messages.js'
 import { reportRest } from './rest.js'
-import { strictSchema } from './schema.js'
+import { hasObjectRoot, strictSchema } from './schema.js'
 import { samplingFields, thinkingFields } from './thinking.js'
 import { toolFields } from './tools.js'
 import { isBlank } from './wire.js'
@@ -90,7 +90,7 @@ function answerFormat(
   if (model.structuredOutput !== false && 'schema' in strict) {
     return { native: strict.schema, tool: null }
   }
-  if (forced) return { native: null, tool: format.schema }
+  if (forced && hasObjectRoot(format.schema)) return { native: null, tool: format.schema }
   const problem = 'problem' in strict ? strict.problem : `${model.id} has no structured output`
   throw new GatewayError(
     'untranslatable',

@@ -54,6 +54,7 @@ const DEPTH_MAX = 200
  * problem names the keyword and where it stands. Never changes its argument.
  */
 export function strictSchema(schema: JsonObject): StrictSchema {
+  if (!hasObjectRoot(schema)) return { problem: 'the root must be an object' }
   const problem = recursion(schema)
   if (problem !== null) return { problem }
   const problems: string[] = []
@@ -67,36 +68,52 @@ export function strictSchema(schema: JsonObject): StrictSchema {
  * merged: all their properties, and only what every variant requires. A schema that already fits
  * is handed back as it is.
  */
-export function rootObject(schema: JsonObject, depth = 0): JsonObject {
+export function rootObject(schema: JsonObject): JsonObject {
+  return merged(schema, { root: schema, seen: new Set() }, 0)
+}
+
+/** True unless the schema says that its value is something else than an object. */
+export function hasObjectRoot({ type }: JsonObject): boolean {
+  return type === undefined || type === 'object' || arrayOf(type).includes('object')
+}
+
+/** Where references lead, and which have been followed: each is merged in once, so cycles end. */
+interface Following {
+  readonly root: JsonObject
+  readonly seen: Set<string>
+}
+
+function merged(schema: JsonObject, following: Following, depth: number): JsonObject {
   const { anyOf, oneOf, allOf, $ref, ...rest } = schema
   const combined = [anyOf, oneOf, allOf, $ref].some((one) => one !== undefined)
   if (!combined) return schema.type === 'object' ? schema : { ...rest, type: 'object' }
-  const merged: JsonObject = { ...rest, type: 'object' }
-  if (depth < DEPTH_MAX) {
-    if (typeof $ref === 'string') include(merged, [referenced(schema, $ref)], true, depth)
-    include(merged, arrayOf(allOf), true, depth)
-    include(merged, arrayOf(anyOf), false, depth)
-    include(merged, arrayOf(oneOf), false, depth)
+  const result: JsonObject = { ...rest, type: 'object' }
+  if (depth > DEPTH_MAX) return result
+  const { root, seen } = following
+  const variants = (list: JsonValue | undefined): JsonObject[] =>
+    arrayOf(list).map((one) => merged(objectOf(one), following, depth + 1))
+  if (typeof $ref === 'string' && !seen.has($ref)) {
+    seen.add($ref)
+    include(result, [merged(referenced(root, $ref), following, depth + 1)], true)
   }
-  return merged
+  include(result, variants(allOf), true)
+  include(result, variants(anyOf), false)
+  include(result, variants(oneOf), false)
+  return result
 }
 
 /** Adds the variants' properties; `all` says that every one of them holds, not just one. */
-function include(into: JsonObject, variants: JsonValue[], all: boolean, depth: number): void {
-  const objects = variants.filter(isObject).map((one) => {
-    const defs = { $defs: into.$defs, definitions: into.definitions }
-    return rootObject(one.$ref === undefined ? one : { ...defs, ...one }, depth + 1)
-  })
-  if (objects.length === 0) return
+function include(into: JsonObject, variants: JsonObject[], all: boolean): void {
+  if (variants.length === 0) return
   const properties = new Map(Object.entries(objectOf(into.properties)))
-  for (const object of objects) {
-    for (const [name, schema] of Object.entries(objectOf(object.properties))) {
+  for (const variant of variants) {
+    for (const [name, schema] of Object.entries(objectOf(variant.properties))) {
       const known = properties.get(name)
       const same = known === undefined || JSON.stringify(known) === JSON.stringify(schema)
       properties.set(name, same ? schema : { anyOf: [...alternatives(known), schema ?? {}] })
     }
   }
-  const required = objects.map((object) => arrayOf(object.required))
+  const required = variants.map((variant) => arrayOf(variant.required))
   const [first = []] = required
   const added = all
     ? required.flat()

@@ -71,7 +71,10 @@ function isId(text: string): boolean {
   return text.length <= MAX_ID_CHARS && /^[A-Za-z0-9_-]+$/.test(text)
 }
 
-/** A custom tool's input is text; the rest is JSON, `{}` where there are no arguments. */
+/**
+ * A custom tool's input is text; the rest is JSON, `{}` where there are no arguments. The arguments
+ * come as a parsed value, so integers beyond 2^53 have lost their last digits (wire.md §13.68).
+ */
 function argumentsOf(args: JsonValue | undefined, custom: boolean): string {
   if (!custom) return JSON.stringify(args ?? {})
   const input = isObject(args) ? args[CUSTOM_INPUT] : undefined

@@ -6,6 +6,7 @@
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { AssistantPart, Message, ToolCall } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
+import type { Losses } from '../dialect.js'
 import { encodeUserPart } from './media.js'
 import type { ToolNames } from './tool-names.js'
 import { CUSTOM_INPUT, PROVIDER, SKIP_SIGNATURE, type Content, type Part } from './wire.js'
@@ -20,6 +21,7 @@ export interface ContentsOptions {
   thirdGeneration: boolean
   /** False for gemma: its system text opens the first user turn. */
   systemInstruction: boolean
+  losses: Losses
 }
 
 /** A conversation in Gemini's form. */
@@ -123,7 +125,7 @@ class Rendering {
   private addAssistant(message: AssistantMessage): void {
     const parts: Part[] = []
     for (const part of message.parts) {
-      const encoded = assistantPart(part)
+      const encoded = assistantPart(part, message.index, this.options.losses)
       if (encoded !== null) parts.push(encoded)
     }
     message.toolCalls.forEach((call, at) => parts.push(this.callPart(call, at === 0)))
@@ -224,8 +226,8 @@ class Rendering {
   }
 }
 
-/** State of other providers is left out: it means nothing here and the API refuses it. */
-function assistantPart(part: AssistantPart): Part | null {
+/** Reasoning of other providers is left out: it means nothing here and the API refuses it. */
+function assistantPart(part: AssistantPart, index: number, losses: Losses): Part | null {
   switch (part.type) {
     case 'text':
       return part.text === '' ? null : { text: part.text }
@@ -235,9 +237,18 @@ function assistantPart(part: AssistantPart): Part | null {
         ? { text: '', thoughtSignature: part.signature }
         : { text: part.text, thought: true, thoughtSignature: part.signature }
     case 'opaque': {
-      if (part.provider !== PROVIDER) return null
-      const replayed = REPLAYED.some((key) => part.block[key] !== undefined)
-      return replayed ? part.block : null
+      const own = part.provider === PROVIDER
+      if (own && REPLAYED.some((key) => part.block[key] !== undefined)) return part.block
+      if (part.block.type === 'audio') {
+        throw new GatewayError(
+          'untranslatable',
+          `messages[${index}].audio: audio that another model spoke cannot be sent here. Send its ` +
+            'transcript as text, or stay with the OpenAI model.',
+          { param: `messages[${index}].audio` },
+        )
+      }
+      losses.drop('messages.opaque', 'no-equivalent')
+      return null
     }
     default:
       part satisfies never

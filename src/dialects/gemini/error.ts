@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
 import type { ErrorKind, WireError } from '../../errors.js'
-import { scrub } from './scrub.js'
+import { scrub } from '../../wire/scrub.js'
 
 /** Messages are cut to this; Google's quota messages run to 1.5 KB. */
 const MAX_MESSAGE_CHARS = 2048
@@ -66,9 +66,12 @@ export function decodeStreamError(error: unknown): WireError {
 /** An upstream's words, fit for a client: no keys or projects, at most 2 KB. */
 export function safeMessage(text: string): string {
   const clean = scrub(text.slice(0, 4 * MAX_MESSAGE_CHARS))
+    // Google's newer key form, which only Google has.
+    .replace(/\bAQ\.[A-Za-z0-9_-]{20,}/g, '[redacted]')
     .replace(/\bprojects\/[A-Za-z0-9_-]+/g, 'projects/[redacted]')
     .replace(/\bproject(_number|_id)?([:= ]+)\d{5,}/gi, 'project$1$2[redacted]')
-  return clean.length > MAX_MESSAGE_CHARS ? `${clean.slice(0, MAX_MESSAGE_CHARS - 1)}…` : clean
+  if (clean.length <= MAX_MESSAGE_CHARS) return clean
+  return `${clean.slice(0, MAX_MESSAGE_CHARS - 1).replace(/[\ud800-\udbff]$/, '')}…`
 }
 
 function wireError(status: number, payload: JsonObject, headers: IncomingHttpHeaders): WireError {

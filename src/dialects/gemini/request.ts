@@ -60,6 +60,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
     names,
     thirdGeneration,
     systemInstruction: !gemma,
+    losses,
   })
   if (format.instruction !== null) system.push({ text: format.instruction })
   const body: JsonObject = { contents }

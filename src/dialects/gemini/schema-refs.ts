@@ -7,11 +7,15 @@ import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 /** Deeper than any schema that is sent; the rest is not searched for references. */
 const MAX_DEPTH = 64
 
+/** Copies double with every level of `allOf`; generated schemas that were seen need under twenty. */
+const MAX_COPIES = 256
+
 /** The definitions of one schema and the graph of references between them; '' is the root. */
 export class SchemaRefs {
   private readonly definitions = new Map<string, JsonObject>()
   private readonly edges = new Map<string, Set<string>>()
   private readonly reach = new Map<string, Set<string>>()
+  private copies = 0
 
   constructor(root: JsonObject) {
     for (const group of [root.definitions, root.$defs]) {
@@ -53,6 +57,17 @@ export class SchemaRefs {
       this.reach.set(from, seen)
     }
     return seen.has(to)
+  }
+
+  /**
+   * The definition for copying it into another schema; null where it contains itself, or where so
+   * much has been copied that the schema would grow without measure.
+   */
+  copyOf(name: string): JsonObject | null {
+    const cyclic = [...(this.edges.get(name) ?? [])].some((next) => this.reaches(next, name))
+    if (cyclic || this.copies === MAX_COPIES) return null
+    this.copies += 1
+    return this.definition(name)
   }
 
   private refsIn(schema: JsonValue, found = new Set<string>(), depth = 0): Set<string> {

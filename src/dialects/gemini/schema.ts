@@ -160,8 +160,7 @@ function mergeAllOf(node: JsonObject, place: Place, depth = 0): JsonObject {
 function inlined(branch: JsonObject, place: Place): JsonObject | null {
   if (typeof branch.$ref !== 'string') return branch
   const name = place.refs.nameOf(branch.$ref)
-  if (name === null || name === place.inside || place.refs.reaches(name, name)) return null
-  return place.refs.definition(name)
+  return name === null || name === place.inside ? null : place.refs.copyOf(name)
 }
 
 function mergeTwo(first: JsonObject, second: JsonObject): JsonObject {

@@ -133,7 +133,10 @@ export class GeminiDecoder implements StreamDecoder {
     }
     if (typeof candidate.finishMessage === 'string')
       this.message = safeMessage(candidate.finishMessage)
-    if (isObject(candidate.groundingMetadata)) this.grounding = candidate.groundingMetadata
+    // Chunks that ground nothing carry it too, empty.
+    const grounding = candidate.groundingMetadata
+    if (isObject(grounding) && Array.isArray(grounding.groundingSupports))
+      this.grounding = grounding
   }
 
   private feedback(feedback: JsonObject): void {

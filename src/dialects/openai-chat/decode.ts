@@ -20,13 +20,10 @@ import type { ChatRequest } from '../../chat/request.js'
 import type { WireError } from '../../errors.js'
 import type { StreamDecoder } from '../dialect.js'
 import { Blocks } from './blocks.js'
-import { decodeErrorPayload } from './error.js'
+import { decodeErrorPayload, GAVE_UP, MALFORMED, TRUNCATED } from './error.js'
 import { clientNames } from './names.js'
 import { thoughtSignature } from './messages.js'
 import { finishReason, usageOf } from './wire.js'
-
-const MALFORMED = 'The upstream’s reply broke its own format.'
-const TRUNCATED = 'The upstream’s reply ended before it was complete.'
 
 /** Decodes one stream. */
 export class ChunkDecoder implements StreamDecoder {
@@ -51,9 +48,9 @@ export class ChunkDecoder implements StreamDecoder {
     try {
       chunk = JSON.parse(data)
     } catch {
-      return this.fail({ kind: 'upstream_malformed', message: MALFORMED })
+      return this.fail(MALFORMED)
     }
-    if (!isObject(chunk)) return this.fail({ kind: 'upstream_malformed', message: MALFORMED })
+    if (!isObject(chunk)) return this.fail(MALFORMED)
     this.chunk(chunk)
   }
 
@@ -64,7 +61,7 @@ export class ChunkDecoder implements StreamDecoder {
   /** A whole reply is one chunk whose choice has a `message` and a reason. */
   whole(body: JsonObject): void {
     if (failure(body) === null && choiceOf(body) === null) {
-      return this.fail({ kind: 'upstream_malformed', message: MALFORMED })
+      return this.fail(MALFORMED)
     }
     this.chunk(body)
     // Valid JSON cannot be cut short, so a missing reason is only a missing word.
@@ -85,7 +82,7 @@ export class ChunkDecoder implements StreamDecoder {
     if (this.raw !== null) return
     const whole = !isObject(choice['delta'])
     if (!this.delta(objectOf(choice[whole ? 'message' : 'delta']), whole)) {
-      return this.fail({ kind: 'upstream_malformed', message: MALFORMED })
+      return this.fail(MALFORMED)
     }
     const reason = choice['finish_reason']
     if (typeof reason === 'string' && reason !== '') this.raw = reason
@@ -159,14 +156,13 @@ export class ChunkDecoder implements StreamDecoder {
 
   private finish(): void {
     if (this.raw === null) {
-      return this.fail({ kind: 'upstream_truncated', message: TRUNCATED })
+      return this.fail(TRUNCATED)
     }
     if (this.raw === 'error') {
-      const message = 'The upstream gave up on the answer.'
-      return this.fail({ kind: 'upstream_failed', message, upstreamCode: 'error' })
+      return this.fail(GAVE_UP)
     }
     if (!this.blocks.finish()) {
-      return this.fail({ kind: 'upstream_malformed', message: MALFORMED })
+      return this.fail(MALFORMED)
     }
     this.ended = true
     let reason: FinishReason = finishReason(this.raw)
@@ -178,7 +174,7 @@ export class ChunkDecoder implements StreamDecoder {
   private fail(error: WireError): void {
     if (this.ended) return
     this.ended = true
-    this.sink.event({ type: 'error', error })
+    this.sink.event({ type: 'error', error: { ...error } })
   }
 }
 

@@ -10,6 +10,23 @@ import { type ErrorKind, rowOf, type WireError } from '../../errors.js'
 import { errorBody } from '../../wire/error-body.js'
 import { scrub } from '../../wire/scrub.js'
 
+/** A frame or reply that is not of this format. */
+export const MALFORMED: Readonly<WireError> = {
+  kind: 'upstream_malformed',
+  message: 'The upstream’s reply broke its own format.',
+}
+/** An end, or `[DONE]`, before any `finish_reason`. */
+export const TRUNCATED: Readonly<WireError> = {
+  kind: 'upstream_truncated',
+  message: 'The upstream’s reply ended before it was complete.',
+}
+/** `finish_reason: "error"` without an error beside it (OpenRouter). */
+export const GAVE_UP: Readonly<WireError> = {
+  kind: 'upstream_failed',
+  message: 'The upstream gave up on the answer.',
+  upstreamCode: 'error',
+}
+
 /** No client is told to wait longer than an hour. */
 const MAX_RETRY_AFTER_SECONDS = 3_600
 

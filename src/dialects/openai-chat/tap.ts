@@ -3,11 +3,19 @@
  * Parses only the frames that can hold one of these; an ordinary delta costs a few string searches.
  */
 import type { FinishReason } from '../../chat/event.js'
-import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../chat/json.js'
+import {
+  arrayOf,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  objectOf,
+  stringOf,
+} from '../../chat/json.js'
 import { mergeUsage, type Usage } from '../../chat/usage.js'
 import type { WireError } from '../../errors.js'
 import type { StreamTap, TapRequest, TapResult } from '../dialect.js'
 import { choiceOf, failure } from './decode.js'
+import { GAVE_UP, MALFORMED, TRUNCATED } from './error.js'
 import { finishReason, usageOf } from './wire.js'
 
 /** Code units of the white space that JSON allows between tokens, and of a colon. */
@@ -37,8 +45,7 @@ export class ChunkTap implements StreamTap {
     if (data === '[DONE]' || data.trim() === '[DONE]') return this.terminator()
     const chunk = parse(data)
     if (chunk === null) {
-      const message = 'The upstream’s reply broke its own format.'
-      this.error = { kind: 'upstream_malformed', message }
+      this.error = { ...MALFORMED }
       return false
     }
     return this.watch(chunk)
@@ -50,8 +57,7 @@ export class ChunkTap implements StreamTap {
       return true
     }
     // The end without a reason is a cut reply, as in the decoder.
-    const message = 'The upstream’s reply ended before it was complete.'
-    this.error = { kind: 'upstream_truncated', message }
+    this.error = { ...TRUNCATED }
     return false
   }
 
@@ -59,10 +65,10 @@ export class ChunkTap implements StreamTap {
     this.model ??= nameOf(chunk)
     const usage = chunk['usage'] ?? objectOf(chunk['x_groq'])['usage']
     if (isObject(usage)) this.usage = mergeUsage(this.usage, usageOf(usage))
-    this.error = failure(chunk)
-    if (this.error !== null) return false
-    for (const choice of arrayOf(chunk['choices'])) this.choice(objectOf(choice))
     const choices = arrayOf(chunk['choices'])
+    this.error = failure(chunk) ?? (choices.some(gaveUp) ? { ...GAVE_UP } : null)
+    if (this.error !== null) return false
+    for (const choice of choices) this.choice(objectOf(choice))
     return this.includeUsage || choices.length > 0 || !isObject(chunk['usage'])
   }
 
@@ -72,10 +78,11 @@ export class ChunkTap implements StreamTap {
     if (typeof reason !== 'string' || reason === '') return
     this.content = true
     this.reason ??= finishReason(reason)
-    if (reason !== 'error') return
-    const message = 'The upstream gave up on the answer.'
-    this.error = { kind: 'upstream_failed', message, upstreamCode: reason }
   }
+}
+
+function gaveUp(choice: JsonValue): boolean {
+  return objectOf(choice)['finish_reason'] === 'error'
 }
 
 /** Usage, reason, failure and model of a whole reply. */

@@ -157,7 +157,10 @@ void t.test(
   },
 )
 
-/** A random conversation in turns. A final assistant turn is trimmed at its end, so none ends in a space; a turn with calls holds its results, so a cut between turns is legal. */
+/**
+ * A random conversation in turns. A turn with calls holds its results, so a cut between turns is legal;
+ * a final assistant turn is trimmed at its end, so none ends in a space.
+ */
 function turns(roll: (n: number) => number): Message[][] {
   const made: Message[][] = []
   let index = 0

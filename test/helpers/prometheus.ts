@@ -1,0 +1,106 @@
+/**
+ * Finds and runs a real Prometheus (Debian's package `prometheus`) for a test.
+ * Knows no metric.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+
+const PROGRAM = '/usr/bin/prometheus'
+
+/** What to say where the program is missing; false where it is there. Under CI it must be there. */
+export function prometheusMissing(): string | false {
+  if (existsSync(PROGRAM)) return false
+  const message = `${PROGRAM} is missing: apt-get install -y prometheus`
+  if (process.env['CI'] === 'true') throw new Error(message)
+  process.stderr.write(`\nSKIPPED, NOT PASSED: ${message}\n\n`)
+  return message
+}
+
+/** A running Prometheus. */
+export interface Prometheus {
+  /** The samples of an instant query; throws with Prometheus's own words where it refuses. */
+  query(expression: string): Promise<unknown[]>
+  /** The rules that it has loaded, each with its health and last error. */
+  rules(): Promise<{ name: string; health: string; lastError?: string }[]>
+}
+
+/** Starts Prometheus on a free port with a temporary store; it scrapes the port once a second. */
+export async function startPrometheus(
+  t: Test,
+  options: { scrapes: number; ruleFiles: string[] },
+): Promise<Prometheus> {
+  const folder = t.testdir()
+  const config = {
+    global: { scrape_interval: '1s', evaluation_interval: '1s' },
+    rule_files: options.ruleFiles,
+    scrape_configs: [
+      { job_name: 'sluice', static_configs: [{ targets: [`127.0.0.1:${options.scrapes}`] }] },
+    ],
+  }
+  // YAML takes JSON as it is.
+  writeFileSync(join(folder, 'prometheus.yaml'), JSON.stringify(config))
+  const child = spawn(
+    PROGRAM,
+    [
+      `--config.file=${join(folder, 'prometheus.yaml')}`,
+      `--storage.tsdb.path=${join(folder, 'data')}`,
+      '--web.listen-address=127.0.0.1:0',
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  )
+  t.teardown(async () => {
+    if (child.exitCode === null) {
+      child.kill('SIGTERM')
+      await once(child, 'exit')
+    }
+  })
+  const port = await portFrom(child.stderr, once(child, 'exit'))
+  const ask = async (path: string): Promise<unknown> => {
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`)
+    const answer: unknown = await response.json()
+    if (isSuccess(answer)) return answer.data
+    throw new Error(JSON.stringify(answer))
+  }
+  return {
+    query: async (expression) => {
+      const data = await ask(`query?query=${encodeURIComponent(expression)}`)
+      if (typeof data !== 'object' || data === null || !('result' in data)) throw new Error('odd')
+      const result: unknown = data.result
+      return Array.isArray(result) ? (result as unknown[]) : []
+    },
+    rules: async () => {
+      const data = await ask('rules')
+      return (data as { groups: { rules: { name: string; health: string }[] }[] }).groups.flatMap(
+        (group) => group.rules,
+      )
+    },
+  }
+}
+
+function isSuccess(answer: unknown): answer is { status: 'success'; data: unknown } {
+  return (
+    typeof answer === 'object' &&
+    answer !== null &&
+    'status' in answer &&
+    answer.status === 'success' &&
+    'data' in answer
+  )
+}
+
+/** The port that the log names once it is listening; throws with the log where it ends first. */
+async function portFrom(stderr: NodeJS.ReadableStream, exited: Promise<unknown>): Promise<number> {
+  let log = ''
+  const listening = new Promise<number>((resolve) => {
+    stderr.on('data', (chunk: Buffer) => {
+      log += chunk.toString()
+      const found = /Listening on" address=127\.0\.0\.1:(\d+)/.exec(log)
+      if (found !== null) resolve(Number(found[1]))
+    })
+  })
+  const port = await Promise.race([listening, exited])
+  if (typeof port === 'number') return port
+  throw new Error(`Prometheus ended: ${log}`)
+}

@@ -1,0 +1,195 @@
+/**
+ * Goal: log lines hold the named fields and nothing else: no secret, no prompt, no stray field.
+ * Method: canaries are put everywhere that a caller could put one, at the most verbose level.
+ */
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { ERRORS, type ErrorKind, GatewayError } from '../src/errors.js'
+import { createLogger, type ExchangeLine, type Logger, type LogLevel, scrub } from '../src/log.js'
+
+const EXCHANGE: ExchangeLine = {
+  request_id: 'req_1',
+  method: 'POST',
+  path: '/v1/chat/completions',
+  status: 200,
+  outcome: 'ok',
+  model: 'gpt-5.4',
+  stream: true,
+  duration_ms: 12.34567,
+  overhead_ms: 0.5,
+  input_tokens: 0,
+}
+
+function open(level: LogLevel): { log: Logger; text: () => string; lines: () => unknown[] } {
+  let text = ''
+  const log = createLogger({
+    level,
+    destination: {
+      write: (line) => {
+        text += line
+      },
+    },
+  })
+  const parse = (line: string): unknown => JSON.parse(line)
+  return { log, text: () => text, lines: () => text.trimEnd().split('\n').map(parse) }
+}
+
+void t.test('an exchange is one line of named fields', (t) => {
+  const { log, lines, text } = open('info')
+  log.exchangeLine({ ...EXCHANGE, upstream: undefined, lost: 'seed,top_k' })
+  log.exchangeLine({ ...EXCHANGE, status: 502, outcome: 'upstream_failed' })
+  const { request_id, method, path, status, outcome, model, stream } = EXCHANGE
+  t.match(lines()[0], {
+    level: 'info',
+    time: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+    pid: process.pid,
+    ...{ request_id, method, path, status, outcome, model, stream },
+    duration_ms: 12.346,
+    input_tokens: 0,
+    lost: 'seed,top_k',
+    msg: 'exchange',
+  })
+  t.notOk(text().includes('"upstream"'), 'what is absent is not written')
+  t.match(lines()[1], { level: 'warn', outcome: 'upstream_failed' })
+  t.equal(lines().length, 2)
+  t.end()
+})
+
+void t.test('a client’s strings are escaped, clipped, and lose their query', (t) => {
+  const { log, lines } = open('info')
+  const odd = 'a"b\\c\nd\u2028\ud800é'
+  log.exchangeLine({
+    ...EXCHANGE,
+    path: '/v1/models/x?key=hidden#frag',
+    model: odd,
+    client_request_id: 'x'.repeat(5000),
+    duration_ms: NaN,
+  })
+  t.match(lines()[0], {
+    path: '/v1/models/x',
+    model: odd,
+    client_request_id: `${'x'.repeat(256)}…`,
+    duration_ms: null,
+  })
+  t.end()
+})
+
+void t.test('fields without a name on the list do not get out', (t) => {
+  const { log, text } = open('debug')
+  const stray: object = {
+    headers: { authorization: 'canary-header' },
+    body: 'canary-body',
+    messages: [{ content: 'canary-prompt' }],
+    err: { config: { data: 'canary-config' } },
+    url: 'https://x/?q=canary-search',
+    reason: { nested: 'canary-nested' },
+  }
+  log.exchangeLine({ ...EXCHANGE, ...stray })
+  for (const level of ['debug', 'info', 'warn'] as const) {
+    log[level]('event', { ...stray, reason: undefined })
+    log[level]('event', Object.assign({}, stray))
+  }
+  log.error('event', new Error('plain'), Object.assign({}, stray))
+  t.equal(text().trimEnd().split('\n').length, 8)
+  t.notMatch(text(), 'canary')
+  t.end()
+})
+
+void t.test('what looks like a key is hidden wherever it stands', (t) => {
+  const { log, text } = open('debug')
+  const tail = (): string => randomBytes(24).toString('base64url')
+  for (let round = 0; round < 200; round += 1) {
+    const secret = tail()
+    const forms = [`sk_${secret}`, `sk-ant-${secret}`, `AIza${secret}`, `Bearer ${secret}`]
+    const form = forms[round % forms.length] ?? ''
+    log.exchangeLine({
+      ...EXCHANGE,
+      client_request_id: form,
+      path: `/v1/${form}/x`,
+      model: `x${form}`,
+      param: `messages["${form}"]`,
+      upstream_code: form,
+    })
+    log.error('event', new Error(`refused ${form}`, { cause: new TypeError(form) }))
+    log.error('event', new GatewayError('bug', form, { cause: new GatewayError('bug', form) }))
+    log.warn('event', { reason: `the server said: ${form}` })
+    t.equal(scrub(`before ${form} after`).includes(secret), false)
+    t.equal(text().includes(secret), false, `form ${round % forms.length}`)
+  }
+  t.equal(scrub('$argon2id$v=19$m=65536$c2FsdA$aGFzaA'), '***')
+  t.equal(scrub('a task-list and a desk'), 'a task-list and a desk')
+  t.end()
+})
+
+void t.test('an error shows kind, code, causes; never what a client or upstream wrote', (t) => {
+  const { log, text, lines } = open('debug')
+  const prompt = 'canary prompt about a private matter'
+  const errors: unknown[] = Object.keys(ERRORS)
+    .filter((kind): kind is ErrorKind => Object.hasOwn(ERRORS, kind))
+    .filter((kind) => ERRORS[kind].source !== 'gateway')
+    .map((kind) => new GatewayError(kind, `cannot use '${prompt}'`, { upstreamCode: 'E1' }))
+  errors.push(prompt, { message: prompt }, null)
+  try {
+    JSON.parse(`"${prompt}" and "${prompt}"`)
+  } catch (error) {
+    errors.push(error)
+  }
+  try {
+    Buffer.from(BigInt(1) as unknown as string)
+    Buffer.alloc(prompt as unknown as number)
+  } catch (error) {
+    errors.push(error)
+  }
+  for (const error of errors) {
+    log.error('event', error)
+    log.error('event', new Error('outer', { cause: error }))
+  }
+  t.notMatch(text(), 'canary')
+  t.ok(lines().length === errors.length * 2 && errors.length > 15)
+  log.error('last', Object.assign(new Error('no luck'), { code: 'ECONNRESET' }))
+  t.match(lines().at(-1), {
+    error: { kind: 'Error', message: 'no luck', code: 'ECONNRESET', stack: [/^at /] },
+  })
+  t.end()
+})
+
+void t.test('a stack is for level debug only', (t) => {
+  const { log, text } = open('info')
+  log.error('event', new Error('no luck'))
+  log.debug('event')
+  t.notMatch(text(), 'stack')
+  t.equal(text().split('\n').length, 2, 'and debug lines too')
+  t.end()
+})
+
+void t.test('silent is silent', (t) => {
+  const { log, text } = open('silent')
+  log.exchangeLine({ ...EXCHANGE, status: 500 })
+  log.error('event', new Error('no luck'))
+  t.equal(text(), '')
+  t.end()
+})
+
+void t.test('flush writes everything out', async (t) => {
+  const file = join(t.testdir(), 'log')
+  const log = createLogger({ level: 'info', destination: file })
+  for (let index = 0; index < 1000; index += 1) log.exchangeLine(EXCHANGE)
+  await log.flush()
+  t.equal(readFileSync(file, 'utf8').trimEnd().split('\n').length, 1000)
+  t.equal(log.dropped(), 0)
+})
+
+void t.test('a destination that is too slow loses whole lines, and they are counted', async (t) => {
+  const file = join(t.testdir(), 'log')
+  const log = createLogger({ level: 'info', destination: file })
+  const total = 60_000
+  for (let index = 0; index < total; index += 1) log.exchangeLine(EXCHANGE)
+  const dropped = log.dropped()
+  t.ok(dropped > 0, `${dropped} of ${total}`)
+  await log.flush()
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
+  for (const line of lines.slice(-100)) t.ok(line.startsWith('{') && line.endsWith('}'))
+  t.equal(lines.length + dropped, total)
+})
