@@ -1,6 +1,6 @@
 /**
  * Reads a configuration file: YAML, placeholders, schema, rules; a `Config` or a list of problems.
- * The only file that knows YAML. Starts nothing, writes nothing, keeps nothing.
+ * The only file that knows YAML. Starts nothing, writes nothing, keeps only the last catalogue.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
@@ -100,7 +100,7 @@ function load(path: string, text: string | null, env: Env, read: ReadFile): Load
   if (modelsText === null) {
     return { ok: false, errors: [own.locate(catalogueMissing(modelsPath))], sources }
   }
-  const models = readCatalogue(modelsPath, modelsText)
+  const models = readCatalogueOnce(modelsPath, modelsText)
   if (models.catalogue === null) return { ok: false, errors: models.errors, sources }
   const fileHash = createHash('sha256').update(text).update('\0').update(modelsText).digest('hex')
   const { config } = own
@@ -126,7 +126,10 @@ function readConfig(file: string, text: string, around: Surroundings): OwnResult
   if (yaml.errors.length > 0) return { config: null, errors: yaml.errors }
   const filled = fillPlaceholders(yaml.value, around)
   const { values, findings } = checked(fileSchema, filled.value, filled.filledPaths)
-  const all = [...filled.findings, ...findings]
+  // A value that could not be filled in breaks other rules too; one fault is enough.
+  const unfilled = new Set(filled.findings.map((finding) => pathText(finding.path)))
+  const others = findings.filter((finding) => !unfilled.has(pathText(finding.path)))
+  const all = [...filled.findings, ...others]
   if (values === null) return { config: null, errors: located(all, yaml) }
   const folder = dirname(file)
   const resolved = resolveConfig(values, { folder, keySources: filled.keySources })
@@ -136,10 +139,22 @@ function readConfig(file: string, text: string, around: Surroundings): OwnResult
   return { config: resolved.config, modelsPath: values.models, locate: yaml.locate }
 }
 
-function readCatalogue(
-  file: string,
-  text: string,
-): { catalogue: Catalogue | null; errors: ConfigProblem[] } {
+interface CatalogueResult {
+  readonly catalogue: Catalogue | null
+  readonly errors: readonly ConfigProblem[]
+}
+
+let lastCatalogue: (CatalogueResult & { file: string; text: string }) | null = null
+
+/** A reload seldom changes the catalogue, and reading it is nine tenths of a load. */
+function readCatalogueOnce(file: string, text: string): CatalogueResult {
+  if (lastCatalogue?.file === file && lastCatalogue.text === text) return lastCatalogue
+  const result = readCatalogue(file, text)
+  lastCatalogue = { ...result, file, text }
+  return result
+}
+
+function readCatalogue(file: string, text: string): CatalogueResult {
   const yaml = parseYaml(file, text)
   if (yaml.errors.length > 0) return { catalogue: null, errors: yaml.errors }
   const { values, findings } = checked(catalogueSchema, yaml.value, new Set())
@@ -178,7 +193,7 @@ function retype(
   const parent = valueAt(value, issue.path.slice(0, -1))
   const key = issue.path.at(-1)
   if (typeof text !== 'string' || typeof parent !== 'object' || parent === null) return false
-  if (key === undefined) return false
+  if (key === undefined || text === '') return false
   const typed = text === 'true' ? true : text === 'false' ? false : Number(text)
   if (Number.isNaN(typed)) return false
   return Reflect.set(parent, key, typed)

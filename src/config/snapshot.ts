@@ -31,6 +31,18 @@ export function createSnapshot(
 }
 
 /**
+ * The settings that differ and that a running process cannot take over, in the file's spelling:
+ * listeners, processes and the store are opened once.
+ */
+export function needsRestart(running: Config, next: Config): string[] {
+  const keys = ['host', 'port', 'opsHost', 'opsPort', 'workers'] as const
+  const changed = keys
+    .filter((key) => running.server[key] !== next.server[key])
+    .map((key) => `server.${snakeCase(key)}`)
+  return running.store === next.store ? changed : [...changed, 'store']
+}
+
+/**
  * The snapshot in the file's spelling for the ops listener's `/config`. Keys, header values and
  * texts set into bodies appear as `***` and four characters that tell one from another.
  */
@@ -105,10 +117,14 @@ function snakeKeys(values: object): JsonObject {
   const entries: [string, unknown][] = Object.entries(values)
   return Object.fromEntries(
     entries.map(([key, value]) => [
-      key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      snakeCase(key),
       typeof value === 'number' || typeof value === 'string' ? value : null,
     ]),
   )
+}
+
+function snakeCase(key: string): string {
+  return key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 function deepFreeze<T>(value: T): T {

@@ -251,13 +251,14 @@ function equalSources(a: ConfigSources, b: ConfigSources): boolean {
 
 /** Whether the files still hold what was read: no parsing where nothing has changed. */
 async function isSame(sources: ConfigSources): Promise<boolean> {
-  const texts: [string, string | null][] = [
-    [sources.path, sources.text],
-    ...Object.entries(sources.files),
-  ]
-  for (const [file, text] of texts) {
-    const now = await readFile(file, 'utf8').catch(() => null)
-    if ((now?.replace(/^\uFEFF/, '') ?? null) !== text) return false
+  const textOf = async (file: string): Promise<string | null> => {
+    const text = await readFile(file, 'utf8').catch(() => null)
+    return text?.replace(/^\uFEFF/, '') ?? null
+  }
+  // A missing file was noted as an empty one.
+  if (((await textOf(sources.path)) ?? '') !== sources.text) return false
+  for (const [file, text] of Object.entries(sources.files)) {
+    if ((await textOf(file)) !== text) return false
   }
   return true
 }

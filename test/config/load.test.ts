@@ -178,6 +178,11 @@ void t.test('a placeholder without a value is an error that names it', (t) => {
   const at = (text: string, files = {}) => problemsOf(`${GOOD}store: ${text}\n`, {}, files)[0]
   const place = '/etc/sluice/gateway.yaml:8:8: store: '
   t.equal(at('lmdb:${DIR}'), `${place}the environment variable DIR is not set or is empty`)
+  t.equal(
+    problemsOf(`${GOOD}server: { port: "\${P}", host: "\${P}" }\n`, {}).length,
+    2,
+    'once each',
+  )
   t.equal(at('"${file:/no}"'), `${place}the file '/no' cannot be read, or is larger than 64 KiB`)
   t.equal(at('"${file:/e}"', { '/e': ' \n' }), `${place}the file '/e' is empty`)
   t.equal(at('"${A"'), `${place}has a $\{ without its }`)

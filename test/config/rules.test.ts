@@ -77,7 +77,7 @@ const RULES: [string, string, string][] = [
   [
     'unknown log level',
     `${GOOD}log: { level: warning }\n`,
-    ':8:15: log.level: must be one of trace, debug, info, warn, error, fatal, silent',
+    ':8:15: log.level: must be one of debug, info, warn, error, silent',
   ],
   [
     'bad name',

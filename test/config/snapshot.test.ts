@@ -3,8 +3,8 @@
  * Method: a configuration with a canary in each secret place, shown and searched.
  */
 import t from 'tap'
-import { createSnapshot, masked, maskedConfig } from '../../src/config/snapshot.js'
-import { loadText } from './sample.js'
+import { createSnapshot, masked, maskedConfig, needsRestart } from '../../src/config/snapshot.js'
+import { GOOD, loadText } from './sample.js'
 
 const CANARY = 'sk-canary-91c2'
 
@@ -67,5 +67,20 @@ void t.test('a mask is stars and four characters that tell secrets apart', (t) =
   t.match(masked(CANARY), /^\*\*\*[0-9a-f]{4}$/)
   t.equal(masked(CANARY), masked(CANARY))
   t.not(masked(CANARY), masked('another'))
+  t.end()
+})
+
+void t.test('what a running process cannot take over is named (I-134)', (t) => {
+  const config = (more: string) => {
+    const result = loadText(`${GOOD}${more}`)
+    if (!result.ok) throw new Error(JSON.stringify(result.errors))
+    return result.config
+  }
+  const running = config('')
+  t.same(needsRestart(running, config('on_loss: reject\nserver: { drain_ms: 1 }\n')), [])
+  t.same(
+    needsRestart(running, config('store: lmdb:x\nserver: { port: 1, ops_host: a, workers: 99 }\n')),
+    ['server.port', 'server.ops_host', 'server.workers', 'store'],
+  )
   t.end()
 })

@@ -102,6 +102,11 @@ void t.test('a file that goes away is a refusal, and its return is taken', async
   const { file, source } = await open(t)
   const [gone] = await changeAfter(source, () => rmSync(file))
   t.match(gone, { result: 'refused', errors: [{ message: /cannot be read/ }] })
+  let told = 0
+  const stop = source.subscribe(() => (told += 1))
+  t.match(await source.reload(), { result: 'refused' })
+  t.equal(told, 0, 'told once')
+  stop()
   t.equal(source.current().generation, 1)
   const [back] = await changeAfter(source, () => writeFileSync(file, OTHER))
   t.match(back, { result: 'applied', snapshot: { generation: 2 } })
