@@ -57,7 +57,11 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.setPlan('acc_nobody', 'max'), false)
 
   for (const odd of ['', ' ', 'a b', '\0', `${ada.id}\0`, 'x'.repeat(5_000), 'ü'.repeat(2_000)]) {
-    t.equal(await store.accountById(odd), null, `no account has the id ${JSON.stringify(odd.slice(0, 12))}`)
+    t.equal(
+      await store.accountById(odd),
+      null,
+      `no account has the id ${JSON.stringify(odd.slice(0, 12))}`,
+    )
     t.equal(await store.accountByEmail(odd), null)
     t.equal(await store.setPlan(odd, 'pro'), false)
     t.equal(await store.createAccount(anAccount({ id: odd })), 'bad_name')
