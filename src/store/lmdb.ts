@@ -53,6 +53,8 @@ export async function openLmdb(path: string, options: LmdbOptions = {}): Promise
       noSubdir: false,
       encoding: 'string',
       overlappingSync: false,
+      // Batching makes promises of its own that nobody can catch: a full disk then ended the process.
+      eventTurnBatching: false,
       mapSize: MAP_BYTES,
       maxReaders: MAX_READERS,
       maxDbs: 16,
@@ -261,7 +263,7 @@ class LmdbStore implements Store {
   private log(digest: string | null): void {
     const at = this.next('changes')
     put(this.tables.changes, at, digest ?? '')
-    if (at > this.logLength) void this.tables.changes.remove(at - this.logLength)
+    if (at > this.logLength) quietly(this.tables.changes.remove(at - this.logLength))
   }
 
   /** The next number of a sequence; only inside a transaction. */
@@ -334,7 +336,7 @@ class LmdbStore implements Store {
       this.assertOpen()
       result = await this.root.transaction(action)
     } catch (cause) {
-      throw unavailable(`${what} failed`, cause)
+      throw unavailable(`${what} failed`, await reasonOf(cause))
     }
     // Whoever changed something here hears of it now and not at the next poll.
     if (this.timer !== null) this.poll()
@@ -348,7 +350,24 @@ class LmdbStore implements Store {
 
 /** Inside a transaction a put has happened when it returns; its promise is that of the commit. */
 function put(table: Database<string>, key: string | number | (string | number)[], text: string) {
-  void table.put(key, text)
+  quietly(table.put(key, text))
+}
+
+/**
+ * A commit that fails rejects the promise of every put in it. The transaction's own promise, which
+ * is awaited, says the same; unhandled, these would end the process when a disk is full.
+ */
+function quietly(commit: Promise<unknown>): void {
+  commit.then(undefined, () => undefined)
+}
+
+/** What the system said when a commit failed; the engine's first error only promises to tell. */
+async function reasonOf(error: unknown): Promise<unknown> {
+  if (!(error instanceof Error && 'commitError' in error)) return error
+  const told = Promise.resolve(error.commitError).catch((reason: unknown) => reason)
+  // It is told in the same turn of the loop; were it ever not, the first error has to do.
+  const late = new Promise((resolve) => setImmediate(resolve, error))
+  return Promise.race([told, late])
 }
 
 function intact<T>(what: string, read: () => T): T {

@@ -1,7 +1,7 @@
 /**
  * Another process at the same store, for the tests: it does what it is told over IPC, or, with an
  * account's id as second argument, makes and revokes keys as fast as it can and reports each one
- * that was acknowledged, until it is killed.
+ * that was acknowledged, until it is killed; or, with `full` as third, until the disk is.
  */
 import { writeSync } from 'node:fs'
 import { openStore } from '../../src/store/open.js'
@@ -15,7 +15,7 @@ export type Order =
   | { op: 'setPlan'; accountId: string; plan: PlanName }
   | { op: 'close' }
 
-const [url = '', accountId] = process.argv.slice(2)
+const [url = '', accountId, until = 'killed'] = process.argv.slice(2)
 const store = await openStore(url)
 
 if (accountId === undefined) {
@@ -26,8 +26,10 @@ if (accountId === undefined) {
     )
   })
   process.send?.({ ready: true })
-} else {
+} else if (until === 'killed') {
   await writeUntilKilled(accountId)
+} else {
+  await writeUntilFull(accountId)
 }
 
 async function obey(order: Order): Promise<unknown> {
@@ -59,4 +61,21 @@ async function writeUntilKilled(owner: string): Promise<never> {
       writeSync(1, `revoked ${key.digest}\n`)
     }
   }
+}
+
+/** Three failed writes in a row; then the store has to be as good as before them. */
+async function writeUntilFull(owner: string): Promise<void> {
+  for (let failures = 0; failures < 3;) {
+    const key = aKey(owner)
+    try {
+      await store.createKey(key, null)
+      writeSync(1, `created ${key.digest}\n`)
+    } catch (error) {
+      failures += 1
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : null
+      writeSync(1, `failed ${String(error)} ${cause?.message ?? ''}\n`)
+    }
+  }
+  writeSync(1, `listed ${(await store.listKeys(owner)).length}\n`)
+  await store.close()
 }

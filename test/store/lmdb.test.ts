@@ -11,6 +11,7 @@ import { openLmdb } from '../../src/store/lmdb.js'
 import { openStore } from '../../src/store/open.js'
 import type { KeyChange, Store } from '../../src/store/store.js'
 import { storeContract } from './contract.js'
+import { fullDisk } from './processes.js'
 import { aKey, anAccount } from './records.js'
 
 storeContract('lmdb', (t) => `lmdb:${join(t.testdir(), 'store')}`)
@@ -74,6 +75,29 @@ void t.test('who falls behind the log hears that anything may have changed', asy
   const many = await heardOf(reader, () => create(writer, ada.id, 9))
   t.same(many, [{ digest: null }], 'one more is a loss, and said to be')
 })
+
+void t.test(
+  'a full disk fails the write, and neither the process nor what was there',
+  async (t) => {
+    const path = join(t.testdir(), 'store')
+    const { store, key } = await filled(t, path)
+    await store.close()
+    const { lines, status, stderr } = await fullDisk(`lmdb:${path}`, key.accountId)
+    t.equal(status, 0, 'the process lives, with no promise unhandled')
+    t.notMatch(stderr, /UnhandledPromise|triggerUncaught/)
+    const created = lines.filter((line) => line.startsWith('created '))
+    const failed = lines.filter((line) => line.startsWith('failed '))
+    t.ok(created.length > 10, `${created.length} keys fitted`)
+    t.equal(failed.length, 3)
+    for (const line of failed) t.match(line, /key store.*creating a key failed: (?!Commit)/)
+    t.equal(lines.at(-1), `listed ${created.length + 1}`)
+
+    const again = await openLmdb(path)
+    t.teardown(() => again.close())
+    const digests = (await again.listKeys(key.accountId)).map(({ digest }) => digest)
+    t.same(digests, [key.digest, ...created.map((line) => line.slice(8))], 'all acknowledged, only')
+  },
+)
 
 void t.test('the folder is for its owner alone, since it holds password hashes', async (t) => {
   const path = join(t.testdir(), 'deep', 'store')

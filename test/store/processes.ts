@@ -1,6 +1,7 @@
 /** Starts the other processes of the store's tests and sees to it that none is left. */
 import { fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import type { Order } from './child.js'
@@ -46,13 +47,30 @@ export async function killedWriter(
   const child = spawn(process.execPath, [CHILD, url, accountId], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  let text = ''
+  let output = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    text += chunk
-    if (text.split('\n').length > lines) child.kill('SIGKILL')
+    output += chunk
+    if (output.split('\n').length > lines) child.kill('SIGKILL')
   })
   await once(child, 'close')
-  return text.split('\n').slice(0, -1)
+  return output.split('\n').slice(0, -1)
+}
+
+/** Writes to the store until its file may not grow any more; what it reported, and how it ended. */
+export async function fullDisk(
+  url: string,
+  accountId: string,
+): Promise<{ lines: string[]; status: number | null; stderr: string }> {
+  // The limit stands for a full disk: without the signal, a write beyond it is an error.
+  const script = 'trap \'\' XFSZ; ulimit -f 512; exec "$@"'
+  const args = ['-c', script, 'sh', process.execPath, CHILD, url, accountId, 'full']
+  const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const [out, stderr] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ])
+  return { lines: out.split('\n').slice(0, -1), status: child.exitCode, stderr }
 }
 
 async function end(child: ChildProcess): Promise<void> {
