@@ -88,7 +88,7 @@ export class Handler {
     entry.bodyBytes = raw.length
     const call = this.#call(request, url, place, raw)
     entry.model = modelOf(call)
-    entry.body = call.body
+    this.#ledger.keepBody(entry, call.body)
     await this.#answer(call, response, entry)
   }
 
