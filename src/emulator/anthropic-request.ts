@@ -51,6 +51,7 @@ export function readAnthropic(call: Call): AnthropicRequest {
   if (!call.anyModel && !FAMILIES.test(model)) {
     refuseAnthropic(404, `model: ${model}`)
   }
+  checkChoice(body, model)
   checkMessages(messages)
   const thinking = objectOf(body.thinking)
   return {
@@ -118,6 +119,15 @@ function checkFields(body: JsonObject, version: string): void {
     if (isCustom(tool) && !isObject(tool.input_schema)) {
       refuse(`tools.${index}.custom.input_schema: Field required`)
     }
+  }
+}
+
+/** The newest models no longer let a request force a tool. */
+function checkChoice(body: JsonObject, model: string): void {
+  const { type } = objectOf(body.tool_choice)
+  const forced = type === 'tool' || type === 'any'
+  if (forced && /^claude-(opus-5-5|sonnet-5-5|fable-5-[12])/.test(model)) {
+    refuse('tool_choice: type "tool" and "any" are not supported for this model.')
   }
 }
 

@@ -31,7 +31,7 @@ export function readGemini(call: Call): GeminiRequest {
     refuse('Invalid JSON payload received. Unexpected end of string. Expected a value.')
   }
   const asked = camel(body)
-  checkFields(asked)
+  checkFields(body, asked)
   const contents = arrayOf(asked.contents).filter(isObject)
   if (contents.length === 0) {
     refuse('* GenerateContentRequest.contents: contents is not specified\n')
@@ -69,11 +69,15 @@ function refuse(message: string): never {
   refuseGemini(400, message)
 }
 
+function camelName(name: string): string {
+  return name.replace(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase())
+}
+
 /** The object with its own keys in camelCase; values as they are. */
 function camel(object: JsonObject): JsonObject {
   const result: JsonObject = {}
   for (const [key, value] of Object.entries(object)) {
-    result[key.replace(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase())] = value
+    result[camelName(key)] = value
   }
   return result
 }
@@ -97,15 +101,15 @@ function unknownName(name: string, where: string): never {
   refuse(`Invalid JSON payload received. Unknown name "${name}"${where}: Cannot find field.`)
 }
 
-function checkFields(asked: JsonObject): void {
-  for (const field of Object.keys(asked)) {
-    if (!FIELDS.has(field)) {
+function checkFields(body: JsonObject, asked: JsonObject): void {
+  for (const field of Object.keys(body)) {
+    if (!FIELDS.has(camelName(field))) {
       unknownName(field, '')
     }
   }
   const config = camel(objectOf(asked.generationConfig))
-  for (const field of Object.keys(config)) {
-    if (!CONFIG_FIELDS.has(field)) {
+  for (const field of Object.keys(objectOf(asked.generationConfig))) {
+    if (!CONFIG_FIELDS.has(camelName(field))) {
       unknownName(field, " at 'generation_config'")
     }
   }

@@ -88,7 +88,7 @@ export class Handler {
     entry.bodyBytes = raw.length
     const call = this.#call(request, url, place, raw)
     entry.model = modelOf(call)
-    entry.body = call.body
+    this.#ledger.keepBody(entry, call.body)
     await this.#answer(call, response, entry)
   }
 
@@ -132,7 +132,7 @@ export class Handler {
   #answer(call: Call, response: ServerResponse, entry: LedgerEntry): Promise<void> {
     const scene = this.#script.take(call)
     const { reply, faults, pace } = this.#decide(call, scene)
-    const plan = distort(reply, faults, voiceOf(call.provider), call.provider)
+    const plan = distort(reply, faults, voiceOf(call), call.provider)
     entry.status = plan.status
     entry.faults = faults.map(({ kind }) => kind)
     if (scene?.replay === undefined && call.provider !== 'gemini') {
@@ -166,8 +166,8 @@ export class Handler {
       if (!(error instanceof GatewayError)) {
         throw error
       }
-      const body = voiceOf(call.provider).errorBody(400, `emulator: ${error.message}`)
-      return { reply: plain(400, voiceOf(call.provider).wholeHeaders, body), faults: [], pace: 0 }
+      const body = voiceOf(call).errorBody(400, `emulator: ${error.message}`)
+      return { reply: plain(400, voiceOf(call).wholeHeaders, body), faults: [], pace: 0 }
     }
     return { reply: replyTo(call), faults, pace }
   }

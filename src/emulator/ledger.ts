@@ -16,6 +16,7 @@ export interface LedgerEntry {
   /** Milliseconds since 1970. */
   readonly receivedAt: number
   bodyBytes: number
+  /** `undefined` where it was no JSON object, or was let go to save memory. */
   body: JsonObject | undefined
   /** As they came, credentials replaced by their length. */
   readonly headers: IncomingHttpHeaders
@@ -46,10 +47,16 @@ export function maskedHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders
   return masked
 }
 
+/** Bytes of request bodies that are kept; older ones are let go, their entries stay. */
+const HELD_BODIES = 32 * 1024 * 1024
+
 /** The last entries, oldest first. */
 export class Ledger {
   readonly #limit: number
   readonly #entries: LedgerEntry[] = []
+  #held = 0
+  /** Entries before this one hold no body. */
+  #lean = 0
 
   /** Keeps at most `limit` entries; 0 keeps none. */
   constructor(limit: number) {
@@ -65,11 +72,6 @@ export class Ledger {
     return this.#entries.slice(-this.#limit)
   }
 
-  /** The newest entry. */
-  get last(): LedgerEntry | undefined {
-    return this.#entries.at(-1)
-  }
-
   add(entry: LedgerEntry): void {
     if (this.#limit === 0) {
       return
@@ -77,11 +79,32 @@ export class Ledger {
     this.#entries.push(entry)
     // Dropped in lumps: shifting one by one would move the whole array per request.
     if (this.#entries.length > this.#limit + 1024) {
-      this.#entries.splice(0, this.#entries.length - this.#limit)
+      const gone = this.#entries.splice(0, this.#entries.length - this.#limit)
+      this.#held -= gone.reduce((sum, { body, bodyBytes }) => sum + (body ? bodyBytes : 0), 0)
+      this.#lean = Math.max(0, this.#lean - gone.length)
+    }
+  }
+
+  /** Keeps an entry's body, and lets go of the oldest bodies where they weigh too much together. */
+  keepBody(entry: LedgerEntry, body: JsonObject | undefined): void {
+    if (this.#limit === 0 || body === undefined) {
+      return
+    }
+    entry.body = body
+    this.#held += entry.bodyBytes
+    while (this.#held > HELD_BODIES && this.#lean < this.#entries.length) {
+      const oldest = this.#entries[this.#lean]
+      if (oldest?.body !== undefined) {
+        oldest.body = undefined
+        this.#held -= oldest.bodyBytes
+      }
+      this.#lean += 1
     }
   }
 
   clear(): void {
     this.#entries.length = 0
+    this.#held = 0
+    this.#lean = 0
   }
 }

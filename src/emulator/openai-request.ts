@@ -68,13 +68,18 @@ export function checkOpenAiKey(call: Call): void {
 
 const FAMILIES = /^(gpt-[3-9]|gpt-[1-9]\d|o[1-9]|chatgpt-|codex-|ft:gpt-|gpt-oss)/
 
+/** Whether an id belongs to one of OpenAI's families. */
+export function isOpenAiModel(model: string): boolean {
+  return FAMILIES.test(model)
+}
+
 /** The model id. Throws 400 where it is missing and 404 where no such model exists. */
 export function openAiModel(body: JsonObject, anyModel: boolean): string {
   const model = stringOf(body.model)
   if (model === undefined || model === '') {
     refuseOpenAi(400, 'you must provide a model parameter')
   }
-  if (!anyModel && !FAMILIES.test(model)) {
+  if (!anyModel && !isOpenAiModel(model)) {
     refuseOpenAi(404, `The model \`${model}\` does not exist or you do not have access to it.`, {
       code: 'model_not_found',
     })
@@ -157,8 +162,20 @@ export function reasons(model: string): boolean {
   return /^(o[1-9]|gpt-[5-9]|gpt-[1-9]\d)/.test(model) && !/-chat\b|^gpt-4|^gpt-3/.test(model)
 }
 
+/** Newer models reason with tools only on the Responses endpoint. */
+function checkTools(body: JsonObject, model: string): void {
+  const functions = arrayOf(body.tools).some((tool) => objectOf(tool).type === 'function')
+  if (functions && /^gpt-(5\.6|6)/.test(model) && body.reasoning_effort !== 'none') {
+    refuse(
+      'reasoning_effort',
+      `Function tools with reasoning_effort are not supported for ${model} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`,
+    )
+  }
+}
+
 function checkSettings(body: JsonObject, model: string): void {
   const temperature = numberOf(body.temperature)
+  checkTools(body, model)
   if (reasons(model)) {
     if (numberOf(body.max_tokens) !== undefined) {
       refuse(

@@ -10,6 +10,7 @@ import { geminiVoice } from './gemini-voice.js'
 import { modelsReply } from './models.js'
 import { openAiReply } from './openai.js'
 import { openAiVoice } from './openai-voice.js'
+import { responsesReply, responsesVoice } from './responses.js'
 import { Refusal } from './ask.js'
 import type { Call, Provider, Reply, Voice } from './ask.js'
 
@@ -25,9 +26,9 @@ const VOICES: Record<Provider, Voice> = {
   gemini: geminiVoice,
 }
 
-/** The provider's forms for errors and the like. */
-export function voiceOf(provider: Provider): Voice {
-  return VOICES[provider]
+/** The forms for errors and the like of the endpoint that a request is for. */
+export function voiceOf({ provider, path }: Place): Voice {
+  return provider === 'openai' && path === '/responses' ? responsesVoice : VOICES[provider]
 }
 
 const PREFIXES: readonly (readonly [string, Provider])[] = [
@@ -75,6 +76,9 @@ function answererOf(call: Call): (call: Call) => Reply {
   if (method === 'POST' && provider === 'openai' && path === '/chat/completions') {
     return openAiReply
   }
+  if (method === 'POST' && provider === 'openai' && path === '/responses') {
+    return responsesReply
+  }
   if (method === 'POST' && provider === 'anthropic' && path === '/messages') {
     return anthropicReply
   }
@@ -93,7 +97,7 @@ function answererOf(call: Call): (call: Call) => Reply {
 }
 
 function notFound(call: Call): Reply {
-  const voice = voiceOf(call.provider)
+  const voice = voiceOf(call)
   const message = `Invalid URL (${call.method} ${call.path})`
   return {
     status: 404,
