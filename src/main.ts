@@ -6,7 +6,15 @@
 import { UsageError, type Command } from './commands/command.js'
 
 /** Commands by name, loaded only when asked for so that `sluice keys` does not pay for the gateway. */
-const COMMANDS: Record<string, () => Promise<Command>> = {}
+const COMMANDS: Record<string, () => Promise<Command>> = {
+  accounts: async () => (await import('./commands/accounts.js')).command,
+  check: async () => (await import('./commands/check.js')).command,
+  demo: async () => (await import('./commands/demo.js')).command,
+  emulate: async () => (await import('./commands/emulate.js')).command,
+  explain: async () => (await import('./commands/explain.js')).command,
+  keys: async () => (await import('./commands/keys.js')).command,
+  serve: async () => (await import('./commands/serve.js')).command,
+}
 
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv

@@ -13,6 +13,8 @@ export interface ModelPrice {
   cacheRead?: number
   cacheWrite?: number
   cacheWrite1h?: number
+  /** Other rates for a request with more input tokens than this. */
+  longContext?: { aboveInputTokens: number; input: number; output: number }
 }
 
 export interface ModelFacts {
@@ -20,6 +22,10 @@ export interface ModelFacts {
   family: ModelFamily
   /** Seconds since 1970 for the model list. */
   createdAtSeconds: number
+  /** Dated ids of the same model. */
+  variants?: string[]
+  /** The day the vendor ends it, `2027-04-01`. */
+  shutdownDate?: string
   contextWindow?: number
   maxOutputTokens?: number
   vision?: boolean
@@ -38,6 +44,13 @@ export interface ModelFacts {
   /** Anthropic. */
   thinkingTypes?: string[]
   thinkingDefault?: 'adaptive' | 'off'
+  /** Whether a request can turn thinking off; where not, it is always on. */
+  thinkingCanDisable?: boolean
+  /** Values of `output_config.effort`. */
+  efforts?: string[]
+  defaultEffort?: string
+  /** The vendor checks that the thinking of earlier turns comes back unchanged. */
+  preservedThinkingPrefixCheck?: boolean
   forcedToolChoice?: boolean
   midConversationSystem?: boolean
   assistantPrefill?: boolean

@@ -25,6 +25,12 @@ export interface AuthConfig {
   readonly staleSeconds: number
 }
 
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
+
+export interface LogConfig {
+  readonly level: LogLevel
+}
+
 export interface TimeoutsConfig {
   readonly connectMs: number
   readonly firstByteMs: number
@@ -44,9 +50,12 @@ export interface UpstreamConfig {
   readonly dialect: DialectChoice
   /** No trailing slash. */
   readonly baseUrl: string
-  /** Null where the placeholder's variable is not set: the upstream is then unconfigured. */
+  /**
+   * Null where there is no key: the placeholder's variable is not set, and the upstream is then
+   * unconfigured; or the file has no `api_key`, and the upstream needs none. See `isConfigured`.
+   */
   readonly apiKey: string | null
-  /** The variable or file that the key comes from, for the 503's message. */
+  /** The variable or file that the key comes from, for the 503's message; null where none is named. */
   readonly apiKeySource: string | null
   readonly headers: Readonly<Record<string, string>>
   readonly timeouts: TimeoutsConfig
@@ -71,9 +80,10 @@ export interface PlanConfig {
 
 export interface Config {
   readonly server: ServerConfig
-  /** `lmdb:./data` and, with its issue, the redis URLs; paths are resolved against the file. */
+  /** `lmdb:` and an absolute folder. */
   readonly store: string
   readonly auth: AuthConfig
+  readonly log: LogConfig
   readonly onLoss: 'report' | 'reject'
   readonly onDisconnect: 'cancel' | 'drain' | 'drain_until_usage'
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>
@@ -100,4 +110,9 @@ export interface Snapshot {
   readonly loadedAtMs: number
   readonly config: Config
   readonly catalogue: Catalogue
+}
+
+/** Whether the upstream can be asked: its key is known, or it needs none. */
+export function isConfigured(upstream: UpstreamConfig): boolean {
+  return upstream.apiKey !== null || upstream.apiKeySource === null
 }

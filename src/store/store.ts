@@ -17,12 +17,21 @@ export interface KeyChange {
 }
 
 /**
+ * What became of a new account. `id_taken`: its id is in use. `bad_name`: an id or e-mail that no
+ * engine could keep (empty, with spaces or control characters, over 400 characters).
+ */
+export type AccountOutcome = 'created' | 'email_taken' | 'id_taken' | 'bad_name'
+
+/** What became of a new key. `id_taken`: its id or digest is in use, by a revoked key too. */
+export type KeyOutcome = 'created' | 'plan_limit' | 'no_account' | 'id_taken' | 'bad_name'
+
+/**
  * Durable accounts and keys. Every method rejects with `GatewayError(store_unavailable)` when the
- * engine fails, and only then; "not there" is `null`.
+ * engine fails, and only then; "not there" and a rule that was not met are answers.
  */
 export interface Store {
-  /** Rejects with `StoreConflict('email_taken')`. */
-  createAccount(account: Account): Promise<void>
+  /** Durable before it resolves. */
+  createAccount(account: Account): Promise<AccountOutcome>
   accountById(id: string): Promise<Account | null>
   /** `email` is compared in lower case. */
   accountByEmail(email: string): Promise<Account | null>
@@ -32,30 +41,25 @@ export interface Store {
   setPlan(accountId: string, plan: PlanName): Promise<boolean>
   /**
    * Adds a key if the account then has at most `maxKeys` that are not revoked (null: no limit);
-   * count and insert are one atomic step. Rejects with `StoreConflict('plan_limit' | 'no_account')`.
+   * count and insert are one atomic step. Durable before it resolves.
    */
-  createKey(key: ApiKey, maxKeys: number | null): Promise<void>
+  createKey(key: ApiKey, maxKeys: number | null): Promise<KeyOutcome>
   /** In order of creation, revoked ones included. */
   listKeys(accountId: string): Promise<ApiKey[]>
   /** False where the account has no such key. Idempotent; durable before it resolves. */
   revokeKey(accountId: string, keyId: string, atMs: number): Promise<boolean>
-  /** By digest. A synchronous answer where the engine can. */
+  /**
+   * By digest, lower-case hex. A synchronous answer where the engine can; an engine's failure is
+   * then thrown and not a rejection.
+   */
   findKey(digest: string): KeyLookup | null | Promise<KeyLookup | null>
-  /** Calls back within 500 ms of a change made by any process; returns a function that stops it. */
+  /**
+   * Calls back within 500 ms of a change made by any process, and once with null when the engine
+   * stops answering; returns a function that stops it.
+   */
   subscribe(listener: (change: KeyChange) => void): () => void
   /** A write and a read that prove the engine works. */
   probe(): Promise<void>
   /** Flushes and lets go of every handle. */
   close(): Promise<void>
-}
-
-/** A rule of the store was not met; not a failure of the engine. */
-export class StoreConflict extends Error {
-  readonly reason: 'email_taken' | 'plan_limit' | 'no_account'
-
-  constructor(reason: StoreConflict['reason'], message: string) {
-    super(message)
-    this.name = 'StoreConflict'
-    this.reason = reason
-  }
 }

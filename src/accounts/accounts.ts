@@ -1,0 +1,178 @@
+/**
+ * What can be done with accounts and keys: the one place for the dashboard and the command line.
+ * Knows no engine, no HTTP and no terminal.
+ */
+import type { PlanConfig } from '../config/config.js'
+import { GatewayError } from '../errors.js'
+import type { Store } from '../store/store.js'
+import type { Account, ApiKey, PlanName } from './account.js'
+import { hashPassword, newPassword } from './password.js'
+import { digestOf, newSecret, randomBase62, shownParts, type RandomBytes } from './secret.js'
+
+/** The plans by name, as the configuration has them. */
+export type Plans = Readonly<Record<PlanName, PlanConfig>>
+
+/** Clock and randomness, handed in by tests; the process's own where absent. */
+export interface Sources {
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+  readonly random?: RandomBytes
+}
+
+export interface NewAccount {
+  readonly email: string
+  readonly plan: PlanName
+  /** Null: one is made. */
+  readonly password: string | null
+  readonly role?: Account['role']
+}
+
+export interface CreatedAccount {
+  readonly account: Account
+  /** The password that was made; null where the caller gave one. Exists nowhere else. */
+  readonly generatedPassword: string | null
+}
+
+export interface CreatedKey {
+  readonly key: ApiKey
+  /** The only time that anybody sees it. */
+  readonly secret: string
+}
+
+/** One `@`, no spaces or control characters, a domain; whether it receives mail is not asked. */
+const EMAIL = /^[^\s@"(),:;<>[\\\]\p{Cc}]{1,64}@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)*$/u
+/** The longest address that SMTP carries (RFC 5321, 4.5.3.1.3). */
+const MAX_EMAIL = 254
+const MAX_KEY_NAME = 100
+
+/** True for one of the plans' names. */
+export function isPlanName(name: string): name is PlanName {
+  return name === 'starter' || name === 'pro' || name === 'max'
+}
+
+/**
+ * Makes an account. Throws `malformed_request` naming the field (a taken e-mail too),
+ * `store_unavailable`.
+ */
+export async function createAccount(
+  store: Store,
+  wanted: NewAccount,
+  { now = Date.now, random }: Sources = {},
+): Promise<CreatedAccount> {
+  const email = checkedEmail(wanted.email)
+  const generatedPassword = wanted.password === null ? newPassword(random) : null
+  const account: Account = {
+    id: `acc_${randomBase62(16, random)}`,
+    email,
+    plan: wanted.plan,
+    role: wanted.role ?? 'owner',
+    passwordHash: await hashPassword(generatedPassword ?? wanted.password ?? ''),
+    disabled: false,
+    createdAtMs: now(),
+  }
+  const outcome = await store.createAccount(account)
+  if (outcome === 'email_taken') throw refused('an account with this e-mail exists', 'email')
+  if (outcome !== 'created') throw unforeseen('account', outcome)
+  return { account, generatedPassword }
+}
+
+/** The account with that id or e-mail, or null. */
+export async function findAccount(store: Store, idOrEmail: string): Promise<Account | null> {
+  return idOrEmail.includes('@') ? store.accountByEmail(idOrEmail) : store.accountById(idOrEmail)
+}
+
+/**
+ * Changes the plan. Keys over the new plan's limit stay good; only new ones are refused. Throws
+ * `malformed_request` where there is no such account, `store_unavailable`.
+ */
+export async function setPlan(store: Store, accountId: string, plan: PlanName): Promise<void> {
+  if (!(await store.setPlan(accountId, plan))) throw noAccount()
+}
+
+/**
+ * Makes a key for the account and hands out its secret, once. Throws `malformed_request` naming the
+ * field, `forbidden` where the plan's keys are used up, `store_unavailable`.
+ */
+export async function createKey(
+  store: Store,
+  plans: Plans,
+  account: Account,
+  name: string,
+  { now = Date.now, random }: Sources = {},
+): Promise<CreatedKey> {
+  const { maxKeys } = plans[account.plan]
+  const secret = newSecret(random)
+  const key: ApiKey = {
+    id: `key_${randomBase62(16, random)}`,
+    accountId: account.id,
+    name: checkedName(name),
+    digest: digestOf(secret),
+    ...shownParts(secret),
+    createdAtMs: now(),
+  }
+  const outcome = await store.createKey(key, maxKeys)
+  if (outcome === 'no_account') throw noAccount()
+  if (outcome === 'plan_limit') throw planLimit(account.plan, maxKeys ?? 0)
+  if (outcome !== 'created') throw unforeseen('key', outcome)
+  return { key, secret }
+}
+
+/**
+ * Revokes the key; again is no error. Throws `malformed_request` where the account has no such
+ * key, `store_unavailable`.
+ */
+export async function revokeKey(
+  store: Store,
+  accountId: string,
+  keyId: string,
+  { now = Date.now }: Sources = {},
+): Promise<void> {
+  if (!(await store.revokeKey(accountId, keyId, now()))) {
+    throw refused('the account has no key with this id', 'key')
+  }
+}
+
+/** The account's keys in order of creation, revoked ones included. Throws `store_unavailable`. */
+export function listKeys(store: Store, accountId: string): Promise<ApiKey[]> {
+  return store.listKeys(accountId)
+}
+
+function checkedEmail(text: string): string {
+  const email = text.trim().toLowerCase()
+  if (email.length > MAX_EMAIL) {
+    throw refused(`an e-mail has at most ${MAX_EMAIL} characters`, 'email')
+  }
+  if (!EMAIL.test(email)) throw refused("this is not an e-mail, such as 'ada@example.com'", 'email')
+  return email
+}
+
+function checkedName(text: string): string {
+  const name = text.trim()
+  const length = Array.from(name).length
+  if (length < 1 || length > MAX_KEY_NAME) {
+    throw refused(`a key's name has 1 to ${MAX_KEY_NAME} characters`, 'name')
+  }
+  // A name is shown in terminals and pages: no control characters, no reordering of what follows.
+  if (/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u.test(name)) {
+    throw refused("a key's name has no control characters", 'name')
+  }
+  return name
+}
+
+function planLimit(plan: PlanName, maxKeys: number): GatewayError {
+  const limit = `the plan '${plan}' allows ${maxKeys} keys and the account has as many`
+  return new GatewayError('forbidden', `${limit}; revoke one or choose a larger plan`)
+}
+
+/** Ids and digests are random: two alike mean a broken source of randomness. */
+function unforeseen(what: string, outcome: string): GatewayError {
+  return new GatewayError('bug', `the store refused a new ${what}: ${outcome}`)
+}
+
+function noAccount(): GatewayError {
+  return refused('there is no such account', 'account')
+}
+
+function refused(message: string, param: string): GatewayError {
+  return new GatewayError('malformed_request', message, { param })
+}

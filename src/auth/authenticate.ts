@@ -1,0 +1,233 @@
+/**
+ * From a client's secret to the identity that its request runs as.
+ * Knows no HTTP and no engine; where the secret stood in the request is the dialect's business.
+ *
+ * Two rules come from other gateways' outages. A store that fails is 503, never 401 (OpenRouter,
+ * February 2026: time-outs were reported as unknown users). And misses do not stampede: one look-up
+ * per digest, at most 32 at once, and a secret with a wrong checksum costs none.
+ */
+import type { Identity } from '../accounts/account.js'
+import { digestOf, hasValidForm } from '../accounts/secret.js'
+import type { AuthConfig } from '../config/config.js'
+import { GatewayError } from '../errors.js'
+import type { KeyLookup, Store } from '../store/store.js'
+import { AuthCache, type Remembered, type Verdict } from './cache.js'
+
+/** How an authentication ended: the label of `sluice_auth_total`. */
+export type AuthResult =
+  'ok' | 'missing' | 'malformed' | 'unknown' | 'revoked' | 'disabled' | 'store_unavailable'
+
+export interface AuthenticatorOptions {
+  readonly store: Pick<Store, 'findKey' | 'subscribe'>
+  /** Read on every call, so that a reload of the configuration takes effect at once. */
+  readonly settings: () => AuthConfig
+  /** Milliseconds that never go back (`performance.now`). */
+  readonly now: () => number
+  /** Called once per `identify`. */
+  readonly onResult?: (result: AuthResult) => void
+  readonly cache?: AuthCache
+}
+
+/** Enough for 64,000 look-ups a second at 0.5 ms, few enough for a store that comes back to life. */
+const MAX_LOOKUPS = 32
+/** A store that takes 100 ms to time out keeps the last of these waiting 0.8 s. */
+const MAX_WAITING = 256
+/** After a failure, for this long, remembered verdicts are used without asking again. */
+const BACK_OFF_MS = 1_000
+/** From this share of the fresh time on, a key in use is looked up again behind the request. */
+const REFRESH_AT = 2 / 3
+
+const NO_VALID_KEY = 'No valid API key was given: send it as `Authorization: Bearer sk_…`.'
+const DISABLED = 'The account that this API key belongs to is disabled.'
+
+/** Holds a subscription to the store until `close`. */
+export class Authenticator {
+  private readonly store: AuthenticatorOptions['store']
+  private readonly settings: () => AuthConfig
+  private readonly now: () => number
+  private readonly onResult: (result: AuthResult) => void
+  private readonly cache: AuthCache
+  private readonly flights = new Map<string, Promise<Verdict>>()
+  private readonly waiting: (() => void)[] = []
+  private lookups = 0
+  private failedAtMs = Number.NEGATIVE_INFINITY
+  private readonly unsubscribe: () => void
+
+  /** Throws `GatewayError(store_unavailable)` where the store cannot be listened to. */
+  constructor(options: AuthenticatorOptions) {
+    this.store = options.store
+    this.settings = options.settings
+    this.now = options.now
+    this.onResult = options.onResult ?? (() => undefined)
+    this.cache = options.cache ?? new AuthCache()
+    this.unsubscribe = this.store.subscribe(({ digest }) => this.changed(digest))
+  }
+
+  /**
+   * The identity of the key: at once where memory or the engine has it, else a promise. Throws or
+   * rejects with `GatewayError`: `unauthenticated`, with one message whatever was wrong; `forbidden`
+   * for a disabled account; `store_unavailable`.
+   *
+   * A verdict is used for `freshSeconds`, and for `staleSeconds` while the store is failing.
+   */
+  identify(secret: string | null): Identity | Promise<Identity> {
+    if (secret === null || secret === '') throw this.unauthenticated('missing')
+    if (!hasValidForm(secret)) throw this.unauthenticated('malformed')
+    const digest = digestOf(secret)
+    const nowMs = this.now()
+    const { freshSeconds, staleSeconds } = this.settings()
+    const held = this.cache.get(digest, nowMs)
+    if (held?.trusted === true && !held.verdict.good) return this.conclude(held.verdict)
+    const ageMs = held === null ? 0 : nowMs - held.checkedAtMs
+    if (held?.trusted === true && ageMs < freshSeconds * 1000) {
+      if (ageMs >= freshSeconds * 1000 * REFRESH_AT) this.refresh(digest, nowMs)
+      return this.conclude(held.verdict)
+    }
+    const fallback = held !== null && ageMs <= staleSeconds * 1000 ? held : null
+    if (fallback !== null && this.isBackingOff(nowMs)) return this.conclude(fallback.verdict)
+    return this.ask(digest, fallback)
+  }
+
+  /** Stops listening to the store. */
+  close(): void {
+    this.unsubscribe()
+  }
+
+  private ask(digest: string, fallback: Remembered | null): Identity | Promise<Identity> {
+    let verdict: Verdict | Promise<Verdict>
+    try {
+      verdict = this.lookUp(digest)
+    } catch (error) {
+      return this.withoutStore(digest, fallback, error)
+    }
+    if (!(verdict instanceof Promise)) return this.conclude(verdict)
+    return verdict.then(
+      (found) => this.conclude(found),
+      (error: unknown) => this.withoutStore(digest, fallback, error),
+    )
+  }
+
+  /** Asks again while the old verdict is still good; who comes next finds the answer. */
+  private refresh(digest: string, nowMs: number): void {
+    if (this.isBackingOff(nowMs) || this.flights.has(digest)) return
+    try {
+      const verdict = this.lookUp(digest)
+      if (verdict instanceof Promise) verdict.catch(() => this.failed())
+    } catch {
+      // Nobody waits for this answer; a failure that lasts meets the request that does.
+      this.failed()
+    }
+  }
+
+  private lookUp(digest: string): Verdict | Promise<Verdict> {
+    const flying = this.flights.get(digest)
+    if (flying !== undefined) return flying
+    const found = this.find(digest)
+    if (!(found instanceof Promise)) {
+      const verdict = judge(digest, found)
+      this.cache.put(digest, verdict, this.now())
+      return verdict
+    }
+    const startedMs = this.now()
+    const flight = found
+      .then((lookup) => {
+        const verdict = judge(digest, lookup)
+        // A change that came while we asked took the flight away: the answer may be older than it.
+        if (this.flights.get(digest) === flight) this.cache.put(digest, verdict, startedMs)
+        return verdict
+      })
+      .finally(() => {
+        if (this.flights.get(digest) === flight) this.flights.delete(digest)
+      })
+    this.flights.set(digest, flight)
+    return flight
+  }
+
+  private find(digest: string): KeyLookup | null | Promise<KeyLookup | null> {
+    if (this.lookups >= MAX_LOOKUPS) return this.findLater(digest)
+    const found = this.store.findKey(digest)
+    if (!(found instanceof Promise)) return found
+    this.lookups += 1
+    return found.finally(() => this.freeSlot())
+  }
+
+  private async findLater(digest: string): Promise<KeyLookup | null> {
+    if (this.waiting.length >= MAX_WAITING) {
+      throw storeUnavailable(new Error(`${MAX_LOOKUPS} look-ups run and ${MAX_WAITING} wait`))
+    }
+    // The slot is handed over by who leaves it, so nobody slips in between.
+    await new Promise<void>((resolve) => this.waiting.push(resolve))
+    try {
+      return await this.store.findKey(digest)
+    } finally {
+      this.freeSlot()
+    }
+  }
+
+  private freeSlot(): void {
+    const next = this.waiting.shift()
+    if (next === undefined) this.lookups -= 1
+    else next()
+  }
+
+  private withoutStore(digest: string, fallback: Remembered | null, error: unknown): Identity {
+    this.failed()
+    // Asked again, because it may have been revoked while we waited for the store.
+    const held = fallback === null ? null : this.cache.get(digest, this.now())
+    if (held?.verdict.good === true) return this.conclude(held.verdict)
+    this.onResult('store_unavailable')
+    throw storeUnavailable(error)
+  }
+
+  private failed(): void {
+    this.failedAtMs = this.now()
+  }
+
+  private isBackingOff(nowMs: number): boolean {
+    return nowMs - this.failedAtMs < BACK_OFF_MS
+  }
+
+  private changed(digest: string | null): void {
+    this.cache.change(digest)
+    if (digest === null) this.flights.clear()
+    else this.flights.delete(digest)
+  }
+
+  private conclude(verdict: Verdict): Identity {
+    if (!verdict.good) {
+      if (verdict.why !== 'disabled') throw this.unauthenticated(verdict.why)
+      this.onResult('disabled')
+      throw new GatewayError('forbidden', DISABLED)
+    }
+    this.onResult('ok')
+    return verdict.identity
+  }
+
+  private unauthenticated(result: AuthResult): GatewayError {
+    this.onResult(result)
+    return new GatewayError('unauthenticated', NO_VALID_KEY)
+  }
+}
+
+/** Throws where the store answered another question than the one asked: that is no answer. */
+function judge(digest: string, found: KeyLookup | null): Verdict {
+  if (found === null) return { good: false, why: 'unknown' }
+  const { key, account } = found
+  if (key.digest !== digest || key.accountId !== account.id) {
+    throw storeUnavailable(new Error('the store answered with another key or account'))
+  }
+  if (key.revokedAtMs !== undefined) return { good: false, why: 'revoked' }
+  if (account.disabled) return { good: false, why: 'disabled' }
+  return {
+    good: true,
+    identity: { keyId: key.id, accountId: account.id, plan: account.plan },
+  }
+}
+
+function storeUnavailable(cause: unknown): GatewayError {
+  if (cause instanceof GatewayError && cause.kind === 'store_unavailable') return cause
+  return new GatewayError('store_unavailable', 'The key store does not answer; try again.', {
+    retryAfterSeconds: 1,
+    cause,
+  })
+}

@@ -1,0 +1,208 @@
+/**
+ * `sluice demo`: a gateway on this machine with nothing to prepare. The emulator stands in for all
+ * three providers; the configuration is a real file in a temporary folder that can be edited live.
+ */
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { createAccount, createKey } from '../accounts/accounts.js'
+import { openConfig, type ConfigSource } from '../config/watch.js'
+import { openDataPlane, type DataPlane } from '../data-plane.js'
+import { startEmulator, type Emulator } from '../emulator/server.js'
+import { createLogger, type Logger } from '../log.js'
+import { Metrics } from '../metrics/hops.js'
+import { openOps, type Ops } from '../ops.js'
+import { packageFile } from '../package-file.js'
+import { configPage } from '../serve.js'
+import { onSignals } from '../signals.js'
+import { openStore } from '../store/open.js'
+import { UsageError, type Command } from './command.js'
+
+export const command: Command = {
+  name: 'demo',
+  summary: 'try the gateway with emulated providers, nothing to prepare',
+  help: `
+Usage: sluice demo [--port N] [--ops-port N]
+
+Starts the gateway on an embedded store in a temporary folder, with the built-in emulator as OpenAI,
+Anthropic and Google, makes an account and a key, and prints curl lines to paste. Its answers are
+emulated. Everything it made is removed when it ends.
+
+Options:
+  --port N       the gateway's port (8080, or a free one where that is taken)
+  --ops-port N   the port of metrics, health and readiness (9464, or a free one)
+
+Example:
+  sluice demo --port 8080
+`,
+  async run(argv) {
+    const { values } = parseArgs({
+      args: [...argv],
+      options: { port: { type: 'string' }, 'ops-port': { type: 'string' } },
+    })
+    const port = await portOf(values.port, 8080, '--port')
+    const opsPort = await portOf(values['ops-port'], 9464, '--ops-port')
+    const demo = await startDemo(port, opsPort)
+    console.log(demo.text)
+    await demo.ended
+    return 0
+  },
+}
+
+/** The port asked for; where none was, the usual one or, if that is taken, a free one. */
+async function portOf(text: string | undefined, usual: number, option: string): Promise<number> {
+  if (text !== undefined) {
+    const port = Number(text)
+    if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port
+    throw new UsageError(`${option} takes a port number from 0 to 65535, not '${text}'`)
+  }
+  return (await isFree(usual)) ? usual : 0
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', () => resolve(false))
+    probe.listen({ port, host: '127.0.0.1' }, () => probe.close(() => resolve(true)))
+  })
+}
+
+interface Demo {
+  readonly text: string
+  /** Resolves when a signal has ended it and everything is removed. */
+  readonly ended: Promise<void>
+}
+
+async function startDemo(port: number, opsPort: number): Promise<Demo> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-demo-'))
+  const emulator = await startEmulator({ paceMs: 20 })
+  const file = join(folder, 'gateway.yaml')
+  await copyFile(packageFile('config/models.yaml'), join(folder, 'models.yaml'))
+  await writeFile(file, configText(emulator, port, opsPort))
+  const source = await openConfig(file, process.env)
+  const log = createLogger({ level: 'warn' })
+  const metrics = new Metrics()
+  const login = await makeAccount(source)
+  const plane = await openDataPlane(source.current(), log, metrics)
+  source.subscribe((change) => {
+    if (change.result === 'applied') plane.adopt(change.snapshot)
+    else
+      for (const { message } of change.errors)
+        log.warn('configuration refused', { reason: message })
+  })
+  const ops = await openOps({
+    host: '127.0.0.1',
+    port: opsPort,
+    metrics: () => metrics.text(),
+    ready: () => plane.ready(),
+    config: () => configPage(source),
+  })
+  const ended = untilSignal({ folder, emulator, source, plane, ops, log })
+  return { text: welcome(plane.port, ops.port, file, login), ended }
+}
+
+function configText(emulator: Emulator, port: number, opsPort: number): string {
+  const { openai, anthropic, gemini } = emulator.baseUrls
+  return `# The demo's configuration. Edit it while the demo runs: the change is in force within a second.
+server: { host: 127.0.0.1, port: ${port}, ops_port: ${opsPort}, workers: 1, drain_ms: 2000 }
+store: lmdb:./data
+upstreams: # the built-in emulator, as three providers
+  openai: { dialect: openai, base_url: ${openai}, api_key: emulated }
+  anthropic: { dialect: anthropic, base_url: ${anthropic}, api_key: emulated }
+  google: { dialect: gemini, base_url: ${gemini}, api_key: emulated }
+routes:
+  - { prefix: gpt-, upstream: openai }
+  - { prefix: o1-, upstream: openai }
+  - { prefix: o3-, upstream: openai }
+  - { prefix: o4-, upstream: openai }
+  - { model: o1, upstream: openai }
+  - { model: o3, upstream: openai }
+  - { prefix: claude-, upstream: anthropic }
+  - { prefix: gemini-, upstream: google }
+models: models.yaml
+plans:
+  starter: { price_usd: 20, max_keys: 5 }
+  pro: { price_usd: 50, max_keys: 20 }
+  max: { price_usd: 100, max_keys: unlimited }
+`
+}
+
+interface Login {
+  readonly email: string
+  readonly password: string
+  readonly secret: string
+}
+
+async function makeAccount(source: ConfigSource): Promise<Login> {
+  const { config } = source.current()
+  const store = await openStore(config.store)
+  try {
+    const email = 'demo@example.com'
+    const { account, generatedPassword } = await createAccount(store, {
+      email,
+      plan: 'starter',
+      password: null,
+    })
+    const { secret } = await createKey(store, config.plans, account, 'demo')
+    return { email, password: generatedPassword ?? '', secret }
+  } finally {
+    await store.close()
+  }
+}
+
+interface Parts {
+  readonly folder: string
+  readonly emulator: Emulator
+  readonly source: ConfigSource
+  readonly plane: DataPlane
+  readonly ops: Ops
+  readonly log: Logger
+}
+
+function untilSignal(parts: Parts): Promise<void> {
+  return new Promise((resolve) => {
+    onSignals({
+      log: parts.log,
+      drain: async () => {
+        await parts.plane.drain()
+        await Promise.all([parts.ops.close(), parts.source.close(), parts.emulator.close()])
+        await rm(parts.folder, { recursive: true, force: true })
+        resolve()
+      },
+    })
+  })
+}
+
+function welcome(port: number, opsPort: number, file: string, login: Login): string {
+  const base = `http://127.0.0.1:${port}/v1`
+  const curl = (options: string, model: string, rest: string): string =>
+    `curl ${options} ${base}/chat/completions \\
+  -H 'authorization: Bearer ${login.secret}' -H 'content-type: application/json' \\
+  -d '{"model":"${model}",${rest}"messages":[{"role":"user","content":"Name three rivers."}]}'`
+  return `
+Sluice is up at ${base}. All answers are EMULATED: no provider is called, nothing is billed.
+
+A whole reply, from the Anthropic side:
+
+${curl('-s', 'claude-sonnet-4-5', '')}
+
+A stream, from the Google side:
+
+${curl('-sN', 'gemini-2.5-flash', '"stream":true,')}
+
+The same from the OpenAI side, and the list of models:
+
+${curl('-s', 'gpt-5.4-mini', '')}
+
+curl -s ${base}/models -H 'authorization: Bearer ${login.secret}'
+
+  key            ${login.secret}
+  account        ${login.email}, password ${login.password}
+  metrics        http://127.0.0.1:${opsPort}/metrics
+  configuration  ${file} (edit it: changes are live)
+
+Ctrl-C ends the demo and removes what it made.
+`
+}

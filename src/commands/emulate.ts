@@ -1,0 +1,103 @@
+/**
+ * `sluice emulate`: the three providers' wire formats on a local port, with faults on request.
+ * Knows no format; `emulator/` does the work.
+ */
+import { once } from 'node:events'
+import { parseArgs } from 'node:util'
+import { FAULTS } from '../emulator/fault.js'
+import { startEmulator } from '../emulator/server.js'
+import { UsageError, type Command } from './command.js'
+import type { Emulator } from '../emulator/server.js'
+
+const HELP = `
+Usage: sluice emulate [--port P] [--host H] [--pace-ms MS] [--any-model] [--json]
+
+Answers as OpenAI, Anthropic and Gemini do, without a model behind it: for rehearsals, demos and
+tests of whatever talks to a provider. Every answer says that it is emulated.
+
+  --port P       the port (default 0: any free one)
+  --host H       the address to listen on (default 127.0.0.1)
+  --pace-ms MS   milliseconds between the events of a stream (default 0)
+  --any-model    take every model id, not only those of the providers' families
+  --json         print the addresses as one line of JSON
+
+Any key is taken, except one that contains the word 'invalid'.
+A prompt may hold directives: [[fault: cut bytes=120 mode=reset]] [[words: 50]] [[pace: 20]]
+Faults:
+${Object.entries(FAULTS)
+  .map(([kind, row]) => `  ${kind.padEnd(13)} ${row.meaning}${settingsOf(row)}`)
+  .join('\n')}
+
+Example:
+  sluice emulate --port 9100
+  curl -X POST localhost:9100/_emulator/script -d '{"times":3,"fault":{"kind":"status","code":529}}'
+`
+
+function settingsOf(row: { fields: readonly string[]; modes?: readonly string[] }): string {
+  const fields = row.fields.map((field) =>
+    field === 'mode' ? `mode=${row.modes?.join('|') ?? ''}` : `${field}=`,
+  )
+  return fields.length === 0 ? '' : ` (${fields.join(' ')})`
+}
+
+export const command: Command = {
+  name: 'emulate',
+  summary: 'answer as the three providers do, with faults on request',
+  help: HELP,
+  async run(argv) {
+    const { values } = parseArgs({
+      args: [...argv],
+      options: {
+        port: { type: 'string', default: '0' },
+        host: { type: 'string', default: '127.0.0.1' },
+        'pace-ms': { type: 'string', default: '0' },
+        'any-model': { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
+      },
+    })
+    const emulator = await startEmulator({
+      port: wholeNumber('--port', values.port, 65_535),
+      host: values.host,
+      paceMs: wholeNumber('--pace-ms', values['pace-ms'], 60_000),
+      models: values['any-model'] ? 'any' : 'known',
+    })
+    console.log(values.json ? asJson(emulator) : asText(emulator))
+    await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
+    await emulator.close()
+    return 0
+  },
+}
+
+function wholeNumber(name: string, text: string, most: number): number {
+  const number = Number(text)
+  if (text === '' || !Number.isInteger(number) || number < 0 || number > most) {
+    throw new UsageError(`${name} must be a whole number from 0 to ${most}, not '${text}'`)
+  }
+  return number
+}
+
+function asJson({ port, origin, baseUrls }: Emulator): string {
+  return JSON.stringify({ port, origin, base_urls: baseUrls })
+}
+
+function asText({ origin, baseUrls }: Emulator): string {
+  return `
+Emulated providers, no model behind them:
+  OpenAI     ${baseUrls.openai}
+  Anthropic  ${baseUrls.anthropic}
+  Gemini     ${baseUrls.gemini}
+
+To point a gateway here:
+  upstreams:
+    openai:    { dialect: openai, base_url: ${baseUrls.openai}, api_key: emulated }
+    anthropic: { dialect: anthropic, base_url: ${baseUrls.anthropic}, api_key: emulated }
+    google:    { dialect: gemini, base_url: ${baseUrls.gemini}, api_key: emulated }
+
+Faults, for requests to come:
+  curl -X POST ${origin}/_emulator/script -d '{"times":3,"fault":{"kind":"status","code":529,"retry-after":"2"}}'
+  curl -X DELETE ${origin}/_emulator/script
+Faults inside a prompt: [[fault: cut bytes=120 mode=reset]]  All of them: ${origin}/_emulator/faults
+What arrived: ${origin}/_emulator/ledger
+Stop with Ctrl-C.
+`.trim()
+}

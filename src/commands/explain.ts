@@ -1,0 +1,148 @@
+/**
+ * `sluice explain`: where a model id would go under a configuration, and why.
+ * Asks no upstream.
+ */
+import { parseArgs } from 'node:util'
+import type { ModelFacts } from '../chat/model.js'
+import { isConfigured, type Catalogue, type Config } from '../config/config.js'
+import { loadConfig } from '../config/load.js'
+import { createRouter, type RouteMatch } from '../upstreams/router.js'
+import { problemLines } from './check.js'
+import { UsageError, type Command } from './command.js'
+
+export const command: Command = {
+  name: 'explain',
+  summary: 'say which route and upstream a model id takes, and why',
+  help: `
+Usage: sluice explain MODEL --config FILE [--json]
+
+Prints the route that takes the model id and why, the upstream with its dialect and whether its key
+is known, the model that the upstream is asked for, and what the catalogue knows of it. Exits with 1
+where no route takes the id or the file is not good.
+
+Options:
+  --config FILE   the configuration file
+  --json          print one JSON object
+
+Example:
+  sluice explain gpt-5.5 --config config/gateway.yaml
+`,
+  run(argv) {
+    const { values, positionals } = parseArgs({
+      args: [...argv],
+      allowPositionals: true,
+      options: { config: { type: 'string' }, json: { type: 'boolean', default: false } },
+    })
+    const [model, ...more] = positionals
+    if (model === undefined || more.length > 0) {
+      throw new UsageError("'sluice explain' needs one MODEL")
+    }
+    if (values.config === undefined) throw new UsageError("'sluice explain' needs --config FILE")
+    const loaded = loadConfig(values.config, process.env)
+    if (!loaded.ok) {
+      const text = values.json
+        ? JSON.stringify({ model, errors: loaded.errors })
+        : problemLines(loaded.errors)
+      console.log(text)
+      return Promise.resolve(1)
+    }
+    const answer = explain(model, loaded.config, loaded.catalogue)
+    console.log(values.json ? JSON.stringify(answer) : answerText(answer))
+    return Promise.resolve(answer.route === null ? 1 : 0)
+  },
+}
+
+interface Explanation {
+  readonly model: string
+  /** Null where no route takes the id: the client gets 404. */
+  readonly route: string | null
+  readonly why: string
+  /** Routes that would take it too, but lose. */
+  readonly others: readonly string[]
+  readonly upstream: string | null
+  readonly dialect: string | null
+  readonly base_url: string | null
+  readonly configured: boolean | null
+  readonly api_key_source: string | null
+  readonly upstream_model: string | null
+  readonly catalogue: { readonly match: string; readonly facts: ModelFacts } | null
+}
+
+function explain(model: string, config: Config, catalogue: Catalogue): Explanation {
+  const match = createRouter(config).route(model)
+  const asked = match?.model ?? model
+  const facts = catalogue.find(asked)
+  const upstream = match?.upstream
+  return {
+    model,
+    route: match === null ? null : placeOf(match, config),
+    why: match === null ? 'no exact model and no prefix of any route fits' : reasonOf(match),
+    others: match === null ? [] : othersOf(model, match, config),
+    upstream: upstream?.name ?? null,
+    dialect: upstream?.dialect ?? null,
+    base_url: upstream?.baseUrl ?? null,
+    configured: upstream === undefined ? null : isConfigured(upstream),
+    api_key_source: upstream?.apiKeySource ?? null,
+    upstream_model: match?.model ?? null,
+    catalogue: facts === null ? null : { match: catalogueMatch(asked, facts), facts },
+  }
+}
+
+function placeOf(match: RouteMatch, config: Config): string {
+  return `routes[${config.routes.indexOf(match.route)}]`
+}
+
+function reasonOf(match: RouteMatch): string {
+  return 'model' in match.route.match
+    ? `the id is exactly '${match.label}'`
+    : `'${match.label}' is the longest prefix that fits, and no route has the exact id`
+}
+
+function othersOf(model: string, winner: RouteMatch, config: Config): string[] {
+  return config.routes.flatMap((route, index) => {
+    if (route === winner.route || !('prefix' in route.match)) return []
+    const { prefix } = route.match
+    return model.startsWith(prefix) ? [`routes[${index}] prefix '${prefix}'`] : []
+  })
+}
+
+function catalogueMatch(asked: string, facts: ModelFacts): string {
+  if (facts.id === asked) return 'exact'
+  if (facts.variants?.includes(asked) === true) return 'dated variant'
+  return `extends ${facts.id}`
+}
+
+function answerText(answer: Explanation): string {
+  const rows: [string, string][] = [['model', answer.model]]
+  if (answer.route === null) rows.push(['route', `none: ${answer.why}; the client gets 404`])
+  else {
+    rows.push(['route', `${answer.route}: ${answer.why}`])
+    for (const other of answer.others) rows.push(['', `loses: ${other}`])
+    rows.push(['upstream', `${answer.upstream ?? ''} (${answer.base_url ?? ''})`])
+    rows.push(['dialect', answer.dialect ?? ''])
+    rows.push(['key', keyText(answer)])
+    rows.push(['asked as', answer.upstream_model ?? ''])
+  }
+  rows.push(['catalogue', catalogueText(answer)])
+  return rows.map(([title, text]) => `${title.padEnd(10)} ${text}`).join('\n')
+}
+
+function keyText(answer: Explanation): string {
+  const source = answer.api_key_source
+  if (answer.configured === false) return `not set: ${source ?? ''}; the client gets 503`
+  return source === null ? 'written in the file, or none needed' : `from ${source}`
+}
+
+function catalogueText(answer: Explanation): string {
+  if (answer.catalogue === null) return 'not listed: only its family is known'
+  const { match, facts } = answer.catalogue
+  const parts = [`${facts.id} (${match})`, `family ${facts.family}`]
+  if (facts.contextWindow !== undefined) parts.push(`context ${facts.contextWindow} tokens`)
+  if (facts.maxOutputTokens !== undefined) parts.push(`output ${facts.maxOutputTokens} tokens`)
+  const { input, output } = facts.price ?? {}
+  if (input !== undefined && output !== undefined) {
+    parts.push(`USD ${input} in, ${output} out per million tokens`)
+  }
+  if (facts.shutdownDate !== undefined) parts.push(`ends ${facts.shutdownDate}`)
+  return parts.join(', ')
+}

@@ -1,0 +1,161 @@
+/**
+ * `sluice keys`: makes, lists and revokes the keys of an account, beside a running gateway.
+ * Knows what to print; what may be done is `accounts/`.
+ */
+import { parseArgs } from 'node:util'
+import { createKey, listKeys, revokeKey } from '../accounts/accounts.js'
+import { GatewayError } from '../errors.js'
+import { UsageError, type Command } from './command.js'
+import {
+  allowOnly,
+  namedAccount,
+  processTerminal,
+  required,
+  table,
+  withStore,
+  type StoreSession,
+} from './with-store.js'
+
+export const command: Command = {
+  name: 'keys',
+  summary: "make, list and revoke an account's keys",
+  help: `
+Usage: sluice keys create --config FILE --account ACCOUNT --name NAME
+       sluice keys list   --config FILE --account ACCOUNT [--json]
+       sluice keys revoke --config FILE --account ACCOUNT --key ID
+
+'create' prints the secret alone on standard output, this once; all else goes to standard error. A
+running gateway sees a new or revoked key within a second. Exits with 1 where the answer is no, with
+the reason.
+
+Options:
+  --config FILE      the configuration file; only its 'store' and 'plans' matter here
+  --account ACCOUNT  the account's id or e-mail
+  --name NAME        what the key is for, 1 to 100 characters
+  --key ID           the key's id, as 'list' shows it
+  --json             print JSON
+
+Example:
+  SLUICE_KEY=$(sluice keys create --config config/gateway.yaml --account ada@example.com --name ci)
+`,
+  run(argv) {
+    const { action, values } = parseKeys(argv)
+    const config = required(values.config, 'sluice keys', '--config FILE')
+    return withStore(config, processTerminal, (session) => runKeys(session, action, values))
+  },
+}
+
+export type KeysAction = 'create' | 'list' | 'revoke'
+
+export interface KeysValues {
+  config?: string | undefined
+  account?: string | undefined
+  name?: string | undefined
+  key?: string | undefined
+  json?: boolean | undefined
+}
+
+const ALLOWED: Record<KeysAction, readonly string[]> = {
+  create: ['config', 'account', 'name'],
+  list: ['config', 'account', 'json'],
+  revoke: ['config', 'account', 'key'],
+}
+
+/** The action and its options, checked as far as the words go. Throws `UsageError` or parseArgs's. */
+export function parseKeys(argv: readonly string[]): { action: KeysAction; values: KeysValues } {
+  const { values, positionals } = parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    options: {
+      config: { type: 'string' },
+      account: { type: 'string' },
+      name: { type: 'string' },
+      key: { type: 'string' },
+      json: { type: 'boolean' },
+    },
+  })
+  const [action, ...surplus] = positionals
+  if (action !== 'create' && action !== 'list' && action !== 'revoke') {
+    throw new UsageError("'sluice keys' needs one of: create, list, revoke")
+  }
+  if (surplus.length > 0) throw new UsageError(`'sluice keys ${action}' takes options only`)
+  allowOnly(values, `sluice keys ${action}`, ALLOWED[action])
+  return { action, values }
+}
+
+/** Does one action on an open store. Throws `UsageError`, `GatewayError`. */
+export function runKeys(
+  session: StoreSession,
+  action: KeysAction,
+  values: KeysValues,
+): Promise<number> {
+  switch (action) {
+    case 'create':
+      return create(session, values)
+    case 'list':
+      return list(session, values)
+    case 'revoke':
+      return revoke(session, values)
+  }
+}
+
+async function create(session: StoreSession, values: KeysValues): Promise<number> {
+  const { store, plans, terminal } = session
+  const name = required(values.name, 'sluice keys create', '--name NAME')
+  const account = await namedAccount(session, accountOf(values, 'create'))
+  if (account === null) return 1
+  try {
+    const { key, secret } = await createKey(store, plans, account, name)
+    terminal.out(secret)
+    terminal.err(`Key ${key.id} '${key.name}' of ${account.email}; its secret is shown this once.`)
+    return 0
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.kind !== 'forbidden') throw error
+    terminal.err(`sluice: ${error.message}`)
+    terminal.err(
+      `'sluice keys list --account ${account.id}' shows what can be revoked; ` +
+        "'sluice accounts set-plan' changes the plan",
+    )
+    return 1
+  }
+}
+
+async function list(session: StoreSession, values: KeysValues): Promise<number> {
+  const { store, terminal } = session
+  const account = await namedAccount(session, accountOf(values, 'list'))
+  if (account === null) return 1
+  const keys = await listKeys(store, account.id)
+  if (values.json === true) {
+    const shown = keys.map(({ id, name, prefix, lastFour, createdAtMs, revokedAtMs }) => {
+      const times = { created_at: time(createdAtMs), revoked_at: time(revokedAtMs) }
+      return { id, name, prefix, last_four: lastFour, ...times }
+    })
+    terminal.out(JSON.stringify(shown))
+    return 0
+  }
+  const rows = keys.map(({ id, name, prefix, lastFour, createdAtMs, revokedAtMs }) => {
+    const state = revokedAtMs === undefined ? '' : `revoked ${time(revokedAtMs) ?? ''}`
+    return [id, `${prefix}…${lastFour}`, name, time(createdAtMs) ?? '', state]
+  })
+  if (rows.length === 0) terminal.err(`${account.email} has no keys yet.`)
+  else terminal.out(table([['KEY', 'SECRET', 'NAME', 'CREATED', ''], ...rows]))
+  return 0
+}
+
+async function revoke(session: StoreSession, values: KeysValues): Promise<number> {
+  const { store, terminal } = session
+  const keyId = required(values.key, 'sluice keys revoke', '--key ID')
+  const account = await namedAccount(session, accountOf(values, 'revoke'))
+  if (account === null) return 1
+  await revokeKey(store, account.id, keyId)
+  terminal.out(`${keyId}: revoked`)
+  return 0
+}
+
+function accountOf(values: KeysValues, action: KeysAction): string {
+  return required(values.account, `sluice keys ${action}`, '--account ACCOUNT')
+}
+
+function time(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString()
+}

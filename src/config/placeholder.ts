@@ -1,0 +1,129 @@
+/**
+ * Fills `${VARIABLE}` and `${file:/path}` into the values of a parsed file.
+ * Works on parsed values and not on text, so that no secret can change the file's structure.
+ * Knows no YAML and no key but `upstreams.*.api_key`, the one that may stay without a value.
+ */
+import type { Finding, Path } from './problem.js'
+
+/** The outside world of a file: variables and other files. */
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The text of a file; a relative path starts at the configuration's folder. Null: not readable. */
+  readFile(path: string): string | null
+}
+
+/** A file's values after filling in. */
+export interface Filled {
+  readonly value: unknown
+  readonly findings: readonly Finding[]
+  /** Where the key of an upstream comes from, by the upstream's name. */
+  readonly keySources: ReadonlyMap<string, string>
+  /** Paths, as JSON, of the values that came from a placeholder. */
+  readonly filledPaths: ReadonlySet<string>
+}
+
+/** Most values of one file; aliases multiply them. */
+const MAX_VALUES = 1_000_000
+/** Deepest nesting; the schema needs eight, and an anchor may stand inside itself. */
+const MAX_DEPTH = 64
+
+const PLACEHOLDER = /\$(\$\{)|\$\{([^}]*)\}?/g
+
+/** Replaces every placeholder in every text value; `$${` stands for a plain `${`. */
+export function fillPlaceholders(value: unknown, around: Surroundings): Filled {
+  const filling = new Filling(around)
+  const filled = filling.walk(value, [])
+  return {
+    value: filled,
+    findings: filling.findings,
+    keySources: filling.keySources,
+    filledPaths: filling.filledPaths,
+  }
+}
+
+class Filling {
+  readonly findings: Finding[] = []
+  readonly keySources = new Map<string, string>()
+  readonly filledPaths = new Set<string>()
+  private readonly around: Surroundings
+  private seen = 0
+
+  constructor(around: Surroundings) {
+    this.around = around
+  }
+
+  walk(value: unknown, path: Path): unknown {
+    this.seen += 1
+    if (this.seen === MAX_VALUES) {
+      this.findings.push({ path: [], message: `holds more than ${MAX_VALUES} values` })
+    }
+    if (this.seen >= MAX_VALUES) return null
+    if (path.length > MAX_DEPTH) {
+      this.fault(path.slice(0, 1), `is nested more than ${MAX_DEPTH} levels deep`)
+      return null
+    }
+    if (typeof value === 'string') return this.text(value, path)
+    if (Array.isArray(value)) return value.map((item, index) => this.walk(item, [...path, index]))
+    if (typeof value !== 'object' || value === null) return value
+    const result: Record<string, unknown> = {}
+    for (const [key, item] of Object.entries(value)) {
+      const at = [...path, key]
+      if (key === '__proto__') {
+        this.findings.push({ path: at, atKey: true, message: 'this name cannot be used' })
+        continue
+      }
+      const filled = this.walk(item, at)
+      if (filled !== undefined) result[key] = filled
+    }
+    return result
+  }
+
+  /** The text filled in; `undefined` for an upstream's key whose variable is not set. */
+  private text(value: string, path: Path): string | undefined {
+    if (!value.includes('${')) return value
+    if (path[0] === 'upstreams' && path[2] === 'quirks') {
+      this.findings.push({ path, message: 'placeholders are not read under quirks' })
+      return value
+    }
+    this.filledPaths.add(JSON.stringify(path))
+    const key = isKey(path)
+    const unset: string[] = []
+    const filled = value.replace(PLACEHOLDER, (whole, escaped?: string, inner?: string) => {
+      if (escaped !== undefined) return '${'
+      const name = inner ?? ''
+      if (!whole.endsWith('}')) return this.fault(path, 'has a ${ without its }')
+      if (name.startsWith('file:')) return this.fromFile(name.slice('file:'.length), path)
+      if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+        return this.fault(path, 'has a placeholder that is neither ${NAME} nor ${file:/path}')
+      }
+      if (key) this.keySources.set(String(path[1]), name)
+      const found = this.around.env[name]
+      if (found !== undefined && found.trim() !== '') return found.trim()
+      unset.push(name)
+      return ''
+    })
+    if (unset.length === 0) return filled
+    if (key) return undefined
+    this.fault(path, `the environment variable ${unset.join(', ')} is not set or is empty`)
+    return filled
+  }
+
+  private fromFile(file: string, path: Path): string {
+    if (isKey(path)) this.keySources.set(String(path[1]), `file:${file}`)
+    const text = this.around.readFile(file)
+    if (text === null) {
+      return this.fault(path, `the file '${file}' cannot be read, or is larger than 64 KiB`)
+    }
+    if (text.trim() === '') return this.fault(path, `the file '${file}' is empty`)
+    return text.trim()
+  }
+
+  private fault(path: Path, message: string): string {
+    this.findings.push({ path, message })
+    return ''
+  }
+}
+
+function isKey(path: Path): boolean {
+  return path.length === 3 && path[0] === 'upstreams' && path[2] === 'api_key'
+}

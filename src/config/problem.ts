@@ -1,0 +1,189 @@
+/**
+ * What is wrong with a configuration file, as data: where, which key, what to do.
+ * Never holds a value of the file, since any value may be a secret.
+ */
+import { z } from 'zod'
+
+/** The way from the top of a file to a value. */
+export type Path = readonly PropertyKey[]
+
+/** One thing that is wrong. `line` and `column` count from 1. */
+export interface ConfigProblem {
+  readonly file: string
+  readonly line: number
+  readonly column: number
+  /** `routes[2].hedge`; empty for the file as a whole. */
+  readonly path: string
+  readonly message: string
+  /** What was probably meant, or null. */
+  readonly suggestion: string | null
+}
+
+/** A problem before its place in the text is known. */
+export interface Finding {
+  readonly path: Path
+  /** Set where the key itself is at fault and not its value. */
+  readonly atKey?: boolean
+  readonly message: string
+  readonly suggestion?: string | null
+}
+
+/** `file:line:column: path: message (did you mean …?)`, the form that editors can jump to. */
+export function formatProblem(problem: ConfigProblem): string {
+  const place = `${problem.file}:${problem.line}:${problem.column}`
+  const path = problem.path === '' ? '' : `${problem.path}: `
+  const hint = problem.suggestion === null ? '' : ` (did you mean '${problem.suggestion}'?)`
+  return `${place}: ${path}${problem.message}${hint}`
+}
+
+/** `['routes', 2, 'hedge']` → `routes[2].hedge`. */
+export function pathText(path: Path): string {
+  let text = ''
+  for (const step of path) {
+    if (typeof step === 'number') text += `[${step}]`
+    else text += text === '' ? shown(String(step)) : `.${shown(String(step))}`
+  }
+  return text
+}
+
+/** The candidate that is at most two edits (one for short words) away, or null. */
+export function nearest(word: string, candidates: Iterable<string>): string | null {
+  let best: string | null = null
+  let bestDistance = word.length <= 4 ? 2 : 3
+  for (const candidate of candidates) {
+    if (Math.abs(candidate.length - word.length) >= bestDistance) continue
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
+    if (distance < bestDistance) {
+      best = candidate
+      bestDistance = distance
+    }
+  }
+  return best
+}
+
+/** Findings of a failed check, with suggestions taken from the schema. `value` is what was checked. */
+export function findingsOf(
+  issues: readonly z.core.$ZodIssue[],
+  schema: z.ZodType,
+  value: unknown,
+): Finding[] {
+  const findings: Finding[] = []
+  const taken = new Set<string>()
+  for (const issue of issues) {
+    if (issue.code === 'unrecognized_keys') {
+      const known = keysAt(schema, issue.path)
+      for (const key of issue.keys) {
+        const message = `unknown key '${shown(key)}'`
+        const suggestion = nearest(key, known)
+        findings.push({ path: [...issue.path, key], atKey: true, message, suggestion })
+      }
+      continue
+    }
+    const path = pathText(issue.path)
+    if (taken.has(path)) continue
+    taken.add(path)
+    findings.push(findingOf(issue, value))
+  }
+  return findings
+}
+
+function findingOf(issue: z.core.$ZodIssue, value: unknown): Finding {
+  const { path } = issue
+  const at = valueAt(value, path)
+  if (issue.code === 'invalid_key') {
+    return { path, atKey: true, message: issue.issues[0]?.message ?? 'is no valid name' }
+  }
+  if (at === undefined) return { path, message: 'is required' }
+  if (at === null) return { path, message: 'is blank; give a value or remove the key' }
+  if (issue.code === 'invalid_value') {
+    const options = issue.values.map(String)
+    const message = `must be one of ${options.join(', ')}`
+    return { path, message, suggestion: typeof at === 'string' ? nearest(at, options) : null }
+  }
+  return { path, message: ruleText(issue) }
+}
+
+function ruleText(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}`
+    case 'too_small':
+      return `must be at least ${String(issue.minimum)}${UNITS[issue.origin] ?? ''}`
+    case 'too_big':
+      return `must be at most ${String(issue.maximum)}${UNITS[issue.origin] ?? ''}`
+    default:
+      return issue.message
+  }
+}
+
+const TYPE_NAMES: Partial<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  object: 'a map of keys',
+  record: 'a map of names',
+  array: 'a list',
+}
+
+const UNITS: Partial<Record<string, string>> = {
+  string: ' characters long',
+  array: ' entries long',
+}
+
+/** The keys that a schema knows at a path; none where it takes any. */
+export function keysAt(schema: z.ZodType, path: Path): string[] {
+  let at: unknown = unwrapped(schema)
+  for (const step of path) {
+    if (at instanceof z.ZodObject)
+      at = unwrapped((at.shape as Record<string, unknown>)[String(step)])
+    else if (at instanceof z.ZodArray) at = unwrapped(at.element)
+    else if (at instanceof z.ZodRecord) at = unwrapped(at.valueType)
+    else return []
+  }
+  return at instanceof z.ZodObject ? Object.keys(at.shape) : []
+}
+
+function unwrapped(schema: unknown): unknown {
+  let at = schema
+  while (at instanceof z.ZodDefault || at instanceof z.ZodPrefault || at instanceof z.ZodOptional) {
+    at = at.unwrap()
+  }
+  return at
+}
+
+/** The value at a path, or `undefined`. */
+export function valueAt(value: unknown, path: Path): unknown {
+  let at = value
+  for (const step of path) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, step)) return undefined
+    at = (at as Record<PropertyKey, unknown>)[step]
+  }
+  return at
+}
+
+/** A key as it may be printed: a key that does not look like one may be a misplaced secret. */
+function shown(key: string): string {
+  return /^[\w.-]{1,64}$/.test(key) ? key : '(unprintable)'
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  let before: number[] = []
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1]
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      const best = Math.min(
+        (row[j] ?? 0) + 1,
+        (next[j - 1] ?? 0) + 1,
+        (row[j - 1] ?? 0) + (same ? 0 : 1),
+      )
+      next.push(swapped ? Math.min(best, (before[j - 2] ?? 0) + 1) : best)
+    }
+    before = row
+    row = next
+  }
+  return row[b.length] ?? 0
+}

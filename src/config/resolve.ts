@@ -1,0 +1,261 @@
+/**
+ * From the file's checked values to the `Config` that the code reads: rules that span several keys,
+ * keys that this version cannot honour, defaults that depend on other keys.
+ * Reads no file.
+ */
+import { isIP } from 'node:net'
+import { availableParallelism } from 'node:os'
+import { resolve } from 'node:path'
+import type { Config, PlanConfig, RouteConfig, UpstreamConfig } from './config.js'
+import { nearest, type Finding, type Path } from './problem.js'
+import type { FileValues } from './schema.js'
+
+/** What else the values are resolved against. */
+export interface ResolveContext {
+  /** The folder of the file, absolute. */
+  readonly folder: string
+  /** Where each upstream's key comes from. */
+  readonly keySources: ReadonlyMap<string, string>
+}
+
+type UpstreamValues = FileValues['upstreams'][string]
+type RouteValues = FileValues['routes'][number]
+
+/** The configuration, or all that is wrong with it. */
+export function resolveConfig(
+  values: FileValues,
+  context: ResolveContext,
+): { config: Config | null; findings: Finding[] } {
+  const findings: Finding[] = []
+  const fault = (path: Path, message: string, suggestion: string | null = null): void => {
+    findings.push({ path, message, suggestion })
+  }
+  checkSupported(values, (path, what) => fault(path, `${what} is not supported by this version`))
+  checkServer(values, fault)
+  const store = storeOf(values.store, context.folder)
+  if (store === null) fault(['store'], "must be 'lmdb:' and a folder, as in lmdb:./data")
+  for (const [name, upstream] of Object.entries(values.upstreams)) {
+    checkUpstream(upstream, ['upstreams', name], fault)
+  }
+  checkRoutes(values, fault)
+  if (findings.length > 0 || store === null) return { config: null, findings }
+  return { config: configOf(values, store, context), findings }
+}
+
+type Fault = (path: Path, message: string, suggestion?: string | null) => void
+
+/** Refuses what the schema knows and the running version does not do: silence would be a lie. */
+function checkSupported(values: FileValues, refuse: (path: Path, what: string) => void): void {
+  for (const [name, upstream] of Object.entries(values.upstreams)) {
+    const path = ['upstreams', name]
+    if (upstream.breaker !== undefined) refuse([...path, 'breaker'], 'breaker')
+    if (upstream.dialect === 'openai-responses') {
+      refuse([...path, 'dialect'], 'the dialect openai-responses')
+    }
+  }
+  values.routes.forEach((route, index) => {
+    const path = ['routes', index]
+    for (const key of ['fallback', 'retry', 'hedge'] as const) {
+      if (route[key] !== undefined) refuse([...path, key], key)
+    }
+    if ((route.targets?.length ?? 0) > 1) {
+      refuse([...path, 'targets'], 'more than one entry')
+    }
+  })
+  if (values.on_disconnect !== 'cancel') {
+    refuse(['on_disconnect'], `'${values.on_disconnect}'`)
+  }
+  if (values.limits.length > 0) refuse(['limits'], 'a rule under limits')
+  if (/^rediss?(\+sentinel|\+cluster)?:/.test(values.store)) refuse(['store'], 'a redis store')
+}
+
+function checkServer(values: FileValues, fault: Fault): void {
+  const { host, port, ops_host: opsHost, ops_port: opsPort } = values.server
+  const sameHost =
+    host === opsHost || ['0.0.0.0', '::'].some((any) => any === host || any === opsHost)
+  if (port !== 0 && port === opsPort && sameHost) {
+    fault(['server', 'ops_port'], 'is the same as server.port')
+  }
+}
+
+function checkUpstream(upstream: UpstreamValues, path: Path, fault: Fault): void {
+  const at = [...path, 'base_url']
+  if (!URL.canParse(upstream.base_url)) {
+    fault(at, 'must be a URL, as in https://api.openai.com/v1')
+    return
+  }
+  const url = new URL(upstream.base_url)
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    fault(at, 'must begin with https:// or http://')
+  }
+  if (url.username !== '' || url.password !== '') {
+    fault(at, 'must not hold a user or password; use api_key or headers')
+  }
+  if (url.search !== '' || url.hash !== '') fault(at, 'must not have a query or a fragment')
+  const names = new Set<string>()
+  for (const header of Object.keys(upstream.headers)) {
+    const lower = header.toLowerCase()
+    const where = [...path, 'headers', header]
+    if (MANAGED_HEADERS.has(lower)) fault(where, 'is set by the gateway itself')
+    if (names.has(lower)) fault(where, 'stands twice; letter case does not tell headers apart')
+    names.add(lower)
+  }
+}
+
+/** Headers that decide how a message is framed or where it goes. */
+const MANAGED_HEADERS = new Set([
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+function checkRoutes(values: FileValues, fault: Fault): void {
+  const names = Object.keys(values.upstreams)
+  const known = new Set(names)
+  const places = new Map<string, number>()
+  const checkName = (upstream: string, path: Path): void => {
+    if (known.has(upstream)) return
+    fault(path, 'names no upstream of this file', nearest(upstream, names))
+  }
+  values.routes.forEach((route, index) => {
+    const path = ['routes', index]
+    checkMatch(route, path, fault)
+    const key = route.model === undefined ? `prefix ${route.prefix ?? ''}` : `model ${route.model}`
+    const first = places.get(key)
+    if (first !== undefined) fault(path, `takes the same models as routes[${first}]`)
+    places.set(key, first ?? index)
+    if ((route.upstream === undefined) === (route.targets === undefined)) {
+      fault(path, 'must have either upstream or targets')
+    }
+    if (route.upstream !== undefined) checkName(route.upstream, [...path, 'upstream'])
+    route.targets?.forEach((target, at) =>
+      checkName(target.upstream, [...path, 'targets', at, 'upstream']),
+    )
+    route.fallback?.forEach((target, at) =>
+      checkName(target.upstream, [...path, 'fallback', at, 'upstream']),
+    )
+  })
+}
+
+function checkMatch(route: RouteValues, path: Path, fault: Fault): void {
+  if ((route.model === undefined) === (route.prefix === undefined)) {
+    fault(path, 'must have either model or prefix')
+  }
+  if (route.prefix === '') {
+    fault([...path, 'prefix'], 'is empty and would take every model; name a beginning')
+  }
+}
+
+/** `lmdb:` and an absolute folder; null where the text is something else. */
+function storeOf(store: string, folder: string): string | null {
+  const path = /^lmdb:(.+)$/.exec(store)?.[1]
+  return path === undefined ? null : `lmdb:${resolve(folder, path)}`
+}
+
+function configOf(values: FileValues, store: string, context: ResolveContext): Config {
+  const { server, auth, plans } = values
+  return {
+    server: {
+      host: server.host,
+      port: server.port,
+      opsHost: server.ops_host,
+      opsPort: server.ops_port,
+      workers: server.workers === 'auto' ? availableParallelism() : server.workers,
+      drainMs: server.drain_ms,
+      maxBodyBytes: server.max_body_bytes,
+    },
+    store,
+    auth: { freshSeconds: auth.fresh_seconds, staleSeconds: auth.stale_seconds },
+    log: { level: values.log.level },
+    onLoss: values.on_loss,
+    onDisconnect: values.on_disconnect,
+    upstreams: Object.fromEntries(
+      Object.entries(values.upstreams).map(([name, upstream]) => [
+        name,
+        upstreamOf(name, upstream, context.keySources.get(name) ?? null),
+      ]),
+    ),
+    routes: values.routes.flatMap((route) => routeOf(route)),
+    plans: {
+      starter: planOf(plans.starter),
+      pro: planOf(plans.pro),
+      max: planOf(plans.max),
+    },
+  }
+}
+
+function upstreamOf(name: string, values: UpstreamValues, source: string | null): UpstreamConfig {
+  const { timeouts, quirks } = values
+  return {
+    name,
+    dialect: values.dialect,
+    baseUrl: values.base_url.replace(/\/+$/, ''),
+    apiKey: values.api_key ?? null,
+    apiKeySource: source,
+    headers: values.headers,
+    timeouts: {
+      connectMs: timeouts.connect_ms,
+      firstByteMs: timeouts.first_byte_ms,
+      idleMs: timeouts.idle_ms,
+      totalMs: timeouts.total_ms,
+    },
+    maxConnections: values.max_connections,
+    allowPrivateAddress:
+      values.allow_private_address ?? isPrivateHost(new URL(values.base_url).hostname),
+    quirks: { drop: quirks.drop, rename: quirks.rename, set: quirks.set },
+  }
+}
+
+function routeOf(route: RouteValues): RouteConfig[] {
+  const target = route.targets?.[0]
+  const upstream = route.upstream ?? target?.upstream
+  const match = route.model === undefined ? prefixOf(route) : { model: route.model }
+  if (upstream === undefined || match === null) return []
+  return [{ match, upstream, upstreamModel: target?.model ?? null }]
+}
+
+function prefixOf(route: RouteValues): { prefix: string } | null {
+  return route.prefix === undefined ? null : { prefix: route.prefix }
+}
+
+function planOf(plan: FileValues['plans']['pro']): PlanConfig {
+  return {
+    priceUsd: plan.price_usd,
+    maxKeys: plan.max_keys === 'unlimited' ? null : plan.max_keys,
+  }
+}
+
+/**
+ * Whether a URL's host says by itself that it is this machine or a private network. Names other than
+ * `localhost` are not: what they resolve to is another's decision.
+ */
+export function isPrivateHost(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  if (host === 'localhost' || host.endsWith('.localhost')) return true
+  if (isIP(host) === 4) return isPrivateIpv4(host)
+  if (isIP(host) !== 6) return false
+  const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(host)
+  if (mapped !== null) {
+    const [high, low] = [parseInt(mapped[1] ?? '0', 16), parseInt(mapped[2] ?? '0', 16)]
+    return isPrivateIpv4(`${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`)
+  }
+  return host === '::1' || host === '::' || /^f[cd][0-9a-f]{2}:|^fe[89ab][0-9a-f]:/.test(host)
+}
+
+function isPrivateIpv4(address: string): boolean {
+  const [a = 0, b = 0] = address.split('.').map(Number)
+  if (a === 0 || a === 10 || a === 127) return true
+  if (a === 100) return b >= 64 && b <= 127
+  if (a === 169) return b === 254
+  if (a === 172) return b >= 16 && b <= 31
+  return a === 192 && b === 168
+}

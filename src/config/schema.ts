@@ -1,0 +1,269 @@
+/**
+ * The configuration file's keys: types, bounds, defaults, units and descriptions, said once.
+ * The editors' schema and `docs/configuration.md` are made from it. Reads no file, knows no YAML.
+ */
+import { z } from 'zod'
+
+const DAY_MS = 86_400_000
+
+/** A name that becomes a metric label and a path in messages, so its characters are few. */
+const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, {
+  error:
+    'must be 1 to 64 letters, digits, dots, dashes or underscores, and begin with one of the first two',
+})
+
+/** A model id or the beginning of one: printable, no spaces. The longest of 2026 has 42 characters. */
+const modelText = z.string().regex(/^[!-~]{1,256}$/, {
+  error: 'must be 1 to 256 printable ASCII characters without spaces',
+})
+
+const text = (max: number) => z.string().min(1).max(max)
+const whole = (min: number, max: number) => z.int().min(min).max(max)
+const share = z.number().min(0).max(1)
+
+const timeouts = z.strictObject({
+  connect_ms: whole(1, DAY_MS).default(3_000).describe('Time for a connection, TLS included.'),
+  first_byte_ms: whole(1, DAY_MS)
+    .default(60_000)
+    .describe('Time from the request sent to the first byte of the reply.'),
+  idle_ms: whole(1, DAY_MS)
+    .default(60_000)
+    .describe('Longest silence between two chunks of a reply.'),
+  total_ms: whole(1, DAY_MS).default(900_000).describe('Time for the whole exchange.'),
+})
+
+const breaker = z
+  .strictObject({
+    failures: whole(1, 1_000_000).default(5).describe('Failures in a row that open it.'),
+    error_rate: share.default(0.5).describe('Share of failed requests that opens it, 0 to 1.'),
+    min_requests: whole(1, 1_000_000).default(20).describe('Requests before the rate counts.'),
+    window_seconds: whole(1, 3_600).default(10).describe('Time over which the rate is taken.'),
+    open_seconds: whole(1, 3_600).default(30).describe('Time before one request may try again.'),
+  })
+  .describe('When to stop asking an upstream that fails. Not supported by this version.')
+
+const quirks = z
+  .strictObject({
+    drop: z.array(text(256)).max(256).default([]).describe('Keys to leave out.'),
+    rename: z.record(text(256), text(256)).default({}).describe('Keys to rename: from, to.'),
+    set: z.record(text(256), z.json()).default({}).describe('Keys to set, with their values.'),
+  })
+  .describe(
+    'Edits to the top-level keys of a request body, for an upstream that departs from its dialect. Placeholders are not read here.',
+  )
+
+/** The dialects that the file may name. */
+export const DIALECTS = [
+  'openai',
+  'openai-chat',
+  'openai-responses',
+  'anthropic',
+  'gemini',
+] as const
+
+const upstream = z.strictObject({
+  dialect: z
+    .enum(DIALECTS)
+    .describe(
+      'The wire format. `openai` and `openai-chat` are chat completions; `openai-responses` is not supported by this version.',
+    ),
+  base_url: z
+    .string()
+    .max(2_048)
+    .describe(
+      'Where it is, with the version: `https://api.openai.com/v1`. No query, no credentials.',
+    ),
+  api_key: z
+    .string()
+    .regex(/^[!-~]{1,4096}$/, {
+      error: 'must be printable ASCII without spaces, at most 4,096 characters',
+    })
+    .optional()
+    .describe(
+      'Its key, as `${VARIABLE}` or `${file:/path}`. Where the variable is not set the upstream is unconfigured: it answers 503 naming the variable. Left out: the upstream needs no key.',
+    ),
+  headers: z
+    .record(
+      z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/, { error: 'is no header name' }),
+      z.string().regex(/^[\t -~]{0,8192}$/, {
+        error: 'must be printable ASCII, at most 8,192 characters',
+      }),
+    )
+    .default({})
+    .describe('Headers added to every request.'),
+  timeouts: timeouts.prefault({}).describe('How long to wait.'),
+  max_connections: whole(1, 65_535).default(1_024).describe('Most connections of one process.'),
+  allow_private_address: z
+    .boolean()
+    .optional()
+    .describe(
+      'Whether `base_url` may lead to a loopback, private or link-local address. Where left out: true if its host is itself such an address or `localhost`, else false.',
+    ),
+  quirks: quirks.prefault({}),
+  breaker: breaker.optional(),
+})
+
+const target = z.strictObject({
+  upstream: name.describe('A name under `upstreams`.'),
+  weight: whole(1, 1_000_000).default(1).describe('Its share of the requests.'),
+  model: modelText.optional().describe('The model to ask it for; left out: the client’s.'),
+})
+
+const fallbackTarget = z.strictObject({
+  upstream: name.describe('A name under `upstreams`.'),
+  model: modelText.optional().describe('The model to ask it for; left out: the client’s.'),
+})
+
+const route = z.strictObject({
+  // The empty prefix passes here, so that `resolve.ts` can say what it would do.
+  prefix: z
+    .string()
+    .regex(/^[!-~]{0,256}$/, {
+      error: 'must be 1 to 256 printable ASCII characters without spaces',
+    })
+    .optional()
+    .describe('Takes every model id that begins so. Of several, the longest wins.'),
+  model: modelText.optional().describe('Takes exactly this model id, before any prefix.'),
+  upstream: name.optional().describe('A name under `upstreams`.'),
+  targets: z
+    .array(target)
+    .min(1)
+    .max(64)
+    .optional()
+    .describe('Instead of `upstream`. More than one entry is not supported by this version.'),
+  fallback: z
+    .array(fallbackTarget)
+    .max(64)
+    .optional()
+    .describe('Where to go when the targets fail. Not supported by this version.'),
+  retry: z
+    .strictObject({
+      attempts: whole(1, 10).default(2).describe('Most attempts in all.'),
+      budget: share.default(0.2).describe('Share of requests that may be retries, 0 to 1.'),
+    })
+    .optional()
+    .describe('Attempts before the first content. Not supported by this version.'),
+  hedge: z
+    .strictObject({
+      after_ms: whole(1, DAY_MS).default(1_500).describe('Silence that starts a second request.'),
+      extra_spend: share.default(0.02).describe('Most extra cost, as a share, 0 to 1.'),
+    })
+    .optional()
+    .describe('A second request when the first is late. Not supported by this version.'),
+})
+
+const limit = z.strictObject({
+  scope: z.enum(['key', 'account', 'model', 'upstream']).describe('What is counted.'),
+  requests_per_minute: whole(1, 1_000_000_000).optional().describe('Requests in a minute.'),
+  tokens_per_minute: whole(1, 1_000_000_000_000).optional().describe('Tokens in a minute.'),
+  concurrent: whole(1, 1_000_000).optional().describe('Requests at the same time.'),
+  usd_per_day: z.number().min(0).max(1_000_000_000).optional().describe('US dollars in a day.'),
+  usd_per_month: z.number().min(0).max(1_000_000_000).optional().describe('US dollars in a month.'),
+})
+
+const plan = (price: number, keys: number | 'unlimited', title: string) =>
+  z
+    .strictObject({
+      price_usd: z.number().min(0).max(1_000_000).default(price).describe('US dollars a month.'),
+      max_keys: z
+        .union([z.literal('unlimited'), whole(0, 1_000_000)], {
+          error: 'must be `unlimited` or a whole number from 0 to 1,000,000',
+        })
+        .default(keys)
+        .describe('Most keys that an account may have at once: a number, or `unlimited`.'),
+    })
+    .prefault({})
+    .describe(title)
+
+const server = z.strictObject({
+  host: text(255).default('0.0.0.0').describe('Address that the API and the dashboard listen on.'),
+  port: whole(0, 65_535).default(8_080).describe('Their port; 0 takes any free one.'),
+  ops_host: text(255)
+    .default('127.0.0.1')
+    .describe('Address of `/metrics`, `/healthz`, `/readyz` and `/config`; loopback by default.'),
+  ops_port: whole(0, 65_535).default(9_464).describe('Their port; 0 takes any free one.'),
+  workers: z
+    .union([z.literal('auto'), whole(1, 1_024)], {
+      error: 'must be `auto` or a whole number from 1 to 1,024',
+    })
+    .default('auto')
+    .describe('Processes that share the port: a number, or `auto` for one per core.'),
+  drain_ms: whole(0, 3_600_000)
+    .default(30_000)
+    .describe('How long running requests may go on after a signal to stop.'),
+  max_body_bytes: whole(1, 268_435_456)
+    .default(33_554_432)
+    .describe('Largest request body; a larger one is answered 413.'),
+})
+
+/** The whole file. What it yields is turned into a `Config` by `resolve.ts`. */
+export const fileSchema = z.strictObject({
+  server: server.prefault({}).describe('Listeners and processes.'),
+  store: text(4_096)
+    .default('lmdb:./data')
+    .describe(
+      'Where accounts and keys are kept: `lmdb:` and a folder. A relative folder starts at this file. The `redis:` forms are not supported by this version.',
+    ),
+  auth: z
+    .strictObject({
+      fresh_seconds: whole(0, 86_400)
+        .default(30)
+        .describe('How long a key that was looked up is believed without another look.'),
+      stale_seconds: whole(0, 86_400)
+        .default(300)
+        .describe('How long it is believed while the store does not answer; 0 never.'),
+    })
+    .prefault({})
+    .describe('How long keys are remembered.'),
+  log: z
+    .strictObject({
+      level: z
+        .enum(['debug', 'info', 'warn', 'error', 'silent'])
+        .default('info')
+        .describe('Least severe line that is written.'),
+    })
+    .prefault({})
+    .describe('The log.'),
+  on_loss: z
+    .enum(['report', 'reject'])
+    .default('report')
+    .describe('What to do when translation cannot carry a field: report it, or refuse with 400.'),
+  on_disconnect: z
+    .enum(['cancel', 'drain', 'drain_until_usage'])
+    .default('cancel')
+    .describe(
+      'What to do with the upstream when the client leaves. Only `cancel` is supported by this version.',
+    ),
+  upstreams: z
+    .record(name, upstream)
+    .refine((value) => Object.keys(value).length > 0, { error: 'must have at least one entry' })
+    .describe('Whom the gateway calls, by a name of your choice.'),
+  routes: z
+    .array(route)
+    .min(1)
+    .max(100_000)
+    .describe(
+      'Which upstream takes which model: first by exact `model`, then by longest `prefix`.',
+    ),
+  models: text(4_096)
+    .default('models.yaml')
+    .describe(
+      'The catalogue: what `/v1/models` lists, with prices and limits. A relative path starts at this file.',
+    ),
+  plans: z
+    .strictObject({
+      starter: plan(20, 5, 'The plan `starter`.'),
+      pro: plan(50, 20, 'The plan `pro`.'),
+      max: plan(100, 'unlimited', 'The plan `max`.'),
+    })
+    .prefault({})
+    .describe('What account holders may have.'),
+  limits: z
+    .array(limit)
+    .max(10_000)
+    .default([])
+    .describe('Rules that limit use. Entries are not supported by this version.'),
+})
+
+/** The file after checking, in its own spelling, defaults filled in. */
+export type FileValues = z.output<typeof fileSchema>

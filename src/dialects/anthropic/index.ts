@@ -1,0 +1,41 @@
+/**
+ * Anthropic's Messages API as an upstream (wire.md §2).
+ * No ingress: clients speak another dialect to us, so there is nothing to tap and no body to pass.
+ */
+import { isObject, type JsonObject } from '../../chat/json.js'
+import type { Dialect } from '../dialect.js'
+import { decodeError } from './error.js'
+import { decodeReply } from './reply.js'
+import { encodeRequest } from './request.js'
+import { newDecoder } from './stream.js'
+import { BINDING_BETA, VERSION, VERSION_WITH_SAMPLING } from './wire.js'
+
+export const anthropic: Dialect = {
+  name: 'anthropic',
+  ingress: null,
+  egress: {
+    framing: 'sse',
+    target: (_model, stream) => ({
+      path: '/messages',
+      accept: stream ? 'text/event-stream' : 'application/json',
+    }),
+    credential: (apiKey) => ({ 'x-api-key': apiKey }),
+    headers,
+    encodeRequest,
+    edits: (_body, model) => [{ key: 'model', json: JSON.stringify(model) }],
+    decodeReply,
+    newDecoder,
+    newTap: null,
+    tapReply: null,
+    decodeError,
+  },
+}
+
+/** Sampling parameters are unknown to the current version, so they pull in the one before. */
+function headers(body: JsonObject): Record<string, string> {
+  const { temperature, top_p, top_k, thinking } = body
+  const sampling = [temperature, top_p, top_k].some((one) => one !== undefined && one !== null)
+  const version = { 'anthropic-version': sampling ? VERSION_WITH_SAMPLING : VERSION }
+  if (!isObject(thinking) || !isObject(thinking.block_binding)) return version
+  return { ...version, 'anthropic-beta': BINDING_BETA }
+}

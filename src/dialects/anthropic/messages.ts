@@ -1,0 +1,223 @@
+/**
+ * The conversation as the Messages API takes it (wire.md §5.2, §5.4, §7).
+ * How a message is rendered depends on the messages up to it and on nothing after it: thinking blocks
+ * and prompt caches are bound to the exact prefix. The one exception is a final assistant turn.
+ */
+import type { JsonObject } from '../../chat/json.js'
+import type { ModelFacts } from '../../chat/model.js'
+import type {
+  AssistantPart,
+  ChatRequest,
+  Message,
+  TextPart,
+  ToolCall,
+  UserPart,
+} from '../../chat/request.js'
+import { GatewayError } from '../../errors.js'
+import type { Losses } from '../dialect.js'
+import { mediaBlock } from './media.js'
+import {
+  cacheControl,
+  CUSTOM_INPUT,
+  inputOf,
+  isBlank,
+  PROVIDER,
+  wireId,
+  type WireMessage,
+} from './wire.js'
+
+type Of<Role extends Message['role']> = Extract<Message, { role: Role }>
+
+/** The `system` and `messages` members. */
+export interface Conversation {
+  system: JsonObject[]
+  messages: WireMessage[]
+}
+
+/** Renders all messages. Throws `GatewayError(untranslatable)` naming the message. */
+export function conversation(
+  request: ChatRequest,
+  model: ModelFacts,
+  losses: Losses,
+): Conversation {
+  const rendering = new Rendering(model, losses)
+  for (const message of request.messages) rendering.add(message)
+  return rendering.done()
+}
+
+class Rendering {
+  private readonly system: JsonObject[] = []
+  private readonly messages: WireMessage[] = []
+  private readonly model: ModelFacts
+  private readonly losses: Losses
+  /** Calls of the latest assistant turn, and where its results begin in the user turn after it. */
+  private calls: ToolCall[] = []
+  private results: { order: number; block: JsonObject }[] = []
+
+  constructor(model: ModelFacts, losses: Losses) {
+    this.model = model
+    this.losses = losses
+  }
+
+  add(message: Message): void {
+    if (message.role !== 'tool') this.results = []
+    switch (message.role) {
+      case 'system':
+      case 'developer':
+        this.addSystem(message)
+        return
+      case 'user':
+        this.addUser(message)
+        return
+      case 'assistant':
+        this.addAssistant(message)
+        return
+      case 'tool':
+        this.addResult(message)
+        return
+      default:
+        message satisfies never
+    }
+  }
+
+  done(): Conversation {
+    const { system, messages } = this
+    if (messages.length === 0) {
+      throw refused('messages', 'Anthropic models need at least one user message.')
+    }
+    this.checkPrefill()
+    return { system, messages }
+  }
+
+  /** Leading instructions go to `system`; later ones stay where they are, for they may not move. */
+  private addSystem(message: Of<'system' | 'developer'>): void {
+    const leading = this.messages.length === 0
+    const inPlace = leading || this.model.midConversationSystem !== false
+    const blocks = message.parts.flatMap((part) => textBlocks(part, !inPlace))
+    if (blocks.length === 0) return
+    if (leading) this.system.push(...blocks)
+    else this.push(inPlace ? 'system' : 'user', blocks)
+  }
+
+  private addUser(message: Of<'user'>): void {
+    const path = `messages[${message.index}].content`
+    const blocks = userBlocks(message.parts, path)
+    if (blocks.length === 0) throw refused(path, 'Anthropic models do not take an empty message.')
+    this.push('user', blocks)
+  }
+
+  private addAssistant(message: Of<'assistant'>): void {
+    if (this.messages.length === 0) {
+      throw refused(
+        `messages[${message.index}]`,
+        'For Anthropic models a conversation must begin with a user message.',
+      )
+    }
+    const thinking = message.parts.filter((part) => part.type === 'thinking')
+    const others = message.parts.filter((part) => part.type !== 'thinking')
+    const blocks = [...thinking, ...others].flatMap((part) => this.assistantBlocks(part))
+    for (const call of message.toolCalls) blocks.push(callBlock(call))
+    this.calls = message.toolCalls
+    if (blocks.length > 0) this.push('assistant', blocks)
+  }
+
+  private assistantBlocks(part: AssistantPart): JsonObject[] {
+    switch (part.type) {
+      case 'text':
+        return textBlocks(part)
+      case 'opaque':
+        if (part.provider === PROVIDER) return [part.block]
+        this.losses.drop('messages.opaque', 'no-equivalent')
+        return []
+      case 'thinking':
+        if (part.origin === PROVIDER && part.redacted !== undefined) {
+          return [{ type: 'redacted_thinking', data: part.redacted }]
+        }
+        if (part.origin === PROVIDER && part.signature !== undefined) {
+          return [{ type: 'thinking', thinking: part.text, signature: part.signature }]
+        }
+        this.losses.drop('messages.reasoning', 'no-equivalent')
+        return []
+      default:
+        return part satisfies never
+    }
+  }
+
+  /** Results stand first in the user turn, in the order of the calls. */
+  private addResult(message: Of<'tool'>): void {
+    const content = userBlocks(message.parts, `messages[${message.index}].content`)
+    const block: JsonObject = { type: 'tool_result', tool_use_id: wireId(message.callId) }
+    if (content.length > 0) block.content = content
+    if (message.isError === true) block.is_error = true
+    Object.assign(block, cacheControl(message.cache))
+    const order = this.calls.findIndex((call) => call.id === message.callId)
+    if (this.results.length === 0) this.push('user', [])
+    this.results.push({ order, block })
+    this.results.sort((a, b) => a.order - b.order)
+    const turn = this.messages.at(-1)
+    if (turn === undefined) return
+    const others = turn.content.filter(
+      (one) => !this.results.some((result) => result.block === one),
+    )
+    turn.content = [...this.results.map((result) => result.block), ...others]
+  }
+
+  /** Turns of one role in a row are one turn. */
+  private push(role: WireMessage['role'], content: JsonObject[]): void {
+    const last = this.messages.at(-1)
+    if (last?.role === role) last.content.push(...content)
+    else this.messages.push({ role, content })
+  }
+
+  /**
+   * A conversation that ends in an assistant turn asks to go on from there. A turn that a server tool
+   * paused may always go on; words may only be put into the mouth of the models that allow it.
+   */
+  private checkPrefill(): void {
+    const last = this.messages.at(-1)
+    const block = last?.content.at(-1)
+    if (last?.role !== 'assistant' || block === undefined) return
+    if (block.type !== 'text') return
+    if (this.model.assistantPrefill !== true) {
+      throw refused(
+        'messages',
+        `${this.model.id} does not continue an assistant message; end with a user message.`,
+      )
+    }
+    if (typeof block.text === 'string') block.text = block.text.trimEnd()
+  }
+}
+
+/**
+ * A text part as a block; the API refuses blank ones, and nothing is lost with them. An instruction
+ * that may not stand as one of its own is marked as such.
+ */
+function textBlocks(part: TextPart, instruction = false): JsonObject[] {
+  if (isBlank(part.text)) return []
+  const text = instruction
+    ? `<system>
+${part.text}
+</system>`
+    : part.text
+  return [{ type: 'text', text, ...cacheControl(part.cache) }]
+}
+
+function userBlocks(parts: UserPart[], path: string): JsonObject[] {
+  return parts.flatMap((part, i) =>
+    part.type === 'text' ? textBlocks(part) : [mediaBlock(part, `${path}[${i}]`)],
+  )
+}
+
+function callBlock(call: ToolCall): JsonObject {
+  return {
+    type: 'tool_use',
+    id: wireId(call.id),
+    name: call.name,
+    input: call.custom === true ? { [CUSTOM_INPUT]: call.arguments } : inputOf(call.arguments),
+    ...cacheControl(call.cache),
+  }
+}
+
+function refused(param: string, message: string): GatewayError {
+  return new GatewayError('untranslatable', `${param}: ${message}`, { param })
+}

@@ -1,0 +1,87 @@
+/**
+ * Frames of a Messages stream to canonical events (wire.md §2.4).
+ * Absorbs disorder: pings, padding, unknown events, interleaved blocks, missing stops, early ends.
+ */
+import type { EventSink } from '../../chat/event.js'
+import { isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
+import type { ChatRequest } from '../../chat/request.js'
+import type { StreamDecoder } from '../dialect.js'
+import { Answer } from './answer.js'
+import { parseJson } from './wire.js'
+
+/** A decoder for one stream. Never throws, save what the sink throws. */
+export function newDecoder(request: ChatRequest, sink: EventSink): StreamDecoder {
+  return new MessageStream(new Answer(request, sink))
+}
+
+class MessageStream implements StreamDecoder {
+  private readonly answer: Answer
+
+  constructor(answer: Answer) {
+    this.answer = answer
+  }
+
+  frame(name: string, data: string): void {
+    if (this.answer.done) return
+    const payload = parseJson(data)
+    if (isObject(payload)) {
+      if (payload.type === 'content_block_delta') this.delta(payload)
+      else this.other(name, payload)
+    } else if (name === 'error') {
+      this.answer.error({})
+    } else if (payload !== undefined || !skippable(data)) {
+      this.answer.malformed('a frame is no JSON object')
+    }
+  }
+
+  end(): void {
+    this.answer.eof()
+  }
+
+  private delta(payload: JsonObject): void {
+    const { delta, index } = payload
+    if (isObject(delta) && delta.type === 'text_delta') {
+      if (this.answer.blocks.text(index, delta.text)) return
+    }
+    this.answer.blockDelta(indexOf(payload), delta)
+  }
+
+  private other(name: string, payload: JsonObject): void {
+    switch (stringOf(payload.type) ?? name) {
+      case 'message_start':
+        this.answer.begin(objectOf(payload.message))
+        return
+      case 'content_block_start':
+        this.answer.blockStart(indexOf(payload), payload.content_block)
+        return
+      case 'content_block_delta':
+        this.answer.blockDelta(indexOf(payload), payload.delta)
+        return
+      case 'content_block_stop':
+        this.answer.blockStop(indexOf(payload))
+        return
+      case 'message_delta':
+        this.answer.messageDelta(objectOf(payload.delta), payload.usage)
+        return
+      case 'message_stop':
+        this.answer.finish()
+        return
+      case 'error':
+        this.answer.error(payload)
+        return
+      default:
+        if (isObject(payload.error)) this.answer.error(payload)
+    }
+  }
+}
+
+/** Blocks without an index (some proxies) are taken one after the other. */
+function indexOf(payload: JsonObject): number {
+  return numberOf(payload.index) ?? -1
+}
+
+/** Empty data, and the terminator of the OpenAI formats that some proxies add. */
+function skippable(data: string): boolean {
+  const text = data.trim()
+  return text === '' || text === '[DONE]'
+}

@@ -1,0 +1,52 @@
+/**
+ * Grounding metadata as citations of one text block.
+ * Knows offsets only as UTF-8 bytes in, UTF-16 units out; a source without a URL is left out.
+ */
+import type { Citation } from '../../chat/event.js'
+import { arrayOf, numberOf, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
+
+/** More citations than any recorded answer has (12), far fewer than would cost noticeable time. */
+const MAX_CITATIONS = 256
+
+/** The citations that can be placed in `text`, in the order that Gemini lists them. */
+export function citationsOf(grounding: JsonObject, text: string): Citation[] {
+  const sources = arrayOf(grounding.groundingChunks).map(sourceOf)
+  const bytes = Buffer.from(text)
+  const citations: Citation[] = []
+  for (const support of arrayOf(grounding.groundingSupports)) {
+    const { segment, groundingChunkIndices } = objectOf(support)
+    const place = placeOf(objectOf(segment), text, bytes)
+    if (place === null) continue
+    for (const at of arrayOf(groundingChunkIndices)) {
+      const source = typeof at === 'number' ? sources[at] : undefined
+      if (source === undefined || source === null) continue
+      if (citations.length === MAX_CITATIONS) return citations
+      citations.push({ ...source, ...place })
+    }
+  }
+  return citations
+}
+
+function sourceOf(chunk: unknown): Citation | null {
+  const holder = objectOf(chunk)
+  const source = objectOf(holder.web ?? holder.retrievedContext ?? holder.maps)
+  const url = stringOf(source.uri)
+  const title = stringOf(source.title)
+  if (url === undefined || url === '') return null
+  return title === undefined ? { url } : { url, title }
+}
+
+/** Offsets count from the start of a part, which need not be the block's: the quoted text decides. */
+function placeOf(segment: JsonObject, text: string, bytes: Buffer): Citation | null {
+  const from = Math.max(0, Math.trunc(numberOf(segment.startIndex) ?? 0))
+  const to = Math.max(from, Math.trunc(numberOf(segment.endIndex) ?? from))
+  const quoted = stringOf(segment.text)
+  const slice = to <= bytes.length ? bytes.toString('utf8', from, to) : null
+  if (slice !== null && to > from && (quoted === undefined || quoted === slice)) {
+    const start = bytes.toString('utf8', 0, from).length
+    return { citedText: slice, start, end: start + slice.length }
+  }
+  if (quoted === undefined || quoted === '') return null
+  const start = text.indexOf(quoted)
+  return start < 0 ? null : { citedText: quoted, start, end: start + quoted.length }
+}

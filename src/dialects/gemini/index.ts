@@ -1,0 +1,31 @@
+/**
+ * The Gemini dialect: how the gateway speaks to Google's models.
+ * Egress only; no client speaks it to the gateway.
+ */
+import type { Dialect } from '../dialect.js'
+import { decodeError } from './error.js'
+import { decodeReply } from './reply.js'
+import { encodeRequest } from './request.js'
+import { GeminiDecoder } from './stream.js'
+import { target } from './target.js'
+
+/** Gemini's generateContent, whole and streamed, on the Developer API. */
+export const gemini: Dialect = {
+  name: 'gemini',
+  ingress: null,
+  egress: {
+    framing: 'sse',
+    target,
+    // Never `?key=`: a URL ends up in logs.
+    credential: (apiKey) => ({ 'x-goog-api-key': apiKey }),
+    headers: () => ({}),
+    encodeRequest,
+    // No client speaks Gemini, so no client's own body ever goes there.
+    edits: () => [],
+    decodeReply,
+    newDecoder: (request, sink) => new GeminiDecoder(request, sink),
+    newTap: null,
+    tapReply: null,
+    decodeError,
+  },
+}

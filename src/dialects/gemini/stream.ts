@@ -1,0 +1,282 @@
+/**
+ * Chunks of a Gemini answer to canonical events; a whole answer is one chunk.
+ * Knows no bytes. Absorbs every disorder: missing parts, split texts, late counts, a cut end.
+ *
+ * Gemini has no terminator: the stream ends with its connection. So `finish` is held until `end()`,
+ * and an end without a finish reason is an error.
+ */
+import type { EventSink } from '../../chat/event.js'
+import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
+import type { ChatRequest } from '../../chat/request.js'
+import type { ErrorKind, WireError } from '../../errors.js'
+import type { StreamDecoder } from '../dialect.js'
+import { Calls, type ClientCall } from './calls.js'
+import { citationsOf } from './citations.js'
+import { Counts } from './counts.js'
+import { decodeStreamError, safeMessage } from './error.js'
+import { finishReason, reasonName } from './finish.js'
+import { PROVIDER } from './wire.js'
+
+type Prose = 'text' | 'thinking'
+
+/** The decoder of one answer. */
+export class GeminiDecoder implements StreamDecoder {
+  private readonly request: ChatRequest
+  private readonly sink: EventSink
+  private readonly counts = new Counts()
+  private started = false
+  private ended = false
+  private replyId = ''
+  private index = -1
+  private open: Prose | null = null
+  /** The signature of the open block; kept until the next part shows that the block is over. */
+  private signature: string | undefined
+  /** The open text block's text, which citations point into. */
+  private text = ''
+  private sawText = false
+  private sawCall = false
+  private answeredJson = false
+  private reason: string | null = null
+  private blocked: string | null = null
+  private message: string | undefined
+  private grounding: JsonObject | null = null
+  private calls: Calls | null = null
+
+  constructor(request: ChatRequest, sink: EventSink) {
+    this.request = request
+    this.sink = sink
+  }
+
+  frame(_name: string, data: string): void {
+    if (this.ended) return
+    let value: unknown
+    try {
+      value = JSON.parse(data)
+    } catch {
+      // Gemini sends no terminator of its own; proxies in between add OpenAI's.
+      if (data.trim() !== '[DONE]')
+        this.fail('upstream_malformed', 'The upstream sent a chunk that is not JSON.')
+      return
+    }
+    this.take(value)
+  }
+
+  /** One parsed chunk, or an array of them: the form of a stream that was not asked for as SSE. */
+  take(value: unknown): void {
+    if (Array.isArray(value)) for (const item of value) this.chunk(item)
+    else this.chunk(value)
+  }
+
+  end(): void {
+    if (this.ended) return
+    if (this.reason === null && this.blocked === null) {
+      this.fail('upstream_truncated', 'The upstream’s reply ended before it was complete.')
+      return
+    }
+    const seen = { call: this.sawCall, text: this.sawText }
+    const reason = this.reason === null ? 'filter' : finishReason(this.reason, seen)
+    const raw = this.reason ?? this.blocked
+    if (reason === null) {
+      const why = this.message === undefined ? '' : `: ${this.message}`
+      this.fail('upstream_failed', `The model’s answer failed (${raw ?? ''})${why}`, raw)
+      return
+    }
+    this.close()
+    if (reason === 'filter' && this.message !== undefined) this.refuse(this.message)
+    this.ended = true
+    this.sink.event({ type: 'finish', reason, raw })
+  }
+
+  private chunk(value: unknown): void {
+    if (this.ended) return
+    if (!isObject(value)) {
+      this.fail('upstream_malformed', 'The upstream sent a chunk that is not a JSON object.')
+      return
+    }
+    if (value.error !== undefined && value.error !== null) {
+      this.failWith(decodeStreamError(value.error))
+      return
+    }
+    if (!this.started) this.start(value)
+    const candidate = candidateOf(value.candidates)
+    if (candidate !== null) this.candidate(candidate)
+    // The handling of a candidate may have ended the stream, which the compiler cannot see.
+    if (this.hasEnded()) return
+    if (isObject(value.promptFeedback)) this.feedback(value.promptFeedback)
+    if (isObject(value.usageMetadata)) {
+      const usage = this.counts.update(value.usageMetadata)
+      if (usage !== null) this.sink.event({ type: 'usage', usage })
+    }
+  }
+
+  private hasEnded(): boolean {
+    return this.ended
+  }
+
+  private start(value: JsonObject): void {
+    this.started = true
+    this.replyId = stringOf(value.responseId) ?? ''
+    const model = stringOf(value.modelVersion) ?? this.request.model
+    this.sink.event({ type: 'start', id: this.replyId, model })
+  }
+
+  private candidate(candidate: JsonObject): void {
+    const content = candidate.content
+    if (isObject(content) && Array.isArray(content.parts)) {
+      for (const part of content.parts) {
+        if (isObject(part)) this.part(part)
+        if (this.ended) return
+      }
+    }
+    if (candidate.finishReason !== undefined) {
+      this.reason = reasonName(candidate.finishReason) ?? this.reason
+    }
+    if (typeof candidate.finishMessage === 'string')
+      this.message = safeMessage(candidate.finishMessage)
+    // Chunks that ground nothing carry it too, empty.
+    const grounding = candidate.groundingMetadata
+    if (isObject(grounding) && Array.isArray(grounding.groundingSupports))
+      this.grounding = grounding
+  }
+
+  private feedback(feedback: JsonObject): void {
+    const reason = stringOf(feedback.blockReason)
+    if (reason === undefined) return
+    this.blocked = reason
+    const message = stringOf(feedback.blockReasonMessage)
+    if (message !== undefined) this.message = safeMessage(message)
+  }
+
+  private part(part: JsonObject): void {
+    const { text, thoughtSignature } = part
+    const signature = typeof thoughtSignature === 'string' ? thoughtSignature : undefined
+    if (typeof text === 'string') {
+      this.prose(part.thought === true ? 'thinking' : 'text', text, signature)
+    } else if (isObject(part.functionCall)) {
+      this.call(part.functionCall, signature)
+    } else if (isBare(part)) {
+      this.prose(part.thought === true ? 'thinking' : 'text', '', signature)
+    } else {
+      this.close()
+      this.index += 1
+      this.sink.event({ type: 'opaque', index: this.index, provider: PROVIDER, block: part })
+    }
+  }
+
+  private prose(kind: Prose, text: string, signature: string | undefined): void {
+    if (this.open !== kind || this.signature !== undefined) {
+      if (text === '' && signature === undefined) return
+      this.close()
+      this.index += 1
+      this.open = kind
+      this.sink.event(
+        kind === 'text'
+          ? { type: 'text-start', index: this.index }
+          : { type: 'thinking-start', index: this.index },
+      )
+    }
+    if (signature !== undefined) this.signature = signature
+    if (text === '') return
+    if (kind === 'text') {
+      this.text += text
+      this.sawText = true
+      this.sink.event({ type: 'text-delta', index: this.index, text })
+    } else this.sink.event({ type: 'thinking-delta', index: this.index, text })
+  }
+
+  private call(functionCall: JsonObject, signature: string | undefined): void {
+    const name = functionCall.name
+    const partial = functionCall.partialArgs !== undefined || functionCall.willContinue === true
+    if (typeof name !== 'string' || name === '' || partial) {
+      this.fail('upstream_malformed', 'The upstream sent a function call that is not whole.')
+      return
+    }
+    this.calls ??= new Calls(this.request, this.replyId)
+    if (this.calls.isJsonAnswer(name)) {
+      this.jsonAnswer(functionCall.args, signature)
+      return
+    }
+    let call: ClientCall
+    try {
+      call = this.calls.next(name, functionCall.id, functionCall.args)
+    } catch {
+      this.fail('upstream_malformed', 'The upstream sent arguments that nest too deep.')
+      return
+    }
+    this.close()
+    this.sawCall = true
+    this.emitCall(call, signature)
+  }
+
+  private emitCall(call: ClientCall, signature: string | undefined): void {
+    this.index += 1
+    const { index } = this
+    const { id, name, json, custom } = call
+    this.sink.event({ type: 'tool-start', index, id, name, ...(custom ? { custom } : {}) })
+    if (json !== '') this.sink.event({ type: 'tool-delta', index, json })
+    this.sink.event({ type: 'tool-end', index, ...(signature === undefined ? {} : { signature }) })
+  }
+
+  /** The synthetic tool's arguments are the answer; a second one would make two JSON texts of it. */
+  private jsonAnswer(args: JsonValue | undefined, signature: string | undefined): void {
+    if (this.answeredJson) return
+    this.answeredJson = true
+    let json: string
+    try {
+      json = JSON.stringify(args ?? {})
+    } catch {
+      this.fail('upstream_malformed', 'The upstream sent arguments that nest too deep.')
+      return
+    }
+    this.close()
+    this.prose('text', json, signature)
+  }
+
+  private refuse(text: string): void {
+    this.index += 1
+    const { index } = this
+    this.sink.event({ type: 'refusal-start', index })
+    if (text !== '') this.sink.event({ type: 'refusal-delta', index, text })
+    this.sink.event({ type: 'refusal-end', index })
+  }
+
+  private close(): void {
+    if (this.open === null) return
+    const { index, signature } = this
+    if (this.open === 'text' && this.grounding !== null) {
+      for (const citation of citationsOf(this.grounding, this.text)) {
+        this.sink.event({ type: 'citation', index, citation })
+      }
+    }
+    const type = this.open === 'text' ? 'text-end' : 'thinking-end'
+    this.sink.event(signature === undefined ? { type, index } : { type, index, signature })
+    this.open = null
+    this.signature = undefined
+    this.text = ''
+  }
+
+  private fail(kind: ErrorKind, message: string, raw?: string | null): void {
+    const error: WireError = { kind, message }
+    if (raw !== undefined && raw !== null) error.upstreamCode = safeMessage(raw).slice(0, 100)
+    this.failWith(error)
+  }
+
+  private failWith(error: WireError): void {
+    this.ended = true
+    this.sink.event({ type: 'error', error })
+  }
+}
+
+/** The first choice: we ask for one, so others are not ours. */
+function candidateOf(candidates: JsonValue | undefined): JsonObject | null {
+  for (const candidate of arrayOf(candidates)) {
+    if (isObject(candidate) && (candidate.index ?? 0) === 0) return candidate
+  }
+  return null
+}
+
+/** A part that carries nothing but marks. */
+function isBare(part: JsonObject): boolean {
+  for (const key in part) if (key !== 'thought' && key !== 'thoughtSignature') return false
+  return true
+}

@@ -1,0 +1,47 @@
+/**
+ * All dialects by name, and the one place that finds out which of them a client speaks.
+ * Knows no dialect's inside.
+ */
+import { anthropic } from './anthropic/index.js'
+import type { Dialect, DialectName, Egress, Endpoint, Ingress } from './dialect.js'
+import { gemini } from './gemini/index.js'
+import { openaiChat } from './openai-chat/index.js'
+
+const DIALECTS: Partial<Record<DialectName, Dialect>> = {
+  'openai-chat': openaiChat,
+  anthropic,
+  gemini,
+}
+
+/** The dialects that clients can speak, in the order in which they are asked. */
+export const INGRESSES: readonly { dialect: DialectName; ingress: Ingress }[] = Object.values(
+  DIALECTS,
+).flatMap(({ name, ingress }) => (ingress === null ? [] : [{ dialect: name, ingress }]))
+
+/** What a path and method ask for, and in which dialect. */
+export interface Addressed {
+  readonly dialect: DialectName
+  readonly ingress: Ingress
+  readonly endpoint: Endpoint
+}
+
+/** Null where no dialect has such an endpoint. `path` has no query. */
+export function addressed(method: string, path: string): Addressed | null {
+  for (const { dialect, ingress } of INGRESSES) {
+    const endpoint = ingress.match(method, path)
+    if (endpoint !== null) return { dialect, ingress, endpoint }
+  }
+  return null
+}
+
+/** How clients speak the dialect. Only for a dialect that `addressed` has named. */
+export function ingressOf(name: DialectName): Ingress {
+  const ingress = DIALECTS[name]?.ingress ?? null
+  if (ingress === null) throw new Error(`no client speaks ${name}`)
+  return ingress
+}
+
+/** How an upstream of this dialect is spoken to; null where we cannot. */
+export function egressOf(name: DialectName): Egress | null {
+  return DIALECTS[name]?.egress ?? null
+}

@@ -1,0 +1,238 @@
+/**
+ * Puts what arrives in any order into blocks that never overlap.
+ * Knows nothing of JSON frames: it is told of text, thoughts, refusals and pieces of calls.
+ *
+ * Blocks queue in the order in which they began. Only the first is open and passes its pieces on at
+ * once; the others keep theirs until it is complete. Text is complete as soon as anything else has
+ * begun; a call when its arguments are a whole JSON value, or at the end of the reply.
+ */
+import type { Citation, EventSink } from '../../chat/event.js'
+
+type WordKind = 'text' | 'refusal' | 'thinking'
+
+interface WordBlock {
+  kind: WordKind
+  pieces: string[]
+  /** Citations and their texts stay in the order in which they came: after all text so far. */
+  citations: Citation[]
+  /** UTF-16 units of text in the reply before this block. */
+  offset: number
+}
+
+interface CallBlock {
+  kind: 'tool'
+  id: string
+  name: string
+  custom: boolean
+  pieces: string[]
+  /** All arguments so far, to see whether they are complete. */
+  json: string
+  signature?: string
+}
+
+type Block = WordBlock | CallBlock
+
+/** One piece of a call, with whatever the upstream said of it. */
+export interface CallPiece {
+  /** The call's place as the upstream counts, where it is a usable number. */
+  index: number | null
+  id: string
+  name: string
+  json: string
+  custom: boolean
+  signature?: string
+}
+
+/** An upstream that opens more calls than this in one reply is broken. */
+const MAX_BLOCKS = 4_096
+
+/** Emits blocks in order; `finish` closes what is open. */
+export class Blocks {
+  /** Calls that have begun or wait. */
+  calls = 0
+  private readonly sink: EventSink
+  private readonly nameOf: (name: string) => string
+  private readonly replyId: () => string
+  private readonly queue: Block[] = []
+  private readonly places = new Map<number, CallBlock>()
+  private readonly ids = new Map<string, CallBlock>()
+  private readonly usedIds = new Set<string>()
+  private latest: CallBlock | null = null
+  private index = -1
+  private open = false
+  private total = 0
+  private textLength = 0
+
+  /** `nameOf` turns a tool's wire name into the client's; `replyId` seeds ids that never came. */
+  constructor(sink: EventSink, nameOf: (name: string) => string, replyId: () => string) {
+    this.sink = sink
+    this.nameOf = nameOf
+    this.replyId = replyId
+  }
+
+  /** Adds text, a refusal or a thought. False where the reply has too many blocks. */
+  words(kind: WordKind, text: string): boolean {
+    if (text === '') return true
+    let block = this.queue.at(-1)
+    if (block === undefined || block.kind !== kind) {
+      block = { kind, pieces: [], citations: [], offset: this.textLength }
+      if (!this.push(block)) return false
+    }
+    if (kind === 'text') this.textLength += text.length
+    block.pieces.push(text)
+    this.advance()
+    return true
+  }
+
+  /** Cites a source for the newest text block; without one the citation has nothing to stand on. */
+  cite(citation: Citation): void {
+    const block = this.queue.at(-1)
+    if (block === undefined || block.kind !== 'text') return
+    const { start, end } = citation
+    if (start !== undefined) citation.start = Math.max(0, start - block.offset)
+    if (end !== undefined) citation.end = Math.max(0, end - block.offset)
+    block.citations.push(citation)
+    this.advance()
+  }
+
+  /** Adds a piece of a call. False where the reply has too many blocks. */
+  call(piece: CallPiece): boolean {
+    let block = this.find(piece)
+    if (block === null) {
+      block = { kind: 'tool', id: '', name: '', custom: piece.custom, pieces: [], json: '' }
+      if (!this.push(block)) return false
+      this.calls += 1
+      if (piece.index !== null) this.places.set(piece.index, block)
+    }
+    this.latest = block
+    if (block.id === '' && piece.id !== '') {
+      block.id = piece.id
+      this.ids.set(piece.id, block)
+    }
+    if (block.name === '') block.name = piece.name
+    if (piece.signature !== undefined) block.signature = piece.signature
+    if (piece.json !== '') {
+      block.json += piece.json
+      block.pieces.push(piece.json)
+    }
+    this.advance()
+    return true
+  }
+
+  /** Closes everything; false where a call never got a name. */
+  finish(): boolean {
+    for (let head = this.queue[0]; head !== undefined; head = this.queue[0]) {
+      if (head.kind === 'tool' && head.name === '') {
+        if (head.json !== '' || head.id !== '') return false
+        this.queue.shift()
+        this.calls -= 1
+        continue
+      }
+      this.flush(head)
+      this.close(head)
+    }
+    return true
+  }
+
+  /** The block a piece belongs to: by place, by id, or the newest where it has neither. */
+  private find(piece: CallPiece): CallBlock | null {
+    const { index, id } = piece
+    if (index !== null) {
+      const placed = this.places.get(index)
+      if (placed !== undefined) return another(placed, piece) ? null : placed
+      // A new place with neither id nor name continues the newest call (wire.md §13.8).
+      return piece.name === '' ? ((id === '' ? this.latest : this.ids.get(id)) ?? null) : null
+    }
+    if (id !== '') return this.ids.get(id) ?? null
+    return this.latest !== null && another(this.latest, piece) ? null : this.latest
+  }
+
+  private push(block: Block): boolean {
+    this.total += 1
+    if (this.total > MAX_BLOCKS) return false
+    this.queue.push(block)
+    return true
+  }
+
+  /** Passes on what the first block has, and moves on while it is complete and another waits. */
+  private advance(): void {
+    for (let head = this.queue[0]; head !== undefined; head = this.queue[0]) {
+      // A call that waits for its id or name is not begun with an invented one before its time.
+      if (head.kind === 'tool' && !this.open && (head.name === '' || head.id === '')) {
+        if (head.name === '' || this.queue.length === 1 || !complete(head)) return
+      }
+      this.flush(head)
+      if (this.queue.length === 1 || !complete(head)) return
+      this.close(head)
+    }
+  }
+
+  private flush(block: Block): void {
+    if (!this.open) this.start(block)
+    const { index } = this
+    for (const piece of block.pieces) {
+      if (block.kind === 'tool') this.sink.event({ type: 'tool-delta', index, json: piece })
+      else this.sink.event({ type: `${block.kind}-delta`, index, text: piece })
+    }
+    block.pieces.length = 0
+    if (block.kind !== 'text') return
+    for (const citation of block.citations) this.sink.event({ type: 'citation', index, citation })
+    block.citations.length = 0
+  }
+
+  private start(block: Block): void {
+    this.open = true
+    this.index += 1
+    const { index } = this
+    if (block.kind !== 'tool') return this.sink.event({ type: `${block.kind}-start`, index })
+    const id = this.uniqueId(block.id)
+    const name = this.nameOf(block.name)
+    this.sink.event(
+      block.custom
+        ? { type: 'tool-start', index, id, name, custom: true }
+        : { type: 'tool-start', index, id, name },
+    )
+  }
+
+  private close(block: Block): void {
+    const { index } = this
+    if (block.kind === 'tool' && block.signature !== undefined) {
+      this.sink.event({ type: 'tool-end', index, signature: block.signature })
+    } else this.sink.event({ type: `${block.kind}-end`, index })
+    this.open = false
+    this.queue.shift()
+  }
+
+  /** The upstream's id, or one made of the reply's; two calls never share one (wire.md §13.7). */
+  private uniqueId(id: string): string {
+    let unique = id
+    const seed = this.replyId().replace(/[^A-Za-z0-9]/g, '')
+    for (let at = this.index; unique === '' || this.usedIds.has(unique); at += 1) {
+      unique = `call_${seed.slice(-24)}_${at}`
+    }
+    this.usedIds.add(unique)
+    return unique
+  }
+}
+
+/**
+ * True where a piece at a known place begins another call: it brings another id together with a
+ * name, or a name and arguments where the call so far has no id and is complete.
+ */
+function another(block: CallBlock, piece: CallPiece): boolean {
+  if (piece.name === '' || block.name === '') return false
+  if (piece.id !== '') return block.id !== '' && piece.id !== block.id
+  return (piece.name !== block.name || piece.json !== '') && complete(block)
+}
+
+function complete(block: Block): boolean {
+  if (block.kind !== 'tool') return true
+  // Free text may always go on.
+  if (block.custom || block.json === '') return false
+  try {
+    JSON.parse(block.json)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Writes a whole reply as a `chat.completion`.
+ * Knows no upstream: it sees only the folded answer.
+ *
+ * Source: OpenAI API reference, "The chat completion object", read 2026-11-20; wire.md §8.
+ */
+import type { Citation } from '../../chat/event.js'
+import type { Reply, ToolBlock } from '../../chat/fold.js'
+import type { JsonObject } from '../../chat/json.js'
+import type { ChatRequest } from '../../chat/request.js'
+import type { Seed } from '../dialect.js'
+import { finishReasonOut, usageOut } from './wire.js'
+
+/** The body of a finished answer; `seed` gives its id, time and model. */
+export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): string {
+  const message = messageOf(reply, request.legacyFunctions === true)
+  const tools = reply.blocks.some((block) => block.type === 'tool')
+  return JSON.stringify({
+    id: seed.id,
+    object: 'chat.completion',
+    created: seed.createdAtSeconds,
+    model: seed.model,
+    choices: [
+      {
+        index: 0,
+        message,
+        logprobs: null,
+        finish_reason: finishReasonOut(reply.reason, tools, request.legacyFunctions === true),
+      },
+    ],
+    usage: usageOut(reply.usage),
+  })
+}
+
+function messageOf(reply: Reply, legacy: boolean): JsonObject {
+  const calls: ToolBlock[] = []
+  const annotations: JsonObject[] = []
+  let text: string | null = null
+  let refusal: string | null = null
+  let thinking = ''
+  for (const block of reply.blocks) {
+    switch (block.type) {
+      case 'text': {
+        const before: string = text ?? ''
+        annotations.push(...block.citations.flatMap((it) => annotation(it, before.length)))
+        text = before + block.text
+        break
+      }
+      case 'refusal':
+        refusal = (refusal ?? '') + block.text
+        break
+      case 'thinking':
+        thinking += block.text
+        break
+      case 'tool':
+        calls.push(block)
+        break
+      case 'opaque':
+        break
+      default:
+        block satisfies never
+    }
+  }
+  const empty = calls.length > 0 || refusal !== null ? null : ''
+  const content = text === null || text === '' ? empty : text
+  const message: JsonObject = { role: 'assistant', content, refusal }
+  if (thinking !== '') message['reasoning_content'] = thinking
+  if (annotations.length > 0) message['annotations'] = annotations
+  const [first] = calls
+  if (first === undefined) return message
+  if (legacy) message['function_call'] = { name: first.name, arguments: argumentsOf(first) }
+  else message['tool_calls'] = calls.map(toolCall)
+  return message
+}
+
+function toolCall(block: ToolBlock): JsonObject {
+  const call: JsonObject =
+    block.custom === true
+      ? { id: block.id, type: 'custom', custom: { name: block.name, input: block.json } }
+      : {
+          id: block.id,
+          type: 'function',
+          function: { name: block.name, arguments: argumentsOf(block) },
+        }
+  if (block.signature !== undefined) call['extra_content'] = signatureOut(block.signature)
+  return call
+}
+
+/** A call without arguments is an empty object; clients parse the text. */
+function argumentsOf(block: ToolBlock): string {
+  return block.json.trim() === '' ? '{}' : block.json
+}
+
+/** Where Google's own compatible endpoint puts the state that must come back with a call. */
+export function signatureOut(signature: string): JsonObject {
+  return { google: { thought_signature: signature } }
+}
+
+/**
+ * A citation as a `url_citation`, or nothing where it has no address.
+ * `offset` is the length of the message's text before the cited block.
+ */
+export function annotation(citation: Citation, offset: number): JsonObject[] {
+  if (citation.url === undefined) return []
+  const inner: JsonObject = { url: citation.url, title: citation.title ?? '' }
+  inner['start_index'] = offset + (citation.start ?? 0)
+  inner['end_index'] = offset + (citation.end ?? citation.start ?? 0)
+  return [{ type: 'url_citation', url_citation: inner }]
+}

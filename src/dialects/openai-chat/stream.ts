@@ -1,0 +1,144 @@
+/**
+ * Writes canonical events as chat-completions chunks.
+ * Assumes order: the grammar stands before it. Knows no upstream.
+ *
+ * Source: OpenAI API reference, "Chat completion chunk", read 2026-11-20; wire.md §8.3.
+ */
+import type { ChatEvent } from '../../chat/event.js'
+import type { ChatRequest } from '../../chat/request.js'
+import { mergeUsage, type Usage } from '../../chat/usage.js'
+import type { Seed, StreamEncoder } from '../dialect.js'
+import { encodeStreamError } from './error.js'
+import { annotation, signatureOut } from './reply.js'
+import { finishReasonOut, usageOut } from './wire.js'
+
+/** The chunks of one stream: everything that stays the same is written once, at the start. */
+export class ChunkEncoder implements StreamEncoder {
+  private out = ''
+  private readonly head: string
+  private readonly tail: string
+  private readonly legacy: boolean
+  private readonly includeUsage: boolean
+  private usage: Usage = {}
+  private tools = 0
+  /** The open call is one of several in the legacy form, which has room for one. */
+  private muted = false
+  private custom = false
+  private argumentsSent = false
+  /** UTF-16 units of text before the open block, for the offsets of annotations. */
+  private textBefore = 0
+  private textLength = 0
+
+  constructor(request: ChatRequest, seed: Seed) {
+    this.legacy = request.legacyFunctions === true
+    this.includeUsage = request.includeUsage
+    this.head =
+      `data: {"id":${JSON.stringify(seed.id)},"object":"chat.completion.chunk",` +
+      `"created":${seed.createdAtSeconds},"model":${JSON.stringify(seed.model)},"choices":[`
+    this.tail = request.includeUsage ? '],"usage":null}\n\n' : ']}\n\n'
+  }
+
+  take(): string {
+    const out = this.out
+    this.out = ''
+    return out
+  }
+
+  event(event: ChatEvent): void {
+    switch (event.type) {
+      case 'start':
+        return this.delta('{"role":"assistant","content":""}')
+      case 'text-start':
+        this.textBefore = this.textLength
+        return
+      case 'text-delta':
+        this.textLength += event.text.length
+        return this.words('content', event.text)
+      case 'refusal-delta':
+        return this.words('refusal', event.text)
+      case 'thinking-delta':
+        return this.words('reasoning_content', event.text)
+      case 'citation':
+        for (const note of annotation(event.citation, this.textBefore)) {
+          this.delta(`{"annotations":[${JSON.stringify(note)}]}`)
+        }
+        return
+      case 'tool-start':
+        return this.toolStart(event)
+      case 'tool-delta':
+        return this.toolDelta(event.json)
+      case 'tool-end':
+        return this.toolEnd(event.signature)
+      case 'usage':
+        this.usage = mergeUsage(this.usage, event.usage)
+        return
+      case 'finish':
+        return this.finish(finishReasonOut(event.reason, this.tools > 0, this.legacy))
+      case 'error':
+        this.out += encodeStreamError(event.error)
+        return
+      case 'text-end':
+      case 'refusal-start':
+      case 'refusal-end':
+      case 'thinking-start':
+      case 'thinking-end':
+      case 'opaque':
+        return
+      default:
+        event satisfies never
+    }
+  }
+
+  private delta(delta: string): void {
+    this.out += `${this.head}{"index":0,"delta":${delta},"finish_reason":null}${this.tail}`
+  }
+
+  /** Empty strings say nothing and are not sent (wire.md §8.3.2). */
+  private words(member: string, text: string): void {
+    if (text !== '') this.delta(`{"${member}":${JSON.stringify(text)}}`)
+  }
+
+  private toolStart(event: Extract<ChatEvent, { type: 'tool-start' }>): void {
+    this.muted = this.legacy && this.tools > 0
+    this.custom = event.custom === true
+    this.argumentsSent = false
+    this.tools += 1
+    if (this.muted) return
+    const name = JSON.stringify(event.name)
+    if (this.legacy) return this.delta(`{"function_call":{"name":${name},"arguments":""}}`)
+    const inner = this.custom
+      ? `"type":"custom","custom":{"name":${name},"input":""}`
+      : `"type":"function","function":{"name":${name},"arguments":""}`
+    this.call(`"id":${JSON.stringify(event.id)},${inner}`)
+  }
+
+  private toolDelta(json: string): void {
+    if (json === '' || this.muted) return
+    // White space is no argument; `{}` after it still makes valid JSON.
+    this.argumentsSent ||= json.trim() !== ''
+    const fragment = JSON.stringify(json)
+    if (this.legacy) return this.delta(`{"function_call":{"arguments":${fragment}}}`)
+    this.call(
+      this.custom ? `"custom":{"input":${fragment}}` : `"function":{"arguments":${fragment}}`,
+    )
+  }
+
+  private toolEnd(signature: string | undefined): void {
+    if (!this.argumentsSent && !this.custom) this.toolDelta('{}')
+    if (signature === undefined || this.legacy) return
+    this.call(`"extra_content":${JSON.stringify(signatureOut(signature))}`)
+  }
+
+  /** The index counts the calls of the stream, never the blocks of the upstream. */
+  private call(members: string): void {
+    this.delta(`{"tool_calls":[{"index":${this.tools - 1},${members}}]}`)
+  }
+
+  private finish(reason: string): void {
+    this.out += `${this.head}{"index":0,"delta":{},"finish_reason":"${reason}"}${this.tail}`
+    if (this.includeUsage) {
+      this.out += `${this.head}],"usage":${JSON.stringify(usageOut(this.usage))}}\n\n`
+    }
+    this.out += 'data: [DONE]\n\n'
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * Watches a stream that passes through untouched: usage, reason, failure, first content.
+ * Parses only the frames that can hold one of these; an ordinary delta costs a few string searches.
+ */
+import type { FinishReason } from '../../chat/event.js'
+import {
+  arrayOf,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  objectOf,
+  stringOf,
+} from '../../chat/json.js'
+import { mergeUsage, type Usage } from '../../chat/usage.js'
+import type { WireError } from '../../errors.js'
+import type { StreamTap, TapRequest, TapResult } from '../dialect.js'
+import { choiceOf, failure } from './decode.js'
+import { GAVE_UP, MALFORMED, TRUNCATED } from './error.js'
+import { finishReason, usageOf } from './wire.js'
+
+/** Code units of the white space that JSON allows between tokens, and of a colon. */
+const SPACE = 0x20
+const COLON = 0x3a
+
+/**
+ * One stream's watcher. `complete` is true after `[DONE]`; until then a reason is not the end,
+ * because usage follows it (reliability D-61 leaves an end of file after a reason to the caller).
+ */
+export class ChunkTap implements StreamTap {
+  usage: Usage = {}
+  reason: FinishReason | null = null
+  error: WireError | null = null
+  model: string | null = null
+  content = false
+  complete = false
+  private readonly includeUsage: boolean
+
+  constructor(request: TapRequest) {
+    this.includeUsage = request.includeUsage
+  }
+
+  frame(_name: string, data: string): boolean {
+    if (this.error !== null || this.complete) return false
+    if (this.content && ordinary(data)) return true
+    if (data === '[DONE]' || data.trim() === '[DONE]') return this.terminator()
+    const chunk = parse(data)
+    if (chunk === null) {
+      this.error = { ...MALFORMED }
+      return false
+    }
+    return this.watch(chunk)
+  }
+
+  private terminator(): boolean {
+    if (this.reason !== null) {
+      this.complete = true
+      return true
+    }
+    // The end without a reason is a cut reply, as in the decoder.
+    this.error = { ...TRUNCATED }
+    return false
+  }
+
+  private watch(chunk: JsonObject): boolean {
+    this.model ??= nameOf(chunk)
+    const usage = chunk['usage'] ?? objectOf(chunk['x_groq'])['usage']
+    if (isObject(usage)) this.usage = mergeUsage(this.usage, usageOf(usage))
+    const choices = arrayOf(chunk['choices'])
+    this.error = failure(chunk) ?? (choices.some(gaveUp) ? { ...GAVE_UP } : null)
+    if (this.error !== null) return false
+    for (const choice of choices) this.choice(objectOf(choice))
+    return this.includeUsage || choices.length > 0 || !isObject(chunk['usage'])
+  }
+
+  private choice(choice: JsonObject): void {
+    this.content ||= hasContent(objectOf(choice['delta']))
+    const reason = choice['finish_reason']
+    if (typeof reason !== 'string' || reason === '') return
+    this.content = true
+    this.reason ??= finishReason(reason)
+  }
+}
+
+function gaveUp(choice: JsonValue): boolean {
+  return objectOf(choice)['finish_reason'] === 'error'
+}
+
+/** Usage, reason, failure and model of a whole reply. */
+export function tapReply(body: JsonObject): TapResult {
+  const choice = choiceOf(body)
+  const reason = stringOf(choice?.['finish_reason'])
+  return {
+    usage: usageOf(body['usage']),
+    reason: reason === undefined || reason === '' ? null : finishReason(reason),
+    error: failure(body),
+    model: nameOf(body),
+  }
+}
+
+function nameOf(body: JsonObject): string | null {
+  const model = stringOf(body['model'])
+  return model === undefined || model === '' ? null : model
+}
+
+/** True where a delta says something: anything but a role and empty or null members. */
+function hasContent(delta: JsonObject): boolean {
+  for (const key of Object.keys(delta)) {
+    const value = delta[key]
+    if (key === 'role' || value === null || value === '') continue
+    if (Array.isArray(value) ? value.length > 0 : value !== undefined) return true
+  }
+  return false
+}
+
+/**
+ * True for a delta with neither usage, nor a reason, nor an error. A quote inside a JSON string has
+ * a backslash before it, so a key found here is a key or a whole string value, never part of a text.
+ */
+function ordinary(data: string): boolean {
+  return (
+    data.startsWith('{') &&
+    data.endsWith('}') &&
+    unset(data, '"finish_reason"') &&
+    unset(data, '"usage"') &&
+    unset(data, '"error"')
+  )
+}
+
+/** True where every occurrence of the key, if any, has the value `null`. */
+function unset(data: string, key: string): boolean {
+  for (let at = data.indexOf(key); at >= 0; at = data.indexOf(key, at)) {
+    at = skip(data, at + key.length)
+    if (data.charCodeAt(at) !== COLON) continue
+    if (!data.startsWith('null', skip(data, at + 1))) return false
+  }
+  return true
+}
+
+function skip(data: string, from: number): number {
+  let at = from
+  while (data.charCodeAt(at) <= SPACE) at += 1
+  return at
+}
+
+/** The frame is bytes read as Latin-1; what is shown to anyone must be read as UTF-8. */
+function parse(data: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(data, 'latin1').toString('utf8'))
+    return isObject(value) ? value : null
+  } catch {
+    return null
+  }
+}

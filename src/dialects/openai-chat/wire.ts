@@ -1,0 +1,112 @@
+/**
+ * The words of the chat-completions format and what they mean in the canon.
+ * Knows neither requests nor streams; only names, enumerations and their tables.
+ *
+ * Source: OpenAI API reference, "Chat Completions", and the SDK's types, read 2026-11-20.
+ */
+import type { FinishReason } from '../../chat/event.js'
+import { isObject, type JsonObject, objectOf } from '../../chat/json.js'
+import type { ReasoningEffort } from '../../chat/request.js'
+import { tokenCount, totalTokens, type Usage } from '../../chat/usage.js'
+
+/** Names of functions, custom tools and schemas, as the API reference gives them. */
+export const NAME = /^[A-Za-z0-9_-]{1,64}$/
+
+/** From the least to the most effort. */
+export const EFFORTS: readonly ReasoningEffort[] = [
+  'none',
+  'minimal',
+  'low',
+  'medium',
+  'high',
+  'xhigh',
+  'max',
+]
+
+/** Service tiers of OpenAI, and `on_demand` and `performance` of Groq (recorded). */
+export const SERVICE_TIERS: readonly string[] = [
+  'auto',
+  'default',
+  'flex',
+  'scale',
+  'priority',
+  'fast',
+  'on_demand',
+  'performance',
+]
+
+/** The canonical reason of an upstream's `finish_reason`; anything unknown is `other`. */
+export function finishReason(raw: string): FinishReason {
+  switch (raw) {
+    case 'stop':
+    case 'eos':
+      return 'stop'
+    case 'length':
+    case 'max_tokens':
+    case 'model_length':
+      return 'length'
+    case 'tool_calls':
+    case 'function_call':
+      return 'tool-use'
+    case 'content_filter':
+      return 'filter'
+    default:
+      return 'other'
+  }
+}
+
+/** The `finish_reason` a client sees; a reply that holds a call and was not cut asks for it to be run. */
+export function finishReasonOut(reason: FinishReason, tools: boolean, legacy: boolean): string {
+  switch (reason) {
+    case 'length':
+      return 'length'
+    case 'filter':
+      return 'content_filter'
+    case 'stop':
+    case 'tool-use':
+      if (!tools) return 'stop'
+      return legacy ? 'function_call' : 'tool_calls'
+    case 'pause':
+    case 'other':
+      return 'stop'
+    default:
+      return reason satisfies never
+  }
+}
+
+/** Reads a `usage` object; counts that are absent or no numbers stay absent. */
+export function usageOf(value: unknown): Usage {
+  const usage: Usage = {}
+  if (!isObject(value)) return usage
+  const prompt = objectOf(value['prompt_tokens_details'])
+  const completion = objectOf(value['completion_tokens_details'])
+  put(usage, 'input', value['prompt_tokens'])
+  put(usage, 'output', value['completion_tokens'])
+  // DeepSeek's own name for cache reads stands beside the standard one.
+  put(usage, 'cacheRead', prompt['cached_tokens'] ?? value['prompt_cache_hit_tokens'])
+  put(usage, 'cacheWrite', prompt['cache_write_tokens'])
+  put(usage, 'reasoning', completion['reasoning_tokens'])
+  return usage
+}
+
+/** Writes a `usage` object. The three totals are always integers, because clients' types demand it. */
+export function usageOut(usage: Usage): JsonObject {
+  const out: JsonObject = {
+    prompt_tokens: usage.input ?? 0,
+    completion_tokens: usage.output ?? 0,
+    total_tokens: totalTokens(usage) ?? 0,
+  }
+  const prompt: JsonObject = {}
+  if (usage.cacheRead !== undefined) prompt['cached_tokens'] = usage.cacheRead
+  if (usage.cacheWrite !== undefined) prompt['cache_write_tokens'] = usage.cacheWrite
+  if (Object.keys(prompt).length > 0) out['prompt_tokens_details'] = prompt
+  if (usage.reasoning !== undefined) {
+    out['completion_tokens_details'] = { reasoning_tokens: usage.reasoning }
+  }
+  return out
+}
+
+function put(usage: Usage, key: keyof Usage, value: unknown): void {
+  const count = tokenCount(value)
+  if (count !== undefined) usage[key] = count
+}

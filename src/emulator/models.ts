@@ -1,0 +1,77 @@
+/**
+ * The model lists that the emulated providers publish.
+ * Knows a few ids of each provider, enough for a client that lists before it asks.
+ */
+import { checkAnthropicKey } from './anthropic-request.js'
+import { geminiVoice } from './gemini-voice.js'
+import { checkGeminiKey } from './gemini-request.js'
+import { checkOpenAiKey } from './openai-request.js'
+import { anthropicVoice } from './anthropic-voice.js'
+import { openAiVoice } from './openai-voice.js'
+import type { Call, Reply } from './ask.js'
+import type { JsonValue } from '../chat/json.js'
+
+const OPENAI = ['gpt-4o', 'gpt-4o-mini', 'gpt-4.1', 'gpt-5', 'gpt-5-mini', 'gpt-5.4', 'o4-mini']
+const ANTHROPIC = ['claude-opus-4-5', 'claude-sonnet-4-5', 'claude-haiku-4-5', 'claude-sonnet-4-6']
+const GEMINI = ['gemini-2.5-flash', 'gemini-2.5-pro', 'gemini-3-flash-preview']
+
+/** The reply to `GET /models` and `GET /models/{id}`. */
+export function modelsReply(call: Call): Reply {
+  const id = /^\/models\/(.+)$/.exec(call.path)?.[1]
+  switch (call.provider) {
+    case 'openai':
+      checkOpenAiKey(call)
+      return reply(openAiVoice.wholeHeaders, id === undefined ? openAiList() : openAiModel(id))
+    case 'anthropic':
+      checkAnthropicKey(call)
+      return reply(anthropicVoice.wholeHeaders, id === undefined ? claudeList() : claudeModel(id))
+    case 'gemini':
+      checkGeminiKey(call)
+      return reply(geminiVoice.wholeHeaders, id === undefined ? geminiList() : geminiModel(id))
+  }
+}
+
+function reply(headers: Readonly<Record<string, string>>, body: JsonValue): Reply {
+  return {
+    status: 200,
+    headers,
+    units: [JSON.stringify(body, undefined, 2)],
+    stream: false,
+    terminators: 0,
+  }
+}
+
+function openAiList(): JsonValue {
+  return { object: 'list', data: OPENAI.map(openAiModel) }
+}
+
+function openAiModel(id: string): JsonValue {
+  return { id, object: 'model', created: 1_700_000_000, owned_by: 'system' }
+}
+
+function claudeList(): JsonValue {
+  return {
+    data: ANTHROPIC.map(claudeModel),
+    has_more: false,
+    first_id: ANTHROPIC[0] ?? null,
+    last_id: ANTHROPIC.at(-1) ?? null,
+  }
+}
+
+function claudeModel(id: string): JsonValue {
+  return { type: 'model', id, display_name: id, created_at: '2025-01-01T00:00:00Z' }
+}
+
+function geminiList(): JsonValue {
+  return { models: GEMINI.map(geminiModel) }
+}
+
+function geminiModel(id: string): JsonValue {
+  return {
+    name: `models/${id}`,
+    displayName: id,
+    inputTokenLimit: 1_048_576,
+    outputTokenLimit: 65_536,
+    supportedGenerationMethods: ['generateContent', 'countTokens'],
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * Which provider a path belongs to, and who answers it.
+ * Knows the three providers only by their entry points.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { anthropicCount, anthropicReply } from './anthropic.js'
+import { anthropicVoice } from './anthropic-voice.js'
+import { geminiCount, geminiReply } from './gemini.js'
+import { geminiVoice } from './gemini-voice.js'
+import { modelsReply } from './models.js'
+import { openAiReply } from './openai.js'
+import { openAiVoice } from './openai-voice.js'
+import { Refusal } from './ask.js'
+import type { Call, Provider, Reply, Voice } from './ask.js'
+
+/** A provider and the path below its base. */
+export interface Place {
+  readonly provider: Provider
+  readonly path: string
+}
+
+const VOICES: Record<Provider, Voice> = {
+  openai: openAiVoice,
+  anthropic: anthropicVoice,
+  gemini: geminiVoice,
+}
+
+/** The provider's forms for errors and the like. */
+export function voiceOf(provider: Provider): Voice {
+  return VOICES[provider]
+}
+
+const PREFIXES: readonly (readonly [string, Provider])[] = [
+  ['/openai/v1', 'openai'],
+  ['/anthropic/v1', 'anthropic'],
+  ['/gemini/v1beta', 'gemini'],
+  ['/v1beta', 'gemini'],
+]
+
+/**
+ * Where a request goes. The root serves every provider's own paths; `/v1/models` is OpenAI's
+ * unless the request carries `anthropic-version`.
+ */
+export function placeOf(pathname: string, headers: IncomingHttpHeaders): Place {
+  for (const [prefix, provider] of PREFIXES) {
+    if (pathname.startsWith(`${prefix}/`)) {
+      return { provider, path: pathname.slice(prefix.length) }
+    }
+  }
+  const path = pathname.startsWith('/v1/') ? pathname.slice(3) : pathname
+  if (/^\/models\/[^/]+:\w+$/.test(path)) {
+    return { provider: 'gemini', path }
+  }
+  const claude = path.startsWith('/messages') || headers['anthropic-version'] !== undefined
+  return { provider: claude ? 'anthropic' : 'openai', path }
+}
+
+/** The provider's honest reply, refusals included. */
+export function replyTo(call: Call): Reply {
+  try {
+    return answererOf(call)(call)
+  } catch (error) {
+    if (error instanceof Refusal) {
+      return error.reply
+    }
+    throw error
+  }
+}
+
+function answererOf(call: Call): (call: Call) => Reply {
+  const { provider, method, path } = call
+  if (method === 'GET' && /^\/models(\/[^:]+)?$/.test(path)) {
+    return modelsReply
+  }
+  if (method === 'POST' && provider === 'openai' && path === '/chat/completions') {
+    return openAiReply
+  }
+  if (method === 'POST' && provider === 'anthropic' && path === '/messages') {
+    return anthropicReply
+  }
+  if (method === 'POST' && provider === 'anthropic' && path === '/messages/count_tokens') {
+    return anthropicCount
+  }
+  if (method === 'POST' && provider === 'gemini') {
+    if (/:(stream)?[gG]enerateContent$/.test(path)) {
+      return geminiReply
+    }
+    if (path.endsWith(':countTokens')) {
+      return geminiCount
+    }
+  }
+  return notFound
+}
+
+function notFound(call: Call): Reply {
+  const voice = voiceOf(call.provider)
+  const message = `Invalid URL (${call.method} ${call.path})`
+  return {
+    status: 404,
+    headers: voice.wholeHeaders,
+    units: [voice.errorBody(404, message)],
+    stream: false,
+    terminators: 0,
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * The emulator: an HTTP server that speaks all three providers' formats, well or badly, as scripted.
+ * Knows nothing of the gateway: an independent second implementation of every format it speaks.
+ */
+import { createServer } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { Handler } from './handler.js'
+import { Ledger } from './ledger.js'
+import { Script } from './script.js'
+import type { EmulatorOptions } from './handler.js'
+import type { LedgerEntry } from './ledger.js'
+import type { Recorded, Scene } from './script.js'
+import type { Chunking } from './play.js'
+
+/** How recorded bytes are to be sent. */
+export interface ReplayOptions {
+  readonly match?: Scene['match']
+  /** Default 1: the next request, and only that. */
+  readonly times?: number
+  /** Default `whole`. */
+  readonly chunking?: Chunking
+  readonly fault?: Scene['fault']
+}
+
+/** A recording as the fixtures hold them. */
+export interface RecordedResponse {
+  readonly status: number
+  readonly stream?: boolean
+  readonly response_headers: Readonly<Record<string, string>>
+  readonly response_body: string
+}
+
+/** A running emulator. */
+export interface Emulator {
+  readonly port: number
+  readonly origin: string
+  readonly baseUrls: {
+    readonly openai: string
+    readonly anthropic: string
+    readonly gemini: string
+  }
+  /** The requests so far, oldest first. */
+  readonly ledger: readonly LedgerEntry[]
+  /** Requests in flight. */
+  open(): number
+  /** Scripts a fault; returns a function that takes it back. Without `times` it stays in force. */
+  script(scene: Pick<Scene, 'match' | 'times' | 'fault'>): () => void
+  /** Answers the next request with exactly these bytes. */
+  replay(recording: Recorded | RecordedResponse, options?: ReplayOptions): () => void
+  /** Forgets everything scripted and the ledger. */
+  reset(): void
+  /** Breaks every connection and resolves when the port is free. */
+  close(): Promise<void>
+}
+
+/** Starts an emulator. Rejects where the port cannot be had. */
+export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
+  const ledger = new Ledger(options.ledger ?? 10_000)
+  const script = new Script()
+  const handler = new Handler(script, ledger, options)
+  const server = createServer({ keepAlive: true, noDelay: true }, (request, response) => {
+    serve(handler, request, response)
+  })
+  server.keepAliveTimeout = 60_000
+  server.requestTimeout = 0
+  const host = options.host ?? '127.0.0.1'
+  const port = await listen(server, options.port ?? 0, host)
+  const origin = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  return {
+    port,
+    origin,
+    baseUrls: {
+      openai: `${origin}/openai/v1`,
+      anthropic: `${origin}/anthropic/v1`,
+      gemini: `${origin}/gemini/v1beta`,
+    },
+    get ledger() {
+      return ledger.entries
+    },
+    open: () => handler.open,
+    script: (scene) => script.add(scene),
+    replay: (recording, replay = {}) =>
+      script.add({
+        ...replay,
+        times: replay.times ?? 1,
+        chunking: replay.chunking ?? 'whole',
+        replay: recordedOf(recording),
+      }),
+    reset: () => {
+      script.clear()
+      ledger.clear()
+      handler.forget()
+    },
+    close: () => close(server),
+  }
+}
+
+function serve(handler: Handler, request: IncomingMessage, response: ServerResponse): void {
+  handler.handle(request, response).catch(() => response.destroy())
+}
+
+function listen(server: Server, port: number, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, 1024, () => {
+      server.removeListener('error', reject)
+      const address = server.address()
+      resolve(typeof address === 'object' && address !== null ? address.port : port)
+    })
+  })
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}
+
+/** Headers of a recording that describe its own connection, not its content. */
+const HOP = new Set([
+  'transfer-encoding',
+  'content-length',
+  'content-encoding',
+  'connection',
+  'date',
+])
+
+function recordedOf(recording: Recorded | RecordedResponse): Recorded {
+  if ('body' in recording) {
+    return recording
+  }
+  const { status, stream, response_headers, response_body } = recording
+  const headers = Object.fromEntries(
+    Object.entries(response_headers).filter(([name]) => !HOP.has(name.toLowerCase())),
+  )
+  headers['content-type'] ??= stream === true ? 'text/event-stream' : 'application/json'
+  return { status, headers, body: response_body }
+}

@@ -1,0 +1,78 @@
+/**
+ * The data plane of one process: takes requests, holds the generation in force, ends exchanges on
+ * shutdown. Knows no listener; `server.ts` has one.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { getHeapStatistics } from 'node:v8'
+import type { Authenticator } from '../auth/authenticate.js'
+import type { Snapshot } from '../config/config.js'
+import { GatewayError } from '../errors.js'
+import type { Logger } from '../log.js'
+import type { Metrics } from '../metrics/hops.js'
+import { Deadlines } from './deadlines.js'
+import { Exchange } from './exchange.js'
+import { Generation } from './generation.js'
+import { newRequestId } from './id.js'
+import { serve, type Services } from './pipeline.js'
+import { BodyBudget } from './receive.js'
+
+/** Bodies may hold a quarter of the heap; beyond that new ones are refused (reliability.md §5.2). */
+const BODY_SHARE_OF_HEAP = 0.25
+
+export class Gateway {
+  private readonly services: Services
+  private readonly inFlight = new Set<Exchange>()
+  private current: Generation
+
+  constructor(
+    parts: { authenticator: Authenticator; metrics: Metrics; log: Logger },
+    snapshot: Snapshot,
+  ) {
+    this.services = {
+      ...parts,
+      deadlines: new Deadlines(),
+      bodies: new BodyBudget(getHeapStatistics().heap_size_limit * BODY_SHARE_OF_HEAP),
+    }
+    this.current = new Generation(snapshot, parts.metrics, null)
+    parts.metrics.configLoaded(snapshot.generation)
+  }
+
+  /** The generation that new requests get. */
+  get generation(): number {
+    return this.current.snapshot.generation
+  }
+
+  /** Takes one request that has passed the front door. */
+  handle(req: IncomingMessage, res: ServerResponse): void {
+    const generation = this.current
+    const x = new Exchange(newRequestId(Date.now()), req, res, generation, performance.now())
+    generation.enter()
+    this.inFlight.add(x)
+    void serve(x, this.services).finally(() => {
+      this.inFlight.delete(x)
+      generation.leave()
+    })
+  }
+
+  /** New requests get the new generation; running ones keep theirs. */
+  adopt(snapshot: Snapshot): void {
+    const previous = this.current
+    this.current = new Generation(snapshot, this.services.metrics, previous)
+    this.services.metrics.configLoaded(snapshot.generation)
+    void previous.supersede(this.current)
+  }
+
+  /** Ends what still runs with an error that says so; streams get their error event. */
+  endAll(): void {
+    const reason = new GatewayError('draining', 'The gateway is shutting down; please try again.', {
+      retryAfterSeconds: 1,
+    })
+    for (const x of this.inFlight) x.cancellation.cancel(reason)
+  }
+
+  /** Lets go of every upstream connection and timer. */
+  async close(): Promise<void> {
+    this.services.deadlines.close()
+    await this.current.destroy()
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * All that one generation of the configuration needs at run time: router, upstreams, model list,
+ * prebuilt headers and metric series. A request holds the generation it started with; the pools of a
+ * superseded one close when its last request has ended.
+ */
+import type { Snapshot, UpstreamConfig } from '../config/config.js'
+import { factsFor } from '../config/catalogue.js'
+import type { ModelFacts } from '../chat/model.js'
+import type { DialectName, Egress } from '../dialects/dialect.js'
+import { egressOf } from '../dialects/index.js'
+import type { Metrics, TargetSeries } from '../metrics/hops.js'
+import { createRouter, type RouteMatch, type Router } from '../upstreams/router.js'
+import { Upstreams, type Upstream } from '../upstreams/upstream.js'
+import { ModelList } from './models.js'
+
+/** Where a request goes: everything that is the same for every request of a route. */
+export interface Target {
+  readonly route: string
+  readonly upstream: Upstream
+  readonly dialect: DialectName
+  readonly egress: Egress
+  /** Name, value, name, value: what every request to this upstream carries. */
+  readonly headers: readonly string[]
+  readonly series: TargetSeries
+}
+
+export class Generation {
+  readonly snapshot: Snapshot
+  readonly models: ModelList
+  private readonly router: Router
+  private readonly upstreams: Upstreams
+  private readonly metrics: Metrics
+  private readonly targets = new Map<string, Target>()
+  private active = 0
+  private successor: Generation | null | undefined = undefined
+  private onRetired: (() => void) | null = null
+
+  constructor(snapshot: Snapshot, metrics: Metrics, previous: Generation | null) {
+    this.snapshot = snapshot
+    this.metrics = metrics
+    this.router = createRouter(snapshot.config)
+    this.upstreams = new Upstreams(snapshot.config.upstreams, previous?.upstreams ?? null)
+    this.models = new ModelList(snapshot, this.router)
+  }
+
+  /** The route for a model id; null where none takes it. */
+  route(model: string): RouteMatch | null {
+    return this.router.route(model)
+  }
+
+  /** The target of a route, made once per generation. */
+  target(match: RouteMatch): Target {
+    const known = this.targets.get(match.label)
+    if (known !== undefined) return known
+    const made = this.makeTarget(match)
+    this.targets.set(match.label, made)
+    return made
+  }
+
+  /** What the catalogue knows of a model, or what is true of its family. */
+  facts(model: string): ModelFacts {
+    return factsFor(this.snapshot.catalogue, model)
+  }
+
+  /** The model's name where it is one of ours, else `other`: a client's string is never a label. */
+  modelLabel(model: string): string {
+    return this.snapshot.catalogue.find(model)?.id ?? 'other'
+  }
+
+  enter(): void {
+    this.active += 1
+  }
+
+  leave(): void {
+    this.active -= 1
+    this.retireIfIdle()
+  }
+
+  /** Resolves when the last request of this generation has ended and its own pools are closed. */
+  async supersede(successor: Generation | null): Promise<void> {
+    this.successor = successor
+    await new Promise<void>((resolve) => {
+      this.onRetired = resolve
+      this.retireIfIdle()
+    })
+    await this.upstreams.retire(successor?.upstreams ?? null)
+  }
+
+  /** Ends every connection at once; for the end of the process. */
+  async destroy(): Promise<void> {
+    await this.upstreams.destroy()
+  }
+
+  private retireIfIdle(): void {
+    if (this.active > 0 || this.successor === undefined) return
+    this.onRetired?.()
+    this.onRetired = null
+  }
+
+  private makeTarget(match: RouteMatch): Target {
+    const config = match.upstream
+    const dialect = config.dialect === 'openai' ? 'openai-chat' : config.dialect
+    const upstream = this.upstreams.get(config.name)
+    const egress = egressOf(dialect)
+    if (upstream === undefined || egress === null) {
+      throw new Error(`no upstream '${config.name}' of dialect ${dialect}`)
+    }
+    return {
+      route: match.label,
+      upstream,
+      dialect,
+      egress,
+      headers: fixedHeaders(config, egress),
+      series: this.metrics.target(match.label, config.name),
+    }
+  }
+}
+
+/** Built from constants and the configuration; nothing of the client's gets in here (CVE-2026-1525). */
+function fixedHeaders(config: UpstreamConfig, egress: Egress): string[] {
+  const headers = ['content-type', 'application/json', 'accept-encoding', 'identity']
+  const credential = config.apiKey === null ? {} : egress.credential(config.apiKey)
+  for (const [name, value] of Object.entries({ ...credential, ...config.headers })) {
+    headers.push(name, value)
+  }
+  return headers
+}

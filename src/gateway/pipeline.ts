@@ -1,0 +1,143 @@
+/**
+ * The life of a request. Read `serve` first: each phase hands on to the next, top to bottom.
+ * Knows no engine, no YAML and no provider.
+ */
+import type { Authenticator } from '../auth/authenticate.js'
+import type { Identity } from '../accounts/account.js'
+import { addressed, INGRESSES, type Addressed } from '../dialects/index.js'
+import { GatewayError } from '../errors.js'
+import type { Logger } from '../log.js'
+import type { Metrics } from '../metrics/hops.js'
+import type { RouteMatch } from '../upstreams/router.js'
+import type { Deadlines } from './deadlines.js'
+import type { Exchange } from './exchange.js'
+import { forward } from './forward.js'
+import type { Target } from './generation.js'
+import { receive, type BodyBudget, type Call } from './receive.js'
+import { refuse } from './refuse.js'
+import { relay } from './relay.js'
+import { settle } from './settle.js'
+
+/** What every exchange of a process shares. */
+export interface Services {
+  readonly authenticator: Authenticator
+  readonly metrics: Metrics
+  readonly log: Logger
+  readonly deadlines: Deadlines
+  readonly bodies: BodyBudget
+}
+
+/** Serves one request to its end. Never rejects. */
+export async function serve(x: Exchange, services: Services): Promise<void> {
+  try {
+    const at = identify(x)
+    const identity = authenticate(x, services)
+    if (identity instanceof Promise) await identity
+    if (at === null) throw unknownEndpoint(x.req.method ?? '', x.path)
+    if (at.endpoint.operation === 'models') {
+      answerModels(x, at)
+      return
+    }
+    const call = await receiveTimed(x, at, services)
+    const { target, model } = choose(x, call)
+    const answer = await forward(x, call, target, model, services.deadlines)
+    const relayed = relay(x, answer, call.ingress, services.deadlines)
+    if (relayed !== undefined) await relayed
+  } catch (error) {
+    refuse(x, error)
+  } finally {
+    services.bodies.give(x.facts.receivedBytes)
+    settle(x, services.metrics, services.log)
+  }
+}
+
+/** Method and path → dialect and endpoint; null where there is none, which is told after the key. */
+function identify(x: Exchange): Addressed | null {
+  const at = addressed(x.req.method ?? '', x.path)
+  x.dialect = at?.dialect ?? INGRESSES[0]?.dialect ?? null
+  x.operation = at?.endpoint.operation ?? null
+  const client = x.req.headers['x-request-id']
+  if (typeof client === 'string') x.facts.clientRequestId = client.slice(0, 128)
+  return at
+}
+
+function unknownEndpoint(method: string, path: string): GatewayError {
+  for (const other of ['GET', 'POST']) {
+    if (other !== method && addressed(other, path) !== null) {
+      return new GatewayError('method_not_allowed', `This path takes ${other}, not ${method}.`)
+    }
+  }
+  return new GatewayError(
+    'unknown_endpoint',
+    'There is no such endpoint; there are POST /v1/chat/completions, GET /v1/models and GET /v1/models/{id}.',
+  )
+}
+
+/** Before a byte of the body is read. Synchronous where the key is in memory. */
+function authenticate(x: Exchange, services: Services): Promise<void> | undefined {
+  const ingress = INGRESSES.find(({ dialect }) => dialect === x.dialect)?.ingress
+  const secret = ingress?.credential(x.req.headers) ?? null
+  const found = services.authenticator.identify(secret)
+  if (found instanceof Promise) return found.then((identity) => accept(x, identity))
+  accept(x, found)
+  return undefined
+}
+
+function accept(x: Exchange, identity: Identity): void {
+  x.facts.keyId = identity.keyId
+  x.facts.accountId = identity.accountId
+  x.facts.authenticateMs = performance.now() - x.startedMs
+  x.cancellation.check()
+}
+
+async function receiveTimed(x: Exchange, at: Addressed, services: Services): Promise<Call> {
+  const before = performance.now()
+  try {
+    const call = await receive(x, at, services.bodies)
+    x.facts.model = call.request.model
+    x.facts.stream = call.request.stream
+    return call
+  } finally {
+    x.facts.receiveMs = performance.now() - before
+  }
+}
+
+function choose(x: Exchange, call: Call): { target: Target; model: string } {
+  const before = performance.now()
+  const match: RouteMatch | null = x.generation.route(call.request.model)
+  if (match === null) throw unknownModel(call.request.model)
+  const target = x.generation.target(match)
+  x.facts.target = target
+  x.facts.upstreamModel = match.model
+  x.facts.routeMs = performance.now() - before
+  return { target, model: match.model }
+}
+
+function unknownModel(model: string): GatewayError {
+  const name = model.length > 100 ? `${model.slice(0, 100)}…` : model
+  return new GatewayError(
+    'unknown_model',
+    `The model '${name}' is not known here; GET /v1/models lists those that are.`,
+    { param: 'model' },
+  )
+}
+
+function answerModels(x: Exchange, at: Addressed): void {
+  const { model } = at.endpoint
+  const { models } = x.generation
+  const json = model === undefined ? models.json : models.one(model)
+  if (json === null) throw unknownModel(model ?? '')
+  const bytes = Buffer.from(json)
+  x.facts.sentBytes = bytes.length
+  x.res.writeHead(200, [
+    'content-type',
+    'application/json',
+    'x-request-id',
+    x.id,
+    'x-sluice-generation',
+    String(x.generation.snapshot.generation),
+    'content-length',
+    String(bytes.length),
+  ])
+  x.res.end(bytes)
+}

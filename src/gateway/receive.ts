@@ -1,0 +1,158 @@
+/**
+ * The request's body: limited, collected, checked. One Transform, from bytes to one `Call`.
+ * Knows no upstream. The whole body is buffered before anything goes upstream: a framing error at the
+ * end of it is then harmless, and a second attempt is possible.
+ */
+import type { IncomingMessage } from 'node:http'
+import { Transform, type TransformCallback } from 'node:stream'
+import type { JsonObject } from '../chat/json.js'
+import type { ChatRequest } from '../chat/request.js'
+import type { Addressed } from '../dialects/index.js'
+import { GatewayError } from '../errors.js'
+import { parseObject, type ParsedObject } from '../wire/json.js'
+import type { Exchange } from './exchange.js'
+
+/** A request as it was asked for. */
+export interface Call extends Addressed {
+  /** The client's own bytes, for a route of the same dialect. */
+  readonly raw: Buffer
+  readonly members: ParsedObject['members']
+  readonly body: JsonObject
+  readonly request: ChatRequest
+}
+
+/** Bodies that are held at this moment, over all requests of the process. */
+export class BodyBudget {
+  private held = 0
+  private readonly maxBytes: number
+
+  constructor(maxBytes: number) {
+    this.maxBytes = maxBytes
+  }
+
+  /** Throws `overloaded` where the process holds too much already. */
+  take(bytes: number): void {
+    if (this.held + bytes > this.maxBytes) {
+      throw new GatewayError(
+        'overloaded',
+        'The gateway holds too many request bodies; try again.',
+        {
+          retryAfterSeconds: 1,
+        },
+      )
+    }
+    this.held += bytes
+  }
+
+  give(bytes: number): void {
+    this.held -= bytes
+  }
+}
+
+/** Reads, limits and checks the body. Rejects with `GatewayError`; gives the budget back at `release`. */
+export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Promise<Call> {
+  const { req } = x
+  checkHeaders(req, x.generation.snapshot.config.server.maxBodyBytes)
+  return new Promise((resolve, reject) => {
+    const intake = new Intake(x, at, budget)
+    intake.once('data', resolve)
+    intake.once('error', reject)
+    x.cancellation.onCancel((reason) => intake.destroy(reason))
+    req.once('error', (cause) => intake.destroy(goneWhile(x, cause)))
+    req.pipe(intake)
+  })
+}
+
+function goneWhile(x: Exchange, cause: unknown): GatewayError {
+  return (
+    x.cancellation.reason ??
+    new GatewayError('client_gone', 'The request body did not arrive whole.', { cause })
+  )
+}
+
+/** What can be refused before a byte of the body is read. */
+function checkHeaders(req: IncomingMessage, maxBytes: number): void {
+  const type = req.headers['content-type']
+  if (type === undefined || !isJson(type)) {
+    throw new GatewayError(
+      'unsupported_media_type',
+      'The content-type header must be application/json.',
+      { param: 'content-type' },
+    )
+  }
+  const encoding = req.headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity') {
+    throw new GatewayError(
+      'unsupported_media_type',
+      'The body must not be compressed: leave the content-encoding header out.',
+      { param: 'content-encoding' },
+    )
+  }
+  const length = req.headers['content-length']
+  if (length !== undefined && Number(length) > maxBytes) throw tooLarge(maxBytes)
+}
+
+function isJson(type: string): boolean {
+  if (type === 'application/json') return true
+  const [essence = '', ...parameters] = type.toLowerCase().split(';')
+  if (essence.trim() !== 'application/json') return false
+  return parameters.every((each) => {
+    const [name = '', value = ''] = each.trim().split('=')
+    return name !== 'charset' || /^"?utf-?8"?$/.test(value)
+  })
+}
+
+function tooLarge(maxBytes: number): GatewayError {
+  return new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
+}
+
+/** Collects within the limit and emits the checked call once. */
+class Intake extends Transform {
+  private readonly x: Exchange
+  private readonly at: Addressed
+  private readonly budget: BodyBudget
+  private readonly maxBytes: number
+  private readonly chunks: Buffer[] = []
+
+  constructor(x: Exchange, at: Addressed, budget: BodyBudget) {
+    super({ readableObjectMode: true })
+    this.x = x
+    this.at = at
+    this.budget = budget
+    this.maxBytes = x.generation.snapshot.config.server.maxBodyBytes
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    const { facts } = this.x
+    try {
+      if (facts.receivedBytes + chunk.length > this.maxBytes) throw tooLarge(this.maxBytes)
+      this.budget.take(chunk.length)
+    } catch (error) {
+      done(asError(error))
+      return
+    }
+    facts.receivedBytes += chunk.length
+    this.chunks.push(chunk)
+    done()
+  }
+
+  override _flush(done: TransformCallback): void {
+    try {
+      const [only] = this.chunks
+      const raw = this.chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.chunks)
+      done(null, callOf(raw, this.at))
+    } catch (error) {
+      done(asError(error))
+    }
+  }
+}
+
+function callOf(raw: Buffer, at: Addressed): Call {
+  const { value, members } = parseObject(raw)
+  const request = at.ingress.decodeRequest(value, at.endpoint)
+  return { ...at, raw, members, body: value, request }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
+}

@@ -1,0 +1,55 @@
+/**
+ * An exchange that ends in an error: what the client is told, and how the connection ends.
+ * Every error, foreseen or not, comes through here once.
+ */
+import { ingressOf } from '../dialects/index.js'
+import { GatewayError, rowOf } from '../errors.js'
+import { errorBody } from '../wire/error-body.js'
+import type { Exchange } from './exchange.js'
+import { endLingering } from './linger.js'
+
+/** Answers with the error; returns it as it was understood. Never throws. */
+export function refuse(x: Exchange, thrown: unknown): GatewayError {
+  const error =
+    thrown instanceof GatewayError
+      ? thrown
+      : new GatewayError('bug', 'The gateway failed; tell its operator the request id.', {
+          cause: thrown,
+        })
+  x.facts.error = error
+  const { res } = x
+  if (error.kind === 'client_gone' || res.destroyed) {
+    res.destroy()
+    return error
+  }
+  if (res.headersSent) {
+    // Only a bug gets here: relay answers its own failures.
+    res.destroy()
+    return error
+  }
+  send(x, error)
+  return error
+}
+
+function send(x: Exchange, error: GatewayError): void {
+  const { res, req } = x
+  const { status, body } =
+    x.dialect === null
+      ? { status: rowOf(error.kind).status, body: errorBody(error.wire) }
+      : ingressOf(x.dialect).encodeError(error.wire)
+  const headers = ['content-type', 'application/json', 'x-request-id', x.id]
+  headers.push('x-sluice-generation', String(x.generation.snapshot.generation))
+  const upstream = x.facts.target?.upstream.config.name
+  if (upstream !== undefined) headers.push('x-sluice-upstream', upstream)
+  if (x.facts.losses.length > 0) headers.push('x-sluice-lost', x.facts.losses.join(', '))
+  const { retryAfterSeconds, retryable } = error.wire
+  if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
+  if (retryable === false) headers.push('x-should-retry', 'false')
+  if (error.kind === 'unauthenticated') headers.push('www-authenticate', 'Bearer')
+  headers.push('content-length', String(Buffer.byteLength(body)))
+  if (!req.complete) headers.push('connection', 'close')
+  res.writeHead(status, headers)
+  x.facts.sentBytes = body.length
+  res.write(body)
+  endLingering(req, res)
+}

@@ -1,0 +1,85 @@
+/**
+ * Which machine reads a reply: by whether both sides speak one dialect, and whether it is a stream.
+ */
+import type { Seed } from '../dialects/dialect.js'
+import type { WireError } from '../errors.js'
+import { parseArray, parseReply } from '../wire/json.js'
+import type { Exchange } from './exchange.js'
+import type { Target } from './generation.js'
+import type { Call } from './receive.js'
+import {
+  PassedStream,
+  streamReply,
+  TranslatedStream,
+  translateReply,
+  type Translation,
+  type Verdict,
+} from './translate.js'
+
+const NOT_JSON: WireError = {
+  kind: 'upstream_malformed',
+  message: 'The upstream’s reply is not JSON.',
+}
+
+/** The machine for a streamed reply. */
+export function openTranslation(x: Exchange, call: Call, target: Target): Translation {
+  const { egress } = target
+  if (target.dialect === call.dialect && egress.newTap !== null) {
+    return new PassedStream(egress.newTap({ includeUsage: call.request.includeUsage }))
+  }
+  return new TranslatedStream(egress, call.ingress, call.request, seedOf(x, call))
+}
+
+/** A whole reply as the client gets it; `verdict.error` says why there is none. */
+export function readReply(
+  bytes: Buffer,
+  x: Exchange,
+  call: Call,
+  target: Target,
+): { body: string | Buffer; verdict: Verdict } {
+  const { egress } = target
+  const text = bytes.toString('utf8')
+  const seed = seedOf(x, call)
+  const body = parseReply(text)
+  if (call.request.stream) {
+    const pieces = body ?? parseArray(text)
+    if (pieces === null) return refused(NOT_JSON)
+    const verdict = streamReply(pieces, egress, call.ingress, call.request, seed)
+    return { body: verdict.body, verdict }
+  }
+  if (body === null) return refused(NOT_JSON)
+  if (target.dialect === call.dialect && egress.tapReply !== null) {
+    return passReply(bytes, egress.tapReply(body))
+  }
+  const verdict = translateReply(body, egress, call.ingress, call.request, seed)
+  return { body: verdict.body, verdict }
+}
+
+function passReply(
+  bytes: Buffer,
+  tap: Pick<Verdict, 'usage' | 'reason' | 'error' | 'model'>,
+): { body: Buffer; verdict: Verdict } {
+  const { usage, reason, error, model } = tap
+  const outcome = error === null ? 'complete' : 'failed'
+  return { body: bytes, verdict: { outcome, error, breach: null, usage, reason, model } }
+}
+
+function refused(error: WireError): { body: string; verdict: Verdict } {
+  const verdict: Verdict = {
+    outcome: 'failed',
+    error,
+    breach: null,
+    usage: {},
+    reason: null,
+    model: null,
+  }
+  return { body: '', verdict }
+}
+
+function seedOf(x: Exchange, call: Call): Seed {
+  return {
+    id: `chatcmpl-${x.id.replaceAll('-', '')}`,
+    createdAtSeconds: Math.floor(Date.now() / 1000),
+    model: x.facts.model ?? call.request.model,
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * The end of every exchange: metrics and the one log line. The only reader of `facts`.
+ */
+import type { ExchangeLine, Logger } from '../log.js'
+import type { Metrics, Outcome, StreamEnd } from '../metrics/hops.js'
+import type { Exchange, Facts } from './exchange.js'
+
+/** Records what happened. Called exactly once per exchange. */
+export function settle(x: Exchange, metrics: Metrics, log: Logger): void {
+  const beganMs = performance.now()
+  const { facts } = x
+  const outcome = outcomeOf(x)
+  const status = outcome === 'client_gone' ? 499 : x.res.statusCode
+  const seconds = (beganMs - x.startedMs) / 1000
+  recordHops(facts, metrics)
+  facts.overheadMs = overheadMs(x, beganMs)
+  metrics.overhead(facts.overheadMs / 1000)
+  if (facts.target === null) {
+    metrics.refused(status, outcome === 'ok' ? 'bug' : outcome)
+  } else {
+    facts.target.series.finished(status, outcome)
+    recordReply(x, facts, seconds, outcome)
+  }
+  log.exchangeLine(lineOf(x, status, outcome, seconds))
+  metrics.hop('settle', (performance.now() - beganMs) / 1000)
+}
+
+function outcomeOf(x: Exchange): Outcome {
+  const { error, verdict } = x.facts
+  if (error !== null) return error.kind
+  if (x.cancellation.reason !== null) return x.cancellation.reason.kind
+  return verdict?.error?.kind ?? 'ok'
+}
+
+function recordHops(facts: Facts, metrics: Metrics): void {
+  const { authenticateMs, receiveMs, routeMs, connectMs, firstByteMs, relayMs } = facts
+  if (authenticateMs !== null) metrics.hop('authenticate', authenticateMs / 1000)
+  if (receiveMs !== null) metrics.hop('receive', receiveMs / 1000)
+  if (routeMs !== null) metrics.hop('route', routeMs / 1000)
+  if (connectMs !== null) metrics.hop('connect', connectMs / 1000)
+  if (firstByteMs !== null) metrics.hop('first_byte', firstByteMs / 1000)
+  if (facts.translateMs > 0) metrics.hop('translate', facts.translateMs / 1000)
+  if (relayMs !== null) metrics.hop('relay', relayMs / 1000)
+}
+
+/** What was ours: all but waiting for the client's body, for the upstream, and for the client to read. */
+function overheadMs(x: Exchange, nowMs: number): number {
+  const { receiveMs, connectMs, firstByteMs, relayMs, replyMs, translateMs } = x.facts
+  const waited = (receiveMs ?? 0) + (connectMs ?? 0) + (firstByteMs ?? 0) + (relayMs ?? 0)
+  const total = nowMs - x.startedMs - waited - (replyMs ?? 0)
+  return Math.max(0, total) + (relayMs === null ? 0 : translateMs)
+}
+
+function recordReply(x: Exchange, facts: Facts, seconds: number, outcome: string): void {
+  const { target, verdict } = facts
+  if (target === null || verdict === null) return
+  if (facts.stream) target.series.streamEnd(streamEndOf(outcome, verdict.outcome))
+  if (facts.clientWaitMs > 0) target.series.backpressure('client', facts.clientWaitMs / 1000)
+  const ttftMs = facts.firstContentMs
+  const model = x.generation.modelLabel(facts.model ?? '')
+  target.series.served(model, seconds, ttftMs === null ? null : ttftMs / 1000, verdict.usage)
+}
+
+function streamEndOf(outcome: string, verdict: string): StreamEnd {
+  if (outcome === 'client_gone') return 'client_gone'
+  if (verdict === 'complete') return 'complete'
+  if (outcome === 'upstream_truncated') return 'truncated'
+  return outcome === 'upstream_malformed' ? 'malformed' : 'upstream_error'
+}
+
+function lineOf(x: Exchange, status: number, outcome: Outcome, seconds: number): ExchangeLine {
+  const { facts, req } = x
+  const { verdict, error, target } = facts
+  const wire = error?.wire ?? verdict?.error
+  const usage = verdict?.usage
+  return {
+    request_id: x.id,
+    client_request_id: facts.clientRequestId ?? undefined,
+    method: req.method,
+    path: x.operation === null ? undefined : x.path,
+    status,
+    outcome,
+    key_id: facts.keyId ?? undefined,
+    account_id: facts.accountId ?? undefined,
+    route: target?.route,
+    upstream: target?.upstream.config.name,
+    dialect: target?.dialect,
+    model: facts.model === null ? undefined : x.generation.modelLabel(facts.model),
+    upstream_model: verdict?.model ?? facts.upstreamModel ?? undefined,
+    stream: facts.stream,
+    generation: x.generation.snapshot.generation,
+    upstream_status: facts.upstreamStatus ?? undefined,
+    upstream_code: wire?.upstreamCode ?? verdict?.breach ?? undefined,
+    upstream_request_id: facts.upstreamRequestId ?? undefined,
+    end: facts.stream && verdict !== null ? streamEndOf(outcome, verdict.outcome) : undefined,
+    finish_reason: verdict?.reason ?? undefined,
+    param: wire?.param,
+    lost: facts.losses.length === 0 ? undefined : facts.losses.join(','),
+    duration_ms: rounded(seconds * 1000),
+    overhead_ms: rounded(facts.overheadMs),
+    auth_ms: rounded(facts.authenticateMs),
+    receive_ms: rounded(facts.receiveMs),
+    first_byte_ms: rounded(facts.firstByteMs),
+    first_token_ms: rounded(facts.firstContentMs),
+    bytes_in: facts.receivedBytes,
+    bytes_out: facts.sentBytes,
+    input_tokens: usage?.input,
+    output_tokens: usage?.output,
+    cache_read_tokens: usage?.cacheRead,
+    cache_write_tokens: usage?.cacheWrite,
+    reasoning_tokens: usage?.reasoning,
+  }
+}
+
+/** To the microsecond; more digits say nothing and cost bytes in every line. */
+function rounded(ms: number): number
+function rounded(ms: number | null): number | undefined
+function rounded(ms: number | null): number | undefined {
+  return ms === null ? undefined : Math.round(ms * 1000) / 1000
+}

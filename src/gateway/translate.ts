@@ -1,0 +1,272 @@
+/**
+ * An upstream's reply, rewritten for the client: pure, synchronous, one machine per exchange.
+ * Knows no socket and no clock. Bytes in, bytes out; the end of file is an input like any other, and
+ * the only ways out are `complete` and `failed`.
+ */
+import type { ChatEvent, EventSink, FinishReason } from '../chat/event.js'
+import { isContent } from '../chat/event.js'
+import { Fold, type Reply } from '../chat/fold.js'
+import { Grammar } from '../chat/grammar.js'
+import type { JsonObject, JsonValue } from '../chat/json.js'
+import type { ChatRequest } from '../chat/request.js'
+import { mergeUsage, type Usage } from '../chat/usage.js'
+import type {
+  Egress,
+  Ingress,
+  Seed,
+  StreamDecoder,
+  StreamEncoder,
+  StreamTap,
+} from '../dialects/dialect.js'
+import type { WireError } from '../errors.js'
+import type { FrameSink } from '../wire/framer.js'
+import { SseFramer } from '../wire/sse.js'
+
+/** What a reply has come to. */
+export interface Verdict {
+  readonly outcome: 'open' | 'complete' | 'failed'
+  readonly error: WireError | null
+  /** What broke the grammar, for the log. */
+  readonly breach: string | null
+  readonly usage: Usage
+  readonly reason: FinishReason | null
+  /** The model that answered, as the upstream names it. */
+  readonly model: string | null
+}
+
+/** A reply on its way through. After `complete` or `failed` it takes nothing more and gives nothing. */
+export interface Translation extends Verdict {
+  /** Content has been seen: from here on nothing may be retried. */
+  readonly content: boolean
+  /** What is ready for the client; empty where nothing is. */
+  write(chunk: Buffer): string | Buffer
+  /** The upstream's end of file. */
+  end(): string | Buffer
+  /** The upstream failed in a way that only the transport saw. */
+  fail(error: WireError): void
+}
+
+const TRUNCATED: WireError = {
+  kind: 'upstream_truncated',
+  message: 'The upstream closed the stream before its reply was complete.',
+}
+const OVERFLOW: WireError = {
+  kind: 'upstream_malformed',
+  message: 'The upstream sent a single event that is too large.',
+}
+
+/** Chunks → frames → events → grammar → the client's dialect. */
+export class TranslatedStream implements Translation, EventSink {
+  outcome: Verdict['outcome'] = 'open'
+  error: WireError | null = null
+  usage: Usage = {}
+  reason: FinishReason | null = null
+  model: string | null = null
+  content = false
+  private readonly framer: SseFramer
+  private readonly decoder: StreamDecoder
+  private readonly grammar: Grammar
+  private readonly encoder: StreamEncoder
+
+  constructor(egress: Egress, ingress: Ingress, request: ChatRequest, seed: Seed) {
+    this.encoder = ingress.newEncoder(request, seed)
+    this.grammar = new Grammar(this)
+    this.decoder = egress.newDecoder(request, this.grammar)
+    this.framer = new SseFramer(this.decoder)
+  }
+
+  get breach(): string | null {
+    return this.grammar.breach
+  }
+
+  write(chunk: Buffer): string {
+    if (this.outcome !== 'open') return ''
+    this.framer.write(chunk)
+    if (this.framer.overflow) this.fail(OVERFLOW)
+    return this.encoder.take()
+  }
+
+  end(): string {
+    if (this.outcome !== 'open') return ''
+    this.framer.end()
+    this.decoder.end()
+    this.fail(TRUNCATED)
+    return this.encoder.take()
+  }
+
+  fail(error: WireError): void {
+    if (this.outcome !== 'open') return
+    this.outcome = 'failed'
+    this.error = error
+  }
+
+  event(event: ChatEvent): void {
+    if (!this.content) this.content = isContent(event)
+    switch (event.type) {
+      case 'error':
+        this.fail(event.error)
+        return
+      case 'start':
+        this.model = event.model
+        break
+      case 'usage':
+        this.usage = mergeUsage(this.usage, event.usage)
+        break
+      case 'finish':
+        this.outcome = 'complete'
+        this.reason = event.reason
+        break
+      default:
+    }
+    this.encoder.event(event)
+  }
+}
+
+/** The same dialect on both sides: the bytes themselves, less the frames that are not the client's. */
+export class PassedStream implements Translation, FrameSink {
+  outcome: Verdict['outcome'] = 'open'
+  error: WireError | null = null
+  readonly breach = null
+  private readonly framer: SseFramer
+  private readonly tap: StreamTap
+  private ready = ''
+  private dropped = false
+
+  constructor(tap: StreamTap) {
+    this.tap = tap
+    this.framer = new SseFramer(this, { bytes: true })
+  }
+
+  get usage(): Usage {
+    return this.tap.usage
+  }
+  get reason(): FinishReason | null {
+    return this.tap.reason
+  }
+  get model(): string | null {
+    return this.tap.model
+  }
+  get content(): boolean {
+    return this.tap.content || this.outcome === 'complete'
+  }
+
+  write(chunk: Buffer): string | Buffer {
+    if (this.outcome !== 'open') return ''
+    const whole = this.framer.pendingBytes === 0
+    this.framer.write(chunk)
+    this.ready += this.framer.takeLoose()
+    if (this.framer.overflow) this.fail(OVERFLOW)
+    // Latin-1 text is as long as its bytes, so an equal length means that the chunk passes as it is.
+    if (whole && !this.dropped && this.ready.length === chunk.length) {
+      this.ready = ''
+      return chunk
+    }
+    return this.take()
+  }
+
+  end(): string | Buffer {
+    if (this.outcome !== 'open') return ''
+    this.framer.end()
+    this.settle()
+    // `finish_reason` and then end of file: the content is whole though the terminator is missing.
+    if (this.tap.reason !== null) this.complete()
+    this.fail(TRUNCATED)
+    return this.take()
+  }
+
+  fail(error: WireError): void {
+    if (this.outcome !== 'open') return
+    this.outcome = 'failed'
+    this.error = error
+  }
+
+  frame(name: string, data: string): void {
+    if (this.outcome !== 'open') return
+    if (this.tap.frame(name, data)) this.ready += this.framer.raw
+    else this.dropped = true
+    this.settle()
+  }
+
+  private settle(): void {
+    if (this.tap.error !== null) this.fail(this.tap.error)
+    else if (this.tap.complete) this.complete()
+  }
+
+  private complete(): void {
+    if (this.outcome === 'open') this.outcome = 'complete'
+  }
+
+  private take(): string | Buffer {
+    this.dropped = false
+    if (this.ready === '') return ''
+    const bytes = Buffer.from(this.ready, 'latin1')
+    this.ready = ''
+    return bytes
+  }
+}
+
+/** A whole reply for the client, or why there is none. */
+export interface TranslatedReply extends Verdict {
+  readonly body: string
+}
+
+/** Decode → grammar → fold → encode: the same events that a stream of this answer is made of. */
+export function translateReply(
+  body: JsonObject,
+  egress: Egress,
+  ingress: Ingress,
+  request: ChatRequest,
+  seed: Seed,
+): TranslatedReply {
+  const fold = new Fold()
+  const grammar = new Grammar(fold)
+  egress.decodeReply(body, request, grammar)
+  return verdictOf(fold, grammar, (reply) => ingress.encodeReply(reply, request, seed))
+}
+
+/**
+ * A body of JSON in answer to a request that asked for a stream: a whole reply from an upstream that
+ * ignored `stream`, or all the stream's pieces in one array (Gemini without `alt=sse`). The same events,
+ * through the client's stream encoder.
+ */
+export function streamReply(
+  body: JsonObject | JsonValue[],
+  egress: Egress,
+  ingress: Ingress,
+  request: ChatRequest,
+  seed: Seed,
+): TranslatedReply {
+  const encoder = ingress.newEncoder(request, seed)
+  const fold = new Fold()
+  const grammar = new Grammar({
+    event: (event) => {
+      fold.event(event)
+      if (event.type !== 'error') encoder.event(event)
+    },
+  })
+  if (Array.isArray(body)) {
+    const decoder = egress.newDecoder(request, grammar)
+    for (const piece of body) decoder.frame('', JSON.stringify(piece))
+    decoder.end()
+  } else {
+    egress.decodeReply(body, request, grammar)
+  }
+  return verdictOf(fold, grammar, () => encoder.take())
+}
+
+function verdictOf(fold: Fold, grammar: Grammar, body: (reply: Reply) => string): TranslatedReply {
+  const reply = fold.reply()
+  if (reply === null) {
+    return {
+      body: '',
+      outcome: 'failed',
+      error: fold.error ?? TRUNCATED,
+      breach: grammar.breach,
+      usage: fold.partialUsage(),
+      reason: null,
+      model: null,
+    }
+  }
+  const { usage, reason, model } = reply
+  return { body: body(reply), outcome: 'complete', error: null, breach: null, usage, reason, model }
+}

@@ -1,0 +1,29 @@
+/**
+ * Writes the files that are made from code: `npm run generate`.
+ * Knows no content; each entry of the table names the function that makes its file.
+ */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { configurationPage, editorSchema } from './config/pages.js'
+
+/** A file that is made, and how. */
+export interface GeneratedFile {
+  /** From the root of the repository. */
+  readonly path: string
+  readonly make: () => string | Promise<string>
+}
+
+/** Every generated file; a test checks that each is current. */
+export const GENERATED: readonly GeneratedFile[] = [
+  { path: 'config/schema.json', make: editorSchema },
+  { path: 'docs/configuration.md', make: configurationPage },
+]
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  for (const { path, make } of GENERATED) {
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(path, await make())
+    process.stdout.write(`${path}\n`)
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * Which network addresses an upstream may be reached at.
+ * A name that suddenly resolves to loopback or to a private range (DNS rebinding, a typo in a base
+ * URL) must not turn the gateway into a way into the network behind it (reliability.md E-79).
+ */
+import { lookup, type LookupAddress, type LookupOptions } from 'node:dns'
+import { BlockList, isIP, isIPv4, type LookupFunction } from 'node:net'
+
+/** RFC 6890 ranges that are not the public internet. */
+const PRIVATE = new BlockList()
+for (const [network, prefix] of [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['224.0.0.0', 3],
+] as const) {
+  PRIVATE.addSubnet(network, prefix, 'ipv4')
+}
+for (const [network, prefix] of [
+  ['::', 128],
+  ['::1', 128],
+  ['fc00::', 7],
+  ['fe80::', 10],
+  ['ff00::', 8],
+] as const) {
+  PRIVATE.addSubnet(network, prefix, 'ipv6')
+}
+
+/** True for a loopback, private, link-local, multicast or otherwise non-public IP literal. */
+export function isPrivateAddress(address: string): boolean {
+  if (isIPv4(address)) return PRIVATE.check(address, 'ipv4')
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
+  if (mapped !== undefined) return PRIVATE.check(mapped, 'ipv4')
+  return isIP(address) === 6 && PRIVATE.check(address, 'ipv6')
+}
+
+/** The error of a look-up that found only addresses that may not be used. */
+export class PrivateAddressError extends Error {
+  readonly code = 'EPRIVATE'
+}
+
+/** A `lookup` for sockets that drops private addresses and fails when none is left. */
+export const publicLookup: LookupFunction = (hostname, options, callback) => {
+  const all: LookupOptions = { ...options, all: true }
+  lookup(hostname, all, (error, found) => {
+    if (error !== null) {
+      callback(error, '')
+      return
+    }
+    const addresses: LookupAddress[] = Array.isArray(found) ? found : []
+    const usable = addresses.filter((each) => !isPrivateAddress(each.address))
+    const [first] = usable
+    if (first === undefined) {
+      callback(new PrivateAddressError('the name resolves only to private addresses'), '')
+      return
+    }
+    if (options.all === true) callback(null, usable)
+    else callback(null, first.address, first.family)
+  })
+}

@@ -1,0 +1,90 @@
+/**
+ * A store that answers when it is told to, or fails, and counts what it is asked: the faults of a
+ * remote engine, which the embedded one cannot have.
+ */
+import { digestOf, newSecret } from '../../src/accounts/secret.js'
+import type { Account, ApiKey } from '../../src/accounts/account.js'
+import { GatewayError } from '../../src/errors.js'
+import type { KeyChange, KeyLookup } from '../../src/store/store.js'
+import { aKey, anAccount } from '../store/records.js'
+
+export class FakeStore {
+  /** `sync`: answers at once. `held`: answers wait for `release`. `down`: fails. */
+  mode: 'sync' | 'async' | 'held' | 'down' | 'down-sync' = 'sync'
+  readonly asked: string[] = []
+  running = 0
+  mostRunning = 0
+  listeners = 0
+  private readonly lookups = new Map<string, KeyLookup>()
+  private readonly hidden = new Set<string>()
+  private readonly held: (() => void)[] = []
+  private listener: ((change: KeyChange) => void) | null = null
+
+  /** Adds a key and its account; the secret that finds them. */
+  add(account: Partial<Account> = {}, key: Partial<ApiKey> = {}): string {
+    const secret = newSecret()
+    const owner = anAccount(account)
+    const digest = digestOf(secret)
+    this.lookups.set(digest, { account: owner, key: aKey(owner.id, { digest, ...key }) })
+    return secret
+  }
+
+  /** Changes what a secret finds; nobody is told. */
+  edit(secret: string, account: Partial<Account>, key: Partial<ApiKey>): void {
+    const old = this.lookups.get(digestOf(secret))
+    if (old === undefined) throw new Error('no such key')
+    const next = { account: { ...old.account, ...account }, key: { ...old.key, ...key } }
+    this.lookups.set(digestOf(secret), next)
+  }
+
+  /** Whether the secret finds its key, or nothing; nobody is told. */
+  hide(secret: string, hidden: boolean): void {
+    if (hidden) this.hidden.add(digestOf(secret))
+    else this.hidden.delete(digestOf(secret))
+  }
+
+  /** Tells the subscriber of a change: of one key, or with null of anything. */
+  tell(secret: string | null): void {
+    this.listener?.({ digest: secret === null ? null : digestOf(secret) })
+  }
+
+  findKey(digest: string): KeyLookup | null | Promise<KeyLookup | null> {
+    this.asked.push(digest)
+    // What is true when the question arrives, however late the answer comes.
+    const found = this.hidden.has(digest) ? null : (this.lookups.get(digest) ?? null)
+    if (this.mode === 'sync') return found
+    if (this.mode === 'down-sync') throw this.failure()
+    return this.later(found)
+  }
+
+  subscribe(listener: (change: KeyChange) => void): () => void {
+    this.listener = listener
+    this.listeners += 1
+    return () => {
+      this.listener = null
+      this.listeners -= 1
+    }
+  }
+
+  /** Lets all answers go that are held. */
+  release(): void {
+    for (const go of this.held.splice(0)) go()
+  }
+
+  failure(): GatewayError {
+    return new GatewayError('store_unavailable', 'down', { retryAfterSeconds: 1 })
+  }
+
+  private async later(found: KeyLookup | null): Promise<KeyLookup | null> {
+    this.running += 1
+    this.mostRunning = Math.max(this.mostRunning, this.running)
+    try {
+      if (this.mode === 'held') await new Promise<void>((resolve) => this.held.push(resolve))
+      else await Promise.resolve()
+      if (this.mode === 'down') throw this.failure()
+      return found
+    } finally {
+      this.running -= 1
+    }
+  }
+}

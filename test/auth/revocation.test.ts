@@ -1,0 +1,59 @@
+/**
+ * Goal: what another process does to a key counts here within half a second, as 401 and nothing else.
+ * Method: the real store in two processes; one creates and revokes, the other authenticates.
+ */
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import { digestOf, newSecret } from '../../src/accounts/secret.js'
+import { Authenticator } from '../../src/auth/authenticate.js'
+import { GatewayError } from '../../src/errors.js'
+import { openStore } from '../../src/store/open.js'
+import { otherProcess } from '../store/processes.js'
+import { aKey, anAccount } from '../store/records.js'
+
+/** What the store promises (500 ms) and one turn of a machine that is busy with other tests. */
+const LIMIT_MS = 1_000
+
+void t.test('a key made, then revoked, by another process', async (t) => {
+  const url = `lmdb:${join(t.testdir(), 'store')}`
+  const store = await openStore(url)
+  t.teardown(() => store.close())
+  const other = await otherProcess(t, url)
+  const auth = new Authenticator({
+    store,
+    settings: () => ({ freshSeconds: 30, staleSeconds: 300 }),
+    now: () => performance.now(),
+  })
+  t.teardown(() => auth.close())
+  const kind = async (secret: string) => {
+    try {
+      await auth.identify(secret)
+      return 'ok'
+    } catch (error) {
+      return error instanceof GatewayError ? error.kind : String(error)
+    }
+  }
+  const until = async (secret: string, wanted: string) => {
+    const from = performance.now()
+    while ((await kind(secret)) !== wanted && performance.now() - from < 5_000) await delay(2)
+    return performance.now() - from
+  }
+
+  const ada = anAccount()
+  await store.createAccount(ada)
+  const kept = newSecret()
+  await store.createKey(aKey(ada.id, { digest: digestOf(kept) }), null)
+  let slowest = 0
+  for (let round = 0; round < 10; round += 1) {
+    const secret = newSecret()
+    const key = aKey(ada.id, { digest: digestOf(secret) })
+    t.equal(await kind(secret), 'unauthenticated', 'not made yet, and remembered as unknown')
+    t.equal(await other.tell({ op: 'createKey', key, maxKeys: null }), 'created')
+    slowest = Math.max(slowest, await until(secret, 'ok'))
+    t.equal(await other.tell({ op: 'revokeKey', accountId: ada.id, keyId: key.id }), true)
+    slowest = Math.max(slowest, await until(secret, 'unauthenticated'))
+    t.equal(await kind(kept), 'ok', 'another key is not touched')
+  }
+  t.ok(slowest <= LIMIT_MS, `the slowest of 20 changes counted after ${slowest.toFixed(0)} ms`)
+})

@@ -1,0 +1,148 @@
+/**
+ * Goal (I-138): `sluice check` gives the verdict that loading gives, with its exit status, and leaves
+ * nothing behind. Method: the built program on good and bad files.
+ */
+import { execFile } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { loadConfig } from '../../src/config/load.js'
+import { changed, GOOD, MODELS } from '../config/sample.js'
+
+interface Answer {
+  status: number
+  out: string
+  err: string
+}
+
+function sluice(args: string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promise<Answer> {
+  const program = join(process.cwd(), 'build/src/main.js')
+  const path = process.env['PATH']
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [program, ...args],
+      { cwd, env: { PATH: path, ...env } },
+      (_error, out, err) => resolve({ status: child.exitCode ?? -1, out, err }),
+    )
+  })
+}
+
+void t.test('check: a good file exits with 0 and touches nothing', async (t) => {
+  const folder = t.testdir({ 'gateway.yaml': GOOD, 'models.yaml': MODELS })
+  const answer = await sluice(['check', '--config', 'gateway.yaml'], folder)
+  t.match(answer, { status: 0, err: '' })
+  t.match(answer.out, /^gateway\.yaml: good \(1 upstreams, 1 routes, 1 models\)\n/)
+  t.match(answer.out, /upstream openai has no key: KEY is not set/)
+  const set = await sluice(['check', '--config', 'gateway.yaml'], folder, { KEY: 'canary-4b' })
+  t.notMatch(set.out, /KEY|canary/)
+  t.same(readdirSync(folder).sort(), ['gateway.yaml', 'models.yaml'])
+})
+
+void t.test('check: a bad file exits with 1 and names the place and what was meant', async (t) => {
+  const bad = changed('upstream: openai', 'upstream: opnai')
+  const folder = t.testdir({ 'gateway.yaml': bad, 'models.yaml': MODELS })
+  const answer = await sluice(['check', '--config', 'gateway.yaml'], folder)
+  t.strictSame(answer, {
+    status: 1,
+    out: "gateway.yaml:7:31: routes[0].upstream: names no upstream of this file (did you mean 'openai'?)\n",
+    err: '',
+  })
+})
+
+void t.test('check: a fault in the catalogue is named in the catalogue', async (t) => {
+  const models = MODELS.replace('family: openai', 'family: opnai')
+  const folder = t.testdir({ conf: { 'gateway.yaml': GOOD, 'models.yaml': models } })
+  const answer = await sluice(['check', '--config', 'conf/gateway.yaml'], folder)
+  t.equal(answer.status, 1)
+  t.match(answer.out, /^conf\/models\.yaml:3:28: models\[0\]\.family: must be one of/)
+})
+
+void t.test('check --json: one object, with the loader’s own verdict', async (t) => {
+  const texts = [GOOD, changed('gpt-', '""'), changed('api_key', 'apikey'), '', '{', '[]']
+  for (const text of texts) {
+    const folder = t.testdir({ 'gateway.yaml': text, 'models.yaml': MODELS })
+    const file = join(folder, 'gateway.yaml')
+    const answer = await sluice(['check', '--json', '--config', file], folder)
+    const verdict = JSON.parse(answer.out) as { ok: boolean; errors: unknown[] }
+    const loaded = loadConfig(file, {})
+    t.equal(answer.status, loaded.ok ? 0 : 1)
+    t.equal(verdict.ok, loaded.ok)
+    t.same(verdict.errors, loaded.ok ? [] : loaded.errors)
+  }
+})
+
+void t.test('check: wrong use exits with 2 and says so', async (t) => {
+  const folder = t.testdir({})
+  for (const args of [
+    ['check'],
+    ['check', '--confg', 'x'],
+    ['check', '--config'],
+    ['check', 'x'],
+  ]) {
+    const answer = await sluice(args, folder)
+    t.equal(answer.status, 2, args.join(' '))
+    t.match(answer.err, /^sluice: /, args.join(' '))
+    t.equal(answer.out, '')
+  }
+  t.match(await sluice(['check', '--config', 'none.yaml'], folder), {
+    status: 1,
+    out: 'none.yaml:1:1: the file cannot be read, or is larger than 4 MiB\n',
+  })
+  t.match(await sluice(['check', '--help'], folder), { status: 0, out: /--config FILE/ })
+})
+
+void t.test('explain: the route, why, the upstream, its key, the facts', async (t) => {
+  const root = process.cwd()
+  const config = ['--config', 'config/gateway.yaml']
+  const dated = await sluice(['explain', 'gpt-5.5-2026-04-23', ...config], root)
+  t.equal(dated.status, 0)
+  t.match(dated.out, /routes\[0\]: 'gpt-' is the longest prefix/)
+  t.match(dated.out, /openai \(https:\/\/api\.openai\.com\/v1\)/)
+  t.match(dated.out, /not set: OPENAI_API_KEY; the client gets 503/)
+  t.match(dated.out, /gpt-5\.5 \(dated variant\)/)
+  const set = await sluice(['explain', 'o1', ...config], root, { OPENAI_API_KEY: 'canary-5c' })
+  t.match(set.out, /the id is exactly 'o1'/)
+  t.match(set.out, /from OPENAI_API_KEY/)
+  t.notMatch(set.out, /canary/)
+})
+
+void t.test('explain --json: an alias, with the routes that lose', async (t) => {
+  const routes = `  - { prefix: g, upstream: openai }
+  - { prefix: gpt-5, upstream: openai }
+  - { model: gpt-5-fast, targets: [{ upstream: openai, model: gpt-5.5 }] }
+`
+  const folder = t.testdir({ 'gateway.yaml': GOOD + routes, 'models.yaml': MODELS })
+  const ask = async (model: string) =>
+    sluice(['explain', model, '--json', '--config', 'gateway.yaml'], folder, { KEY: 'k' })
+  const alias = await ask('gpt-5-fast')
+  t.match(JSON.parse(alias.out), {
+    model: 'gpt-5-fast',
+    route: 'routes[3]',
+    others: ["routes[0] prefix 'gpt-'", "routes[1] prefix 'g'", "routes[2] prefix 'gpt-5'"],
+    upstream: 'openai',
+    dialect: 'openai',
+    configured: true,
+    api_key_source: 'KEY',
+    upstream_model: 'gpt-5.5',
+    catalogue: { match: 'exact', facts: { id: 'gpt-5.5', family: 'openai' } },
+  })
+  t.match(JSON.parse((await ask('gpt-5.5-x')).out), {
+    route: 'routes[2]',
+    catalogue: { match: 'extends gpt-5.5' },
+  })
+  const none = await ask('llama')
+  t.equal(none.status, 1)
+  t.match(JSON.parse(none.out), { route: null, upstream: null, catalogue: null })
+})
+
+void t.test('explain: wrong use exits with 2, a bad file with 1', async (t) => {
+  const folder = t.testdir({ 'gateway.yaml': 'x: 1\n', 'models.yaml': MODELS })
+  const config = ['--config', 'gateway.yaml']
+  t.equal((await sluice(['explain', ...config], folder)).status, 2)
+  t.equal((await sluice(['explain', 'a', 'b', ...config], folder)).status, 2)
+  t.equal((await sluice(['explain', 'a'], folder)).status, 2)
+  const bad = await sluice(['explain', 'a', ...config], folder)
+  t.equal(bad.status, 1)
+  t.match(bad.out, /gateway\.yaml:1:1: x: unknown key 'x'/)
+})

@@ -1,0 +1,159 @@
+/**
+ * Goal: the shipped catalogue is complete and sound; look-ups are exact, by variant, by the longest
+ * extension, else null; faults are told with their place.
+ * Method: the real `config/` is loaded; faults come from texts.
+ */
+import t from 'tap'
+import { factsFor } from '../../src/config/catalogue.js'
+import { loadConfig } from '../../src/config/load.js'
+import { createRouter } from '../../src/upstreams/router.js'
+import { GOOD, loadText, problemsOf } from './sample.js'
+
+const shipped = loadConfig('config/gateway.yaml', {})
+
+void t.test('S4: 40 or more models of three families, each with its facts', (t) => {
+  if (!shipped.ok) throw new Error(JSON.stringify(shipped.errors))
+  const { models } = shipped.catalogue
+  t.ok(models.length >= 60, String(models.length))
+  t.same([...new Set(models.map(({ family }) => family))].sort(), ['anthropic', 'google', 'openai'])
+  for (const facts of models) {
+    t.ok(facts.contextWindow !== undefined && facts.maxOutputTokens !== undefined, facts.id)
+    t.ok(facts.createdAtSeconds > 1_500_000_000 && facts.createdAtSeconds < 1_800_000_000, facts.id)
+  }
+  t.end()
+})
+
+void t.test('every listed model is taken by a default route of its own family', (t) => {
+  if (!shipped.ok) throw new Error(JSON.stringify(shipped.errors))
+  const router = createRouter(shipped.config)
+  for (const facts of shipped.catalogue.models) {
+    for (const id of [facts.id, ...(facts.variants ?? [])]) {
+      t.equal(router.route(id)?.upstream.name, facts.family, id)
+      t.equal(factsFor(shipped.catalogue, id), facts, id)
+    }
+  }
+  t.end()
+})
+
+void t.test('no listed model had ended when the catalogue was made', (t) => {
+  if (!shipped.ok) throw new Error(JSON.stringify(shipped.errors))
+  for (const { id, shutdownDate } of shipped.catalogue.models) {
+    t.ok(shutdownDate === undefined || shutdownDate > '2026-11-20', id)
+  }
+  t.end()
+})
+
+void t.test('a look-up is exact, a variant, the longest extension, else null', (t) => {
+  const models = `as_of: 2026-11-20
+models:
+  - { id: gpt-5, family: openai }
+  - { id: gpt-5-mini, family: openai, variants: [gpt-mini-dated] }
+  - { id: gpt-5.5, family: openai }
+`
+  const loaded = loadText(GOOD, {}, { '/etc/sluice/models.yaml': models })
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+  const found = (id: string) => loaded.catalogue.find(id)?.id ?? null
+  t.equal(found('gpt-5'), 'gpt-5')
+  t.equal(found('gpt-5-2025-08-07'), 'gpt-5')
+  t.equal(found('gpt-5-mini-2025-08-07'), 'gpt-5-mini')
+  t.equal(found('gpt-mini-dated'), 'gpt-5-mini')
+  t.equal(found('gpt-5.5-2026-04-23'), 'gpt-5.5')
+  t.equal(found('gpt-5.6'), null)
+  t.equal(found('gpt-50'), null)
+  t.equal(found('gpt'), null)
+  t.equal(found('-'.repeat(100_000)), null)
+  t.equal(found(''), null)
+  t.end()
+})
+
+void t.test('an unknown id has the facts of its family and nothing else', (t) => {
+  const loaded = loadText(GOOD, {})
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+  const facts = (id: string) => factsFor(loaded.catalogue, id)
+  t.strictSame(facts('gpt-9'), { id: 'gpt-9', family: 'openai', createdAtSeconds: 0 })
+  t.equal(facts('o9-mini').family, 'openai')
+  t.equal(facts('claude-9').family, 'anthropic')
+  t.equal(facts('gemini-9').family, 'google')
+  t.equal(facts('llama-4').family, 'openai')
+  t.end()
+})
+
+void t.test('facts of models.yaml reach the code under their names', (t) => {
+  const models = `as_of: 2026-11-20
+models:
+  - id: m
+    family: google
+    created: 2026-01-02
+    thinking_budget: { min: 1, max: 2, can_disable: true }
+    price:
+      { input: 1, output: 2, cache_read: 0.1, cache_write_1h: 3,
+        long_context: { above_input_tokens: 5, input: 4, output: 6 } }
+`
+  const loaded = loadText(GOOD, {}, { '/etc/sluice/models.yaml': models })
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+  t.strictSame(loaded.catalogue.models, [
+    {
+      id: 'm',
+      family: 'google',
+      createdAtSeconds: Date.UTC(2026, 0, 2) / 1000,
+      thinkingBudget: { min: 1, max: 2, canDisable: true },
+      price: {
+        input: 1,
+        output: 2,
+        cacheRead: 0.1,
+        cacheWrite1h: 3,
+        longContext: { aboveInputTokens: 5, input: 4, output: 6 },
+      },
+    },
+  ])
+  t.end()
+})
+
+const HEAD = 'as_of: 2026-11-20\nmodels:\n'
+const FAULTS: [string, string, string][] = [
+  [
+    'unknown key',
+    `${HEAD}  - { id: a, family: openai, visoin: true }\n`,
+    ":3:30: models[0].visoin: unknown key 'visoin' (did you mean 'vision'?)",
+  ],
+  [
+    'unknown family',
+    `${HEAD}  - { id: a, family: opnai }\n`,
+    ":3:22: models[0].family: must be one of openai, anthropic, google (did you mean 'openai'?)",
+  ],
+  ['no id', `${HEAD}  - { family: openai }\n`, ':3:5: models[0].id: is required'],
+  [
+    'id twice',
+    `${HEAD}  - { id: a, family: openai }\n  - { id: a, family: openai }\n`,
+    ":4:11: models[1].id: the id 'a' stands twice",
+  ],
+  [
+    'variant that is an id',
+    `${HEAD}  - { id: a, family: openai, variants: [b, a] }\n`,
+    ":3:44: models[0].variants[1]: the id 'a' stands twice",
+  ],
+  [
+    'negative price',
+    `${HEAD}  - { id: a, family: openai, price: { input: -1 } }\n`,
+    ':3:46: models[0].price.input: must be at least 0',
+  ],
+  [
+    'no day',
+    `${HEAD}  - { id: a, family: openai, created: 2026-02-30 }\n`,
+    ':3:39: models[0].created: must be a day, as in 2026-04-23',
+  ],
+  [
+    'empty list',
+    'as_of: 2026-11-20\nmodels: []\n',
+    ':2:9: models: must be at least 1 entries long',
+  ],
+  ['empty file', '', ':1:1: the file is empty'],
+]
+
+for (const [rule, text, expected] of FAULTS) {
+  void t.test(`a fault in the catalogue has its place: ${rule}`, (t) => {
+    const [first] = problemsOf(GOOD, {}, { '/etc/sluice/models.yaml': text })
+    t.equal(first, `/etc/sluice/models.yaml${expected}`)
+    t.end()
+  })
+}

@@ -1,0 +1,141 @@
+/**
+ * Goal (I-136): blank, null, NaN, infinite, negative, huge and wrong-typed values in every field are
+ * refused with a place or accepted; loading never throws.
+ * Method: a file with every key is made from the schema itself; each path in turn gets each value.
+ * Where a wrong type is given, acceptance is a failure too.
+ */
+import t from 'tap'
+import { z } from 'zod'
+import { fileSchema } from '../../src/config/schema.js'
+import { catalogueSchema } from '../../src/config/catalogue.js'
+import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'
+import { GOOD, loadText } from './sample.js'
+
+/** A value with every key of a schema, as plain JSON. */
+function everything(schema: JsonObject): JsonValue {
+  const options = schema['anyOf']
+  if (Array.isArray(options)) return everything(objectOf(options.at(-1)))
+  if (Array.isArray(schema['enum'])) return schema['enum'][0] ?? null
+  switch (schema['type']) {
+    case 'object': {
+      const own = Object.entries(objectOf(schema['properties'])).map(([key, value]) => {
+        return [key, everything(objectOf(value))] as const
+      })
+      const each = schema['additionalProperties']
+      return Object.fromEntries(isObject(each) ? [...own, ['a', everything(each)]] : own)
+    }
+    case 'array':
+      return [everything(objectOf(schema['items']))]
+    case 'integer':
+    case 'number':
+      return typeof schema['minimum'] === 'number' ? schema['minimum'] : 1
+    case 'boolean':
+      return true
+    default:
+      return 'a'
+  }
+}
+
+type Path = readonly (string | number)[]
+
+/** Every path of a value, containers included. */
+function pathsOf(value: JsonValue | undefined, path: Path = []): Path[] {
+  if (Array.isArray(value)) {
+    return [path, ...value.flatMap((item, index) => pathsOf(item, [...path, index]))]
+  }
+  if (!isObject(value)) return [path]
+  return [path, ...Object.entries(value).flatMap(([key, item]) => pathsOf(item, [...path, key]))]
+}
+
+/** JSON (which is YAML) of a value with the text at one path replaced. */
+function textWith(value: JsonValue | undefined, path: Path, replacement: string): string {
+  if (path.length === 0) return replacement
+  const [step, ...rest] = path
+  if (Array.isArray(value)) {
+    const items = value.map((item, index) =>
+      index === step ? textWith(item, rest, replacement) : JSON.stringify(item),
+    )
+    return `[${items.join(', ')}]`
+  }
+  const entries = Object.entries(objectOf(value)).map(([key, item]) => {
+    const text = key === step ? textWith(item, rest, replacement) : JSON.stringify(item)
+    return `${JSON.stringify(key)}: ${text}`
+  })
+  return `{${entries.join(', ')}}`
+}
+
+const ODD = [
+  ...['', 'null', '~', '""', '" "', '.nan', '.inf', '-.inf', '-1', '0', '-0', '1e308', '-1e308'],
+  ...['1.5', '9007199254740993', 'true', '[]', '{}', '[null]', '{a: null}', '[[]]', '"\\0"'],
+  ...['"${"', '"${X}"', '"${file:/x}"', '0x10', '0o7', '2026-01-01', '!!binary aGk=', '"\\uD800"'],
+]
+
+const file = objectOf(z.toJSONSchema(fileSchema, { io: 'input' }))
+const catalogue = objectOf(z.toJSONSchema(catalogueSchema, { io: 'input' }))
+
+void t.test('any value in any field of the file: a verdict, never an exception', (t) => {
+  const whole = everything(file)
+  const paths = pathsOf(whole)
+  t.ok(paths.length > 80, `${paths.length} paths`)
+  let refused = 0
+  for (const path of paths) {
+    for (const odd of ODD) {
+      const loaded = loadText(textWith(whole, path, odd))
+      if (loaded.ok) throw new Error(`${path.join('.')} = ${odd} was taken`)
+      for (const problem of loaded.errors) {
+        if (problem.line < 1 || problem.column < 1 || problem.message === '') {
+          throw new Error(`${path.join('.')} = ${odd}: ${JSON.stringify(problem)}`)
+        }
+      }
+      refused += 1
+    }
+  }
+  t.equal(
+    refused,
+    paths.length * ODD.length,
+    'the file uses keys of later versions, so none is good',
+  )
+  t.end()
+})
+
+void t.test('a wrong type in a field is always among the faults', (t) => {
+  const whole = everything(file)
+  const kinds = new Map<string, string[]>([
+    ['string', ['null', '.nan', '-1', 'true', '[]', '{}']],
+    ['number', ['null', '.nan', '.inf', '-1', '1e308', '"x"', 'true', '[]', '{}']],
+    ['boolean', ['null', '.nan', '-1', '"x"', '[]', '{}']],
+    ['object', ['null', '.nan', '-1', '"x"', 'true']],
+  ])
+  for (const path of pathsOf(whole)) {
+    if (path.includes('set')) continue
+    const at = path.reduce<JsonValue | undefined>(
+      (value, step) => (Array.isArray(value) ? value[Number(step)] : objectOf(value)[String(step)]),
+      whole,
+    )
+    for (const odd of kinds.get(typeof at) ?? []) {
+      const loaded = loadText(textWith(whole, path, odd))
+      const name = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`))
+      const wanted = name.join('').replace(/^\./, '')
+      const found = loaded.ok ? [] : loaded.errors.map((problem) => problem.path)
+      if (!found.includes(wanted)) {
+        throw new Error(`${wanted} = ${odd}: only ${found.join(', ')}`)
+      }
+    }
+  }
+  t.pass('each was named')
+  t.end()
+})
+
+void t.test('any value in any field of the catalogue: a verdict, never an exception', (t) => {
+  const whole = everything(catalogue)
+  let refused = 0
+  for (const path of pathsOf(whole)) {
+    for (const odd of ODD) {
+      const models = textWith(whole, path, odd)
+      const loaded = loadText(GOOD, {}, { '/etc/sluice/models.yaml': models })
+      if (!loaded.ok) refused += 1
+    }
+  }
+  t.ok(refused > 500, `${refused} refused`)
+  t.end()
+})

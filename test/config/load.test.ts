@@ -1,0 +1,354 @@
+/**
+ * Goal: a file becomes the Config it says: defaults, paths, placeholders, secrets that stay secret,
+ * the contract's own example.
+ * Method: texts through the loader; the shipped files from disk.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { isConfigured, type Config } from '../../src/config/config.js'
+import { loadConfig, loadConfigText, type Env } from '../../src/config/load.js'
+import { changed, GOOD, loadText, MODELS, problemsOf } from './sample.js'
+
+function configOf(text: string, env?: Env, files?: Record<string, string>): Config {
+  const loaded = loadText(text, env, files)
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+  return loaded.config
+}
+
+void t.test('what the file leaves out has the documented default', (t) => {
+  const config = configOf(GOOD)
+  t.strictSame(config, {
+    server: {
+      host: '0.0.0.0',
+      port: 8080,
+      opsHost: '127.0.0.1',
+      opsPort: 9464,
+      workers: availableParallelism(),
+      drainMs: 30_000,
+      maxBodyBytes: 33_554_432,
+    },
+    store: 'lmdb:/etc/sluice/data',
+    auth: { freshSeconds: 30, staleSeconds: 300 },
+    log: { level: 'info' },
+    onLoss: 'report',
+    onDisconnect: 'cancel',
+    upstreams: {
+      openai: {
+        name: 'openai',
+        dialect: 'openai',
+        baseUrl: 'https://api.openai.com/v1',
+        apiKey: 'secret',
+        apiKeySource: 'KEY',
+        headers: {},
+        timeouts: { connectMs: 3_000, firstByteMs: 60_000, idleMs: 60_000, totalMs: 900_000 },
+        maxConnections: 1_024,
+        allowPrivateAddress: false,
+        quirks: { drop: [], rename: {}, set: {} },
+      },
+    },
+    routes: [{ match: { prefix: 'gpt-' }, upstream: 'openai', upstreamModel: null }],
+    plans: {
+      starter: { priceUsd: 20, maxKeys: 5 },
+      pro: { priceUsd: 50, maxKeys: 20 },
+      max: { priceUsd: 100, maxKeys: null },
+    },
+  })
+  t.end()
+})
+
+void t.test('what the file says arrives', (t) => {
+  const config = configOf(`
+server: { port: 0, workers: 3, drain_ms: 0 }
+store: lmdb:/var/lib/sluice
+auth: { fresh_seconds: 1, stale_seconds: 0 }
+log: { level: debug }
+on_loss: reject
+upstreams:
+  local:
+    dialect: openai-chat
+    base_url: http://127.0.0.1:11434/v1//
+    headers: { x-team: a }
+    timeouts: { idle_ms: 5 }
+    quirks: { drop: [store], rename: { a: b }, set: { c: [1, { d: null }] } }
+routes:
+  - { model: o1, targets: [{ upstream: local, weight: 3, model: llama }] }
+plans: { pro: { price_usd: 49.5, max_keys: unlimited } }
+limits: []
+`)
+  t.match(config, {
+    server: { port: 0, workers: 3, drainMs: 0, opsPort: 9464 },
+    store: 'lmdb:/var/lib/sluice',
+    auth: { freshSeconds: 1, staleSeconds: 0 },
+    log: { level: 'debug' },
+    onLoss: 'reject',
+    routes: [{ match: { model: 'o1' }, upstream: 'local', upstreamModel: 'llama' }],
+    plans: { pro: { priceUsd: 49.5, maxKeys: null }, starter: { priceUsd: 20 } },
+  })
+  t.match(config.upstreams['local'], {
+    baseUrl: 'http://127.0.0.1:11434/v1',
+    apiKey: null,
+    apiKeySource: null,
+    headers: { 'x-team': 'a' },
+    timeouts: { idleMs: 5, connectMs: 3_000 },
+    quirks: { drop: ['store'], rename: { a: 'b' }, set: { c: [1, { d: null }] } },
+  })
+  t.end()
+})
+
+void t.test('allow_private_address is by default what the address says of itself', (t) => {
+  const allowed = (url: string, more = ''): boolean | undefined => {
+    const text = changed('https://api.openai.com/v1', `"${url}"${more}`)
+    return configOf(text).upstreams['openai']?.allowPrivateAddress
+  }
+  const own = ['localhost', 'a.localhost', '127.0.0.1', '127.9.9.9', '10.0.0.1', '192.168.1.1']
+  const others = ['172.16.0.1', '172.31.9.9', '169.254.1.1', '100.64.0.1', '0.0.0.0', '2130706433']
+  const six = ['[::1]', '[::]', '[fd00::1]', '[fe80::1]', '[::ffff:10.0.0.1]']
+  for (const host of [...own, ...others, ...six])
+    t.equal(allowed(`http://${host}:80/v1`), true, host)
+  const far = ['8.8.8.8', '172.15.0.1', '172.32.0.1', '100.128.0.1', '192.169.0.1', 'example.com']
+  for (const host of [...far, 'localhost.com', '[2001:db8::1]', '[::ffff:8.8.8.8]']) {
+    t.equal(allowed(`http://${host}/v1`), false, host)
+  }
+  t.equal(allowed('http://10.0.0.1/', '\n    allow_private_address: false'), false)
+  t.equal(allowed('http://intern/', '\n    allow_private_address: true'), true)
+  t.end()
+})
+
+void t.test('an upstream is unconfigured only where its key is named and not set', (t) => {
+  const upstream = (text: string, env: Env) => configOf(text, env).upstreams['openai']
+  for (const env of [{}, { KEY: '' }, { KEY: ' ' }, { KEY: undefined }]) {
+    const unset = upstream(GOOD, env)
+    t.match(unset, { apiKey: null, apiKeySource: 'KEY' })
+    t.equal(unset !== undefined && isConfigured(unset), false)
+  }
+  const without = upstream(changed('    api_key: ${KEY}\n', ''), {})
+  t.match(without, { apiKey: null, apiKeySource: null })
+  t.equal(without !== undefined && isConfigured(without), true)
+  t.match(upstream(changed('${KEY}', 'in-the-file'), {}), {
+    apiKey: 'in-the-file',
+    apiKeySource: null,
+  })
+  t.end()
+})
+
+void t.test('placeholders: variables, files, several in one text, an escape', (t) => {
+  const files = { '/run/key': ' from file \n', '/etc/sluice/rel': 'near' }
+  const header = (text: string, env: Env = {}) => {
+    const at = changed('    api_key: ${KEY}\n', `    headers: { x: ${text} }\n`)
+    return configOf(at, env, files).upstreams['openai']?.headers['x']
+  }
+  t.equal(header('"${A}"', { A: 'a' }), 'a')
+  t.equal(header('"<${A}-${B}>"', { A: 'a', B: 'b' }), '<a-b>')
+  t.equal(header('"${file:/run/key}"'), 'from file')
+  t.equal(header('"${file:rel}"'), 'near')
+  t.equal(header('"$${A}"'), '${A}')
+  t.equal(header('"$A $"'), '$A $')
+  t.equal(header('"${A}"', { A: '${B}: [x]' }), '${B}: [x]', 'a value is never read again')
+  t.end()
+})
+
+void t.test(
+  'a placeholder may stand where a number or a truth value is due, and nowhere else',
+  (t) => {
+    const text = `${GOOD}server: { port: \${PORT}, workers: \${WORKERS} }\n`
+    const env = { KEY: '12345', PORT: '8443', WORKERS: 'auto' }
+    const config = configOf(text, env)
+    t.equal(config.server.port, 8443)
+    t.equal(config.server.workers, availableParallelism())
+    t.equal(config.upstreams['openai']?.apiKey, '12345', 'a key of digits stays text')
+    const of = (port: string) => problemsOf(text, { ...env, PORT: port })[0]
+    t.equal(of('http'), '/etc/sluice/gateway.yaml:8:17: server.port: must be a number')
+    t.equal(of('99999'), '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 65535')
+    t.equal(
+      of('1e308'),
+      '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 9007199254740991',
+    )
+    t.equal(
+      problemsOf(text, { ...env, WORKERS: '2' })[0],
+      undefined,
+      'where a word or a number is due too',
+    )
+    t.end()
+  },
+)
+
+void t.test('a placeholder without a value is an error that names it', (t) => {
+  const at = (text: string, files = {}) => problemsOf(`${GOOD}store: ${text}\n`, {}, files)[0]
+  const place = '/etc/sluice/gateway.yaml:8:8: store: '
+  t.equal(at('lmdb:${DIR}'), `${place}the environment variable DIR is not set or is empty`)
+  t.equal(at('"${file:/no}"'), `${place}the file '/no' cannot be read, or is larger than 64 KiB`)
+  t.equal(at('"${file:/e}"', { '/e': ' \n' }), `${place}the file '/e' is empty`)
+  t.equal(at('"${A"'), `${place}has a $\{ without its }`)
+  t.equal(at('"${}"'), `${place}has a placeholder that is neither $\{NAME} nor $\{file:/path}`)
+  t.equal(at('"${A:-b}"'), `${place}has a placeholder that is neither $\{NAME} nor $\{file:/path}`)
+  t.match(
+    problemsOf(changed('${KEY}', '${file:/no}'))[0],
+    /:5:14: upstreams.openai.api_key: the file '\/no' cannot be read/,
+    'a key’s file must be there (I-137)',
+  )
+  t.match(
+    problemsOf(changed('api_key: ${KEY}', 'quirks: { set: { a: "${KEY}" } }'))[0],
+    /:5:25: upstreams.openai.quirks.set.a: placeholders are not read under quirks/,
+  )
+  t.end()
+})
+
+void t.test('no secret appears in an error', (t) => {
+  const canary = 'sk-canary-7d1f'
+  const texts = [
+    changed('dialect: openai', 'dialect: ${KEY}'),
+    changed('upstream: openai', 'upstream: ${KEY}'),
+    changed('base_url: https://api.openai.com/v1', 'base_url: ${KEY}'),
+    changed('api_key: ${KEY}', 'api_key: "${KEY} x"'),
+    changed('api_key: ${KEY}', `api_key: *${canary}`),
+    changed('api_key: ${KEY}', `api_key: !${canary} x`),
+    changed('api_key: ${KEY}', `api_key: "${canary}\n`),
+    changed('api_key: ${KEY}', `api_key: [${canary}\n`),
+    changed('api_key: ${KEY}', `api_key: @${canary}`),
+    changed('api_key: ${KEY}', `api_key: { ${canary}: 1 }`),
+    changed('api_key: ${KEY}', `api_key: "a" ${canary}`),
+    changed('api_key: ${KEY}', `api_key: | ${canary}\n`),
+    changed('api_key: ${KEY}', canary),
+    `${GOOD}server: { port: \${KEY}, workers: \${KEY}, host: [\${KEY}] }\nlog: { level: \${KEY} }\n`,
+    `${GOOD}plans: { max: { max_keys: \${KEY} } }\nlimits: \${KEY}\nstore: \${KEY}\n`,
+  ]
+  for (const text of texts) {
+    const problems = problemsOf(text, { KEY: canary })
+    t.ok(problems.length > 0, text)
+    t.notMatch(problems.join('\n'), canary, text)
+  }
+  t.end()
+})
+
+void t.test('aliases share text; one inside itself is refused', (t) => {
+  const text = `${GOOD}  - &r { model: o1, upstream: openai }\n`
+  t.equal(configOf(text).routes.length, 2)
+  t.match(problemsOf(`${GOOD}limits: &l [*l]\n`)[0], /nested more than 64 levels deep/)
+  t.match(problemsOf(`${GOOD}limits: ${'['.repeat(70)}${']'.repeat(70)}\n`)[0], /nested/)
+  t.end()
+})
+
+void t.test('a byte order mark and other line ends do no harm', (t) => {
+  const folder = t.testdir({
+    'gateway.yaml': `\uFEFF${GOOD.replaceAll('\n', '\r\n')}`,
+    'models.yaml': MODELS,
+  })
+  const loaded = loadConfig(join(folder, 'gateway.yaml'), {})
+  t.equal(loaded.ok, true)
+  t.end()
+})
+
+void t.test('files that cannot be read or are too large are refused', (t) => {
+  const folder = t.testdir({ 'models.yaml': MODELS })
+  const file = join(folder, 'gateway.yaml')
+  const errors = () => {
+    const loaded = loadConfig(file, {})
+    return loaded.ok ? [] : loaded.errors
+  }
+  t.match(errors(), [{ file, line: 1, column: 1, message: /cannot be read/ }])
+  writeFileSync(file, `${GOOD}#${'x'.repeat(4 * 1024 * 1024)}`)
+  t.match(errors(), [{ message: /larger than 4 MiB/ }])
+  writeFileSync(file, GOOD)
+  t.same(errors(), [])
+  writeFileSync(join(folder, 'models.yaml'), `${MODELS}#${'x'.repeat(4 * 1024 * 1024)}`)
+  t.match(errors(), [{ path: 'models', message: /larger than 4 MiB/ }])
+  t.end()
+})
+
+void t.test('the texts that one process has read build the same generation in another', (t) => {
+  const folder = t.testdir({
+    'gateway.yaml': changed('${KEY}', '${file:key}'),
+    'models.yaml': MODELS,
+    key: 'k-1\n',
+  })
+  const here = loadConfig(join(folder, 'gateway.yaml'), {})
+  if (!here.ok) throw new Error(JSON.stringify(here.errors))
+  writeFileSync(join(folder, 'key'), 'k-2')
+  const copy = JSON.parse(JSON.stringify(here.sources)) as typeof here.sources
+  const there = loadConfigText(copy, {})
+  if (!there.ok) throw new Error(JSON.stringify(there.errors))
+  t.strictSame(there.config, here.config)
+  t.equal(there.fileHash, here.fileHash)
+  t.match(here.fileHash, /^[0-9a-f]{64}$/)
+  t.equal(there.config.upstreams['openai']?.apiKey, 'k-1')
+  t.end()
+})
+
+void t.test('the contract’s example loads without the keys of later versions', (t) => {
+  const example = `
+server:
+  host: 0.0.0.0
+  port: 8080
+  ops_host: 127.0.0.1
+  ops_port: 9464
+  workers: auto               # processes that share the port: a number, or auto = cores
+  drain_ms: 30000
+  max_body_bytes: 33554432
+store: lmdb:./data
+auth: { fresh_seconds: 30, stale_seconds: 300 }
+on_loss: report               # report | reject
+on_disconnect: cancel         # cancel | drain | drain_until_usage
+upstreams:
+  openai:
+    dialect: openai
+    base_url: https://api.openai.com/v1
+    api_key: \${OPENAI_API_KEY}
+    timeouts: { connect_ms: 3000, first_byte_ms: 60000, idle_ms: 60000, total_ms: 900000 }
+    max_connections: 1024
+    breaker: { failures: 5, error_rate: 0.5, min_requests: 20, window_seconds: 10, open_seconds: 30 }
+  anthropic: { dialect: anthropic, base_url: https://api.anthropic.com/v1, api_key: \${ANTHROPIC_API_KEY} }
+  google: { dialect: gemini, base_url: https://generativelanguage.googleapis.com/v1beta, api_key: \${GEMINI_API_KEY} }
+routes:                       # first by exact model, then by longest prefix
+  - { prefix: gpt-, upstream: openai }
+  - { model: o1, upstream: openai }
+  - prefix: claude-
+    targets: [ { upstream: anthropic, weight: 9 }, { upstream: anthropic-eu, weight: 1 } ]
+    fallback: [ { upstream: openai, model: gpt-5.4 } ]
+    retry: { attempts: 2, budget: 0.2 }
+    hedge: { after_ms: 1500, extra_spend: 0.02 }
+  - { prefix: gemini-, upstream: google }
+models: models.yaml
+plans:
+  starter: { price_usd: 20, max_keys: 5 }
+  pro:     { price_usd: 50, max_keys: 20 }
+  max:     { price_usd: 100, max_keys: unlimited }
+limits: []
+`
+  const paths = problemsOf(example, {}).map((line) => line.split(': ')[1])
+  t.same(paths, [
+    'upstreams.openai.breaker',
+    'routes[2].targets',
+    'routes[2].targets[1].upstream',
+    'routes[2].fallback',
+    'routes[2].retry',
+    'routes[2].hedge',
+  ])
+  const supported = example
+    .replace(/ +(breaker|fallback|retry|hedge):.*\n/g, '')
+    .replace(', { upstream: anthropic-eu, weight: 1 }', '')
+  t.same(problemsOf(supported, {}), [])
+  t.end()
+})
+
+void t.test('the shipped files are good, and the example has every key', (t) => {
+  for (const file of ['config/gateway.yaml', 'config/gateway.example.yaml']) {
+    const loaded = loadConfig(file, {})
+    t.same(loaded.ok ? [] : loaded.errors, [], file)
+  }
+  const example = readFileSync('config/gateway.example.yaml', 'utf8')
+  const schema = readFileSync('config/schema.json', 'utf8')
+  const keys = new Set<string>()
+  const collect = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return
+    if ('properties' in value && typeof value.properties === 'object') {
+      for (const key of Object.keys(value.properties ?? {})) keys.add(key)
+    }
+    for (const part of Object.values(value)) collect(part)
+  }
+  collect(JSON.parse(schema))
+  t.ok(keys.size > 50, String(keys.size))
+  for (const key of keys) t.match(example, new RegExp(`\\b${key}:`), key)
+  t.end()
+})

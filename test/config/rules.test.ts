@@ -1,0 +1,315 @@
+/**
+ * Goal: every rule of the file is refused with the line, column and path of the fault and, where one
+ * can be guessed, what was meant.
+ * Method: one text per rule through the loader; the whole line that a user would see is compared.
+ */
+import t from 'tap'
+import { changed, GOOD, problemsOf } from './sample.js'
+
+const FILE = '/etc/sluice/gateway.yaml'
+
+void t.test('the sample is good', (t) => {
+  t.same(problemsOf(GOOD), [])
+  t.end()
+})
+
+const ROUTE = '  - { prefix: gpt-, upstream: openai }'
+const URL_LINE = 'base_url: https://api.openai.com/v1'
+const UNSUPPORTED = 'is not supported by this version'
+
+/** Name of the rule, the file's text, the line that is printed after the file's name. */
+const RULES: [string, string, string][] = [
+  ['empty file', '', ':1:1: the file is empty'],
+  ['only a comment', '# nothing\n', ':1:1: the file is empty'],
+  ['not a map', '- 1\n', ':1:1: must be a map of keys'],
+  ['no upstreams', 'routes: [{ prefix: a, upstream: b }]\n', ':1:1: upstreams: is required'],
+  [
+    'no upstream',
+    'upstreams: {}\nroutes: [{ prefix: a, upstream: b }]\n',
+    ':1:12: upstreams: must have at least one entry',
+  ],
+  [
+    'no routes',
+    changed(`routes:\n${ROUTE}`, 'routes: []'),
+    ':6:9: routes: must be at least 1 entries long',
+  ],
+  [
+    'unknown key at the top',
+    `${GOOD}upstream: {}\n`,
+    ":8:1: upstream: unknown key 'upstream' (did you mean 'upstreams'?)",
+  ],
+  [
+    'unknown key below',
+    changed('api_key', 'api_kye'),
+    ":5:5: upstreams.openai.api_kye: unknown key 'api_kye' (did you mean 'api_key'?)",
+  ],
+  [
+    'unknown key in a list',
+    changed('prefix: gpt-', 'prefx: gpt-'),
+    ":7:7: routes[0].prefx: unknown key 'prefx' (did you mean 'prefix'?)",
+  ],
+  ['unknown key like no other', `${GOOD}zebra: 1\n`, ":8:1: zebra: unknown key 'zebra'"],
+  [
+    'unknown dialect',
+    changed('dialect: openai', 'dialect: antropic'),
+    ":3:14: upstreams.openai.dialect: must be one of openai, openai-chat, openai-responses, anthropic, gemini (did you mean 'anthropic'?)",
+  ],
+  [
+    'unknown upstream',
+    changed('upstream: openai', 'upstream: opnai'),
+    ":7:31: routes[0].upstream: names no upstream of this file (did you mean 'openai'?)",
+  ],
+  [
+    'unknown upstream like a built-in',
+    changed('upstream: openai', 'upstream: constructor'),
+    ':7:31: routes[0].upstream: names no upstream of this file',
+  ],
+  [
+    'unknown plan',
+    `${GOOD}plans: { stater: { price_usd: 1 } }\n`,
+    ":8:10: plans.stater: unknown key 'stater' (did you mean 'starter'?)",
+  ],
+  [
+    'unknown policy',
+    `${GOOD}on_loss: rejct\n`,
+    ":8:10: on_loss: must be one of report, reject (did you mean 'reject'?)",
+  ],
+  [
+    'unknown log level',
+    `${GOOD}log: { level: warning }\n`,
+    ':8:15: log.level: must be one of trace, debug, info, warn, error, fatal, silent',
+  ],
+  [
+    'bad name',
+    changed('  openai:\n', '  "open ai":\n'),
+    ':2:3: upstreams.(unprintable): must be 1 to 64 letters, digits, dots, dashes or underscores, and begin with one of the first two',
+  ],
+  [
+    'a name that objects are made with',
+    changed('  openai:\n', '  __proto__:\n'),
+    ':2:3: upstreams.__proto__: this name cannot be used',
+  ],
+  ['blank value', `${GOOD}server:\n`, ':8:8: server: is blank; give a value or remove the key'],
+  [
+    'port too high',
+    `${GOOD}server: { port: 65536 }\n`,
+    ':8:17: server.port: must be at most 65535',
+  ],
+  [
+    'port with a fraction',
+    `${GOOD}server: { port: 80.5 }\n`,
+    ':8:17: server.port: must be a whole number',
+  ],
+  ['port as text', `${GOOD}server: { port: "80" }\n`, ':8:17: server.port: must be a number'],
+  [
+    'ports the same',
+    `${GOOD}server: { port: 9464 }\n`,
+    ':8:9: server.ops_port: is the same as server.port',
+  ],
+  [
+    'workers',
+    `${GOOD}server: { workers: many }\n`,
+    ':8:20: server.workers: must be `auto` or a whole number from 1 to 1,024',
+  ],
+  [
+    'max_keys',
+    `${GOOD}plans: { max: { max_keys: lots } }\n`,
+    ':8:27: plans.max.max_keys: must be `unlimited` or a whole number from 0 to 1,000,000',
+  ],
+  [
+    'negative price',
+    `${GOOD}plans: { max: { price_usd: -1 } }\n`,
+    ':8:28: plans.max.price_usd: must be at least 0',
+  ],
+  [
+    'not a number',
+    `${GOOD}plans: { max: { price_usd: .nan } }\n`,
+    ':8:28: plans.max.price_usd: must be a number',
+  ],
+  [
+    'not a store',
+    `${GOOD}store: mysql://db\n`,
+    ":8:8: store: must be 'lmdb:' and a folder, as in lmdb:./data",
+  ],
+  [
+    'no URL',
+    changed(URL_LINE, 'base_url: api.openai.com'),
+    ':4:15: upstreams.openai.base_url: must be a URL, as in https://api.openai.com/v1',
+  ],
+  [
+    'URL of another scheme',
+    changed(URL_LINE, 'base_url: ftp://api.openai.com/'),
+    ':4:15: upstreams.openai.base_url: must begin with https:// or http://',
+  ],
+  [
+    'URL with a password',
+    changed(URL_LINE, 'base_url: https://me:pw@host/v1'),
+    ':4:15: upstreams.openai.base_url: must not hold a user or password; use api_key or headers',
+  ],
+  [
+    'URL with a query',
+    changed(URL_LINE, 'base_url: https://host/v1?key=1'),
+    ':4:15: upstreams.openai.base_url: must not have a query or a fragment',
+  ],
+  [
+    'header of the connection',
+    changed(URL_LINE, `${URL_LINE}\n    headers: { Host: a }`),
+    ':5:22: upstreams.openai.headers.Host: is set by the gateway itself',
+  ],
+  [
+    'header twice',
+    changed(URL_LINE, `${URL_LINE}\n    headers: { x-a: a, X-A: b }`),
+    ':5:29: upstreams.openai.headers.X-A: stands twice; letter case does not tell headers apart',
+  ],
+  [
+    'header with a line break',
+    changed(URL_LINE, `${URL_LINE}\n    headers: { x-a: "a\\r\\nb: c" }`),
+    ':5:21: upstreams.openai.headers.x-a: must be printable ASCII, at most 8,192 characters',
+  ],
+  [
+    'header with a bad name',
+    changed(URL_LINE, `${URL_LINE}\n    headers: { "x a": b }`),
+    ':5:16: upstreams.openai.headers.(unprintable): is no header name',
+  ],
+  [
+    'empty prefix',
+    changed('prefix: gpt-', 'prefix: ""'),
+    ':7:15: routes[0].prefix: is empty and would take every model; name a beginning',
+  ],
+  [
+    'prefix with a space',
+    changed('prefix: gpt-', 'prefix: "gpt 4"'),
+    ':7:15: routes[0].prefix: must be 1 to 256 printable ASCII characters without spaces',
+  ],
+  [
+    'model and prefix',
+    changed('prefix: gpt-', 'prefix: gpt-, model: o1'),
+    ':7:5: routes[0]: must have either model or prefix',
+  ],
+  [
+    'neither model nor prefix',
+    changed('prefix: gpt-, ', ''),
+    ':7:5: routes[0]: must have either model or prefix',
+  ],
+  [
+    'no target',
+    changed(', upstream: openai }', ' }'),
+    ':7:5: routes[0]: must have either upstream or targets',
+  ],
+  [
+    'upstream and targets',
+    changed('upstream: openai }', 'upstream: openai, targets: [{ upstream: openai }] }'),
+    ':7:5: routes[0]: must have either upstream or targets',
+  ],
+  [
+    'targets without an entry',
+    changed('upstream: openai }', 'targets: [] }'),
+    ':7:30: routes[0].targets: must be at least 1 entries long',
+  ],
+  [
+    'unknown upstream of a target',
+    changed('upstream: openai }', 'targets: [{ upstream: opena }] }'),
+    ":7:43: routes[0].targets[0].upstream: names no upstream of this file (did you mean 'openai'?)",
+  ],
+  [
+    'duplicate prefix',
+    changed(ROUTE, `${ROUTE}\n${ROUTE}`),
+    ':8:5: routes[1]: takes the same models as routes[0]',
+  ],
+  [
+    'same key twice',
+    `${GOOD}store: lmdb:a\nstore: lmdb:b\n`,
+    ':9:1: the same key stands twice in this map',
+  ],
+  ['two documents', `${GOOD}---\na: 1\n`, ':8:1: holds more than one YAML document'],
+  ['unknown tag', `${GOOD}store: !secret abc\n`, ':8:8: cannot be read as YAML: Unresolved tag'],
+  [
+    'unknown alias',
+    `${GOOD}store: *nowhere\n`,
+    ':8:8: is an alias of an anchor that does not stand before it',
+  ],
+  [
+    'missing catalogue',
+    `${GOOD}models: other.yaml\n`,
+    ":8:9: models: the catalogue '/etc/sluice/other.yaml' cannot be read, or is larger than 4 MiB",
+  ],
+  [
+    'breaker',
+    changed(URL_LINE, `${URL_LINE}\n    breaker: { failures: 5 }`),
+    `:5:14: upstreams.openai.breaker: breaker ${UNSUPPORTED}`,
+  ],
+  [
+    'responses',
+    changed('dialect: openai', 'dialect: openai-responses'),
+    `:3:14: upstreams.openai.dialect: the dialect openai-responses ${UNSUPPORTED}`,
+  ],
+  [
+    'several targets',
+    changed(
+      'upstream: openai }',
+      'targets: [{ upstream: openai, weight: 9 }, { upstream: openai }] }',
+    ),
+    `:7:30: routes[0].targets: more than one entry ${UNSUPPORTED}`,
+  ],
+  [
+    'fallback',
+    changed('upstream: openai }', 'upstream: openai, fallback: [{ upstream: openai }] }'),
+    `:7:49: routes[0].fallback: fallback ${UNSUPPORTED}`,
+  ],
+  [
+    'retry',
+    changed('upstream: openai }', 'upstream: openai, retry: { attempts: 2 } }'),
+    `:7:46: routes[0].retry: retry ${UNSUPPORTED}`,
+  ],
+  [
+    'hedge',
+    changed('upstream: openai }', 'upstream: openai, hedge: {} }'),
+    `:7:46: routes[0].hedge: hedge ${UNSUPPORTED}`,
+  ],
+  ['drain', `${GOOD}on_disconnect: drain\n`, `:8:16: on_disconnect: 'drain' ${UNSUPPORTED}`],
+  [
+    'limits',
+    `${GOOD}limits: [{ scope: key, concurrent: 5 }]\n`,
+    `:8:9: limits: a rule under limits ${UNSUPPORTED}`,
+  ],
+]
+
+for (const [rule, text, expected] of RULES) {
+  void t.test(rule, (t) => {
+    t.same(problemsOf(text)[0], `${FILE}${expected}`)
+    t.end()
+  })
+}
+
+void t.test('a redis store is refused by name', (t) => {
+  for (const store of ['redis://h', 'rediss://h', 'redis+sentinel://h', 'redis+cluster://a,b']) {
+    const [first] = problemsOf(`${GOOD}store: ${store}\n`)
+    t.equal(first, `${FILE}:8:8: store: a redis store ${UNSUPPORTED}`, store)
+  }
+  t.end()
+})
+
+void t.test('all faults are told at once, in the order of the file', (t) => {
+  const text = changed('dialect: openai', 'dialect: x').replace('gpt-', '"a b"')
+  const lines = problemsOf(`${text}on_loss: y\n`).map((line) => line.split(':')[1])
+  t.same(lines, ['3', '7', '8'])
+  t.end()
+})
+
+void t.test('at most 100 faults are told', (t) => {
+  const routes = Array.from({ length: 300 }, () => '  - { model: 1 }').join('\n')
+  t.equal(problemsOf(changed(ROUTE, routes)).length, 100)
+  t.end()
+})
+
+void t.test('nesting, aliases and size have bounds', (t) => {
+  t.match(problemsOf('['.repeat(200_000))[0], /cannot be read as YAML/)
+  const laughs = ['a: &a0 [x]']
+  for (let index = 1; index < 40; index++) {
+    laughs.push(`b${index}: &a${index} [*a${index - 1}, *a${index - 1}]`)
+  }
+  t.match(problemsOf(laughs.join('\n'))[0], /aliases/)
+  const many = `a: &a x\nb: [${Array.from({ length: 101 }, () => '*a').join(', ')}]\n`
+  t.equal(problemsOf(many)[0], `${FILE}:1:1: holds more than 100 aliases`)
+  t.end()
+})

@@ -1,0 +1,71 @@
+/**
+ * Goal (M-198): what the ops listener shows of a configuration has every setting and no secret.
+ * Method: a configuration with a canary in each secret place, shown and searched.
+ */
+import t from 'tap'
+import { createSnapshot, masked, maskedConfig } from '../../src/config/snapshot.js'
+import { loadText } from './sample.js'
+
+const CANARY = 'sk-canary-91c2'
+
+const loaded = loadText(
+  `
+upstreams:
+  a:
+    dialect: openai
+    base_url: https://a.example/v1
+    api_key: \${KEY}
+    headers: { x-secret: \${KEY}, x-part: "Bearer \${KEY}" }
+    quirks: { drop: [x], rename: { from: to }, set: { user: ${CANARY}, n: 1, deep: [{ s: ${CANARY} }] } }
+  b: { dialect: gemini, base_url: https://b.example, api_key: \${NONE} }
+routes:
+  - { prefix: gpt-, upstream: a }
+  - { model: fast, targets: [{ upstream: b, model: gemini-x }] }
+`,
+  { KEY: CANARY },
+)
+if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+const shown = maskedConfig(createSnapshot(loaded, 7, 1_800_000_000_000))
+
+void t.test('no secret is shown', (t) => {
+  t.notMatch(JSON.stringify(shown), CANARY)
+  t.end()
+})
+
+void t.test('settings are shown in the file’s spelling', (t) => {
+  t.match(shown, {
+    generation: 7,
+    file_hash: loaded.fileHash,
+    loaded_at: '2027-01-15T08:00:00.000Z',
+    server: { port: 8080, ops_host: '127.0.0.1', max_body_bytes: 33_554_432 },
+    store: 'lmdb:/etc/sluice/data',
+    auth: { fresh_seconds: 30 },
+    log: { level: 'info' },
+    on_loss: 'report',
+    upstreams: {
+      a: {
+        configured: true,
+        api_key: masked(CANARY),
+        api_key_source: 'KEY',
+        headers: { 'x-secret': masked(CANARY) },
+        timeouts: { first_byte_ms: 60_000 },
+        quirks: { drop: ['x'], rename: { from: 'to' }, set: { user: masked(CANARY), n: 1 } },
+      },
+      b: { configured: false, api_key: null, api_key_source: 'NONE' },
+    },
+    routes: [
+      { prefix: 'gpt-', upstream: 'a' },
+      { model: 'fast', upstream: 'b', upstream_model: 'gemini-x' },
+    ],
+    plans: { max: { price_usd: 100, max_keys: 'unlimited' } },
+    models: 1,
+  })
+  t.end()
+})
+
+void t.test('a mask is stars and four characters that tell secrets apart', (t) => {
+  t.match(masked(CANARY), /^\*\*\*[0-9a-f]{4}$/)
+  t.equal(masked(CANARY), masked(CANARY))
+  t.not(masked(CANARY), masked('another'))
+  t.end()
+})

@@ -1,0 +1,112 @@
+/**
+ * Goal: each failure of the upstream becomes the right kind, with a pause where one is asked for.
+ * Method: statuses, types, headers and bodies of every sort, JSON, HTML and empty.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import t from 'tap'
+import type { WireError } from '../../../src/errors.js'
+import { egress, hearReply } from './support.js'
+
+function decode(
+  status: number,
+  error: object | string,
+  headers: IncomingHttpHeaders = {},
+): WireError {
+  const body = typeof error === 'string' ? error : JSON.stringify({ type: 'error', error })
+  return egress.decodeError(status, headers, body)
+}
+
+void t.test('each status has its kind', (t) => {
+  const kinds: [number, string][] = [
+    [400, 'upstream_rejected'],
+    [401, 'upstream_denied'],
+    [402, 'upstream_busy'],
+    [403, 'upstream_denied'],
+    [404, 'unknown_model'],
+    [408, 'upstream_timeout'],
+    [409, 'upstream_rejected'],
+    [413, 'body_too_large'],
+    [422, 'upstream_rejected'],
+    [429, 'upstream_busy'],
+    [500, 'upstream_failed'],
+    [502, 'upstream_failed'],
+    [503, 'upstream_busy'],
+    [504, 'upstream_timeout'],
+    [529, 'upstream_busy'],
+    [302, 'upstream_failed'],
+  ]
+  for (const [status, kind] of kinds) {
+    const wire = decode(status, { type: 'some_error', message: 'Because.' })
+    t.equal(wire.kind, kind, String(status))
+    t.equal(wire.upstreamCode, 'some_error')
+    for (const body of ['', '<html>oops</html>', '[]', '{"error":"x"}', 'null']) {
+      const bare = decode(status, body)
+      t.equal(bare.kind, kind)
+      t.notMatch(bare.message, /html|oops/)
+      t.ok(bare.message.length > 10)
+      t.equal(bare.upstreamCode, String(status))
+    }
+  }
+  t.end()
+})
+
+void t.test('the upstream’s reason is passed on, but not about the gateway’s own key', (t) => {
+  t.equal(
+    decode(400, { type: 'invalid_request_error', message: 'messages: too few' }).message,
+    'messages: too few',
+  )
+  const denied = decode(401, { type: 'authentication_error', message: 'invalid x-api-key of acme' })
+  t.notMatch(denied.message, 'acme')
+  const leaky = decode(400, { message: 'bad key sk-ant-api03-abcdefghijkl for org-12345678' })
+  t.notMatch(leaky.message, /sk-ant|org-1/)
+  t.ok(decode(400, { message: 'x'.repeat(60_000) }).message.length <= 2048)
+  t.end()
+})
+
+void t.test('a spent account is busy, and another try is pointless', (t) => {
+  const codes = ['enforced_spend_limit_reached', 'contract_spend_limit_reached']
+  for (const error_code of codes) {
+    const error = { type: 'rate_limit_error', message: 'm', details: { error_code } }
+    const wire = decode(429, error, { 'retry-after': '5' })
+    t.match(wire, { kind: 'upstream_busy', retryable: false, upstreamCode: error_code })
+    t.equal(wire.retryAfterSeconds, undefined)
+  }
+  t.match(decode(402, ''), { kind: 'upstream_busy', retryable: false })
+  t.match(hearReply({ type: 'error', error: { type: 'billing_error' } }).error, {
+    retryable: false,
+  })
+  const ramp = {
+    type: 'rate_limit_error',
+    message: 'm',
+    details: { error_code: 'ramp_limit_exceeded' },
+  }
+  const wire = decode(429, ramp, { 'retry-after': '5' })
+  t.match(wire, { retryAfterSeconds: 5 })
+  t.equal(wire.retryable, undefined)
+  t.end()
+})
+
+void t.test('retry-after is seconds, rounded up and capped; nonsense is left out', (t) => {
+  const after = (headers: IncomingHttpHeaders): number | undefined =>
+    decode(429, '', headers).retryAfterSeconds
+  t.equal(after({ 'retry-after': '1.2' }), 2)
+  t.equal(after({ 'retry-after': ' 0 ' }), 0)
+  t.equal(after({ 'retry-after': '999999' }), 3600)
+  t.equal(after({ 'retry-after-ms': '1500', 'retry-after': '9' }), 2)
+  for (const bad of ['-1', 'soon', 'Fri, 20 Nov 2026 12:00:00 GMT', '1e9', '']) {
+    t.equal(after({ 'retry-after': bad }), undefined, bad)
+  }
+  t.equal(after({}), undefined)
+  t.equal(decode(529, '', { 'x-should-retry': 'false' }).retryable, false)
+  t.end()
+})
+
+void t.test('a whole reply that is an error, or no reply at all, is an error', (t) => {
+  const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Busy' } }
+  t.match(hearReply(overloaded).error, { kind: 'upstream_busy', message: 'Busy' })
+  t.equal(hearReply({}).error?.kind, 'upstream_malformed')
+  t.equal(hearReply({ content: 'x' }).error?.kind, 'upstream_malformed')
+  t.equal(hearReply({ content: [1] }).error?.kind, 'upstream_malformed')
+  t.same(hearReply({ content: [], stop_reason: 'end_turn' }).reply?.blocks, [])
+  t.end()
+})

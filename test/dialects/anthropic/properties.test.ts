@@ -1,0 +1,229 @@
+/**
+ * Goal: no stream, however cut or corrupted, makes the decoder throw, break the grammar or hang open;
+ * and a message is rendered from the messages up to it, never from later ones.
+ * Method: every truncation of every transcript, 20,000 seeded corruptions, random conversations cut
+ * at every turn.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { arrayOf, objectOf, type JsonValue } from '../../../src/chat/json.js'
+import type { Message } from '../../../src/chat/request.js'
+import {
+  assistant,
+  encode,
+  framesOf,
+  hearReply,
+  hearStream,
+  OLDER,
+  result,
+  str,
+  user,
+  type Frame,
+  type Heard,
+} from './support.js'
+
+const folder = join(process.cwd(), 'test/transcripts/anthropic')
+const streams = readdirSync(folder)
+  .filter((file) => file.endsWith('.stream.sse'))
+  .map((file) => framesOf(readFileSync(join(folder, file), 'utf8')))
+const replies = readdirSync(folder)
+  .filter((file) => file.endsWith('.reply.json'))
+  .map((file) => readFileSync(join(folder, file), 'utf8'))
+
+/** A seeded generator of whole numbers below `n` (mulberry32). */
+function dice(seed: number): (n: number) => number {
+  let state = seed
+  return (n) => {
+    state = (state + 0x6d2b79f5) | 0
+    let x = Math.imul(state ^ (state >>> 15), 1 | state)
+    x = (x + Math.imul(x ^ (x >>> 7), 61 | x)) ^ x
+    return ((x ^ (x >>> 14)) >>> 0) % n
+  }
+}
+
+function endings(heard: Heard): number {
+  return heard.events.filter((event) => event.type === 'finish' || event.type === 'error').length
+}
+
+function sound(heard: Heard): boolean {
+  const last = heard.events.at(-1)?.type
+  return heard.breach === null && endings(heard) === 1 && (last === 'finish' || last === 'error')
+}
+
+void t.test('every truncation ends exactly once, and as an error unless it was complete', (t) => {
+  let cuts = 0
+  for (const frames of streams) {
+    for (let length = 0; length <= frames.length; length++) {
+      const heard = hearStream(frames.slice(0, length))
+      cuts += 1
+      const reasoned = frames.slice(0, length).some(({ name }) => name === 'message_delta')
+      t.ok(sound(heard), `${length} of ${frames.length}`)
+      t.equal(heard.reply !== null, reasoned)
+    }
+  }
+  t.comment(`${cuts} truncations`)
+  t.end()
+})
+
+const SWAPS = ['0', '1', '-1', '"x"', 'null', '{}', '[]', '"text"', '"tool_use"', 'true']
+
+/** One stream damaged in one to four ways: frames lost, doubled, swapped, mixed in, or edited. */
+function corrupt(roll: (n: number) => number): Frame[] {
+  const frames = [...(streams[roll(streams.length)] ?? [])]
+  for (let i = roll(4); i >= 0; i--) {
+    const at = roll(frames.length + 1)
+    const one = frames[at] ?? { name: '', data: '' }
+    switch (roll(7)) {
+      case 0:
+        frames.splice(at, 1)
+        break
+      case 1:
+        frames.splice(at, 0, one)
+        break
+      case 2:
+        frames.splice(roll(frames.length + 1), 0, ...frames.splice(at, 1))
+        break
+      case 3: {
+        const other = streams[roll(streams.length)] ?? []
+        frames.splice(at, 0, other[roll(other.length)] ?? one)
+        break
+      }
+      case 4:
+        frames[at] = { ...one, data: one.data.slice(0, roll(one.data.length + 1)) }
+        break
+      case 5: {
+        const byte = roll(one.data.length + 1)
+        const data =
+          one.data.slice(0, byte) + String.fromCharCode(roll(128)) + one.data.slice(byte + 1)
+        frames[at] = { ...one, data }
+        break
+      }
+      default: {
+        const values = [...one.data.matchAll(/(?<=:)("[^"]*"|\d+|null|\{\}|\[\])/g)]
+        const value = values[roll(values.length + 1)]
+        if (value === undefined) break
+        const data =
+          one.data.slice(0, value.index) +
+          (SWAPS[roll(SWAPS.length)] ?? '') +
+          one.data.slice(value.index + value[0].length)
+        frames[at] = { ...one, data }
+      }
+    }
+  }
+  return frames
+}
+
+void t.test('20,000 corrupted streams: never a throw, always in grammar, always one end', (t) => {
+  let [finished, failed, broken] = [0, 0, 0]
+  for (let seed = 1; seed <= 20_000; seed++) {
+    const frames = corrupt(dice(seed))
+    const heard = hearStream(frames)
+    if (!sound(heard)) {
+      broken += 1
+      if (broken < 5) t.fail(`seed ${seed}: ${heard.breach ?? 'no end'}`)
+    }
+    if (heard.reply === null) failed += 1
+    else finished += 1
+  }
+  t.comment(`${finished} finished, ${failed} failed`)
+  t.equal(broken, 0)
+  t.ok(finished > 1000 && failed > 1000, 'both ends were seen')
+  t.end()
+})
+
+/** The same reply with one value somewhere replaced. */
+function damaged(value: JsonValue, roll: (n: number) => number): JsonValue {
+  if (roll(12) === 0) return JSON.parse(SWAPS[roll(SWAPS.length)] ?? 'null') as JsonValue
+  if (Array.isArray(value)) return value.map((one) => damaged(one, roll))
+  if (typeof value !== 'object' || value === null) return value
+  const members = Object.entries(value).map(([key, one]) => [key, damaged(one ?? null, roll)])
+  return Object.fromEntries(members) as JsonValue
+}
+
+void t.test(
+  '5,000 damaged whole replies: never a throw, always in grammar, always one end',
+  (t) => {
+    let broken = 0
+    for (let seed = 1; seed <= 5_000; seed++) {
+      const roll = dice(seed)
+      const body = objectOf(
+        damaged(objectOf(JSON.parse(replies[roll(replies.length)] ?? '{}')), roll),
+      )
+      if (!sound(hearReply(body))) broken += 1
+    }
+    t.equal(broken, 0)
+    t.end()
+  },
+)
+
+/**
+ * A random conversation in turns. A turn with calls holds its results, so a cut between turns is legal;
+ * a final assistant turn is trimmed at its end, so none ends in a space.
+ */
+function turns(roll: (n: number) => number): Message[][] {
+  const made: Message[][] = []
+  let index = 0
+  const word = (): string => ['a', '  ', 'so', '', 'héé'][roll(5)] ?? ''
+  if (roll(2) === 0)
+    made.push([{ role: 'system', index: index++, parts: [{ type: 'text', text: 'S' }] }])
+  for (let n = 1 + roll(5); n > 0; n--) {
+    made.push([user(index++, `q${word()}`)])
+    if (roll(4) === 0) {
+      made.push([
+        { role: 'developer', index: index++, parts: [{ type: 'text', text: `d${word()}` }] },
+      ])
+    }
+    const calls = Array.from({ length: roll(4) }, (_, i) => `c${index}.${i}:look:{"n":${i}}`)
+    const turn: Message[] = [assistant(index++, `${word()}x`, ...calls)]
+    for (const call of calls.reverse()) turn.push(result(index++, call.split(':')[0] ?? '', word()))
+    made.push(turn)
+  }
+  return made
+}
+
+void t.test('a message is rendered from the messages up to it', (t) => {
+  let compared = 0
+  for (let seed = 1; seed <= 500; seed++) {
+    const all = turns(dice(seed))
+    const tools = [{ name: 'look' }]
+    const model = { ...OLDER, midConversationSystem: seed % 2 === 0 }
+    const whole = encode({ messages: [...all.flat(), user(999, 'end')], tools }, model).body
+    const text = JSON.stringify(whole.messages)
+    for (let cut = 1; cut <= all.length; cut++) {
+      const messages = all.slice(0, cut).flat()
+      if (!messages.some((message) => message.role === 'user')) continue
+      const { body } = encode({ messages, tools }, model)
+      t.same(body.system, whole.system)
+      const part = JSON.stringify(body.messages)
+      // The last turn may still grow, as turns of one role are merged; its content must not change.
+      if (!text.startsWith(part.slice(0, -3))) t.fail(`seed ${seed}, cut ${cut}`)
+      compared += 1
+    }
+    const again = encode({ messages: [...all.flat(), user(999, 'end')], tools }, model).body
+    t.equal(JSON.stringify(again), JSON.stringify(whole), 'the same request, the same bytes')
+  }
+  t.comment(`${compared} prefixes`)
+  t.end()
+})
+
+void t.test('no block is ever empty', (t) => {
+  let blocksSeen = 0
+  for (let seed = 1; seed <= 500; seed++) {
+    const { body } = encode(
+      { messages: turns(dice(seed)).flat(), tools: [{ name: 'look' }] },
+      OLDER,
+    )
+    for (const message of arrayOf(body.messages).map(objectOf)) {
+      const blocks = arrayOf(message.content).map(objectOf)
+      if (blocks.length === 0) t.fail(`seed ${seed}: a message without content`)
+      blocksSeen += blocks.length
+      for (const block of blocks) {
+        if (block.type === 'text' && !/\S/.test(str(block.text))) t.fail(`seed ${seed}`)
+        if (Array.isArray(block.content) && block.content.length === 0) t.fail(`seed ${seed}`)
+      }
+    }
+  }
+  t.ok(blocksSeen > 1000)
+  t.end()
+})

@@ -1,0 +1,227 @@
+/**
+ * Goal: real answers of the Messages API, whole and streamed, decode to what they say.
+ * Method: every recording is read a second time by a naive extraction that shares no code with the
+ * decoder; text, thinking, tool calls, citations, stop reason and usage must be the same.
+ */
+import t from 'tap'
+import { Fold, type Reply } from '../../../src/chat/fold.js'
+import { arrayOf, isObject, objectOf, type JsonObject } from '../../../src/chat/json.js'
+import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
+import { egress, framesOf, hearReply, hearStream, request, str, type Heard } from './support.js'
+
+/** Recordings that do not fit the plain rule, each with its reason. */
+const EXCEPTIONS: Record<string, string> = {
+  'anthropic/test_anthropic__test_anthropic_compaction_end_to_end.1.json':
+    'usage: the top level leaves out the compaction itself; its iterations hold all',
+  'anthropic/test_anthropic__test_anthropic_compaction_usage_with_cache_streaming.json':
+    'usage: as above, and the compaction read the cache',
+}
+
+interface Naive {
+  text: string
+  thinking: string
+  signatures: string[]
+  redacted: string[]
+  calls: { id: string; name: string; args: unknown }[]
+  cited: string[]
+  opaque: string[]
+  stop: unknown
+  usage: JsonObject
+}
+
+/** Whole: the message as it stands. Streamed: the same message pieced together. */
+function message(body: string, stream: boolean): JsonObject {
+  if (!stream) return objectOf(JSON.parse(body) as unknown)
+  const whole: JsonObject = {}
+  const content: JsonObject[] = []
+  const json: string[] = []
+  for (const line of body.split('\n')) {
+    if (!line.startsWith('data:')) continue
+    const event = objectOf(JSON.parse(line.slice(5)) as unknown)
+    const at = Number(event.index)
+    const delta = objectOf(event.delta)
+    if (event.type === 'message_start') Object.assign(whole, event.message)
+    if (event.type === 'content_block_start') {
+      content[at] = { citations: [], ...objectOf(event.content_block) }
+      json[at] = ''
+    }
+    const block = content[at] ?? {}
+    if (delta.type === 'text_delta') block.text = `${block.text as string}${delta.text as string}`
+    if (delta.type === 'thinking_delta') {
+      block.thinking = `${block.thinking as string}${delta.thinking as string}`
+    }
+    if (delta.type === 'signature_delta') block.signature = delta.signature
+    if (delta.type === 'citations_delta') arrayOf(block.citations).push(delta.citation ?? null)
+    if (delta.type === 'compaction_delta') block.content = delta.content
+    if (delta.type === 'input_json_delta')
+      json[at] = `${json[at] ?? ''}${delta.partial_json as string}`
+    if (event.type === 'content_block_stop' && json[at])
+      block.input = JSON.parse(json[at]) as JsonObject
+    if (event.type === 'message_delta') {
+      Object.assign(whole, delta, {
+        usage: { ...objectOf(whole.usage), ...objectOf(event.usage) },
+      })
+    }
+  }
+  return { ...whole, content }
+}
+
+function naive(body: string, stream: boolean): Naive {
+  const whole = message(body, stream)
+  const blocks = arrayOf(whole.content).map(objectOf)
+  const of = (type: string) => blocks.filter((block) => block.type === type)
+  return {
+    text: of('text')
+      .map((block) => str(block.text))
+      .join(''),
+    thinking: of('thinking')
+      .map((block) => str(block.thinking))
+      .join(''),
+    signatures: of('thinking').map((block) => str(block.signature)),
+    redacted: of('redacted_thinking').map((block) => str(block.data)),
+    calls: of('tool_use').map((block) => ({
+      id: str(block.id),
+      name: str(block.name),
+      args: block.input,
+    })),
+    cited: of('text').flatMap((block) =>
+      arrayOf(block.citations).map((one) => str(objectOf(one).url)),
+    ),
+    opaque: blocks
+      .filter((block) => /^(server_tool_use|compaction|.*_tool_result)$/.test(str(block.type)))
+      .map((block) => JSON.stringify(block.input ?? block.content)),
+    stop: whole.stop_reason,
+    usage: objectOf(whole.usage),
+  }
+}
+
+function seen(reply: Reply): Omit<Naive, 'stop' | 'usage'> {
+  const found: Omit<Naive, 'stop' | 'usage'> = {
+    text: '',
+    thinking: '',
+    signatures: [],
+    redacted: [],
+    calls: [],
+    cited: [],
+    opaque: [],
+  }
+  for (const block of reply.blocks) {
+    if (block.type === 'text') {
+      found.text += block.text
+      for (const citation of block.citations) found.cited.push(citation.url ?? '')
+    } else if (block.type === 'thinking') {
+      found.thinking += block.text
+      if (block.redacted !== undefined) found.redacted.push(block.redacted)
+      else found.signatures.push(block.signature ?? '')
+    } else if (block.type === 'tool') {
+      found.calls.push({ id: block.id, name: block.name, args: JSON.parse(block.json) as unknown })
+    } else if (block.type === 'opaque') {
+      found.opaque.push(JSON.stringify(block.block.input ?? block.block.content))
+    }
+  }
+  return found
+}
+
+/** The counts by the plain rule of wire.md §8.2, or over the iterations where told so. */
+function counts(usage: JsonObject, iterations: boolean): Record<string, unknown> {
+  const parts = iterations ? arrayOf(usage.iterations).map(objectOf) : [usage]
+  const sum = (...names: string[]): number | undefined => {
+    const values = parts.flatMap((part) => names.map((name) => part[name]))
+    const numbers = values.filter((value) => typeof value === 'number')
+    return numbers.length === 0 ? undefined : numbers.reduce((a, b) => a + b, 0)
+  }
+  const written = 'cache_creation_input_tokens'
+  const read = 'cache_read_input_tokens'
+  const all: Record<string, unknown> = {
+    input: sum('input_tokens', written, read),
+    output: sum('output_tokens'),
+    cacheRead: sum(read),
+    cacheWrite: sum(written),
+    reasoning: objectOf(usage.output_tokens_details).thinking_tokens ?? undefined,
+  }
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
+}
+
+const REASONS: Record<string, string> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  tool_use: 'tool-use',
+  max_tokens: 'length',
+  pause_turn: 'pause',
+  refusal: 'filter',
+}
+
+const folder = fixturesFolder()
+
+void t.test('every recorded answer says what it says', { skip: folder === null }, (t) => {
+  const used = new Set<string>()
+  const tally = { whole: 0, streamed: 0, failed: 0, calls: 0, citations: 0, opaque: 0, frames: 0 }
+  for (const { name, recording } of recordings(folder ?? '')) {
+    if (!name.startsWith('anthropic/') || !isObject(recording)) continue
+    if (recording.api !== 'messages') continue
+    const body = str(recording.response_body)
+    if (recording.status !== 200) {
+      tally.failed += 1
+      const error = egress.decodeError(Number(recording.status), {}, body)
+      t.equal(error.kind, 'unknown_model', name)
+      continue
+    }
+    const stream = recording.stream === true
+    const frames = stream ? framesOf(body) : []
+    tally[stream ? 'streamed' : 'whole'] += 1
+    tally.frames += frames.length
+    const heard: Heard = stream ? hearStream(frames) : hearReply(message(body, false))
+    const expected = naive(body, stream)
+    if (heard.reply === null) {
+      t.fail(`${name}: ${heard.error?.message ?? 'no reply'}`)
+      continue
+    }
+    const { stop, usage, ...content } = expected
+    const found = seen(heard.reply)
+    t.same(found, content, name)
+    t.equal(heard.breach, null)
+    t.equal(heard.reply.raw, stop)
+    t.equal(heard.reply.reason, REASONS[str(stop)])
+    if (name in EXCEPTIONS) used.add(name)
+    t.same(heard.reply.usage, counts(usage, name in EXCEPTIONS), `${name}: usage`)
+    tally.calls += found.calls.length
+    tally.citations += found.cited.length
+    tally.opaque += found.opaque.length
+  }
+  t.comment(JSON.stringify(tally))
+  for (const [name, why] of Object.entries(EXCEPTIONS)) t.comment(`exception: ${name}: ${why}`)
+  t.same([...used].sort(), Object.keys(EXCEPTIONS).sort(), 'every exception is still one')
+  t.ok(tally.whole + tally.streamed >= 239, 'all recordings were read')
+  t.end()
+})
+
+void t.test(
+  'a stream and the whole reply of the same answer are one',
+  { skip: folder === null },
+  (t) => {
+    let compared = 0
+    for (const { name, recording } of recordings(folder ?? '')) {
+      if (!name.startsWith('anthropic/') || !isObject(recording)) continue
+      if (recording.api !== 'messages' || recording.stream !== true) continue
+      const body = str(recording.response_body)
+      const fold = new Fold()
+      egress.decodeReply(message(body, true), request(), fold)
+      t.same(comparable(fold.reply()), comparable(hearStream(framesOf(body)).reply), name)
+      compared += 1
+    }
+    t.comment(`${compared} streams compared with the same answer as a whole`)
+    t.ok(compared > 0)
+    t.end()
+  },
+)
+
+/** Arguments as values: a stream keeps the upstream's spacing. */
+function comparable(reply: Reply | null): unknown {
+  if (reply === null) return null
+  const blocks = reply.blocks.map((block) => {
+    if (block.type === 'tool') return { ...block, json: JSON.parse(block.json) as unknown }
+    if (block.type !== 'opaque') return block
+    return { ...block, block: { ...block.block, citations: undefined } }
+  })
+  return { ...reply, blocks }
+}

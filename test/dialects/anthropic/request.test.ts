@@ -1,0 +1,303 @@
+/**
+ * Goal: every field of a request is mapped, reported, left out or refused as the specification says.
+ * Method: one field at a time, on a model of the newest generation and on an older one.
+ */
+import t from 'tap'
+import { objectOf, type JsonObject, type JsonValue } from '../../../src/chat/json.js'
+import type { ModelFacts } from '../../../src/chat/model.js'
+import type { ChatRequest } from '../../../src/chat/request.js'
+import { GatewayError } from '../../../src/errors.js'
+import { egress, encode, OLDER, user } from './support.js'
+
+/** The field that the refusal names, for a request that must be refused. */
+function refusal(over: Partial<ChatRequest>, model: Partial<ModelFacts> = {}): string | undefined {
+  try {
+    encode(over, model)
+  } catch (error) {
+    if (error instanceof GatewayError && error.kind === 'untranslatable') {
+      return error.message.includes(error.wire.param ?? '?') ? error.wire.param : error.message
+    }
+    throw error
+  }
+  return undefined
+}
+
+function rest(field: string, value: JsonValue): string[] {
+  return encode({ rest: { [field]: value } }).lost
+}
+
+void t.test('the least request', (t) => {
+  const { body, lost } = encode({})
+  t.same(body, {
+    model: 'claude-test',
+    max_tokens: 64_000,
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
+  })
+  t.same(lost, [])
+  t.equal(encode({ stream: true }).body.stream, true)
+  t.end()
+})
+
+void t.test('target, credential, edits and version', (t) => {
+  t.same(egress.target('m', true), { path: '/messages', accept: 'text/event-stream' })
+  t.same(egress.target('m', false), { path: '/messages', accept: 'application/json' })
+  t.same(egress.credential('k'), { 'x-api-key': 'k' })
+  t.same(egress.edits({}, 'a"b'), [{ key: 'model', json: '"a\\"b"' }])
+  t.same(egress.headers({}), { 'anthropic-version': '2026-10-21' })
+  for (const field of ['temperature', 'top_p', 'top_k']) {
+    t.same(egress.headers({ [field]: 0 }), { 'anthropic-version': '2023-06-01' }, field)
+  }
+  const bound = egress.headers({ thinking: { type: 'adaptive', block_binding: {} } })
+  t.match(bound, { 'anthropic-beta': 'thinking-binding-controls-2026-08-01' })
+  t.end()
+})
+
+void t.test('max_tokens: asked, known, clamped or unknown', (t) => {
+  t.equal(encode({ maxOutputTokens: 9 }).body.max_tokens, 9)
+  t.equal(encode({}, { maxOutputTokens: 128_000 }).body.max_tokens, 128_000)
+  const clamped = encode({ maxOutputTokens: 500_000 }, { maxOutputTokens: 64_000 })
+  t.equal(clamped.body.max_tokens, 64_000)
+  t.same(clamped.lost, ['max_completion_tokens: approximated'])
+  t.end()
+})
+
+void t.test('sampling goes only where the model takes it, one parameter at most', (t) => {
+  const sampled = (over: Partial<ChatRequest>, model: Partial<ModelFacts>): unknown[] => {
+    const { body, lost } = encode(over, model)
+    return [body.temperature, body.top_p, lost]
+  }
+  const none = undefined
+  t.same(sampled({ temperature: 0.3 }, {}), [none, none, ['temperature: no-equivalent']])
+  t.same(sampled({ temperature: 1, topP: 1 }, {}), [none, none, []])
+  t.same(sampled({ topP: 0.5 }, {}), [none, none, ['top_p: no-equivalent']])
+  t.same(sampled({ temperature: 0.3 }, OLDER), [0.3, none, []])
+  t.same(sampled({ temperature: 0 }, OLDER), [0, none, []])
+  t.same(sampled({ temperature: 1.7 }, OLDER), [none, none, ['temperature: approximated']])
+  t.same(sampled({ topP: 0.5 }, OLDER), [none, 0.5, []])
+  t.same(sampled({ temperature: 1, topP: 0.5 }, OLDER), [none, 0.5, []])
+  t.same(sampled({ temperature: 0.3, topP: 0.5 }, OLDER), [0.3, none, ['top_p: no-equivalent']])
+  const thinking: Partial<ChatRequest> = { temperature: 0.3, reasoningEffort: 'low' }
+  t.same(sampled(thinking, OLDER), [none, none, ['temperature: no-equivalent']])
+  t.same(sampled({ temperature: 0.3, reasoningEffort: 'none' }, OLDER), [0.3, none, []])
+  t.end()
+})
+
+void t.test('reasoning effort on adaptive models', (t) => {
+  const made = (
+    effort: ChatRequest['reasoningEffort'],
+    model: Partial<ModelFacts> = {},
+  ): unknown[] => {
+    const { body, lost } = encode(effort === undefined ? {} : { reasoningEffort: effort }, model)
+    return [objectOf(body.thinking).type, objectOf(body.output_config).effort, lost]
+  }
+  const approximated = ['reasoning_effort: approximated']
+  t.same(made(undefined), [undefined, undefined, []])
+  t.same(made('minimal'), ['adaptive', 'low', []])
+  t.same(made('medium'), ['adaptive', 'medium', []])
+  t.same(made('xhigh'), ['adaptive', 'xhigh', []])
+  const four = { reasoningEfforts: ['low', 'medium', 'high', 'max'] }
+  t.same(made('xhigh', four), ['adaptive', 'high', []])
+  t.same(made('max', four), ['adaptive', 'max', []])
+  t.same(made('none'), [undefined, 'low', approximated])
+  t.same(made('none', { thinkingTypes: ['adaptive', 'disabled'] }), ['disabled', undefined, []])
+  t.same(made('none', { thinkingTypes: ['adaptive', 'between_tools'] }), [
+    'between_tools',
+    undefined,
+    [],
+  ])
+  t.same(made('high', { reasoning: false }), [
+    undefined,
+    undefined,
+    ['reasoning_effort: no-equivalent'],
+  ])
+  t.same(made('none', { reasoning: false }), [undefined, undefined, []])
+  t.match(encode({ reasoningEffort: 'high' }).body, { thinking: { display: 'summarized' } })
+  t.end()
+})
+
+void t.test('reasoning effort as a budget stays below max_tokens', (t) => {
+  const made = (over: Partial<ChatRequest>): unknown[] => {
+    const { body, lost } = encode(over, OLDER)
+    return [body.thinking, lost]
+  }
+  const enabled = (budget_tokens: number): JsonObject => ({ type: 'enabled', budget_tokens })
+  t.same(made({ reasoningEffort: 'minimal' }), [enabled(1024), []])
+  t.same(made({ reasoningEffort: 'max' }), [enabled(49_152), []])
+  t.same(made({ reasoningEffort: 'high', maxOutputTokens: 4096 }), [enabled(3072), []])
+  t.same(made({ reasoningEffort: 'low', maxOutputTokens: 2047 }), [
+    undefined,
+    ['reasoning_effort: approximated'],
+  ])
+  t.same(made({ reasoningEffort: 'none' }), [{ type: 'disabled' }, []])
+  t.end()
+})
+
+void t.test('a client’s own thinking object goes as it is, unless an effort is given', (t) => {
+  const thinking = { type: 'enabled', budget_tokens: 2000, display: 'omitted' }
+  t.same(encode({ rest: { thinking } }).body.thinking, thinking)
+  const both = encode({ rest: { thinking }, reasoningEffort: 'low' })
+  t.equal(objectOf(both.body.thinking).type, 'adaptive')
+  t.same(both.lost, ['thinking: no-equivalent'])
+  t.end()
+})
+
+void t.test('stop sequences', (t) => {
+  t.same(encode({ stop: ['a', '', 'b '] }).body.stop_sequences, ['a', 'b '])
+  t.equal(encode({ stop: [''] }).body.stop_sequences, undefined)
+  t.equal(refusal({ stop: ['a', '\n'] }), 'stop')
+  t.end()
+})
+
+void t.test('the end user’s id is sent, hashed where it looks like a person', (t) => {
+  const id = (userId: string): unknown => objectOf(encode({ userId }).body.metadata).user_id
+  t.equal(id('account-7'), 'account-7')
+  for (const personal of [
+    'ann@example.test',
+    '+44 20 7946 0000',
+    '(020) 7946-0000',
+    'x'.repeat(300),
+  ]) {
+    t.match(id(personal), /^[0-9a-f]{64}$/)
+    t.equal(id(personal), id(personal))
+  }
+  t.equal(encode({ userId: ' ' }).body.metadata, undefined)
+  t.end()
+})
+
+void t.test('service tier', (t) => {
+  t.equal(encode({ serviceTier: 'auto' }).body.service_tier, 'auto')
+  t.equal(encode({ serviceTier: 'default' }).body.service_tier, 'standard_only')
+  const flex = encode({ serviceTier: 'flex' })
+  t.equal(flex.body.service_tier, undefined)
+  t.same(flex.lost, ['service_tier: no-equivalent'])
+  t.end()
+})
+
+const NUMBER = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
+const OPEN = { type: 'object', properties: { m: { type: 'object' } } }
+
+function wanted(schema: JsonObject): Partial<ChatRequest> {
+  return { responseFormat: { type: 'json-schema', name: 'answer', schema } }
+}
+
+void t.test('a JSON schema is asked for natively where it can be', (t) => {
+  const { body, lost } = encode({ ...wanted(NUMBER), reasoningEffort: 'low' })
+  const schema = { ...NUMBER, additionalProperties: false }
+  t.same(body.output_config, { effort: 'low', format: { type: 'json_schema', schema } })
+  t.same(lost, [])
+  t.end()
+})
+
+void t.test('a schema beyond the API becomes a forced tool, or is refused', (t) => {
+  const { body } = encode(wanted(OPEN), OLDER)
+  t.equal(body.output_config, undefined)
+  t.match(body.tools, [{ name: 'json_response', input_schema: OPEN }])
+  t.same(body.tool_choice, {
+    type: 'tool',
+    name: 'json_response',
+    disable_parallel_tool_use: true,
+  })
+  const beside = encode({ ...wanted(OPEN), tools: [{ name: 'json_response' }] }, OLDER).body
+  t.match(beside.tools, [{ name: 'json_response' }, { name: 'json_response_' }])
+  t.match(beside.tool_choice, { type: 'any' })
+  const path = 'response_format.json_schema.schema'
+  t.equal(refusal(wanted(OPEN)), path)
+  t.equal(refusal({ ...wanted(OPEN), reasoningEffort: 'high' }, OLDER), path)
+  t.equal(refusal(wanted({ type: 'array' }), OLDER), path)
+  t.equal(
+    encode(wanted(NUMBER), { ...OLDER, structuredOutput: false }).body.output_config,
+    undefined,
+  )
+  t.end()
+})
+
+void t.test('JSON mode is asked for in words and reported', (t) => {
+  const messages = [
+    { role: 'system' as const, index: 0, parts: [{ type: 'text' as const, text: 'S' }] },
+    user(1, 'q'),
+  ]
+  const { body, lost } = encode({ messages, responseFormat: { type: 'json-object' } })
+  t.match(body.system, [{ text: 'S' }, { text: /JSON/ }])
+  t.same(lost, ['response_format: approximated'])
+  t.same(encode({ responseFormat: { type: 'text' } }).lost, [])
+  t.end()
+})
+
+void t.test('what may be dropped is reported, what does not matter is not', (t) => {
+  const reported: Partial<ChatRequest>[] = [
+    { frequencyPenalty: 0.1 },
+    { presencePenalty: -1 },
+    { seed: 7 },
+    { verbosity: 'high' },
+  ]
+  const names = ['frequency_penalty', 'presence_penalty', 'seed', 'verbosity']
+  t.same(
+    reported.flatMap((over) => encode(over).lost),
+    names.map((name) => `${name}: no-equivalent`),
+  )
+  const silent: Partial<ChatRequest> = {
+    frequencyPenalty: 0,
+    presencePenalty: 0,
+    verbosity: 'medium',
+    logprobs: false,
+    topLogprobs: 0,
+    candidates: 1,
+  }
+  t.same(encode(silent).lost, [])
+  t.same(rest('logit_bias', {}), [])
+  t.same(rest('logit_bias', { 50256: -100 }), ['logit_bias: no-equivalent'])
+  t.same(rest('store', false), [])
+  t.same(rest('store', true), ['store: no-equivalent'])
+  t.same(rest('modalities', ['text']), [])
+  t.same(rest('anything', 1), ['anything: no-equivalent'])
+  t.same(rest('anything', null), [])
+  for (const field of ['metadata', 'prediction', 'prompt_cache_key', 'stream_options']) {
+    t.same(rest(field, { a: 1 }), [], field)
+    t.notOk(field in encode({ rest: { [field]: { a: 1 } } }).body)
+  }
+  t.end()
+})
+
+void t.test('what must not be dropped is refused by name', (t) => {
+  t.equal(refusal({ candidates: 2 }), 'n')
+  t.equal(refusal({ logprobs: true }), 'logprobs')
+  t.equal(refusal({ topLogprobs: 3 }), 'top_logprobs')
+  for (const [field, value] of Object.entries({
+    audio: { voice: 'x' },
+    modalities: ['text', 'audio'],
+    moderation: { policy: 'x' },
+    web_search_options: {},
+  })) {
+    t.equal(refusal({ rest: { [field]: value } }), field)
+  }
+  t.end()
+})
+
+void t.test('cache marks go with their blocks, the last four', (t) => {
+  const marked = Array.from({ length: 6 }, (_, i) => ({
+    type: 'text' as const,
+    text: `t${i}`,
+    cache: { ttl: i === 5 ? ('1h' as const) : ('5m' as const) },
+  }))
+  const { body, lost } = encode({ messages: [{ role: 'user', index: 0, parts: marked }] })
+  const five = { type: 'ephemeral' }
+  t.same(body.messages, [
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 't0' },
+        { type: 'text', text: 't1' },
+        ...['t2', 't3', 't4'].map((text) => ({ type: 'text', text, cache_control: five })),
+        { type: 'text', text: 't5', cache_control: { type: 'ephemeral', ttl: '1h' } },
+      ],
+    },
+  ])
+  t.same(lost, ['cache_control: approximated'])
+  const implicit = { prompt_cache_options: { mode: 'implicit' } }
+  t.same(encode({ rest: implicit }).body.cache_control, five)
+  t.equal(
+    encode({ rest: { prompt_cache_options: { mode: 'explicit' } } }).body.cache_control,
+    undefined,
+  )
+  t.end()
+})

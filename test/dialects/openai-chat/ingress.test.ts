@@ -1,0 +1,141 @@
+/**
+ * Goal: what is asked, by whom and of which model is read as the format says.
+ * Method: bodies, paths and headers by hand, with what must come out.
+ */
+import t from 'tap'
+import { decode, ingress, must, refusal, request } from './driver.js'
+
+const long = (length: number): string => 'x'.repeat(length)
+
+void t.test('fields take their canonical places', (t) => {
+  const it = request({
+    stream: true,
+    stream_options: { include_usage: true },
+    temperature: 0.5,
+    top_p: 0.9,
+    max_tokens: 10,
+    max_completion_tokens: 20,
+    stop: 'END',
+    n: 2,
+    seed: 7,
+    frequency_penalty: 1,
+    presence_penalty: -1,
+    logprobs: true,
+    top_logprobs: 3,
+    parallel_tool_calls: false,
+    reasoning_effort: 'low',
+    verbosity: 'high',
+    user: 'u',
+    safety_identifier: 's',
+    service_tier: 'flex',
+    logit_bias: { '1': 1 },
+    provider: { order: ['a'] },
+    unheard_of: 1,
+    metadata: null,
+  })
+  t.match(it, {
+    model: 'gpt-test',
+    stream: true,
+    includeUsage: true,
+    temperature: 0.5,
+    topP: 0.9,
+    maxOutputTokens: 20,
+    stop: ['END'],
+    candidates: 2,
+    seed: 7,
+    frequencyPenalty: 1,
+    presencePenalty: -1,
+    logprobs: true,
+    topLogprobs: 3,
+    parallelToolCalls: false,
+    reasoningEffort: 'low',
+    verbosity: 'high',
+    userId: 's',
+    serviceTier: 'flex',
+  })
+  t.same(it.rest, { logit_bias: { '1': 1 }, provider: { order: ['a'] }, unheard_of: 1 })
+  t.equal(request({ stream_options: { include_usage: true } }).includeUsage, false)
+  t.end()
+})
+
+void t.test('the last of max_tokens and max_completion_tokens wins in either order', (t) => {
+  t.equal(request({ max_completion_tokens: 5, max_tokens: 9 }).maxOutputTokens, 5)
+  t.equal(request({ max_tokens: 9, max_completion_tokens: 5 }).maxOutputTokens, 5)
+  t.equal(request({ safety_identifier: 's', user: 'u' }).userId, 's')
+  t.end()
+})
+
+void t.test('a key that would become a prototype is refused', (t) => {
+  const body = must(JSON.parse('{"__proto__":{"x":1},"model":"m"}'))
+  body['messages'] = [{ role: 'user', content: 'x' }]
+  t.equal(refusal(() => decode(body)).param, '__proto__')
+  t.end()
+})
+
+void t.test('peek reads model and stream under the same rules', (t) => {
+  const at = { operation: 'chat' } as const
+  t.same(ingress.peek({ model: 'm' }, at), { model: 'm', stream: false })
+  t.same(ingress.peek({ model: 'm', stream: true }, at), { model: 'm', stream: true })
+  t.same(ingress.peek({ model: 'm', stream: null }, at), { model: 'm', stream: false })
+  for (const stream of ['true', 1, {}, []]) {
+    t.equal(refusal(() => ingress.peek({ model: 'm', stream }, at)).param, 'stream')
+  }
+  for (const model of [undefined, null, '', 5, long(257)]) {
+    t.equal(refusal(() => ingress.peek({ model }, at)).param, 'model')
+  }
+  t.end()
+})
+
+void t.test('paths and methods', (t) => {
+  t.same(ingress.match('POST', '/v1/chat/completions'), { operation: 'chat' })
+  t.same(ingress.match('GET', '/v1/models'), { operation: 'models' })
+  t.same(ingress.match('GET', '/v1/models/o1'), { operation: 'models', model: 'o1' })
+  t.same(ingress.match('GET', '/v1/models/a/b%2Fc%20d'), {
+    operation: 'models',
+    model: 'a/b/c d',
+  })
+  const none: [string, string][] = [
+    ['GET', '/v1/chat/completions'],
+    ['POST', '/v1/chat/completions/'],
+    ['POST', '/v1/models'],
+    ['GET', '/v1/models/'],
+    ['GET', '/v1/modelsx'],
+    ['GET', '/v1/models/%zz'],
+    ['POST', '/v2/chat/completions'],
+    ['POST', '/v1/Chat/completions'],
+  ]
+  for (const [method, path] of none) t.equal(ingress.match(method, path), null, path)
+  t.end()
+})
+
+void t.test('only a bearer sk_ key is a credential', (t) => {
+  const key = `sk_${'aB3'.repeat(14)}`
+  const read = (authorization?: string): string | null =>
+    ingress.credential(authorization === undefined ? {} : { authorization })
+  for (const scheme of ['Bearer', 'bearer', 'BEARER', 'bEaReR']) {
+    t.equal(read(`${scheme} ${key}`), key)
+  }
+  const none = [
+    undefined,
+    '',
+    'Bearer',
+    'Bearer ',
+    `Bearer  ${key}`,
+    `Bearer\t${key}`,
+    `Bearer ${key} `,
+    `Bearer ${key}\t`,
+    ` Bearer ${key}`,
+    `Bearer ${key},`,
+    `Bearer "${key}"`,
+    `Basic ${key}`,
+    key,
+    'Bearer sk_',
+    'Bearer sk-abc',
+    'Bearer SK_abc',
+    'Bearer sk_é',
+    `Bearer sk_${long(8_192)}`,
+    `Bearer ${key}\n`,
+  ]
+  for (const value of none) t.equal(read(value), null, (value ?? 'none').slice(0, 40))
+  t.end()
+})

@@ -1,0 +1,123 @@
+/**
+ * Recorded provider traffic for tests: found beside the project where it exists, never inside it.
+ * Knows no format; without recordings every lookup is empty and tests skip loudly.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { isObject, stringOf } from '../../src/chat/json.js'
+import type { JsonObject, JsonValue } from '../../src/chat/json.js'
+
+/** One recorded exchange. */
+export interface Recording {
+  /** The file's name without `.json`. */
+  readonly name: string
+  readonly provider: string
+  /** `chat.completions`, `messages`, `generateContent`, … */
+  readonly api: string
+  readonly stream: boolean
+  readonly model: string | undefined
+  readonly url: string
+  readonly request_headers: Readonly<Record<string, string>>
+  readonly request_body: JsonValue
+  readonly status: number
+  readonly response_headers: Readonly<Record<string, string>>
+  readonly response_body: string
+  /** `raw`: byte for byte as it came; `reserialized-json`: key order and spacing are lost. */
+  readonly response_body_form: string
+}
+
+/** Which recordings are wanted; a missing field takes all. */
+export interface RecordingFilter {
+  readonly provider: string
+  readonly api?: string
+  readonly stream?: boolean
+  readonly status?: number
+  /** Only bodies byte for byte as they came. */
+  readonly raw?: boolean
+}
+
+/** The folder of recordings, or null in a clone that has none. */
+export function fixturesFolder(): string | null {
+  const places = [process.env.SLUICE_FIXTURES, '../shared/fixtures', '../../shared/fixtures']
+  const folders = places
+    .filter((place) => place !== undefined)
+    .map((place) => resolve(process.cwd(), place))
+  return folders.find((folder) => existsSync(folder)) ?? null
+}
+
+const loaded = new Map<string, readonly Recording[]>()
+
+/** The recordings that fit, in the order of their names; empty where there are none at all. */
+export function fixtures(filter: RecordingFilter): Recording[] {
+  const folder = fixturesFolder()
+  if (folder === null) {
+    return []
+  }
+  return load(join(folder, filter.provider)).filter(
+    ({ api, stream, status, response_body_form }) =>
+      (filter.api === undefined || filter.api === api) &&
+      (filter.stream === undefined || filter.stream === stream) &&
+      (filter.status === undefined || filter.status === status) &&
+      (filter.raw !== true || response_body_form === 'raw'),
+  )
+}
+
+/** Every recording under the folder, with its path relative to it, in order of name. */
+export function* recordings(folder: string): Generator<{ name: string; recording: unknown }> {
+  for (const provider of readdirSync(folder, { withFileTypes: true })) {
+    if (!provider.isDirectory()) continue
+    const files = readdirSync(join(folder, provider.name)).filter((file) => file.endsWith('.json'))
+    for (const file of files.sort()) {
+      const recording: unknown = JSON.parse(readFileSync(join(folder, provider.name, file), 'utf8'))
+      yield { name: `${provider.name}/${file}`, recording }
+    }
+  }
+}
+
+/** For `t.test(name, skipWithoutFixtures(), …)`: says why a test did not run. */
+export function skipWithoutFixtures(): { skip?: string } {
+  return fixturesFolder() === null
+    ? { skip: 'no recorded traffic here; set SLUICE_FIXTURES to its folder' }
+    : {}
+}
+
+function load(folder: string): readonly Recording[] {
+  const known = loaded.get(folder)
+  if (known !== undefined) {
+    return known
+  }
+  const names = existsSync(folder)
+    ? readdirSync(folder).filter((name) => name.endsWith('.json'))
+    : []
+  const recordings = names.sort().map((name) => read(folder, name))
+  loaded.set(folder, recordings)
+  return recordings
+}
+
+function read(folder: string, name: string): Recording {
+  const value: unknown = JSON.parse(readFileSync(join(folder, name), 'utf8'))
+  if (!isObject(value) || typeof value.status !== 'number') {
+    throw new Error(`${name} is not a recording`)
+  }
+  return {
+    name: name.replace(/\.json$/, ''),
+    provider: stringOf(value.provider) ?? '',
+    api: stringOf(value.api) ?? '',
+    stream: value.stream === true,
+    model: stringOf(value.model),
+    url: stringOf(value.url) ?? '',
+    request_headers: strings(value.request_headers),
+    request_body: value.request_body ?? null,
+    status: value.status,
+    response_headers: strings(value.response_headers),
+    response_body: stringOf(value.response_body) ?? '',
+    response_body_form: stringOf(value.response_body_form) ?? '',
+  }
+}
+
+function strings(value: JsonValue | undefined): Record<string, string> {
+  const object: JsonObject = isObject(value) ? value : {}
+  return Object.fromEntries(
+    Object.entries(object).map(([key, text]) => [key.toLowerCase(), stringOf(text) ?? '']),
+  )
+}

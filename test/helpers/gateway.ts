@@ -1,0 +1,155 @@
+/**
+ * A whole gateway in this process for tests: real listener, real store, any upstream.
+ * Port 0, a temporary folder, closed when the test ends.
+ */
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { createAccount, createKey } from '../../src/accounts/accounts.js'
+import type { PlanName } from '../../src/accounts/account.js'
+import type { Snapshot } from '../../src/config/config.js'
+import { loadConfig } from '../../src/config/load.js'
+import { formatProblem } from '../../src/config/problem.js'
+import { createSnapshot } from '../../src/config/snapshot.js'
+import { openDataPlane, type DataPlane } from '../../src/data-plane.js'
+import { startEmulator, type Emulator } from '../../src/emulator/server.js'
+import { createLogger } from '../../src/log.js'
+import { Metrics } from '../../src/metrics/hops.js'
+import { openStore } from '../../src/store/open.js'
+
+/** What a test may say about its gateway; the rest is as in the demo. */
+export interface GatewaySettings {
+  /** Base URLs of the three upstreams; an emulator is started for those that are missing. */
+  readonly upstreams?: { openai?: string; anthropic?: string; gemini?: string }
+  /** Added to each upstream's YAML flow map, `timeouts: { idle_ms: 200 }` for instance. */
+  readonly upstreamOptions?: string
+  /** More top-level YAML, or replacements of whole top-level keys are the test's own business. */
+  readonly more?: string
+  /** Keys of `server:` besides host and port, `max_body_bytes: 1000` for instance. */
+  readonly server?: string
+  readonly plan?: PlanName
+}
+
+/** A running gateway. */
+export interface TestGateway {
+  readonly origin: string
+  readonly port: number
+  /** The API's base URL, for SDKs. */
+  readonly baseUrl: string
+  /** A good key. */
+  readonly secret: string
+  readonly emulator: Emulator
+  readonly plane: DataPlane
+  readonly metrics: Metrics
+  /** The log so far, one parsed object per line. */
+  readonly lines: readonly Record<string, unknown>[]
+  readonly configFile: string
+  readonly folder: string
+  /** Loads the configuration file as it is now and puts it in force. */
+  reload(): Snapshot
+  /** `fetch` of an API path with the good key and a JSON body. */
+  chat(body: unknown, init?: RequestInit): Promise<Response>
+}
+
+/** Starts a gateway and, where none is given, an emulator behind it; both end with the test. */
+export async function startGateway(t: Test, settings: GatewaySettings = {}): Promise<TestGateway> {
+  const emulator = await startEmulator({ models: 'any' })
+  t.teardown(() => emulator.close())
+  const folder = t.testdir()
+  mkdirSync(folder, { recursive: true })
+  const configFile = join(folder, 'gateway.yaml')
+  copyFileSync('config/models.yaml', join(folder, 'models.yaml'))
+  writeFileSync(configFile, configText(emulator, settings))
+  let generation = 1
+  const load = (): Snapshot => snapshotOf(configFile, generation)
+  const first = load()
+  const secret = await makeKey(first, settings.plan ?? 'max')
+  const lines: Record<string, unknown>[] = []
+  const destination = {
+    write: (line: string) => {
+      lines.push(JSON.parse(line) as Record<string, unknown>)
+    },
+  }
+  const log = createLogger({ level: 'info', destination })
+  const metrics = new Metrics({ processMetrics: false })
+  const plane = await openDataPlane(first, log, metrics)
+  t.teardown(() => plane.drain())
+  const origin = `http://127.0.0.1:${plane.port}`
+  return {
+    origin,
+    port: plane.port,
+    baseUrl: `${origin}/v1`,
+    secret,
+    emulator,
+    plane,
+    metrics,
+    lines,
+    configFile,
+    folder,
+    reload() {
+      generation += 1
+      const next = load()
+      plane.adopt(next)
+      return next
+    },
+    chat: (body, init = {}) =>
+      fetch(`${origin}/v1/chat/completions`, {
+        method: 'POST',
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+        ...init,
+        headers: {
+          authorization: `Bearer ${secret}`,
+          'content-type': 'application/json',
+          ...(init.headers as Record<string, string> | undefined),
+        },
+      }),
+  }
+}
+
+/** The test gateway's file: three upstreams, the routes of the specification. */
+export function configText(emulator: Emulator, settings: GatewaySettings): string {
+  const { upstreams = {}, upstreamOptions, more = '', server } = settings
+  const options = upstreamOptions === undefined ? '' : `, ${upstreamOptions}`
+  const { baseUrls } = emulator
+  return `
+server: { host: 127.0.0.1, port: 0, drain_ms: 500${server === undefined ? '' : `, ${server}`} }
+store: lmdb:./data
+upstreams:
+  openai: { dialect: openai, base_url: ${upstreams.openai ?? baseUrls.openai}, api_key: emulated${options} }
+  anthropic: { dialect: anthropic, base_url: ${upstreams.anthropic ?? baseUrls.anthropic}, api_key: emulated${options} }
+  google: { dialect: gemini, base_url: ${upstreams.gemini ?? baseUrls.gemini}, api_key: emulated${options} }
+routes:
+  - { prefix: gpt-, upstream: openai }
+  - { prefix: o1-, upstream: openai }
+  - { prefix: o3-, upstream: openai }
+  - { prefix: o4-, upstream: openai }
+  - { model: o1, upstream: openai }
+  - { model: o3, upstream: openai }
+  - { prefix: claude-, upstream: anthropic }
+  - { prefix: gemini-, upstream: google }
+models: models.yaml
+plans:
+  starter: { price_usd: 20, max_keys: 5 }
+  pro: { price_usd: 50, max_keys: 20 }
+  max: { price_usd: 100, max_keys: unlimited }
+${more}
+`
+}
+
+function snapshotOf(file: string, generation: number): Snapshot {
+  const loaded = loadConfig(file, process.env)
+  if (!loaded.ok) throw new Error(loaded.errors.map(formatProblem).join('\n'))
+  return createSnapshot(loaded, generation, Date.now())
+}
+
+async function makeKey({ config }: Snapshot, plan: PlanName): Promise<string> {
+  const store = await openStore(config.store)
+  const { account } = await createAccount(store, {
+    email: 'test@example.com',
+    plan,
+    password: 'correct horse battery staple',
+  })
+  const { secret } = await createKey(store, config.plans, account, 'test')
+  await store.close()
+  return secret
+}

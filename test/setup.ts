@@ -1,0 +1,56 @@
+/**
+ * Finds or installs the real parts that the suite needs before it starts.
+ * On Debian as root it installs them; elsewhere it says what to install. Under CI a missing part
+ * fails; otherwise the tests that need it skip loudly.
+ */
+import { execFileSync, spawnSync, type ExecFileSyncOptions } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/** A program that tests start, the Debian package that has it, and what it is for. */
+interface Part {
+  readonly program: string
+  readonly debian: string
+  readonly purpose: string
+}
+
+const PARTS: readonly Part[] = [
+  { program: 'prometheus', debian: 'prometheus', purpose: 'answers every dashboard expression' },
+]
+
+function found({ program }: Part): boolean {
+  const folders = (process.env['PATH'] ?? '').split(delimiter)
+  return folders.some((folder) => existsSync(join(folder, program)))
+}
+
+function canInstall(): boolean {
+  return process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0
+}
+
+function install(missing: readonly Part[]): void {
+  const packages = missing.map(({ debian }) => debian)
+  process.stderr.write(`test set-up: installing ${packages.join(', ')} (Debian packages)\n`)
+  // Services must not start: the tests start their own, on free ports.
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
+  const options: ExecFileSyncOptions = { env, stdio: ['ignore', 'ignore', 'inherit'] }
+  try {
+    execFileSync('apt-get', ['update', '-qq'], options)
+    execFileSync(
+      'apt-get',
+      ['install', '-y', '-qq', '--no-install-recommends', ...packages],
+      options,
+    )
+  } catch (error) {
+    process.stderr.write(`test set-up: ${error instanceof Error ? error.message : String(error)}\n`)
+  }
+}
+
+const missing = PARTS.filter((part) => !found(part))
+if (missing.length > 0 && canInstall()) install(missing)
+const still = missing.filter((part) => !found(part))
+for (const { program, debian, purpose } of still) {
+  process.stderr.write(
+    `test set-up: '${program}' is missing (${purpose}); install it, on Debian: apt-get install ${debian}\n`,
+  )
+}
+if (still.length > 0 && process.env['CI'] === 'true') process.exitCode = 1

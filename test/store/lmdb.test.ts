@@ -1,0 +1,176 @@
+/**
+ * Goal: the embedded engine keeps the contract of every store, and its own promises on damage.
+ * Method: the black-box suite; then the same files opened behind its back with the bare engine.
+ */
+import { open } from 'lmdb'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { GatewayError } from '../../src/errors.js'
+import { openLmdb } from '../../src/store/lmdb.js'
+import { openStore } from '../../src/store/open.js'
+import type { KeyChange, Store } from '../../src/store/store.js'
+import { storeContract } from './contract.js'
+import { aKey, anAccount } from './records.js'
+
+storeContract('lmdb', (t) => `lmdb:${join(t.testdir(), 'store')}`)
+
+void t.test('a damaged record is a failure of the engine, not an unknown key', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const store = await filled(t, path)
+  const { digest } = store.key
+  const damages: [string, RegExp][] = [
+    ['{', /not JSON/],
+    ['[]', /not a JSON object/],
+    ['{"v":2}', /'v'/],
+    [JSON.stringify({ v: 1, ...store.key, name: 7 }), /'name'/],
+    [JSON.stringify({ v: 1, ...store.key, createdAtMs: -1 }), /'createdAtMs'/],
+    [JSON.stringify({ v: 1, ...store.key, revokedAtMs: null }), /'revokedAtMs'/],
+    [JSON.stringify({ v: 1, ...aKey(store.key.accountId) }), /digest/],
+    [JSON.stringify({ v: 1, ...store.key, accountId: 'acc_gone' }), /acc_gone/],
+  ]
+  for (const [text, why] of damages) {
+    await behind(path, 'keys', digest, text)
+    const error = failureOf(() => store.store.findKey(digest))
+    t.match(error.cause, { message: why }, 'the cause says what is wrong')
+    t.notMatch(error.message, why, 'the message, which goes to a client, does not')
+    t.equal(error.wire.retryAfterSeconds, 1)
+  }
+  await behind(path, 'keys', digest, JSON.stringify({ v: 1, ...store.key }))
+  t.same((await store.store.findKey(digest))?.key, store.key, 'mended, it works again')
+})
+
+void t.test("a damaged account fails the account's keys and nobody else's", async (t) => {
+  const path = join(t.testdir(), 'store')
+  const { store, key } = await filled(t, path)
+  const other = anAccount()
+  await store.createAccount(other)
+  const fine = aKey(other.id)
+  await store.createKey(fine, 5)
+  const hash = 'hash-that-must-not-show'
+  for (const plan of ['gold', null, 1]) {
+    const account = { ...anAccount({ id: key.accountId, passwordHash: hash }), plan }
+    const text = JSON.stringify({ v: 1, ...account, order: 1, liveKeys: 1 })
+    await behind(path, 'accounts', key.accountId, text)
+    const error = failureOf(() => store.findKey(key.digest))
+    t.match(error.cause, { message: /'plan'/ })
+    t.notMatch(String(error.cause), hash, 'no value of the record is repeated')
+  }
+  t.same((await store.findKey(fine.digest))?.key, fine)
+  await t.rejects(store.createKey(aKey(key.accountId), 5), { name: 'GatewayError' })
+})
+
+void t.test('who falls behind the log hears that anything may have changed', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const writer = await openLmdb(path, { logLength: 8 })
+  const reader = await openLmdb(path, { logLength: 8 })
+  t.teardown(() => Promise.all([writer.close(), reader.close()]))
+  const ada = anAccount()
+  await writer.createAccount(ada)
+
+  const few = await heardOf(reader, () => create(writer, ada.id, 8))
+  t.equal(few.length, 8, 'as many as the log holds come one by one')
+  t.notOk(few.some(({ digest }) => digest === null))
+  const many = await heardOf(reader, () => create(writer, ada.id, 9))
+  t.same(many, [{ digest: null }], 'one more is a loss, and said to be')
+})
+
+void t.test('the folder is for its owner alone, since it holds password hashes', async (t) => {
+  const path = join(t.testdir(), 'deep', 'store')
+  const store = await openLmdb(path)
+  t.teardown(() => store.close())
+  t.equal(statSync(path).mode & 0o777, 0o700)
+})
+
+void t.test('what is no store is refused at once, with its path', async (t) => {
+  const path = t.testdir({ 'a-file': 'x', junk: {}, newer: {}, empty: { 'data.mdb': '' } })
+  const { store } = await filled(t, join(path, 'good'))
+  await store.close()
+  const good = readFileSync(join(path, 'good', 'data.mdb'))
+  const newer = Buffer.from(good)
+  newer.writeUInt32LE(3, 28)
+  writeFileSync(join(path, 'junk', 'data.mdb'), Buffer.alloc(65_536, 0x5a))
+  writeFileSync(join(path, 'newer', 'data.mdb'), newer)
+  for (const bytes of [1, 100, 4096, 8191, 8192, 12_288]) {
+    mkdirSync(join(path, `cut-${bytes}`))
+    writeFileSync(join(path, `cut-${bytes}`, 'data.mdb'), good.subarray(0, bytes))
+  }
+  const names = ['a-file', 'a-file/below', 'junk', 'newer']
+  names.push(...[1, 100, 4096, 8191, 8192, 12_288].map((bytes) => `cut-${bytes}`))
+  for (const name of names) {
+    await t.rejects(
+      openStore(`lmdb:${join(path, name)}`),
+      { kind: 'store_unavailable', cause: { message: new RegExp(name) } },
+      name,
+    )
+  }
+  const begun = await openStore(`lmdb:${join(path, 'empty')}`)
+  await begun.probe()
+  await begun.close()
+})
+
+void t.test('a setting that names no engine of ours says which there are', async (t) => {
+  for (const url of [
+    'redis://u:hunter2@h',
+    'rediss://h',
+    'redis+sentinel://h',
+    'lmdb',
+    'lmdb:',
+    '',
+  ]) {
+    const error: unknown = await openStore(url).catch((cause: unknown) => cause)
+    t.match(error, { kind: 'store_unavailable', message: /lmdb:\.\/data/ })
+    t.notMatch(String(error), 'hunter2', 'and repeats no password')
+  }
+})
+
+async function filled(t: Test, path: string) {
+  const store = await openLmdb(path)
+  t.teardown(() => store.close())
+  const account = anAccount()
+  const key = aKey(account.id)
+  await store.createAccount(account)
+  await store.createKey(key, 5)
+  return { store, key }
+}
+
+/** Writes a text where the store keeps its own. */
+async function behind(path: string, table: string, key: string, text: string): Promise<void> {
+  const root = open<string>({ path, noSubdir: false, encoding: 'string', overlappingSync: false })
+  await root.openDB<string>(table, { encoding: 'string' }).put(key, text)
+  await root.close()
+}
+
+function failureOf(action: () => unknown): GatewayError {
+  try {
+    action()
+  } catch (error) {
+    if (error instanceof GatewayError && error.kind === 'store_unavailable') return error
+    throw error
+  }
+  throw new Error('nothing failed')
+}
+
+async function create(store: Store, accountId: string, count: number): Promise<void> {
+  await Promise.all(Array.from({ length: count }, () => store.createKey(aKey(accountId), null)))
+}
+
+/** What a new subscriber hears of the work at its next poll; the work is one transaction. */
+async function heardOf(store: Store, work: () => Promise<void>): Promise<KeyChange[]> {
+  const heard: KeyChange[] = []
+  // The store's own timer keeps no process alive, so this one does.
+  const awake = setInterval(() => undefined, 1_000)
+  const first = new Promise<void>((resolve) => {
+    const stop = store.subscribe((change) => {
+      heard.push(change)
+      setImmediate(() => {
+        stop()
+        resolve()
+      })
+    })
+  })
+  await work()
+  await first
+  clearInterval(awake)
+  return heard
+}

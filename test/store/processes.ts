@@ -1,0 +1,62 @@
+/** Starts the other processes of the store's tests and sees to it that none is left. */
+import { fork, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import type { Order } from './child.js'
+
+const CHILD = fileURLToPath(new URL('./child.js', import.meta.url))
+
+export interface OtherProcess {
+  /** Resolves to what the store of the other process answered. */
+  tell(order: Order): Promise<unknown>
+}
+
+/** Another process with the store open, waiting for orders; closed at the test's end. */
+export async function otherProcess(t: Test, url: string): Promise<OtherProcess> {
+  const child = fork(CHILD, [url], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const pending = new Map<number, (reply: { answer?: unknown; error?: string }) => void>()
+  let last = 0
+  await once(child, 'message')
+  child.on('message', (reply: { id: number; answer?: unknown; error?: string }) => {
+    pending.get(reply.id)?.(reply)
+    pending.delete(reply.id)
+  })
+  t.teardown(() => end(child))
+  return {
+    async tell(order) {
+      const id = (last += 1)
+      const reply = new Promise<{ answer?: unknown; error?: string }>((resolve) => {
+        pending.set(id, resolve)
+      })
+      child.send({ id, order })
+      const { answer, error } = await reply
+      if (error !== undefined) throw new Error(error)
+      return answer
+    },
+  }
+}
+
+/** Writes to the store until it has acknowledged `lines` things, is then killed; what it reported. */
+export async function killedWriter(
+  url: string,
+  accountId: string,
+  lines: number,
+): Promise<string[]> {
+  const child = spawn(process.execPath, [CHILD, url, accountId], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let text = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+    if (text.split('\n').length > lines) child.kill('SIGKILL')
+  })
+  await once(child, 'close')
+  return text.split('\n').slice(0, -1)
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+}

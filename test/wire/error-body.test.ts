@@ -1,0 +1,48 @@
+/**
+ * Goal: every kind of error has the published shape, with the type that belongs to its status.
+ * Method: the whole error table through the renderer.
+ */
+import t from 'tap'
+import { ERRORS } from '../../src/errors.js'
+import type { ErrorKind } from '../../src/errors.js'
+import { errorBody } from '../../src/wire/error-body.js'
+
+const TYPES: Record<number, string> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'invalid_request_error',
+  405: 'invalid_request_error',
+  408: 'invalid_request_error',
+  413: 'invalid_request_error',
+  415: 'invalid_request_error',
+  429: 'rate_limit_error',
+  431: 'invalid_request_error',
+  499: 'invalid_request_error',
+  500: 'api_error',
+  502: 'api_error',
+  503: 'api_error',
+  504: 'api_error',
+}
+
+void t.test('every kind has the shape and the type of its status', (t) => {
+  for (const [kind, { status }] of Object.entries(ERRORS)) {
+    const body: unknown = JSON.parse(errorBody({ kind: kind as ErrorKind, message: 'm "x"' }))
+    const error = { message: 'm "x"', type: TYPES[status], code: status, kind }
+    t.same(body, { error }, kind)
+  }
+  t.end()
+})
+
+void t.test('the parameter is there where one is at fault, and the log’s fields never', (t) => {
+  const body = errorBody({
+    kind: 'malformed_request',
+    message: 'm',
+    param: 'messages[0]',
+    retryAfterSeconds: 3,
+    upstreamCode: 'secret',
+  })
+  t.match(body, '"param":"messages[0]"')
+  t.notMatch(body, /secret|retry/i)
+  t.end()
+})
