@@ -3,7 +3,7 @@
  * Knows no gateway; starting, changing and draining it are handed in.
  */
 import { isToWorker, type ToPrimary, type ToWorker } from './cluster-messages.js'
-import type { Logger } from './log.js'
+import { type Logger, scrub } from './log.js'
 import type { Collected } from './metrics/registry.js'
 import type { Readiness } from './ops.js'
 import { onSignals } from './signals.js'
@@ -91,7 +91,7 @@ class Member<Payload> {
       } catch (error) {
         this.options.log.error('worker cannot start', error)
         const message = error instanceof Error ? error.message : String(error)
-        await tell({ type: 'failed', message })
+        await tell({ type: 'failed', message: scrub(message) })
         await this.end(1)
       }
     }

@@ -66,6 +66,7 @@ export class Metrics {
   private readonly hopSeries: Record<Hop, Distribution>
   private readonly overheadSeries: Distribution
   private readonly authSeries: (result: string) => Count
+  private readonly storeSeries: (op: string) => Distribution
   private readonly targets = new Map<string, TargetSeries>()
   private readonly models = new Map<string, ModelSeries>()
 
@@ -86,6 +87,7 @@ export class Metrics {
       settle: hop('settle'),
     }
     this.overheadSeries = this.families.overhead.child()
+    this.storeSeries = kept((op) => this.families.storeDuration.child(op))
     this.authSeries = kept((result) => this.families.auth.child(result))
     if (options.processMetrics !== false) this.set.addProcessMetrics()
   }
@@ -138,7 +140,7 @@ export class Metrics {
 
   /** `op` is the name of a method of the store, never data. */
   storeOperation(op: string, seconds: number, failed: boolean): void {
-    this.families.storeDuration.child(op).observe(seconds)
+    this.storeSeries(op).observe(seconds)
     if (failed) this.families.storeErrors.child(op).add()
   }
 

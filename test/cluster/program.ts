@@ -56,6 +56,14 @@ async function worker(): Promise<void> {
   const target = metrics.target('route', 'upstream')
   const server = createServer((req, res) => {
     if (req.url === '/crash') process.exit(7)
+    if (req.url === '/throw') {
+      setImmediate(() => void JSON.parse('"a canary" in a prompt'))
+      return
+    }
+    if (req.url === '/reject') {
+      void Promise.reject(new Error(`the key was sk_canary0123456789`))
+      return
+    }
     target.finished(200, 'ok')
     res.setHeader('connection', 'close')
     if (req.url !== '/slow' && req.url !== '/endless') {

@@ -16,6 +16,23 @@ void t.test('a dead worker is replaced and gets the newest configuration', async
   for (const answer of answers) t.match(answer, /"text":"two"/)
 })
 
+void t.test(
+  'what nobody caught ends a worker, and the log says so without quoting it',
+  async (t) => {
+    const service = await startService(t)
+    await t.rejects(service.get('/throw'))
+    await until(() => service.pids.size === 3)
+    await t.rejects(service.get('/reject'))
+    await until(() => service.pids.size === 4)
+    const output = service.output()
+    t.equal(output.split('nobody caught this').length, 3)
+    t.match(output, /"kind":"SyntaxError"/)
+    t.match(output, /"message":"the key was \*\*\*"/)
+    t.notMatch(output, /canary/)
+    await until(async () => (await service.getOps('/readyz')).status === 200)
+  },
+)
+
 void t.test('workers that fail at every start come back ever later, up to the cap', async (t) => {
   const service = await startService(t, { FAIL_START: '1', WORKERS: '1' }, false)
   const deaths = (): { delay_ms: number; reason: string }[] =>

@@ -1,0 +1,36 @@
+# syntax=docker/dockerfile:1
+# The gateway alone: production dependencies, compiled code, configuration. Install scripts never
+# run; native parts come as prebuilt packages.
+ARG NODE_IMAGE=node:26-bookworm-slim
+
+FROM ${NODE_IMAGE} AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --ignore-scripts
+COPY tsconfig.json tsconfig.dist.json ./
+COPY src ./src
+RUN npm run build
+
+FROM ${NODE_IMAGE} AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev --ignore-scripts
+
+FROM ${NODE_IMAGE}
+ENV NODE_ENV=production
+WORKDIR /app
+# The store is the one thing that is written; it belongs to the user that the gateway runs as.
+RUN mkdir data && chown node:node data
+COPY --from=dependencies /app/node_modules ./node_modules
+COPY --from=build /app/dist ./dist
+COPY package.json ./
+COPY config ./config
+USER node
+VOLUME /app/data
+EXPOSE 8080
+# `/healthz` says that the process lives; whether traffic may come is `/readyz`.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:9464/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+# SIGTERM drains; give it longer than `server.drain_ms` (docker stop -t 40).
+STOPSIGNAL SIGTERM
+CMD ["node", "dist/main.js", "serve", "--config", "config/gateway.yaml"]
