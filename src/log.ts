@@ -286,8 +286,14 @@ function openSink(destination: LogDestination): Sink {
     dropped += 1
   })
   // A reader that has gone (EPIPE, a full disk) must not end the gateway; its lines are lost.
+  let failing = false
+  let closed = false
   stream.on('error', () => {
     dropped += 1
+    failing = true
+  })
+  stream.on('write', () => {
+    failing = false
   })
   const flush = async (timeoutMs = 2000): Promise<void> => {
     let timer: NodeJS.Timeout | undefined
@@ -302,8 +308,19 @@ function openSink(destination: LogDestination): Sink {
       }
     }
     await Promise.race([written(), late]).finally(() => clearTimeout(timer))
+    // The stream's own flush at exit would try for ever where the disk is full.
+    if (failing && !closed) {
+      closed = true
+      stream.destroy()
+    }
   }
-  return { stream, dropped: () => dropped, flush }
+  const guarded = {
+    write: (line: string): void => {
+      if (closed) dropped += 1
+      else stream.write(line)
+    },
+  }
+  return { stream: guarded, dropped: () => dropped, flush }
 }
 
 type Plain = string | number | boolean | null
