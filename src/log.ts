@@ -130,8 +130,8 @@ const EVENT_NAMES = new Set(Object.keys(EVENT_FIELDS))
 
 /** Lines waiting for the destination hold at most this; later ones are dropped and counted. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024
-/** A write per 4 KiB or per 100 ms, whichever comes first. */
-const BATCH_BYTES = 4096
+/** A write per 64 KiB or per 100 ms, whichever comes first: each wakes a thread, 60 µs of two cores. */
+const BATCH_BYTES = 65_536
 const BATCH_MS = 100
 /** A turn that writes more than this does not wait for its end. */
 const TURN_BYTES = 16_384
@@ -292,6 +292,7 @@ function openSink(destination: LogDestination): Sink {
     dest: destination,
     sync: false,
     minLength: BATCH_BYTES,
+    maxWrite: 2 * BATCH_BYTES,
     periodicFlush: BATCH_MS,
     maxLength: MAX_WAITING_BYTES,
   })
