@@ -27,14 +27,15 @@ export function relay(
   x.cancellation.check()
   if (answer.kind === 'stream') return new StreamRelay(x, answer.stream, ingress, deadlines).run()
   const { body } = answer
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  x.facts.sentBytes = bytes.length
+  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+  x.facts.sentBytes = length
   const type = answer.stream ? 'text/event-stream; charset=utf-8' : 'application/json'
   const headers = headOf(x, type)
   if (answer.stream) headers.push(...STREAM_HEADERS)
-  headers.push('content-length', String(bytes.length))
+  headers.push('content-length', String(length))
   x.res.writeHead(200, headers)
-  x.res.end(bytes)
+  // A string leaves with the head in one write; a Buffer would need a gathered one.
+  x.res.end(body)
   return undefined
 }
 
