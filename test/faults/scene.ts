@@ -4,7 +4,7 @@
  * Knows no fault; each test brings its own.
  */
 import { once } from 'node:events'
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import type { Test } from 'tap'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import { chunksOf, eventsOf, rawPost } from '../helpers/collect.js'
@@ -275,4 +275,43 @@ export async function recordingOf(
   )
   const headers = { 'content-type': response.headers.get('content-type') ?? '' }
   return { status: response.status, headers, body: await response.text() }
+}
+
+/**
+ * Lets the gateway's clock run ahead: returns a function that adds ms to it. Every time-out of the
+ * data plane reads this clock, ten times a second.
+ */
+export function fastClock(t: Test): (ms: number) => void {
+  const real = performance.now.bind(performance)
+  let ahead = 0
+  performance.now = () => real() + ahead
+  t.teardown(() => {
+    performance.now = real
+  })
+  return (ms) => {
+    ahead += ms
+  }
+}
+
+/** A client that writes one chat request and then does what the test says. */
+export function openClient(
+  t: Test,
+  gateway: TestGateway,
+  body: string,
+): { socket: Socket; text: () => string } {
+  const socket = connect(gateway.port, '127.0.0.1')
+  t.teardown(() => socket.destroy())
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  socket.on('error', () => undefined)
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${gateway.secret}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
+  return { socket, text: () => text }
+}
+
+/** The last line of the log about an exchange. */
+export function lastLine(gateway: TestGateway): Record<string, unknown> {
+  return gateway.lines.filter(({ msg }) => msg === 'exchange').at(-1) ?? {}
 }
