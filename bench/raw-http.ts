@@ -6,9 +6,14 @@ import { isObject, type JsonObject } from '../src/chat/json.js'
 
 const HEAD_END = '\r\n\r\n'
 
-/** Cuts the bytes of a keep-alive connection into requests that carry a `content-length`. */
+/**
+ * Cuts the bytes of a keep-alive connection into requests that carry a `content-length`. A request
+ * like the one before it, in one piece, is not read again: under load nearly all of them are.
+ */
 export class RequestReader {
   private text = ''
+  private last: { readonly bytes: Buffer; readonly path: string; readonly body: string } | null =
+    null
   private readonly onRequest: (path: string, body: string) => void
 
   constructor(onRequest: (path: string, body: string) => void) {
@@ -16,7 +21,12 @@ export class RequestReader {
   }
 
   write(bytes: Buffer): void {
+    if (this.text === '' && this.last?.bytes.equals(bytes) === true) {
+      this.onRequest(this.last.path, this.last.body)
+      return
+    }
     this.text += bytes.toString('latin1')
+    const isAll = this.text.length === bytes.length
     for (;;) {
       const headEnd = this.text.indexOf(HEAD_END)
       if (headEnd < 0) return
@@ -26,7 +36,9 @@ export class RequestReader {
       if (this.text.length < end) return
       const body = this.text.slice(from, end)
       this.text = this.text.slice(end)
-      this.onRequest(head.split(' ', 2)[1] ?? '', body)
+      const path = head.split(' ', 2)[1] ?? ''
+      if (isAll && end === bytes.length) this.last = { bytes: Buffer.from(bytes), path, body }
+      this.onRequest(path, body)
     }
   }
 }

@@ -100,7 +100,8 @@ function serve(plan: Plan): void {
     rendered.set(PATHS[shape], render(shape, plan.fragments))
   }
   const pacer = plan.everyMs === 0 ? null : new Pacer(plan.everyMs)
-  const server = createServer({ noDelay: true }, (socket) => {
+  const server = createServer((socket) => {
+    socket.setNoDelay(true)
     const reader = new RequestReader((path, body) => {
       const reply = rendered.get(path)
       if (reply === undefined) socket.destroy()
