@@ -9,7 +9,7 @@ import { createConnection, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { childOf, pinned } from './machine.js'
+import { bound, childOf, pinned } from './machine.js'
 
 /** How long a process may take to end before it is killed. */
 const END_MS = 3000
@@ -34,7 +34,7 @@ export class Children {
 
   /** Starts a program on one core. Throws where it cannot be started. */
   start(core: number, command: readonly string[], stdio: StdioOptions): Started {
-    const [program = '', ...args] = pinned(core, command)
+    const [program = '', ...args] = pinned(core, bound(command))
     const child = spawn(program, args, { stdio, cwd: this.folder })
     this.running.set(child, command.slice(0, 2).join(' '))
     child.once('exit', () => this.running.delete(child))

@@ -18,7 +18,12 @@ export interface Stamp {
 }
 
 /** The Debian package of each program that a bench may need. */
-const PACKAGES = { nginx: 'nginx-light', wrk: 'wrk', taskset: 'util-linux' } as const
+const PACKAGES = {
+  nginx: 'nginx-light',
+  wrk: 'wrk',
+  taskset: 'util-linux',
+  setpriv: 'util-linux',
+} as const
 const SYSTEM_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/local/bin', '/usr/bin']
 /** Linux counts process time in hundredths of a second on every machine that Node runs on. */
 const TICK_MICROSECONDS = 10_000
@@ -47,9 +52,10 @@ export function missingPrograms(): string[] {
     nginx: 'there is no peer to compare with, so no ratios',
     wrk: 'the slower built-in load generator is used, which may hold the peers back',
     taskset: 'nothing is pinned to a core, so peers and load compete',
+    setpriv: 'peers stay behind if the bench itself is killed with SIGKILL',
   }
   const missing: string[] = []
-  for (const name of ['nginx', 'wrk', 'taskset'] as const) {
+  for (const name of ['nginx', 'wrk', 'taskset', 'setpriv'] as const) {
     if (findProgram(name) === null) {
       missing.push(`${name} is missing (Debian package ${PACKAGES[name]}): ${without[name]}.`)
     }
@@ -63,6 +69,12 @@ export function pinned(core: number, command: readonly string[]): string[] {
   const taskset = findProgram('taskset')
   if (taskset === null || availableParallelism() < 2) return [...command]
   return [taskset, '-c', String(core), ...command]
+}
+
+/** The command line of a program that gets a SIGTERM when the process that started it is gone. */
+export function bound(command: readonly string[]): string[] {
+  const setpriv = findProgram('setpriv')
+  return setpriv === null ? [...command] : [setpriv, '--pdeathsig', 'TERM', ...command]
 }
 
 /** User and system time of a process with all its threads, in microseconds. Throws where it has ended. */
