@@ -7,8 +7,9 @@ import type { IncomingMessage } from 'node:http'
 import type { JsonObject } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { Addressed } from '../dialects/index.js'
-import { GatewayError } from '../errors.js'
+import { gatewayError, GatewayError } from '../errors.js'
 import { parseObject, type ParsedObject } from '../wire/json.js'
+import { admitTrailers } from './admit.js'
 import type { Exchange } from './exchange.js'
 
 /** A request as it was asked for. */
@@ -58,23 +59,28 @@ export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Promise
   checkHeaders(req, maxBodyBytes)
   return new Promise((resolve, reject) => {
     const intake = new Intake(x, at, budget, maxBodyBytes)
-    const stop = (error: unknown): void => {
-      req.pause()
-      x.cancellation.onCancel(null)
-      reject(error instanceof Error ? error : new Error(String(error)))
-    }
-    x.cancellation.onCancel(stop)
-    req.on('data', (chunk: Buffer) => {
+    const take = (chunk: Buffer): void => {
       try {
         intake.write(chunk)
       } catch (error) {
         stop(error)
       }
-    })
+    }
+    const stop = (error: unknown): void => {
+      // What comes after a refusal is thrown away, and must not be taken from the budget.
+      req.removeListener('data', take)
+      req.pause()
+      x.cancellation.onCancel(null)
+      reject(error instanceof Error ? error : new Error(String(error)))
+    }
+    x.cancellation.onCancel(stop)
+    req.on('data', take)
     req.once('error', (cause) => stop(cutShort(x, cause)))
     req.once('end', () => {
       try {
         x.cancellation.onCancel(null)
+        const refusal = admitTrailers(req)
+        if (refusal !== null) throw gatewayError(refusal)
         resolve(intake.end())
       } catch (error) {
         stop(error)
