@@ -9,11 +9,17 @@ import { gatewayError, GatewayError, type WireError } from '../errors.js'
 import type { Timed, Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
 import { transportError } from './fault.js'
-import type { Outgoing } from './forward.js'
 import type { Target } from './generation.js'
 import type { Call } from './receive.js'
 import { ReplyStream } from './reply-stream.js'
 import { openTranslation, readReply } from './replies.js'
+
+/** What goes upstream: made once, however many attempts are made with it. */
+export interface Outgoing {
+  readonly path: string
+  readonly headers: readonly string[]
+  readonly body: Buffer | string
+}
 
 /** What the client gets: a whole body, or a stream that has begun. */
 export type Answer =

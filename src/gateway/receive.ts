@@ -59,6 +59,12 @@ export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Promise
   checkHeaders(req, maxBodyBytes)
   return new Promise((resolve, reject) => {
     const intake = new Intake(x, at, budget, maxBodyBytes)
+    // Once over, it takes no more: what a lingering connection still sends is not held or counted.
+    const stop = (error: unknown): void => {
+      req.off('data', take).off('end', finish).pause()
+      x.cancellation.onCancel(null)
+      reject(error instanceof Error ? error : new Error(String(error)))
+    }
     const take = (chunk: Buffer): void => {
       try {
         intake.write(chunk)
@@ -66,17 +72,7 @@ export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Promise
         stop(error)
       }
     }
-    const stop = (error: unknown): void => {
-      // What comes after a refusal is thrown away, and must not be taken from the budget.
-      req.removeListener('data', take)
-      req.pause()
-      x.cancellation.onCancel(null)
-      reject(error instanceof Error ? error : new Error(String(error)))
-    }
-    x.cancellation.onCancel(stop)
-    req.on('data', take)
-    req.once('error', (cause) => stop(cutShort(x, cause)))
-    req.once('end', () => {
+    const finish = (): void => {
       try {
         x.cancellation.onCancel(null)
         const refusal = admitTrailers(req)
@@ -85,7 +81,11 @@ export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Promise
       } catch (error) {
         stop(error)
       }
-    })
+    }
+    x.cancellation.onCancel(stop)
+    req.on('data', take)
+    req.once('error', (cause) => stop(cutShort(x, cause)))
+    req.once('end', finish)
   })
 }
 

@@ -29,19 +29,24 @@ export function relay(
   x.cancellation.check()
   if (answer.kind === 'stream') return new StreamRelay(x, answer.stream, ingress, deadlines).run()
   const { body } = answer
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body
   const { res } = x
-  x.facts.sentBytes = bytes.length
+  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+  x.facts.sentBytes = length
   const type = answer.stream ? 'text/event-stream; charset=utf-8' : 'application/json'
   const headers = headOf(x, type)
   if (answer.stream) headers.push(...STREAM_HEADERS)
-  headers.push('content-length', String(bytes.length))
+  headers.push('content-length', String(length))
   res.writeHead(200, headers)
-  if (bytes.length > SLICE_BYTES) return new WholeRelay(res, bytes, deadlines).run()
-  res.end(bytes)
+  if (length > SLICE_BYTES) return new WholeRelay(res, bytesOf(body), deadlines).run()
+  // A string leaves with the head in one write; a Buffer would need a gathered one.
+  res.end(body)
   // Nothing is left to wait for where the system took it all, as it does for most replies.
   if (res.socket === null || res.socket.writableLength === 0) return undefined
   return new WholeRelay(res, null, deadlines).run()
+}
+
+function bytesOf(body: string | Buffer): Buffer {
+  return typeof body === 'string' ? Buffer.from(body) : body
 }
 
 const STREAM_HEADERS = ['cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']
