@@ -6,6 +6,7 @@ import { ConfigRefused } from '../config/watch.js'
 import { serve } from '../serve.js'
 import { UsageError, type Command } from './command.js'
 
+/** `sluice serve`. */
 export const command: Command = {
   name: 'serve',
   summary: 'run the gateway',
