@@ -38,4 +38,6 @@ export interface Identity {
   keyId: string
   accountId: string
   plan: PlanName
+  /** Of the key, as in `ApiKey`; tells running requests apart by key. */
+  digest: string
 }

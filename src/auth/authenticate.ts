@@ -41,6 +41,13 @@ const REFRESH_AT = 2 / 3
 const NO_VALID_KEY = 'No valid API key was given: send it as `Authorization: Bearer sk_…`.'
 const DISABLED = 'The account that this API key belongs to is disabled.'
 
+/** What runs at the moment, by the digest of its key. */
+export interface KeysInUse {
+  digests(): Iterable<string>
+  /** Ends all that runs with the key. */
+  end(digest: string, why: GatewayError): void
+}
+
 /** Holds a subscription to the store until `close`. */
 export class Authenticator {
   private readonly store: AuthenticatorOptions['store']
@@ -53,6 +60,7 @@ export class Authenticator {
   private lookups = 0
   private failedAtMs = Number.NEGATIVE_INFINITY
   private readonly unsubscribe: () => void
+  private inUse: KeysInUse | null = null
 
   /** Throws `GatewayError(store_unavailable)` where the store cannot be listened to. */
   constructor(options: AuthenticatorOptions) {
@@ -87,6 +95,11 @@ export class Authenticator {
     const fallback = held !== null && ageMs <= staleSeconds * 1000 ? held : null
     if (fallback !== null && this.isBackingOff(nowMs)) return this.conclude(fallback.verdict)
     return this.ask(digest, fallback)
+  }
+
+  /** From now on, a key that stops being good ends what runs with it, when the store tells of it. */
+  watch(inUse: KeysInUse): void {
+    this.inUse = inUse
   }
 
   /** Stops listening to the store. */
@@ -192,6 +205,27 @@ export class Authenticator {
     this.cache.change(digest)
     if (digest === null) this.flights.clear()
     else this.flights.delete(digest)
+    if (this.inUse === null) return
+    const used = new Set(this.inUse.digests())
+    for (const each of digest === null ? used : [digest]) {
+      if (used.has(each)) void this.recheck(each, this.inUse)
+    }
+  }
+
+  /** A store that does not answer proves nothing: what runs goes on. */
+  private async recheck(digest: string, inUse: KeysInUse): Promise<void> {
+    try {
+      const verdict = await this.lookUp(digest)
+      if (verdict.good) return
+      inUse.end(
+        digest,
+        verdict.why === 'disabled'
+          ? new GatewayError('forbidden', DISABLED)
+          : new GatewayError('unauthenticated', 'The API key was revoked while the request ran.'),
+      )
+    } catch {
+      this.failed()
+    }
   }
 
   private conclude(verdict: Verdict): Identity {
@@ -221,7 +255,7 @@ function judge(digest: string, found: KeyLookup | null): Verdict {
   if (account.disabled) return { good: false, why: 'disabled' }
   return {
     good: true,
-    identity: { keyId: key.id, accountId: account.id, plan: account.plan },
+    identity: { keyId: key.id, accountId: account.id, plan: account.plan, digest },
   }
 }
 

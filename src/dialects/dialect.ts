@@ -126,4 +126,6 @@ export interface StreamTap extends TapResult {
   readonly content: boolean
   /** The format's own terminator has been seen, so an end of file is an end. */
   readonly complete: boolean
+  /** The terminator, for a stream that is finished and came without one. */
+  readonly ending: string
 }

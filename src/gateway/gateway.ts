@@ -36,6 +36,10 @@ export class Gateway {
     }
     this.current = new Generation(snapshot, parts.metrics, null)
     parts.metrics.configLoaded(snapshot.generation)
+    parts.authenticator.watch({
+      digests: () => this.digestsInUse(),
+      end: (digest, why) => this.endAllOf(digest, why),
+    })
   }
 
   /** The generation that new requests get. */
@@ -69,6 +73,14 @@ export class Gateway {
       retryAfterSeconds: 1,
     })
     for (const x of this.inFlight) x.cancellation.cancel(reason)
+  }
+
+  private *digestsInUse(): Generator<string> {
+    for (const { keyDigest } of this.inFlight) if (keyDigest !== null) yield keyDigest
+  }
+
+  private endAllOf(digest: string, why: GatewayError): void {
+    for (const x of this.inFlight) if (x.keyDigest === digest) x.cancellation.cancel(why)
   }
 
   /** Lets go of every upstream connection and timer. */

@@ -21,10 +21,12 @@ for (const [network, prefix] of [
   ['224.0.0.0', 3],
 ] as const) {
   PRIVATE.addSubnet(network, prefix, 'ipv4')
+  // The same network behind a NAT64 gateway (RFC 6052).
+  PRIVATE.addSubnet(`64:ff9b::${network}`, 96 + prefix, 'ipv6')
 }
 for (const [network, prefix] of [
-  ['::', 128],
-  ['::1', 128],
+  // Unspecified, loopback, and the old notation of IPv4 addresses (RFC 4291, 2.5.5.1).
+  ['::', 96],
   ['fc00::', 7],
   ['fe80::', 10],
   ['ff00::', 8],

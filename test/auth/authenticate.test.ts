@@ -338,7 +338,7 @@ void t.test('keys that begin alike never share an identity', async (t) => {
   for (const length of [8, 16, 20, 40, 63]) {
     const digest = 'a'.repeat(64)
     const near = 'a'.repeat(length) + 'b'.repeat(64 - length)
-    const identity = { keyId: `key_${length}`, accountId: 'acc', plan: 'pro' } as const
+    const identity = { keyId: `key_${length}`, accountId: 'acc', plan: 'pro', digest } as const
     cache.put(digest, { good: true, identity }, 0)
     t.equal(cache.get(near, 0), null, `${length} characters alike`)
   }
