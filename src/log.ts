@@ -6,6 +6,7 @@
 import { pino } from 'pino'
 import { type ErrorKind, GatewayError, rowOf } from './errors.js'
 
+/** The least severe line that is written. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** Everything that may be said about one exchange. Add a field here or it does not get out. */
@@ -100,46 +101,6 @@ export interface Logger {
   flush(timeoutMs?: number): Promise<void>
 }
 
-const EXCHANGE_FIELDS: Record<keyof ExchangeLine, true> = {
-  request_id: true,
-  client_request_id: true,
-  method: true,
-  path: true,
-  status: true,
-  outcome: true,
-  key_id: true,
-  account_id: true,
-  route: true,
-  upstream: true,
-  dialect: true,
-  model: true,
-  upstream_model: true,
-  stream: true,
-  generation: true,
-  attempts: true,
-  upstream_status: true,
-  upstream_code: true,
-  upstream_request_id: true,
-  end: true,
-  finish_reason: true,
-  param: true,
-  lost: true,
-  duration_ms: true,
-  overhead_ms: true,
-  auth_ms: true,
-  receive_ms: true,
-  first_byte_ms: true,
-  first_token_ms: true,
-  bytes_in: true,
-  bytes_out: true,
-  chunks: true,
-  input_tokens: true,
-  output_tokens: true,
-  cache_read_tokens: true,
-  cache_write_tokens: true,
-  reasoning_tokens: true,
-}
-
 const EVENT_FIELDS: Record<keyof EventFields, true> = {
   request_id: true,
   generation: true,
@@ -166,18 +127,15 @@ const EVENT_FIELDS: Record<keyof EventFields, true> = {
   reason: true,
 }
 
-/** The fields of an exchange in their order, each with the text before its value. */
-const EXCHANGE_PARTS = Object.keys(EXCHANGE_FIELDS).map((name) => ({
-  name,
-  prefix: `,"${name}":`,
-}))
 const EVENT_NAMES = new Set(Object.keys(EVENT_FIELDS))
 
 /** Lines waiting for the destination hold at most this; later ones are dropped and counted. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024
-/** A write per 4 KiB or per 100 ms, whichever comes first. */
-const BATCH_BYTES = 4096
+/** A write per 64 KiB or per 100 ms, whichever comes first: each wakes a thread, 60 µs of two cores. */
+const BATCH_BYTES = 65_536
 const BATCH_MS = 100
+/** A turn that writes more than this does not wait for its end. */
+const TURN_BYTES = 16_384
 /** One flush stops where less than a batch is left; after three nothing is. */
 const FLUSH_ROUNDS = 3
 /** Clients choose some of the strings (model, path, their id); none of them fills the log. */
@@ -200,7 +158,7 @@ export function createLogger(options: { level: LogLevel; destination?: LogDestin
   return {
     exchangeLine(fields) {
       const level = fields.status >= 500 ? 'warn' : 'info'
-      if (out.isLevelEnabled(level)) sink.stream.write(scrub(exchangeText(fields, level)))
+      if (out.isLevelEnabled(level)) sink.stream.write(exchangeText(fields, level))
     },
     debug: (event, fields = {}) => out.debug(pick(fields, EVENT_NAMES), event),
     info: (event, fields = {}) => out.info(pick(fields, EVENT_NAMES), event),
@@ -214,21 +172,75 @@ export function createLogger(options: { level: LogLevel; destination?: LogDestin
 }
 
 /**
- * The exchange's line, put together here: pino's way of walking an object takes 9 µs more for
- * one (30 fields: 13 µs against 4), and every request pays it.
+ * The exchange's line, put together here, field by field: pino's walk over an object takes 13 µs for
+ * one of 30 fields and this 2, and every request pays it.
  */
-function exchangeText(fields: ExchangeLine, level: 'info' | 'warn'): string {
-  let line = `{"level":"${level}","time":"${timestamp()}","pid":${process.pid}`
-  const values: Readonly<Record<string, unknown>> = { ...fields }
-  for (const { name, prefix } of EXCHANGE_PARTS) {
-    const value = values[name]
-    if (value === undefined) continue
-    if (typeof value === 'number') line += prefix + numeral(value)
-    else if (typeof value === 'string')
-      line += prefix + quote(name === 'path' ? withoutQuery(value) : value)
-    else if (typeof value === 'boolean') line += prefix + (value ? 'true' : 'false')
+function exchangeText(x: ExchangeLine, level: 'info' | 'warn'): string {
+  return (
+    `{"level":"${level}","time":"${timestamp()}","pid":${process.pid}` +
+    who(x) +
+    where(x) +
+    numbers(x) +
+    ',"msg":"exchange"}\n'
+  )
+}
+
+/** What the client chose goes through `quote`; our own ids and names need no escape. */
+function who(x: ExchangeLine): string {
+  let text = `,"request_id":"${x.request_id}"`
+  if (x.client_request_id !== undefined)
+    text += `,"client_request_id":${quote(x.client_request_id)}`
+  if (x.method !== undefined) text += `,"method":"${x.method}"`
+  if (x.path !== undefined) text += `,"path":${quote(withoutQuery(x.path))}`
+  text += `,"status":${x.status},"outcome":"${x.outcome}"`
+  if (x.key_id !== undefined) text += `,"key_id":"${x.key_id}"`
+  if (x.account_id !== undefined) text += `,"account_id":"${x.account_id}"`
+  return text
+}
+
+function where(x: ExchangeLine): string {
+  let text = ''
+  if (x.route !== undefined) text += `,"route":${quote(x.route)}`
+  if (x.upstream !== undefined) text += `,"upstream":${quote(x.upstream)}`
+  if (x.dialect !== undefined) text += `,"dialect":"${x.dialect}"`
+  if (x.model !== undefined) text += `,"model":${quote(x.model)}`
+  if (x.upstream_model !== undefined) text += `,"upstream_model":${quote(x.upstream_model)}`
+  if (x.stream !== undefined) text += x.stream ? ',"stream":true' : ',"stream":false'
+  if (x.upstream_code !== undefined) text += `,"upstream_code":${quote(x.upstream_code)}`
+  if (x.upstream_request_id !== undefined) {
+    text += `,"upstream_request_id":${quote(x.upstream_request_id)}`
   }
-  return `${line},"msg":"exchange"}\n`
+  if (x.end !== undefined) text += `,"end":"${x.end}"`
+  if (x.finish_reason !== undefined) text += `,"finish_reason":"${x.finish_reason}"`
+  if (x.param !== undefined) text += `,"param":${quote(x.param)}`
+  if (x.lost !== undefined) text += `,"lost":${quote(x.lost)}`
+  return text
+}
+
+function numbers(x: ExchangeLine): string {
+  return (
+    number(',"generation":', x.generation) +
+    number(',"attempts":', x.attempts) +
+    number(',"upstream_status":', x.upstream_status) +
+    number(',"duration_ms":', x.duration_ms) +
+    number(',"overhead_ms":', x.overhead_ms) +
+    number(',"auth_ms":', x.auth_ms) +
+    number(',"receive_ms":', x.receive_ms) +
+    number(',"first_byte_ms":', x.first_byte_ms) +
+    number(',"first_token_ms":', x.first_token_ms) +
+    number(',"bytes_in":', x.bytes_in) +
+    number(',"bytes_out":', x.bytes_out) +
+    number(',"chunks":', x.chunks) +
+    number(',"input_tokens":', x.input_tokens) +
+    number(',"output_tokens":', x.output_tokens) +
+    number(',"cache_read_tokens":', x.cache_read_tokens) +
+    number(',"cache_write_tokens":', x.cache_write_tokens) +
+    number(',"reasoning_tokens":', x.reasoning_tokens)
+  )
+}
+
+function number(prefix: string, value: number | undefined): string {
+  return value === undefined ? '' : prefix + numeral(value)
 }
 
 let lastMs = 0
@@ -249,9 +261,12 @@ function numeral(value: number): string {
   return Number.isFinite(value) ? String(round(value)) : 'null'
 }
 
-/** A JSON string. Most values need no escape, and the test for that is half the price of one. */
+/**
+ * A JSON string without what looks like a secret. Most values need no escape, and the test for that is
+ * half the price of one.
+ */
 function quote(value: string): string {
-  const text = clip(value)
+  const text = scrub(clip(value))
   return /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/.test(text) ? `"${text}"` : JSON.stringify(text)
 }
 
@@ -278,18 +293,34 @@ function openSink(destination: LogDestination): Sink {
     dest: destination,
     sync: false,
     minLength: BATCH_BYTES,
+    maxWrite: 2 * BATCH_BYTES,
     periodicFlush: BATCH_MS,
     maxLength: MAX_WAITING_BYTES,
   })
   let dropped = 0
-  stream.on('drop', () => {
-    dropped += 1
+  stream.on('drop', (lines: string) => {
+    dropped += lines.split('\n').length - 1
   })
   // A reader that has gone (EPIPE, a full disk) must not end the gateway; its lines are lost.
+  let failing = false
+  let closed = false
   stream.on('error', () => {
     dropped += 1
+    failing = true
   })
+  stream.on('write', () => {
+    failing = false
+  })
+  // One write per turn of the event loop: the stream measures all it holds on each (4 µs per line).
+  let waiting = ''
+  const pass = (): void => {
+    const lines = waiting
+    waiting = ''
+    if (closed) dropped += lines.split('\n').length - 1
+    else if (lines !== '') stream.write(lines)
+  }
   const flush = async (timeoutMs = 2000): Promise<void> => {
+    pass()
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, timeoutMs)
@@ -302,8 +333,20 @@ function openSink(destination: LogDestination): Sink {
       }
     }
     await Promise.race([written(), late]).finally(() => clearTimeout(timer))
+    // The stream's own flush at exit would try for ever where the disk is full.
+    if (failing && !closed) {
+      closed = true
+      stream.destroy()
+    }
   }
-  return { stream, dropped: () => dropped, flush }
+  const guarded = {
+    write: (line: string): void => {
+      if (waiting === '') setImmediate(pass)
+      waiting += line
+      if (waiting.length > TURN_BYTES) pass()
+    },
+  }
+  return { stream: guarded, dropped: () => dropped, flush }
 }
 
 type Plain = string | number | boolean | null

@@ -2,6 +2,7 @@
  * Goal: log lines hold the named fields and nothing else: no secret, no prompt, no stray field.
  * Method: canaries are put everywhere that a caller could put one, at the most verbose level.
  */
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -186,10 +187,26 @@ void t.test('a destination that is too slow loses whole lines, and they are coun
   const log = createLogger({ level: 'info', destination: file })
   const total = 60_000
   for (let index = 0; index < total; index += 1) log.exchangeLine(EXCHANGE)
+  await log.flush()
   const dropped = log.dropped()
   t.ok(dropped > 0, `${dropped} of ${total}`)
-  await log.flush()
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
   for (const line of lines.slice(-100)) t.ok(line.startsWith('{') && line.endsWith('}'))
   t.equal(lines.length + dropped, total)
+})
+
+void t.test('a destination that takes nothing (a full disk) keeps nobody from ending', (t) => {
+  const module = JSON.stringify(new URL('../src/log.js', import.meta.url).href)
+  const program = `
+    const { createLogger } = await import(${module})
+    const log = createLogger({ level: 'info', destination: '/dev/full' })
+    for (let index = 0; index < 50; index += 1) log.info('x', { reason: 'y'.repeat(200) })
+    await log.flush(500)
+    log.info('after')
+    process.exit(log.dropped() > 0 ? 3 : 4)`
+  const { status } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    timeout: 20_000,
+  })
+  t.equal(status, 3)
+  t.end()
 })

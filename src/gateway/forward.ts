@@ -6,18 +6,11 @@
 import { GatewayError } from '../errors.js'
 import { splice } from '../wire/splice.js'
 import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
-import { Attempt, type Answer } from './attempt.js'
+import { Attempt, type Answer, type Outgoing } from './attempt.js'
 import type { Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
 import type { Call } from './receive.js'
-
-/** What goes upstream: made once, however many attempts are made with it. */
-export interface Outgoing {
-  readonly path: string
-  readonly headers: readonly string[]
-  readonly body: Buffer | string
-}
 
 /** Sends the call. Rejects with `GatewayError`; resolves when there is something to tell the client. */
 export async function forward(

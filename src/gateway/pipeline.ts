@@ -84,6 +84,7 @@ function authenticate(x: Exchange, services: Services): Promise<void> | undefine
 }
 
 function accept(x: Exchange, identity: Identity): void {
+  x.keyDigest = identity.digest
   x.facts.keyId = identity.keyId
   x.facts.accountId = identity.accountId
   x.facts.authenticateMs = performance.now() - x.startedMs

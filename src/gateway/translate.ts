@@ -152,10 +152,10 @@ export class PassedStream implements Translation, FrameSink {
 
   write(chunk: Buffer): string | Buffer {
     if (this.outcome !== 'open') return ''
-    const whole = this.framer.pendingBytes === 0
+    const whole = this.framer.isBetweenEvents
     this.framer.write(chunk)
-    this.ready += this.framer.takeLoose()
     if (this.framer.overflow) this.fail(OVERFLOW)
+    this.takeLoose()
     // Latin-1 text is as long as its bytes, so an equal length means that the chunk passes as it is.
     if (whole && !this.dropped && this.ready.length === chunk.length) {
       this.ready = ''
@@ -168,8 +168,7 @@ export class PassedStream implements Translation, FrameSink {
     if (this.outcome !== 'open') return ''
     this.framer.end()
     this.settle()
-    // `finish_reason` and then end of file: the content is whole though the terminator is missing.
-    if (this.tap.reason !== null) this.complete()
+    if (this.tap.reason !== null) this.terminate()
     this.fail(TRUNCATED)
     return this.take()
   }
@@ -183,13 +182,30 @@ export class PassedStream implements Translation, FrameSink {
   frame(name: string, data: string): void {
     if (this.outcome !== 'open') return
     if (this.tap.frame(name, data)) this.ready += this.framer.raw
-    else this.dropped = true
+    else {
+      this.ready += this.framer.lead
+      this.dropped = true
+    }
     this.settle()
+  }
+
+  /** Comments are the client's too, up to the end; what follows it is nobody's, however it was cut. */
+  private takeLoose(): void {
+    const loose = this.framer.takeLoose()
+    if (this.outcome === 'open') this.ready += loose
   }
 
   private settle(): void {
     if (this.tap.error !== null) this.fail(this.tap.error)
     else if (this.tap.complete) this.complete()
+  }
+
+  /** A reason and then end of file: the content is whole, and clients wait for the terminator. */
+  private terminate(): void {
+    if (this.outcome !== 'open') return
+    if (this.ready !== '' && !this.ready.endsWith('\n\n')) this.ready += '\n\n'
+    this.ready += this.tap.ending
+    this.complete()
   }
 
   private complete(): void {

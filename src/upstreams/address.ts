@@ -1,7 +1,7 @@
 /**
  * Which network addresses an upstream may be reached at.
  * A name that suddenly resolves to loopback or to a private range (DNS rebinding, a typo in a base
- * URL) must not turn the gateway into a way into the network behind it (reliability.md E-79).
+ * URL) must not turn the gateway into a way into the network behind it.
  */
 import { lookup, type LookupAddress, type LookupOptions } from 'node:dns'
 import { BlockList, isIP, isIPv4, type LookupFunction } from 'node:net'
@@ -21,10 +21,12 @@ for (const [network, prefix] of [
   ['224.0.0.0', 3],
 ] as const) {
   PRIVATE.addSubnet(network, prefix, 'ipv4')
+  // The same network behind a NAT64 gateway (RFC 6052).
+  PRIVATE.addSubnet(`64:ff9b::${network}`, 96 + prefix, 'ipv6')
 }
 for (const [network, prefix] of [
-  ['::', 128],
-  ['::1', 128],
+  // Unspecified, loopback, and the old notation of IPv4 addresses (RFC 4291, 2.5.5.1).
+  ['::', 96],
   ['fc00::', 7],
   ['fe80::', 10],
   ['ff00::', 8],

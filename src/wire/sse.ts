@@ -53,6 +53,7 @@ export class SseFramer implements Framer {
   private heldRaw = ''
   private loose = ''
   private rawText = ''
+  private leadLength = 0
   private hasOverflowed = false
   private isTailTruncated = false
 
@@ -81,9 +82,19 @@ export class SseFramer implements Framer {
     return this.rawText
   }
 
+  /** The part of `raw` that belongs to no frame: what is left of it where the frame is held back. */
+  get lead(): string {
+    return this.rawText.slice(0, this.leadLength)
+  }
+
   /** Characters (bytes where `bytes` is set) of the event that has begun and not ended. */
   get pendingBytes(): number {
     return this.size + this.partial.length
+  }
+
+  /** True where the next chunk starts a line between events: nothing of the last one waits for it. */
+  get isBetweenEvents(): boolean {
+    return this.pendingBytes === 0 && !this.deferredCr
   }
 
   /**
@@ -210,6 +221,7 @@ export class SseFramer implements Framer {
 
   private deliver(name: string, data: string, after: number): void {
     if (!this.keepsRaw) return this.sink.frame(name, data)
+    this.leadLength = this.loose.length
     this.rawText = this.loose + this.heldRaw + this.chunk.slice(this.chunkFrom, after)
     this.loose = ''
     this.heldRaw = ''

@@ -1,0 +1,141 @@
+/**
+ * Goal: no bytes from an upstream make a translation throw, hang open or lie.
+ * Method: 100,000 seeded corruptions of the transcripts over all pairs of dialects, cut into chunks by
+ * chance. A failure prints its seed; SLUICE_CORRUPTIONS sets another number.
+ */
+import t from 'tap'
+import type { Verdict } from '../../src/gateway/translate.js'
+import { client, dice, framesOf, PAIRS, transcripts, type Pair } from './streams.js'
+
+const TOTAL = Number(process.env['SLUICE_CORRUPTIONS'] ?? 100_000)
+const EACH = Math.ceil(TOTAL / PAIRS.length)
+const SWAPS = ['0', '-1', '1e400', '"x"', '""', 'null', '{}', '[]', '[{}]', 'true', '"\\ud83d"']
+
+type Roll = (n: number) => number
+
+/** A stream damaged in one to four ways: in its bytes, its lines, its frames or its values. */
+function corrupt(streams: readonly Buffer[], roll: Roll): Buffer {
+  let text = streams[roll(streams.length)]?.toString('latin1') ?? ''
+  for (let hits = roll(4); hits >= 0; hits -= 1) {
+    text = damage(text, streams, roll)
+  }
+  return Buffer.from(text, 'latin1')
+}
+
+function damage(text: string, streams: readonly Buffer[], roll: Roll): string {
+  const at = roll(text.length + 1)
+  const length = roll(8) === 0 ? roll(400) : roll(6)
+  const [before, after] = [text.slice(0, at), text.slice(at)]
+  switch (roll(9)) {
+    case 0:
+      return before + String.fromCharCode(roll(256)) + after.slice(1)
+    case 1:
+      return before + after.slice(length)
+    case 2:
+      return before + after.slice(0, length) + after
+    case 3:
+      return before
+    case 4: {
+      const other = streams[roll(streams.length)]?.toString('latin1') ?? ''
+      const from = roll(other.length + 1)
+      return before + other.slice(from, from + roll(600)) + after
+    }
+    case 5:
+      return (
+        before +
+        (['\n', '\r', '\n\n', '\r\n\r\n', 'data: ', 'event: error\n'][roll(6)] ?? '') +
+        after
+      )
+    case 6:
+      return value(text, roll)
+    default:
+      return frames(text, roll)
+  }
+}
+
+function value(text: string, roll: Roll): string {
+  const from = roll(text.length + 1)
+  const found = /:\s*("[^"]*"|-?\d+|null|true|\{\}|\[\])/g
+  found.lastIndex = from
+  const match = found.exec(text)
+  if (match === null) return text
+  const swapped = `:${SWAPS[roll(SWAPS.length)] ?? ''}`
+  return text.slice(0, match.index) + swapped + text.slice(match.index + match[0].length)
+}
+
+/** Loses, doubles, or moves one event. */
+function frames(text: string, roll: Roll): string {
+  const end = text.includes('\r\n\r\n') ? '\r\n\r\n' : '\n\n'
+  const list = text.split(end)
+  const at = roll(list.length)
+  const [one = ''] = list.splice(at, 1)
+  const kind = roll(3)
+  if (kind > 0) list.splice(roll(list.length + 1), 0, one)
+  if (kind > 1) list.splice(at, 0, one)
+  return list.join(end)
+}
+
+/** What is wrong with how the pair took the bytes; null where nothing is. */
+function fault(pair: Pair, bytes: Buffer, roll: Roll): { wrong: string | null; verdict: Verdict } {
+  const translation = pair.open()
+  const pieces: Buffer[] = []
+  for (let at = 0; at < bytes.length;) {
+    const next = at + 1 + roll(700)
+    pieces.push(Buffer.from(translation.write(bytes.subarray(at, next))))
+    at = next
+  }
+  pieces.push(Buffer.from(translation.end()))
+  const { outcome, error } = translation
+  const verdict = translation
+  if (outcome === 'open') return { wrong: 'is still open', verdict }
+  if ((outcome === 'failed') !== (error !== null)) return { wrong: 'both or neither', verdict }
+  const sent = framesOf(Buffer.concat(pieces).toString('latin1'))
+  const done = sent.indexOf('[DONE]')
+  if (outcome === 'failed') {
+    if (done !== -1) return { wrong: 'failed after [DONE]', verdict }
+    const finished = sent.some((data) => /"finish_reason":"/.test(data))
+    if (finished && !pair.passes) return { wrong: 'failed after its finish', verdict }
+  } else if (!pair.passes && done !== sent.length - 1) {
+    return { wrong: 'complete without [DONE] at its end', verdict }
+  }
+  if (!pair.passes && !sent.every(isReadable)) return { wrong: 'a frame is not JSON', verdict }
+  return { wrong: null, verdict }
+}
+
+function isReadable(data: string): boolean {
+  if (data === '[DONE]') return true
+  try {
+    JSON.parse(data)
+    return true
+  } catch {
+    return false
+  }
+}
+
+for (const [at, pair] of PAIRS.entries()) {
+  void t.test(`${pair.name}: ${EACH} corruptions`, (t) => {
+    const streams = transcripts
+      .filter(({ dialect }) => dialect === pair.dialect)
+      .map(({ bytes }) => bytes)
+    const seen = { complete: 0, failed: 0, open: 0 }
+    let broken = 0
+    for (let i = 0; i < EACH && broken < 5; i += 1) {
+      const seed = at * 10_000_000 + i
+      const roll = dice(seed)
+      const bytes = corrupt(streams, roll)
+      try {
+        const { wrong, verdict } = fault(pair, bytes, roll)
+        seen[verdict.outcome] += 1
+        if (verdict.error !== null) client.encodeStreamError(verdict.error)
+        if (wrong === null) continue
+        t.fail(`seed ${seed}: ${wrong}`)
+      } catch (error) {
+        t.fail(`seed ${seed} throws ${String(error)}`)
+      }
+      broken += 1
+    }
+    t.comment(`${seen.complete} complete, ${seen.failed} failed`)
+    t.ok(seen.complete > EACH / 50 && seen.failed > EACH / 50, 'both ends were seen')
+    t.end()
+  })
+}

@@ -1,0 +1,123 @@
+/**
+ * Goal: nothing ungrammatical gets past the grammar, and nothing grammatical is changed by it.
+ * Method: seeded legal streams and seeded illegal ones, judged by a second, declarative grammar: a
+ * regular expression over the kinds of events.
+ */
+import t from 'tap'
+import type { ChatEvent } from '../../src/chat/event.js'
+import { Grammar } from '../../src/chat/grammar.js'
+import { legalStream } from './legal.js'
+import { dice } from './streams.js'
+
+/** One letter per kind: blocks in lower case (start, delta, end), the rest in capitals. */
+const LETTERS: Readonly<Record<ChatEvent['type'], string>> = {
+  start: 'S',
+  usage: 'U',
+  opaque: 'O',
+  citation: 'C',
+  finish: 'F',
+  error: 'E',
+  'text-start': 'a',
+  'text-delta': 'b',
+  'text-end': 'c',
+  'refusal-start': 'd',
+  'refusal-delta': 'e',
+  'refusal-end': 'f',
+  'thinking-start': 'g',
+  'thinking-delta': 'h',
+  'thinking-end': 'i',
+  'tool-start': 'j',
+  'tool-delta': 'k',
+  'tool-end': 'l',
+}
+
+const BLOCK = '(?:U|O|a[bCU]*c|d[eU]*f|g[hU]*i|j[kU]*l)'
+const OPEN = '(?:a[bCU]*|d[eU]*|g[hU]*|j[kU]*)?'
+/** A stream that came to its end, whole or failed; and one that has not yet. */
+const ENDED = new RegExp(`^(?:S${BLOCK}*F|S${BLOCK}*${OPEN}E|E)$`)
+const UNENDED = new RegExp(`^(?:S${BLOCK}*${OPEN})?$`)
+
+function word(events: readonly ChatEvent[]): string {
+  return events.map(({ type }) => LETTERS[type]).join('')
+}
+
+/** Blocks are numbered in order of start, and every event of a block carries its number. */
+function numbersAreRight(events: readonly ChatEvent[]): boolean {
+  let next = 0
+  for (const event of events) {
+    if (!('index' in event)) continue
+    const opens = event.type === 'opaque' || event.type.endsWith('-start')
+    if (event.index !== (opens ? next : next - 1)) return false
+    if (opens) next += 1
+  }
+  return true
+}
+
+function through(events: readonly ChatEvent[]): { out: ChatEvent[]; grammar: Grammar } {
+  const out: ChatEvent[] = []
+  const grammar = new Grammar({ event: (event) => void out.push(event) })
+  for (const event of events) grammar.event(event)
+  return { out, grammar }
+}
+
+void t.test('5,000 legal streams pass unchanged', (t) => {
+  for (let seed = 1; seed <= 5_000; seed += 1) {
+    const events = legalStream(dice(seed))
+    const { out, grammar } = through(events)
+    const same = out.length === events.length && out.every((event, at) => event === events[at])
+    if (!same || grammar.breach !== null || !grammar.ended || !ENDED.test(word(events))) {
+      t.fail(`seed ${seed}: ${word(events)} became ${word(out)}: ${grammar.breach ?? 'no breach'}`)
+    }
+  }
+  t.pass('none was touched')
+  t.end()
+})
+
+/** A legal stream with one to three events lost, doubled, moved, added or renumbered. */
+function disturbed(roll: (n: number) => number): ChatEvent[] {
+  const events = legalStream(roll)
+  const others = legalStream(roll)
+  for (let hits = roll(3); hits >= 0; hits -= 1) {
+    const at = roll(events.length + 1)
+    const one = events[at] ?? others[0]
+    if (one === undefined) continue
+    switch (roll(5)) {
+      case 0:
+        events.splice(at, 1)
+        break
+      case 1:
+        events.splice(at, 0, one)
+        break
+      case 2:
+        events.splice(roll(events.length + 1), 0, ...events.splice(at, 1))
+        break
+      case 3:
+        events.splice(at, 0, others[roll(others.length)] ?? one)
+        break
+      default:
+        if ('index' in one) events[at] = { ...one, index: one.index + 1 - 2 * roll(2) }
+    }
+  }
+  return events
+}
+
+void t.test('20,000 disturbed streams: what comes out is legal, and ends where it broke', (t) => {
+  let breaches = 0
+  for (let seed = 1; seed <= 20_000; seed += 1) {
+    const events = disturbed(dice(seed))
+    const { out, grammar } = through(events)
+    const isLegal = ENDED.test(word(events)) && numbersAreRight(events)
+    const letters = word(out)
+    const isOutLegal = (ENDED.test(letters) || UNENDED.test(letters)) && numbersAreRight(out)
+    const wholly = isLegal || (UNENDED.test(word(events)) && numbersAreRight(events))
+    if (!isOutLegal) t.fail(`seed ${seed}: ${letters} came out of ${word(events)}`)
+    if (wholly !== (grammar.breach === null)) {
+      t.fail(`seed ${seed}: ${word(events)}: ${grammar.breach ?? 'no breach'}`)
+    }
+    if (grammar.breach === null) continue
+    breaches += 1
+    if (!grammar.ended) t.fail(`seed ${seed}: a breach is an end`)
+  }
+  t.ok(breaches > 5_000 && breaches < 20_000, `${breaches} were broken`)
+  t.end()
+})

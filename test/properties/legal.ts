@@ -1,0 +1,82 @@
+/**
+ * Legal streams of canonical events, by seeded chance. Knows the grammar and no dialect.
+ */
+import type { ChatEvent, FinishReason } from '../../src/chat/event.js'
+
+const TEXTS = [
+  'a',
+  ' ',
+  '\n',
+  'é\u{1F600}',
+  '"\\',
+  '</s>',
+  '\u2028',
+  'data: [DONE]',
+  '\ud83d',
+  'null',
+  '',
+]
+const ARGUMENTS = [
+  '{}',
+  '{"a":1}',
+  '{"n":12345678901234567890}',
+  '{"s":"}{"}',
+  '{"é":[1,{"x":null}]}',
+]
+const REASONS: readonly FinishReason[] = ['stop', 'length', 'tool-use', 'filter', 'pause', 'other']
+const WORDS = ['text', 'thinking', 'refusal'] as const
+
+/** What the streams may hold. */
+export interface Shape {
+  /**
+   * True for streams that chat completions can say: no opaque block, never two blocks of a kind side
+   * by side, because those become one there, and no reason that it has no word for.
+   */
+  readonly sayable: boolean
+}
+
+/** A whole stream, from start to finish. */
+export function legalStream(
+  roll: (n: number) => number,
+  { sayable }: Shape = { sayable: false },
+): ChatEvent[] {
+  const events: ChatEvent[] = [{ type: 'start', id: 'up', model: 'up-model' }]
+  const one = <T>(from: readonly T[], other: T): T => from[roll(from.length)] ?? other
+  let last = ''
+  const blocks = roll(6)
+  for (let index = 0; index < blocks; index += 1) {
+    const kinds = ['tool', 'tool', ...WORDS.filter((kind) => !sayable || kind !== last)] as const
+    const kind = sayable || roll(8) > 0 ? one(kinds, 'tool') : 'opaque'
+    last = kind
+    if (kind === 'opaque')
+      events.push({ type: kind, index, provider: 'anthropic', block: { index } })
+    else if (kind === 'tool') events.push(...call(index, one(ARGUMENTS, '{}'), roll))
+    else {
+      events.push({ type: `${kind}-start`, index })
+      for (let count = roll(4); count >= 0; count -= 1) {
+        events.push({ type: `${kind}-delta`, index, text: one(TEXTS, '') })
+        if (kind === 'text' && !sayable && roll(6) === 0) {
+          events.push({ type: 'citation', index, citation: { url: 'https://a.example/' } })
+        }
+      }
+      // Without a word of its own a block does not exist on a wire that has only words.
+      if (sayable) events.push({ type: `${kind}-delta`, index, text: 'x' })
+      events.push({ type: `${kind}-end`, index })
+    }
+    if (!sayable && roll(4) === 0) events.push({ type: 'usage', usage: { input: roll(100) } })
+  }
+  events.push({ type: 'usage', usage: { input: roll(1000), output: roll(1000), reasoning: 1 } })
+  const reasons = sayable ? REASONS.slice(0, 4) : REASONS
+  events.push({ type: 'finish', reason: one(reasons, 'stop'), raw: null })
+  return events
+}
+
+function call(index: number, json: string, roll: (n: number) => number): ChatEvent[] {
+  const cut = roll(json.length)
+  return [
+    { type: 'tool-start', index, id: `call_${index}`, name: `f_${index}` },
+    { type: 'tool-delta', index, json: json.slice(0, cut) },
+    { type: 'tool-delta', index, json: json.slice(cut) },
+    { type: 'tool-end', index },
+  ]
+}

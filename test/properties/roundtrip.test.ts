@@ -1,0 +1,147 @@
+/**
+ * Goal: what the client's encoder writes says everything that the events said, and a stream and a
+ * whole reply of one answer are one answer.
+ * Method: seeded legal streams through grammar, encoder, framer, decoder and grammar again; the same
+ * through the whole reply; every transcript's stream against its whole reply.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { ChatEvent } from '../../src/chat/event.js'
+import { Fold, type Reply } from '../../src/chat/fold.js'
+import { Grammar } from '../../src/chat/grammar.js'
+import { objectOf } from '../../src/chat/json.js'
+import { finishReason, finishReasonOut } from '../../src/dialects/openai-chat/wire.js'
+import { streamReply, translateReply } from '../../src/gateway/translate.js'
+import { SseFramer } from '../../src/wire/sse.js'
+import { legalStream } from './legal.js'
+import { client, cutAt, dice, PAIRS, REQUEST, run, SEED, transcripts, upstream } from './streams.js'
+
+const WHOLE = { ...REQUEST, stream: false, includeUsage: false }
+
+function folded(events: readonly ChatEvent[]): Reply {
+  const fold = new Fold()
+  const grammar = new Grammar(fold)
+  for (const event of events) grammar.event(event)
+  return finished(fold, grammar)
+}
+
+function finished(fold: Fold, grammar: Grammar): Reply {
+  const reply = fold.reply()
+  if (reply === null) throw new Error(grammar.breach ?? fold.error?.message ?? 'no reply')
+  return reply
+}
+
+function encoded(events: readonly ChatEvent[]): string {
+  const encoder = client.newEncoder(REQUEST, SEED)
+  for (const event of events) encoder.event(event)
+  return encoder.take()
+}
+
+function decoded(bytes: Buffer, dialect: 'openai-chat' | 'anthropic' | 'gemini'): Reply {
+  const fold = new Fold()
+  const grammar = new Grammar(fold)
+  const decoder = upstream(dialect).newDecoder(REQUEST, grammar)
+  const framer = new SseFramer(decoder)
+  framer.write(bytes)
+  framer.end()
+  decoder.end()
+  return finished(fold, grammar)
+}
+
+/** The answer as chat completions can say it: its own id and model, and its words for the reason. */
+function sayable(reply: Reply): Reply {
+  const tools = reply.blocks.some(({ type }) => type === 'tool')
+  const raw = finishReasonOut(reply.reason, tools, false)
+  const reason = tools && raw === 'stop' ? 'tool-use' : finishReason(raw)
+  return { ...reply, id: SEED.id, model: SEED.model, raw, reason }
+}
+
+void t.test('2,000 answers through encoder, framer and decoder', (t) => {
+  const [passed] = PAIRS
+  const again = PAIRS.find(({ name }) => name === 'openai-chat translated')
+  if (passed === undefined || again === undefined) throw new Error('the pairs are gone')
+  for (let seed = 1; seed <= 2_000; seed += 1) {
+    const roll = dice(seed)
+    const events = legalStream(roll, { sayable: true })
+    const bytes = Buffer.from(encoded(events))
+    if (!t.same(decoded(bytes, 'openai-chat'), sayable(folded(events)), `seed ${seed}`)) break
+    const chunks = cutAt(
+      bytes,
+      Array.from({ length: roll(9) }, () => roll(bytes.length + 1)),
+    )
+    // Our own stream, read as an upstream's: nothing is left to change in it.
+    const text = bytes.toString('latin1')
+    if (run(passed, chunks).out !== text) t.fail(`seed ${seed}: does not pass as it is`)
+    const { out, outcome } = run(again, chunks)
+    if (out !== text || outcome !== 'complete') t.fail(`seed ${seed}: is translated to another`)
+  }
+  t.end()
+})
+
+/** The words of a reply by kind, and its calls: all that a whole reply keeps apart. */
+function said(reply: Reply): unknown {
+  const words = (kind: 'text' | 'thinking' | 'refusal'): string =>
+    reply.blocks.map((block) => (block.type === kind ? block.text : '')).join('')
+  const calls = reply.blocks.flatMap((block) =>
+    block.type === 'tool' ? [{ id: block.id, name: block.name, json: compact(block.json) }] : [],
+  )
+  const { usage, reason } = reply
+  return [words('text'), words('thinking'), words('refusal'), calls, usage, reason]
+}
+
+/** Arguments without spaces: a whole reply has its own. */
+function compact(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json))
+  } catch {
+    return json
+  }
+}
+
+void t.test('2,000 answers through the whole reply, and back to a stream', (t) => {
+  const egress = upstream('openai-chat')
+  for (let seed = 1; seed <= 2_000; seed += 1) {
+    const reply = folded(legalStream(dice(seed), { sayable: true }))
+    const body = client.encodeReply(reply, WHOLE, SEED)
+    const parsed = objectOf(JSON.parse(body))
+    const once = translateReply(parsed, egress, client, WHOLE, SEED)
+    if (once.body !== body) t.fail(`seed ${seed}: is translated to another`)
+    const streamed = streamReply(parsed, egress, client, REQUEST, SEED)
+    const heard = decoded(Buffer.from(streamed.body), 'openai-chat')
+    if (!t.same(said(heard), said(sayable(reply)), `seed ${seed}`)) break
+  }
+  t.end()
+})
+
+void t.test('every transcript: its stream and its whole reply are one answer', (t) => {
+  let pairs = 0
+  for (const { dialect, name, bytes } of transcripts) {
+    if (dialect === 'openai-responses') continue
+    const file = join(process.cwd(), 'test/transcripts', `${name}.reply.json`)
+    if (!existsSync(file)) continue
+    pairs += 1
+    const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
+    const heard = decoded(bytes, dialect)
+    const whole = translateReply(body, upstream(dialect), client, WHOLE, SEED)
+    t.equal(whole.outcome, 'complete', name)
+    // Who does not ask chat completions for the counts gets them in a whole reply only.
+    const isCounted = Object.keys(heard.usage).length > 0
+    const reply = isCounted ? heard : { ...heard, usage: whole.usage }
+    const streamed = objectOf(JSON.parse(client.encodeReply(reply, WHOLE, SEED)))
+    t.same(spaceless(objectOf(JSON.parse(whole.body))), spaceless(streamed), name)
+    t.equal(whole.reason, reply.reason)
+    const again = streamReply(body, upstream(dialect), client, REQUEST, SEED)
+    t.same(said(decoded(Buffer.from(again.body), 'openai-chat')), said(sayable(reply)), name)
+  }
+  t.ok(pairs >= 15, `${pairs} transcripts`)
+  t.end()
+})
+
+function spaceless(value: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(value, (key, member: unknown) =>
+      key === 'arguments' && typeof member === 'string' ? compact(member) : member,
+    ),
+  ) as unknown
+}

@@ -1,0 +1,116 @@
+/**
+ * Goal: how the network cuts an upstream's bytes changes nothing that the client gets.
+ * Method: every 2-way split and the byte-by-byte feed of every transcript, in several line ends and
+ * with comments, through every pair of dialects; recorded streams in seeded cuts.
+ */
+import t from 'tap'
+import { fixturesFolder } from '../helpers/fixtures.js'
+import {
+  cutAt,
+  dice,
+  difference,
+  PAIRS,
+  recorded,
+  run,
+  singly,
+  transcripts,
+  type Pair,
+} from './streams.js'
+
+/** The same stream as other servers would frame it. */
+function variants(bytes: Buffer): Buffer[] {
+  const text = bytes.toString('utf8')
+  const lines = text.replaceAll('\r\n', '\n')
+  const commented = lines
+    .replaceAll('\n\n', '\n\n: keep-alive\n\n')
+    .replaceAll('data:', ':x\ndata:')
+  const mixed = [...lines.split('\n')].map(
+    (line, at) => line + (['\n', '\r\n', '\r'][at % 3] ?? ''),
+  )
+  return [
+    bytes,
+    Buffer.from(lines.replaceAll('\n', '\r\n')),
+    Buffer.from(`: hello\n\n${commented}: bye\n\n`),
+    Buffer.from(`\uFEFF${lines.replaceAll('\n', '\r')}`),
+    Buffer.from(mixed.join('').replaceAll('\n\n', '\n\r\n')),
+  ]
+}
+
+function* everySplit(bytes: Buffer, step: number): Generator<Buffer[]> {
+  for (let at = 1; at < bytes.length; at += step) {
+    yield [bytes.subarray(0, at), bytes.subarray(at)]
+  }
+  yield singly(bytes)
+}
+
+function* someSplits(bytes: Buffer, seed: number, count: number): Generator<Buffer[]> {
+  const roll = dice(seed)
+  for (let i = 0; i < count; i += 1) {
+    const cuts = Array.from({ length: 1 + roll(20) }, () => roll(bytes.length + 1))
+    yield cutAt(bytes, cuts)
+  }
+}
+
+/** The first split that changes anything, told; null where none does. */
+function firstChange(pair: Pair, bytes: Buffer, splits: Iterable<Buffer[]>): string | null {
+  const whole = run(pair, [bytes])
+  for (const chunks of splits) {
+    const changed = difference(run(pair, chunks), whole)
+    if (changed === '') continue
+    return `cut at ${chunks
+      .map((chunk) => chunk.length)
+      .join(', ')
+      .slice(0, 200)}: ${changed}`
+  }
+  return null
+}
+
+for (const pair of PAIRS) {
+  void t.test(`${pair.name}: any cut gives the client the same bytes`, (t) => {
+    for (const { dialect, name, bytes } of transcripts) {
+      if (dialect !== pair.dialect) continue
+      for (const [at, variant] of variants(bytes).entries()) {
+        // The rewritten streams differ in their line ends only: a share of their cuts will do.
+        const splits = everySplit(variant, at === 0 || pair.passes ? 1 : 5)
+        t.equal(firstChange(pair, variant, splits), null, `${name}, variant ${at}`)
+      }
+    }
+    t.end()
+  })
+}
+
+void t.test('passed: bytes out are bytes in, up to the terminator', (t) => {
+  const [pair] = PAIRS
+  for (const { dialect, name, bytes } of transcripts) {
+    if (pair === undefined || dialect !== pair.dialect) continue
+    for (const [at, variant] of variants(bytes).entries()) {
+      const { out, outcome } = run(pair, singly(variant))
+      const sent = variant.toString('latin1')
+      t.ok(sent.startsWith(out), `${name}, variant ${at}`)
+      if (outcome === 'complete') t.notMatch(sent.slice(out.length), /^data/m)
+    }
+  }
+  t.end()
+})
+
+void t.test('recorded streams, byte by byte and in seeded cuts', (t) => {
+  if (fixturesFolder() === null) {
+    t.comment('no recordings here: the transcripts are all that was checked')
+    t.end()
+    return
+  }
+  let streams = 0
+  for (const { dialect, name, bytes } of recorded(8)) {
+    if (bytes.length > 60_000) continue
+    streams += 1
+    for (const pair of PAIRS) {
+      if (pair.dialect !== dialect) continue
+      const changed =
+        firstChange(pair, bytes, [singly(bytes)]) ??
+        firstChange(pair, bytes, someSplits(bytes, streams, 8))
+      t.equal(changed, null, `${pair.name}: ${name}`)
+    }
+  }
+  t.ok(streams >= 20, `${streams} streams`)
+  t.end()
+})

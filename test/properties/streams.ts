@@ -1,0 +1,181 @@
+/**
+ * What the properties of translation are checked on: every stream of `test/transcripts`, every pair
+ * of dialects, and seeded chance. Knows no rule of any format.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ChatRequest } from '../../src/chat/request.js'
+import type { DialectName, Egress, Ingress, Seed } from '../../src/dialects/dialect.js'
+import { egressOf, ingressOf } from '../../src/dialects/index.js'
+import { PassedStream, TranslatedStream, type Translation } from '../../src/gateway/translate.js'
+import { SseFramer } from '../../src/wire/sse.js'
+import { fixtures } from '../helpers/fixtures.js'
+
+/** One recorded or written stream. */
+export interface Transcript {
+  readonly dialect: DialectName
+  readonly name: string
+  readonly bytes: Buffer
+}
+
+/** A way from an upstream's dialect to the chat-completions client. */
+export interface Pair {
+  readonly name: string
+  readonly dialect: DialectName
+  readonly passes: boolean
+  open(): Translation
+}
+
+/** What a client got, as latin1, and what the exchange came to. */
+export interface Run {
+  readonly out: string
+  readonly outcome: Translation['outcome']
+  readonly kind: string | null
+  readonly usage: string
+  readonly reason: string | null
+  readonly model: string | null
+}
+
+const TRANSCRIPTS = join(process.cwd(), 'test/transcripts')
+const DIALECTS: readonly DialectName[] = ['openai-chat', 'anthropic', 'gemini']
+
+export const SEED: Seed = {
+  id: 'chatcmpl-property',
+  createdAtSeconds: 1_700_000_000,
+  model: 'client-model',
+}
+
+export const client: Ingress = ingressOf('openai-chat')
+
+/** A request of the client; only what the translation of a reply looks at matters. */
+export const REQUEST: ChatRequest = client.decodeRequest(
+  {
+    model: SEED.model,
+    messages: [{ role: 'user', content: 'Hello' }],
+    stream: true,
+    stream_options: { include_usage: true },
+  },
+  { operation: 'chat' },
+)
+
+/** The upstream's side of a dialect. */
+export function upstream(dialect: DialectName): Egress {
+  const egress = egressOf(dialect)
+  if (egress === null) throw new Error(`no upstream speaks ${dialect}`)
+  return egress
+}
+
+function passed(includeUsage: boolean): () => Translation {
+  const { newTap } = upstream('openai-chat')
+  if (newTap === null) throw new Error('chat completions cannot pass')
+  return () => new PassedStream(newTap({ includeUsage }))
+}
+
+/** Every pair there is. */
+export const PAIRS: readonly Pair[] = [
+  { name: 'passed', dialect: 'openai-chat', passes: true, open: passed(true) },
+  { name: 'passed without usage', dialect: 'openai-chat', passes: true, open: passed(false) },
+  ...DIALECTS.map((dialect) => ({
+    name: `${dialect} translated`,
+    dialect,
+    passes: false,
+    open: () => new TranslatedStream(upstream(dialect), client, REQUEST, SEED),
+  })),
+]
+
+/** The streams under `test/transcripts`. */
+export const transcripts: readonly Transcript[] = DIALECTS.flatMap((dialect) =>
+  readdirSync(join(TRANSCRIPTS, dialect))
+    .filter((file) => file.endsWith('.stream.sse'))
+    .map((file) => ({
+      dialect,
+      name: `${dialect}/${file.slice(0, -'.stream.sse'.length)}`,
+      bytes: readFileSync(join(TRANSCRIPTS, dialect, file)),
+    })),
+)
+
+const PROVIDERS: readonly [provider: string, dialect: DialectName, api: string][] = [
+  ['openai', 'openai-chat', 'chat.completions'],
+  ['groq', 'openai-chat', 'chat.completions'],
+  ['openrouter', 'openai-chat', 'chat.completions'],
+  ['anthropic', 'anthropic', 'messages'],
+  ['gemini', 'gemini', 'generateContent'],
+]
+
+/** At most `count` recorded streams of each provider, spread over the list; none without recordings. */
+export function recorded(count: number): Transcript[] {
+  return PROVIDERS.flatMap(([provider, dialect, api]) => {
+    const all = fixtures({ provider, stream: true, status: 200 }).filter(
+      (each) => each.api.startsWith(api) || each.api.startsWith('streamGenerateContent'),
+    )
+    const step = Math.max(1, Math.floor(all.length / count))
+    return all
+      .filter((_, at) => at % step === 0)
+      .slice(0, count)
+      .map((each) => ({ dialect, name: each.name, bytes: Buffer.from(each.response_body) }))
+  })
+}
+
+/** Feeds the chunks and the end of file. */
+export function run(pair: Pair, chunks: readonly Buffer[]): Run {
+  const translation = pair.open()
+  let out = ''
+  for (const chunk of chunks) out += latin1(translation.write(chunk))
+  out += latin1(translation.end())
+  const { outcome, error, usage, reason, model } = translation
+  return { out, outcome, kind: error?.kind ?? null, usage: JSON.stringify(usage), reason, model }
+}
+
+/** Empty where the two are the same, else what differs first. */
+export function difference(a: Run, b: Run): string {
+  if (a.out !== b.out) return `output: ${excerpt(a.out, b.out)}`
+  const rest = (it: Run): string =>
+    [it.outcome, it.kind, it.usage, it.reason, it.model].map(String).join(' | ')
+  return rest(a) === rest(b) ? '' : `${rest(a)} and not ${rest(b)}`
+}
+
+function excerpt(a: string, b: string): string {
+  let at = 0
+  while (a[at] === b[at]) at += 1
+  return `${JSON.stringify(a.slice(at, at + 60))} and not ${JSON.stringify(b.slice(at, at + 60))}`
+}
+
+function latin1(bytes: string | Buffer): string {
+  return (typeof bytes === 'string' ? Buffer.from(bytes) : bytes).toString('latin1')
+}
+
+/** The data of the frames of an output. */
+export function framesOf(out: string): string[] {
+  const frames: string[] = []
+  const framer = new SseFramer({ frame: (_name, data) => frames.push(data) })
+  framer.write(Buffer.from(out, 'latin1'))
+  framer.end()
+  return frames
+}
+
+/** True where an output says that the answer is whole. */
+export function claimsCompletion(out: string): boolean {
+  return framesOf(out).some((data) => data === '[DONE]' || /"finish_reason":\s*"/.test(data))
+}
+
+/** Whole numbers below `n`, the same for the same seed (mulberry32). */
+export function dice(seed: number): (n: number) => number {
+  let state = seed
+  return (n) => {
+    state = (state + 0x6d2b79f5) | 0
+    let x = Math.imul(state ^ (state >>> 15), 1 | state)
+    x = (x + Math.imul(x ^ (x >>> 7), 61 | x)) ^ x
+    return ((x ^ (x >>> 14)) >>> 0) % n
+  }
+}
+
+/** The bytes in pieces, cut at the offsets given, in any order. */
+export function cutAt(bytes: Buffer, cuts: readonly number[]): Buffer[] {
+  const edges = [0, ...cuts.toSorted((a, b) => a - b), bytes.length]
+  return edges.slice(1).map((edge, at) => bytes.subarray(edges[at] ?? 0, edge))
+}
+
+/** One byte at a time. */
+export function singly(bytes: Buffer): Buffer[] {
+  return Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))
+}

@@ -1,0 +1,118 @@
+/**
+ * Goal: a stream that breaks off can never look complete, in any pair of dialects.
+ * Method: every byte prefix of every transcript, at once and byte by byte, ended by an end of file or
+ * by a failure of the transport; recorded streams at seeded offsets.
+ */
+import t from 'tap'
+import type { Test } from 'tap'
+import { fixturesFolder } from '../helpers/fixtures.js'
+import {
+  claimsCompletion,
+  dice,
+  PAIRS,
+  recorded,
+  run,
+  singly,
+  transcripts,
+  type Pair,
+  type Run,
+} from './streams.js'
+
+/** What an upstream says with its reason to stop, in any of the dialects. */
+const REASON = /"(?:finish_reason|stop_reason|finishReason|blockReason)"\s*:\s*"/
+
+/** What is wrong with how a prefix ended; null where nothing is. */
+function fault({ out, outcome, kind, reason }: Run, chunks: readonly Buffer[]): string | null {
+  if (outcome === 'open') return 'is still open'
+  if (outcome === 'complete') {
+    if (kind !== null || reason === null) return `complete with ${kind ?? 'no reason'}`
+    const sent = Buffer.concat(chunks).toString('latin1')
+    if (!REASON.test(sent)) return 'complete though the upstream gave no reason'
+    return claimsCompletion(out) ? null : 'complete and the client is not told'
+  }
+  if (kind === null) return 'failed without an error'
+  return claimsCompletion(out) ? 'failed, and looks complete' : null
+}
+
+function check(t: Test, pair: Pair, name: string, bytes: Buffer, cuts: Iterable<number>): void {
+  let first: string | null = null
+  let completeFrom: number | null = null
+  for (const cut of cuts) {
+    const prefix = bytes.subarray(0, cut)
+    const ended = run(pair, [prefix])
+    const wrong = fault(ended, [prefix])
+    if (wrong !== null) first ??= `${cut} of ${bytes.length} bytes: ${wrong}`
+    if (ended.outcome === 'complete') completeFrom ??= cut
+    else if (completeFrom !== null) first ??= `complete at ${completeFrom} and not at ${cut}`
+  }
+  t.equal(first, null, name)
+}
+
+function* every(length: number, step = 1): Generator<number> {
+  for (let at = 0; at <= length; at += step) yield at
+}
+
+for (const pair of PAIRS) {
+  void t.test(`${pair.name}: every prefix ends in exactly one way, and never falsely`, (t) => {
+    for (const { dialect, name, bytes } of transcripts) {
+      if (dialect !== pair.dialect) continue
+      check(t, pair, name, bytes, every(bytes.length))
+      const text = bytes.toString('utf8')
+      const crlf = text.includes('\r\n')
+      const other = Buffer.from(
+        crlf ? text.replaceAll('\r\n', '\n') : text.replaceAll('\n', '\r\n'),
+      )
+      check(t, pair, `${name}, ${crlf ? 'LF' : 'CRLF'}`, other, every(other.length, 5))
+      let wrong: string | null = null
+      for (let cut = 0; cut <= bytes.length; cut += 13) {
+        const chunks = singly(bytes.subarray(0, cut))
+        wrong ??= fault(run(pair, chunks), chunks)
+      }
+      t.equal(wrong, null, `${name}, byte by byte`)
+    }
+    t.end()
+  })
+
+  void t.test(`${pair.name}: a failure of the transport is final`, (t) => {
+    for (const { dialect, name, bytes } of transcripts) {
+      if (dialect !== pair.dialect) continue
+      let wrong = 0
+      for (let cut = 0; cut <= bytes.length; cut += 1) {
+        const translation = pair.open()
+        translation.write(bytes.subarray(0, cut))
+        const before = translation.outcome
+        translation.fail({ kind: 'upstream_timeout', message: 'The upstream fell silent in time.' })
+        const after = translation.outcome
+        const more = [translation.write(bytes.subarray(cut)), translation.end()]
+        const isFinal = translation.outcome === after && more.every((it) => it.length === 0)
+        const isRight =
+          before === 'open'
+            ? after === 'failed' && translation.error?.kind === 'upstream_timeout'
+            : after === before
+        if (!isFinal || !isRight) wrong += 1
+      }
+      t.equal(wrong, 0, name)
+    }
+    t.end()
+  })
+}
+
+void t.test('recorded streams, cut at seeded places', (t) => {
+  if (fixturesFolder() === null) {
+    t.comment('no recordings here: the transcripts are all that was checked')
+    t.end()
+    return
+  }
+  const roll = dice(11)
+  let streams = 0
+  for (const { dialect, name, bytes } of recorded(8)) {
+    if (bytes.length > 60_000) continue
+    streams += 1
+    const cuts = Array.from({ length: 20 }, () => roll(bytes.length + 1)).sort((a, b) => a - b)
+    for (const pair of PAIRS) {
+      if (pair.dialect === dialect) check(t, pair, `${pair.name}: ${name}`, bytes, cuts)
+    }
+  }
+  t.ok(streams >= 20, `${streams} streams`)
+  t.end()
+})
