@@ -3,6 +3,12 @@
  */
 import type { WireError } from '../errors.js'
 
+/** What a client learns of a failure that nobody foresaw; the log has the rest. */
+export const UNFORESEEN: Readonly<WireError> = {
+  kind: 'bug',
+  message: 'The gateway failed; tell its operator the request id.',
+}
+
 /** `inReply`: the head had arrived and the body was cut. Never names a host; the cause is for the log. */
 export function transportError(cause: unknown, inReply: boolean): WireError {
   const code = codeOf(cause)
