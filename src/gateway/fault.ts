@@ -36,6 +36,8 @@ export function transportError(cause: unknown, inReply: boolean): WireError {
 }
 
 function codeOf(cause: unknown): string {
-  if (typeof cause !== 'object' || cause === null || !('code' in cause)) return ''
-  return typeof cause.code === 'string' ? cause.code : ''
+  if (!(cause instanceof Error)) return ''
+  if ('code' in cause && typeof cause.code === 'string') return cause.code
+  // The parser's errors have a code of their own, but not for everything that it refuses.
+  return cause.name === 'HTTPParserError' ? 'HPE_OTHER' : ''
 }
