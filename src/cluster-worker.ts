@@ -8,6 +8,7 @@ import type { Collected } from './metrics/registry.js'
 import type { Readiness } from './ops.js'
 import { onSignals } from './signals.js'
 
+/** What a worker does for the primary’s messages. */
 export interface WorkerOptions<Payload> {
   /** Whether a message's payload is one; the primary is the same program, so this may be shallow. */
   isPayload: (value: unknown) => value is Payload

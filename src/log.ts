@@ -6,6 +6,7 @@
 import { pino } from 'pino'
 import { type ErrorKind, GatewayError, rowOf } from './errors.js'
 
+/** The least severe line that is written. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** Everything that may be said about one exchange. Add a field here or it does not get out. */

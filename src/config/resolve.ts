@@ -238,7 +238,7 @@ function planOf(plan: FileValues['plans']['pro']): PlanConfig {
  * Whether a URL's host says by itself that it is this machine or a private network. Names other than
  * `localhost` are not: what they resolve to is another's decision.
  */
-export function isPrivateHost(hostname: string): boolean {
+function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
   if (host === 'localhost' || host.endsWith('.localhost')) return true
   if (isIP(host) === 4) return isPrivateIpv4(host)

@@ -5,13 +5,14 @@
  */
 
 /** How late a time-out may be noticed, in ms. */
-export const TICK_MS = 100
+const TICK_MS = 100
 
 /** Something in flight that may have waited too long. `nowMs` is monotonic. */
 export interface Timed {
   tick(nowMs: number): void
 }
 
+/** What is in flight and wants to know the time. Its timer runs only while there is something. */
 export class Deadlines {
   private readonly inFlight = new Set<Timed>()
   private timer: NodeJS.Timeout | null = null
