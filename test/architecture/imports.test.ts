@@ -19,7 +19,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['errors-page', 'ops', 'package-file', 'server', 'signals'],
   ['cluster-messages', 'data-plane'],
   ['cluster-worker'],
-  ['cluster'],
+  ['cluster', 'serve-worker'],
   ['serve'],
   ['commands'],
   ['generate', 'main'],
