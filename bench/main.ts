@@ -24,7 +24,7 @@ Suites:
 
 Options:
   --rounds N    rounds of each peer, alternating (codec 7, load and relay 5)
-  --seconds N   seconds of each round (codec 0.2, load 4, relay 5)
+  --seconds N   seconds of each round of load (4) and relay (5); a round of codec takes 0.2
   --streams N   concurrent streams of relay (400)
   --json        print JSON instead of a table
   --check       exit with 1 where a ratio is more than 15 % worse than in bench/baseline.json
@@ -39,11 +39,11 @@ Example:
 /** The longest that all suites together may take, so that nothing hangs unwatched. */
 const MAX_MINUTES = 30
 
-function positive(text: string | undefined, option: string): number | null {
+function count(text: string | undefined, option: string): number | null {
   if (text === undefined) return null
   const value = Number(text)
-  if (Number.isFinite(value) && value > 0) return value
-  throw new TypeError(`${option} takes a number above 0, not '${text}'`)
+  if (Number.isInteger(value) && value > 0) return value
+  throw new TypeError(`${option} takes a whole number above 0, not '${text}'`)
 }
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -65,9 +65,9 @@ async function main(argv: readonly string[]): Promise<number> {
     return values.help ? 0 : 2
   }
   const pace: Pace = {
-    seconds: positive(values.seconds, '--seconds'),
-    rounds: positive(values.rounds, '--rounds'),
-    streams: positive(values.streams, '--streams'),
+    seconds: count(values.seconds, '--seconds'),
+    rounds: count(values.rounds, '--rounds'),
+    streams: count(values.streams, '--streams'),
   }
   const records: SuiteRecord[] = []
   for (const name of positionals.includes('all') ? Object.keys(SUITES) : positionals) {
