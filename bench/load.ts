@@ -203,8 +203,8 @@ function doubts(kind: Kind, runs: ReadonlyMap<Peer['name'], readonly Run[]>): st
     if (median >= 0.9) continue
     const share = Math.round(median * 100)
     remarks.push(
-      `${kind}: ${name} used ${share} % of its core, so load and provider held it back; ` +
-        'compare its cpu, not its replies/s.',
+      `${kind}: ${name} used ${share} % of its core, so the other core or the machine's ` +
+        'other work held it back; compare its cpu, not its replies/s.',
     )
   }
   return remarks

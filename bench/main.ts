@@ -4,7 +4,7 @@
  */
 import { parseArgs } from 'node:util'
 import { shown, type Figure, type Pace, type SuiteResult } from './figures.js'
-import { stamp } from './machine.js'
+import { stamp, type Stamp } from './machine.js'
 import { breaches, readBaseline, writeBaseline, type SuiteRecord } from './baseline.js'
 
 /** Suites by name, loaded when asked for. */
@@ -38,6 +38,8 @@ Example:
 `
 /** The longest that all suites together may take, so that nothing hangs unwatched. */
 const MAX_MINUTES = 30
+/** The load average above which something else was running. */
+const CALM = 0.5
 
 function count(text: string | undefined, option: string): number | null {
   if (text === undefined) return null
@@ -76,13 +78,19 @@ async function main(argv: readonly string[]): Promise<number> {
     const run = await load()
     const before = stamp()
     const result = await run(pace)
-    const record: SuiteRecord = { suite: name, ...before, ...result }
+    const remarks = [...busyRemark(before), ...result.remarks]
+    const record: SuiteRecord = { suite: name, ...before, figures: result.figures, remarks }
     records.push(record)
     if (!values.json) print(record)
   }
   if (values.json) console.log(JSON.stringify(records, null, 2))
   if (values.write) writeBaseline(records)
   return values.check ? report(breaches(records, readBaseline())) : 0
+}
+
+function busyRemark({ loadAverage }: Stamp): string[] {
+  if (loadAverage <= CALM) return []
+  return [`The machine was busy (load average ${loadAverage}): these are orders of magnitude.`]
 }
 
 function print(record: SuiteRecord): void {
