@@ -12,7 +12,7 @@ import { filesBelow, importsOf, type Import, type Source } from './tree.js'
 const ROWS: readonly (readonly string[])[] = [
   ['errors'],
   ['chat'],
-  ['wire'],
+  ['wire', 'log-text'],
   ['dialects', 'emulator'],
   ['accounts', 'auth', 'config', 'log', 'metrics', 'store', 'upstreams'],
   ['gateway', 'dashboard'],
@@ -20,6 +20,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['cluster-messages', 'data-plane'],
   ['cluster-worker'],
   ['cluster'],
+  ['serve-worker'],
   ['serve'],
   ['commands'],
   ['generate', 'main'],
