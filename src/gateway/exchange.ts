@@ -114,11 +114,24 @@ export class Exchange {
     // `req` says nothing once its body is read; the response's close is what tells that the client
     // has left, in every phase (another gateway once held 24,000 zombie streams).
     res.once('close', () => {
-      if (!res.writableFinished) {
-        this.cancellation.cancel(
-          new GatewayError('client_gone', 'The client closed the connection.'),
-        )
-      }
+      if (!res.writableFinished || !req.complete) this.cancellation.cancel(whyClosed(res))
     })
+  }
+}
+
+/** The front door answers a body that breaks the protocol by itself, in the middle of our reading it. */
+function whyClosed(res: ServerResponse): GatewayError {
+  const message = 'The request body did not arrive whole.'
+  switch (res.writableFinished ? res.statusCode : 0) {
+    case 400:
+      return new GatewayError('malformed_request', message)
+    case 408:
+      return new GatewayError('request_timeout', message)
+    case 413:
+      return new GatewayError('body_too_large', message)
+    case 431:
+      return new GatewayError('headers_too_large', message)
+    default:
+      return new GatewayError('client_gone', 'The client closed the connection.')
   }
 }

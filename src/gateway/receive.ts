@@ -7,8 +7,9 @@ import type { IncomingMessage } from 'node:http'
 import type { JsonObject } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { Addressed } from '../dialects/index.js'
-import { GatewayError } from '../errors.js'
+import { gatewayError, GatewayError } from '../errors.js'
 import { parseObject, type ParsedObject } from '../wire/json.js'
+import { admitTrailers } from './admit.js'
 import type { Exchange } from './exchange.js'
 
 /** A request as it was asked for. */
@@ -58,28 +59,33 @@ export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Promise
   checkHeaders(req, maxBodyBytes)
   return new Promise((resolve, reject) => {
     const intake = new Intake(x, at, budget, maxBodyBytes)
+    // Once over, it takes no more: what a lingering connection still sends is not held or counted.
     const stop = (error: unknown): void => {
-      req.pause()
+      req.off('data', take).off('end', finish).pause()
       x.cancellation.onCancel(null)
       reject(error instanceof Error ? error : new Error(String(error)))
     }
-    x.cancellation.onCancel(stop)
-    req.on('data', (chunk: Buffer) => {
+    const take = (chunk: Buffer): void => {
       try {
         intake.write(chunk)
       } catch (error) {
         stop(error)
       }
-    })
-    req.once('error', (cause) => stop(cutShort(x, cause)))
-    req.once('end', () => {
+    }
+    const finish = (): void => {
       try {
         x.cancellation.onCancel(null)
+        const refusal = admitTrailers(req)
+        if (refusal !== null) throw gatewayError(refusal)
         resolve(intake.end())
       } catch (error) {
         stop(error)
       }
-    })
+    }
+    x.cancellation.onCancel(stop)
+    req.on('data', take)
+    req.once('error', (cause) => stop(cutShort(x, cause)))
+    req.once('end', finish)
   })
 }
 

@@ -47,7 +47,8 @@ function send(x: Exchange, error: GatewayError): void {
   if (retryable === false) headers.push('x-should-retry', 'false')
   if (error.kind === 'unauthenticated') headers.push('www-authenticate', 'Bearer')
   headers.push('content-length', String(Buffer.byteLength(body)))
-  if (!req.complete) headers.push('connection', 'close')
+  // What follows a broken request on its connection cannot be trusted to be one.
+  if (!req.complete || error.kind === 'headers_too_large') headers.push('connection', 'close')
   res.writeHead(status, headers)
   x.facts.sentBytes = body.length
   res.write(body)

@@ -20,7 +20,7 @@ for (const model of ['gpt-5.4-mini', 'claude-sonnet-4-5', 'gemini-2.5-flash']) {
     const reader = reply.body?.getReader()
     if (reader === undefined) throw new Error('no body')
     const first = await reader.read()
-    let text = Buffer.from(first.value ?? []).toString()
+    let text = Buffer.from((first.value ?? new Uint8Array()) as Uint8Array).toString()
     const store = await openStore(`lmdb:${gateway.folder}/data`)
     const account = await store.accountByEmail('test@example.com')
     const [key] = await listKeys(store, account?.id ?? '')
@@ -28,10 +28,8 @@ for (const model of ['gpt-5.4-mini', 'claude-sonnet-4-5', 'gemini-2.5-flash']) {
     await store.close()
     const revokedMs = performance.now()
     try {
-      for (;;) {
-        const { done, value } = await reader.read()
-        if (done) break
-        text += Buffer.from(value).toString()
+      for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+        text += Buffer.from(piece.value as Uint8Array).toString()
       }
     } catch {
       // The connection is cut on purpose, so that the body cannot look complete.

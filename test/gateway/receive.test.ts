@@ -1,0 +1,147 @@
+/**
+ * Goal: a body is taken whole or refused, and what it took from the process's budget comes back.
+ * Method: `receive` and `refuse` behind a real listener, with a budget as small as the cap.
+ */
+import { copyFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { loadConfig } from '../../src/config/load.js'
+import { createSnapshot } from '../../src/config/snapshot.js'
+import { addressed } from '../../src/dialects/index.js'
+import { GatewayError } from '../../src/errors.js'
+import { Exchange } from '../../src/gateway/exchange.js'
+import { Generation } from '../../src/gateway/generation.js'
+import { BodyBudget, receive, type Call } from '../../src/gateway/receive.js'
+import { refuse } from '../../src/gateway/refuse.js'
+import { Metrics } from '../../src/metrics/hops.js'
+
+const CAP = 1_000
+const GOOD = JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] })
+
+/** What came of each request, in order. */
+interface Taken {
+  readonly port: number
+  readonly calls: Call[]
+  readonly errors: string[]
+  readonly budget: BodyBudget
+}
+
+async function listening(t: Test): Promise<Taken> {
+  const folder = t.testdir({
+    'gateway.yaml': `
+server: { host: 127.0.0.1, port: 0, max_body_bytes: ${CAP} }
+store: lmdb:./data
+models: models.yaml
+upstreams:
+  one: { dialect: openai-chat, base_url: https://example.com/v1, api_key: x }
+routes: [ { prefix: gpt-, upstream: one } ]
+plans:
+  starter: { price_usd: 20, max_keys: 5 }
+  pro: { price_usd: 50, max_keys: 20 }
+  max: { price_usd: 100, max_keys: unlimited }
+`,
+  })
+  copyFileSync('config/models.yaml', join(folder, 'models.yaml'))
+  const loaded = loadConfig(join(folder, 'gateway.yaml'), {})
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+  const metrics = new Metrics({ processMetrics: false })
+  const generation = new Generation(createSnapshot(loaded, 1, 0), metrics, null)
+  t.teardown(() => generation.destroy())
+  const budget = new BodyBudget(CAP)
+  const calls: Call[] = []
+  const errors: string[] = []
+  const server = createServer((req, res) => {
+    const x = new Exchange('id', req, res, generation, performance.now())
+    const at = addressed('POST', '/v1/chat/completions')
+    if (at === null) throw new Error('the endpoint is gone')
+    new Promise<Call>((resolve) => resolve(receive(x, at, budget)))
+      .then(
+        (call) => {
+          calls.push(call)
+          res.end('taken')
+        },
+        (error: unknown) => errors.push(refuse(x, error).kind),
+      )
+      .finally(() => budget.give(x.facts.receivedBytes))
+      .catch((error: unknown) => t.fail(String(error)))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return { port: address.port, calls, errors, budget }
+}
+
+/** Sends the pieces as chunks, each in a turn of its own, and reads to the end of the connection. */
+async function send(port: number, pieces: readonly string[], cut = false): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  socket.on('error', () => undefined)
+  const closed = once(socket, 'close')
+  const head = 'host: x\r\ncontent-type: application/json\r\nconnection: close\r\n'
+  socket.write(`POST / HTTP/1.1\r\n${head}transfer-encoding: chunked\r\n\r\n`)
+  for (const piece of pieces) {
+    socket.write(`${Buffer.byteLength(piece).toString(16)}\r\n${piece}\r\n`)
+    // The next piece must be a read of its own on the other side.
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  if (cut) socket.destroy()
+  else socket.write('0\r\n\r\n')
+  await closed
+  return text
+}
+
+void t.test('a body in pieces is one call, and its bytes are kept as they came', async (t) => {
+  const { port, calls, budget } = await listening(t)
+  t.match(await send(port, [GOOD.slice(0, 10), GOOD.slice(10, 11), GOOD.slice(11)]), /taken/)
+  t.equal(calls[0]?.raw.toString(), GOOD)
+  t.match(calls[0], { request: { model: 'gpt-4o', stream: false }, dialect: 'openai-chat' })
+  t.doesNotThrow(() => budget.take(CAP), 'all of the budget is back')
+})
+
+void t.test('what comes after the cap is not taken, whatever its size', async (t) => {
+  const { port, calls, errors, budget } = await listening(t)
+  const pieces = ['x'.repeat(CAP + 1), 'y', 'z'.repeat(500)]
+  t.match(await send(port, pieces), /413 .*body_too_large/s)
+  t.match(await send(port, ['x'.repeat(600), 'y'.repeat(600), 'z'.repeat(10)]), /413/)
+  t.same(errors, ['body_too_large', 'body_too_large'])
+  t.equal(calls.length, 0)
+  t.doesNotThrow(() => budget.take(CAP), 'all of the budget is back')
+})
+
+void t.test('a full process refuses with a time to try again, and recovers', async (t) => {
+  const { port, errors, budget } = await listening(t)
+  budget.take(CAP - 20)
+  t.match(await send(port, [GOOD.slice(0, 15), GOOD.slice(15)]), /503 .*retry-after: 1/s)
+  t.same(errors, ['overloaded'])
+  budget.give(CAP - 20)
+  t.match(await send(port, [GOOD]), /taken/)
+  t.doesNotThrow(() => budget.take(CAP))
+})
+
+void t.test('a client that leaves in its body takes nothing with it', async (t) => {
+  const { port, errors, budget } = await listening(t)
+  await send(port, [GOOD.slice(0, 40)], true)
+  while (errors.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  t.same(errors, ['client_gone'])
+  t.doesNotThrow(() => budget.take(CAP))
+})
+
+void t.test('the budget: to the last byte, and no further', (t) => {
+  const budget = new BodyBudget(10)
+  budget.take(4)
+  budget.take(6)
+  t.throws(
+    () => budget.take(1),
+    new GatewayError('overloaded', 'The gateway holds too many request bodies; try again.'),
+  )
+  budget.give(6)
+  t.doesNotThrow(() => budget.take(6), 'a refused byte was not taken')
+  t.end()
+})
