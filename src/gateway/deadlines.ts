@@ -5,7 +5,7 @@
  */
 
 /** How late a time-out may be noticed, in ms. */
-const TICK_MS = 100
+export const TICK_MS = 100
 
 /** Something in flight that may have waited too long. `nowMs` is monotonic. */
 export interface Timed {
