@@ -8,7 +8,7 @@ import type { Dispatcher } from 'undici'
 import { gatewayError, GatewayError, type WireError } from '../errors.js'
 import type { Timed, Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
-import { transportError } from './fault.js'
+import { transportError, UNFORESEEN } from './fault.js'
 import type { Target } from './generation.js'
 import type { Call } from './receive.js'
 import { ReplyStream } from './reply-stream.js'
@@ -119,7 +119,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     }
     const wrong = unreadable(headers, this.call.request.stream)
     if (wrong !== null) this.fail(wrong)
-    else if (this.call.request.stream && isEventStream(headers)) this.openStream()
+    else if (this.call.request.stream && isEventStream(headers)) this.guard(() => this.openStream())
     else this.phase = 'whole'
   }
 
@@ -144,10 +144,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
         this.stream?.end()
         return
       case 'error':
-        this.refusedByUpstream()
+        this.guard(() => this.refusedByUpstream())
         return
       case 'whole':
-        this.finishWhole()
+        this.guard(() => this.finishWhole())
         return
       case 'lingering':
         this.over()
@@ -198,14 +198,23 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     if (this.phase === 'stream' && nowMs - this.headMs > COMMIT_WAIT_MS) this.commit()
   }
 
+  /** A codec that throws must not leave the exchange without an end. */
+  private guard(step: () => void): void {
+    try {
+      step()
+    } catch (cause) {
+      this.fail(UNFORESEEN, cause)
+    }
+  }
+
   private openStream(): void {
-    this.phase = 'stream'
     const stream = new ReplyStream(openTranslation(this.x, this.call, this.target), this.x)
     this.stream = stream
     this.x.facts.verdict = stream.translation
     stream.onStep = () => this.step(stream)
     stream.on('drain', () => this.resume())
     stream.on('error', () => undefined)
+    this.phase = 'stream'
   }
 
   private feed(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -279,10 +288,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
 
   private finishWhole(): void {
     const text = Buffer.concat(this.chunks)
-    this.over()
     const before = performance.now()
     this.x.facts.replyMs = before - this.headMs
     const read = readReply(text, this.x, this.call, this.target)
+    this.over()
     this.x.facts.translateMs += performance.now() - before
     this.x.facts.verdict = read.verdict
     if (read.verdict.error !== null) {

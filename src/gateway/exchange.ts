@@ -66,6 +66,8 @@ export class Exchange {
   /** Set as soon as the path is known, so that even a 401 is spelled in the client's dialect. */
   dialect: DialectName | null = null
   operation: Endpoint['operation'] | null = null
+  /** What was thrown and nobody foresaw, for the log. */
+  failure: unknown = null
   /** The digest of the key it runs with, once that is known. */
   keyDigest: string | null = null
   readonly facts: Facts = {

@@ -24,6 +24,8 @@ export class Gateway {
   private readonly services: Services
   private readonly inFlight = new Set<Exchange>()
   private current: Generation
+  /** Generations retire in order: an older one may share pools with those after it. */
+  private retired: Promise<void> = Promise.resolve()
 
   constructor(
     parts: { authenticator: Authenticator; metrics: Metrics; log: Logger },
@@ -64,7 +66,8 @@ export class Gateway {
     const previous = this.current
     this.current = new Generation(snapshot, this.services.metrics, previous)
     this.services.metrics.configLoaded(snapshot.generation)
-    void previous.supersede(this.current)
+    const successor = this.current
+    this.retired = this.retired.then(() => previous.supersede(successor))
   }
 
   /** Ends what still runs with an error that says so; streams get their error event. */

@@ -48,6 +48,9 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
   } finally {
     services.bodies.give(x.facts.receivedBytes)
     settle(x, services.metrics, services.log)
+    if (x.failure !== null) {
+      services.log.error('unforeseen failure', x.failure, { request_id: x.id })
+    }
   }
 }
 

@@ -59,6 +59,16 @@ void t.test('what a translation leaves out is named in a header', async (t) => {
   t.equal(await lost({ seed: 7 }), 'seed')
 })
 
+void t.test('a quirk of the configuration spares an upstream a name it refuses', async (t) => {
+  const quirks = '{ rename: { max_tokens: max_completion_tokens }, drop: [temperature] }'
+  const mended = await startGateway(t, { upstreamOptions: `quirks: ${quirks}` })
+  const fields = { max_tokens: 30, temperature: 0.5 }
+  const ask = { model: 'gpt-5.4', messages: said('hi'), ...fields }
+  const reply = await clientOf(mended).chat.completions.create(ask)
+  t.equal(reply.choices[0]?.finish_reason, 'length')
+  t.equal(reply.usage?.completion_tokens, 30)
+})
+
 void t.test('on a route of the same dialect the provider itself refuses', async (t) => {
   const ask = { model: 'gpt-5.4', messages: said('hi') }
   for (const fields of [{ temperature: 0.5 }, { max_tokens: 5 }]) {
