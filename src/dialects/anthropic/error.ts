@@ -5,11 +5,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { objectOf, stringOf, type JsonObject } from '../../chat/json.js'
 import type { ErrorKind, WireError } from '../../errors.js'
+import { retryAfterSeconds } from '../../wire/retry-after.js'
 import { scrub } from '../../wire/scrub.js'
 import { parseJson } from './wire.js'
-
-/** The longest pause that is passed on, in seconds. */
-const RETRY_AFTER_MAX = 3600
 
 const BY_TYPE: Readonly<Record<string, ErrorKind>> = {
   invalid_request_error: 'upstream_rejected',
@@ -60,7 +58,7 @@ export function decodeError(status: number, headers: IncomingHttpHeaders, body: 
   wire.upstreamCode ??= String(status)
   if (wire.retryable === false) return wire
   if (headers['x-should-retry'] === 'false') wire.retryable = false
-  const seconds = retryAfter(headers)
+  const seconds = retryAfterSeconds(headers)
   if (seconds !== undefined) wire.retryAfterSeconds = seconds
   return wire
 }
@@ -90,13 +88,4 @@ function messageOf(kind: ErrorKind, error: JsonObject): string {
   const own = stringOf(error.message)
   if (own !== undefined && own.trim() !== '' && kind !== 'upstream_denied') return scrub(own)
   return GENERIC[kind] ?? 'The upstream failed.'
-}
-
-/** Seconds, rounded up. A date is not read: a pure codec has no clock. */
-function retryAfter(headers: IncomingHttpHeaders): number | undefined {
-  const ms = headers['retry-after-ms']
-  const text = typeof ms === 'string' ? ms : headers['retry-after']
-  if (text === undefined || !/^\s*\d+(\.\d+)?\s*$/.test(text)) return undefined
-  const seconds = typeof ms === 'string' ? Number(text) / 1000 : Number(text)
-  return Math.min(Math.ceil(seconds), RETRY_AFTER_MAX)
 }

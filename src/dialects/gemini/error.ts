@@ -5,13 +5,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
 import type { ErrorKind, WireError } from '../../errors.js'
+import { retryAfterSeconds, wholeSeconds } from '../../wire/retry-after.js'
 import { scrub } from '../../wire/scrub.js'
 
 /** Messages are cut to this; Google's quota messages run to 1.5 KB. */
 const MAX_MESSAGE_CHARS = 2048
-
-/** Nobody waits longer than an hour; daily quotas name up to a day. */
-const MAX_RETRY_AFTER_SECONDS = 3600
 
 /** google.rpc.Code by name, for payloads inside a stream whose `code` is missing. */
 const STATUS_CODES: Readonly<Record<string, number>> = {
@@ -125,19 +123,11 @@ function isDailyQuota(details: JsonObject[]): boolean {
   })
 }
 
-/** RetryInfo ("34.4s" → 35), else the `retry-after` header in seconds or as a date beside `date`. */
+/** RetryInfo ("34.4s" → 35), else the headers. */
 function retrySeconds(details: JsonObject[], headers: IncomingHttpHeaders): number | undefined {
   for (const detail of details) {
     const seconds = /^(\d+(?:\.\d+)?)s$/.exec(stringOf(detail.retryDelay) ?? '')?.[1]
-    if (seconds !== undefined) return bounded(Number(seconds))
+    if (seconds !== undefined) return wholeSeconds(Number(seconds))
   }
-  const header = headers['retry-after']
-  if (header === undefined) return undefined
-  if (/^\d+(?:\.\d+)?$/.test(header)) return bounded(Number(header))
-  const wait = (Date.parse(header) - Date.parse(headers.date ?? '')) / 1000
-  return Number.isFinite(wait) && wait >= 0 ? bounded(wait) : undefined
-}
-
-function bounded(seconds: number): number {
-  return Math.min(Math.ceil(seconds), MAX_RETRY_AFTER_SECONDS)
+  return retryAfterSeconds(headers)
 }

@@ -8,6 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject, stringOf } from '../../chat/json.js'
 import { type ErrorKind, rowOf, type WireError } from '../../errors.js'
 import { errorBody } from '../../wire/error-body.js'
+import { retryAfterSeconds } from '../../wire/retry-after.js'
 import { scrub } from '../../wire/scrub.js'
 
 /** A frame or reply that is not of this format. */
@@ -26,9 +27,6 @@ export const GAVE_UP: Readonly<WireError> = {
   message: 'The upstream gave up on the answer.',
   upstreamCode: 'error',
 }
-
-/** No client is told to wait longer than an hour. */
-const MAX_RETRY_AFTER_SECONDS = 3_600
 
 /** Codes and types that say "no money left": another try is pointless. */
 const QUOTA = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_error'])
@@ -166,15 +164,4 @@ function kindOfWords(code: string, type: string): ErrorKind {
 function wordOf(value: unknown): string {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' ? value : ''
-}
-
-/** Seconds, rounded up; a date needs a clock, which a codec has not. */
-function retryAfterSeconds(headers: IncomingHttpHeaders): number | undefined {
-  const ms = decimal(headers['retry-after-ms'])
-  const seconds = ms === undefined ? decimal(headers['retry-after']) : ms / 1_000
-  return seconds === undefined ? undefined : Math.min(Math.ceil(seconds), MAX_RETRY_AFTER_SECONDS)
-}
-
-function decimal(value: string | string[] | undefined): number | undefined {
-  return typeof value === 'string' && /^\d{1,12}(?:\.\d+)?$/.test(value) ? Number(value) : undefined
 }
