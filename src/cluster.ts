@@ -15,6 +15,7 @@ import { onSignals } from './signals.js'
 
 export { runWorker, type WorkerOptions } from './cluster-worker.js'
 
+/** What the primary is given. */
 export interface PrimaryOptions<Payload> {
   workers: number
   /** The configuration in force; what a new worker starts with. Must survive JSON. */
@@ -23,13 +24,20 @@ export interface PrimaryOptions<Payload> {
   /** The primary's own metrics, added to the workers'. */
   collect: () => Promise<Collected[]>
   /** How long workers may take to finish what they have; afterwards they are killed. */
-  drainMs: number
+  drainMs: () => number
+  /**
+   * Told once how the start went: null when the first worker is ready; the reason where a worker
+   * ended before any was, and then no worker is left and none is started again. Where absent such
+   * a death is like any other.
+   */
+  started?: (failure: string | null) => void
   /** Runs after the last worker has gone, before the process ends: close what the primary holds. */
   closed?: () => Promise<void>
   /** The back-off's base and cap; 250 ms and 30 s where absent. */
   respawn?: { baseMs: number; capMs: number }
 }
 
+/** The running primary, as the program sees it. */
 export interface Primary<Payload> {
   /** Gives every worker, and every later one, a new configuration. */
   publish(payload: Payload): void
@@ -95,6 +103,7 @@ class Fleet<Payload> implements Primary<Payload> {
   private retired: Collected[][] = []
   private compacting = false
   private draining: Promise<void> | null = null
+  private hasStarted = false
   private ended: (() => void) | null = null
 
   constructor(options: PrimaryOptions<Payload>) {
@@ -152,7 +161,7 @@ class Fleet<Payload> implements Primary<Payload> {
     const timer = setTimeout(() => {
       this.options.log.warn('workers outlived the drain and are killed')
       this.kill()
-    }, this.options.drainMs + KILL_AFTER_MS)
+    }, this.options.drainMs() + KILL_AFTER_MS)
     await done.finally(() => clearTimeout(timer))
   }
 
@@ -193,7 +202,10 @@ class Fleet<Payload> implements Primary<Payload> {
         return
       case 'state':
         slot.state = message.state
-        if (message.state.ready) slot.lastError = null
+        if (message.state.ready) {
+          slot.lastError = null
+          this.announceStart()
+        }
         slot.reportedAtMs = Date.now()
         return
       case 'failed':
@@ -206,6 +218,19 @@ class Fleet<Payload> implements Primary<Payload> {
       default:
         message satisfies never
     }
+  }
+
+  private announceStart(): void {
+    if (this.hasStarted) return
+    this.hasStarted = true
+    this.options.started?.(null)
+  }
+
+  /** Gives the start up: who waits for it hears of it when the last worker has gone. */
+  private giveUp(reason: string): void {
+    this.kill()
+    this.draining = this.endAll()
+    void this.draining.then(() => this.options.started?.(reason))
   }
 
   private gone(slot: Slot, code: number | null, signal: string | null): void {
@@ -237,6 +262,10 @@ class Fleet<Payload> implements Primary<Payload> {
     slot.failures = lived >= HEALTHY_MS ? 1 : slot.failures + 1
     slot.lastError =
       slot.failure ?? (signal === null ? `exit ${String(code)}` : `killed by ${signal}`)
+    if (!this.hasStarted && this.options.started !== undefined) {
+      this.giveUp(slot.lastError)
+      return
+    }
     // Full jitter on the upper half, so that workers that died together do not come back together.
     const ceiling = Math.min(capMs, baseMs * 2 ** Math.min(slot.failures - 1, 20))
     const delayMs = Math.round(ceiling * (0.5 + Math.random() / 2))

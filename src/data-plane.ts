@@ -3,7 +3,7 @@
  * Knows no command line, no cluster and no file; it is given snapshots.
  */
 import { Authenticator } from './auth/authenticate.js'
-import { isConfigured, type Snapshot } from './config/config.js'
+import type { Snapshot } from './config/config.js'
 import { Gateway } from './gateway/gateway.js'
 import type { Logger } from './log.js'
 import type { Metrics } from './metrics/hops.js'
@@ -12,6 +12,7 @@ import type { Readiness } from './ops.js'
 import { openServer } from './server.js'
 import { openStore } from './store/open.js'
 
+/** One running data plane. */
 export interface DataPlane {
   /** The port that was taken, where 0 was asked for. */
   readonly port: number
@@ -59,14 +60,11 @@ export async function openDataPlane(
       () => (storeState = 'unavailable'),
     )
   }, PROBE_MS).unref()
-  warnUnconfigured(snapshot, log)
   return {
     port: server.port,
     adopt(next) {
-      warnRestart(current, next, log)
       current = next
       gateway.adopt(next)
-      warnUnconfigured(next, log)
     },
     ready: () => {
       const checks = {
@@ -85,28 +83,5 @@ export async function openDataPlane(
       authenticator.close()
       await store.close()
     },
-  }
-}
-
-function warnUnconfigured({ config }: Snapshot, log: Logger): void {
-  for (const upstream of Object.values(config.upstreams)) {
-    if (isConfigured(upstream)) continue
-    log.warn('upstream unconfigured: its key is not set', {
-      upstream: upstream.name,
-      variable: upstream.apiKeySource ?? undefined,
-    })
-  }
-}
-
-/** A listener and a store cannot change under running requests; the operator is told. */
-function warnRestart(before: Snapshot, after: Snapshot, log: Logger): void {
-  const fixed = ({ config }: Snapshot): Record<string, unknown> => {
-    const { host, port, opsHost, opsPort, workers } = config.server
-    return { host, port, opsHost, opsPort, workers, store: config.store }
-  }
-  const old = fixed(before)
-  for (const [name, value] of Object.entries(fixed(after))) {
-    if (value === old[name]) continue
-    log.warn('setting takes effect at the next start', { reason: name })
   }
 }

@@ -6,6 +6,8 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { configurationPage, editorSchema } from './config/pages.js'
+import { errorsPage } from './errors-page.js'
+import { metricsPage } from './metrics/page.js'
 
 /** A file that is made, and how. */
 export interface GeneratedFile {
@@ -18,6 +20,8 @@ export interface GeneratedFile {
 export const GENERATED: readonly GeneratedFile[] = [
   { path: 'config/schema.json', make: editorSchema },
   { path: 'docs/configuration.md', make: configurationPage },
+  { path: 'docs/errors.md', make: errorsPage },
+  { path: 'docs/metrics.md', make: metricsPage },
 ]
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {

@@ -3,7 +3,7 @@
  * Knows no gateway; each answer comes from a function that it is given.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { type ErrorKind, rowOf } from './errors.js'
+import { type ErrorKind, GatewayError, rowOf } from './errors.js'
 
 /** Whether traffic may come, and what each check says: `ok`, or what is wrong. */
 export interface Readiness {
@@ -11,6 +11,7 @@ export interface Readiness {
   checks: Record<string, string>
 }
 
+/** Where the port is, and who answers for each page. */
 export interface OpsOptions {
   host: string
   /** 0 picks a free one. */
@@ -22,13 +23,14 @@ export interface OpsOptions {
   config: () => object
 }
 
+/** The open ops port. */
 export interface Ops {
   readonly port: number
   /** Stops listening and drops what is open; scrapes are short and come again. */
   close(): Promise<void>
 }
 
-/** Listens on the ops port. Rejects with the system's error where the port cannot be had. */
+/** Listens on the ops port. Rejects with a `GatewayError` where the address cannot be had. */
 export async function openOps(options: OpsOptions): Promise<Ops> {
   const server = createServer((req, res) => {
     void answer(options, req, res)
@@ -53,9 +55,14 @@ export async function openOps(options: OpsOptions): Promise<Ops> {
 
 function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject)
+    const refused = (cause: NodeJS.ErrnoException): void => {
+      const why = cause.code ?? cause.message
+      const message = `cannot listen on ${host}:${port} (${why}), the ops address; free it or choose another`
+      reject(new GatewayError('bug', message, { cause }))
+    }
+    server.once('error', refused)
     server.listen(port, host, () => {
-      server.off('error', reject)
+      server.off('error', refused)
       resolve()
     })
   })

@@ -1,25 +1,19 @@
 /**
  * The running gateway: a primary that owns the configuration and the ops port, and workers that
  * share the data port. Even one worker is a process of its own, so that a crash is a respawn.
+ * Loads nothing of the data plane, which lives in the workers (`serve-worker.ts`).
  */
 import cluster from 'node:cluster'
-import { runPrimary, runWorker, type Primary } from './cluster.js'
-import { loadConfigText, type ConfigSources, type Env } from './config/load.js'
+import { runPrimary, type Primary } from './cluster.js'
+import type { Env } from './config/load.js'
 import { formatProblem } from './config/problem.js'
-import { createSnapshot, maskedConfig } from './config/snapshot.js'
-import type { Snapshot } from './config/config.js'
+import { maskedConfig, needsRestart } from './config/snapshot.js'
+import { isConfigured, type Snapshot } from './config/config.js'
 import { openConfig, type ConfigSource } from './config/watch.js'
-import { openDataPlane, type DataPlane } from './data-plane.js'
 import { createLogger, type Logger } from './log.js'
 import { Metrics } from './metrics/hops.js'
 import { openOps } from './ops.js'
-
-/** What a worker needs to build the same generation as every other. Holds secrets; never logged. */
-interface Generation {
-  readonly sources: ConfigSources
-  readonly generation: number
-  readonly loadedAtMs: number
-}
+import type { Generation } from './serve-worker.js'
 
 /**
  * Young objects die young here: with V8's default of 16 MiB a worker spends an eighth of its time
@@ -27,58 +21,81 @@ interface Generation {
  */
 const WORKER_FLAGS = ['--max-semi-space-size=64', '--min-semi-space-size=16']
 
-/** Serves until a signal ends the process. Rejects with `ConfigRefused` where the file is bad. */
+/**
+ * Starts the gateway; a signal ends the process. Resolves when the first worker takes requests.
+ * Rejects, with nothing left running, where the file is bad (`ConfigRefused`), the ops port cannot
+ * be had, or a worker dies before any was ever ready: what never worked is not tried again.
+ */
 export async function serve(path: string, env: Env): Promise<void> {
-  if (cluster.isWorker) await serveAsWorker(env)
-  else await serveAsPrimary(path, env)
-}
-
-async function serveAsPrimary(path: string, env: Env): Promise<void> {
   const source = await openConfig(path, env)
   const { config } = source.current()
   const log = createLogger({ level: config.log.level })
   const metrics = new Metrics()
-  metrics.configLoaded(source.current().generation)
-  cluster.setupPrimary({ execArgv: [...process.execArgv, ...WORKER_FLAGS] })
-  const primary = runPrimary<Generation>({
-    workers: config.server.workers,
-    payload: payloadOf(source),
-    log,
-    collect: () => metrics.collect(),
-    drainMs: config.server.drainMs,
-    closed: () => source.close(),
-  })
+  let primary: Primary<Generation> | null = null
   const ops = await openOps({
     host: config.server.opsHost,
     port: config.server.opsPort,
-    metrics: () => primary.metrics(),
-    ready: () => primary.ready(),
+    metrics: () => primary?.metrics() ?? metrics.text(),
+    ready: () => primary?.ready() ?? { ready: false, checks: { workers: 'not started' } },
     config: () => configPage(source),
+  }).catch(async (error: unknown) => {
+    await source.close()
+    throw error
   })
-  followConfig(source, primary, metrics, log)
+  let port = config.server.port
+  cluster.on('listening', (_worker, address) => (port = address.port))
+  cluster.setupPrimary({ execArgv: [...process.execArgv, ...WORKER_FLAGS] })
+  const failure = await new Promise<string | null>((resolve) => {
+    const fleet = runPrimary<Generation>({
+      workers: config.server.workers,
+      payload: payloadOf(source.current()),
+      log,
+      collect: () => metrics.collect(),
+      drainMs: () => source.current().config.server.drainMs,
+      started: resolve,
+      closed: () => source.close(),
+    })
+    primary = fleet
+    followConfig(source, log, metrics, (snapshot) => fleet.publish(payloadOf(snapshot)))
+    process.on('SIGHUP', () => void source.reload())
+  })
+  if (failure !== null) {
+    await Promise.all([ops.close(), source.close(), log.flush()])
+    throw new Error(`the gateway cannot start: ${failure}`)
+  }
   log.info('sluice serves', {
     host: config.server.host,
-    port: config.server.port,
+    port,
     ops_port: ops.port,
     workers: config.server.workers,
     store: config.store.split(':')[0],
   })
 }
 
-/** Hands each new generation to the workers, and says so when a file is refused. */
-function followConfig(
+/**
+ * Hands each new generation to `apply`, and tells the operator what came of each change: in force,
+ * refused and why, what waits for the next start, which upstreams have no key.
+ */
+export function followConfig(
   source: ConfigSource,
-  primary: Primary<Generation>,
-  metrics: Metrics,
   log: Logger,
+  metrics: Metrics,
+  apply: (snapshot: Snapshot) => void,
 ): void {
+  const started = source.current()
+  metrics.configLoaded(started.generation)
+  warnUnconfigured(started, log)
   source.subscribe((change) => {
     if (change.result === 'applied') {
-      const { generation } = change.snapshot
+      const { generation, config } = change.snapshot
       metrics.configReload('ok')
       metrics.configLoaded(generation)
-      primary.publish(payloadOf(source))
+      apply(change.snapshot)
       log.info('configuration in force', { generation })
+      for (const name of needsRestart(started.config, config)) {
+        log.warn('setting takes effect at the next start', { generation, reason: name })
+      }
+      warnUnconfigured(change.snapshot, log)
       return
     }
     metrics.configReload('refused')
@@ -89,12 +106,20 @@ function followConfig(
       })
     }
   })
-  process.on('SIGHUP', () => void source.reload())
 }
 
-function payloadOf(source: ConfigSource): Generation {
-  const { generation, loadedAtMs } = source.current()
-  return { sources: source.sources(), generation, loadedAtMs }
+function warnUnconfigured({ config }: Snapshot, log: Logger): void {
+  for (const upstream of Object.values(config.upstreams)) {
+    if (isConfigured(upstream)) continue
+    log.warn('upstream unconfigured: its key is not set', {
+      upstream: upstream.name,
+      variable: upstream.apiKeySource ?? undefined,
+    })
+  }
+}
+
+function payloadOf({ generation, fileHash, loadedAtMs, config, catalogue }: Snapshot): Generation {
+  return { generation, fileHash, loadedAtMs, config, models: catalogue.models }
 }
 
 /** What `/config` shows: the generation in force, masked, and why a newer file is not. */
@@ -104,34 +129,4 @@ export function configPage(source: ConfigSource): object {
     ...maskedConfig(source.current()),
     last_error: last === null ? null : last.map(formatProblem),
   }
-}
-
-async function serveAsWorker(env: Env): Promise<void> {
-  const metrics = new Metrics()
-  let plane: DataPlane | null = null
-  let log = createLogger({ level: 'info' })
-  await runWorker<Generation>({
-    log,
-    isPayload: (value): value is Generation =>
-      typeof value === 'object' && value !== null && 'sources' in value && 'generation' in value,
-    start: async (payload) => {
-      const snapshot = snapshotOf(payload, env)
-      log = createLogger({ level: snapshot.config.log.level })
-      plane = await openDataPlane(snapshot, log, metrics)
-    },
-    apply: (payload) => plane?.adopt(snapshotOf(payload, env)),
-    ready: () => plane?.ready() ?? { ready: false, checks: { listener: 'not open' } },
-    collect: () => metrics.collect(),
-    drain: async () => {
-      await plane?.drain()
-      await log.flush()
-    },
-  })
-}
-
-/** The primary has found the texts good; the same code finds them good here. */
-function snapshotOf(payload: Generation, env: Env): Snapshot {
-  const loaded = loadConfigText(payload.sources, env)
-  if (!loaded.ok) throw new Error(loaded.errors.map(formatProblem).join('; '))
-  return createSnapshot(loaded, payload.generation, payload.loadedAtMs)
 }

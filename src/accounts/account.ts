@@ -4,6 +4,7 @@
 
 /** A plan's name; what it allows stands in the configuration (`plans`). */
 
+/** What an account pays for; the configuration says what each plan allows. */
 export type PlanName = 'starter' | 'pro' | 'max'
 
 /** Someone who may make keys. */
@@ -37,4 +38,6 @@ export interface Identity {
   keyId: string
   accountId: string
   plan: PlanName
+  /** Of the key, as in `ApiKey`; tells running requests apart by key. */
+  digest: string
 }

@@ -17,6 +17,7 @@ import { AuthCache, type Remembered, type Verdict } from './cache.js'
 export type AuthResult =
   'ok' | 'missing' | 'malformed' | 'unknown' | 'revoked' | 'disabled' | 'store_unavailable'
 
+/** What authentication is given: where keys are, how long they are believed, and the time. */
 export interface AuthenticatorOptions {
   readonly store: Pick<Store, 'findKey' | 'subscribe'>
   /** Read on every call, so that a reload of the configuration takes effect at once. */
@@ -40,6 +41,13 @@ const REFRESH_AT = 2 / 3
 const NO_VALID_KEY = 'No valid API key was given: send it as `Authorization: Bearer sk_…`.'
 const DISABLED = 'The account that this API key belongs to is disabled.'
 
+/** What runs at the moment, by the digest of its key. */
+export interface KeysInUse {
+  digests(): Iterable<string>
+  /** Ends all that runs with the key. */
+  end(digest: string, why: GatewayError): void
+}
+
 /** Holds a subscription to the store until `close`. */
 export class Authenticator {
   private readonly store: AuthenticatorOptions['store']
@@ -52,6 +60,7 @@ export class Authenticator {
   private lookups = 0
   private failedAtMs = Number.NEGATIVE_INFINITY
   private readonly unsubscribe: () => void
+  private inUse: KeysInUse | null = null
 
   /** Throws `GatewayError(store_unavailable)` where the store cannot be listened to. */
   constructor(options: AuthenticatorOptions) {
@@ -86,6 +95,11 @@ export class Authenticator {
     const fallback = held !== null && ageMs <= staleSeconds * 1000 ? held : null
     if (fallback !== null && this.isBackingOff(nowMs)) return this.conclude(fallback.verdict)
     return this.ask(digest, fallback)
+  }
+
+  /** From now on, a key that stops being good ends what runs with it, when the store tells of it. */
+  watch(inUse: KeysInUse): void {
+    this.inUse = inUse
   }
 
   /** Stops listening to the store. */
@@ -191,6 +205,27 @@ export class Authenticator {
     this.cache.change(digest)
     if (digest === null) this.flights.clear()
     else this.flights.delete(digest)
+    if (this.inUse === null) return
+    const used = new Set(this.inUse.digests())
+    for (const each of digest === null ? used : [digest]) {
+      if (used.has(each)) void this.recheck(each, this.inUse)
+    }
+  }
+
+  /** A store that does not answer proves nothing: what runs goes on. */
+  private async recheck(digest: string, inUse: KeysInUse): Promise<void> {
+    try {
+      const verdict = await this.lookUp(digest)
+      if (verdict.good) return
+      inUse.end(
+        digest,
+        verdict.why === 'disabled'
+          ? new GatewayError('forbidden', DISABLED)
+          : new GatewayError('unauthenticated', 'The API key was revoked while the request ran.'),
+      )
+    } catch {
+      this.failed()
+    }
   }
 
   private conclude(verdict: Verdict): Identity {
@@ -220,7 +255,7 @@ function judge(digest: string, found: KeyLookup | null): Verdict {
   if (account.disabled) return { good: false, why: 'disabled' }
   return {
     good: true,
-    identity: { keyId: key.id, accountId: account.id, plan: account.plan },
+    identity: { keyId: key.id, accountId: account.id, plan: account.plan, digest },
   }
 }
 

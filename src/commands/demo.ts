@@ -2,6 +2,7 @@
  * `sluice demo`: a gateway on this machine with nothing to prepare. The emulator stands in for all
  * three providers; the configuration is a real file in a temporary folder that can be edited live.
  */
+import { rmSync } from 'node:fs'
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -9,17 +10,18 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createAccount, createKey } from '../accounts/accounts.js'
 import { openConfig, type ConfigSource } from '../config/watch.js'
-import { openDataPlane, type DataPlane } from '../data-plane.js'
+import { openDataPlane } from '../data-plane.js'
 import { startEmulator, type Emulator } from '../emulator/server.js'
 import { createLogger, type Logger } from '../log.js'
 import { Metrics } from '../metrics/hops.js'
-import { openOps, type Ops } from '../ops.js'
+import { openOps } from '../ops.js'
 import { packageFile } from '../package-file.js'
-import { configPage } from '../serve.js'
+import { configPage, followConfig } from '../serve.js'
 import { onSignals } from '../signals.js'
 import { openStore } from '../store/open.js'
 import { UsageError, type Command } from './command.js'
 
+/** `sluice demo`. */
 export const command: Command = {
   name: 'demo',
   summary: 'try the gateway with emulated providers, nothing to prepare',
@@ -44,10 +46,15 @@ Example:
     })
     const port = await portOf(values.port, 8080, '--port')
     const opsPort = await portOf(values['ops-port'], 9464, '--ops-port')
-    const demo = await startDemo(port, opsPort)
-    console.log(demo.text)
-    await demo.ended
-    return 0
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-demo-'))
+    try {
+      const demo = await startDemo(folder, port, opsPort)
+      console.log(demo.text)
+      await demo.ended
+      return 0
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
   },
 }
 
@@ -55,10 +62,12 @@ Example:
 async function portOf(text: string | undefined, usual: number, option: string): Promise<number> {
   if (text !== undefined) {
     const port = Number(text)
-    if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port
+    if (/^\d+$/.test(text) && port <= 65_535) return port
     throw new UsageError(`${option} takes a port number from 0 to 65535, not '${text}'`)
   }
-  return (await isFree(usual)) ? usual : 0
+  if (await isFree(usual)) return usual
+  console.error(`sluice: port ${usual} is taken; a free one is used instead of it`)
+  return 0
 }
 
 function isFree(port: number): Promise<boolean> {
@@ -75,32 +84,50 @@ interface Demo {
   readonly ended: Promise<void>
 }
 
-async function startDemo(port: number, opsPort: number): Promise<Demo> {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-demo-'))
-  const emulator = await startEmulator({ paceMs: 20 })
+async function startDemo(folder: string, port: number, opsPort: number): Promise<Demo> {
   const file = join(folder, 'gateway.yaml')
-  await copyFile(packageFile('config/models.yaml'), join(folder, 'models.yaml'))
-  await writeFile(file, configText(emulator, port, opsPort))
-  const source = await openConfig(file, process.env)
-  const log = createLogger({ level: 'warn' })
-  const metrics = new Metrics()
-  const login = await makeAccount(source)
-  const plane = await openDataPlane(source.current(), log, metrics)
-  source.subscribe((change) => {
-    if (change.result === 'applied') plane.adopt(change.snapshot)
-    else
-      for (const { message } of change.errors)
-        log.warn('configuration refused', { reason: message })
-  })
-  const ops = await openOps({
-    host: '127.0.0.1',
-    port: opsPort,
-    metrics: () => metrics.text(),
-    ready: () => plane.ready(),
-    config: () => configPage(source),
-  })
-  const ended = untilSignal({ folder, emulator, source, plane, ops, log })
-  return { text: welcome(plane.port, ops.port, file, login), ended }
+  const open: Closable[] = []
+  try {
+    const emulator = keep(open, await startEmulator({ paceMs: 20 }))
+    await copyFile(packageFile('config/models.yaml'), join(folder, 'models.yaml'))
+    await writeFile(file, configText(emulator, port, opsPort))
+    const source = keep(open, await openConfig(file, process.env))
+    const log = createLogger({ level: 'warn' })
+    const metrics = new Metrics()
+    const login = await makeAccount(source)
+    const plane = await openDataPlane(source.current(), log, metrics)
+    open.push({ close: () => plane.drain() })
+    followConfig(source, log, metrics, (snapshot) => plane.adopt(snapshot))
+    const ops = keep(
+      open,
+      await openOps({
+        host: '127.0.0.1',
+        port: opsPort,
+        metrics: () => metrics.text(),
+        ready: () => plane.ready(),
+        config: () => configPage(source),
+      }),
+    )
+    const ended = untilSignal(log, open, folder)
+    return { text: welcome(plane.port, ops.port, file, login), ended }
+  } catch (error) {
+    await closeAll(open)
+    throw error
+  }
+}
+
+interface Closable {
+  close(): Promise<void>
+}
+
+function keep<T extends Closable>(open: Closable[], part: T): T {
+  open.push(part)
+  return part
+}
+
+/** The last that was opened first: what uses a part goes before it. */
+async function closeAll(open: readonly Closable[]): Promise<void> {
+  for (const part of [...open].reverse()) await part.close()
 }
 
 function configText(emulator: Emulator, port: number, opsPort: number): string {
@@ -131,7 +158,6 @@ plans:
 
 interface Login {
   readonly email: string
-  readonly password: string
   readonly secret: string
 }
 
@@ -140,37 +166,24 @@ async function makeAccount(source: ConfigSource): Promise<Login> {
   const store = await openStore(config.store)
   try {
     const email = 'demo@example.com'
-    const { account, generatedPassword } = await createAccount(store, {
-      email,
-      plan: 'starter',
-      password: null,
-    })
+    const { account } = await createAccount(store, { email, plan: 'starter', password: null })
     const { secret } = await createKey(store, config.plans, account, 'demo')
-    return { email, password: generatedPassword ?? '', secret }
+    return { email, secret }
   } finally {
     await store.close()
   }
 }
 
-interface Parts {
-  readonly folder: string
-  readonly emulator: Emulator
-  readonly source: ConfigSource
-  readonly plane: DataPlane
-  readonly ops: Ops
-  readonly log: Logger
-}
-
-function untilSignal(parts: Parts): Promise<void> {
+function untilSignal(log: Logger, open: readonly Closable[], folder: string): Promise<void> {
   return new Promise((resolve) => {
     onSignals({
-      log: parts.log,
+      log,
       drain: async () => {
-        await parts.plane.drain()
-        await Promise.all([parts.ops.close(), parts.source.close(), parts.emulator.close()])
-        await rm(parts.folder, { recursive: true, force: true })
+        await closeAll(open)
+        await rm(folder, { recursive: true, force: true })
         resolve()
       },
+      abandon: () => rmSync(folder, { recursive: true, force: true }),
     })
   })
 }
@@ -199,10 +212,19 @@ ${curl('-s', 'gpt-5.4-mini', '')}
 curl -s ${base}/models -H 'authorization: Bearer ${login.secret}'
 
   key            ${login.secret}
-  account        ${login.email}, password ${login.password}
+  account        ${login.email}
   metrics        http://127.0.0.1:${opsPort}/metrics
   configuration  ${file} (edit it: changes are live)
 
+Another key, from another terminal (it works at once; revoke it with 'keys revoke'):
+
+node ${quoted(process.argv[1] ?? '')} keys create --config ${quoted(file)} --account ${login.email} --name mine
+
 Ctrl-C ends the demo and removes what it made.
 `
+}
+
+/** One word of a shell. */
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

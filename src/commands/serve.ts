@@ -1,11 +1,11 @@
 /**
  * `sluice serve`: the gateway, until a signal ends it.
  */
+import cluster from 'node:cluster'
 import { parseArgs } from 'node:util'
-import { ConfigRefused } from '../config/watch.js'
-import { serve } from '../serve.js'
 import { UsageError, type Command } from './command.js'
 
+/** `sluice serve`. */
 export const command: Command = {
   name: 'serve',
   summary: 'run the gateway',
@@ -25,13 +25,9 @@ Example:
   async run(argv) {
     const { values } = parseArgs({ args: [...argv], options: { config: { type: 'string' } } })
     if (values.config === undefined) throw new UsageError("'sluice serve' needs --config FILE")
-    try {
-      await serve(values.config, process.env)
-      return 0
-    } catch (error) {
-      if (!(error instanceof ConfigRefused)) throw error
-      console.error(`sluice: ${error.message}`)
-      return 1
-    }
+    // Each kind of process loads only what it needs: that is most of the time to ready.
+    if (cluster.isWorker) await (await import('../serve-worker.js')).serveAsWorker()
+    else await (await import('../serve.js')).serve(values.config, process.env)
+    return 0
   },
 }

@@ -16,7 +16,8 @@ import {
   type Document,
 } from 'yaml'
 import type { z } from 'zod'
-import { catalogueSchema, createCatalogue, duplicateIds } from './catalogue.js'
+import { catalogueSchema, duplicateIds, factsOfCatalogue } from './catalogue-schema.js'
+import { createCatalogue } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
 import { fillPlaceholders, type Surroundings } from './placeholder.js'
 import {
@@ -72,7 +73,7 @@ export function loadConfig(path: string, env: Env): LoadResult {
   return load(absolute, text, env, (file, maxBytes) => readText(file, maxBytes))
 }
 
-/** The same from texts that another process has read. Never throws. */
+/** The same from texts that have been read already. Never throws. */
 export function loadConfigText(sources: ConfigSources, env: Env): LoadResult {
   return load(sources.path, sources.text, env, (file) =>
     Object.hasOwn(sources.files, file) ? (sources.files[file] ?? null) : null,
@@ -163,7 +164,7 @@ function readCatalogue(file: string, text: string): CatalogueResult {
     return { path, message: `the id '${id}' stands twice` }
   })
   if (twice.length > 0) return { catalogue: null, errors: located(twice, yaml) }
-  return { catalogue: createCatalogue(values), errors: [] }
+  return { catalogue: createCatalogue(factsOfCatalogue(values)), errors: [] }
 }
 
 /** Checks against a schema. A text that came from a placeholder may stand where a number is due. */

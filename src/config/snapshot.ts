@@ -32,14 +32,16 @@ export function createSnapshot(
 
 /**
  * The settings that differ and that a running process cannot take over, in the file's spelling:
- * listeners, processes and the store are opened once.
+ * listeners, processes, the log and the store are opened once.
  */
 export function needsRestart(running: Config, next: Config): string[] {
   const keys = ['host', 'port', 'opsHost', 'opsPort', 'workers'] as const
   const changed = keys
     .filter((key) => running.server[key] !== next.server[key])
     .map((key) => `server.${snakeCase(key)}`)
-  return running.store === next.store ? changed : [...changed, 'store']
+  if (running.log.level !== next.log.level) changed.push('log.level')
+  if (running.store !== next.store) changed.push('store')
+  return changed
 }
 
 /**

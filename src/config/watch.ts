@@ -24,8 +24,6 @@ export type ConfigChange = Exclude<ReloadOutcome, { result: 'unchanged' }>
 export interface ConfigSource {
   /** The generation in force. A request takes it once and keeps it. */
   current(): Snapshot
-  /** The texts that the generation in force was built from, for other processes. Holds secrets. */
-  sources(): ConfigSources
   /** Why the newest files are not in force; null where they are. */
   readonly lastError: readonly ConfigProblem[] | null
   /** Calls back on each applied or refused change; returns a function that stops it. */
@@ -102,10 +100,6 @@ class WatchedConfig implements ConfigSource {
 
   current(): Snapshot {
     return this.snapshot
-  }
-
-  sources(): ConfigSources {
-    return this.inForce
   }
 
   subscribe(listener: (change: ConfigChange) => void): () => void {

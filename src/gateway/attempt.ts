@@ -1,19 +1,25 @@
 /**
  * One request on one upstream connection, as an undici dispatch handler.
  * Knows no client socket. Its callbacks feed the one Transform directly: a response body as a Readable
- * costs 60 µs per request that this does not (performance.md).
+ * costs 60 µs per request that this does not.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { gatewayError, GatewayError, type WireError } from '../errors.js'
 import type { Timed, Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
-import { transportError } from './fault.js'
-import type { Outgoing } from './forward.js'
+import { transportError, UNFORESEEN } from './fault.js'
 import type { Target } from './generation.js'
 import type { Call } from './receive.js'
 import { ReplyStream } from './reply-stream.js'
 import { openTranslation, readReply } from './replies.js'
+
+/** What goes upstream: made once, however many attempts are made with it. */
+export interface Outgoing {
+  readonly path: string
+  readonly headers: readonly string[]
+  readonly body: Buffer | string
+}
 
 /** What the client gets: a whole body, or a stream that has begun. */
 export type Answer =
@@ -24,13 +30,14 @@ export type Answer =
 const MAX_REPLY_BYTES = 64 * 1024 * 1024
 /** As much of an error body as is read. */
 const MAX_ERROR_BYTES = 64 * 1024
-/** How long the head may be held for first content; then proxies want to see a status (G8). */
+/** How long the head may be held for first content; then proxies want to see a status. */
 const COMMIT_WAIT_MS = 1000
 /** How long an upstream may take to end its body after its own terminator, to reuse the socket. */
 const LINGER_MS = 1000
 
 type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
 
+/** Settles its promise exactly once: with an answer that has content, or with the error that came first. */
 export class Attempt implements Dispatcher.DispatchHandler, Timed {
   private readonly x: Exchange
   private readonly call: Call
@@ -40,6 +47,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
   private readonly reject: (error: GatewayError) => void
   private phase: Phase = 'connecting'
   private committed = false
+  /** The upstream's body has ended, well or badly; what is left of it waits for the client to read. */
+  private heardAll = false
   private controller: Dispatcher.DispatchController | null = null
   private stream: ReplyStream | null = null
   private chunks: Buffer[] = []
@@ -110,7 +119,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     }
     const wrong = unreadable(headers, this.call.request.stream)
     if (wrong !== null) this.fail(wrong)
-    else if (this.call.request.stream && isEventStream(headers)) this.openStream()
+    else if (this.call.request.stream && isEventStream(headers)) this.guard(() => this.openStream())
     else this.phase = 'whole'
   }
 
@@ -131,13 +140,14 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
   onResponseEnd(): void {
     switch (this.phase) {
       case 'stream':
+        this.heardAll = true
         this.stream?.end()
         return
       case 'error':
-        this.refusedByUpstream()
+        this.guard(() => this.refusedByUpstream())
         return
       case 'whole':
-        this.finishWhole()
+        this.guard(() => this.finishWhole())
         return
       case 'lingering':
         this.over()
@@ -150,6 +160,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     switch (this.phase) {
       case 'stream':
         // A failing source is data: the translation hears an end of file and says what is missing.
+        this.heardAll = true
         this.stream?.end()
         return
       case 'lingering':
@@ -181,20 +192,29 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
       case 'over':
         return
       default:
-        if (this.pausedMs === null && silentMs > timeouts.idleMs) this.late('fell silent')
+        if (this.isListening() && silentMs > timeouts.idleMs) this.late('fell silent')
     }
     if (nowMs - this.x.startedMs > timeouts.totalMs) this.late('took too long')
     if (this.phase === 'stream' && nowMs - this.headMs > COMMIT_WAIT_MS) this.commit()
   }
 
+  /** A codec that throws must not leave the exchange without an end. */
+  private guard(step: () => void): void {
+    try {
+      step()
+    } catch (cause) {
+      this.fail(UNFORESEEN, cause)
+    }
+  }
+
   private openStream(): void {
-    this.phase = 'stream'
     const stream = new ReplyStream(openTranslation(this.x, this.call, this.target), this.x)
     this.stream = stream
     this.x.facts.verdict = stream.translation
     stream.onStep = () => this.step(stream)
     stream.on('drain', () => this.resume())
     stream.on('error', () => undefined)
+    this.phase = 'stream'
   }
 
   private feed(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -203,10 +223,16 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     const nowMs = performance.now()
     if (this.committed) this.target.series.chunkGap((nowMs - this.heardMs) / 1000)
     this.heardMs = nowMs
-    if (!stream.write(chunk) && this.pausedMs === null) {
-      this.pausedMs = nowMs
-      controller.pause()
-    }
+    const takesMore = stream.write(chunk)
+    // Where this chunk ended the stream nobody would resume, and the socket could not be used again.
+    if (takesMore || this.phase !== 'stream' || this.pausedMs !== null) return
+    this.pausedMs = nowMs
+    controller.pause()
+  }
+
+  /** False while silence is not the upstream's: it is paused, or has said all. */
+  private isListening(): boolean {
+    return this.pausedMs === null && !this.heardAll
   }
 
   private resume(): void {
@@ -224,23 +250,34 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     if (this.phase !== 'stream') return
     if (translation.outcome === 'failed') {
       const error = translation.error ?? { kind: 'bug', message: 'failed without a reason' }
-      if (this.committed) {
-        this.target.series.attempt(error.kind)
-        stream.end()
-        this.abandon()
-      } else {
-        this.fail(error)
-      }
+      if (this.committed) this.breakOff(error)
+      else this.fail(error)
       return
     }
     if (translation.content) this.commit()
-    if (translation.outcome === 'complete') {
-      this.target.series.attempt('ok')
-      stream.end()
+    if (translation.outcome === 'complete') this.linger(stream)
+  }
+
+  /** The reply is whole. Its socket can be used again if the upstream now ends the body as well. */
+  private linger(stream: ReplyStream): void {
+    this.target.series.attempt('ok')
+    if (this.heardAll) {
+      this.over()
+    } else {
       this.phase = 'lingering'
       this.lingerMs = performance.now()
       this.controller?.resume()
     }
+    stream.end()
+  }
+
+  /** Ends a stream that the client has the beginning of; the relay tells it why. */
+  private breakOff(error: WireError): void {
+    const { stream } = this
+    this.target.series.attempt(error.kind)
+    this.abandon()
+    stream?.translation.fail(error)
+    stream?.end()
   }
 
   private commit(): void {
@@ -251,10 +288,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
 
   private finishWhole(): void {
     const text = Buffer.concat(this.chunks)
-    this.over()
     const before = performance.now()
     this.x.facts.replyMs = before - this.headMs
     const read = readReply(text, this.x, this.call, this.target)
+    this.over()
     this.x.facts.translateMs += performance.now() - before
     this.x.facts.verdict = read.verdict
     if (read.verdict.error !== null) {
@@ -274,28 +311,21 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
 
   private late(what: string): void {
     const error: WireError = { kind: 'upstream_timeout', message: `The upstream ${what} in time.` }
-    if (this.phase === 'stream' && this.committed) {
-      this.stream?.translation.fail(error)
-      this.stream?.end()
-      this.target.series.attempt(error.kind)
-      this.abandon()
-    } else {
-      this.fail(error)
-    }
+    if (this.phase === 'stream' && this.committed) this.breakOff(error)
+    // Its status says more than that the rest of its words did not come.
+    else if (this.phase === 'error') this.refusedByUpstream()
+    else this.fail(error)
   }
 
   private cancel(reason: GatewayError): void {
     if (this.phase === 'over') return
-    const { stream } = this
-    if (stream !== null && this.committed && reason.kind !== 'client_gone') {
-      stream.translation.fail(reason.wire)
-      stream.end()
+    if (this.phase === 'lingering') {
+      this.abandon()
+    } else if (this.committed && reason.kind !== 'client_gone') {
+      this.breakOff(reason.wire)
     } else {
-      stream?.destroy()
-      this.reject(reason)
+      this.fail(reason.wire)
     }
-    if (this.phase !== 'lingering') this.target.series.attempt(reason.kind)
-    this.abandon()
   }
 
   private fail(error: WireError, cause?: unknown): void {

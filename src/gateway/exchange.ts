@@ -52,6 +52,7 @@ export interface Facts {
   overheadMs: number
 }
 
+/** Identity, sockets, cancellation and facts of one request, from its head to `settle`. */
 export class Exchange {
   readonly id: string
   readonly req: IncomingMessage
@@ -65,6 +66,10 @@ export class Exchange {
   /** Set as soon as the path is known, so that even a 401 is spelled in the client's dialect. */
   dialect: DialectName | null = null
   operation: Endpoint['operation'] | null = null
+  /** What was thrown and nobody foresaw, for the log. */
+  failure: unknown = null
+  /** The digest of the key it runs with, once that is known. */
+  keyDigest: string | null = null
   readonly facts: Facts = {
     keyId: null,
     accountId: null,
@@ -109,13 +114,26 @@ export class Exchange {
     const query = url.indexOf('?')
     this.path = query === -1 ? url : url.slice(0, query)
     // `req` says nothing once its body is read; the response's close is what tells that the client
-    // has left, in every phase (24,000 zombie streams at another gateway: reliability.md inc. 42).
+    // has left, in every phase (another gateway once held 24,000 zombie streams).
     res.once('close', () => {
-      if (!res.writableFinished) {
-        this.cancellation.cancel(
-          new GatewayError('client_gone', 'The client closed the connection.'),
-        )
-      }
+      if (!res.writableFinished || !req.complete) this.cancellation.cancel(whyClosed(res))
     })
+  }
+}
+
+/** The front door answers a body that breaks the protocol by itself, in the middle of our reading it. */
+function whyClosed(res: ServerResponse): GatewayError {
+  const message = 'The request body did not arrive whole.'
+  switch (res.writableFinished ? res.statusCode : 0) {
+    case 400:
+      return new GatewayError('malformed_request', message)
+    case 408:
+      return new GatewayError('request_timeout', message)
+    case 413:
+      return new GatewayError('body_too_large', message)
+    case 431:
+      return new GatewayError('headers_too_large', message)
+    default:
+      return new GatewayError('client_gone', 'The client closed the connection.')
   }
 }

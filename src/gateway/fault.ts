@@ -3,6 +3,12 @@
  */
 import type { WireError } from '../errors.js'
 
+/** What a client learns of a failure that nobody foresaw; the log has the rest. */
+export const UNFORESEEN: Readonly<WireError> = {
+  kind: 'bug',
+  message: 'The gateway failed; tell its operator the request id.',
+}
+
 /** `inReply`: the head had arrived and the body was cut. Never names a host; the cause is for the log. */
 export function transportError(cause: unknown, inReply: boolean): WireError {
   const code = codeOf(cause)
@@ -30,6 +36,8 @@ export function transportError(cause: unknown, inReply: boolean): WireError {
 }
 
 function codeOf(cause: unknown): string {
-  if (typeof cause !== 'object' || cause === null || !('code' in cause)) return ''
-  return typeof cause.code === 'string' ? cause.code : ''
+  if (!(cause instanceof Error)) return ''
+  if ('code' in cause && typeof cause.code === 'string') return cause.code
+  // The parser's errors have a code of their own, but not for everything that it refuses.
+  return cause.name === 'HTTPParserError' ? 'HPE_OTHER' : ''
 }

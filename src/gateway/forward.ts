@@ -6,7 +6,7 @@
 import { GatewayError } from '../errors.js'
 import { splice } from '../wire/splice.js'
 import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
-import { Attempt, type Answer } from './attempt.js'
+import { Attempt, type Answer, type Outgoing } from './attempt.js'
 import type { Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
@@ -15,13 +15,6 @@ import type { Call } from './receive.js'
 /** More than a request with every field that some dialect lacks has. */
 const MAX_LOSSES = 32
 const PLAIN_PATH = /^[\w$.[\]-]{1,80}$/
-
-/** What goes upstream: made once, however many attempts are made with it. */
-export interface Outgoing {
-  readonly path: string
-  readonly headers: readonly string[]
-  readonly body: Buffer | string
-}
 
 /** Sends the call. Rejects with `GatewayError`; resolves when there is something to tell the client. */
 export async function forward(

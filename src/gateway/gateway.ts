@@ -16,13 +16,16 @@ import { newRequestId } from './id.js'
 import { serve, type Services } from './pipeline.js'
 import { BodyBudget } from './receive.js'
 
-/** Bodies may hold a quarter of the heap; beyond that new ones are refused (reliability.md §5.2). */
+/** Bodies may hold a quarter of the heap; beyond that new ones are refused. */
 const BODY_SHARE_OF_HEAP = 0.25
 
+/** Serves requests with the generation in force, until it is drained. */
 export class Gateway {
   private readonly services: Services
   private readonly inFlight = new Set<Exchange>()
   private current: Generation
+  /** Generations retire in order: an older one may share pools with those after it. */
+  private retired: Promise<void> = Promise.resolve()
 
   constructor(
     parts: { authenticator: Authenticator; metrics: Metrics; log: Logger },
@@ -35,6 +38,10 @@ export class Gateway {
     }
     this.current = new Generation(snapshot, parts.metrics, null)
     parts.metrics.configLoaded(snapshot.generation)
+    parts.authenticator.watch({
+      digests: () => this.digestsInUse(),
+      end: (digest, why) => this.endAllOf(digest, why),
+    })
   }
 
   /** The generation that new requests get. */
@@ -59,7 +66,8 @@ export class Gateway {
     const previous = this.current
     this.current = new Generation(snapshot, this.services.metrics, previous)
     this.services.metrics.configLoaded(snapshot.generation)
-    void previous.supersede(this.current)
+    const successor = this.current
+    this.retired = this.retired.then(() => previous.supersede(successor))
   }
 
   /** Ends what still runs with an error that says so; streams get their error event. */
@@ -68,6 +76,14 @@ export class Gateway {
       retryAfterSeconds: 1,
     })
     for (const x of this.inFlight) x.cancellation.cancel(reason)
+  }
+
+  private *digestsInUse(): Generator<string> {
+    for (const { keyDigest } of this.inFlight) if (keyDigest !== null) yield keyDigest
+  }
+
+  private endAllOf(digest: string, why: GatewayError): void {
+    for (const x of this.inFlight) if (x.keyDigest === digest) x.cancellation.cancel(why)
   }
 
   /** Lets go of every upstream connection and timer. */

@@ -1,24 +1,41 @@
 /**
  * Request ids: UUID version 7 (RFC 9562), so that ids sort by time in logs and in the ledger.
  */
-import { randomFillSync } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 
-const POOL_BYTES = 10 * 400
-const pool = Buffer.allocUnsafe(POOL_BYTES)
-let used = POOL_BYTES
+/** Random hex digits of one id: 3 + 1 + 3 + 12, and one that is not used. */
+const DIGITS = 20
+const IDS_PER_DRAW = 400
 
-/** A new id for the time given, in ms since 1970. Random bytes are drawn 400 ids at a time. */
+let pool = ''
+let used = 0
+let prefixMs = -1
+let prefix = ''
+
+/** A new id for the time given, in ms since 1970. Random digits are drawn for 400 ids at a time. */
 export function newRequestId(nowMs: number): string {
-  if (used === POOL_BYTES) {
-    randomFillSync(pool)
+  if (used === pool.length) {
+    pool = randomBytes((DIGITS / 2) * IDS_PER_DRAW).toString('hex')
     used = 0
   }
-  const time = nowMs.toString(16).padStart(12, '0')
-  const random = pool.toString('hex', used, used + 10)
-  used += 10
-  const variant = '89ab'[parseInt(random.charAt(3), 16) & 3] ?? '8'
+  if (nowMs !== prefixMs) {
+    const time = nowMs.toString(16).padStart(12, '0')
+    prefixMs = nowMs
+    prefix = `${time.slice(0, 8)}-${time.slice(8)}-7`
+  }
+  const at = used
+  used += DIGITS
+  const variant = VARIANT[pool.charCodeAt(at + 3) & 3] ?? '8'
   return (
-    `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(0, 3)}-` +
-    `${variant}${random.slice(4, 7)}-${random.slice(8)}`
+    prefix +
+    pool.slice(at, at + 3) +
+    '-' +
+    variant +
+    pool.slice(at + 4, at + 7) +
+    '-' +
+    pool.slice(at + 7, at + 19)
   )
 }
+
+/** The two bits that mark RFC 9562's variant, with two random ones. */
+const VARIANT = ['8', '9', 'a', 'b']

@@ -48,6 +48,9 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
   } finally {
     services.bodies.give(x.facts.receivedBytes)
     settle(x, services.metrics, services.log)
+    if (x.failure !== null) {
+      services.log.error('unforeseen failure', x.failure, { request_id: x.id })
+    }
   }
 }
 
@@ -84,6 +87,7 @@ function authenticate(x: Exchange, services: Services): Promise<void> | undefine
 }
 
 function accept(x: Exchange, identity: Identity): void {
+  x.keyDigest = identity.digest
   x.facts.keyId = identity.keyId
   x.facts.accountId = identity.accountId
   x.facts.authenticateMs = performance.now() - x.startedMs

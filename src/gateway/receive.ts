@@ -7,8 +7,9 @@ import type { IncomingMessage } from 'node:http'
 import type { JsonObject } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { Addressed } from '../dialects/index.js'
-import { GatewayError } from '../errors.js'
+import { gatewayError, GatewayError } from '../errors.js'
 import { parseObject, type ParsedObject } from '../wire/json.js'
+import { admitTrailers } from './admit.js'
 import type { Exchange } from './exchange.js'
 
 /** A request as it was asked for. */
@@ -74,6 +75,8 @@ export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Promise
     const finish = (): void => {
       try {
         x.cancellation.onCancel(null)
+        const refusal = admitTrailers(req)
+        if (refusal !== null) throw gatewayError(refusal)
         resolve(intake.end())
       } catch (error) {
         stop(error)

@@ -3,19 +3,16 @@
  * Every error, foreseen or not, comes through here once.
  */
 import { ingressOf } from '../dialects/index.js'
-import { GatewayError, rowOf } from '../errors.js'
+import { gatewayError, GatewayError, rowOf } from '../errors.js'
 import { errorBody } from '../wire/error-body.js'
 import type { Exchange } from './exchange.js'
+import { UNFORESEEN } from './fault.js'
 import { endLingering } from './linger.js'
 
 /** Answers with the error; returns it as it was understood. Never throws. */
 export function refuse(x: Exchange, thrown: unknown): GatewayError {
-  const error =
-    thrown instanceof GatewayError
-      ? thrown
-      : new GatewayError('bug', 'The gateway failed; tell its operator the request id.', {
-          cause: thrown,
-        })
+  const error = thrown instanceof GatewayError ? thrown : gatewayError(UNFORESEEN, thrown)
+  if (error.kind === 'bug') x.failure ??= error.cause ?? error
   x.facts.error = error
   const { res } = x
   if (error.kind === 'client_gone' || res.destroyed) {
@@ -47,7 +44,8 @@ function send(x: Exchange, error: GatewayError): void {
   if (retryable === false) headers.push('x-should-retry', 'false')
   if (error.kind === 'unauthenticated') headers.push('www-authenticate', 'Bearer')
   headers.push('content-length', String(Buffer.byteLength(body)))
-  if (!req.complete) headers.push('connection', 'close')
+  // What follows a broken request on its connection cannot be trusted to be one.
+  if (!req.complete || error.kind === 'headers_too_large') headers.push('connection', 'close')
   res.writeHead(status, headers)
   x.facts.sentBytes = body.length
   res.write(body)

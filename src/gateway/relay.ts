@@ -16,6 +16,8 @@ const HEARTBEAT_MS = 15_000
 const HEARTBEAT = ': keep-alive\n\n'
 /** A client that takes nothing for this long has hung; nginx's send_timeout is 60 s. */
 const WRITE_STALL_MS = 30_000
+/** A whole body leaves in pieces of this, so that one that moves can be told from one that does not. */
+const SLICE_BYTES = 65_536
 
 /** Sends the answer; resolves when the client has it all, or is gone. */
 export function relay(
@@ -27,15 +29,24 @@ export function relay(
   x.cancellation.check()
   if (answer.kind === 'stream') return new StreamRelay(x, answer.stream, ingress, deadlines).run()
   const { body } = answer
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  x.facts.sentBytes = bytes.length
+  const { res } = x
+  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+  x.facts.sentBytes = length
   const type = answer.stream ? 'text/event-stream; charset=utf-8' : 'application/json'
   const headers = headOf(x, type)
   if (answer.stream) headers.push(...STREAM_HEADERS)
-  headers.push('content-length', String(bytes.length))
-  x.res.writeHead(200, headers)
-  x.res.end(bytes)
-  return undefined
+  headers.push('content-length', String(length))
+  res.writeHead(200, headers)
+  if (length > SLICE_BYTES) return new WholeRelay(res, bytesOf(body), deadlines).run()
+  // A string leaves with the head in one write; a Buffer would need a gathered one.
+  res.end(body)
+  // Nothing is left to wait for where the system took it all, as it does for most replies.
+  if (res.socket === null || res.socket.writableLength === 0) return undefined
+  return new WholeRelay(res, null, deadlines).run()
+}
+
+function bytesOf(body: string | Buffer): Buffer {
+  return typeof body === 'string' ? Buffer.from(body) : body
 }
 
 const STREAM_HEADERS = ['cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']
@@ -74,6 +85,47 @@ function short(ms: number): number {
   return Math.round(ms * 1000) / 1000
 }
 
+/** A whole reply that the client does not take at once; given up where it takes nothing at all. */
+class WholeRelay implements Timed {
+  private readonly res: ServerResponse
+  private readonly deadlines: Deadlines
+  private rest: Buffer | null
+  private movedMs = performance.now()
+
+  /** `rest` is what has to be written; null where all is and only has to leave. */
+  constructor(res: ServerResponse, rest: Buffer | null, deadlines: Deadlines) {
+    this.res = res
+    this.rest = rest
+    this.deadlines = deadlines
+  }
+
+  async run(): Promise<void> {
+    const { res } = this
+    this.deadlines.add(this)
+    res.on('drain', () => this.push())
+    const closed = new Promise<void>((resolve) => {
+      res.once('finish', resolve).once('close', resolve)
+    })
+    this.push()
+    await closed
+    this.deadlines.remove(this)
+  }
+
+  tick(nowMs: number): void {
+    if (nowMs - this.movedMs > WRITE_STALL_MS) this.res.destroy()
+  }
+
+  private push(): void {
+    this.movedMs = performance.now()
+    while (this.rest !== null) {
+      const slice = this.rest.subarray(0, SLICE_BYTES)
+      this.rest = this.rest.length > SLICE_BYTES ? this.rest.subarray(SLICE_BYTES) : null
+      if (this.rest === null) this.res.end(slice)
+      else if (!this.res.write(slice)) return
+    }
+  }
+}
+
 /** One streamed reply: pumps, keeps alive, and ends it honestly. */
 class StreamRelay implements Timed {
   private readonly x: Exchange
@@ -83,7 +135,9 @@ class StreamRelay implements Timed {
   private readonly deadlines: Deadlines
   private readonly beganMs = performance.now()
   private wroteMs = this.beganMs
+  /** Since when the client has taken nothing of what waits for it; null while nothing waits. */
   private stalledMs: number | null = null
+  private isEnding = false
   private resolve: () => void = () => undefined
 
   constructor(x: Exchange, stream: ReplyStream, ingress: Ingress, deadlines: Deadlines) {
@@ -100,6 +154,8 @@ class StreamRelay implements Timed {
     const headers = headOf(x, 'text/event-stream; charset=utf-8')
     headers.push(...STREAM_HEADERS)
     res.writeHead(200, headers)
+    // The head goes out with the first piece; where there is none yet, it must not wait for it.
+    if (stream.readableLength === 0) res.flushHeaders()
     const closed = new Promise<void>((resolve) => {
       this.resolve = resolve
     })
@@ -112,11 +168,11 @@ class StreamRelay implements Timed {
   }
 
   tick(nowMs: number): void {
-    if (this.stalledMs !== null && nowMs - this.stalledMs > WRITE_STALL_MS) {
-      this.res.destroy()
+    if (this.stalledMs !== null) {
+      if (nowMs - this.stalledMs > WRITE_STALL_MS) this.res.destroy()
       return
     }
-    if (this.stalledMs === null && nowMs - this.wroteMs > HEARTBEAT_MS) {
+    if (nowMs - this.wroteMs > HEARTBEAT_MS) {
       this.wroteMs = nowMs
       this.res.write(HEARTBEAT)
     }
@@ -131,7 +187,8 @@ class StreamRelay implements Timed {
   }
 
   private drained(): void {
-    if (this.stalledMs === null) return
+    if (this.isEnding) this.stalledMs = performance.now()
+    if (this.stalledMs === null || this.isEnding) return
     this.x.facts.clientWaitMs += performance.now() - this.stalledMs
     this.stalledMs = null
     this.stream.resume()
@@ -143,6 +200,9 @@ class StreamRelay implements Timed {
    */
   private finish(): void {
     const { translation } = this.stream
+    // Nothing more may be written but this, and a client that does not take it is given up.
+    this.isEnding = true
+    this.stalledMs = performance.now()
     if (translation.outcome === 'complete') {
       this.res.end(() => this.over())
       return

@@ -3,11 +3,13 @@
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import type { Exchange } from './exchange.js'
+import { UNFORESEEN } from './fault.js'
 import type { Translation } from './translate.js'
 
 /** Small, so that a client that does not read holds little: 400 stuck readers held 689 KB each (L3). */
 const BUFFER_BYTES = 16_384
 
+/** Upstream bytes in, the client’s bytes out, in one step each. */
 export class ReplyStream extends Transform {
   readonly translation: Translation
   /** Called after each piece, when the translation's verdict may have changed. */
@@ -22,17 +24,26 @@ export class ReplyStream extends Transform {
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     const before = performance.now()
-    const ready = this.translation.write(chunk)
+    this.pass(() => this.translation.write(chunk))
     this.x.facts.translateMs += performance.now() - before
-    if (ready.length > 0) this.push(ready)
     done()
     this.onStep()
   }
 
   override _flush(done: TransformCallback): void {
-    const ready = this.translation.end()
-    if (ready.length > 0) this.push(ready)
+    this.pass(() => this.translation.end())
     done()
     this.onStep()
+  }
+
+  /** A codec that throws has failed like any other: a Transform that throws would never end. */
+  private pass(translate: () => string | Buffer): void {
+    try {
+      const ready = translate()
+      if (ready.length > 0) this.push(ready)
+    } catch (error) {
+      this.x.failure = error
+      this.translation.fail(UNFORESEEN)
+    }
   }
 }

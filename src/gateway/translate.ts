@@ -168,8 +168,7 @@ export class PassedStream implements Translation, FrameSink {
     if (this.outcome !== 'open') return ''
     this.framer.end()
     this.settle()
-    // `finish_reason` and then end of file: the content is whole though the terminator is missing.
-    if (this.tap.reason !== null) this.complete()
+    if (this.tap.reason !== null) this.terminate()
     this.fail(TRUNCATED)
     return this.take()
   }
@@ -199,6 +198,14 @@ export class PassedStream implements Translation, FrameSink {
   private settle(): void {
     if (this.tap.error !== null) this.fail(this.tap.error)
     else if (this.tap.complete) this.complete()
+  }
+
+  /** A reason and then end of file: the content is whole, and clients wait for the terminator. */
+  private terminate(): void {
+    if (this.outcome !== 'open') return
+    if (this.ready !== '' && !this.ready.endsWith('\n\n')) this.ready += '\n\n'
+    this.ready += this.tap.ending
+    this.complete()
   }
 
   private complete(): void {

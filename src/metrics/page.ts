@@ -19,9 +19,9 @@ const PROCESS_METRICS = [
 export function metricsPage(): string {
   const metrics: MetricDefinition[] = Object.values(DEFINITIONS)
   const lines = [
-    '# Metrics',
+    '<!-- Generated from src/metrics/definitions.ts by `npm run generate`; do not edit. -->',
     '',
-    '<!-- Made from src/metrics/definitions.ts by `npm run generate`; edit that. -->',
+    '# Metrics',
     '',
     'The ops port (`server.ops_port`) answers `GET /metrics` in Prometheus’s text format. With several',
     'workers the primary answers for all of them: counters, histograms and gauges are added up, and',

@@ -29,7 +29,7 @@ async function primary(): Promise<void> {
     payload: { generation: 1, text: 'one' },
     log,
     collect,
-    drainMs: 5000,
+    drainMs: () => 5000,
     respawn: { baseMs: 20, capMs: 100 },
     closed: () => ops.close(),
   })

@@ -7,7 +7,7 @@
 import t from 'tap'
 import { z } from 'zod'
 import { fileSchema } from '../../src/config/schema.js'
-import { catalogueSchema } from '../../src/config/catalogue.js'
+import { catalogueSchema } from '../../src/config/catalogue-schema.js'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'
 import { GOOD, loadText } from './sample.js'
 

@@ -79,8 +79,13 @@ void t.test('what a running process cannot take over is named (I-134)', (t) => {
   const running = config('')
   t.same(needsRestart(running, config('on_loss: reject\nserver: { drain_ms: 1 }\n')), [])
   t.same(
-    needsRestart(running, config('store: lmdb:x\nserver: { port: 1, ops_host: a, workers: 99 }\n')),
-    ['server.port', 'server.ops_host', 'server.workers', 'store'],
+    needsRestart(
+      running,
+      config(
+        'store: lmdb:x\nlog: { level: warn }\nserver: { port: 1, ops_host: a, workers: 99 }\n',
+      ),
+    ),
+    ['server.port', 'server.ops_host', 'server.workers', 'log.level', 'store'],
   )
   t.end()
 })

@@ -36,6 +36,7 @@ export class ChunkTap implements StreamTap {
   model: string | null = null
   content = false
   complete = false
+  readonly ending = 'data: [DONE]\n\n'
   private readonly includeUsage: boolean
 
   constructor(request: TapRequest) {

@@ -1,0 +1,76 @@
+/**
+ * What a bench measured: medians with their spread, and the ratios that are compared over time.
+ * Knows no suite and no file.
+ */
+
+/** One number of a suite. */
+export interface Figure {
+  /** Dotted path, unique over all suites: `load.whole.translated.replies_ratio`. */
+  readonly name: string
+  readonly unit: string
+  readonly median: number
+  /** The lowest and highest round. */
+  readonly low: number
+  readonly high: number
+  readonly rounds: number
+  /** Set for a ratio that `--check` compares with the baseline: which way is good. */
+  readonly better?: 'higher' | 'lower'
+  /** What the design asks for, in words. */
+  readonly goal?: string
+}
+
+/** What one suite found. */
+export interface SuiteResult {
+  readonly figures: readonly Figure[]
+  /** What was missing, lost or doubtful, one sentence each. Printed, never swallowed. */
+  readonly remarks: readonly string[]
+}
+
+/** The length of a run, as the command line gave it; null where it did not. */
+export interface Pace {
+  /** Seconds of one round of one peer; the codec, which needs no other process, has its own. */
+  readonly seconds: number | null
+  readonly rounds: number | null
+  /** Concurrent streams of `relay`. */
+  readonly streams: number | null
+}
+
+/** The middle of the samples; the mean of the middle two where their number is even. */
+export function medianOf(samples: readonly number[]): number {
+  const sorted = [...samples].sort((a, b) => a - b)
+  const half = Math.floor(sorted.length / 2)
+  const upper = sorted[half] ?? Number.NaN
+  return sorted.length % 2 === 1 ? upper : ((sorted[half - 1] ?? Number.NaN) + upper) / 2
+}
+
+/** A figure of the samples of all rounds. */
+export function figure(
+  name: string,
+  unit: string,
+  samples: readonly number[],
+  more: Pick<Figure, 'better' | 'goal'> = {},
+): Figure {
+  return {
+    name,
+    unit,
+    median: medianOf(samples),
+    low: Math.min(...samples),
+    high: Math.max(...samples),
+    rounds: samples.length,
+    ...more,
+  }
+}
+
+/** Sample by sample, one divided by the other: peers of the same round share its noise. */
+export function ratios(above: readonly number[], below: readonly number[]): number[] {
+  return above.map((value, index) => value / (below[index] ?? Number.NaN))
+}
+
+/** A number with as many digits as it is worth. */
+export function shown(value: number): string {
+  if (!Number.isFinite(value)) return '-'
+  if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString('en-US')
+  if (Math.abs(value) >= 100) return value.toFixed(0)
+  if (Math.abs(value) >= 10) return value.toFixed(1)
+  return value.toFixed(Math.abs(value) >= 2 ? 2 : 3)
+}

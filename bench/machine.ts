@@ -1,0 +1,126 @@
+/**
+ * The machine under the bench: which programs it has, which core a process gets, what CPU time it took.
+ * Knows no peer. Linux only, since CPU time is read from /proc.
+ */
+import { execFileSync } from 'node:child_process'
+import { accessSync, constants, readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism, cpus, loadavg } from 'node:os'
+import { delimiter, join } from 'node:path'
+
+/** Where and when numbers were taken. */
+export interface Stamp {
+  readonly date: string
+  readonly commit: string
+  readonly node: string
+  readonly machine: string
+  /** The one-minute load average before the suite began: above 0.5 the numbers are doubtful. */
+  readonly loadAverage: number
+}
+
+/** The Debian package of each program that a bench may need. */
+const PACKAGES = {
+  nginx: 'nginx-light',
+  wrk: 'wrk',
+  taskset: 'util-linux',
+  setpriv: 'util-linux',
+} as const
+const SYSTEM_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/local/bin', '/usr/bin']
+/** Linux counts process time in hundredths of a second on every machine that Node runs on. */
+const TICK_MICROSECONDS = 10_000
+
+/** The core of the process under test, and the one that everything else shares. */
+export const CORES = { tested: 0, rest: 1 } as const
+
+/** The program's path, or null where this machine has none. */
+export function findProgram(name: keyof typeof PACKAGES): string | null {
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter), ...SYSTEM_FOLDERS]
+  for (const folder of folders) {
+    const path = join(folder, name)
+    try {
+      accessSync(path, constants.X_OK)
+      return path
+    } catch {
+      continue
+    }
+  }
+  return null
+}
+
+/** A sentence for each program that is missing and what the bench does without it. */
+export function missingPrograms(): string[] {
+  const without = {
+    nginx: 'there is no peer to compare with, so no ratios',
+    wrk: 'the slower built-in load generator is used, which may hold the peers back',
+    taskset: 'nothing is pinned to a core, so peers and load compete',
+    setpriv: 'peers stay behind if the bench itself is killed with SIGKILL',
+  }
+  const missing: string[] = []
+  for (const name of ['nginx', 'wrk', 'taskset', 'setpriv'] as const) {
+    if (findProgram(name) === null) {
+      missing.push(`${name} is missing (Debian package ${PACKAGES[name]}): ${without[name]}.`)
+    }
+  }
+  if (availableParallelism() < 2) missing.push('There is one core: peers and load compete for it.')
+  return missing
+}
+
+/** The command line that runs the program on one core, or the same one where that cannot be had. */
+export function pinned(core: number, command: readonly string[]): string[] {
+  const taskset = findProgram('taskset')
+  if (taskset === null || availableParallelism() < 2) return [...command]
+  return [taskset, '-c', String(core), ...command]
+}
+
+/** The command line of a program that gets a SIGTERM when the process that started it is gone. */
+export function bound(command: readonly string[]): string[] {
+  const setpriv = findProgram('setpriv')
+  return setpriv === null ? [...command] : [setpriv, '--pdeathsig', 'TERM', ...command]
+}
+
+/** User and system time of a process with all its threads, in microseconds. Throws where it has ended. */
+export function cpuMicroseconds(pid: number): number {
+  const [user, system] = statFields(pid).slice(11, 13).map(Number)
+  return ((user ?? Number.NaN) + (system ?? Number.NaN)) * TICK_MICROSECONDS
+}
+
+/** The one child of a process: the worker of a primary. Null where it has none yet. */
+export function childOf(parent: number): number | null {
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry)) continue
+    try {
+      if (Number(statFields(Number(entry))[1]) === parent) return Number(entry)
+    } catch {
+      continue
+    }
+  }
+  return null
+}
+
+/** The fields of /proc/PID/stat after the name, which may itself hold spaces: state, ppid, … */
+function statFields(pid: number): string[] {
+  const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  return text.slice(text.lastIndexOf(')') + 2).split(' ')
+}
+
+/** What stands beside every table of numbers. */
+export function stamp(): Stamp {
+  const [cpu] = cpus()
+  return {
+    date: new Date().toISOString().slice(0, 16).replace('T', ' '),
+    commit: commit(),
+    node: process.version,
+    machine: `${availableParallelism()} × ${cpu?.model.trim() ?? 'unknown processor'}`,
+    loadAverage: Math.round((loadavg()[0] ?? 0) * 100) / 100,
+  }
+}
+
+function commit(): string {
+  const git = (...args: string[]): string =>
+    execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  try {
+    const changed = git('status', '--porcelain', '--', 'src', 'package-lock.json') !== ''
+    return `${git('rev-parse', '--short', 'HEAD')}${changed ? ' with changes' : ''}`
+  } catch {
+    return 'unknown'
+  }
+}

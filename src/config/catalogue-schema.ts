@@ -1,0 +1,190 @@
+/**
+ * The shape of `models.yaml`, and what its entries say in the code's own spelling.
+ * Reads no file and looks nothing up; `load.ts` hands over the parsed values.
+ */
+import { z } from 'zod'
+import type { ModelFacts, ModelPrice } from '../chat/model.js'
+
+const id = z.string().regex(/^[!-~]{1,256}$/, {
+  error: 'must be 1 to 256 printable ASCII characters without spaces',
+})
+const day = z.iso.date({ error: 'must be a day, as in 2026-04-23' })
+const tokens = z.int().min(1).max(1_000_000_000)
+const usd = z.number().min(0).max(1_000_000)
+const word = z.string().min(1).max(64)
+
+const flag = (means: string) => z.boolean().optional().describe(means)
+const words = (means: string) => z.array(word).max(32).optional().describe(means)
+const count = (means: string) => tokens.optional().describe(means)
+const rate = (means: string) => usd.optional().describe(means)
+
+const price = z.strictObject({
+  input: rate('Prompt tokens.'),
+  output: rate('Reply tokens.'),
+  cache_read: rate('Prompt tokens read from the cache.'),
+  cache_write: rate('Prompt tokens written to the cache.'),
+  cache_write_1h: rate('The same, for a cache of one hour.'),
+  long_context: z
+    .strictObject({
+      above_input_tokens: tokens.describe('Prompts longer than this cost the rates below.'),
+      input: usd.describe('Prompt tokens.'),
+      output: usd.describe('Reply tokens.'),
+    })
+    .optional()
+    .describe('Other rates for long prompts.'),
+})
+
+const model = z.strictObject({
+  id: id.describe('The model id that clients ask for.'),
+  family: z
+    .enum(['openai', 'anthropic', 'google'])
+    .describe('Who makes it; `owned_by` in the model list.'),
+  created: day.optional().describe('The day of its release; left out: the catalogue’s `as_of`.'),
+  variants: z.array(id).max(64).optional().describe('Dated ids of the same model.'),
+  shutdown: day.optional().describe('The day the vendor ends it.'),
+  context_window: count('Most tokens of prompt and reply.'),
+  max_output_tokens: count('Most tokens of a reply.'),
+  vision: flag('Takes images.'),
+  audio_input: flag('Takes audio.'),
+  tools: flag('Takes function tools.'),
+  reasoning: flag('Thinks before it answers.'),
+  structured_output: flag('Takes a JSON schema for its reply.'),
+  structured_output_with_tools: flag('Google: takes a schema and tools in one request.'),
+  endpoints: z
+    .array(z.enum(['chat', 'responses']))
+    .max(2)
+    .optional()
+    .describe('OpenAI: which endpoints serve it.'),
+  chat_tools_with_reasoning: flag('OpenAI: chat takes tools while reasoning is on.'),
+  system_role: z
+    .enum(['system', 'developer'])
+    .optional()
+    .describe('OpenAI: the role of instructions.'),
+  reasoning_efforts: words('OpenAI: values of `reasoning_effort`.'),
+  sampling_params: z
+    .enum(['always', 'never', 'when-thinking-off', 'effort-none-only'])
+    .optional()
+    .describe('When it takes `temperature` and `top_p`.'),
+  thinking_types: words('Anthropic: values of `thinking.type`.'),
+  thinking_default: z
+    .enum(['adaptive', 'off'])
+    .optional()
+    .describe('Anthropic: thinking where the request says nothing.'),
+  thinking_can_disable: flag('Anthropic: a request can turn thinking off.'),
+  efforts: words('Anthropic: values of `output_config.effort`.'),
+  default_effort: word.optional().describe('Anthropic: effort where the request says nothing.'),
+  preserved_thinking_prefix_check: flag('Anthropic: earlier thinking must come back unchanged.'),
+  forced_tool_choice: flag('Anthropic: a request can force a tool.'),
+  mid_conversation_system: flag('Anthropic: instructions may stand between turns.'),
+  assistant_prefill: flag('Anthropic: the last message may begin the reply.'),
+  thinking_levels: words('Google: values of `thinkingLevel`.'),
+  thinking_budget: z
+    .strictObject({
+      min: z.int().min(0).max(1_000_000_000).describe('Least tokens.'),
+      max: z.int().min(0).max(1_000_000_000).describe('Most tokens.'),
+      can_disable: z.boolean().describe('A budget of 0 turns thinking off.'),
+    })
+    .optional()
+    .describe('Google: bounds of `thinkingBudget`.'),
+  penalties: flag('Google: takes presence and frequency penalties.'),
+  price: price.optional().describe('US dollars per million tokens.'),
+})
+
+/** The whole of `models.yaml`. A fact that is left out is "not known". */
+export const catalogueSchema = z.strictObject({
+  as_of: day.describe('The day the facts were gathered.'),
+  models: z.array(model).min(1).max(100_000).describe('In the order in which they are listed.'),
+})
+
+/** `models.yaml` after checking, in its own spelling. */
+export type CatalogueValues = z.output<typeof catalogueSchema>
+type ModelValues = CatalogueValues['models'][number]
+
+/** A name that two entries claim, and where the second stands. */
+export interface DuplicateId {
+  readonly path: readonly PropertyKey[]
+  readonly id: string
+}
+
+/** The names that stand twice, ids and variants together; empty is good. */
+export function duplicateIds(values: CatalogueValues): DuplicateId[] {
+  const seen = new Set<string>()
+  const found: DuplicateId[] = []
+  const claim = (text: string, path: readonly PropertyKey[]): void => {
+    if (seen.has(text)) found.push({ path, id: text })
+    seen.add(text)
+  }
+  values.models.forEach((entry, index) => {
+    claim(entry.id, ['models', index, 'id'])
+    entry.variants?.forEach((variant, at) => claim(variant, ['models', index, 'variants', at]))
+  })
+  return found
+}
+
+/** The facts of checked values, in the file's order. */
+export function factsOfCatalogue(values: CatalogueValues): ModelFacts[] {
+  return values.models.map((entry) => factsOf(entry, values.as_of))
+}
+
+function factsOf(entry: ModelValues, asOf: string): ModelFacts {
+  const thinkingBudget = entry.thinking_budget
+  return present<ModelFacts>({
+    id: entry.id,
+    family: entry.family,
+    createdAtSeconds: Date.parse(`${entry.created ?? asOf}T00:00:00Z`) / 1000,
+    variants: entry.variants,
+    shutdownDate: entry.shutdown,
+    contextWindow: entry.context_window,
+    maxOutputTokens: entry.max_output_tokens,
+    vision: entry.vision,
+    audioInput: entry.audio_input,
+    tools: entry.tools,
+    reasoning: entry.reasoning,
+    structuredOutput: entry.structured_output,
+    structuredOutputWithTools: entry.structured_output_with_tools,
+    endpoints: entry.endpoints,
+    chatToolsWithReasoning: entry.chat_tools_with_reasoning,
+    systemRole: entry.system_role,
+    reasoningEfforts: entry.reasoning_efforts,
+    samplingParams: entry.sampling_params,
+    thinkingTypes: entry.thinking_types,
+    thinkingDefault: entry.thinking_default,
+    thinkingCanDisable: entry.thinking_can_disable,
+    efforts: entry.efforts,
+    defaultEffort: entry.default_effort,
+    preservedThinkingPrefixCheck: entry.preserved_thinking_prefix_check,
+    forcedToolChoice: entry.forced_tool_choice,
+    midConversationSystem: entry.mid_conversation_system,
+    assistantPrefill: entry.assistant_prefill,
+    thinkingLevels: entry.thinking_levels,
+    thinkingBudget: thinkingBudget && {
+      min: thinkingBudget.min,
+      max: thinkingBudget.max,
+      canDisable: thinkingBudget.can_disable,
+    },
+    penalties: entry.penalties,
+    price: entry.price && priceOf(entry.price),
+  })
+}
+
+function priceOf(values: z.output<typeof price>): ModelPrice {
+  const long = values.long_context
+  return present<ModelPrice>({
+    input: values.input,
+    output: values.output,
+    cacheRead: values.cache_read,
+    cacheWrite: values.cache_write,
+    cacheWrite1h: values.cache_write_1h,
+    longContext: long && {
+      aboveInputTokens: long.above_input_tokens,
+      input: long.input,
+      output: long.output,
+    },
+  })
+}
+
+/** The same object without the keys whose value is `undefined`: absent is absent. */
+function present<T extends object>(value: { [K in keyof T]: T[K] | undefined }): T {
+  const entries = Object.entries(value).filter(([, field]) => field !== undefined)
+  return Object.fromEntries(entries) as T
+}

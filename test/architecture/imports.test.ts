@@ -1,0 +1,293 @@
+/**
+ * Goal: arrows only point down. Who may import whom is written here as data and nowhere else.
+ * Method: the import lines of every file in `src` are held against the tables; each rule is also fed a
+ * small tree that breaks it, so that a rule which finds nothing is known to look.
+ */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { isObject, objectOf } from '../../src/chat/json.js'
+import { filesBelow, importsOf, type Import, type Source } from './tree.js'
+
+/** A module is a folder of `src`, or a file directly in it; it imports only modules of lower rows. */
+const ROWS: readonly (readonly string[])[] = [
+  ['errors'],
+  ['chat'],
+  ['wire', 'log-text'],
+  ['dialects', 'emulator'],
+  ['accounts', 'auth', 'config', 'log', 'metrics', 'store', 'upstreams'],
+  ['gateway', 'dashboard'],
+  ['errors-page', 'ops', 'package-file', 'server', 'signals'],
+  ['cluster-messages', 'data-plane'],
+  ['cluster-worker'],
+  ['cluster'],
+  ['serve-worker'],
+  ['serve'],
+  ['commands'],
+  ['generate', 'main'],
+]
+
+/** The row whose modules are siblings: of each other they import types. */
+const SIBLINGS = ROWS[4] ?? []
+
+/** The few values that cross between siblings, each with its reason. */
+const SIBLING_VALUES: Readonly<Record<string, string>> = {
+  'auth/authenticate.ts → accounts/secret.ts':
+    'what a key looks like and how it is digested is one fact for minting and for checking',
+  'config/resolve.ts → upstreams/address.ts':
+    'which networks are private is one list, for what may be plain http and for where a name may lead',
+}
+
+/** Modules of the lower rows which a module may not import all the same. */
+const FORBIDDEN: Readonly<Record<string, readonly string[]>> = {
+  // Two readings of a provider's page find more mistakes than one.
+  emulator: ['dialects'],
+  accounts: ['dialects', 'emulator'],
+  auth: ['dialects', 'emulator'],
+  config: ['emulator'],
+  log: ['dialects', 'emulator'],
+  metrics: ['dialects', 'emulator'],
+  store: ['dialects', 'emulator'],
+  upstreams: ['dialects', 'emulator'],
+  gateway: ['emulator'],
+  dashboard: ['dialects', 'emulator'],
+}
+
+/** Which files may import a package; a `type` entry allows its types only. */
+const PACKAGES: Readonly<Record<string, readonly { path: RegExp; type?: true }[]>> = {
+  '@node-rs/argon2': [{ path: /^accounts\/password\.ts$/ }],
+  lmdb: [{ path: /^store\/lmdb[^/]*\.ts$/ }],
+  pino: [{ path: /^log\.ts$/ }],
+  'prom-client': [{ path: /^metrics\// }],
+  undici: [{ path: /^upstreams\/upstream\.ts$/ }, { path: /^gateway\/attempt\.ts$/, type: true }],
+  yaml: [{ path: /^config\/load\.ts$/ }],
+  zod: [{ path: /^config\// }],
+}
+
+function moduleOf(path: string): string {
+  return path.split('/')[0]?.replace(/\.ts$/, '') ?? path
+}
+
+function rowOf(module: string): number {
+  return ROWS.findIndex((row) => row.includes(module))
+}
+
+/** The dialect that a file belongs to; none for the files directly in `dialects`. */
+function dialectOf(path: string): string | undefined {
+  const [folder, name, file] = path.split('/')
+  return folder === 'dialects' && file !== undefined ? name : undefined
+}
+
+function breach(from: string, used: Import): string | undefined {
+  if (used.isPackage) return packageBreach(from, used)
+  const [own, other] = [moduleOf(from), moduleOf(used.target)]
+  if (rowOf(own) === -1) return 'is in no row of the table'
+  if (rowOf(other) === -1) return 'imports what is in no row of the table'
+  if (own === other) return dialectBreach(from, used.target)
+  if (FORBIDDEN[own]?.includes(other) === true) return `${own} never imports ${other}`
+  if (rowOf(own) > rowOf(other)) {
+    return own === 'config' && other === 'dialects' && !used.isType
+      ? 'config knows dialects by name only: import a type'
+      : undefined
+  }
+  if (rowOf(own) < rowOf(other)) return 'the arrow points up'
+  if (!SIBLINGS.includes(own)) return 'neighbours of this row do not import each other'
+  if (used.isType || `${from} → ${used.target}` in SIBLING_VALUES) return undefined
+  return 'siblings import types of each other, no values'
+}
+
+function dialectBreach(from: string, target: string): string | undefined {
+  const [own, other] = [dialectOf(from), dialectOf(target)]
+  if (own === undefined || own === other) return undefined
+  if (other === undefined) {
+    return target === 'dialects/dialect.ts' ? undefined : 'a dialect does not know the others'
+  }
+  return 'a dialect never imports another one'
+}
+
+function packageBreach(from: string, { target, isType }: Import): string | undefined {
+  if (target.startsWith('node:')) return undefined
+  const places = PACKAGES[target]
+  if (places === undefined) return 'this package has no place in the table'
+  const place = places.find(({ path }) => path.test(from))
+  if (place === undefined) return 'this file may not import this package'
+  return place.type === true && !isType ? 'only its types' : undefined
+}
+
+function breaches(sources: readonly Source[]): string[] {
+  const found = sources.flatMap((source) =>
+    importsOf(source).flatMap((used) => {
+      const why = breach(source.path, used)
+      const where = `${source.path}:${String(used.line)}`
+      return why === undefined ? [] : [`${where} imports ${used.target}: ${why}`]
+    }),
+  )
+  return [...found, ...cycles(sources)]
+}
+
+/** Every import that closes a circle of files, types included. */
+function cycles(sources: readonly Source[]): string[] {
+  const graph = new Map(
+    sources.map((source) => [
+      source.path,
+      importsOf(source)
+        .filter(({ isPackage }) => !isPackage)
+        .map(({ target }) => target),
+    ]),
+  )
+  const found: string[] = []
+  const done = new Set<string>()
+  const visit = (path: string, above: readonly string[]): void => {
+    const start = above.indexOf(path)
+    if (start >= 0) found.push(`cycle: ${[...above.slice(start), path].join(' → ')}`)
+    if (start >= 0 || done.has(path)) return
+    for (const target of graph.get(path) ?? []) visit(target, [...above, path])
+    done.add(path)
+  }
+  for (const path of graph.keys()) visit(path, [])
+  return found
+}
+
+const sources = filesBelow('src', '.ts')
+
+void t.test('every import of the tree follows the tables', (t) => {
+  t.ok(sources.length > 100, 'the tree is read')
+  t.strictSame(breaches(sources), [])
+  t.end()
+})
+
+void t.test('every import names a file of the tree', (t) => {
+  const paths = new Set(sources.map(({ path }) => path))
+  const lost = sources.flatMap((source) =>
+    importsOf(source)
+      .filter(({ isPackage, target }) => !isPackage && !paths.has(target))
+      .map(({ target }) => `${source.path} imports ${target}`),
+  )
+  t.strictSame(lost, [], 'an import that is not understood is not checked')
+  t.end()
+})
+
+void t.test('no line of the tables is left over', (t) => {
+  const lines = sources.flatMap((source) =>
+    importsOf(source).map((used) => ({ ...used, from: source.path })),
+  )
+  for (const pair of Object.keys(SIBLING_VALUES)) {
+    t.ok(
+      lines.some(({ from, target, isType }) => !isType && `${from} → ${target}` === pair),
+      pair,
+    )
+  }
+  for (const [name, places] of Object.entries(PACKAGES)) {
+    for (const { path } of places) {
+      t.ok(
+        lines.some(({ from, target }) => target === name && path.test(from)),
+        `${name} in ${path.source}`,
+      )
+    }
+  }
+  const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'))
+  const dependencies = isObject(manifest) ? objectOf(manifest['dependencies']) : {}
+  t.strictSame(Object.keys(dependencies).sort(), Object.keys(PACKAGES).sort(), 'every dependency')
+  t.end()
+})
+
+const BROKEN: readonly { name: string; files: Record<string, string>; says: RegExp }[] = [
+  {
+    name: 'an arrow up',
+    files: { 'wire/a.ts': "import { x } from '../gateway/b.js'" },
+    says: /a\.ts:1 imports gateway\/b\.ts: the arrow points up/,
+  },
+  {
+    name: 'an arrow up for a type',
+    files: { 'chat/a.ts': "import type { X } from '../wire/b.js'" },
+    says: /points up/,
+  },
+  {
+    name: 'an arrow up over several lines',
+    files: { 'wire/a.ts': "\nimport {\n  x,\n  type Y,\n} from '../server.js'" },
+    says: /a\.ts:2 .*points up/,
+  },
+  {
+    name: 'a re-export',
+    files: { 'wire/a.ts': "export * from '../log.js'" },
+    says: /points up/,
+  },
+  {
+    name: 'a dynamic import',
+    files: { 'wire/a.ts': "const x = await import('../log.js')" },
+    says: /points up/,
+  },
+  {
+    name: 'a dynamic import of no fixed name',
+    files: { 'wire/a.ts': 'const x = await import(name)' },
+    says: /imports \?/,
+  },
+  {
+    name: 'one dialect in another',
+    files: { 'dialects/gemini/a.ts': "import type { X } from '../anthropic/wire.js'" },
+    says: /never imports another/,
+  },
+  {
+    name: 'the list of dialects in a dialect',
+    files: { 'dialects/gemini/a.ts': "import { egressOf } from '../index.js'" },
+    says: /does not know the others/,
+  },
+  {
+    name: 'a value of a sibling',
+    files: { 'store/a.ts': "import { type X, y } from '../accounts/b.js'" },
+    says: /no values/,
+  },
+  {
+    name: 'a dialect’s value in the configuration',
+    files: { 'config/a.ts': "import { DIALECTS } from '../dialects/index.js'" },
+    says: /by name only/,
+  },
+  {
+    name: 'the gateway in the dashboard',
+    files: { 'dashboard/a.ts': "import type { X } from '../gateway/b.js'" },
+    says: /neighbours/,
+  },
+  {
+    name: 'a codec in the emulator',
+    files: { 'emulator/a.ts': "import { anthropic } from '../dialects/anthropic/index.js'" },
+    says: /emulator never imports/,
+  },
+  {
+    name: 'undici elsewhere',
+    files: { 'gateway/a.ts': "import { request } from 'undici'" },
+    says: /may not import this package/,
+  },
+  {
+    name: 'undici’s values where its types may be',
+    files: { 'gateway/attempt.ts': "import { Pool } from 'undici'" },
+    says: /only its types/,
+  },
+  {
+    name: 'a package nobody decided on',
+    files: { 'log.ts': "import 'left-pad'" },
+    says: /no place in the table/,
+  },
+  {
+    name: 'a folder nobody decided on',
+    files: { 'misc/a.ts': "import { x } from '../errors.js'" },
+    says: /in no row/,
+  },
+  {
+    name: 'a circle of types',
+    files: {
+      'chat/a.ts': "import type { B } from './b.js'",
+      'chat/b.ts': "import type { C } from './c.js'",
+      'chat/c.ts': "import type { A } from './a.js'",
+    },
+    says: /cycle: chat\/a\.ts → chat\/b\.ts → chat\/c\.ts → chat\/a\.ts/,
+  },
+]
+
+void t.test('a breach of each rule is found', (t) => {
+  for (const { name, files, says } of BROKEN) {
+    const tree = Object.entries(files).map(([path, text]) => ({ path, text }))
+    t.match(breaches(tree).join('\n'), says, name)
+  }
+  const clean = { path: 'store/a.ts', text: "import type { X } from '../accounts/account.js'" }
+  t.strictSame(breaches([clean]), [], 'and what is allowed is not')
+  t.end()
+})

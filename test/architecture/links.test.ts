@@ -1,0 +1,92 @@
+/**
+ * Goal: no page sends its reader nowhere, and every page of decisions is in their list.
+ * Method: the relative links of every page, and the pages and source files that pages and comments name, are
+ * looked up in the tree.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import t from 'tap'
+import { filesBelow } from './tree.js'
+
+const pages = [
+  ...readdirSync('.').filter((name) => name.endsWith('.md')),
+  ...['docs', 'bench', 'grafana', 'test'].flatMap((folder) =>
+    existsSync(folder) ? filesBelow(folder, '.md').map(({ path }) => join(folder, path)) : [],
+  ),
+]
+
+/** Targets of links that are not addresses of the web. */
+function relativeLinks(text: string): string[] {
+  return [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map((match) => match[1] ?? '')
+    .filter((target) => !/^[a-z]+:/.test(target))
+}
+
+/** The anchor that a heading gets, as GitHub makes it. */
+function anchors(text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map((match) =>
+    (match[1] ?? '')
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+function deadLinks(page: string, text: string): string[] {
+  return relativeLinks(text).filter((target) => {
+    const [path = '', anchor] = target.split('#')
+    const file = path === '' ? page : join(dirname(page), path)
+    if (!existsSync(file)) return true
+    return anchor !== undefined && !anchors(readFileSync(file, 'utf8')).includes(anchor)
+  })
+}
+
+/** Files that a page names in backquotes, from the root, from `src` or from its own folder. */
+function lostFiles(text: string, folder: string): string[] {
+  return [...text.matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|md|yaml|json))`/g)]
+    .map((match) => match[1] ?? '')
+    .filter((path) => !['', 'src', folder].some((folder) => existsSync(join(folder, path))))
+}
+
+for (const page of pages) {
+  void t.test(`${page} names only what is there`, (t) => {
+    const text = readFileSync(page, 'utf8')
+    t.strictSame(deadLinks(page, text), [], 'links')
+    t.strictSame(lostFiles(text, dirname(page)), [], 'files')
+    t.end()
+  })
+}
+
+void t.test('the comments of the code name only pages that are there', (t) => {
+  const names = new Set(pages.map((page) => basename(page)))
+  const lost = ['src', 'test'].flatMap((folder) =>
+    filesBelow(folder, '.ts')
+      .filter(({ path }) => path !== 'architecture/links.test.ts')
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(/[\w/-]+\.md\b/g)]
+          .map(([name]) => name)
+          .filter((name) => !names.has(basename(name)))
+          .map((name) => `${folder}/${path}: ${name}`),
+      ),
+  )
+  t.strictSame(lost, [])
+  t.end()
+})
+
+void t.test('the list of decisions has every page, in order', (t) => {
+  const list = relativeLinks(readFileSync('docs/decisions/README.md', 'utf8'))
+  const decisions = readdirSync('docs/decisions').filter((name) => name !== 'README.md')
+  t.strictSame(list, decisions.sort())
+  t.end()
+})
+
+void t.test('a link that leads nowhere is found', (t) => {
+  const page = 'docs/x.md'
+  t.strictSame(deadLinks(page, 'see [a](no-such-page.md)'), ['no-such-page.md'])
+  t.strictSame(deadLinks(page, 'see [a](../README.md#no-such-heading)').length, 1)
+  t.strictSame(deadLinks(page, 'see [a](../README.md#watch-it), [b](https://example.com)'), [])
+  t.strictSame(lostFiles('in `gateway/no-such.ts` and `gateway/relay.ts`', 'docs'), [
+    'gateway/no-such.ts',
+  ])
+  t.end()
+})

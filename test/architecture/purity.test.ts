@@ -1,0 +1,110 @@
+/**
+ * Goal: the pure set is told, it does not ask: no clock, chance, timer, environment, log or metric, and
+ * of Node only Buffer and StringDecoder.
+ * Method: imports and forbidden names are searched in its files; each rule is also fed a line that breaks it.
+ */
+import t from 'tap'
+import { filesBelow, importsOf, withoutComments, type Source } from './tree.js'
+
+const PURE = [
+  /^errors\.ts$/,
+  /^(?:chat|wire|dialects)\//,
+  /^upstreams\/(?:router|quirks)\.ts$/,
+  /^gateway\/translate\.ts$/,
+]
+
+const NODE_VALUES = ['node:buffer', 'node:string_decoder']
+
+const FORBIDDEN: readonly RegExp[] = [
+  /\bDate\.now\b/,
+  /\bnew Date\b/,
+  /(?<!new )\bDate\(/,
+  /\bMath\.random\b/,
+  /\b(?:set|clear)(?:Timeout|Interval|Immediate)\b/,
+  /\bqueueMicrotask\b/,
+  /\bprocess\b\??[.[]/,
+  /\bperformance\b\??[.[]/,
+  /\bcrypto\b\??[.[]/,
+  /\bfetch\(/,
+  /\bconsole\b\??[.[]/,
+  /\bglobalThis\b/,
+]
+
+function isPure(path: string): boolean {
+  return PURE.some((pattern) => pattern.test(path))
+}
+
+function breaches(source: Source): string[] {
+  const impure = importsOf(source)
+    .filter(({ isType }) => !isType)
+    .filter(({ target, isPackage }) =>
+      isPackage ? !NODE_VALUES.includes(target) : !isPure(target),
+    )
+    .map(({ line, target }) => `${source.path}:${String(line)} imports ${target}`)
+  const lines = withoutComments(source.text).split('\n')
+  const asked = lines.flatMap((text, index) =>
+    FORBIDDEN.filter((name) => name.test(text)).map(
+      (name) => `${source.path}:${String(index + 1)} has ${name.source}`,
+    ),
+  )
+  return [...impure, ...asked]
+}
+
+const pure = filesBelow('src', '.ts').filter(({ path }) => isPure(path))
+
+void t.test('the pure set asks nothing of the world', (t) => {
+  t.strictSame(pure.flatMap(breaches), [])
+  t.end()
+})
+
+void t.test('every pattern of the pure set finds a file', (t) => {
+  for (const pattern of PURE) {
+    t.ok(
+      pure.some(({ path }) => pattern.test(path)),
+      pattern.source,
+    )
+  }
+  t.end()
+})
+
+void t.test('what is not pure is found', (t) => {
+  const broken = [
+    'const now = Date.now()',
+    'const now = new Date()',
+    'const now = Date()',
+    'const id = Math.random()',
+    'const timer = setTimeout(f, 1)',
+    'setInterval(f, 1)',
+    'queueMicrotask(f)',
+    "const home = process.env['HOME']",
+    "const home = process['env']",
+    'const started = performance.now()',
+    'const id = crypto.randomUUID()',
+    'await fetch(url)',
+    'console.log(x)',
+    'globalThis.x = 1',
+    "import { readFileSync } from 'node:fs'",
+    "import { randomUUID } from 'node:crypto'",
+    "import 'pino'",
+    "import { createLogger } from '../log.js'",
+    "import { Pool } from '../upstreams/upstream.js'",
+  ]
+  for (const text of broken) t.equal(breaches({ path: 'chat/x.ts', text }).length, 1, text)
+  t.end()
+})
+
+void t.test('comments, types and what is allowed pass', (t) => {
+  const fine = [
+    '// Date.now() is asked by the caller.',
+    '/** Never `Math.random()`. */',
+    ' * process.env is not read here.',
+    'const at = 1 // not Date.now()',
+    "import type { IncomingHttpHeaders } from 'node:http'",
+    "import { StringDecoder } from 'node:string_decoder'",
+    "import { Buffer } from 'node:buffer'",
+    "import { GatewayError } from '../errors.js'",
+    'const dateNow = 1',
+  ]
+  for (const text of fine) t.strictSame(breaches({ path: 'chat/x.ts', text }), [], text)
+  t.end()
+})

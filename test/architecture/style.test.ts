@@ -1,0 +1,66 @@
+/**
+ * Goal: the rules of style that lint does not know: the cap on a file's length, names of folders, no default
+ * exports, and a doc comment on everything that is exported.
+ * Method: the text of every file; each rule is also fed a file that breaks it.
+ */
+import t from 'tap'
+import { filesBelow, type Source } from './tree.js'
+
+const MAX_LINES = 400
+/** Names that say nothing about the domain, so anything ends up in them. */
+const NO_FOLDERS = ['utils', 'helpers', 'common', 'lib', 'core', 'types', 'services']
+
+const DECLARES =
+  /^export (?:declare )?(?:abstract )?(?:async )?(?:function\*?|const|let|class|interface|type) (\w+)/
+
+function breaches({ path, text }: Source): string[] {
+  const found: string[] = []
+  const lines = text.replace(/\n$/, '').split('\n')
+  if (lines.length > MAX_LINES) found.push(`${path}: ${String(lines.length)} lines`)
+  const folders = path.split('/').slice(0, -1)
+  for (const folder of folders.filter((name) => NO_FOLDERS.includes(name))) {
+    found.push(`${path}: a folder named ${folder}`)
+  }
+  if (/[A-Z_]/.test(path)) found.push(`${path}: not kebab-case`)
+  if (!text.startsWith('/**') && !text.startsWith('#!'))
+    found.push(`${path}: says not what it is for`)
+  const documented = new Set<string>()
+  lines.forEach((line, index) => {
+    const where = `${path}:${String(index + 1)}`
+    if (/^export default\b|\bas default\b/.test(line)) found.push(`${where}: a default export`)
+    const name = DECLARES.exec(line)?.[1]
+    if (name === undefined) return
+    // The further signatures of an overload stand under the first one's comment.
+    if (lines[index - 1]?.endsWith('*/') === true) documented.add(name)
+    if (!documented.has(name)) found.push(`${where}: ${name} has no doc comment`)
+  })
+  return found
+}
+
+void t.test('every source file keeps the rules of style', (t) => {
+  const sources = filesBelow('src', '.ts')
+  t.ok(sources.length > 100, 'the tree is read')
+  t.strictSame(sources.flatMap(breaches), [])
+  t.end()
+})
+
+void t.test('a breach of each rule is found', (t) => {
+  const head = '/** What it is for. */\n'
+  const found = (text: string, path = 'chat/x.ts'): string =>
+    breaches({ path, text: head + text }).join('\n')
+  t.equal(found('x\n'.repeat(399)), '', '400 lines may be')
+  t.match(found('x\n'.repeat(400)), /401 lines/)
+  t.match(found('', 'chat/utils/x.ts'), /a folder named utils/)
+  t.match(found('', 'chat/someThing.ts'), /kebab-case/)
+  t.match(found('export default 1'), /:2: a default export/)
+  t.match(found('export { x as default }'), /a default export/)
+  t.match(found('\nexport const x = 1'), /:3: x has no doc comment/)
+  t.match(found('\nexport async function f() {}'), /f has no doc comment/)
+  t.match(found('\nexport interface I {}'), /I has no doc comment/)
+  t.match(found('\nexport type T = 1'), /T has no doc comment/)
+  t.match(found('\nexport class C {}'), /C has no doc comment/)
+  t.equal(found('/** Says. */\nexport const x = 1'), '')
+  t.equal(found('/** Says. */\nexport function f(a: 1): 1\nexport function f(a: 2): 2'), '')
+  t.match(breaches({ path: 'chat/x.ts', text: 'const x = 1' }).join(), /says not what it is for/)
+  t.end()
+})

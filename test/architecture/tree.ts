@@ -1,0 +1,73 @@
+/**
+ * The source tree as text: its files, and what each one imports, read from the import lines.
+ * Knows no rule; the tests beside it do. A parser is not needed: prettier writes every import alike.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
+
+/** A source file; the path is relative to the folder that was read, with `/`. */
+export interface Source {
+  readonly path: string
+  readonly text: string
+}
+
+/** One import, re-export or dynamic import. */
+export interface Import {
+  /** A path below the same folder with `.ts`, or the name of a package or of a module of Node. */
+  readonly target: string
+  readonly isPackage: boolean
+  /** Nothing of it is left at run time. */
+  readonly isType: boolean
+  readonly line: number
+}
+
+/** Every file below `folder` whose name ends with `extension`. */
+export function filesBelow(folder: string, extension: string): Source[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith(extension))
+    .map((path) => ({
+      path: path.replaceAll('\\', '/'),
+      text: readFileSync(join(folder, path), 'utf8'),
+    }))
+    .sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+const STATIC = /^(?:import|export)\s+(type\s)?\s*(?:([\w*{][^;'"]*?)\s+from\s+)?'([^']+)'/gm
+const DYNAMIC = /\bimport\(\s*(?:'([^']*)')?/g
+
+/** What the file imports, in order of the lines; a dynamic import of no fixed name has the target `?`. */
+export function importsOf({ path, text }: Source): Import[] {
+  const found: Import[] = []
+  const add = (specifier: string, isType: boolean, at: number): void => {
+    const isPackage = !specifier.startsWith('.')
+    const target = isPackage
+      ? specifier
+      : posix.join(posix.dirname(path), specifier).replace(/\.js$/, '.ts')
+    found.push({ target, isPackage, isType, line: text.slice(0, at).split('\n').length })
+  }
+  for (const match of text.matchAll(STATIC)) {
+    const [, type, clause, specifier] = match
+    add(specifier ?? '?', type !== undefined || namesOnlyTypes(clause), match.index)
+  }
+  const code = withoutComments(text)
+  for (const match of code.matchAll(DYNAMIC)) add(match[1] ?? '?', false, match.index)
+  return found.sort((a, b) => a.line - b.line)
+}
+
+function namesOnlyTypes(clause: string | undefined): boolean {
+  if (clause?.startsWith('{') !== true) return false
+  const names = clause
+    .slice(1, -1)
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+  return names.length > 0 && names.every((name) => name.startsWith('type '))
+}
+
+/** The text with every comment blanked; lines keep their numbers. */
+export function withoutComments(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => (/^\s*(?:\/\*|\*|\/\/)/.test(line) ? '' : line.replace(/\s\/\/ .*$/, '')))
+    .join('\n')
+}

@@ -1,0 +1,113 @@
+// Goal: a codec that throws ends its exchange with an error that says nothing, and a line in the log
+//   that says what (architecture: kind `bug`).
+// Method: one method of a dialect is made to throw, in each place where the gateway calls it.
+import t, { type Test } from 'tap'
+import { egressOf } from '../../src/dialects/index.js'
+import type { Egress, StreamDecoder } from '../../src/dialects/dialect.js'
+import { startGateway } from '../helpers/gateway.js'
+import { ask, checkAfter, checkFailed, question, watchProcess } from './scene.js'
+
+class Nobody extends Error {}
+
+function anthropic(): Egress {
+  const egress = egressOf('anthropic')
+  if (egress === null) throw new Error('no such dialect')
+  return egress
+}
+
+/** Replaces a member of the dialect until the test is over. */
+function spoil<K extends keyof Egress>(t: Test, name: K, value: Egress[K]): () => void {
+  const egress = anthropic()
+  const real = egress[name]
+  const restore = (): void => {
+    Object.defineProperty(egress, name, { value: real, configurable: true, writable: true })
+  }
+  Object.defineProperty(egress, name, { value, configurable: true, writable: true })
+  t.teardown(restore)
+  return restore
+}
+
+function fails(): never {
+  throw new Nobody('tripped over a wire')
+}
+
+const real = anthropic()
+
+/** A decoder that is good for a while. */
+function decoderThatFails(at: number): Egress['newDecoder'] {
+  const make = real.newDecoder.bind(real)
+  return (request, sink): StreamDecoder => {
+    const decoder = make(request, sink)
+    let frames = 0
+    return {
+      frame: (name, data) => {
+        frames += 1
+        if (frames > at) fails()
+        decoder.frame(name, data)
+      },
+      end: () => decoder.end(),
+    }
+  }
+}
+
+const PLACES: { place: string; stream: boolean; begun: boolean; spoil: (t: Test) => () => void }[] =
+  [
+    {
+      place: 'encodeRequest',
+      stream: false,
+      begun: false,
+      spoil: (t) => spoil(t, 'encodeRequest', fails),
+    },
+    {
+      place: 'decodeReply',
+      stream: false,
+      begun: false,
+      spoil: (t) => spoil(t, 'decodeReply', fails),
+    },
+    {
+      place: 'newDecoder',
+      stream: true,
+      begun: false,
+      spoil: (t) => spoil(t, 'newDecoder', fails),
+    },
+    {
+      place: 'first frame',
+      stream: true,
+      begun: false,
+      spoil: (t) => spoil(t, 'newDecoder', decoderThatFails(0)),
+    },
+    {
+      place: 'later frame',
+      stream: true,
+      begun: true,
+      spoil: (t) => spoil(t, 'newDecoder', decoderThatFails(6)),
+    },
+  ]
+
+for (const { place, stream, begun, spoil: make } of PLACES) {
+  void t.test(`${place} throws`, async (t) => {
+    watchProcess(t)
+    const gateway = await startGateway(t)
+    const restore = make(t)
+    gateway.emulator.script({ times: 1, fault: { kind: 'delay', mode: 'each', ms: 5 } })
+    const seen = await ask(gateway, question('claude-sonnet-4-5', stream))
+    restore()
+    t.equal(seen.status, begun ? 200 : 500)
+    checkFailed(t, seen, place, ['bug'])
+    t.notMatch(seen.body, 'tripped', 'the client learns nothing of it')
+    const line = gateway.lines.find(({ msg }) => msg === 'unforeseen failure')
+    t.match(JSON.stringify(line?.['error']), 'tripped over a wire')
+    t.equal(line?.['request_id'], seen.headers['x-request-id'])
+    await checkAfter(t, gateway)
+  })
+}
+
+void t.test('decodeError throws', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t)
+  const restore = spoil(t, 'decodeError', fails)
+  gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 500 } })
+  checkFailed(t, await ask(gateway, question('claude-sonnet-4-5', true)), 'decodeError', ['bug'])
+  restore()
+  await checkAfter(t, gateway)
+})

@@ -1,0 +1,155 @@
+// Goal: a 200 that is not what was asked for is refused or read for what it is, and never passes for an
+//   answer that it is not (D-62, D-63, D-76, D-77).
+// Method: each fault on each upstream, streamed and whole; a second server counts what a redirect
+//   would bring it.
+import t from 'tap'
+import { startGateway } from '../helpers/gateway.js'
+import { startUpstream } from '../helpers/upstream.js'
+import {
+  ask,
+  checkAfter,
+  checkFailed,
+  isComplete,
+  question,
+  startRawUpstream,
+  UPSTREAMS,
+  watchProcess,
+} from './scene.js'
+
+const FAILED = ['upstream_truncated', 'upstream_malformed', 'upstream_failed']
+
+for (const { name, model } of UPSTREAMS) {
+  void t.test(`${name}: no answer in a 200`, async (t) => {
+    watchProcess(t)
+    const gateway = await startGateway(t)
+    for (const mode of ['nothing', 'comments', 'pings']) {
+      gateway.emulator.script({ times: 1, fault: { kind: 'silent', mode } })
+      const seen = await ask(gateway, question(model, true))
+      t.equal(seen.status, 502, mode)
+      checkFailed(t, seen, mode, FAILED)
+    }
+    gateway.emulator.script({ times: 1, fault: { kind: 'error', event: 0 } })
+    const early = await ask(gateway, question(model, true))
+    t.ok(early.status >= 400, `an error event first is a status: ${early.status}`)
+    gateway.emulator.script({
+      times: 1,
+      fault: { kind: 'error', event: name === 'anthropic' ? 5 : 3 },
+    })
+    const late = await ask(gateway, question(model, true))
+    checkFailed(t, late, 'an error event after content', ['upstream_failed', 'upstream_busy'])
+    await checkAfter(t, gateway)
+  })
+
+  void t.test(`${name}: another kind of body`, async (t) => {
+    watchProcess(t)
+    const gateway = await startGateway(t)
+    const canary = await startUpstream(t)
+    for (const stream of [true, false]) {
+      const faults = [
+        { kind: 'gzip' },
+        { kind: 'html' },
+        { kind: 'empty' },
+        { kind: 'redirect', to: `${canary.origin}/openai/v1/chat/completions` },
+        { kind: 'redirect', code: 307, to: `${canary.origin}/openai/v1/chat/completions` },
+        { kind: 'redirect', code: 308, to: `${canary.origin}/openai/v1/chat/completions` },
+      ] as const
+      for (const fault of faults) {
+        gateway.emulator.script({ times: 1, fault })
+        const seen = await ask(gateway, question(model, stream))
+        t.equal(seen.status, 502, `${fault.kind}, stream ${stream}`)
+        checkFailed(t, seen, `${fault.kind}, stream ${stream}`, FAILED)
+      }
+      gateway.emulator.script({ times: 1, fault: { kind: 'untyped' } })
+      const untyped = await ask(gateway, question(model, stream))
+      if (isComplete(untyped)) t.pass('no content-type: read for what it is')
+      else checkFailed(t, untyped, `no content-type, stream ${stream}`, FAILED)
+    }
+    t.equal(canary.ledger.length, 0, 'no redirect was followed')
+    gateway.emulator.script({ times: 1, fault: { kind: 'whole' } })
+    const whole = await ask(gateway, question(model, true))
+    t.ok(isComplete(whole), 'a JSON body becomes the stream that was asked for')
+    await checkAfter(t, gateway)
+  })
+}
+
+void t.test('a terminator without a finish is no end', async (t) => {
+  watchProcess(t)
+  const chunk =
+    '{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}'
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: ${chunk}\n\n`)
+    setTimeout(() => socket.end('data: [DONE]\n\n'), 30)
+  })
+  const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
+  const seen = await ask(gateway, question('gpt-4o', true))
+  t.equal(seen.text, 'Hi')
+  checkFailed(t, seen, '[DONE] without a reason', FAILED)
+})
+
+void t.test('informational answers before the real one', async (t) => {
+  watchProcess(t)
+  const reply =
+    '{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}'
+  let before = ''
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    socket.write(
+      `${before}HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${reply.length}\r\n\r\n${reply}`,
+    )
+  })
+  const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
+  const cases = {
+    '103': 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n',
+    '102 twice': 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(2),
+  }
+  for (const [name, text] of Object.entries(cases)) {
+    before = text
+    const seen = await ask(gateway, question('gpt-4o', false))
+    t.equal(seen.status, 200, name)
+    t.equal(seen.text, 'Hi', name)
+  }
+  for (const text of [
+    'HTTP/1.1 100 Continue\r\n\r\n',
+    'HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
+  ]) {
+    before = text
+    const seen = await ask(gateway, question('gpt-4o', false))
+    if (seen.status !== 200) checkFailed(t, seen, text.slice(9, 12), ['upstream_failed'])
+    else t.equal(seen.text, 'Hi')
+  }
+})
+
+void t.test('statuses that no upstream should send with an answer', async (t) => {
+  watchProcess(t)
+  let status = 0
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    socket.write(
+      `HTTP/1.1 ${status} X\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}`,
+    )
+  })
+  const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
+  for (status of [201, 202, 206, 299, 300, 303]) {
+    const seen = await ask(gateway, question('gpt-4o', false))
+    t.equal(seen.status, 502, String(status))
+    checkFailed(t, seen, String(status), FAILED)
+  }
+})
+
+void t.test('what is not HTTP at all', async (t) => {
+  watchProcess(t)
+  let text = ''
+  const upstream = await startRawUpstream(t, ({ socket }) => socket.end(text))
+  const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
+  const cases = [
+    'SSH-2.0-OpenSSH_9.6\r\n',
+    '\u0016\u0003\u0001\u0002',
+    'HTTP/1.1 200 OK\r\nbad header line\r\n\r\n',
+    `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(20_000)}\r\n\r\n{}`,
+    'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n',
+    '',
+  ]
+  for (text of cases) {
+    const seen = await ask(gateway, question('gpt-4o', false))
+    t.equal(seen.status, 502, text.slice(0, 30))
+    checkFailed(t, seen, text.slice(0, 30), FAILED)
+  }
+})

@@ -1,0 +1,43 @@
+/**
+ * B-33: a key that is revoked during a stream ends it within 5 s, with an error event and no terminator.
+ * Goal: a leaked key stops costing at once, not when the answer is done. Method: a slow emulated stream, a
+ * revocation by another handle on the same store, and the bytes that the client saw.
+ */
+import t from 'tap'
+import { listKeys, revokeKey } from '../../src/accounts/accounts.js'
+import { openStore } from '../../src/store/open.js'
+import { startGateway } from '../helpers/gateway.js'
+
+for (const model of ['gpt-5.4-mini', 'claude-sonnet-4-5', 'gemini-2.5-flash']) {
+  void t.test(`a revoked key ends a running ${model} stream`, async (t) => {
+    const gateway = await startGateway(t)
+    const reply = await gateway.chat({
+      model,
+      stream: true,
+      messages: [{ role: 'user', content: 'Count. [[words: 400]] [[pace: 50]]' }],
+    })
+    t.equal(reply.status, 200)
+    const reader = reply.body?.getReader()
+    if (reader === undefined) throw new Error('no body')
+    const first = await reader.read()
+    let text = Buffer.from((first.value ?? new Uint8Array()) as Uint8Array).toString()
+    const store = await openStore(`lmdb:${gateway.folder}/data`)
+    const account = await store.accountByEmail('test@example.com')
+    const [key] = await listKeys(store, account?.id ?? '')
+    await revokeKey(store, account?.id ?? '', key?.id ?? '')
+    await store.close()
+    const revokedMs = performance.now()
+    try {
+      for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+        text += Buffer.from(piece.value as Uint8Array).toString()
+      }
+    } catch {
+      // The connection is cut on purpose, so that the body cannot look complete.
+    }
+    t.ok(performance.now() - revokedMs < 5000)
+    t.match(text, /"kind":"unauthenticated"/)
+    t.notMatch(text, /\[DONE\]/)
+    t.equal((await gateway.chat({ model, messages: [] })).status, 401)
+    t.equal(gateway.emulator.open(), 0)
+  })
+}

@@ -1,0 +1,317 @@
+/**
+ * What the fault tests share: requests over a raw socket, what came back taken apart, upstreams that
+ * write any bytes, and the conditions that must hold after every case.
+ * Knows no fault; each test brings its own.
+ */
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import type { Test } from 'tap'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
+import { chunksOf, eventsOf, rawPost } from '../helpers/collect.js'
+import type { TestGateway } from '../helpers/gateway.js'
+
+/** One model per upstream of the test gateway. */
+export const UPSTREAMS = [
+  { name: 'openai', model: 'gpt-4o' },
+  { name: 'anthropic', model: 'claude-sonnet-4-5' },
+  { name: 'google', model: 'gemini-2.5-flash' },
+] as const
+
+/** A chat request's body. */
+export function question(
+  model: string,
+  stream: boolean,
+  text = 'Hello',
+  more: object = {},
+): string {
+  return JSON.stringify({ model, stream, messages: [{ role: 'user', content: text }], ...more })
+}
+
+/** A reply as a client saw it. */
+export interface Seen {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly ended: 'fin' | 'reset' | 'patience'
+  /** The HTTP body came whole: by its length, or with its last chunk. */
+  readonly whole: boolean
+  readonly body: string
+  /** Parsed data of a stream without `[DONE]`; the one JSON body of anything else. */
+  readonly data: readonly JsonObject[]
+  readonly done: boolean
+  readonly text: string
+  readonly finish: string | undefined
+  readonly error: JsonObject | undefined
+  readonly tookMs: number
+}
+
+/** Asks over a plain socket and takes apart what came back until the connection ended. */
+export async function ask(gateway: TestGateway, body: string, patience = 5000): Promise<Seen> {
+  const began = performance.now()
+  const authorization = `Bearer ${gateway.secret}`
+  const path = '/v1/chat/completions'
+  const reply = await rawPost(gateway.port, path, { authorization }, body, patience)
+  const [line = '', ...lines] = reply.head.split('\r\n')
+  const headers: Record<string, string> = {}
+  for (const each of lines) {
+    const colon = each.indexOf(':')
+    if (colon > 0) headers[each.slice(0, colon).toLowerCase()] = each.slice(colon + 1).trim()
+  }
+  const isChunked = headers['transfer-encoding'] === 'chunked'
+  const { chunks, complete } = chunksOf(reply.body)
+  const bytes = isChunked ? Buffer.concat(chunks) : reply.body
+  const isStream = headers['content-type']?.startsWith('text/event-stream') ?? false
+  return {
+    status: Number(line.split(' ')[1] ?? 0),
+    headers,
+    ended: reply.ended,
+    whole: isChunked ? complete : bytes.length === Number(headers['content-length'] ?? NaN),
+    body: bytes.toString(),
+    ...readings(bytes.toString(), isStream),
+    tookMs: performance.now() - began,
+  }
+}
+
+function readings(
+  body: string,
+  isStream: boolean,
+): Pick<Seen, 'data' | 'done' | 'text' | 'finish' | 'error'> {
+  const frames = isStream ? eventsOf(body).map(({ data }) => data) : [body]
+  const data = frames.filter((each) => each !== '[DONE]' && each !== '').map(parsed)
+  const choices = data.flatMap(({ choices: each }) => arrayOf(each)).map(objectOf)
+  const said = choices.map(({ delta, message }) => objectOf(delta ?? message).content)
+  return {
+    data,
+    done: frames.includes('[DONE]'),
+    text: said.map((each) => stringOf(each) ?? '').join(''),
+    finish: choices
+      .map((each) => stringOf(each['finish_reason']))
+      .find((each) => each !== undefined),
+    error: data.map(({ error }) => error).find(isObject),
+  }
+}
+
+function parsed(text: string): JsonObject {
+  const value: unknown = JSON.parse(text)
+  if (!isObject(value)) throw new Error(`not a JSON object: ${text.slice(0, 100)}`)
+  return value
+}
+
+/** Holds for a reply that is complete: proper end of the stream and of the connection, no error. */
+export function isComplete(seen: Seen): boolean {
+  const isStream = seen.headers['content-type']?.startsWith('text/event-stream') ?? false
+  return (
+    seen.status === 200 &&
+    seen.whole &&
+    seen.finish !== undefined &&
+    seen.error === undefined &&
+    seen.done === isStream
+  )
+}
+
+/**
+ * Checks that a failure looks like one (G7): a real status and a JSON error where nothing had been
+ * sent, else an error event, no finish, no `[DONE]` and a connection cut before the last chunk.
+ */
+export function checkFailed(t: Test, seen: Seen, name: string, kinds: readonly string[]): void {
+  const error = seen.error ?? {}
+  const problems: string[] = []
+  if (seen.finish !== undefined) problems.push(`finish ${seen.finish}`)
+  if (seen.done) problems.push('[DONE]')
+  const kind = stringOf(error.kind) ?? 'none'
+  if (!kinds.includes(kind)) problems.push(`kind ${kind}`)
+  if (typeof error.message !== 'string' || error.message === '') problems.push('no message')
+  if (seen.status === 200 && seen.whole) problems.push('the last chunk came')
+  if (seen.status !== 200 && (!seen.whole || error.code !== seen.status)) problems.push('status')
+  if (seen.ended === 'patience') problems.push('never ended')
+  const found = `${seen.status} ${seen.ended} ${seen.body.slice(-300)}`
+  t.same(problems, [], problems.length === 0 ? name : `${name}: ${found}`)
+}
+
+/** Fails the test on every rejection or exception that nobody handles while it runs (P5). */
+export function watchProcess(t: Test): void {
+  const note = (error: unknown): void => {
+    t.fail(`nobody handled: ${error instanceof Error ? (error.stack ?? '') : String(error)}`)
+  }
+  process.on('unhandledRejection', note)
+  process.on('uncaughtException', note)
+  t.teardown(() => {
+    process.removeListener('unhandledRejection', note)
+    process.removeListener('uncaughtException', note)
+  })
+}
+
+/** The value of one series; 0 where it does not exist yet. */
+export async function series(gateway: TestGateway, name: string): Promise<number> {
+  const text = await gateway.metrics.text()
+  const line = text.split('\n').find((each) => each.startsWith(`${name} `))
+  return Number(line?.slice(name.length + 1) ?? 0)
+}
+
+/** Resolves with the time it took until `isSo`, looked at every 5 ms; rejects after `ms`. */
+export async function eventually(
+  isSo: () => boolean | Promise<boolean>,
+  what: string,
+  ms = 3000,
+): Promise<number> {
+  const began = performance.now()
+  while (!(await isSo())) {
+    if (performance.now() - began > ms) throw new Error(`still not so after ${ms} ms: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  return performance.now() - began
+}
+
+/**
+ * What must hold after every case: nothing in flight here or upstream, and good requests to all
+ * three upstreams succeed. Forgets what was scripted.
+ */
+export async function checkAfter(t: Test, gateway: TestGateway): Promise<void> {
+  const { emulator } = gateway
+  emulator.reset()
+  for (const { name } of UPSTREAMS) {
+    const gauge = `sluice_inflight{upstream="${name}"}`
+    await eventually(async () => (await series(gateway, gauge)) === 0, `${gauge} is 0`)
+  }
+  await eventually(() => emulator.open() === 0, 'no request open upstream')
+  for (const { model } of UPSTREAMS) {
+    const good = await ask(gateway, question(model, true))
+    t.ok(isComplete(good), `a good request for ${model} succeeds after`)
+  }
+}
+
+/** A connection that an upstream of raw bytes got, with the requests that came over it so far. */
+export interface RawConnection {
+  readonly socket: Socket
+  /** Heads and bodies as they came. */
+  readonly requests: string[]
+  closedMs: number | null
+}
+
+/** An upstream that answers each whole request with whatever `answer` writes. */
+export interface RawUpstream {
+  readonly port: number
+  readonly url: string
+  readonly connections: RawConnection[]
+}
+
+/** Starts it on a free port; it ends with the test. */
+export async function startRawUpstream(
+  t: Test,
+  answer: (connection: RawConnection, request: string) => void,
+): Promise<RawUpstream> {
+  const connections: RawConnection[] = []
+  const server = createServer((socket) => {
+    const connection: RawConnection = { socket, requests: [], closedMs: null }
+    connections.push(connection)
+    let text = ''
+    socket.on('error', () => undefined)
+    socket.once('close', () => (connection.closedMs = performance.now()))
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1')
+      const end = text.indexOf('\r\n\r\n')
+      const length = Number(/\r\ncontent-length: (\d+)/i.exec(text)?.[1] ?? 0)
+      if (end < 0 || text.length < end + 4 + length) return
+      const request = text.slice(0, end + 4 + length)
+      text = text.slice(request.length)
+      connection.requests.push(request)
+      answer(connection, request)
+    })
+  })
+  const port = await listen(t, server)
+  return { port, url: `http://127.0.0.1:${port}/v1`, connections }
+}
+
+async function listen(t: Test, server: Server): Promise<number> {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(async () => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+    await once(server, 'close')
+  })
+  const address = server.address()
+  if (!isAddress(address)) throw new Error('no address')
+  return address.port
+}
+
+function isAddress(address: ReturnType<Server['address']>): address is AddressInfo {
+  return typeof address === 'object' && address !== null
+}
+
+/** An HTTP head and body with a length; `lines` are header lines. */
+export function httpReply(status: number, lines: readonly string[], body: string): string {
+  const head = [`HTTP/1.1 ${status} Status`, ...lines, `content-length: ${Buffer.byteLength(body)}`]
+  return `${head.join('\r\n')}\r\n\r\n${body}`
+}
+
+/** What the emulator answers to the last question asked through the gateway: status, headers, bytes. */
+export async function recordingOf(
+  gateway: TestGateway,
+  body: string,
+): Promise<{ status: number; headers: Record<string, string>; body: string }> {
+  await ask(gateway, body)
+  const entry = gateway.emulator.ledger.at(-1)
+  if (entry === undefined) throw new Error('the emulator was not asked')
+  const base = { openai: 'openai/v1', anthropic: 'anthropic/v1', gemini: 'gemini/v1beta' }
+  const alt = entry.path.includes(':stream') ? '?alt=sse' : ''
+  const response = await fetch(
+    `${gateway.emulator.origin}/${base[entry.provider]}${entry.path}${alt}`,
+    {
+      method: 'POST',
+      headers: {
+        authorization: 'Bearer emulated',
+        'x-api-key': 'emulated',
+        'x-goog-api-key': 'emulated',
+        'anthropic-version': '2023-06-01',
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify(entry.body),
+    },
+  )
+  const headers = { 'content-type': response.headers.get('content-type') ?? '' }
+  return { status: response.status, headers, body: await response.text() }
+}
+
+/**
+ * Lets the gateway's clock run ahead: returns a function that adds ms to it. Every time-out of the
+ * data plane reads this clock, ten times a second.
+ */
+export function fastClock(t: Test): (ms: number) => void {
+  const real = performance.now.bind(performance)
+  let ahead = 0
+  performance.now = () => real() + ahead
+  t.teardown(() => {
+    performance.now = real
+  })
+  return (ms) => {
+    ahead += ms
+  }
+}
+
+/** A client that writes one chat request and then does what the test says. */
+export function openClient(
+  t: Test,
+  gateway: TestGateway,
+  body: string,
+): { socket: Socket; text: () => string } {
+  const socket = connect(gateway.port, '127.0.0.1')
+  t.teardown(() => socket.destroy())
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  socket.on('error', () => undefined)
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${gateway.secret}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
+  return { socket, text: () => text }
+}
+
+/** The last line of the log about an exchange. */
+export function lastLine(gateway: TestGateway): Record<string, unknown> {
+  return gateway.lines.filter(({ msg }) => msg === 'exchange').at(-1) ?? {}
+}
