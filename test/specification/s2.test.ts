@@ -98,3 +98,16 @@ void t.test('S2: content_filter, from each provider’s own word', async (t) => 
     t.match(json, { object: 'chat.completion', choices: [{ finish_reason: 'content_filter' }] })
   }
 })
+
+void t.test('S2: a 200 that holds no answer is a 502 and never an empty success', async (t) => {
+  const gateway = await startGateway(t)
+  for (const { model } of FAMILIES) {
+    for (const text of ['{}', '{"choices":[]}', '{"choices":"x","content":7}', '[]', 'null', '']) {
+      const headers = { 'content-type': 'application/json' }
+      gateway.emulator.replay({ status: 200, headers, body: text })
+      const { status, error } = await ask(gateway, body({ model }))
+      t.equal(status, 502, `${model}: ${text}`)
+      t.match(error, { type: 'api_error', code: 502, kind: /^upstream_/ })
+    }
+  }
+})

@@ -96,7 +96,7 @@ export function tapReply(body: JsonObject): TapResult {
   return {
     usage: usageOf(body['usage']),
     reason: reason === undefined || reason === '' ? null : finishReason(reason),
-    error: failure(body),
+    error: failure(body) ?? (choice === null ? { ...MALFORMED } : null),
     model: nameOf(body),
   }
 }
