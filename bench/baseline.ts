@@ -88,8 +88,11 @@ export function writeBaseline(records: readonly SuiteRecord[]): void {
   writeFileSync(path, `${text.slice(0, start)}${START}\n\n${table}\n${text.slice(end)}`)
 }
 
-/** Four significant digits: more would be noise that changes in every commit. */
-function rounded(record: SuiteRecord): SuiteRecord {
+/**
+ * A record as it is kept: four significant digits, since more would be noise that changes in every
+ * commit, and the remarks as lines of one text, which has one way of being formatted.
+ */
+function rounded(record: SuiteRecord): object {
   const cut = (value: number): number => Number(value.toPrecision(4))
   const figures = record.figures.map((each) => ({
     ...each,
@@ -97,12 +100,15 @@ function rounded(record: SuiteRecord): SuiteRecord {
     low: cut(each.low),
     high: cut(each.high),
   }))
-  return { ...record, figures }
+  return { ...record, figures, remarks: record.remarks.join('\n') }
 }
 
 function sectionOf(record: JsonObject): string {
   const rows = arrayOf(record.figures).map((each) => cellsOf(objectOf(each)))
-  const remarks = arrayOf(record.remarks).map((each) => `- ${stringOf(each) ?? ''}\n`)
+  const remarks = (stringOf(record.remarks) ?? '')
+    .split('\n')
+    .filter((remark) => remark !== '')
+    .map((remark) => `- ${remark}\n`)
   return [
     `### ${textIn(record, 'suite')}\n`,
     `${textIn(record, 'date')} UTC, commit ${textIn(record, 'commit')}, Node ${textIn(record, 'node')}, ${textIn(record, 'machine')}, ` +

@@ -33,6 +33,7 @@ interface Case {
 
 /** The frames of one measured stream: a reply of about 600 tokens. */
 const TEXT_FRAMES = 200
+const ROUND_NANOSECONDS = 200_000_000n
 const SOURCES: readonly Source[] = [
   {
     dialect: 'anthropic',
@@ -77,18 +78,17 @@ const PARSE = {
 /** Measures in this process. Rejects where a stream does not come out complete. */
 export function runCodec(pace: Pace): Promise<SuiteResult> {
   const rounds = pace.rounds ?? 7
-  const roundMs = (pace.seconds ?? 0.2) * 1000
   const figures: Figure[] = []
-  for (const source of SOURCES) figures.push(...streamFigures(source, rounds, roundMs))
+  for (const source of SOURCES) figures.push(...streamFigures(source, rounds))
   const others = [...tapCases(), ...requestCases(), ...scannerCases()]
-  const samples = measure(others, rounds, roundMs)
+  const samples = measure(others, rounds)
   for (const [index, { name, unit }] of others.entries()) {
     figures.push(figure(name, unit, samples[index] ?? []))
   }
   return Promise.resolve({ figures, remarks: [] })
 }
 
-function streamFigures(source: Source, rounds: number, roundMs: number): Figure[] {
+function streamFigures(source: Source, rounds: number): Figure[] {
   const { dialect } = source
   const chunks = chunksOf(source)
   const request = streamRequest()
@@ -113,7 +113,7 @@ function streamFigures(source: Source, rounds: number, roundMs: number): Figure[
     },
     { name: `${at}.whole_path`, unit: 'ns/frame', toUnit, run: translate },
   ]
-  const samples = measure(cases, rounds, roundMs)
+  const samples = measure(cases, rounds)
   const figures = cases.map(({ name, unit }, index) => figure(name, unit, samples[index] ?? []))
   const whole = ratios(samples[2] ?? [], samples[1] ?? [])
   const more = { better: 'lower' as const }
@@ -229,21 +229,21 @@ function chunksOf({ transcript, isText }: Source): Buffer[] {
 }
 
 /** The cases in turn, round after round; the samples of each, in its unit. */
-function measure(cases: readonly Case[], rounds: number, roundMs: number): number[][] {
+function measure(cases: readonly Case[], rounds: number): number[][] {
   const samples = cases.map((): number[] => [])
   for (let round = -2; round < rounds; round++) {
     for (const [index, { run, toUnit }] of cases.entries()) {
-      const nanoseconds = timeOf(run, roundMs)
+      const nanoseconds = timeOf(run)
       if (round >= 0) samples[index]?.push(toUnit(nanoseconds))
     }
   }
   return samples
 }
 
-/** Nanoseconds of one call, over as many as fit into the time. */
-function timeOf(run: () => unknown, roundMs: number): number {
+/** Nanoseconds of one call, over as many as fit into a round. */
+function timeOf(run: () => unknown): number {
   const from = process.hrtime.bigint()
-  const until = from + BigInt(Math.round(roundMs * 1e6))
+  const until = from + ROUND_NANOSECONDS
   let calls = 0
   let now = from
   while (now < until) {

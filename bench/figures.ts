@@ -28,7 +28,7 @@ export interface SuiteResult {
 
 /** The length of a run, as the command line gave it; null where it did not. */
 export interface Pace {
-  /** Seconds of one round of one peer. */
+  /** Seconds of one round of one peer; the codec, which needs no other process, has its own. */
   readonly seconds: number | null
   readonly rounds: number | null
   /** Concurrent streams of `relay`. */

@@ -4,7 +4,7 @@
  */
 import { parseArgs } from 'node:util'
 import { shown, type Figure, type Pace, type SuiteResult } from './figures.js'
-import { stamp } from './machine.js'
+import { stamp, type Stamp } from './machine.js'
 import { breaches, readBaseline, writeBaseline, type SuiteRecord } from './baseline.js'
 
 /** Suites by name, loaded when asked for. */
@@ -24,7 +24,7 @@ Suites:
 
 Options:
   --rounds N    rounds of each peer, alternating (codec 7, load and relay 5)
-  --seconds N   seconds of each round (codec 0.2, load 4, relay 5)
+  --seconds N   seconds of each round of load (4) and relay (5); a round of codec takes 0.2
   --streams N   concurrent streams of relay (400)
   --json        print JSON instead of a table
   --check       exit with 1 where a ratio is more than 15 % worse than in bench/baseline.json
@@ -38,12 +38,14 @@ Example:
 `
 /** The longest that all suites together may take, so that nothing hangs unwatched. */
 const MAX_MINUTES = 30
+/** The load average above which something else was running. */
+const CALM = 0.5
 
-function positive(text: string | undefined, option: string): number | null {
+function count(text: string | undefined, option: string): number | null {
   if (text === undefined) return null
   const value = Number(text)
-  if (Number.isFinite(value) && value > 0) return value
-  throw new TypeError(`${option} takes a number above 0, not '${text}'`)
+  if (Number.isInteger(value) && value > 0) return value
+  throw new TypeError(`${option} takes a whole number above 0, not '${text}'`)
 }
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -65,9 +67,9 @@ async function main(argv: readonly string[]): Promise<number> {
     return values.help ? 0 : 2
   }
   const pace: Pace = {
-    seconds: positive(values.seconds, '--seconds'),
-    rounds: positive(values.rounds, '--rounds'),
-    streams: positive(values.streams, '--streams'),
+    seconds: count(values.seconds, '--seconds'),
+    rounds: count(values.rounds, '--rounds'),
+    streams: count(values.streams, '--streams'),
   }
   const records: SuiteRecord[] = []
   for (const name of positionals.includes('all') ? Object.keys(SUITES) : positionals) {
@@ -76,13 +78,19 @@ async function main(argv: readonly string[]): Promise<number> {
     const run = await load()
     const before = stamp()
     const result = await run(pace)
-    const record: SuiteRecord = { suite: name, ...before, ...result }
+    const remarks = [...busyRemark(before), ...result.remarks]
+    const record: SuiteRecord = { suite: name, ...before, figures: result.figures, remarks }
     records.push(record)
     if (!values.json) print(record)
   }
   if (values.json) console.log(JSON.stringify(records, null, 2))
   if (values.write) writeBaseline(records)
   return values.check ? report(breaches(records, readBaseline())) : 0
+}
+
+function busyRemark({ loadAverage }: Stamp): string[] {
+  if (loadAverage <= CALM) return []
+  return [`The machine was busy (load average ${loadAverage}): these are orders of magnitude.`]
 }
 
 function print(record: SuiteRecord): void {

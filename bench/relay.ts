@@ -9,7 +9,15 @@ import { numberOf, objectOf, stringOf, type JsonObject } from '../src/chat/json.
 import { PATHS, question } from './answers.js'
 import { Children, freePorts } from './children.js'
 import type { Ask } from './closed-loop.js'
-import { figure, medianOf, ratios, type Figure, type Pace, type SuiteResult } from './figures.js'
+import {
+  figure,
+  medianOf,
+  ratios,
+  shown,
+  type Figure,
+  type Pace,
+  type SuiteResult,
+} from './figures.js'
 import { startGateway } from './gateway.js'
 import { gatewayAsk, startNode } from './load.js'
 import { CORES, cpuMicroseconds, findProgram, missingPrograms } from './machine.js'
@@ -27,6 +35,8 @@ interface Round {
   readonly cpuMicrosecondsEach: number
   /** Fragments per second that reached the clients, as a share of those that were due. */
   readonly kept: number
+  /** Fragments that a client got with one read; above 1 they had been waiting for each other. */
+  readonly together: number
 }
 
 /** How many streams of how many fragments, and how long of it is measured. */
@@ -115,10 +125,11 @@ async function measure(children: Children, peer: Peer, shape: Shape): Promise<Ro
   if (whole !== streams) {
     throw new Error(`${peer.name} kept ${whole} of ${streams} streams whole; the first: ${fault}`)
   }
-  const counted = after - before
+  const counted = after.fragments - before.fragments
   return {
     cpuMicrosecondsEach: (cpuAfter - cpuBefore) / counted,
     kept: counted / (((to - from) / EVERY_MS) * streams),
+    together: counted / (after.reads - before.reads),
   }
 }
 
@@ -126,10 +137,12 @@ function now(): number {
   return performance.now()
 }
 
-async function count(clients: ChildProcess): Promise<number> {
+/** What the clients have got so far. */
+async function count(clients: ChildProcess): Promise<{ fragments: number; reads: number }> {
   const answer = message(clients, 'count', PATIENCE_MS)
   clients.send('count')
-  return numberOf((await answer).total) ?? Number.NaN
+  const { total, reads } = await answer
+  return { fragments: numberOf(total) ?? Number.NaN, reads: numberOf(reads) ?? Number.NaN }
 }
 
 /** The next message of that type. Rejects where the process ends first or takes too long. */
@@ -166,6 +179,8 @@ function figuresOf(rounds: ReadonlyMap<Peer['name'], readonly Round[]>): Figure[
     figures.push(figure(`relay.${name}.cpu`, 'µs/fragment', cpu(name)))
     const kept = samples.map((round) => round.kept)
     figures.push(figure(`relay.${name}.kept`, 'of the pace', kept))
+    const together = samples.map((round) => round.together)
+    figures.push(figure(`relay.${name}.together`, 'a read', together))
   }
   if (!rounds.has('nginx')) return figures
   for (const name of ['translated', 'same', 'bare'] as const) {
@@ -182,9 +197,11 @@ function doubts(rounds: ReadonlyMap<Peer['name'], readonly Round[]>): string[] {
   const remarks: string[] = []
   for (const [name, samples] of rounds) {
     const kept = medianOf(samples.map((round) => round.kept))
-    if (kept > 0.97 && kept < 1.03) continue
+    const together = medianOf(samples.map((round) => round.together))
+    if (kept > 0.97 && kept < 1.03 && together < 1.1) continue
     remarks.push(
-      `${name}: the clients saw ${Math.round(kept * 100)} % of the pace; use fewer streams.`,
+      `${name}: the clients saw ${Math.round(kept * 100)} % of the pace and ${shown(together)} ` +
+        'fragments a read; the machine is too busy for that many streams.',
     )
   }
   return remarks

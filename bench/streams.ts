@@ -39,7 +39,7 @@ function run(given: string): void {
   const streams = numberField(given, 'streams')
   const expected = numberField(given, 'fragments')
   const bytes = postBytes(textField(given, 'path'), headersOf(given), textField(given, 'body'))
-  const state = { opened: 0, total: 0, whole: 0, broken: 0, firstFault: '' }
+  const state = { opened: 0, total: 0, reads: 0, whole: 0, broken: 0, firstFault: '' }
 
   const settle = (fault: string | null): void => {
     if (fault === null) state.whole += 1
@@ -72,6 +72,7 @@ function run(given: string): void {
         if (state.opened === streams) process.send?.({ type: 'open' })
       }
       state.total += counter.add(text)
+      state.reads += 1
       if (!counter.ended) return
       const { fragments } = counter
       end(fragments === expected ? null : `${fragments} fragments of ${expected}`)
@@ -86,7 +87,8 @@ function run(given: string): void {
     if (started === streams) clearInterval(waves)
   }, WAVE_MS)
   process.on('message', (message) => {
-    if (message === 'count') process.send?.({ type: 'count', total: state.total })
+    if (message === 'count')
+      process.send?.({ type: 'count', total: state.total, reads: state.reads })
   })
 }
 

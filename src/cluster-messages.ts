@@ -5,9 +5,11 @@
 import type { Collected } from './metrics/registry.js'
 import type { Readiness } from './ops.js'
 
+/** What the primary says. */
 export type ToWorker =
   { type: 'config'; payload: unknown } | { type: 'collect' } | { type: 'drain' }
 
+/** What a worker says; `hello` first, `state` whenever its readiness changes. */
 export type ToPrimary =
   | { type: 'hello' }
   | { type: 'state'; state: Readiness }

@@ -3,11 +3,13 @@
  * Knows no gateway; starting, changing and draining it are handed in.
  */
 import { isToWorker, type ToPrimary, type ToWorker } from './cluster-messages.js'
-import { type Logger, scrub } from './log.js'
+import type { Logger } from './log.js'
+import { scrub } from './log-text.js'
 import type { Collected } from './metrics/registry.js'
 import type { Readiness } from './ops.js'
 import { onSignals } from './signals.js'
 
+/** What a worker does for the primary’s messages. */
 export interface WorkerOptions<Payload> {
   /** Whether a message's payload is one; the primary is the same program, so this may be shallow. */
   isPayload: (value: unknown) => value is Payload

@@ -15,6 +15,7 @@ import { onSignals } from './signals.js'
 
 export { runWorker, type WorkerOptions } from './cluster-worker.js'
 
+/** What the primary is given. */
 export interface PrimaryOptions<Payload> {
   workers: number
   /** The configuration in force; what a new worker starts with. Must survive JSON. */
@@ -36,6 +37,7 @@ export interface PrimaryOptions<Payload> {
   respawn?: { baseMs: number; capMs: number }
 }
 
+/** The running primary, as the program sees it. */
 export interface Primary<Payload> {
   /** Gives every worker, and every later one, a new configuration. */
   publish(payload: Payload): void

@@ -12,6 +12,7 @@ import type { Readiness } from './ops.js'
 import { openServer } from './server.js'
 import { openStore } from './store/open.js'
 
+/** One running data plane. */
 export interface DataPlane {
   /** The port that was taken, where 0 was asked for. */
   readonly port: number

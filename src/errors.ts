@@ -15,6 +15,7 @@ export interface ErrorRow {
   readonly meaning: string
 }
 
+/** Every kind of error. */
 export const ERRORS = {
   malformed_request: row(
     400,

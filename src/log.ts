@@ -4,8 +4,10 @@
  * like a key. Headers, bodies, prompts and query strings have no field to go into.
  */
 import { pino } from 'pino'
-import { type ErrorKind, GatewayError, rowOf } from './errors.js'
+import type { ErrorKind } from './errors.js'
+import { clip, describe, scrub } from './log-text.js'
 
+/** The least severe line that is written. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** Everything that may be said about one exchange. Add a field here or it does not get out. */
@@ -137,8 +139,6 @@ const BATCH_MS = 100
 const TURN_BYTES = 16_384
 /** One flush stops where less than a batch is left; after three nothing is. */
 const FLUSH_ROUNDS = 3
-/** Clients choose some of the strings (model, path, their id); none of them fills the log. */
-const MAX_STRING = 256
 
 /** Opens the log. Throws where a path cannot be opened. */
 export function createLogger(options: { level: LogLevel; destination?: LogDestination }): Logger {
@@ -269,15 +269,6 @@ function quote(value: string): string {
   return /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/.test(text) ? `"${text}"` : JSON.stringify(text)
 }
 
-/** Keys and tokens by their looks: ours, OpenAI's and Anthropic's, Google's, and password hashes. */
-const SECRETS =
-  /sk[-_][A-Za-z0-9_-]{12,}|AIza[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{12,}|[Bb]earer\s+[^\s"\\]+|\$argon2[^\s"\\]+/g
-
-/** Replaces what looks like a secret with `***`. */
-export function scrub(text: string): string {
-  return text.replace(SECRETS, '***')
-}
-
 interface Sink {
   readonly stream: { write(line: string): void }
   readonly dropped: () => number
@@ -367,54 +358,7 @@ function round(value: number): number {
   return Number.isInteger(value) ? value : Math.round(value * 1000) / 1000
 }
 
-function clip(value: string): string {
-  return value.length <= MAX_STRING ? value : `${value.slice(0, MAX_STRING)}…`
-}
-
 function withoutQuery(path: string): string {
   const query = path.search(/[?#]/)
   return query === -1 ? path : path.slice(0, query)
-}
-
-interface Described {
-  kind: string
-  message: string
-  code?: string
-  cause?: Described
-  stack?: string[]
-}
-
-/** How deep a chain of causes is followed. */
-const MAX_CAUSES = 3
-
-/** What an error is, without what a client or an upstream may have put into it. */
-function describe(error: unknown, withStack: boolean, depth = 0): Described {
-  if (!(error instanceof Error)) return { kind: typeof error, message: 'not an Error' }
-  const described: Described = { kind: kindOf(error), message: messageOf(error) }
-  if ('code' in error && typeof error.code === 'string') described.code = clip(error.code)
-  if (error.cause !== undefined && depth < MAX_CAUSES) {
-    described.cause = describe(error.cause, withStack, depth + 1)
-  }
-  if (withStack && error.stack !== undefined) {
-    const frames = error.stack.split('\n').filter((line) => /^\s+at /.test(line))
-    described.stack = frames.map((line) => line.trim())
-  }
-  return described
-}
-
-function kindOf(error: Error): string {
-  return error instanceof GatewayError ? error.kind : clip(error.name)
-}
-
-/**
- * Messages about a client's or an upstream's words may quote them, so only the gateway's own are
- * told. V8 quotes the text that JSON.parse failed on, and Node the argument it did not like.
- */
-function messageOf(error: Error): string {
-  if (error instanceof GatewayError && rowOf(error.kind).source !== 'gateway') {
-    return `see the kind '${error.kind}'`
-  }
-  const message =
-    error instanceof SyntaxError ? error.message.replace(/"[^]*"/, '"…"') : error.message
-  return clip(scrub(message.replace(/Received [^]*/, 'Received …')))
 }

@@ -53,5 +53,9 @@ try {
       'code' in error &&
       String(error.code).startsWith('ERR_PARSE_ARGS'))
   process.stderr.write(`sluice: ${error instanceof Error ? error.message : String(error)}\n`)
+  if (usage && !String(error).includes('--help')) {
+    const [name = ''] = process.argv.slice(2)
+    process.stderr.write(`'sluice ${name} --help' explains it\n`)
+  }
   process.exitCode = usage ? 2 : 1
 }

@@ -11,6 +11,7 @@ export interface Readiness {
   checks: Record<string, string>
 }
 
+/** Where the port is, and who answers for each page. */
 export interface OpsOptions {
   host: string
   /** 0 picks a free one. */
@@ -22,6 +23,7 @@ export interface OpsOptions {
   config: () => object
 }
 
+/** The open ops port. */
 export interface Ops {
   readonly port: number
   /** Stops listening and drops what is open; scrapes are short and come again. */

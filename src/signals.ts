@@ -4,6 +4,7 @@
  */
 import type { Logger } from './log.js'
 
+/** What happens on a signal, and on which. */
 export interface SignalOptions {
   log: Logger
   /** Ends the work; the process exits with 0 when it resolves and with 1 when it rejects. */

@@ -8,7 +8,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { ERRORS, type ErrorKind, GatewayError } from '../src/errors.js'
-import { createLogger, type ExchangeLine, type Logger, type LogLevel, scrub } from '../src/log.js'
+import { createLogger, type ExchangeLine, type Logger, type LogLevel } from '../src/log.js'
+import { scrub } from '../src/log-text.js'
 
 const EXCHANGE: ExchangeLine = {
   request_id: 'req_1',

@@ -4,6 +4,7 @@
 
 /** A plan's name; what it allows stands in the configuration (`plans`). */
 
+/** What an account pays for; the configuration says what each plan allows. */
 export type PlanName = 'starter' | 'pro' | 'max'
 
 /** Someone who may make keys. */

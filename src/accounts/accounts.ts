@@ -19,6 +19,7 @@ export interface Sources {
   readonly random?: RandomBytes
 }
 
+/** What an account is made from. */
 export interface NewAccount {
   readonly email: string
   readonly plan: PlanName
@@ -27,12 +28,14 @@ export interface NewAccount {
   readonly role?: Account['role']
 }
 
+/** An account that was made, with what must be told now or never. */
 export interface CreatedAccount {
   readonly account: Account
   /** The password that was made; null where the caller gave one. Exists nowhere else. */
   readonly generatedPassword: string | null
 }
 
+/** A key that was made, with its secret. */
 export interface CreatedKey {
   readonly key: ApiKey
   /** The only time that anybody sees it. */

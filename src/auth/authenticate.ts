@@ -17,6 +17,7 @@ import { AuthCache, type Remembered, type Verdict } from './cache.js'
 export type AuthResult =
   'ok' | 'missing' | 'malformed' | 'unknown' | 'revoked' | 'disabled' | 'store_unavailable'
 
+/** What authentication is given: where keys are, how long they are believed, and the time. */
 export interface AuthenticatorOptions {
   readonly store: Pick<Store, 'findKey' | 'subscribe'>
   /** Read on every call, so that a reload of the configuration takes effect at once. */

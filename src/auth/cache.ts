@@ -32,6 +32,7 @@ interface Entry {
   readonly epoch: number
 }
 
+/** Two bounded maps, each forgetting what was not asked for longest. Never throws. */
 export class AuthCache {
   private readonly good: Lru<Entry>
   private readonly bad: Lru<Entry>

@@ -7,6 +7,7 @@ import type { JsonObject } from './json.js'
 import { mergeUsage, type Usage } from './usage.js'
 import type { WireError } from '../errors.js'
 
+/** Text that the model said, with the sources it cites. */
 export interface TextBlock {
   type: 'text'
   text: string
@@ -14,11 +15,13 @@ export interface TextBlock {
   signature?: string
 }
 
+/** What the model said instead of answering. */
 export interface RefusalBlock {
   type: 'refusal'
   text: string
 }
 
+/** The model’s reasoning, or the opaque form in which the provider shows it. */
 export interface ThinkingBlock {
   type: 'thinking'
   text: string
@@ -36,12 +39,14 @@ export interface ToolBlock {
   signature?: string
 }
 
+/** A block of one provider that has no canonical kind, kept whole. */
 export interface OpaqueBlock {
   type: 'opaque'
   provider: string
   block: JsonObject
 }
 
+/** One block of a whole answer, in the order in which they started. */
 export type ReplyBlock = TextBlock | RefusalBlock | ThinkingBlock | ToolBlock | OpaqueBlock
 
 /** A finished answer. */

@@ -17,6 +17,7 @@ export interface ModelPrice {
   longContext?: { aboveInputTokens: number; input: number; output: number }
 }
 
+/** One line of the catalogue. Counts are tokens; prices are US dollars per million of them. */
 export interface ModelFacts {
   id: string
   family: ModelFamily

@@ -9,6 +9,7 @@ export interface CacheMark {
   ttl: '5m' | '1h'
 }
 
+/** Words. */
 export interface TextPart {
   type: 'text'
   text: string
@@ -21,6 +22,7 @@ export type MediaSource =
   | { kind: 'url'; url: string }
   | { kind: 'file-id'; id: string }
 
+/** A picture, by address or by its bytes. */
 export interface ImagePart {
   type: 'image'
   source: MediaSource
@@ -28,6 +30,7 @@ export interface ImagePart {
   cache?: CacheMark
 }
 
+/** A document, by address, by its bytes or by the provider’s id. */
 export interface FilePart {
   type: 'file'
   source: MediaSource
@@ -42,6 +45,7 @@ export interface AudioPart {
   data: string
 }
 
+/** What a user may say. */
 export type UserPart = TextPart | ImagePart | FilePart | AudioPart
 
 /** Reasoning a client sent back; `origin` names the dialect whose state it is. */
@@ -60,6 +64,7 @@ export interface OpaquePart {
   block: JsonObject
 }
 
+/** What a model may have said, save its tool calls. */
 export type AssistantPart = TextPart | ThinkingPart | OpaquePart
 
 /** A call the model made. `arguments` is the raw text; it may not be JSON. */
@@ -101,6 +106,7 @@ export interface Tool {
   cache?: CacheMark
 }
 
+/** Whether the model may, must or must not call tools, or which one it must. */
 export type ToolChoice =
   | { mode: 'auto' }
   | { mode: 'none' }
@@ -108,6 +114,7 @@ export type ToolChoice =
   | { mode: 'named'; name: string }
   | { mode: 'allowed'; required: boolean; names: string[] }
 
+/** The form that the answer must have. */
 export type ResponseFormat =
   | { type: 'text' }
   | { type: 'json-object' }
@@ -119,6 +126,7 @@ export type ResponseFormat =
       strict?: boolean
     }
 
+/** How much the model is to think, least first. */
 export type ReasoningEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
 
 /** A parsed and validated request. Absent means the client did not say. */

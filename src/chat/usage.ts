@@ -6,7 +6,7 @@
 /**
  * Token counts as the upstream reported them; `undefined` means "not reported", never zero.
  * The counts follow OpenAI's inclusion rules: cache reads and writes are part of `input`,
- * reasoning is part of `output` (wire.md §8.2).
+ * reasoning is part of `output`.
  */
 export interface Usage {
   /** Prompt tokens, cache reads and writes included. */

@@ -16,6 +16,7 @@ import {
   type StoreSession,
 } from './with-store.js'
 
+/** `sluice accounts`. */
 export const command: Command = {
   name: 'accounts',
   summary: 'make accounts, change their plans, list them',
@@ -46,8 +47,10 @@ Example:
   },
 }
 
+/** The word after `accounts`. */
 export type AccountsAction = 'create' | 'set-plan' | 'list'
 
+/** The options as they were given; which action takes which is checked afterwards. */
 export interface AccountsValues {
   config?: string | undefined
   email?: string | undefined

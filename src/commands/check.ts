@@ -9,6 +9,7 @@ import { loadConfig, type LoadResult } from '../config/load.js'
 import { formatProblem, type ConfigProblem } from '../config/problem.js'
 import { UsageError, type Command } from './command.js'
 
+/** `sluice check`. */
 export const command: Command = {
   name: 'check',
   summary: 'say whether a configuration file is good, with file, line and column',

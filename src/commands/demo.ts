@@ -21,6 +21,7 @@ import { onSignals } from '../signals.js'
 import { openStore } from '../store/open.js'
 import { UsageError, type Command } from './command.js'
 
+/** `sluice demo`. */
 export const command: Command = {
   name: 'demo',
   summary: 'try the gateway with emulated providers, nothing to prepare',

@@ -40,6 +40,7 @@ function settingsOf(row: { fields: readonly string[]; modes?: readonly string[] 
   return fields.length === 0 ? '' : ` (${fields.join(' ')})`
 }
 
+/** `sluice emulate`. */
 export const command: Command = {
   name: 'emulate',
   summary: 'answer as the three providers do, with faults on request',

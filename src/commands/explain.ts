@@ -10,6 +10,7 @@ import { createRouter, type RouteMatch } from '../upstreams/router.js'
 import { problemLines } from './check.js'
 import { UsageError, type Command } from './command.js'
 
+/** `sluice explain`. */
 export const command: Command = {
   name: 'explain',
   summary: 'say which route and upstream a model id takes, and why',

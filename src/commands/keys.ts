@@ -16,6 +16,7 @@ import {
   type StoreSession,
 } from './with-store.js'
 
+/** `sluice keys`. */
 export const command: Command = {
   name: 'keys',
   summary: "make, list and revoke an account's keys",
@@ -45,8 +46,10 @@ Example:
   },
 }
 
+/** The word after `keys`. */
 export type KeysAction = 'create' | 'list' | 'revoke'
 
+/** The options as they were given; which action takes which is checked afterwards. */
 export interface KeysValues {
   config?: string | undefined
   account?: string | undefined

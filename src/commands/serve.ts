@@ -5,6 +5,7 @@ import cluster from 'node:cluster'
 import { parseArgs } from 'node:util'
 import { UsageError, type Command } from './command.js'
 
+/** `sluice serve`. */
 export const command: Command = {
   name: 'serve',
   summary: 'run the gateway',

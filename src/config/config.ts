@@ -5,10 +5,12 @@
 import type { ModelFacts } from '../chat/model.js'
 import type { PlanName } from '../accounts/account.js'
 import type { DialectName } from '../dialects/dialect.js'
+import type { LogLevel } from '../log.js'
 
 /** How an upstream is spoken to: `openai` picks chat or Responses per model and request. */
 export type DialectChoice = DialectName | 'openai'
 
+/** Listeners, processes and what one request may take. */
 export interface ServerConfig {
   readonly host: string
   readonly port: number
@@ -20,17 +22,18 @@ export interface ServerConfig {
   readonly maxBodyBytes: number
 }
 
+/** For how many seconds a key is believed: without asking again, and while the store is away. */
 export interface AuthConfig {
   readonly freshSeconds: number
   readonly staleSeconds: number
 }
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
-
+/** How much is logged. */
 export interface LogConfig {
   readonly level: LogLevel
 }
 
+/** How long an upstream may take, in milliseconds. */
 export interface TimeoutsConfig {
   readonly connectMs: number
   readonly firstByteMs: number
@@ -45,6 +48,7 @@ export interface QuirksConfig {
   readonly set: Readonly<Record<string, unknown>>
 }
 
+/** A service that models are asked at. */
 export interface UpstreamConfig {
   readonly name: string
   readonly dialect: DialectChoice
@@ -65,6 +69,7 @@ export interface UpstreamConfig {
   readonly quirks: QuirksConfig
 }
 
+/** Which model ids go to which upstream. */
 export interface RouteConfig {
   readonly match: { readonly model: string } | { readonly prefix: string }
   readonly upstream: string
@@ -72,12 +77,14 @@ export interface RouteConfig {
   readonly upstreamModel: string | null
 }
 
+/** What a plan costs and allows. */
 export interface PlanConfig {
   readonly priceUsd: number
   /** Null is unlimited. */
   readonly maxKeys: number | null
 }
 
+/** The whole configuration of one generation. */
 export interface Config {
   readonly server: ServerConfig
   /** `lmdb:` and an absolute folder. */

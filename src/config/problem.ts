@@ -132,7 +132,7 @@ const UNITS: Partial<Record<string, string>> = {
 }
 
 /** The keys that a schema knows at a path; none where it takes any. */
-export function keysAt(schema: z.ZodType, path: Path): string[] {
+function keysAt(schema: z.ZodType, path: Path): string[] {
   let at: unknown = unwrapped(schema)
   for (const step of path) {
     if (at instanceof z.ZodObject)

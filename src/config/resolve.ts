@@ -3,12 +3,12 @@
  * keys that this version cannot honour, defaults that depend on other keys.
  * Reads no file.
  */
-import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import type { Config, PlanConfig, RouteConfig, UpstreamConfig } from './config.js'
 import { nearest, type Finding, type Path } from './problem.js'
 import type { FileValues } from './schema.js'
+import { isPrivateAddress } from '../upstreams/address.js'
 
 /** What else the values are resolved against. */
 export interface ResolveContext {
@@ -238,24 +238,8 @@ function planOf(plan: FileValues['plans']['pro']): PlanConfig {
  * Whether a URL's host says by itself that it is this machine or a private network. Names other than
  * `localhost` are not: what they resolve to is another's decision.
  */
-export function isPrivateHost(hostname: string): boolean {
+function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
   if (host === 'localhost' || host.endsWith('.localhost')) return true
-  if (isIP(host) === 4) return isPrivateIpv4(host)
-  if (isIP(host) !== 6) return false
-  const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(host)
-  if (mapped !== null) {
-    const [high, low] = [parseInt(mapped[1] ?? '0', 16), parseInt(mapped[2] ?? '0', 16)]
-    return isPrivateIpv4(`${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`)
-  }
-  return host === '::1' || host === '::' || /^f[cd][0-9a-f]{2}:|^fe[89ab][0-9a-f]:/.test(host)
-}
-
-function isPrivateIpv4(address: string): boolean {
-  const [a = 0, b = 0] = address.split('.').map(Number)
-  if (a === 0 || a === 10 || a === 127) return true
-  if (a === 100) return b >= 64 && b <= 127
-  if (a === 169) return b === 254
-  if (a === 172) return b >= 16 && b <= 31
-  return a === 192 && b === 168
+  return isPrivateAddress(host)
 }

@@ -53,13 +53,7 @@ const quirks = z
   )
 
 /** The dialects that the file may name. */
-export const DIALECTS = [
-  'openai',
-  'openai-chat',
-  'openai-responses',
-  'anthropic',
-  'gemini',
-] as const
+const DIALECTS = ['openai', 'openai-chat', 'openai-responses', 'anthropic', 'gemini'] as const
 
 const upstream = z.strictObject({
   dialect: z

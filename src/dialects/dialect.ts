@@ -13,6 +13,7 @@ import type { WireError } from '../errors.js'
 import type { Framing, FrameSink } from '../wire/framer.js'
 import type { Edit } from '../wire/splice.js'
 
+/** The wire formats, by the names that the configuration and the metrics use. */
 export type DialectName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini'
 
 /** A wire format: how clients speak it to us, and how we speak it to an upstream. */

@@ -97,7 +97,7 @@ function isKind(name: unknown): name is FaultKind {
 }
 
 /** What is true of a kind. */
-export function rowOfFault(kind: FaultKind): FaultRow {
+function rowOfFault(kind: FaultKind): FaultRow {
   return FAULTS[kind]
 }
 

@@ -61,7 +61,7 @@ export function frame(data: string): string {
 }
 
 /** The body of a Google error; `details` go in as they are. */
-export function geminiError(
+function geminiError(
   status: number,
   message: string,
   details: readonly JsonObject[] = [],

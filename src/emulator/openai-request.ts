@@ -74,7 +74,7 @@ export function isOpenAiModel(model: string): boolean {
 }
 
 /** The model id. Throws 400 where it is missing and 404 where no such model exists. */
-export function openAiModel(body: JsonObject, anyModel: boolean): string {
+function openAiModel(body: JsonObject, anyModel: boolean): string {
   const model = stringOf(body.model)
   if (model === undefined || model === '') {
     refuseOpenAi(400, 'you must provide a model parameter')

@@ -55,7 +55,7 @@ export const openAiVoice: Voice = {
 }
 
 /** The body of an OpenAI error. */
-export function openAiError(
+function openAiError(
   message: string,
   rest: { type?: string; param?: string | null; code?: string | null } = {},
 ): string {

@@ -108,7 +108,7 @@ export function modelOf(call: Call): string | undefined {
 }
 
 /** Whether a request asks for a stream. */
-export function isStream(call: Call): boolean {
+function isStream(call: Call): boolean {
   return call.body?.stream === true || call.path.includes(':streamGenerateContent')
 }
 

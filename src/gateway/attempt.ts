@@ -1,7 +1,7 @@
 /**
  * One request on one upstream connection, as an undici dispatch handler.
  * Knows no client socket. Its callbacks feed the one Transform directly: a response body as a Readable
- * costs 60 µs per request that this does not (performance.md).
+ * costs 60 µs per request that this does not.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
@@ -30,13 +30,14 @@ export type Answer =
 const MAX_REPLY_BYTES = 64 * 1024 * 1024
 /** As much of an error body as is read. */
 const MAX_ERROR_BYTES = 64 * 1024
-/** How long the head may be held for first content; then proxies want to see a status (G8). */
+/** How long the head may be held for first content; then proxies want to see a status. */
 const COMMIT_WAIT_MS = 1000
 /** How long an upstream may take to end its body after its own terminator, to reuse the socket. */
 const LINGER_MS = 1000
 
 type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
 
+/** Settles its promise exactly once: with an answer that has content, or with the error that came first. */
 export class Attempt implements Dispatcher.DispatchHandler, Timed {
   private readonly x: Exchange
   private readonly call: Call

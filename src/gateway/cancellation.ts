@@ -5,6 +5,7 @@
  */
 import type { GatewayError } from '../errors.js'
 
+/** Cancelled at most once, for the first reason; tells the one listener of the moment. */
 export class Cancellation {
   /** Why the exchange was cancelled; null while it is not. */
   reason: GatewayError | null = null

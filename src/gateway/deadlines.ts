@@ -12,6 +12,7 @@ export interface Timed {
   tick(nowMs: number): void
 }
 
+/** What is in flight and wants to know the time. Its timer runs only while there is something. */
 export class Deadlines {
   private readonly inFlight = new Set<Timed>()
   private timer: NodeJS.Timeout | null = null

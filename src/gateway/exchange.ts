@@ -52,6 +52,7 @@ export interface Facts {
   overheadMs: number
 }
 
+/** Identity, sockets, cancellation and facts of one request, from its head to `settle`. */
 export class Exchange {
   readonly id: string
   readonly req: IncomingMessage
@@ -113,7 +114,7 @@ export class Exchange {
     const query = url.indexOf('?')
     this.path = query === -1 ? url : url.slice(0, query)
     // `req` says nothing once its body is read; the response's close is what tells that the client
-    // has left, in every phase (24,000 zombie streams at another gateway: reliability.md inc. 42).
+    // has left, in every phase (another gateway once held 24,000 zombie streams).
     res.once('close', () => {
       if (!res.writableFinished || !req.complete) this.cancellation.cancel(whyClosed(res))
     })

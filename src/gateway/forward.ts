@@ -12,6 +12,10 @@ import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
 import type { Call } from './receive.js'
 
+/** More than a request with every field that some dialect lacks has. */
+const MAX_LOSSES = 32
+const PLAIN_PATH = /^[\w$.[\]-]{1,80}$/
+
 /** Sends the call. Rejects with `GatewayError`; resolves when there is something to tell the client. */
 export async function forward(
   x: Exchange,
@@ -52,7 +56,9 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
   const lost = new Set<string>()
   const request = call.request.model === model ? call.request : { ...call.request, model }
   const body = applyQuirks(
-    egress.encodeRequest(request, x.generation.facts(model), { drop: (field) => lost.add(field) }),
+    egress.encodeRequest(request, x.generation.facts(model), {
+      drop: (field) => note(lost, field),
+    }),
     quirks,
   )
   x.facts.losses = [...lost]
@@ -62,6 +68,14 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
     headers: withRequestHeaders(target, accept, egress.headers(body)),
     body: JSON.stringify(body),
   }
+}
+
+/**
+ * Remembers a loss by a name that a header and a log can hold: the path of a field nobody knows is the
+ * client's own text, of any characters and any number.
+ */
+function note(lost: Set<string>, field: string): void {
+  if (lost.size < MAX_LOSSES) lost.add(PLAIN_PATH.test(field) ? field : 'other')
 }
 
 function lossy(lost: ReadonlySet<string>): GatewayError {

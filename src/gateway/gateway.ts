@@ -16,9 +16,10 @@ import { newRequestId } from './id.js'
 import { serve, type Services } from './pipeline.js'
 import { BodyBudget } from './receive.js'
 
-/** Bodies may hold a quarter of the heap; beyond that new ones are refused (reliability.md §5.2). */
+/** Bodies may hold a quarter of the heap; beyond that new ones are refused. */
 const BODY_SHARE_OF_HEAP = 0.25
 
+/** Serves requests with the generation in force, until it is drained. */
 export class Gateway {
   private readonly services: Services
   private readonly inFlight = new Set<Exchange>()

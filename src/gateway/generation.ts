@@ -24,6 +24,7 @@ export interface Target {
   readonly series: TargetSeries
 }
 
+/** One configuration at work. Counts who holds it, and closes its pools when nobody does. */
 export class Generation {
   readonly snapshot: Snapshot
   readonly models: ModelList

@@ -6,6 +6,7 @@ import { factsFor } from '../config/catalogue.js'
 import type { Snapshot } from '../config/config.js'
 import type { Router } from '../upstreams/router.js'
 
+/** The list and its single entries as JSON text. */
 export class ModelList {
   /** The whole list as JSON text. */
   readonly json: string

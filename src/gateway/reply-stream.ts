@@ -9,6 +9,7 @@ import type { Translation } from './translate.js'
 /** Small, so that a client that does not read holds little: 400 stuck readers held 689 KB each (L3). */
 const BUFFER_BYTES = 16_384
 
+/** Upstream bytes in, the client’s bytes out, in one step each. */
 export class ReplyStream extends Transform {
   readonly translation: Translation
   /** Called after each piece, when the translation's verdict may have changed. */

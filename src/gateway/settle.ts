@@ -94,7 +94,7 @@ function lineOf(x: Exchange, status: number, outcome: Outcome, seconds: number):
     upstream_request_id: facts.upstreamRequestId ?? undefined,
     end: facts.stream && verdict !== null ? streamEndOf(outcome, verdict.outcome) : undefined,
     finish_reason: verdict?.reason ?? undefined,
-    param: wire?.param,
+    param: loggedParam(wire?.param),
     lost: facts.losses.length === 0 ? undefined : facts.losses.join(','),
     duration_ms: rounded(seconds * 1000),
     overhead_ms: rounded(facts.overheadMs),
@@ -110,6 +110,47 @@ function lineOf(x: Exchange, status: number, outcome: Outcome, seconds: number):
     cache_write_tokens: usage?.cacheWrite,
     reasoning_tokens: usage?.reasoning,
   }
+}
+
+/**
+ * Fields by which a log may be searched. A path holds names that the client chose (a key of its
+ * metadata, one that came twice), and those may be anything, a prompt too.
+ */
+const FIELDS = new Set([
+  'content-encoding',
+  'content-type',
+  'frequency_penalty',
+  'function_call',
+  'functions',
+  'logit_bias',
+  'logprobs',
+  'max_completion_tokens',
+  'max_tokens',
+  'messages',
+  'metadata',
+  'model',
+  'n',
+  'parallel_tool_calls',
+  'presence_penalty',
+  'reasoning_effort',
+  'response_format',
+  'seed',
+  'stop',
+  'stream',
+  'stream_options',
+  'temperature',
+  'tool_choice',
+  'tools',
+  'top_logprobs',
+  'top_p',
+  'user',
+])
+
+/** The field at the start of the path, with its index: `messages[3]`; `other` where it is not ours. */
+function loggedParam(path: string | undefined): string | undefined {
+  if (path === undefined) return undefined
+  const [place = '', name = ''] = /^([a-z_-]+)(?:\[\d+\])?/.exec(path) ?? []
+  return FIELDS.has(name) ? place : 'other'
 }
 
 /** To the microsecond; more digits say nothing and cost bytes in every line. */

@@ -42,6 +42,7 @@ const GEN_AI_PAIRS = 11
 /** How many (upstream, model) pairs get series of their own; later ones count as model `other`. */
 export const MAX_MODEL_PAIRS = 8
 
+/** Every metric, by the name that the code calls it. */
 export const DEFINITIONS = {
   requests: counter('sluice_requests_total', 300, ['route', 'upstream', 'status', 'outcome'], {
     help: 'Requests on the data plane that have ended, by what the client saw.',

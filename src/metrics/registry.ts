@@ -75,7 +75,7 @@ export class Count {
 }
 
 /** A gauge's series. */
-export class Level {
+class Level {
   private value = 0
 
   add(amount: number): void {
@@ -148,7 +148,7 @@ export class Distribution {
 type Series = Count | Level | Distribution
 
 /** A metric and its series. Registers nothing itself. */
-export class Family<One extends Series> implements Collectable {
+class Family<One extends Series> implements Collectable {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'
@@ -254,7 +254,7 @@ class Budget {
   }
 }
 
-/** Lines for our own metrics: 1,500 in all (contract.md), less what Node's defaults need. */
+/** Lines for our own metrics: 1,500 in all, less what Node's defaults need. */
 export const MAX_LINES = 1340
 
 /** Makes metrics and keeps them within one budget of lines. */

@@ -35,6 +35,7 @@ const NAME = /^[^\0-\x20\x7f]{1,400}$/
 type Names = 'accounts' | 'emails' | 'order' | 'keys' | 'keyIds' | 'accountKeys' | 'changes'
 type Tables = Readonly<Record<Names | 'meta', Database<string>>>
 
+/** What a test may set otherwise. */
 export interface LmdbOptions {
   /** Changes kept in the log; the same in every process that opens the store. */
   readonly logLength?: number

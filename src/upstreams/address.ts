@@ -1,7 +1,7 @@
 /**
  * Which network addresses an upstream may be reached at.
  * A name that suddenly resolves to loopback or to a private range (DNS rebinding, a typo in a base
- * URL) must not turn the gateway into a way into the network behind it (reliability.md E-79).
+ * URL) must not turn the gateway into a way into the network behind it.
  */
 import { lookup, type LookupAddress, type LookupOptions } from 'node:dns'
 import { BlockList, isIP, isIPv4, type LookupFunction } from 'node:net'

@@ -12,7 +12,7 @@ const MAX_HEADER_BYTES = 16_384
 
 /**
  * Idle sockets are dropped before common front ends drop theirs. A shorter idle time than the
- * peer's is what prevents the keep-alive race: 2.4 % of requests failed without (reliability.md L9).
+ * peer's is what prevents the keep-alive race: 2.4 % of requests failed without.
  */
 const KEEP_ALIVE_MS = 4000
 

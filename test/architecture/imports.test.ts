@@ -12,7 +12,7 @@ import { filesBelow, importsOf, type Import, type Source } from './tree.js'
 const ROWS: readonly (readonly string[])[] = [
   ['errors'],
   ['chat'],
-  ['wire'],
+  ['wire', 'log-text'],
   ['dialects', 'emulator'],
   ['accounts', 'auth', 'config', 'log', 'metrics', 'store', 'upstreams'],
   ['gateway', 'dashboard'],
@@ -20,6 +20,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['cluster-messages', 'data-plane'],
   ['cluster-worker'],
   ['cluster'],
+  ['serve-worker'],
   ['serve'],
   ['commands'],
   ['generate', 'main'],
@@ -32,6 +33,8 @@ const SIBLINGS = ROWS[4] ?? []
 const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'auth/authenticate.ts → accounts/secret.ts':
     'what a key looks like and how it is digested is one fact for minting and for checking',
+  'config/resolve.ts → upstreams/address.ts':
+    'which networks are private is one list, for what may be plain http and for where a name may lead',
 }
 
 /** Modules of the lower rows which a module may not import all the same. */

@@ -41,18 +41,18 @@ function deadLinks(page: string, text: string): string[] {
   })
 }
 
-/** Source files and pages that a text names in backquotes: `gateway/relay.ts`, `docs/errors.md`. */
-function lostFiles(text: string): string[] {
+/** Files that a page names in backquotes, from the root, from `src` or from its own folder. */
+function lostFiles(text: string, folder: string): string[] {
   return [...text.matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|md|yaml|json))`/g)]
     .map((match) => match[1] ?? '')
-    .filter((path) => !['', 'src'].some((folder) => existsSync(join(folder, path))))
+    .filter((path) => !['', 'src', folder].some((folder) => existsSync(join(folder, path))))
 }
 
 for (const page of pages) {
   void t.test(`${page} names only what is there`, (t) => {
     const text = readFileSync(page, 'utf8')
     t.strictSame(deadLinks(page, text), [], 'links')
-    t.strictSame(lostFiles(text), [], 'files')
+    t.strictSame(lostFiles(text, dirname(page)), [], 'files')
     t.end()
   })
 }
@@ -85,6 +85,8 @@ void t.test('a link that leads nowhere is found', (t) => {
   t.strictSame(deadLinks(page, 'see [a](no-such-page.md)'), ['no-such-page.md'])
   t.strictSame(deadLinks(page, 'see [a](../README.md#no-such-heading)').length, 1)
   t.strictSame(deadLinks(page, 'see [a](../README.md#watch-it), [b](https://example.com)'), [])
-  t.strictSame(lostFiles('in `gateway/no-such.ts` and `gateway/relay.ts`'), ['gateway/no-such.ts'])
+  t.strictSame(lostFiles('in `gateway/no-such.ts` and `gateway/relay.ts`', 'docs'), [
+    'gateway/no-such.ts',
+  ])
   t.end()
 })

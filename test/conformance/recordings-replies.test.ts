@@ -31,6 +31,7 @@ const WITHOUT_ID = new Set(['gemini/test_openai__test_compatible_api_with_tool_c
 const good = cases().filter(({ recording }) => recording.status === 200)
 const wholes = good.filter(({ recording }) => !recording.stream)
 const streams = good.filter(({ recording }) => recording.stream)
+t.setTimeout(120_000)
 const gateway = await startGateway(t)
 let turn = 0
 

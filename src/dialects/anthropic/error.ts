@@ -1,6 +1,6 @@
 /**
  * Anthropic's failures as ours: HTTP errors, `error` events inside a stream, `error` bodies.
- * Decides on status and `type`, never on the wording of a message (wire.md §2.5, §9, §10).
+ * Decides on status and `type`, never on the wording of a message.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { objectOf, stringOf, type JsonObject } from '../../chat/json.js'

@@ -1,5 +1,5 @@
 /**
- * Anthropic's Messages API as an upstream (wire.md §2).
+ * Anthropic's Messages API as an upstream.
  * No ingress: clients speak another dialect to us, so there is nothing to tap and no body to pass.
  */
 import { isObject, type JsonObject } from '../../chat/json.js'
@@ -10,6 +10,7 @@ import { encodeRequest } from './request.js'
 import { newDecoder } from './stream.js'
 import { BINDING_BETA, VERSION, VERSION_WITH_SAMPLING } from './wire.js'
 
+/** The Messages API; clients cannot speak it to the gateway. */
 export const anthropic: Dialect = {
   name: 'anthropic',
   ingress: null,

@@ -1,5 +1,5 @@
 /**
- * Images and documents as the Messages API takes them (wire.md §5.4).
+ * Images and documents as the Messages API takes them.
  * Fetches nothing: what is not inline or behind https cannot be sent.
  */
 import type { JsonObject } from '../../chat/json.js'

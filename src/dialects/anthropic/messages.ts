@@ -1,5 +1,5 @@
 /**
- * The conversation as the Messages API takes it (wire.md §5.2, §5.4, §7).
+ * The conversation as the Messages API takes it.
  * How a message is rendered depends on the messages up to it and on nothing after it: thinking blocks
  * and prompt caches are bound to the exact prefix. The one exception is a final assistant turn.
  */

@@ -1,5 +1,5 @@
 /**
- * A canonical request as the body of `POST /messages` (wire.md §2.2, §4–§6).
+ * A canonical request as the body of `POST /messages`.
  * Deterministic: the same request makes the same bytes, and a longer conversation keeps its prefix.
  */
 import { arrayOf, isObject, type JsonObject } from '../../chat/json.js'

@@ -1,5 +1,5 @@
 /**
- * What the Messages API has no place for: refused, reported or silently left out (wire.md §4).
+ * What the Messages API has no place for: refused, reported or silently left out.
  * Nothing unknown is ever copied into the body.
  */
 import { isObject, type JsonValue } from '../../chat/json.js'

@@ -1,5 +1,5 @@
 /**
- * JSON Schemas as the Messages API takes them (wire.md §6.1, §6.3).
+ * JSON Schemas as the Messages API takes them.
  * Only relaxes: what the API cannot enforce becomes words in the description, never a stricter rule.
  */
 import {

@@ -1,5 +1,5 @@
 /**
- * Frames of a Messages stream to canonical events (wire.md §2.4).
+ * Frames of a Messages stream to canonical events.
  * Absorbs disorder: pings, padding, unknown events, interleaved blocks, missing stops, early ends.
  */
 import type { EventSink } from '../../chat/event.js'

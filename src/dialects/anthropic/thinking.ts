@@ -1,5 +1,5 @@
 /**
- * How much the model is to think, and which sampling it takes then (wire.md §6.2, §6.5).
+ * How much the model is to think, and which sampling it takes then.
  * Knows the model only by its facts; an unknown model is treated as one of the newest.
  */
 import { isObject, type JsonObject } from '../../chat/json.js'
@@ -104,7 +104,7 @@ function inLoopWithoutThinking(messages: readonly WireMessage[]): boolean {
 }
 
 /** Whether the model will think, given what the request says and the model does by itself. */
-export function thinks(thinking: JsonObject | undefined, model: ModelFacts): boolean {
+function thinks(thinking: JsonObject | undefined, model: ModelFacts): boolean {
   if (thinking === undefined) return (model.thinkingDefault ?? 'adaptive') === 'adaptive'
   return thinking.type !== 'disabled'
 }

@@ -1,5 +1,5 @@
 /**
- * Tools and the choice among them as the Messages API takes them (wire.md §4, §6.1, §6.4).
+ * Tools and the choice among them as the Messages API takes them.
  * Keeps the client's order; knows nothing of the messages save the calls that they hold.
  */
 import type { JsonObject } from '../../chat/json.js'

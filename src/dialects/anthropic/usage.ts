@@ -1,5 +1,5 @@
 /**
- * Anthropic's token counts and stop reasons as ours (wire.md §8.1, §8.2).
+ * Anthropic's token counts and stop reasons as ours.
  * Counts are cumulative: a later report replaces an earlier one field by field and is never added.
  */
 import type { FinishReason } from '../../chat/event.js'

@@ -1,6 +1,6 @@
 /**
  * Names and small rules of the Messages API that more than one file here needs.
- * Holds no translation; source: wire.md §2, §5.2, §8 (state of 2026-11-20).
+ * Holds no translation; source: Claude API reference, "Messages", read 2026-11-20.
  */
 import type { CacheMark } from '../../chat/request.js'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'

@@ -7,7 +7,7 @@ import type { ChatRequest } from '../../chat/request.js'
 import { jsonToolName, toolNames, type ToolNames } from './tool-names.js'
 import { CUSTOM_INPUT } from './wire.js'
 
-/** OpenAI refuses longer ids in a history (wire.md §1.2), wherever they came from. */
+/** OpenAI refuses longer ids in a history, wherever they came from. */
 const MAX_ID_CHARS = 40
 const MAX_REPLY_ID_CHARS = 26
 
@@ -73,7 +73,7 @@ function isId(text: string): boolean {
 
 /**
  * A custom tool's input is text; the rest is JSON, `{}` where there are no arguments. The arguments
- * come as a parsed value, so integers beyond 2^53 have lost their last digits (wire.md §13.68).
+ * come as a parsed value, so integers beyond 2^53 have lost their last digits.
  */
 function argumentsOf(args: JsonValue | undefined, custom: boolean): string {
   if (!custom) return JSON.stringify(args ?? {})

@@ -1,6 +1,6 @@
 /**
  * Token counts of one answer as its chunks report them: cumulative, the last value of each counts.
- * Knows no price. Mapping: wire.md §8.2.
+ * Knows no price.
  */
 import type { JsonObject } from '../../chat/json.js'
 import { tokenCount, type Usage } from '../../chat/usage.js'

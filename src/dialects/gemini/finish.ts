@@ -46,7 +46,7 @@ export function reasonName(value: unknown): string | null {
 }
 
 /**
- * The canonical reason; null where the answer failed and must not look finished (wire.md §8.1).
+ * The canonical reason; null where the answer failed and must not look finished.
  * Gemini has no reason for calls: they end with STOP.
  */
 export function finishReason(name: string, seen: Seen): FinishReason | null {

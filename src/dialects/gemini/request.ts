@@ -14,7 +14,7 @@ import { jsonToolName, toolNames } from './tool-names.js'
 import { encodeToolChoice, encodeTools, type JsonTool } from './tools.js'
 import { isGemma, isThirdGeneration, MAX_STOP_SEQUENCES } from './wire.js'
 
-/** What has no equivalent but cannot change the answer (wire.md §4: "drop"). */
+/** What has no equivalent but cannot change the answer. */
 const SILENT = new Set([
   'metadata',
   'store',
@@ -157,7 +157,7 @@ interface Format {
   instruction: string | null
 }
 
-/** Native JSON where the model can have it with these tools; else the nearest thing (§6.4). */
+/** Native JSON where the model can have it with these tools; else the nearest thing. */
 function chooseFormat(
   request: ChatRequest,
   model: ModelFacts,

@@ -1,6 +1,6 @@
 /**
  * JSON Schema as Gemini's JSON-Schema fields take it: a schema that allows at least what the
- * original allowed. Knows no tool and no request; every change only relaxes (wire.md §6.3).
+ * original allowed. Knows no tool and no request; every change only relaxes.
  *
  * A keyword that the API does not list makes it refuse the whole request, so this copies what is on
  * the list and nothing else. Bounded by depth; references are never followed without end.

@@ -11,7 +11,7 @@ import type { Losses } from '../dialect.js'
 /** What a 3+ model is taken to know where the catalogue is silent; all current ones have these. */
 const COMMON_LEVELS = ['low', 'medium', 'high']
 
-/** Tokens per effort for models that take a budget (wire.md §6.5); `none` is the model's least. */
+/** Tokens per effort for models that take a budget; `none` is the model's least. */
 const BUDGETS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
   minimal: 512,
   low: 1024,

@@ -32,7 +32,7 @@ export function toolNames(tools: readonly Tool[]): ToolNames {
 
 /**
  * The name of the synthetic tool that carries a JSON answer where the model cannot have both a
- * response schema and tools (wire.md §6.4); null where this request never needs one.
+ * response schema and tools; null where this request never needs one.
  */
 export function jsonToolName(request: ChatRequest): string | null {
   if (request.responseFormat?.type !== 'json-schema' || request.tools.length === 0) return null

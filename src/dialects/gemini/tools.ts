@@ -10,7 +10,7 @@ import { relaxSchema } from './schema.js'
 import type { ToolNames } from './tool-names.js'
 import { CUSTOM_INPUT } from './wire.js'
 
-/** A synthetic tool whose arguments are the JSON answer (wire.md §6.4). */
+/** A synthetic tool whose arguments are the JSON answer. */
 export interface JsonTool {
   name: string
   schema: JsonObject

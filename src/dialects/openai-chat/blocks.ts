@@ -150,7 +150,7 @@ export class Blocks {
     if (index !== null) {
       const placed = this.places.get(index)
       if (placed !== undefined) return another(placed, piece) ? null : placed
-      // A new place with neither id nor name continues the newest call (wire.md §13.8).
+      // A new place with neither id nor name continues the newest call.
       return piece.name === '' ? ((id === '' ? this.latest : this.ids.get(id)) ?? null) : null
     }
     if (id !== '') return this.ids.get(id) ?? null
@@ -213,7 +213,7 @@ export class Blocks {
     this.queue.shift()
   }
 
-  /** The upstream's id, or one made of the reply's; two calls never share one (wire.md §13.7). */
+  /** The upstream's id, or one made of the reply's; two calls never share one. */
   private uniqueId(id: string): string {
     let unique = id
     const seed = this.replyId().replace(/[^A-Za-z0-9]/g, '')

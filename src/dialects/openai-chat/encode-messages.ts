@@ -145,7 +145,7 @@ function encodeCall(call: ToolCall): JsonObject {
   return out
 }
 
-/** Writes a result's text and returns what a tool message has no room for (wire.md §5.2.3). */
+/** Writes a result's text and returns what a tool message has no room for. */
 function encodeResult(
   message: Extract<Message, { role: 'tool' }>,
   out: JsonObject[],

@@ -2,7 +2,7 @@
  * Writes a canonical request as a chat-completions body.
  * Knows the model's facts and no client dialect; what cannot be said is a loss or a refusal.
  *
- * Source: wire.md §1.2, §4 and §6.5; OpenAI API reference, read 2026-11-20.
+ * Source: OpenAI API reference, "Create chat completion", read 2026-11-20.
  */
 import type { JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
@@ -107,7 +107,7 @@ function encodeEffort(
 function effortOf(request: ChatRequest, model: ModelFacts): string | undefined {
   const { reasoningEffort: asked } = request
   const known = EFFORTS.filter((effort) => model.reasoningEfforts?.includes(effort) === true)
-  // Such models refuse function tools on this endpoint unless reasoning is off (wire.md §0.1).
+  // Such models refuse function tools on this endpoint unless reasoning is off.
   if (model.chatToolsWithReasoning === false && request.tools.length > 0 && asked !== 'none') {
     if (asked === undefined && known.includes('none')) return 'none'
     throw new GatewayError(

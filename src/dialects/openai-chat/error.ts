@@ -30,7 +30,7 @@ export const GAVE_UP: Readonly<WireError> = {
 /** No client is told to wait longer than an hour. */
 const MAX_RETRY_AFTER_SECONDS = 3_600
 
-/** Codes and types that say "no money left": another try is pointless (wire.md §13.62). */
+/** Codes and types that say "no money left": another try is pointless. */
 const QUOTA = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_error'])
 const MODEL = new Set(['model_not_found', 'DeploymentNotFound', 'unknown_model'])
 

@@ -11,7 +11,7 @@ import { cacheMark, toolName } from './tools.js'
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
 /** Longer conversations do not fit any model's window. */
-export const MAX_MESSAGES = 10_000
+const MAX_MESSAGES = 10_000
 const MAX_CALLS = 1_024
 const MAX_ID = 512
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const

@@ -6,7 +6,7 @@ import type { Tool } from '../../chat/request.js'
 import { sha256Hex } from '../../wire/sha256.js'
 import { NAME } from './wire.js'
 
-/** OpenAI refuses longer ids of calls: `string_above_max_length` (wire.md §1.2). */
+/** OpenAI refuses longer ids of calls: `string_above_max_length`. */
 const MAX_CALL_ID = 40
 
 /** A name that the format takes: itself where it fits, else shortened with a hash of the whole. */

@@ -2,7 +2,7 @@
  * Writes a whole reply as a `chat.completion`.
  * Knows no upstream: it sees only the folded answer.
  *
- * Source: OpenAI API reference, "The chat completion object", read 2026-11-20; wire.md §8.
+ * Source: OpenAI API reference, "The chat completion object", read 2026-11-20.
  */
 import type { Citation } from '../../chat/event.js'
 import type { Reply, ToolBlock } from '../../chat/fold.js'

@@ -2,7 +2,7 @@
  * Writes canonical events as chat-completions chunks.
  * Assumes order: the grammar stands before it. Knows no upstream.
  *
- * Source: OpenAI API reference, "Chat completion chunk", read 2026-11-20; wire.md §8.3.
+ * Source: OpenAI API reference, "Chat completion chunk", read 2026-11-20.
  */
 import type { ChatEvent } from '../../chat/event.js'
 import type { ChatRequest } from '../../chat/request.js'
@@ -93,7 +93,7 @@ export class ChunkEncoder implements StreamEncoder {
     this.out += `${this.head}{"index":0,"delta":${delta},"finish_reason":null}${this.tail}`
   }
 
-  /** Empty strings say nothing and are not sent (wire.md §8.3.2). */
+  /** Empty strings say nothing and are not sent. */
   private words(member: string, text: string): void {
     if (text !== '') this.delta(`{"${member}":${JSON.stringify(text)}}`)
   }

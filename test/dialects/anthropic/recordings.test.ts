@@ -122,7 +122,7 @@ function seen(reply: Reply): Omit<Naive, 'stop' | 'usage'> {
   return found
 }
 
-/** The counts by the plain rule of wire.md §8.2, or over the iterations where told so. */
+/** The counts by the plain rule, or over the iterations where told so. */
 function counts(usage: JsonObject, iterations: boolean): Record<string, unknown> {
   const parts = iterations ? arrayOf(usage.iterations).map(objectOf) : [usage]
   const sum = (...names: string[]): number | undefined => {

@@ -1,6 +1,6 @@
 /**
  * Goal: a conversation is rendered as Gemini takes it, and a longer one only adds to what was sent.
- * Method: one conversation per rule of wire.md §5.3 and §5.4; prefixes of a long one.
+ * Method: one conversation per rule of the format; prefixes of a long one.
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'

@@ -1,6 +1,6 @@
 /**
  * Goal: Google's errors become the right kind, with a safe message and the wait they ask for.
- * Method: a table of statuses and payloads as wire.md §3.5 and §9 have them.
+ * Method: a table of statuses and payloads.
  */
 import t from 'tap'
 import { decodeError, decodeStreamError, safeMessage } from '../../../src/dialects/gemini/error.js'

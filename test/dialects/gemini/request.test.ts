@@ -1,5 +1,5 @@
 /**
- * Goal: every field of a request is mapped, reported or refused, as wire.md §4 and §6 say for Gemini.
+ * Goal: every field of a request is mapped, reported or refused, as Gemini’s format asks.
  * Method: one request per rule; the body, the losses and the error are compared.
  */
 import t from 'tap'

@@ -1,6 +1,6 @@
 /**
  * Goal: a schema reaches Gemini with keywords it knows, and allows at least what it allowed before.
- * Method: one schema per row of wire.md §6.3, cycles, depth, and the schemas of the recordings.
+ * Method: one schema per keyword that is changed, cycles, depth, and the schemas of the recordings.
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../src/chat/json.js'

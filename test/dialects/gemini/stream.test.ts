@@ -1,6 +1,6 @@
 /**
  * Goal: the decoder turns any order and shape of chunks that Gemini uses into canonical events.
- * Method: one example per rule of wire.md §3.3, §3.4 and §8, through the grammar.
+ * Method: one example per rule of the stream format, through the grammar.
  */
 import t from 'tap'
 import type { JsonValue } from '../../../src/chat/json.js'

@@ -1,0 +1,127 @@
+/**
+ * Goal: what the demo prints can be pasted, its file can be edited, and nothing is left of it.
+ * Method: the real program; its lines go to a shell as they are printed.
+ */
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { dirname } from 'node:path'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { get, run, until, type Program } from './program.js'
+
+const shell = promisify(execFile)
+
+interface Demo {
+  readonly program: Program
+  readonly base: string
+  /** The commands it printed, in order, each as one shell script. */
+  readonly commands: readonly string[]
+  readonly metrics: string
+  readonly file: string
+  /** Everything it may leave behind is below this folder. */
+  readonly tmp: string
+}
+
+async function startDemo(t: Test, args: readonly string[] = ['--port', '0', '--ops-port', '0']) {
+  const tmp = t.testdir({})
+  const program = run(t, ['demo', ...args], { TMPDIR: tmp })
+  await until(() => {
+    if (program.child.exitCode !== null) throw new Error(`it ended: ${program.err()}`)
+    return program.out().includes('Ctrl-C')
+  })
+  const text = program.out()
+  const find = (pattern: RegExp): string => pattern.exec(text)?.[1] ?? ''
+  return {
+    program,
+    base: find(/Sluice is up at (\S+)\. /),
+    commands: text
+      .split('\n\n')
+      .map((part) => part.trim())
+      .filter((part) => /^(?:curl|node) /.test(part)),
+    metrics: find(/metrics +(\S+)/),
+    file: find(/configuration +(\S+)/),
+    tmp,
+  } satisfies Demo
+}
+
+async function paste(command: string): Promise<string> {
+  return (await shell('sh', ['-c', command])).stdout
+}
+
+void t.test('the printed lines work as they are', async (t) => {
+  const demo = await startDemo(t)
+  t.match(demo.program.out(), /EMULATED/)
+  const [whole = '', stream = '', other = '', models = '', newKey = ''] = demo.commands
+  t.equal(demo.commands.length, 5)
+  for (const command of [whole, other]) {
+    const reply = JSON.parse(await paste(command)) as { choices: { message: object }[] }
+    t.match(reply, { object: 'chat.completion', choices: [{ finish_reason: 'stop' }] })
+    t.match(reply.choices[0]?.message, { role: 'assistant', content: /\w/ })
+  }
+  const events = await paste(stream)
+  t.match(events, /^data: .*"role":"assistant"/)
+  t.match(events, /data: \[DONE\]\n\n$/)
+  const list = JSON.parse(await paste(models)) as { data: unknown[] }
+  t.ok(list.data.length >= 40, `${list.data.length} models`)
+  const secret = (await paste(newKey)).trim()
+  t.match(secret, /^sk_\w+$/)
+  const first = /Bearer (sk_\w+)/.exec(whole)?.[1] ?? ''
+  const withNewKey = await paste(whole.replace(first, secret))
+  t.match(JSON.parse(withNewKey), { object: 'chat.completion' })
+  const metrics = await get(demo.metrics)
+  t.equal(metrics.status, 200)
+  t.match(metrics.text, /^sluice_requests_total\{/m)
+  await endsClean(t, demo)
+})
+
+void t.test('its file can be edited while it runs', async (t) => {
+  const demo = await startDemo(t)
+  const [whole = ''] = demo.commands
+  const text = readFileSync(demo.file, 'utf8')
+  writeFileSync(demo.file, text.replace('prefix: claude-', 'prefix: claude-opus'))
+  const within = await until(async () => (await paste(whole)).includes('"unknown_model"'))
+  t.ok(within < 1500, `${within} ms, a shell and curl included`)
+  writeFileSync(demo.file, 'nonsense: 1\n')
+  await until(() => demo.program.out().includes('configuration refused'))
+  t.match(demo.program.out(), /gateway\.yaml:1:1/, 'with file, line and column')
+  await endsClean(t, demo)
+})
+
+void t.test('a usual port that is taken is said, and a free one is used', async (t) => {
+  const taken = createServer()
+  // Somebody else may have it already, which serves as well.
+  taken.on('error', () => undefined).listen(8080, '127.0.0.1')
+  t.teardown(() => taken.close())
+  const demo = await startDemo(t, ['--ops-port', '0'])
+  t.match(demo.program.err(), /port 8080 is taken; a free one is used/)
+  t.notMatch(demo.base, ':8080/')
+  t.match(JSON.parse(await paste(demo.commands[0] ?? '')), { object: 'chat.completion' })
+  await endsClean(t, demo, 'SIGTERM')
+})
+
+void t.test('a port that was asked for and is taken ends it, with nothing left', async (t) => {
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  t.teardown(() => taken.close())
+  const { port } = taken.address() as AddressInfo
+  for (const args of [
+    ['--port', String(port), '--ops-port', '0'],
+    ['--port', '0', '--ops-port', String(port)],
+  ]) {
+    const tmp = t.testdir({})
+    const program = run(t, ['demo', ...args], { TMPDIR: tmp })
+    t.equal(await program.ended, 1)
+    t.match(program.err(), `cannot listen on 127.0.0.1:${port} (EADDRINUSE)`)
+    t.same(readdirSync(tmp), [])
+  }
+})
+
+async function endsClean(t: Test, demo: Demo, signal: NodeJS.Signals = 'SIGINT'): Promise<void> {
+  t.ok(existsSync(dirname(demo.file)))
+  demo.program.child.kill(signal)
+  t.equal(await demo.program.ended, 0)
+  t.same(readdirSync(demo.tmp), [], 'its folder is removed')
+  await t.rejects(get(demo.metrics), 'nothing listens any more')
+}

@@ -1,0 +1,231 @@
+/**
+ * The real program in processes of its own, behind an emulator, on free ports and in a temporary
+ * folder; whatever a test leaves behind is killed at its end.
+ * Judges nothing.
+ */
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import { createAccount, createKey } from '../../src/accounts/accounts.js'
+import { startEmulator, type Emulator } from '../../src/emulator/server.js'
+import { openStore } from '../../src/store/open.js'
+
+/** The program's entry. */
+export const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+
+/** The upstreams' key: it must never be seen again. */
+export const CANARY = 'sk-canary0123456789abcdef'
+export const EMAIL = 'test@example.com'
+
+/** One process and what it said. */
+export interface Program {
+  readonly pid: number
+  readonly child: ChildProcessByStdio<null, Readable, Readable>
+  out(): string
+  err(): string
+  /** The log so far; lines that are no JSON are left out. */
+  lines(): Record<string, unknown>[]
+  /** Resolves with the exit status, or the signal's name, once it is gone and all is read. */
+  readonly ended: Promise<number | string>
+  /** Process ids of its children. */
+  workers(): number[]
+}
+
+/** Runs `sluice` with these arguments. */
+export function run(t: Test, args: readonly string[], env: NodeJS.ProcessEnv = {}): Program {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  })
+  let out = ''
+  let err = ''
+  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
+  const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
+  const pid = child.pid ?? 0
+  t.teardown(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const orphans = childrenOf(pid)
+    child.kill('SIGKILL')
+    for (const orphan of orphans) kill(orphan)
+    await ended
+  })
+  return {
+    pid,
+    child,
+    out: () => out,
+    err: () => err,
+    lines: () => out.split('\n').flatMap(parsed),
+    ended,
+    workers: () => childrenOf(pid),
+  }
+}
+
+function parsed(line: string): Record<string, unknown>[] {
+  return line.startsWith('{') && line.endsWith('}')
+    ? [JSON.parse(line) as Record<string, unknown>]
+    : []
+}
+
+function childrenOf(pid: number): number[] {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+  return text === '' ? [] : text.split(' ').map(Number)
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It went by itself.
+  }
+}
+
+/** Asks until the answer is yes; throws after `ms`, with what was asked. */
+export async function until(met: () => boolean | Promise<boolean>, ms = 20_000): Promise<number> {
+  const began = performance.now()
+  while (!(await met())) {
+    if (performance.now() - began > ms) throw new Error(`not within ${ms} ms: ${met.toString()}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  return performance.now() - began
+}
+
+/** What a test changes in the gateway's file. */
+export interface FileSettings {
+  /** Keys of `server:` besides addresses and ports. */
+  readonly server?: string
+  readonly port?: number
+  readonly opsPort?: number
+  /** The OpenAI upstream's key. */
+  readonly key?: string
+  /** Upstreams that there are. */
+  readonly upstreams?: readonly ('openai' | 'anthropic')[]
+  readonly store?: string
+}
+
+/** The gateway's file: OpenAI and Anthropic behind the emulator. */
+export function fileText(emulator: Emulator, settings: FileSettings = {}): string {
+  const { server = 'workers: 2, drain_ms: 5000', port = 0, opsPort = 0, key = CANARY } = settings
+  const { upstreams = ['openai', 'anthropic'], store = 'lmdb:./data' } = settings
+  const keys = { openai: key, anthropic: CANARY }
+  const prefixes = { openai: 'gpt-', anthropic: 'claude-' }
+  return `server: { host: 127.0.0.1, port: ${port}, ops_port: ${opsPort}, ${server} }
+store: ${store}
+upstreams:
+${upstreams
+  .map((name) => {
+    return `  ${name}: { dialect: ${name}, base_url: ${emulator.baseUrls[name]}, api_key: ${keys[name]} }\n`
+  })
+  .join('')}routes:
+${upstreams.map((name) => `  - { prefix: ${prefixes[name]}, upstream: ${name} }\n`).join('')}`
+}
+
+/** `sluice serve`, an emulator and an account with a key. */
+export interface Served {
+  readonly program: Program
+  readonly emulator: Emulator
+  readonly file: string
+  readonly port: number
+  readonly opsPort: number
+  readonly secret: string
+  /** Replaces the file in one step, as careful editors do. */
+  write(text: string): void
+  ops(path: string): Promise<{ status: number; text: string }>
+  /** A chat on a connection of its own, so that it meets the workers in turn. */
+  chat(body?: object, secret?: string): Promise<Response>
+}
+
+/** A good file with a store and one account, not yet served. */
+export async function prepare(t: Test, settings: FileSettings = {}) {
+  const emulator = await startEmulator({ models: 'any' })
+  t.teardown(() => emulator.close())
+  const folder = t.testdir()
+  mkdirSync(folder, { recursive: true })
+  const file = join(folder, 'gateway.yaml')
+  copyFileSync('config/models.yaml', join(folder, 'models.yaml'))
+  writeFileSync(file, fileText(emulator, settings))
+  return { emulator, folder, file }
+}
+
+/** Starts `sluice serve` and waits until every worker is ready. */
+export async function startServe(
+  t: Test,
+  settings: FileSettings = {},
+  env: NodeJS.ProcessEnv = {},
+): Promise<Served> {
+  const { emulator, folder, file } = await prepare(t, settings)
+  const secret = await makeKey(join(folder, 'data'))
+  const program = run(t, ['serve', '--config', file], env)
+  await until(() => {
+    if (program.child.exitCode !== null) throw new Error(`it ended: ${program.err()}`)
+    return program.out().includes('"sluice serves"')
+  })
+  const serves = program.lines().find(({ msg }) => msg === 'sluice serves')
+  const port = Number(serves?.['port'])
+  const opsPort = Number(serves?.['ops_port'])
+  const ops = (path: string) => get(`http://127.0.0.1:${opsPort}${path}`)
+  await until(async () => (await ops('/readyz')).status === 200)
+  return {
+    program,
+    emulator,
+    file,
+    port,
+    opsPort,
+    secret,
+    write(text) {
+      writeFileSync(`${file}.new`, text)
+      renameSync(`${file}.new`, file)
+    },
+    ops,
+    chat: (body = {}, key = secret) => chat(port, key, body),
+  }
+}
+
+async function makeKey(folder: string): Promise<string> {
+  const store = await openStore(`lmdb:${folder}`)
+  try {
+    const password = 'correct horse battery staple'
+    const { account } = await createAccount(store, { email: EMAIL, plan: 'max', password })
+    const plan = { priceUsd: 0, maxKeys: null }
+    const plans = { starter: plan, pro: plan, max: plan }
+    return (await createKey(store, plans, account, 'first')).secret
+  } finally {
+    await store.close()
+  }
+}
+
+/** A GET on a connection of its own. */
+export async function get(url: string): Promise<{ status: number; text: string }> {
+  const response = await fetch(url, { headers: { connection: 'close' } })
+  return { status: response.status, text: await response.text() }
+}
+
+function chat(port: number, secret: string, body: object): Promise<Response> {
+  return fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${secret}`,
+      'content-type': 'application/json',
+      connection: 'close',
+    },
+    body: JSON.stringify({
+      model: 'gpt-5.4-mini',
+      messages: [{ role: 'user', content: 'Hi.' }],
+      ...body,
+    }),
+  })
+}
+
+/** Whether a process with this id is there. */
+export function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Goal: `sluice serve` with two workers is one gateway: its pages, its numbers, its keys.
+ * Method: the real program in front of an emulator; `sluice keys` beside it; every chat on a
+ * connection of its own, so that the workers take them in turn.
+ */
+import t from 'tap'
+import { CANARY, EMAIL, run, startServe, until, type Served } from './program.js'
+
+void t.test('the ops pages tell of the whole gateway', async (t) => {
+  const served = await startServe(t)
+  t.same(JSON.parse((await served.ops('/healthz')).text), { status: 'ok' })
+  t.same(JSON.parse((await served.ops('/readyz')).text), {
+    ready: true,
+    checks: { worker_1: 'ok', worker_2: 'ok' },
+  })
+  for (let sent = 0; sent < 9; sent += 1) {
+    const response = await served.chat(sent === 8 ? { messages: 'none' } : {})
+    t.equal(response.status, sent === 8 ? 400 : 200)
+    await response.text()
+  }
+  const metrics = await served.ops('/metrics')
+  t.equal(metrics.status, 200)
+  t.equal(sumOf(metrics.text, 'sluice_requests_total'), 9, 'both workers are counted')
+  t.match(metrics.text, /^sluice_config_generation 1$/m)
+  const exchanges = (): Record<string, unknown>[] =>
+    served.program.lines().filter(({ msg }) => msg === 'exchange')
+  await until(() => exchanges().length === 9)
+  t.equal(new Set(exchanges().map(({ pid }) => pid)).size, 2, 'both workers took some')
+  const config = await served.ops('/config')
+  const page = JSON.parse(config.text) as Record<string, unknown>
+  t.match(page, { generation: 1, last_error: null, upstreams: { openai: { configured: true } } })
+  const said = config.text + metrics.text + served.program.out() + served.program.err()
+  t.notMatch(said, CANARY, 'the upstream key is nowhere')
+  t.notMatch(said, served.secret, 'the client key is nowhere')
+})
+
+void t.test('S7, B-35: a key takes effect, and loses it, within a second everywhere', async (t) => {
+  const served = await startServe(t)
+  const creating = run(t, [
+    ...['keys', 'create', '--config', served.file, '--account', EMAIL, '--name', 'second'],
+  ])
+  t.equal(await creating.ended, 0, creating.err())
+  const secret = creating.out().trim()
+  t.ok((await until(() => allAnswer(served, secret, 200))) < 1000)
+  const listing = run(t, ['keys', 'list', '--config', served.file, '--account', EMAIL, '--json'])
+  t.equal(await listing.ended, 0)
+  const keys = JSON.parse(listing.out()) as { id: string; name: string }[]
+  const id = keys.find(({ name }) => name === 'second')?.id ?? ''
+  const revoking = run(t, [
+    ...['keys', 'revoke', '--config', served.file, '--account', EMAIL, '--key', id],
+  ])
+  // Counted from the moment the change is durable, which is before the command has ended.
+  t.equal(await revoking.ended, 0, revoking.err())
+  t.ok((await until(() => allAnswer(served, secret, 401))) < 1000)
+  t.ok(await allAnswer(served, served.secret, 200), 'the other key is as good as before')
+  t.notMatch(served.program.out(), secret)
+})
+
+void t.test(
+  'an upstream without its key is told of at the start and named in the 503',
+  async (t) => {
+    const served = await startServe(t, { key: '${SLUICE_TEST_KEY}' }, { SLUICE_TEST_KEY: '' })
+    t.match(
+      served.program.lines().filter(({ variable }) => variable !== undefined),
+      [{ level: 'warn', upstream: 'openai', variable: 'SLUICE_TEST_KEY' }],
+    )
+    const response = await served.chat()
+    t.equal(response.status, 503)
+    t.match(await response.json(), {
+      error: { kind: 'upstream_unconfigured', message: /SLUICE_TEST_KEY/ },
+    })
+    const other = await served.chat({ model: 'claude-sonnet-4-5' })
+    t.equal(other.status, 200, 'the other upstream works')
+    await other.text()
+  },
+)
+
+void t.test('a worker that is killed is replaced, and the service goes on', async (t) => {
+  const served = await startServe(t)
+  const before = served.program.workers()
+  t.equal(before.length, 2)
+  process.kill(before[0] ?? 0, 'SIGKILL')
+  // Node takes a moment to see that it has gone; what was handed to it meanwhile is lost with it.
+  await until(async () => (await served.ops('/readyz')).status === 503)
+  t.ok(await allAnswer(served, served.secret, 200), 'the other one serves')
+  await until(async () => (await served.ops('/readyz')).status === 200)
+  const after = served.program.workers()
+  t.equal(after.length, 2)
+  t.notOk(after.includes(before[0] ?? 0))
+  t.ok(await allAnswer(served, served.secret, 200))
+  t.match(
+    served.program.lines().filter(({ msg }) => msg === 'worker died; it is started again'),
+    [{ reason: 'killed by SIGKILL' }],
+  )
+})
+
+/** Whether chats of each worker, one after the other, all get this status. */
+async function allAnswer(served: Served, secret: string, status: number): Promise<boolean> {
+  for (let turn = 0; turn < 4; turn += 1) {
+    const response = await served.chat({}, secret)
+    await response.text()
+    if (response.status !== status) return false
+  }
+  return true
+}
+
+function sumOf(text: string, metric: string): number {
+  const lines = text.split('\n').filter((line) => line.startsWith(`${metric}{`))
+  return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
+}

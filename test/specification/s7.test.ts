@@ -1,0 +1,89 @@
+/**
+ * Goal: S7, keys: made with a name, shown once, revocable, and rotation without a gap.
+ * Method: the program `sluice keys` beside a running gateway on the same store.
+ */
+import t from 'tap'
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { startGateway, type TestGateway } from '../helpers/gateway.js'
+import { sluice } from '../commands/session.js'
+import { objectOf, stringOf } from '../../src/chat/json.js'
+
+const ACCOUNT = ['--account', 'test@example.com']
+
+function keys(gateway: TestGateway, action: string, ...more: string[]) {
+  return sluice(['keys', action, '--config', gateway.configFile, ...ACCOUNT, ...more])
+}
+
+async function statusWith(gateway: TestGateway, secret: string): Promise<number> {
+  const headers = { authorization: `Bearer ${secret}` }
+  const response = await fetch(`${gateway.baseUrl}/models`, { headers })
+  await response.arrayBuffer()
+  return response.status
+}
+
+/** The key's id, by its name. */
+async function idOf(gateway: TestGateway, name: string): Promise<string> {
+  const { out } = await keys(gateway, 'list', '--json')
+  const listed: unknown = JSON.parse(out)
+  const found = (Array.isArray(listed) ? listed : []).map(objectOf).find((it) => it.name === name)
+  return stringOf(found?.id) ?? ''
+}
+
+async function within(ms: number, done: () => Promise<boolean>): Promise<boolean> {
+  const end = Date.now() + ms
+  while (Date.now() < end) {
+    if (await done()) return true
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  return false
+}
+
+void t.test('S7: sk_ and letters and digits, shown once and kept nowhere', async (t) => {
+  const gateway = await startGateway(t)
+  const made = await keys(gateway, 'create', '--name', 'ci, of the web team')
+  t.equal(made.status, 0)
+  const secret = made.out.trim()
+  t.match(secret, /^sk_[A-Za-z0-9]{40,}$/)
+  t.equal(made.out, `${secret}\n`, 'the secret is all of standard output')
+  t.notOk(made.err.includes(secret))
+  for (const format of [[], ['--json']]) {
+    const { out, err } = await keys(gateway, 'list', ...format)
+    t.match(out, /ci, of the web team/)
+    t.notOk((out + err).includes(secret))
+  }
+  t.equal(await statusWith(gateway, secret), 200, 'a running gateway takes it')
+  for (const file of readdirSync(gateway.folder, { recursive: true, withFileTypes: true })) {
+    if (!file.isFile()) continue
+    const bytes = readFileSync(join(file.parentPath, file.name))
+    t.notOk(bytes.includes(secret.slice(3)), `${file.name} does not hold it`)
+  }
+})
+
+void t.test('S7: a name is needed', async (t) => {
+  const gateway = await startGateway(t)
+  t.equal((await keys(gateway, 'create')).status, 2)
+  t.not((await keys(gateway, 'create', '--name', ' ')).status, 0)
+})
+
+void t.test('S7: a revoked key is 401 within a second; the others stay good', async (t) => {
+  const gateway = await startGateway(t)
+  const secret = (await keys(gateway, 'create', '--name', 'old')).out.trim()
+  t.equal(await statusWith(gateway, secret), 200)
+  const id = await idOf(gateway, 'old')
+  t.equal((await keys(gateway, 'revoke', '--key', id)).status, 0)
+  t.ok(await within(1_000, async () => (await statusWith(gateway, secret)) === 401))
+  t.equal(await statusWith(gateway, gateway.secret), 200)
+})
+
+void t.test('S7: rotation: create, switch, revoke, without a failed request', async (t) => {
+  const gateway = await startGateway(t)
+  const old = (await keys(gateway, 'create', '--name', 'v1')).out.trim()
+  const next = (await keys(gateway, 'create', '--name', 'v2')).out.trim()
+  t.not(old, next)
+  t.equal(await statusWith(gateway, old), 200, 'both are good for a while')
+  t.equal(await statusWith(gateway, next), 200)
+  t.equal((await keys(gateway, 'revoke', '--key', await idOf(gateway, 'v1'))).status, 0)
+  t.ok(await within(1_000, async () => (await statusWith(gateway, old)) === 401))
+  t.equal(await statusWith(gateway, next), 200)
+})

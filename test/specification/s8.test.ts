@@ -1,0 +1,81 @@
+/**
+ * Goal: S8, plans: what each costs and how many keys it allows.
+ * Method: the configuration that is shipped, and accounts on a real store.
+ */
+import t from 'tap'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import type { Account, PlanName } from '../../src/accounts/account.js'
+import {
+  createAccount,
+  createKey,
+  listKeys,
+  revokeKey,
+  setPlan,
+} from '../../src/accounts/accounts.js'
+import { loadConfig } from '../../src/config/load.js'
+import { openLmdb } from '../../src/store/lmdb.js'
+import type { Store } from '../../src/store/store.js'
+
+const loaded = loadConfig('config/gateway.yaml', {})
+if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+const { plans } = loaded.config
+
+async function account(t: Test, plan: PlanName): Promise<{ store: Store; account: Account }> {
+  const store = await openLmdb(join(t.testdir(), 'store'))
+  t.teardown(() => store.close())
+  const made = await createAccount(store, { email: 'a@example.com', plan, password: 'long enough' })
+  return { store, account: made.account }
+}
+
+void t.test('S8: Starter 20, Pro 50, Max 100 USD; 5, 20 and unlimited keys', (t) => {
+  t.match(plans, {
+    starter: { priceUsd: 20, maxKeys: 5 },
+    pro: { priceUsd: 50, maxKeys: 20 },
+    max: { priceUsd: 100, maxKeys: null },
+  })
+  t.same(Object.keys(plans).sort(), ['max', 'pro', 'starter'])
+  t.end()
+})
+
+for (const [plan, limit] of [
+  ['starter', 5],
+  ['pro', 20],
+] as const) {
+  void t.test(`S8: ${plan}: ${limit} keys and not one more`, async (t) => {
+    const { store, account: owner } = await account(t, plan)
+    for (let at = 0; at < limit; at += 1) await createKey(store, plans, owner, `key ${at}`)
+    await t.rejects(createKey(store, plans, owner, 'too many'), {
+      message: new RegExp(`${plan}.*${limit}`),
+    })
+    t.equal((await listKeys(store, owner.id)).length, limit)
+    const [first] = await listKeys(store, owner.id)
+    await revokeKey(store, owner.id, first?.id ?? '')
+    await createKey(store, plans, owner, 'in place of a revoked one')
+    await t.rejects(createKey(store, plans, owner, 'too many'), { message: /allows/ })
+  })
+}
+
+void t.test('S8: twenty at once on a plan of five: five are made', async (t) => {
+  const { store, account: owner } = await account(t, 'starter')
+  const tries = Array.from({ length: 20 }, (_, at) => createKey(store, plans, owner, `key ${at}`))
+  const made = (await Promise.allSettled(tries)).filter(({ status }) => status === 'fulfilled')
+  t.equal(made.length, 5)
+})
+
+void t.test('S8: max has no limit', async (t) => {
+  const { store, account: owner } = await account(t, 'max')
+  for (let at = 0; at < 60; at += 1) await createKey(store, plans, owner, `key ${at}`)
+  t.equal((await listKeys(store, owner.id)).length, 60)
+})
+
+void t.test('S8: a larger plan makes room, a smaller one takes no key away', async (t) => {
+  const { store, account: owner } = await account(t, 'starter')
+  for (let at = 0; at < 5; at += 1) await createKey(store, plans, owner, `key ${at}`)
+  await setPlan(store, owner.id, 'pro')
+  await createKey(store, plans, { ...owner, plan: 'pro' }, 'sixth')
+  await setPlan(store, owner.id, 'starter')
+  await t.rejects(createKey(store, plans, owner, 'seventh'), { message: /allows/ })
+  const kept = await listKeys(store, owner.id)
+  t.equal(kept.filter(({ revokedAtMs }) => revokedAtMs === undefined).length, 6)
+})
