@@ -1,0 +1,71 @@
+// Goal: a shutdown lets what can finish in time finish, and tells the rest why it ends (J-145, G12).
+// Method: streams, whole replies and a half-sent body under a drain of half a second.
+import { connect } from 'node:net'
+import t from 'tap'
+import { startGateway } from '../helpers/gateway.js'
+import { eventsOf } from '../helpers/collect.js'
+import {
+  ask,
+  checkFailed,
+  eventually,
+  isComplete,
+  openClient,
+  question,
+  UPSTREAMS,
+  watchProcess,
+} from './scene.js'
+
+void t.test('what runs when the gateway drains', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t)
+  const { emulator } = gateway
+  const short = ask(gateway, question('gpt-4o', true, '[[words: 10]] [[pace: 20]]'))
+  const long = UPSTREAMS.map(({ model }) =>
+    ask(gateway, question(model, true, '[[words: 500]] [[pace: 30]]')),
+  )
+  const whole = ask(gateway, question('gpt-4o', false, '[[fault: hang]]'))
+  const body = connect(gateway.port, '127.0.0.1')
+  t.teardown(() => body.destroy())
+  let answer = ''
+  body.on('error', () => undefined).on('data', (chunk: Buffer) => (answer += chunk.toString()))
+  body.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${gateway.secret}\r\n` +
+      'content-type: application/json\r\ncontent-length: 100\r\n\r\n{',
+  )
+  await eventually(() => emulator.open() === 5, 'all are at work')
+  const began = performance.now()
+  const drained = gateway.plane.drain()
+  t.ok(isComplete(await short), 'a short stream completes')
+  for (const [i, each] of (await Promise.all(long)).entries()) {
+    const name = UPSTREAMS[i]?.name ?? ''
+    t.not(each.text, '', `${name}: content had come`)
+    checkFailed(t, each, `${name}: a long stream is told`, ['draining'])
+    t.equal(each.data.filter(({ error }) => error !== undefined).length, 1, `${name}: once`)
+  }
+  const refused = await whole
+  t.equal(refused.status, 503)
+  t.ok(refused.headers['retry-after'])
+  checkFailed(t, refused, 'a whole reply that did not come', ['draining'])
+  await drained
+  const tookMs = performance.now() - began
+  t.ok(tookMs > 400 && tookMs < 1500, `drained after ${tookMs} ms`)
+  t.match(answer, /^HTTP\/1\.1 503 /, 'a half-sent body gets a 503')
+  await eventually(() => emulator.open() === 0, 'nothing is left upstream', 500)
+  const outcomes = gateway.lines.map(({ outcome }) => outcome).filter(Boolean)
+  t.same(outcomes.sort(), ['draining', 'draining', 'draining', 'draining', 'draining', 'ok'])
+})
+
+void t.test('a stream without content yet gets a real status', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t)
+  gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 0 } })
+  const client = openClient(t, gateway, question('gpt-4o', true))
+  await eventually(() => gateway.emulator.open() === 1, 'at work')
+  await gateway.plane.drain()
+  t.match(client.text(), /^HTTP\/1\.1 503 /)
+  t.match(client.text(), '"kind":"draining"')
+  t.same(
+    eventsOf(client.text()).filter(({ data }) => data === '[DONE]'),
+    [],
+  )
+})
