@@ -78,7 +78,7 @@ function refused(error: WireError): { body: string; verdict: Verdict } {
 
 function seedOf(x: Exchange, call: Call): Seed {
   return {
-    id: `chatcmpl-${x.id.replaceAll('-', '')}`,
+    id: `chatcmpl-${x.id}`,
     createdAtSeconds: Math.floor(Date.now() / 1000),
     model: x.facts.model ?? call.request.model,
   }
