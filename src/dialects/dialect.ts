@@ -80,7 +80,7 @@ export interface Egress {
    */
   encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject
   /** Top-level edits that make a client's own body fit this upstream; applied to bytes, not to a parsed copy. */
-  edits(body: JsonObject, model: string): Edit[]
+  edits(body: JsonObject, model: string, facts: ModelFacts): Edit[]
   /** Emits a grammatical stream whatever the body is; never throws. */
   decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void
   newDecoder(request: ChatRequest, sink: EventSink): StreamDecoder

@@ -46,7 +46,8 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
   const { quirks } = upstream.config
   const { path, accept } = egress.target(model, call.request.stream)
   if (target.dialect === call.dialect) {
-    const edits = [...egress.edits(call.body, model), ...quirkEdits(call.body, quirks)]
+    const edits = egress.edits(call.body, model, x.generation.facts(model))
+    edits.push(...quirkEdits(call.body, quirks))
     return {
       path: upstream.basePath + path,
       headers: withRequestHeaders(target, accept, egress.headers(call.body)),

@@ -4,6 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject, objectOf } from '../../chat/json.js'
+import type { ModelFacts } from '../../chat/model.js'
 import type { Edit } from '../../wire/splice.js'
 import type { Dialect, Egress, Endpoint, Ingress } from '../dialect.js'
 import { ChunkDecoder, decodeReply } from './decode.js'
@@ -73,7 +74,7 @@ function credential(headers: IncomingHttpHeaders): string | null {
 }
 
 /** The model's name for this upstream, usage at the end of a stream, and no vendor's cache marker. */
-function edits(body: JsonObject, model: string): Edit[] {
+function edits(body: JsonObject, model: string, facts: ModelFacts): Edit[] {
   const out: Edit[] = []
   if (body['model'] !== model) out.push({ key: 'model', json: JSON.stringify(model) })
   const options = body['stream_options']
@@ -82,5 +83,13 @@ function edits(body: JsonObject, model: string): Edit[] {
     out.push({ key: 'stream_options', json: JSON.stringify(forced) })
   }
   if (body['cache_control'] !== undefined) out.push({ key: 'cache_control', json: null })
+  // OpenAI's reasoning models refuse `max_tokens`; its successor means the same to them.
+  const limit = body['max_tokens']
+  if (facts.family === 'openai' && facts.reasoning === true && typeof limit === 'number') {
+    out.push({ key: 'max_tokens', json: null })
+    if (typeof body['max_completion_tokens'] !== 'number') {
+      out.push({ key: 'max_completion_tokens', json: JSON.stringify(limit) })
+    }
+  }
   return out
 }

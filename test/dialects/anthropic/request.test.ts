@@ -42,7 +42,9 @@ void t.test('target, credential, edits and version', (t) => {
   t.same(egress.target('m', true), { path: '/messages', accept: 'text/event-stream' })
   t.same(egress.target('m', false), { path: '/messages', accept: 'application/json' })
   t.same(egress.credential('k'), { 'x-api-key': 'k' })
-  t.same(egress.edits({}, 'a"b'), [{ key: 'model', json: '"a\\"b"' }])
+  t.same(egress.edits({}, 'a"b', { id: 'm', family: 'openai', createdAtSeconds: 0 }), [
+    { key: 'model', json: '"a\\"b"' },
+  ])
   t.same(egress.headers({}), { 'anthropic-version': '2026-10-21' })
   for (const field of ['temperature', 'top_p', 'top_k']) {
     t.same(egress.headers({ [field]: 0 }), { 'anthropic-version': '2023-06-01' }, field)

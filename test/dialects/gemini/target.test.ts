@@ -68,7 +68,10 @@ void t.test('what the dialect offers', (t) => {
   t.equal(gemini.ingress, null, 'no client speaks it to us')
   t.strictSame(egress?.credential('k'), { 'x-goog-api-key': 'k' })
   t.strictSame(egress?.headers({}), {})
-  t.strictSame(egress?.edits({ model: 'x' }, 'y'), [])
+  t.strictSame(
+    egress?.edits({ model: 'x' }, 'y', { id: 'm', family: 'openai', createdAtSeconds: 0 }),
+    [],
+  )
   t.equal(egress?.newTap, null)
   t.equal(egress?.tapReply, null)
   t.equal(egress?.framing, 'sse')
