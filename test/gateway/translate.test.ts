@@ -85,7 +85,7 @@ void t.test('an error inside the stream never reaches the client as it is', (t) 
 
 void t.test('the end without a terminator: complete with a reason, cut without one', (t) => {
   const complete = open()
-  t.equal(feed(complete, HELLO, STOP), HELLO + STOP)
+  t.equal(feed(complete, HELLO, STOP), HELLO + STOP + DONE, 'the client gets its terminator')
   t.match(complete, { outcome: 'complete', error: null, reason: 'stop' })
   const cut = open()
   t.equal(feed(cut, HELLO, STOP.slice(0, -9)), HELLO)

@@ -79,13 +79,15 @@ void t.test('what waits for the next start is said once', async (t) => {
   const served = await startServe(t)
   served.write(fileText(served.emulator, { port: 1, server: 'workers: 3, drain_ms: 5000' }))
   await until(() => allIn(served, '2'))
-  const waiting = served.program
-    .lines()
-    .filter(({ msg }) => msg === 'setting takes effect at the next start')
-  t.same(
-    waiting.map(({ reason }) => reason),
-    ['server.port', 'server.workers'],
-  )
+  const waiting = (): unknown[] =>
+    served.program
+      .lines()
+      .filter(({ msg }) => msg === 'setting takes effect at the next start')
+      .map(({ reason }) => reason)
+  // The log is written in batches: what would be said twice is there when the last line is.
+  await until(() => waiting().length >= 2)
+  await until(() => served.program.lines().some(({ msg }) => msg === 'configuration in force'))
+  t.same(waiting(), ['server.port', 'server.workers'])
   t.equal(served.program.workers().length, 2)
 })
 
