@@ -61,8 +61,9 @@ export async function fullDisk(
   url: string,
   accountId: string,
 ): Promise<{ lines: string[]; status: number | null; stderr: string }> {
-  // The limit stands for a full disk: without the signal, a write beyond it is an error.
-  const script = 'trap \'\' XFSZ; ulimit -f 512; exec "$@"'
+  // The limit stands for a full disk: without the signal, a write beyond it is an error. What the test
+  // runner adds to every process of Node's would end it on that signal.
+  const script = 'unset NODE_OPTIONS; trap \'\' XFSZ; ulimit -f 512; exec "$@"'
   const args = ['-c', script, 'sh', process.execPath, CHILD, url, accountId, 'full']
   const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'] })
   const [out, stderr] = await Promise.all([
