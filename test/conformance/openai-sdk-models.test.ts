@@ -75,6 +75,7 @@ void t.test('on a route of the same dialect the provider itself refuses', async 
   t.equal(error.status, 400)
   t.equal(error.param, 'temperature')
   t.match(error.error, { kind: 'upstream_rejected' })
-  const limited = await completions.create({ ...ask, max_tokens: 500 })
+  const limit = { max_tokens: 500 }
+  const limited = await completions.create({ ...ask, ...limit })
   t.equal(limited.choices.length, 1, 'max_tokens goes under its new name')
 })
