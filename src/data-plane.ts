@@ -4,6 +4,7 @@
  */
 import { Authenticator } from './auth/authenticate.js'
 import type { Snapshot } from './config/config.js'
+import { rowOf } from './errors.js'
 import { Gateway } from './gateway/gateway.js'
 import type { Logger } from './log.js'
 import type { Metrics } from './metrics/hops.js'
@@ -51,7 +52,7 @@ export async function openDataPlane(
     host,
     port,
     handler: (req, res) => gateway.handle(req, res),
-    onRefused: (kind) => metrics.refused(0, kind),
+    onRefused: (kind) => metrics.refused(rowOf(kind).status, kind),
   })
   let storeState = 'ok'
   const probe = setInterval(() => {

@@ -144,7 +144,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** Throws the error as a `GatewayError`, keeping its fields. */
+/** The error as a `GatewayError` to throw, keeping its fields. */
 export function gatewayError(error: WireError, cause?: unknown): GatewayError {
   const { kind, message, ...fields } = error
   return new GatewayError(kind, message, cause === undefined ? fields : { ...fields, cause })
