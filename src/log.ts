@@ -6,6 +6,7 @@
 import { pino } from 'pino'
 import type { ErrorKind } from './errors.js'
 import { clip, describe, scrub } from './log-text.js'
+import { decimal } from './wire/decimal.js'
 
 /** The least severe line that is written. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -239,7 +240,7 @@ function numbers(x: ExchangeLine): string {
 }
 
 function number(prefix: string, value: number | undefined): string {
-  return value === undefined ? '' : prefix + numeral(value)
+  return value === undefined ? '' : prefix + decimal(value)
 }
 
 let lastMs = 0
@@ -253,11 +254,6 @@ function timestamp(): string {
     lastIso = new Date(now).toISOString()
   }
   return lastIso
-}
-
-function numeral(value: number): string {
-  if (Number.isInteger(value)) return String(value)
-  return Number.isFinite(value) ? String(round(value)) : 'null'
 }
 
 /**

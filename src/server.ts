@@ -159,7 +159,10 @@ class FrontDoor implements GatewayServer {
     if (connection === undefined || connection.isEnding) return
     const exchange = { req, res }
     connection.open.add(exchange)
-    res.once('close', () => connection.open.delete(exchange))
+    res.once('close', () => {
+      connection.open.delete(exchange)
+      if (res.writableFinished) dropUnread(req)
+    })
     const refusal = admit(req)
     if (refusal !== null) {
       connection.isEnding = true
@@ -173,7 +176,6 @@ class FrontDoor implements GatewayServer {
     // writeHead, 4 µs per request; a Node without this field sends the truth.
     else Reflect.set(res, '_keepAliveTimeout', this.keepAliveHintMs)
     if (awaitsContinue) this.continueWhenRead(req, res, isLast)
-    res.once('finish', () => dropUnread(req))
     this.options.handler(req, res)
   }
 

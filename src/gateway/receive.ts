@@ -170,5 +170,6 @@ class Intake {
 function callOf(raw: Buffer, at: Addressed): Call {
   const { value, members } = parseObject(raw)
   const request = at.ingress.decodeRequest(value, at.endpoint)
-  return { ...at, raw, members, body: value, request }
+  const { dialect, ingress, endpoint } = at
+  return { dialect, ingress, endpoint, raw, members, body: value, request }
 }

@@ -5,6 +5,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Ingress } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
+import { decimal } from '../wire/decimal.js'
 import type { Answer } from './attempt.js'
 import type { Deadlines, Timed } from './deadlines.js'
 import type { Exchange } from './exchange.js'
@@ -75,14 +76,9 @@ function serverTiming(x: Exchange): string {
   const { authenticateMs, routeMs, connectMs, firstByteMs } = x.facts
   const upstreamMs = (connectMs ?? 0) + (firstByteMs ?? 0)
   return (
-    `auth;dur=${short(authenticateMs ?? 0)}, route;dur=${short(routeMs ?? 0)}, ` +
-    `limit;dur=0, upstream;dur=${short(upstreamMs)}`
+    `auth;dur=${decimal(authenticateMs ?? 0)}, route;dur=${decimal(routeMs ?? 0)}, ` +
+    `limit;dur=0, upstream;dur=${decimal(upstreamMs)}`
   )
-}
-
-/** Three decimals, without the cost of toFixed. */
-function short(ms: number): number {
-  return Math.round(ms * 1000) / 1000
 }
 
 /** A whole reply that the client does not take at once; given up where it takes nothing at all. */

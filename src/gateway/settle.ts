@@ -96,12 +96,12 @@ function lineOf(x: Exchange, status: number, outcome: Outcome, seconds: number):
     finish_reason: verdict?.reason ?? undefined,
     param: loggedParam(wire?.param),
     lost: facts.losses.length === 0 ? undefined : facts.losses.join(','),
-    duration_ms: rounded(seconds * 1000),
-    overhead_ms: rounded(facts.overheadMs),
-    auth_ms: rounded(facts.authenticateMs),
-    receive_ms: rounded(facts.receiveMs),
-    first_byte_ms: rounded(facts.firstByteMs),
-    first_token_ms: rounded(facts.firstContentMs),
+    duration_ms: seconds * 1000,
+    overhead_ms: facts.overheadMs,
+    auth_ms: facts.authenticateMs ?? undefined,
+    receive_ms: facts.receiveMs ?? undefined,
+    first_byte_ms: facts.firstByteMs ?? undefined,
+    first_token_ms: facts.firstContentMs ?? undefined,
     bytes_in: facts.receivedBytes,
     bytes_out: facts.sentBytes,
     input_tokens: usage?.input,
@@ -151,11 +151,4 @@ function loggedParam(path: string | undefined): string | undefined {
   if (path === undefined) return undefined
   const [place = '', name = ''] = /^([a-z_-]+)(?:\[\d+\])?/.exec(path) ?? []
   return FIELDS.has(name) ? place : 'other'
-}
-
-/** To the microsecond; more digits say nothing and cost bytes in every line. */
-function rounded(ms: number): number
-function rounded(ms: number | null): number | undefined
-function rounded(ms: number | null): number | undefined {
-  return ms === null ? undefined : Math.round(ms * 1000) / 1000
 }

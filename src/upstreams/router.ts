@@ -61,5 +61,6 @@ export function createRouter(config: Config): Router {
 }
 
 function matchOf(entry: Entry, model: string): RouteMatch {
-  return { ...entry, model: entry.route.upstreamModel ?? model }
+  const { label, upstream, route } = entry
+  return { label, upstream, route, model: route.upstreamModel ?? model }
 }

@@ -199,7 +199,10 @@ function textBlocks(part: TextPart, instruction = false): JsonObject[] {
 ${part.text}
 </system>`
     : part.text
-  return [{ type: 'text', text, ...cacheControl(part.cache) }]
+  // Without a spread where there is nothing to spread: every request comes through here.
+  return part.cache === undefined
+    ? [{ type: 'text', text }]
+    : [{ type: 'text', text, ...cacheControl(part.cache) }]
 }
 
 function userBlocks(parts: UserPart[], path: string): JsonObject[] {
