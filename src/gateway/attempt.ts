@@ -1,6 +1,6 @@
 /**
  * One request on one upstream connection, as an undici dispatch handler.
- * Knows no client socket. Its callbacks feed the one Transform directly: a response body as a Readable
+ * Knows no client socket. Its callbacks feed the translation directly: a response body as a Readable
  * costs 60 µs per request that this does not.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -212,8 +212,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     this.stream = stream
     this.x.facts.verdict = stream.translation
     stream.onStep = () => this.step(stream)
-    stream.on('drain', () => this.resume())
-    stream.on('error', () => undefined)
+    stream.onDrain = () => this.resume()
     this.phase = 'stream'
   }
 
@@ -223,7 +222,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     const nowMs = performance.now()
     if (this.committed) this.target.series.chunkGap((nowMs - this.heardMs) / 1000)
     this.heardMs = nowMs
-    const takesMore = stream.write(chunk)
+    const takesMore = stream.write(chunk, nowMs)
     // Where this chunk ended the stream nobody would resume, and the socket could not be used again.
     if (takesMore || this.phase !== 'stream' || this.pausedMs !== null) return
     this.pausedMs = nowMs

@@ -9,7 +9,7 @@ import { decimal } from '../wire/decimal.js'
 import type { Answer } from './attempt.js'
 import type { Deadlines, Timed } from './deadlines.js'
 import type { Exchange } from './exchange.js'
-import type { ReplyStream } from './reply-stream.js'
+import type { ReplySink, ReplyStream } from './reply-stream.js'
 
 /** Proxies drop silent connections after 30–60 s; vLLM and OpenRouter send comments every 10–15 s. */
 const HEARTBEAT_MS = 15_000
@@ -123,7 +123,7 @@ class WholeRelay implements Timed {
 }
 
 /** One streamed reply: pumps, keeps alive, and ends it honestly. */
-class StreamRelay implements Timed {
+class StreamRelay implements Timed, ReplySink {
   private readonly x: Exchange
   private readonly res: ServerResponse
   private readonly stream: ReplyStream
@@ -151,15 +151,14 @@ class StreamRelay implements Timed {
     headers.push(...STREAM_HEADERS)
     res.writeHead(200, headers)
     // The head goes out with the first piece; where there is none yet, it must not wait for it.
-    if (stream.readableLength === 0) res.flushHeaders()
+    if (!stream.isWaiting) res.flushHeaders()
     const closed = new Promise<void>((resolve) => {
       this.resolve = resolve
     })
     this.deadlines.add(this)
     res.once('close', () => this.over())
     res.on('drain', () => this.drained())
-    stream.on('data', (chunk: Buffer) => this.pass(chunk))
-    stream.once('end', () => this.finish())
+    stream.open(this)
     return closed
   }
 
@@ -174,12 +173,12 @@ class StreamRelay implements Timed {
     }
   }
 
-  private pass(chunk: Buffer): void {
+  take(piece: string | Buffer): boolean {
     this.wroteMs = performance.now()
-    this.x.facts.sentBytes += chunk.length
-    if (this.res.write(chunk)) return
-    this.stalledMs = this.wroteMs
-    this.stream.pause()
+    this.x.facts.sentBytes += typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length
+    if (this.res.write(piece)) return true
+    this.stalledMs ??= this.wroteMs
+    return false
   }
 
   private drained(): void {
@@ -187,14 +186,14 @@ class StreamRelay implements Timed {
     if (this.stalledMs === null || this.isEnding) return
     this.x.facts.clientWaitMs += performance.now() - this.stalledMs
     this.stalledMs = null
-    this.stream.resume()
+    this.stream.drained()
   }
 
   /**
    * A whole stream ends as HTTP ends. One that failed gets its error event and then a cut connection:
    * without the last chunk, even a client that only counts bytes sees that it is not complete.
    */
-  private finish(): void {
+  finish(): void {
     const { translation } = this.stream
     // Nothing more may be written but this, and a client that does not take it is given up.
     this.isEnding = true

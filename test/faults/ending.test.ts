@@ -40,7 +40,7 @@ for (const { name, model } of UPSTREAMS) {
     const probe = await startGateway(t)
     const body = question(model, true, 'Hello', { max_tokens: 100 })
     const recording = await recordingOf(probe, body)
-    // More than a Transform buffers in one chunk, as a fast upstream sends it.
+    // More than the gateway holds in one chunk, as a fast upstream sends it.
     const padded = `: ${'x'.repeat(40_000)}\n\n${recording.body}`
     const upstream = await startRawUpstream(t, ({ socket }) => {
       socket.write(
