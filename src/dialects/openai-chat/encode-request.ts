@@ -8,9 +8,9 @@ import type { JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest, ResponseFormat, Tool, ToolChoice } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
+import { wireName } from '../../wire/openai-names.js'
 import type { Losses } from '../dialect.js'
 import { encodeMessages } from './encode-messages.js'
-import { wireName } from './names.js'
 import { EFFORTS, SERVICE_TIERS } from './wire.js'
 
 /** Fields of this format that the canon keeps by name; others belong to some other format. */
