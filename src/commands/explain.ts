@@ -4,8 +4,10 @@
  */
 import { parseArgs } from 'node:util'
 import type { ModelFacts } from '../chat/model.js'
+import { factsFor } from '../config/catalogue.js'
 import { isConfigured, type Catalogue, type Config } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
+import { endpointReason, openAiEndpoint } from '../upstreams/endpoint.js'
 import { createRouter, type RouteMatch } from '../upstreams/router.js'
 import { problemLines } from './check.js'
 import { UsageError, type Command } from './command.js'
@@ -17,9 +19,10 @@ export const command: Command = {
   help: `
 Usage: sluice explain MODEL --config FILE [--json]
 
-Prints the route that takes the model id and why, the upstream with its dialect and whether its key
-is known, the model that the upstream is asked for, and what the catalogue knows of it. Exits with 1
-where no route takes the id or the file is not good.
+Prints the route that takes the model id and why, the upstream with its dialect (for OpenAI the
+endpoint that is chosen, for requests with tools and without) and whether its key is known, the model
+that the upstream is asked for, and what the catalogue knows of it. Exits with 1 where no route takes
+the id or the file is not good.
 
 Options:
   --config FILE   the configuration file
@@ -61,12 +64,22 @@ interface Explanation {
   /** Routes that would take it too, but lose. */
   readonly others: readonly string[]
   readonly upstream: string | null
+  /** As the configuration names it. */
   readonly dialect: string | null
+  /** What is spoken to the upstream; null where no route takes the id. */
+  readonly speaks: Speaks | null
   readonly base_url: string | null
   readonly configured: boolean | null
   readonly api_key_source: string | null
   readonly upstream_model: string | null
   readonly catalogue: { readonly match: string; readonly facts: ModelFacts } | null
+}
+
+/** The dialect that requests go out in, and why. */
+interface Speaks {
+  readonly plain: string
+  readonly with_tools: string
+  readonly why: string
 }
 
 function explain(model: string, config: Config, catalogue: Catalogue): Explanation {
@@ -81,11 +94,27 @@ function explain(model: string, config: Config, catalogue: Catalogue): Explanati
     others: match === null ? [] : othersOf(model, match, config),
     upstream: upstream?.name ?? null,
     dialect: upstream?.dialect ?? null,
+    speaks: match === null ? null : speaksOf(match, catalogue),
     base_url: upstream?.baseUrl ?? null,
     configured: upstream === undefined ? null : isConfigured(upstream),
     api_key_source: upstream?.apiKeySource ?? null,
     upstream_model: match?.model ?? null,
     catalogue: facts === null ? null : { match: catalogueMatch(asked, facts), facts },
+  }
+}
+
+function speaksOf({ upstream, model }: RouteMatch, catalogue: Catalogue): Speaks {
+  const { dialect } = upstream
+  if (dialect !== 'openai') {
+    return { plain: dialect, with_tools: dialect, why: 'the configuration says so' }
+  }
+  const facts = factsFor(catalogue, model)
+  const why = endpointReason(facts)
+  const tools = [{ name: 'any' }]
+  return {
+    plain: openAiEndpoint({ tools: [] }, facts),
+    with_tools: openAiEndpoint({ tools }, facts),
+    why,
   }
 }
 
@@ -120,12 +149,19 @@ function answerText(answer: Explanation): string {
     rows.push(['route', `${answer.route}: ${answer.why}`])
     for (const other of answer.others) rows.push(['', `loses: ${other}`])
     rows.push(['upstream', `${answer.upstream ?? ''} (${answer.base_url ?? ''})`])
-    rows.push(['dialect', answer.dialect ?? ''])
+    rows.push(['dialect', speaksText(answer.speaks)])
     rows.push(['key', keyText(answer)])
     rows.push(['asked as', answer.upstream_model ?? ''])
   }
   rows.push(['catalogue', catalogueText(answer)])
   return rows.map(([title, text]) => `${title.padEnd(10)} ${text}`).join('\n')
+}
+
+function speaksText(speaks: Speaks | null): string {
+  if (speaks === null) return ''
+  const { plain, with_tools: withTools, why } = speaks
+  const others = withTools === plain ? '' : `, with tools ${withTools}`
+  return `${plain}${others}: ${why}`
 }
 
 function keyText(answer: Explanation): string {

@@ -47,11 +47,7 @@ type Fault = (path: Path, message: string, suggestion?: string | null) => void
 /** Refuses what the schema knows and the running version does not do: silence would be a lie. */
 function checkSupported(values: FileValues, refuse: (path: Path, what: string) => void): void {
   for (const [name, upstream] of Object.entries(values.upstreams)) {
-    const path = ['upstreams', name]
-    if (upstream.breaker !== undefined) refuse([...path, 'breaker'], 'breaker')
-    if (upstream.dialect === 'openai-responses') {
-      refuse([...path, 'dialect'], 'the dialect openai-responses')
-    }
+    if (upstream.breaker !== undefined) refuse(['upstreams', name, 'breaker'], 'breaker')
   }
   values.routes.forEach((route, index) => {
     const path = ['routes', index]

@@ -59,7 +59,7 @@ const upstream = z.strictObject({
   dialect: z
     .enum(DIALECTS)
     .describe(
-      'The wire format. `openai` and `openai-chat` are chat completions; `openai-responses` is not supported by this version.',
+      'The wire format. `openai` chooses between `openai-chat` (chat completions) and `openai-responses` for each request, by what the catalogue knows of the model; naming one of the two forces it.',
     ),
   base_url: z
     .string()

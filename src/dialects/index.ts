@@ -6,9 +6,11 @@ import { anthropic } from './anthropic/index.js'
 import type { Dialect, DialectName, Egress, Endpoint, Ingress } from './dialect.js'
 import { gemini } from './gemini/index.js'
 import { openaiChat } from './openai-chat/index.js'
+import { openaiResponses } from './openai-responses/index.js'
 
-const DIALECTS: Partial<Record<DialectName, Dialect>> = {
+const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   'openai-chat': openaiChat,
+  'openai-responses': openaiResponses,
   anthropic,
   gemini,
 }
@@ -36,12 +38,12 @@ export function addressed(method: string, path: string): Addressed | null {
 
 /** How clients speak the dialect. Only for a dialect that `addressed` has named. */
 export function ingressOf(name: DialectName): Ingress {
-  const ingress = DIALECTS[name]?.ingress ?? null
+  const ingress = DIALECTS[name].ingress
   if (ingress === null) throw new Error(`no client speaks ${name}`)
   return ingress
 }
 
 /** How an upstream of this dialect is spoken to; null where we cannot. */
 export function egressOf(name: DialectName): Egress | null {
-  return DIALECTS[name]?.egress ?? null
+  return DIALECTS[name].egress
 }

@@ -28,6 +28,7 @@ export function readOpenAi(call: Call): OpenAiRequest {
     )
   }
   const model = openAiModel(body, call.anyModel)
+  checkEndpoint(model)
   const messages = messagesIn(body)
   checkMessages(messages)
   checkSettings(body, model)
@@ -160,6 +161,17 @@ function checkAnswered(open: ReadonlySet<string>, index: number): void {
 /** Models that reason, and so refuse sampling settings. */
 export function reasons(model: string): boolean {
   return /^(o[1-9]|gpt-[5-9]|gpt-[1-9]\d)/.test(model) && !/-chat\b|^gpt-4|^gpt-3/.test(model)
+}
+
+/** Models that answer on the Responses endpoint alone. */
+const RESPONSES_ONLY = /^(?:gpt-5(?:\.5)?-pro|o[13]-pro|gpt-5[.\d]*-codex|codex-)/
+
+function checkEndpoint(model: string): void {
+  if (!RESPONSES_ONLY.test(model)) {
+    return
+  }
+  const message = 'This model is only supported in v1/responses and not in v1/chat/completions.'
+  refuseOpenAi(404, message, { param: 'model' })
 }
 
 /** Newer models reason with tools only on the Responses endpoint. */

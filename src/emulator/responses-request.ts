@@ -80,7 +80,8 @@ function checkItems(items: readonly JsonObject[]): void {
   const open = new Set<string>()
   for (const [index, item] of items.entries()) {
     const id = stringOf(item.call_id) ?? ''
-    if (item.type === 'function_call') {
+    checkReasoning(item, items[index + 1])
+    if (item.type === 'function_call' || item.type === 'custom_tool_call') {
       if (id.length > 64) {
         refuse(
           `input[${index}].call_id`,
@@ -89,13 +90,32 @@ function checkItems(items: readonly JsonObject[]): void {
         )
       }
       open.add(id)
-    } else if (item.type === 'function_call_output' && !open.delete(id)) {
+    } else if (isOutput(item) && !open.delete(id)) {
       refuse('input', `No tool call found for function call output with call_id ${id}.`)
     }
   }
   const [missing] = open
   if (missing !== undefined) {
     refuse('input', `No tool output found for function call ${missing}.`)
+  }
+}
+
+function isOutput({ type }: JsonObject): boolean {
+  return type === 'function_call_output' || type === 'custom_tool_call_output'
+}
+
+/** Reasoning belongs to what the model said or did next. */
+function checkReasoning(item: JsonObject, next: JsonObject | undefined): void {
+  if (item.type !== 'reasoning') {
+    return
+  }
+  const follows = ['reasoning', 'function_call', 'custom_tool_call', 'web_search_call']
+  if (next?.role !== 'assistant' && !follows.includes(stringOf(next?.type) ?? '')) {
+    const id = stringOf(item.id) ?? ''
+    refuse(
+      'input',
+      `Item '${id}' of type 'reasoning' was provided without its required following item.`,
+    )
   }
 }
 
@@ -108,6 +128,9 @@ function checkSettings(body: JsonObject, model: string): void {
       "Unsupported parameter: 'temperature' is not supported with this model.",
       null,
     )
+  }
+  if (arrayOf(body.include).includes('reasoning.encrypted_content') && !reasons(model)) {
+    refuse('include', 'Encrypted content is not supported with this model.')
   }
   const limit = numberOf(body.max_output_tokens)
   if (limit !== undefined && limit < 16) {
@@ -174,9 +197,9 @@ function resultsIn(items: readonly JsonObject[]): ToolResult[] {
   const results: ToolResult[] = []
   for (const item of items) {
     const id = stringOf(item.call_id) ?? ''
-    if (item.type === 'function_call') {
+    if (item.type === 'function_call' || item.type === 'custom_tool_call') {
       names.set(id, stringOf(item.name) ?? '')
-    } else if (item.type === 'function_call_output') {
+    } else if (isOutput(item)) {
       results.push({ name: names.get(id), text: textOf(item.output) })
       continue
     }

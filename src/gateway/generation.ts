@@ -6,14 +6,16 @@
 import type { Snapshot, UpstreamConfig } from '../config/config.js'
 import { factsFor } from '../config/catalogue.js'
 import type { ModelFacts } from '../chat/model.js'
+import type { ChatRequest } from '../chat/request.js'
 import type { DialectName, Egress } from '../dialects/dialect.js'
 import { egressOf } from '../dialects/index.js'
 import type { Metrics, TargetSeries } from '../metrics/hops.js'
+import { openAiEndpoint } from '../upstreams/endpoint.js'
 import { createRouter, type RouteMatch, type Router } from '../upstreams/router.js'
 import { Upstreams, type Upstream } from '../upstreams/upstream.js'
 import { ModelList } from './models.js'
 
-/** Where a request goes: everything that is the same for every request of a route. */
+/** Where a request goes: everything that is the same for every request of a route in one dialect. */
 export interface Target {
   readonly route: string
   readonly upstream: Upstream
@@ -49,12 +51,15 @@ export class Generation {
     return this.router.route(model)
   }
 
-  /** The target of a route, made once per generation. */
-  target(match: RouteMatch): Target {
-    const known = this.targets.get(match.label)
+  /** The target of a route for a request, made once per generation and dialect. */
+  target(match: RouteMatch, request: ChatRequest): Target {
+    const choice = match.upstream.dialect
+    const dialect = choice === 'openai' ? openAiEndpoint(request, this.facts(match.model)) : choice
+    const key = `${dialect} ${match.label}`
+    const known = this.targets.get(key)
     if (known !== undefined) return known
-    const made = this.makeTarget(match)
-    this.targets.set(match.label, made)
+    const made = this.makeTarget(match, dialect)
+    this.targets.set(key, made)
     return made
   }
 
@@ -98,9 +103,8 @@ export class Generation {
     this.onRetired = null
   }
 
-  private makeTarget(match: RouteMatch): Target {
+  private makeTarget(match: RouteMatch, dialect: DialectName): Target {
     const config = match.upstream
-    const dialect = config.dialect === 'openai' ? 'openai-chat' : config.dialect
     const upstream = this.upstreams.get(config.name)
     const egress = egressOf(dialect)
     if (upstream === undefined || egress === null) {

@@ -110,7 +110,7 @@ function choose(x: Exchange, call: Call): { target: Target; model: string } {
   const before = performance.now()
   const match: RouteMatch | null = x.generation.route(call.request.model)
   if (match === null) throw unknownModel(call.request.model)
-  const target = x.generation.target(match)
+  const target = x.generation.target(match, call.request)
   x.facts.target = target
   x.facts.upstreamModel = match.model
   x.facts.routeMs = performance.now() - before

@@ -239,11 +239,6 @@ const RULES: [string, string, string][] = [
     `:5:14: upstreams.openai.breaker: breaker ${UNSUPPORTED}`,
   ],
   [
-    'responses',
-    changed('dialect: openai', 'dialect: openai-responses'),
-    `:3:14: upstreams.openai.dialect: the dialect openai-responses ${UNSUPPORTED}`,
-  ],
-  [
     'several targets',
     changed(
       'upstream: openai }',

@@ -18,10 +18,11 @@ import {
 } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { WireError } from '../../errors.js'
+import { decodeErrorPayload } from '../../wire/openai-error.js'
+import { clientNames } from '../../wire/openai-names.js'
 import type { StreamDecoder } from '../dialect.js'
 import { Blocks } from './blocks.js'
-import { decodeErrorPayload, GAVE_UP, MALFORMED, TRUNCATED } from './error.js'
-import { clientNames } from './names.js'
+import { GAVE_UP, MALFORMED, TRUNCATED } from './error.js'
 import { thoughtSignature } from './messages.js'
 import { finishReason, usageOf } from './wire.js'
 

@@ -14,9 +14,12 @@ import type {
   UserPart,
 } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
+import { wireCallId, wireName } from '../../wire/openai-names.js'
 import type { Losses } from '../dialect.js'
-import { wireCallId, wireName } from './names.js'
 import { signatureOut } from './reply.js'
+
+/** Longer ids of calls are refused: `string_above_max_length`. */
+const MAX_CALL_ID = 40
 
 /** All turns. What a tool showed rather than said follows its turn's results as a user message. */
 export function encodeMessages(
@@ -135,7 +138,7 @@ function encodeAssistant(
 }
 
 function encodeCall(call: ToolCall): JsonObject {
-  const id = wireCallId(call.id)
+  const id = wireCallId(call.id, MAX_CALL_ID)
   const name = wireName(call.name)
   const out: JsonObject =
     call.custom === true
@@ -157,7 +160,7 @@ function encodeResult(
   if (shown.length > 0) losses.drop('messages.tool_content', 'approximated')
   out.push({
     role: 'tool',
-    tool_call_id: wireCallId(message.callId),
+    tool_call_id: wireCallId(message.callId, MAX_CALL_ID),
     content: content(said, message.index, losses),
   })
   return shown.map((part) => encodePart(part, message.index, losses))

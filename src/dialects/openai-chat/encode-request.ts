@@ -4,14 +4,15 @@
  *
  * Source: OpenAI API reference, "Create chat completion", read 2026-11-20.
  */
+import { nearestEffort } from '../../chat/effort.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest, ResponseFormat, Tool, ToolChoice } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
+import { wireName } from '../../wire/openai-names.js'
 import type { Losses } from '../dialect.js'
 import { encodeMessages } from './encode-messages.js'
-import { wireName } from './names.js'
-import { EFFORTS, SERVICE_TIERS } from './wire.js'
+import { SERVICE_TIERS } from './wire.js'
 
 /** Fields of this format that the canon keeps by name; others belong to some other format. */
 const OWN = new Set([
@@ -106,19 +107,16 @@ function encodeEffort(
 
 function effortOf(request: ChatRequest, model: ModelFacts): string | undefined {
   const { reasoningEffort: asked } = request
-  const known = EFFORTS.filter((effort) => model.reasoningEfforts?.includes(effort) === true)
   // Such models refuse function tools on this endpoint unless reasoning is off.
   if (model.chatToolsWithReasoning === false && request.tools.length > 0 && asked !== 'none') {
-    if (asked === undefined && known.includes('none')) return 'none'
+    if (asked === undefined && model.reasoningEfforts?.includes('none') === true) return 'none'
     throw new GatewayError(
       'untranslatable',
       `tools: ${request.model} takes tools on this upstream only with reasoning_effort "none"`,
       { param: 'tools' },
     )
   }
-  if (asked === undefined || known.length === 0) return asked
-  const lower = known.filter((effort) => EFFORTS.indexOf(effort) <= EFFORTS.indexOf(asked))
-  return lower.at(-1) ?? known[0]
+  return asked === undefined ? undefined : nearestEffort(asked, model.reasoningEfforts)
 }
 
 /** Sampling parameters, where the model takes them. */

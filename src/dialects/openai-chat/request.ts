@@ -4,6 +4,7 @@
  *
  * Source: OpenAI API reference, "Create chat completion", and the SDK's types, read 2026-11-20.
  */
+import { EFFORTS } from '../../chat/effort.js'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { decodeMessages } from './messages.js'
@@ -27,7 +28,7 @@ import {
   decodeToolChoice,
   decodeTools,
 } from './tools.js'
-import { EFFORTS, SERVICE_TIERS } from './wire.js'
+import { SERVICE_TIERS } from './wire.js'
 
 /** A model id goes into paths, labels and logs; the longest real one has 60 characters. */
 const MAX_MODEL_BYTES = 256

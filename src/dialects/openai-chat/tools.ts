@@ -4,8 +4,8 @@
  */
 import { type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { CacheMark, ResponseFormat, Tool, ToolChoice } from '../../chat/request.js'
+import { NAME } from '../../wire/openai-names.js'
 import { array, boolean, finiteObject, given, object, oneOf, refuse, string } from './rules.js'
-import { NAME } from './wire.js'
 
 /** OpenAI stops at 128; more is allowed here because other upstreams do. */
 const MAX_TOOLS = 1_024

@@ -6,22 +6,7 @@
  */
 import type { FinishReason } from '../../chat/event.js'
 import { isObject, type JsonObject, objectOf } from '../../chat/json.js'
-import type { ReasoningEffort } from '../../chat/request.js'
 import { tokenCount, totalTokens, type Usage } from '../../chat/usage.js'
-
-/** Names of functions, custom tools and schemas, as the API reference gives them. */
-export const NAME = /^[A-Za-z0-9_-]{1,64}$/
-
-/** From the least to the most effort. */
-export const EFFORTS: readonly ReasoningEffort[] = [
-  'none',
-  'minimal',
-  'low',
-  'medium',
-  'high',
-  'xhigh',
-  'max',
-]
 
 /** Service tiers of OpenAI, and `on_demand` and `performance` of Groq (recorded). */
 export const SERVICE_TIERS: readonly string[] = [

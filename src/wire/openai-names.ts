@@ -1,13 +1,14 @@
 /**
- * Tool names and call ids that fit the format's limits, and the way back.
- * Knows nothing of where the long ones come from.
+ * Tool names and call ids that fit the limits of OpenAI's APIs, and the way back.
+ * Chat completions and Responses share them; knows nothing of where the long ones come from.
+ *
+ * Source: OpenAI API reference, "Create chat completion" and "Create a model response", read 2026-11-20.
  */
-import type { Tool } from '../../chat/request.js'
-import { sha256Hex } from '../../wire/sha256.js'
-import { NAME } from './wire.js'
+import type { Tool } from '../chat/request.js'
+import { sha256Hex } from './sha256.js'
 
-/** OpenAI refuses longer ids of calls: `string_above_max_length`. */
-const MAX_CALL_ID = 40
+/** Names of functions, custom tools and schemas, as the API reference gives them. */
+export const NAME = /^[A-Za-z0-9_-]{1,64}$/
 
 /** A name that the format takes: itself where it fits, else shortened with a hash of the whole. */
 export function wireName(name: string): string {
@@ -15,9 +16,9 @@ export function wireName(name: string): string {
   return `${name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 55)}_${hash(name)}`
 }
 
-/** An id of at most 40 characters; the same for a call and for its result. */
-export function wireCallId(id: string): string {
-  return id.length <= MAX_CALL_ID ? id : `${id.slice(0, 31)}_${hash(id)}`
+/** An id of at most `max` characters; the same for a call and for its result. */
+export function wireCallId(id: string, max: number): string {
+  return id.length <= max ? id : `${id.slice(0, max - 9)}_${hash(id)}`
 }
 
 /** Maps a name that the upstream uses back to the client's. */

@@ -1,0 +1,115 @@
+/**
+ * Writes canonical turns as input items.
+ * Knows no client dialect. What stands for a message depends on it and those before it alone, so that
+ * a longer conversation keeps its prefix.
+ *
+ * Source: OpenAI API reference, "Create a model response", input items, read 2026-11-20.
+ */
+import type { JsonObject } from '../../chat/json.js'
+import type { ModelFacts } from '../../chat/model.js'
+import type { Message, TextPart, ToolCall, UserPart } from '../../chat/request.js'
+import { wireCallId, wireName } from '../../wire/openai-names.js'
+import type { Losses } from '../dialect.js'
+import { encodePart } from './media.js'
+import { reasoningItem } from './thinking.js'
+import { MAX_CALL_ID } from './wire.js'
+
+/** All turns, in order. */
+export function encodeInput(
+  messages: readonly Message[],
+  model: ModelFacts,
+  losses: Losses,
+): JsonObject[] {
+  const out: JsonObject[] = []
+  const custom = new Set<string>()
+  for (const message of messages) {
+    switch (message.role) {
+      case 'system':
+      case 'developer': {
+        const role = model.systemRole === 'developer' ? 'developer' : message.role
+        out.push(spoken(role, message.parts, message.index))
+        break
+      }
+      case 'user':
+        out.push(spoken('user', message.parts, message.index))
+        break
+      case 'assistant':
+        out.push(...answer(message, losses))
+        for (const call of message.toolCalls) if (call.custom === true) custom.add(call.id)
+        break
+      case 'tool':
+        out.push(result(message, custom.has(message.callId), losses))
+        break
+      default:
+        message satisfies never
+    }
+  }
+  return out
+}
+
+function spoken(role: string, parts: readonly UserPart[], index: number): JsonObject {
+  return { role, content: parts.map((part) => encodePart(part, index)) }
+}
+
+/**
+ * One turn of the model as the items that it was: reasoning before what followed it, words, calls.
+ * Reasoning that nothing follows is refused by the API, and is left out.
+ */
+function answer(message: Extract<Message, { role: 'assistant' }>, losses: Losses): JsonObject[] {
+  const out: JsonObject[] = []
+  let texts: TextPart[] = []
+  const flush = (): void => {
+    if (texts.length > 0) {
+      const content = texts.map(({ text }) => ({ type: 'output_text', text }))
+      out.push({ role: 'assistant', content })
+    }
+    texts = []
+  }
+  for (const part of message.parts) {
+    if (part.type === 'opaque') losses.drop('messages.opaque', 'no-equivalent')
+    else if (part.type === 'text') {
+      if (part.text !== '') texts.push(part)
+    } else {
+      const item = reasoningItem(part)
+      if (item === null) losses.drop('messages.thinking', 'no-equivalent')
+      else {
+        flush()
+        out.push(item)
+      }
+    }
+  }
+  flush()
+  out.push(...message.toolCalls.map(call))
+  while (out.at(-1)?.['type'] === 'reasoning') {
+    out.pop()
+    losses.drop('messages.thinking', 'no-equivalent')
+  }
+  return out
+}
+
+function call(call: ToolCall): JsonObject {
+  const id = wireCallId(call.id, MAX_CALL_ID)
+  const name = wireName(call.name)
+  if (call.custom === true) {
+    return { type: 'custom_tool_call', call_id: id, name, input: call.arguments }
+  }
+  const json = call.arguments.trim() === '' ? '{}' : call.arguments
+  return { type: 'function_call', call_id: id, name, arguments: json }
+}
+
+/** A result of words alone is a string; pictures and files stand beside words in a list of parts. */
+function result(
+  message: Extract<Message, { role: 'tool' }>,
+  custom: boolean,
+  losses: Losses,
+): JsonObject {
+  if (message.isError === true) losses.drop('messages.is_error', 'no-equivalent')
+  const { parts } = message
+  const [first] = parts
+  const bare = parts.length === 1 && first?.type === 'text' ? first.text : undefined
+  return {
+    type: custom ? 'custom_tool_call_output' : 'function_call_output',
+    call_id: wireCallId(message.callId, MAX_CALL_ID),
+    output: bare ?? (first === undefined ? '' : parts.map((it) => encodePart(it, message.index))),
+  }
+}

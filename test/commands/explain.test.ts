@@ -1,0 +1,40 @@
+/**
+ * Goal: `sluice explain` says which of OpenAI's endpoints a model is asked at, and why.
+ * Method: the built program on the shipped catalogue, as text and as JSON.
+ */
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import t from 'tap'
+
+const CONFIG = ['--config', join(process.cwd(), 'config/gateway.yaml')]
+
+function explain(...args: string[]): Promise<string> {
+  const program = join(process.cwd(), 'build/src/main.js')
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program, 'explain', ...args, ...CONFIG], (_error, out) =>
+      resolve(out),
+    )
+  })
+}
+
+void t.test('the endpoint stands in the line of the dialect', async (t) => {
+  t.match(
+    await explain('gpt-5.5-pro'),
+    'dialect    openai-responses: the model has no chat endpoint',
+  )
+  t.match(await explain('gpt-4o'), 'dialect    openai-chat: the model takes everything there')
+  t.match(
+    await explain('gpt-6-luna'),
+    'dialect    openai-chat, with tools openai-responses: chat completions refuses the model tools',
+  )
+  t.match(await explain('claude-opus-5-5'), 'dialect    anthropic: the configuration says so')
+})
+
+void t.test('and in `speaks` of the JSON', async (t) => {
+  const answer = JSON.parse(await explain('gpt-6-astra', '--json')) as Record<string, unknown>
+  t.match(answer, {
+    dialect: 'openai',
+    speaks: { plain: 'openai-chat', with_tools: 'openai-responses' },
+  })
+  t.match(JSON.parse(await explain('nobody', '--json')), { route: null, speaks: null })
+})

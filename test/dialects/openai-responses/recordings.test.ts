@@ -1,0 +1,199 @@
+/**
+ * Goal: real answers of the Responses API, whole and streamed, decode to what they say; and a stream and
+ * the response that its last event repeats are one answer.
+ * Method: every recording of every provider that speaks it is read a second time by a naive extraction
+ * that shares no code with the decoder.
+ */
+import t from 'tap'
+import type { Reply } from '../../../src/chat/fold.js'
+import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
+import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
+import { framesOf, hearReply, hearStream, str } from './driver.js'
+
+const PROVIDERS = ['openai', 'azure', 'openrouter', 'deepseek']
+const all = PROVIDERS.flatMap((provider) => fixtures({ provider, api: 'responses' }))
+const good = all.filter(({ status }) => status === 200)
+const streams = good.filter(({ stream }) => stream)
+const wholes = good.filter(({ stream }) => !stream)
+
+interface Naive {
+  text: string
+  thinking: string
+  sealed: string[]
+  calls: { id: string; name: string; json: string }[]
+  cited: unknown[]
+  opaque: string[]
+  usage: unknown
+}
+
+function naive(response: JsonObject): Naive {
+  const items = arrayOf(response.output).map(objectOf)
+  const of = (type: string): JsonObject[] => items.filter((item) => item.type === type)
+  const parts = of('message').flatMap((item) => arrayOf(item.content).map(objectOf))
+  const textIn = (list: unknown): string =>
+    arrayOf(list)
+      .map((part) => str(objectOf(part).text))
+      .filter((text) => text !== '')
+      .join('\n\n')
+  return {
+    text: parts.map((part) => str(part.text)).join(''),
+    thinking: of('reasoning')
+      .map((item) => textIn([...arrayOf(item.summary), ...arrayOf(item.content)]))
+      .join(''),
+    sealed: of('reasoning').flatMap(({ id, encrypted_content: sealed }) =>
+      typeof sealed === 'string' && sealed !== '' ? [`${str(id)}:${sealed}`] : [],
+    ),
+    calls: of('function_call').map(({ call_id: id, name, arguments: json }) => ({
+      id: str(id),
+      name: str(name),
+      json: str(json),
+    })),
+    cited: parts
+      .flatMap((part) => arrayOf(part.annotations).map(objectOf))
+      .map((it) => it.url ?? it.filename),
+    opaque: items
+      .map((item) => str(item.type))
+      .filter((type) => !['message', 'reasoning', 'function_call'].includes(type)),
+    usage: countsOf(objectOf(response.usage)),
+  }
+}
+
+function countsOf(usage: JsonObject): unknown {
+  const input = objectOf(usage.input_tokens_details)
+  const all = {
+    input: usage.input_tokens,
+    output: usage.output_tokens,
+    cacheRead: input.cached_tokens,
+    cacheWrite: input.cache_write_tokens,
+    reasoning: objectOf(usage.output_tokens_details).reasoning_tokens,
+  }
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => typeof value === 'number'))
+}
+
+function seen(reply: Reply): Naive {
+  const found: Naive = {
+    text: '',
+    thinking: '',
+    sealed: [],
+    calls: [],
+    cited: [],
+    opaque: [],
+    usage: reply.usage,
+  }
+  for (const block of reply.blocks) {
+    switch (block.type) {
+      case 'text':
+        found.text += block.text
+        found.cited.push(...block.citations.map(({ url, title }) => url ?? title))
+        break
+      case 'thinking':
+        found.thinking += block.text
+        if (block.signature !== undefined) found.sealed.push(block.signature)
+        break
+      case 'tool':
+        found.calls.push({ id: block.id, name: block.name, json: block.json })
+        break
+      case 'opaque':
+        found.opaque.push(str(block.block.type))
+        break
+      default:
+        found.text += '?'
+    }
+  }
+  return found
+}
+
+function labelOf({ provider, name }: Recording): string {
+  return `${provider}/${name}`
+}
+
+/**
+ * The response as a stream's last event repeats it, with the items as they were when done: sealed content
+ * is sealed anew each time it is told.
+ */
+function lastOf(recording: Recording): JsonObject {
+  const events = framesOf(recording.response_body)
+    .filter(({ data }) => data !== '[DONE]')
+    .map(({ data }) => objectOf(JSON.parse(data)))
+  const output: JsonObject[] = []
+  for (const { type, item, output_index: at } of events) {
+    if (type === 'response.output_item.done') output[Number(at)] = objectOf(item)
+  }
+  const last = objectOf(events.at(-1)?.response)
+  t.equal(output.length, arrayOf(last.output).length, labelOf(recording))
+  return { ...last, output }
+}
+
+void t.test('every whole response says what it says', skipWithoutFixtures(), (t) => {
+  const tally = { answers: 0, unfinished: 0, calls: 0, sealed: 0, cited: 0, opaque: 0 }
+  for (const recording of wholes) {
+    const label = labelOf(recording)
+    const body = objectOf(JSON.parse(recording.response_body))
+    const heard = hearReply(body)
+    t.equal(heard.breach, null, label)
+    if (body.status === 'queued') {
+      t.equal(heard.error?.kind, 'upstream_truncated', label)
+      tally.unfinished += 1
+      continue
+    }
+    if (heard.reply === null) {
+      t.fail(`${label}: ${heard.error?.message ?? 'no reply'}`)
+      continue
+    }
+    const want = naive(body)
+    t.same(seen(heard.reply), want, label)
+    t.equal(heard.reply.reason, want.calls.length > 0 ? 'tool-use' : 'stop', label)
+    t.equal(heard.reply.id, body.id)
+    t.equal(heard.reply.model, body.model)
+    tally.answers += 1
+    tally.calls += want.calls.length
+    tally.sealed += want.sealed.length
+    tally.cited += want.cited.length
+    tally.opaque += want.opaque.length
+  }
+  t.comment(JSON.stringify(tally))
+  t.ok(tally.answers >= 185)
+  t.end()
+})
+
+void t.test('every stream and the response it ends with are one', skipWithoutFixtures(), (t) => {
+  const tally = { streams: 0, frames: 0, calls: 0, sealed: 0, cited: 0, opaque: 0 }
+  for (const recording of streams) {
+    const label = labelOf(recording)
+    const events = framesOf(recording.response_body)
+    const heard = hearStream(events)
+    t.equal(heard.breach, null, label)
+    if (heard.reply === null) {
+      t.fail(`${label}: ${heard.error?.message ?? 'no reply'}`)
+      continue
+    }
+    const last = lastOf(recording)
+    const want = naive(last)
+    t.same(seen(heard.reply), want, label)
+    t.same(heard.reply, hearReply(last).reply, label)
+    tally.streams += 1
+    tally.frames += events.length
+    tally.calls += want.calls.length
+    tally.sealed += want.sealed.length
+    tally.cited += want.cited.length
+    tally.opaque += want.opaque.length
+  }
+  t.comment(JSON.stringify(tally))
+  t.ok(tally.streams >= 40)
+  t.end()
+})
+
+void t.test('a recorded stream says nothing twice', skipWithoutFixtures(), (t) => {
+  for (const recording of streams) {
+    const label = labelOf(recording)
+    const events = framesOf(recording.response_body)
+    // Without the deltas the words come with the events that say them whole, and are the same.
+    const bare = events.filter(({ data }) => !/"type": ?"[a-z._]+\.delta"/.test(data))
+    const heard = hearStream(events).reply
+    t.same(hearStream(bare).reply, heard, label)
+    // And without those, from the deltas alone.
+    const lean = events.filter(({ name }) => !name.endsWith('.done') || name.includes('item.done'))
+    t.same(hearStream(lean).reply, heard, label)
+  }
+  t.end()
+})
