@@ -22,7 +22,7 @@ import type { StreamDecoder } from '../dialect.js'
 import { Blocks } from './blocks.js'
 import { decodeErrorPayload, GAVE_UP, MALFORMED, TRUNCATED } from './error.js'
 import { clientNames } from './names.js'
-import { thoughtSignature } from './messages.js'
+import { thoughtSignature } from './reasoning.js'
 import { finishReason, usageOf } from './wire.js'
 
 /** Decodes one stream. */

@@ -16,7 +16,7 @@ import type {
 import { GatewayError } from '../../errors.js'
 import type { Losses } from '../dialect.js'
 import { wireCallId, wireName } from './names.js'
-import { signatureOut } from './reply.js'
+import { signatureOut } from './reasoning.js'
 
 /** All turns. What a tool showed rather than said follows its turn's results as a user message. */
 export function encodeMessages(
