@@ -31,7 +31,8 @@ function pretty(value: unknown): string {
 
 for (const { dialect, name, bytes } of transcripts) {
   void t.test(`${name}, for the chat-completions client`, (t) => {
-    const stream = new TranslatedStream(upstream(dialect), client, REQUEST, SEED)
+    const seed = { ...SEED, origin: dialect }
+    const stream = new TranslatedStream(upstream(dialect), client, REQUEST, seed)
     let out = stream.write(bytes) + stream.end()
     if (stream.error !== null) out += client.encodeStreamError(stream.error)
     t.equal(stream.breach, null)
@@ -40,7 +41,7 @@ for (const { dialect, name, bytes } of transcripts) {
     const file = join(FOLDER, `${name}.reply.json`)
     if (existsSync(file)) {
       const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
-      const reply = translateReply(body, upstream(dialect), client, REQUEST, SEED)
+      const reply = translateReply(body, upstream(dialect), client, REQUEST, seed)
       t.equal(reply.outcome, 'complete')
       golden(t, `${name}.to-openai-chat.json`, pretty(JSON.parse(reply.body)))
     } else {

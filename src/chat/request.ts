@@ -9,10 +9,11 @@ export interface CacheMark {
   ttl: '5m' | '1h'
 }
 
-/** Words. */
+/** Words. `signature` is state of Gemini's that must come back with them, even where they are empty. */
 export interface TextPart {
   type: 'text'
   text: string
+  signature?: string
   cache?: CacheMark
 }
 

@@ -28,6 +28,20 @@ export interface AuthConfig {
   readonly staleSeconds: number
 }
 
+/** How reasoning state is kept between the turns of a conversation. */
+export interface EscrowConfig {
+  readonly enabled: boolean
+  /** Null: a new one with every start. */
+  readonly key: string | null
+  readonly ttlSeconds: number
+  /** Of the store. */
+  readonly maxEntries: number
+  /** Of the store. */
+  readonly maxBytes: number
+  /** Of each process. */
+  readonly memoryBytes: number
+}
+
 /** How much is logged. */
 export interface LogConfig {
   readonly level: LogLevel
@@ -90,6 +104,7 @@ export interface Config {
   /** `lmdb:` and an absolute folder. */
   readonly store: string
   readonly auth: AuthConfig
+  readonly escrow: EscrowConfig
   readonly log: LogConfig
   readonly onLoss: 'report' | 'reject'
   readonly onDisconnect: 'cancel' | 'drain' | 'drain_until_usage'

@@ -158,7 +158,7 @@ function storeOf(store: string, folder: string): string | null {
 }
 
 function configOf(values: FileValues, store: string, context: ResolveContext): Config {
-  const { server, auth, plans } = values
+  const { server, auth, escrow, plans } = values
   return {
     server: {
       host: server.host,
@@ -171,6 +171,14 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
     },
     store,
     auth: { freshSeconds: auth.fresh_seconds, staleSeconds: auth.stale_seconds },
+    escrow: {
+      enabled: escrow.enabled,
+      key: escrow.key ?? null,
+      ttlSeconds: escrow.ttl_seconds,
+      maxEntries: escrow.max_entries,
+      maxBytes: escrow.max_bytes,
+      memoryBytes: escrow.memory_bytes,
+    },
     log: { level: values.log.level },
     onLoss: values.on_loss,
     onDisconnect: values.on_disconnect,

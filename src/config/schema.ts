@@ -190,6 +190,33 @@ const server = z.strictObject({
     .describe('Largest request body; a larger one is answered 413.'),
 })
 
+/** The least time is an hour: people leave agents alone over lunch. OpenAI keeps responses for 30 days. */
+const escrow = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe('Whether reasoning state is kept for clients that do not send it back.'),
+  key: z
+    .string()
+    .regex(/^[!-~]{32,4096}$/, {
+      error: 'must be 32 to 4,096 printable ASCII characters without spaces',
+    })
+    .optional()
+    .describe(
+      'The secret that it is sealed with, as `${VARIABLE}` or `${file:/path}`; the same for all gateways of one store. Left out: made at each start, and what was kept before cannot be read any more.',
+    ),
+  ttl_seconds: whole(3_600, 2_592_000)
+    .default(14_400)
+    .describe('How long it is kept after it was last needed.'),
+  max_entries: whole(1, 10_000_000).default(100_000).describe('Most answers kept in the store.'),
+  max_bytes: whole(1_048_576, 4_294_967_296)
+    .default(268_435_456)
+    .describe('Most bytes kept in the store; one answer may have a 64th of them.'),
+  memory_bytes: whole(0, 1_073_741_824)
+    .default(16_777_216)
+    .describe('Most bytes that each process keeps in memory as well.'),
+})
+
 /** The whole file. What it yields is turned into a `Config` by `resolve.ts`. */
 export const fileSchema = z.strictObject({
   server: server.prefault({}).describe('Listeners and processes.'),
@@ -209,6 +236,11 @@ export const fileSchema = z.strictObject({
     })
     .prefault({})
     .describe('How long keys are remembered.'),
+  escrow: escrow
+    .prefault({})
+    .describe(
+      'Signed thinking, thought signatures and sealed reasoning of models that want them back with the next turn.',
+    ),
   log: z
     .strictObject({
       level: z

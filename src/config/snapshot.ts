@@ -8,6 +8,7 @@ import {
   isConfigured,
   type Catalogue,
   type Config,
+  type EscrowConfig,
   type RouteConfig,
   type Snapshot,
   type UpstreamConfig,
@@ -32,7 +33,7 @@ export function createSnapshot(
 
 /**
  * The settings that differ and that a running process cannot take over, in the file's spelling:
- * listeners, processes, the log and the store are opened once.
+ * listeners, processes, the log and the store are opened once, and what is sealed stays readable.
  */
 export function needsRestart(running: Config, next: Config): string[] {
   const keys = ['host', 'port', 'opsHost', 'opsPort', 'workers'] as const
@@ -41,6 +42,7 @@ export function needsRestart(running: Config, next: Config): string[] {
     .map((key) => `server.${snakeCase(key)}`)
   if (running.log.level !== next.log.level) changed.push('log.level')
   if (running.store !== next.store) changed.push('store')
+  if (running.escrow.key !== next.escrow.key) changed.push('escrow.key')
   return changed
 }
 
@@ -57,6 +59,7 @@ export function maskedConfig(snapshot: Snapshot): JsonObject {
     server: snakeKeys(config.server),
     store: config.store,
     auth: snakeKeys(config.auth),
+    escrow: maskedEscrow(config.escrow),
     log: snakeKeys(config.log),
     on_loss: config.onLoss,
     on_disconnect: config.onDisconnect,
@@ -67,6 +70,11 @@ export function maskedConfig(snapshot: Snapshot): JsonObject {
     }),
     models: snapshot.catalogue.models.length,
   }
+}
+
+function maskedEscrow(escrow: EscrowConfig): JsonObject {
+  const { enabled, key } = escrow
+  return { ...snakeKeys(escrow), enabled, key: key === null ? null : masked(key) }
 }
 
 function maskedUpstream(upstream: UpstreamConfig): JsonObject {

@@ -43,6 +43,8 @@ export interface Seed {
   createdAtSeconds: number
   /** The model name the client asked for; it is the name that the reply carries. */
   model: string
+  /** The dialect of the upstream: whose reasoning state the reply carries. Absent where nobody asks. */
+  origin?: DialectName
 }
 
 /** How clients speak this dialect to us. */

@@ -27,7 +27,7 @@ export function openTranslation(x: Exchange, call: Call, target: Target): Transl
   if (target.dialect === call.dialect && egress.newTap !== null) {
     return new PassedStream(egress.newTap({ includeUsage: call.request.includeUsage }))
   }
-  return new TranslatedStream(egress, call.ingress, call.request, seedOf(x, call))
+  return new TranslatedStream(egress, call.ingress, call.request, seedOf(x, call, target))
 }
 
 /** A whole reply as the client gets it; `verdict.error` says why there is none. */
@@ -39,7 +39,7 @@ export function readReply(
 ): { body: string | Buffer; verdict: Verdict } {
   const { egress } = target
   const text = bytes.toString('utf8')
-  const seed = seedOf(x, call)
+  const seed = seedOf(x, call, target)
   const body = parseReply(text)
   if (call.request.stream) {
     const pieces = body ?? parseArray(text)
@@ -76,10 +76,11 @@ function refused(error: WireError): { body: string; verdict: Verdict } {
   return { body: '', verdict }
 }
 
-function seedOf(x: Exchange, call: Call): Seed {
+function seedOf(x: Exchange, call: Call, target: Target): Seed {
   return {
     id: `chatcmpl-${x.id}`,
     createdAtSeconds: Math.floor(Date.now() / 1000),
     model: x.facts.model ?? call.request.model,
+    origin: target.dialect,
   }
 }

@@ -75,11 +75,11 @@ export const DEFINITIONS = {
   auth: counter('sluice_auth_total', 7, ['result'], {
     help: 'Keys judged: ok, missing, malformed, unknown, revoked, disabled, store_unavailable.',
   }),
-  storeDuration: histogram('sluice_store_duration_seconds', 12, ['op'], STORE_BUCKETS, {
+  storeDuration: histogram('sluice_store_duration_seconds', 15, ['op'], STORE_BUCKETS, {
     help: 'Seconds that an operation of the store took.',
     fold: 'op',
   }),
-  storeErrors: counter('sluice_store_errors_total', 12, ['op'], {
+  storeErrors: counter('sluice_store_errors_total', 15, ['op'], {
     help: 'Operations of the store that failed.',
     fold: 'op',
   }),

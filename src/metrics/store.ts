@@ -23,6 +23,13 @@ export function observeStore(store: Store, metrics: Metrics): Store {
       },
     )
   }
+  const now = <Value>(op: string, call: () => Value | Promise<Value>): Value | Promise<Value> => {
+    const beganMs = performance.now()
+    const found = attempt(op, call, metrics, beganMs)
+    if (found instanceof Promise) return timed(op, () => found)
+    metrics.storeOperation(op, (performance.now() - beganMs) / 1000, false)
+    return found
+  }
   return {
     createAccount: (account) => timed('create_account', () => store.createAccount(account)),
     accountById: (id) => timed('account_by_id', () => store.accountById(id)),
@@ -33,25 +40,25 @@ export function observeStore(store: Store, metrics: Metrics): Store {
     listKeys: (accountId) => timed('list_keys', () => store.listKeys(accountId)),
     revokeKey: (accountId, keyId, atMs) =>
       timed('revoke_key', () => store.revokeKey(accountId, keyId, atMs)),
-    findKey: (digest) => {
-      const beganMs = performance.now()
-      const found = attempt(() => store.findKey(digest), metrics, beganMs)
-      if (found instanceof Promise) return timed('find_key', () => found)
-      metrics.storeOperation('find_key', (performance.now() - beganMs) / 1000, false)
-      return found
-    },
+    findKey: (digest) => now('find_key', () => store.findKey(digest)),
     subscribe: (listener) => store.subscribe(listener),
     probe: () => timed('probe', () => store.probe()),
     close: () => store.close(),
+    shelf: {
+      put: (name, item, room, nowMs) =>
+        timed('shelf_put', () => store.shelf.put(name, item, room, nowMs)),
+      get: (names, nowMs) => now('shelf_get', () => store.shelf.get(names, nowMs)),
+      sweep: (room, nowMs) => timed('shelf_sweep', () => store.shelf.sweep(room, nowMs)),
+    },
   }
 }
 
 /** A synchronous answer, counted where it fails. */
-function attempt<Value>(call: () => Value, metrics: Metrics, beganMs: number): Value {
+function attempt<Value>(op: string, call: () => Value, metrics: Metrics, beganMs: number): Value {
   try {
     return call()
   } catch (error) {
-    metrics.storeOperation('find_key', (performance.now() - beganMs) / 1000, true)
+    metrics.storeOperation(op, (performance.now() - beganMs) / 1000, true)
     throw error
   }
 }

@@ -13,8 +13,9 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { open, type Database, type RootDatabase } from 'lmdb'
 import type { Account, ApiKey, PlanName } from '../accounts/account.js'
-import { GatewayError } from '../errors.js'
+import { quietly, reasonOf, unavailable } from './lmdb-failure.js'
 import { assertLmdbFile } from './lmdb-file.js'
+import { LmdbShelf } from './lmdb-shelf.js'
 import { readAccount, readKey, writeAccount, writeKey, type AccountRecord } from './record.js'
 import type { AccountOutcome, KeyChange, KeyLookup, KeyOutcome, Store } from './store.js'
 
@@ -60,13 +61,15 @@ export async function openLmdb(path: string, options: LmdbOptions = {}): Promise
       maxReaders: MAX_READERS,
       maxDbs: 16,
     })
-    return new LmdbStore(root, options.logLength ?? LOG_LENGTH)
+    const shelf = new LmdbShelf(join(path, 'shelf'))
+    return new LmdbStore(root, shelf, options.logLength ?? LOG_LENGTH)
   } catch (cause) {
     throw unavailable(`opening the store in '${path}' failed`, cause)
   }
 }
 
 class LmdbStore implements Store {
+  readonly shelf: LmdbShelf
   private readonly root: RootDatabase<string>
   private readonly tables: Tables
   private readonly logLength: number
@@ -77,8 +80,9 @@ class LmdbStore implements Store {
   private pollFailed = false
   private closed = false
 
-  constructor(root: RootDatabase<string>, logLength: number) {
+  constructor(root: RootDatabase<string>, shelf: LmdbShelf, logLength: number) {
     this.root = root
+    this.shelf = shelf
     this.logLength = logLength
     const table = (name: string) => root.openDB<string>(name, { encoding: 'string' })
     this.tables = {
@@ -220,6 +224,7 @@ class LmdbStore implements Store {
     this.stopPolling()
     this.listeners.clear()
     try {
+      await this.shelf.close()
       await this.root.close()
     } catch (cause) {
       throw unavailable('closing failed', cause)
@@ -354,23 +359,6 @@ function put(table: Database<string>, key: string | number | (string | number)[]
   quietly(table.put(key, text))
 }
 
-/**
- * A commit that fails rejects the promise of every put in it. The transaction's own promise, which
- * is awaited, says the same; unhandled, these would end the process when a disk is full.
- */
-function quietly(commit: Promise<unknown>): void {
-  commit.then(undefined, () => undefined)
-}
-
-/** What the system said when a commit failed; the engine's first error only promises to tell. */
-async function reasonOf(error: unknown): Promise<unknown> {
-  if (!(error instanceof Error && 'commitError' in error)) return error
-  const told = Promise.resolve(error.commitError).catch((reason: unknown) => reason)
-  // It is told in the same turn of the loop; were it ever not, the first error has to do.
-  const late = new Promise((resolve) => setImmediate(resolve, error))
-  return Promise.race([told, late])
-}
-
 function intact<T>(what: string, read: () => T): T {
   try {
     return read()
@@ -381,13 +369,4 @@ function intact<T>(what: string, read: () => T): T {
 
 function damaged(what: string, why: string): Error {
   return new Error(`the store's record of ${what} is damaged: ${why}`)
-}
-
-/** The client learns only that keys are not judged; what happened is in `cause`, for the log. */
-function unavailable(what: string, cause: unknown): GatewayError {
-  const reason = cause instanceof Error ? cause.message : String(cause)
-  return new GatewayError('store_unavailable', 'The key store does not answer; try again.', {
-    retryAfterSeconds: 1,
-    cause: new Error(`${what}: ${reason}`, { cause }),
-  })
 }

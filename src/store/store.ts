@@ -25,11 +25,44 @@ export type AccountOutcome = 'created' | 'email_taken' | 'id_taken' | 'bad_name'
 /** What became of a new key. `id_taken`: its id or digest is in use, by a revoked key too. */
 export type KeyOutcome = 'created' | 'plan_limit' | 'no_account' | 'id_taken' | 'bad_name'
 
+/** How much a shelf may hold. */
+export interface ShelfRoom {
+  readonly entries: number
+  /** Of names and values together. */
+  readonly bytes: number
+}
+
+/** A value on a shelf. */
+export interface Shelved {
+  readonly value: Uint8Array
+  readonly expiresAtMs: number
+}
+
+/**
+ * Values that need not last, shared by every process of the store: whoever asks must be able to do
+ * without. Fails as the store does, and never together with it: keys have another file, or database.
+ */
+export interface Shelf {
+  /**
+   * Every process finds the value once this resolves; one of the same name is replaced. Where the room
+   * is short, what would expire first goes first. `name` is 1 to 200 characters without spaces.
+   */
+  put(name: string, item: Shelved, room: ShelfRoom, nowMs: number): Promise<void>
+  /**
+   * In the order of the names; null for what is not there, or has expired. A synchronous answer where
+   * the engine can; an engine's failure is then thrown and not a rejection.
+   */
+  get(names: readonly string[], nowMs: number): (Shelved | null)[] | Promise<(Shelved | null)[]>
+  /** Removes what has expired and what there is no room for; how many that were. */
+  sweep(room: ShelfRoom, nowMs: number): Promise<number>
+}
+
 /**
  * Durable accounts and keys. Every method rejects with `GatewayError(store_unavailable)` when the
  * engine fails, and only then; "not there" and a rule that was not met are answers.
  */
 export interface Store {
+  readonly shelf: Shelf
   /** Durable before it resolves. */
   createAccount(account: Account): Promise<AccountOutcome>
   accountById(id: string): Promise<Account | null>

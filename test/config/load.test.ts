@@ -31,6 +31,14 @@ void t.test('what the file leaves out has the documented default', (t) => {
     },
     store: 'lmdb:/etc/sluice/data',
     auth: { freshSeconds: 30, staleSeconds: 300 },
+    escrow: {
+      enabled: true,
+      key: null,
+      ttlSeconds: 14_400,
+      maxEntries: 100_000,
+      maxBytes: 268_435_456,
+      memoryBytes: 16_777_216,
+    },
     log: { level: 'info' },
     onLoss: 'report',
     onDisconnect: 'cancel',
@@ -63,6 +71,7 @@ void t.test('what the file says arrives', (t) => {
 server: { port: 0, workers: 3, drain_ms: 0 }
 store: lmdb:/var/lib/sluice
 auth: { fresh_seconds: 1, stale_seconds: 0 }
+escrow: { enabled: false, key: \${KEY}-and-twenty-six-characters, ttl_seconds: 3600, memory_bytes: 0 }
 log: { level: debug }
 on_loss: reject
 upstreams:
@@ -81,6 +90,12 @@ limits: []
     server: { port: 0, workers: 3, drainMs: 0, opsPort: 9464 },
     store: 'lmdb:/var/lib/sluice',
     auth: { freshSeconds: 1, staleSeconds: 0 },
+    escrow: {
+      enabled: false,
+      key: 'secret-and-twenty-six-characters',
+      ttlSeconds: 3_600,
+      memoryBytes: 0,
+    },
     log: { level: 'debug' },
     onLoss: 'reject',
     routes: [{ match: { model: 'o1' }, upstream: 'local', upstreamModel: 'llama' }],

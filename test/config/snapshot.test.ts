@@ -18,6 +18,7 @@ upstreams:
     headers: { x-secret: \${KEY}, x-part: "Bearer \${KEY}" }
     quirks: { drop: [x], rename: { from: to }, set: { user: ${CANARY}, n: 1, deep: [{ s: ${CANARY} }] } }
   b: { dialect: gemini, base_url: https://b.example, api_key: \${NONE} }
+escrow: { key: \${KEY}-and-more-to-be-long-enough-for-a-key }
 routes:
   - { prefix: gpt-, upstream: a }
   - { model: fast, targets: [{ upstream: b, model: gemini-x }] }
@@ -40,6 +41,7 @@ void t.test('settings are shown in the file’s spelling', (t) => {
     server: { port: 8080, ops_host: '127.0.0.1', max_body_bytes: 33_554_432 },
     store: 'lmdb:/etc/sluice/data',
     auth: { fresh_seconds: 30 },
+    escrow: { enabled: true, key: /^\*\*\*[0-9a-f]{4}$/, ttl_seconds: 14_400 },
     log: { level: 'info' },
     on_loss: 'report',
     upstreams: {
@@ -82,10 +84,10 @@ void t.test('what a running process cannot take over is named (I-134)', (t) => {
     needsRestart(
       running,
       config(
-        'store: lmdb:x\nlog: { level: warn }\nserver: { port: 1, ops_host: a, workers: 99 }\n',
+        'store: lmdb:x\nescrow: { key: 0123456789abcdef0123456789abcdef }\nlog: { level: warn }\nserver: { port: 1, ops_host: a, workers: 99 }\n',
       ),
     ),
-    ['server.port', 'server.ops_host', 'server.workers', 'log.level', 'store'],
+    ['server.port', 'server.ops_host', 'server.workers', 'log.level', 'store', 'escrow.key'],
   )
   t.end()
 })

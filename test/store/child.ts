@@ -13,6 +13,8 @@ export type Order =
   | { op: 'createKey'; key: ApiKey; maxKeys: number | null }
   | { op: 'revokeKey'; accountId: string; keyId: string }
   | { op: 'setPlan'; accountId: string; plan: PlanName }
+  | { op: 'put'; name: string; text: string; expiresAtMs: number }
+  | { op: 'get'; names: string[] }
   | { op: 'close' }
 
 const [url = '', accountId, until = 'killed'] = process.argv.slice(2)
@@ -42,6 +44,14 @@ async function obey(order: Order): Promise<unknown> {
       return store.revokeKey(order.accountId, order.keyId, 1)
     case 'setPlan':
       return store.setPlan(order.accountId, order.plan)
+    case 'put': {
+      const item = { value: Buffer.from(order.text), expiresAtMs: order.expiresAtMs }
+      return store.shelf.put(order.name, item, { entries: 1_000, bytes: 1_000_000 }, 0)
+    }
+    case 'get': {
+      const found = await store.shelf.get(order.names, 0)
+      return found.map((item) => (item === null ? null : Buffer.from(item.value).toString()))
+    }
     case 'close':
       await store.close()
       process.disconnect()

@@ -8,6 +8,7 @@ import { openStore } from '../../src/store/open.js'
 import { GatewayError } from '../../src/errors.js'
 import { killedWriter, otherProcess } from './processes.js'
 import { aKey, anAccount } from './records.js'
+import { ROOM, shelf, shelved, shelfRoom } from './shelf-contract.js'
 
 export type NewUrl = (t: Test) => string | Promise<string>
 
@@ -20,6 +21,8 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test('the limit of keys', (t) => keyLimit(t, newUrl))
     void t.test('news of changes', (t) => news(t, newUrl))
     void t.test('lasting', (t) => lasting(t, newUrl))
+    void t.test('the shelf', (t) => shelf(t, newUrl))
+    void t.test('the room of the shelf', (t) => shelfRoom(t, newUrl))
     void t.test('a killed writer', (t) => killed(t, newUrl))
     void t.test('closing', (t) => closing(t, newUrl))
     t.end()
@@ -306,6 +309,9 @@ async function closing(t: Test, newUrl: NewUrl): Promise<void> {
     () => store.revokeKey(ada.id, 'key_1', 1),
     () => store.setPlan(ada.id, 'pro'),
     () => store.probe(),
+    () => store.shelf.put('a', shelved('x', 1), ROOM, 0),
+    () => store.shelf.get(['a'], 0),
+    () => store.shelf.sweep(ROOM, 0),
   ]
   for (const ask of asked) {
     const error = await Promise.resolve()

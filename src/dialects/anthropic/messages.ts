@@ -113,10 +113,11 @@ class Rendering {
         'For Anthropic models a conversation must begin with a user message.',
       )
     }
-    const thinking = message.parts.filter((part) => part.type === 'thinking')
-    const others = message.parts.filter((part) => part.type !== 'thinking')
-    const blocks = [...thinking, ...others].flatMap((part) => this.assistantBlocks(part))
-    for (const call of message.toolCalls) blocks.push(callBlock(call))
+    const blocks = message.parts.flatMap((part) => this.assistantBlocks(part))
+    for (const call of message.toolCalls) {
+      if (call.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
+      blocks.push(callBlock(call))
+    }
     this.calls = message.toolCalls
     if (blocks.length > 0) this.push('assistant', blocks)
   }
@@ -124,6 +125,7 @@ class Rendering {
   private assistantBlocks(part: AssistantPart): JsonObject[] {
     switch (part.type) {
       case 'text':
+        if (part.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
         return textBlocks(part)
       case 'opaque':
         if (part.provider === PROVIDER) return [{ ...part.block }]

@@ -226,13 +226,21 @@ class Rendering {
   }
 }
 
-/** Reasoning of other providers is left out: it means nothing here and the API refuses it. */
+/**
+ * Reasoning of other providers is left out: it means nothing here and the API refuses it. Thoughts of
+ * Gemini's own without a signature are left out too: they were said for people.
+ */
 function assistantPart(part: AssistantPart, index: number, losses: Losses): Part | null {
   switch (part.type) {
     case 'text':
+      if (part.signature !== undefined) return { text: part.text, thoughtSignature: part.signature }
       return part.text === '' ? null : { text: part.text }
     case 'thinking':
-      if (part.origin !== PROVIDER || part.signature === undefined) return null
+      if (part.origin !== PROVIDER || part.redacted !== undefined) {
+        losses.drop('messages.reasoning', 'no-equivalent')
+        return null
+      }
+      if (part.signature === undefined) return null
       return part.text === ''
         ? { text: '', thoughtSignature: part.signature }
         : { text: part.text, thought: true, thoughtSignature: part.signature }

@@ -23,7 +23,7 @@ import { clientNames } from '../../wire/openai-names.js'
 import type { StreamDecoder } from '../dialect.js'
 import { Blocks } from './blocks.js'
 import { GAVE_UP, MALFORMED, TRUNCATED } from './error.js'
-import { thoughtSignature } from './messages.js'
+import { thoughtSignature } from './reasoning.js'
 import { finishReason, usageOf } from './wire.js'
 
 /** Decodes one stream. */

@@ -16,7 +16,7 @@ import type {
 import { GatewayError } from '../../errors.js'
 import { wireCallId, wireName } from '../../wire/openai-names.js'
 import type { Losses } from '../dialect.js'
-import { signatureOut } from './reply.js'
+import { signatureOut } from './reasoning.js'
 
 /** Longer ids of calls are refused: `string_above_max_length`. */
 const MAX_CALL_ID = 40

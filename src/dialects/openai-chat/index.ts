@@ -3,7 +3,7 @@
  * Only puts the parts together; every rule is in the file named for it.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { isObject, type JsonObject, objectOf } from '../../chat/json.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import { decodeError } from '../../wire/openai-error.js'
 import type { Edit } from '../../wire/splice.js'
@@ -11,6 +11,7 @@ import type { Dialect, Egress, Endpoint, Ingress } from '../dialect.js'
 import { ChunkDecoder, decodeReply } from './decode.js'
 import { encodeRequest } from './encode-request.js'
 import { encodeError, encodeStreamError } from './error.js'
+import { withoutReasoning } from './reasoning.js'
 import { encodeReply } from './reply.js'
 import { decodeRequest, modelOf, streamOf } from './request.js'
 import { ChunkEncoder } from './stream.js'
@@ -84,6 +85,8 @@ function edits(body: JsonObject, model: string, facts: ModelFacts): Edit[] {
     out.push({ key: 'stream_options', json: JSON.stringify(forced) })
   }
   if (body['cache_control'] !== undefined) out.push({ key: 'cache_control', json: null })
+  const messages = isOpenAi(facts) ? withoutState(body['messages']) : null
+  if (messages !== null) out.push({ key: 'messages', json: JSON.stringify(messages) })
   // OpenAI's reasoning models refuse `max_tokens`; its successor means the same to them.
   const limit = body['max_tokens']
   if (facts.family === 'openai' && facts.reasoning === true && typeof limit === 'number') {
@@ -93,4 +96,21 @@ function edits(body: JsonObject, model: string, facts: ModelFacts): Edit[] {
     }
   }
   return out
+}
+
+/**
+ * True for OpenAI's own models, which refuse members of a message that they do not know. Others of the
+ * format (DeepSeek, Kimi, OpenRouter) want their reasoning back, and get all that the client kept.
+ */
+function isOpenAi(facts: ModelFacts): boolean {
+  return facts.family === 'openai' && facts.reasoning !== undefined
+}
+
+/** The messages without reasoning state that another model left in them; null where there is none. */
+function withoutState(value: JsonValue | undefined): JsonValue[] | null {
+  const before = arrayOf(value)
+  const after = before.map((item) =>
+    isObject(item) && item['role'] === 'assistant' ? withoutReasoning(item) : item,
+  )
+  return after.some((item, at) => item !== before[at]) ? after : null
 }

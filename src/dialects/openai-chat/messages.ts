@@ -3,8 +3,9 @@
  * Knows no upstream: system messages stay where they are and arguments stay as they were written.
  */
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import type { AssistantPart, Message, ThinkingPart, ToolCall } from '../../chat/request.js'
+import type { AssistantPart, Message, ToolCall } from '../../chat/request.js'
 import { assistantParts, textParts, userParts } from './parts.js'
+import { decodeReasoning, sign, thoughtSignature } from './reasoning.js'
 import { array, given, object, oneOf, refuse, string, text } from './rules.js'
 import { cacheMark, toolName } from './tools.js'
 
@@ -101,11 +102,13 @@ function assistant(item: JsonObject, path: string, index: number): Message | nul
   if (toolCalls.length === 0 && given(item['function_call'])) {
     toolCalls.push(functionCall(item['function_call'], `${path}.function_call`, index))
   }
-  const parts: AssistantPart[] = thoughts(item, path)
+  const state = decodeReasoning(item, path)
+  const parts: AssistantPart[] = state.thoughts
   if (given(item['content'])) parts.push(...assistantParts(item['content'], `${path}.content`))
   const other = otherContent(item, path)
   if (other !== null) parts.push(other)
   messageMark(item, path, parts)
+  sign(state, parts, toolCalls)
   if (parts.length > 0 || toolCalls.length > 0) {
     return { role: 'assistant', index, parts, toolCalls }
   }
@@ -119,16 +122,6 @@ function distinct(calls: readonly ToolCall[], path: string): void {
     if (ids.has(id)) refuse(`${path}.tool_calls[${at}].id`, 'must differ from the other calls’ ids')
     ids.add(id)
   }
-}
-
-/** Reasoning that the client plays back. DeepSeek says `reasoning_content`, Groq `reasoning`. */
-function thoughts(item: JsonObject, path: string): ThinkingPart[] {
-  for (const key of ['reasoning_content', 'reasoning']) {
-    if (!given(item[key])) continue
-    const said = string(item[key], `${path}.${key}`)
-    return said === '' ? [] : [{ type: 'thinking', text: said, origin: 'openai-chat' }]
-  }
-  return []
 }
 
 /** What stands beside `content`: an earlier refusal, or audio that only OpenAI can play back. */
@@ -159,16 +152,6 @@ function toolCall(value: JsonValue, path: string): ToolCall {
   const cache = cacheMark(item, path)
   if (cache !== undefined) call.cache = cache
   return call
-}
-
-/** `extra_content.google.thought_signature`, as Google's own compatible endpoint writes it. */
-export function thoughtSignature(item: JsonObject): string | undefined {
-  const extra = item['extra_content']
-  if (typeof extra !== 'object' || extra === null || Array.isArray(extra)) return undefined
-  const google = extra['google']
-  if (typeof google !== 'object' || google === null || Array.isArray(google)) return undefined
-  const signature = google['thought_signature']
-  return typeof signature === 'string' && signature !== '' ? signature : undefined
 }
 
 /** The legacy form has no ids; the place of the message makes one that stays the same on every turn. */

@@ -9,11 +9,12 @@ import type { Reply, ToolBlock } from '../../chat/fold.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { Seed } from '../dialect.js'
+import { Details, signatureOut } from './reasoning.js'
 import { finishReasonOut, usageOut } from './wire.js'
 
 /** The body of a finished answer; `seed` gives its id, time and model. */
 export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): string {
-  const message = messageOf(reply, request.legacyFunctions === true)
+  const message = messageOf(reply, request.legacyFunctions === true, seed.origin)
   const tools = reply.blocks.some((block) => block.type === 'tool')
   return JSON.stringify({
     id: seed.id,
@@ -32,18 +33,24 @@ export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): str
   })
 }
 
-function messageOf(reply: Reply, legacy: boolean): JsonObject {
+function messageOf(reply: Reply, legacy: boolean, origin: string | undefined): JsonObject {
+  const details = Details.of(origin)
+  const state: JsonObject[] = []
   const calls: ToolBlock[] = []
   const annotations: JsonObject[] = []
   let text: string | null = null
   let refusal: string | null = null
   let thinking = ''
+  let signature: string | undefined
   for (const block of reply.blocks) {
+    // The legacy form has no id that a call's state could name.
+    if (details !== null && !(legacy && block.type === 'tool')) state.push(...details.take(block))
     switch (block.type) {
       case 'text': {
         const before: string = text ?? ''
         annotations.push(...block.citations.flatMap((it) => annotation(it, before.length)))
         text = before + block.text
+        signature = block.signature ?? signature
         break
       }
       case 'refusal':
@@ -65,6 +72,8 @@ function messageOf(reply: Reply, legacy: boolean): JsonObject {
   const content = text === null || text === '' ? empty : text
   const message: JsonObject = { role: 'assistant', content, refusal }
   if (thinking !== '') message['reasoning_content'] = thinking
+  if (state.length > 0) message['reasoning_details'] = state
+  if (signature !== undefined) message['extra_content'] = signatureOut(signature)
   if (annotations.length > 0) message['annotations'] = annotations
   const [first] = calls
   if (first === undefined) return message
@@ -89,11 +98,6 @@ function toolCall(block: ToolBlock): JsonObject {
 /** A call without arguments is an empty object; clients parse the text. */
 function argumentsOf(block: ToolBlock): string {
   return block.json.trim() === '' ? '{}' : block.json
-}
-
-/** Where Google's own compatible endpoint puts the state that must come back with a call. */
-export function signatureOut(signature: string): JsonObject {
-  return { google: { thought_signature: signature } }
 }
 
 /**

@@ -5,11 +5,13 @@
  * Source: OpenAI API reference, "Chat completion chunk", read 2026-11-20.
  */
 import type { ChatEvent } from '../../chat/event.js'
+import type { ReplyBlock, ThinkingBlock } from '../../chat/fold.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { mergeUsage, type Usage } from '../../chat/usage.js'
 import type { Seed, StreamEncoder } from '../dialect.js'
 import { encodeStreamError } from './error.js'
-import { annotation, signatureOut } from './reply.js'
+import { Details, signatureOut } from './reasoning.js'
+import { annotation } from './reply.js'
 import { finishReasonOut, usageOut } from './wire.js'
 
 /** The chunks of one stream: everything that stays the same is written once, at the start. */
@@ -28,10 +30,17 @@ export class ChunkEncoder implements StreamEncoder {
   /** UTF-16 units of text before the open block, for the offsets of annotations. */
   private textBefore = 0
   private textLength = 0
+  /** Null where the upstream's reasoning state has no form of its own. */
+  private readonly details: Details | null
+  /** The open thought: its detail goes out whole, once it is over. */
+  private thought = ''
+  private redacted: string | undefined
+  private callId = ''
 
   constructor(request: ChatRequest, seed: Seed) {
     this.legacy = request.legacyFunctions === true
     this.includeUsage = request.includeUsage
+    this.details = Details.of(seed.origin)
     this.head =
       `data: {"id":${JSON.stringify(seed.id)},"object":"chat.completion.chunk",` +
       `"created":${seed.createdAtSeconds},"model":${JSON.stringify(seed.model)},"choices":[`
@@ -56,7 +65,12 @@ export class ChunkEncoder implements StreamEncoder {
         return this.words('content', event.text)
       case 'refusal-delta':
         return this.words('refusal', event.text)
+      case 'thinking-start':
+        this.thought = ''
+        this.redacted = event.redacted
+        return
       case 'thinking-delta':
+        if (this.details !== null) this.thought += event.text
         return this.words('reasoning_content', event.text)
       case 'citation':
         for (const note of annotation(event.citation, this.textBefore)) {
@@ -77,11 +91,12 @@ export class ChunkEncoder implements StreamEncoder {
       case 'error':
         this.out += encodeStreamError(event.error)
         return
+      case 'thinking-end':
+        return this.thinkingEnd(event.signature)
       case 'text-end':
+        return this.textEnd(event.signature)
       case 'refusal-start':
       case 'refusal-end':
-      case 'thinking-start':
-      case 'thinking-end':
       case 'opaque':
         return
       default:
@@ -101,6 +116,7 @@ export class ChunkEncoder implements StreamEncoder {
   private toolStart(event: Extract<ChatEvent, { type: 'tool-start' }>): void {
     this.muted = this.legacy && this.tools > 0
     this.custom = event.custom === true
+    this.callId = event.id
     this.argumentsSent = false
     this.tools += 1
     if (this.muted) return
@@ -126,7 +142,30 @@ export class ChunkEncoder implements StreamEncoder {
   private toolEnd(signature: string | undefined): void {
     if (!this.argumentsSent && !this.custom) this.toolDelta('{}')
     if (signature === undefined || this.legacy) return
-    this.call(`"extra_content":${JSON.stringify(signatureOut(signature))}`)
+    const state = this.stateOf({ type: 'tool', id: this.callId, name: '', json: '', signature })
+    const call = `{"index":${this.tools - 1},"extra_content":${extraContent(signature)}}`
+    this.delta(`{"tool_calls":[${call}]${state === '' ? '' : `,${state}`}}`)
+  }
+
+  private thinkingEnd(signature: string | undefined): void {
+    const block: ThinkingBlock = { type: 'thinking', text: this.thought }
+    if (signature !== undefined) block.signature = signature
+    if (this.redacted !== undefined) block.redacted = this.redacted
+    const state = this.stateOf(block)
+    if (state !== '') this.delta(`{${state}}`)
+  }
+
+  private textEnd(signature: string | undefined): void {
+    if (signature === undefined) return
+    const state = this.stateOf({ type: 'text', text: '', citations: [], signature })
+    const extra = `"extra_content":${extraContent(signature)}`
+    this.delta(`{${extra}${state === '' ? '' : `,${state}`}}`)
+  }
+
+  /** The member that holds a block's reasoning state; empty where it has none. */
+  private stateOf(block: ReplyBlock): string {
+    const details = this.details?.take(block) ?? []
+    return details.length === 0 ? '' : `"reasoning_details":${JSON.stringify(details)}`
   }
 
   /** The index counts the calls of the stream, never the blocks of the upstream. */
@@ -141,4 +180,8 @@ export class ChunkEncoder implements StreamEncoder {
     }
     this.out += 'data: [DONE]\n\n'
   }
+}
+
+function extraContent(signature: string): string {
+  return JSON.stringify(signatureOut(signature))
 }

@@ -142,43 +142,46 @@ void t.test('ids are made fit, the same in call and result, different where they
   t.end()
 })
 
-void t.test('thinking of this provider is restored first, of others dropped and reported', (t) => {
-  const history: AssistantPart[] = [
-    { type: 'text', text: 'so' },
-    { type: 'thinking', text: '', signature: 's==', origin: 'anthropic' },
-    { type: 'thinking', text: '', redacted: 'r==', origin: 'anthropic' },
-  ]
-  const foreign: AssistantPart[] = [
-    { type: 'thinking', text: 'hm' },
-    { type: 'thinking', text: 'hm', signature: 's', origin: 'gemini' },
-    { type: 'thinking', text: 'hm', origin: 'anthropic' },
-    { type: 'opaque', provider: 'openai', block: { type: 'reasoning' } },
-    { type: 'opaque', provider: 'anthropic', block: { type: 'server_tool_use', id: 's' } },
-  ]
-  const turn = (parts: AssistantPart[]): Message[] => [
-    user(0, 'q'),
-    { role: 'assistant', index: 1, parts, toolCalls: [] },
-    user(2, 'r'),
-  ]
-  const kept = encode({ messages: turn(history) })
-  t.match(kept.body.messages, [
-    {},
-    {
-      content: [
-        { type: 'thinking', thinking: '', signature: 's==' },
-        { type: 'redacted_thinking', data: 'r==' },
-        text('so'),
-      ],
-    },
-    {},
-  ])
-  t.same(kept.lost, [])
-  const lost = encode({ messages: turn(foreign) })
-  t.match(lost.body.messages, [{}, { content: [{ type: 'server_tool_use', id: 's' }] }, {}])
-  t.equal(lost.lost.filter((one) => one === 'messages.reasoning: no-equivalent').length, 3)
-  t.equal(lost.lost.length, 4)
-  t.end()
-})
+void t.test(
+  'thinking of this provider stays where it stood, of others it is dropped and reported',
+  (t) => {
+    const history: AssistantPart[] = [
+      { type: 'thinking', text: '', signature: 's==', origin: 'anthropic' },
+      { type: 'text', text: 'so' },
+      { type: 'thinking', text: '', redacted: 'r==', origin: 'anthropic' },
+    ]
+    const foreign: AssistantPart[] = [
+      { type: 'thinking', text: 'hm' },
+      { type: 'thinking', text: 'hm', signature: 's', origin: 'gemini' },
+      { type: 'thinking', text: 'hm', origin: 'anthropic' },
+      { type: 'opaque', provider: 'openai', block: { type: 'reasoning' } },
+      { type: 'opaque', provider: 'anthropic', block: { type: 'server_tool_use', id: 's' } },
+    ]
+    const turn = (parts: AssistantPart[]): Message[] => [
+      user(0, 'q'),
+      { role: 'assistant', index: 1, parts, toolCalls: [] },
+      user(2, 'r'),
+    ]
+    const kept = encode({ messages: turn(history) })
+    t.match(kept.body.messages, [
+      {},
+      {
+        content: [
+          { type: 'thinking', thinking: '', signature: 's==' },
+          text('so'),
+          { type: 'redacted_thinking', data: 'r==' },
+        ],
+      },
+      {},
+    ])
+    t.same(kept.lost, [])
+    const lost = encode({ messages: turn(foreign) })
+    t.match(lost.body.messages, [{}, { content: [{ type: 'server_tool_use', id: 's' }] }, {}])
+    t.equal(lost.lost.filter((one) => one === 'messages.reasoning: no-equivalent').length, 3)
+    t.equal(lost.lost.length, 4)
+    t.end()
+  },
+)
 
 void t.test('in a tool loop without its thinking, a budget is switched off', (t) => {
   const loop = [user(0, 'q'), assistant(1, '', 'c:look:{}'), result(2, 'c', 'r')]

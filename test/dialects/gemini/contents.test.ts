@@ -168,6 +168,8 @@ void t.test('reasoning state of Gemini is replayed, that of others left out', (t
     { text: 'done' },
   ])
   t.strictSame(encode({ messages }).losses, [
+    'messages.reasoning:no-equivalent',
+    'messages.reasoning:no-equivalent',
     'messages.opaque:no-equivalent',
     'messages.opaque:no-equivalent',
   ])

@@ -1,0 +1,319 @@
+/**
+ * Goal: reasoning state reaches the client whole, and whatever form it comes back in, it is the same.
+ * Method: an answer of each provider written whole and streamed; what a client makes of it is read as
+ * history, in all the forms that clients use, one by one and together.
+ */
+import t from 'tap'
+import { Fold, type Reply, type ReplyBlock } from '../../../src/chat/fold.js'
+import type { ChatEvent } from '../../../src/chat/event.js'
+import {
+  arrayOf,
+  type JsonObject,
+  type JsonValue,
+  objectOf,
+  stringOf,
+} from '../../../src/chat/json.js'
+import type { Message } from '../../../src/chat/request.js'
+import type { DialectName } from '../../../src/dialects/dialect.js'
+import type { ModelFacts } from '../../../src/chat/model.js'
+import {
+  decode,
+  egress,
+  framesOf,
+  ingress,
+  must,
+  refusal,
+  request,
+  requestBody,
+  SEED,
+} from './driver.js'
+
+const CALL: ReplyBlock = { type: 'tool', id: 'call_1', name: 'look', json: '{}' }
+
+/** What a client has in hand after a whole reply. */
+function whole(origin: DialectName, blocks: ReplyBlock[]): JsonObject {
+  const reply: Reply = { id: 'r', model: 'm', blocks, usage: {}, reason: 'stop', raw: 'stop' }
+  const body = must(JSON.parse(ingress.encodeReply(reply, request(), { ...SEED, origin })))
+  return objectOf(objectOf(arrayOf(body.choices)[0]).message)
+}
+
+/** What a client has in hand after a stream, put together the way the SDKs do. */
+function streamed(origin: DialectName, blocks: ReplyBlock[]): JsonObject {
+  const encoder = ingress.newEncoder(request({ stream: true }), { ...SEED, origin })
+  for (const event of eventsOf(blocks)) encoder.event(event)
+  const message: JsonObject = {}
+  const details: JsonValue[] = []
+  const calls: JsonObject[] = []
+  for (const data of framesOf(encoder.take())) {
+    if (data === '[DONE]') continue
+    const delta = objectOf(objectOf(arrayOf(must(JSON.parse(data)).choices)[0]).delta)
+    details.push(...arrayOf(delta.reasoning_details))
+    for (const key of ['content', 'reasoning_content'] as const) {
+      const piece = delta[key]
+      if (typeof piece === 'string') message[key] = (stringOf(message[key]) ?? '') + piece
+    }
+    if (delta.extra_content !== undefined) message.extra_content = delta.extra_content
+    for (const item of arrayOf(delta.tool_calls)) {
+      const { index, extra_content } = objectOf(item)
+      calls[Number(index)] ??= {}
+      if (extra_content !== undefined) Object.assign(calls[Number(index)] ?? {}, { extra_content })
+    }
+  }
+  return { ...message, details, calls }
+}
+
+function eventsOf(blocks: ReplyBlock[]): ChatEvent[] {
+  const events: ChatEvent[] = [{ type: 'start', id: 'r', model: 'm' }]
+  blocks.forEach((block, index) => {
+    const signature = 'signature' in block ? { signature: block.signature ?? '' } : {}
+    switch (block.type) {
+      case 'thinking':
+        events.push(
+          block.redacted === undefined
+            ? { type: 'thinking-start', index }
+            : { type: 'thinking-start', index, redacted: block.redacted },
+        )
+        if (block.text !== '') events.push({ type: 'thinking-delta', index, text: block.text })
+        return events.push({ type: 'thinking-end', index, ...signature })
+      case 'text':
+        events.push({ type: 'text-start', index })
+        if (block.text !== '') events.push({ type: 'text-delta', index, text: block.text })
+        return events.push({ type: 'text-end', index, ...signature })
+      case 'tool':
+        events.push({ type: 'tool-start', index, id: block.id, name: block.name })
+        events.push({ type: 'tool-delta', index, json: block.json })
+        return events.push({ type: 'tool-end', index, ...signature })
+      default:
+        throw new Error(`not in these tests: ${block.type}`)
+    }
+  })
+  events.push({ type: 'finish', reason: 'stop', raw: 'stop' })
+  return events
+}
+
+/** The assistant turn that comes of a message, followed by what it needs. */
+function history(message: JsonObject): Message | undefined {
+  const results = arrayOf(message.tool_calls).map((call) => {
+    return { role: 'tool', tool_call_id: objectOf(call).id ?? '', content: 'done' }
+  })
+  const messages: JsonValue[] = [{ role: 'user', content: 'q' }, message, ...results]
+  return decode(requestBody({ messages })).messages[1]
+}
+
+interface Case {
+  readonly origin: DialectName
+  readonly blocks: ReplyBlock[]
+  readonly details: JsonObject[]
+  readonly parts: JsonObject[]
+  readonly callSignature?: string
+}
+
+const CASES: Readonly<Record<string, Case>> = {
+  'Claude: signed, empty and redacted thinking around text': {
+    origin: 'anthropic',
+    blocks: [
+      { type: 'thinking', text: 'Hm, ', signature: 'c2ln+/==' },
+      { type: 'thinking', text: '', signature: 'omitted' },
+      { type: 'thinking', text: '', redacted: 'cmVk' },
+      { type: 'text', text: 'So.', citations: [] },
+      CALL,
+    ],
+    details: [
+      { type: 'reasoning.text', text: 'Hm, ', signature: 'c2ln+/==' },
+      { type: 'reasoning.text', text: '', signature: 'omitted' },
+      { type: 'reasoning.encrypted', data: 'cmVk' },
+    ],
+    parts: [
+      { type: 'thinking', text: 'Hm, ', signature: 'c2ln+/==', origin: 'anthropic' },
+      { type: 'thinking', text: '', signature: 'omitted', origin: 'anthropic' },
+      { type: 'thinking', text: '', redacted: 'cmVk', origin: 'anthropic' },
+      { type: 'text', text: 'So.' },
+    ],
+  },
+  'Gemini: a thought, signed text and a signed call': {
+    origin: 'gemini',
+    blocks: [
+      { type: 'thinking', text: 'Hm.' },
+      { type: 'text', text: 'So.', citations: [], signature: 'dGV4dA==' },
+      { ...CALL, signature: 'Y2FsbA==' },
+    ],
+    details: [
+      { type: 'reasoning.text', text: 'Hm.' },
+      { type: 'reasoning.encrypted', data: 'dGV4dA==' },
+      { type: 'reasoning.encrypted', data: 'Y2FsbA==', id: 'call_1' },
+    ],
+    parts: [
+      { type: 'thinking', text: 'Hm.', origin: 'gemini' },
+      { type: 'text', text: 'So.', signature: 'dGV4dA==' },
+    ],
+    callSignature: 'Y2FsbA==',
+  },
+  'Gemini: a signature on an empty text part': {
+    origin: 'gemini',
+    blocks: [{ type: 'text', text: '', citations: [], signature: 'dGV4dA==' }, CALL],
+    details: [{ type: 'reasoning.encrypted', data: 'dGV4dA==' }],
+    parts: [{ type: 'text', text: '', signature: 'dGV4dA==' }],
+  },
+  'Responses: a summary with its sealed text, and one without a summary': {
+    origin: 'openai-responses',
+    blocks: [
+      { type: 'thinking', text: 'Sum.', signature: 'gAAA1' },
+      { type: 'thinking', text: '', signature: 'gAAA2' },
+      { type: 'text', text: 'So.', citations: [] },
+    ],
+    details: [
+      { type: 'reasoning.summary', summary: 'Sum.' },
+      { type: 'reasoning.encrypted', data: 'gAAA1' },
+      { type: 'reasoning.encrypted', data: 'gAAA2' },
+    ],
+    parts: [
+      { type: 'thinking', text: 'Sum.', signature: 'gAAA1', origin: 'openai-responses' },
+      { type: 'thinking', text: '', signature: 'gAAA2', origin: 'openai-responses' },
+      { type: 'text', text: 'So.' },
+    ],
+  },
+}
+
+const FORMATS = {
+  anthropic: 'anthropic-claude-v1',
+  gemini: 'google-gemini-v1',
+  'openai-responses': 'openai-responses-v1',
+  'openai-chat': '',
+}
+
+for (const [name, { origin, blocks, details, parts, callSignature }] of Object.entries(CASES)) {
+  void t.test(name, (t) => {
+    const fold = new Fold()
+    for (const event of eventsOf(blocks)) fold.event(event)
+    t.same(fold.reply()?.blocks, blocks, 'the events of the test mean its blocks')
+    const expected = details.map((detail, index) => {
+      return { ...detail, format: FORMATS[origin], index }
+    })
+    const message = whole(origin, blocks)
+    t.strictSame(message.reasoning_details, expected, 'whole, in order')
+    const live = streamed(origin, blocks)
+    t.strictSame(live.details, expected, 'the same from a stream')
+    t.equal(live.reasoning_content, message.reasoning_content)
+    t.same(live.extra_content, message.extra_content)
+    t.same(
+      objectOf(arrayOf(live.calls)[0]).extra_content ?? null,
+      objectOf(arrayOf(message.tool_calls)[0]).extra_content ?? null,
+    )
+
+    const turn = history(message)
+    t.match(turn, { role: 'assistant' })
+    if (turn?.role === 'assistant') {
+      t.strictSame(turn.parts, parts, 'a client that sends back what it got')
+      t.equal(turn.toolCalls[0]?.signature, callSignature)
+    }
+    t.end()
+  })
+}
+
+void t.test('what an upstream of this format thought has no details of ours', (t) => {
+  const message = whole('openai-chat', [{ type: 'thinking', text: 'Hm.' }])
+  t.equal(message.reasoning_content, 'Hm.')
+  t.notOk('reasoning_details' in message)
+  t.end()
+})
+
+const THINKING_BLOCKS = [
+  { type: 'thinking', thinking: 'B', signature: 'b' },
+  { type: 'redacted_thinking', data: 'r' },
+]
+
+void t.test('the fuller form wins: details, then blocks, then plain text', (t) => {
+  const detail = { type: 'reasoning.text', text: 'D', signature: 'd', format: FORMATS.anthropic }
+  const plain = { role: 'assistant', content: 'x', reasoning_content: 'P' }
+  const blocks = { ...plain, thinking_blocks: THINKING_BLOCKS }
+  const everything = { ...blocks, reasoning_details: [detail] }
+  const text = { type: 'text', text: 'x' }
+  const origin = 'anthropic'
+  t.match(history(everything), {
+    parts: [{ type: 'thinking', text: 'D', signature: 'd', origin }, text],
+  })
+  t.match(history(blocks), {
+    parts: [
+      { type: 'thinking', text: 'B', signature: 'b', origin },
+      { type: 'thinking', text: '', redacted: 'r', origin },
+      text,
+    ],
+  })
+  const only = history(plain)
+  t.match(only, { parts: [{ type: 'thinking', text: 'P', origin: 'openai-chat' }, text] })
+  t.notMatch(only, { parts: [{ signature: /./ }] }, 'plain text is nobody’s signed thinking')
+  t.end()
+})
+
+void t.test(
+  'Google’s own form, on a call and on the message, is read where details say nothing',
+  (t) => {
+    const extra = (thought_signature: string): JsonObject => ({ google: { thought_signature } })
+    const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }
+    const message = {
+      role: 'assistant',
+      content: null,
+      extra_content: extra('m'),
+      tool_calls: [{ ...call, extra_content: extra('c') }],
+    }
+    const turn = { parts: [{ type: 'text', text: '', signature: 'm' }] }
+    t.match(history(message), { ...turn, toolCalls: [{ signature: 'c' }] })
+    const format = FORMATS.gemini
+    const named = [{ type: 'reasoning.encrypted', data: 'd', id: 'call_1', format }]
+    const both = history({ ...message, reasoning_details: named })
+    t.match(both, { ...turn, toolCalls: [{ signature: 'd' }] })
+    const several = ['one', 'two'].map((data) => ({ type: 'reasoning.encrypted', data, format }))
+    t.match(history({ role: 'assistant', content: 'x', reasoning_details: several }), {
+      parts: [
+        { text: '', signature: 'one' },
+        { text: 'x', signature: 'two' },
+      ],
+    })
+    t.end()
+  },
+)
+
+void t.test('a form that nobody knows keeps its name, so that its loss can be told', (t) => {
+  const reasoning_details = [{ type: 'reasoning.encrypted', data: 'x', format: 'xai-responses-v1' }]
+  t.match(history({ role: 'assistant', content: 'x', reasoning_details }), {
+    parts: [{ type: 'thinking', redacted: 'x', origin: 'xai-responses-v1' }, {}],
+  })
+  const wrong: JsonObject[] = [
+    { reasoning_details: 'x' },
+    { reasoning_details: [7] },
+    { thinking_blocks: {} },
+    { reasoning_content: 7 },
+  ]
+  for (const members of wrong) {
+    const error = refusal(() => history({ role: 'assistant', content: 'x', ...members }))
+    t.match(error.param, `messages[1].${Object.keys(members).join()}`)
+  }
+  t.end()
+})
+
+void t.test(
+  'OpenAI’s own models get no members that they would refuse, others all of them',
+  (t) => {
+    const unknown: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
+    const mine: ModelFacts = { ...unknown, reasoning: true }
+    const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }
+    const bare = { role: 'assistant', content: 'x', tool_calls: [call] }
+    const extra_content = { google: { thought_signature: 's' } }
+    const full = {
+      ...bare,
+      tool_calls: [{ ...call, extra_content }],
+      extra_content,
+      reasoning_content: 'r',
+      reasoning: 'r',
+      reasoning_details: [],
+      thinking_blocks: [],
+    }
+    const user = { role: 'user', content: 'q', reasoning_content: 'a user may say what he likes' }
+    const edits = (message: JsonObject, facts: ModelFacts): unknown =>
+      egress.edits({ model: 'm', messages: [user, message] }, 'm', facts)
+    t.same(edits(full, mine), [{ key: 'messages', json: JSON.stringify([user, bare]) }])
+    t.same(edits(bare, mine), [], 'nothing is written anew without need')
+    t.same(edits(full, unknown), [])
+    t.end()
+  },
+)
