@@ -100,8 +100,8 @@ void t.test('reasoning effort on adaptive models', (t) => {
   t.same(made('minimal'), ['adaptive', 'low', []])
   t.same(made('medium'), ['adaptive', 'medium', []])
   t.same(made('xhigh'), ['adaptive', 'xhigh', []])
-  const four = { reasoningEfforts: ['low', 'medium', 'high', 'max'] }
-  t.same(made('xhigh', four), ['adaptive', 'high', []])
+  const four = { efforts: ['low', 'medium', 'high', 'max'] }
+  t.same(made('xhigh', four), ['adaptive', 'high', approximated])
   t.same(made('max', four), ['adaptive', 'max', []])
   t.same(made('none'), [undefined, 'low', approximated])
   t.same(made('none', { thinkingTypes: ['adaptive', 'disabled'] }), ['disabled', undefined, []])
