@@ -115,18 +115,27 @@ class Rendering {
     }
     const thinking = message.parts.filter((part) => part.type === 'thinking')
     const others = message.parts.filter((part) => part.type !== 'thinking')
-    const blocks = [...thinking, ...others].flatMap((part) => this.assistantBlocks(part))
+    const blocks = [...thinking, ...others].flatMap((part) =>
+      this.assistantBlocks(part, message.index),
+    )
     for (const call of message.toolCalls) blocks.push(callBlock(call))
     this.calls = message.toolCalls
     if (blocks.length > 0) this.push('assistant', blocks)
   }
 
-  private assistantBlocks(part: AssistantPart): JsonObject[] {
+  private assistantBlocks(part: AssistantPart, index: number): JsonObject[] {
     switch (part.type) {
       case 'text':
         return textBlocks(part)
       case 'opaque':
         if (part.provider === PROVIDER) return [{ ...part.block }]
+        if (part.block.type === 'audio') {
+          throw refused(
+            `messages[${index}].audio`,
+            'Anthropic models cannot be given audio that another model spoke; send its transcript ' +
+              'as text.',
+          )
+        }
         this.losses.drop('messages.opaque', 'no-equivalent')
         return []
       case 'thinking':
