@@ -41,6 +41,10 @@ export interface ModelFacts {
   chatToolsWithReasoning?: boolean
   systemRole?: 'system' | 'developer'
   reasoningEfforts?: string[]
+  /** OpenAI: whether it takes stop sequences. */
+  stop?: boolean
+  /** OpenAI: whether it takes `prompt_cache_retention`. */
+  promptCacheRetention?: boolean
   samplingParams?: 'always' | 'never' | 'when-thinking-off' | 'effort-none-only'
   /** Anthropic. */
   thinkingTypes?: string[]

@@ -61,6 +61,8 @@ const model = z.strictObject({
     .optional()
     .describe('OpenAI: the role of instructions.'),
   reasoning_efforts: words('OpenAI: values of `reasoning_effort`.'),
+  stop: flag('OpenAI: takes stop sequences.'),
+  prompt_cache_retention: flag('OpenAI: takes `prompt_cache_retention`.'),
   sampling_params: z
     .enum(['always', 'never', 'when-thinking-off', 'effort-none-only'])
     .optional()
@@ -146,6 +148,8 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
     chatToolsWithReasoning: entry.chat_tools_with_reasoning,
     systemRole: entry.system_role,
     reasoningEfforts: entry.reasoning_efforts,
+    stop: entry.stop,
+    promptCacheRetention: entry.prompt_cache_retention,
     samplingParams: entry.sampling_params,
     thinkingTypes: entry.thinking_types,
     thinkingDefault: entry.thinking_default,

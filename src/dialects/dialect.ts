@@ -79,8 +79,11 @@ export interface Egress {
    * reports to `losses` what may.
    */
   encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject
-  /** Top-level edits that make a client's own body fit this upstream; applied to bytes, not to a parsed copy. */
-  edits(body: JsonObject, model: string, facts: ModelFacts): Edit[]
+  /**
+   * Top-level edits that make a client's own body fit this upstream; applied to bytes, not to a parsed
+   * copy. Throws and reports as `encodeRequest` does.
+   */
+  edits(body: JsonObject, model: string, facts: ModelFacts, losses: Losses): Edit[]
   /** Emits a grammatical stream whatever the body is; never throws. */
   decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void
   newDecoder(request: ChatRequest, sink: EventSink): StreamDecoder

@@ -3,6 +3,7 @@
  * Knows no client socket. A 200 is not believed until its first content event, so an upstream that says
  * 200 and dies is still an ordinary failed attempt with a real status.
  */
+import type { Losses } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
 import { splice } from '../wire/splice.js'
 import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
@@ -45,30 +46,33 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
   const { egress, upstream } = target
   const { quirks } = upstream.config
   const { path, accept } = egress.target(model, call.request.stream)
+  const lost = new Set<string>()
+  const losses: Losses = { drop: (field) => note(lost, field) }
   if (target.dialect === call.dialect) {
-    const edits = egress.edits(call.body, model, x.generation.facts(model))
+    const edits = egress.edits(call.body, model, x.generation.facts(model), losses)
     edits.push(...quirkEdits(call.body, quirks))
+    report(x, lost)
     return {
       path: upstream.basePath + path,
       headers: withRequestHeaders(target, accept, egress.headers(call.body)),
       body: edits.length === 0 ? call.raw : splice(call.raw, call.members, edits),
     }
   }
-  const lost = new Set<string>()
   const request = call.request.model === model ? call.request : { ...call.request, model }
-  const body = applyQuirks(
-    egress.encodeRequest(request, x.generation.facts(model), {
-      drop: (field) => note(lost, field),
-    }),
-    quirks,
-  )
-  x.facts.losses = [...lost]
-  if (lost.size > 0 && x.generation.snapshot.config.onLoss === 'reject') throw lossy(lost)
+  const body = applyQuirks(egress.encodeRequest(request, x.generation.facts(model), losses), quirks)
+  report(x, lost)
   return {
     path: upstream.basePath + path,
     headers: withRequestHeaders(target, accept, egress.headers(body)),
     body: JSON.stringify(body),
   }
+}
+
+/** Tells what is lost, or refuses to lose it, as the configuration wishes. */
+function report(x: Exchange, lost: ReadonlySet<string>): void {
+  if (lost.size === 0) return
+  x.facts.losses = [...lost]
+  if (x.generation.snapshot.config.onLoss === 'reject') throw lossy(lost)
 }
 
 /**

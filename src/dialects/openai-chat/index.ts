@@ -3,11 +3,9 @@
  * Only puts the parts together; every rule is in the file named for it.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { isObject, type JsonObject, objectOf } from '../../chat/json.js'
-import type { ModelFacts } from '../../chat/model.js'
-import type { Edit } from '../../wire/splice.js'
 import type { Dialect, Egress, Endpoint, Ingress } from '../dialect.js'
 import { ChunkDecoder, decodeReply } from './decode.js'
+import { edits } from './edits.js'
 import { encodeRequest } from './encode-request.js'
 import { decodeError, encodeError, encodeStreamError } from './error.js'
 import { encodeReply } from './reply.js'
@@ -71,25 +69,4 @@ function decoded(id: string): string {
 function credential(headers: IncomingHttpHeaders): string | null {
   const value = headers.authorization
   return value === undefined ? null : (BEARER.exec(value)?.[1] ?? null)
-}
-
-/** The model's name for this upstream, usage at the end of a stream, and no vendor's cache marker. */
-function edits(body: JsonObject, model: string, facts: ModelFacts): Edit[] {
-  const out: Edit[] = []
-  if (body['model'] !== model) out.push({ key: 'model', json: JSON.stringify(model) })
-  const options = body['stream_options']
-  if (body['stream'] === true && objectOf(options)['include_usage'] !== true) {
-    const forced = { ...(isObject(options) ? options : {}), include_usage: true }
-    out.push({ key: 'stream_options', json: JSON.stringify(forced) })
-  }
-  if (body['cache_control'] !== undefined) out.push({ key: 'cache_control', json: null })
-  // OpenAI's reasoning models refuse `max_tokens`; its successor means the same to them.
-  const limit = body['max_tokens']
-  if (facts.family === 'openai' && facts.reasoning === true && typeof limit === 'number') {
-    out.push({ key: 'max_tokens', json: null })
-    if (typeof body['max_completion_tokens'] !== 'number') {
-      out.push({ key: 'max_completion_tokens', json: JSON.stringify(limit) })
-    }
-  }
-  return out
 }
