@@ -29,6 +29,8 @@ export interface ModelFacts {
   shutdownDate?: string
   contextWindow?: number
   maxOutputTokens?: number
+  /** Google: of a reply that is not streamed. */
+  maxOutputTokensWhole?: number
   vision?: boolean
   audioInput?: boolean
   tools?: boolean

@@ -70,6 +70,11 @@ export interface Egress {
   readonly framing: Framing
   /** Path below the upstream's base URL, and what we accept. `model` is percent-encoded by the dialect. */
   target(model: string, stream: boolean): { path: string; accept: string }
+  /**
+   * Whether to ask for a stream although the client wants the answer whole: a long answer that is
+   * silent until its end is cut off on its way, or is shorter than a streamed one may be.
+   */
+  streamsWhole?(request: ChatRequest, model: ModelFacts): boolean
   /** The headers that carry the upstream's credential. */
   credential(apiKey: string): Record<string, string>
   /** Headers that depend on what is asked (API version, beta flags). Empty where there are none. */

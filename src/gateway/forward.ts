@@ -45,11 +45,12 @@ export async function forward(
 function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoing {
   const { egress, upstream } = target
   const { quirks } = upstream.config
-  const { path, accept } = egress.target(model, call.request.stream)
   const lost = new Set<string>()
   const losses: Losses = { drop: (field) => note(lost, field) }
+  const facts = x.generation.facts(model)
   if (target.dialect === call.dialect) {
-    const edits = egress.edits(call.body, model, x.generation.facts(model), losses)
+    const { path, accept } = egress.target(model, call.request.stream)
+    const edits = egress.edits(call.body, model, facts, losses)
     edits.push(...quirkEdits(call.body, quirks))
     report(x, lost)
     return {
@@ -58,8 +59,12 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
       body: edits.length === 0 ? call.raw : splice(call.raw, call.members, edits),
     }
   }
-  const request = call.request.model === model ? call.request : { ...call.request, model }
-  const body = applyQuirks(egress.encodeRequest(request, x.generation.facts(model), losses), quirks)
+  const stream = call.request.stream || egress.streamsWhole?.(call.request, facts) === true
+  const { path, accept } = egress.target(model, stream)
+  const body = applyQuirks(
+    egress.encodeRequest({ ...call.request, model, stream }, facts, losses),
+    quirks,
+  )
   report(x, lost)
   return {
     path: upstream.basePath + path,
