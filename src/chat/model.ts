@@ -29,6 +29,8 @@ export interface ModelFacts {
   shutdownDate?: string
   contextWindow?: number
   maxOutputTokens?: number
+  /** Google: of a reply that is not streamed. */
+  maxOutputTokensWhole?: number
   vision?: boolean
   audioInput?: boolean
   tools?: boolean
@@ -41,6 +43,10 @@ export interface ModelFacts {
   chatToolsWithReasoning?: boolean
   systemRole?: 'system' | 'developer'
   reasoningEfforts?: string[]
+  /** OpenAI: whether it takes stop sequences. */
+  stop?: boolean
+  /** OpenAI: whether it takes `prompt_cache_retention`. */
+  promptCacheRetention?: boolean
   samplingParams?: 'always' | 'never' | 'when-thinking-off' | 'effort-none-only'
   /** Anthropic. */
   thinkingTypes?: string[]

@@ -44,6 +44,7 @@ const model = z.strictObject({
   shutdown: day.optional().describe('The day the vendor ends it.'),
   context_window: count('Most tokens of prompt and reply.'),
   max_output_tokens: count('Most tokens of a reply.'),
+  max_output_tokens_whole: count('Google: most tokens of a reply that is not streamed.'),
   vision: flag('Takes images.'),
   audio_input: flag('Takes audio.'),
   tools: flag('Takes function tools.'),
@@ -61,6 +62,8 @@ const model = z.strictObject({
     .optional()
     .describe('OpenAI: the role of instructions.'),
   reasoning_efforts: words('OpenAI: values of `reasoning_effort`.'),
+  stop: flag('OpenAI: takes stop sequences.'),
+  prompt_cache_retention: flag('OpenAI: takes `prompt_cache_retention`.'),
   sampling_params: z
     .enum(['always', 'never', 'when-thinking-off', 'effort-none-only'])
     .optional()
@@ -136,6 +139,7 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
     shutdownDate: entry.shutdown,
     contextWindow: entry.context_window,
     maxOutputTokens: entry.max_output_tokens,
+    maxOutputTokensWhole: entry.max_output_tokens_whole,
     vision: entry.vision,
     audioInput: entry.audio_input,
     tools: entry.tools,
@@ -146,6 +150,8 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
     chatToolsWithReasoning: entry.chat_tools_with_reasoning,
     systemRole: entry.system_role,
     reasoningEfforts: entry.reasoning_efforts,
+    stop: entry.stop,
+    promptCacheRetention: entry.prompt_cache_retention,
     samplingParams: entry.sampling_params,
     thinkingTypes: entry.thinking_types,
     thinkingDefault: entry.thinking_default,

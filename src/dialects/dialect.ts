@@ -72,6 +72,11 @@ export interface Egress {
   readonly framing: Framing
   /** Path below the upstream's base URL, and what we accept. `model` is percent-encoded by the dialect. */
   target(model: string, stream: boolean): { path: string; accept: string }
+  /**
+   * Whether to ask for a stream although the client wants the answer whole: a long answer that is
+   * silent until its end is cut off on its way, or is shorter than a streamed one may be.
+   */
+  streamsWhole?(request: ChatRequest, model: ModelFacts): boolean
   /** The headers that carry the upstream's credential. */
   credential(apiKey: string): Record<string, string>
   /** Headers that depend on what is asked (API version, beta flags). Empty where there are none. */
@@ -81,8 +86,11 @@ export interface Egress {
    * reports to `losses` what may.
    */
   encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject
-  /** Top-level edits that make a client's own body fit this upstream; applied to bytes, not to a parsed copy. */
-  edits(body: JsonObject, model: string, facts: ModelFacts): Edit[]
+  /**
+   * Top-level edits that make a client's own body fit this upstream; applied to bytes, not to a parsed
+   * copy. Throws and reports as `encodeRequest` does.
+   */
+  edits(body: JsonObject, model: string, facts: ModelFacts, losses: Losses): Edit[]
   /** Emits a grammatical stream whatever the body is; never throws. */
   decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void
   newDecoder(request: ChatRequest, sink: EventSink): StreamDecoder

@@ -117,7 +117,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
       this.phase = 'error'
       return
     }
-    const wrong = unreadable(headers, this.call.request.stream)
+    const wrong = unreadable(headers)
     if (wrong !== null) this.fail(wrong)
     else if (this.call.request.stream && isEventStream(headers)) this.guard(() => this.openStream())
     else this.phase = 'whole'
@@ -289,7 +289,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     const text = Buffer.concat(this.chunks)
     const before = performance.now()
     this.x.facts.replyMs = before - this.headMs
-    const read = readReply(text, this.x, this.call, this.target)
+    const read = readReply(text, this.x, this.call, this.target, isEventStream(this.headers))
     this.over()
     this.x.facts.translateMs += performance.now() - before
     this.x.facts.verdict = read.verdict
@@ -361,12 +361,12 @@ function isEventStream(headers: IncomingHttpHeaders): boolean {
 }
 
 /** A 200 that is not what was asked for: compressed though identity was asked, or not of this API. */
-function unreadable(headers: IncomingHttpHeaders, stream: boolean): WireError | null {
+function unreadable(headers: IncomingHttpHeaders): WireError | null {
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity') {
     return { kind: 'upstream_malformed', message: 'The upstream compressed its reply unasked.' }
   }
   const type = (headers['content-type'] ?? '').toLowerCase()
-  if (type === '' || type.includes('json') || (stream && isEventStream(headers))) return null
+  if (type === '' || type.includes('json') || isEventStream(headers)) return null
   return { kind: 'upstream_malformed', message: 'The upstream’s reply is of another content type.' }
 }

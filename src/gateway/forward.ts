@@ -3,6 +3,7 @@
  * Knows no client socket. A 200 is not believed until its first content event, so an upstream that says
  * 200 and dies is still an ordinary failed attempt with a real status.
  */
+import type { Losses } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
 import { splice } from '../wire/splice.js'
 import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
@@ -44,31 +45,39 @@ export async function forward(
 function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoing {
   const { egress, upstream } = target
   const { quirks } = upstream.config
-  const { path, accept } = egress.target(model, call.request.stream)
+  const lost = new Set<string>()
+  const losses: Losses = { drop: (field) => note(lost, field) }
+  const facts = x.generation.facts(model)
   if (target.dialect === call.dialect) {
-    const edits = egress.edits(call.body, model, x.generation.facts(model))
+    const { path, accept } = egress.target(model, call.request.stream)
+    const edits = egress.edits(call.body, model, facts, losses)
     edits.push(...quirkEdits(call.body, quirks))
+    report(x, lost)
     return {
       path: upstream.basePath + path,
       headers: withRequestHeaders(target, accept, egress.headers(call.body)),
       body: edits.length === 0 ? call.raw : splice(call.raw, call.members, edits),
     }
   }
-  const lost = new Set<string>()
-  const request = call.request.model === model ? call.request : { ...call.request, model }
+  const stream = call.request.stream || egress.streamsWhole?.(call.request, facts) === true
+  const { path, accept } = egress.target(model, stream)
   const body = applyQuirks(
-    egress.encodeRequest(request, x.generation.facts(model), {
-      drop: (field) => note(lost, field),
-    }),
+    egress.encodeRequest({ ...call.request, model, stream }, facts, losses),
     quirks,
   )
-  x.facts.losses = [...lost]
-  if (lost.size > 0 && x.generation.snapshot.config.onLoss === 'reject') throw lossy(lost)
+  report(x, lost)
   return {
     path: upstream.basePath + path,
     headers: withRequestHeaders(target, accept, egress.headers(body)),
     body: JSON.stringify(body),
   }
+}
+
+/** Tells what is lost, or refuses to lose it, as the configuration wishes. */
+function report(x: Exchange, lost: ReadonlySet<string>): void {
+  if (lost.size === 0) return
+  x.facts.losses = [...lost]
+  if (x.generation.snapshot.config.onLoss === 'reject') throw lossy(lost)
 }
 
 /**

@@ -10,6 +10,7 @@ import type { Call } from './receive.js'
 import {
   PassedStream,
   streamReply,
+  translateEvents,
   TranslatedStream,
   translateReply,
   type Translation,
@@ -30,16 +31,24 @@ export function openTranslation(x: Exchange, call: Call, target: Target): Transl
   return new TranslatedStream(egress, call.ingress, call.request, seedOf(x, call, target))
 }
 
-/** A whole reply as the client gets it; `verdict.error` says why there is none. */
+/**
+ * A whole reply as the client gets it; `verdict.error` says why there is none. `isEvents`: it came as
+ * a stream.
+ */
 export function readReply(
   bytes: Buffer,
   x: Exchange,
   call: Call,
   target: Target,
+  isEvents: boolean,
 ): { body: string | Buffer; verdict: Verdict } {
   const { egress } = target
-  const text = bytes.toString('utf8')
   const seed = seedOf(x, call, target)
+  if (isEvents) {
+    const verdict = translateEvents(bytes, egress, call.ingress, call.request, seed)
+    return { body: verdict.body, verdict }
+  }
+  const text = bytes.toString('utf8')
   const body = parseReply(text)
   if (call.request.stream) {
     const pieces = body ?? parseArray(text)

@@ -8,6 +8,7 @@ import { isContent } from '../chat/event.js'
 import { Fold, type Reply } from '../chat/fold.js'
 import { Grammar } from '../chat/grammar.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
+import { jsonAnswer } from '../chat/json-answer.js'
 import type { ChatRequest } from '../chat/request.js'
 import { mergeUsage, type Usage } from '../chat/usage.js'
 import type {
@@ -237,7 +238,33 @@ export function translateReply(
   const fold = new Fold()
   const grammar = new Grammar(fold)
   egress.decodeReply(body, request, grammar)
-  return verdictOf(fold, grammar, (reply) => ingress.encodeReply(reply, request, seed))
+  return verdictOf(fold, grammar, (reply) =>
+    ingress.encodeReply(jsonAnswer(reply, request), request, seed),
+  )
+}
+
+/**
+ * A stream in answer to a request for a whole reply: asked for by the gateway, or sent by an upstream
+ * that knows no other form.
+ */
+export function translateEvents(
+  bytes: Buffer,
+  egress: Egress,
+  ingress: Ingress,
+  request: ChatRequest,
+  seed: Seed,
+): TranslatedReply {
+  const fold = new Fold()
+  const grammar = new Grammar(fold)
+  const decoder = egress.newDecoder(request, grammar)
+  const framer = new SseFramer(decoder)
+  framer.write(bytes)
+  framer.end()
+  if (framer.overflow && !grammar.ended) grammar.event({ type: 'error', error: OVERFLOW })
+  decoder.end()
+  return verdictOf(fold, grammar, (reply) =>
+    ingress.encodeReply(jsonAnswer(reply, request), request, seed),
+  )
 }
 
 /**

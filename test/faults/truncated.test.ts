@@ -87,7 +87,8 @@ for (const { name, model } of UPSTREAMS) {
   void t.test(`${name}: a whole reply`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
-    const body = question(model, false)
+    // Few tokens: a long answer would be asked for as a stream.
+    const body = question(model, false, 'Hello', { max_tokens: 1000 })
     const full = await recordingOf(gateway, body)
     for (const mode of MODES) {
       for (const share of [0, 0.3, 0.9, 1]) {

@@ -6,7 +6,7 @@ import { isObject, type JsonObject } from '../../chat/json.js'
 import type { Dialect } from '../dialect.js'
 import { decodeError } from './error.js'
 import { decodeReply } from './reply.js'
-import { encodeRequest } from './request.js'
+import { encodeRequest, streamsWhole } from './request.js'
 import { newDecoder } from './stream.js'
 import { BINDING_BETA, VERSION, VERSION_WITH_SAMPLING } from './wire.js'
 
@@ -20,6 +20,7 @@ export const anthropic: Dialect = {
       path: '/messages',
       accept: stream ? 'text/event-stream' : 'application/json',
     }),
+    streamsWhole,
     credential: (apiKey) => ({ 'x-api-key': apiKey }),
     headers,
     encodeRequest,

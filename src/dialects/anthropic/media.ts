@@ -5,6 +5,7 @@
 import type { JsonObject } from '../../chat/json.js'
 import type { AudioPart, FilePart, ImagePart } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
+import { sniffBase64 } from '../../wire/media-type.js'
 import { cacheControl, isBlank } from './wire.js'
 
 const IMAGES: ReadonlySet<string> = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
@@ -30,7 +31,8 @@ export function mediaBlock(part: ImagePart | FilePart | AudioPart, path: string)
 function imageBlock(source: ImagePart['source'], path: string): JsonObject {
   switch (source.kind) {
     case 'base64': {
-      const media_type = sniff(source.data) ?? source.mediaType.toLowerCase()
+      // The API refuses data that is not of the declared type.
+      const media_type = sniffBase64(source.data) ?? source.mediaType.toLowerCase()
       if (!IMAGES.has(media_type)) {
         throw refused(path, `an image of type ${quoted(media_type)}`, 'Use JPEG, PNG, GIF or WebP.')
       }
@@ -51,7 +53,7 @@ function fileBlock(part: FilePart, path: string): JsonObject {
     part.filename === undefined || isBlank(part.filename) ? {} : { title: part.filename }
   switch (source.kind) {
     case 'base64': {
-      const media_type = sniff(source.data) ?? source.mediaType.toLowerCase()
+      const media_type = sniffBase64(source.data) ?? source.mediaType.toLowerCase()
       if (IMAGES.has(media_type)) return imageBlock(source, path)
       return { type: 'document', source: documentSource(media_type, source.data, path), ...title }
     }
@@ -76,17 +78,6 @@ function documentSource(mediaType: string, data: string, path: string): JsonObje
   const text = Buffer.from(data, 'base64').toString('utf8')
   if (isBlank(text)) throw refused(path, 'an empty file', 'Leave the part out.')
   return { type: 'text', media_type: 'text/plain', data: text }
-}
-
-/** What the first bytes say it is: the API refuses data that is not of the declared type. */
-function sniff(base64: string): string | undefined {
-  const head = Buffer.from(base64.slice(0, 24), 'base64').toString('latin1')
-  if (head.startsWith('\xFF\xD8\xFF')) return 'image/jpeg'
-  if (head.startsWith('\x89PNG')) return 'image/png'
-  if (head.startsWith('GIF8')) return 'image/gif'
-  if (head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP') return 'image/webp'
-  if (head.startsWith('%PDF-')) return 'application/pdf'
-  return undefined
 }
 
 function https(url: string, path: string): string {

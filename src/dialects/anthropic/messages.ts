@@ -113,7 +113,7 @@ class Rendering {
         'For Anthropic models a conversation must begin with a user message.',
       )
     }
-    const blocks = message.parts.flatMap((part) => this.assistantBlocks(part))
+    const blocks = message.parts.flatMap((part) => this.assistantBlocks(part, message.index))
     for (const call of message.toolCalls) {
       if (call.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
       blocks.push(callBlock(call))
@@ -122,13 +122,20 @@ class Rendering {
     if (blocks.length > 0) this.push('assistant', blocks)
   }
 
-  private assistantBlocks(part: AssistantPart): JsonObject[] {
+  private assistantBlocks(part: AssistantPart, index: number): JsonObject[] {
     switch (part.type) {
       case 'text':
         if (part.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
         return textBlocks(part)
       case 'opaque':
         if (part.provider === PROVIDER) return [{ ...part.block }]
+        if (part.block.type === 'audio') {
+          throw refused(
+            `messages[${index}].audio`,
+            'Anthropic models cannot be given audio that another model spoke; send its transcript ' +
+              'as text.',
+          )
+        }
         this.losses.drop('messages.opaque', 'no-equivalent')
         return []
       case 'thinking':

@@ -3,7 +3,7 @@
  * Tool input is `JSON.stringify(input)`: integers beyond 2^53 lose digits here, and only here.
  */
 import type { EventSink } from '../../chat/event.js'
-import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { Answer } from './answer.js'
 
@@ -12,20 +12,11 @@ export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventS
   const answer = new Answer(request, sink)
   if (body.type === 'error' || isObject(body.error)) return answer.error(body)
   if (!Array.isArray(body.content)) return answer.malformed('the reply has no content')
-  const fenced = request.responseFormat?.type === 'json-object'
   answer.begin(body)
   body.content.forEach((block, at) => {
-    answer.blockStart(at, fenced ? unfenced(block) : block)
+    answer.blockStart(at, block)
     answer.blockStop(at)
   })
   answer.messageDelta(body, undefined)
   answer.finish()
-}
-
-/** JSON without the Markdown fence that models like to put around it (JSON mode is emulated). */
-function unfenced(block: JsonValue): JsonValue {
-  if (!isObject(block) || block.type !== 'text' || typeof block.text !== 'string') return block
-  const text = block.text.trim()
-  const inner = /^```(?:json|JSON)?[ \t]*\r?\n([\s\S]*?)\r?\n?```$/.exec(text)?.[1]
-  return inner === undefined ? block : { ...block, text: inner }
 }

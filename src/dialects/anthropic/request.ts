@@ -21,6 +21,12 @@ import { isBlank } from './wire.js'
  */
 const MAX_TOKENS_UNKNOWN = 64_000
 
+/**
+ * An answer that may be longer is asked for as a stream: whole it could take more than ten minutes
+ * of silence, at which the vendor's own clients refuse to wait (128,000 tokens count as an hour).
+ */
+const WHOLE_TOKENS_MAX = 21_333
+
 /** The API takes no more cache breakpoints than this. */
 const CACHE_MARKS_MAX = 4
 
@@ -59,6 +65,12 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   limitCacheMarks(body, { system, messages }, tools.tools ?? [], request, losses)
   if (request.stream) body.stream = true
   return body
+}
+
+/** Whether the answer may be too long to be waited for in silence. */
+export function streamsWhole(request: ChatRequest, model: ModelFacts): boolean {
+  const most = model.maxOutputTokens ?? MAX_TOKENS_UNKNOWN
+  return Math.min(request.maxOutputTokens ?? most, most) > WHOLE_TOKENS_MAX
 }
 
 /** Thinking counts against it on both sides, so nothing is added on top. */

@@ -46,32 +46,35 @@ export function thinkingFields(
     return {}
   }
   const types = model.thinkingTypes ?? ['adaptive']
-  if (effort === 'none') return off(types, model, losses)
+  if (effort === 'none') return off(types, losses)
   if (types.includes('adaptive')) {
     return {
       thinking: { type: 'adaptive', display: 'summarized' },
-      effort: nearestEffort(effort, model),
+      effort: nearestEffort(effort, model, losses),
     }
   }
   return budget(effort, maxTokens, messages, losses)
 }
 
-function off(types: string[], model: ModelFacts, losses: Losses): ThinkingFields {
+function off(types: string[], losses: Losses): ThinkingFields {
   if (types.includes('disabled')) return { thinking: { type: 'disabled' } }
   if (types.includes('between_tools')) return { thinking: { type: 'between_tools' } }
   losses.drop('reasoning_effort', 'approximated')
-  return { effort: nearestEffort('low', model) }
+  return { effort: 'low' }
 }
 
 /** The effort itself, or the nearest lower one that the model has. */
-function nearestEffort(effort: Exclude<ReasoningEffort, 'none'>, model: ModelFacts): string {
-  const known = model.reasoningEfforts ?? EFFORTS
-  const wanted = EFFORTS.indexOf(effort === 'minimal' ? 'low' : effort)
-  for (let i = wanted; i >= 0; i--) {
-    const one = EFFORTS[i]
-    if (one !== undefined && known.includes(one)) return one
-  }
-  return 'low'
+function nearestEffort(
+  effort: Exclude<ReasoningEffort, 'none'>,
+  model: ModelFacts,
+  losses: Losses,
+): string {
+  const known = model.efforts ?? EFFORTS
+  const wanted = effort === 'minimal' ? 'low' : effort
+  if (known.includes(wanted)) return wanted
+  losses.drop('reasoning_effort', 'approximated')
+  const lower = EFFORTS.slice(0, EFFORTS.indexOf(wanted))
+  return lower.findLast((one) => known.includes(one)) ?? 'low'
 }
 
 /**

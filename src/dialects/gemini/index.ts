@@ -16,6 +16,8 @@ export const gemini: Dialect = {
   egress: {
     framing: 'sse',
     target,
+    streamsWhole: ({ maxOutputTokens = Infinity }, { maxOutputTokensWhole = Infinity }) =>
+      maxOutputTokens > maxOutputTokensWhole,
     // Never `?key=`: a URL ends up in logs.
     credential: (apiKey) => ({ 'x-goog-api-key': apiKey }),
     headers: () => ({}),

@@ -1,9 +1,10 @@
 /**
- * Images, files and audio as inline bytes.
- * Refuses to fetch: a URL or a foreign file id is an error that says what to send instead.
+ * Images, files and audio as inline bytes, or by address where the address is Google's own.
+ * Refuses to fetch: any other URL or a foreign file id is an error that says what to send instead.
  */
 import type { AudioPart, FilePart, ImagePart, MediaSource, UserPart } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
+import { sniffBase64 } from '../../wire/media-type.js'
 import type { Part } from './wire.js'
 
 const AUDIO_TYPES: Readonly<Record<string, string>> = { wav: 'audio/wav', mp3: 'audio/mp3' }
@@ -31,17 +32,31 @@ export function encodeUserPart(part: UserPart, path: string): Part | null {
   }
 }
 
-function encodeImage(part: ImagePart, path: string): Part {
-  const source = inline(part.source, 'image', path)
-  return blob(source.mediaType === 'image/jpg' ? 'image/jpeg' : source.mediaType, source.data)
+/**
+ * True for what the API reads by its address: uploads to its own Files API, and videos of YouTube.
+ * Anything else it would have to be given.
+ */
+export function readsUrl(url: string): boolean {
+  return /^https:\/\/(?:generativelanguage\.googleapis\.com\/v\w+\/files\/|(?:www\.)?youtube\.com\/watch\?|youtu\.be\/)/.test(
+    url,
+  )
 }
 
-function encodeFile(part: FilePart, path: string): Part {
-  const source = inline(part.source, 'file', path)
-  if (FILE_TYPE.test(source.mediaType)) return blob(source.mediaType, source.data)
+function encodeImage({ source }: ImagePart, path: string): Part {
+  if (source.kind === 'url' && readsUrl(source.url)) return { fileData: { fileUri: source.url } }
+  const { mediaType, data } = inline(source, 'image', path)
+  const type = sniffBase64(data) ?? mediaType
+  return blob(type === 'image/jpg' ? 'image/jpeg' : type, data)
+}
+
+function encodeFile({ source }: FilePart, path: string): Part {
+  if (source.kind === 'url' && readsUrl(source.url)) return { fileData: { fileUri: source.url } }
+  const { mediaType, data } = inline(source, 'file', path)
+  const type = sniffBase64(data) ?? mediaType
+  if (FILE_TYPE.test(type)) return blob(type, data)
   throw refusal(
     `${path}: this upstream reads PDF, text, image, audio and video files, not ` +
-      `${source.mediaType.slice(0, 80)}. Convert the file to PDF or text.`,
+      `${type.slice(0, 80)}. Convert the file to PDF or text.`,
     path,
   )
 }

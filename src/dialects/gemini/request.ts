@@ -2,7 +2,14 @@
  * A canonical request as a generateContent body.
  * Knows no URL and no credential; what Gemini cannot say is refused or reported, never lost silently.
  */
-import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import {
+  arrayOf,
+  isObject,
+  objectOf,
+  stringOf,
+  type JsonObject,
+  type JsonValue,
+} from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
@@ -12,7 +19,13 @@ import { relaxSchema } from './schema.js'
 import { encodeThinking } from './thinking.js'
 import { jsonToolName, toolNames } from './tool-names.js'
 import { encodeToolChoice, encodeTools, type JsonTool } from './tools.js'
-import { isGemma, isThirdGeneration, MAX_STOP_SEQUENCES } from './wire.js'
+import {
+  type Content,
+  isGemma,
+  isThirdGeneration,
+  MAX_INLINE_BYTES,
+  MAX_STOP_SEQUENCES,
+} from './wire.js'
 
 /** What has no equivalent but cannot change the answer. */
 const SILENT = new Set([
@@ -62,6 +75,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
     systemInstruction: !gemma,
     losses,
   })
+  checkInlineSize(contents)
   if (format.instruction !== null) system.push({ text: format.instruction })
   const body: JsonObject = { contents }
   if (system.length > 0) body.systemInstruction = { parts: system }
@@ -77,6 +91,26 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   const tier = encodeServiceTier(request.serviceTier, losses)
   if (tier !== null) body.serviceTier = tier
   return body
+}
+
+/** The API answers a larger request with an error that names no field; better said here. */
+function checkInlineSize(contents: readonly Content[]): void {
+  let size = 0
+  for (const { parts } of contents) for (const part of parts) size += inlineSize(part)
+  if (size <= MAX_INLINE_BYTES) return
+  throw new GatewayError(
+    'body_too_large',
+    `messages: this upstream takes at most ${MAX_INLINE_BYTES} bytes of images and files, as base64. ` +
+      'Send smaller ones, or fewer.',
+    { param: 'messages' },
+  )
+}
+
+/** The base64 of a part and of what a function response shows. */
+function inlineSize(part: JsonObject): number {
+  const own = stringOf(objectOf(part.inlineData).data)?.length ?? 0
+  const shown = arrayOf(objectOf(part.functionResponse).parts)
+  return shown.reduce((sum: number, one) => sum + inlineSize(objectOf(one)), own)
 }
 
 function encodeConfig(

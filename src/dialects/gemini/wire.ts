@@ -24,6 +24,9 @@ export const SKIP_SIGNATURE = 'skip_thought_signature_validator'
 /** The one argument of a function that stands in for a custom (free text) tool. */
 export const CUSTOM_INPUT = 'input'
 
+/** The most bytes that a request may hold inline; larger media goes by way of the Files API. */
+export const MAX_INLINE_BYTES = 20 * 1024 * 1024
+
 /** The most entries that `stopSequences` takes. */
 export const MAX_STOP_SEQUENCES = 5
 

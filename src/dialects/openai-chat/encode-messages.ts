@@ -17,9 +17,7 @@ import { GatewayError } from '../../errors.js'
 import { wireCallId, wireName } from '../../wire/openai-names.js'
 import type { Losses } from '../dialect.js'
 import { signatureOut } from './reasoning.js'
-
-/** Longer ids of calls are refused: `string_above_max_length`. */
-const MAX_CALL_ID = 40
+import { MAX_CALL_ID } from './wire.js'
 
 /** All turns. What a tool showed rather than said follows its turn's results as a user message. */
 export function encodeMessages(

@@ -4,20 +4,18 @@
  *
  * Source: OpenAI API reference, "Create chat completion", read 2026-11-20.
  */
-import { nearestEffort } from '../../chat/effort.js'
-import type { JsonObject } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest, ResponseFormat, Tool, ToolChoice } from '../../chat/request.js'
-import { GatewayError } from '../../errors.js'
 import { wireName } from '../../wire/openai-names.js'
 import type { Losses } from '../dialect.js'
 import { encodeMessages } from './encode-messages.js'
+import { checkStop, effortFor, isDefault, takes } from './model-rules.js'
 import { SERVICE_TIERS } from './wire.js'
 
 /** Fields of this format that the canon keeps by name; others belong to some other format. */
 const OWN = new Set([
   'audio',
-  'logit_bias',
   'metadata',
   'modalities',
   'moderation',
@@ -40,10 +38,10 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
     body['stream_options'] = { include_usage: true }
   }
   encodeTools(request, body)
-  encodeEffort(request, model, body, losses)
-  encodeSampling(request, model, body, losses)
+  const effort = encodeEffort(request, model, body, losses)
+  encodeSampling(request, model, effort, body, losses)
   encodeOutput(request, model, body)
-  encodeRest(request, model, body, losses)
+  encodeRest(request, body, losses)
   return body
 }
 
@@ -91,73 +89,41 @@ function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): string | 
   }
 }
 
-/** The effort, or the nearest lower that the model has; below all of them, its lowest. */
 function encodeEffort(
-  request: ChatRequest,
+  { reasoningEffort, tools }: ChatRequest,
   model: ModelFacts,
   body: JsonObject,
   losses: Losses,
-): void {
-  const effort = effortOf(request, model)
-  if (effort === undefined) return
-  body['reasoning_effort'] = effort
-  const { reasoningEffort: asked } = request
-  if (asked !== undefined && asked !== effort) losses.drop('reasoning_effort', 'approximated')
-}
-
-function effortOf(request: ChatRequest, model: ModelFacts): string | undefined {
-  const { reasoningEffort: asked } = request
-  // Such models refuse function tools on this endpoint unless reasoning is off.
-  if (model.chatToolsWithReasoning === false && request.tools.length > 0 && asked !== 'none') {
-    if (asked === undefined && model.reasoningEfforts?.includes('none') === true) return 'none'
-    throw new GatewayError(
-      'untranslatable',
-      `tools: ${request.model} takes tools on this upstream only with reasoning_effort "none"`,
-      { param: 'tools' },
-    )
-  }
-  return asked === undefined ? undefined : nearestEffort(asked, model.reasoningEfforts)
+): string | undefined {
+  const asked = { effort: reasoningEffort, tools: tools.length > 0 }
+  const effort = effortFor(asked, model, losses)
+  if (effort !== undefined) body['reasoning_effort'] = effort
+  return effort
 }
 
 /** Sampling parameters, where the model takes them. */
 function encodeSampling(
   request: ChatRequest,
   model: ModelFacts,
+  effort: string | undefined,
   body: JsonObject,
   losses: Losses,
 ): void {
-  const free = samplingAllowed(model, body['reasoning_effort'])
-  const put = (key: string, value: number | boolean | undefined, allowed: boolean): void => {
-    if (value === undefined) return
-    if (allowed) body[key] = value
-    // The value that the model uses anyway is no loss.
-    else if (value !== (key.endsWith('_penalty') ? 0 : 1) && value !== false) {
-      losses.drop(key, 'no-equivalent')
-    }
-  }
-  const plain = model.reasoning !== true
-  put('temperature', request.temperature, free)
-  put('top_p', request.topP, free)
-  put('frequency_penalty', request.frequencyPenalty, plain)
-  put('presence_penalty', request.presencePenalty, plain)
-  put('logprobs', request.logprobs, free)
-  put('top_logprobs', request.topLogprobs, plain)
-  put('seed', request.seed, true)
-  put('n', request.candidates, true)
-}
-
-function samplingAllowed(model: ModelFacts, effort: unknown): boolean {
-  switch (model.samplingParams) {
-    case 'never':
-      return false
-    case 'when-thinking-off':
-    case 'effort-none-only':
-      return effort === 'none'
-    case 'always':
-    case undefined:
-      return true
-    default:
-      return model.samplingParams satisfies never
+  const fields: [string, JsonValue | undefined][] = [
+    ['temperature', request.temperature],
+    ['top_p', request.topP],
+    ['frequency_penalty', request.frequencyPenalty],
+    ['presence_penalty', request.presencePenalty],
+    ['logprobs', request.logprobs],
+    ['top_logprobs', request.topLogprobs],
+    ['logit_bias', request.rest['logit_bias']],
+    ['seed', request.seed],
+    ['n', request.candidates],
+  ]
+  for (const [field, value] of fields) {
+    if (value === undefined) continue
+    if (takes(field, model, effort)) body[field] = value
+    else if (!isDefault(field, value)) losses.drop(field, 'no-equivalent')
   }
 }
 
@@ -166,6 +132,7 @@ function encodeOutput(request: ChatRequest, model: ModelFacts, body: JsonObject)
   // OpenAI's own models take the new name and some refuse the old; others know only the old.
   const key = model.family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
   if (limit !== undefined) body[key] = limit
+  checkStop(request.stop, model)
   if (request.stop !== undefined) body['stop'] = request.stop
   if (request.responseFormat !== undefined) {
     body['response_format'] = encodeFormat(request.responseFormat)
@@ -183,20 +150,14 @@ function encodeFormat(format: ResponseFormat): JsonObject {
   return { type: 'json_schema', json_schema: inner }
 }
 
-function encodeRest(
-  request: ChatRequest,
-  model: ModelFacts,
-  body: JsonObject,
-  losses: Losses,
-): void {
-  const { serviceTier } = request
+function encodeRest(request: ChatRequest, body: JsonObject, losses: Losses): void {
+  const { serviceTier, rest } = request
   if (serviceTier !== undefined) {
     if (SERVICE_TIERS.includes(serviceTier)) body['service_tier'] = serviceTier
     else losses.drop('service_tier', 'no-equivalent')
   }
-  for (const [key, value] of Object.entries(request.rest)) {
-    const refused = key === 'logit_bias' && model.reasoning === true
-    if (OWN.has(key) && !refused) body[key] = value
-    else losses.drop(key, 'no-equivalent')
+  for (const [key, value] of Object.entries(rest)) {
+    if (OWN.has(key)) body[key] = value
+    else if (key !== 'logit_bias') losses.drop(key, 'no-equivalent')
   }
 }

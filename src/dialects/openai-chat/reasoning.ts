@@ -6,7 +6,7 @@
  * Google, "OpenAI compatibility" (`extra_content`), all read 2026-11-20.
  */
 import type { ReplyBlock } from '../../chat/fold.js'
-import { isObject, type JsonObject, objectOf, stringOf } from '../../chat/json.js'
+import { type JsonObject, objectOf, stringOf } from '../../chat/json.js'
 import type { AssistantPart, ThinkingPart, ToolCall } from '../../chat/request.js'
 import { array, given, object, string } from './rules.js'
 
@@ -194,25 +194,4 @@ export function sign(state: ReasoningState, parts: AssistantPart[], calls: ToolC
 /** A signature that came on an empty text. */
 function carrier(signature: string): AssistantPart {
   return { type: 'text', text: '', signature }
-}
-
-/** Members of an assistant message that only say what was thought. */
-const MEMBERS = ['reasoning_content', 'reasoning', 'reasoning_details', 'thinking_blocks']
-
-/** The message without reasoning state; the same object where it has none. */
-export function withoutReasoning(item: JsonObject): JsonObject {
-  const calls = Array.isArray(item['tool_calls']) ? item['tool_calls'] : []
-  const signed = calls.some((call) => isObject(call) && call['extra_content'] !== undefined)
-  const named = MEMBERS.some((key) => item[key] !== undefined)
-  if (!named && !signed && item['extra_content'] === undefined) return item
-  const bare = unsigned(item)
-  for (const key of MEMBERS) Reflect.deleteProperty(bare, key)
-  if (!signed) return bare
-  return { ...bare, tool_calls: calls.map((call) => (isObject(call) ? unsigned(call) : call)) }
-}
-
-function unsigned(item: JsonObject): JsonObject {
-  const bare = { ...item }
-  delete bare['extra_content']
-  return bare
 }

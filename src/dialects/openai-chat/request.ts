@@ -5,7 +5,7 @@
  * Source: OpenAI API reference, "Create chat completion", and the SDK's types, read 2026-11-20.
  */
 import { EFFORTS } from '../../chat/effort.js'
-import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { isObject, type JsonObject, type JsonValue, objectOf } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { decodeMessages } from './messages.js'
 import {
@@ -137,6 +137,7 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['parallel_tool_calls', (v, r) => void (r.parallelToolCalls = boolean(v, 'parallel_tool_calls'))],
   ['response_format', (v, r) => void (r.responseFormat = decodeResponseFormat(v))],
   ['reasoning_effort', (v, r) => void (r.reasoningEffort = oneOf(v, 'reasoning_effort', EFFORTS))],
+  ['reasoning', reasoning],
   ['verbosity', (v, r) => void (r.verbosity = oneOf(v, 'verbosity', ['low', 'medium', 'high']))],
   ['stream_options', streamOptions],
   ['user', (v, r) => void (r.userId ??= string(v, 'user'))],
@@ -172,6 +173,18 @@ function stop(value: JsonValue, request: ChatRequest): void {
   if (!Array.isArray(value) || value.length > 4) refuse('stop', rule)
   if (value.length === 0) return
   request.stop = value.map((item, at) => string(item, `stop[${at}]`))
+}
+
+/**
+ * The object of OpenAI's other endpoint and of OpenRouter. Its effort means the same as the flat
+ * field, which wins; what else it says is kept for an encoder to report.
+ */
+function reasoning(value: JsonValue, request: ChatRequest): void {
+  const { effort, ...others } = objectOf(value)
+  const known = EFFORTS.find((one) => one === effort)
+  if (known !== undefined) request.reasoningEffort ??= known
+  const whole = isObject(value) && (known !== undefined || !given(effort))
+  if (!whole || Object.values(others).some(given)) request.rest['reasoning'] = value
 }
 
 function streamOptions(value: JsonValue, request: ChatRequest): void {

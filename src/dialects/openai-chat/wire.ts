@@ -8,6 +8,9 @@ import type { FinishReason } from '../../chat/event.js'
 import { isObject, type JsonObject, objectOf } from '../../chat/json.js'
 import { tokenCount, totalTokens, type Usage } from '../../chat/usage.js'
 
+/** Longer ids of calls are refused: `string_above_max_length`. */
+export const MAX_CALL_ID = 40
+
 /** Service tiers of OpenAI, and `on_demand` and `performance` of Groq (recorded). */
 export const SERVICE_TIERS: readonly string[] = [
   'auto',

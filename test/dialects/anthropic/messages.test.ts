@@ -263,8 +263,22 @@ void t.test('images are what their bytes are; files are documents', (t) => {
   t.end()
 })
 
+void t.test('audio that another model spoke is refused, not dropped', (t) => {
+  const spoken: AssistantPart = {
+    type: 'opaque',
+    provider: 'openai-chat',
+    block: { type: 'audio', id: 'audio_1' },
+  }
+  const turn: Message = { role: 'assistant', index: 1, parts: [spoken], toolCalls: [] }
+  t.equal(param([user(0, 'q'), turn, user(2, 'and?')]), 'messages[1].audio')
+  t.end()
+})
+
 void t.test('media that cannot be sent is refused by its path', (t) => {
+  const heic = Buffer.from('\0\0\0\x18ftypheic').toString('base64')
   const bad: UserPart[] = [
+    inline('image', 'image/png', heic),
+    inline('image', 'image/png', Buffer.from('BM\x1a\0\0\0\0\0\0\0').toString('base64')),
     inline('image', 'image/svg+xml', 'PHN2Zz4='),
     inline('file', 'application/zip', 'UEsDBA=='),
     inline('file', 'text/plain', 'ICA='),

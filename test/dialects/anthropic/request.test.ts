@@ -7,7 +7,7 @@ import { objectOf, type JsonObject, type JsonValue } from '../../../src/chat/jso
 import type { ModelFacts } from '../../../src/chat/model.js'
 import type { ChatRequest } from '../../../src/chat/request.js'
 import { GatewayError } from '../../../src/errors.js'
-import { egress, encode, OLDER, user } from './support.js'
+import { egress, encode, facts, OLDER, user } from './support.js'
 
 /** The field that the refusal names, for a request that must be refused. */
 function refusal(over: Partial<ChatRequest>, model: Partial<ModelFacts> = {}): string | undefined {
@@ -42,7 +42,7 @@ void t.test('target, credential, edits and version', (t) => {
   t.same(egress.target('m', true), { path: '/messages', accept: 'text/event-stream' })
   t.same(egress.target('m', false), { path: '/messages', accept: 'application/json' })
   t.same(egress.credential('k'), { 'x-api-key': 'k' })
-  t.same(egress.edits({}, 'a"b', { id: 'm', family: 'openai', createdAtSeconds: 0 }), [
+  t.same(egress.edits({}, 'a"b', facts(), { drop: () => undefined }), [
     { key: 'model', json: '"a\\"b"' },
   ])
   t.same(egress.headers({}), { 'anthropic-version': '2026-10-21' })
@@ -100,8 +100,8 @@ void t.test('reasoning effort on adaptive models', (t) => {
   t.same(made('minimal'), ['adaptive', 'low', []])
   t.same(made('medium'), ['adaptive', 'medium', []])
   t.same(made('xhigh'), ['adaptive', 'xhigh', []])
-  const four = { reasoningEfforts: ['low', 'medium', 'high', 'max'] }
-  t.same(made('xhigh', four), ['adaptive', 'high', []])
+  const four = { efforts: ['low', 'medium', 'high', 'max'] }
+  t.same(made('xhigh', four), ['adaptive', 'high', approximated])
   t.same(made('max', four), ['adaptive', 'max', []])
   t.same(made('none'), [undefined, 'low', approximated])
   t.same(made('none', { thinkingTypes: ['adaptive', 'disabled'] }), ['disabled', undefined, []])

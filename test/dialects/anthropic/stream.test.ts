@@ -299,15 +299,3 @@ void t.test('the answer that a synthetic tool carries comes out as text', (t) =>
   t.equal(textOf(hearReply(body, wanted).reply), '{"a":1}')
   t.end()
 })
-
-void t.test('in JSON mode a whole reply loses its Markdown fence, and nothing else does', (t) => {
-  const json: Partial<ChatRequest> = { responseFormat: { type: 'json-object' } }
-  const answer = (text: string, over = json): string =>
-    textOf(hearReply({ content: [{ type: 'text', text }], stop_reason: 'end_turn' }, over).reply)
-  t.equal(answer('```json\n{"a":\n1}\n```\n'), '{"a":\n1}')
-  t.equal(answer('```\r\n{}\r\n```'), '{}')
-  t.equal(answer('Here: ```json\n{}\n```'), 'Here: ```json\n{}\n```')
-  t.equal(answer('{"a":1}'), '{"a":1}')
-  t.equal(answer('```json\n{}\n```', {}), '```json\n{}\n```')
-  t.end()
-})

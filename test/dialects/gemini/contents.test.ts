@@ -205,9 +205,38 @@ void t.test('pictures, files and sound go inline', (t) => {
   t.end()
 })
 
+void t.test('media is what its bytes are, whatever its type says', (t) => {
+  const png = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1').toString('base64')
+  const source = { kind: 'base64', mediaType: 'image/jpeg', data: png } as const
+  const inlineData = { mimeType: 'image/png', data: png }
+  const parts: UserPart[] = [
+    { type: 'image', source },
+    { type: 'file', source: { ...source, mediaType: 'application/octet-stream' } },
+  ]
+  t.strictSame(contents(talk({ role: 'user', parts }))[0]?.parts, [{ inlineData }, { inlineData }])
+  t.end()
+})
+
+void t.test('an address of Google’s own goes as it is', (t) => {
+  for (const url of [
+    'https://generativelanguage.googleapis.com/v1beta/files/abc-123',
+    'https://www.youtube.com/watch?v=9hE5-98ZeCg',
+    'https://youtu.be/9hE5-98ZeCg',
+  ]) {
+    const parts: UserPart[] = [
+      { type: 'image', source: { kind: 'url', url } },
+      { type: 'file', source: { kind: 'url', url } },
+    ]
+    const fileData = { fileUri: url }
+    t.strictSame(contents(talk({ role: 'user', parts }))[0]?.parts, [{ fileData }, { fileData }])
+  }
+  t.end()
+})
+
 void t.test('what would have to be fetched or converted is refused, naming the part', (t) => {
   const parts: UserPart[] = [
     { type: 'image', source: { kind: 'url', url: 'https://a.example/x.png' } },
+    { type: 'image', source: { kind: 'url', url: 'https://youtu.be.example/x' } },
     { type: 'image', source: { kind: 'file-id', id: 'file-1' } },
     { type: 'file', source: { kind: 'url', url: 'http://127.0.0.1/' } },
     { type: 'file', source: { kind: 'base64', mediaType: 'application/zip', data: '' } },

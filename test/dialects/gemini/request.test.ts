@@ -4,7 +4,13 @@
  */
 import t from 'tap'
 import type { JsonValue } from '../../../src/chat/json.js'
-import type { ChatRequest, ReasoningEffort, Tool, ToolChoice } from '../../../src/chat/request.js'
+import type {
+  ChatRequest,
+  ReasoningEffort,
+  Tool,
+  ToolChoice,
+  UserPart,
+} from '../../../src/chat/request.js'
 import { encode, encodeFailure, facts, oldFacts } from './ask.js'
 
 const F: Tool = { name: 'f', parameters: { type: 'object', properties: { a: { type: 'string' } } } }
@@ -341,5 +347,30 @@ void t.test('image detail is one setting on 3+ models', (t) => {
     mediaResolution: 'MEDIA_RESOLUTION_HIGH',
   })
   t.equal(config({ messages: [image('high')] }, oldFacts()), undefined, 'dropped on 2.x')
+  t.end()
+})
+
+void t.test('more inline media than a request may hold is 413, counted at the limit', (t) => {
+  const limit = 20 * 1024 * 1024
+  const image = (chars: number): UserPart => {
+    const source = { kind: 'base64', mediaType: 'image/png', data: 'A'.repeat(chars) } as const
+    return { type: 'image', source }
+  }
+  const half = limit / 2
+  const messages = (last: UserPart): ChatRequest['messages'] => [
+    { role: 'user', index: 0, parts: [image(half)] },
+    {
+      role: 'assistant',
+      index: 1,
+      parts: [],
+      toolCalls: [{ id: 'a', name: 'look', arguments: '{}' }],
+    },
+    { role: 'tool', index: 2, callId: 'a', parts: [last] },
+  ]
+  t.ok(encode({ messages: messages(image(half)) }).body)
+  t.match(encodeFailure({ messages: messages(image(half + 1)) }), {
+    kind: 'body_too_large',
+    param: 'messages',
+  })
   t.end()
 })

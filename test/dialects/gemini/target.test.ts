@@ -3,6 +3,7 @@
  * Method: legal and hostile model ids; the public face of the dialect.
  */
 import t from 'tap'
+import type { ModelFacts } from '../../../src/chat/model.js'
 import { gemini } from '../../../src/dialects/gemini/index.js'
 import { GatewayError, type WireError } from '../../../src/errors.js'
 
@@ -68,10 +69,8 @@ void t.test('what the dialect offers', (t) => {
   t.equal(gemini.ingress, null, 'no client speaks it to us')
   t.strictSame(egress?.credential('k'), { 'x-goog-api-key': 'k' })
   t.strictSame(egress?.headers({}), {})
-  t.strictSame(
-    egress?.edits({ model: 'x' }, 'y', { id: 'm', family: 'openai', createdAtSeconds: 0 }),
-    [],
-  )
+  const model: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
+  t.strictSame(egress?.edits({ model: 'x' }, 'y', model, { drop: () => undefined }), [])
   t.equal(egress?.newTap, null)
   t.equal(egress?.tapReply, null)
   t.equal(egress?.framing, 'sse')

@@ -20,8 +20,6 @@ function encode(
   return { body, lost }
 }
 
-const FACTS: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
-
 void t.test('target, credential, headers', (t) => {
   const accept = 'text/event-stream'
   t.same(egress.target('m', true), { path: '/chat/completions', accept })
@@ -29,23 +27,6 @@ void t.test('target, credential, headers', (t) => {
   t.same(egress.credential('k'), { authorization: 'Bearer k' })
   t.same(egress.headers({}), {})
   t.equal(egress.framing, 'sse')
-  t.end()
-})
-
-void t.test('edits change only what must change', (t) => {
-  t.same(egress.edits({ model: 'm' }, 'm', FACTS), [])
-  t.same(egress.edits({ model: 'a' }, 'm', FACTS), [{ key: 'model', json: '"m"' }])
-  const usage = { key: 'stream_options', json: '{"include_usage":true}' }
-  t.same(egress.edits({ model: 'm', stream: true }, 'm', FACTS), [usage])
-  t.same(egress.edits({ model: 'm', stream: true, stream_options: null }, 'm', FACTS), [usage])
-  const asked = { model: 'm', stream: true, stream_options: { include_usage: true } }
-  t.same(egress.edits(asked, 'm', FACTS), [])
-  const kept = { include_obfuscation: false, include_usage: false }
-  t.same(egress.edits({ model: 'm', stream: true, stream_options: kept }, 'm', FACTS), [
-    { key: 'stream_options', json: '{"include_obfuscation":false,"include_usage":true}' },
-  ])
-  const marked = { model: 'm', cache_control: { type: 'ephemeral' } }
-  t.same(egress.edits(marked, 'm', FACTS), [{ key: 'cache_control', json: null }])
   t.end()
 })
 
@@ -89,6 +70,7 @@ void t.test('tools on a model that cannot reason with them', (t) => {
   const tools = [{ name: 'f' }]
   const facts = { chatToolsWithReasoning: false, reasoningEfforts: ['none', 'high'] }
   t.equal(encode({ tools }, facts).body['reasoning_effort'], 'none')
+  t.same(encode({ tools }, facts).lost, ['reasoning_effort approximated'])
   const asked = { tools, reasoningEffort: 'high' } as const
   t.match(
     refusal(() => encode(asked, facts)),
@@ -165,21 +147,3 @@ void t.test('fields of other formats are reported, not sent', (t) => {
   t.same(lost, ['service_tier no-equivalent', 'top_k no-equivalent'])
   t.end()
 })
-
-void t.test(
-  'a reasoning model is asked with max_completion_tokens, whatever the client says',
-  (t) => {
-    const reasons = { ...FACTS, reasoning: true }
-    const dropped = { key: 'max_tokens', json: null }
-    const limited = { model: 'm', max_tokens: 5 }
-    t.same(egress.edits(limited, 'm', reasons), [
-      dropped,
-      { key: 'max_completion_tokens', json: '5' },
-    ])
-    t.same(egress.edits({ ...limited, max_completion_tokens: 7 }, 'm', reasons), [dropped])
-    t.same(egress.edits({ model: 'm', max_tokens: null }, 'm', reasons), [])
-    t.same(egress.edits(limited, 'm', FACTS), [], 'a model that is not known to reason keeps it')
-    t.same(egress.edits(limited, 'm', { ...reasons, family: 'google' }), [])
-    t.end()
-  },
-)

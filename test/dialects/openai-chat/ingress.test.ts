@@ -3,6 +3,7 @@
  * Method: bodies, paths and headers by hand, with what must come out.
  */
 import t from 'tap'
+import type { JsonObject } from '../../../src/chat/json.js'
 import { decode, ingress, must, refusal, request } from './driver.js'
 
 const long = (length: number): string => 'x'.repeat(length)
@@ -62,6 +63,26 @@ void t.test('the last of max_tokens and max_completion_tokens wins in either ord
   t.equal(request({ max_completion_tokens: 5, max_tokens: 9 }).maxOutputTokens, 5)
   t.equal(request({ max_tokens: 9, max_completion_tokens: 5 }).maxOutputTokens, 5)
   t.equal(request({ safety_identifier: 's', user: 'u' }).userId, 's')
+  t.end()
+})
+
+void t.test('the effort of a reasoning object is the effort; what else it says is kept', (t) => {
+  const read = (members: JsonObject): unknown[] => {
+    const { reasoningEffort, rest } = request(members)
+    return [reasoningEffort, rest]
+  }
+  t.same(read({ reasoning: { effort: 'high' } }), ['high', {}])
+  t.same(read({ reasoning: { effort: 'high' }, reasoning_effort: 'low' }), ['low', {}])
+  t.same(read({ reasoning_effort: 'low', reasoning: { effort: 'high' } }), ['low', {}])
+  t.same(read({ reasoning: {} }), [undefined, {}])
+  for (const reasoning of [
+    { effort: 'high', exclude: true },
+    { max_tokens: 2000 },
+    { effort: 'default' },
+    'high',
+  ]) {
+    t.same(read({ reasoning })[1], { reasoning })
+  }
   t.end()
 })
 

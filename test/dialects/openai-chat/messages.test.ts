@@ -137,6 +137,23 @@ void t.test('parts are read', (t) => {
   t.end()
 })
 
+void t.test('base64 is normalised: line ends, the URL-safe alphabet, missing padding', (t) => {
+  const data = (url: string): unknown => {
+    const [message] = read(
+      user({ type: 'image_url', image_url: { url: `data:image/png;base64,${url}` } }),
+    )
+    const [part] = message?.parts ?? []
+    return part?.type === 'image' && part.source.kind === 'base64' ? part.source.data : undefined
+  }
+  t.equal(data('iVBO\r\nRw0K\tGgo='), 'iVBORw0KGgo=')
+  t.equal(data('iVBO Rw0K'), 'iVBORw0K')
+  t.equal(data('-_-_'), '+/+/')
+  t.equal(data('iVBORw0KGgo'), 'iVBORw0KGgo=')
+  t.equal(data('iVBORw0KGg'), 'iVBORw0KGg==')
+  t.equal(data('iVBORw0KGgo%3D'), 'iVBORw0KGgo=')
+  t.end()
+})
+
 void t.test('what breaks a part is named', (t) => {
   const at = 'messages[0].content[0]'
   const url = `${at}.image_url.url`

@@ -295,7 +295,7 @@ void t.test(
   'OpenAI’s own models get no members that they would refuse, others all of them',
   (t) => {
     const unknown: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
-    const mine: ModelFacts = { ...unknown, reasoning: true }
+    const mine: ModelFacts = { ...unknown, reasoning: true, endpoints: ['chat'] }
     const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }
     const bare = { role: 'assistant', content: 'x', tool_calls: [call] }
     const extra_content = { google: { thought_signature: 's' } }
@@ -308,9 +308,10 @@ void t.test(
       reasoning_details: [],
       thinking_blocks: [],
     }
-    const user = { role: 'user', content: 'q', reasoning_content: 'a user may say what he likes' }
+    const user = { role: 'user', content: 'q' }
+    const losses = { drop: (): void => undefined }
     const edits = (message: JsonObject, facts: ModelFacts): unknown =>
-      egress.edits({ model: 'm', messages: [user, message] }, 'm', facts)
+      egress.edits({ model: 'm', messages: [user, message] }, 'm', facts, losses)
     t.same(edits(full, mine), [{ key: 'messages', json: JSON.stringify([user, bare]) }])
     t.same(edits(bare, mine), [], 'nothing is written anew without need')
     t.same(edits(full, unknown), [])

@@ -1,0 +1,88 @@
+/**
+ * Messages and tools of a client's own body as OpenAI's models take them.
+ * A conversation that began with another provider brings that one's marks, reasoning and long ids
+ * along; OpenAI answers 400 to each. A member without any is not written again.
+ */
+import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../chat/json.js'
+import { wireCallId } from '../../wire/openai-names.js'
+import { MAX_CALL_ID } from './wire.js'
+
+/** Members of a message, part, call or tool that other providers know and OpenAI does not. */
+const FOREIGN: readonly string[] = [
+  'cache_control',
+  'extra_content',
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+  'thinking_blocks',
+]
+
+/** The messages without what is foreign; null where nothing is. */
+export function passedMessages(value: JsonValue | undefined): JsonValue[] | null {
+  return changed(arrayOf(value), message)
+}
+
+/**
+ * The tools without what is foreign; null where nothing is. Written again by way of doubles: an
+ * integer beyond 2^53 in a schema that stands beside such a mark loses its last digits.
+ */
+export function passedTools(value: JsonValue | undefined): JsonValue[] | null {
+  return changed(arrayOf(value), (tool) => {
+    const inner = isObject(tool['function']) ? own(tool['function']) : null
+    return inner === null ? own(tool) : { ...(own(tool) ?? tool), function: inner }
+  })
+}
+
+function message(item: JsonObject): JsonObject | null {
+  const set: JsonObject = {}
+  const id = stringOf(item['tool_call_id'])
+  if (id !== undefined && wireCallId(id, MAX_CALL_ID) !== id)
+    set['tool_call_id'] = wireCallId(id, MAX_CALL_ID)
+  const calls = changed(arrayOf(item['tool_calls']), call)
+  if (calls !== null) set['tool_calls'] = calls
+  const content = contentOf(item['content'])
+  if (content !== null) set['content'] = content.length === 0 ? '' : content
+  const rest = own(item)
+  return rest === null && Object.keys(set).length === 0 ? null : { ...(rest ?? item), ...set }
+}
+
+function call(item: JsonObject): JsonObject | null {
+  const rest = own(item)
+  const id = stringOf(item['id']) ?? ''
+  return wireCallId(id, MAX_CALL_ID) === id
+    ? rest
+    : { ...(rest ?? item), id: wireCallId(id, MAX_CALL_ID) }
+}
+
+/** The parts without Mistral's thinking, which stands among them; null where nothing changes. */
+function contentOf(value: JsonValue | undefined): JsonValue[] | null {
+  const parts = arrayOf(value)
+  if (!parts.some(isThinking)) return changed(parts, own)
+  const said = parts.filter((part) => !isThinking(part))
+  return changed(said, own) ?? said
+}
+
+function isThinking(part: JsonValue): boolean {
+  return isObject(part) && part['type'] === 'thinking'
+}
+
+/** The object without foreign members; null where it has none. */
+function own(item: JsonObject): JsonObject | null {
+  if (!FOREIGN.some((key) => item[key] !== undefined)) return null
+  return Object.fromEntries(Object.entries(item).filter(([key]) => !FOREIGN.includes(key)))
+}
+
+/** The list with each item changed; null where none was. */
+function changed(
+  list: readonly JsonValue[],
+  change: (item: JsonObject) => JsonObject | null,
+): JsonValue[] | null {
+  let out: JsonValue[] | null = null
+  for (const [at, item] of list.entries()) {
+    const other = isObject(item) ? change(item) : null
+    if (other === null) continue
+    out ??= [...list]
+    out[at] = other
+  }
+  return out
+}
