@@ -25,6 +25,8 @@ export class ChunkEncoder implements StreamEncoder {
   private muted = false
   private custom = false
   private argumentsSent = false
+  /** The open call's signature went out with its name. */
+  private signed = false
   /** UTF-16 units of text before the open block, for the offsets of annotations. */
   private textBefore = 0
   private textLength = 0
@@ -109,7 +111,10 @@ export class ChunkEncoder implements StreamEncoder {
     const inner = this.custom
       ? `"type":"custom","custom":{"name":${name},"input":""}`
       : `"type":"function","function":{"name":${name},"arguments":""}`
-    this.call(`"id":${JSON.stringify(event.id)},${inner}`)
+    // Clients of Google's own compatible endpoint look for the signature beside the name, and only there.
+    this.signed = event.signature !== undefined
+    const state = event.signature === undefined ? '' : `,${extraContent(event.signature)}`
+    this.call(`"id":${JSON.stringify(event.id)},${inner}${state}`)
   }
 
   private toolDelta(json: string): void {
@@ -125,8 +130,9 @@ export class ChunkEncoder implements StreamEncoder {
 
   private toolEnd(signature: string | undefined): void {
     if (!this.argumentsSent && !this.custom) this.toolDelta('{}')
-    if (signature === undefined || this.legacy) return
-    this.call(`"extra_content":${JSON.stringify(signatureOut(signature))}`)
+    if (signature === undefined || this.legacy || this.signed) return
+    // Strict clients refuse a call's chunk without its member.
+    this.call(`"${this.custom ? 'custom' : 'function'}":{},${extraContent(signature)}`)
   }
 
   /** The index counts the calls of the stream, never the blocks of the upstream. */
@@ -141,4 +147,8 @@ export class ChunkEncoder implements StreamEncoder {
     }
     this.out += 'data: [DONE]\n\n'
   }
+}
+
+function extraContent(signature: string): string {
+  return `"extra_content":${JSON.stringify(signatureOut(signature))}`
 }
