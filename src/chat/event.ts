@@ -20,7 +20,8 @@ export interface Citation {
 
 /**
  * One step of an answer. Blocks are numbered 0,1,2,… in order of start and never overlap.
- * `signature` is opaque provider state that must be replayed verbatim on the next turn.
+ * `signature` is opaque provider state that must be replayed verbatim on the next turn; a call whose
+ * signature is known at once carries it at its start as well.
  */
 export type ChatEvent =
   | { type: 'start'; id: string; model: string }
@@ -33,7 +34,14 @@ export type ChatEvent =
   | { type: 'thinking-start'; index: number; redacted?: string }
   | { type: 'thinking-delta'; index: number; text: string }
   | { type: 'thinking-end'; index: number; signature?: string }
-  | { type: 'tool-start'; index: number; id: string; name: string; custom?: boolean }
+  | {
+      type: 'tool-start'
+      index: number
+      id: string
+      name: string
+      custom?: boolean
+      signature?: string
+    }
   | { type: 'tool-delta'; index: number; json: string }
   | { type: 'tool-end'; index: number; signature?: string }
   | { type: 'citation'; index: number; citation: Citation }

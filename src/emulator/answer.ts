@@ -127,21 +127,33 @@ function pickedTools(ask: Ask, prompt: string): Tool[] {
   if (typeof choice === 'object') {
     return tools.filter(({ name }) => name === choice.name)
   }
-  if (choice === 'auto' && ask.results.length > 0) {
-    return []
-  }
-  const said = prompt.toLowerCase()
+  const said = stepDue(ask, prompt).toLowerCase()
   const named = tools.filter(({ name }) => mentions(said, name.toLowerCase()))
   const asked = /\b(use|call|invoke|run)\b.*\btools?\b/.test(said) || choice === 'required'
   const together = ask.parallel && /\bin parallel\b/.test(said)
   if (named.length === 0) {
-    return asked ? (together ? [...tools] : [first]) : []
+    const unanswered = tools.find(({ name }) => ask.results.every((it) => it.name !== name))
+    return asked ? (together ? [...tools] : [unanswered ?? first]) : []
   }
   if (!ask.parallel) {
     return named.slice(0, 1)
   }
   const [only] = named
   return together && named.length === 1 && only !== undefined ? [only, only] : named
+}
+
+/** “Use a, then b” asks for one step after the other: what comes after the step that has its results. */
+function stepDue({ results }: Ask, prompt: string): string {
+  const steps = prompt.split(/\bthen\b/i)
+  if (results.length === 0) {
+    return steps[0] ?? ''
+  }
+  const done = steps.findLastIndex((step) =>
+    results.some(
+      ({ name = '' }) => name !== '' && mentions(step.toLowerCase(), name.toLowerCase()),
+    ),
+  )
+  return done < 0 ? '' : (steps[done + 1] ?? '')
 }
 
 function mentions(said: string, name: string): boolean {

@@ -17,7 +17,7 @@ function isNamed(name: string, texts: readonly string[]): boolean {
 
 function eventTypes(): string[] {
   const union = readFileSync('src/chat/event.ts', 'utf8')
-  return [...union.matchAll(/\{ type: '([a-z-]+)'/g)].map((match) => match[1] ?? '')
+  return [...union.matchAll(/\{\s*type: '([a-z-]+)'/g)].map((match) => match[1] ?? '')
 }
 
 void t.test('every kind of error is named by a test', (t) => {

@@ -4,9 +4,10 @@
  */
 import OpenAI, { APIError } from 'openai'
 import type { TestGateway } from '../helpers/gateway.js'
+import { ROWS } from './rows.js'
 
 /** One model behind each upstream dialect. */
-export const MODELS = ['gpt-4o', 'claude-haiku-4-5', 'gemini-2.5-flash'] as const
+export const MODELS = ROWS.map(({ model }) => model)
 
 /** The client as a user makes it, without retries so that a failure is seen as it came. */
 export function clientOf(gateway: TestGateway, apiKey = gateway.secret): OpenAI {

@@ -116,6 +116,25 @@ void t.test('a tool named in the prompt is called, and its result is quoted', as
   t.match(then.choices[0]?.message.content, /get_weather said: “rain, 12 °C”/)
 })
 
+void t.test('“use a, then b” is one step after the other', async (t) => {
+  const client = await clientFor(t)
+  const messages: OpenAI.ChatCompletionMessageParam[] = [
+    { role: 'user', content: 'Use get_time, then get_weather in Rome' },
+  ]
+  const called: string[] = []
+  for (let turn = 0; turn < 3; turn += 1) {
+    const ask = { model: 'gpt-4o', tools: [WEATHER, TIME], messages }
+    const message = (await client.chat.completions.create(ask)).choices[0]?.message
+    const [call, more] = message?.tool_calls ?? []
+    t.equal(more, undefined, 'one at a time')
+    if (message === undefined || call?.type !== 'function') break
+    called.push(call.function.name)
+    messages.push(message, { role: 'tool', tool_call_id: call.id, content: 'done' })
+  }
+  t.same(called, ['get_time', 'get_weather'])
+  t.equal(messages.length, 5, 'and then it answers')
+})
+
 void t.test('tools named together are called in parallel, streamed by index', async (t) => {
   const client = await clientFor(t)
   const ask = {

@@ -212,9 +212,11 @@ export class GeminiDecoder implements StreamDecoder {
     this.index += 1
     const { index } = this
     const { id, name, json, custom } = call
-    this.sink.event({ type: 'tool-start', index, id, name, ...(custom ? { custom } : {}) })
+    const signed = signature === undefined ? {} : { signature }
+    const form = custom ? { custom } : {}
+    this.sink.event({ type: 'tool-start', index, id, name, ...form, ...signed })
     if (json !== '') this.sink.event({ type: 'tool-delta', index, json })
-    this.sink.event({ type: 'tool-end', index, ...(signature === undefined ? {} : { signature }) })
+    this.sink.event({ type: 'tool-end', index, ...signed })
   }
 
   /** The synthetic tool's arguments are the answer; a second one would make two JSON texts of it. */

@@ -27,6 +27,8 @@ export class ChunkEncoder implements StreamEncoder {
   private muted = false
   private custom = false
   private argumentsSent = false
+  /** The open call's signature went out with its name. */
+  private signed = false
   /** UTF-16 units of text before the open block, for the offsets of annotations. */
   private textBefore = 0
   private textLength = 0
@@ -125,7 +127,10 @@ export class ChunkEncoder implements StreamEncoder {
     const inner = this.custom
       ? `"type":"custom","custom":{"name":${name},"input":""}`
       : `"type":"function","function":{"name":${name},"arguments":""}`
-    this.call(`"id":${JSON.stringify(event.id)},${inner}`)
+    // Clients of Google's own compatible endpoint look for the signature beside the name, and only there.
+    this.signed = event.signature !== undefined
+    const state = event.signature === undefined ? '' : `,${extraContent(event.signature)}`
+    this.call(`"id":${JSON.stringify(event.id)},${inner}${state}`)
   }
 
   private toolDelta(json: string): void {
@@ -143,7 +148,13 @@ export class ChunkEncoder implements StreamEncoder {
     if (!this.argumentsSent && !this.custom) this.toolDelta('{}')
     if (signature === undefined || this.legacy) return
     const state = this.stateOf({ type: 'tool', id: this.callId, name: '', json: '', signature })
-    const call = `{"index":${this.tools - 1},"extra_content":${extraContent(signature)}}`
+    if (this.signed) {
+      if (state !== '') this.delta(`{${state}}`)
+      return
+    }
+    // Strict clients refuse a call's chunk without its member.
+    const empty = `"${this.custom ? 'custom' : 'function'}":{}`
+    const call = `{"index":${this.tools - 1},${empty},${extraContent(signature)}}`
     this.delta(`{"tool_calls":[${call}]${state === '' ? '' : `,${state}`}}`)
   }
 
@@ -158,8 +169,7 @@ export class ChunkEncoder implements StreamEncoder {
   private textEnd(signature: string | undefined): void {
     if (signature === undefined) return
     const state = this.stateOf({ type: 'text', text: '', citations: [], signature })
-    const extra = `"extra_content":${extraContent(signature)}`
-    this.delta(`{${extra}${state === '' ? '' : `,${state}`}}`)
+    this.delta(`{${extraContent(signature)}${state === '' ? '' : `,${state}`}}`)
   }
 
   /** The member that holds a block's reasoning state; empty where it has none. */
@@ -183,5 +193,5 @@ export class ChunkEncoder implements StreamEncoder {
 }
 
 function extraContent(signature: string): string {
-  return JSON.stringify(signatureOut(signature))
+  return `"extra_content":${JSON.stringify(signatureOut(signature))}`
 }

@@ -206,7 +206,7 @@ void t.test('a stream of calls', (t) => {
     call({ index: 0, function: { arguments: '1}' } }),
     call({ index: 1, id: 'b', type: 'function', function: { name: 'g', arguments: '' } }),
     call({ index: 1, function: { arguments: '{}' } }),
-    call({ index: 1, extra_content: { google: { thought_signature: 'sig' } } }),
+    call({ index: 1, function: {}, extra_content: { google: { thought_signature: 'sig' } } }),
     delta({}, 'tool_calls'),
     '[DONE]',
   ])
@@ -218,6 +218,18 @@ void t.test('a stream of calls', (t) => {
   t.same(stream([...custom, finish('tool-use')]).slice(1, 3), [
     call({ index: 0, id: 'a', type: 'custom', custom: { name: 'c', input: '' } }),
     call({ index: 0, custom: { input: 'go' } }),
+  ])
+  const signed: ChatEvent[] = [
+    { type: 'tool-start', index: 0, id: 'a', name: 'f', signature: 'sig' },
+    { type: 'tool-delta', index: 0, json: '{}' },
+    { type: 'tool-end', index: 0, signature: 'sig' },
+  ]
+  const extra_content = { google: { thought_signature: 'sig' } }
+  const named = { id: 'a', type: 'function', function: { name: 'f', arguments: '' } }
+  t.same(stream([...signed, finish('tool-use')]).slice(1, 4), [
+    call({ index: 0, ...named, extra_content }),
+    call({ index: 0, function: { arguments: '{}' } }),
+    delta({}, 'tool_calls'),
   ])
   t.end()
 })

@@ -1,0 +1,107 @@
+/**
+ * Goal: what others got wrong about reasoning state does not happen here; each test is one edge case of
+ * `docs/edge-cases.md`, by its number. Method: a provider's frames to the client, and the client's history
+ * back to the provider, through the codecs.
+ */
+import t from 'tap'
+import type { ChatEvent } from '../../src/chat/event.js'
+import { Fold } from '../../src/chat/fold.js'
+import { Grammar } from '../../src/chat/grammar.js'
+import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
+import { asked, history, sent, streamed, tool, upstream, whole } from './cast.js'
+import { candidate } from './speech.js'
+
+const TOOLS = [tool('f', { type: 'object', properties: { n: { type: 'integer' } } })]
+const CALL = { id: 'toolu_1', name: 'f', json: '{"n":1}' }
+
+/** The events of a stream of Gemini. */
+function heard(frames: readonly JsonObject[]): ChatEvent[] {
+  const events: ChatEvent[] = []
+  const decoder = upstream('gemini').newDecoder(asked(), { event: (it) => void events.push(it) })
+  for (const frame of frames) decoder.frame('', JSON.stringify(frame))
+  decoder.end()
+  return events
+}
+
+void t.test('33: Gemini’s signature was lost in a stream, and the next turn refused', (t) => {
+  // https://github.com/BerriAI/litellm/issues/16893; https://github.com/theopenco/llmgateway/issues/1267; https://github.com/simonw/llm-gemini/issues/119
+  const call = { functionCall: { name: 'f', args: { n: 1 } }, thoughtSignature: 'c2ln' }
+  const frames = [candidate([call]), candidate([{ text: '' }], 'STOP')]
+  const { chunks, calls } = streamed('gemini', frames)
+  const extra = { google: { thought_signature: 'c2ln' } }
+  t.match(JSON.stringify(chunks), JSON.stringify({ extra_content: extra }).slice(1, -1))
+  const [made] = calls
+  if (made === undefined) throw new Error('no call')
+  // As a client that keeps what it was given sends it back.
+  const messages = history([made]).map((message) =>
+    message['role'] === 'assistant'
+      ? {
+          ...message,
+          tool_calls: arrayOf(message['tool_calls']).map((it) => ({
+            ...objectOf(it),
+            extra_content: extra,
+          })),
+        }
+      : message,
+  )
+  const { body } = sent('gemini', { messages, tools: TOOLS })
+  t.match(JSON.stringify(body), '"thoughtSignature":"c2ln"')
+  t.end()
+})
+
+void t.test('34: a signature on a thought, on text or on an empty part was overlooked', (t) => {
+  // https://github.com/BerriAI/litellm/issues/25322
+  const parts: [parts: JsonObject[], block: 'text' | 'thinking'][] = [
+    [[{ text: 'Hm.', thought: true, thoughtSignature: 'c2ln' }, { text: 'Hi' }], 'thinking'],
+    [[{ text: 'Hi', thoughtSignature: 'c2ln' }], 'text'],
+    [[{ text: 'Hi' }, { text: '', thoughtSignature: 'c2ln' }], 'text'],
+    [[{ text: '', thoughtSignature: 'c2ln' }], 'text'],
+  ]
+  for (const [given, where] of parts) {
+    const cut = [...given.map((part) => candidate([part])), candidate([], 'STOP')]
+    for (const frames of [cut, [candidate(given, 'STOP')]]) {
+      const fold = new Fold()
+      const grammar = new Grammar(fold)
+      for (const event of heard(frames)) grammar.event(event)
+      const signed = fold.reply()?.blocks.find((it) => 'signature' in it && it.signature === 'c2ln')
+      t.equal(signed?.type, where, JSON.stringify(given))
+    }
+  }
+  t.end()
+})
+
+void t.test('35: a signature in the call’s id broke the next provider’s limit on ids', (t) => {
+  // https://github.com/BerriAI/litellm/issues/16895, /17343; https://github.com/dyad-sh/dyad/issues/4304; https://github.com/vercel/ai/issues/5171
+  const signature = 'c2ln'.repeat(100)
+  const call = { functionCall: { id: 'x'.repeat(90), name: 'f' }, thoughtSignature: signature }
+  for (const told of [
+    streamed('gemini', [candidate([call], 'STOP')]),
+    whole('gemini', candidate([call], 'STOP')),
+  ]) {
+    t.match(told.calls[0]?.id, /^[A-Za-z0-9_-]{1,40}$/)
+  }
+  const long = [`toolu_${'a'.repeat(60)}1`, `toolu_${'a'.repeat(60)}2`]
+  const messages = history(long.map((id) => ({ ...CALL, id })))
+  const { body } = sent('openai-chat', { messages, tools: TOOLS })
+  const [, said, ...results] = arrayOf(body['messages']).map(objectOf)
+  const ids = arrayOf(said?.['tool_calls']).map((it) => objectOf(it)['id'])
+  t.equal(new Set(ids).size, 2, 'two calls stay two')
+  for (const id of ids) t.match(id, /^[A-Za-z0-9_-]{1,40}$/)
+  t.same(
+    results.map((it) => it['tool_call_id']),
+    ids,
+    'and the results know them',
+  )
+  t.same(sent('openai-chat', { messages, tools: TOOLS }).body, body, 'the same each time')
+  t.end()
+})
+
+void t.test('39: reasoning_content that the upstream wants back was dropped', (t) => {
+  // https://github.com/QuantumNous/new-api/issues/4795, /4577
+  const messages = history([CALL], { reasoning_content: 'Hm.' })
+  const { body } = sent('openai-chat', { messages, tools: TOOLS }, 'deepseek-reasoner')
+  t.match(body['messages'], [{}, { role: 'assistant', reasoning_content: 'Hm.' }, {}])
+  const { body: claude } = sent('anthropic', { messages, tools: TOOLS })
+  t.notMatch(JSON.stringify(claude), 'Hm.', 'unsigned, it is nobody else’s thinking')
+  t.end()
+})

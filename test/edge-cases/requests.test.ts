@@ -1,0 +1,232 @@
+/**
+ * Goal: what others got wrong about requests does not happen here; each test is one edge case of
+ * `docs/edge-cases.md`, by its number. Method: a chat client's body through the codecs.
+ */
+import t from 'tap'
+import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'
+import { asked, refused, sent, tool, turnOf } from './cast.js'
+
+const PIXEL =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const CALLS = ['a', 'b', 'c'].map((name) => ({ id: `call_${name}`, name, json: '{}' }))
+const TOOLS = CALLS.map(({ name }) => tool(name))
+
+/** The turns of a body of Claude or Gemini: role, and its blocks or parts. */
+function turns(body: JsonObject): [role: unknown, parts: JsonObject[]][] {
+  return arrayOf(body['messages'] ?? body['contents'])
+    .map(objectOf)
+    .map((turn) => [turn['role'], arrayOf(turn['content'] ?? turn['parts']).map(objectOf)])
+}
+
+void t.test('40: the results of parallel calls were user messages each', (t) => {
+  // https://github.com/rowboatlabs/rowboat/issues/378; https://github.com/agentscope-ai/agentscope/issues/1894; https://github.com/agentjido/req_llm/issues/250; https://github.com/MoonshotAI/kosong/issues/45
+  const { go, said, results } = turnOf(CALLS)
+  const messages = [go, said, ...results.toReversed(), { role: 'user', content: 'And?' }]
+  const claude = turns(sent('anthropic', { messages, tools: TOOLS }).body)
+  t.same(
+    claude.map(([role]) => role),
+    ['user', 'assistant', 'user'],
+  )
+  t.same(
+    claude[2]?.[1].map((it) => it['tool_use_id'] ?? it['text']),
+    ['call_a', 'call_b', 'call_c', 'And?'],
+    'in the order of the calls, before what the user says',
+  )
+  const gemini = turns(sent('gemini', { messages, tools: TOOLS }).body)
+  const responses = gemini[2]?.[1].map((it) => objectOf(it['functionResponse'])['name'])
+  t.same(responses?.slice(0, 3), ['a', 'b', 'c'])
+  t.end()
+})
+
+void t.test('41: images between the results tore them apart', (t) => {
+  // https://github.com/Zoo-Code-Org/Zoo-Code/issues/1705
+  const { go, said, results } = turnOf(CALLS)
+  const picture = [
+    { type: 'text', text: 'see' },
+    { type: 'image_url', image_url: { url: PIXEL } },
+  ]
+  const shown = results.map((result) => ({ ...result, content: picture }))
+  const body = { messages: [go, said, ...shown], tools: TOOLS }
+  const blocks = turns(sent('anthropic', body).body)[2]?.[1] ?? []
+  t.same(
+    blocks.map(({ type }) => type),
+    ['tool_result', 'tool_result', 'tool_result'],
+  )
+  for (const { content } of blocks) {
+    t.same(
+      arrayOf(content).map((it) => objectOf(it)['type']),
+      ['text', 'image'],
+      'each has its own',
+    )
+  }
+  const { body: chat } = sent('openai-chat', body)
+  t.same(
+    arrayOf(chat['messages']).map((it) => objectOf(it)['role']),
+    ['user', 'assistant', 'tool', 'tool', 'tool', 'user'],
+    'where results are text only, the images follow all of them',
+  )
+  t.end()
+})
+
+void t.test('42: empty text blocks were refused', (t) => {
+  // https://github.com/aliasrobotics/cai/issues/182
+  const empty = [
+    { type: 'text', text: '' },
+    { type: 'text', text: 'Hi' },
+  ]
+  const messages = [
+    { role: 'system', content: '' },
+    { role: 'user', content: empty },
+    { role: 'assistant', content: '' },
+    { role: 'user', content: 'Well?' },
+  ]
+  for (const dialect of ['anthropic', 'gemini'] as const) {
+    const { body } = sent(dialect, { messages })
+    t.notMatch(JSON.stringify(body), '"text":""', dialect)
+    t.match(JSON.stringify(body), '"text":"Hi"')
+    t.ok(turns(body).every(([, parts]) => parts.length > 0))
+  }
+  t.end()
+})
+
+const STRICT: JsonObject = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    n: { type: 'number', exclusiveMinimum: 0 },
+    kind: { const: 'x' },
+    who: { $ref: '#/$defs/who', description: 'A person' },
+  },
+  $defs: { who: { type: 'object', properties: { name: { type: 'string' } } } },
+}
+
+/** Every node below `value`. */
+function* nodes(value: JsonValue | undefined): Generator<JsonObject> {
+  if (Array.isArray(value)) for (const each of value) yield* nodes(each)
+  else if (typeof value === 'object' && value !== null) {
+    yield value
+    for (const each of Object.values(value)) yield* nodes(each)
+  }
+}
+
+void t.test(
+  '43: a tool’s schema went to Gemini’s older field, which refuses most keywords',
+  (t) => {
+    // https://github.com/pizza-bot-app/pizza-bot/issues/62; https://github.com/Wei-Shaw/sub2api/issues/3143; https://github.com/router-for-me/CLIProxyAPI/issues/97
+    const { body } = sent('gemini', { tools: [tool('f', STRICT)] })
+    const declared = objectOf(
+      arrayOf(objectOf(arrayOf(body['tools'])[0])['functionDeclarations'])[0],
+    )
+    t.equal(declared['parameters'], undefined)
+    const schema = objectOf(declared['parametersJsonSchema'])
+    t.match(schema, { type: 'object', properties: { kind: { enum: ['x'] } } })
+    for (const node of nodes(schema)) {
+      for (const word of ['$schema', 'const', 'exclusiveMinimum']) t.notOk(word in node, word)
+    }
+    t.end()
+  },
+)
+
+void t.test('44: a node with $ref and more was refused', (t) => {
+  // https://github.com/su-kaka/gcli2api/issues/374
+  const { body } = sent('gemini', { tools: [tool('f', STRICT)] })
+  const referring = [...nodes(body['tools'])].filter((node) => '$ref' in node)
+  t.ok(referring.length > 0)
+  for (const node of referring) t.same(Object.keys(node), ['$ref'])
+  t.end()
+})
+
+void t.test('45: a forced tool_choice reached a model that refuses it', (t) => {
+  // https://github.com/can1357/oh-my-pi/issues/12939; https://github.com/BerriAI/litellm/issues/42721
+  for (const choice of ['required', { type: 'function', function: { name: 'b' } }]) {
+    const body = { tools: TOOLS, tool_choice: choice }
+    const { body: newest, lost } = sent('anthropic', body, 'claude-opus-5-5')
+    t.notMatch(JSON.stringify(newest['tool_choice'] ?? null), /"any"|"tool"/)
+    t.ok(lost.includes('tool_choice'), 'and it is said')
+    const offered = arrayOf(newest['tools']).length
+    t.equal(offered, typeof choice === 'string' ? 3 : 1, 'the one that was named is offered alone')
+    const { body: older } = sent('anthropic', body, 'claude-haiku-4-5')
+    t.match(JSON.stringify(older['tool_choice']), /"any"|"tool"/)
+  }
+  t.end()
+})
+
+void t.test('46: a temperature went out with an API version that does not know it', (t) => {
+  // https://github.com/braintrustdata/lingua/issues/196
+  for (const model of ['claude-opus-5-5', 'claude-sonnet-5', 'claude-haiku-4-5']) {
+    for (const body of [{}, { temperature: 0.3 }, { top_p: 0.5 }, { temperature: 1 }]) {
+      const told = sent('anthropic', body, model)
+      const samples = 'temperature' in told.body || 'top_p' in told.body
+      const version = told.headers['anthropic-version']
+      t.equal(
+        samples,
+        version === '2023-06-01',
+        `${model} ${JSON.stringify(body)}: ${version ?? ''}`,
+      )
+      const wanted = Object.values(body).some((value) => value !== 1)
+      t.equal(samples || told.lost.length > 0, wanted, 'sent or said')
+    }
+  }
+  t.end()
+})
+
+void t.test('48: a reasoning object went to the chat endpoint, which does not know it', (t) => {
+  // https://github.com/editor-code-assistant/eca/issues/609
+  const { body } = sent('openai-chat', { reasoning_effort: 'low' }, 'gpt-5.4')
+  t.equal(body['reasoning_effort'], 'low')
+  t.notOk('reasoning' in body)
+  const told = sent('openai-chat', { reasoning: { effort: 'low' } }, 'gpt-5.4')
+  t.notOk('reasoning' in told.body)
+  t.ok(told.body['reasoning_effort'] === 'low' || told.lost.includes('reasoning'), 'used or said')
+  t.end()
+})
+
+void t.test('49: allowed_tools and parallel_tool_calls were lost without a word', (t) => {
+  // https://github.com/maximhq/bifrost/issues/7348
+  const tools = [{ type: 'function', function: { name: 'b' } }]
+  const allowed_tools = { mode: 'required', tools }
+  const body = { tools: TOOLS, tool_choice: { type: 'allowed_tools', allowed_tools } }
+  t.match(sent('openai-chat', body).body['tool_choice'], { type: 'allowed_tools', allowed_tools })
+  const claude = sent('anthropic', body).body
+  t.match(claude, { tools: [{ name: 'b' }], tool_choice: { type: 'any' } })
+  t.equal(arrayOf(claude['tools']).length, 1)
+  t.match(sent('gemini', body).body, {
+    toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: ['b'] } },
+  })
+  const one = { tools: TOOLS, parallel_tool_calls: false }
+  t.equal(sent('openai-chat', one).body['parallel_tool_calls'], false)
+  t.match(sent('anthropic', one).body, { tool_choice: { disable_parallel_tool_use: true } })
+  t.ok(sent('gemini', one).lost.includes('parallel_tool_calls'), 'Gemini cannot: it is said')
+  t.end()
+})
+
+void t.test('52: images at gs:// addresses disappeared', (t) => {
+  // https://github.com/maximhq/bifrost/issues/4402
+  const content = [
+    { type: 'text', text: 'What is this?' },
+    { type: 'image_url', image_url: { url: 'gs://bucket/cat.png' } },
+  ]
+  const messages = [{ role: 'user', content }]
+  for (const dialect of ['openai-chat', 'anthropic', 'gemini'] as const) {
+    const error = refused(() => sent(dialect, { messages }))
+    t.match(error.param, /^messages\[0\]\.content/, `${dialect}: refused by name`)
+  }
+  t.end()
+})
+
+void t.test('64: null for an optional field went upstream as null', (t) => {
+  // Clients with typed requests write null for what nobody set.
+  const names =
+    'temperature top_p stop tools tool_choice response_format max_tokens max_completion_tokens seed ' +
+    'user metadata logprobs top_logprobs n parallel_tool_calls reasoning_effort stream_options ' +
+    'frequency_penalty presence_penalty logit_bias service_tier store functions function_call'
+  const nulls = Object.fromEntries(names.split(' ').map((name) => [name, null]))
+  t.same(asked(nulls), asked(), 'null is absent')
+  for (const dialect of ['openai-chat', 'anthropic', 'gemini'] as const) {
+    const told = sent(dialect, nulls)
+    t.same(told, sent(dialect, {}), dialect)
+    t.notMatch(JSON.stringify(told.body), 'null')
+  }
+  t.end()
+})

@@ -1,0 +1,157 @@
+/**
+ * Goal: what others got wrong between the sockets does not happen here; each test is one edge case of
+ * `docs/edge-cases.md`, by its number. Method: real requests to a whole gateway over emulated providers.
+ */
+import t from 'tap'
+import { objectOf } from '../../src/chat/json.js'
+import { series } from '../faults/scene.js'
+import { eventsOf } from '../helpers/collect.js'
+import { startGateway } from '../helpers/gateway.js'
+import { until } from '../helpers/upstream.js'
+import { MODELS, upstream } from './cast.js'
+
+const gateway = await startGateway(t)
+const { emulator } = gateway
+const LONG = 'talk [[words: 400]] [[pace: 5]]'
+
+function ask(model: string, content: string, stream: boolean, signal?: AbortSignal) {
+  const body = { model, stream, messages: [{ role: 'user', content }] }
+  return gateway.chat(body, signal === undefined ? {} : { signal })
+}
+
+/** What of a body comes before it ends or breaks. */
+async function textOf(response: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  try {
+    for await (const piece of response.body ?? []) {
+      if (piece instanceof Uint8Array) text += decoder.decode(piece, { stream: true })
+    }
+  } catch {
+    // The connection is cut on purpose after an error event.
+  }
+  return text
+}
+
+/** The upstreams of the test gateway, by name. */
+const UPSTREAMS = [
+  { dialect: 'openai-chat', name: 'openai' },
+  { dialect: 'anthropic', name: 'anthropic' },
+  { dialect: 'gemini', name: 'google' },
+] as const
+
+for (const { dialect, name } of UPSTREAMS) {
+  const model = MODELS[dialect]
+
+  void t.test(
+    `25: a stream that failed closed its socket without a word: ${dialect}`,
+    async (t) => {
+      // https://github.com/mozilla-ai/any-llm/issues/847; https://github.com/Portkey-AI/gateway/issues/1143
+      for (const mode of ['reset', 'eof', 'chunk']) {
+        const restore = emulator.script({ fault: { kind: 'cut', event: 8, mode } })
+        const events = eventsOf(await textOf(await ask(model, LONG, true)))
+        restore()
+        t.match(JSON.parse(events.at(-1)?.data ?? ''), { error: { kind: /^upstream_/ } }, mode)
+        t.ok(events.length > 2, 'after what had come')
+        t.notOk(events.some(({ data }) => data === '[DONE]'))
+      }
+    },
+  )
+
+  void t.test(
+    `26: an error in the first event of a 200 was streamed as such: ${dialect}`,
+    async (t) => {
+      // https://github.com/maximhq/bifrost/issues/4970
+      const restore = emulator.script({ fault: { kind: 'error', event: 0 } })
+      const response = await ask(model, 'hi', true)
+      const body = objectOf(await response.json())
+      restore()
+      t.ok(response.status >= 429, 'a status, so that another try is possible')
+      t.match(body, { error: { code: response.status, kind: /^upstream_/ } })
+      t.match(response.headers.get('content-type'), 'application/json')
+    },
+  )
+
+  void t.test(`27: another try after output said everything twice: ${dialect}`, async (t) => {
+    // Another try is allowed only while nothing has been said.
+    const before = emulator.ledger.length
+    const restore = emulator.script({ times: 1, fault: { kind: 'cut', event: 8, mode: 'reset' } })
+    const text = await textOf(await ask(model, LONG, true))
+    restore()
+    t.equal(emulator.ledger.length, before + 1, 'no second attempt')
+    t.equal(text.split('"role":"assistant"').length, 2, 'one beginning')
+  })
+
+  void t.test(`54: the upstream went on for a client that had left: ${dialect}`, async (t) => {
+    // https://github.com/BerriAI/litellm/issues/13774, /17364, /30245, /31499, /37140
+    const phases = [
+      { stream: true, content: 'wait [[fault: hang]]' },
+      { stream: false, content: 'wait [[fault: hang]]' },
+      { stream: true, content: LONG },
+    ]
+    for (const { stream, content } of phases) {
+      const left = new AbortController()
+      const answer = ask(model, content, stream, left.signal)
+      const over = answer.then(textOf, () => '')
+      await until(() => emulator.open() === 1)
+      if (content === LONG) await until(() => (emulator.ledger.at(-1)?.bytesSent ?? 0) > 500)
+      left.abort()
+      await over
+      await until(() => emulator.open() === 0, 1000)
+      t.equal(emulator.ledger.at(-1)?.outcome, 'client_closed', `${String(stream)} ${content}`)
+    }
+  })
+
+  void t.test(
+    `55: a client that left counted as a failure of the provider: ${dialect}`,
+    async (t) => {
+      // https://github.com/BerriAI/litellm/issues/25776
+      const count = (kind: string): Promise<number> =>
+        series(gateway, `sluice_attempts_total{upstream="${name}",kind="${kind}"}`)
+      const kinds = [
+        'upstream_failed',
+        'upstream_timeout',
+        'upstream_truncated',
+        'upstream_malformed',
+      ]
+      const failures = await Promise.all(kinds.map(count))
+      const gone = await count('client_gone')
+      const lines = gateway.lines.length
+      const left = new AbortController()
+      const answer = ask(model, 'wait [[fault: hang]]', true, left.signal).catch(() => null)
+      await until(() => emulator.open() === 1)
+      left.abort()
+      await answer
+      await until(() => gateway.lines.length > lines)
+      t.match(gateway.lines.at(-1), { status: 499, outcome: 'client_gone' })
+      t.equal(await count('client_gone'), gone + 1, 'a class of its own')
+      t.same(await Promise.all(kinds.map(count)), failures)
+      t.equal((await ask(model, 'hi', false)).status, 200, 'and the next is served')
+    },
+  )
+
+  void t.test(
+    `70: a body of many megabytes was encoded again for each use: ${dialect}`,
+    async (t) => {
+      // Base64 pictures and files come in bodies of 20 to 100 MB.
+      const egress = upstream(dialect)
+      const real = egress.encodeRequest.bind(egress)
+      let encoded = 0
+      t.teardown(() => void Object.assign(egress, { encodeRequest: real }))
+      Object.assign(egress, {
+        encodeRequest: (...given: Parameters<typeof real>) => {
+          encoded += 1
+          return real(...given)
+        },
+      })
+      const data = 'A'.repeat(16 * 1024 * 1024)
+      const url = `data:image/png;base64,iVBORw0KGgo${data}`
+      const content = [{ type: 'image_url', image_url: { url } }]
+      const response = await gateway.chat({ model, messages: [{ role: 'user', content }] })
+      t.equal(response.status, 200)
+      t.match(await response.text(), 'You sent 1 image')
+      t.ok((emulator.ledger.at(-1)?.bodyBytes ?? 0) > data.length, 'it arrived whole')
+      t.equal(encoded, dialect === 'openai-chat' ? 0 : 1, 'bytes pass, or are written once')
+    },
+  )
+}

@@ -1,0 +1,138 @@
+/**
+ * Goal: what others got wrong about token counts does not happen here; each test is one edge case of
+ * `docs/edge-cases.md`, by its number. Method: a provider's frames or reply through the codecs.
+ */
+import t from 'tap'
+import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
+import { asked, factsOf, fed, framed, sent, streamed, upstream, whole } from './cast.js'
+import { candidate, chunk, counts, messageEnd, messageStart, textBlock } from './speech.js'
+
+const COUNTS = { prompt_tokens: 11, completion_tokens: 4, total_tokens: 15 }
+
+/** A reply of Claude whose start and end count these. */
+function claude(start: JsonObject, end: JsonObject): JsonObject {
+  const frames = [messageStart(start), ...textBlock(0, 'Hi'), ...messageEnd('end_turn', end)]
+  return streamed('anthropic', frames).usage
+}
+
+void t.test('15: the usage chunk, which has no choice, crashed the reader', (t) => {
+  // https://github.com/Portkey-AI/gateway/issues/1072
+  const frames = [chunk({ content: 'Hi' }), chunk({}, 'stop'), counts(COUNTS), '[DONE]']
+  t.match(streamed('openai-chat', frames), { outcome: 'complete', text: 'Hi', usage: COUNTS })
+  const bare = [{ id: 'x', model: 'y' }, ...frames]
+  t.match(streamed('openai-chat', bare), { outcome: 'complete', text: 'Hi' }, 'nor no choices')
+  const tap = upstream('openai-chat').newTap?.({ includeUsage: false })
+  for (const frame of frames)
+    tap?.frame('', typeof frame === 'string' ? frame : JSON.stringify(frame))
+  t.match(tap, { complete: true, usage: { input: 11, output: 4 } }, 'nor where bytes pass')
+  t.end()
+})
+
+void t.test('16: streams had no usage, or lost it', (t) => {
+  // https://github.com/Portkey-AI/gateway/issues/1259
+  const body = { stream: true }
+  t.match(sent('openai-chat', body).body, { stream_options: { include_usage: true } })
+  const edits = upstream('openai-chat').edits(
+    { model: 'gpt-4o', messages: [], stream: true },
+    'gpt-4o',
+    factsOf('gpt-4o'),
+    { drop: () => undefined },
+  )
+  const edit = edits.find(({ key }) => key === 'stream_options')
+  t.match(JSON.parse(edit?.json ?? 'null'), { include_usage: true }, 'also where bytes pass')
+  for (const told of [
+    streamed('anthropic', [messageStart(), ...textBlock(0, 'Hi'), ...messageEnd('end_turn')]),
+    streamed('gemini', [candidate([{ text: 'Hi' }], 'STOP')]),
+  ]) {
+    const last = told.chunks.at(-1)
+    t.same(last?.['choices'], [], 'the last chunk is the counts')
+    const { prompt_tokens, completion_tokens, total_tokens } = objectOf(last?.['usage'])
+    t.equal(Number(prompt_tokens) + Number(completion_tokens), total_tokens)
+    t.ok(Number(total_tokens) > 0)
+  }
+  t.end()
+})
+
+void t.test('17: a usage chunk after the finish came too late to be read', (t) => {
+  // https://github.com/musistudio/claude-code-router/issues/1587
+  const frames = [chunk({ content: 'Hi' }), chunk({}, 'stop'), counts(COUNTS), '[DONE]']
+  const stream = framed('openai-chat', frames).split(/(?<=\n\n)/)
+  const told = fed(
+    'openai-chat',
+    stream.map((frame) => Buffer.from(frame)),
+  )
+  t.match(told.usage, COUNTS)
+  t.same(arrayOf(told.chunks.at(-1)?.['choices']), [], 'and it comes last to the client as well')
+  t.end()
+})
+
+void t.test('19: the counts of the start were added to those of the end', (t) => {
+  // https://github.com/langchain-ai/langchainjs/issues/10249
+  const start = { input_tokens: 43, output_tokens: 1, cache_read_input_tokens: 5 }
+  const usage = claude(start, { input_tokens: 61, output_tokens: 7, cache_read_input_tokens: 5 })
+  t.match(usage, { prompt_tokens: 66, completion_tokens: 7, total_tokens: 73 })
+  const older = claude(start, { output_tokens: 7 })
+  t.match(older, { prompt_tokens: 48, completion_tokens: 7 }, 'what the end leaves out stays')
+  const twice = [candidate([{ text: 'a' }]), candidate([{ text: 'b' }], 'STOP')]
+  t.match(streamed('gemini', twice).usage, { prompt_tokens: 7, completion_tokens: 3 })
+  t.end()
+})
+
+void t.test('20: cache reads and writes were billed twice, or not at all', (t) => {
+  // https://github.com/BerriAI/litellm/issues/9812, /11789, /11364, /6576, /26919; https://github.com/mozilla-ai/any-llm/issues/622
+  const usage = {
+    input_tokens: 10,
+    cache_creation_input_tokens: 200,
+    cache_read_input_tokens: 3000,
+    output_tokens: 5,
+  }
+  const expected = {
+    prompt_tokens: 3210,
+    completion_tokens: 5,
+    total_tokens: 3215,
+    prompt_tokens_details: { cached_tokens: 3000, cache_write_tokens: 200 },
+  }
+  t.match(claude(usage, { output_tokens: 5 }), expected)
+  const message = {
+    id: 'm',
+    type: 'message',
+    role: 'assistant',
+    model: 'c',
+    stop_reason: 'end_turn',
+  }
+  const reply = { ...message, content: [{ type: 'text', text: 'Hi' }], usage }
+  t.match(whole('anthropic', reply).usage, expected)
+  const gemini = {
+    promptTokenCount: 50,
+    cachedContentTokenCount: 40,
+    candidatesTokenCount: 2,
+    thoughtsTokenCount: 3,
+  }
+  const read = streamed('gemini', [candidate([{ text: 'Hi' }], 'STOP', gemini)]).usage
+  t.match(read, { prompt_tokens: 50, completion_tokens: 5, total_tokens: 55 })
+  t.match(read, { prompt_tokens_details: { cached_tokens: 40 } }, 'included, not added')
+  t.match(read, { completion_tokens_details: { reasoning_tokens: 3 } })
+  t.end()
+})
+
+void t.test('21: cached_tokens counted the writes too', (t) => {
+  // https://github.com/maximhq/bifrost/issues/4970
+  const usage = claude({ input_tokens: 1, cache_creation_input_tokens: 9 }, { output_tokens: 2 })
+  const details = objectOf(usage['prompt_tokens_details'])
+  t.not(details['cached_tokens'], 9)
+  t.equal(details['cache_write_tokens'], 9)
+  t.equal(usage['prompt_tokens'], 10)
+  t.end()
+})
+
+void t.test('65: an answer of another model was priced as the one asked for', (t) => {
+  // From 2026-12-01 on newer models answer for gemini-2.5-pro and -flash.
+  const reply = { ...candidate([{ text: 'Hi' }], 'STOP'), modelVersion: 'gemini-3.5-flash' }
+  const body = { model: 'gemini-2.5-flash' }
+  for (const told of [streamed('gemini', [reply], body), whole('gemini', reply, body)]) {
+    t.equal(told.model, 'gemini-3.5-flash', 'the model that answered is known')
+    t.equal(told.outcome, 'complete')
+  }
+  t.equal(asked(body).model, 'gemini-2.5-flash')
+  t.end()
+})
