@@ -19,7 +19,7 @@ export interface ServerOptions {
   port: number
   /** Called for each admitted request, once its headers are here. */
   handler: (req: IncomingMessage, res: ServerResponse) => void
-  /** Told of each request that never reached the handler, and of each whose body broke the protocol. */
+  /** Told of each request that never reached the handler. */
   onRefused?: (kind: ErrorKind) => void
   /** From the first byte (or the connection) to the last header; 10 s. */
   headersTimeoutMs?: number
@@ -166,6 +166,7 @@ class FrontDoor implements GatewayServer {
     const refusal = admit(req)
     if (refusal !== null) {
       connection.isEnding = true
+      this.options.onRefused?.(refusal.kind)
       this.refuse(exchange, refusal)
       return
     }
@@ -214,7 +215,6 @@ class FrontDoor implements GatewayServer {
 
   /** Writes the whole answer at once, and ends it when the client has stopped sending or been given time. */
   private refuse({ req, res }: Exchange, error: WireError): void {
-    this.options.onRefused?.(error.kind)
     const body = Buffer.from(errorBody(error))
     if (error.kind === 'method_not_allowed') res.setHeader('allow', METHODS.join(', '))
     res.removeHeader('keep-alive')

@@ -5,6 +5,7 @@
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
 
@@ -19,4 +20,22 @@ void t.test('a refusal at the front door is counted with its status', async (t) 
     .filter((line) => line.startsWith('sluice_requests_total{'))
   t.equal(counted.length, 1)
   t.match(counted[0], /status="400".*outcome="malformed_request".* 1$/)
+})
+
+void t.test('a body that breaks the protocol half-way is counted once', async (t) => {
+  const gateway = await startGateway(t)
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.write(
+    'POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\n' +
+      `authorization: Bearer ${gateway.secret}\r\ncontent-type: application/json\r\n` +
+      'transfer-encoding: chunked\r\n\r\n5\r\n{"mod\r\nnot a length\r\n',
+  )
+  socket.resume()
+  await once(socket, 'close')
+  while (gateway.lines.length === 0) await setImmediate()
+  const counts = (await gateway.metrics.text())
+    .split('\n')
+    .filter((line) => line.startsWith('sluice_requests_total{'))
+    .map((line) => Number(line.split(' ').at(-1)))
+  t.same(counts, [1])
 })
