@@ -1,10 +1,10 @@
 /**
- * One request on one upstream connection, as an undici dispatch handler.
+ * One request on one upstream connection, as the handler of its reply.
  * Knows no client socket. Its callbacks feed the translation directly: a response body as a Readable
  * costs 60 µs per request that this does not.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Dispatcher } from 'undici'
+import type { ReplyController, ReplyHandler } from '../upstreams/connection.js'
 import { gatewayError, GatewayError, type WireError } from '../errors.js'
 import type { Timed, Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
@@ -38,7 +38,7 @@ const LINGER_MS = 1000
 type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
 
 /** Settles its promise exactly once: with an answer that has content, or with the error that came first. */
-export class Attempt implements Dispatcher.DispatchHandler, Timed {
+export class Attempt implements ReplyHandler, Timed {
   private readonly x: Exchange
   private readonly call: Call
   private readonly target: Target
@@ -49,7 +49,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
   private committed = false
   /** The upstream's body has ended, well or badly; what is left of it waits for the client to read. */
   private heardAll = false
-  private controller: Dispatcher.DispatchController | null = null
+  private controller: ReplyController | null = null
   private stream: ReplyStream | null = null
   private chunks: Buffer[] = []
   private bytes = 0
@@ -86,10 +86,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     if (this.phase === 'over') return
     const { pool } = this.target.upstream
     const { path, body } = outgoing
-    pool.dispatch({ path, method: 'POST', headers: [...outgoing.headers], body }, this)
+    pool.dispatch({ path, method: 'POST', headers: outgoing.headers, body }, this)
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
+  onRequestStart(controller: ReplyController): void {
     this.controller = controller
     if (this.phase === 'over') {
       controller.abort(new GatewayError('client_gone', 'The exchange ended before it was sent.'))
@@ -101,7 +101,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
   }
 
   onResponseStart(
-    _controller: Dispatcher.DispatchController,
+    _controller: ReplyController,
     status: number,
     headers: IncomingHttpHeaders,
   ): void {
@@ -123,7 +123,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     else this.phase = 'whole'
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: ReplyController, chunk: Buffer): void {
     if (this.phase === 'stream') {
       this.feed(controller, chunk)
       return
@@ -132,7 +132,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     const room = this.phase === 'whole' ? MAX_REPLY_BYTES : MAX_ERROR_BYTES
     if (this.phase !== 'whole' && this.phase !== 'error') return
     this.bytes += chunk.length
-    if (this.bytes <= room) this.chunks.push(chunk)
+    if (this.bytes <= room) this.chunks.push(Buffer.from(chunk))
     else if (this.phase === 'error') this.refusedByUpstream()
     else this.fail({ kind: 'upstream_malformed', message: 'The upstream’s reply is too large.' })
   }
@@ -156,7 +156,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     }
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
+  onResponseError(_controller: ReplyController, cause: Error): void {
     switch (this.phase) {
       case 'stream':
         // A failing source is data: the translation hears an end of file and says what is missing.
@@ -216,7 +216,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Timed {
     this.phase = 'stream'
   }
 
-  private feed(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  private feed(controller: ReplyController, chunk: Buffer): void {
     const { stream } = this
     if (stream === null) return
     const nowMs = performance.now()

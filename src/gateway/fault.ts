@@ -9,10 +9,13 @@ export const UNFORESEEN: Readonly<WireError> = {
   message: 'The gateway failed; tell its operator the request id.',
 }
 
+/** The codes of an answer that is not HTTP. */
+const MALFORMED = new Set(['HEAD_TOO_LARGE', 'BAD_HEAD', 'BAD_BODY'])
+
 /** `inReply`: the head had arrived and the body was cut. Never names a host; the cause is for the log. */
 export function transportError(cause: unknown, inReply: boolean): WireError {
   const code = codeOf(cause)
-  if (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW') {
+  if (MALFORMED.has(code)) {
     return {
       kind: 'upstream_malformed',
       message: 'The upstream’s answer is not valid HTTP.',
@@ -23,11 +26,11 @@ export function transportError(cause: unknown, inReply: boolean): WireError {
     const message = 'The upstream closed the connection before its reply was complete.'
     return { kind: 'upstream_truncated', message, upstreamCode: code }
   }
-  if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT') {
+  if (code === 'CONNECT_TIMEOUT' || code === 'ETIMEDOUT') {
     const message = 'The upstream did not accept a connection in time.'
     return { kind: 'upstream_timeout', message, upstreamCode: code }
   }
-  if (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE') {
+  if (code === 'CLOSED' || code === 'ECONNRESET' || code === 'EPIPE') {
     const message = 'The upstream closed the connection without an answer.'
     return { kind: 'upstream_failed', message, upstreamCode: code }
   }
@@ -37,7 +40,5 @@ export function transportError(cause: unknown, inReply: boolean): WireError {
 
 function codeOf(cause: unknown): string {
   if (!(cause instanceof Error)) return ''
-  if ('code' in cause && typeof cause.code === 'string') return cause.code
-  // The parser's errors have a code of their own, but not for everything that it refuses.
-  return cause.name === 'HTTPParserError' ? 'HPE_OTHER' : ''
+  return 'code' in cause && typeof cause.code === 'string' ? cause.code : ''
 }

@@ -52,7 +52,8 @@ export class ReplyStream {
       ready = this.broken(error)
     }
     this.x.facts.translateMs += performance.now() - nowMs
-    if (ready.length > 0) this.pass(ready)
+    // A chunk that passes as it is was only lent.
+    if (ready.length > 0) this.pass(ready === chunk ? Buffer.from(chunk) : ready)
     this.onStep()
     return !this.isFull
   }

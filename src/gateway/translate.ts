@@ -39,7 +39,7 @@ export interface Verdict {
 export interface Translation extends Verdict {
   /** Content has been seen: from here on nothing may be retried. */
   readonly content: boolean
-  /** What is ready for the client; empty where nothing is. */
+  /** What is ready for the client; empty where nothing is. The chunk is only lent, for this call. */
   write(chunk: Buffer): string | Buffer
   /** The upstream's end of file. */
   end(): string | Buffer

@@ -3,12 +3,10 @@
  * Knows nothing of requests; `gateway/forward.ts` sends them.
  */
 import { isIP } from 'node:net'
-import { Pool } from 'undici'
 import type { UpstreamConfig } from '../config/config.js'
 import { isPrivateAddress, PrivateAddressError, publicLookup } from './address.js'
-
-/** Response headers above this are an upstream's mistake; nginx and Node chose 8 and 16 KiB. */
-const MAX_HEADER_BYTES = 16_384
+import type { Destination } from './connection.js'
+import { Pool } from './pool.js'
 
 /**
  * Idle sockets are dropped before common front ends drop theirs. A shorter idle time than the
@@ -76,24 +74,22 @@ function poolKey(config: UpstreamConfig): string {
 }
 
 function openPool(config: UpstreamConfig, url: URL): Pool {
-  return new Pool(url.origin, {
+  return new Pool({
+    destination: destinationOf(config, url),
     connections: config.maxConnections,
-    pipelining: 1,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: connector(config, url),
+    keepAliveMs: KEEP_ALIVE_MS,
   })
 }
 
-/** An IP literal never reaches `lookup`, so one that may not be used is refused here. */
-function connector(config: UpstreamConfig, url: URL): NonNullable<Pool.Options['connect']> {
-  const timeout = config.timeouts.connectMs
-  if (config.allowPrivateAddress) return { timeout }
+function destinationOf(config: UpstreamConfig, url: URL): Destination {
+  const isTls = url.protocol === 'https:'
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  if (isIP(host) === 0 || !isPrivateAddress(host)) return { timeout, lookup: publicLookup }
-  return (_options, callback) => {
-    callback(new PrivateAddressError('base_url is a private address'), null)
-  }
+  const port = url.port === '' ? (isTls ? 443 : 80) : Number(url.port)
+  const { connectMs } = config.timeouts
+  const place = { isTls, host, port, authority: url.host, connectMs }
+  if (config.allowPrivateAddress) return place
+  // An IP literal never reaches `lookup`, so one that may not be used is refused here.
+  return isIP(host) !== 0 && isPrivateAddress(host)
+    ? { ...place, refusal: new PrivateAddressError('base_url is a private address') }
+    : { ...place, lookup: publicLookup }
 }

@@ -62,6 +62,7 @@ void t.test('a stream without content yet gets a real status', async (t) => {
   const client = openClient(t, gateway, question('gpt-4o', true))
   await eventually(() => gateway.emulator.open() === 1, 'at work')
   await gateway.plane.drain()
+  await eventually(() => client.text() !== '', 'an answer')
   t.match(client.text(), /^HTTP\/1\.1 503 /)
   t.match(client.text(), '"kind":"draining"')
   t.same(

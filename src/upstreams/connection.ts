@@ -1,0 +1,422 @@
+/**
+ * One HTTP/1.1 connection to an upstream: a request at a time, its reply handed on as it comes.
+ * Knows no dialect and no client; `pool.ts` says which connection a request gets.
+ *
+ * Stricter than undici, which stood here: a reply that two programs could read in two ways ends the
+ * connection, and so does a byte that nobody asked for (docs/decisions/0020).
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import {
+  connect as connectTcp,
+  type LookupFunction,
+  type Socket,
+  type TcpNetConnectOpts,
+} from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { BodyReader, headEnd, headFields, isFieldText, type Framing } from '../wire/http-message.js'
+
+/** What goes upstream. `headers` is name, value, name, value; framing and host are added here. */
+export interface UpstreamRequest {
+  readonly path: string
+  readonly method: string
+  readonly headers: readonly string[]
+  readonly body: Buffer | string
+}
+
+/** What whoever asked may do with the reply while it comes. */
+export interface ReplyController {
+  /** Stops reading; what has been read already may still come. */
+  pause(): void
+  resume(): void
+  /** Ends the exchange and the connection. The handler hears nothing more. */
+  abort(reason: Error): void
+}
+
+/**
+ * Hears of one exchange, in this order; after `onResponseEnd` or `onResponseError` nothing comes.
+ * A `chunk` is only lent: it is overwritten once `onResponseData` returns.
+ */
+export interface ReplyHandler {
+  /** A connection is there, and the request goes out when this returns. */
+  onRequestStart(controller: ReplyController): void
+  onResponseStart(controller: ReplyController, status: number, headers: IncomingHttpHeaders): void
+  onResponseData(controller: ReplyController, chunk: Buffer): void
+  onResponseEnd(): void
+  onResponseError(controller: ReplyController, cause: Error): void
+}
+
+/** Where the connection goes, and how long it may take. */
+export interface Destination {
+  readonly isTls: boolean
+  /** Without brackets, for an IPv6 address. */
+  readonly host: string
+  readonly port: number
+  /** The `host` header. */
+  readonly authority: string
+  readonly connectMs: number
+  readonly lookup?: LookupFunction
+  /** Why no connection may be made; each attempt then fails with it. */
+  readonly refusal?: Error
+}
+
+/** Who is told that a connection is free, or gone, and why where it never was free. */
+export interface ConnectionOwner {
+  /** What the last TLS handshake left for the next one. */
+  session: Buffer | undefined
+  freed(connection: Connection): void
+  lost(connection: Connection, cause: Error): void
+}
+
+/** Why an upstream's connection failed, where the system has no code for it. */
+export type ConnectionFault =
+  'CONNECT_TIMEOUT' | 'CLOSED' | 'HEAD_TOO_LARGE' | 'BAD_HEAD' | 'BAD_BODY' | 'BAD_REQUEST'
+
+/** A failure of the connection, by a code of ours. */
+export class ConnectionError extends Error {
+  readonly code: ConnectionFault
+
+  constructor(code: ConnectionFault, message: string) {
+    super(message)
+    this.name = 'ConnectionError'
+    this.code = code
+  }
+}
+
+/** Response heads above this are an upstream's mistake; nginx and Node chose 8 and 16 KiB. */
+const MAX_HEAD_BYTES = 16_384
+/** A body up to this goes out in one write with the head, copied; a larger one beside it. */
+const COPIED_BYTES = 16_384
+/** Less than the peer's own patience, by this: it may close while our request is on its way. */
+const KEEP_ALIVE_MARGIN_MS = 1000
+
+/**
+ * What the system reads into, for all connections of the process: a read and the handling of it are
+ * one step, so no two need it at once, and a connection that waits holds no memory.
+ */
+const READ_BUFFER = Buffer.allocUnsafeSlow(65_536)
+
+type Phase = 'connecting' | 'idle' | 'head' | 'body' | 'over'
+
+/** Connects at once; `freed` follows, or `lost`. */
+export class Connection implements ReplyController {
+  /** True until it has been free once. */
+  isNew = true
+  /** When it was last free, monotonic ms. */
+  idleSinceMs = 0
+  /** How long the upstream keeps it open without a request, as it said; Infinity where it did not. */
+  keepAliveMs = Infinity
+  private readonly destination: Destination
+  private readonly owner: ConnectionOwner
+  private readonly socket: Socket
+  private phase: Phase = 'connecting'
+  private handler: ReplyHandler | null = null
+  /** What has come of a head that is not whole yet. */
+  private begun: Buffer | null = null
+  private body: BodyReader | null = null
+  private isLast = false
+  private isPaused = false
+  private readonly timer: NodeJS.Timeout
+  private readonly content = (piece: Buffer): void => {
+    this.handler?.onResponseData(this, piece)
+  }
+
+  constructor(destination: Destination, owner: ConnectionOwner) {
+    this.destination = destination
+    this.owner = owner
+    const { isTls, host, port, lookup, connectMs } = destination
+    const onread = {
+      buffer: READ_BUFFER,
+      callback: (bytes: number, buffer: Uint8Array) => this.read(bytes, buffer as Buffer),
+    }
+    const options = {
+      host,
+      port,
+      noDelay: true,
+      onread,
+      ...(lookup === undefined ? {} : { lookup }),
+    }
+    this.socket = isTls ? openTls(options, owner) : connectTcp(options)
+    this.timer = setTimeout(() => {
+      this.fail(new ConnectionError('CONNECT_TIMEOUT', `no connection within ${connectMs} ms`))
+    }, connectMs)
+    this.socket
+      .once(isTls ? 'secureConnect' : 'connect', () => this.connected())
+      .on('error', (error) => this.fail(error))
+      .on('end', () => this.ended())
+      .on('close', () => this.ended())
+  }
+
+  /** False from the moment that it can take no request any more. */
+  get isUsable(): boolean {
+    return this.phase === 'idle' && this.socket.writable
+  }
+
+  /** Sends a request; only on a connection that is `isUsable`. */
+  send(request: UpstreamRequest, handler: ReplyHandler): void {
+    this.handler = handler
+    this.phase = 'head'
+    this.isLast = false
+    handler.onRequestStart(this)
+    // The handler may have thought better of it.
+    if (this.handler !== handler) return
+    const head = this.headOf(request)
+    if (head === null) {
+      this.fail(
+        new ConnectionError('BAD_REQUEST', 'a header or the path holds a control character'),
+      )
+      return
+    }
+    this.write(head, request.body)
+  }
+
+  pause(): void {
+    if (this.isPaused) return
+    this.isPaused = true
+    this.socket.pause()
+  }
+
+  resume(): void {
+    if (!this.isPaused) return
+    this.isPaused = false
+    this.socket.resume()
+  }
+
+  abort(reason: Error): void {
+    this.handler = null
+    this.fail(reason)
+  }
+
+  /** Ends it, whatever it does; a handler hears why. */
+  destroy(): void {
+    this.fail(new ConnectionError('CLOSED', 'the connections were closed'))
+  }
+
+  private connected(): void {
+    if (this.phase !== 'connecting') return
+    clearTimeout(this.timer)
+    this.free()
+  }
+
+  private free(): void {
+    this.phase = 'idle'
+    this.handler = null
+    this.body = null
+    this.idleSinceMs = performance.now()
+    this.owner.freed(this)
+    this.isNew = false
+  }
+
+  private headOf({ method, path, headers, body }: UpstreamRequest): string | null {
+    let head = `${method} ${path} HTTP/1.1\r\nhost: ${this.destination.authority}\r\nconnection: keep-alive\r\n`
+    if (!isFieldText(path)) return null
+    for (let at = 0; at < headers.length; at += 2) {
+      const value = headers[at + 1] ?? ''
+      if (!isFieldText(value)) return null
+      head += `${headers[at] ?? ''}: ${value}\r\n`
+    }
+    const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+    return `${head}content-length: ${bytes}\r\n\r\n`
+  }
+
+  private write(head: string, body: Buffer | string): void {
+    const { socket } = this
+    if (body.length > COPIED_BYTES) {
+      socket.cork()
+      socket.write(head, 'latin1')
+      socket.write(body)
+      socket.uncork()
+      return
+    }
+    // One string is one write. Latin-1 gives a Buffer's bytes back as they were.
+    if (typeof body !== 'string') socket.write(head + body.toString('latin1'), 'latin1')
+    else socket.write(head + body, isAscii(body) ? 'latin1' : 'utf8')
+  }
+
+  /** False where the system is to stop reading. */
+  private read(bytes: number, buffer: Buffer): boolean {
+    const chunk = bytes === buffer.length ? buffer : buffer.subarray(0, bytes)
+    for (let at = 0; at < chunk.length;) {
+      if (this.phase === 'head') at = this.readHead(chunk, at)
+      else if (this.phase === 'body' && this.body !== null) at = this.readBody(this.body, chunk, at)
+      else {
+        // Nobody has asked for this: it must not be taken for the answer to the next request.
+        this.fail(new ConnectionError('CLOSED', 'the upstream spoke unasked'))
+        return false
+      }
+    }
+    return !this.isPaused
+  }
+
+  /** How far it read. */
+  private readHead(chunk: Buffer, from: number): number {
+    const begun = this.begun
+    const bytes = begun === null ? chunk : Buffer.concat([begun, chunk.subarray(from)])
+    const start = begun === null ? from : 0
+    const end = headEnd(bytes, start)
+    if ((end === -1 ? bytes.length : end) - start > MAX_HEAD_BYTES) {
+      this.fail(new ConnectionError('HEAD_TOO_LARGE', 'the head of the reply is too large'))
+      return chunk.length
+    }
+    if (end === -1) {
+      this.begun = begun === null ? Buffer.from(chunk.subarray(from)) : bytes
+      return chunk.length
+    }
+    this.begun = null
+    this.takeHead(bytes.toString('latin1', start, end))
+    return begun === null ? end : end - begun.length + from
+  }
+
+  private takeHead(text: string): void {
+    const head = parseHead(text)
+    if (head === null) {
+      this.fail(new ConnectionError('BAD_HEAD', 'the head of the reply is not valid HTTP/1.1'))
+      return
+    }
+    if (head.status === 101) {
+      this.fail(new ConnectionError('CLOSED', 'the upstream went over to another protocol unasked'))
+      return
+    }
+    // An interim answer: the real one follows.
+    if (head.status < 200) return
+    this.isLast = head.isLast
+    this.keepAliveMs = head.keepAliveMs
+    const body = new BodyReader(head.framing)
+    this.body = body
+    this.phase = 'body'
+    this.handler?.onResponseStart(this, head.status, head.headers)
+    // Unless the handler has ended the exchange.
+    if (body.done && this.isUnfinished()) this.complete()
+  }
+
+  private readBody(body: BodyReader, chunk: Buffer, from: number): number {
+    const at = body.read(chunk, from, this.content)
+    if (!this.isUnfinished()) return at
+    if (body.fault !== null) {
+      this.fail(new ConnectionError('BAD_BODY', `the body of the reply is broken: ${body.fault}`))
+      return chunk.length
+    }
+    if (!body.done) return at
+    // Bytes behind a reply belong to nobody; the connection must not be used again.
+    if (at < chunk.length) this.isLast = true
+    this.complete()
+    return this.isLast ? chunk.length : at
+  }
+
+  private isUnfinished(): boolean {
+    return this.phase === 'body'
+  }
+
+  private complete(): void {
+    const { handler } = this
+    if (this.isLast) {
+      this.handler = null
+      this.fail(new ConnectionError('CLOSED', 'the connection has served its last request'))
+    } else {
+      this.resume()
+      this.free()
+    }
+    handler?.onResponseEnd()
+  }
+
+  /** The upstream will send no more. */
+  private ended(): void {
+    if (this.phase === 'body' && this.body !== null && this.body.end()) {
+      this.isLast = true
+      this.complete()
+      return
+    }
+    const what = this.phase === 'body' ? 'inside a reply' : 'before a reply'
+    this.fail(new ConnectionError('CLOSED', `the connection was closed ${what}`))
+  }
+
+  private fail(cause: Error): void {
+    if (this.phase === 'over') return
+    this.phase = 'over'
+    const { handler } = this
+    this.handler = null
+    clearTimeout(this.timer)
+    this.begun = null
+    this.socket.destroy()
+    this.owner.lost(this, cause)
+    handler?.onResponseError(this, cause)
+  }
+}
+
+interface ReplyHead {
+  status: number
+  headers: IncomingHttpHeaders
+  framing: Framing
+  isLast: boolean
+  keepAliveMs: number
+}
+
+const LENGTH = /^(?:0|[1-9]\d{0,14})$/
+
+/** Null where the head is not valid, or says two things about where the body ends. */
+function parseHead(text: string): ReplyHead | null {
+  const lineEnd = text.indexOf('\r\n')
+  const [, minor, digits] = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/.exec(
+    text.slice(0, lineEnd),
+  ) ?? [null, '', '']
+  const fields = headFields(text, lineEnd + 2)
+  const status = Number(digits)
+  if (fields === null || status === 0) return null
+  const headers = recordOf(fields)
+  const framing = framingOf(status, headers)
+  if (framing === null) return null
+  const connection = (headers.connection ?? '').toLowerCase()
+  const stays = minor === '1' ? !connection.includes('close') : connection.includes('keep-alive')
+  const isLast = !stays || framing.kind === 'close'
+  return { status, headers, framing, isLast, keepAliveMs: keepAliveOf(headers['keep-alive']) }
+}
+
+function recordOf(fields: readonly string[]): IncomingHttpHeaders {
+  const record = Object.create(null) as Record<string, string>
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = (fields[at] ?? '').toLowerCase()
+    const value = fields[at + 1] ?? ''
+    const before = record[name]
+    record[name] = before === undefined ? value : `${before}, ${value}`
+  }
+  return record
+}
+
+function framingOf(status: number, headers: IncomingHttpHeaders): Framing | null {
+  const length = headers['content-length']
+  const encoding = headers['transfer-encoding']
+  if (encoding !== undefined) {
+    return encoding.toLowerCase() === 'chunked' && length === undefined ? { kind: 'chunked' } : null
+  }
+  if (length !== undefined && !LENGTH.test(length)) return null
+  if (status < 200 || status === 204 || status === 304) return { kind: 'length', bytes: 0 }
+  return length === undefined ? { kind: 'close' } : { kind: 'length', bytes: Number(length) }
+}
+
+/** `timeout=5` → 4,000 ms: it may be up before our next request has arrived. */
+function keepAliveOf(value: string | string[] | undefined): number {
+  if (typeof value !== 'string') return Infinity
+  const seconds = /(?:^|[,;\s])timeout=(\d{1,6})/i.exec(value)?.[1]
+  return seconds === undefined ? Infinity : Number(seconds) * 1000 - KEEP_ALIVE_MARGIN_MS
+}
+
+function openTls(options: TcpNetConnectOpts, owner: ConnectionOwner): Socket {
+  const { session } = owner
+  const socket = connectTls({
+    ...options,
+    servername: serverName(options.host ?? ''),
+    ALPNProtocols: ['http/1.1'],
+    ...(session === undefined ? {} : { session }),
+  })
+  socket.on('session', (next) => (owner.session = next))
+  return socket
+}
+
+/** What TLS calls the server: its name, never an address (RFC 6066). */
+function serverName(host: string): string {
+  return /^[\d.]+$/.test(host) || host.includes(':') ? '' : host
+}
+
+/** True where every character is one byte in UTF-8. */
+function isAscii(text: string): boolean {
+  return Buffer.byteLength(text) === text.length
+}
