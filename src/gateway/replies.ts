@@ -70,7 +70,7 @@ function passReply(
 ): { body: Buffer; verdict: Verdict } {
   const { usage, reason, error, model } = tap
   const outcome = error === null ? 'complete' : 'failed'
-  return { body: bytes, verdict: { outcome, error, breach: null, usage, reason, model } }
+  return { body: bytes, verdict: { outcome, error, breach: null, usage, reason, model, lost: [] } }
 }
 
 function refused(error: WireError): { body: string; verdict: Verdict } {
@@ -81,6 +81,7 @@ function refused(error: WireError): { body: string; verdict: Verdict } {
     usage: {},
     reason: null,
     model: null,
+    lost: [],
   }
   return { body: '', verdict }
 }

@@ -10,7 +10,7 @@ const PURE = [
   /^errors\.ts$/,
   /^(?:chat|wire|dialects)\//,
   /^upstreams\/(?:router|quirks)\.ts$/,
-  /^gateway\/translate\.ts$/,
+  /^gateway\/(?:translate|losses)\.ts$/,
 ]
 
 const NODE_VALUES = ['node:buffer', 'node:string_decoder']
