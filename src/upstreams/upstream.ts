@@ -22,6 +22,15 @@ export interface Upstream {
   readonly pool: Pool
   /** The path of `base_url`, put before every target path; '' or starts with '/'. */
   readonly basePath: string
+  /** Put after every target path; '' or starts with '?'. */
+  readonly query: string
+}
+
+/** Where a request for a model goes: below the base path, the dialect's path or the configured one. */
+export function targetPath(upstream: Upstream, path: string, model: string): string {
+  const { config, basePath, query } = upstream
+  const own = config.path?.replaceAll('{model}', () => encodeURIComponent(model)) ?? path
+  return basePath + own + (own.includes('?') ? query.replace('?', '&') : query)
 }
 
 /** All upstreams of a generation, and the pools they run on. */
@@ -39,7 +48,9 @@ export class Upstreams {
       const pool = pools.get(key) ?? previous?.pools.get(key) ?? openPool(config, url)
       pools.set(key, pool)
       const basePath = url.pathname === '/' ? '' : url.pathname.replace(/\/$/, '')
-      byName.set(config.name, { config, pool, basePath })
+      const entries = Object.entries(config.query)
+      const query = entries.length === 0 ? '' : `?${new URLSearchParams(entries).toString()}`
+      byName.set(config.name, { config, pool, basePath, query })
     }
     this.byName = byName
     this.pools = pools

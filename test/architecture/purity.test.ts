@@ -10,7 +10,7 @@ const PURE = [
   /^errors\.ts$/,
   /^(?:chat|wire|dialects)\//,
   /^upstreams\/(?:router|quirks)\.ts$/,
-  /^gateway\/(?:translate|losses)\.ts$/,
+  /^gateway\/(?:losses|outgoing|translate)\.ts$/,
 ]
 
 const NODE_VALUES = ['node:buffer', 'node:string_decoder']
