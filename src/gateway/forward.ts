@@ -4,7 +4,7 @@
  * 200 and dies is still an ordinary failed attempt with a real status.
  */
 import { GatewayError } from '../errors.js'
-import { targetPath } from '../upstreams/upstream.js'
+import { pathAt } from '../upstreams/place.js'
 import { Attempt, type Answer, type Outgoing } from './attempt.js'
 import type { Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
@@ -45,7 +45,7 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
   const rendered = render(call, destination, model, x.generation.facts(model), losses)
   report(x, call, losses.paths)
   return {
-    path: targetPath(upstream, rendered.path, model),
+    path: pathAt(upstream.place, rendered.path, model),
     headers: withRequestHeaders(target, rendered.accept, rendered.headers),
     body: rendered.body,
   }

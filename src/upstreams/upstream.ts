@@ -6,6 +6,7 @@ import { isIP } from 'node:net'
 import { Pool } from 'undici'
 import type { UpstreamConfig } from '../config/config.js'
 import { isPrivateAddress, PrivateAddressError, publicLookup } from './address.js'
+import { placeOf, type Place } from './place.js'
 
 /** Response headers above this are an upstream's mistake; nginx and Node chose 8 and 16 KiB. */
 const MAX_HEADER_BYTES = 16_384
@@ -20,17 +21,7 @@ const KEEP_ALIVE_MS = 4000
 export interface Upstream {
   readonly config: UpstreamConfig
   readonly pool: Pool
-  /** The path of `base_url`, put before every target path; '' or starts with '/'. */
-  readonly basePath: string
-  /** Put after every target path; '' or starts with '?'. */
-  readonly query: string
-}
-
-/** Where a request for a model goes: below the base path, the dialect's path or the configured one. */
-export function targetPath(upstream: Upstream, path: string, model: string): string {
-  const { config, basePath, query } = upstream
-  const own = config.path?.replaceAll('{model}', () => encodeURIComponent(model)) ?? path
-  return basePath + own + (own.includes('?') ? query.replace('?', '&') : query)
+  readonly place: Place
 }
 
 /** All upstreams of a generation, and the pools they run on. */
@@ -47,10 +38,7 @@ export class Upstreams {
       const key = poolKey(config)
       const pool = pools.get(key) ?? previous?.pools.get(key) ?? openPool(config, url)
       pools.set(key, pool)
-      const basePath = url.pathname === '/' ? '' : url.pathname.replace(/\/$/, '')
-      const entries = Object.entries(config.query)
-      const query = entries.length === 0 ? '' : `?${new URLSearchParams(entries).toString()}`
-      byName.set(config.name, { config, pool, basePath, query })
+      byName.set(config.name, { config, pool, place: placeOf(config) })
     }
     this.byName = byName
     this.pools = pools

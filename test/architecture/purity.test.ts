@@ -9,7 +9,7 @@ import { filesBelow, importsOf, withoutComments, type Source } from './tree.js'
 const PURE = [
   /^errors\.ts$/,
   /^(?:chat|wire|dialects)\//,
-  /^upstreams\/(?:router|quirks)\.ts$/,
+  /^upstreams\/(?:place|quirks|router)\.ts$/,
   /^gateway\/(?:losses|outgoing|translate)\.ts$/,
 ]
 
