@@ -183,6 +183,33 @@ void t.test('on_loss: reject also refuses what a quirk would drop', async (t) =>
   gateway.reload()
 })
 
+void t.test('what a rewritten reply leaves out is told', async (t) => {
+  const message = {
+    role: 'assistant',
+    content: [
+      { type: 'thinking', thinking: [{ type: 'text', text: 'Hm.' }] },
+      { type: 'text', text: 'Yes' },
+      { type: 'reference', reference_ids: [1] },
+    ],
+    executed_tools: [{ type: 'search' }],
+    tool_calls: [],
+    prefix: false,
+  }
+  const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
+  const choices = [{ index: 0, message, finish_reason: 'stop' }]
+  const body = JSON.stringify({ id: 'c', created: 1, model: 'm', choices, usage })
+  vendors.scripts.set('Rewrite', { status: 200, type: 'application/json', body })
+  const messages = [{ role: 'user', content: 'Rewrite' }]
+  const response = await gateway.chat({ model: 'mistral:m', messages })
+  t.match(await response.json(), {
+    choices: [{ message: { content: 'Yes', reasoning_content: 'Hm.' }, finish_reason: 'stop' }],
+  })
+  t.same(response.headers.get('x-sluice-lost'), 'reply.executed_tools, reply.reference')
+  const passed = await gateway.chat({ model: 'vllm:m', messages })
+  t.equal(await passed.text(), body, 'bytes that pass lose nothing')
+  t.equal(passed.headers.get('x-sluice-lost'), null)
+})
+
 /** Requests that the gateway does not take, each for what only its vendor knows. */
 const REFUSED: readonly (readonly [name: RegExp, reason: string])[] = [
   [/^groq\/.*qwen3-effort-setting/, 'reasoning_effort "default" is Groq’s alone'],

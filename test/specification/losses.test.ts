@@ -82,6 +82,7 @@ void t.test('on_loss: reject names every field and the dialects that take them',
 const BLOCKS: JsonObject[] = [
   { type: 'server_tool_use', id: 's1', name: 'web_search', input: { query: 'x' } },
   { type: 'web_search_tool_result', tool_use_id: 's1', content: [] },
+  { type: 'block_of_next_year', data: 'x' },
   {
     type: 'text',
     text: 'Blue.',
@@ -116,6 +117,7 @@ function claudeStream(): string {
 const LOST_REPLY = [
   'reply.server_tool_use',
   'reply.web_search_tool_result',
+  'reply.block_of_next_year',
   'reply.citations',
   'reply.stop_sequence',
 ]
@@ -135,7 +137,9 @@ for (const stream of [false, true]) {
     t.match(gateway.lines.at(-1), { lost_in_reply: LOST_REPLY.join(',') })
     t.same(
       await series(gateway),
-      LOST_REPLY.map((field) => labels('anthropic', 'openai-chat', field, 1)).sort(),
+      LOST_REPLY.map((path) => path.replace('block_of_next_year', 'other'))
+        .map((field) => labels('anthropic', 'openai-chat', field, 1))
+        .sort(),
     )
   })
 }
