@@ -144,6 +144,8 @@ interface Explanation {
   /** Routes that would take it too, but lose. */
   readonly others: readonly string[]
   readonly upstream: string | null
+  /** The vendor whose quirks it has; null where it names none. */
+  readonly preset: string | null
   /** As the configuration names it. */
   readonly dialect: string | null
   /** What is spoken to the upstream; null where no route takes the id. */
@@ -173,6 +175,7 @@ function explain(model: string, config: Config, catalogue: Catalogue): Explanati
     why: match === null ? 'no exact model and no prefix of any route fits' : reasonOf(match),
     others: match === null ? [] : othersOf(model, match, config),
     upstream: upstream?.name ?? null,
+    preset: upstream?.preset ?? null,
     dialect: upstream?.dialect ?? null,
     speaks: match === null ? null : speaksOf(match, catalogue),
     base_url: upstream?.baseUrl ?? null,
@@ -228,7 +231,7 @@ function answerText(answer: Explanation): string {
   else {
     rows.push(['route', `${answer.route}: ${answer.why}`])
     for (const other of answer.others) rows.push(['', `loses: ${other}`])
-    rows.push(['upstream', `${answer.upstream ?? ''} (${answer.base_url ?? ''})`])
+    rows.push(['upstream', upstreamText(answer)])
     rows.push(['dialect', speaksText(answer.speaks)])
     rows.push(['key', keyText(answer)])
     rows.push(['asked as', answer.upstream_model ?? ''])
@@ -242,6 +245,11 @@ function speaksText(speaks: Speaks | null): string {
   const { plain, with_tools: withTools, why } = speaks
   const others = withTools === plain ? '' : `, with tools ${withTools}`
   return `${plain}${others}: ${why}`
+}
+
+function upstreamText({ upstream, preset, base_url: baseUrl }: Explanation): string {
+  const known = preset === null ? '' : `, preset ${preset}`
+  return `${upstream ?? ''} (${baseUrl ?? ''}${known})`
 }
 
 function keyText(answer: Explanation): string {

@@ -15,15 +15,16 @@ const PLAIN_PATH = /^[\w$.[\]-]{1,80}$/
 
 /** Each path once, in the order of the reports, and no more than a header has room for. */
 export class LossList implements Losses {
-  private readonly found = new Set<string>()
+  private found: Set<string> | null = null
 
   drop(path: string): void {
+    this.found ??= new Set()
     if (this.found.size < MAX_LOSSES) this.found.add(PLAIN_PATH.test(path) ? path : 'other')
   }
 
   /** The paths; empty where nothing was lost. */
   get paths(): readonly string[] {
-    return this.found.size === 0 ? NONE : [...this.found]
+    return this.found === null ? NONE : [...this.found]
   }
 }
 
