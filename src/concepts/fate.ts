@@ -51,7 +51,7 @@ export function requestFate(
     const plain = sent(base)
     const asked = sent({ ...base, ...ask })
     for (const path of plain.drops.keys()) asked.drops.delete(path)
-    const places = placesOf(plain.json, asked.json)
+    const places = placesOf(plain.json, asked.json).map((path) => ownPath(path, ask))
     const whys = [...asked.drops.values()]
     const reported = [...asked.drops.keys()]
     if (whys.some((why) => why !== 'approximated')) return { fate: 'lost', at: [], reported }
@@ -94,6 +94,12 @@ function placesOf(a: JsonValue, b: JsonValue): string[] {
   const found = new Set<string>()
   compare(a, b, '', found)
   return [...found].map((path) => path.replace(/^body\./, ''))
+}
+
+/** A member of the client's that is found under its own name says nothing more of its inside. */
+function ownPath(path: string, ask: JsonObject): string {
+  const [top = path] = path.split('.')
+  return isObject(ask[top]) ? top : path
 }
 
 function compare(

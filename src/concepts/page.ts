@@ -30,8 +30,11 @@ export const COLUMNS: readonly Column[] = ALL_COLUMNS.filter(({ dialect }) =>
   EGRESSES.some((each) => each.dialect === dialect),
 )
 
-/** What a request without the concept has. */
-export const PLAIN_REQUEST: JsonObject = { messages: [{ role: 'user', content: 'Hello.' }] }
+/** What a request without the concept has; without a limit some would be asked as streams. */
+export const PLAIN_REQUEST: JsonObject = {
+  messages: [{ role: 'user', content: 'Hello.' }],
+  max_completion_tokens: 200,
+}
 
 const SIGNS: Readonly<Record<Fate, string>> = {
   kept: '●',

@@ -217,6 +217,12 @@ export const REPLY_CONCEPTS: readonly ReplyConcept[] = [
         { codeExecutionResult: { outcome: 'OUTCOME_OK', output: '1' } },
         { text: 'Hi.' },
       ),
+      'openai-responses': response({
+        output: [
+          { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search' } },
+          message({ type: 'output_text', text: 'Hi.', annotations: [] }),
+        ],
+      }),
     },
   },
   {

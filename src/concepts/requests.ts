@@ -73,12 +73,18 @@ export const REQUEST_GROUPS: readonly RequestGroup[] = [
       {
         name: '`temperature`',
         ask: { temperature: 0.5 },
-        notes: { anthropic: 'models before 4.7 take it, while they do not think' },
+        notes: {
+          'openai-responses': 'models that do not reason take it',
+          anthropic: 'models before 4.7 take it, while they do not think',
+        },
       },
       {
         name: '`top_p`',
         ask: { top_p: 0.5 },
-        notes: { anthropic: 'as `temperature`, and not beside it' },
+        notes: {
+          'openai-responses': 'as `temperature`',
+          anthropic: 'as `temperature`, and not beside it',
+        },
       },
       { name: '`frequency_penalty`', ask: { frequency_penalty: 0.5 } },
       { name: '`presence_penalty`', ask: { presence_penalty: 0.5 } },
@@ -133,7 +139,11 @@ export const REQUEST_GROUPS: readonly RequestGroup[] = [
       {
         name: '`reasoning_effort`: a level',
         ask: { reasoning_effort: 'high' },
-        notes: { gemini: '2.5 models: a budget', anthropic: '4.5 models: a budget' },
+        notes: {
+          'openai-chat': 'models that reason take it',
+          anthropic: '4.5 models: a budget',
+          gemini: '2.5 models: a budget',
+        },
       },
       {
         name: '`reasoning_effort`: none',
