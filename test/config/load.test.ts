@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { isConfigured, type Config } from '../../src/config/config.js'
 import { loadConfig, loadConfigText, type Env } from '../../src/config/load.js'
-import { PLAIN, PRESET_NAMES, PRESETS } from '../../src/config/presets.js'
+import { PLAIN } from '../../src/config/presets.js'
 import { changed, GOOD, loadText, MODELS, problemsOf } from './sample.js'
 
 function configOf(text: string, env?: Env, files?: Record<string, string>): Config {
@@ -114,49 +114,6 @@ limits: []
     timeouts: { idleMs: 5, connectMs: 3_000 },
     quirks: { drop: ['store'], rename: { a: 'b' }, set: { c: [1, { d: null }] } },
   })
-  t.end()
-})
-
-void t.test('a preset says what the file leaves out', (t) => {
-  const vendor = (more: string) => {
-    const config = configOf(`
-upstreams: { it: { ${more} } }
-routes: [{ prefix: a, upstream: it }]
-`)
-    return config.upstreams['it']
-  }
-  for (const name of PRESET_NAMES) {
-    const preset = PRESETS[name]
-    const address = preset.baseUrl === null ? ', base_url: "https://a.example/openai"' : ''
-    t.match(vendor(`preset: ${name}${address}`), {
-      preset: name,
-      dialect: 'openai-chat',
-      baseUrl: preset.baseUrl ?? 'https://a.example/openai',
-      keyHeader: preset.keyHeader,
-      quirks: preset.quirks,
-    })
-  }
-  const own = `preset: mistral, base_url: "https://eu.example/v1", key_header: x-key, query: { a: b },
-    path: "/x/{model}", quirks: { keep: [user, seed], drop: [n], rename: { a: b }, set: { c: 1 },
-    messages: { drop: [extra], roles: { system: user } }, replies: pass }`
-  const { quirks } = PRESETS.mistral
-  t.match(vendor(own), {
-    baseUrl: 'https://eu.example/v1',
-    keyHeader: 'x-key',
-    path: '/x/{model}',
-    query: { a: 'b' },
-    quirks: {
-      drop: [...quirks.drop.filter((key) => key !== 'user'), 'n'],
-      rename: { max_completion_tokens: 'max_tokens', a: 'b' },
-      set: { c: 1 },
-      messages: {
-        drop: [...quirks.messages.drop, 'extra'],
-        roles: { developer: 'system', system: 'user' },
-      },
-      replies: 'pass',
-    },
-  })
-  t.notOk('seed' in (vendor(own)?.quirks.rename ?? {}), 'what is kept is not renamed')
   t.end()
 })
 
