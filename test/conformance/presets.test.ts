@@ -10,6 +10,7 @@ import { objectOf, type JsonObject } from '../../src/chat/json.js'
 import { PRESET_NAMES, type PresetName } from '../../src/config/presets.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../helpers/fixtures.js'
 import { startGateway } from '../helpers/gateway.js'
+import { until } from '../helpers/upstream.js'
 import { collect, faultsOfStream, faultsOfWhole } from './completion.js'
 import { fromOpenAi, piecesOf, type Gist } from './recorded.js'
 import { Tally } from './together.js'
@@ -208,6 +209,65 @@ void t.test('what a rewritten reply leaves out is told', async (t) => {
   const passed = await gateway.chat({ model: 'vllm:m', messages })
   t.equal(await passed.text(), body, 'bytes that pass lose nothing')
   t.equal(passed.headers.get('x-sluice-lost'), null)
+})
+
+/** A stream of these chunks, with a vendor's comments between. */
+function stream(...chunks: JsonObject[]): string {
+  const head = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
+  const frames = chunks.map((chunk) => `data: ${JSON.stringify({ ...head, ...chunk })}\n\n`)
+  return `: PROCESSING\n\n${frames.join(': PROCESSING\n\n')}`
+}
+
+const said = (delta: JsonObject, finish: string | null = null): JsonObject => ({
+  choices: [{ index: 0, delta, finish_reason: finish }],
+})
+const BEGUN = said({ role: 'assistant', content: 'Yes' })
+
+/** Asks a vendor for a stream and gets these bytes. */
+async function streamed(name: PresetName, body: string, rest = '') {
+  const type = 'text/event-stream'
+  vendors.scripts.set('Stream', { status: 200, type, body, rest })
+  const messages = [{ role: 'user', content: 'Stream' }]
+  const response = await gateway.chat({ model: `${name}:m`, messages, stream: true })
+  const answered = await collect(response)
+  vendors.scripts.delete('Stream')
+  return answered
+}
+
+void t.test('counts are found wherever a vendor puts them', async (t) => {
+  const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }
+  const hits = { ...usage, prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 1 }
+  const places: readonly (readonly [PresetName, JsonObject[]])[] = [
+    ['groq', [BEGUN, { ...said({}, 'stop'), x_groq: { id: 'r', usage } }]],
+    ['mistral', [BEGUN, { ...said({ content: '' }, 'stop'), usage }]],
+    ['fireworks', [BEGUN, { ...said({}, 'stop'), usage }]],
+    ['deepseek', [BEGUN, { ...said({ content: '' }, 'stop'), usage: hits }]],
+    ['openrouter', [BEGUN, said({}, 'stop'), { choices: [], usage }]],
+    ['vllm', [BEGUN, said({}, 'stop'), { choices: [], usage }]],
+  ]
+  for (const [name, chunks] of places) {
+    const lines = gateway.lines.length
+    const { whole, text } = await streamed(name, `${stream(...chunks)}data: [DONE]\n\n`)
+    t.ok(whole && text.includes('"content":"Yes"') && text.includes('[DONE]'), name)
+    await until(() => gateway.lines.length > lines)
+    t.match(gateway.lines.at(-1), { outcome: 'ok', input_tokens: 5, output_tokens: 2 }, name)
+  }
+  t.ok(
+    gateway.lines.some((line) => line['cache_read_tokens'] === 4),
+    'DeepSeek’s own name for them',
+  )
+})
+
+void t.test('an error inside a 200 stream is one, before content and after it', async (t) => {
+  const error = { error: { code: 429, message: 'Slow down.' } }
+  for (const name of ['openrouter', 'groq', 'mistral', 'vllm'] as const) {
+    const late = await streamed(name, stream(BEGUN), stream({ ...said({}, 'error'), ...error }))
+    t.equal(late.status, 200, name)
+    t.notOk(late.whole || late.text.includes('[DONE]'), `${name}: cut, not complete`)
+    t.match(late.text, /"kind":"upstream_busy"/, name)
+    const early = await streamed(name, stream({ choices: [], ...error }))
+    t.equal(early.status, 429, `${name}: with a status where nothing was sent`)
+  }
 })
 
 /** Requests that the gateway does not take, each for what only its vendor knows. */

@@ -78,6 +78,8 @@ export interface Script {
   readonly status: number
   readonly type: string
   readonly body: string
+  /** What follows a little later. */
+  readonly rest?: string
 }
 
 /** Vendors behind one port, each below `/NAME`. */
@@ -127,8 +129,10 @@ function answer(response: ServerResponse, body: JsonObject, scripts: Vendors['sc
   end(response, script ?? (body['stream'] === true ? STREAMED : WHOLE))
 }
 
-function end(response: ServerResponse, { status, type, body }: Script): void {
-  response.writeHead(status, { 'content-type': type }).end(body)
+function end(response: ServerResponse, { status, type, body, rest }: Script): void {
+  response.writeHead(status, { 'content-type': type })
+  if (rest === undefined) response.end(body)
+  else response.write(body, () => setTimeout(() => response.end(rest), 30))
 }
 
 const HEAD = { id: 'chatcmpl-1', created: 1, model: 'm' }
