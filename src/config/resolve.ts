@@ -81,6 +81,12 @@ function checkUpstream(upstream: UpstreamValues, path: Path, fault: Fault): void
   if (preset !== undefined && dialect !== undefined && !dialect.startsWith('openai')) {
     fault([...path, 'dialect'], 'must be left out: a preset speaks chat completions')
   }
+  if (upstream.path !== undefined && dialect === 'openai') {
+    fault(
+      [...path, 'path'],
+      'needs openai-chat or openai-responses as dialect: openai has two paths',
+    )
+  }
   const baseUrl = baseUrlOf(upstream)
   const at = [...path, 'base_url']
   if (baseUrl === null) {

@@ -39,8 +39,10 @@ export function quirkEdits(
     if (value === undefined) continue
     edits.push({ key: from, json: null }, { key: to, json: JSON.stringify(value) })
   }
-  const messages = changedMessages(arrayOf(body['messages']), quirks.messages, report)
-  if (messages !== null) edits.push({ key: 'messages', json: JSON.stringify(messages) })
+  if (!isPlain(quirks.messages)) {
+    const messages = changedMessages(arrayOf(valueOf('messages')), quirks.messages, report)
+    if (messages !== null) edits.push({ key: 'messages', json: JSON.stringify(messages) })
+  }
   for (const [key, value] of Object.entries(quirks.set)) {
     edits.push({ key, json: JSON.stringify(value) })
   }
@@ -59,6 +61,12 @@ export function applyQuirks(body: JsonObject, quirks: QuirksConfig, report: Repo
   return changed
 }
 
+function isPlain({ drop, rename, roles }: QuirksConfig['messages']): boolean {
+  for (const _key in rename) return false
+  for (const _role in roles) return false
+  return drop.length === 0
+}
+
 /** The messages as this upstream wants them; null where it takes them as they are. */
 function changedMessages(
   messages: readonly JsonValue[],
@@ -67,7 +75,6 @@ function changedMessages(
 ): JsonValue[] | null {
   const renames = Object.entries(quirks.rename)
   const roles = Object.entries(quirks.roles)
-  if (quirks.drop.length === 0 && renames.length === 0 && roles.length === 0) return null
   const changed = messages.map((message) => {
     if (!isObject(message)) return message
     const role = roles.find(([from]) => from === message['role'])

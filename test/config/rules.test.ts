@@ -78,6 +78,11 @@ const RULES: [string, string, string][] = [
     ':5:11: upstreams.openai.path: must begin with / and have no query',
   ],
   [
+    'one path for two endpoints',
+    changed(URL_LINE, `${URL_LINE}\n    path: /chat`),
+    ':5:11: upstreams.openai.path: needs openai-chat or openai-responses as dialect: openai has two paths',
+  ],
+  [
     'the key in a header of the gateway’s own',
     changed(URL_LINE, `${URL_LINE}\n    key_header: Host`),
     ':5:17: upstreams.openai.key_header: is set by the gateway itself',

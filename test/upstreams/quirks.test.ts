@@ -120,6 +120,16 @@ void t.test('messages: members go, are renamed, and roles have another word', (t
   t.end()
 })
 
+void t.test('messages that the dialect has changed are changed further', (t) => {
+  const body: JsonObject = { messages: [{ role: 'developer', content: 'a', name: 'x' }] }
+  const made = [{ key: 'messages', json: '[{"role":"developer","content":"b"}]' }]
+  const messages = { ...NONE.messages, roles: { developer: 'system' } }
+  t.same(quirkEdits(body, made, { ...NONE, messages }, ignore), [
+    { key: 'messages', json: '[{"role":"system","content":"b"}]' },
+  ])
+  t.end()
+})
+
 void t.test('what goes is reported where it said something', (t) => {
   const reported: string[] = []
   const body: JsonObject = {
