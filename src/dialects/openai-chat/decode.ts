@@ -126,10 +126,14 @@ export class ChunkDecoder implements StreamDecoder {
   /** False where the delta cannot be understood. */
   private delta(delta: JsonObject, whole: boolean): boolean {
     const { blocks } = this
-    for (const key in delta) if (!READ.has(key)) this.meet(key, delta[key])
+    const { content } = delta
+    // A piece of text brings nothing else along; the rest are few.
+    if (whole || typeof content !== 'string' || content === '') {
+      for (const key in delta) if (!READ.has(key)) this.meet(key, delta[key])
+    }
     const thought = stringOf(delta['reasoning_content']) ?? stringOf(delta['reasoning']) ?? ''
     let ok = blocks.words('thinking', thought)
-    ok &&= this.content(delta['content'])
+    ok &&= this.content(content)
     for (const item of arrayOf(delta['annotations'])) {
       const citation = citationOf(item)
       if (citation !== null) blocks.cite(citation)
