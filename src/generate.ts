@@ -5,6 +5,9 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { dialectsPage } from './concepts/page.js'
+import type { Catalogue } from './config/config.js'
+import { loadConfig } from './config/load.js'
 import { configurationPage, editorSchema } from './config/pages.js'
 import { errorsPage } from './errors-page.js'
 import { metricsPage } from './metrics/page.js'
@@ -20,9 +23,16 @@ export interface GeneratedFile {
 export const GENERATED: readonly GeneratedFile[] = [
   { path: 'config/schema.json', make: editorSchema },
   { path: 'docs/configuration.md', make: configurationPage },
+  { path: 'docs/dialects.md', make: () => dialectsPage(shippedCatalogue()) },
   { path: 'docs/errors.md', make: errorsPage },
   { path: 'docs/metrics.md', make: metricsPage },
 ]
+
+function shippedCatalogue(): Catalogue {
+  const loaded = loadConfig('config/gateway.yaml', {})
+  if (!loaded.ok) throw new Error('config/gateway.yaml is not good')
+  return loaded.catalogue
+}
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   for (const { path, make } of GENERATED) {

@@ -42,6 +42,8 @@ export interface ExchangeLine {
   param?: string | undefined
   /** Fields that a translation lost, joined with commas. */
   lost?: string | undefined
+  /** What the upstream said and the client's format could not. */
+  lost_in_reply?: string | undefined
   duration_ms: number
   overhead_ms?: number | undefined
   auth_ms?: number | undefined
@@ -214,6 +216,7 @@ function where(x: ExchangeLine): string {
   if (x.finish_reason !== undefined) text += `,"finish_reason":"${x.finish_reason}"`
   if (x.param !== undefined) text += `,"param":${quote(x.param)}`
   if (x.lost !== undefined) text += `,"lost":${quote(x.lost)}`
+  if (x.lost_in_reply !== undefined) text += `,"lost_in_reply":${quote(x.lost_in_reply)}`
   return text
 }
 

@@ -2,40 +2,52 @@
  * `sluice explain`: where a model id would go under a configuration, and why.
  * Asks no upstream.
  */
+import { readFile } from 'node:fs/promises'
+import { buffer } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import type { ModelFacts } from '../chat/model.js'
 import { factsFor } from '../config/catalogue.js'
 import { isConfigured, type Catalogue, type Config } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
+import { GatewayError } from '../errors.js'
 import { endpointReason, openAiEndpoint } from '../upstreams/endpoint.js'
 import { createRouter, type RouteMatch } from '../upstreams/router.js'
 import { problemLines } from './check.js'
 import { UsageError, type Command } from './command.js'
+import { explainBody, type BodyExplanation } from './explain-body.js'
 
 /** `sluice explain`. */
 export const command: Command = {
   name: 'explain',
   summary: 'say which route and upstream a model id takes, and why',
   help: `
-Usage: sluice explain MODEL --config FILE [--json]
+Usage: sluice explain MODEL --config FILE [--body FILE] [--json]
 
 Prints the route that takes the model id and why, the upstream with its dialect (for OpenAI the
 endpoint that is chosen, for requests with tools and without) and whether its key is known, the model
-that the upstream is asked for, and what the catalogue knows of it. Exits with 1 where no route takes
-the id or the file is not good.
+that the upstream is asked for, and what the catalogue knows of it. With a request's body it also says,
+field by field, what would reach the upstream and what would be lost; of the body's contents nothing is
+printed but the names of fields. Exits with 1 where no route takes the id, the request would be refused
+or a file is not good.
 
 Options:
   --config FILE   the configuration file
+  --body FILE     a chat-completions request; - reads it from standard input
   --json          print one JSON object
 
 Example:
   sluice explain gpt-5.5 --config config/gateway.yaml
+  sluice explain claude-opus-5-5 --config config/gateway.yaml --body request.json
 `,
-  run(argv) {
+  async run(argv) {
     const { values, positionals } = parseArgs({
       args: [...argv],
       allowPositionals: true,
-      options: { config: { type: 'string' }, json: { type: 'boolean', default: false } },
+      options: {
+        config: { type: 'string' },
+        body: { type: 'string' },
+        json: { type: 'boolean', default: false },
+      },
     })
     const [model, ...more] = positionals
     if (model === undefined || more.length > 0) {
@@ -48,12 +60,80 @@ Example:
         ? JSON.stringify({ model, errors: loaded.errors })
         : problemLines(loaded.errors)
       console.log(text)
-      return Promise.resolve(1)
+      return 1
     }
     const answer = explain(model, loaded.config, loaded.catalogue)
-    console.log(values.json ? JSON.stringify(answer) : answerText(answer))
-    return Promise.resolve(answer.route === null ? 1 : 0)
+    const { body } = values
+    if (body === undefined || answer.route === null) {
+      console.log(values.json ? JSON.stringify(answer) : answerText(answer))
+      return answer.route === null ? 1 : 0
+    }
+    const read = await readBody(body)
+    const request = 'error' in read ? read : bodyAnswer(read.bytes, model, loaded)
+    const text = `${answerText(answer)}\n\n${bodyText(request)}`
+    console.log(values.json ? JSON.stringify({ ...answer, request }) : text)
+    return 'error' in request || request.verdict === 'refused' ? 1 : 0
   },
+}
+
+/** Why there is nothing to explain: the path and the rule, never what stands there. */
+interface BodyError {
+  readonly error: { readonly param: string | null; readonly message: string }
+}
+
+/** As much as any gateway takes; a file that is larger is no request. */
+const MAX_BODY_BYTES = 268_435_456
+
+async function readBody(file: string): Promise<{ bytes: Buffer } | BodyError> {
+  try {
+    const bytes = file === '-' ? await buffer(process.stdin) : await readFile(file)
+    if (bytes.length <= MAX_BODY_BYTES) return { bytes }
+    return bodyError(null, `${file} is larger than ${MAX_BODY_BYTES} bytes`)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+    return bodyError(null, `cannot read ${file} (${code})`)
+  }
+}
+
+function bodyError(param: string | null, message: string): BodyError {
+  return { error: { param, message } }
+}
+
+function bodyAnswer(
+  bytes: Buffer,
+  model: string,
+  { config, catalogue }: { config: Config; catalogue: Catalogue },
+): BodyExplanation | BodyError {
+  const match = createRouter(config).route(model)
+  if (match === null) return bodyError('model', 'no route takes it')
+  const { upstream } = match
+  const facts = factsFor(catalogue, match.model)
+  const { onLoss } = config
+  try {
+    return explainBody(bytes, model, { upstream, model: match.model, facts, onLoss })
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    return bodyError(error.wire.param ?? null, error.message)
+  }
+}
+
+function bodyText(request: BodyExplanation | BodyError): string {
+  if ('error' in request) return row('request', `refused with 400: ${request.error.message}`)
+  const wide = Math.max(...request.fields.map(({ path }) => path.length))
+  const fields = request.fields.map(({ path, fate, note }) =>
+    row('', `${path.padEnd(wide)}  ${fate}${note === null ? '' : `: ${note}`}`),
+  )
+  const lost = request.lost === null ? [] : [row('reported', `x-sluice-lost: ${request.lost}`)]
+  return [
+    row('asks', request.endpoint),
+    row('request', request.verdict === 'refused' ? 'refused with 400' : request.verdict),
+    ...fields,
+    ...lost,
+  ].join('\n')
+}
+
+function row(title: string, text: string): string {
+  return `${title.padEnd(10)} ${text}`
 }
 
 interface Explanation {
@@ -64,6 +144,8 @@ interface Explanation {
   /** Routes that would take it too, but lose. */
   readonly others: readonly string[]
   readonly upstream: string | null
+  /** The vendor whose quirks it has; null where it names none. */
+  readonly preset: string | null
   /** As the configuration names it. */
   readonly dialect: string | null
   /** What is spoken to the upstream; null where no route takes the id. */
@@ -93,6 +175,7 @@ function explain(model: string, config: Config, catalogue: Catalogue): Explanati
     why: match === null ? 'no exact model and no prefix of any route fits' : reasonOf(match),
     others: match === null ? [] : othersOf(model, match, config),
     upstream: upstream?.name ?? null,
+    preset: upstream?.preset ?? null,
     dialect: upstream?.dialect ?? null,
     speaks: match === null ? null : speaksOf(match, catalogue),
     base_url: upstream?.baseUrl ?? null,
@@ -148,13 +231,13 @@ function answerText(answer: Explanation): string {
   else {
     rows.push(['route', `${answer.route}: ${answer.why}`])
     for (const other of answer.others) rows.push(['', `loses: ${other}`])
-    rows.push(['upstream', `${answer.upstream ?? ''} (${answer.base_url ?? ''})`])
+    rows.push(['upstream', upstreamText(answer)])
     rows.push(['dialect', speaksText(answer.speaks)])
     rows.push(['key', keyText(answer)])
     rows.push(['asked as', answer.upstream_model ?? ''])
   }
   rows.push(['catalogue', catalogueText(answer)])
-  return rows.map(([title, text]) => `${title.padEnd(10)} ${text}`).join('\n')
+  return rows.map(([title, text]) => row(title, text)).join('\n')
 }
 
 function speaksText(speaks: Speaks | null): string {
@@ -162,6 +245,11 @@ function speaksText(speaks: Speaks | null): string {
   const { plain, with_tools: withTools, why } = speaks
   const others = withTools === plain ? '' : `, with tools ${withTools}`
   return `${plain}${others}: ${why}`
+}
+
+function upstreamText({ upstream, preset, base_url: baseUrl }: Explanation): string {
+  const known = preset === null ? '' : `, preset ${preset}`
+  return `${upstream ?? ''} (${baseUrl ?? ''}${known})`
 }
 
 function keyText(answer: Explanation): string {

@@ -55,19 +55,35 @@ export interface TimeoutsConfig {
   readonly totalMs: number
 }
 
-/** Top-level edits for an upstream that departs from its dialect; data, not code. */
+/** Edits for an upstream that departs from its dialect; data, not code. */
 export interface QuirksConfig {
   readonly drop: readonly string[]
   readonly rename: Readonly<Record<string, string>>
   readonly set: Readonly<Record<string, unknown>>
+  /** The same for each entry of `messages`; `roles` says another word for a role. */
+  readonly messages: {
+    readonly drop: readonly string[]
+    readonly rename: Readonly<Record<string, string>>
+    readonly roles: Readonly<Record<string, string>>
+  }
+  /** Whether replies in the client's own format pass as bytes or are read and written again. */
+  readonly replies: 'pass' | 'rewrite'
 }
 
 /** A service that models are asked at. */
 export interface UpstreamConfig {
   readonly name: string
+  /** Whose address and quirks it took over; null where the file says all itself. */
+  readonly preset: string | null
   readonly dialect: DialectChoice
   /** No trailing slash. */
   readonly baseUrl: string
+  /** Instead of the dialect's path, with `{model}` for the model; null for the dialect's own. */
+  readonly path: string | null
+  /** Added to the address of every request. */
+  readonly query: Readonly<Record<string, string>>
+  /** The header that carries the key as it is; null for the dialect's own form. */
+  readonly keyHeader: string | null
   /**
    * Null where there is no key: the placeholder's variable is not set, and the upstream is then
    * unconfigured; or the file has no `api_key`, and the upstream needs none. See `isConfigured`.

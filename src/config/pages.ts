@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../chat/json.js'
 import { catalogueSchema } from './catalogue-schema.js'
+import { PRESET_NAMES, PRESETS } from './presets.js'
 import { fileSchema } from './schema.js'
 
 const NOTICE = 'Generated from src/config by `npm run generate`; do not edit.'
@@ -37,6 +38,7 @@ export function configurationPage(): string {
     INTRODUCTION.trim(),
     '',
     ...section('The file', '', file),
+    ...presets(),
     '# The catalogue',
     '',
     CATALOGUE_INTRODUCTION.trim(),
@@ -73,6 +75,49 @@ What \`GET /v1/models\` lists, with the facts that translation and prices need. 
 "not known", and the gateway then does what is right for the newest models of the family. An id that is not
 listed takes the facts of the longest id that it extends with \`-\` (a dated variant of it).
 `
+
+const PRESETS_INTRODUCTION = `
+Any upstream that speaks the chat-completions format is six lines of YAML and no code. For these vendors
+\`preset: NAME\` fills in what the file leaves out: the address, the form of the key and the quirks. Keys that
+are dropped are reported as lost where a client sends them; \`quirks.keep\` leaves one alone. A preset whose
+replies are rewritten gives clients one id, one \`usage\` chunk at the end and \`reasoning_content\` for thoughts.
+`
+
+/** The vendors and what their presets say. */
+function presets(): string[] {
+  const rows = PRESET_NAMES.map((name) => {
+    const { title, baseUrl, keyHeader, quirks } = PRESETS[name]
+    const { messages } = quirks
+    const does = [
+      ...quoted('drops', quirks.drop),
+      ...arrows('renames', quirks.rename),
+      ...quoted('drops in messages', messages.drop),
+      ...arrows('renames in messages', messages.rename),
+      ...arrows('says the role', messages.roles),
+      ...(quirks.replies === 'rewrite' ? ['rewrites replies'] : []),
+    ]
+    const address = baseUrl === null ? 'your own' : `\`${baseUrl}\``
+    const key = keyHeader === null ? '' : `\`${keyHeader}\``
+    return `| \`${name}\` | ${title} | ${address} | ${key} | ${does.join('; ')} |`
+  })
+  return [
+    '## Presets',
+    PRESETS_INTRODUCTION,
+    '| preset | vendor | `base_url` | `key_header` | quirks |',
+    '| --- | --- | --- | --- | --- |',
+    ...rows,
+    '',
+  ]
+}
+
+function quoted(verb: string, keys: readonly string[]): string[] {
+  return keys.length === 0 ? [] : [`${verb} ${keys.map((key) => `\`${key}\``).join(', ')}`]
+}
+
+function arrows(verb: string, pairs: Readonly<Record<string, string>>): string[] {
+  const texts = Object.entries(pairs).map(([from, to]) => `\`${from}\` as \`${to}\``)
+  return texts.length === 0 ? [] : [`${verb} ${texts.join(', ')}`]
+}
 
 /** One table for a map of keys, then one for each map below it. */
 function section(title: string, path: string, schema: JsonObject): string[] {

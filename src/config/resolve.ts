@@ -5,7 +5,8 @@
  */
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
-import type { Config, PlanConfig, RouteConfig, UpstreamConfig } from './config.js'
+import type { Config, PlanConfig, QuirksConfig, RouteConfig, UpstreamConfig } from './config.js'
+import { PLAIN, PRESETS, type Preset } from './presets.js'
 import { nearest, type Finding, type Path } from './problem.js'
 import type { FileValues } from './schema.js'
 import { isPrivateAddress } from '../upstreams/address.js'
@@ -75,12 +76,32 @@ function checkServer(values: FileValues, fault: Fault): void {
 }
 
 function checkUpstream(upstream: UpstreamValues, path: Path, fault: Fault): void {
+  const { preset, dialect } = upstream
+  if (dialect === undefined && preset === undefined) fault([...path, 'dialect'], 'is required')
+  if (preset !== undefined && dialect !== undefined && !dialect.startsWith('openai')) {
+    fault([...path, 'dialect'], 'must be left out: a preset speaks chat completions')
+  }
+  if (upstream.path !== undefined && dialect === 'openai') {
+    fault(
+      [...path, 'path'],
+      'needs openai-chat or openai-responses as dialect: openai has two paths',
+    )
+  }
+  const baseUrl = baseUrlOf(upstream)
   const at = [...path, 'base_url']
-  if (!URL.canParse(upstream.base_url)) {
+  if (baseUrl === null) {
+    fault(at, 'is required')
+    return
+  }
+  if (!URL.canParse(baseUrl)) {
     fault(at, 'must be a URL, as in https://api.openai.com/v1')
     return
   }
-  const url = new URL(upstream.base_url)
+  checkAddress(new URL(baseUrl), at, fault)
+  checkHeaders(upstream, path, fault)
+}
+
+function checkAddress(url: URL, at: Path, fault: Fault): void {
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     fault(at, 'must begin with https:// or http://')
   }
@@ -88,6 +109,13 @@ function checkUpstream(upstream: UpstreamValues, path: Path, fault: Fault): void
     fault(at, 'must not hold a user or password; use api_key or headers')
   }
   if (url.search !== '' || url.hash !== '') fault(at, 'must not have a query or a fragment')
+}
+
+function checkHeaders(upstream: UpstreamValues, path: Path, fault: Fault): void {
+  const keyHeader = upstream.key_header?.toLowerCase()
+  if (keyHeader !== undefined && MANAGED_HEADERS.has(keyHeader)) {
+    fault([...path, 'key_header'], 'is set by the gateway itself')
+  }
   const names = new Set<string>()
   for (const header of Object.keys(upstream.headers)) {
     const lower = header.toLowerCase()
@@ -197,12 +225,27 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
   }
 }
 
+function baseUrlOf(values: UpstreamValues): string | null {
+  return values.base_url ?? presetOf(values)?.baseUrl ?? null
+}
+
+function presetOf(values: UpstreamValues): Preset | null {
+  return values.preset === undefined ? null : PRESETS[values.preset]
+}
+
+/** Only for values that `checkUpstream` has nothing against. */
 function upstreamOf(name: string, values: UpstreamValues, source: string | null): UpstreamConfig {
-  const { timeouts, quirks } = values
+  const { timeouts } = values
+  const preset = presetOf(values)
+  const baseUrl = baseUrlOf(values) ?? ''
   return {
     name,
-    dialect: values.dialect,
-    baseUrl: values.base_url.replace(/\/+$/, ''),
+    preset: values.preset ?? null,
+    dialect: values.dialect ?? 'openai-chat',
+    baseUrl: baseUrl.replace(/\/+$/, ''),
+    path: values.path ?? null,
+    query: values.query,
+    keyHeader: values.key_header ?? preset?.keyHeader ?? null,
     apiKey: values.api_key ?? null,
     apiKeySource: source,
     headers: values.headers,
@@ -213,10 +256,34 @@ function upstreamOf(name: string, values: UpstreamValues, source: string | null)
       totalMs: timeouts.total_ms,
     },
     maxConnections: values.max_connections,
-    allowPrivateAddress:
-      values.allow_private_address ?? isPrivateHost(new URL(values.base_url).hostname),
-    quirks: { drop: quirks.drop, rename: quirks.rename, set: quirks.set },
+    allowPrivateAddress: values.allow_private_address ?? isPrivateHost(new URL(baseUrl).hostname),
+    quirks: quirksOf(values.quirks, preset?.quirks ?? PLAIN),
   }
+}
+
+/** The file's quirks added to the preset's; `keep` takes back what the preset does. */
+function quirksOf(values: UpstreamValues['quirks'], preset: QuirksConfig): QuirksConfig {
+  const kept = new Set(values.keep)
+  const renamed = Object.entries(preset.rename).filter(([from]) => !kept.has(from))
+  const { messages } = values
+  return {
+    drop: union(
+      preset.drop.filter((key) => !kept.has(key)),
+      values.drop,
+    ),
+    rename: { ...Object.fromEntries(renamed), ...values.rename },
+    set: { ...preset.set, ...values.set },
+    messages: {
+      drop: union(preset.messages.drop, messages.drop),
+      rename: { ...preset.messages.rename, ...messages.rename },
+      roles: { ...preset.messages.roles, ...messages.roles },
+    },
+    replies: values.replies ?? preset.replies,
+  }
+}
+
+function union(a: readonly string[], b: readonly string[]): string[] {
+  return [...new Set([...a, ...b])]
 }
 
 function routeOf(route: RouteValues): RouteConfig[] {

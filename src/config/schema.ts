@@ -3,6 +3,7 @@
  * The editors' schema and `docs/configuration.md` are made from it. Reads no file, knows no YAML.
  */
 import { z } from 'zod'
+import { PRESET_NAMES } from './presets.js'
 
 const DAY_MS = 86_400_000
 
@@ -47,26 +48,69 @@ const quirks = z
     drop: z.array(text(256)).max(256).default([]).describe('Keys to leave out.'),
     rename: z.record(text(256), text(256)).default({}).describe('Keys to rename: from, to.'),
     set: z.record(text(256), z.json()).default({}).describe('Keys to set, with their values.'),
+    keep: z
+      .array(text(256))
+      .max(256)
+      .default([])
+      .describe('Keys that the preset drops or renames and that are to stay as they are.'),
+    messages: z
+      .strictObject({
+        drop: z.array(text(256)).max(256).default([]).describe('Keys of a message to leave out.'),
+        rename: z.record(text(256), text(256)).default({}).describe('Keys to rename: from, to.'),
+        roles: z.record(text(64), text(64)).default({}).describe('Roles to rename: from, to.'),
+      })
+      .prefault({})
+      .describe('The same for each entry of `messages`.'),
+    replies: z
+      .enum(['pass', 'rewrite'])
+      .optional()
+      .describe(
+        'For a client of the same dialect. `pass`: the bytes of the reply go on as they are. `rewrite`: the reply is read and written again, for an upstream whose replies are not quite of the format. Left out: as the preset has it, else `pass`.',
+      ),
   })
   .describe(
-    'Edits to the top-level keys of a request body, for an upstream that departs from its dialect. Placeholders are not read here.',
+    'Edits to the keys of a request body, for an upstream that departs from its dialect. A key that a client sent and that is dropped is reported as lost. Placeholders are not read here. With a preset these are added to its own.',
   )
 
 /** The dialects that the file may name. */
 const DIALECTS = ['openai', 'openai-chat', 'openai-responses', 'anthropic', 'gemini'] as const
 
 const upstream = z.strictObject({
+  preset: z
+    .enum(PRESET_NAMES)
+    .optional()
+    .describe(
+      'A vendor that speaks chat completions: its `dialect`, `base_url`, `key_header` and `quirks`, as far as they are left out here.',
+    ),
   dialect: z
     .enum(DIALECTS)
+    .optional()
     .describe(
-      'The wire format. `openai` chooses between `openai-chat` (chat completions) and `openai-responses` for each request, by what the catalogue knows of the model; naming one of the two forces it.',
+      'The wire format; required, save with a preset, which is `openai-chat`. `openai` chooses between `openai-chat` (chat completions) and `openai-responses` for each request, by what the catalogue knows of the model; naming one of the two forces it.',
     ),
   base_url: z
     .string()
     .max(2_048)
+    .optional()
     .describe(
-      'Where it is, with the version: `https://api.openai.com/v1`. No query, no credentials.',
+      'Where it is, with the version: `https://api.openai.com/v1`. No query, no credentials. Required, save with a preset that has one.',
     ),
+  path: z
+    .string()
+    .regex(/^\/[^\s?#]{0,1023}$/, { error: 'must begin with / and have no query' })
+    .optional()
+    .describe(
+      'Where chats are asked for, below `base_url`, instead of the dialect’s path; `{model}` stands for the model: `/deployments/{model}/chat/completions`.',
+    ),
+  query: z
+    .record(text(256), text(1_024))
+    .default({})
+    .describe('Added to the address of every request: `{ api-version: 2024-10-21 }`.'),
+  key_header: z
+    .string()
+    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/, { error: 'is no header name' })
+    .optional()
+    .describe('The header that carries `api_key` as it is; left out: as the dialect has it.'),
   api_key: z
     .string()
     .regex(/^[!-~]{1,4096}$/, {

@@ -80,8 +80,12 @@ function maskedEscrow(escrow: EscrowConfig): JsonObject {
 function maskedUpstream(upstream: UpstreamConfig): JsonObject {
   const { quirks } = upstream
   return {
+    preset: upstream.preset,
     dialect: upstream.dialect,
     base_url: upstream.baseUrl,
+    path: upstream.path,
+    query: mapValues(upstream.query, masked),
+    key_header: upstream.keyHeader,
     configured: isConfigured(upstream),
     api_key: upstream.apiKey === null ? null : masked(upstream.apiKey),
     api_key_source: upstream.apiKeySource,
@@ -93,6 +97,12 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
       drop: [...quirks.drop],
       rename: { ...quirks.rename },
       set: mapValues(quirks.set, maskedValue),
+      messages: {
+        drop: [...quirks.messages.drop],
+        rename: { ...quirks.messages.rename },
+        roles: { ...quirks.messages.roles },
+      },
+      replies: quirks.replies,
     },
   }
 }

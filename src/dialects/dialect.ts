@@ -3,7 +3,7 @@
  * A dialect is pure: no socket, clock, random number, log or metric; what it needs is handed in.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { EventSink, FinishReason } from '../chat/event.js'
+import type { ChatEvent, EventSink, FinishReason } from '../chat/event.js'
 import type { Reply } from '../chat/fold.js'
 import type { JsonObject } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model.js'
@@ -62,6 +62,11 @@ export interface Ingress {
   decodeRequest(body: JsonObject, endpoint: Endpoint): ChatRequest
   encodeReply(reply: Reply, request: ChatRequest, seed: Seed): string
   newEncoder(request: ChatRequest, seed: Seed): StreamEncoder
+  /**
+   * The path, `reply.` and a field, of what this format has no words for in an event; null where it
+   * says the event whole. Never asked about deltas.
+   */
+  unsaid(event: ChatEvent): string | null
   encodeError(error: WireError): { status: number; body: string }
   /** One frame that ends a stream that has begun. */
   encodeStreamError(error: WireError): string

@@ -20,6 +20,11 @@ export const INGRESSES: readonly { dialect: DialectName; ingress: Ingress }[] = 
   DIALECTS,
 ).flatMap(({ name, ingress }) => (ingress === null ? [] : [{ dialect: name, ingress }]))
 
+/** The dialects that upstreams can be spoken to in, in the order of the table. */
+export const EGRESSES: readonly { dialect: DialectName; egress: Egress }[] = Object.values(
+  DIALECTS,
+).flatMap(({ name, egress }) => (egress === null ? [] : [{ dialect: name, egress }]))
+
 /** What a path and method ask for, and in which dialect. */
 export interface Addressed {
   readonly dialect: DialectName

@@ -3,19 +3,15 @@
  * Knows no client socket. A 200 is not believed until its first content event, so an upstream that says
  * 200 and dies is still an ordinary failed attempt with a real status.
  */
-import type { Losses } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
-import { splice } from '../wire/splice.js'
-import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
+import { pathAt } from '../upstreams/place.js'
 import { Attempt, type Answer, type Outgoing } from './attempt.js'
 import type { Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
+import { LossList, lossy } from './losses.js'
+import { render } from './outgoing.js'
 import type { Call } from './receive.js'
-
-/** More than a request with every field that some dialect lacks has. */
-const MAX_LOSSES = 32
-const PLAIN_PATH = /^[\w$.[\]-]{1,80}$/
 
 /** Sends the call. Rejects with `GatewayError`; resolves when there is something to tell the client. */
 export async function forward(
@@ -41,60 +37,25 @@ export async function forward(
   })
 }
 
-/** The upstream's request: the client's bytes spliced, or the conversation said in its dialect. */
+/** The upstream's request, made once. Throws where losses are not to be borne. */
 function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoing {
-  const { egress, upstream } = target
-  const { quirks } = upstream.config
-  const lost = new Set<string>()
-  const losses: Losses = { drop: (field) => note(lost, field) }
-  const facts = x.generation.facts(model)
-  if (target.dialect === call.dialect) {
-    const { path, accept } = egress.target(model, call.request.stream)
-    const edits = egress.edits(call.body, model, facts, losses)
-    edits.push(...quirkEdits(call.body, quirks))
-    report(x, lost)
-    return {
-      path: upstream.basePath + path,
-      headers: withRequestHeaders(target, accept, egress.headers(call.body)),
-      body: edits.length === 0 ? call.raw : splice(call.raw, call.members, edits),
-    }
-  }
-  const stream = call.request.stream || egress.streamsWhole?.(call.request, facts) === true
-  const { path, accept } = egress.target(model, stream)
-  const body = applyQuirks(
-    egress.encodeRequest({ ...call.request, model, stream }, facts, losses),
-    quirks,
-  )
-  report(x, lost)
+  const { egress, upstream, dialect } = target
+  const destination = { dialect, egress, quirks: upstream.config.quirks }
+  const losses = new LossList()
+  const rendered = render(call, destination, model, x.generation.facts(model), losses)
+  report(x, call, losses.paths)
   return {
-    path: upstream.basePath + path,
-    headers: withRequestHeaders(target, accept, egress.headers(body)),
-    body: JSON.stringify(body),
+    path: pathAt(upstream.place, rendered.path, model),
+    headers: withRequestHeaders(target, rendered.accept, rendered.headers),
+    body: rendered.body,
   }
 }
 
-/** Tells what is lost, or refuses to lose it, as the configuration wishes. */
-function report(x: Exchange, lost: ReadonlySet<string>): void {
-  if (lost.size === 0) return
-  x.facts.losses = [...lost]
-  if (x.generation.snapshot.config.onLoss === 'reject') throw lossy(lost)
-}
-
-/**
- * Remembers a loss by a name that a header and a log can hold: the path of a field nobody knows is the
- * client's own text, of any characters and any number.
- */
-function note(lost: Set<string>, field: string): void {
-  if (lost.size < MAX_LOSSES) lost.add(PLAIN_PATH.test(field) ? field : 'other')
-}
-
-function lossy(lost: ReadonlySet<string>): GatewayError {
-  const [first = ''] = lost
-  return new GatewayError(
-    'untranslatable',
-    `This model’s provider cannot take: ${[...lost].join(', ')}. Leave it out, or ask for a model whose provider can.`,
-    { param: first },
-  )
+/** Tells what would be lost, or refuses to lose it, as the configuration wishes. */
+function report(x: Exchange, { request }: Call, lost: readonly string[]): void {
+  x.facts.losses = lost
+  if (lost.length > 0 && x.generation.snapshot.config.onLoss === 'reject')
+    throw lossy(request, lost)
 }
 
 function withRequestHeaders(

@@ -121,10 +121,18 @@ export class Generation {
   }
 }
 
+function credentialOf(
+  { apiKey, keyHeader }: UpstreamConfig,
+  egress: Egress,
+): Record<string, string> {
+  if (apiKey === null) return {}
+  return keyHeader === null ? egress.credential(apiKey) : { [keyHeader]: apiKey }
+}
+
 /** Built from constants and the configuration; nothing of the client's gets in here (CVE-2026-1525). */
 function fixedHeaders(config: UpstreamConfig, egress: Egress): string[] {
   const headers = ['content-type', 'application/json', 'accept-encoding', 'identity']
-  const credential = config.apiKey === null ? {} : egress.credential(config.apiKey)
+  const credential = credentialOf(config, egress)
   for (const [name, value] of Object.entries({ ...credential, ...config.headers })) {
     headers.push(name, value)
   }

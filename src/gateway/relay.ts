@@ -8,7 +8,7 @@ import { GatewayError } from '../errors.js'
 import { decimal } from '../wire/decimal.js'
 import type { Answer } from './attempt.js'
 import type { Deadlines, Timed } from './deadlines.js'
-import type { Exchange } from './exchange.js'
+import type { Exchange, Facts } from './exchange.js'
 import type { ReplySink, ReplyStream } from './reply-stream.js'
 
 /** Proxies drop silent connections after 30–60 s; vLLM and OpenRouter send comments every 10–15 s. */
@@ -34,7 +34,7 @@ export function relay(
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
   x.facts.sentBytes = length
   const type = answer.stream ? 'text/event-stream; charset=utf-8' : 'application/json'
-  const headers = headOf(x, type)
+  const headers = headOf(x, type, lostOf(x.facts))
   if (answer.stream) headers.push(...STREAM_HEADERS)
   headers.push('content-length', String(length))
   res.writeHead(200, headers)
@@ -53,7 +53,7 @@ function bytesOf(body: string | Buffer): Buffer {
 const STREAM_HEADERS = ['cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']
 
 /** Name, value, …: what every answer of an upstream carries. */
-function headOf(x: Exchange, contentType: string): string[] {
+function headOf(x: Exchange, contentType: string, lost: readonly string[]): string[] {
   const { facts, generation } = x
   const headers = [
     'content-type',
@@ -67,8 +67,14 @@ function headOf(x: Exchange, contentType: string): string[] {
     'server-timing',
     serverTiming(x),
   ]
-  if (facts.losses.length > 0) headers.push('x-sluice-lost', facts.losses.join(', '))
+  if (lost.length > 0) headers.push('x-sluice-lost', lost.join(', '))
   return headers
+}
+
+/** Of a whole reply it is known what is lost either way; of a stream the head says only the one. */
+function lostOf({ losses, verdict }: Facts): readonly string[] {
+  const said = verdict?.lost ?? []
+  return said.length === 0 ? losses : [...losses, ...said]
 }
 
 /** In ms; `upstream` is the time until its first byte. */
@@ -147,7 +153,7 @@ class StreamRelay implements Timed, ReplySink {
   run(): Promise<void> {
     const { res, stream, x } = this
     x.facts.firstContentMs = this.beganMs - x.startedMs
-    const headers = headOf(x, 'text/event-stream; charset=utf-8')
+    const headers = headOf(x, 'text/event-stream; charset=utf-8', x.facts.losses)
     headers.push(...STREAM_HEADERS)
     res.writeHead(200, headers)
     // The head goes out with the first piece; where there is none yet, it must not wait for it.

@@ -25,7 +25,7 @@ const NOT_JSON: WireError = {
 /** The machine for a streamed reply. */
 export function openTranslation(x: Exchange, call: Call, target: Target): Translation {
   const { egress } = target
-  if (target.dialect === call.dialect && egress.newTap !== null) {
+  if (egress.newTap !== null && passes(call, target)) {
     return new PassedStream(egress.newTap({ includeUsage: call.request.includeUsage }))
   }
   return new TranslatedStream(egress, call.ingress, call.request, seedOf(x, call, target))
@@ -57,11 +57,21 @@ export function readReply(
     return { body: verdict.body, verdict }
   }
   if (body === null) return refused(NOT_JSON)
-  if (target.dialect === call.dialect && egress.tapReply !== null) {
+  if (egress.tapReply !== null && passes(call, target)) {
     return passReply(bytes, egress.tapReply(body))
   }
   const verdict = translateReply(body, egress, call.ingress, call.request, seed)
   return { body: verdict.body, verdict }
+}
+
+/**
+ * Whether the upstream's own bytes are what the client gets. A reply that is to be rewritten passes all the
+ * same where the canon has no place for what was asked: several answers, or how likely each word was.
+ */
+function passes({ dialect, request }: Call, target: Target): boolean {
+  if (target.dialect !== dialect) return false
+  if (target.upstream.config.quirks.replies === 'pass') return true
+  return (request.candidates ?? 1) > 1 || request.logprobs === true
 }
 
 function passReply(
@@ -70,7 +80,7 @@ function passReply(
 ): { body: Buffer; verdict: Verdict } {
   const { usage, reason, error, model } = tap
   const outcome = error === null ? 'complete' : 'failed'
-  return { body: bytes, verdict: { outcome, error, breach: null, usage, reason, model } }
+  return { body: bytes, verdict: { outcome, error, breach: null, usage, reason, model, lost: [] } }
 }
 
 function refused(error: WireError): { body: string; verdict: Verdict } {
@@ -81,6 +91,7 @@ function refused(error: WireError): { body: string; verdict: Verdict } {
     usage: {},
     reason: null,
     model: null,
+    lost: [],
   }
   return { body: '', verdict }
 }

@@ -1,6 +1,7 @@
 /**
  * The end of every exchange: metrics and the one log line. The only reader of `facts`.
  */
+import type { DialectName } from '../dialects/dialect.js'
 import type { ExchangeLine, Logger } from '../log.js'
 import type { Metrics, Outcome, StreamEnd } from '../metrics/hops.js'
 import type { Exchange, Facts } from './exchange.js'
@@ -20,6 +21,7 @@ export function settle(x: Exchange, metrics: Metrics, log: Logger): void {
   } else {
     facts.target.series.finished(status, outcome)
     recordReply(x, facts, seconds, outcome)
+    recordLosses(x, facts.target.dialect, metrics)
   }
   log.exchangeLine(lineOf(x, status, outcome, seconds))
   metrics.hop('settle', (performance.now() - beganMs) / 1000)
@@ -61,6 +63,14 @@ function recordReply(x: Exchange, facts: Facts, seconds: number, outcome: string
   target.series.served(model, seconds, ttftMs === null ? null : ttftMs / 1000, verdict.usage)
 }
 
+/** Either way: what the upstream was not told, and what the client was not. */
+function recordLosses(x: Exchange, upstream: DialectName, metrics: Metrics): void {
+  const { dialect, facts } = x
+  if (dialect === null) return
+  for (const path of facts.losses) metrics.loss(dialect, upstream, path)
+  for (const path of facts.verdict?.lost ?? []) metrics.loss(upstream, dialect, path)
+}
+
 function streamEndOf(outcome: string, verdict: string): StreamEnd {
   if (outcome === 'client_gone') return 'client_gone'
   if (verdict === 'complete') return 'complete'
@@ -95,7 +105,8 @@ function lineOf(x: Exchange, status: number, outcome: Outcome, seconds: number):
     end: facts.stream && verdict !== null ? streamEndOf(outcome, verdict.outcome) : undefined,
     finish_reason: verdict?.reason ?? undefined,
     param: loggedParam(wire?.param),
-    lost: facts.losses.length === 0 ? undefined : facts.losses.join(','),
+    lost: joined(facts.losses),
+    lost_in_reply: joined(verdict?.lost ?? []),
     duration_ms: seconds * 1000,
     overhead_ms: facts.overheadMs,
     auth_ms: facts.authenticateMs ?? undefined,
@@ -151,4 +162,8 @@ function loggedParam(path: string | undefined): string | undefined {
   if (path === undefined) return undefined
   const [place = '', name = ''] = /^([a-z_-]+)(?:\[\d+\])?/.exec(path) ?? []
   return FIELDS.has(name) ? place : 'other'
+}
+
+function joined(paths: readonly string[]): string | undefined {
+  return paths.length === 0 ? undefined : paths.join(',')
 }

@@ -22,6 +22,7 @@ import type {
 import type { WireError } from '../errors.js'
 import type { FrameSink } from '../wire/framer.js'
 import { SseFramer } from '../wire/sse.js'
+import { LossList } from './losses.js'
 
 /** What a reply has come to. */
 export interface Verdict {
@@ -33,6 +34,8 @@ export interface Verdict {
   readonly reason: FinishReason | null
   /** The model that answered, as the upstream names it. */
   readonly model: string | null
+  /** What the upstream said that the client's format has no words for. */
+  readonly lost: readonly string[]
 }
 
 /** A reply on its way through. After `complete` or `failed` it takes nothing more and gives nothing. */
@@ -64,12 +67,15 @@ export class TranslatedStream implements Translation, EventSink {
   reason: FinishReason | null = null
   model: string | null = null
   content = false
+  private readonly ingress: Ingress
+  private readonly losses = new LossList()
   private readonly framer: SseFramer
   private readonly decoder: StreamDecoder
   private readonly grammar: Grammar
   private readonly encoder: StreamEncoder
 
   constructor(egress: Egress, ingress: Ingress, request: ChatRequest, seed: Seed) {
+    this.ingress = ingress
     this.encoder = ingress.newEncoder(request, seed)
     this.grammar = new Grammar(this)
     this.decoder = egress.newDecoder(request, this.grammar)
@@ -78,6 +84,10 @@ export class TranslatedStream implements Translation, EventSink {
 
   get breach(): string | null {
     return this.grammar.breach
+  }
+
+  get lost(): readonly string[] {
+    return this.losses.paths
   }
 
   write(chunk: Buffer): string {
@@ -116,6 +126,11 @@ export class TranslatedStream implements Translation, EventSink {
       case 'finish':
         this.outcome = 'complete'
         this.reason = event.reason
+        note(this.ingress, event, this.losses)
+        break
+      case 'citation':
+      case 'opaque':
+        note(this.ingress, event, this.losses)
         break
       default:
     }
@@ -128,6 +143,7 @@ export class PassedStream implements Translation, FrameSink {
   outcome: Verdict['outcome'] = 'open'
   error: WireError | null = null
   readonly breach = null
+  readonly lost = []
   private readonly framer: SseFramer
   private readonly tap: StreamTap
   private ready = ''
@@ -236,11 +252,12 @@ export function translateReply(
   seed: Seed,
 ): TranslatedReply {
   const fold = new Fold()
-  const grammar = new Grammar(fold)
+  const losses = new LossList()
+  const grammar = new Grammar(hearer(fold, ingress, losses))
   egress.decodeReply(body, request, grammar)
-  return verdictOf(fold, grammar, (reply) =>
-    ingress.encodeReply(jsonAnswer(reply, request), request, seed),
-  )
+  const whole = (reply: Reply): string =>
+    ingress.encodeReply(jsonAnswer(reply, request), request, seed)
+  return verdictOf(fold, grammar, losses, whole)
 }
 
 /**
@@ -255,16 +272,17 @@ export function translateEvents(
   seed: Seed,
 ): TranslatedReply {
   const fold = new Fold()
-  const grammar = new Grammar(fold)
+  const losses = new LossList()
+  const grammar = new Grammar(hearer(fold, ingress, losses))
   const decoder = egress.newDecoder(request, grammar)
   const framer = new SseFramer(decoder)
   framer.write(bytes)
   framer.end()
   if (framer.overflow && !grammar.ended) grammar.event({ type: 'error', error: OVERFLOW })
   decoder.end()
-  return verdictOf(fold, grammar, (reply) =>
-    ingress.encodeReply(jsonAnswer(reply, request), request, seed),
-  )
+  const whole = (reply: Reply): string =>
+    ingress.encodeReply(jsonAnswer(reply, request), request, seed)
+  return verdictOf(fold, grammar, losses, whole)
 }
 
 /**
@@ -281,9 +299,11 @@ export function streamReply(
 ): TranslatedReply {
   const encoder = ingress.newEncoder(request, seed)
   const fold = new Fold()
+  const losses = new LossList()
   const grammar = new Grammar({
     event: (event) => {
       fold.event(event)
+      note(ingress, event, losses)
       if (event.type !== 'error') encoder.event(event)
     },
   })
@@ -294,10 +314,31 @@ export function streamReply(
   } else {
     egress.decodeReply(body, request, grammar)
   }
-  return verdictOf(fold, grammar, () => encoder.take())
+  return verdictOf(fold, grammar, losses, () => encoder.take())
 }
 
-function verdictOf(fold: Fold, grammar: Grammar, body: (reply: Reply) => string): TranslatedReply {
+/** Folds what is said and reports what the client's format cannot say of it. */
+function hearer(fold: Fold, ingress: Ingress, losses: LossList): EventSink {
+  return {
+    event: (event) => {
+      fold.event(event)
+      note(ingress, event, losses)
+    },
+  }
+}
+
+/** Reports what the client's format cannot say of an event. */
+function note(ingress: Ingress, event: ChatEvent, losses: LossList): void {
+  const path = ingress.unsaid(event)
+  if (path !== null) losses.drop(path)
+}
+
+function verdictOf(
+  fold: Fold,
+  grammar: Grammar,
+  losses: LossList,
+  body: (reply: Reply) => string,
+): TranslatedReply {
   const reply = fold.reply()
   if (reply === null) {
     return {
@@ -308,8 +349,18 @@ function verdictOf(fold: Fold, grammar: Grammar, body: (reply: Reply) => string)
       usage: fold.partialUsage(),
       reason: null,
       model: null,
+      lost: losses.paths,
     }
   }
   const { usage, reason, model } = reply
-  return { body: body(reply), outcome: 'complete', error: null, breach: null, usage, reason, model }
+  return {
+    body: body(reply),
+    outcome: 'complete',
+    error: null,
+    breach: null,
+    usage,
+    reason,
+    model,
+    lost: losses.paths,
+  }
 }

@@ -5,22 +5,27 @@
 
 /** Names that requests and replies of the dialects have; anything else becomes `other`. */
 const WORDS = new Set(
-  `allowed_tools annotations arguments audio cache_control call_id candidates candidateCount
-  citations content contents custom data description detail developer effort encrypted_content
-  enum file file_data file_id filename filter format frequency_penalty frequencyPenalty
+  `allowed_tools annotations arguments audio bash_code_execution_tool_result cache_control call_id
+  candidateCount candidates citations code_execution_tool_result codeExecutionResult compaction
+  container_upload content contents custom data description detail developer effort
+  encrypted_content enum executableCode executed_tools extra_body extra_content file file_data
+  file_id fileData filename filter finish_reason format frequency_penalty frequencyPenalty
   function function_call functionCall functionCallingConfig functionResponse functions
-  generationConfig grammar image image_url include include_usage include_obfuscation input
-  input_audio instructions json_schema logit_bias logprobs max_completion_tokens max_tokens
-  maxOutputTokens max_output_tokens messages metadata mime_type modalities model moderation
-  n name output parallel_tool_calls parameters parts prediction presence_penalty
-  presencePenalty previous_response_id prompt prompt_cache_key prompt_cache_options
-  prompt_cache_retention reasoning reasoning_content reasoning_effort redacted refusal
-  response_format responseLogprobs role safety_identifier safetySettings schema seed
-  service_tier signature signatures stop stop_sequences stopSequences store stream
-  stream_options strict summary system system_fingerprint systemInstruction temperature text
-  thinking thinkingConfig title tool tool_call_id tool_calls tool_choice toolConfig tools
-  top_k topK top_logprobs top_p topP truncation ttl type url usage user user_id verbosity
-  video voice web_search web_search_options`.split(/\s+/),
+  generationConfig grammar image image_url images include include_obfuscation include_usage
+  inlineData input input_audio instructions is_error json_schema logit_bias logprobs
+  max_completion_tokens max_output_tokens max_tokens maxOutputTokens mcp_tool_result
+  mcp_tool_use messages metadata mime_type modalities model moderation n name opaque output
+  parallel_tool_calls parameters parts prediction presence_penalty presencePenalty
+  previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention
+  reasoning reasoning_content reasoning_details reasoning_effort redacted reference refusal
+  reply response_format responseLogprobs role safety_identifier safetySettings schema seed
+  server_tool_use service_tier signature signatures stop stop_sequence stop_sequences
+  stopSequences store stream stream_options strict summary system system_fingerprint
+  systemInstruction temperature text text_editor_code_execution_tool_result thinking
+  thinkingConfig title tool tool_call_id tool_calls tool_choice tool_content toolCall toolConfig
+  toolResponse tools top_k top_logprobs top_p topK topP truncation ttl type url usage user
+  user_id verbosity video voice web_fetch_tool_result web_search web_search_options
+  web_search_tool_result`.split(/\s+/),
 )
 
 /** A path is never deeper than this in the label; what lies below is counted with its parent. */

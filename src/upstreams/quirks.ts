@@ -1,19 +1,47 @@
 /**
- * What an upstream does otherwise than its dialect, as data: top-level keys to drop, rename and set.
- * Pure; knows no dialect.
+ * What an upstream does otherwise than its dialect, as data: keys of the body and of its messages to drop,
+ * rename and set. Pure; knows no dialect and no vendor.
  */
-import type { JsonObject, JsonValue } from '../chat/json.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { QuirksConfig } from '../config/config.js'
 import type { Edit } from '../wire/splice.js'
 
-/** The same quirks as edits to a body's bytes. */
-export function quirkEdits(body: JsonObject, quirks: QuirksConfig): Edit[] {
+/** Told of every member that a client sent with something in it and that does not go upstream. */
+export type Report = (path: string) => void
+
+/** The gateway's own business: usage is asked for whether or not the client wants it. */
+const OURS = 'stream_options'
+
+/**
+ * The quirks as edits to a body's bytes, to be made after `made`, which the dialect wants: a key that
+ * those have set is dropped and renamed like one of the client's.
+ */
+export function quirkEdits(
+  body: JsonObject,
+  made: readonly Edit[],
+  quirks: QuirksConfig,
+  report: Report,
+): Edit[] {
   const edits: Edit[] = []
-  for (const key of quirks.drop) if (Object.hasOwn(body, key)) edits.push({ key, json: null })
+  const valueOf = (key: string): JsonValue | undefined => {
+    const edit = made.findLast((one) => one.key === key)
+    if (edit === undefined) return Object.hasOwn(body, key) ? body[key] : undefined
+    return edit.json === null ? undefined : (JSON.parse(edit.json) as JsonValue)
+  }
+  for (const key of quirks.drop) {
+    const value = valueOf(key)
+    if (value === undefined) continue
+    edits.push({ key, json: null })
+    if (key !== OURS && !isNothing(value)) report(key)
+  }
   for (const [from, to] of Object.entries(quirks.rename)) {
-    const value = Object.hasOwn(body, from) ? body[from] : undefined
+    const value = valueOf(from)
     if (value === undefined) continue
     edits.push({ key: from, json: null }, { key: to, json: JSON.stringify(value) })
+  }
+  if (!isPlain(quirks.messages)) {
+    const messages = changedMessages(arrayOf(valueOf('messages')), quirks.messages, report)
+    if (messages !== null) edits.push({ key: 'messages', json: JSON.stringify(messages) })
   }
   for (const [key, value] of Object.entries(quirks.set)) {
     edits.push({ key, json: JSON.stringify(value) })
@@ -22,8 +50,8 @@ export function quirkEdits(body: JsonObject, quirks: QuirksConfig): Edit[] {
 }
 
 /** The body with the quirks applied; the body itself where there are none. */
-export function applyQuirks(body: JsonObject, quirks: QuirksConfig): JsonObject {
-  const edits = quirkEdits(body, quirks)
+export function applyQuirks(body: JsonObject, quirks: QuirksConfig, report: Report): JsonObject {
+  const edits = quirkEdits(body, [], quirks, report)
   if (edits.length === 0) return body
   const changed = { ...body }
   for (const { key, json } of edits) {
@@ -31,4 +59,45 @@ export function applyQuirks(body: JsonObject, quirks: QuirksConfig): JsonObject 
     else changed[key] = JSON.parse(json) as JsonValue
   }
   return changed
+}
+
+function isPlain({ drop, rename, roles }: QuirksConfig['messages']): boolean {
+  for (const _key in rename) return false
+  for (const _role in roles) return false
+  return drop.length === 0
+}
+
+/** The messages as this upstream wants them; null where it takes them as they are. */
+function changedMessages(
+  messages: readonly JsonValue[],
+  quirks: QuirksConfig['messages'],
+  report: Report,
+): JsonValue[] | null {
+  const renames = Object.entries(quirks.rename)
+  const roles = Object.entries(quirks.roles)
+  const changed = messages.map((message) => {
+    if (!isObject(message)) return message
+    const role = roles.find(([from]) => from === message['role'])
+    const moved = renames.filter(([from]) => Object.hasOwn(message, from))
+    const dropped = quirks.drop.filter((key) => Object.hasOwn(message, key))
+    if (role === undefined && moved.length === 0 && dropped.length === 0) return message
+    const out = { ...message }
+    for (const key of dropped) {
+      if (!isNothing(out[key])) report(`messages.${key}`)
+      Reflect.deleteProperty(out, key)
+    }
+    for (const [from, to] of moved) {
+      out[to] = message[from] ?? null
+      Reflect.deleteProperty(out, from)
+    }
+    if (role !== undefined) out['role'] = role[1]
+    return out
+  })
+  return changed.some((message, at) => message !== messages[at]) ? changed : null
+}
+
+/** Clients send empty members along that say nothing. */
+function isNothing(value: JsonValue | undefined): boolean {
+  if (typeof value === 'object' && value !== null) return Object.keys(value).length === 0
+  return value === undefined || value === null || value === '' || value === false
 }

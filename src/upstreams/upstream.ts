@@ -7,6 +7,10 @@ import type { UpstreamConfig } from '../config/config.js'
 import { isPrivateAddress, PrivateAddressError, publicLookup } from './address.js'
 import type { Destination } from './connection.js'
 import { Pool } from './pool.js'
+import { placeOf, type Place } from './place.js'
+
+/** Response headers above this are an upstream's mistake; nginx and Node chose 8 and 16 KiB. */
+const MAX_HEADER_BYTES = 16_384
 
 /**
  * Idle sockets are dropped before common front ends drop theirs. A shorter idle time than the
@@ -18,8 +22,7 @@ const KEEP_ALIVE_MS = 4000
 export interface Upstream {
   readonly config: UpstreamConfig
   readonly pool: Pool
-  /** The path of `base_url`, put before every target path; '' or starts with '/'. */
-  readonly basePath: string
+  readonly place: Place
 }
 
 /** All upstreams of a generation, and the pools they run on. */
@@ -36,8 +39,7 @@ export class Upstreams {
       const key = poolKey(config)
       const pool = pools.get(key) ?? previous?.pools.get(key) ?? openPool(config, url)
       pools.set(key, pool)
-      const basePath = url.pathname === '/' ? '' : url.pathname.replace(/\/$/, '')
-      byName.set(config.name, { config, pool, basePath })
+      byName.set(config.name, { config, pool, place: placeOf(config) })
     }
     this.byName = byName
     this.pools = pools

@@ -16,7 +16,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['dialects', 'emulator'],
   ['accounts', 'auth', 'config', 'log', 'metrics', 'store', 'upstreams'],
   ['gateway', 'dashboard'],
-  ['errors-page', 'ops', 'package-file', 'server', 'signals'],
+  ['concepts', 'errors-page', 'ops', 'package-file', 'server', 'signals'],
   ['cluster-messages', 'data-plane'],
   ['cluster-worker'],
   ['cluster'],

@@ -9,8 +9,8 @@ import { filesBelow, importsOf, withoutComments, type Source } from './tree.js'
 const PURE = [
   /^errors\.ts$/,
   /^(?:chat|wire|dialects)\//,
-  /^upstreams\/(?:router|quirks)\.ts$/,
-  /^gateway\/translate\.ts$/,
+  /^upstreams\/(?:place|quirks|router)\.ts$/,
+  /^gateway\/(?:losses|outgoing|translate)\.ts$/,
 ]
 
 const NODE_VALUES = ['node:buffer', 'node:string_decoder']

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { isConfigured, type Config } from '../../src/config/config.js'
 import { loadConfig, loadConfigText, type Env } from '../../src/config/load.js'
+import { PLAIN } from '../../src/config/presets.js'
 import { changed, GOOD, loadText, MODELS, problemsOf } from './sample.js'
 
 function configOf(text: string, env?: Env, files?: Record<string, string>): Config {
@@ -45,15 +46,19 @@ void t.test('what the file leaves out has the documented default', (t) => {
     upstreams: {
       openai: {
         name: 'openai',
+        preset: null,
         dialect: 'openai',
         baseUrl: 'https://api.openai.com/v1',
+        path: null,
+        query: {},
+        keyHeader: null,
         apiKey: 'secret',
         apiKeySource: 'KEY',
         headers: {},
         timeouts: { connectMs: 3_000, firstByteMs: 60_000, idleMs: 60_000, totalMs: 900_000 },
         maxConnections: 1_024,
         allowPrivateAddress: false,
-        quirks: { drop: [], rename: {}, set: {} },
+        quirks: PLAIN,
       },
     },
     routes: [{ match: { prefix: 'gpt-' }, upstream: 'openai', upstreamModel: null }],

@@ -50,6 +50,44 @@ const RULES: [string, string, string][] = [
   ],
   ['unknown key like no other', `${GOOD}zebra: 1\n`, ":8:1: zebra: unknown key 'zebra'"],
   [
+    'no dialect and no preset',
+    changed('    dialect: openai\n', ''),
+    ':3:5: upstreams.openai.dialect: is required',
+  ],
+  [
+    'unknown preset',
+    changed('    dialect: openai\n', '    preset: grok\n'),
+    ":3:13: upstreams.openai.preset: must be one of azure, openrouter, groq, mistral, deepseek, xai, together, fireworks, ollama, vllm (did you mean 'groq'?)",
+  ],
+  [
+    'a preset of another dialect',
+    changed('dialect: openai\n', 'dialect: gemini\n    preset: groq\n'),
+    ':3:14: upstreams.openai.dialect: must be left out: a preset speaks chat completions',
+  ],
+  [
+    'a preset without an address',
+    changed(
+      '    dialect: openai\n    base_url: https://api.openai.com/v1\n',
+      '    preset: azure\n',
+    ),
+    ':3:5: upstreams.openai.base_url: is required',
+  ],
+  [
+    'a path with a query',
+    changed(URL_LINE, `${URL_LINE}\n    path: "/chat?x=1"`),
+    ':5:11: upstreams.openai.path: must begin with / and have no query',
+  ],
+  [
+    'one path for two endpoints',
+    changed(URL_LINE, `${URL_LINE}\n    path: /chat`),
+    ':5:11: upstreams.openai.path: needs openai-chat or openai-responses as dialect: openai has two paths',
+  ],
+  [
+    'the key in a header of the gateway’s own',
+    changed(URL_LINE, `${URL_LINE}\n    key_header: Host`),
+    ':5:17: upstreams.openai.key_header: is set by the gateway itself',
+  ],
+  [
     'unknown dialect',
     changed('dialect: openai', 'dialect: antropic'),
     ":3:14: upstreams.openai.dialect: must be one of openai, openai-chat, openai-responses, anthropic, gemini (did you mean 'anthropic'?)",

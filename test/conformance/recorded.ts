@@ -68,6 +68,23 @@ export function gistOf({ format, recording }: Case): Gist {
   return format === 'anthropic' ? fromAnthropic(pieces) : fromGemini(pieces)
 }
 
+/** What of the format an answer exercises, for the counts of the conformance page. */
+export function featuresOf({ text, thinking, calls, finish, usage }: Gist): string[] {
+  const features: (readonly [string, boolean])[] = [
+    ['text', text !== ''],
+    ['thoughts', thinking !== ''],
+    ['calls', calls.length > 0],
+    ['several calls', calls.length > 1],
+    ['cut at the limit', finish === 'length'],
+    ['filtered', finish === 'content_filter'],
+    ['counts', usage !== null],
+    ['cache reads', (usage?.cached ?? 0) > 0],
+    ['cache writes', (usage?.written ?? 0) > 0],
+    ['reasoning counts', (usage?.reasoning ?? 0) > 0],
+  ]
+  return features.filter(([, has]) => has).map(([name]) => name)
+}
+
 /** The JSON objects of a body: one, an array of them, or the data of events. */
 export function piecesOf(body: string): JsonObject[] {
   const text = body.trim()

@@ -11,7 +11,15 @@ import type { Chunking } from '../../src/emulator/play.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'
 import { startGateway } from '../helpers/gateway.js'
 import { collect, faultsOfStream, faultsOfWhole, type Answered } from './completion.js'
-import { cases, fromOpenAi, gistOf, piecesOf, type Case, type Gist } from './recorded.js'
+import {
+  cases,
+  featuresOf,
+  fromOpenAi,
+  gistOf,
+  piecesOf,
+  type Case,
+  type Gist,
+} from './recorded.js'
 import { Tally, together } from './together.js'
 
 const MODEL = { openai: 'gpt-4o', anthropic: 'claude-haiku-4-5', gemini: 'gemini-2.5-flash' }
@@ -51,6 +59,15 @@ async function replayed(it: Case, fields: object, chunking: Chunking): Promise<A
 }
 
 const STREAM = { stream: true, stream_options: { include_usage: true } }
+
+const features = new Map<string, Tally>()
+
+/** Counts what an answer that came out right has in it. */
+function countFeatures(place: string, gist: Gist): void {
+  const tally = features.get(place) ?? new Tally()
+  features.set(place, tally)
+  for (const feature of featuresOf(gist)) tally.add(feature)
+}
 
 /** What translation makes of an answer on purpose. */
 function translated(gist: Gist): Gist {
@@ -95,6 +112,7 @@ void t.test('whole replies, asked for whole', skipWithoutFixtures(), async (t) =
       t.same(fromOpenAi(piecesOf(answered.text)), translated(want), label)
     }
     tally.add(place)
+    countFeatures(place, want)
   })
   t.comment(tally.toString())
 })
@@ -150,10 +168,17 @@ for (const chunking of ['whole', 'events', 7] as const) {
         t.same(fromOpenAi(chunks), translated(want), label)
       }
       tally.add(place)
+      if (chunking === 'whole') countFeatures(place, want)
     })
     t.comment(tally.toString())
   })
 }
+
+void t.test('what the recordings exercise', skipWithoutFixtures(), (t) => {
+  t.ok(features.size > 0)
+  for (const [place, tally] of features) t.comment(`${place}: ${tally.toString()}`)
+  t.end()
+})
 
 void t.test('streams without usage lose only the usage chunk', skipWithoutFixtures(), async (t) => {
   await together(streams, async (it) => {

@@ -239,6 +239,13 @@ export class Blocks {
     const { index, signature } = block
     switch (block.kind) {
       case 'ignored':
+        // Nobody here knows it; it is handed on whole so that its loss is reported.
+        this.sink.event({
+          type: 'opaque',
+          index: this.count++,
+          provider: PROVIDER,
+          block: block.start,
+        })
         return
       case 'opaque':
         this.closeOpaque(block)

@@ -129,6 +129,12 @@ export class Blocks {
     return true
   }
 
+  /** The place of a block that is none of these, after all that there are; only once all are closed. */
+  next(): number {
+    this.index += 1
+    return this.index
+  }
+
   /** Closes everything; false where a call never got a name. */
   finish(): boolean {
     for (let head = this.queue[0]; head !== undefined; head = this.queue[0]) {

@@ -26,6 +26,23 @@ import { GAVE_UP, MALFORMED, TRUNCATED } from './error.js'
 import { thoughtSignature } from './reasoning.js'
 import { finishReason, usageOf } from './wire.js'
 
+/** What a delta or message may hold that is read here, or says nothing to a client (Groq's `channel`). */
+const READ = new Set([
+  'annotations',
+  'channel',
+  'content',
+  'function_call',
+  'prefix',
+  'reasoning',
+  'reasoning_content',
+  'refusal',
+  'role',
+  'tool_calls',
+])
+
+/** More kinds of members that nobody here knows than any vendor has. */
+const MAX_STRANGERS = 16
+
 /** Decodes one stream. */
 export class ChunkDecoder implements StreamDecoder {
   private readonly sink: EventSink
@@ -36,6 +53,8 @@ export class ChunkDecoder implements StreamDecoder {
   private ended = false
   private raw: string | null = null
   private usage: JsonValue | undefined
+  /** Members with something in them that the canon has no place for. */
+  private strangers: Set<string> | null = null
 
   constructor(request: ChatRequest, sink: EventSink) {
     this.sink = sink
@@ -107,9 +126,14 @@ export class ChunkDecoder implements StreamDecoder {
   /** False where the delta cannot be understood. */
   private delta(delta: JsonObject, whole: boolean): boolean {
     const { blocks } = this
+    const { content } = delta
+    // A piece of text brings nothing else along; the rest are few.
+    if (whole || typeof content !== 'string' || content === '') {
+      for (const key in delta) if (!READ.has(key)) this.meet(key, delta[key])
+    }
     const thought = stringOf(delta['reasoning_content']) ?? stringOf(delta['reasoning']) ?? ''
     let ok = blocks.words('thinking', thought)
-    ok &&= this.content(delta['content'])
+    ok &&= this.content(content)
     for (const item of arrayOf(delta['annotations'])) {
       const citation = citationOf(item)
       if (citation !== null) blocks.cite(citation)
@@ -129,7 +153,10 @@ export class ChunkDecoder implements StreamDecoder {
     return arrayOf(value).every((item) => {
       const part = objectOf(item)
       if (part['type'] === 'text') return this.blocks.words('text', stringOf(part['text']) ?? '')
-      if (part['type'] !== 'thinking') return true
+      if (part['type'] !== 'thinking') {
+        this.meet(stringOf(part['type']) ?? 'content', part)
+        return true
+      }
       const thinking = part['thinking']
       const said =
         stringOf(thinking) ??
@@ -155,6 +182,13 @@ export class ChunkDecoder implements StreamDecoder {
     return this.blocks.call(signature === undefined ? piece : { ...piece, signature })
   }
 
+  private meet(name: string, value: JsonValue | undefined): void {
+    if (value === undefined || value === null || value === '') return
+    if (typeof value === 'object' && Object.keys(value).length === 0) return
+    this.strangers ??= new Set()
+    if (this.strangers.size < MAX_STRANGERS) this.strangers.add(name)
+  }
+
   private finish(): void {
     if (this.raw === null) {
       return this.fail(TRUNCATED)
@@ -166,6 +200,11 @@ export class ChunkDecoder implements StreamDecoder {
       return this.fail(MALFORMED)
     }
     this.ended = true
+    // Handed on by name alone, so that their loss is reported.
+    for (const type of this.strangers ?? []) {
+      const index = this.blocks.next()
+      this.sink.event({ type: 'opaque', index, provider: 'openai-chat', block: { type } })
+    }
     let reason: FinishReason = finishReason(this.raw)
     if (reason === 'stop' && this.blocks.calls > 0) reason = 'tool-use'
     const raw = this.raw === '' ? null : this.raw

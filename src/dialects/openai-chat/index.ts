@@ -13,6 +13,7 @@ import { encodeReply } from './reply.js'
 import { decodeRequest, modelOf, streamOf } from './request.js'
 import { ChunkEncoder } from './stream.js'
 import { ChunkTap, tapReply } from './tap.js'
+import { unsaid } from './unsaid.js'
 
 const MODELS = '/v1/models'
 
@@ -26,6 +27,7 @@ const ingress: Ingress = {
   decodeRequest: (body) => decodeRequest(body),
   encodeReply,
   newEncoder: (request, seed) => new ChunkEncoder(request, seed),
+  unsaid,
   encodeError,
   encodeStreamError,
 }

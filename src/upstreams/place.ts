@@ -1,0 +1,35 @@
+/**
+ * Where at an upstream a request goes: base path, the dialect's path or the configured one, query.
+ * Pure; opens no connection.
+ */
+import type { UpstreamConfig } from '../config/config.js'
+
+/** What is the same for every request to an upstream. */
+export interface Place {
+  readonly origin: string
+  /** The path of `base_url`, put before every other; '' or starts with '/'. */
+  readonly basePath: string
+  /** Instead of the dialect's path, with `{model}`; null where that holds. */
+  readonly path: string | null
+  /** Put after every path; '' or starts with '?'. */
+  readonly query: string
+}
+
+/** The place that a configuration names. */
+export function placeOf(config: UpstreamConfig): Place {
+  const { origin, pathname } = new URL(config.baseUrl)
+  const entries = Object.entries(config.query)
+  return {
+    origin,
+    basePath: pathname === '/' ? '' : pathname.replace(/\/$/, ''),
+    path: config.path,
+    query: entries.length === 0 ? '' : `?${new URLSearchParams(entries).toString()}`,
+  }
+}
+
+/** The path and query of a request for a model; `path` is the dialect's own. */
+export function pathAt(place: Place, path: string, model: string): string {
+  const { basePath, query } = place
+  const own = place.path?.replaceAll('{model}', () => encodeURIComponent(model)) ?? path
+  return basePath + own + (own.includes('?') ? query.replace('?', '&') : query)
+}

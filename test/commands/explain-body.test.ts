@@ -1,0 +1,180 @@
+/**
+ * Goal: `sluice explain` says beforehand what a request's way is and what becomes of its fields, and
+ * repeats nothing of what the request says.
+ * Method: the real program; bodies from files and from standard input; a canary in every place for words.
+ */
+import t, { type Test } from 'tap'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
+import { MODELS } from '../config/sample.js'
+import { sluice } from './session.js'
+
+const CANARY = 'tangerine-7419'
+const CONFIG = `
+upstreams:
+  openai: { dialect: openai-chat, base_url: "https://api.openai.com/v1", api_key: x }
+  claude: { dialect: anthropic, base_url: "https://api.anthropic.com/v1", api_key: x }
+  google: { dialect: gemini, base_url: "https://g.example/v1beta", api_key: x }
+  mistral: { preset: mistral, api_key: x }
+  azure: { preset: azure, base_url: "https://a.example/openai", api_key: x,
+    path: "/deployments/{model}/chat/completions", query: { api-version: v } }
+routes:
+  - { prefix: gpt-, upstream: openai }
+  - { prefix: claude-, upstream: claude }
+  - { prefix: gemini-, upstream: google }
+  - { prefix: mistral-, upstream: mistral }
+  - { model: deployed, targets: [{ upstream: azure, model: my/gpt }] }
+models: models.yaml
+`
+
+const BODY: JsonObject = {
+  messages: [
+    { role: 'system', content: CANARY },
+    { role: 'user', content: [{ type: 'text', text: CANARY }], name: CANARY },
+    { role: 'assistant', content: CANARY, reasoning_content: CANARY },
+    { role: 'user', content: CANARY },
+  ],
+  seed: 7,
+  temperature: 1,
+  user: CANARY,
+  max_tokens: 5,
+  logit_bias: { '5': 1 },
+  top_p: null,
+}
+
+interface Explained {
+  readonly status: number | null
+  readonly request: JsonObject
+  /** Path and fate, in order. */
+  readonly fates: readonly string[]
+}
+
+async function explained(t: Test, model: string, body: unknown, more = ''): Promise<Explained> {
+  const folder = t.testdir({ 'gateway.yaml': CONFIG + more, 'models.yaml': MODELS })
+  const args = ['explain', model, '--config', `${folder}/gateway.yaml`, '--body', '-', '--json']
+  const input = typeof body === 'string' ? body : JSON.stringify(body)
+  const { status, out, err } = await sluice(args, input)
+  t.notOk((out + err).includes(CANARY), 'nothing that the request says is repeated')
+  const request = objectOf(objectOf(JSON.parse(out))['request'])
+  const fates = arrayOf(request['fields']).map(objectOf)
+  return {
+    status,
+    request,
+    fates: fates.map(({ path, fate }) => `${stringOf(path) ?? ''} ${stringOf(fate) ?? ''}`),
+  }
+}
+
+void t.test('the same dialect keeps all', async (t) => {
+  const { status, request, fates } = await explained(t, 'gpt-5.5', BODY)
+  t.equal(status, 0)
+  t.match(request, {
+    dialect: 'openai-chat',
+    endpoint: 'POST https://api.openai.com/v1/chat/completions',
+    verdict: 'taken',
+    lost: null,
+  })
+  t.match(fates.join(), /^messages kept,seed kept/)
+  t.notMatch(fates.join(), /lost|top_p/)
+})
+
+void t.test('another dialect: kept, lost, and what changes nothing', async (t) => {
+  const { status, request, fates } = await explained(t, 'claude-x', BODY)
+  t.equal(status, 0)
+  t.match(request, { dialect: 'anthropic', verdict: 'taken with losses', lost: /seed.*logit_bias/ })
+  for (const fate of [
+    'messages kept',
+    'messages.reasoning lost',
+    'seed lost',
+    'temperature no effect',
+    'user kept',
+    'max_tokens kept',
+    'logit_bias lost',
+  ]) {
+    t.ok(fates.includes(fate), fate)
+  }
+})
+
+void t.test('everything that is refused is named, not only the first', async (t) => {
+  const { status, request, fates } = await explained(t, 'claude-x', {
+    ...BODY,
+    n: 2,
+    logprobs: true,
+  })
+  t.equal(status, 1)
+  t.equal(request['verdict'], 'refused')
+  t.ok(fates.includes('n rejected'))
+  t.ok(fates.includes('logprobs rejected'))
+  t.ok(fates.includes('seed lost'), 'and the rest is looked at all the same')
+})
+
+void t.test('what is approximated is emulated, under the name that the body uses', async (t) => {
+  const format = { response_format: { type: 'json_object' }, service_tier: 'flex' }
+  const { fates } = await explained(t, 'claude-x', { ...BODY, ...format })
+  t.ok(fates.includes('response_format emulated'))
+  t.ok(fates.includes('service_tier lost'))
+})
+
+void t.test('on_loss: reject refuses what would be lost', async (t) => {
+  const { status, request } = await explained(t, 'claude-x', BODY, 'on_loss: reject\n')
+  t.equal(status, 1)
+  t.equal(request['verdict'], 'refused')
+})
+
+void t.test('a preset’s quirks and Azure’s address', async (t) => {
+  const { request, fates } = await explained(t, 'mistral-large', BODY)
+  t.match(request, { lost: 'logit_bias, user, messages.name, messages.reasoning_content' })
+  t.ok(fates.includes('seed kept'))
+  const seed = arrayOf(request['fields'])
+    .map(objectOf)
+    .find(({ path }) => path === 'seed')
+  t.match(seed, { note: 'as random_seed' })
+  const azure = await explained(t, 'deployed', BODY)
+  const path = '/openai/deployments/my%2Fgpt/chat/completions?api-version=v'
+  t.equal(azure.request['endpoint'], `POST https://a.example${path}`)
+})
+
+void t.test('a stream asks another endpoint of Gemini', async (t) => {
+  const { request } = await explained(t, 'gemini-x', { ...BODY, stream: true })
+  t.match(request['endpoint'], /gemini-x:streamGenerateContent\?alt=sse$/)
+})
+
+void t.test('errors in the body name the path', async (t) => {
+  const wrong = async (body: unknown) => {
+    const { status, request } = await explained(t, 'claude-x', body)
+    t.equal(status, 1)
+    return objectOf(request['error'])
+  }
+  t.match(await wrong({ messages: [{ role: 'user', content: 5 }] }), {
+    param: 'messages[0].content',
+    message: /^messages\[0\]\.content must be/,
+  })
+  t.match(await wrong(`{"messages": "${CANARY}`), { message: /JSON/ })
+  t.match(await wrong(''), { message: /./ })
+})
+
+void t.test('for people: one line per field, and the file by name', async (t) => {
+  const folder = t.testdir({
+    'gateway.yaml': CONFIG,
+    'models.yaml': MODELS,
+    'body.json': JSON.stringify(BODY),
+  })
+  const args = ['explain', 'claude-x', '--config', `${folder}/gateway.yaml`, '--body']
+  const { status, out } = await sluice([...args, `${folder}/body.json`])
+  t.equal(status, 0)
+  t.match(out, /asks +POST https:\/\/api\.anthropic\.com\/v1\/messages/)
+  t.match(out, /\n +seed +lost: no equivalent\n/)
+  t.match(out, /reported +x-sluice-lost: .*seed/)
+  t.notOk(out.includes(CANARY))
+  const missing = await sluice([...args, `${folder}/none.json`])
+  t.equal(missing.status, 1)
+  t.match(missing.out, /cannot read .*none\.json \(ENOENT\)/)
+})
+
+void t.test('without a route there is nothing to explain', async (t) => {
+  const folder = t.testdir({ 'gateway.yaml': CONFIG, 'models.yaml': MODELS })
+  const { status, out } = await sluice(
+    ['explain', 'llama', '--config', `${folder}/gateway.yaml`, '--body', '-'],
+    JSON.stringify(BODY),
+  )
+  t.equal(status, 1)
+  t.match(out, /none: .*404/)
+})

@@ -1,0 +1,375 @@
+/**
+ * Goal: behind its preset a vendor of the chat-completions format is one for which clients need no changes:
+ * it takes whatever a chat client sends, and its answers, recorded ones too, are chat completions.
+ * Method: the gateway in front of scripted vendors that refuse what the real ones refuse; a request with
+ * everything; each vendor's own recorded requests and answers.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import { objectOf, type JsonObject } from '../../src/chat/json.js'
+import { PRESET_NAMES, type PresetName } from '../../src/config/presets.js'
+import { fixtures, skipWithoutFixtures, type Recording } from '../helpers/fixtures.js'
+import { startGateway } from '../helpers/gateway.js'
+import { until } from '../helpers/upstream.js'
+import { collect, faultsOfStream, faultsOfWhole } from './completion.js'
+import { fromOpenAi, piecesOf, type Gist } from './recorded.js'
+import { Tally } from './together.js'
+import { startVendors } from './vendors.js'
+
+t.setTimeout(120_000)
+const vendors = await startVendors(t)
+const gateway = await startGateway(t)
+const PATHS: Partial<Record<PresetName, string>> = { azure: '/openai/v1' }
+
+/** `NAME:` goes to the vendor behind its preset, `bare-NAME:` to the same without one. */
+function install(): void {
+  const upstreams = PRESET_NAMES.map((name) => {
+    const to = `base_url: "${vendors.origin}/${name}${PATHS[name] ?? '/v1'}", api_key: vendor-key`
+    return `  ${name}: { preset: ${name}, ${to} }\n  bare-${name}: { dialect: openai-chat, ${to} }\n`
+  })
+  const dated = `  dated: { preset: azure, base_url: "${vendors.origin}/azure/openai", api_key: vendor-key,
+    path: "/deployments/{model}/chat/completions", query: { api-version: 2024-10-21 } }\n`
+  const names = ['dated', ...PRESET_NAMES.flatMap((name) => [name, `bare-${name}`])]
+  const routes = names.map((name) => `  - { prefix: "${name}:", upstream: ${name} }\n`)
+  const text = readFileSync(gateway.configFile, 'utf8')
+  const added = `${upstreams.join('')}${dated}routes:\n${routes.join('')}`
+  writeFileSync(gateway.configFile, text.replace('routes:\n', added))
+  gateway.reload()
+}
+install()
+
+/** All that OpenAI's client can be made to send, and an earlier answer sent back as it came. */
+const EVERYTHING: JsonObject = {
+  messages: [
+    { role: 'developer', content: 'Be brief.' },
+    { role: 'user', content: 'Hi', name: 'ann' },
+    {
+      role: 'assistant',
+      content: 'Yes?',
+      refusal: null,
+      annotations: [],
+      reasoning_content: 'They greet.',
+    },
+    { role: 'user', content: 'Is it?' },
+  ],
+  frequency_penalty: 0.5,
+  logit_bias: { '5': 1 },
+  max_completion_tokens: 100,
+  metadata: { a: 'b' },
+  n: 1,
+  parallel_tool_calls: true,
+  presence_penalty: 0.5,
+  prompt_cache_key: 'k',
+  safety_identifier: 's',
+  seed: 7,
+  service_tier: 'default',
+  stop: ['END'],
+  store: false,
+  temperature: 0.5,
+  top_p: 0.9,
+  user: 'u',
+  verbosity: 'low',
+}
+
+/** What a client of each vendor is told that it sent in vain. */
+const SERVICE = ['metadata', 'prompt_cache_key', 'safety_identifier', 'verbosity']
+const ECHOES = ['messages.name', 'messages.reasoning_content']
+const LOST: Readonly<Record<PresetName, readonly string[]>> = {
+  azure: [],
+  openrouter: [],
+  groq: ['logit_bias', ...SERVICE, ...ECHOES],
+  mistral: ['logit_bias', 'service_tier', 'user', ...SERVICE, ...ECHOES],
+  deepseek: [],
+  xai: ['frequency_penalty', 'presence_penalty'],
+  together: [],
+  fireworks: ['service_tier', ...SERVICE],
+  ollama: [],
+  vllm: [],
+}
+
+for (const name of PRESET_NAMES) {
+  void t.test(`${name} takes all that a chat client sends`, async (t) => {
+    for (const stream of [false, true]) {
+      const options = stream ? { stream_options: { include_usage: true } } : {}
+      const body = { ...EVERYTHING, stream, ...options, model: `${name}:m` }
+      const response = await gateway.chat(body)
+      const answered = await collect(response)
+      const { faults } = stream ? faultsOfStream(answered) : { faults: faultsOfWhole(answered) }
+      const passed = stream && PASSED_USAGE.includes(name) ? [...BESIDE_CHOICES] : []
+      t.same(faults, passed)
+      const lost = response.headers.get('x-sluice-lost')?.split(', ') ?? []
+      t.same(lost, LOST[name])
+      t.match(gateway.lines.at(-1), { upstream: name })
+    }
+  })
+}
+
+/** Their bytes pass, and the scripted vendor sends its counts with the last choice. */
+const PASSED_USAGE: readonly PresetName[] = [
+  'azure',
+  'openrouter',
+  'deepseek',
+  'xai',
+  'together',
+  'ollama',
+  'vllm',
+]
+const BESIDE_CHOICES = ['the last chunk is not the usage']
+
+void t.test('without a preset the strict ones refuse it', async (t) => {
+  const refused: string[] = []
+  for (const name of PRESET_NAMES) {
+    const { status } = await gateway.chat({ ...EVERYTHING, model: `bare-${name}:m` })
+    if (status !== 200) refused.push(name)
+  }
+  t.same(
+    refused,
+    PRESET_NAMES.filter((name) => name !== 'openrouter'),
+  )
+})
+
+void t.test('names of the same thing: limit, seed, role, thoughts', async (t) => {
+  const sent = async (name: PresetName): Promise<JsonObject> => {
+    await (await gateway.chat({ ...EVERYTHING, model: `${name}:m` })).text()
+    return vendors.last?.body ?? {}
+  }
+  for (const name of ['mistral', 'deepseek', 'together', 'ollama'] as const) {
+    const body = await sent(name)
+    t.equal(body['max_tokens'], 100, name)
+    t.notOk('max_completion_tokens' in body, name)
+    t.match(body['messages'], [{ role: 'system' }, { role: 'user' }, { role: 'assistant' }])
+  }
+  t.match(await sent('mistral'), { random_seed: 7, temperature: 0.5, stop: ['END'] })
+  t.match((await sent('deepseek'))['messages'], [{}, {}, { reasoning_content: 'They greet.' }])
+  const other = [
+    { role: 'user', content: 'Hi' },
+    { role: 'assistant', content: 'Yes', reasoning: 'Hm.' },
+    { role: 'user', content: 'So?' },
+  ]
+  await gateway.chat({ model: 'deepseek:m', messages: other })
+  t.match(vendors.last?.body['messages'], [{}, { reasoning_content: 'Hm.' }, {}])
+})
+
+void t.test(
+  'azure: the key in its own header; deployment and version where it wants them',
+  async (t) => {
+    const messages = [{ role: 'user', content: 'Hi' }]
+    t.equal((await gateway.chat({ model: 'azure:gpt', messages })).status, 200)
+    t.match(vendors.last, { url: '/azure/openai/v1/chat/completions' })
+    t.equal((await gateway.chat({ model: 'dated:gpt 5/x', messages })).status, 200)
+    const path = '/azure/openai/deployments/dated%3Agpt%205%2Fx/chat/completions'
+    t.match(vendors.last, {
+      url: `${path}?api-version=2024-10-21`,
+      headers: { 'api-key': 'vendor-key', authorization: undefined },
+    })
+  },
+)
+
+void t.test('on_loss: reject also refuses what a quirk would drop', async (t) => {
+  const text = readFileSync(gateway.configFile, 'utf8')
+  writeFileSync(gateway.configFile, `${text}on_loss: reject\n`)
+  gateway.reload()
+  const before = vendors.last
+  const response = await gateway.chat({ ...EVERYTHING, model: 'xai:m' })
+  const { error } = objectOf(await response.json())
+  t.equal(response.status, 400)
+  t.match(error, {
+    kind: 'untranslatable',
+    param: 'frequency_penalty',
+    message: /presence_penalty/,
+  })
+  t.match(error, { message: /takes them: openai-chat/ })
+  t.equal(vendors.last, before, 'nothing went upstream')
+  writeFileSync(gateway.configFile, text)
+  gateway.reload()
+})
+
+void t.test('what a rewritten reply leaves out is told', async (t) => {
+  const message = {
+    role: 'assistant',
+    content: [
+      { type: 'thinking', thinking: [{ type: 'text', text: 'Hm.' }] },
+      { type: 'text', text: 'Yes' },
+      { type: 'reference', reference_ids: [1] },
+    ],
+    executed_tools: [{ type: 'search' }],
+    tool_calls: [],
+    prefix: false,
+  }
+  const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
+  const choices = [{ index: 0, message, finish_reason: 'stop' }]
+  const body = JSON.stringify({ id: 'c', created: 1, model: 'm', choices, usage })
+  vendors.scripts.set('Rewrite', { status: 200, type: 'application/json', body })
+  const messages = [{ role: 'user', content: 'Rewrite' }]
+  const response = await gateway.chat({ model: 'mistral:m', messages })
+  t.match(await response.json(), {
+    choices: [{ message: { content: 'Yes', reasoning_content: 'Hm.' }, finish_reason: 'stop' }],
+  })
+  t.same(response.headers.get('x-sluice-lost'), 'reply.executed_tools, reply.reference')
+  const passed = await gateway.chat({ model: 'vllm:m', messages })
+  t.equal(await passed.text(), body, 'bytes that pass lose nothing')
+  t.equal(passed.headers.get('x-sluice-lost'), null)
+})
+
+/** A stream of these chunks, with a vendor's comments between. */
+function stream(...chunks: JsonObject[]): string {
+  const head = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
+  const frames = chunks.map((chunk) => `data: ${JSON.stringify({ ...head, ...chunk })}\n\n`)
+  return `: PROCESSING\n\n${frames.join(': PROCESSING\n\n')}`
+}
+
+const said = (delta: JsonObject, finish: string | null = null): JsonObject => ({
+  choices: [{ index: 0, delta, finish_reason: finish }],
+})
+const BEGUN = said({ role: 'assistant', content: 'Yes' })
+
+/** Asks a vendor for a stream and gets these bytes. */
+async function streamed(name: PresetName, body: string, rest = '') {
+  const type = 'text/event-stream'
+  vendors.scripts.set('Stream', { status: 200, type, body, rest })
+  const messages = [{ role: 'user', content: 'Stream' }]
+  const response = await gateway.chat({ model: `${name}:m`, messages, stream: true })
+  const answered = await collect(response)
+  vendors.scripts.delete('Stream')
+  return answered
+}
+
+void t.test('counts are found wherever a vendor puts them', async (t) => {
+  const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }
+  const hits = { ...usage, prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 1 }
+  const places: readonly (readonly [PresetName, JsonObject[]])[] = [
+    ['groq', [BEGUN, { ...said({}, 'stop'), x_groq: { id: 'r', usage } }]],
+    ['mistral', [BEGUN, { ...said({ content: '' }, 'stop'), usage }]],
+    ['fireworks', [BEGUN, { ...said({}, 'stop'), usage }]],
+    ['deepseek', [BEGUN, { ...said({ content: '' }, 'stop'), usage: hits }]],
+    ['openrouter', [BEGUN, said({}, 'stop'), { choices: [], usage }]],
+    ['vllm', [BEGUN, said({}, 'stop'), { choices: [], usage }]],
+  ]
+  for (const [name, chunks] of places) {
+    const lines = gateway.lines.length
+    const { whole, text } = await streamed(name, `${stream(...chunks)}data: [DONE]\n\n`)
+    t.ok(whole && text.includes('"content":"Yes"') && text.includes('[DONE]'), name)
+    await until(() => gateway.lines.length > lines)
+    t.match(gateway.lines.at(-1), { outcome: 'ok', input_tokens: 5, output_tokens: 2 }, name)
+  }
+  t.ok(
+    gateway.lines.some((line) => line['cache_read_tokens'] === 4),
+    'DeepSeek’s own name for them',
+  )
+})
+
+void t.test('an error inside a 200 stream is one, before content and after it', async (t) => {
+  const error = { error: { code: 429, message: 'Slow down.' } }
+  for (const name of ['openrouter', 'groq', 'mistral', 'vllm'] as const) {
+    const late = await streamed(name, stream(BEGUN), stream({ ...said({}, 'error'), ...error }))
+    t.equal(late.status, 200, name)
+    t.notOk(late.whole || late.text.includes('[DONE]'), `${name}: cut, not complete`)
+    t.match(late.text, /"kind":"upstream_busy"/, name)
+    const early = await streamed(name, stream({ choices: [], ...error }))
+    t.equal(early.status, 429, `${name}: with a status where nothing was sent`)
+  }
+})
+
+/** Requests that the gateway does not take, each for what only its vendor knows. */
+const REFUSED: readonly (readonly [name: RegExp, reason: string])[] = [
+  [/^groq\/.*qwen3-effort-setting/, 'reasoning_effort "default" is Groq’s alone'],
+  [/^mistral\/.*document-mistral\]\.[23]$/, 'parts of type document_url are Mistral’s alone'],
+  [/^openrouter\/.*(?:advisor_tool|web_search_\w+)$/, 'tools that run at OpenRouter'],
+  [/^openrouter\/.*binary_content_video_public_api$/, 'parts of type video_url'],
+]
+
+const RECORDED = ['azure', 'openrouter', 'groq', 'mistral', 'deepseek'] as const
+const recordings = RECORDED.flatMap((name) =>
+  fixtures({ provider: name, api: 'chat.completions' }).map((recording) => ({ name, recording })),
+)
+
+void t.test(
+  'recorded requests arrive, and hold nothing that the vendor refuses',
+  skipWithoutFixtures(),
+  async (t) => {
+    const tally = new Tally()
+    for (const { name, recording } of recordings) {
+      const label = `${name}/${recording.name}`
+      const asked = objectOf(recording.request_body)
+      const response = await gateway.chat({ ...asked, model: `${name}:${recording.model ?? 'm'}` })
+      const text = await response.text()
+      const reason = REFUSED.find(([pattern]) => pattern.test(label))?.[1]
+      t.equal(response.status, reason === undefined ? 200 : 400, `${label}: ${text.slice(0, 200)}`)
+      tally.add(reason === undefined ? `${name} taken` : `${name} refused (${reason})`)
+      if (reason === undefined) t.equal(response.headers.get('x-sluice-lost'), null, label)
+    }
+    t.comment(tally.toString())
+  },
+)
+
+/** An error in the middle of the stream is no answer. */
+const FAILED = /^groq\/.*tool_use_failed_error_streaming\.1$/
+
+/** Faults that stay, since the bytes of these vendors pass as they are. */
+const PASSED: readonly (readonly [label: RegExp, faults: RegExp, reason: string])[] = [
+  [
+    /^azure\//,
+    /^(?:more than one |object|id$|model$|the first chunk|the last chunk|no usage)/,
+    'a first chunk without id, for its filters; counts were not asked for',
+  ],
+  [
+    /^openrouter\//,
+    /^(?:2 chunks with a finish_reason|content after the finish|the last chunk)/,
+    'the counts come in a chunk that repeats the finish',
+  ],
+  [/^deepseek\//, /^the last chunk is not the usage/, 'the counts come with the finish'],
+]
+
+void t.test(
+  'recorded answers are chat completions that say the same',
+  skipWithoutFixtures(),
+  async (t) => {
+    const tally = new Tally()
+    for (const [at, { name, recording }] of recordings.entries()) {
+      if (recording.status !== 200) continue
+      const label = `${name}/${recording.name}`
+      const want = fromOpenAi(piecesOf(recording.response_body))
+      const answered = await replayed(name, recording, at)
+      const { faults, chunks } = recording.stream
+        ? faultsOfStream(answered)
+        : { faults: faultsOfWhole(answered), chunks: piecesOf(answered.text) }
+      if (FAILED.test(label)) {
+        t.ok(answered.status >= 400 || !answered.whole, `${label} ends in an error`)
+        t.notOk(answered.text.includes('[DONE]'), `${label} does not look complete`)
+        tally.add(`${name} failure reported`)
+        continue
+      }
+      compare(t, label, fromOpenAi(chunks), want)
+      const known = PASSED.find(([pattern]) => pattern.test(label))
+      const left = faults.filter((fault) => !(recording.stream && known?.[1].test(fault)))
+      t.same(left, [], label)
+      tally.add(`${name} ${recording.stream ? 'streams' : 'whole'}`)
+      if (left.length < faults.length) tally.add(`(${name}: ${known?.[2] ?? ''})`)
+    }
+    t.comment(tally.toString())
+  },
+)
+
+/** Asks for anything and gets the recording for an answer. */
+async function replayed(name: string, recording: Recording, at: number) {
+  const words = `This is replay ${at}.`
+  const type = recording.stream ? 'text/event-stream' : 'application/json'
+  const { status, response_body: body } = recording
+  vendors.scripts.set(words, { status, type, body })
+  const options = recording.stream ? { stream_options: { include_usage: true } } : {}
+  const messages = [{ role: 'user', content: words }]
+  const asked = { model: `${name}:m`, messages, stream: recording.stream, ...options }
+  const answered = await collect(await gateway.chat(asked))
+  vendors.scripts.delete(words)
+  return answered
+}
+
+/** A reply that is written again says `tool_calls` where it holds calls, whatever the vendor said. */
+function compare(t: Test, label: string, got: Gist, want: Gist): void {
+  t.same({ ...got, usage: null }, { ...want, usage: null }, label)
+  t.same(
+    got.usage ?? null,
+    want.usage ?? (got.usage && { prompt: 0, completion: 0 }),
+    `${label}: usage`,
+  )
+}
