@@ -9,9 +9,6 @@ import type { Destination } from './connection.js'
 import { Pool } from './pool.js'
 import { placeOf, type Place } from './place.js'
 
-/** Response headers above this are an upstream's mistake; nginx and Node chose 8 and 16 KiB. */
-const MAX_HEADER_BYTES = 16_384
-
 /**
  * Idle sockets are dropped before common front ends drop theirs. A shorter idle time than the
  * peer's is what prevents the keep-alive race: 2.4 % of requests failed without.

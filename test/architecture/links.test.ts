@@ -53,6 +53,7 @@ for (const page of pages) {
     const text = readFileSync(page, 'utf8')
     t.strictSame(deadLinks(page, text), [], 'links')
     t.strictSame(lostFiles(text, dirname(page)), [], 'files')
+    t.notMatch(text, /^[\s>\\]*(?:[<>] ?){7}|^\s*\\?={7}$/m, 'no mark of a merge')
     t.end()
   })
 }
