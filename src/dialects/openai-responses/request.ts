@@ -6,7 +6,7 @@
  */
 import { nearestEffort } from '../../chat/effort.js'
 import { isObject, type JsonObject, type JsonValue, objectOf } from '../../chat/json.js'
-import type { ModelFacts } from '../../chat/model.js'
+import { type ModelFacts, takesSampling } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
 import type { Losses } from '../dialect.js'
@@ -113,7 +113,7 @@ function encodeSampling(
   body: JsonObject,
   losses: Losses,
 ): void {
-  const free = samplingAllowed(model, objectOf(body['reasoning'])['effort'])
+  const free = takesSampling(model, objectOf(body['reasoning'])['effort'])
   const put = (key: string, value: number | undefined): void => {
     if (value === undefined) return
     if (free) body[key] = value
@@ -125,21 +125,6 @@ function encodeSampling(
   if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
   if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')
   if (request.seed !== undefined) losses.drop('seed', 'no-equivalent')
-}
-
-function samplingAllowed(model: ModelFacts, effort: JsonValue | undefined): boolean {
-  switch (model.samplingParams) {
-    case 'never':
-      return false
-    case 'when-thinking-off':
-    case 'effort-none-only':
-      return effort === 'none'
-    case 'always':
-    case undefined:
-      return true
-    default:
-      return model.samplingParams satisfies never
-  }
 }
 
 function encodeOutput(request: ChatRequest, body: JsonObject, losses: Losses): void {
