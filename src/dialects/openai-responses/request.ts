@@ -44,7 +44,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   encodeReasoning(request, model, body, losses)
   encodeSampling(request, model, body, losses)
   encodeOutput(request, body, losses)
-  encodeRest(request, body, losses)
+  encodeRest(request, model, body, losses)
   return body
 }
 
@@ -143,15 +143,28 @@ function encodeOutput(request: ChatRequest, body: JsonObject, losses: Losses): v
   else losses.drop('service_tier', 'no-equivalent')
 }
 
-function encodeRest(request: ChatRequest, body: JsonObject, losses: Losses): void {
+function encodeRest(
+  request: ChatRequest,
+  model: ModelFacts,
+  body: JsonObject,
+  losses: Losses,
+): void {
   for (const [key, value] of Object.entries(request.rest)) {
+    if (isHarmless(key, value, model)) continue
     if (SAME.has(key)) body[key] = value
-    else if (!SILENT.has(key) && !isHarmless(key, value)) losses.drop(key, 'no-equivalent')
+    else losses.drop(key, 'no-equivalent')
   }
 }
 
-function isHarmless(key: string, value: JsonValue): boolean {
+/** What can be left out without changing the answer. */
+function isHarmless(key: string, value: JsonValue, model: ModelFacts): boolean {
   if (key === 'logit_bias') return Object.keys(objectOf(value)).length === 0
+  if (key === 'prompt_cache_retention') return model.promptCacheRetention === false
   // What asks for sound was refused.
-  return key === 'modalities'
+  return key === 'modalities' || SILENT.has(key)
+}
+
+/** A model that reasons says nothing for minutes, and a silent connection is cut on its way. */
+export function streamsWhole(_request: ChatRequest, model: ModelFacts): boolean {
+  return model.reasoning !== false
 }

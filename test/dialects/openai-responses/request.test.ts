@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { ModelFacts } from '../../../src/chat/model.js'
 import type { ChatRequest } from '../../../src/chat/request.js'
-import { encode, refusal, SPEAKER, THINKER } from './driver.js'
+import { egress, encode, refusal, request, SPEAKER, THINKER } from './driver.js'
 
 void t.test('the plain request', (t) => {
   t.strictSame(encode({}).body, {
@@ -137,6 +137,20 @@ void t.test('fields that are reported', (t) => {
     const names = encode(members).lost.map((line) => line.replace(': no-equivalent', ''))
     t.same(names, lost, JSON.stringify(members))
   }
+  t.end()
+})
+
+void t.test('a field that the model alone refuses is left out', (t) => {
+  const rest = { prompt_cache_retention: '24h' }
+  const made = encode({ rest }, { ...THINKER, promptCacheRetention: false })
+  t.notOk('prompt_cache_retention' in made.body)
+  t.same(made.lost, [])
+  t.end()
+})
+
+void t.test('an answer that may be long in coming is asked for as a stream', (t) => {
+  t.equal(egress.streamsWhole?.(request(), THINKER), true)
+  t.equal(egress.streamsWhole?.(request(), SPEAKER), false)
   t.end()
 })
 
