@@ -59,8 +59,6 @@ function refuseShapes(request: ChatRequest): void {
   if (Array.isArray(modalities) && modalities.includes('audio')) {
     throw refused('modalities', 'it does not speak. Ask for an audio model')
   }
-  // The canon has no place for them in a reply, so they would be paid for and lost.
-  if (request.logprobs === true) throw refused('logprobs', 'they cannot be passed on. Leave it out')
 }
 
 function refused(param: string, why: string): GatewayError {
@@ -122,6 +120,12 @@ function encodeSampling(
   }
   put('temperature', request.temperature)
   put('top_p', request.topP)
+  if (request.logprobs === true) {
+    // The canon has no place for them in a reply; where the model gives none they are no more than lost.
+    if (free) throw refused('logprobs', 'they cannot be passed on. Leave it out')
+    losses.drop('logprobs', 'no-equivalent')
+  }
+  if ((request.topLogprobs ?? 0) > 0) losses.drop('top_logprobs', 'no-equivalent')
   if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
   if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')
   if (request.seed !== undefined) losses.drop('seed', 'no-equivalent')

@@ -131,6 +131,7 @@ void t.test('fields that are reported', (t) => {
     [{ rest: { reasoning: { max_tokens: 100 } } }, ['reasoning.max_tokens']],
     [{ rest: { unheard_of: 1 } }, ['unheard_of']],
     [{ rest: { prediction: { type: 'content' }, modalities: ['text'], store: false } }, []],
+    [{ logprobs: true, topLogprobs: 2 }, ['logprobs', 'top_logprobs']],
     [{ logprobs: false, stop: [''], candidates: 1 }, []],
   ]
   for (const [members, lost] of rows) {
@@ -170,7 +171,7 @@ void t.test('what would change the answer is refused by name', (t) => {
   const rows: [members: Partial<ChatRequest>, param: string][] = [
     [{ stop: ['END'] }, 'stop'],
     [{ candidates: 2 }, 'n'],
-    [{ logprobs: true }, 'logprobs'],
+    [{ logprobs: true, reasoningEffort: 'none' }, 'logprobs'],
     [{ rest: { audio: { voice: 'x' } } }, 'audio'],
     [{ rest: { modalities: ['text', 'audio'] } }, 'modalities'],
     [
