@@ -75,6 +75,7 @@ for (const name of REQUESTS) {
     const text = readFileSync(join(FOLDER, 'openai-chat', `${name}.request.json`), 'utf8')
     const request = client.decodeRequest(objectOf(JSON.parse(text)), { operation: 'chat' })
     for (const [dialect, family] of [
+      ['openai-responses', 'openai'],
       ['anthropic', 'anthropic'],
       ['gemini', 'google'],
     ] as const) {

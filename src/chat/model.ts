@@ -67,3 +67,19 @@ export interface ModelFacts {
   penalties?: boolean
   price?: ModelPrice
 }
+
+/** Whether the model takes `temperature` and `top_p` at this reasoning effort. */
+export function takesSampling(model: ModelFacts, effort: unknown): boolean {
+  switch (model.samplingParams) {
+    case 'never':
+      return false
+    case 'when-thinking-off':
+    case 'effort-none-only':
+      return effort === 'none'
+    case 'always':
+    case undefined:
+      return true
+    default:
+      return model.samplingParams satisfies never
+  }
+}

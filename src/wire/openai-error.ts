@@ -120,6 +120,8 @@ function kindOfWords(code: string, type: string): ErrorKind {
     if (/^(?:authentication|permission)|^invalid_api_key$|unauthorized/.test(word)) {
       return 'upstream_denied'
     }
+    // Responses has a code for each thing that may be wrong with a picture, and for each policy.
+    if (/(?:^|_)image(?:_|$)|_policy$/.test(word)) return 'upstream_rejected'
     if (/timeout|deadline/.test(word)) return 'upstream_timeout'
     if (/^invalid_|context_length_exceeded|^unsupported_/.test(word)) return 'upstream_rejected'
   }

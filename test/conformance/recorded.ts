@@ -7,9 +7,9 @@ import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/jso
 import { fixtures, type Recording } from '../helpers/fixtures.js'
 
 /** The wire format of a recording's reply. */
-export type Format = 'openai' | 'anthropic' | 'gemini'
+export type Format = 'openai' | 'responses' | 'anthropic' | 'gemini'
 
-/** A recording of one of the three formats. */
+/** A recording of one of the formats. */
 export interface Case {
   readonly format: Format
   /** `provider/name`. */
@@ -45,6 +45,10 @@ const SOURCES: readonly (readonly [provider: string, api: string, format: Format
   ['deepseek', 'chat.completions', 'openai'],
   ['openrouter', 'chat.completions', 'openai'],
   ['gemini', 'chat.completions', 'openai'],
+  ['openai', 'responses', 'responses'],
+  ['azure', 'responses', 'responses'],
+  ['deepseek', 'responses', 'responses'],
+  ['openrouter', 'responses', 'responses'],
   ['anthropic', 'messages', 'anthropic'],
   ['gemini', 'generateContent', 'gemini'],
   ['gemini', 'streamGenerateContent', 'gemini'],
@@ -52,7 +56,7 @@ const SOURCES: readonly (readonly [provider: string, api: string, format: Format
   ['vertex-gemini', 'streamGenerateContent', 'gemini'],
 ]
 
-/** Every recording of a chat in one of the three formats. */
+/** Every recording of a chat in one of the formats. */
 export function cases(): Case[] {
   return SOURCES.flatMap(([provider, api, format]) =>
     fixtures({ provider, api }).map((recording) => {
@@ -65,6 +69,7 @@ export function cases(): Case[] {
 export function gistOf({ format, recording }: Case): Gist {
   const pieces = piecesOf(recording.response_body)
   if (format === 'openai') return fromOpenAi(pieces)
+  if (format === 'responses') return fromResponses(pieces)
   return format === 'anthropic' ? fromAnthropic(pieces) : fromGemini(pieces)
 }
 
@@ -179,6 +184,53 @@ function openAiCounts(usage: JsonObject): Counts {
     ...detail('cached', cached),
     ...detail('written', prompt['cache_write_tokens']),
     ...detail('reasoning', objectOf(usage['completion_tokens_details'])['reasoning_tokens']),
+  }
+}
+
+/** Responses: the whole one, or the one that a stream's last event repeats. */
+function fromResponses(pieces: readonly JsonObject[]): Gist {
+  const gist = empty()
+  const last = pieces.at(-1) ?? {}
+  const response = objectOf(last['response'] ?? last)
+  for (const item of arrayOf(response['output']).map(objectOf)) {
+    const content = arrayOf(item['content']).map(objectOf)
+    if (item['type'] === 'message') gist.text += content.map((part) => textOf(part)).join('')
+    if (item['type'] === 'reasoning') {
+      // The parts of one item are paragraphs.
+      const parts = [...arrayOf(item['summary']).map(objectOf), ...content].map(textOf)
+      gist.thinking += parts.filter((text) => text !== '').join('\n\n')
+    }
+    if (item['type'] === 'function_call') {
+      const json = stringOf(item['arguments']) ?? ''
+      gist.calls.push({ name: stringOf(item['name']) ?? '', args: argsOf(json) })
+    }
+  }
+  gist.finish = RESPONSES_FINISH[stringOf(response['status']) ?? ''] ?? null
+  if (gist.finish === 'stop' && gist.calls.length > 0) gist.finish = 'tool_calls'
+  gist.usage = responsesCounts(objectOf(response['usage']))
+  return gist
+}
+
+/** What is still being made is no answer; `complete` is how some tests of others spell it. */
+const RESPONSES_FINISH: Readonly<Record<string, string>> = {
+  completed: 'stop',
+  complete: 'stop',
+  incomplete: 'length',
+}
+
+function textOf(part: JsonObject): string {
+  return stringOf(part['text']) ?? ''
+}
+
+function responsesCounts(usage: JsonObject): Counts | null {
+  if (Object.keys(usage).length === 0) return null
+  const input = objectOf(usage['input_tokens_details'])
+  return {
+    prompt: count(usage['input_tokens']),
+    completion: count(usage['output_tokens']),
+    ...detail('cached', input['cached_tokens']),
+    ...detail('written', input['cache_write_tokens']),
+    ...detail('reasoning', objectOf(usage['output_tokens_details'])['reasoning_tokens']),
   }
 }
 

@@ -10,7 +10,12 @@ import { startGateway } from '../helpers/gateway.js'
 import { cases, type Case } from './recorded.js'
 import { Tally } from './together.js'
 
-const MODEL = { openai: 'gpt-4o', anthropic: 'claude-haiku-4-5', gemini: 'gemini-2.5-flash' }
+const MODEL = {
+  openai: 'gpt-4o',
+  responses: 'gpt-5-pro',
+  anthropic: 'claude-haiku-4-5',
+  gemini: 'gemini-2.5-flash',
+}
 const refused = cases().filter(({ recording }) => recording.status >= 400)
 
 /** The client's status and kind; the gateway's own credentials are not the client's fault. */
@@ -20,6 +25,13 @@ const EXPECTED: Readonly<Record<number, readonly [status: number, kind: string]>
   403: [502, 'upstream_denied'],
   404: [404, 'unknown_model'],
   429: [429, 'upstream_busy'],
+}
+
+/** Responses has no 404: an unknown model is a 400 with a code. */
+function expectedOf({ format, recording }: Case): readonly [status: number, kind: string] {
+  const unknown = recording.response_body.includes('"model_not_found"')
+  if (format === 'responses' && unknown) return [404, 'unknown_model']
+  return EXPECTED[recording.status] ?? [0, 'unknown']
 }
 
 /** The provider's own words. */
@@ -40,7 +52,7 @@ void t.test('refusals keep their meaning', skipWithoutFixtures(), async (t) => {
       const messages = [{ role: 'user', content: 'hi' }]
       const response = await gateway.chat({ model: MODEL[it.format], messages, stream })
       const error = objectOf(objectOf(await response.json())['error'])
-      const [status, kind] = EXPECTED[recording.status] ?? [0, 'unknown']
+      const [status, kind] = expectedOf(it)
       t.equal(response.status, status, label)
       t.match(response.headers.get('content-type'), 'application/json', label)
       t.equal(error['code'], status, label)

@@ -15,6 +15,10 @@ export interface Row {
   readonly showsThinking: boolean
   /** `parallel_tool_calls: false` can be said to the provider. */
   readonly oneCallAtATime: boolean
+  /** The format has stop sequences. */
+  readonly stops: boolean
+  /** The least that an answer may be limited to, in tokens. */
+  readonly leastTokens: number
 }
 
 /** Every upstream dialect that a client may be routed to. */
@@ -25,6 +29,18 @@ export const ROWS: readonly Row[] = [
     reasoner: 'gpt-5.4',
     showsThinking: false,
     oneCallAtATime: true,
+    stops: true,
+    leastTokens: 3,
+  },
+  {
+    dialect: 'openai-responses',
+    // The test gateway asks it over Responses whatever it could do elsewhere.
+    model: 'gpt-4.1',
+    reasoner: 'gpt-5-pro',
+    showsThinking: false,
+    oneCallAtATime: true,
+    stops: false,
+    leastTokens: 16,
   },
   {
     dialect: 'anthropic',
@@ -32,6 +48,8 @@ export const ROWS: readonly Row[] = [
     reasoner: 'claude-opus-4-8',
     showsThinking: true,
     oneCallAtATime: true,
+    stops: true,
+    leastTokens: 3,
   },
   {
     dialect: 'gemini',
@@ -39,5 +57,7 @@ export const ROWS: readonly Row[] = [
     reasoner: 'gemini-3.5-flash',
     showsThinking: true,
     oneCallAtATime: false,
+    stops: true,
+    leastTokens: 3,
   },
 ]

@@ -68,12 +68,16 @@ export function stringsIn(value: unknown): string[] {
   return isObject(value) ? Object.values(value).flatMap(stringsIn) : []
 }
 
-/** The same of a body in Anthropic's or Gemini's format. */
+const CALLS = new Set(['tool_use', 'function_call', 'custom_tool_call'])
+
+/** The same of a body in Anthropic's, Gemini's or the Responses format. */
 export function heardIn(body: JsonObject): Said {
   const turns = [...arrayOf(body['messages']), ...arrayOf(body['contents'])].map(objectOf)
   const parts = turns.flatMap((turn) => [...arrayOf(turn['content']), ...arrayOf(turn['parts'])])
-  const calls = parts.map(objectOf).flatMap((part) => {
-    const call = part['type'] === 'tool_use' ? part : part['functionCall']
+  const items = [...parts, ...arrayOf(body['input'])]
+  const calls = items.map(objectOf).flatMap((part) => {
+    const own = CALLS.has(stringOf(part['type']) ?? '')
+    const call = own ? part : part['functionCall']
     return isObject(call) ? [stringOf(call['name']) ?? ''] : []
   })
   const tools = arrayOf(body['tools'])

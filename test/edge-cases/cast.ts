@@ -50,8 +50,9 @@ export interface Sent {
 }
 
 /** One model of each upstream dialect that the codecs speak. */
-export const MODELS: Readonly<Record<'openai-chat' | 'anthropic' | 'gemini', string>> = {
+export const MODELS: Readonly<Record<DialectName, string>> = {
   'openai-chat': 'gpt-4o',
+  'openai-responses': 'gpt-5-pro',
   anthropic: 'claude-haiku-4-5',
   gemini: 'gemini-3.5-flash',
 }
@@ -86,7 +87,8 @@ export function framed(dialect: DialectName, units: readonly Unit[]): string {
     .map((unit) => {
       const data = typeof unit === 'string' ? unit : JSON.stringify(unit)
       const type = typeof unit === 'string' ? undefined : stringOf(unit['type'])
-      const name = dialect === 'anthropic' && type !== undefined ? `event: ${type}${end}` : ''
+      const named = dialect === 'anthropic' || dialect === 'openai-responses'
+      const name = named && type !== undefined ? `event: ${type}${end}` : ''
       return `${name}data: ${data}${end}${end}`
     })
     .join('')
@@ -193,9 +195,7 @@ export function history(calls: readonly Call[], extra: JsonObject = {}): JsonObj
 }
 
 function modelOf(dialect: DialectName): string {
-  const [, model] = Object.entries(MODELS).find(([name]) => name === dialect) ?? []
-  if (model === undefined) throw new Error(`no model for ${dialect}`)
-  return model
+  return MODELS[dialect]
 }
 
 function callOf(value: unknown): Call {

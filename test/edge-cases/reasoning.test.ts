@@ -93,6 +93,11 @@ void t.test('35: a signature in the call’s id broke the next provider’s limi
     'and the results know them',
   )
   t.same(sent('openai-chat', { messages, tools: TOOLS }).body, body, 'the same each time')
+  const items = arrayOf(sent('openai-responses', { messages }).body['input']).map(objectOf)
+  const [one, two, ...outputs] = items.slice(1).map((item) => item['call_id'])
+  t.match(one, /^[A-Za-z0-9_-]{1,64}$/)
+  t.not(one, two)
+  t.same(outputs, [one, two], 'with another limit in Responses')
   t.end()
 })
 

@@ -4,7 +4,8 @@
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'
-import { asked, refused, sent, tool, turnOf } from './cast.js'
+import { openAiEndpoint } from '../../src/upstreams/endpoint.js'
+import { asked, factsOf, refused, sent, tool, turnOf } from './cast.js'
 
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
@@ -171,6 +172,18 @@ void t.test('46: a temperature went out with an API version that does not know i
   t.end()
 })
 
+void t.test('47: tools with reasoning on the newest models went to the chat endpoint', (t) => {
+  // https://github.com/danny-avila/LibreChat/issues/14231; https://github.com/itzcrazykns/vane/issues/1173
+  for (const model of ['gpt-5.6-sol', 'gpt-6-astra', 'gpt-6.1-terra']) {
+    const request = asked({ model, tools: TOOLS })
+    t.equal(openAiEndpoint(request, factsOf(model)), 'openai-responses', model)
+  }
+  const body = { tools: TOOLS, reasoning_effort: 'high' }
+  const told = sent('openai-responses', body, 'gpt-5.6-sol').body
+  t.match(told, { reasoning: { effort: 'high' }, tools: [{ type: 'function', name: 'a' }] })
+  t.end()
+})
+
 void t.test('48: a reasoning object went to the chat endpoint, which does not know it', (t) => {
   // https://github.com/editor-code-assistant/eca/issues/609
   const { body } = sent('openai-chat', { reasoning_effort: 'low' }, 'gpt-5.4')
@@ -188,6 +201,11 @@ void t.test('49: allowed_tools and parallel_tool_calls were lost without a word'
   const allowed_tools = { mode: 'required', tools }
   const body = { tools: TOOLS, tool_choice: { type: 'allowed_tools', allowed_tools } }
   t.match(sent('openai-chat', body).body['tool_choice'], { type: 'allowed_tools', allowed_tools })
+  t.match(sent('openai-responses', body).body['tool_choice'], {
+    type: 'allowed_tools',
+    mode: 'required',
+    tools: [{ type: 'function', name: 'b' }],
+  })
   const claude = sent('anthropic', body).body
   t.match(claude, { tools: [{ name: 'b' }], tool_choice: { type: 'any' } })
   t.equal(arrayOf(claude['tools']).length, 1)
@@ -196,6 +214,7 @@ void t.test('49: allowed_tools and parallel_tool_calls were lost without a word'
   })
   const one = { tools: TOOLS, parallel_tool_calls: false }
   t.equal(sent('openai-chat', one).body['parallel_tool_calls'], false)
+  t.equal(sent('openai-responses', one).body['parallel_tool_calls'], false)
   t.match(sent('anthropic', one).body, { tool_choice: { disable_parallel_tool_use: true } })
   t.ok(sent('gemini', one).lost.includes('parallel_tool_calls'), 'Gemini cannot: it is said')
   t.end()

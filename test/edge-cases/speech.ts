@@ -102,3 +102,42 @@ export function fragment(
   if (id !== undefined) Object.assign(call, { id, type: 'function' })
   return chunk({ tool_calls: [call] })
 }
+
+/** The first event of Responses. */
+export function created(): JsonObject {
+  const response = { id: 'resp_1', model: 'gpt-up', status: 'in_progress', output: [] }
+  return { type: 'response.created', response }
+}
+
+/** A call of Responses: its start, a delta for each of `fragments`, its end. */
+export function callItem(
+  output_index: number,
+  [call_id, name]: readonly [id: string, name: string],
+  fragments: readonly string[],
+): JsonObject[] {
+  const item = { type: 'function_call', id: `fc_${call_id}`, call_id, name, arguments: '' }
+  return [
+    { type: 'response.output_item.added', output_index, item },
+    ...fragments.map((delta) => {
+      return { type: 'response.function_call_arguments.delta', output_index, delta }
+    }),
+    {
+      type: 'response.output_item.done',
+      output_index,
+      item: { ...item, arguments: fragments.join('') },
+    },
+  ]
+}
+
+/** Words of a Responses message. */
+export function outputText(delta: string): JsonObject {
+  return { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta }
+}
+
+/** The last event of Responses. */
+export function responseEnd(state: 'completed' | 'incomplete' | 'failed', more: JsonObject): Unit {
+  return {
+    type: `response.${state}`,
+    response: { id: 'resp_1', status: state, output: [], ...more },
+  }
+}

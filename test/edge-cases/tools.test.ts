@@ -7,11 +7,14 @@ import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
 import { asked, factsOf, history, refused, sent, streamed, tool, upstream, whole } from './cast.js'
 import {
   block,
+  callItem,
   candidate,
   chunk,
+  created,
   fragment,
   messageEnd,
   messageStart,
+  responseEnd,
   textBlock,
   toolBlock,
 } from './speech.js'
@@ -48,6 +51,15 @@ void t.test('3: an empty string for arguments in the history went upstream', (t)
   t.match(claude, '"name":"now","input":{}')
   const gemini = JSON.stringify(sent('gemini', { messages, tools: [tool('now')] }).body)
   t.match(gemini, '"name":"now","args":{}')
+  t.end()
+})
+
+void t.test('4: an empty delta of Responses’ arguments killed the stream', (t) => {
+  // https://github.com/BerriAI/litellm/issues/39288
+  const call = callItem(0, ['call_1', 'add'], ['', '{"a":', '', '1}'])
+  const told = streamed('openai-responses', [created(), ...call, responseEnd('completed', {})])
+  t.same(told.calls, [{ id: 'call_1', name: 'add', json: '{"a":1}' }])
+  t.equal(told.finishes.at(-1), 'tool_calls')
   t.end()
 })
 

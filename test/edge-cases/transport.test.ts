@@ -36,6 +36,7 @@ async function textOf(response: Response): Promise<string> {
 /** The upstreams of the test gateway, by name. */
 const UPSTREAMS = [
   { dialect: 'openai-chat', name: 'openai' },
+  { dialect: 'openai-responses', name: 'openai' },
   { dialect: 'anthropic', name: 'anthropic' },
   { dialect: 'gemini', name: 'google' },
 ] as const

@@ -106,7 +106,10 @@ export async function startGateway(t: Test, settings: GatewaySettings = {}): Pro
   }
 }
 
-/** The test gateway's file: three upstreams, the routes of the specification. */
+/**
+ * The test gateway's file: the upstreams and routes of the specification, and one model that is asked over
+ * OpenAI's Responses whatever it could do elsewhere.
+ */
 export function configText(emulator: Emulator, settings: GatewaySettings): string {
   const { upstreams = {}, upstreamOptions, more = '', server } = settings
   const options = upstreamOptions === undefined ? '' : `, ${upstreamOptions}`
@@ -117,12 +120,14 @@ store: lmdb:./data
 upstreams:
   openai: { dialect: openai, base_url: ${upstreams.openai ?? baseUrls.openai}, api_key: emulated${options} }
   anthropic: { dialect: anthropic, base_url: ${upstreams.anthropic ?? baseUrls.anthropic}, api_key: emulated${options} }
+  responses: { dialect: openai-responses, base_url: ${upstreams.openai ?? baseUrls.openai}, api_key: emulated${options} }
   google: { dialect: gemini, base_url: ${upstreams.gemini ?? baseUrls.gemini}, api_key: emulated${options} }
 routes:
   - { prefix: gpt-, upstream: openai }
   - { prefix: o1-, upstream: openai }
   - { prefix: o3-, upstream: openai }
   - { prefix: o4-, upstream: openai }
+  - { model: gpt-4.1, upstream: responses }
   - { model: o1, upstream: openai }
   - { model: o3, upstream: openai }
   - { prefix: claude-, upstream: anthropic }

@@ -37,7 +37,7 @@ export interface Run {
 }
 
 const TRANSCRIPTS = join(process.cwd(), 'test/transcripts')
-const DIALECTS: readonly DialectName[] = ['openai-chat', 'anthropic', 'gemini']
+const DIALECTS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
 
 export const SEED: Seed = {
   id: 'chatcmpl-property',
@@ -98,6 +98,8 @@ const PROVIDERS: readonly [provider: string, dialect: DialectName, api: string][
   ['openai', 'openai-chat', 'chat.completions'],
   ['groq', 'openai-chat', 'chat.completions'],
   ['openrouter', 'openai-chat', 'chat.completions'],
+  ['openai', 'openai-responses', 'responses'],
+  ['deepseek', 'openai-responses', 'responses'],
   ['anthropic', 'anthropic', 'messages'],
   ['gemini', 'gemini', 'generateContent'],
 ]

@@ -19,7 +19,8 @@ import {
 } from './streams.js'
 
 /** What an upstream says with its reason to stop, in any of the dialects. */
-const REASON = /"(?:finish_reason|stop_reason|finishReason|blockReason)"\s*:\s*"/
+const REASON =
+  /"(?:finish_reason|stop_reason|finishReason|blockReason)"\s*:\s*"|"type"\s*:\s*"response\.(?:completed|incomplete)"/
 
 /** What is wrong with how a prefix ended; null where nothing is. */
 function fault({ out, outcome, kind, reason }: Run, chunks: readonly Buffer[]): string | null {

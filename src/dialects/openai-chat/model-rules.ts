@@ -6,7 +6,7 @@
  */
 import { nearestEffort } from '../../chat/effort.js'
 import { isObject } from '../../chat/json.js'
-import type { ModelFacts } from '../../chat/model.js'
+import { type ModelFacts, takesSampling } from '../../chat/model.js'
 import type { ReasoningEffort } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
 import type { Losses } from '../dialect.js'
@@ -61,7 +61,7 @@ export const SAMPLING: readonly string[] = [...FREE, ...PLAIN]
 /** Whether the model takes the field at this effort. */
 export function takes(field: string, model: ModelFacts, effort: string | undefined): boolean {
   if (PLAIN.has(field)) return model.reasoning !== true
-  return !FREE.has(field) || samplingAllowed(model, effort)
+  return !FREE.has(field) || takesSampling(model, effort)
 }
 
 /** True for the value that the model uses anyway, which is no loss. */
@@ -69,21 +69,6 @@ export function isDefault(field: string, value: unknown): boolean {
   if (field === 'temperature' || field === 'top_p') return value === 1
   if (field === 'logit_bias') return isObject(value) && Object.keys(value).length === 0
   return value === 0 || value === false
-}
-
-function samplingAllowed(model: ModelFacts, effort: string | undefined): boolean {
-  switch (model.samplingParams) {
-    case 'never':
-      return false
-    case 'when-thinking-off':
-    case 'effort-none-only':
-      return effort === 'none'
-    case 'always':
-    case undefined:
-      return true
-    default:
-      return model.samplingParams satisfies never
-  }
 }
 
 /** Throws `GatewayError(untranslatable)` for stop sequences that the model does not take. */

@@ -4,7 +4,7 @@
  */
 import { decodeError } from '../../wire/openai-error.js'
 import type { Dialect, Egress } from '../dialect.js'
-import { encodeRequest } from './request.js'
+import { encodeRequest, streamsWhole } from './request.js'
 import { decodeReply, EventDecoder } from './stream.js'
 
 const egress: Egress = {
@@ -13,6 +13,7 @@ const egress: Egress = {
     path: '/responses',
     accept: stream ? 'text/event-stream' : 'application/json',
   }),
+  streamsWhole,
   credential: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
   headers: () => ({}),
   encodeRequest,

@@ -19,6 +19,8 @@ import { stateOf } from './thinking.js'
 
 /** A stretch of an item's words that has its own `.done`: a content part, a summary part, arguments. */
 interface Section {
+  readonly kind: Piece['kind']
+  readonly at: number
   /** All that was said, to know what a `.done` adds. */
   said: string
   block: Block | null
@@ -30,6 +32,8 @@ interface Item {
   /** Empty while only pieces of it have come. */
   readonly type: string
   readonly sections: Map<string, Section>
+  /** The section that was looked up last: most events are about the same one. */
+  recent: Section | null
   /** The block of an item that is one block: a call, or reasoning with all its parts. */
   block: Block | null
   done: boolean
@@ -142,6 +146,7 @@ export class Items {
       type: typeOf(json),
       // What came before the item itself is its own.
       sections: isAnonymous ? before.sections : new Map<string, Section>(),
+      recent: null,
       block: isAnonymous ? before.block : null,
       done: false,
       waiting: false,
@@ -239,12 +244,13 @@ export class Items {
   }
 
   private section(item: Item, kind: Piece['kind'], at: number): Section {
+    const { recent, sections } = item
+    if (recent !== null && recent.kind === kind && recent.at === at) return recent
     const key = kind + String(at)
-    const known = item.sections.get(key)
-    if (known !== undefined) return known
-    const made: Section = { said: '', block: null, cited: 0 }
-    item.sections.set(key, made)
-    return made
+    const section = sections.get(key) ?? { kind, at, said: '', block: null, cited: 0 }
+    sections.set(key, section)
+    item.recent = section
+    return section
   }
 
   /** Finds the block of a section's first words; arguments have none before their call. */

@@ -6,7 +6,7 @@
  */
 import { nearestEffort } from '../../chat/effort.js'
 import { isObject, type JsonObject, type JsonValue, objectOf } from '../../chat/json.js'
-import type { ModelFacts } from '../../chat/model.js'
+import { type ModelFacts, takesSampling } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
 import type { Losses } from '../dialect.js'
@@ -44,7 +44,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   encodeReasoning(request, model, body, losses)
   encodeSampling(request, model, body, losses)
   encodeOutput(request, body, losses)
-  encodeRest(request, body, losses)
+  encodeRest(request, model, body, losses)
   return body
 }
 
@@ -59,8 +59,6 @@ function refuseShapes(request: ChatRequest): void {
   if (Array.isArray(modalities) && modalities.includes('audio')) {
     throw refused('modalities', 'it does not speak. Ask for an audio model')
   }
-  // The canon has no place for them in a reply, so they would be paid for and lost.
-  if (request.logprobs === true) throw refused('logprobs', 'they cannot be passed on. Leave it out')
 }
 
 function refused(param: string, why: string): GatewayError {
@@ -113,7 +111,7 @@ function encodeSampling(
   body: JsonObject,
   losses: Losses,
 ): void {
-  const free = samplingAllowed(model, objectOf(body['reasoning'])['effort'])
+  const free = takesSampling(model, objectOf(body['reasoning'])['effort'])
   const put = (key: string, value: number | undefined): void => {
     if (value === undefined) return
     if (free) body[key] = value
@@ -122,24 +120,15 @@ function encodeSampling(
   }
   put('temperature', request.temperature)
   put('top_p', request.topP)
+  if (request.logprobs === true) {
+    // The canon has no place for them in a reply; where the model gives none they are no more than lost.
+    if (free) throw refused('logprobs', 'they cannot be passed on. Leave it out')
+    losses.drop('logprobs', 'no-equivalent')
+  }
+  if ((request.topLogprobs ?? 0) > 0) losses.drop('top_logprobs', 'no-equivalent')
   if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
   if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')
   if (request.seed !== undefined) losses.drop('seed', 'no-equivalent')
-}
-
-function samplingAllowed(model: ModelFacts, effort: JsonValue | undefined): boolean {
-  switch (model.samplingParams) {
-    case 'never':
-      return false
-    case 'when-thinking-off':
-    case 'effort-none-only':
-      return effort === 'none'
-    case 'always':
-    case undefined:
-      return true
-    default:
-      return model.samplingParams satisfies never
-  }
 }
 
 function encodeOutput(request: ChatRequest, body: JsonObject, losses: Losses): void {
@@ -158,15 +147,28 @@ function encodeOutput(request: ChatRequest, body: JsonObject, losses: Losses): v
   else losses.drop('service_tier', 'no-equivalent')
 }
 
-function encodeRest(request: ChatRequest, body: JsonObject, losses: Losses): void {
+function encodeRest(
+  request: ChatRequest,
+  model: ModelFacts,
+  body: JsonObject,
+  losses: Losses,
+): void {
   for (const [key, value] of Object.entries(request.rest)) {
+    if (isHarmless(key, value, model)) continue
     if (SAME.has(key)) body[key] = value
-    else if (!SILENT.has(key) && !isHarmless(key, value)) losses.drop(key, 'no-equivalent')
+    else losses.drop(key, 'no-equivalent')
   }
 }
 
-function isHarmless(key: string, value: JsonValue): boolean {
+/** What can be left out without changing the answer. */
+function isHarmless(key: string, value: JsonValue, model: ModelFacts): boolean {
   if (key === 'logit_bias') return Object.keys(objectOf(value)).length === 0
+  if (key === 'prompt_cache_retention') return model.promptCacheRetention === false
   // What asks for sound was refused.
-  return key === 'modalities'
+  return key === 'modalities' || SILENT.has(key)
+}
+
+/** A model that reasons says nothing for minutes, and a silent connection is cut on its way. */
+export function streamsWhole(_request: ChatRequest, model: ModelFacts): boolean {
+  return model.reasoning !== false
 }

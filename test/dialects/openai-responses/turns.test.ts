@@ -1,0 +1,107 @@
+/**
+ * Goal: the turn that a model took goes back to it as it was: the same calls, the same words, and its
+ * reasoning with the very seal and id, before what followed it.
+ * Method: every pair of recordings of one conversation; the first one's answer is folded, said again by
+ * the encoder, and held against the items that the second one's request brought back.
+ */
+import t from 'tap'
+import type { Reply } from '../../../src/chat/fold.js'
+import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
+import type { Message } from '../../../src/chat/request.js'
+import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
+import { encode, framesOf, hearReply, hearStream, str } from './driver.js'
+
+const all = fixtures({ provider: 'openai', api: 'responses', status: 200 })
+
+function answerOf({ stream, response_body: body }: Recording): Reply | null {
+  if (stream) return hearStream(framesOf(body)).reply
+  return hearReply(objectOf(JSON.parse(body))).reply
+}
+
+/** The answer as a client that keeps all of it sends it back. */
+function turnOf({ blocks }: Reply): Message {
+  const turn: Extract<Message, { role: 'assistant' }> = {
+    role: 'assistant',
+    index: 1,
+    parts: [],
+    toolCalls: [],
+  }
+  for (const block of blocks) {
+    const state = 'signature' in block ? { signature: block.signature ?? '' } : {}
+    if (block.type === 'text') turn.parts.push({ type: 'text', text: block.text })
+    if (block.type === 'thinking') {
+      turn.parts.push({
+        type: 'thinking',
+        text: block.text,
+        ...state,
+        origin: 'openai-responses',
+      })
+    }
+    if (block.type === 'tool') {
+      turn.toolCalls.push({ id: block.id, name: block.name, arguments: block.json })
+    }
+  }
+  return turn
+}
+
+/** What of an item must be the same. */
+function gist(item: JsonObject): unknown {
+  switch (item.type) {
+    case 'reasoning':
+      return {
+        id: item.id,
+        sealed: item.encrypted_content,
+        summary: arrayOf(item.summary)
+          .map((part) => str(objectOf(part).text))
+          .join('\n\n'),
+      }
+    case 'function_call':
+      // One recorded client writes the arguments anew.
+      return { id: item.call_id, name: item.name, json: JSON.parse(str(item.arguments)) as unknown }
+    default:
+      return arrayOf(item.content)
+        .map((part) => str(objectOf(part).text))
+        .join('')
+  }
+}
+
+function sealOf({ id, encrypted_content: sealed }: JsonObject): string {
+  return typeof sealed === 'string' ? `${str(id)}:${sealed}` : 'none'
+}
+
+/** The items of a request that say again what this answer was; empty where it does not follow it. */
+function broughtBack(request: JsonObject, reply: Reply): JsonObject[] {
+  const ids = new Set(reply.blocks.flatMap((block) => (block.type === 'tool' ? [block.id] : [])))
+  const seals = new Set(
+    reply.blocks.flatMap((block) => (block.type === 'thinking' ? [block.signature ?? ''] : [])),
+  )
+  return arrayOf(request.input)
+    .map(objectOf)
+    .filter((item) =>
+      item.type === 'function_call'
+        ? ids.has(str(item.call_id))
+        : item.type === 'reasoning' && seals.has(sealOf(item)),
+    )
+}
+
+void t.test('every recorded turn with calls goes back as it was', skipWithoutFixtures(), (t) => {
+  const tally = { turns: 0, calls: 0, sealed: 0 }
+  for (const first of all) {
+    const [, stem = '', number = ''] = /^(.*)\.(\d+)$/.exec(first.name) ?? []
+    const next = all.find(({ name }) => name === `${stem}.${Number(number) + 1}`)
+    const reply = answerOf(first)
+    if (next === undefined || reply === null) continue
+    const want = broughtBack(objectOf(next.request_body), reply)
+    if (!want.some(({ type }) => type === 'function_call')) continue
+    const { body } = encode({ messages: [turnOf(reply)] })
+    const made = arrayOf(body.input).map(objectOf)
+    const kept = made.filter(({ type }) => type === 'function_call' || type === 'reasoning')
+    t.same(kept.map(gist), want.map(gist), first.name)
+    tally.turns += 1
+    tally.calls += want.filter(({ type }) => type === 'function_call').length
+    tally.sealed += want.filter(({ type }) => type === 'reasoning').length
+  }
+  t.comment(JSON.stringify(tally))
+  t.ok(tally.turns >= 40)
+  t.end()
+})
