@@ -72,6 +72,8 @@ export interface Egress {
   readonly framing: Framing
   /** Path below the upstream's base URL, and what we accept. `model` is percent-encoded by the dialect. */
   target(model: string, stream: boolean): { path: string; accept: string }
+  /** Whether the upstream itself reads what a picture's or file's URL leads to; left out: it always does. */
+  readsUrl?(url: string): boolean
   /**
    * Whether to ask for a stream although the client wants the answer whole: a long answer that is
    * silent until its end is cut off on its way, or is shorter than a streamed one may be.

@@ -58,7 +58,10 @@ const PACKAGES: Readonly<Record<string, readonly { path: RegExp; type?: true }[]
   lmdb: [{ path: /^store\/lmdb[^/]*\.ts$/ }],
   pino: [{ path: /^log\.ts$/ }],
   'prom-client': [{ path: /^metrics\// }],
-  undici: [{ path: /^upstreams\/upstream\.ts$/ }, { path: /^gateway\/attempt\.ts$/, type: true }],
+  undici: [
+    { path: /^upstreams\/(?:upstream|media)\.ts$/ },
+    { path: /^gateway\/attempt\.ts$/, type: true },
+  ],
   yaml: [{ path: /^config\/load\.ts$/ }],
   zod: [{ path: /^config\// }],
 }
