@@ -119,6 +119,8 @@ export interface Config {
   readonly log: LogConfig
   readonly onLoss: 'report' | 'reject'
   readonly onDisconnect: 'cancel' | 'drain' | 'drain_until_usage'
+  /** Whether a user's message may be put before a conversation that an assistant's begins. */
+  readonly allowSyntheticUser: boolean
   readonly fetchMedia: FetchMediaConfig
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>
   readonly routes: readonly RouteConfig[]

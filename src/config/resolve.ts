@@ -182,6 +182,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
     log: { level: values.log.level },
     onLoss: values.on_loss,
     onDisconnect: values.on_disconnect,
+    allowSyntheticUser: values.allow_synthetic_user,
     fetchMedia: {
       enabled: values.fetch_media.enabled,
       maxBytes: values.fetch_media.max_bytes,

@@ -260,6 +260,12 @@ export const fileSchema = z.strictObject({
     .describe(
       'What to do with the upstream when the client leaves. Only `cancel` is supported by this version.',
     ),
+  allow_synthetic_user: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether a fixed user message is put before a conversation that begins with an assistant’s, for upstreams that want a user’s first; otherwise it is refused with 400.',
+    ),
   fetch_media: z
     .strictObject({
       enabled: z.boolean().default(false).describe('Whether the gateway fetches at all.'),

@@ -3,7 +3,10 @@
  * Knows no client socket. A 200 is not believed until its first content event, so an upstream that says
  * 200 and dies is still an ordinary failed attempt with a real status.
  */
-import type { Losses } from '../dialects/dialect.js'
+import type { ModelFacts } from '../chat/model.js'
+import type { ChatRequest } from '../chat/request.js'
+import { beginWithUser } from '../chat/synthetic-user.js'
+import type { Egress, Losses } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
 import { splice } from '../wire/splice.js'
 import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
@@ -59,18 +62,30 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
       body: edits.length === 0 ? call.raw : splice(call.raw, call.members, edits),
     }
   }
-  const stream = call.request.stream || egress.streamsWhole?.(call.request, facts) === true
-  const { path, accept } = egress.target(model, stream)
-  const body = applyQuirks(
-    egress.encodeRequest({ ...call.request, model, stream }, facts, losses),
-    quirks,
-  )
+  const request = requestFor(x, call.request, egress, model, facts)
+  const { path, accept } = egress.target(model, request.stream)
+  const body = applyQuirks(egress.encodeRequest(request, facts, losses), quirks)
   report(x, lost)
   return {
     path: upstream.basePath + path,
     headers: withRequestHeaders(target, accept, egress.headers(body)),
     body: JSON.stringify(body),
   }
+}
+
+/** The request as this upstream is to be asked: its model, whether to stream, and who begins. */
+function requestFor(
+  x: Exchange,
+  request: ChatRequest,
+  egress: Egress,
+  model: string,
+  facts: ModelFacts,
+): ChatRequest {
+  const stream = request.stream || egress.streamsWhole?.(request, facts) === true
+  const mayBegin = egress.userFirst === true && x.generation.snapshot.config.allowSyntheticUser
+  const messages = mayBegin ? beginWithUser(request.messages) : request.messages
+  const same = request.model === model && request.stream === stream && request.messages === messages
+  return same ? request : { ...request, model, stream, messages }
 }
 
 /** Tells what is lost, or refuses to lose it, as the configuration wishes. */

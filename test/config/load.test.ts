@@ -42,6 +42,7 @@ void t.test('what the file leaves out has the documented default', (t) => {
     log: { level: 'info' },
     onLoss: 'report',
     onDisconnect: 'cancel',
+    allowSyntheticUser: false,
     fetchMedia: {
       enabled: false,
       maxBytes: 10_485_760,

@@ -21,6 +21,7 @@ export const anthropic: Dialect = {
       path: '/messages',
       accept: stream ? 'text/event-stream' : 'application/json',
     }),
+    userFirst: true,
     readsUrl,
     streamsWhole,
     credential: (apiKey) => ({ 'x-api-key': apiKey }),

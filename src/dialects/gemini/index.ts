@@ -17,6 +17,7 @@ export const gemini: Dialect = {
   egress: {
     framing: 'sse',
     target,
+    userFirst: true,
     readsUrl,
     streamsWhole: ({ maxOutputTokens = Infinity }, { maxOutputTokensWhole = Infinity }) =>
       maxOutputTokens > maxOutputTokensWhole,
