@@ -61,7 +61,10 @@ export interface ModelFacts {
   forcedToolChoice?: boolean
   midConversationSystem?: boolean
   assistantPrefill?: boolean
-  /** Google. */
+  /** Google: whether it takes a system instruction. */
+  systemInstruction?: boolean
+  /** Google: whether it checks thought signatures and knows the ids of calls, as from generation 3. */
+  callSignatures?: boolean
   thinkingLevels?: string[]
   thinkingBudget?: { min: number; max: number; canDisable: boolean }
   penalties?: boolean

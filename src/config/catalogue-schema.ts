@@ -80,6 +80,8 @@ const model = z.strictObject({
   forced_tool_choice: flag('Anthropic: a request can force a tool.'),
   mid_conversation_system: flag('Anthropic: instructions may stand between turns.'),
   assistant_prefill: flag('Anthropic: the last message may begin the reply.'),
+  system_instruction: flag('Google: takes a system instruction.'),
+  call_signatures: flag('Google: checks thought signatures and knows call ids (generation 3 on).'),
   thinking_levels: words('Google: values of `thinkingLevel`.'),
   thinking_budget: z
     .strictObject({
@@ -162,6 +164,8 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
     forcedToolChoice: entry.forced_tool_choice,
     midConversationSystem: entry.mid_conversation_system,
     assistantPrefill: entry.assistant_prefill,
+    systemInstruction: entry.system_instruction,
+    callSignatures: entry.call_signatures,
     thinkingLevels: entry.thinking_levels,
     thinkingBudget: thinkingBudget && {
       min: thinkingBudget.min,
