@@ -8,6 +8,7 @@ import type { ChatRequest } from '../chat/request.js'
 import { beginWithUser } from '../chat/synthetic-user.js'
 import type { Egress, Losses } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
+import { stringifyExact } from '../wire/exact.js'
 import { splice } from '../wire/splice.js'
 import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
 import { Attempt, type Answer, type Outgoing } from './attempt.js'
@@ -69,7 +70,7 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
   return {
     path: upstream.basePath + path,
     headers: withRequestHeaders(target, accept, egress.headers(body)),
-    body: JSON.stringify(body),
+    body: stringifyExact(body),
   }
 }
 
