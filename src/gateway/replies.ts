@@ -12,6 +12,7 @@ import {
   streamReply,
   translateEvents,
   TranslatedStream,
+  type TranslatedReply,
   translateReply,
   type Translation,
   type Verdict,
@@ -45,8 +46,7 @@ export function readReply(
   const { egress } = target
   const seed = seedOf(x, call, target)
   if (isEvents) {
-    const verdict = translateEvents(bytes, egress, call.ingress, call.request, seed)
-    return { body: verdict.body, verdict }
+    return told(x, translateEvents(bytes, egress, call.ingress, call.request, seed))
   }
   const text = bytes.toString('utf8')
   const body = parseReply(text)
@@ -60,7 +60,12 @@ export function readReply(
   if (target.dialect === call.dialect && egress.tapReply !== null) {
     return passReply(bytes, egress.tapReply(body))
   }
-  const verdict = translateReply(body, egress, call.ingress, call.request, seed)
+  return told(x, translateReply(body, egress, call.ingress, call.request, seed))
+}
+
+/** An answer beside its schema is no error, but the client is told. */
+function told(x: Exchange, verdict: TranslatedReply): { body: string; verdict: Verdict } {
+  if (verdict.missesSchema) x.facts.losses = [...x.facts.losses, 'response_format.json_schema']
   return { body: verdict.body, verdict }
 }
 

@@ -8,7 +8,7 @@ import { isContent } from '../chat/event.js'
 import { Fold, type Reply } from '../chat/fold.js'
 import { Grammar } from '../chat/grammar.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
-import { jsonAnswer } from '../chat/json-answer.js'
+import { jsonAnswer, missesSchema } from '../chat/json-answer.js'
 import type { ChatRequest } from '../chat/request.js'
 import { mergeUsage, type Usage } from '../chat/usage.js'
 import type {
@@ -225,6 +225,8 @@ export class PassedStream implements Translation, FrameSink {
 /** A whole reply for the client, or why there is none. */
 export interface TranslatedReply extends Verdict {
   readonly body: string
+  /** The answer is not what the client's strict schema describes. */
+  readonly missesSchema: boolean
 }
 
 /** Decode → grammar → fold → encode: the same events that a stream of this answer is made of. */
@@ -238,9 +240,7 @@ export function translateReply(
   const fold = new Fold()
   const grammar = new Grammar(fold)
   egress.decodeReply(body, request, grammar)
-  return verdictOf(fold, grammar, (reply) =>
-    ingress.encodeReply(jsonAnswer(reply, request), request, seed),
-  )
+  return wholeOf(fold, grammar, ingress, request, seed)
 }
 
 /**
@@ -262,9 +262,7 @@ export function translateEvents(
   framer.end()
   if (framer.overflow && !grammar.ended) grammar.event({ type: 'error', error: OVERFLOW })
   decoder.end()
-  return verdictOf(fold, grammar, (reply) =>
-    ingress.encodeReply(jsonAnswer(reply, request), request, seed),
-  )
+  return wholeOf(fold, grammar, ingress, request, seed)
 }
 
 /**
@@ -297,6 +295,21 @@ export function streamReply(
   return verdictOf(fold, grammar, () => encoder.take())
 }
 
+/** The folded answer as the client's whole reply. */
+function wholeOf(
+  fold: Fold,
+  grammar: Grammar,
+  ingress: Ingress,
+  request: ChatRequest,
+  seed: Seed,
+): TranslatedReply {
+  const reply = fold.reply()
+  const verdict = verdictOf(fold, grammar, (answer) =>
+    ingress.encodeReply(jsonAnswer(answer, request), request, seed),
+  )
+  return reply === null ? verdict : { ...verdict, missesSchema: missesSchema(reply, request) }
+}
+
 function verdictOf(fold: Fold, grammar: Grammar, body: (reply: Reply) => string): TranslatedReply {
   const reply = fold.reply()
   if (reply === null) {
@@ -308,8 +321,18 @@ function verdictOf(fold: Fold, grammar: Grammar, body: (reply: Reply) => string)
       usage: fold.partialUsage(),
       reason: null,
       model: null,
+      missesSchema: false,
     }
   }
   const { usage, reason, model } = reply
-  return { body: body(reply), outcome: 'complete', error: null, breach: null, usage, reason, model }
+  return {
+    body: body(reply),
+    outcome: 'complete',
+    error: null,
+    breach: null,
+    usage,
+    reason,
+    model,
+    missesSchema: false,
+  }
 }
