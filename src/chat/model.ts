@@ -47,6 +47,8 @@ export interface ModelFacts {
   stop?: boolean
   /** OpenAI: whether it takes `prompt_cache_retention`. */
   promptCacheRetention?: boolean
+  /** OpenAI: whether it knows `prompt_cache_options` and breakpoints. */
+  promptCacheBreakpoints?: boolean
   samplingParams?: 'always' | 'never' | 'when-thinking-off' | 'effort-none-only'
   /** Anthropic. */
   thinkingTypes?: string[]

@@ -64,6 +64,7 @@ const model = z.strictObject({
   reasoning_efforts: words('OpenAI: values of `reasoning_effort`.'),
   stop: flag('OpenAI: takes stop sequences.'),
   prompt_cache_retention: flag('OpenAI: takes `prompt_cache_retention`.'),
+  prompt_cache_breakpoints: flag('OpenAI: knows `prompt_cache_options` and breakpoints.'),
   sampling_params: z
     .enum(['always', 'never', 'when-thinking-off', 'effort-none-only'])
     .optional()
@@ -154,6 +155,7 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
     reasoningEfforts: entry.reasoning_efforts,
     stop: entry.stop,
     promptCacheRetention: entry.prompt_cache_retention,
+    promptCacheBreakpoints: entry.prompt_cache_breakpoints,
     samplingParams: entry.sampling_params,
     thinkingTypes: entry.thinking_types,
     thinkingDefault: entry.thinking_default,

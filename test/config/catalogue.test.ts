@@ -94,6 +94,7 @@ models:
     max_output_tokens_whole: 7
     stop: false
     prompt_cache_retention: false
+    prompt_cache_breakpoints: true
     thinking_budget: { min: 1, max: 2, can_disable: true }
     price:
       { input: 1, output: 2, cache_read: 0.1, cache_write_1h: 3,
@@ -111,6 +112,7 @@ models:
       maxOutputTokensWhole: 7,
       stop: false,
       promptCacheRetention: false,
+      promptCacheBreakpoints: true,
       thinkingBudget: { min: 1, max: 2, canDisable: true },
       price: {
         input: 1,

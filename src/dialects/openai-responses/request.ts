@@ -44,7 +44,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   encodeReasoning(request, model, body, losses)
   encodeSampling(request, model, body, losses)
   encodeOutput(request, body, losses)
-  encodeRest(request, body, losses)
+  encodeRest(request, model, body, losses)
   return body
 }
 
@@ -158,11 +158,23 @@ function encodeOutput(request: ChatRequest, body: JsonObject, losses: Losses): v
   else losses.drop('service_tier', 'no-equivalent')
 }
 
-function encodeRest(request: ChatRequest, body: JsonObject, losses: Losses): void {
+function encodeRest(
+  request: ChatRequest,
+  model: ModelFacts,
+  body: JsonObject,
+  losses: Losses,
+): void {
   for (const [key, value] of Object.entries(request.rest)) {
+    if (key === 'prompt_cache_retention' && model.promptCacheRetention === false) continue
+    if (key === 'prompt_cache_options' && !knowsBreakpoints(model)) continue
     if (SAME.has(key)) body[key] = value
     else if (!SILENT.has(key) && !isHarmless(key, value)) losses.drop(key, 'no-equivalent')
   }
+}
+
+/** A model that is in no catalogue counts as the newest. */
+function knowsBreakpoints(model: ModelFacts): boolean {
+  return model.endpoints === undefined || model.promptCacheBreakpoints === true
 }
 
 function isHarmless(key: string, value: JsonValue): boolean {
