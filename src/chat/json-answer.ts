@@ -3,6 +3,8 @@
  * Knows no dialect: where a format has no JSON mode the model is asked in words, and answers like a model.
  */
 import type { Reply } from './fold.js'
+import type { JsonValue } from './json.js'
+import { satisfies } from './json-schema.js'
 import type { ChatRequest } from './request.js'
 
 /** The answer, its JSON without the Markdown fence that models like to put around it. */
@@ -12,6 +14,22 @@ export function jsonAnswer(reply: Reply, request: ChatRequest): Reply {
     block.type === 'text' ? { ...block, text: unfenced(block.text) } : block,
   )
   return { ...reply, blocks }
+}
+
+/**
+ * Whether the answer misses the schema that it was strictly to follow. Some providers hold a model to
+ * a looser one than the client's, and the client should know.
+ */
+export function missesSchema(reply: Reply, request: ChatRequest): boolean {
+  const format = request.responseFormat
+  if (format?.type !== 'json-schema' || format.strict !== true || reply.reason !== 'stop')
+    return false
+  const text = reply.blocks.map((block) => (block.type === 'text' ? block.text : '')).join('')
+  try {
+    return !satisfies(JSON.parse(text) as JsonValue, format.schema)
+  } catch {
+    return true
+  }
 }
 
 function unfenced(text: string): string {

@@ -47,6 +47,8 @@ export interface ModelFacts {
   stop?: boolean
   /** OpenAI: whether it takes `prompt_cache_retention`. */
   promptCacheRetention?: boolean
+  /** OpenAI: whether it knows `prompt_cache_options` and breakpoints. */
+  promptCacheBreakpoints?: boolean
   samplingParams?: 'always' | 'never' | 'when-thinking-off' | 'effort-none-only'
   /** Anthropic. */
   thinkingTypes?: string[]
@@ -61,7 +63,10 @@ export interface ModelFacts {
   forcedToolChoice?: boolean
   midConversationSystem?: boolean
   assistantPrefill?: boolean
-  /** Google. */
+  /** Google: whether it takes a system instruction. */
+  systemInstruction?: boolean
+  /** Google: whether it checks thought signatures and knows the ids of calls, as from generation 3. */
+  callSignatures?: boolean
   thinkingLevels?: string[]
   thinkingBudget?: { min: number; max: number; canDisable: boolean }
   penalties?: boolean

@@ -48,6 +48,7 @@ export interface BodyRoute {
   readonly model: string
   readonly facts: ModelFacts
   readonly onLoss: 'report' | 'reject'
+  readonly allowSyntheticUser: boolean
 }
 
 type Parsed = Pick<Call, 'dialect' | 'raw' | 'members' | 'body' | 'request'>
@@ -69,7 +70,9 @@ export function explainBody(bytes: Buffer, model: string, route: BodyRoute): Bod
   const dialect = choice === 'openai' ? openAiEndpoint(request, facts) : choice
   const egress = egressOf(dialect)
   if (egress === null) throw new Error(`no dialect ${dialect}`)
-  const destination: Destination = { dialect, egress, quirks: upstream.quirks }
+  const { allowSyntheticUser } = route
+  const { quirks } = upstream
+  const destination: Destination = { dialect, egress, quirks, allowSyntheticUser }
   const trial = new Trial(at, destination, route)
   const found = trial.run(body)
   const place = placeOf(upstream)

@@ -108,9 +108,15 @@ function bodyAnswer(
   if (match === null) return bodyError('model', 'no route takes it')
   const { upstream } = match
   const facts = factsFor(catalogue, match.model)
-  const { onLoss } = config
+  const { onLoss, allowSyntheticUser } = config
   try {
-    return explainBody(bytes, model, { upstream, model: match.model, facts, onLoss })
+    return explainBody(bytes, model, {
+      upstream,
+      model: match.model,
+      facts,
+      onLoss,
+      allowSyntheticUser,
+    })
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     return bodyError(error.wire.param ?? null, error.message)

@@ -43,7 +43,13 @@ export function requestFate(
     const drops = new Map<string, string>()
     const losses = { drop: (path: string, why: string) => drops.set(path, why) }
     const call = { dialect: at.dialect, raw, members, body: value, request }
-    const { body: out } = render(call, { dialect, egress, quirks: PLAIN }, model, facts, losses)
+    const { body: out } = render(
+      call,
+      { dialect, egress, quirks: PLAIN, allowSyntheticUser: false },
+      model,
+      facts,
+      losses,
+    )
     const { path } = egress.target(model, request.stream)
     return { json: { path, body: JSON.parse(out.toString()) as JsonValue }, drops }
   }

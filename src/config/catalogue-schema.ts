@@ -64,6 +64,7 @@ const model = z.strictObject({
   reasoning_efforts: words('OpenAI: values of `reasoning_effort`.'),
   stop: flag('OpenAI: takes stop sequences.'),
   prompt_cache_retention: flag('OpenAI: takes `prompt_cache_retention`.'),
+  prompt_cache_breakpoints: flag('OpenAI: knows `prompt_cache_options` and breakpoints.'),
   sampling_params: z
     .enum(['always', 'never', 'when-thinking-off', 'effort-none-only'])
     .optional()
@@ -80,6 +81,8 @@ const model = z.strictObject({
   forced_tool_choice: flag('Anthropic: a request can force a tool.'),
   mid_conversation_system: flag('Anthropic: instructions may stand between turns.'),
   assistant_prefill: flag('Anthropic: the last message may begin the reply.'),
+  system_instruction: flag('Google: takes a system instruction.'),
+  call_signatures: flag('Google: checks thought signatures and knows call ids (generation 3 on).'),
   thinking_levels: words('Google: values of `thinkingLevel`.'),
   thinking_budget: z
     .strictObject({
@@ -152,6 +155,7 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
     reasoningEfforts: entry.reasoning_efforts,
     stop: entry.stop,
     promptCacheRetention: entry.prompt_cache_retention,
+    promptCacheBreakpoints: entry.prompt_cache_breakpoints,
     samplingParams: entry.sampling_params,
     thinkingTypes: entry.thinking_types,
     thinkingDefault: entry.thinking_default,
@@ -162,6 +166,8 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
     forcedToolChoice: entry.forced_tool_choice,
     midConversationSystem: entry.mid_conversation_system,
     assistantPrefill: entry.assistant_prefill,
+    systemInstruction: entry.system_instruction,
+    callSignatures: entry.call_signatures,
     thinkingLevels: entry.thinking_levels,
     thinkingBudget: thinkingBudget && {
       min: thinkingBudget.min,

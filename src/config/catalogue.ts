@@ -2,7 +2,7 @@
  * What the gateway knows of models: the look-up by id.
  * Knows no file and no schema, so that a worker does not load them; `catalogue-schema.ts` does.
  */
-import type { ModelFacts, ModelFamily } from '../chat/model.js'
+import type { ModelFacts } from '../chat/model.js'
 import type { Catalogue } from './config.js'
 
 /** The catalogue of these models; ids and variants are unique. */
@@ -26,19 +26,22 @@ function findExtended(byId: ReadonlyMap<string, ModelFacts>, asked: string): Mod
   return null
 }
 
-const FAMILIES: readonly (readonly [RegExp, ModelFamily])[] = [
-  [/^claude-/, 'anthropic'],
-  [/^gemini-/, 'google'],
+/** What an id says by its beginning of a model that is in no catalogue; the first that fits counts. */
+const FAMILIES: readonly (readonly [RegExp, Omit<ModelFacts, 'id' | 'createdAtSeconds'>])[] = [
+  [/^claude-/, { family: 'anthropic' }],
+  [/^gemini-[12]\b/, { family: 'google', callSignatures: false }],
+  [/^gemini-/, { family: 'google' }],
+  [/^gemma-/, { family: 'google', callSignatures: false, systemInstruction: false }],
 ]
 
 /**
- * The facts to work with for any id: the catalogue's, else only the family, told by the id's
- * beginning, with everything else not known. An id of no known family counts as `openai`, since any
- * other upstream is one that speaks its format.
+ * The facts to work with for any id: the catalogue's, else what is true of its family, told by the
+ * id's beginning, with everything else not known. An id of no known family counts as `openai`, since
+ * any other upstream is one that speaks its format.
  */
 export function factsFor(catalogue: Catalogue, modelId: string): ModelFacts {
   const known = catalogue.find(modelId)
   if (known !== null) return known
-  const family = FAMILIES.find(([pattern]) => pattern.test(modelId))?.[1] ?? 'openai'
-  return { id: modelId, family, createdAtSeconds: 0 }
+  const family = FAMILIES.find(([pattern]) => pattern.test(modelId))?.[1] ?? { family: 'openai' }
+  return { ...family, id: modelId, createdAtSeconds: 0 }
 }

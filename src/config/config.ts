@@ -99,6 +99,17 @@ export interface UpstreamConfig {
   readonly quirks: QuirksConfig
 }
 
+/** Whether and how pictures and files that a client names by URL are fetched for an upstream. */
+export interface FetchMediaConfig {
+  readonly enabled: boolean
+  readonly maxBytes: number
+  readonly maxPerRequest: number
+  readonly timeoutMs: number
+  /** Fetches at once in one process. */
+  readonly concurrency: number
+  readonly allowPrivateAddress: boolean
+}
+
 /** Which model ids go to which upstream. */
 export interface RouteConfig {
   readonly match: { readonly model: string } | { readonly prefix: string }
@@ -124,6 +135,9 @@ export interface Config {
   readonly log: LogConfig
   readonly onLoss: 'report' | 'reject'
   readonly onDisconnect: 'cancel' | 'drain' | 'drain_until_usage'
+  /** Whether a user's message may be put before a conversation that an assistant's begins. */
+  readonly allowSyntheticUser: boolean
+  readonly fetchMedia: FetchMediaConfig
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>
   readonly routes: readonly RouteConfig[]
   readonly plans: Readonly<Record<PlanName, PlanConfig>>

@@ -210,6 +210,15 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
     log: { level: values.log.level },
     onLoss: values.on_loss,
     onDisconnect: values.on_disconnect,
+    allowSyntheticUser: values.allow_synthetic_user,
+    fetchMedia: {
+      enabled: values.fetch_media.enabled,
+      maxBytes: values.fetch_media.max_bytes,
+      maxPerRequest: values.fetch_media.max_per_request,
+      timeoutMs: values.fetch_media.timeout_ms,
+      concurrency: values.fetch_media.concurrency,
+      allowPrivateAddress: values.fetch_media.allow_private_address,
+    },
     upstreams: Object.fromEntries(
       Object.entries(values.upstreams).map(([name, upstream]) => [
         name,

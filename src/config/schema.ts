@@ -304,6 +304,32 @@ export const fileSchema = z.strictObject({
     .describe(
       'What to do with the upstream when the client leaves. Only `cancel` is supported by this version.',
     ),
+  allow_synthetic_user: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether a fixed user message is put before a conversation that begins with an assistant’s, for upstreams that want a user’s first; otherwise it is refused with 400.',
+    ),
+  fetch_media: z
+    .strictObject({
+      enabled: z.boolean().default(false).describe('Whether the gateway fetches at all.'),
+      max_bytes: whole(1, 104_857_600)
+        .default(10_485_760)
+        .describe('Largest picture or file; a larger one is answered 400.'),
+      max_per_request: whole(1, 1_000).default(16).describe('Most URLs of one request.'),
+      timeout_ms: whole(1, DAY_MS)
+        .default(10_000)
+        .describe('Time for one, redirects and waiting for its turn included.'),
+      concurrency: whole(1, 1_024).default(8).describe('Fetches at once in one process.'),
+      allow_private_address: z
+        .boolean()
+        .default(false)
+        .describe('Whether a URL may lead to a loopback, private or link-local address.'),
+    })
+    .prefault({})
+    .describe(
+      'Pictures and files that a request names by URL, for upstreams that cannot read URLs: fetched and sent inline, or refused with 400.',
+    ),
   upstreams: z
     .record(name, upstream)
     .refine((value) => Object.keys(value).length > 0, { error: 'must have at least one entry' })

@@ -63,6 +63,8 @@ export function maskedConfig(snapshot: Snapshot): JsonObject {
     log: snakeKeys(config.log),
     on_loss: config.onLoss,
     on_disconnect: config.onDisconnect,
+    allow_synthetic_user: config.allowSyntheticUser,
+    fetch_media: snakeKeys(config.fetchMedia),
     upstreams: mapValues(config.upstreams, maskedUpstream),
     routes: config.routes.map((route) => shownRoute(route)),
     plans: mapValues(config.plans, ({ priceUsd, maxKeys }) => {

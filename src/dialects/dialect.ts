@@ -77,6 +77,10 @@ export interface Egress {
   readonly framing: Framing
   /** Path below the upstream's base URL, and what we accept. `model` is percent-encoded by the dialect. */
   target(model: string, stream: boolean): { path: string; accept: string }
+  /** True where a conversation must begin with a user's message. */
+  readonly userFirst?: true
+  /** Whether the upstream itself reads what a picture's or file's URL leads to; left out: it always does. */
+  readsUrl?(url: string): boolean
   /**
    * Whether to ask for a stream although the client wants the answer whole: a long answer that is
    * silent until its end is cut off on its way, or is shorter than a streamed one may be.

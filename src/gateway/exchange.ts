@@ -18,6 +18,7 @@ import type { Verdict } from './translate.js'
  * | authenticate | keyId accountId authenticateMs |
  * | receive      | model stream receivedBytes receiveMs clientRequestId |
  * | choose       | target upstreamModel routeMs |
+ * | fetchMedia   | fetchedBytes fetchMs |
  * | forward      | translateMs connectMs firstByteMs replyMs upstreamStatus upstreamRequestId losses verdict |
  * | relay        | firstContentMs relayMs clientWaitMs sentBytes |
  * | refuse       | error |
@@ -43,6 +44,9 @@ export interface Facts {
   upstreamStatus: number | null
   upstreamRequestId: string | null
   losses: readonly string[]
+  /** Of media that the client named by URL. */
+  fetchedBytes: number
+  fetchMs: number
   verdict: Verdict | null
   firstContentMs: number | null
   relayMs: number | null
@@ -89,6 +93,8 @@ export class Exchange {
     upstreamStatus: null,
     upstreamRequestId: null,
     losses: [],
+    fetchedBytes: 0,
+    fetchMs: 0,
     verdict: null,
     firstContentMs: null,
     relayMs: null,

@@ -40,7 +40,8 @@ export async function forward(
 /** The upstream's request, made once. Throws where losses are not to be borne. */
 function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoing {
   const { egress, upstream, dialect } = target
-  const destination = { dialect, egress, quirks: upstream.config.quirks }
+  const { allowSyntheticUser } = x.generation.snapshot.config
+  const destination = { dialect, egress, quirks: upstream.config.quirks, allowSyntheticUser }
   const losses = new LossList()
   const rendered = render(call, destination, model, x.generation.facts(model), losses)
   report(x, call, losses.paths)

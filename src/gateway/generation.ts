@@ -11,6 +11,7 @@ import type { DialectName, Egress } from '../dialects/dialect.js'
 import { egressOf } from '../dialects/index.js'
 import type { Metrics, TargetSeries } from '../metrics/hops.js'
 import { openAiEndpoint } from '../upstreams/endpoint.js'
+import { MediaFetcher } from '../upstreams/media.js'
 import { createRouter, type RouteMatch, type Router } from '../upstreams/router.js'
 import { Upstreams, type Upstream } from '../upstreams/upstream.js'
 import { ModelList } from './models.js'
@@ -30,6 +31,8 @@ export interface Target {
 export class Generation {
   readonly snapshot: Snapshot
   readonly models: ModelList
+  /** Null where the configuration does not allow it. */
+  readonly media: MediaFetcher | null
   private readonly router: Router
   private readonly upstreams: Upstreams
   private readonly metrics: Metrics
@@ -44,6 +47,8 @@ export class Generation {
     this.router = createRouter(snapshot.config)
     this.upstreams = new Upstreams(snapshot.config.upstreams, previous?.upstreams ?? null)
     this.models = new ModelList(snapshot, this.router)
+    const { fetchMedia } = snapshot.config
+    this.media = fetchMedia.enabled ? new MediaFetcher(fetchMedia) : null
   }
 
   /** The route for a model id; null where none takes it. */
@@ -89,11 +94,13 @@ export class Generation {
       this.onRetired = resolve
       this.retireIfIdle()
     })
+    await this.media?.destroy()
     await this.upstreams.retire(successor?.upstreams ?? null)
   }
 
   /** Ends every connection at once; for the end of the process. */
   async destroy(): Promise<void> {
+    await this.media?.destroy()
     await this.upstreams.destroy()
   }
 

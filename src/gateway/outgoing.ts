@@ -3,9 +3,12 @@
  * dialect, else the conversation said in the upstream's. Pure: the same request makes the same bytes.
  */
 import type { ModelFacts } from '../chat/model.js'
+import type { ChatRequest } from '../chat/request.js'
+import { beginWithUser } from '../chat/synthetic-user.js'
 import type { QuirksConfig } from '../config/config.js'
 import type { DialectName, Egress, Losses } from '../dialects/dialect.js'
 import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
+import { stringifyExact } from '../wire/exact.js'
 import { splice } from '../wire/splice.js'
 import type { Call } from './receive.js'
 
@@ -14,6 +17,8 @@ export interface Destination {
   readonly dialect: DialectName
   readonly egress: Egress
   readonly quirks: QuirksConfig
+  /** Whether a user's message may be put before a conversation that begins otherwise. */
+  readonly allowSyntheticUser: boolean
 }
 
 /** A body, where it goes, and the headers that depend on what it asks. */
@@ -31,11 +36,12 @@ export interface Rendered {
  */
 export function render(
   call: Pick<Call, 'dialect' | 'raw' | 'members' | 'body' | 'request'>,
-  { dialect, egress, quirks }: Destination,
+  destination: Destination,
   model: string,
   facts: ModelFacts,
   losses: Losses,
 ): Rendered {
+  const { dialect, egress, quirks } = destination
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
   if (dialect === call.dialect) {
     const edits = egress.edits(call.body, model, facts, losses)
@@ -44,9 +50,22 @@ export function render(
     const { path, accept } = egress.target(model, call.request.stream)
     return { path, accept, body, headers: egress.headers(call.body) }
   }
-  const stream = call.request.stream || egress.streamsWhole?.(call.request, facts) === true
-  const encoded = egress.encodeRequest({ ...call.request, model, stream }, facts, losses)
-  const body = applyQuirks(encoded, quirks, report)
-  const { path, accept } = egress.target(model, stream)
-  return { path, accept, body: JSON.stringify(body), headers: egress.headers(body) }
+  const request = requestFor(call.request, destination, model, facts)
+  const body = applyQuirks(egress.encodeRequest(request, facts, losses), quirks, report)
+  const { path, accept } = egress.target(model, request.stream)
+  return { path, accept, body: stringifyExact(body), headers: egress.headers(body) }
+}
+
+/** The request as this upstream is to be asked: its model, whether to stream, and who begins. */
+function requestFor(
+  request: ChatRequest,
+  { egress, allowSyntheticUser }: Destination,
+  model: string,
+  facts: ModelFacts,
+): ChatRequest {
+  const stream = request.stream || egress.streamsWhole?.(request, facts) === true
+  const mayBegin = egress.userFirst === true && allowSyntheticUser
+  const messages = mayBegin ? beginWithUser(request.messages) : request.messages
+  const same = request.model === model && request.stream === stream && request.messages === messages
+  return same ? request : { ...request, model, stream, messages }
 }

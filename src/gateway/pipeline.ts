@@ -13,6 +13,7 @@ import type { Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
 import { forward } from './forward.js'
 import type { Target } from './generation.js'
+import { fetchMedia } from './media.js'
 import { receive, type BodyBudget, type Call } from './receive.js'
 import { refuse } from './refuse.js'
 import { relay } from './relay.js'
@@ -38,15 +39,17 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
       answerModels(x, at)
       return
     }
-    const call = await receiveTimed(x, at, services)
-    const { target, model } = choose(x, call)
+    const received = await receiveTimed(x, at, services)
+    const { target, model } = choose(x, received)
+    const fetching = fetchMedia(x, received, target, services.bodies)
+    const call = fetching === null ? received : await fetching
     const answer = await forward(x, call, target, model, services.deadlines)
     const relayed = relay(x, answer, call.ingress, services.deadlines)
     if (relayed !== undefined) await relayed
   } catch (error) {
     refuse(x, error)
   } finally {
-    services.bodies.give(x.facts.receivedBytes)
+    services.bodies.give(x.facts.receivedBytes + x.facts.fetchedBytes)
     settle(x, services.metrics, services.log)
     if (x.failure !== null) {
       services.log.error('unforeseen failure', x.failure, { request_id: x.id })

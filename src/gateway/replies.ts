@@ -12,6 +12,7 @@ import {
   streamReply,
   translateEvents,
   TranslatedStream,
+  type TranslatedReply,
   translateReply,
   type Translation,
   type Verdict,
@@ -45,22 +46,23 @@ export function readReply(
   const { egress } = target
   const seed = seedOf(x, call, target)
   if (isEvents) {
-    const verdict = translateEvents(bytes, egress, call.ingress, call.request, seed)
-    return { body: verdict.body, verdict }
+    return told(translateEvents(bytes, egress, call.ingress, call.request, seed))
   }
   const text = bytes.toString('utf8')
   const body = parseReply(text)
   if (call.request.stream) {
     const pieces = body ?? parseArray(text)
     if (pieces === null) return refused(NOT_JSON)
-    const verdict = streamReply(pieces, egress, call.ingress, call.request, seed)
-    return { body: verdict.body, verdict }
+    return told(streamReply(pieces, egress, call.ingress, call.request, seed))
   }
   if (body === null) return refused(NOT_JSON)
   if (egress.tapReply !== null && passes(call, target)) {
     return passReply(bytes, egress.tapReply(body))
   }
-  const verdict = translateReply(body, egress, call.ingress, call.request, seed)
+  return told(translateReply(body, egress, call.ingress, call.request, seed))
+}
+
+function told(verdict: TranslatedReply): { body: string; verdict: Verdict } {
   return { body: verdict.body, verdict }
 }
 

@@ -47,8 +47,8 @@ function recordHops(facts: Facts, metrics: Metrics): void {
 
 /** What was ours: all but waiting for the client's body, for the upstream, and for the client to read. */
 function overheadMs(x: Exchange, nowMs: number): number {
-  const { receiveMs, connectMs, firstByteMs, relayMs, replyMs, translateMs } = x.facts
-  const waited = (receiveMs ?? 0) + (connectMs ?? 0) + (firstByteMs ?? 0) + (relayMs ?? 0)
+  const { receiveMs, connectMs, firstByteMs, relayMs, replyMs, translateMs, fetchMs } = x.facts
+  const waited = fetchMs + (receiveMs ?? 0) + (connectMs ?? 0) + (firstByteMs ?? 0) + (relayMs ?? 0)
   const total = nowMs - x.startedMs - waited - (replyMs ?? 0)
   return Math.max(0, total) + (relayMs === null ? 0 : translateMs)
 }

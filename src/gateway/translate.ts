@@ -8,7 +8,7 @@ import { isContent } from '../chat/event.js'
 import { Fold, type Reply } from '../chat/fold.js'
 import { Grammar } from '../chat/grammar.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
-import { jsonAnswer } from '../chat/json-answer.js'
+import { jsonAnswer, missesSchema } from '../chat/json-answer.js'
 import type { ChatRequest } from '../chat/request.js'
 import { mergeUsage, type Usage } from '../chat/usage.js'
 import type {
@@ -255,9 +255,7 @@ export function translateReply(
   const losses = new LossList()
   const grammar = new Grammar(hearer(fold, ingress, losses))
   egress.decodeReply(body, request, grammar)
-  const whole = (reply: Reply): string =>
-    ingress.encodeReply(jsonAnswer(reply, request), request, seed)
-  return verdictOf(fold, grammar, losses, whole)
+  return wholeOf(fold, grammar, losses, ingress, request, seed)
 }
 
 /**
@@ -280,9 +278,7 @@ export function translateEvents(
   framer.end()
   if (framer.overflow && !grammar.ended) grammar.event({ type: 'error', error: OVERFLOW })
   decoder.end()
-  const whole = (reply: Reply): string =>
-    ingress.encodeReply(jsonAnswer(reply, request), request, seed)
-  return verdictOf(fold, grammar, losses, whole)
+  return wholeOf(fold, grammar, losses, ingress, request, seed)
 }
 
 /**
@@ -331,6 +327,21 @@ function hearer(fold: Fold, ingress: Ingress, losses: LossList): EventSink {
 function note(ingress: Ingress, event: ChatEvent, losses: LossList): void {
   const path = ingress.unsaid(event)
   if (path !== null) losses.drop(path)
+}
+
+/** The folded answer as the client's whole reply. */
+function wholeOf(
+  fold: Fold,
+  grammar: Grammar,
+  losses: LossList,
+  ingress: Ingress,
+  request: ChatRequest,
+  seed: Seed,
+): TranslatedReply {
+  return verdictOf(fold, grammar, losses, (reply) => {
+    if (missesSchema(reply, request)) losses.drop('response_format.json_schema')
+    return ingress.encodeReply(jsonAnswer(reply, request), request, seed)
+  })
 }
 
 function verdictOf(

@@ -27,8 +27,15 @@ for (const [network, prefix] of [
 for (const [network, prefix] of [
   // Unspecified, loopback, and the old notation of IPv4 addresses (RFC 4291, 2.5.5.1).
   ['::', 96],
+  // A local NAT64 (RFC 8215), discard (RFC 6666), Teredo and other protocols (RFC 2928), and 6to4,
+  // which carries any IPv4 address (RFC 3056).
+  ['64:ff9b:1::', 48],
+  ['100::', 64],
+  ['2001::', 23],
+  ['2002::', 16],
   ['fc00::', 7],
-  ['fe80::', 10],
+  // Link-local, and the site-local that went before fc00::/7 (RFC 3879).
+  ['fe80::', 9],
   ['ff00::', 8],
 ] as const) {
   PRIVATE.addSubnet(network, prefix, 'ipv6')

@@ -6,6 +6,7 @@ import { isAscii, isUtf8 } from 'node:buffer'
 import { isObject } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
 import { GatewayError } from '../errors.js'
+import { parseExact } from './exact.js'
 
 /** A top-level member and where its bytes are: `{"key": value}` from the key's quote to the value's end. */
 export interface Member {
@@ -75,9 +76,12 @@ export function parseObject(bytes: Buffer, caps: JsonCaps = {}): ParsedObject {
   throw malformed('the body is not valid JSON: one of its keys is malformed')
 }
 
-/** The object in an upstream's text; null for anything else. Never throws. */
+/**
+ * The object in an upstream's text, integers that no double holds marked (`wire/exact.ts`); null for
+ * anything else. Never throws.
+ */
 export function parseReply(text: string): JsonObject | null {
-  const value = parseOrNull(text)
+  const value = parseOrNull(text, parseExact)
   return isObject(value) ? value : null
 }
 
@@ -319,9 +323,9 @@ function isNumeric(code: number): boolean {
 }
 
 /** Null where the text is not JSON. The parser's own words quote the text, so they go nowhere. */
-function parseOrNull(text: string): unknown {
+function parseOrNull(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
   try {
-    return JSON.parse(text)
+    return parse(text)
   } catch {
     return null
   }

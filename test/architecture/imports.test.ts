@@ -58,6 +58,7 @@ const PACKAGES: Readonly<Record<string, readonly { path: RegExp }[]>> = {
   lmdb: [{ path: /^store\/lmdb[^/]*\.ts$/ }],
   pino: [{ path: /^log\.ts$/ }],
   'prom-client': [{ path: /^metrics\// }],
+  undici: [{ path: /^upstreams\/media\.ts$/ }],
   yaml: [{ path: /^config\/load\.ts$/ }],
   zod: [{ path: /^config\// }],
 }

@@ -4,8 +4,9 @@
  */
 import t from 'tap'
 import type { Reply } from '../../src/chat/fold.js'
-import { jsonAnswer } from '../../src/chat/json-answer.js'
+import { jsonAnswer, missesSchema } from '../../src/chat/json-answer.js'
 import type { ChatRequest, ResponseFormat } from '../../src/chat/request.js'
+import { startGateway } from '../helpers/gateway.js'
 
 function request(responseFormat?: ResponseFormat): ChatRequest {
   const base = { model: 'm', messages: [], stream: false, includeUsage: false, tools: [], rest: {} }
@@ -37,4 +38,47 @@ void t.test('anything else stays', (t) => {
   t.equal(answer('```json\n{}\n```'), '```json\n{}\n```')
   t.equal(answer('```json\n{}\n```', { type: 'text' }), '```json\n{}\n```')
   t.end()
+})
+
+const SHIP: ResponseFormat = {
+  type: 'json-schema',
+  name: 'ship',
+  strict: true,
+  schema: { type: 'object', properties: { crew: { type: 'integer', minimum: 1 } } },
+}
+
+function missed(text: string, format = SHIP, reason: Reply['reason'] = 'stop'): boolean {
+  const blocks: Reply['blocks'] = [{ type: 'text', text, citations: [] }]
+  const reply: Reply = { id: 'r', model: 'm', blocks, usage: {}, reason, raw: null }
+  return missesSchema(reply, request(format))
+}
+
+void t.test('an answer beside its strict schema is known', (t) => {
+  t.equal(missed('{"crew":3}'), false)
+  t.equal(missed('{"crew":0}'), true)
+  t.equal(missed('no JSON'), true)
+  t.equal(missed('{"crew":0}', { ...SHIP, strict: false }), false, 'nobody asked')
+  t.equal(missed('{"crew":0}', JSON_OBJECT), false)
+  t.equal(missed('{"cre', SHIP, 'length'), false, 'a cut answer says so itself')
+  t.end()
+})
+
+void t.test('the client is told in a header, and gets its answer', async (t) => {
+  const gateway = await startGateway(t)
+  const reply = {
+    candidates: [
+      { content: { role: 'model', parts: [{ text: '{"crew":0}' }] }, finishReason: 'STOP' },
+    ],
+  }
+  const headers = { 'content-type': 'application/json' }
+  gateway.emulator.replay({ status: 200, headers, body: JSON.stringify(reply) })
+  const { type, ...json_schema } = SHIP
+  const response = await gateway.chat({
+    model: 'gemini-2.5-flash',
+    messages: [{ role: 'user', content: 'A ship.' }],
+    response_format: { type: type.replace('-', '_'), json_schema },
+  })
+  t.equal(response.status, 200)
+  t.equal(response.headers.get('x-sluice-lost'), 'response_format.json_schema')
+  t.match(await response.json(), { choices: [{ message: { content: '{"crew":0}' } }] })
 })

@@ -73,7 +73,12 @@ void t.test('an unknown id has the facts of its family and nothing else', (t) =>
   t.strictSame(facts('gpt-9'), { id: 'gpt-9', family: 'openai', createdAtSeconds: 0 })
   t.equal(facts('o9-mini').family, 'openai')
   t.equal(facts('claude-9').family, 'anthropic')
-  t.equal(facts('gemini-9').family, 'google')
+  t.strictSame(facts('gemini-9'), { id: 'gemini-9', family: 'google', createdAtSeconds: 0 })
+  t.match(facts('gemini-2.0-flash-001'), { family: 'google', callSignatures: false })
+  t.equal(facts('gemini-2.0-flash').systemInstruction, undefined)
+  t.equal(facts('gemini-20').callSignatures, undefined)
+  const gemma = { family: 'google', callSignatures: false, systemInstruction: false }
+  t.match(facts('gemma-3-27b-it'), gemma)
   t.equal(facts('llama-4').family, 'openai')
   t.end()
 })
@@ -84,6 +89,12 @@ models:
   - id: m
     family: google
     created: 2026-01-02
+    call_signatures: false
+    system_instruction: false
+    max_output_tokens_whole: 7
+    stop: false
+    prompt_cache_retention: false
+    prompt_cache_breakpoints: true
     thinking_budget: { min: 1, max: 2, can_disable: true }
     price:
       { input: 1, output: 2, cache_read: 0.1, cache_write_1h: 3,
@@ -96,6 +107,12 @@ models:
       id: 'm',
       family: 'google',
       createdAtSeconds: Date.UTC(2026, 0, 2) / 1000,
+      callSignatures: false,
+      systemInstruction: false,
+      maxOutputTokensWhole: 7,
+      stop: false,
+      promptCacheRetention: false,
+      promptCacheBreakpoints: true,
       thinkingBudget: { min: 1, max: 2, canDisable: true },
       price: {
         input: 1,

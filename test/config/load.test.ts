@@ -43,6 +43,15 @@ void t.test('what the file leaves out has the documented default', (t) => {
     log: { level: 'info' },
     onLoss: 'report',
     onDisconnect: 'cancel',
+    allowSyntheticUser: false,
+    fetchMedia: {
+      enabled: false,
+      maxBytes: 10_485_760,
+      maxPerRequest: 16,
+      timeoutMs: 10_000,
+      concurrency: 8,
+      allowPrivateAddress: false,
+    },
     upstreams: {
       openai: {
         name: 'openai',

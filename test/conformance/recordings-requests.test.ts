@@ -126,7 +126,7 @@ const REFUSED: readonly Exception[] = [
     models: /^gemini-/,
     name: /url|sees_multiple_images/,
     param: /^messages\[\d\]\.content/,
-    reason: 'an http(s) URL: Gemini does not fetch it, and neither does the gateway',
+    reason: 'an http(s) URL: Gemini reads none, and fetching is off by default',
   },
 ]
 

@@ -90,7 +90,9 @@ for (const { place, stream, begun, spoil: make } of PLACES) {
     const gateway = await startGateway(t)
     const restore = make(t)
     gateway.emulator.script({ times: 1, fault: { kind: 'delay', mode: 'each', ms: 5 } })
-    const seen = await ask(gateway, question('claude-sonnet-4-5', stream))
+    // Few tokens: a long answer would be asked for as a stream.
+    const asked = question('claude-sonnet-4-5', stream, 'Hello', { max_tokens: 1000 })
+    const seen = await ask(gateway, asked)
     restore()
     t.equal(seen.status, begun ? 200 : 500)
     checkFailed(t, seen, place, ['bug'])

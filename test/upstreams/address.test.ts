@@ -40,6 +40,12 @@ void t.test('private addresses, at the edges of their ranges', (t) => {
     '0:0:0:0:0:ffff:7f00:1',
     '::127.0.0.1',
     '64:ff9b::7f00:1',
+    '64:ff9b:1::1',
+    '100::1',
+    '2001::1',
+    '2002:7f00:1::',
+    'fec0::1',
+    'feff::1',
   ]) {
     t.equal(isPrivateAddress(address), true, address)
   }
@@ -65,7 +71,8 @@ void t.test('public addresses, just outside', (t) => {
     '223.255.255.255',
     '2001:4860:4860::8888',
     'fbff::1',
-    'fec0::1',
+    '2003::1',
+    '2001:200::1',
     '::ffff:8.8.8.8',
     '::ffff:808:808',
     '64:ff9b::808:808',

@@ -7,6 +7,7 @@
  */
 import type { Citation, EventSink } from '../../chat/event.js'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
+import { stringifyExact } from '../../wire/exact.js'
 import { CUSTOM_INPUT, parseJson, PROVIDER } from './wire.js'
 
 /** What a block becomes. `json` is the synthetic tool whose arguments are the answer's text. */
@@ -321,7 +322,7 @@ function newBlock(at: number, kind: Kind, start: JsonObject, input: string): Blo
 function inputText(start: JsonObject): string | null {
   if (!isObject(start.input)) return '{}'
   try {
-    return JSON.stringify(start.input)
+    return stringifyExact(start.input)
   } catch {
     return null
   }

@@ -5,6 +5,7 @@
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { Dialect } from '../dialect.js'
 import { decodeError } from './error.js'
+import { readsUrl } from './media.js'
 import { decodeReply } from './reply.js'
 import { encodeRequest, streamsWhole } from './request.js'
 import { newDecoder } from './stream.js'
@@ -20,6 +21,8 @@ export const anthropic: Dialect = {
       path: '/messages',
       accept: stream ? 'text/event-stream' : 'application/json',
     }),
+    userFirst: true,
+    readsUrl,
     streamsWhole,
     credential: (apiKey) => ({ 'x-api-key': apiKey }),
     headers,

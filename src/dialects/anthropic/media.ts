@@ -80,8 +80,13 @@ function documentSource(mediaType: string, data: string, path: string): JsonObje
   return { type: 'text', media_type: 'text/plain', data: text }
 }
 
+/** True for what the API fetches itself. */
+export function readsUrl(url: string): boolean {
+  return /^https:\/\//i.test(url)
+}
+
 function https(url: string, path: string): string {
-  if (/^https:\/\//i.test(url)) return url
+  if (readsUrl(url)) return url
   throw refused(path, 'a URL that is not https', 'Send the bytes as a base64 data URL.')
 }
 

@@ -1,6 +1,6 @@
 /**
  * A whole Messages reply to the events that a stream of the same answer would have made.
- * Tool input is `JSON.stringify(input)`: integers beyond 2^53 lose digits here, and only here.
+ * Tool input is written again as JSON, integers beyond 2^53 with all their digits.
  */
 import type { EventSink } from '../../chat/event.js'
 import { isObject, type JsonObject } from '../../chat/json.js'

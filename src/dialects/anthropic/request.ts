@@ -4,7 +4,7 @@
  */
 import { arrayOf, isObject, type JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
-import type { ChatRequest } from '../../chat/request.js'
+import type { ChatRequest, ToolChoice } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
 import { sha256Hex } from '../../wire/sha256.js'
 import type { Losses } from '../dialect.js'
@@ -102,6 +102,11 @@ function answerFormat(
   if (model.structuredOutput !== false && 'schema' in strict) {
     return { native: strict.schema, tool: null }
   }
+  if (forced && mustCall(request.toolChoice)) {
+    // The answer is a call of the client's own tools, whatever the format says.
+    losses.drop('response_format', 'approximated')
+    return { native: null, tool: null }
+  }
   if (forced && hasObjectRoot(format.schema)) return { native: null, tool: format.schema }
   const problem = 'problem' in strict ? strict.problem : `${model.id} has no structured output`
   throw new GatewayError(
@@ -110,6 +115,11 @@ function answerFormat(
       'instead. Change the schema, or use another model.',
     { param: 'response_format.json_schema.schema' },
   )
+}
+
+function mustCall(choice: ToolChoice | undefined): boolean {
+  if (choice?.mode === 'allowed') return choice.required
+  return choice?.mode === 'required' || choice?.mode === 'named'
 }
 
 function stopSequences(request: ChatRequest): string[] {

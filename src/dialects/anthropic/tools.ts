@@ -155,14 +155,18 @@ function withAnswer(
   losses: Losses,
 ): ToolFields {
   const name = jsonToolName(request)
-  const own = request.tools.map((tool, at) => wireTool(tool, at, model, losses))
+  const choice = request.toolChoice
+  const own = request.tools.flatMap((tool, at) => {
+    const callable = choice?.mode !== 'allowed' || choice.names.includes(tool.name)
+    return callable ? [wireTool(tool, at, model, losses)] : []
+  })
   const synthetic: JsonObject = {
     name,
     description: 'Give the final answer by calling this tool, once.',
     input_schema: rootObject(answer),
   }
   const before = own.length > 0 ? own : (synthesised(request).tools ?? [])
-  const free = own.length > 0 && request.toolChoice?.mode !== 'none'
+  const free = own.length > 0 && choice?.mode !== 'none'
   const tool_choice: JsonObject = free ? { type: 'any' } : { type: 'tool', name }
   tool_choice.disable_parallel_tool_use = true
   return { tools: [...before, synthetic], tool_choice }

@@ -4,6 +4,7 @@
  */
 import type { CacheMark } from '../../chat/request.js'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { parseExact } from '../../wire/exact.js'
 import { sha256Hex } from '../../wire/sha256.js'
 
 /** The current API version; it refuses sampling parameters. */
@@ -51,12 +52,17 @@ export function isBlank(text: string): boolean {
 
 /**
  * The arguments of a call in the history as the object that `tool_use.input` must be: blank is `{}`,
- * anything that is not a JSON object is kept as `{"_raw": text}`. Integers beyond 2^53 lose digits.
+ * anything that is not a JSON object is kept as `{"_raw": text}`. Integers beyond 2^53 keep their digits.
  */
 export function inputOf(text: string): JsonObject {
   if (isBlank(text)) return {}
-  const value = parseJson(text)
-  return isObject(value) ? value : { _raw: text }
+  try {
+    const value = parseExact(text)
+    if (isObject(value)) return value
+  } catch {
+    // Kept as it is, below.
+  }
+  return { _raw: text }
 }
 
 /** The JSON value of a text, or `undefined` where it is not JSON. */

@@ -4,6 +4,7 @@
  */
 import { isObject, type JsonValue } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
+import { stringifyExact } from '../../wire/exact.js'
 import { jsonToolName, toolNames, type ToolNames } from './tool-names.js'
 import { CUSTOM_INPUT } from './wire.js'
 
@@ -72,11 +73,11 @@ function isId(text: string): boolean {
 }
 
 /**
- * A custom tool's input is text; the rest is JSON, `{}` where there are no arguments. The arguments
- * come as a parsed value, so integers beyond 2^53 have lost their last digits.
+ * A custom tool's input is text; the rest is JSON, `{}` where there are no arguments, integers beyond
+ * 2^53 with all their digits.
  */
 function argumentsOf(args: JsonValue | undefined, custom: boolean): string {
-  if (!custom) return JSON.stringify(args ?? {})
+  if (!custom) return stringifyExact(args ?? {})
   const input = isObject(args) ? args[CUSTOM_INPUT] : undefined
-  return typeof input === 'string' ? input : JSON.stringify(args ?? {})
+  return typeof input === 'string' ? input : stringifyExact(args ?? {})
 }

@@ -6,6 +6,7 @@
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { AssistantPart, Message, ToolCall } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
+import { parseExact } from '../../wire/exact.js'
 import type { Losses } from '../dialect.js'
 import { encodeUserPart } from './media.js'
 import type { ToolNames } from './tool-names.js'
@@ -280,7 +281,7 @@ function parsedObject(text: string): JsonObject | null {
   // Only text that can be an object is parsed; tool results may be megabytes of prose.
   if (!/^\s*\{/.test(text)) return null
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = parseExact(text)
     return isObject(value) ? value : null
   } catch {
     return null

@@ -4,6 +4,7 @@
  */
 import type { Dialect } from '../dialect.js'
 import { decodeError } from './error.js'
+import { readsUrl } from './media.js'
 import { decodeReply } from './reply.js'
 import { encodeRequest } from './request.js'
 import { GeminiDecoder } from './stream.js'
@@ -16,6 +17,8 @@ export const gemini: Dialect = {
   egress: {
     framing: 'sse',
     target,
+    userFirst: true,
+    readsUrl,
     streamsWhole: ({ maxOutputTokens = Infinity }, { maxOutputTokensWhole = Infinity }) =>
       maxOutputTokens > maxOutputTokensWhole,
     // Never `?key=`: a URL ends up in logs.

@@ -19,13 +19,7 @@ import { relaxSchema } from './schema.js'
 import { encodeThinking } from './thinking.js'
 import { jsonToolName, toolNames } from './tool-names.js'
 import { encodeToolChoice, encodeTools, type JsonTool } from './tools.js'
-import {
-  type Content,
-  isGemma,
-  isThirdGeneration,
-  MAX_INLINE_BYTES,
-  MAX_STOP_SEQUENCES,
-} from './wire.js'
+import { type Content, isThirdGeneration, MAX_INLINE_BYTES, MAX_STOP_SEQUENCES } from './wire.js'
 
 /** What has no equivalent but cannot change the answer. */
 const SILENT = new Set([
@@ -65,14 +59,13 @@ const JSON_ONLY = 'Respond with one JSON object only.'
  */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
   encodeRest(request, losses)
-  const thirdGeneration = isThirdGeneration(model, request.model)
-  const gemma = isGemma(request.model)
+  const thirdGeneration = isThirdGeneration(model)
   const names = toolNames(request.tools)
   const format = chooseFormat(request, model, thirdGeneration, losses)
   const { system, contents } = encodeContents(request.messages, {
     names,
     thirdGeneration,
-    systemInstruction: !gemma,
+    systemInstruction: model.systemInstruction !== false,
     losses,
   })
   checkInlineSize(contents)

@@ -9,6 +9,7 @@ import type { EventSink } from '../../chat/event.js'
 import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { ErrorKind, WireError } from '../../errors.js'
+import { parseExact, stringifyExact } from '../../wire/exact.js'
 import type { StreamDecoder } from '../dialect.js'
 import { Calls, type ClientCall } from './calls.js'
 import { citationsOf } from './citations.js'
@@ -51,7 +52,8 @@ export class GeminiDecoder implements StreamDecoder {
     if (this.ended) return
     let value: unknown
     try {
-      value = JSON.parse(data)
+      // Only arguments hold integers that a double cannot.
+      value = data.includes('"functionCall"') ? parseExact(data) : JSON.parse(data)
     } catch {
       // Gemini sends no terminator of its own; proxies in between add OpenAI's.
       if (data.trim() !== '[DONE]')
@@ -225,7 +227,7 @@ export class GeminiDecoder implements StreamDecoder {
     this.answeredJson = true
     let json: string
     try {
-      json = JSON.stringify(args ?? {})
+      json = stringifyExact(args ?? {})
     } catch {
       this.fail('upstream_malformed', 'The upstream sent arguments that nest too deep.')
       return

@@ -34,15 +34,6 @@ export const MAX_STOP_SEQUENCES = 5
  * True for models of generation 3 and later: they think by level, check thought signatures and know
  * call ids. A model that nothing is known of counts as the newest.
  */
-export function isThirdGeneration(model: ModelFacts, name: string): boolean {
-  if (model.thinkingLevels !== undefined) return true
-  if (model.thinkingBudget !== undefined) return false
-  if (isGemma(name)) return false
-  const generation = /^gemini-(\d+)/.exec(name)?.[1]
-  return generation === undefined || Number(generation) >= 3
-}
-
-/** True for the open-weight family, which has no system instruction. */
-export function isGemma(name: string): boolean {
-  return name.startsWith('gemma')
+export function isThirdGeneration(model: ModelFacts): boolean {
+  return model.callSignatures ?? model.thinkingBudget === undefined
 }

@@ -38,7 +38,9 @@ export function edits(body: JsonObject, model: string, facts: ModelFacts, losses
   if (facts.endpoints === undefined) return out
   dropRefused(body, facts, effortEdit(body, facts, losses, drop, put), drop, losses)
   checkStop(body['stop'], facts)
-  const messages = passedMessages(body['messages'])
+  const marks = facts.promptCacheBreakpoints === true
+  if (!marks && (body['prompt_cache_options'] ?? null) !== null) drop('prompt_cache_options')
+  const messages = passedMessages(body['messages'], marks)
   if (messages !== null) put('messages', messages)
   const tools = passedTools(body['tools'])
   if (tools !== null) put('tools', tools)

@@ -17,9 +17,16 @@ const FOREIGN: readonly string[] = [
   'thinking_blocks',
 ]
 
-/** The messages without what is foreign; null where nothing is. */
-export function passedMessages(value: JsonValue | undefined): JsonValue[] | null {
-  return changed(arrayOf(value), message)
+/** What older models of OpenAI's do not know either. */
+const FOREIGN_AND_MARKS: readonly string[] = [...FOREIGN, 'prompt_cache_breakpoint']
+
+/**
+ * The messages without what is foreign; null where nothing is. `marks` says whether the model knows
+ * OpenAI's own cache breakpoints.
+ */
+export function passedMessages(value: JsonValue | undefined, marks: boolean): JsonValue[] | null {
+  const foreign = marks ? FOREIGN : FOREIGN_AND_MARKS
+  return changed(arrayOf(value), (item) => message(item, foreign))
 }
 
 /**
@@ -33,16 +40,16 @@ export function passedTools(value: JsonValue | undefined): JsonValue[] | null {
   })
 }
 
-function message(item: JsonObject): JsonObject | null {
+function message(item: JsonObject, foreign: readonly string[]): JsonObject | null {
   const set: JsonObject = {}
   const id = stringOf(item['tool_call_id'])
   if (id !== undefined && wireCallId(id, MAX_CALL_ID) !== id)
     set['tool_call_id'] = wireCallId(id, MAX_CALL_ID)
   const calls = changed(arrayOf(item['tool_calls']), call)
   if (calls !== null) set['tool_calls'] = calls
-  const content = contentOf(item['content'])
+  const content = contentOf(item['content'], foreign)
   if (content !== null) set['content'] = content.length === 0 ? '' : content
-  const rest = own(item)
+  const rest = own(item, foreign)
   return rest === null && Object.keys(set).length === 0 ? null : { ...(rest ?? item), ...set }
 }
 
@@ -55,11 +62,12 @@ function call(item: JsonObject): JsonObject | null {
 }
 
 /** The parts without Mistral's thinking, which stands among them; null where nothing changes. */
-function contentOf(value: JsonValue | undefined): JsonValue[] | null {
+function contentOf(value: JsonValue | undefined, foreign: readonly string[]): JsonValue[] | null {
   const parts = arrayOf(value)
-  if (!parts.some(isThinking)) return changed(parts, own)
+  const clean = (part: JsonObject): JsonObject | null => own(part, foreign)
+  if (!parts.some(isThinking)) return changed(parts, clean)
   const said = parts.filter((part) => !isThinking(part))
-  return changed(said, own) ?? said
+  return changed(said, clean) ?? said
 }
 
 function isThinking(part: JsonValue): boolean {
@@ -67,9 +75,9 @@ function isThinking(part: JsonValue): boolean {
 }
 
 /** The object without foreign members; null where it has none. */
-function own(item: JsonObject): JsonObject | null {
-  if (!FOREIGN.some((key) => item[key] !== undefined)) return null
-  return Object.fromEntries(Object.entries(item).filter(([key]) => !FOREIGN.includes(key)))
+function own(item: JsonObject, foreign = FOREIGN): JsonObject | null {
+  if (!foreign.some((key) => item[key] !== undefined)) return null
+  return Object.fromEntries(Object.entries(item).filter(([key]) => !foreign.includes(key)))
 }
 
 /** The list with each item changed; null where none was. */

@@ -160,8 +160,14 @@ function encodeRest(
   }
 }
 
+/** A model that is in no catalogue counts as the newest. */
+function knowsBreakpoints(model: ModelFacts): boolean {
+  return model.endpoints === undefined || model.promptCacheBreakpoints === true
+}
+
 /** What can be left out without changing the answer. */
 function isHarmless(key: string, value: JsonValue, model: ModelFacts): boolean {
+  if (key === 'prompt_cache_options' && !knowsBreakpoints(model)) return true
   if (key === 'logit_bias') return Object.keys(objectOf(value)).length === 0
   if (key === 'prompt_cache_retention') return model.promptCacheRetention === false
   // What asks for sound was refused.

@@ -3,9 +3,9 @@
  * Method: one field at a time, on a model of the newest generation and on an older one.
  */
 import t from 'tap'
-import { objectOf, type JsonObject, type JsonValue } from '../../../src/chat/json.js'
+import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../src/chat/json.js'
 import type { ModelFacts } from '../../../src/chat/model.js'
-import type { ChatRequest } from '../../../src/chat/request.js'
+import type { ChatRequest, ToolChoice } from '../../../src/chat/request.js'
 import { GatewayError } from '../../../src/errors.js'
 import { egress, encode, facts, OLDER, user } from './support.js'
 
@@ -205,6 +205,10 @@ void t.test('a schema beyond the API becomes a forced tool, or is refused', (t) 
   const beside = encode({ ...wanted(OPEN), tools: [{ name: 'json_response' }] }, OLDER).body
   t.match(beside.tools, [{ name: 'json_response' }, { name: 'json_response_' }])
   t.match(beside.tool_choice, { type: 'any' })
+  const tools = [{ name: 'f' }, { name: 'g' }]
+  const some: ToolChoice = { mode: 'allowed', required: false, names: ['g'] }
+  const allowed = encode({ ...wanted(OPEN), tools, toolChoice: some }, OLDER).body
+  t.match(allowed.tools, [{ name: 'g' }, { name: 'json_response' }])
   const path = 'response_format.json_schema.schema'
   t.equal(refusal(wanted(OPEN)), path)
   t.equal(refusal({ ...wanted(OPEN), reasoningEffort: 'high' }, OLDER), path)
@@ -213,6 +217,21 @@ void t.test('a schema beyond the API becomes a forced tool, or is refused', (t) 
     encode(wanted(NUMBER), { ...OLDER, structuredOutput: false }).body.output_config,
     undefined,
   )
+  t.end()
+})
+
+void t.test('where one of the client’s tools must be called, its call is the answer', (t) => {
+  const tools = [{ name: 'f' }]
+  const choices: ToolChoice[] = [
+    { mode: 'required' },
+    { mode: 'named', name: 'f' },
+    { mode: 'allowed', required: true, names: ['f'] },
+  ]
+  for (const toolChoice of choices) {
+    const { body, lost } = encode({ ...wanted(OPEN), tools, toolChoice }, OLDER)
+    t.same(arrayOf(body.tools).length, 1, 'no synthetic tool')
+    t.same(lost, ['response_format: approximated'])
+  }
   t.end()
 })
 

@@ -58,10 +58,8 @@ void t.test('leading system text is the system instruction; later text stays in 
 
 void t.test('gemma has no system instruction: its first user turn begins with it', (t) => {
   const messages = talk({ role: 'system', parts: [{ type: 'text', text: 's' }] }, user('a'))
-  const { body } = encode(
-    { messages },
-    { id: 'gemma-3-27b-it', family: 'google', createdAtSeconds: 0 },
-  )
+  const gemma = { callSignatures: false, systemInstruction: false }
+  const { body } = encode({ messages }, { ...oldFacts(), ...gemma })
   t.equal(body.systemInstruction, undefined)
   t.strictSame(body.contents, [{ role: 'user', parts: [{ text: 's' }, { text: 'a' }] }])
   t.end()

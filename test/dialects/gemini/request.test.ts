@@ -183,6 +183,7 @@ void t.test('reasoning effort as a level, a budget or a loss', (t) => {
     family: 'google',
     createdAtSeconds: 0,
     reasoning: false,
+    callSignatures: false,
   } as const
   t.strictSame(shown(two)[0], undefined, 'none, where it cannot think, is what it does')
   t.strictSame(encode({ reasoningEffort: 'low' }, two).losses, ['reasoning_effort:no-equivalent'])

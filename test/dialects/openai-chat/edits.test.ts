@@ -229,6 +229,17 @@ void t.test('prompt_cache_retention stays only where the model knows it', (t) =>
   t.end()
 })
 
+void t.test('prompt_cache_options and breakpoints stay only where the model knows them', (t) => {
+  const text = { type: 'text', text: 'T' }
+  const marked = { ...text, prompt_cache_breakpoint: { mode: 'explicit' } }
+  const said = (part: JsonObject): JsonObject => ({ messages: [{ role: 'user', content: [part] }] })
+  const body = { ...said(marked), prompt_cache_options: { mode: 'implicit' } }
+  t.same(sent(body, { ...REASONS, promptCacheBreakpoints: true }), [body, []])
+  t.same(sent(body, REASONS), [said(text), []])
+  t.same(sent(body, FACTS), [body, []], 'not one of OpenAI’s own')
+  t.end()
+})
+
 const LONG = `toolu_${'x'.repeat(60)}`
 
 void t.test('a conversation that began elsewhere loses its marks and long ids', (t) => {

@@ -1,0 +1,52 @@
+/**
+ * Goal: an integer of any length comes out as it went in, and nothing else is different from plain JSON.
+ * Method: texts there and back; texts without long integers against JSON.parse itself.
+ */
+import t from 'tap'
+import { parseExact, stringifyExact } from '../../src/wire/exact.js'
+
+void t.test('integers beyond 2^53 survive, wherever they stand', (t) => {
+  for (const text of [
+    '{"id":9007199254740993}',
+    '{"id":-9007199254740993,"list":[12345678901234567890,1]}',
+    '12345678901234567890123456789012345678901234567890',
+    '{"a":{"b":[{"c":18446744073709551615}]},"s":"18446744073709551615"}',
+  ]) {
+    t.equal(stringifyExact(parseExact(text)), text)
+  }
+  t.end()
+})
+
+void t.test('what a double holds is a number', (t) => {
+  for (const [text, value] of [
+    ['9007199254740992', 2 ** 53],
+    ['1234567890123456', 1234567890123456],
+    ['[0.123456789012345678, 1e21, -0]', [0.12345678901234568, 1e21, -0]],
+    ['"a \\"9007199254740993\\" b"', 'a "9007199254740993" b'],
+    ['{"9007199254740993":"x"}', { '9007199254740993': 'x' }],
+  ] as const) {
+    t.same(parseExact(text), value, text)
+    t.same(parseExact(text), JSON.parse(text), text)
+  }
+  t.end()
+})
+
+void t.test('keys, escapes and long strings are stepped over', (t) => {
+  const long = 'x\\"1234567890123456789,'.repeat(100_000)
+  const text = `{"s":"${long}","__proto__":9007199254740993}`
+  t.equal(stringifyExact(parseExact(text)), text)
+  t.end()
+})
+
+void t.test('what is no JSON is refused as JSON.parse refuses it', (t) => {
+  for (const text of [
+    '',
+    '{',
+    '1234567890123456789x',
+    '"1234567890123456789',
+    '01234567890123456789',
+  ]) {
+    t.throws(() => parseExact(text), SyntaxError, text)
+  }
+  t.end()
+})
