@@ -7,11 +7,13 @@ import type { Losses } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
 import { splice } from '../wire/splice.js'
 import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
+import type { Escrow } from '../reasoning/escrow.js'
 import { Attempt, type Answer, type Outgoing } from './attempt.js'
 import type { Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
 import type { Call } from './receive.js'
+import { remembered } from './remember.js'
 
 /** More than a request with every field that some dialect lacks has. */
 const MAX_LOSSES = 32
@@ -23,7 +25,7 @@ export async function forward(
   call: Call,
   target: Target,
   model: string,
-  deadlines: Deadlines,
+  { deadlines, escrow }: Means,
 ): Promise<Answer> {
   const { config } = target.upstream
   if (config.apiKey === null && config.apiKeySource !== null) {
@@ -34,8 +36,29 @@ export async function forward(
   }
   x.cancellation.check()
   const before = performance.now()
-  const outgoing = prepare(x, call, target, model)
+  const found = remembered(x, call, target, model, escrow)
+  const asked = found instanceof Promise ? await found : found
+  const outgoing = prepare(x, asked, target, model)
   x.facts.translateMs += performance.now() - before
+  const answer = await attempt(x, asked, target, deadlines, outgoing)
+  // A stream holds its own end back.
+  if (answer.kind === 'whole' && x.holding !== null) await x.holding
+  return answer
+}
+
+/** What an exchange is carried out with. */
+export interface Means {
+  readonly deadlines: Deadlines
+  readonly escrow: Escrow
+}
+
+function attempt(
+  x: Exchange,
+  call: Call,
+  target: Target,
+  deadlines: Deadlines,
+  outgoing: Outgoing,
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
     new Attempt(x, call, target, deadlines, resolve, reject).send(outgoing)
   })

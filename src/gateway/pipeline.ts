@@ -9,6 +9,7 @@ import { GatewayError } from '../errors.js'
 import type { Logger } from '../log.js'
 import type { Metrics } from '../metrics/hops.js'
 import type { RouteMatch } from '../upstreams/router.js'
+import type { Escrow } from '../reasoning/escrow.js'
 import type { Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
 import { forward } from './forward.js'
@@ -24,6 +25,7 @@ export interface Services {
   readonly metrics: Metrics
   readonly log: Logger
   readonly deadlines: Deadlines
+  readonly escrow: Escrow
   readonly bodies: BodyBudget
 }
 
@@ -40,7 +42,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     }
     const call = await receiveTimed(x, at, services)
     const { target, model } = choose(x, call)
-    const answer = await forward(x, call, target, model, services.deadlines)
+    const answer = await forward(x, call, target, model, services)
     const relayed = relay(x, answer, call.ingress, services.deadlines)
     if (relayed !== undefined) await relayed
   } catch (error) {
@@ -88,6 +90,7 @@ function authenticate(x: Exchange, services: Services): Promise<void> | undefine
 
 function accept(x: Exchange, identity: Identity): void {
   x.keyDigest = identity.digest
+  x.accountId = identity.accountId
   x.facts.keyId = identity.keyId
   x.facts.accountId = identity.accountId
   x.facts.authenticateMs = performance.now() - x.startedMs

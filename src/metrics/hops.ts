@@ -66,6 +66,7 @@ export class Metrics {
   private readonly hopSeries: Record<Hop, Distribution>
   private readonly overheadSeries: Distribution
   private readonly authSeries: (result: string) => Count
+  private readonly escrowSeries: (result: string) => Count
   private readonly storeSeries: (op: string) => Distribution
   private readonly targets = new Map<string, TargetSeries>()
   private readonly models = new Map<string, ModelSeries>()
@@ -88,6 +89,7 @@ export class Metrics {
     }
     this.overheadSeries = this.families.overhead.child()
     this.storeSeries = kept((op) => this.families.storeDuration.child(op))
+    this.escrowSeries = kept((result) => this.families.escrow.child(result))
     this.authSeries = kept((result) => this.families.auth.child(result))
     if (options.processMetrics !== false) this.set.addProcessMetrics()
   }
@@ -118,6 +120,16 @@ export class Metrics {
 
   auth(result: AuthResult): void {
     this.authSeries(result).add()
+  }
+
+  /** Reasoning state looked up or kept; `result` is one of the escrow's words. */
+  escrow(result: string): void {
+    this.escrowSeries(result).add()
+  }
+
+  /** A request sent a second time, without the reasoning of earlier turns. */
+  reasoningDropped(upstream: string): void {
+    this.families.reasoningDropped.child(upstream).add()
   }
 
   /** A field that was lost; indices in its path and names that no interface has are folded. */
@@ -256,6 +268,8 @@ function register(set: MetricSet) {
     chunkGap: set.histogram(d.chunkGap),
     backpressure: set.counter(d.backpressure),
     losses: set.counter(d.losses),
+    escrow: set.counter(d.escrow),
+    reasoningDropped: set.counter(d.reasoningDropped),
     auth: set.counter(d.auth),
     storeDuration: set.histogram(d.storeDuration),
     storeErrors: set.counter(d.storeErrors),
