@@ -1,5 +1,5 @@
 /**
- * One call to one upstream, until its first content: the only place where retries will live.
+ * One call to one upstream, until its first content: the only place where retries live.
  * Knows no client socket. A 200 is not believed until its first content event, so an upstream that says
  * 200 and dies is still an ordinary failed attempt with a real status.
  */
@@ -40,7 +40,14 @@ export async function forward(
   const asked = found instanceof Promise ? await found : found
   const outgoing = prepare(x, asked, target, model)
   x.facts.translateMs += performance.now() - before
-  const answer = await attempt(x, asked, target, deadlines, outgoing)
+  let answer: Answer
+  try {
+    answer = await attempt(x, asked, target, deadlines, outgoing)
+  } catch (error) {
+    const second = amended(x, target, outgoing, error)
+    if (second === null) throw error
+    answer = await attempt(x, asked, target, deadlines, second)
+  }
   // A stream holds its own end back.
   if (answer.kind === 'whole' && x.holding !== null) await x.holding
   return answer
@@ -80,19 +87,21 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
       path: upstream.basePath + path,
       headers: withRequestHeaders(target, accept, egress.headers(call.body)),
       body: edits.length === 0 ? call.raw : splice(call.raw, call.members, edits),
+      said: null,
     }
   }
   const stream = call.request.stream || egress.streamsWhole?.(call.request, facts) === true
   const { path, accept } = egress.target(model, stream)
-  const body = applyQuirks(
+  const said = applyQuirks(
     egress.encodeRequest({ ...call.request, model, stream }, facts, losses),
     quirks,
   )
   report(x, lost)
   return {
     path: upstream.basePath + path,
-    headers: withRequestHeaders(target, accept, egress.headers(body)),
-    body: JSON.stringify(body),
+    headers: withRequestHeaders(target, accept, egress.headers(said)),
+    body: JSON.stringify(said),
+    said,
   }
 }
 
@@ -101,6 +110,31 @@ function report(x: Exchange, lost: ReadonlySet<string>): void {
   if (lost.size === 0) return
   x.facts.losses = [...lost]
   if (x.generation.snapshot.config.onLoss === 'reject') throw lossy(lost)
+}
+
+/**
+ * The same request for a second and last attempt; null where it would fare no better. So far there is
+ * one reason for it: reasoning of earlier turns that does not fit any more. Leaving that out is a loss.
+ */
+function amended(
+  x: Exchange,
+  { egress, series }: Target,
+  outgoing: Outgoing,
+  error: unknown,
+): Outgoing | null {
+  const before = outgoing.said
+  if (before === null || !(error instanceof GatewayError)) return null
+  const said = egress.dropReasoning?.(before, error.wire) ?? null
+  if (said === null) return null
+  x.cancellation.check()
+  report(x, new Set([...x.facts.losses, 'messages.reasoning']))
+  series.reasoningDropped()
+  const known = egress.headers(before)
+  const headers = [...outgoing.headers]
+  for (const [name, value] of Object.entries(egress.headers(said))) {
+    if (!(name in known)) headers.push(name, value)
+  }
+  return { ...outgoing, headers, body: JSON.stringify(said), said }
 }
 
 /**

@@ -44,6 +44,8 @@ export interface TargetSeries {
   streamEnd(end: StreamEnd): void
   chunkGap(seconds: number): void
   backpressure(side: Side, seconds: number): void
+  /** A request is sent a second time, without the reasoning of earlier turns. */
+  reasoningDropped(): void
   /**
    * One answered request, with what the upstream reported. `model` must be an id of the catalogue
    * or `other`; `ttftSeconds` is null for a whole (not streamed) answer.
@@ -127,11 +129,6 @@ export class Metrics {
     this.escrowSeries(result).add()
   }
 
-  /** A request sent a second time, without the reasoning of earlier turns. */
-  reasoningDropped(upstream: string): void {
-    this.families.reasoningDropped.child(upstream).add()
-  }
-
   /** A field that was lost; indices in its path and names that no interface has are folded. */
   loss(from: string, to: string, field: string): void {
     this.families.losses.child(from, to, fieldLabel(field)).add()
@@ -194,6 +191,7 @@ export class Metrics {
       streamEnd: (name) => end(name).add(),
       chunkGap: (seconds) => gap.observe(seconds),
       backpressure: (side, seconds) => slow[side].add(seconds),
+      reasoningDropped: () => this.families.reasoningDropped.child(upstream).add(),
       served: (model, seconds, ttftSeconds, usage) => {
         record(models(model), seconds, ttftSeconds, usage)
       },

@@ -4,6 +4,7 @@
  */
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { Dialect } from '../dialect.js'
+import { dropReasoning } from './binding.js'
 import { decodeError } from './error.js'
 import { decodeReply } from './reply.js'
 import { encodeRequest, streamsWhole } from './request.js'
@@ -25,6 +26,7 @@ export const anthropic: Dialect = {
     headers,
     encodeRequest,
     edits: (_body, model) => [{ key: 'model', json: JSON.stringify(model) }],
+    dropReasoning,
     decodeReply,
     newDecoder,
     newTap: null,
