@@ -9,7 +9,7 @@ import type { Dice } from './seed.js'
 import { checked, signed } from './signature.js'
 
 /** Models that check what stood before their thinking. */
-const BINDS = /^claude-\w+-5-[1-9]/
+const BINDS = /^claude-\w+-5-[1-9](?!\d)/
 const BETA = 'thinking-binding-controls-2026-08-01'
 
 /** The signature of thinking that a reply to `body` begins with. */
