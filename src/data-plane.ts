@@ -10,6 +10,8 @@ import type { Logger } from './log.js'
 import type { Metrics } from './metrics/hops.js'
 import { observeStore } from './metrics/store.js'
 import type { Readiness } from './ops.js'
+import { Escrow } from './reasoning/escrow.js'
+import { newSealSecret } from './reasoning/seal.js'
 import { openServer } from './server.js'
 import { openStore } from './store/open.js'
 
@@ -46,7 +48,14 @@ export async function openDataPlane(
     now: () => performance.now(),
     onResult: (result) => metrics.auth(result),
   })
-  const gateway = new Gateway({ authenticator, metrics, log }, snapshot)
+  const escrow = new Escrow({
+    shelf: store.shelf,
+    settings: () => current.config.escrow,
+    secret: snapshot.config.escrow.key ?? newSealSecret(),
+    now: () => Date.now(),
+    onResult: (result) => metrics.escrow(result),
+  })
+  const gateway = new Gateway({ authenticator, escrow, metrics, log }, snapshot)
   const { host, port } = snapshot.config.server
   const server = await openServer({
     host,
@@ -82,6 +91,7 @@ export async function openDataPlane(
       clearInterval(probe)
       await gateway.close()
       authenticator.close()
+      escrow.close()
       await store.close()
     },
   }

@@ -13,6 +13,7 @@ import { openConfig, type ConfigSource } from './config/watch.js'
 import { createLogger, type Logger } from './log.js'
 import { Metrics } from './metrics/hops.js'
 import { openOps } from './ops.js'
+import { newSealSecret } from './reasoning/seal.js'
 import type { Generation } from './serve-worker.js'
 
 /**
@@ -38,6 +39,8 @@ export async function serve(path: string, env: Env): Promise<void> {
   const { config } = source.current()
   const log = createLogger({ level: config.log.level })
   const metrics = new Metrics()
+  // One for all workers, and for those that replace them.
+  const escrowKey = config.escrow.key ?? newSealSecret()
   let primary: Primary<Generation> | null = null
   const ops = await openOps({
     host: config.server.opsHost,
@@ -55,7 +58,7 @@ export async function serve(path: string, env: Env): Promise<void> {
   const failure = await new Promise<string | null>((resolve) => {
     const fleet = runPrimary<Generation>({
       workers: config.server.workers,
-      payload: payloadOf(source.current()),
+      payload: payloadOf(source.current(), escrowKey),
       log,
       collect: () => metrics.collect(),
       drainMs: () => source.current().config.server.drainMs,
@@ -63,7 +66,7 @@ export async function serve(path: string, env: Env): Promise<void> {
       closed: () => source.close(),
     })
     primary = fleet
-    followConfig(source, log, metrics, (snapshot) => fleet.publish(payloadOf(snapshot)))
+    followConfig(source, log, metrics, (snapshot) => fleet.publish(payloadOf(snapshot, escrowKey)))
     process.on('SIGHUP', () => void source.reload())
   })
   if (failure !== null) {
@@ -125,8 +128,16 @@ function warnUnconfigured({ config }: Snapshot, log: Logger): void {
   }
 }
 
-function payloadOf({ generation, fileHash, loadedAtMs, config, catalogue }: Snapshot): Generation {
-  return { generation, fileHash, loadedAtMs, config, models: catalogue.models }
+function payloadOf(snapshot: Snapshot, escrowKey: string): Generation {
+  const { generation, fileHash, loadedAtMs, config, catalogue } = snapshot
+  const escrow = { ...config.escrow, key: escrowKey }
+  return {
+    generation,
+    fileHash,
+    loadedAtMs,
+    config: { ...config, escrow },
+    models: catalogue.models,
+  }
 }
 
 /** What `/config` shows: the generation in force, masked, and why a newer file is not. */

@@ -100,6 +100,12 @@ export interface Egress {
    * copy. Throws and reports as `encodeRequest` does.
    */
   edits(body: JsonObject, model: string, facts: ModelFacts, losses: Losses): Edit[]
+  /**
+   * The body to try once more with, where the upstream refused this one because reasoning of earlier turns
+   * does not fit the conversation any more: it is told to leave such reasoning out. Null for any other
+   * refusal, and where the body says so already. Absent where upstreams of the format never refuse so.
+   */
+  dropReasoning?(body: JsonObject, error: WireError): JsonObject | null
   /** Emits a grammatical stream whatever the body is; never throws. */
   decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void
   newDecoder(request: ChatRequest, sink: EventSink): StreamDecoder

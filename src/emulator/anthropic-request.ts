@@ -2,6 +2,7 @@
  * Reads a messages request as Anthropic does, and refuses what Anthropic refuses, in its words.
  * Knows nothing of the reply.
  */
+import { checkThinking } from './anthropic-thinking.js'
 import { refuseAnthropic } from './anthropic-voice.js'
 import { textOf } from './openai-request.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../chat/json.js'
@@ -53,6 +54,7 @@ export function readAnthropic(call: Call): AnthropicRequest {
   }
   checkChoice(body, model)
   checkMessages(messages)
+  checkThinking(body, call.headers['anthropic-beta'], model)
   const thinking = objectOf(body.thinking)
   return {
     ask: askOf(body, model, messages, limit),

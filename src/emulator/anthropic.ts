@@ -4,8 +4,9 @@
  */
 import { answerTo } from './answer.js'
 import { readAnthropic } from './anthropic-request.js'
+import { thinkingSignature } from './anthropic-thinking.js'
 import { PING, STREAM, WHOLE } from './anthropic-voice.js'
-import { diceOf, lettersOf, opaqueOf } from './seed.js'
+import { diceOf, lettersOf } from './seed.js'
 import type { Answer, Call, Reply } from './ask.js'
 import type { JsonObject } from '../chat/json.js'
 import type { Dice } from './seed.js'
@@ -25,7 +26,7 @@ export function anthropicReply(call: Call): Reply {
       cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
     },
   }
-  const blocks = blocksOf(answer, showThinking, dice)
+  const blocks = blocksOf(answer, showThinking, call.body ?? {}, dice)
   const whole = (): Reply => ({
     status: 200,
     headers: WHOLE,
@@ -65,11 +66,11 @@ interface Block {
   readonly deltas: readonly string[]
 }
 
-function blocksOf(answer: Answer, showThinking: boolean, dice: Dice): Block[] {
+function blocksOf(answer: Answer, showThinking: boolean, body: JsonObject, dice: Dice): Block[] {
   const blocks: Block[] = []
   if (answer.thinking !== '') {
     const thinking = showThinking ? answer.thinking : ''
-    const signature = opaqueOf(dice, 160)
+    const signature = thinkingSignature(body, thinking, dice)
     const pieces = thinking.match(/[\s\S]{1,24}/gu) ?? []
     blocks.push({
       whole: { type: 'thinking', thinking, signature },

@@ -2,6 +2,7 @@
  * Reads a generateContent request as Gemini does, and refuses what Gemini refuses, in its words.
  * Knows nothing of the reply. Both camelCase and snake_case names are legal protobuf JSON.
  */
+import { checkSignatures } from './gemini-thinking.js'
 import { refuseGemini } from './gemini-voice.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
@@ -37,6 +38,10 @@ export function readGemini(call: Call): GeminiRequest {
     refuse('* GenerateContentRequest.contents: contents is not specified\n')
   }
   checkContents(contents)
+  const turns = contents.map((content) => {
+    return { role: stringOf(content.role) ?? 'user', parts: partsOf(content) }
+  })
+  checkSignatures(turns, model)
   const config = camel(objectOf(asked.generationConfig))
   const thinking = camel(objectOf(config.thinkingConfig))
   if (thinking.thinkingLevel !== undefined && thinking.thinkingBudget !== undefined) {

@@ -5,7 +5,8 @@
 import { answerTo } from './answer.js'
 import { readGemini } from './gemini-request.js'
 import { STREAM, WHOLE, frame } from './gemini-voice.js'
-import { diceOf, lettersOf, opaqueOf } from './seed.js'
+import { thoughtSignature } from './gemini-thinking.js'
+import { diceOf, lettersOf } from './seed.js'
 import type { Answer, Call, Reply } from './ask.js'
 import type { JsonObject } from '../chat/json.js'
 
@@ -18,7 +19,8 @@ export function geminiReply(call: Call): Reply {
     modelVersion: ALIASES[ask.model] ?? ask.model,
     responseId: `${lettersOf(dice, 17)}_${lettersOf(dice, 5)}`,
   }
-  const signature = ask.thinking ? opaqueOf(dice, 120) : undefined
+  const [first] = answer.calls
+  const signature = ask.thinking ? thoughtSignature(first?.name, dice) : undefined
   const parts = partsOf(answer, showThoughts, signature, call.seed)
   const whole = (): Reply => ({
     status: 200,

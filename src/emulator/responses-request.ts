@@ -6,6 +6,7 @@ import { refuseOpenAi } from './openai-voice.js'
 import { checkOpenAiKey, isOpenAiModel, mediaTypeOf, reasons, textOf } from './openai-request.js'
 import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
+import { checked } from './signature.js'
 import type { Ask, Call, ToolResult } from './ask.js'
 
 /** A Responses request that broke no rule. */
@@ -50,6 +51,7 @@ export function readResponses(call: Call): ResponsesRequest {
   }
   const items = itemsIn(body)
   checkItems(items)
+  checkSealed(items)
   checkSettings(body, model)
   const reasoning = objectOf(body.reasoning)
   return {
@@ -116,6 +118,18 @@ function checkReasoning(item: JsonObject, next: JsonObject | undefined): void {
       'input',
       `Item '${id}' of type 'reasoning' was provided without its required following item.`,
     )
+  }
+}
+
+/** Sealed reasoning is its own proof. */
+function checkSealed(items: readonly JsonObject[]): void {
+  for (const { type, encrypted_content } of items) {
+    const sealed = type === 'reasoning' ? stringOf(encrypted_content) : undefined
+    if (sealed !== undefined && checked([''], sealed)[0] !== true) {
+      const shown = `${sealed.slice(0, 4)}...${sealed.slice(-4)}`
+      const message = `The encrypted content ${shown} could not be verified.`
+      refuseOpenAi(400, message, { param: null, code: 'invalid_encrypted_content' })
+    }
   }
 }
 

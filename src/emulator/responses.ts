@@ -6,7 +6,8 @@ import { answerTo } from './answer.js'
 import { datedModel } from './openai.js'
 import { STREAM, WHOLE, openAiVoice } from './openai-voice.js'
 import { readResponses } from './responses-request.js'
-import { diceOf, lettersOf, opaqueOf } from './seed.js'
+import { diceOf, lettersOf } from './seed.js'
+import { signed } from './signature.js'
 import type { Answer, Call, Reply, Voice } from './ask.js'
 import type { JsonObject } from '../chat/json.js'
 import type { Dice } from './seed.js'
@@ -163,7 +164,7 @@ function itemsOf(answer: Answer, request: ResponsesRequest, dice: Dice): Item[] 
 
 function reasoningItem(answer: Answer, request: ResponsesRequest, dice: Dice): Item {
   const id = idOf('rs', dice)
-  const sealed = request.sealed ? { encrypted_content: opaqueOf(dice, 200) } : {}
+  const sealed = request.sealed ? { encrypted_content: signed([''], dice, 196) } : {}
   const part = { type: 'summary_text', text: answer.thinking }
   const summary = request.summarised ? [part] : []
   const head = { id, type: 'reasoning', ...sealed }

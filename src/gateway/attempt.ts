@@ -4,6 +4,7 @@
  * costs 60 µs per request that this does not.
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import type { JsonObject } from '../chat/json.js'
 import type { ReplyController, ReplyHandler } from '../upstreams/connection.js'
 import { gatewayError, GatewayError, type WireError } from '../errors.js'
 import type { Timed, Deadlines } from './deadlines.js'
@@ -19,6 +20,8 @@ export interface Outgoing {
   readonly path: string
   readonly headers: readonly string[]
   readonly body: Buffer | string
+  /** What the body says, where it was said anew; null for the client's own bytes. */
+  readonly said: JsonObject | null
 }
 
 /** What the client gets: a whole body, or a stream that has begun. */

@@ -74,6 +74,10 @@ export class Exchange {
   failure: unknown = null
   /** The digest of the key it runs with, once that is known. */
   keyDigest: string | null = null
+  /** Whose it is, once that is known. */
+  accountId: string | null = null
+  /** What must be done before the client hears that its answer is complete; null where nothing must. */
+  holding: Promise<void> | null = null
   readonly facts: Facts = {
     keyId: null,
     accountId: null,

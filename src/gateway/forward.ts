@@ -1,10 +1,12 @@
 /**
- * One call to one upstream, until its first content: the only place where retries will live.
+ * One call to one upstream, until its first content: the only place where retries live.
  * Knows no client socket. A 200 is not believed until its first content event, so an upstream that says
  * 200 and dies is still an ordinary failed attempt with a real status.
  */
 import { GatewayError } from '../errors.js'
+import type { Escrow } from '../reasoning/escrow.js'
 import { pathAt } from '../upstreams/place.js'
+import { stringifyExact } from '../wire/exact.js'
 import { Attempt, type Answer, type Outgoing } from './attempt.js'
 import type { Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
@@ -12,6 +14,7 @@ import type { Target } from './generation.js'
 import { LossList, lossy } from './losses.js'
 import { render } from './outgoing.js'
 import type { Call } from './receive.js'
+import { remembered } from './remember.js'
 
 /** Sends the call. Rejects with `GatewayError`; resolves when there is something to tell the client. */
 export async function forward(
@@ -19,7 +22,7 @@ export async function forward(
   call: Call,
   target: Target,
   model: string,
-  deadlines: Deadlines,
+  { deadlines, escrow }: Means,
 ): Promise<Answer> {
   const { config } = target.upstream
   if (config.apiKey === null && config.apiKeySource !== null) {
@@ -30,8 +33,36 @@ export async function forward(
   }
   x.cancellation.check()
   const before = performance.now()
-  const outgoing = prepare(x, call, target, model)
+  const found = remembered(x, call, target, model, escrow)
+  const asked = found instanceof Promise ? await found : found
+  const outgoing = prepare(x, asked, target, model)
   x.facts.translateMs += performance.now() - before
+  let answer: Answer
+  try {
+    answer = await attempt(x, asked, target, deadlines, outgoing)
+  } catch (error) {
+    const second = amended(x, asked, target, outgoing, error)
+    if (second === null) throw error
+    answer = await attempt(x, asked, target, deadlines, second)
+  }
+  // A stream holds its own end back.
+  if (answer.kind === 'whole' && x.holding !== null) await x.holding
+  return answer
+}
+
+/** What an exchange is carried out with. */
+export interface Means {
+  readonly deadlines: Deadlines
+  readonly escrow: Escrow
+}
+
+function attempt(
+  x: Exchange,
+  call: Call,
+  target: Target,
+  deadlines: Deadlines,
+  outgoing: Outgoing,
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
     new Attempt(x, call, target, deadlines, resolve, reject).send(outgoing)
   })
@@ -49,6 +80,7 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
     path: pathAt(upstream.place, rendered.path, model),
     headers: withRequestHeaders(target, rendered.accept, rendered.headers),
     body: rendered.body,
+    said: rendered.said,
   }
 }
 
@@ -57,6 +89,32 @@ function report(x: Exchange, { request }: Call, lost: readonly string[]): void {
   x.facts.losses = lost
   if (lost.length > 0 && x.generation.snapshot.config.onLoss === 'reject')
     throw lossy(request, lost)
+}
+
+/**
+ * The same request for a second and last attempt; null where it would fare no better. So far there is
+ * one reason for it: reasoning of earlier turns that does not fit any more. Leaving that out is a loss.
+ */
+function amended(
+  x: Exchange,
+  call: Call,
+  { egress, series }: Target,
+  outgoing: Outgoing,
+  error: unknown,
+): Outgoing | null {
+  const before = outgoing.said
+  if (before === null || !(error instanceof GatewayError)) return null
+  const said = egress.dropReasoning?.(before, error.wire) ?? null
+  if (said === null) return null
+  x.cancellation.check()
+  report(x, call, [...new Set([...x.facts.losses, 'messages.reasoning'])])
+  series.reasoningDropped()
+  const known = egress.headers(before)
+  const headers = [...outgoing.headers]
+  for (const [name, value] of Object.entries(egress.headers(said))) {
+    if (!(name in known)) headers.push(name, value)
+  }
+  return { ...outgoing, headers, body: stringifyExact(said), said }
 }
 
 function withRequestHeaders(

@@ -9,6 +9,7 @@ import type { Snapshot } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { Logger } from '../log.js'
 import type { Metrics } from '../metrics/hops.js'
+import type { Escrow } from '../reasoning/escrow.js'
 import { Deadlines } from './deadlines.js'
 import { Exchange } from './exchange.js'
 import { Generation } from './generation.js'
@@ -28,7 +29,7 @@ export class Gateway {
   private retired: Promise<void> = Promise.resolve()
 
   constructor(
-    parts: { authenticator: Authenticator; metrics: Metrics; log: Logger },
+    parts: { authenticator: Authenticator; escrow: Escrow; metrics: Metrics; log: Logger },
     snapshot: Snapshot,
   ) {
     this.services = {

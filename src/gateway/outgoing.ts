@@ -2,6 +2,7 @@
  * What an upstream is to be sent: the client's own bytes with a few keys edited where both speak one
  * dialect, else the conversation said in the upstream's. Pure: the same request makes the same bytes.
  */
+import type { JsonObject } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
 import { beginWithUser } from '../chat/synthetic-user.js'
@@ -27,6 +28,8 @@ export interface Rendered {
   readonly path: string
   readonly accept: string
   readonly body: Buffer | string
+  /** What the body says, where it was said anew; null for the client's own bytes. */
+  readonly said: JsonObject | null
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -48,12 +51,12 @@ export function render(
     edits.push(...quirkEdits(call.body, edits, quirks, report))
     const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
     const { path, accept } = egress.target(model, call.request.stream)
-    return { path, accept, body, headers: egress.headers(call.body) }
+    return { path, accept, body, said: null, headers: egress.headers(call.body) }
   }
   const request = requestFor(call.request, destination, model, facts)
-  const body = applyQuirks(egress.encodeRequest(request, facts, losses), quirks, report)
+  const said = applyQuirks(egress.encodeRequest(request, facts, losses), quirks, report)
   const { path, accept } = egress.target(model, request.stream)
-  return { path, accept, body: stringifyExact(body), headers: egress.headers(body) }
+  return { path, accept, body: stringifyExact(said), said, headers: egress.headers(said) }
 }
 
 /** The request as this upstream is to be asked: its model, whether to stream, and who begins. */

@@ -9,6 +9,7 @@ import { GatewayError } from '../errors.js'
 import type { Logger } from '../log.js'
 import type { Metrics } from '../metrics/hops.js'
 import type { RouteMatch } from '../upstreams/router.js'
+import type { Escrow } from '../reasoning/escrow.js'
 import type { Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
 import { forward } from './forward.js'
@@ -25,6 +26,7 @@ export interface Services {
   readonly metrics: Metrics
   readonly log: Logger
   readonly deadlines: Deadlines
+  readonly escrow: Escrow
   readonly bodies: BodyBudget
 }
 
@@ -43,7 +45,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     const { target, model } = choose(x, received)
     const fetching = fetchMedia(x, received, target, services.bodies)
     const call = fetching === null ? received : await fetching
-    const answer = await forward(x, call, target, model, services.deadlines)
+    const answer = await forward(x, call, target, model, services)
     const relayed = relay(x, answer, call.ingress, services.deadlines)
     if (relayed !== undefined) await relayed
   } catch (error) {
@@ -91,6 +93,7 @@ function authenticate(x: Exchange, services: Services): Promise<void> | undefine
 
 function accept(x: Exchange, identity: Identity): void {
   x.keyDigest = identity.digest
+  x.accountId = identity.accountId
   x.facts.keyId = identity.keyId
   x.facts.accountId = identity.accountId
   x.facts.authenticateMs = performance.now() - x.startedMs

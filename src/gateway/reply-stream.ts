@@ -31,6 +31,8 @@ export class ReplyStream {
   private waitingBytes = 0
   private isFull = false
   private isOver = false
+  /** What comes from here on is the end, and waits for the exchange to let it go. */
+  private isHeld = false
 
   constructor(translation: Translation, x: Exchange) {
     this.translation = translation
@@ -70,19 +72,13 @@ export class ReplyStream {
     }
     if (ready.length > 0) this.pass(ready)
     this.onStep()
-    this.sink?.finish()
+    if (!this.isHeld) this.sink?.finish()
   }
 
   /** Hands over to the client's side, with what has waited for it. */
   open(sink: ReplySink): void {
     this.sink = sink
-    const { waiting } = this
-    this.waiting = []
-    let takesMore = true
-    for (const piece of waiting) takesMore = sink.take(piece)
-    if (this.isOver) sink.finish()
-    else if (!takesMore) this.isFull = true
-    else this.drained()
+    if (!this.isHeld) this.flush(sink)
   }
 
   /** The client has caught up. */
@@ -99,8 +95,30 @@ export class ReplyStream {
     this.waiting = []
   }
 
+  private flush(sink: ReplySink): void {
+    const { waiting } = this
+    this.waiting = []
+    let takesMore = true
+    for (const piece of waiting) takesMore = sink.take(piece)
+    if (this.isOver) sink.finish()
+    else if (!takesMore) this.isFull = true
+    else this.drained()
+  }
+
+  private hold(until: Promise<void>): void {
+    this.isHeld = true
+    void until.then(() => {
+      this.isHeld = false
+      if (this.sink !== null) this.flush(this.sink)
+    })
+  }
+
   private pass(piece: string | Buffer): void {
-    if (this.sink !== null) {
+    if (this.x.holding !== null && !this.isHeld) {
+      this.hold(this.x.holding)
+      this.x.holding = null
+    }
+    if (this.sink !== null && !this.isHeld) {
       if (!this.sink.take(piece)) this.isFull = true
       return
     }

@@ -72,6 +72,12 @@ export const DEFINITIONS = {
     help: 'Fields that a translation could not carry.',
     fold: 'field',
   }),
+  escrow: counter('sluice_reasoning_escrow_total', 5, ['result'], {
+    help: 'Turns looked up for their reasoning state (hit, miss; most turns have none), and states of replies: stored, too_large; failed: the store did not answer.',
+  }),
+  reasoningDropped: counter('sluice_reasoning_dropped_total', 40, ['upstream'], {
+    help: 'Requests sent again without the reasoning of earlier turns, because the upstream found it bound to another conversation.',
+  }),
   auth: counter('sluice_auth_total', 7, ['result'], {
     help: 'Keys judged: ok, missing, malformed, unknown, revoked, disabled, store_unavailable.',
   }),

@@ -44,6 +44,8 @@ export interface TargetSeries {
   streamEnd(end: StreamEnd): void
   chunkGap(seconds: number): void
   backpressure(side: Side, seconds: number): void
+  /** A request is sent a second time, without the reasoning of earlier turns. */
+  reasoningDropped(): void
   /**
    * One answered request, with what the upstream reported. `model` must be an id of the catalogue
    * or `other`; `ttftSeconds` is null for a whole (not streamed) answer.
@@ -66,6 +68,7 @@ export class Metrics {
   private readonly hopSeries: Record<Hop, Distribution>
   private readonly overheadSeries: Distribution
   private readonly authSeries: (result: string) => Count
+  private readonly escrowSeries: (result: string) => Count
   private readonly storeSeries: (op: string) => Distribution
   private readonly targets = new Map<string, TargetSeries>()
   private readonly models = new Map<string, ModelSeries>()
@@ -88,6 +91,7 @@ export class Metrics {
     }
     this.overheadSeries = this.families.overhead.child()
     this.storeSeries = kept((op) => this.families.storeDuration.child(op))
+    this.escrowSeries = kept((result) => this.families.escrow.child(result))
     this.authSeries = kept((result) => this.families.auth.child(result))
     if (options.processMetrics !== false) this.set.addProcessMetrics()
   }
@@ -118,6 +122,11 @@ export class Metrics {
 
   auth(result: AuthResult): void {
     this.authSeries(result).add()
+  }
+
+  /** Reasoning state looked up or kept; `result` is one of the escrow's words. */
+  escrow(result: string): void {
+    this.escrowSeries(result).add()
   }
 
   /** A field that was lost; indices in its path and names that no interface has are folded. */
@@ -182,6 +191,7 @@ export class Metrics {
       streamEnd: (name) => end(name).add(),
       chunkGap: (seconds) => gap.observe(seconds),
       backpressure: (side, seconds) => slow[side].add(seconds),
+      reasoningDropped: () => this.families.reasoningDropped.child(upstream).add(),
       served: (model, seconds, ttftSeconds, usage) => {
         record(models(model), seconds, ttftSeconds, usage)
       },
@@ -256,6 +266,8 @@ function register(set: MetricSet) {
     chunkGap: set.histogram(d.chunkGap),
     backpressure: set.counter(d.backpressure),
     losses: set.counter(d.losses),
+    escrow: set.counter(d.escrow),
+    reasoningDropped: set.counter(d.reasoningDropped),
     auth: set.counter(d.auth),
     storeDuration: set.histogram(d.storeDuration),
     storeErrors: set.counter(d.storeErrors),

@@ -86,6 +86,8 @@ function traffic(metrics: Metrics): void {
   for (const end of ['complete', 'truncated'] as const) target.streamEnd(end)
   target.chunkGap(0.02)
   target.backpressure('client', 0.1)
+  target.reasoningDropped()
+  metrics.escrow('hit')
   target.served('claude-sonnet-5', 2, 0.4, { input: 200, output: 90 })
 }
 

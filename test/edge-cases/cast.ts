@@ -107,7 +107,10 @@ export function streamed(
 export function fed(dialect: DialectName, chunks: readonly Buffer[], body: JsonObject = {}): Told {
   const options = { stream: true, stream_options: { include_usage: true } }
   const request = asked({ ...options, ...body })
-  const stream = new TranslatedStream(upstream(dialect), client, request, SEED)
+  const stream = new TranslatedStream(upstream(dialect), client, request, {
+    ...SEED,
+    origin: dialect,
+  })
   const pieces = chunks.map((chunk) => stream.write(chunk))
   pieces.push(stream.end())
   if (stream.error !== null) pieces.push(client.encodeStreamError(stream.error))
@@ -116,7 +119,8 @@ export function fed(dialect: DialectName, chunks: readonly Buffer[], body: JsonO
 
 /** A whole reply of the upstream, told to a client. */
 export function whole(dialect: DialectName, reply: JsonObject, body: JsonObject = {}): Told {
-  const verdict = translateReply(reply, upstream(dialect), client, asked(body), SEED)
+  const seed = { ...SEED, origin: dialect }
+  const verdict = translateReply(reply, upstream(dialect), client, asked(body), seed)
   const { choices, usage } = objectOf(verdict.body === '' ? {} : JSON.parse(verdict.body))
   const choice = objectOf(arrayOf(choices)[0])
   const message = objectOf(choice['message'])

@@ -101,6 +101,71 @@ void t.test('35: a signature in the call’s id broke the next provider’s limi
   t.end()
 })
 
+const USED = { type: 'tool_use', id: 'toolu_1', name: 'f', input: { n: 1 } }
+
+/** The assistant's turns that Claude is sent after a client has sent its answer back, and what is lost. */
+function replayed(
+  content: JsonObject[],
+  keeps: (message: JsonObject) => JsonObject = (message) => message,
+): { turns: unknown[]; thinking: unknown; lost: string[] } {
+  const reply = { id: 'msg_1', model: 'm', stop_reason: 'tool_use', usage: {}, content }
+  const { message } = whole('anthropic', reply, { tools: TOOLS })
+  const result = { role: 'tool', tool_call_id: 'toolu_1', content: 'ok' }
+  const messages = [{ role: 'user', content: 'Hello' }, keeps(message), result]
+  const { body, lost } = sent('anthropic', { messages, tools: TOOLS, reasoning_effort: 'low' })
+  const turns = arrayOf(body['messages']).filter((it) => objectOf(it)['role'] === 'assistant')
+  return { turns, thinking: body['thinking'], lost }
+}
+
+void t.test(
+  '36: thinking before a call was dropped: “Expected thinking, but found tool_use”',
+  (t) => {
+    // https://github.com/openai/openai-agents-python/issues/1704; https://github.com/pydantic/pydantic-ai/issues/2075
+    const thinking = { type: 'thinking', thinking: 'Hm.', signature: 'c2ln' }
+    const kept = replayed([thinking, USED])
+    t.same(kept.turns, [{ role: 'assistant', content: [thinking, USED] }])
+    t.match(kept.thinking, { type: 'enabled' })
+    t.same(kept.lost, [])
+    const lost = replayed([thinking, USED], ({ role, content, tool_calls }) => {
+      return { role: role ?? '', content: content ?? null, tool_calls: tool_calls ?? [] }
+    })
+    t.same(lost.turns, [{ role: 'assistant', content: [USED] }])
+    t.same(lost.thinking, { type: 'disabled' }, 'a turn without it must not ask for more')
+    t.same(lost.lost, ['reasoning_effort'])
+    t.end()
+  },
+)
+
+void t.test('37: thinking with a signature and no text, or redacted, was dropped', (t) => {
+  // https://github.com/openai/openai-agents-python/issues/4155; https://github.com/maximhq/bifrost/issues/4970
+  const content = [
+    { type: 'thinking', thinking: '', signature: 'c2ln+/==' },
+    { type: 'redacted_thinking', data: 'cmVk+/==' },
+    USED,
+  ]
+  t.same(replayed(content).turns, [{ role: 'assistant', content }], 'to the letter')
+  t.end()
+})
+
+void t.test('38: an assistant’s turn became two messages, and thinking no longer led', (t) => {
+  // https://github.com/CopilotKit/CopilotKit/issues/2191
+  const content = [
+    { type: 'thinking', thinking: 'Hm.', signature: 'c2ln' },
+    { type: 'text', text: 'I will look.' },
+    USED,
+    { ...USED, id: 'toolu_2' },
+  ]
+  const another = { role: 'tool', tool_call_id: 'toolu_2', content: 'ok' }
+  const reply = { id: 'msg_1', model: 'm', stop_reason: 'tool_use', usage: {}, content }
+  const { message } = whole('anthropic', reply, { tools: TOOLS })
+  const result = { role: 'tool', tool_call_id: 'toolu_1', content: 'ok' }
+  const messages = [{ role: 'user', content: 'Hello' }, message, result, another]
+  const { body } = sent('anthropic', { messages, tools: TOOLS })
+  t.match(body['messages'], [{ role: 'user' }, { role: 'assistant', content }, { role: 'user' }])
+  t.equal(arrayOf(body['messages']).length, 3)
+  t.end()
+})
+
 void t.test('39: reasoning_content that the upstream wants back was dropped', (t) => {
   // https://github.com/QuantumNous/new-api/issues/4795, /4577
   const messages = history([CALL], { reasoning_content: 'Hm.' })

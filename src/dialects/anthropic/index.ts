@@ -4,6 +4,7 @@
  */
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { Dialect } from '../dialect.js'
+import { dropReasoning } from './binding.js'
 import { decodeError } from './error.js'
 import { readsUrl } from './media.js'
 import { decodeReply } from './reply.js'
@@ -28,6 +29,7 @@ export const anthropic: Dialect = {
     headers,
     encodeRequest,
     edits: (_body, model) => [{ key: 'model', json: JSON.stringify(model) }],
+    dropReasoning,
     decodeReply,
     newDecoder,
     newTap: null,

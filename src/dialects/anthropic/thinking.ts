@@ -2,7 +2,7 @@
  * How much the model is to think, and which sampling it takes then.
  * Knows the model only by its facts; an unknown model is treated as one of the newest.
  */
-import { isObject, type JsonObject } from '../../chat/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'
 import type { Losses } from '../dialect.js'
@@ -29,7 +29,7 @@ const BUDGETS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
 
 const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
 
-/** `thinking` and the effort for this request. A client's own `thinking` object goes as it is. */
+/** `thinking` and the effort for this request. */
 export function thinkingFields(
   request: ChatRequest,
   model: ModelFacts,
@@ -39,7 +39,7 @@ export function thinkingFields(
 ): ThinkingFields {
   const effort = request.reasoningEffort
   if (effort === undefined) {
-    return isObject(request.rest.thinking) ? { thinking: request.rest.thinking } : {}
+    return ownThinking(request.rest.thinking, messages, losses)
   }
   if (model.reasoning === false) {
     if (effort !== 'none') losses.drop('reasoning_effort', 'no-equivalent')
@@ -54,6 +54,18 @@ export function thinkingFields(
     }
   }
   return budget(effort, maxTokens, messages, losses)
+}
+
+/** A client's own `thinking` object goes as it is, save where the API would refuse it. */
+function ownThinking(
+  own: JsonValue | undefined,
+  messages: readonly WireMessage[],
+  losses: Losses,
+): ThinkingFields {
+  if (!isObject(own)) return {}
+  if (own.type !== 'enabled' || !inLoopWithoutThinking(messages)) return { thinking: own }
+  losses.drop('thinking', 'approximated')
+  return { thinking: { type: 'disabled' } }
 }
 
 function off(types: string[], losses: Losses): ThinkingFields {

@@ -139,10 +139,15 @@ function thought(detail: JsonObject, origin: string, data: string | undefined): 
   return part
 }
 
-/** The summary and the sealed text of one reasoning item are two details, one after the other. */
+/**
+ * The summary and the sealed text of one reasoning item are two details, one after the other. Other
+ * gateways give the item's id beside them; ours has it in its state.
+ */
 function addItem(thoughts: ThinkingPart[], detail: JsonObject): void {
   const { signature, text } = thought(detail, '', undefined)
-  const data = stringOf(detail['data']) ?? signature
+  const id = stringOf(detail['id'])
+  const sealed = stringOf(detail['data']) ?? signature
+  const data = sealed === undefined || id === undefined ? sealed : `${id}:${sealed}`
   const last = thoughts.at(-1)
   if (data === undefined || last?.origin !== 'openai-responses' || last.signature !== undefined) {
     const part: ThinkingPart = { type: 'thinking', text, origin: 'openai-responses' }

@@ -191,6 +191,12 @@ void t.test('in a tool loop without its thinking, a budget is switched off', (t)
   )
   t.same(body.thinking, { type: 'disabled' })
   t.same(lost, ['reasoning_effort: approximated'])
+  const thinking = { type: 'enabled', budget_tokens: 2_000 }
+  const own = encode({ messages: loop, tools: [{ name: 'look' }], rest: { thinking } }, OLDER)
+  t.same(own.body.thinking, { type: 'disabled' })
+  t.same(own.lost, ['thinking: approximated'])
+  const begun = encode({ messages: loop.slice(0, 1), rest: { thinking } }, OLDER)
+  t.same([begun.body.thinking, begun.lost], [thinking, []])
   t.end()
 })
 

@@ -273,6 +273,15 @@ void t.test(
   },
 )
 
+void t.test('an item’s id beside its sealed text becomes part of its state', (t) => {
+  const format = FORMATS['openai-responses']
+  const item = { type: 'reasoning.encrypted', data: 'gAAA', id: 'rs_1', format }
+  t.match(history({ role: 'assistant', content: 'x', reasoning_details: [item] }), {
+    parts: [{ type: 'thinking', signature: 'rs_1:gAAA', origin: 'openai-responses' }, {}],
+  })
+  t.end()
+})
+
 void t.test('a form that nobody knows keeps its name, so that its loss can be told', (t) => {
   const reasoning_details = [{ type: 'reasoning.encrypted', data: 'x', format: 'xai-responses-v1' }]
   t.match(history({ role: 'assistant', content: 'x', reasoning_details }), {

@@ -1,0 +1,39 @@
+/**
+ * Opaque state that the emulated providers sign, and know again when it comes back.
+ * Knows no wire format. A checksum, not a secret: it finds what was lost or mixed up, not what was forged.
+ */
+import { hashOf, opaqueOf } from './seed.js'
+import type { Dice } from './seed.js'
+
+const SALT = 0x51ce
+const CHECK_BYTES = 4
+
+/**
+ * Base64 of `bytes` random-looking bytes, and one check for each of the texts that the state is bound
+ * to, at the end.
+ */
+export function signed(bound: readonly string[], dice: Dice, bytes: number): string {
+  const key = opaqueOf(dice, bytes)
+  const checks = bound.map((text) => {
+    const check = Buffer.alloc(CHECK_BYTES)
+    check.writeUInt32BE(hashOf(`${key} ${text}`, SALT))
+    return check
+  })
+  return Buffer.concat([Buffer.from(key, 'base64'), ...checks]).toString('base64')
+}
+
+/**
+ * Which of the texts the state is bound to, in their order.
+ * Both alphabets of base64 do: clients rewrite one as the other.
+ */
+export function checked(bound: readonly string[], signature: string): boolean[] {
+  const bytes = Buffer.from(signature, 'base64')
+  const at = bytes.length - bound.length * CHECK_BYTES
+  if (at <= 0) {
+    return bound.map(() => false)
+  }
+  const key = bytes.subarray(0, at).toString('base64')
+  return bound.map((text, index) => {
+    return bytes.readUInt32BE(at + index * CHECK_BYTES) === hashOf(`${key} ${text}`, SALT)
+  })
+}

@@ -1,0 +1,63 @@
+/**
+ * Seals what the store keeps: no name in it says whose it is, and nothing in it can be read, changed or
+ * passed off under another name without the secret.
+ * Knows nothing of what is sealed.
+ */
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
+
+/** What a sealed text begins with; another first byte is another version's. */
+const VERSION = 1
+const CIPHER = 'aes-256-gcm'
+const IV_BYTES = 12
+const TAG_BYTES = 16
+const HEAD_BYTES = 1 + IV_BYTES + TAG_BYTES
+const KEY_BYTES = 32
+
+/** Two keys of one secret: whoever has the secret reads what others with it have sealed. */
+export class Seal {
+  private readonly nameKey: Buffer
+  private readonly textKey: Buffer
+
+  constructor(secret: string) {
+    this.nameKey = derived(secret, 'sluice escrow names')
+    this.textKey = derived(secret, 'sluice escrow texts')
+  }
+
+  /** The name under which something is kept; the parts cannot be told from it. */
+  name(parts: readonly string[]): string {
+    return createHmac('sha256', this.nameKey).update(JSON.stringify(parts)).digest('base64url')
+  }
+
+  /** The text, readable only under this name. */
+  seal(name: string, text: string): Buffer {
+    const iv = randomBytes(IV_BYTES)
+    const cipher = createCipheriv(CIPHER, this.textKey, iv).setAAD(Buffer.from(name))
+    const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+    return Buffer.concat([Buffer.of(VERSION), iv, cipher.getAuthTag(), body])
+  }
+
+  /** Null for what was sealed under another name or secret, was changed, or is nothing of ours. */
+  open(name: string, sealed: Uint8Array): string | null {
+    const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
+    if (bytes.length < HEAD_BYTES || bytes[0] !== VERSION) return null
+    const iv = bytes.subarray(1, 1 + IV_BYTES)
+    const tag = bytes.subarray(1 + IV_BYTES, HEAD_BYTES)
+    try {
+      const decipher = createDecipheriv(CIPHER, this.textKey, iv, { authTagLength: TAG_BYTES })
+      decipher.setAAD(Buffer.from(name)).setAuthTag(tag)
+      const body = decipher.update(bytes.subarray(HEAD_BYTES))
+      return Buffer.concat([body, decipher.final()]).toString('utf8')
+    } catch {
+      return null
+    }
+  }
+}
+
+/** A secret for gateways that were given none. */
+export function newSealSecret(): string {
+  return randomBytes(KEY_BYTES).toString('base64url')
+}
+
+function derived(secret: string, use: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', use, KEY_BYTES))
+}

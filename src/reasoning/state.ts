@@ -1,0 +1,128 @@
+/**
+ * The reasoning state of one answer, and how it comes back into the history.
+ * Pure; knows no store. Signatures are opaque here as everywhere.
+ */
+import type { ReplyBlock } from '../chat/fold.js'
+import type { AssistantPart, Message, ToolCall } from '../chat/request.js'
+import { isObject, type JsonValue } from '../chat/json.js'
+import { textOf } from './turn.js'
+
+type AssistantMessage = Extract<Message, { role: 'assistant' }>
+
+/** Whether a reply has anything that its provider wants back and a chat client has no place for. */
+export function hasState(blocks: readonly ReplyBlock[]): boolean {
+  return blocks.some(
+    (block) => block.type === 'opaque' || 'signature' in block || 'redacted' in block,
+  )
+}
+
+/** The blocks as text, to be sealed. */
+export function writeState(blocks: readonly ReplyBlock[]): string {
+  return JSON.stringify({ v: 1, blocks })
+}
+
+/** The blocks of a text of ours; null where another version wrote it. */
+export function readState(text: string): ReplyBlock[] | null {
+  const value = JSON.parse(text) as JsonValue
+  if (!isObject(value) || value['v'] !== 1 || !Array.isArray(value['blocks'])) return null
+  // Sealed by us and opened unchanged: what was written is what is read.
+  return value['blocks'] as unknown as ReplyBlock[]
+}
+
+/**
+ * The message as the model said it, `family` naming whose state this is. What the client itself sent of
+ * that family wins where it differs; where it is the same, and where there is none, each block stands
+ * again where it stood, so that a turn is rendered the same whatever the client kept of it.
+ */
+export function restored(
+  message: AssistantMessage,
+  blocks: readonly ReplyBlock[],
+  family: string,
+): AssistantMessage {
+  const own = ownState(message, family)
+  if (own.size > 0 && !sameState(own, blocks)) return message
+  const signatures = new Map<string, string>()
+  for (const block of blocks) {
+    if (block.type === 'tool' && block.signature !== undefined) {
+      signatures.set(block.id, block.signature)
+    }
+  }
+  return {
+    ...message,
+    parts: partsOf(message, blocks, family),
+    toolCalls: message.toolCalls.map((call) => signed(call, signatures.get(call.id))),
+  }
+}
+
+function signed(call: ToolCall, signature: string | undefined): ToolCall {
+  return signature === undefined ? call : { ...call, signature }
+}
+
+/** The seals of a family that the client brought back. */
+function ownState(message: AssistantMessage, family: string): Set<string> {
+  const own = new Set<string>()
+  const add = (seal: string | undefined): void => {
+    if (seal !== undefined) own.add(seal)
+  }
+  for (const part of message.parts) {
+    if (part.type === 'thinking' && part.origin === family) add(part.redacted ?? part.signature)
+    // Only one family signs what is not a thought.
+    else if (part.type === 'text' && family === 'gemini') add(part.signature)
+  }
+  if (family === 'gemini') for (const call of message.toolCalls) add(call.signature)
+  return own
+}
+
+/** True where the client kept nothing but what is here. */
+function sameState(own: ReadonlySet<string>, blocks: readonly ReplyBlock[]): boolean {
+  const kept = new Set<string | undefined>()
+  for (const block of blocks) {
+    if ('redacted' in block) kept.add(block.redacted)
+    if ('signature' in block) kept.add(block.signature)
+  }
+  return [...own].every((seal) => kept.has(seal))
+}
+
+function partsOf(
+  message: AssistantMessage,
+  blocks: readonly ReplyBlock[],
+  family: string,
+): AssistantPart[] {
+  const words = message.parts.filter((part) => part.type !== 'thinking')
+  const said = words.map((part) => (part.type === 'text' ? part.text : '')).join('')
+  const unchanged = said.trim() === textOf(blocks).trim()
+  const parts = blocks.flatMap((block) => partOf(block, family, unchanged))
+  if (!unchanged) return [...parts, ...words]
+  const cache = message.parts.findLast((part) => part.type === 'text' && part.cache !== undefined)
+  const last = parts.findLast((part) => part.type === 'text')
+  if (cache?.type === 'text' && cache.cache !== undefined && last?.type === 'text') {
+    last.cache = cache.cache
+  }
+  return parts
+}
+
+function partOf(block: ReplyBlock, family: string, withText: boolean): AssistantPart[] {
+  switch (block.type) {
+    case 'thinking': {
+      const { text, signature, redacted } = block
+      if (signature === undefined && redacted === undefined) return []
+      const part: AssistantPart = { type: 'thinking', text, origin: family }
+      if (signature !== undefined) part.signature = signature
+      if (redacted !== undefined) part.redacted = redacted
+      return [part]
+    }
+    case 'text': {
+      const { text, signature } = block
+      if (!withText || (text === '' && signature === undefined)) return []
+      return [signature === undefined ? { type: 'text', text } : { type: 'text', text, signature }]
+    }
+    case 'refusal':
+      return withText && block.text !== '' ? [{ type: 'text', text: block.text }] : []
+    case 'opaque':
+      return [{ type: 'opaque', provider: block.provider, block: block.block }]
+    case 'tool':
+      return []
+    default:
+      return block satisfies never
+  }
+}

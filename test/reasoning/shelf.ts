@@ -1,0 +1,36 @@
+/** A shelf in memory that can be slow, absent or broken, and shows what it holds. */
+import type { Shelf, Shelved } from '../../src/store/store.js'
+
+export class FakeShelf implements Shelf {
+  /** `now`: answers at once. `later`: with a promise. `throws`, `rejects`: fails. `hangs`: never answers a put. */
+  mode: 'now' | 'later' | 'throws' | 'rejects' | 'hangs' = 'now'
+  readonly items = new Map<string, Shelved>()
+  puts = 0
+  gets = 0
+  sweeps = 0
+
+  put(name: string, item: Shelved): Promise<void> {
+    this.puts += 1
+    if (this.mode === 'throws') throw new Error('down')
+    if (this.mode === 'rejects') return Promise.reject(new Error('down'))
+    if (this.mode === 'hangs') return new Promise(() => undefined)
+    this.items.set(name, item)
+    return Promise.resolve()
+  }
+
+  get(names: readonly string[], nowMs: number): (Shelved | null)[] | Promise<(Shelved | null)[]> {
+    this.gets += names.length
+    if (this.mode === 'throws') throw new Error('down')
+    if (this.mode === 'rejects') return Promise.reject(new Error('down'))
+    const found = names.map((name) => {
+      const item = this.items.get(name)
+      return item === undefined || item.expiresAtMs <= nowMs ? null : item
+    })
+    return this.mode === 'later' ? Promise.resolve(found) : found
+  }
+
+  sweep(): Promise<number> {
+    this.sweeps += 1
+    return Promise.resolve(0)
+  }
+}
