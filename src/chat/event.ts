@@ -47,7 +47,14 @@ export type ChatEvent =
   | { type: 'citation'; index: number; citation: Citation }
   | { type: 'opaque'; index: number; provider: string; block: JsonObject }
   | { type: 'usage'; usage: Usage }
-  | { type: 'finish'; reason: FinishReason; raw: string | null; stopSequence?: string }
+  | {
+      type: 'finish'
+      reason: FinishReason
+      raw: string | null
+      stopSequence?: string
+      /** The upstream only paused: with this it can be asked for the rest. It never leaves the gateway. */
+      resume?: JsonObject
+    }
   | { type: 'error'; error: WireError }
 
 /** Takes events one at a time, synchronously, and never throws. */

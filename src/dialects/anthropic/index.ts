@@ -4,6 +4,7 @@
  */
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { Dialect } from '../dialect.js'
+import { continuation } from './continuation.js'
 import { decodeError } from './error.js'
 import { decodeReply } from './reply.js'
 import { encodeRequest, streamsWhole } from './request.js'
@@ -27,6 +28,7 @@ export const anthropic: Dialect = {
     edits: (_body, model) => [{ key: 'model', json: JSON.stringify(model) }],
     decodeReply,
     newDecoder,
+    continuation,
     newTap: null,
     tapReply: null,
     decodeError,

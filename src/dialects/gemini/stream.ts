@@ -37,6 +37,7 @@ export class GeminiDecoder implements StreamDecoder {
   private sawCall = false
   private answeredJson = false
   private reason: string | null = null
+  private continuationToken: string | undefined
   private blocked: string | null = null
   private message: string | undefined
   private grounding: JsonObject | null = null
@@ -84,7 +85,15 @@ export class GeminiDecoder implements StreamDecoder {
     this.close()
     if (reason === 'filter' && this.message !== undefined) this.refuse(this.message)
     this.ended = true
-    this.sink.event({ type: 'finish', reason, raw })
+    const { continuationToken } = this
+    // Any other reason may carry a token too, for a request with a larger budget than this one had.
+    const paused = this.reason === 'CONTINUATION' && continuationToken !== undefined
+    this.sink.event({
+      type: 'finish',
+      reason,
+      raw,
+      ...(paused ? { resume: { continuationToken } } : {}),
+    })
   }
 
   private chunk(value: unknown): void {
@@ -133,6 +142,7 @@ export class GeminiDecoder implements StreamDecoder {
     }
     if (typeof candidate.finishMessage === 'string')
       this.message = safeMessage(candidate.finishMessage)
+    this.continuationToken = stringOf(candidate.continuationToken) ?? this.continuationToken
     // Chunks that ground nothing carry it too, empty.
     const grounding = candidate.groundingMetadata
     if (isObject(grounding) && Array.isArray(grounding.groundingSupports))
