@@ -9,6 +9,11 @@ export const UNFORESEEN: Readonly<WireError> = {
   message: 'The gateway failed; tell its operator the request id.',
 }
 
+/** A time-out, by what the upstream did not do in time. */
+export function tooLate(what: string): WireError {
+  return { kind: 'upstream_timeout', message: `The upstream ${what} in time.` }
+}
+
 /** `inReply`: the head had arrived and the body was cut. Never names a host; the cause is for the log. */
 export function transportError(cause: unknown, inReply: boolean): WireError {
   const code = codeOf(cause)

@@ -3,7 +3,8 @@
  * Knows no client socket. A 200 is not believed until its first content event, so an upstream that says
  * 200 and dies is still an ordinary failed attempt with a real status.
  */
-import type { Losses } from '../dialects/dialect.js'
+import type { JsonObject } from '../chat/json.js'
+import type { Continuation, Losses } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
 import { splice } from '../wire/splice.js'
 import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
@@ -37,7 +38,7 @@ export async function forward(
   const outgoing = prepare(x, call, target, model)
   x.facts.translateMs += performance.now() - before
   return new Promise((resolve, reject) => {
-    new Attempt(x, call, target, deadlines, resolve, reject).send(outgoing)
+    new Attempt(x, call, target, deadlines, outgoing, { resolve, reject }).send()
   })
 }
 
@@ -57,6 +58,7 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
       path: upstream.basePath + path,
       headers: withRequestHeaders(target, accept, egress.headers(call.body)),
       body: edits.length === 0 ? call.raw : splice(call.raw, call.members, edits),
+      next: null,
     }
   }
   const stream = call.request.stream || egress.streamsWhole?.(call.request, facts) === true
@@ -66,11 +68,23 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
     quirks,
   )
   report(x, lost)
-  return {
-    path: upstream.basePath + path,
-    headers: withRequestHeaders(target, accept, egress.headers(body)),
-    body: JSON.stringify(body),
-  }
+  const headers = withRequestHeaders(target, accept, egress.headers(body))
+  return outgoingOf(upstream.basePath + path, headers, body, egress.continuation)
+}
+
+/** The request, and how the rest of its answer is asked for where the upstream may pause. */
+function outgoingOf(
+  path: string,
+  headers: readonly string[],
+  body: JsonObject,
+  continuation: Continuation | null,
+): Outgoing {
+  const next =
+    continuation?.mayPause(body) === true
+      ? (resume: JsonObject) =>
+          outgoingOf(path, headers, continuation.next(body, resume), continuation)
+      : null
+  return { path, headers, body: JSON.stringify(body), next }
 }
 
 /** Tells what is lost, or refuses to lose it, as the configuration wishes. */
