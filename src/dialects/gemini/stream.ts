@@ -13,7 +13,8 @@ import type { StreamDecoder } from '../dialect.js'
 import { Calls, type ClientCall } from './calls.js'
 import { citationsOf } from './citations.js'
 import { Counts } from './counts.js'
-import { decodeStreamError, safeMessage } from './error.js'
+import { scrub } from '../../wire/scrub.js'
+import { decodeStreamError } from './error.js'
 import { finishReason, reasonName } from './finish.js'
 import { PROVIDER } from './wire.js'
 
@@ -140,8 +141,7 @@ export class GeminiDecoder implements StreamDecoder {
     if (candidate.finishReason !== undefined) {
       this.reason = reasonName(candidate.finishReason) ?? this.reason
     }
-    if (typeof candidate.finishMessage === 'string')
-      this.message = safeMessage(candidate.finishMessage)
+    if (typeof candidate.finishMessage === 'string') this.message = scrub(candidate.finishMessage)
     this.continuationToken = stringOf(candidate.continuationToken) ?? this.continuationToken
     // Chunks that ground nothing carry it too, empty.
     const grounding = candidate.groundingMetadata
@@ -154,7 +154,7 @@ export class GeminiDecoder implements StreamDecoder {
     if (reason === undefined) return
     this.blocked = reason
     const message = stringOf(feedback.blockReasonMessage)
-    if (message !== undefined) this.message = safeMessage(message)
+    if (message !== undefined) this.message = scrub(message)
   }
 
   private part(part: JsonObject): void {
@@ -269,7 +269,7 @@ export class GeminiDecoder implements StreamDecoder {
 
   private fail(kind: ErrorKind, message: string, raw?: string | null): void {
     const error: WireError = { kind, message }
-    if (raw !== undefined && raw !== null) error.upstreamCode = safeMessage(raw).slice(0, 100)
+    if (raw !== undefined && raw !== null) error.upstreamCode = scrub(raw).slice(0, 100)
     this.failWith(error)
   }
 
