@@ -8,6 +8,13 @@ import type { ErrorKind, WireError } from '../../errors.js'
 import { retryAfterSeconds, wholeSeconds } from '../../wire/retry-after.js'
 import { scrub } from '../../wire/scrub.js'
 
+/**
+ * The whole message of an answer to too long a conversation, whose status and reason are those of any
+ * bad request. Only the whole: a message that quotes the prompt must not look like it.
+ */
+const TOO_LONG =
+  /^The input token count(?: \(\d+\))? exceeds the maximum number of tokens allowed(?: \(\d+\))?\.?$/
+
 /** google.rpc.Code by name, for payloads inside a stream whose `code` is missing. */
 const STATUS_CODES: Readonly<Record<string, number>> = {
   INVALID_ARGUMENT: 400,
@@ -61,7 +68,9 @@ export function decodeStreamError(error: unknown): WireError {
 function wireError(status: number, payload: JsonObject, headers: IncomingHttpHeaders): WireError {
   const details = arrayOf(payload.details).filter(isObject)
   const reason = details.map((detail) => stringOf(detail.reason)).find((text) => text !== undefined)
-  const kind = kindOf(status, reason)
+  const rejected = kindOf(status, reason)
+  const tooLong = rejected === 'upstream_rejected' && TOO_LONG.test(stringOf(payload.message) ?? '')
+  const kind = tooLong ? 'context_too_long' : rejected
   const error: WireError = { kind, message: messageOf(kind, status, payload) }
   const code = reason ?? stringOf(payload.status)
   if (code !== undefined) error.upstreamCode = scrub(code).slice(0, 100)

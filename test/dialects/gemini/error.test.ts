@@ -145,3 +145,19 @@ void t.test('messages carry no credentials and are bounded', (t) => {
   t.equal(scrub('x'.repeat(1e6)).length, 2048)
   t.end()
 })
+
+void t.test('too long a conversation is known by the whole message, never by a part of it', (t) => {
+  const kind = (message: string, status = 400): string =>
+    decodeError(status, {}, payload({ code: status, message, status: 'INVALID_ARGUMENT' })).kind
+  const said =
+    'The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).'
+  t.equal(kind(said), 'context_too_long')
+  t.equal(
+    kind('The input token count exceeds the maximum number of tokens allowed (1048576).'),
+    'context_too_long',
+  )
+  t.equal(kind(`Function name is too long: "${said}"`), 'upstream_rejected')
+  t.equal(kind('The description exceeds the maximum number of tokens'), 'upstream_rejected')
+  t.equal(kind(said, 500), 'upstream_failed', 'only of a request that was refused')
+  t.end()
+})
