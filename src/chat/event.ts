@@ -45,6 +45,8 @@ export type ChatEvent =
   | { type: 'tool-delta'; index: number; json: string }
   | { type: 'tool-end'; index: number; signature?: string }
   | { type: 'citation'; index: number; citation: Citation }
+  /** A picture that the model made, whole: a `data:` URL, or an address. */
+  | { type: 'image'; index: number; url: string }
   | { type: 'opaque'; index: number; provider: string; block: JsonObject }
   | { type: 'usage'; usage: Usage }
   | {
@@ -72,6 +74,7 @@ export function isContent(event: ChatEvent): boolean {
     case 'tool-start':
     case 'tool-delta':
     case 'opaque':
+    case 'image':
     case 'citation':
     case 'finish':
       return true

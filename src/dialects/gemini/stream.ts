@@ -169,7 +169,13 @@ export class GeminiDecoder implements StreamDecoder {
     } else {
       this.close()
       this.index += 1
-      this.sink.event({ type: 'opaque', index: this.index, provider: PROVIDER, block: part })
+      const { index } = this
+      const url = part.thought === true ? null : imageUrl(part.inlineData)
+      this.sink.event(
+        url === null
+          ? { type: 'opaque', index, provider: PROVIDER, block: part }
+          : { type: 'image', index, url },
+      )
     }
   }
 
@@ -285,6 +291,14 @@ function candidateOf(candidates: JsonValue | undefined): JsonObject | null {
     if (isObject(candidate) && (candidate.index ?? 0) === 0) return candidate
   }
   return null
+}
+
+/** The picture that a part holds as a `data:` URL; drafts among the thoughts are none. */
+function imageUrl(inlineData: JsonValue | undefined): string | null {
+  if (!isObject(inlineData)) return null
+  const { mimeType, data } = inlineData
+  if (typeof mimeType !== 'string' || typeof data !== 'string') return null
+  return /^image\/[a-z0-9.+-]+$/i.test(mimeType) ? `data:${mimeType};base64,${data}` : null
 }
 
 /** A part that carries nothing but marks. */

@@ -32,7 +32,12 @@ interface CallBlock {
   signature?: string
 }
 
-type Block = WordBlock | CallBlock
+interface ImageBlock {
+  kind: 'image'
+  url: string
+}
+
+type Block = WordBlock | CallBlock | ImageBlock
 
 /** One piece of a call, with whatever the upstream said of it. */
 export interface CallPiece {
@@ -97,6 +102,13 @@ export class Blocks {
     this.advance()
   }
 
+  /** Adds a picture, which is a block of its own. False where the reply has too many blocks. */
+  image(url: string): boolean {
+    if (!this.push({ kind: 'image', url })) return false
+    this.advance()
+    return true
+  }
+
   /** Adds a piece of a call. False where the reply has too many blocks. */
   call(piece: CallPiece): boolean {
     let block = this.find(piece)
@@ -138,6 +150,10 @@ export class Blocks {
         this.calls -= 1
         continue
       }
+      if (head.kind === 'image') {
+        this.show(head)
+        continue
+      }
       this.flush(head)
       this.close(head)
     }
@@ -167,6 +183,10 @@ export class Blocks {
   /** Passes on what the first block has, and moves on while it is complete and another waits. */
   private advance(): void {
     for (let head = this.queue[0]; head !== undefined; head = this.queue[0]) {
+      if (head.kind === 'image') {
+        this.show(head)
+        continue
+      }
       // A call that waits for its id or name is not begun with an invented one before its time.
       if (head.kind === 'tool' && !this.open && (head.name === '' || head.id === '')) {
         if (head.name === '' || this.queue.length === 1 || !complete(head)) return
@@ -177,7 +197,13 @@ export class Blocks {
     }
   }
 
-  private flush(block: Block): void {
+  private show(block: ImageBlock): void {
+    this.index += 1
+    this.sink.event({ type: 'image', index: this.index, url: block.url })
+    this.queue.shift()
+  }
+
+  private flush(block: WordBlock | CallBlock): void {
     if (!this.open) this.start(block)
     const { index } = this
     for (const piece of block.pieces) {
@@ -190,7 +216,7 @@ export class Blocks {
     block.citations.length = 0
   }
 
-  private start(block: Block): void {
+  private start(block: WordBlock | CallBlock): void {
     this.open = true
     this.index += 1
     const { index } = this
@@ -204,7 +230,7 @@ export class Blocks {
     )
   }
 
-  private close(block: Block): void {
+  private close(block: WordBlock | CallBlock): void {
     const { index } = this
     if (block.kind === 'tool' && block.signature !== undefined) {
       this.sink.event({ type: 'tool-end', index, signature: block.signature })
@@ -235,7 +261,7 @@ function another(block: CallBlock, piece: CallPiece): boolean {
   return (piece.name !== block.name || piece.json !== '') && complete(block)
 }
 
-function complete(block: Block): boolean {
+function complete(block: WordBlock | CallBlock): boolean {
   if (block.kind !== 'tool') return true
   // Free text may always go on.
   if (block.custom || block.json.length === block.checked) return false
