@@ -11,7 +11,7 @@ import type { ChatRequest } from '../../chat/request.js'
 import type { ErrorKind, WireError } from '../../errors.js'
 import type { StreamDecoder } from '../dialect.js'
 import { Calls, type ClientCall } from './calls.js'
-import { citationsOf } from './citations.js'
+import { citationsOf, recitationsOf } from './citations.js'
 import { Counts } from './counts.js'
 import { scrub } from '../../wire/scrub.js'
 import { decodeStreamError } from './error.js'
@@ -42,6 +42,7 @@ export class GeminiDecoder implements StreamDecoder {
   private blocked: string | null = null
   private message: string | undefined
   private grounding: JsonObject | null = null
+  private recited: JsonObject | null = null
   private calls: Calls | null = null
 
   constructor(request: ChatRequest, sink: EventSink) {
@@ -147,6 +148,7 @@ export class GeminiDecoder implements StreamDecoder {
     const grounding = candidate.groundingMetadata
     if (isObject(grounding) && Array.isArray(grounding.groundingSupports))
       this.grounding = grounding
+    if (isObject(candidate.citationMetadata)) this.recited = candidate.citationMetadata
   }
 
   private feedback(feedback: JsonObject): void {
@@ -261,16 +263,25 @@ export class GeminiDecoder implements StreamDecoder {
   private close(): void {
     if (this.open === null) return
     const { index, signature } = this
-    if (this.open === 'text' && this.grounding !== null) {
-      for (const citation of citationsOf(this.grounding, this.text)) {
-        this.sink.event({ type: 'citation', index, citation })
-      }
-    }
+    if (this.open === 'text') this.cite(index)
     const type = this.open === 'text' ? 'text-end' : 'thinking-end'
     this.sink.event(signature === undefined ? { type, index } : { type, index, signature })
     this.open = null
     this.signature = undefined
     this.text = ''
+  }
+
+  private cite(index: number): void {
+    const { grounding, recited, text } = this
+    if (grounding !== null) {
+      for (const citation of citationsOf(grounding, text)) {
+        this.sink.event({ type: 'citation', index, citation })
+      }
+    }
+    if (recited === null) return
+    for (const citation of recitationsOf(recited, text)) {
+      this.sink.event({ type: 'citation', index, citation })
+    }
   }
 
   private fail(kind: ErrorKind, message: string, raw?: string | null): void {
