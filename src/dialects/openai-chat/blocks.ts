@@ -64,6 +64,8 @@ export class Blocks {
   private readonly places = new Map<number, CallBlock>()
   private readonly ids = new Map<string, CallBlock>()
   private readonly usedIds = new Set<string>()
+  /** Citations that came while no text was open. */
+  private readonly early: Citation[] = []
   private latest: CallBlock | null = null
   private index = -1
   private open = false
@@ -84,6 +86,7 @@ export class Blocks {
     if (block === undefined || block.kind !== kind) {
       block = { kind, pieces: [], citations: [], offset: this.textLength }
       if (!this.push(block)) return false
+      if (kind === 'text') this.citeEarly(block)
     }
     if (kind === 'text') this.textLength += text.length
     block.pieces.push(text)
@@ -91,15 +94,28 @@ export class Blocks {
     return true
   }
 
-  /** Cites a source for the newest text block; without one the citation has nothing to stand on. */
+  /** Cites a source for the open text block, or for the next one: OpenRouter names them beforehand. */
   cite(citation: Citation): void {
     const block = this.queue.at(-1)
-    if (block === undefined || block.kind !== 'text') return
+    if (block === undefined || block.kind !== 'text') {
+      if (this.early.length < MAX_BLOCKS) this.early.push(citation)
+      return
+    }
+    this.place(citation, block)
+    this.advance()
+  }
+
+  private citeEarly(block: WordBlock): void {
+    for (const citation of this.early) this.place(citation, block)
+    this.early.length = 0
+  }
+
+  /** Offsets of the message become offsets of the block. */
+  private place(citation: Citation, block: WordBlock): void {
     const { start, end } = citation
     if (start !== undefined) citation.start = Math.max(0, start - block.offset)
     if (end !== undefined) citation.end = Math.max(0, end - block.offset)
     block.citations.push(citation)
-    this.advance()
   }
 
   /** Adds a picture, which is a block of its own. False where the reply has too many blocks. */
