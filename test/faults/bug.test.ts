@@ -90,7 +90,9 @@ for (const { place, stream, begun, spoil: make } of PLACES) {
     const gateway = await startGateway(t)
     const restore = make(t)
     gateway.emulator.script({ times: 1, fault: { kind: 'delay', mode: 'each', ms: 5 } })
-    const seen = await ask(gateway, question('claude-sonnet-4-5', stream))
+    // Without a limit a whole answer of this model would be asked for as a stream.
+    const limit = { max_tokens: 100 }
+    const seen = await ask(gateway, question('claude-sonnet-4-5', stream, 'Hello', limit))
     restore()
     t.equal(seen.status, begun ? 200 : 500)
     checkFailed(t, seen, place, ['bug'])
