@@ -71,6 +71,12 @@ export const ERRORS = {
     'never',
     'The upstream refused the request; its reason is passed on.',
   ),
+  context_too_long: row(
+    400,
+    'upstream',
+    'never',
+    'The conversation is longer than the model’s context; shorten it or choose a larger model.',
+  ),
   upstream_unreachable: row(502, 'upstream', 'before-first-byte', 'No connection to the upstream.'),
   upstream_denied: row(
     502,

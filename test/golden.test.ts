@@ -1,24 +1,28 @@
 /**
- * Goal: what a client gets for a transcript, and what an upstream is sent, does not change unnoticed.
- * Method: every stream and whole reply under `test/transcripts` rendered for the chat-completions
- * client, every request of that client rendered for the other two, and the turn after an answer that calls
- * tools, as clients send it, for the upstream that gave the answer; `UPDATE=1` rewrites them, and the
- * difference is then reviewed.
+ * Goal: what a transcript means, what a client gets for it, and what an upstream is sent, does not
+ * change unnoticed.
+ * Method: every answer under `test/transcripts`, decoded as the answer to its own request: the events
+ * of its stream, the same answer whole, both as the chat-completions client gets them, the request as
+ * each upstream is sent it, and the turn after an answer that calls tools, as clients send it, for the
+ * upstream that gave the answer. `UPDATE=1` writes what is made; the difference is reviewed.
  */
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { Test } from 'tap'
-import { Fold } from '../src/chat/fold.js'
-import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../src/chat/json.js'
+import type { ChatEvent } from '../src/chat/event.js'
+import { Fold, type Reply } from '../src/chat/fold.js'
+import { Grammar } from '../src/chat/grammar.js'
+import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../src/chat/json.js'
 import type { ModelFacts } from '../src/chat/model.js'
 import type { ChatRequest } from '../src/chat/request.js'
+import { createCatalogue, factsFor } from '../src/config/catalogue.js'
 import type { EscrowConfig } from '../src/config/config.js'
 import type { DialectName } from '../src/dialects/dialect.js'
 import { GatewayError } from '../src/errors.js'
 import { TranslatedStream, translateReply } from '../src/gateway/translate.js'
 import { Escrow } from '../src/reasoning/escrow.js'
-import { client, REQUEST, SEED, transcripts, upstream } from './properties/streams.js'
+import { SseFramer } from '../src/wire/sse.js'
+import { client, SEED, transcripts, upstream, type Transcript } from './properties/streams.js'
 import { FakeShelf } from './reasoning/shelf.js'
 
 const SETTINGS: EscrowConfig = {
@@ -33,12 +37,28 @@ const QUESTION = client.decodeRequest(
   { model: 'm', messages: [{ role: 'user', content: 'Well?' }] },
   { operation: 'chat' },
 )
+/** What is known of a model by its name alone. */
+const NO_MODELS = createCatalogue([])
 const FOLDER = join(process.cwd(), 'test/transcripts')
+const FAMILIES: Readonly<Partial<Record<DialectName, ModelFacts['family']>>> = {
+  'openai-responses': 'openai',
+  anthropic: 'anthropic',
+  gemini: 'google',
+}
 
-function golden(t: Test, file: string, text: string): void {
+/** As much of a test as a golden file needs. */
+interface Judge {
+  fail(message: string): unknown
+  equal(found: string, wanted: string, name: string): unknown
+}
+
+function golden(t: Judge, file: string, text: string): void {
   const path = join(FOLDER, file)
   if (process.env['UPDATE'] === '1') writeFileSync(path, text)
-  t.ok(existsSync(path), 'is on record; UPDATE=1 writes it')
+  if (!existsSync(path)) {
+    t.fail(`${file} is not on record; UPDATE=1 writes it`)
+    return
+  }
   t.equal(text, readFileSync(path, 'utf8'), file)
 }
 
@@ -46,24 +66,112 @@ function pretty(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`
 }
 
-for (const { dialect, name, bytes } of transcripts) {
-  void t.test(`${name}, for the chat-completions client`, (t) => {
+function read(file: string): JsonObject {
+  return objectOf(JSON.parse(readFileSync(join(FOLDER, file), 'utf8')))
+}
+
+/** What the client asked, in its own dialect. */
+function askedFor({ dialect, name }: Transcript): ChatRequest {
+  const body = read(`${name}.${dialect === 'openai-chat' ? 'request' : 'asked'}.json`)
+  const streamed = { ...body, stream: true, stream_options: { include_usage: true } }
+  return client.decodeRequest(streamed, { operation: 'chat' })
+}
+
+interface Heard {
+  readonly events: ChatEvent[]
+  readonly reply: Reply | null
+  readonly breach: string | null
+}
+
+function listen(say: (grammar: Grammar) => void): Heard {
+  const events: ChatEvent[] = []
+  const fold = new Fold()
+  const grammar = new Grammar({
+    event(event) {
+      events.push(event)
+      fold.event(event)
+    },
+  })
+  say(grammar)
+  return { events, reply: fold.reply(), breach: grammar.breach }
+}
+
+function hearStream({ dialect, bytes }: Transcript, request: ChatRequest): Heard {
+  return listen((grammar) => {
+    const decoder = upstream(dialect).newDecoder(request, grammar, true)
+    const framer = new SseFramer(decoder)
+    framer.write(bytes)
+    framer.end()
+    decoder.end()
+  })
+}
+
+/** What a whole reply and a stream have in common: arguments as values, and counts where both have them. */
+function comparable(reply: Reply | null, withUsage: boolean): unknown {
+  if (reply === null) return null
+  const blocks = reply.blocks.map((block) =>
+    block.type === 'tool' && block.custom !== true
+      ? { ...block, json: JSON.parse(block.json) as unknown }
+      : block,
+  )
+  return { ...reply, blocks, usage: withUsage ? reply.usage : {} }
+}
+
+for (const transcript of transcripts) {
+  const { dialect, name, bytes } = transcript
+  const replyFile = `${name}.reply.json`
+  const hasReply = existsSync(join(FOLDER, replyFile))
+
+  void t.test(`${name}: what it means`, (t) => {
+    const request = askedFor(transcript)
+    const { events, reply, breach } = hearStream(transcript, request)
+    t.equal(breach, null, 'in order')
+    t.equal(
+      /[^\r]\n/.test(bytes.toString('latin1')),
+      dialect !== 'gemini',
+      'the framing is its own',
+    )
+    const lines = events.map((event) => `${JSON.stringify(event)}\n`).join('')
+    golden(t, `${name}.events.ndjson`, lines)
+    if (hasReply) {
+      const whole = listen((grammar) => {
+        upstream(dialect).decodeReply(read(replyFile), request, grammar)
+      })
+      t.equal(whole.breach, null, 'the whole reply is in order')
+      // A stream of chat completions counts only where it was asked to.
+      const counted = dialect !== 'openai-chat' || bytes.includes('"prompt_tokens"')
+      t.same(comparable(whole.reply, counted), comparable(reply, counted), 'whole = stream')
+    } else {
+      t.equal(reply, null, 'only an answer that failed has no whole reply')
+    }
+    const tools = request.tools.map((tool) => tool.name)
+    for (const event of events) {
+      if (event.type === 'tool-start') t.ok(tools.includes(event.name), 'a tool that was offered')
+    }
+    t.end()
+  })
+
+  void t.test(`${name}: for the chat-completions client`, (t) => {
+    const request = askedFor(transcript)
     const seed = { ...SEED, origin: dialect }
-    const stream = new TranslatedStream(upstream(dialect), client, REQUEST, seed)
+    const stream = new TranslatedStream(upstream(dialect), client, request, seed)
     let out = stream.write(bytes) + stream.end()
     if (stream.error !== null) out += client.encodeStreamError(stream.error)
     t.equal(stream.breach, null)
     golden(t, `${name}.to-openai-chat.sse`, out)
-
-    const file = join(FOLDER, `${name}.reply.json`)
-    if (existsSync(file)) {
-      const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
-      const reply = translateReply(body, upstream(dialect), client, REQUEST, seed)
+    t.equal(stream.outcome, hasReply ? 'complete' : 'failed')
+    if (hasReply) {
+      const reply = translateReply(read(replyFile), upstream(dialect), client, request, seed)
       t.equal(reply.outcome, 'complete')
       golden(t, `${name}.to-openai-chat.json`, pretty(JSON.parse(reply.body)))
-    } else {
-      t.equal(stream.outcome, 'failed', 'only an answer that failed has no whole reply')
     }
+    t.end()
+  })
+
+  const family = FAMILIES[dialect]
+  if (family === undefined) continue
+  void t.test(`${name}: what its upstream was asked`, (t) => {
+    golden(t, `${name}.request.json`, pretty(said(askedFor(transcript), dialect, family)))
     t.end()
   })
 }
@@ -72,7 +180,9 @@ for (const { dialect, name, bytes } of transcripts) {
 function said(request: ChatRequest, dialect: DialectName, family: ModelFacts['family']): object {
   const lost: string[] = []
   try {
-    const facts = { id: request.model, family, createdAtSeconds: 0 }
+    const known = factsFor(NO_MODELS, request.model)
+    const facts =
+      known.family === family ? known : { id: request.model, family, createdAtSeconds: 0 }
     const body = upstream(dialect).encodeRequest(request, facts, {
       drop: (path, why) => void lost.push(`${path}: ${why}`),
     })
@@ -85,10 +195,11 @@ function said(request: ChatRequest, dialect: DialectName, family: ModelFacts['fa
 
 /** The tools that an answer calls, as its request had them. */
 function toolsOf(message: JsonObject): JsonValue[] {
-  const names = arrayOf(message['tool_calls']).map(
-    (call) => objectOf(objectOf(call)['function'])['name'],
-  )
-  return [...new Set(names)].map((name) => ({ type: 'function', function: { name: name ?? '' } }))
+  const called = arrayOf(message['tool_calls']).map((call) => {
+    const type = stringOf(objectOf(call)['type']) ?? 'function'
+    return JSON.stringify({ type, [type]: { name: objectOf(objectOf(call)[type])['name'] ?? '' } })
+  })
+  return [...new Set(called)].map((tool) => objectOf(JSON.parse(tool)))
 }
 
 const CALLED = transcripts.filter(({ dialect, name }) => {
@@ -97,7 +208,8 @@ const CALLED = transcripts.filter(({ dialect, name }) => {
   return dialect !== 'openai-chat' && /"tool_use"|"functionCall"|"function_call"/.test(text)
 })
 
-for (const { dialect, name } of CALLED) {
+for (const transcript of CALLED) {
+  const { dialect, name } = transcript
   void t.test(`the turn after ${name}, for its own upstream`, async (t) => {
     const reply = objectOf(JSON.parse(readFileSync(join(FOLDER, `${name}.reply.json`), 'utf8')))
     const shelf = new FakeShelf()
@@ -110,12 +222,13 @@ for (const { dialect, name } of CALLED) {
     })
     t.teardown(() => escrow.close())
     const fold = new Fold()
-    upstream(dialect).decodeReply(reply, REQUEST, fold)
+    const asked = askedFor(transcript)
+    upstream(dialect).decodeReply(reply, asked, fold)
     const scope = { accountId: 'a', family: dialect, model: 'm' }
     const folded = fold.reply()
     if (folded !== null) await escrow.keep(QUESTION, folded, scope)
 
-    const told = translateReply(reply, upstream(dialect), client, REQUEST, {
+    const told = translateReply(reply, upstream(dialect), client, asked, {
       ...SEED,
       origin: dialect,
     })
@@ -123,8 +236,9 @@ for (const { dialect, name } of CALLED) {
     const message = objectOf(objectOf(arrayOf(choices)[0])['message'])
     const { content, tool_calls } = message
     const calls = arrayOf(tool_calls).map((call) => {
-      const { id, type, function: inner } = objectOf(call)
-      return { id: id ?? '', type: type ?? '', function: inner ?? {} }
+      const { id } = objectOf(call)
+      const type = stringOf(objectOf(call)['type']) ?? 'function'
+      return { id: id ?? '', type, [type]: objectOf(call)[type] ?? {} }
     })
     const bare = { role: 'assistant', content: content ?? null, tool_calls: calls }
     const family = dialect === 'gemini' ? 'google' : dialect === 'anthropic' ? dialect : 'openai'
@@ -158,17 +272,35 @@ const REQUESTS = readdirSync(join(FOLDER, 'openai-chat'))
 
 for (const name of REQUESTS) {
   void t.test(`the request of openai-chat/${name}, for the other dialects`, (t) => {
-    const text = readFileSync(join(FOLDER, 'openai-chat', `${name}.request.json`), 'utf8')
-    const request = client.decodeRequest(objectOf(JSON.parse(text)), { operation: 'chat' })
+    const request = client.decodeRequest(read(`openai-chat/${name}.request.json`), {
+      operation: 'chat',
+    })
     for (const [dialect, family] of [
       ['openai-responses', 'openai'],
       ['anthropic', 'anthropic'],
       ['gemini', 'google'],
     ] as const) {
       const made = said(request, dialect, family)
-      const file = `openai-chat/${name}.to-${dialect}.request.json`
-      golden(t, file, pretty(made))
+      golden(t, `openai-chat/${name}.to-${dialect}.request.json`, pretty(made))
     }
     t.end()
   })
 }
+
+void t.test('a file that is missing or old fails the test', (t) => {
+  const failures: string[] = []
+  const judge = {
+    fail: (message: string) => void failures.push(message),
+    equal: (a: string, b: string, name: string) => {
+      if (a !== b) failures.push(name)
+    },
+  }
+  const keep = process.env['UPDATE']
+  delete process.env['UPDATE']
+  golden(judge, 'anthropic/no-such-case.events.ndjson', '')
+  golden(judge, 'anthropic/README.md', 'old')
+  if (keep !== undefined) process.env['UPDATE'] = keep
+  t.equal(failures.length, 2)
+  t.match(failures[0], 'UPDATE=1')
+  t.end()
+})

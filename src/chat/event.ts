@@ -45,9 +45,18 @@ export type ChatEvent =
   | { type: 'tool-delta'; index: number; json: string }
   | { type: 'tool-end'; index: number; signature?: string }
   | { type: 'citation'; index: number; citation: Citation }
+  /** A picture that the model made, whole: a `data:` URL, or an address. */
+  | { type: 'image'; index: number; url: string }
   | { type: 'opaque'; index: number; provider: string; block: JsonObject }
   | { type: 'usage'; usage: Usage }
-  | { type: 'finish'; reason: FinishReason; raw: string | null; stopSequence?: string }
+  | {
+      type: 'finish'
+      reason: FinishReason
+      raw: string | null
+      stopSequence?: string
+      /** The upstream only paused: with this it can be asked for the rest. It never leaves the gateway. */
+      resume?: JsonObject
+    }
   | { type: 'error'; error: WireError }
 
 /** Takes events one at a time, synchronously, and never throws. */
@@ -65,6 +74,7 @@ export function isContent(event: ChatEvent): boolean {
     case 'tool-start':
     case 'tool-delta':
     case 'opaque':
+    case 'image':
     case 'citation':
     case 'finish':
       return true

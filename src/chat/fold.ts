@@ -39,6 +39,12 @@ export interface ToolBlock {
   signature?: string
 }
 
+/** A picture that the model made: a `data:` URL, or an address. */
+export interface ImageBlock {
+  type: 'image'
+  url: string
+}
+
 /** A block of one provider that has no canonical kind, kept whole. */
 export interface OpaqueBlock {
   type: 'opaque'
@@ -47,7 +53,8 @@ export interface OpaqueBlock {
 }
 
 /** One block of a whole answer, in the order in which they started. */
-export type ReplyBlock = TextBlock | RefusalBlock | ThinkingBlock | ToolBlock | OpaqueBlock
+export type ReplyBlock =
+  TextBlock | RefusalBlock | ThinkingBlock | ToolBlock | ImageBlock | OpaqueBlock
 
 /** A finished answer. */
 export interface Reply {
@@ -121,6 +128,9 @@ export class Fold implements EventSink {
           ...(event.custom === true ? { custom: true } : {}),
         })
         return
+      case 'image':
+        this.blocks.push({ type: 'image', url: event.url })
+        return
       case 'opaque':
         this.blocks.push({ type: 'opaque', provider: event.provider, block: event.block })
         return
@@ -161,7 +171,7 @@ export class Fold implements EventSink {
     const block = this.blocks.at(-1)
     const whole = this.pieces.length === 1 ? (this.pieces[0] ?? '') : this.pieces.join('')
     this.pieces.length = 0
-    if (block === undefined || block.type === 'opaque') return
+    if (block === undefined || block.type === 'opaque' || block.type === 'image') return
     if (block.type === 'tool') block.json = whole
     else block.text = whole
     if (signature !== undefined && block.type !== 'refusal') block.signature = signature

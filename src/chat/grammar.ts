@@ -2,12 +2,12 @@
  * The grammar of canonical events, checked in production between every decoder and every encoder.
  * A breach becomes one `upstream_malformed` error event; a corrupt stream never gets through.
  *
- *     stream := start (block | citation | opaque | usage)* finish     complete
+ *     stream := start (block | citation | image | opaque | usage)* finish     complete
  *             | start …                                    error      cut anywhere, blocks may be open
  *             | error                                                 never started
  *     block  := K-start K-delta* K-end                     K ∈ text, refusal, thinking, tool
  *
- * Indexes are 0,1,2,… in order of start; blocks never overlap; an `opaque` is a block of its own; a
+ * Indexes are 0,1,2,… in order of start; blocks never overlap; an `image` or `opaque` is a block of its own; a
  * `citation` belongs to the text block that is open; usage is cumulative, the last one wins; nothing
  * follows finish or error.
  */
@@ -68,6 +68,7 @@ export class Grammar implements EventSink {
         if (this.open !== null) return `finish inside ${this.open}`
         this.ended = true
         return null
+      case 'image':
       case 'opaque':
         return this.openBlock(null, event.index)
       case 'citation':

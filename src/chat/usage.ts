@@ -26,6 +26,18 @@ export function mergeUsage(earlier: Usage, later: Usage): Usage {
   return { ...earlier, ...later }
 }
 
+const COUNTS: readonly (keyof Usage)[] = ['input', 'output', 'cacheRead', 'cacheWrite', 'reasoning']
+
+/** The counts of two requests together: what either reports, and the sum of what both do. */
+export function addUsage(one: Usage, other: Usage): Usage {
+  const sum: Usage = { ...one }
+  for (const name of COUNTS) {
+    const count = other[name]
+    if (count !== undefined) sum[name] = (sum[name] ?? 0) + count
+  }
+  return sum
+}
+
 /** Prompt and completion together; `undefined` where neither was reported. */
 export function totalTokens(usage: Usage): number | undefined {
   if (usage.input === undefined && usage.output === undefined) return undefined

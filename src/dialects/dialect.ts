@@ -108,13 +108,27 @@ export interface Egress {
   dropReasoning?(body: JsonObject, error: WireError): JsonObject | null
   /** Emits a grammatical stream whatever the body is; never throws. */
   decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void
-  newDecoder(request: ChatRequest, sink: EventSink): StreamDecoder
+  /** `mayPause`: the decoder must keep what `continuation` needs. */
+  newDecoder(request: ChatRequest, sink: EventSink, mayPause?: boolean): StreamDecoder
+  /** How a paused answer goes on; null where this format has no such thing. */
+  readonly continuation: Continuation | null
   /** A watcher for the same dialect on both sides; null where no client can speak this dialect. */
   newTap: ((request: TapRequest) => StreamTap) | null
   /** Usage, finish reason or error of a whole reply that passes through. */
   tapReply: ((body: JsonObject) => TapResult) | null
   /** `body` is at most 64 KiB of text. The message is scrubbed of keys and bounded to 2 KB. */
   decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError
+}
+
+/**
+ * How an answer that the upstream broke off on purpose goes on. Such a part ends in a `finish` with
+ * `resume`; the gateway asks for the rest and joins the parts.
+ */
+export interface Continuation {
+  /** Whether the answer to this body may pause at all. */
+  mayPause(body: JsonObject): boolean
+  /** The body that asks for the rest, from the one before and the `resume` of its answer. */
+  next(body: JsonObject, resume: JsonObject): JsonObject
 }
 
 /** frame() any number of times, then end() exactly once. Emits a grammatical stream whatever the frames were. */

@@ -9,11 +9,13 @@ import type { ReplyController, ReplyHandler } from '../upstreams/connection.js'
 import { gatewayError, GatewayError, type WireError } from '../errors.js'
 import type { Timed, Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
-import { transportError, UNFORESEEN } from './fault.js'
+import { tooLate, transportError, UNFORESEEN } from './fault.js'
 import type { Target } from './generation.js'
+import { headerText, isEventStream, OTHER_TYPE, unreadable } from './head.js'
 import type { Call } from './receive.js'
 import { ReplyStream } from './reply-stream.js'
 import { openTranslation, readReply } from './replies.js'
+import type { WholeAnswer } from './translate.js'
 
 /** What goes upstream: made once, however many attempts are made with it. */
 export interface Outgoing {
@@ -22,6 +24,22 @@ export interface Outgoing {
   readonly body: Buffer | string
   /** What the body says, where it was said anew; null for the client's own bytes. */
   readonly said: JsonObject | null
+  /** Asks for the rest of an answer that paused with `resume`; null where no answer to this can pause. */
+  readonly next: ((resume: JsonObject) => Outgoing) | null
+}
+
+/** The promise of an answer, which all attempts that it takes share. */
+export interface Settlement {
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (error: GatewayError) => void
+}
+
+/** What there is already of an answer that the upstream paused. */
+interface Begun {
+  readonly stream: ReplyStream | null
+  readonly whole: WholeAnswer | null
+  /** The client has the beginning of it. */
+  readonly committed: boolean
 }
 
 /** What the client gets: a whole body, or a stream that has begun. */
@@ -37,23 +55,28 @@ const MAX_ERROR_BYTES = 64 * 1024
 const COMMIT_WAIT_MS = 1000
 /** How long an upstream may take to end its body after its own terminator, to reuse the socket. */
 const LINGER_MS = 1000
+const NOT_BEGUN: Begun = { stream: null, whole: null, committed: false }
 
 type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
 
-/** Settles its promise exactly once: with an answer that has content, or with the error that came first. */
+/**
+ * Settles its promise exactly once: with an answer that has content, or with the error that came first.
+ * Where the upstream pauses, another attempt takes over what there is of the answer.
+ */
 export class Attempt implements ReplyHandler, Timed {
   private readonly x: Exchange
   private readonly call: Call
   private readonly target: Target
   private readonly deadlines: Deadlines
-  private readonly resolve: (answer: Answer) => void
-  private readonly reject: (error: GatewayError) => void
+  private readonly outgoing: Outgoing
+  private readonly settlement: Settlement
+  private readonly begun: Begun
   private phase: Phase = 'connecting'
-  private committed = false
+  private committed: boolean
   /** The upstream's body has ended, well or badly; what is left of it waits for the client to read. */
   private heardAll = false
   private controller: ReplyController | null = null
-  private stream: ReplyStream | null = null
+  private stream: ReplyStream | null
   private chunks: Buffer[] = []
   private bytes = 0
   private headers: IncomingHttpHeaders = {}
@@ -70,26 +93,30 @@ export class Attempt implements ReplyHandler, Timed {
     call: Call,
     target: Target,
     deadlines: Deadlines,
-    resolve: (answer: Answer) => void,
-    reject: (error: GatewayError) => void,
+    outgoing: Outgoing,
+    settlement: Settlement,
+    begun = NOT_BEGUN,
   ) {
     this.x = x
     this.call = call
     this.target = target
     this.deadlines = deadlines
-    this.resolve = resolve
-    this.reject = reject
+    this.outgoing = outgoing
+    this.settlement = settlement
+    this.begun = begun
+    this.stream = begun.stream
+    this.committed = begun.committed
   }
 
-  send(outgoing: Outgoing): void {
+  send(): void {
     this.dispatchedMs = performance.now()
     this.target.series.inflight(1)
     this.deadlines.add(this)
-    this.x.cancellation.onCancel((reason) => this.cancel(reason))
+    this.x.cancellation.onCancel((reason) => this.fail(reason.wire))
     if (this.phase === 'over') return
     const { pool } = this.target.upstream
-    const { path, body } = outgoing
-    pool.dispatch({ path, method: 'POST', headers: outgoing.headers, body }, this)
+    const { path, headers, body } = this.outgoing
+    pool.dispatch({ path, method: 'POST', headers, body }, this)
   }
 
   onRequestStart(controller: ReplyController): void {
@@ -100,7 +127,9 @@ export class Attempt implements ReplyHandler, Timed {
     }
     this.phase = 'waiting'
     this.sentMs = performance.now()
-    this.x.facts.connectMs = this.sentMs - this.dispatchedMs
+    const { facts } = this.x
+    // What a client waits for once its answer has begun is counted there.
+    if (!this.committed) facts.connectMs = (facts.connectMs ?? 0) + this.sentMs - this.dispatchedMs
   }
 
   onResponseStart(
@@ -113,16 +142,19 @@ export class Attempt implements ReplyHandler, Timed {
     this.headMs = performance.now()
     this.heardMs = this.headMs
     this.headers = headers
-    facts.firstByteMs = this.headMs - this.sentMs
+    if (!this.committed) facts.firstByteMs = (facts.firstByteMs ?? 0) + this.headMs - this.sentMs
     facts.upstreamStatus = status
     facts.upstreamRequestId = headerText(headers['x-request-id'] ?? headers['request-id'])
     if (status !== 200) {
       this.phase = 'error'
       return
     }
+    const streams = this.call.request.stream && isEventStream(headers)
     const wrong = unreadable(headers)
     if (wrong !== null) this.fail(wrong)
-    else if (this.call.request.stream && isEventStream(headers)) this.guard(() => this.openStream())
+    else if (streams) this.guard(() => this.openStream())
+    // A stream that has begun cannot go on as a whole reply.
+    else if (this.stream !== null) this.fail(OTHER_TYPE)
     else this.phase = 'whole'
   }
 
@@ -143,8 +175,7 @@ export class Attempt implements ReplyHandler, Timed {
   onResponseEnd(): void {
     switch (this.phase) {
       case 'stream':
-        this.heardAll = true
-        this.stream?.end()
+        this.endStream()
         return
       case 'error':
         this.guard(() => this.refusedByUpstream())
@@ -162,9 +193,7 @@ export class Attempt implements ReplyHandler, Timed {
   onResponseError(_controller: ReplyController, cause: Error): void {
     switch (this.phase) {
       case 'stream':
-        // A failing source is data: the translation hears an end of file and says what is missing.
-        this.heardAll = true
-        this.stream?.end()
+        this.endStream()
         return
       case 'lingering':
         this.over()
@@ -211,12 +240,23 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   private openStream(): void {
-    const stream = new ReplyStream(openTranslation(this.x, this.call, this.target), this.x)
+    const stream = this.stream ?? this.newStream()
     this.stream = stream
     this.x.facts.verdict = stream.translation
     stream.onStep = () => this.step(stream)
     stream.onDrain = () => this.resume()
     this.phase = 'stream'
+  }
+
+  private newStream(): ReplyStream {
+    const mayPause = this.outgoing.next !== null
+    return new ReplyStream(openTranslation(this.x, this.call, this.target, mayPause), this.x)
+  }
+
+  /** A failing source is data too: the translation hears an end of file and says what is missing. */
+  private endStream(): void {
+    this.heardAll = true
+    this.stream?.end()
   }
 
   private feed(controller: ReplyController, chunk: Buffer): void {
@@ -251,17 +291,23 @@ export class Attempt implements ReplyHandler, Timed {
     const { translation } = stream
     if (this.phase !== 'stream') return
     if (translation.outcome === 'failed') {
-      const error = translation.error ?? { kind: 'bug', message: 'failed without a reason' }
-      if (this.committed) this.breakOff(error)
-      else this.fail(error)
+      this.fail(translation.error ?? UNFORESEEN)
       return
     }
     if (translation.content) this.commit()
-    if (translation.outcome === 'complete') this.linger(stream)
+    if (translation.outcome === 'complete') {
+      this.linger()
+      stream.end()
+    } else if (translation.resume !== null) {
+      const { resume } = translation
+      this.linger()
+      translation.proceed()
+      this.handOver({ stream, whole: null, committed: this.committed }, resume)
+    }
   }
 
   /** The reply is whole. Its socket can be used again if the upstream now ends the body as well. */
-  private linger(stream: ReplyStream): void {
+  private linger(): void {
     this.target.series.attempt('ok')
     if (this.heardAll) {
       this.over()
@@ -270,39 +316,45 @@ export class Attempt implements ReplyHandler, Timed {
       this.lingerMs = performance.now()
       this.controller?.resume()
     }
-    stream.end()
   }
 
-  /** Ends a stream that the client has the beginning of; the relay tells it why. */
-  private breakOff(error: WireError): void {
-    const { stream } = this
-    this.target.series.attempt(error.kind)
-    this.abandon()
-    stream?.translation.fail(error)
-    stream?.end()
+  /** The upstream paused: another attempt asks for the rest. */
+  private handOver(begun: Begun, resume: JsonObject): void {
+    const outgoing = this.outgoing.next?.(resume)
+    if (outgoing === undefined) return this.fail(UNFORESEEN)
+    const { x, call, target, deadlines, settlement } = this
+    new Attempt(x, call, target, deadlines, outgoing, settlement, begun).send()
   }
 
   private commit(): void {
     if (this.committed || this.stream === null) return
     this.committed = true
-    this.resolve({ kind: 'stream', stream: this.stream })
+    this.settlement.resolve({ kind: 'stream', stream: this.stream })
   }
 
   private finishWhole(): void {
+    const { x, call, target, begun } = this
+    const { facts } = x
     const text = Buffer.concat(this.chunks)
     const before = performance.now()
-    this.x.facts.replyMs = before - this.headMs
-    const read = readReply(text, this.x, this.call, this.target, isEventStream(this.headers))
+    facts.replyMs = (facts.replyMs ?? 0) + before - this.headMs
+    const read = readReply(text, x, call, target, {
+      isEvents: isEventStream(this.headers),
+      mayPause: this.outgoing.next !== null,
+      begun: begun.whole,
+    })
     this.over()
-    this.x.facts.translateMs += performance.now() - before
-    this.x.facts.verdict = read.verdict
-    if (read.verdict.error !== null) {
-      this.target.series.attempt(read.verdict.error.kind)
-      this.reject(gatewayError(read.verdict.error))
+    facts.translateMs += performance.now() - before
+    if (read.kind === 'paused') {
+      target.series.attempt('ok')
+      this.handOver({ stream: null, whole: read.answer, committed: false }, read.resume)
       return
     }
-    this.target.series.attempt('ok')
-    this.resolve({ kind: 'whole', body: read.body, stream: this.call.request.stream })
+    const { error } = read.verdict
+    facts.verdict = read.verdict
+    target.series.attempt(error?.kind ?? 'ok')
+    if (error !== null) this.settlement.reject(gatewayError(error))
+    else this.settlement.resolve({ kind: 'whole', body: read.body, stream: call.request.stream })
   }
 
   private refusedByUpstream(): void {
@@ -312,30 +364,25 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   private late(what: string): void {
-    const error: WireError = { kind: 'upstream_timeout', message: `The upstream ${what} in time.` }
-    if (this.phase === 'stream' && this.committed) this.breakOff(error)
     // Its status says more than that the rest of its words did not come.
-    else if (this.phase === 'error') this.refusedByUpstream()
-    else this.fail(error)
-  }
-
-  private cancel(reason: GatewayError): void {
-    if (this.phase === 'over') return
-    if (this.phase === 'lingering') {
-      this.abandon()
-    } else if (this.committed && reason.kind !== 'client_gone') {
-      this.breakOff(reason.wire)
-    } else {
-      this.fail(reason.wire)
-    }
+    if (this.phase === 'error') this.refusedByUpstream()
+    else this.fail(tooLate(what))
   }
 
   private fail(error: WireError, cause?: unknown): void {
     if (this.phase === 'over') return
+    if (this.phase === 'lingering') return this.abandon()
     this.target.series.attempt(error.kind)
-    this.stream?.destroy()
+    const { stream } = this
     this.abandon()
-    this.reject(gatewayError(error, cause))
+    if (this.committed && error.kind !== 'client_gone') {
+      // The client has the beginning; the relay tells it why there is no more.
+      stream?.translation.fail(error)
+      stream?.end()
+      return
+    }
+    stream?.destroy()
+    this.settlement.reject(gatewayError(error, cause))
   }
 
   /** Ends the upstream side; its socket is destroyed, never reused. */
@@ -352,24 +399,4 @@ export class Attempt implements ReplyHandler, Timed {
     this.deadlines.remove(this)
     this.target.series.inflight(-1)
   }
-}
-
-function headerText(value: string | string[] | undefined): string | null {
-  if (value === undefined) return null
-  return (typeof value === 'string' ? value : value.join(', ')).slice(0, 128)
-}
-
-function isEventStream(headers: IncomingHttpHeaders): boolean {
-  return (headers['content-type'] ?? '').toLowerCase().startsWith('text/event-stream')
-}
-
-/** A 200 that is not what was asked for: compressed though identity was asked, or not of this API. */
-function unreadable(headers: IncomingHttpHeaders): WireError | null {
-  const encoding = headers['content-encoding']
-  if (encoding !== undefined && encoding !== 'identity') {
-    return { kind: 'upstream_malformed', message: 'The upstream compressed its reply unasked.' }
-  }
-  const type = (headers['content-type'] ?? '').toLowerCase()
-  if (type === '' || type.includes('json') || isEventStream(headers)) return null
-  return { kind: 'upstream_malformed', message: 'The upstream’s reply is of another content type.' }
 }

@@ -12,6 +12,11 @@ export const UNFORESEEN: Readonly<WireError> = {
 /** The codes of an answer that is not HTTP. */
 const MALFORMED = new Set(['HEAD_TOO_LARGE', 'BAD_HEAD', 'BAD_BODY'])
 
+/** A time-out, by what the upstream did not do in time. */
+export function tooLate(what: string): WireError {
+  return { kind: 'upstream_timeout', message: `The upstream ${what} in time.` }
+}
+
 /** `inReply`: the head had arrived and the body was cut. Never names a host; the cause is for the log. */
 export function transportError(cause: unknown, inReply: boolean): WireError {
   const code = codeOf(cause)

@@ -3,6 +3,8 @@
  * Knows no client socket. A 200 is not believed until its first content event, so an upstream that says
  * 200 and dies is still an ordinary failed attempt with a real status.
  */
+import type { JsonObject } from '../chat/json.js'
+import type { Continuation } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
 import type { Escrow } from '../reasoning/escrow.js'
 import { pathAt } from '../upstreams/place.js'
@@ -64,7 +66,7 @@ function attempt(
   outgoing: Outgoing,
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    new Attempt(x, call, target, deadlines, resolve, reject).send(outgoing)
+    new Attempt(x, call, target, deadlines, outgoing, { resolve, reject }).send()
   })
 }
 
@@ -76,11 +78,24 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
   const losses = new LossList()
   const rendered = render(call, destination, model, x.generation.facts(model), losses)
   report(x, call, losses.paths)
-  return {
-    path: pathAt(upstream.place, rendered.path, model),
-    headers: withRequestHeaders(target, rendered.accept, rendered.headers),
-    body: rendered.body,
-    said: rendered.said,
+  const path = pathAt(upstream.place, rendered.path, model)
+  const headers = withRequestHeaders(target, rendered.accept, rendered.headers)
+  const { body, said } = rendered
+  return { path, headers, body, said, next: nextOf(path, headers, said, egress.continuation) }
+}
+
+/** How the rest of an answer is asked for, where the upstream may pause before its end. */
+function nextOf(
+  path: string,
+  headers: readonly string[],
+  said: JsonObject | null,
+  continuation: Continuation | null,
+): Outgoing['next'] {
+  if (said === null || continuation?.mayPause(said) !== true) return null
+  return (resume) => {
+    const rest = continuation.next(said, resume)
+    const next = nextOf(path, headers, rest, continuation)
+    return { path, headers, body: stringifyExact(rest), said: rest, next }
   }
 }
 
@@ -114,7 +129,13 @@ function amended(
   for (const [name, value] of Object.entries(egress.headers(said))) {
     if (!(name in known)) headers.push(name, value)
   }
-  return { ...outgoing, headers, body: stringifyExact(said), said }
+  return {
+    ...outgoing,
+    headers,
+    body: stringifyExact(said),
+    said,
+    next: nextOf(outgoing.path, headers, said, egress.continuation),
+  }
 }
 
 function withRequestHeaders(

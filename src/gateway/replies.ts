@@ -1,6 +1,7 @@
 /**
  * Which machine reads a reply: by whether both sides speak one dialect, and whether it is a stream.
  */
+import type { JsonObject } from '../chat/json.js'
 import type { Seed } from '../dialects/dialect.js'
 import type { WireError } from '../errors.js'
 import { parseArray, parseReply } from '../wire/json.js'
@@ -10,12 +11,11 @@ import type { Call } from './receive.js'
 import {
   PassedStream,
   streamReply,
-  translateEvents,
-  TranslatedStream,
   type TranslatedReply,
-  translateReply,
+  TranslatedStream,
   type Translation,
   type Verdict,
+  WholeAnswer,
 } from './translate.js'
 
 const NOT_JSON: WireError = {
@@ -23,30 +23,52 @@ const NOT_JSON: WireError = {
   message: 'The upstream’s reply is not JSON.',
 }
 
-/** The machine for a streamed reply. */
-export function openTranslation(x: Exchange, call: Call, target: Target): Translation {
+/** The machine for a streamed reply; `mayPause` where it may come in several parts. */
+export function openTranslation(
+  x: Exchange,
+  call: Call,
+  target: Target,
+  mayPause: boolean,
+): Translation {
   const { egress } = target
   if (egress.newTap !== null && passes(call, target)) {
     return new PassedStream(egress.newTap({ includeUsage: call.request.includeUsage }))
   }
-  return new TranslatedStream(egress, call.ingress, call.request, seedOf(x, call, target))
+  return new TranslatedStream(egress, call.ingress, call.request, seedOf(x, call, target), mayPause)
 }
 
-/**
- * A whole reply as the client gets it; `verdict.error` says why there is none. `isEvents`: it came as
- * a stream.
- */
+/** A whole reply as it was read: what the client gets, or a part after which the upstream paused. */
+export type ReadReply =
+  | {
+      readonly kind: 'answer'
+      readonly body: string | Buffer
+      /** `error` says why there is no body. */
+      readonly verdict: Verdict
+    }
+  | { readonly kind: 'paused'; readonly answer: WholeAnswer; readonly resume: JsonObject }
+
+/** What is known of a whole reply before it is read. */
+export interface Reading {
+  /** It came as a stream: the gateway asked for one, or the upstream knows no other form. */
+  readonly isEvents: boolean
+  readonly mayPause: boolean
+  /** The parts before it, where the upstream paused. */
+  readonly begun: WholeAnswer | null
+}
+
+/** Reads a whole reply, or one part of it. */
 export function readReply(
   bytes: Buffer,
   x: Exchange,
   call: Call,
   target: Target,
-  isEvents: boolean,
-): { body: string | Buffer; verdict: Verdict } {
+  { isEvents, mayPause, begun }: Reading,
+): ReadReply {
   const { egress } = target
   const seed = seedOf(x, call, target)
   if (isEvents) {
-    return told(translateEvents(bytes, egress, call.ingress, call.request, seed))
+    const answer = begun ?? new WholeAnswer(egress, call.ingress, call.request, mayPause)
+    return readOn(answer, answer.readEvents(bytes), seed)
   }
   const text = bytes.toString('utf8')
   const body = parseReply(text)
@@ -59,11 +81,16 @@ export function readReply(
   if (egress.tapReply !== null && passes(call, target)) {
     return passReply(bytes, egress.tapReply(body))
   }
-  return told(translateReply(body, egress, call.ingress, call.request, seed))
+  const answer = begun ?? new WholeAnswer(egress, call.ingress, call.request, mayPause)
+  return readOn(answer, answer.read(body), seed)
 }
 
-function told(verdict: TranslatedReply): { body: string; verdict: Verdict } {
-  return { body: verdict.body, verdict }
+function readOn(answer: WholeAnswer, resume: JsonObject | null, seed: Seed): ReadReply {
+  return resume === null ? told(answer.encode(seed)) : { kind: 'paused', answer, resume }
+}
+
+function told(verdict: TranslatedReply): ReadReply {
+  return { kind: 'answer', body: verdict.body, verdict }
 }
 
 /**
@@ -79,13 +106,14 @@ function passes({ dialect, request }: Call, target: Target): boolean {
 function passReply(
   bytes: Buffer,
   tap: Pick<Verdict, 'usage' | 'reason' | 'error' | 'model'>,
-): { body: Buffer; verdict: Verdict } {
+): ReadReply {
   const { usage, reason, error, model } = tap
   const outcome = error === null ? 'complete' : 'failed'
-  return { body: bytes, verdict: { outcome, error, breach: null, usage, reason, model, lost: [] } }
+  const verdict = { outcome, error, breach: null, usage, reason, model, lost: [] } as const
+  return { kind: 'answer', body: bytes, verdict }
 }
 
-function refused(error: WireError): { body: string; verdict: Verdict } {
+function refused(error: WireError): ReadReply {
   const verdict: Verdict = {
     outcome: 'failed',
     error,
@@ -95,7 +123,7 @@ function refused(error: WireError): { body: string; verdict: Verdict } {
     model: null,
     lost: [],
   }
-  return { body: '', verdict }
+  return { kind: 'answer', body: '', verdict }
 }
 
 function seedOf(x: Exchange, call: Call, target: Target): Seed {

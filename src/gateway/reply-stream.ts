@@ -60,19 +60,20 @@ export class ReplyStream {
     return !this.isFull
   }
 
-  /** The upstream has said all it will. Only the first call counts. */
+  /** The upstream's end of file; where it only paused, more is to come. Only the first end counts. */
   end(): void {
     if (this.isOver) return
-    this.isOver = true
     let ready: string | Buffer
     try {
       ready = this.translation.end()
     } catch (error) {
       ready = this.broken(error)
     }
+    const isLast = this.translation.resume === null
+    this.isOver = isLast
     if (ready.length > 0) this.pass(ready)
     this.onStep()
-    if (!this.isHeld) this.sink?.finish()
+    if (isLast && !this.isHeld) this.sink?.finish()
   }
 
   /** Hands over to the client's side, with what has waited for it. */

@@ -7,6 +7,7 @@ import type { ChatEvent, EventSink, FinishReason } from '../chat/event.js'
 import { isContent } from '../chat/event.js'
 import { Fold, type Reply } from '../chat/fold.js'
 import { Grammar } from '../chat/grammar.js'
+import { Joined } from '../chat/joined.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
 import { jsonAnswer, missesSchema } from '../chat/json-answer.js'
 import type { ChatRequest } from '../chat/request.js'
@@ -42,6 +43,10 @@ export interface Verdict {
 export interface Translation extends Verdict {
   /** Content has been seen: from here on nothing may be retried. */
   readonly content: boolean
+  /** The upstream paused: with this it can be asked for the rest. Null where there is none to ask for. */
+  readonly resume: JsonObject | null
+  /** The rest of a paused answer is about to come, as a stream of its own. */
+  proceed(): void
   /** What is ready for the client; empty where nothing is. The chunk is only lent, for this call. */
   write(chunk: Buffer): string | Buffer
   /** The upstream's end of file. */
@@ -67,18 +72,32 @@ export class TranslatedStream implements Translation, EventSink {
   reason: FinishReason | null = null
   model: string | null = null
   content = false
+  private readonly egress: Egress
   private readonly ingress: Ingress
+  private readonly request: ChatRequest
   private readonly losses = new LossList()
-  private readonly framer: SseFramer
-  private readonly decoder: StreamDecoder
+  private framer: SseFramer
+  private decoder: StreamDecoder
+  /** Null where the upstream cannot pause: then there is nothing to join. */
+  private readonly joined: Joined | null
   private readonly grammar: Grammar
   private readonly encoder: StreamEncoder
 
-  constructor(egress: Egress, ingress: Ingress, request: ChatRequest, seed: Seed) {
+  /** `mayPause`: the answer may come in several parts, each a stream of its own. */
+  constructor(
+    egress: Egress,
+    ingress: Ingress,
+    request: ChatRequest,
+    seed: Seed,
+    mayPause = false,
+  ) {
+    this.egress = egress
     this.ingress = ingress
+    this.request = request
     this.encoder = ingress.newEncoder(request, seed)
     this.grammar = new Grammar(this)
-    this.decoder = egress.newDecoder(request, this.grammar)
+    this.joined = mayPause ? new Joined(this.grammar, request.maxOutputTokens) : null
+    this.decoder = egress.newDecoder(request, this.joined ?? this.grammar, mayPause)
     this.framer = new SseFramer(this.decoder)
   }
 
@@ -88,6 +107,17 @@ export class TranslatedStream implements Translation, EventSink {
 
   get lost(): readonly string[] {
     return this.losses.paths
+  }
+
+  get resume(): JsonObject | null {
+    return this.joined?.resume ?? null
+  }
+
+  proceed(): void {
+    if (this.joined === null) return
+    this.joined.proceed()
+    this.decoder = this.egress.newDecoder(this.request, this.joined, true)
+    this.framer = new SseFramer(this.decoder)
   }
 
   write(chunk: Buffer): string {
@@ -101,7 +131,7 @@ export class TranslatedStream implements Translation, EventSink {
     if (this.outcome !== 'open') return ''
     this.framer.end()
     this.decoder.end()
-    this.fail(TRUNCATED)
+    if (this.resume === null) this.fail(TRUNCATED)
     return this.encoder.take()
   }
 
@@ -144,6 +174,7 @@ export class PassedStream implements Translation, FrameSink {
   error: WireError | null = null
   readonly breach = null
   readonly lost = []
+  readonly resume = null
   private readonly framer: SseFramer
   private readonly tap: StreamTap
   private ready = ''
@@ -165,6 +196,11 @@ export class PassedStream implements Translation, FrameSink {
   }
   get content(): boolean {
     return this.tap.content || this.outcome === 'complete'
+  }
+
+  /** Nothing that passes through can pause. */
+  proceed(): void {
+    this.fail(TRUNCATED)
   }
 
   write(chunk: Buffer): string | Buffer {
@@ -243,6 +279,63 @@ export interface TranslatedReply extends Verdict {
   readonly body: string
 }
 
+/** A whole answer being collected: one body, or one for each part where the upstream pauses. */
+export class WholeAnswer implements EventSink {
+  private readonly egress: Egress
+  private readonly ingress: Ingress
+  private readonly request: ChatRequest
+  private readonly fold = new Fold()
+  private readonly losses = new LossList()
+  private readonly grammar = new Grammar(this)
+  private readonly joined: Joined | null
+  private parts = 0
+
+  constructor(egress: Egress, ingress: Ingress, request: ChatRequest, mayPause: boolean) {
+    this.egress = egress
+    this.ingress = ingress
+    this.request = request
+    this.joined = mayPause ? new Joined(this.grammar, request.maxOutputTokens) : null
+  }
+
+  /** Takes a body; with what the rest is to be asked for, or null where this was the last. */
+  read(body: JsonObject): JsonObject | null {
+    this.egress.decodeReply(body, this.request, this.nextPart())
+    return this.joined?.resume ?? null
+  }
+
+  /** The same of a stream's bytes, all of them. */
+  readEvents(bytes: Buffer): JsonObject | null {
+    const sink = this.nextPart()
+    const decoder = this.egress.newDecoder(this.request, sink, this.joined !== null)
+    const framer = new SseFramer(decoder)
+    framer.write(bytes)
+    framer.end()
+    if (framer.overflow && !this.grammar.ended) sink.event({ type: 'error', error: OVERFLOW })
+    decoder.end()
+    return this.joined?.resume ?? null
+  }
+
+  event(event: ChatEvent): void {
+    this.fold.event(event)
+    note(this.ingress, event, this.losses)
+  }
+
+  /** Fold → the client's dialect. */
+  encode(seed: Seed): TranslatedReply {
+    const { losses, ingress, request } = this
+    return verdictOf(this.fold, this.grammar, losses, (reply) => {
+      if (missesSchema(reply, request)) losses.drop('response_format.json_schema')
+      return ingress.encodeReply(jsonAnswer(reply, request), request, seed)
+    })
+  }
+
+  private nextPart(): EventSink {
+    if (this.parts > 0) this.joined?.proceed()
+    this.parts += 1
+    return this.joined ?? this.grammar
+  }
+}
+
 /** Decode → grammar → fold → encode: the same events that a stream of this answer is made of. */
 export function translateReply(
   body: JsonObject,
@@ -251,34 +344,9 @@ export function translateReply(
   request: ChatRequest,
   seed: Seed,
 ): TranslatedReply {
-  const fold = new Fold()
-  const losses = new LossList()
-  const grammar = new Grammar(hearer(fold, ingress, losses))
-  egress.decodeReply(body, request, grammar)
-  return wholeOf(fold, grammar, losses, ingress, request, seed)
-}
-
-/**
- * A stream in answer to a request for a whole reply: asked for by the gateway, or sent by an upstream
- * that knows no other form.
- */
-export function translateEvents(
-  bytes: Buffer,
-  egress: Egress,
-  ingress: Ingress,
-  request: ChatRequest,
-  seed: Seed,
-): TranslatedReply {
-  const fold = new Fold()
-  const losses = new LossList()
-  const grammar = new Grammar(hearer(fold, ingress, losses))
-  const decoder = egress.newDecoder(request, grammar)
-  const framer = new SseFramer(decoder)
-  framer.write(bytes)
-  framer.end()
-  if (framer.overflow && !grammar.ended) grammar.event({ type: 'error', error: OVERFLOW })
-  decoder.end()
-  return wholeOf(fold, grammar, losses, ingress, request, seed)
+  const answer = new WholeAnswer(egress, ingress, request, false)
+  answer.read(body)
+  return answer.encode(seed)
 }
 
 /**
@@ -313,35 +381,10 @@ export function streamReply(
   return verdictOf(fold, grammar, losses, () => encoder.take())
 }
 
-/** Folds what is said and reports what the client's format cannot say of it. */
-function hearer(fold: Fold, ingress: Ingress, losses: LossList): EventSink {
-  return {
-    event: (event) => {
-      fold.event(event)
-      note(ingress, event, losses)
-    },
-  }
-}
-
 /** Reports what the client's format cannot say of an event. */
 function note(ingress: Ingress, event: ChatEvent, losses: LossList): void {
   const path = ingress.unsaid(event)
   if (path !== null) losses.drop(path)
-}
-
-/** The folded answer as the client's whole reply. */
-function wholeOf(
-  fold: Fold,
-  grammar: Grammar,
-  losses: LossList,
-  ingress: Ingress,
-  request: ChatRequest,
-  seed: Seed,
-): TranslatedReply {
-  return verdictOf(fold, grammar, losses, (reply) => {
-    if (missesSchema(reply, request)) losses.drop('response_format.json_schema')
-    return ingress.encodeReply(jsonAnswer(reply, request), request, seed)
-  })
 }
 
 function verdictOf(

@@ -121,6 +121,7 @@ function partOf(block: ReplyBlock, family: string, withText: boolean): Assistant
     case 'opaque':
       return [{ type: 'opaque', provider: block.provider, block: block.block }]
     case 'tool':
+    case 'image':
       return []
     default:
       return block satisfies never

@@ -12,6 +12,8 @@ import { scrub } from './scrub.js'
 
 /** Codes and types that say "no money left": another try is pointless. */
 const QUOTA = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_error'])
+/** The one code for too long a conversation; what a message says of lengths proves nothing. */
+const CONTEXT = 'context_length_exceeded'
 const MODEL = new Set(['model_not_found', 'DeploymentNotFound', 'unknown_model'])
 
 /** What an upstream's failed answer means. A body that is not JSON never lends its text. */
@@ -84,6 +86,7 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
 function kindOf(status: number, param: string | undefined, code: string, type: string): ErrorKind {
   if (MODEL.has(code) || MODEL.has(type)) return 'unknown_model'
   if (QUOTA.has(code) || QUOTA.has(type)) return 'upstream_busy'
+  if (code === CONTEXT) return 'context_too_long'
   switch (status) {
     case 401:
     case 403:
@@ -113,6 +116,7 @@ function kindOf(status: number, param: string | undefined, code: string, type: s
 /** Kinds by word, for an error inside a stream that names no status. */
 function kindOfWords(code: string, type: string): ErrorKind {
   if (MODEL.has(code) || MODEL.has(type)) return 'unknown_model'
+  if (code === CONTEXT) return 'context_too_long'
   for (const word of [code, type]) {
     if (QUOTA.has(word) || /^rate_limit|overloaded|too_many_requests/.test(word)) {
       return 'upstream_busy'
@@ -123,7 +127,7 @@ function kindOfWords(code: string, type: string): ErrorKind {
     // Responses has a code for each thing that may be wrong with a picture, and for each policy.
     if (/(?:^|_)image(?:_|$)|_policy$/.test(word)) return 'upstream_rejected'
     if (/timeout|deadline/.test(word)) return 'upstream_timeout'
-    if (/^invalid_|context_length_exceeded|^unsupported_/.test(word)) return 'upstream_rejected'
+    if (/^invalid_|^unsupported_/.test(word)) return 'upstream_rejected'
   }
   return 'upstream_failed'
 }

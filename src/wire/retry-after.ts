@@ -4,19 +4,74 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 
+const GO_DURATION = /^(?:\d{1,9}(?:\.\d{1,9})?(?:h|ms|m|s|us|µs|ns)){1,6}$/
+const GO_PART = /(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)/g
+const SECONDS: Readonly<Record<string, number>> = {
+  h: 3600,
+  m: 60,
+  s: 1,
+  ms: 1e-3,
+  us: 1e-6,
+  µs: 1e-6,
+  ns: 1e-9,
+}
+
+/** What is left of a limit, and when it opens again: OpenAI's names, then Anthropic's. */
+const LIMITS: readonly (readonly [remaining: string, reset: string])[] = [
+  ...['requests', 'tokens', 'input-images'].map(
+    (what) => [`x-ratelimit-remaining-${what}`, `x-ratelimit-reset-${what}`] as const,
+  ),
+  ...['requests', 'tokens', 'input-tokens', 'output-tokens'].map(
+    (what) =>
+      [`anthropic-ratelimit-${what}-remaining`, `anthropic-ratelimit-${what}-reset`] as const,
+  ),
+]
+
 /** No client is told to wait longer than an hour. */
 const MAX_SECONDS = 3600
 
-/** `retry-after-ms`, else `retry-after` in seconds or as a date; undefined where neither is readable. */
+/**
+ * `retry-after-ms`, else `retry-after` in seconds or as a date, else when the limits that are used up
+ * open again; undefined where nothing is readable.
+ */
 export function retryAfterSeconds(headers: IncomingHttpHeaders): number | undefined {
   const ms = decimal(headers['retry-after-ms'])
   if (ms !== undefined) return wholeSeconds(ms / 1000)
   const header = headers['retry-after']
-  if (header === undefined) return undefined
-  const seconds = decimal(header)
-  if (seconds !== undefined) return wholeSeconds(seconds)
-  const wait = (Date.parse(header) - Date.parse(headers.date ?? '')) / 1000
-  return wait >= 0 ? wholeSeconds(wait) : undefined
+  const wait = decimal(header) ?? secondsUntil(header, headers) ?? resetSeconds(headers)
+  return wait === undefined ? undefined : wholeSeconds(wait)
+}
+
+/** The longest wait of the limits of which nothing remains. */
+function resetSeconds(headers: IncomingHttpHeaders): number | undefined {
+  let longest: number | undefined
+  for (const [remaining, reset] of LIMITS) {
+    if (decimal(headers[remaining]) !== 0) continue
+    const text = headers[reset]
+    const wait = goDuration(text) ?? secondsUntil(text, headers)
+    if (wait !== undefined && wait > (longest ?? 0)) longest = wait
+  }
+  return longest
+}
+
+/** Until a date, as RFC 9110 or RFC 3339 writes it. */
+function secondsUntil(
+  date: string | string[] | undefined,
+  headers: IncomingHttpHeaders,
+): number | undefined {
+  if (typeof date !== 'string') return undefined
+  const wait = (Date.parse(date) - Date.parse(headers.date ?? '')) / 1000
+  return wait >= 0 ? wait : undefined
+}
+
+/** `6m0s`, `1h30m`, `120ms`: as Go writes durations, and with it OpenAI and Groq. */
+function goDuration(text: string | string[] | undefined): number | undefined {
+  if (typeof text !== 'string' || !GO_DURATION.test(text)) return undefined
+  let seconds = 0
+  for (const [, count = '', unit = ''] of text.matchAll(GO_PART)) {
+    seconds += Number(count) * (SECONDS[unit] ?? 0)
+  }
+  return seconds
 }
 
 /** As the gateway passes a wait on: rounded up, an hour at most. */

@@ -16,6 +16,16 @@ const SECRETS = [
   /\bya29\.[A-Za-z0-9._-]{10,}/g,
   /\b(?:org|proj|wrkspc|workspace)[-_][A-Za-z0-9]{6,}/g,
   /(?<=[?&]key=)[^&\s"']+/g,
+  // Google's newer keys, and projects by name or number.
+  /\bAQ\.[A-Za-z0-9_-]{20,}/g,
+  /(?<=\bprojects\/)[A-Za-z0-9_-]+/g,
+  /(?<=\bproject(?:_number|_id)?[:= ]+)\d{5,}/gi,
+  // Organisations and workspaces by UUID.
+  /(?<=\b(?:organi[sz]ation|org|workspace)(?:[ _]id)?[:= ("']{1,4})[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi,
+  // Addresses that mean something only inside, and the operator's own resource at a cloud.
+  /\bhttps?:\/\/(?:\[[0-9a-f:.]+\]|\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9-]+|[a-z0-9.-]+\.(?:internal|local|localdomain|lan|corp|intra|svc|arpa))(?::\d+)?(?![a-z0-9.-])[^\s"'<>)]*/gi,
+  /\b(?:10|127|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}(?::\d+)?\b/g,
+  /\b[a-z0-9-]+(?=\.(?:openai|cognitiveservices|services\.ai)\.azure\.com\b)/gi,
 ]
 
 /**

@@ -17,7 +17,7 @@ void t.test('61: any text with “too long” was taken for a full context windo
   const name = openai(400, { message, param, code: 'string_above_max_length' })
   t.match(name, { kind: 'upstream_rejected', upstreamCode: 'string_above_max_length', param })
   const full = openai(400, { message: 'Too much.', code: 'context_length_exceeded' })
-  t.match(full, { kind: 'upstream_rejected', upstreamCode: 'context_length_exceeded' })
+  t.match(full, { kind: 'context_too_long', upstreamCode: 'context_length_exceeded' })
   t.end()
 })
 

@@ -14,6 +14,7 @@ const LETTERS: Readonly<Record<ChatEvent['type'], string>> = {
   start: 'S',
   usage: 'U',
   opaque: 'O',
+  image: 'I',
   citation: 'C',
   finish: 'F',
   error: 'E',
@@ -31,7 +32,7 @@ const LETTERS: Readonly<Record<ChatEvent['type'], string>> = {
   'tool-end': 'l',
 }
 
-const BLOCK = '(?:U|O|a[bCU]*c|d[eU]*f|g[hU]*i|j[kU]*l)'
+const BLOCK = '(?:U|O|I|a[bCU]*c|d[eU]*f|g[hU]*i|j[kU]*l)'
 const OPEN = '(?:a[bCU]*|d[eU]*|g[hU]*|j[kU]*)?'
 /** A stream that came to its end, whole or failed; and one that has not yet. */
 const ENDED = new RegExp(`^(?:S${BLOCK}*F|S${BLOCK}*${OPEN}E|E)$`)
@@ -46,7 +47,7 @@ function numbersAreRight(events: readonly ChatEvent[]): boolean {
   let next = 0
   for (const event of events) {
     if (!('index' in event)) continue
-    const opens = event.type === 'opaque' || event.type.endsWith('-start')
+    const opens = /^(?:opaque|image)$|-start$/.test(event.type)
     if (event.index !== (opens ? next : next - 1)) return false
     if (opens) next += 1
   }

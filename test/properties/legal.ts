@@ -45,11 +45,18 @@ export function legalStream(
   let last = ''
   const blocks = roll(6)
   for (let index = 0; index < blocks; index += 1) {
-    const kinds = ['tool', 'tool', ...WORDS.filter((kind) => !sayable || kind !== last)] as const
+    const kinds = [
+      'tool',
+      'tool',
+      'image',
+      ...WORDS.filter((kind) => !sayable || kind !== last),
+    ] as const
     const kind = sayable || roll(8) > 0 ? one(kinds, 'tool') : 'opaque'
     last = kind
     if (kind === 'opaque')
       events.push({ type: kind, index, provider: 'anthropic', block: { index } })
+    else if (kind === 'image')
+      events.push({ type: kind, index, url: `data:image/png;base64,${index}` })
     else if (kind === 'tool') events.push(...call(index, one(ARGUMENTS, '{}'), roll))
     else {
       events.push({ type: `${kind}-start`, index })

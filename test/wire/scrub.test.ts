@@ -41,3 +41,33 @@ void t.test('a long text is cut, also in the middle of a pair', (t) => {
   t.notMatch(late, 'sk-')
   t.end()
 })
+
+void t.test('projects, organisations and addresses of the inside are taken out', (t) => {
+  const redacted: readonly (readonly [said: string, shown: string])[] = [
+    ['in projects/my-team-42/locations', 'in projects/[redacted]/locations'],
+    ['project_number:123456789', 'project_number:[redacted]'],
+    ['key AQ.Ab8RN6IabcdefghijklmnopQRST of', 'key [redacted] of'],
+    [
+      'your organization (0a1b2c3d-0000-4abc-8def-001122334455) is',
+      'your organization ([redacted]) is',
+    ],
+    ['see http://10.1.2.3:8080/v1/x?y', 'see [redacted]'],
+    ['from https://models.prod.svc.cluster.local/v1, it', 'from [redacted] it'],
+    ['at http://localhost:4000.', 'at [redacted]'],
+    ['at http://inference/v1 now', 'at [redacted] now'],
+    ['peer 192.168.0.17:443 reset', 'peer [redacted] reset'],
+    [
+      'at https://acme-prod.openai.azure.com/openai',
+      'at https://[redacted].openai.azure.com/openai',
+    ],
+  ]
+  for (const [said, shown] of redacted) t.equal(scrub(said), shown)
+  for (const plain of [
+    'See https://platform.openai.com/docs/guides and http://example.com:80/a.',
+    'Use version 10.2 or 127 tokens; 1.2.3.4 is a public address.',
+    'organization of 12 people, project 7',
+  ]) {
+    t.equal(scrub(plain), plain)
+  }
+  t.end()
+})

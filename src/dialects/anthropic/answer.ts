@@ -2,11 +2,12 @@
  * One message of the Messages API as canonical events: what a stream and a whole reply share.
  * Knows no frames; `stream.ts` and `reply.ts` say what happened, in whatever order it did.
  */
-import type { EventSink } from '../../chat/event.js'
+import type { ChatEvent, EventSink } from '../../chat/event.js'
 import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { WireError } from '../../errors.js'
 import { Blocks } from './blocks.js'
+import { resumeOf, type RawContent } from './continuation.js'
 import { decodeErrorPayload } from './error.js'
 import { jsonToolName } from './tools.js'
 import { finishReason, UsageMeter } from './usage.js'
@@ -23,8 +24,12 @@ export class Answer {
   private stopReason: string | null = null
   private stopSequence: string | undefined
   private explanation: string | undefined
+  private container: JsonValue | undefined
+  /** What was said so far in the wire's own words, where the turn may pause. */
+  private readonly raw: RawContent | null
 
-  constructor(request: ChatRequest, sink: EventSink) {
+  constructor(request: ChatRequest, sink: EventSink, raw: RawContent | null = null) {
+    this.raw = raw
     this.sink = sink
     this.request = request
     const custom = request.tools.filter((tool) => tool.custom !== undefined)
@@ -54,6 +59,7 @@ export class Answer {
 
   blockStart(at: number, block: JsonValue | undefined): void {
     if (!isObject(block)) return this.malformed('a content block is no object')
+    this.raw?.start(at, block)
     this.check(() => this.blocks.start(at, block))
   }
 
@@ -75,24 +81,29 @@ export class Answer {
     if (!this.started) return this.malformed('a message_delta before message_start')
     this.stopReason = stringOf(delta.stop_reason) ?? this.stopReason
     this.stopSequence = stringOf(delta.stop_sequence) ?? this.stopSequence
+    this.container = delta.container ?? this.container
     this.explanation = stringOf(objectOf(delta.stop_details).explanation) ?? this.explanation
     this.usage(usage)
   }
 
-  /** The message is complete. */
-  finish(): void {
+  /** The message is complete; `content` is all of it, where it came as a whole. */
+  finish(content: JsonValue[] | undefined = this.raw?.content()): void {
     if (this.done) return
     if (!this.started) return this.malformed('a message_stop before message_start')
     this.blocks.closeAll()
     if (this.stopReason === 'refusal' && this.explanation) this.refusal(this.explanation)
     this.done = true
     const reason = finishReason(this.stopReason, this.blocks.sawTool, this.blocks.sawJson)
-    const raw = this.stopReason
-    this.sink.event(
-      this.stopSequence === undefined
-        ? { type: 'finish', reason, raw }
-        : { type: 'finish', reason, raw, stopSequence: this.stopSequence },
-    )
+    const finish: Extract<ChatEvent, { type: 'finish' }> = {
+      type: 'finish',
+      reason,
+      raw: this.stopReason,
+    }
+    if (this.stopSequence !== undefined) finish.stopSequence = this.stopSequence
+    if (reason === 'pause' && content !== undefined) {
+      finish.resume = resumeOf(content, this.container)
+    }
+    this.sink.event(finish)
   }
 
   /** Nothing more will come: complete if the model said why it stopped, otherwise cut short. */

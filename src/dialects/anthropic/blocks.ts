@@ -331,7 +331,9 @@ function inputText(start: JsonObject): string | null {
 /** A block is cited as a whole: Anthropic makes one block of each cited passage. */
 function citationOf(wire: JsonObject, length: number): Citation {
   const citation: Citation = { start: 0, end: length }
-  const url = stringOf(wire.url)
+  // A passage of the client's own search results names its source, which need not be an address.
+  const source = stringOf(wire.source) ?? ''
+  const url = stringOf(wire.url) ?? (/^https?:\/\//.test(source) ? source : undefined)
   const title = stringOf(wire.title) ?? stringOf(wire.document_title)
   const citedText = stringOf(wire.cited_text)
   if (url !== undefined) citation.url = url

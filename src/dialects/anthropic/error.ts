@@ -49,6 +49,13 @@ const GENERIC: Readonly<Partial<Record<ErrorKind, string>>> = {
   upstream_timeout: 'The upstream took too long.',
 }
 
+/**
+ * The whole message of an answer to too long a conversation, which has no code of its own. Only the
+ * whole: "too long" is also said of names, ids and descriptions.
+ */
+const TOO_LONG =
+  /^(?:prompt is too long(?:: \d+ tokens > \d+ maximum)?|input length and `max_tokens` exceed context limit: \d+ \+ \d+ > \d+, .{1,100})$/
+
 const SPENT = 'The gateway’s account at the upstream has reached its spending limit.'
 
 /** An HTTP error answer. `body` may be anything: JSON, HTML or empty. */
@@ -75,6 +82,9 @@ function describe(kind: ErrorKind, error: JsonObject, billing: boolean): WireErr
   const code = stringOf(objectOf(error.details).error_code) ?? stringOf(error.type)
   const spent = billing || (code?.endsWith('_spend_limit_reached') ?? false)
   const wire: WireError = { kind, message: spent ? SPENT : messageOf(kind, error) }
+  if (kind === 'upstream_rejected' && TOO_LONG.test(stringOf(error.message) ?? '')) {
+    wire.kind = 'context_too_long'
+  }
   if (spent) {
     wire.kind = 'upstream_busy'
     wire.retryable = false

@@ -5,6 +5,7 @@
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { Dialect } from '../dialect.js'
 import { dropReasoning } from './binding.js'
+import { continuation } from './continuation.js'
 import { decodeError } from './error.js'
 import { readsUrl } from './media.js'
 import { decodeReply } from './reply.js'
@@ -32,6 +33,7 @@ export const anthropic: Dialect = {
     dropReasoning,
     decodeReply,
     newDecoder,
+    continuation,
     newTap: null,
     tapReply: null,
     decodeError,

@@ -18,5 +18,5 @@ export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventS
     answer.blockStop(at)
   })
   answer.messageDelta(body, undefined)
-  answer.finish()
+  answer.finish(body.content)
 }

@@ -7,18 +7,22 @@ import { isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../c
 import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder } from '../dialect.js'
 import { Answer } from './answer.js'
+import { RawContent } from './continuation.js'
 import { parseJson } from './wire.js'
 
 /** A decoder for one stream. Never throws, save what the sink throws. */
-export function newDecoder(request: ChatRequest, sink: EventSink): StreamDecoder {
-  return new MessageStream(new Answer(request, sink))
+export function newDecoder(request: ChatRequest, sink: EventSink, mayPause = false): StreamDecoder {
+  const raw = mayPause ? new RawContent() : null
+  return new MessageStream(new Answer(request, sink, raw), raw)
 }
 
 class MessageStream implements StreamDecoder {
   private readonly answer: Answer
+  private readonly raw: RawContent | null
 
-  constructor(answer: Answer) {
+  constructor(answer: Answer, raw: RawContent | null) {
     this.answer = answer
+    this.raw = raw
   }
 
   frame(name: string, data: string): void {
@@ -40,6 +44,7 @@ class MessageStream implements StreamDecoder {
 
   private delta(payload: JsonObject): void {
     const { delta, index } = payload
+    if (this.raw !== null && isObject(delta)) this.raw.delta(indexOf(payload), delta)
     if (isObject(delta) && delta.type === 'text_delta') {
       if (this.answer.blocks.text(index, delta.text)) return
     }

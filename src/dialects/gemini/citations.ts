@@ -1,5 +1,5 @@
 /**
- * Grounding metadata as citations of one text block.
+ * Grounding and citation metadata as citations of one text block.
  * Knows offsets only as UTF-8 bytes in, UTF-16 units out; a source without a URL is left out.
  */
 import type { Citation } from '../../chat/event.js'
@@ -7,6 +7,21 @@ import { arrayOf, numberOf, objectOf, stringOf, type JsonObject } from '../../ch
 
 /** More citations than any recorded answer has (12), far fewer than would cost noticeable time. */
 const MAX_CITATIONS = 256
+
+/** What the model repeats of published texts (`citationMetadata`), as far as it can be placed in `text`. */
+export function recitationsOf(metadata: JsonObject, text: string): Citation[] {
+  const bytes = Buffer.from(text)
+  const citations: Citation[] = []
+  // The Developer API has the first name, Vertex the second.
+  for (const item of arrayOf(metadata.citationSources ?? metadata.citations)) {
+    const source = sourceOf({ web: item })
+    const place = placeOf(objectOf(item), text, bytes)
+    if (source === null || place === null) continue
+    if (citations.length === MAX_CITATIONS) break
+    citations.push({ ...source, ...place })
+  }
+  return citations
+}
 
 /** The citations that can be placed in `text`, in the order that Gemini lists them. */
 export function citationsOf(grounding: JsonObject, text: string): Citation[] {

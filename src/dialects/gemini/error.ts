@@ -8,8 +8,12 @@ import type { ErrorKind, WireError } from '../../errors.js'
 import { retryAfterSeconds, wholeSeconds } from '../../wire/retry-after.js'
 import { scrub } from '../../wire/scrub.js'
 
-/** Messages are cut to this; Google's quota messages run to 1.5 KB. */
-const MAX_MESSAGE_CHARS = 2048
+/**
+ * The whole message of an answer to too long a conversation, whose status and reason are those of any
+ * bad request. Only the whole: a message that quotes the prompt must not look like it.
+ */
+const TOO_LONG =
+  /^The input token count(?: \(\d+\))? exceeds the maximum number of tokens allowed(?: \(\d+\))?\.?$/
 
 /** google.rpc.Code by name, for payloads inside a stream whose `code` is missing. */
 const STATUS_CODES: Readonly<Record<string, number>> = {
@@ -61,24 +65,15 @@ export function decodeStreamError(error: unknown): WireError {
   )
 }
 
-/** An upstream's words, fit for a client: no keys or projects, at most 2 KB. */
-export function safeMessage(text: string): string {
-  const clean = scrub(text.slice(0, 4 * MAX_MESSAGE_CHARS))
-    // Google's newer key form, which only Google has.
-    .replace(/\bAQ\.[A-Za-z0-9_-]{20,}/g, '[redacted]')
-    .replace(/\bprojects\/[A-Za-z0-9_-]+/g, 'projects/[redacted]')
-    .replace(/\bproject(_number|_id)?([:= ]+)\d{5,}/gi, 'project$1$2[redacted]')
-  if (clean.length <= MAX_MESSAGE_CHARS) return clean
-  return `${clean.slice(0, MAX_MESSAGE_CHARS - 1).replace(/[\ud800-\udbff]$/, '')}…`
-}
-
 function wireError(status: number, payload: JsonObject, headers: IncomingHttpHeaders): WireError {
   const details = arrayOf(payload.details).filter(isObject)
   const reason = details.map((detail) => stringOf(detail.reason)).find((text) => text !== undefined)
-  const kind = kindOf(status, reason)
+  const rejected = kindOf(status, reason)
+  const tooLong = rejected === 'upstream_rejected' && TOO_LONG.test(stringOf(payload.message) ?? '')
+  const kind = tooLong ? 'context_too_long' : rejected
   const error: WireError = { kind, message: messageOf(kind, status, payload) }
   const code = reason ?? stringOf(payload.status)
-  if (code !== undefined) error.upstreamCode = safeMessage(code).slice(0, 100)
+  if (code !== undefined) error.upstreamCode = scrub(code).slice(0, 100)
   if (status === 402 || isDailyQuota(details)) {
     // Google names a delay of seconds even where the quota opens again tomorrow.
     error.retryable = false
@@ -99,7 +94,7 @@ function kindOf(status: number, reason: string | undefined): ErrorKind {
 
 function messageOf(kind: ErrorKind, status: number, payload: JsonObject): string {
   if (kind === 'upstream_denied') return 'The upstream refused the gateway’s own credentials.'
-  const words = safeMessage(stringOf(payload.message) ?? '').trim()
+  const words = scrub(stringOf(payload.message) ?? '').trim()
   return words === '' ? `The upstream answered ${status} and gave no reason.` : words
 }
 

@@ -29,6 +29,12 @@ export const gemini: Dialect = {
     edits: () => [],
     decodeReply,
     newDecoder: (request, sink) => new GeminiDecoder(request, sink),
+    continuation: {
+      mayPause: () => true,
+      // The same request with the token; the budget of tokens counts on by itself (Gemini API,
+      // "Long decode", read 2026-11-20), and what was written so far is not sent back.
+      next: (body, resume) => ({ ...body, continuationToken: resume.continuationToken }),
+    },
     newTap: null,
     tapReply: null,
     decodeError,

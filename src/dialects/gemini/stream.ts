@@ -12,9 +12,10 @@ import type { ErrorKind, WireError } from '../../errors.js'
 import { parseExact, stringifyExact } from '../../wire/exact.js'
 import type { StreamDecoder } from '../dialect.js'
 import { Calls, type ClientCall } from './calls.js'
-import { citationsOf } from './citations.js'
+import { citationsOf, recitationsOf } from './citations.js'
 import { Counts } from './counts.js'
-import { decodeStreamError, safeMessage } from './error.js'
+import { scrub } from '../../wire/scrub.js'
+import { decodeStreamError } from './error.js'
 import { finishReason, reasonName } from './finish.js'
 import { PROVIDER } from './wire.js'
 
@@ -38,9 +39,11 @@ export class GeminiDecoder implements StreamDecoder {
   private sawCall = false
   private answeredJson = false
   private reason: string | null = null
+  private continuationToken: string | undefined
   private blocked: string | null = null
   private message: string | undefined
   private grounding: JsonObject | null = null
+  private recited: JsonObject | null = null
   private calls: Calls | null = null
 
   constructor(request: ChatRequest, sink: EventSink) {
@@ -86,7 +89,15 @@ export class GeminiDecoder implements StreamDecoder {
     this.close()
     if (reason === 'filter' && this.message !== undefined) this.refuse(this.message)
     this.ended = true
-    this.sink.event({ type: 'finish', reason, raw })
+    const { continuationToken } = this
+    // Any other reason may carry a token too, for a request with a larger budget than this one had.
+    const paused = this.reason === 'CONTINUATION' && continuationToken !== undefined
+    this.sink.event({
+      type: 'finish',
+      reason,
+      raw,
+      ...(paused ? { resume: { continuationToken } } : {}),
+    })
   }
 
   private chunk(value: unknown): void {
@@ -133,12 +144,13 @@ export class GeminiDecoder implements StreamDecoder {
     if (candidate.finishReason !== undefined) {
       this.reason = reasonName(candidate.finishReason) ?? this.reason
     }
-    if (typeof candidate.finishMessage === 'string')
-      this.message = safeMessage(candidate.finishMessage)
+    if (typeof candidate.finishMessage === 'string') this.message = scrub(candidate.finishMessage)
+    this.continuationToken = stringOf(candidate.continuationToken) ?? this.continuationToken
     // Chunks that ground nothing carry it too, empty.
     const grounding = candidate.groundingMetadata
     if (isObject(grounding) && Array.isArray(grounding.groundingSupports))
       this.grounding = grounding
+    if (isObject(candidate.citationMetadata)) this.recited = candidate.citationMetadata
   }
 
   private feedback(feedback: JsonObject): void {
@@ -146,7 +158,7 @@ export class GeminiDecoder implements StreamDecoder {
     if (reason === undefined) return
     this.blocked = reason
     const message = stringOf(feedback.blockReasonMessage)
-    if (message !== undefined) this.message = safeMessage(message)
+    if (message !== undefined) this.message = scrub(message)
   }
 
   private part(part: JsonObject): void {
@@ -161,7 +173,13 @@ export class GeminiDecoder implements StreamDecoder {
     } else {
       this.close()
       this.index += 1
-      this.sink.event({ type: 'opaque', index: this.index, provider: PROVIDER, block: part })
+      const { index } = this
+      const url = part.thought === true ? null : imageUrl(part.inlineData)
+      this.sink.event(
+        url === null
+          ? { type: 'opaque', index, provider: PROVIDER, block: part }
+          : { type: 'image', index, url },
+      )
     }
   }
 
@@ -247,11 +265,7 @@ export class GeminiDecoder implements StreamDecoder {
   private close(): void {
     if (this.open === null) return
     const { index, signature } = this
-    if (this.open === 'text' && this.grounding !== null) {
-      for (const citation of citationsOf(this.grounding, this.text)) {
-        this.sink.event({ type: 'citation', index, citation })
-      }
-    }
+    if (this.open === 'text') this.cite(index)
     const type = this.open === 'text' ? 'text-end' : 'thinking-end'
     this.sink.event(signature === undefined ? { type, index } : { type, index, signature })
     this.open = null
@@ -259,9 +273,22 @@ export class GeminiDecoder implements StreamDecoder {
     this.text = ''
   }
 
+  private cite(index: number): void {
+    const { grounding, recited, text } = this
+    if (grounding !== null) {
+      for (const citation of citationsOf(grounding, text)) {
+        this.sink.event({ type: 'citation', index, citation })
+      }
+    }
+    if (recited === null) return
+    for (const citation of recitationsOf(recited, text)) {
+      this.sink.event({ type: 'citation', index, citation })
+    }
+  }
+
   private fail(kind: ErrorKind, message: string, raw?: string | null): void {
     const error: WireError = { kind, message }
-    if (raw !== undefined && raw !== null) error.upstreamCode = safeMessage(raw).slice(0, 100)
+    if (raw !== undefined && raw !== null) error.upstreamCode = scrub(raw).slice(0, 100)
     this.failWith(error)
   }
 
@@ -277,6 +304,14 @@ function candidateOf(candidates: JsonValue | undefined): JsonObject | null {
     if (isObject(candidate) && (candidate.index ?? 0) === 0) return candidate
   }
   return null
+}
+
+/** The picture that a part holds as a `data:` URL; drafts among the thoughts are none. */
+function imageUrl(inlineData: JsonValue | undefined): string | null {
+  if (!isObject(inlineData)) return null
+  const { mimeType, data } = inlineData
+  if (typeof mimeType !== 'string' || typeof data !== 'string') return null
+  return /^image\/[a-z0-9.+-]+$/i.test(mimeType) ? `data:${mimeType};base64,${data}` : null
 }
 
 /** A part that carries nothing but marks. */

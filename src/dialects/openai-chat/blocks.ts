@@ -32,7 +32,12 @@ interface CallBlock {
   signature?: string
 }
 
-type Block = WordBlock | CallBlock
+interface ImageBlock {
+  kind: 'image'
+  url: string
+}
+
+type Block = WordBlock | CallBlock | ImageBlock
 
 /** One piece of a call, with whatever the upstream said of it. */
 export interface CallPiece {
@@ -59,6 +64,8 @@ export class Blocks {
   private readonly places = new Map<number, CallBlock>()
   private readonly ids = new Map<string, CallBlock>()
   private readonly usedIds = new Set<string>()
+  /** Citations that came while no text was open. */
+  private readonly early: Citation[] = []
   private latest: CallBlock | null = null
   private index = -1
   private open = false
@@ -79,6 +86,7 @@ export class Blocks {
     if (block === undefined || block.kind !== kind) {
       block = { kind, pieces: [], citations: [], offset: this.textLength }
       if (!this.push(block)) return false
+      if (kind === 'text') this.citeEarly(block)
     }
     if (kind === 'text') this.textLength += text.length
     block.pieces.push(text)
@@ -86,15 +94,35 @@ export class Blocks {
     return true
   }
 
-  /** Cites a source for the newest text block; without one the citation has nothing to stand on. */
+  /** Cites a source for the open text block, or for the next one: OpenRouter names them beforehand. */
   cite(citation: Citation): void {
     const block = this.queue.at(-1)
-    if (block === undefined || block.kind !== 'text') return
+    if (block === undefined || block.kind !== 'text') {
+      if (this.early.length < MAX_BLOCKS) this.early.push(citation)
+      return
+    }
+    this.place(citation, block)
+    this.advance()
+  }
+
+  private citeEarly(block: WordBlock): void {
+    for (const citation of this.early) this.place(citation, block)
+    this.early.length = 0
+  }
+
+  /** Offsets of the message become offsets of the block. */
+  private place(citation: Citation, block: WordBlock): void {
     const { start, end } = citation
     if (start !== undefined) citation.start = Math.max(0, start - block.offset)
     if (end !== undefined) citation.end = Math.max(0, end - block.offset)
     block.citations.push(citation)
+  }
+
+  /** Adds a picture, which is a block of its own. False where the reply has too many blocks. */
+  image(url: string): boolean {
+    if (!this.push({ kind: 'image', url })) return false
     this.advance()
+    return true
   }
 
   /** Adds a piece of a call. False where the reply has too many blocks. */
@@ -144,6 +172,10 @@ export class Blocks {
         this.calls -= 1
         continue
       }
+      if (head.kind === 'image') {
+        this.show(head)
+        continue
+      }
       this.flush(head)
       this.close(head)
     }
@@ -173,6 +205,10 @@ export class Blocks {
   /** Passes on what the first block has, and moves on while it is complete and another waits. */
   private advance(): void {
     for (let head = this.queue[0]; head !== undefined; head = this.queue[0]) {
+      if (head.kind === 'image') {
+        this.show(head)
+        continue
+      }
       // A call that waits for its id or name is not begun with an invented one before its time.
       if (head.kind === 'tool' && !this.open && (head.name === '' || head.id === '')) {
         if (head.name === '' || this.queue.length === 1 || !complete(head)) return
@@ -183,7 +219,13 @@ export class Blocks {
     }
   }
 
-  private flush(block: Block): void {
+  private show(block: ImageBlock): void {
+    this.index += 1
+    this.sink.event({ type: 'image', index: this.index, url: block.url })
+    this.queue.shift()
+  }
+
+  private flush(block: WordBlock | CallBlock): void {
     if (!this.open) this.start(block)
     const { index } = this
     for (const piece of block.pieces) {
@@ -196,7 +238,7 @@ export class Blocks {
     block.citations.length = 0
   }
 
-  private start(block: Block): void {
+  private start(block: WordBlock | CallBlock): void {
     this.open = true
     this.index += 1
     const { index } = this
@@ -210,7 +252,7 @@ export class Blocks {
     )
   }
 
-  private close(block: Block): void {
+  private close(block: WordBlock | CallBlock): void {
     const { index } = this
     if (block.kind === 'tool' && block.signature !== undefined) {
       this.sink.event({ type: 'tool-end', index, signature: block.signature })
@@ -241,7 +283,7 @@ function another(block: CallBlock, piece: CallPiece): boolean {
   return (piece.name !== block.name || piece.json !== '') && complete(block)
 }
 
-function complete(block: Block): boolean {
+function complete(block: WordBlock | CallBlock): boolean {
   if (block.kind !== 'tool') return true
   // Free text may always go on.
   if (block.custom || block.json.length === block.checked) return false

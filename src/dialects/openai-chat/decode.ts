@@ -32,6 +32,7 @@ const READ = new Set([
   'channel',
   'content',
   'function_call',
+  'images',
   'prefix',
   'reasoning',
   'reasoning_content',
@@ -138,6 +139,7 @@ export class ChunkDecoder implements StreamDecoder {
       const citation = citationOf(item)
       if (citation !== null) blocks.cite(citation)
     }
+    for (const item of arrayOf(delta['images'])) ok &&= this.image(item)
     ok &&= blocks.words('refusal', stringOf(delta['refusal']) ?? '')
     const calls = arrayOf(delta['tool_calls'])
     for (const [at, item] of calls.entries()) {
@@ -165,6 +167,12 @@ export class ChunkDecoder implements StreamDecoder {
           .join('')
       return this.blocks.words('thinking', said)
     })
+  }
+
+  /** A picture beside the content (OpenRouter). */
+  private image(item: JsonValue): boolean {
+    const url = stringOf(objectOf(objectOf(item)['image_url'])['url']) ?? ''
+    return url === '' || this.blocks.image(url)
   }
 
   private call(item: JsonObject, index: number | null): boolean {

@@ -4,7 +4,7 @@
  *
  * Source: OpenAI API reference, "Error codes", and recorded error bodies, read 2026-11-20.
  */
-import { rowOf, type WireError } from '../../errors.js'
+import { type ErrorKind, rowOf, type WireError } from '../../errors.js'
 import { errorBody } from '../../wire/error-body.js'
 
 /** A frame or reply that is not of this format. */
@@ -24,10 +24,16 @@ export const GAVE_UP: Readonly<WireError> = {
   upstreamCode: 'error',
 }
 
-/** The body of an error. An unknown model is named in the words that clients look for. */
+/** The format's own names for what apps look for in a message. */
+const WORDS: Readonly<Partial<Record<ErrorKind, string>>> = {
+  context_too_long: 'context_length_exceeded: ',
+  unknown_model: 'model_not_found: ',
+}
+
+/** The body of an error, in the words that clients look for. */
 function bodyOf(error: WireError): string {
-  const prefix = 'model_not_found: '
-  if (error.kind !== 'unknown_model' || error.message.startsWith(prefix)) return errorBody(error)
+  const prefix = WORDS[error.kind] ?? ''
+  if (error.message.startsWith(prefix)) return errorBody(error)
   return errorBody({ ...error, message: prefix + error.message })
 }
 

@@ -44,6 +44,7 @@ const egress: Egress = {
   edits,
   decodeReply,
   newDecoder: (request, sink) => new ChunkDecoder(request, sink),
+  continuation: null,
   newTap: (request) => new ChunkTap(request),
   tapReply,
   decodeError,

@@ -38,6 +38,7 @@ function messageOf(reply: Reply, legacy: boolean, origin: string | undefined): J
   const state: JsonObject[] = []
   const calls: ToolBlock[] = []
   const annotations: JsonObject[] = []
+  const images: JsonObject[] = []
   let text: string | null = null
   let refusal: string | null = null
   let thinking = ''
@@ -62,18 +63,23 @@ function messageOf(reply: Reply, legacy: boolean, origin: string | undefined): J
       case 'tool':
         calls.push(block)
         break
+      case 'image':
+        images.push(imageOut(block.url, images.length))
+        break
       case 'opaque':
         break
       default:
         block satisfies never
     }
   }
-  const empty = calls.length > 0 || refusal !== null ? null : ''
+  const silent = calls.length > 0 || refusal !== null || reply.reason === 'filter'
+  const empty = silent ? null : ''
   const content = text === null || text === '' ? empty : text
   const message: JsonObject = { role: 'assistant', content, refusal }
   if (thinking !== '') message['reasoning_content'] = thinking
   if (state.length > 0) message['reasoning_details'] = state
   if (signature !== undefined) message['extra_content'] = signatureOut(signature)
+  if (images.length > 0) message['images'] = images
   if (annotations.length > 0) message['annotations'] = annotations
   const [first] = calls
   if (first === undefined) return message
@@ -98,6 +104,11 @@ function toolCall(block: ToolBlock): JsonObject {
 /** A call without arguments is an empty object; clients parse the text. */
 function argumentsOf(block: ToolBlock): string {
   return block.json.trim() === '' ? '{}' : block.json
+}
+
+/** A picture of an answer, as OpenRouter has them beside the content; OpenAI's chat has none. */
+export function imageOut(url: string, index: number): JsonObject {
+  return { type: 'image_url', index, image_url: { url } }
 }
 
 /**

@@ -11,7 +11,7 @@ import { mergeUsage, type Usage } from '../../chat/usage.js'
 import type { Seed, StreamEncoder } from '../dialect.js'
 import { encodeStreamError } from './error.js'
 import { Details, signatureOut } from './reasoning.js'
-import { annotation } from './reply.js'
+import { annotation, imageOut } from './reply.js'
 import { finishReasonOut, usageOut } from './wire.js'
 
 /** The chunks of one stream: everything that stays the same is written once, at the start. */
@@ -23,6 +23,7 @@ export class ChunkEncoder implements StreamEncoder {
   private readonly includeUsage: boolean
   private usage: Usage = {}
   private tools = 0
+  private images = 0
   /** The open call is one of several in the legacy form, which has room for one. */
   private muted = false
   private custom = false
@@ -85,6 +86,8 @@ export class ChunkEncoder implements StreamEncoder {
         return this.toolDelta(event.json)
       case 'tool-end':
         return this.toolEnd(event.signature)
+      case 'image':
+        return this.delta(`{"images":[${JSON.stringify(imageOut(event.url, this.images++))}]}`)
       case 'usage':
         this.usage = mergeUsage(this.usage, event.usage)
         return

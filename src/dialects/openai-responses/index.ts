@@ -20,6 +20,7 @@ const egress: Egress = {
   edits: () => [],
   decodeReply,
   newDecoder: (request, sink) => new EventDecoder(request, sink),
+  continuation: null,
   newTap: null,
   tapReply: null,
   decodeError,

@@ -110,3 +110,38 @@ void t.test('a whole reply that is an error, or no reply at all, is an error', (
   t.same(hearReply({ content: [], stop_reason: 'end_turn' }).reply?.blocks, [])
   t.end()
 })
+
+void t.test('too long a conversation is known by the whole message, never by a part of it', (t) => {
+  const kind = (message: string): string =>
+    decode(400, { type: 'invalid_request_error', message }).kind
+  t.equal(kind('prompt is too long: 210345 tokens > 200000 maximum'), 'context_too_long')
+  t.equal(kind('prompt is too long'), 'context_too_long')
+  t.equal(
+    kind(
+      'input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length or `max_tokens` and try again',
+    ),
+    'context_too_long',
+  )
+  t.equal(kind('tools.0.name: prompt is too long: 70 > 64'), 'upstream_rejected')
+  t.equal(kind('metadata.user_id: String is too long'), 'upstream_rejected')
+  t.equal(decode(413, { type: 'request_too_large', message: 'too long' }).kind, 'body_too_large')
+  t.end()
+})
+
+void t.test('a limit that is used up says by itself when it opens again', (t) => {
+  const headers = {
+    date: 'Fri, 20 Nov 2026 12:00:00 GMT',
+    'anthropic-ratelimit-requests-remaining': '12',
+    'anthropic-ratelimit-requests-reset': '2026-11-20T12:30:00Z',
+    'anthropic-ratelimit-input-tokens-remaining': '0',
+    'anthropic-ratelimit-input-tokens-reset': '2026-11-20T12:00:41Z',
+  }
+  const error = { type: 'rate_limit_error', message: 'Slow down.' }
+  t.equal(decode(429, error, headers).retryAfterSeconds, 41)
+  t.equal(decode(429, error, { ...headers, 'retry-after': '7' }).retryAfterSeconds, 7)
+  const spent = { ...error, details: { error_code: 'enforced_spend_limit_reached' } }
+  const wire = decode(429, spent, headers)
+  t.equal(wire.retryable, false)
+  t.equal(wire.retryAfterSeconds, undefined)
+  t.end()
+})

@@ -3,7 +3,8 @@
  * Method: a table of statuses and payloads.
  */
 import t from 'tap'
-import { decodeError, decodeStreamError, safeMessage } from '../../../src/dialects/gemini/error.js'
+import { decodeError, decodeStreamError } from '../../../src/dialects/gemini/error.js'
+import { scrub } from '../../../src/wire/scrub.js'
 
 function payload(error: object): string {
   return JSON.stringify({ error })
@@ -123,24 +124,40 @@ void t.test('messages carry no credentials and are bounded', (t) => {
   ]
   for (const secret of dirty) {
     t.notOk(
-      safeMessage(`key ${secret} refused`).includes(secret.replace('Bearer ', '')),
+      scrub(`key ${secret} refused`).includes(secret.replace('Bearer ', '')),
       secret.slice(0, 4),
     )
   }
   t.equal(
-    safeMessage('see https://x.example/v1?key=hunter2&alt=sse'),
+    scrub('see https://x.example/v1?key=hunter2&alt=sse'),
     'see https://x.example/v1?key=[redacted]&alt=sse',
   )
   t.equal(
-    safeMessage('in projects/my-team-42/locations, project_number:123456789'),
+    scrub('in projects/my-team-42/locations, project_number:123456789'),
     'in projects/[redacted]/locations, project_number:[redacted]',
   )
-  t.equal(safeMessage('x'.repeat(2048)).length, 2048)
-  const cut = safeMessage('x'.repeat(2046) + '🌊🌊')
+  t.equal(scrub('x'.repeat(2048)).length, 2048)
+  const cut = scrub('x'.repeat(2046) + '🌊🌊')
   t.ok(
     cut.length <= 2048 && !/[\ud800-\udbff](?![\udc00-\udfff])/.test(cut),
     'cut between characters',
   )
-  t.equal(safeMessage('x'.repeat(1e6)).length, 2048)
+  t.equal(scrub('x'.repeat(1e6)).length, 2048)
+  t.end()
+})
+
+void t.test('too long a conversation is known by the whole message, never by a part of it', (t) => {
+  const kind = (message: string, status = 400): string =>
+    decodeError(status, {}, payload({ code: status, message, status: 'INVALID_ARGUMENT' })).kind
+  const said =
+    'The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).'
+  t.equal(kind(said), 'context_too_long')
+  t.equal(
+    kind('The input token count exceeds the maximum number of tokens allowed (1048576).'),
+    'context_too_long',
+  )
+  t.equal(kind(`Function name is too long: "${said}"`), 'upstream_rejected')
+  t.equal(kind('The description exceeds the maximum number of tokens'), 'upstream_rejected')
+  t.equal(kind(said, 500), 'upstream_failed', 'only of a request that was refused')
   t.end()
 })

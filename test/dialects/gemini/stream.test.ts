@@ -43,7 +43,7 @@ void t.test('a whole reply and any split of its parts fold to the same reply', (
   t.equal(whole.breach, null)
   t.strictSame(
     whole.reply?.blocks.map((block) => block.type),
-    ['thinking', 'text', 'tool', 'tool', 'opaque', 'text', 'text', 'opaque'],
+    ['thinking', 'text', 'tool', 'tool', 'opaque', 'text', 'text', 'image'],
   )
   t.match(whole.reply?.blocks, [
     { text: 'Thinking', signature: 's1' },
@@ -53,6 +53,7 @@ void t.test('a whole reply and any split of its parts fold to the same reply', (
     { provider: 'gemini', block: { executableCode: { code: '1+1' } } },
     { text: 'C', signature: 's4' },
     { text: 'D' },
+    { url: 'data:image/png;base64,AAAA' },
   ])
   for (let at = 0; at <= parts.length; at += 1) {
     const cut = decodeStream([chunk(parts.slice(0, at)), chunk(parts.slice(at), STOP)])

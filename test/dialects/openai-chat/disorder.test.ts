@@ -27,6 +27,24 @@ const made = (outcome: Outcome): string[] =>
   blocks(outcome).map((it) => (it.type === 'tool' ? `${it.id} ${it.name} ${it.json}` : it.type))
 const kinds = ({ events }: Outcome): string[] => events.map(({ type }) => type)
 
+void t.test('sources that are named before the first word are cited', (t) => {
+  const note = { type: 'url_citation', url_citation: { url: 'https://a.example/', start_index: 0 } }
+  const chunk = (delta: object, finish_reason: string | null = null): string =>
+    JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })
+  const outcome = decodeFrames([
+    chunk({ role: 'assistant', content: '', annotations: [note] }),
+    chunk({ reasoning_content: 'Hm.' }),
+    chunk({ content: 'A' }),
+    chunk({ content: 'B' }, 'stop'),
+  ])
+  t.equal(outcome.breach, null)
+  t.match(outcome.reply?.blocks, [
+    { type: 'thinking' },
+    { type: 'text', text: 'AB', citations: [{ url: 'https://a.example/', start: 0 }] },
+  ])
+  t.end()
+})
+
 void t.test('usage after the reason is kept, and the finish comes last', (t) => {
   const outcome = decodeFrames([ROLE, say('Hi'), stop(), usageChunk(3, 2), DONE])
   t.same(kinds(outcome), ['start', 'text-start', 'text-delta', 'usage', 'text-end', 'finish'])

@@ -9,6 +9,11 @@ import type { JsonObject } from '../../../src/chat/json.js'
 import { ERRORS, type ErrorKind } from '../../../src/errors.js'
 import { encodeEvents, framesOf, ingress, must, request, SEED } from './driver.js'
 
+/** The names by which clients of this format know a kind. */
+const WORDS: Readonly<Record<string, string>> = {
+  unknown_model: 'model_not_found: ',
+  context_too_long: 'context_length_exceeded: ',
+}
 const BLANK: Reply = { id: 'up', model: 'up', blocks: [], usage: {}, reason: 'stop', raw: 'stop' }
 const CHUNK = {
   id: SEED.id,
@@ -264,7 +269,7 @@ void t.test('every kind of error has the contract’s body', (t) => {
     t.equal(status, row.status)
     const inner = must(must(JSON.parse(body))['error'])
     t.match(inner, { code: row.status, kind, param: 'p' })
-    t.equal(inner['message'], kind === 'unknown_model' ? 'model_not_found: M' : 'M')
+    t.equal(inner['message'], `${WORDS[kind] ?? ''}M`)
     t.type(inner['type'], 'string')
   }
   const { body } = ingress.encodeError({ kind: 'unauthenticated', message: 'M' })

@@ -6,7 +6,7 @@ import t from 'tap'
 import { stringOf } from '../../../src/chat/json.js'
 import { ERRORS } from '../../../src/errors.js'
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
-import { egress, must } from './driver.js'
+import { egress, ingress, must } from './driver.js'
 
 const body = (error: object): string => JSON.stringify({ error })
 
@@ -127,5 +127,21 @@ void t.test('recorded failures', (t) => {
     count += 1
   }
   t.comment(`${count} recorded failures`)
+  t.end()
+})
+
+void t.test('too long a conversation is known by its code, never by words', (t) => {
+  const long = { code: 'context_length_exceeded', message: 'Too many tokens.', param: 'messages' }
+  const error = egress.decodeError(400, {}, body(long))
+  t.equal(error.kind, 'context_too_long')
+  const said = must(JSON.parse(ingress.encodeError(error).body))['error']
+  t.match(said, { message: 'context_length_exceeded: Too many tokens.', code: 400 })
+  for (const message of [
+    "This model's maximum context length is 8192 tokens.",
+    'string too long: context_length_exceeded',
+  ]) {
+    const other = egress.decodeError(400, {}, body({ code: 'string_above_max_length', message }))
+    t.equal(other.kind, 'upstream_rejected', message)
+  }
   t.end()
 })

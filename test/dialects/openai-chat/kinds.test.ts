@@ -27,6 +27,7 @@ const TOLD = new Map<string, [status: number, type: string]>([
   ['overloaded', [503, 'api_error']],
   ['upstream_unconfigured', [503, 'api_error']],
   ['upstream_rejected', [400, 'invalid_request_error']],
+  ['context_too_long', [400, 'invalid_request_error']],
   ['upstream_unreachable', [502, 'api_error']],
   ['upstream_denied', [502, 'api_error']],
   ['upstream_busy', [429, 'rate_limit_error']],

@@ -233,7 +233,9 @@ void t.test('1,000 random answers survive encoding and decoding, streamed and wh
     const whole = decodeBody(must(JSON.parse(ingress.encodeReply(reply, asked, SEED))))
     const text = (from: Reply | null, kind: string): string[] =>
       (from?.blocks ?? []).flatMap((it) =>
-        it.type !== kind || it.type === 'opaque' ? [] : it.type === 'tool' ? [it.json] : [it.text],
+        it.type !== kind || !('text' in it || 'json' in it)
+          ? []
+          : ['json' in it ? it.json : it.text],
       )
     for (const kind of ['text', 'thinking', 'refusal']) {
       t.equal(text(whole.reply, kind).join(''), text(reply, kind).join(''))

@@ -108,7 +108,7 @@ function gistOf(reply: Reply): Gist {
   }
   for (const block of reply.blocks) {
     if (block.type === 'tool') gist.calls.push({ name: block.name, json: block.json })
-    else if (block.type !== 'opaque') gist[block.type] += block.text
+    else if ('text' in block) gist[block.type] += block.text
   }
   return gist
 }

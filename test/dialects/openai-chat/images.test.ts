@@ -1,0 +1,90 @@
+/**
+ * Goal: pictures that a model makes reach the client beside the content, whole or streamed.
+ * Method: canonical events to wire text, and wire text as OpenRouter sends it back to events.
+ */
+import t from 'tap'
+import { arrayOf, objectOf } from '../../../src/chat/json.js'
+import { Fold } from '../../../src/chat/fold.js'
+import type { ChatEvent } from '../../../src/chat/event.js'
+import {
+  decodeBody,
+  decodeFrames,
+  encodeEvents,
+  framesOf,
+  ingress,
+  must,
+  request,
+  SEED,
+} from './driver.js'
+
+const ONE = 'data:image/png;base64,AAAA'
+const TWO = 'https://pictures.example/2.webp'
+const EVENTS: ChatEvent[] = [
+  { type: 'start', id: 'up', model: 'up' },
+  { type: 'text-start', index: 0 },
+  { type: 'text-delta', index: 0, text: 'Two pictures:' },
+  { type: 'text-end', index: 0 },
+  { type: 'image', index: 1, url: ONE },
+  { type: 'image', index: 2, url: TWO },
+  { type: 'finish', reason: 'stop', raw: 'stop' },
+]
+const SHOWN = [
+  { type: 'image_url', index: 0, image_url: { url: ONE } },
+  { type: 'image_url', index: 1, image_url: { url: TWO } },
+]
+
+void t.test('a stream has one delta for each, numbered; a whole reply has the list', (t) => {
+  const asked = request({ stream: true })
+  const frames = framesOf(encodeEvents(EVENTS, asked)).filter((data) => data !== '[DONE]')
+  const shown = frames
+    .flatMap((data) => arrayOf(must(JSON.parse(data))['choices']))
+    .flatMap((choice) => arrayOf(objectOf(objectOf(choice)['delta'])['images']))
+  t.same(shown, SHOWN)
+
+  const fold = new Fold()
+  for (const event of EVENTS) fold.event(event)
+  const reply = fold.reply()
+  if (reply === null) throw new Error('unfinished')
+  const body = must(JSON.parse(ingress.encodeReply(reply, request(), SEED)))
+  const message = objectOf(objectOf(arrayOf(body['choices'])[0])['message'])
+  t.same(message['images'], SHOWN)
+  t.equal(message['content'], 'Two pictures:')
+  t.end()
+})
+
+void t.test('what was written is read back, in order', (t) => {
+  const read = decodeFrames(framesOf(encodeEvents(EVENTS, request({ stream: true }))))
+  t.equal(read.breach, null)
+  t.same(
+    read.events.flatMap((event) => (event.type === 'image' ? [event.url] : [])),
+    [ONE, TWO],
+  )
+  const whole = decodeBody({
+    choices: [
+      {
+        index: 0,
+        finish_reason: 'stop',
+        message: { role: 'assistant', content: 'A', images: [...SHOWN, { type: 'image_url' }, 7] },
+      },
+    ],
+  })
+  t.equal(whole.breach, null)
+  t.same(
+    whole.reply?.blocks.map((block) => (block.type === 'image' ? block.url : block.type)),
+    ['text', ONE, TWO],
+    'what has no address is no picture',
+  )
+  t.end()
+})
+
+void t.test('a picture is content: nothing is retried after it', (t) => {
+  const read = decodeFrames([
+    JSON.stringify({ choices: [{ index: 0, delta: { images: [SHOWN[0]] } }] }),
+    JSON.stringify({ choices: [{ index: 0, delta: { content: 'after' }, finish_reason: 'stop' }] }),
+  ])
+  t.same(
+    read.events.map(({ type }) => type),
+    ['start', 'image', 'text-start', 'text-delta', 'text-end', 'finish'],
+  )
+  t.end()
+})

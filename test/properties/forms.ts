@@ -1,0 +1,272 @@
+/**
+ * The two forms of one answer, turned into each other by the plainest reading of each format: a whole
+ * body cut into the pieces of a stream by seeded chance, and pieces put together to a whole body.
+ * Shares no code with the dialects.
+ */
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
+
+/** The wire formats that have both forms. */
+export type Form = 'openai' | 'anthropic' | 'gemini'
+
+/** A whole body as the data of a stream's frames, in order. */
+export function piecesOf(form: Form, body: JsonObject, roll: (n: number) => number): JsonObject[] {
+  if (form === 'openai') return chunksOf(body, roll)
+  return form === 'anthropic' ? eventsOf(body, roll) : responsesOf(body, roll)
+}
+
+/** The data of a stream's frames as one whole body. */
+export function wholeOf(form: Form, pieces: readonly JsonObject[]): JsonObject {
+  if (form === 'openai') return completionOf(pieces)
+  return form === 'anthropic' ? messageOf(pieces) : responseOf(pieces)
+}
+
+/** A text in one to four pieces, none of them empty. */
+function cut(text: string, roll: (n: number) => number): string[] {
+  const pieces: string[] = []
+  let rest = text
+  while (rest !== '') {
+    const take = pieces.length === 3 ? rest.length : 1 + roll(rest.length)
+    pieces.push(rest.slice(0, take))
+    rest = rest.slice(take)
+  }
+  return pieces
+}
+
+function chunksOf(body: JsonObject, roll: (n: number) => number): JsonObject[] {
+  const choice = objectOf(arrayOf(body['choices'])[0])
+  const message = objectOf(choice['message'])
+  const deltas: JsonObject[] = [{ role: 'assistant', content: '' }]
+  const words = (name: string): void => {
+    for (const piece of cut(stringOf(message[name]) ?? '', roll)) deltas.push({ [name]: piece })
+  }
+  words(message['reasoning_content'] === undefined ? 'reasoning' : 'reasoning_content')
+  if (Array.isArray(message['content'])) {
+    for (const part of message['content']) deltas.push({ content: [part] })
+  } else words('content')
+  for (const name of ['annotations', 'images']) {
+    for (const item of arrayOf(message[name])) deltas.push({ [name]: [item] })
+  }
+  words('refusal')
+  for (const [index, value] of arrayOf(message['tool_calls']).entries()) {
+    const call = objectOf(value)
+    const kind = isObject(call['custom']) ? 'custom' : 'function'
+    const text = kind === 'custom' ? 'input' : 'arguments'
+    const inner = objectOf(call[kind])
+    const json = stringOf(inner[text]) ?? ''
+    deltas.push({ tool_calls: [{ ...call, index, [kind]: { ...inner, [text]: '' } }] })
+    for (const piece of cut(json, roll)) {
+      deltas.push({ tool_calls: [{ index, [kind]: { [text]: piece } }] })
+    }
+  }
+  const legacy = message['function_call']
+  if (isObject(legacy)) deltas.push({ function_call: legacy })
+  const { usage, ...head } = body
+  const chunk = (choices: JsonObject[]): JsonObject => ({ ...head, choices })
+  const finish_reason = choice['finish_reason'] ?? null
+  return [
+    ...deltas.map((delta) => chunk([{ index: 0, delta, finish_reason: null }])),
+    chunk([{ index: 0, delta: {}, finish_reason }]),
+    { ...chunk([]), ...(usage === undefined ? {} : { usage }) },
+  ]
+}
+
+/** As a client's library does it: texts joined, calls by their index. */
+function completionOf(pieces: readonly JsonObject[]): JsonObject {
+  const message: JsonObject = { role: 'assistant', content: '' }
+  const calls: JsonObject[] = []
+  const whole: JsonObject = {}
+  let finish_reason: JsonObject['x'] = null
+  for (const piece of pieces) {
+    for (const name of ['id', 'model', 'usage', 'x_groq', 'error']) {
+      const value = piece[name]
+      const isFirst = (name !== 'id' && name !== 'model') || whole[name] === undefined
+      if (isFirst && value !== undefined && value !== null && value !== '') whole[name] = value
+    }
+    const choice = arrayOf(piece['choices'])
+      .map(objectOf)
+      .find(({ index }) => (index ?? 0) === 0)
+    finish_reason = choice?.['finish_reason'] ?? finish_reason
+    const delta = objectOf(choice?.['delta'])
+    for (const name of ['content', 'refusal', 'reasoning', 'reasoning_content']) {
+      const text = stringOf(delta[name])
+      if (text !== undefined) message[name] = (stringOf(message[name]) ?? '') + text
+    }
+    for (const name of ['annotations', 'images']) {
+      if (Array.isArray(delta[name])) {
+        message[name] = [...arrayOf(message[name]), ...arrayOf(delta[name])]
+      }
+    }
+    if (Array.isArray(delta['content'])) {
+      const before = Array.isArray(message['content']) ? message['content'] : []
+      message['content'] = [...before, ...delta['content']]
+    }
+    for (const value of arrayOf(delta['tool_calls'])) addCall(calls, objectOf(value))
+  }
+  if (calls.length > 0) message['tool_calls'] = calls
+  return { ...whole, choices: [{ index: 0, message, finish_reason }] }
+}
+
+function addCall(calls: JsonObject[], piece: JsonObject): void {
+  const { index, ...rest } = piece
+  const at = typeof index === 'number' ? index : 0
+  const known = calls[at]
+  if (known === undefined) {
+    calls[at] = rest
+    return
+  }
+  for (const kind of ['function', 'custom']) {
+    const inner = rest[kind]
+    if (!isObject(inner)) continue
+    const text = kind === 'custom' ? 'input' : 'arguments'
+    const before = objectOf(known[kind])
+    known[kind] = {
+      ...before,
+      [text]: (stringOf(before[text]) ?? '') + (stringOf(inner[text]) ?? ''),
+    }
+  }
+}
+
+function eventsOf(message: JsonObject, roll: (n: number) => number): JsonObject[] {
+  const { content, stop_reason, stop_sequence, stop_details, usage, ...head } = message
+  const events: JsonObject[] = [{ type: 'message_start', message: { ...head, content: [], usage } }]
+  for (const [index, value] of arrayOf(content).entries()) {
+    const { start, deltas } = blockOf(objectOf(value), roll)
+    events.push({ type: 'content_block_start', index, content_block: start })
+    if (roll(3) === 0) events.push({ type: 'ping' })
+    for (const delta of deltas) events.push({ type: 'content_block_delta', index, delta })
+    events.push({ type: 'content_block_stop', index })
+  }
+  const delta = { stop_reason, stop_sequence, stop_details }
+  events.push({ type: 'message_delta', delta, usage }, { type: 'message_stop' })
+  return events
+}
+
+function blockOf(
+  block: JsonObject,
+  roll: (n: number) => number,
+): { start: JsonObject; deltas: JsonObject[] } {
+  switch (block['type']) {
+    case 'text': {
+      const cites = arrayOf(block['citations']).map((citation) => {
+        return { type: 'citations_delta', citation }
+      })
+      const texts = cut(stringOf(block['text']) ?? '', roll).map((text) => {
+        return { type: 'text_delta', text }
+      })
+      return { start: { type: 'text', text: '' }, deltas: [...cites, ...texts] }
+    }
+    case 'thinking': {
+      const texts = cut(stringOf(block['thinking']) ?? '', roll).map((thinking) => {
+        return { type: 'thinking_delta', thinking }
+      })
+      const signature = { type: 'signature_delta', signature: block['signature'] ?? '' }
+      return { start: { type: 'thinking', thinking: '' }, deltas: [...texts, signature] }
+    }
+    case 'tool_use':
+    case 'server_tool_use':
+    case 'mcp_tool_use': {
+      const json = JSON.stringify(block['input'] ?? {})
+      const texts = json === '{}' ? [''] : cut(json, roll)
+      const deltas = texts.map((partial_json) => ({ type: 'input_json_delta', partial_json }))
+      return { start: { ...block, input: {} }, deltas }
+    }
+    default:
+      return { start: block, deltas: [] }
+  }
+}
+
+function messageOf(events: readonly JsonObject[]): JsonObject {
+  let message: JsonObject = {}
+  const blocks: JsonObject[] = []
+  const json: string[] = []
+  const usage: JsonObject = {}
+  for (const event of events) {
+    const at = typeof event['index'] === 'number' ? event['index'] : 0
+    const delta = objectOf(event['delta'])
+    if (event['type'] === 'message_start') message = { ...objectOf(event['message']) }
+    if (event['type'] === 'message_delta') message = { ...message, ...delta }
+    if (event['type'] === 'content_block_start')
+      blocks[at] = { ...objectOf(event['content_block']) }
+    const block = blocks[at] ?? {}
+    if (event['type'] === 'content_block_delta') {
+      for (const name of ['text', 'thinking', 'signature']) {
+        const piece = stringOf(delta[name])
+        if (piece !== undefined) block[name] = (stringOf(block[name]) ?? '') + piece
+      }
+      if (delta['type'] === 'citations_delta') {
+        block['citations'] = [...arrayOf(block['citations']), delta['citation'] ?? null]
+      }
+      if (delta['type'] === 'compaction_delta') block['content'] = delta['content']
+      json[at] = (json[at] ?? '') + (stringOf(delta['partial_json']) ?? '')
+    }
+    const counts = objectOf(objectOf(event['message'])['usage'] ?? event['usage'])
+    for (const [name, value] of Object.entries(counts)) if (value !== null) usage[name] = value
+  }
+  const content = blocks.map((block, at) => {
+    const typed = json[at] ?? ''
+    return typed === '' ? block : { ...block, input: objectOf(JSON.parse(typed)) }
+  })
+  return { ...message, content, usage }
+}
+
+function responsesOf(body: JsonObject, roll: (n: number) => number): JsonObject[] {
+  const [first, ...others] = arrayOf(body['candidates']).map(objectOf)
+  if (first === undefined) return [body]
+  const { content, ...end } = first
+  const { promptFeedback, ...head } = body
+  delete head['candidates']
+  const parts = arrayOf(objectOf(content)['parts']).map(objectOf)
+  const groups: JsonObject[][] = []
+  for (const piece of parts.flatMap((part) => cutPart(part, roll))) {
+    const last = groups.at(-1)
+    if (last === undefined || roll(2) === 0) groups.push([piece])
+    else last.push(piece)
+  }
+  const response = (said: JsonObject[], more: JsonObject): JsonObject => {
+    const { index } = first
+    const candidate = { content: { role: 'model', parts: said }, ...more }
+    return { ...head, candidates: [index === undefined ? candidate : { ...candidate, index }] }
+  }
+  const last = response([{ text: '' }], end)
+  return [
+    ...groups.map((group) => response(group, {})),
+    {
+      ...last,
+      candidates: [...arrayOf(last['candidates']), ...others],
+      ...(promptFeedback === undefined ? {} : { promptFeedback }),
+    },
+  ]
+}
+
+/** A signature stays with the last piece of its part. */
+function cutPart(part: JsonObject, roll: (n: number) => number): JsonObject[] {
+  const { text, thoughtSignature, ...rest } = part
+  if (typeof text !== 'string' || text === '') return [part]
+  const pieces = cut(text, roll).map((piece) => ({ ...rest, text: piece }))
+  if (thoughtSignature === undefined) return pieces
+  return pieces.map((piece, at) =>
+    at === pieces.length - 1 ? { ...piece, thoughtSignature } : piece,
+  )
+}
+
+/** Everything that a later chunk says of a candidate or of the counts replaces what was said before. */
+function responseOf(pieces: readonly JsonObject[]): JsonObject {
+  let whole: JsonObject = {}
+  let candidate: JsonObject = {}
+  const parts: JsonObject[] = []
+  const usageMetadata: JsonObject = {}
+  for (const piece of pieces) {
+    whole = { ...whole, ...piece, responseId: whole['responseId'] ?? piece['responseId'] }
+    Object.assign(usageMetadata, objectOf(piece['usageMetadata']))
+    const found = arrayOf(piece['candidates'])
+      .map(objectOf)
+      .find(({ index }) => (index ?? 0) === 0)
+    if (found === undefined) continue
+    candidate = { ...candidate, ...found }
+    for (const part of arrayOf(objectOf(found['content'])['parts'])) parts.push(objectOf(part))
+  }
+  const answered = Object.keys(candidate).length > 0
+  const candidates = answered ? [{ ...candidate, content: { role: 'model', parts } }] : []
+  const counted = Object.keys(usageMetadata).length === 0 ? {} : { usageMetadata }
+  return { ...whole, candidates, ...counted }
+}

@@ -1,0 +1,229 @@
+/**
+ * Goal: a whole reply and a stream of the same answer fold to the same value, always.
+ * Method: every recorded and written answer in the one form is turned into the other by code that
+ * shares nothing with the dialects; so are answers made by seeded chance. Both are decoded.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { Fold, type Reply } from '../../src/chat/fold.js'
+import { Grammar } from '../../src/chat/grammar.js'
+import { objectOf, type JsonObject } from '../../src/chat/json.js'
+import type { DialectName } from '../../src/dialects/dialect.js'
+import type { WireError } from '../../src/errors.js'
+import { cases, piecesOf as framesIn } from '../conformance/recorded.js'
+import { skipWithoutFixtures } from '../helpers/fixtures.js'
+import { piecesOf, wholeOf, type Form } from './forms.js'
+import { dice, REQUEST, transcripts, upstream } from './streams.js'
+
+const DIALECT: Readonly<Record<Form, DialectName>> = {
+  openai: 'openai-chat',
+  anthropic: 'anthropic',
+  gemini: 'gemini',
+}
+
+interface Folded {
+  readonly reply: unknown
+  readonly error: WireError | null
+}
+
+function fold(form: Form, say: (grammar: Grammar) => void): Folded {
+  const result = new Fold()
+  const grammar = new Grammar(result)
+  say(grammar)
+  if (grammar.breach !== null) throw new Error(`${form}: ${grammar.breach}`)
+  return { reply: comparable(result.reply()), error: result.error }
+}
+
+function foldWhole(form: Form, body: JsonObject): Folded {
+  return fold(form, (grammar) => {
+    upstream(DIALECT[form]).decodeReply(body, REQUEST, grammar)
+  })
+}
+
+function foldStream(form: Form, pieces: readonly JsonObject[]): Folded {
+  return fold(form, (grammar) => {
+    const decoder = upstream(DIALECT[form]).newDecoder(REQUEST, grammar)
+    for (const piece of pieces) decoder.frame('', JSON.stringify(piece))
+    if (form === 'openai') decoder.frame('', '[DONE]')
+    decoder.end()
+  })
+}
+
+/** Arguments as values, since a stream keeps the spaces between them. */
+function comparable(reply: Reply | null): unknown {
+  if (reply === null) return null
+  const blocks = reply.blocks.map((block) =>
+    block.type === 'tool' ? { ...block, json: valueOf(block.json) } : block,
+  )
+  return { ...reply, blocks }
+}
+
+function valueOf(json: string): unknown {
+  try {
+    return json.trim() === '' ? {} : (JSON.parse(json) as unknown)
+  } catch {
+    return json
+  }
+}
+
+function formOf(dialect: DialectName): Form | null {
+  const forms = ['openai', 'anthropic', 'gemini'] as const
+  return forms.find((form) => DIALECT[form] === dialect) ?? null
+}
+
+/** Streams of Responses repeat the whole response; `test/dialects/openai-responses` compares the two. */
+const good = cases().flatMap((it) =>
+  it.recording.status === 200 && it.format !== 'responses' ? [{ ...it, format: it.format }] : [],
+)
+
+void t.test('every recorded stream, put together', skipWithoutFixtures(), (t) => {
+  let count = 0
+  for (const { format, label, recording } of good) {
+    if (!recording.stream) continue
+    const pieces = framesIn(recording.response_body)
+    t.same(foldWhole(format, wholeOf(format, pieces)), foldStream(format, pieces), label)
+    count += 1
+  }
+  t.comment(`${count} streams`)
+  t.ok(count > 0)
+  t.end()
+})
+
+void t.test('every recorded whole reply, cut up', skipWithoutFixtures(), (t) => {
+  let count = 0
+  for (const [at, { format, label, recording }] of good.entries()) {
+    if (recording.stream) continue
+    const body = objectOf(JSON.parse(recording.response_body))
+    const pieces = piecesOf(format, body, dice(at))
+    t.same(foldStream(format, pieces), foldWhole(format, body), label)
+    count += 1
+  }
+  t.comment(`${count} replies`)
+  t.ok(count > 0)
+  t.end()
+})
+
+void t.test('every whole reply of the transcripts, cut up in twenty ways', (t) => {
+  let count = 0
+  for (const { dialect, name } of transcripts) {
+    const file = join(process.cwd(), 'test/transcripts', `${name}.reply.json`)
+    const form = formOf(dialect)
+    if (form === null || !existsSync(file)) continue
+    const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
+    const whole = foldWhole(form, body)
+    for (let seed = 1; seed <= 20; seed += 1) {
+      t.same(foldStream(form, piecesOf(form, body, dice(seed))), whole, `${name}, seed ${seed}`)
+    }
+    count += 1
+  }
+  t.ok(count > 40)
+  t.end()
+})
+
+const WORDS = [
+  'a',
+  ' ',
+  '\n',
+  'é\u{1F600}',
+  '"\\',
+  '\u2028',
+  '{"x":',
+  'a longer piece of text',
+  '0',
+]
+
+function words(roll: (n: number) => number): string {
+  return Array.from({ length: 1 + roll(5) }, () => WORDS[roll(WORDS.length)] ?? '').join('')
+}
+
+function inputOf(roll: (n: number) => number): JsonObject {
+  const input: JsonObject = {}
+  for (let at = roll(4); at > 0; at -= 1) {
+    input[`key${at}`] = [words(roll), at, null, { deep: [at] }][roll(4)] ?? true
+  }
+  return input
+}
+
+/** Never two blocks of one kind side by side: a stream of Gemini or of chat completions joins them. */
+function kindsOf(roll: (n: number) => number): ('text' | 'thinking' | 'tool')[] {
+  const kinds: ('text' | 'thinking' | 'tool')[] = []
+  for (let at = roll(6); at > 0; at -= 1) {
+    const kind = (['text', 'thinking', 'tool'] as const)[roll(3)] ?? 'tool'
+    if (kind === 'tool' || kinds.at(-1) !== kind) kinds.push(kind)
+  }
+  return kinds
+}
+
+function madeAnthropic(roll: (n: number) => number): JsonObject {
+  const content = kindsOf(roll).map((kind, at): JsonObject => {
+    if (kind === 'text') return { type: 'text', text: words(roll) }
+    if (kind === 'thinking') {
+      return { type: 'thinking', thinking: roll(3) === 0 ? '' : words(roll), signature: `s${at}` }
+    }
+    return { type: 'tool_use', id: `toolu_${at}`, name: `f${at}`, input: inputOf(roll) }
+  })
+  const reasons = ['end_turn', 'max_tokens', 'tool_use', 'refusal', 'stop_sequence', 'news']
+  return {
+    id: 'msg_made',
+    model: 'made',
+    content,
+    stop_reason: reasons[roll(reasons.length)] ?? null,
+    usage: { input_tokens: roll(99), cache_read_input_tokens: roll(9), output_tokens: roll(99) },
+  }
+}
+
+function madeGemini(roll: (n: number) => number): JsonObject {
+  const parts = kindsOf(roll).map((kind, at): JsonObject => {
+    const signed = roll(3) === 0 ? { thoughtSignature: `s${at}` } : {}
+    if (kind === 'text') return { text: words(roll), ...signed }
+    if (kind === 'thinking') return { text: words(roll), thought: true, ...signed }
+    return { functionCall: { name: `f${at}`, args: inputOf(roll) }, ...signed }
+  })
+  const reasons = ['STOP', 'MAX_TOKENS', 'SAFETY', 'MALFORMED_RESPONSE', 'OTHER']
+  const candidate = {
+    content: { role: 'model', parts },
+    finishReason: reasons[roll(reasons.length)] ?? 'STOP',
+  }
+  const usageMetadata = { promptTokenCount: roll(99), candidatesTokenCount: roll(99) }
+  return { candidates: [candidate], usageMetadata, modelVersion: 'made', responseId: 'made' }
+}
+
+/** The whole form has one text, one thought and the calls, in that order of the format's own. */
+function madeOpenAi(roll: (n: number) => number): JsonObject {
+  const message: JsonObject = { role: 'assistant', content: roll(3) === 0 ? null : words(roll) }
+  if (roll(3) === 0) message['reasoning_content'] = words(roll)
+  if (roll(5) === 0) message['refusal'] = words(roll)
+  const calls = Array.from({ length: roll(3) }, (_, at) => {
+    const call = { name: `f${at}`, arguments: JSON.stringify(inputOf(roll)) }
+    return { id: `call_${at}`, type: 'function', function: call }
+  })
+  if (calls.length > 0) message['tool_calls'] = calls
+  const reasons = ['stop', 'length', 'tool_calls', 'content_filter', 'news']
+  return {
+    id: 'chatcmpl-made',
+    model: 'made',
+    choices: [{ index: 0, message, finish_reason: reasons[roll(reasons.length)] ?? 'stop' }],
+    usage: { prompt_tokens: roll(99), completion_tokens: roll(99) },
+  }
+}
+
+const MAKERS: Readonly<Record<Form, (roll: (n: number) => number) => JsonObject>> = {
+  openai: madeOpenAi,
+  anthropic: madeAnthropic,
+  gemini: madeGemini,
+}
+
+for (const form of ['openai', 'anthropic', 'gemini'] as const) {
+  void t.test(`${form}: 1,000 answers made by chance`, (t) => {
+    for (let seed = 1; seed <= 1_000; seed += 1) {
+      const roll = dice(seed)
+      const body = MAKERS[form](roll)
+      const pieces = piecesOf(form, body, roll)
+      const whole = foldWhole(form, body)
+      if (!t.same(foldStream(form, pieces), whole, `seed ${seed}`)) break
+      if (!t.same(foldWhole(form, wholeOf(form, pieces)), whole, `seed ${seed}, and back`)) break
+    }
+    t.end()
+  })
+}
