@@ -3,6 +3,7 @@
  * Knows the formats by their pages, not by our codecs.
  */
 import type { JsonObject, JsonValue } from '../../src/chat/json.js'
+import type { DialectName } from '../../src/dialects/dialect.js'
 import { framed, type Unit } from '../edge-cases/cast.js'
 import {
   block,
@@ -15,12 +16,7 @@ import {
   toolBlock,
 } from '../edge-cases/speech.js'
 import type { Roll } from '../properties/damage.js'
-
-/** The dialects whose answers are written here. */
-export const WRITTEN = ['openai-chat', 'anthropic', 'gemini'] as const
-
-/** One of them. */
-export type Written = (typeof WRITTEN)[number]
+import { callItem, messageItem, response, responseFrames } from './responses.js'
 
 /** An answer in both forms. */
 export interface BothForms {
@@ -48,7 +44,7 @@ const TEXTS = [
 ]
 
 /** An answer of the dialect's provider. */
-export function answer(dialect: Written, roll: Roll): BothForms {
+export function answer(dialect: DialectName, roll: Roll): BothForms {
   const said = somethingSaid(roll)
   const { whole, units } = FORMS[dialect](said, roll)
   const stream = Buffer.from(framed(dialect, units)).toString('latin1')
@@ -56,8 +52,8 @@ export function answer(dialect: Written, roll: Roll): BothForms {
 }
 
 const FORMS: Readonly<
-  Record<Written, (said: Said, roll: Roll) => { whole: JsonObject; units: Unit[] }>
-> = { 'openai-chat': openai, anthropic: claude, gemini }
+  Record<DialectName, (said: Said, roll: Roll) => { whole: JsonObject; units: Unit[] }>
+> = { 'openai-chat': openai, 'openai-responses': responses, anthropic: claude, gemini }
 
 function somethingSaid(roll: Roll): Said {
   const text = (): string => TEXTS[roll(TEXTS.length)] ?? 'x'
@@ -194,4 +190,25 @@ function gemini(
     candidate([{ text: '' }], 'STOP', counted),
   ]
   return { whole: candidate(parts, 'STOP', counted), units }
+}
+
+function responses({ text, calls, usage }: Said, roll: Roll): { whole: JsonObject; units: Unit[] } {
+  const [input_tokens, output_tokens, cached_tokens] = usage
+  const counted = {
+    input_tokens,
+    output_tokens,
+    total_tokens: input_tokens + output_tokens,
+    input_tokens_details: { cached_tokens },
+  }
+  const items: [item: JsonObject, pieces: string[]][] =
+    text === '' ? [] : [[messageItem(text), pieces(text, roll)]]
+  for (const { id, name, args } of calls) {
+    const json = JSON.stringify(args)
+    items.push([callItem(id, name, json), pieces(json, roll)])
+  }
+  const whole = response(
+    items.map(([item]) => item),
+    { usage: counted },
+  )
+  return { whole, units: responseFrames(items, { type: 'response.completed' }, { usage: counted }) }
 }

@@ -6,9 +6,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Fold, type Reply } from '../../src/chat/fold.js'
 import { Grammar } from '../../src/chat/grammar.js'
-import type { JsonObject } from '../../src/chat/json.js'
+import { objectOf, type JsonObject } from '../../src/chat/json.js'
 import type { ChatRequest } from '../../src/chat/request.js'
-import type { DialectName } from '../../src/dialects/dialect.js'
+import type { DialectName, Seed } from '../../src/dialects/dialect.js'
 import { ERRORS, GatewayError, rowOf, type WireError } from '../../src/errors.js'
 import {
   PassedStream,
@@ -22,13 +22,22 @@ import { SCRUBBED_MAX } from '../../src/wire/scrub.js'
 import { splice, type Edit } from '../../src/wire/splice.js'
 import { SseFramer } from '../../src/wire/sse.js'
 import { faultsOfStream, faultsOfWhole } from '../conformance/completion.js'
-import { factsOf, MODELS, upstream } from '../edge-cases/cast.js'
+import { factsOf, upstream } from '../edge-cases/cast.js'
 import { claimsCompletion, client, cutAt, SEED } from '../properties/streams.js'
 import type { Input, PairInput, ReplyInput, RequestInput, StreamInput } from './input.js'
-import { UPSTREAM_DIALECTS } from './generate.js'
+import { MODELS, UPSTREAM_DIALECTS } from './generate.js'
+import { refusalOf } from './second-reading.js'
 
 /** Every input is some tens of kilobytes at most, which take milliseconds. */
 const LIMIT_MS = 2000
+
+/** Models with other rules than those of `MODELS`. */
+const NEWER: Readonly<Record<DialectName, string>> = {
+  'openai-chat': 'gpt-5.4',
+  'openai-responses': 'gpt-6-sol',
+  anthropic: 'claude-opus-5-5',
+  gemini: 'gemini-2.5-flash',
+}
 
 const STATUSES = [
   400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 499, 500, 502, 503, 529, 599,
@@ -76,6 +85,10 @@ export function requestOf(text: string): ChatRequest | null {
   }
 }
 
+function seedOf({ dialect }: { dialect: DialectName }): Seed {
+  return { ...SEED, origin: dialect }
+}
+
 function askedOf(text: string): ChatRequest {
   const request = requestOf(text)
   if (request === null) throw new Error('the request of an input is a good one')
@@ -88,7 +101,7 @@ function requestFault({ text }: RequestInput): string | null {
   const before = JSON.stringify(request)
   checkPassed(text)
   for (const dialect of UPSTREAM_DIALECTS) {
-    for (const model of new Set([request.model, MODELS[dialect]])) {
+    for (const model of new Set([request.model, MODELS[dialect], NEWER[dialect]])) {
       const fault = encodingFault({ ...request, model }, dialect, model)
       if (fault !== null) return `${fault} (${dialect}, ${model})`
       if (JSON.stringify(request) !== before) return `changes the request (${dialect}, ${model})`
@@ -142,7 +155,11 @@ function encodingFault(request: ChatRequest, dialect: DialectName, model: string
   // The gateway's own strict reader takes what it writes: no key twice, no number that is none.
   parseObject(Buffer.from(written))
   if (!isDeepStrictEqual(plain(first.body), JSON.parse(written))) return 'unwritable values'
-  egress.headers(first.body)
+  // A model of another family is not the provider's, and thinking in the client's own words is its own.
+  const foreign = model !== MODELS[dialect] && model !== NEWER[dialect]
+  if (foreign || request.rest['thinking'] !== undefined) return null
+  const said = refusalOf(dialect, egress, objectOf(JSON.parse(written)), request)
+  if (said !== null) return `refused by the provider: ${said}`
   return null
 }
 
@@ -174,7 +191,7 @@ function streamFault(input: StreamInput): string | null {
   const egress = upstream(input.dialect)
   const bytes = Buffer.from(input.text, 'latin1')
   const chunks = cutAt(bytes, input.cuts)
-  const translate = (): Translation => new TranslatedStream(egress, client, request, SEED)
+  const translate = (): Translation => new TranslatedStream(egress, client, request, seedOf(input))
   const whole = run(translate(), [bytes])
   const cut = run(translate(), chunks)
   if (!isDeepStrictEqual(cut, whole)) return 'cuts: other output'
@@ -221,8 +238,8 @@ function replyFault({ dialect, request: asked, text }: ReplyInput): string | nul
   if (body === null) return null
   const request = askedOf(asked)
   const egress = upstream(dialect)
-  const whole = translateReply(body, egress, client, request, SEED)
-  const again = streamReply(body, egress, client, request, SEED)
+  const whole = translateReply(body, egress, client, request, seedOf({ dialect }))
+  const again = streamReply(body, egress, client, request, seedOf({ dialect }))
   if (whole.breach !== null) return `grammar: ${whole.breach}`
   if (whole.outcome !== again.outcome) return 'whole and streamed end differently'
   if (!isDeepStrictEqual(whole.error, again.error)) return 'whole and streamed fail differently'

@@ -5,18 +5,28 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject, type JsonObject } from '../../src/chat/json.js'
-import { MODELS } from '../edge-cases/cast.js'
+import type { DialectName } from '../../src/dialects/dialect.js'
 import { corrupt, damage, type Roll } from '../properties/damage.js'
 import { dice } from '../properties/streams.js'
-import { answer, WRITTEN } from './answers.js'
+import { answer } from './answers.js'
 import type { Input } from './input.js'
 import { disturb, legalRequest } from './requests.js'
 
 /** The upstream dialects that are fuzzed. */
-export type Fuzzed = keyof typeof MODELS
+export const UPSTREAM_DIALECTS: readonly DialectName[] = [
+  'openai-chat',
+  'openai-responses',
+  'anthropic',
+  'gemini',
+]
 
-/** All of them. */
-export const UPSTREAM_DIALECTS: readonly Fuzzed[] = ['openai-chat', 'anthropic', 'gemini']
+/** A model of each. */
+export const MODELS: Readonly<Record<DialectName, string>> = {
+  'openai-chat': 'gpt-4o',
+  'openai-responses': 'gpt-4.1',
+  anthropic: 'claude-haiku-4-5',
+  gemini: 'gemini-3.5-flash',
+}
 
 const TRANSCRIPTS = join(process.cwd(), 'test/transcripts')
 const PLAIN = { model: 'client-model', messages: [{ role: 'user', content: 'Hello' }] }
@@ -45,7 +55,7 @@ const REFUSALS = [
 ].map((text) => Buffer.from(text))
 
 /** The input of a number, for one of `dialects`. */
-export function inputOf(seed: number, dialects: readonly Fuzzed[] = UPSTREAM_DIALECTS): Input {
+export function inputOf(seed: number, dialects: readonly DialectName[] = UPSTREAM_DIALECTS): Input {
   const roll = dice(seed)
   const dialect = dialects[roll(dialects.length)] ?? 'openai-chat'
   const kind = roll(20)
@@ -55,9 +65,8 @@ export function inputOf(seed: number, dialects: readonly Fuzzed[] = UPSTREAM_DIA
     const text = corrupt(REFUSALS, roll).toString('latin1')
     return { kind: 'refusal', dialect, request, text }
   }
-  const written = WRITTEN.find((name) => name === dialect)
-  if (written !== undefined && kind < 9) {
-    const { whole, stream } = answer(written, roll)
+  if (kind < 9) {
+    const { whole, stream } = answer(dialect, roll)
     return { kind: 'pair', dialect, request, whole, text: stream, cuts: cutsOf(stream, roll) }
   }
   if (kind < 12) return { kind: 'reply', dialect, request, text: replyText(dialect, roll) }
@@ -106,24 +115,21 @@ function streamRequest(roll: Roll): JsonObject {
   }
 }
 
-function replyText(dialect: Fuzzed, roll: Roll): string {
-  const written = WRITTEN.find((name) => name === dialect)
+function replyText(dialect: DialectName, roll: Roll): string {
   const own = REPLIES.get(dialect) ?? []
   const text =
-    written === undefined || roll(2) === 0
-      ? (own[roll(own.length)]?.toString() ?? '{}')
-      : answer(written, roll).whole
+    (roll(2) === 0 ? own[roll(own.length)]?.toString() : undefined) ?? answer(dialect, roll).whole
   if (roll(10) === 0) return damage(text, own, roll)
   let body: unknown = JSON.parse(text)
   for (let hits = roll(4); hits > 0 && isObject(body); hits -= 1) body = disturb(body, roll)
   return JSON.stringify(body)
 }
 
-function streamText(dialect: Fuzzed, roll: Roll): string {
-  const written = WRITTEN.find((name) => name === dialect)
+function streamText(dialect: DialectName, roll: Roll): string {
+  const made = [Buffer.from(answer(dialect, roll).stream, 'latin1')]
   const own = STREAMS.get(dialect) ?? []
-  const made = written === undefined ? [] : [Buffer.from(answer(written, roll).stream, 'latin1')]
-  const streams = roll(2) === 0 && made.length > 0 ? made : own
-  const damaged = corrupt(streams, roll).toString('latin1')
-  return roll(12) === 0 ? (streams[roll(streams.length)]?.toString('latin1') ?? '') : damaged
+  const streams = roll(2) === 0 || own.length === 0 ? made : own
+  return roll(12) === 0
+    ? (streams[roll(streams.length)]?.toString('latin1') ?? '')
+    : corrupt(streams, roll).toString('latin1')
 }

@@ -4,8 +4,9 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { DialectName } from '../../src/dialects/dialect.js'
 import { faultOf } from './check.js'
-import { inputOf, UPSTREAM_DIALECTS, type Fuzzed } from './generate.js'
+import { inputOf, UPSTREAM_DIALECTS } from './generate.js'
 import { toFile } from './input.js'
 import { shrink } from './shrink.js'
 
@@ -18,7 +19,7 @@ export interface FuzzOptions {
   /** The number of the first input. */
   readonly seed: number
   /** Only this upstream dialect. */
-  readonly dialect?: Fuzzed
+  readonly dialect?: DialectName
   /** Called about every five seconds. */
   readonly progress?: (line: string) => void
 }
@@ -61,7 +62,11 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
   return { inputs: done, kinds, failure: null }
 }
 
-function report(seed: number, why: string, dialects: readonly Fuzzed[]): FuzzResult['failure'] {
+function report(
+  seed: number,
+  why: string,
+  dialects: readonly DialectName[],
+): FuzzResult['failure'] {
   const word = wordOf(why)
   const small = shrink(inputOf(seed, dialects), (input) => wordOf(faultOf(input) ?? '') === word)
   mkdirSync(FOLDER, { recursive: true })
