@@ -1,0 +1,60 @@
+/**
+ * Goal: no input makes the translation throw, hang, lie or write what others cannot read.
+ * Method: inputs by number, always from the same first one: 60 s of them in CI, a fixed number elsewhere;
+ * and every input that ever failed, from `corpus/`. `npm run fuzz` goes on from other numbers.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { faultOf } from './check.js'
+import { inputOf, UPSTREAM_DIALECTS } from './generate.js'
+import { fromFile, toFile } from './input.js'
+import { fuzz } from './run.js'
+import { shrink } from './shrink.js'
+
+const CORPUS = join(process.cwd(), 'test/fuzz/corpus')
+const EXTENT = process.env['CI'] === 'true' ? { seconds: 60 } : { inputs: 2000 }
+
+void t.test('what failed once does not fail again', (t) => {
+  const files = readdirSync(CORPUS).filter((file) => file.endsWith('.json'))
+  t.ok(files.length > 0)
+  for (const file of files) {
+    t.equal(faultOf(fromFile(readFileSync(join(CORPUS, file), 'utf8'))), null, file)
+  }
+  t.end()
+})
+
+void t.test('inputs from number 1 on', async (t) => {
+  const { inputs, kinds, failure } = await fuzz({ seed: 1, ...EXTENT })
+  t.comment(`${inputs} inputs: ${JSON.stringify(kinds)}`)
+  t.equal(failure?.why, undefined, `--seed ${failure?.seed ?? ''} ${failure?.file ?? ''}`)
+})
+
+void t.test('a number is an input, in every process and in a file', (t) => {
+  const kinds = new Set<string>()
+  for (let seed = 1; seed <= 200; seed += 1) {
+    const input = inputOf(seed)
+    kinds.add(input.kind)
+    t.same(inputOf(seed), input)
+    t.same(fromFile(toFile(input, 'why')), input)
+  }
+  t.same([...kinds].sort(), ['pair', 'refusal', 'reply', 'request', 'stream'])
+  for (const dialect of UPSTREAM_DIALECTS) {
+    const own = Array.from({ length: 50 }, (_, seed) => inputOf(seed, [dialect]))
+    t.ok(own.every((input) => input.kind === 'request' || input.dialect === dialect))
+  }
+  t.end()
+})
+
+void t.test('a fault is found and made small', (t) => {
+  const request = '{"model":"m","messages":[{"role":"user","content":"x"}],"stream":true}'
+  const lie = { kind: 'pair', dialect: 'gemini', request, cuts: [3] } as const
+  const whole = '{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}]}'
+  t.match(faultOf({ ...lie, whole, text: `data: ${whole.replace('"a"', '"b"')}\n\n` }), /^pair: /)
+  t.equal(faultOf({ ...lie, whole, text: `data: ${whole}\n\n` }), null)
+  t.match(faultOf({ ...lie, request: '{}', whole, text: '' }), /^throws Error: the request/)
+  const long = { kind: 'request', text: 'aaaaaaaaaaXaaaaaaaaaaaYaaaaa' } as const
+  const small = shrink(long, ({ text }) => text.includes('X') && text.includes('Y'))
+  t.equal(small.text, 'XY')
+  t.end()
+})

@@ -1,0 +1,75 @@
+/**
+ * One input of the fuzzer, whole in itself: what it is, and how it stands in a file.
+ * Knows neither where inputs come from nor what must be true of them.
+ */
+import { isObject, numberOf, objectOf, stringOf, arrayOf } from '../../src/chat/json.js'
+import type { DialectName } from '../../src/dialects/dialect.js'
+
+/** A stream of an upstream, cut into chunks. */
+export interface StreamInput {
+  readonly kind: 'stream'
+  readonly dialect: DialectName
+  /** What the client asked for, as JSON. */
+  readonly request: string
+  /** The bytes, as latin1. */
+  readonly text: string
+  /** Where the network cuts them. */
+  readonly cuts: readonly number[]
+}
+
+/** A whole reply of an upstream, or the body of a refusal. */
+export interface ReplyInput {
+  readonly kind: 'reply' | 'refusal'
+  readonly dialect: DialectName
+  readonly request: string
+  readonly text: string
+}
+
+/** A client's request, told to every upstream. */
+export interface RequestInput {
+  readonly kind: 'request'
+  readonly text: string
+}
+
+/** One answer as its provider writes it whole and streamed: the two must be one. */
+export interface PairInput {
+  readonly kind: 'pair'
+  readonly dialect: DialectName
+  readonly request: string
+  /** The whole reply. */
+  readonly whole: string
+  /** The stream, as latin1. */
+  readonly text: string
+  readonly cuts: readonly number[]
+}
+
+/** Anything that the fuzzer tries. */
+export type Input = StreamInput | ReplyInput | RequestInput | PairInput
+
+const DIALECTS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
+
+/** The input as a file holds it. */
+export function toFile(input: Input, why: string): string {
+  return `${JSON.stringify({ why, ...input }, null, 2)}\n`
+}
+
+/** The input of a file. Throws where it holds none. */
+export function fromFile(file: string): Input {
+  const value: unknown = JSON.parse(file)
+  if (!isObject(value)) throw new Error('an input is an object')
+  const text = stringOf(value['text'])
+  const { kind } = value
+  if (text === undefined) throw new Error('an input has a text')
+  if (kind === 'request') return { kind, text }
+  const dialect = DIALECTS.find((name) => name === value['dialect'])
+  const request = stringOf(value['request'])
+  if (dialect === undefined || request === undefined) {
+    throw new Error('this input has a dialect and a request')
+  }
+  const cuts = arrayOf(value['cuts']).flatMap((cut) => numberOf(cut) ?? [])
+  if (kind === 'reply' || kind === 'refusal') return { kind, dialect, request, text }
+  if (kind === 'stream') return { kind, dialect, request, text, cuts }
+  const whole = stringOf(objectOf(value)['whole'])
+  if (kind === 'pair' && whole !== undefined) return { kind, dialect, request, whole, text, cuts }
+  throw new Error('an input of no known kind')
+}

@@ -1,0 +1,69 @@
+/**
+ * What OpenAI's Responses says of an answer, whole and in events. Knows the format by its page, not by our codec.
+ */
+import type { JsonObject } from '../../src/chat/json.js'
+
+/** A finished message of Responses. */
+export function messageItem(text: string): JsonObject {
+  const content = [{ type: 'output_text', text, annotations: [] }]
+  return { type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content }
+}
+
+/** A finished call of Responses. */
+export function callItem(id: string, name: string, json: string): JsonObject {
+  return { type: 'function_call', id: `fc_${id}`, call_id: id, name, arguments: json }
+}
+
+/** A whole response of Responses; `more` replaces members. */
+export function response(output: readonly JsonObject[], more: JsonObject = {}): JsonObject {
+  return {
+    id: 'resp_1',
+    object: 'response',
+    model: 'gpt-up',
+    status: 'completed',
+    output: [...output],
+    usage: { input_tokens: 7, output_tokens: 3, total_tokens: 10 },
+    error: null,
+    incomplete_details: null,
+    ...more,
+  }
+}
+
+/** The frames of a response whose items' words come in the pieces given, one list per item. */
+export function responseFrames(
+  items: readonly (readonly [item: JsonObject, pieces: readonly string[]])[],
+  end: JsonObject = { type: 'response.completed' },
+  more: JsonObject = {},
+): JsonObject[] {
+  const whole = response(
+    items.map(([item]) => item),
+    more,
+  )
+  const begun = { ...whole, status: 'in_progress', output: [], usage: null }
+  return [
+    { type: 'response.created', response: begun },
+    ...items.flatMap(([item, pieces], output_index) => itemFrames(item, pieces, output_index)),
+    { ...end, response: whole },
+  ]
+}
+
+function itemFrames(
+  item: JsonObject,
+  pieces: readonly string[],
+  output_index: number,
+): JsonObject[] {
+  const place = { item_id: item['id'], output_index }
+  const isCall = item['type'] === 'function_call'
+  const empty = isCall ? { ...item, arguments: '' } : { ...item, content: [] }
+  const [type, at] = isCall
+    ? ['response.function_call_arguments', {}]
+    : ['response.output_text', { content_index: 0 }]
+  const words = pieces.join('')
+  const done = isCall ? { arguments: words } : { text: words }
+  return [
+    { type: 'response.output_item.added', output_index, item: empty },
+    ...pieces.map((delta) => ({ type: `${type}.delta`, ...place, ...at, delta })),
+    { type: `${type}.done`, ...place, ...at, ...done },
+    { type: 'response.output_item.done', output_index, item },
+  ]
+}

@@ -1,0 +1,81 @@
+/**
+ * The fuzzer: inputs by number, one after the other, until the time or the number is up or one fails.
+ * Knows neither a terminal nor a test.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { DialectName } from '../../src/dialects/dialect.js'
+import { faultOf } from './check.js'
+import { inputOf, UPSTREAM_DIALECTS } from './generate.js'
+import { toFile } from './input.js'
+import { shrink } from './shrink.js'
+
+/** How long, from which number, for whom. */
+export interface FuzzOptions {
+  /** Ends after this many inputs. */
+  readonly inputs?: number
+  /** Ends after this many seconds. */
+  readonly seconds?: number
+  /** The number of the first input. */
+  readonly seed: number
+  /** Only this upstream dialect. */
+  readonly dialect?: DialectName
+  /** Called about every five seconds. */
+  readonly progress?: (line: string) => void
+}
+
+/** What it came to. */
+export interface FuzzResult {
+  readonly inputs: number
+  /** How many inputs of each kind were tried. */
+  readonly kinds: Readonly<Record<string, number>>
+  readonly failure: { readonly seed: number; readonly why: string; readonly file: string } | null
+}
+
+const FOLDER = 'build/fuzz'
+/** Between two looks at the clock, and two turns of the event loop. */
+const BATCH = 200
+
+/** Tries inputs until it is told to stop or one fails; a failure is made small and written to a file. */
+export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
+  const { inputs = Infinity, seconds = Infinity, seed, dialect, progress } = options
+  const dialects = dialect === undefined ? UPSTREAM_DIALECTS : [dialect]
+  const began = performance.now()
+  const kinds: Record<string, number> = {}
+  let toldMs = began
+  let done = 0
+  while (done < inputs && performance.now() - began < seconds * 1000) {
+    for (let left = Math.min(BATCH, inputs - done); left > 0; left -= 1) {
+      const input = inputOf(seed + done, dialects)
+      kinds[input.kind] = (kinds[input.kind] ?? 0) + 1
+      const why = faultOf(input)
+      if (why !== null)
+        return { inputs: done + 1, kinds, failure: report(seed + done, why, dialects) }
+      done += 1
+    }
+    await new Promise((resolve) => setImmediate(resolve))
+    if (performance.now() - toldMs < 5000) continue
+    toldMs = performance.now()
+    const rate = Math.round((done * 1000) / (toldMs - began))
+    progress?.(`${done} inputs, ${rate} per second: ${JSON.stringify(kinds)}`)
+  }
+  return { inputs: done, kinds, failure: null }
+}
+
+function report(
+  seed: number,
+  why: string,
+  dialects: readonly DialectName[],
+): FuzzResult['failure'] {
+  const word = wordOf(why)
+  const small = shrink(inputOf(seed, dialects), (input) => wordOf(faultOf(input) ?? '') === word)
+  mkdirSync(FOLDER, { recursive: true })
+  const file = join(FOLDER, `${small.kind}-${seed}.json`)
+  writeFileSync(file, toFile(small, faultOf(small) ?? why))
+  return { seed, why, file }
+}
+
+/** The kind of a fault: faults of one kind have one cause more often than not. */
+function wordOf(why: string): string {
+  return /^throws \w+: .*/.exec(why)?.[0] ?? why.split(' ', 1)[0] ?? ''
+}

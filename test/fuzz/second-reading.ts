@@ -1,0 +1,55 @@
+/**
+ * What the providers would say to a request of ours, by a reading of their pages that shares no code with
+ * the dialects: the emulator's.
+ */
+import { objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
+import type { DialectName, Egress } from '../../src/dialects/dialect.js'
+import { readAnthropic } from '../../src/emulator/anthropic-request.js'
+import { Refusal, type Call, type Provider } from '../../src/emulator/ask.js'
+import { readGemini } from '../../src/emulator/gemini-request.js'
+import { readOpenAi } from '../../src/emulator/openai-request.js'
+import { readResponses } from '../../src/emulator/responses-request.js'
+
+interface Reading {
+  readonly provider: Provider
+  readonly read: (call: Call) => unknown
+}
+
+const READINGS: Readonly<Record<DialectName, Reading>> = {
+  'openai-chat': { provider: 'openai', read: readOpenAi },
+  'openai-responses': { provider: 'openai', read: readResponses },
+  anthropic: { provider: 'anthropic', read: readAnthropic },
+  gemini: { provider: 'gemini', read: readGemini },
+}
+
+const KEYS = { authorization: 'Bearer key', 'x-api-key': 'key', 'x-goog-api-key': 'key' }
+
+/** The provider's words where it refuses the request; null where it takes it. */
+export function refusalOf(
+  dialect: DialectName,
+  egress: Egress,
+  body: JsonObject,
+  { model, stream }: { model: string; stream: boolean },
+): string | null {
+  const { provider, read } = READINGS[dialect]
+  const url = new URL(egress.target(model, stream).path, 'http://emulator')
+  const call: Call = {
+    provider,
+    method: 'POST',
+    path: url.pathname,
+    query: url.searchParams,
+    headers: { ...KEYS, ...egress.headers(body) },
+    body,
+    seed: 1,
+    anyModel: true,
+    now: 0,
+  }
+  try {
+    read(call)
+    return null
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    const { error: said } = objectOf(JSON.parse(String(error.reply.units[0])))
+    return stringOf(objectOf(said)['message']) ?? `status ${error.reply.status}`
+  }
+}
