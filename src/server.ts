@@ -2,14 +2,14 @@
  * The front door: listens, turns away what is not an honest HTTP/1.1 request, and drains.
  * Knows no route, dialect or key; whatever gets past `admit` is the handler's.
  */
-import { createServer, STATUS_CODES } from 'node:http'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
+import { createServer } from 'node:net'
+import type { Server } from 'node:net'
 import { GatewayError, rowOf } from './errors.js'
 import type { ErrorKind, WireError } from './errors.js'
 import { admit, METHODS } from './gateway/admit.js'
-import { endLingering } from './gateway/linger.js'
+import { Connection, type Breach, type Door } from './http/connection.js'
+import type { Request } from './http/request.js'
+import type { Response } from './http/response.js'
 import { errorBody } from './wire/error-body.js'
 
 /** How to listen. Every time is in milliseconds. */
@@ -18,14 +18,14 @@ export interface ServerOptions {
   /** 0 takes a free one. */
   port: number
   /** Called for each admitted request, once its headers are here. */
-  handler: (req: IncomingMessage, res: ServerResponse) => void
+  handler: (req: Request, res: Response) => void
   /** Told of each request that never reached the handler. */
   onRefused?: (kind: ErrorKind) => void
   /** From the first byte (or the connection) to the last header; 10 s. */
   headersTimeoutMs?: number
   /** From the first byte to the last of the body; 60 s. */
   requestTimeoutMs?: number
-  /** How often the two above are looked at; 1 s, since Node's 30 s make them 30 s. */
+  /** How often the two above are looked at; 1 s. */
   checkingIntervalMs?: number
   /** How long an idle connection stays; 65 s, above the 60 s of most load balancers. */
   keepAliveTimeoutMs?: number
@@ -53,21 +53,9 @@ export interface GatewayServer {
   drain(deadlineMs: number, options?: DrainOptions): Promise<void>
 }
 
-const MAX_HEADER_BYTES = 16 * 1024
-/** How long the rest of a request whose answer has been written is read and thrown away. */
-const LINGER_MS = 250
 const SWEEP_MS = 250
-
-interface Exchange {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
-}
-
-interface Connection {
-  readonly open: Set<Exchange>
-  /** A refusal is on its way: nothing that comes after it is a request. */
-  isEnding: boolean
-}
+/** How long the last words of what the drain's deadline ends may take. */
+const GRACE_MS = 250
 
 /**
  * Listens. Rejects with a `GatewayError` that says why where the address cannot be had.
@@ -78,43 +66,34 @@ export async function openServer(options: ServerOptions): Promise<GatewayServer>
   return door
 }
 
-class FrontDoor implements GatewayServer {
+class FrontDoor implements GatewayServer, Door {
   readonly server: Server
+  ticks = 0
+  readonly headTicks: number
+  readonly requestTicks: number
+  readonly idleTicks: number
+  readonly keepAliveLines: string
   private readonly options: ServerOptions
-  private readonly keepAliveHintMs: number
-  private readonly connections = new Map<Duplex, Connection>()
+  private readonly connections = new Set<Connection>()
+  private readonly clock: NodeJS.Timeout
   private isDraining = false
   private drained: Promise<void> | null = null
 
   constructor(options: ServerOptions) {
     this.options = options
-    const keepAliveTimeout = options.keepAliveTimeoutMs ?? 65_000
+    const { checkingIntervalMs = 1000, keepAliveTimeoutMs = 65_000 } = options
+    this.headTicks = Math.ceil((options.headersTimeoutMs ?? 10_000) / checkingIntervalMs)
+    this.requestTicks = Math.ceil((options.requestTimeoutMs ?? 60_000) / checkingIntervalMs)
+    this.idleTicks = Math.ceil(keepAliveTimeoutMs / checkingIntervalMs)
     // Two seconds less than the truth, so that the client lets go first.
-    this.keepAliveHintMs = Math.max(1000, keepAliveTimeout - 2000)
-    this.server = createServer({
-      insecureHTTPParser: false,
-      // Node would refuse without a body; `admit` does it in ours.
-      requireHostHeader: false,
-      maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: options.headersTimeoutMs ?? 10_000,
-      requestTimeout: options.requestTimeoutMs ?? 60_000,
-      connectionsCheckingInterval: options.checkingIntervalMs ?? 1000,
-      keepAliveTimeout,
-      highWaterMark: 16 * 1024,
-      noDelay: true,
+    const hintSeconds = Math.floor(Math.max(1000, keepAliveTimeoutMs - 2000) / 1000)
+    this.keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${hintSeconds}, max=1000\r\n`
+    this.clock = setInterval(() => this.tick(), checkingIntervalMs).unref()
+    // Half-open, since a client that ends in the middle of a request is told what was wrong with it.
+    const settings = { allowHalfOpen: true, noDelay: true, highWaterMark: 16 * 1024 }
+    this.server = createServer(settings, (socket) => {
+      this.connections.add(new Connection(socket, this))
     })
-    // Any other cap makes Node 20 drop the headers beyond it in silence; `admit` counts them.
-    this.server.maxHeadersCount = 0
-    this.server.maxRequestsPerSocket = 1000
-    this.server.timeout = 0
-    this.server
-      .on('connection', (socket) => this.connected(socket))
-      .on('request', (req, res) => this.requested(req, res, false))
-      .on('checkContinue', (req, res) => this.requested(req, res, true))
-      .on('checkExpectation', (req, res) => this.requested(req, res, false))
-      .on('clientError', (error, socket) => this.parserFailed(error, socket))
-      // There is no listener for `upgrade` on purpose: such a request is answered as a plain one.
-      .on('connect', (_req, socket) => socket.destroy())
   }
 
   get port(): number {
@@ -149,155 +128,83 @@ class FrontDoor implements GatewayServer {
     return this.drained
   }
 
-  private connected(socket: Socket): void {
-    this.connections.set(socket, { open: new Set(), isEnding: false })
-    socket.once('close', () => this.connections.delete(socket))
-  }
-
-  private requested(req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean): void {
-    const connection = this.connections.get(req.socket)
-    if (connection === undefined || connection.isEnding) return
-    const exchange = { req, res }
-    connection.open.add(exchange)
-    res.once('close', () => {
-      connection.open.delete(exchange)
-      if (res.writableFinished) dropUnread(req)
-    })
+  requested(req: Request, res: Response): void {
     const refusal = admit(req)
-    if (refusal !== null) {
-      connection.isEnding = true
-      this.options.onRefused?.(refusal.kind)
-      this.refuse(exchange, refusal)
+    if (refusal === null) {
+      this.options.handler(req, res)
       return
     }
-    // Node 20 loses what is pipelined behind an `Upgrade`, even one that it does not make.
-    const isLast = this.isDraining || req.headers.upgrade !== undefined
-    if (isLast) res.setHeader('connection', 'close')
-    // The hint is shorter than the truth. As a header set beforehand it would cost the fast way of
-    // writeHead, 4 µs per request; a Node without this field sends the truth.
-    else Reflect.set(res, '_keepAliveTimeout', this.keepAliveHintMs)
-    if (awaitsContinue) this.continueWhenRead(req, res, isLast)
-    this.options.handler(req, res)
+    this.options.onRefused?.(refusal.kind)
+    refuse(res, refusal)
   }
 
-  /** Asks for the body once somebody reads it; one who never does must close, as the client may send it. */
-  private continueWhenRead(req: IncomingMessage, res: ServerResponse, isLast: boolean): void {
-    res.setHeader('connection', 'close')
-    req.once('resume', () => {
-      if (res.headersSent) return
-      if (!isLast && !this.isDraining) res.removeHeader('connection')
-      res.writeContinue()
-    })
+  breached(breach: Breach, req: Request | null, res: Response): void {
+    const refusal = refusalOf(breach)
+    // Whoever has begun on a request counts it.
+    if (req === null) this.options.onRefused?.(refusal.kind)
+    refuse(res, refusal)
   }
 
-  private parserFailed(error: NodeJS.ErrnoException, socket: Duplex): void {
-    const connection = this.connections.get(socket)
-    if (connection?.isEnding === true) return
-    if (connection === undefined || error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy()
-      return
-    }
-    // More bytes after a request that was the connection's last: the answer closes it anyway.
-    if (error.code === 'HPE_CLOSED_CONNECTION' && connection.open.size > 0) return
-    connection.isEnding = true
-    const refusal = parserRefusal(error.code)
-    const [exchange, ...more] = connection.open
-    if (exchange === undefined) {
-      this.options.onRefused?.(refusal.kind)
-      sayGoodbye(socket, refusal)
-    } else if (more.length === 0 && !exchange.req.complete && !exchange.res.headersSent) {
-      this.refuse(exchange, refusal)
-    } else {
-      // An answer now would be taken for the one to an earlier request.
-      socket.destroy()
-    }
+  closed(connection: Connection): void {
+    this.connections.delete(connection)
   }
 
-  /** Writes the whole answer at once, and ends it when the client has stopped sending or been given time. */
-  private refuse({ req, res }: Exchange, error: WireError): void {
-    const body = Buffer.from(errorBody(error))
-    if (error.kind === 'method_not_allowed') res.setHeader('allow', METHODS.join(', '))
-    res.removeHeader('keep-alive')
-    res.writeHead(rowOf(error.kind).status, {
-      'content-type': 'application/json; charset=utf-8',
-      'content-length': body.length,
-      connection: 'close',
-    })
-    res.write(body)
-    endLingering(req, res)
+  private tick(): void {
+    this.ticks += 1
+    for (const connection of this.connections) connection.sweep()
   }
 
   private async drainOnce(deadlineMs: number, options: DrainOptions): Promise<void> {
     this.isDraining = true
-    for (const { res } of this.exchanges()) {
-      if (!res.headersSent) res.setHeader('connection', 'close')
-    }
     const { lameDuckMs = 0, onDeadline } = options
     if (lameDuckMs > 0) await new Promise((resolve) => setTimeout(resolve, lameDuckMs))
     const closed = new Promise<void>((resolve) => {
       this.server.close(() => resolve())
     })
-    const sweep = setInterval(() => this.sweep(), SWEEP_MS)
-    this.sweep()
+    const sweep = setInterval(() => this.endIdle(), SWEEP_MS)
+    this.endIdle()
     let grace: NodeJS.Timeout | undefined
     const deadline = setTimeout(() => {
       onDeadline?.()
-      grace = setTimeout(() => this.destroyAll(), LINGER_MS)
+      grace = setTimeout(() => this.endAll(), GRACE_MS)
     }, deadlineMs)
     await closed
+    clearInterval(this.clock)
     clearInterval(sweep)
     clearTimeout(deadline)
     clearTimeout(grace)
   }
 
-  /** Closes what is idle, and what never spoke: Node takes the latter for busy, for ever. */
-  private sweep(): void {
-    this.server.closeIdleConnections()
-    for (const socket of this.connections.keys()) {
-      if ('bytesRead' in socket && socket.bytesRead === 0) socket.destroy()
-    }
+  /** Ends what waits for a request that has not begun. */
+  private endIdle(): void {
+    for (const connection of this.connections) if (connection.isIdle) connection.cut(false)
   }
 
-  private destroyAll(): void {
-    this.server.closeAllConnections()
-    for (const socket of this.connections.keys()) socket.destroy()
-  }
-
-  private *exchanges(): Generator<Exchange> {
-    for (const connection of this.connections.values()) yield* connection.open
+  private endAll(): void {
+    for (const connection of this.connections) connection.cut(false)
   }
 }
 
-/** After an answer that did not wait for the body: a moment for the rest of it, then the end. */
-function dropUnread(req: IncomingMessage): void {
-  if (req.complete) return
-  const timer = setTimeout(() => req.socket.destroy(), LINGER_MS)
-  const stop = (): void => clearTimeout(timer)
-  req.once('end', stop).once('close', stop)
+/** The whole answer at once; nothing that comes after it is a request. */
+function refuse(res: Response, error: WireError): void {
+  const headers = ['content-type', 'application/json; charset=utf-8', 'connection', 'close']
+  if (error.kind === 'method_not_allowed') headers.push('allow', METHODS.join(', '))
+  res.send(rowOf(error.kind).status, headers, errorBody(error))
 }
 
-function parserRefusal(code: string | undefined): WireError {
-  switch (code) {
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
+function refusalOf(breach: Breach): WireError {
+  switch (breach) {
+    case 'timeout':
       return { kind: 'request_timeout', message: 'the request did not arrive in time' }
-    case 'HPE_HEADER_OVERFLOW':
+    case 'head_too_large':
       return { kind: 'headers_too_large', message: 'the request line and headers exceed 16 KiB' }
-    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+    case 'trailers_too_large':
+      return { kind: 'headers_too_large', message: 'the trailers exceed 16 KiB' }
+    case 'extensions_too_large':
       return { kind: 'body_too_large', message: 'the chunk extensions exceed 16 KiB' }
-    default:
+    case 'malformed':
       return { kind: 'malformed_request', message: 'the request is not valid HTTP/1.1' }
+    default:
+      return breach satisfies never
   }
-}
-
-/** Answers where there is no request to answer, and closes. */
-function sayGoodbye(socket: Duplex, error: WireError): void {
-  const body = errorBody(error)
-  const { status } = rowOf(error.kind)
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n` +
-      'content-type: application/json; charset=utf-8\r\n' +
-      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  )
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
-  socket.once('close', () => clearTimeout(timer))
 }

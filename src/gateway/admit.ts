@@ -2,11 +2,13 @@
  * What a request's line and headers must be before anything else looks at them.
  * Knows no route, key or body; reads only what the parser kept verbatim, so nothing is judged twice.
  */
-import type { IncomingMessage } from 'node:http'
 import type { ErrorKind, WireError } from '../errors.js'
+import { isName, type Request } from '../http/request.js'
 
 /** The methods that any route may have; the rest end here. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+
+const ALLOWED: ReadonlySet<string> = new Set(METHODS)
 
 /** Header lines, and trailer lines, of one request. Nginx allows 100 too, Apache and Envoy as well. */
 const MAX_HEADERS = 100
@@ -27,24 +29,24 @@ interface Seen {
  * Null where the request may go on, else why not; the answer must then close the connection, since
  * what follows on it cannot be trusted to be a request. Synchronous, about a microsecond.
  */
-export function admit(req: IncomingMessage): WireError | null {
-  const { httpVersion, method = '' } = req
+export function admit(req: Request): WireError | null {
+  const { httpVersion, method } = req
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     return malformed(`HTTP/${httpVersion} is not spoken on this port; use HTTP/1.1`)
   }
-  if (!isMethod(method)) {
+  if (!ALLOWED.has(method)) {
     return refusal('method_not_allowed', `the method ${method} is never allowed here`)
   }
   const seen: Seen = { host: null, length: null, encoding: null }
   return (
-    targetProblem(req.url ?? '') ??
+    targetProblem(req.url) ??
     headersProblem(req.rawHeaders, seen) ??
     framingProblem(httpVersion, method, seen)
   )
 }
 
 /** Null where the trailers of a request that has been read are few enough; they are never used. */
-export function admitTrailers(req: IncomingMessage): WireError | null {
+export function admitTrailers(req: Request): WireError | null {
   return req.rawTrailers.length > 2 * MAX_HEADERS ? tooMany('trailers') : null
 }
 
@@ -52,10 +54,6 @@ export function admitTrailers(req: IncomingMessage): WireError | null {
 export function pathOf(target: string): string {
   const query = target.indexOf('?')
   return query === -1 ? target : target.slice(0, query)
-}
-
-function isMethod(method: string): boolean {
-  return METHODS.some((known) => known === method)
 }
 
 function targetProblem(target: string): WireError | null {
@@ -107,7 +105,7 @@ function headersProblem(raw: readonly string[], seen: Seen): WireError | null {
       case 6:
       case 14:
       case 17: {
-        const problem = frameHeader(name.toLowerCase(), raw[i + 1] ?? '', seen)
+        const problem = frameHeader(name, raw[i + 1] ?? '', seen)
         if (problem !== null) return problem
       }
     }
@@ -120,28 +118,23 @@ function headersProblem(raw: readonly string[], seen: Seen): WireError | null {
 }
 
 function frameHeader(name: string, value: string, seen: Seen): WireError | null {
-  switch (name) {
-    case 'host':
-      if (seen.host !== null) return malformed('the header host must come exactly once')
-      seen.host = value
-      return null
-    case 'content-length':
-      if (seen.length !== null) return malformed('the header content-length must come only once')
-      seen.length = value
-      return null
-    case 'transfer-encoding':
-      if (seen.encoding !== null) {
-        return malformed('the header transfer-encoding must come only once')
-      }
-      seen.encoding = value
-      return null
-    case 'expect':
-      return value.toLowerCase() === '100-continue'
-        ? null
-        : malformed('the header expect may only be 100-continue')
-    default:
-      return null
+  if (name.length === 4) {
+    if (!isName(name, 'host')) return null
+    if (seen.host !== null) return malformed('the header host must come exactly once')
+    seen.host = value
+  } else if (name.length === 6) {
+    if (!isName(name, 'expect') || value.toLowerCase() === '100-continue') return null
+    return malformed('the header expect may only be 100-continue')
+  } else if (name.length === 14) {
+    if (!isName(name, 'content-length')) return null
+    if (seen.length !== null) return malformed('the header content-length must come only once')
+    seen.length = value
+  } else if (name.length === 17) {
+    if (!isName(name, 'transfer-encoding')) return null
+    if (seen.encoding !== null) return malformed('the header transfer-encoding must come only once')
+    seen.encoding = value
   }
+  return null
 }
 
 /**
@@ -151,15 +144,15 @@ function frameHeader(name: string, value: string, seen: Seen): WireError | null 
 function singleBit(name: string): number {
   switch (name.length) {
     case 6:
-      return name.toLowerCase() === 'cookie' ? 1 : 0
+      return isName(name, 'cookie') ? 1 : 0
     case 9:
-      return name.toLowerCase() === 'x-api-key' ? 2 : 0
+      return isName(name, 'x-api-key') ? 2 : 0
     case 12:
-      return name.toLowerCase() === 'content-type' ? 4 : 0
+      return isName(name, 'content-type') ? 4 : 0
     case 13:
-      return name.toLowerCase() === 'authorization' ? 8 : 0
+      return isName(name, 'authorization') ? 8 : 0
     case 14:
-      return name.toLowerCase() === 'x-goog-api-key' ? 16 : 0
+      return isName(name, 'x-goog-api-key') ? 16 : 0
     default:
       return 0
   }

@@ -12,21 +12,11 @@ import type { Exchange } from './exchange.js'
 import { tooLate, transportError, UNFORESEEN } from './fault.js'
 import type { Target } from './generation.js'
 import { headerText, isEventStream, OTHER_TYPE, unreadable } from './head.js'
+import type { Outgoing } from './outgoing.js'
 import type { Call } from './receive.js'
 import { ReplyStream } from './reply-stream.js'
 import { openTranslation, readReply } from './replies.js'
 import type { WholeAnswer } from './translate.js'
-
-/** What goes upstream: made once, however many attempts are made with it. */
-export interface Outgoing {
-  readonly path: string
-  readonly headers: readonly string[]
-  readonly body: Buffer | string
-  /** What the body says, where it was said anew; null for the client's own bytes. */
-  readonly said: JsonObject | null
-  /** Asks for the rest of an answer that paused with `resume`; null where no answer to this can pause. */
-  readonly next: ((resume: JsonObject) => Outgoing) | null
-}
 
 /** The promise of an answer, which all attempts that it takes share. */
 export interface Settlement {

@@ -2,9 +2,11 @@
  * One request and its reply. Control values travel as arguments; this holds identity, sockets and the
  * facts to report. A phase's result is its return value; `facts` is write-only until `settle`.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { DialectName, Endpoint } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
+import type { Request } from '../http/request.js'
+import type { Response, ResponseOwner } from '../http/response.js'
+import { pathOf } from './admit.js'
 import { Cancellation } from './cancellation.js'
 import type { Generation, Target } from './generation.js'
 import type { Verdict } from './translate.js'
@@ -57,10 +59,10 @@ export interface Facts {
 }
 
 /** Identity, sockets, cancellation and facts of one request, from its head to `settle`. */
-export class Exchange {
+export class Exchange implements ResponseOwner {
   readonly id: string
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
+  readonly req: Request
+  readonly res: Response
   readonly generation: Generation
   readonly cancellation = new Cancellation()
   /** Monotonic, in ms. */
@@ -108,31 +110,28 @@ export class Exchange {
     overheadMs: 0,
   }
 
-  constructor(
-    id: string,
-    req: IncomingMessage,
-    res: ServerResponse,
-    generation: Generation,
-    startedMs: number,
-  ) {
+  constructor(id: string, req: Request, res: Response, generation: Generation, startedMs: number) {
     this.id = id
     this.req = req
     this.res = res
     this.generation = generation
     this.startedMs = startedMs
-    const url = req.url ?? '/'
-    const query = url.indexOf('?')
-    this.path = query === -1 ? url : url.slice(0, query)
-    // `req` says nothing once its body is read; the response's close is what tells that the client
-    // has left, in every phase (another gateway once held 24,000 zombie streams).
-    res.once('close', () => {
-      if (!res.writableFinished || !req.complete) this.cancellation.cancel(whyClosed(res))
-    })
+    this.path = pathOf(req.url)
+    res.owner = this
+  }
+
+  /**
+   * The connection tells so in every phase, read or not (another gateway once held 24,000 zombie
+   * streams).
+   */
+  closed(): void {
+    const { req, res } = this
+    if (!res.writableFinished || !req.complete) this.cancellation.cancel(whyClosed(res))
   }
 }
 
 /** The front door answers a body that breaks the protocol by itself, in the middle of our reading it. */
-function whyClosed(res: ServerResponse): GatewayError {
+function whyClosed(res: Response): GatewayError {
   const message = 'The request body did not arrive whole.'
   switch (res.writableFinished ? res.statusCode : 0) {
     case 400:

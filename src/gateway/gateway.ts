@@ -2,11 +2,12 @@
  * The data plane of one process: takes requests, holds the generation in force, ends exchanges on
  * shutdown. Knows no listener; `server.ts` has one.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getHeapStatistics } from 'node:v8'
 import type { Authenticator } from '../auth/authenticate.js'
 import type { Snapshot } from '../config/config.js'
 import { GatewayError } from '../errors.js'
+import type { Request } from '../http/request.js'
+import type { Response } from '../http/response.js'
 import type { Logger } from '../log.js'
 import type { Metrics } from '../metrics/hops.js'
 import type { Escrow } from '../reasoning/escrow.js'
@@ -51,7 +52,7 @@ export class Gateway {
   }
 
   /** Takes one request that has passed the front door. */
-  handle(req: IncomingMessage, res: ServerResponse): void {
+  handle(req: Request, res: Response): void {
     const generation = this.current
     const x = new Exchange(newRequestId(Date.now()), req, res, generation, performance.now())
     generation.enter()

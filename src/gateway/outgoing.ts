@@ -33,6 +33,17 @@ export interface Rendered {
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** What goes upstream: made once, however many attempts are made with it. */
+export interface Outgoing {
+  readonly path: string
+  readonly headers: readonly string[]
+  readonly body: Buffer | string
+  /** What the body says, where it was said anew; null for the client's own bytes. */
+  readonly said: JsonObject | null
+  /** Asks for the rest of an answer that paused with `resume`; null where no answer to this can pause. */
+  readonly next: ((resume: JsonObject) => Outgoing) | null
+}
+
 /**
  * Renders the call for a model. Reports to `losses` what may be left out, throws
  * `GatewayError(untranslatable)` for what may not.

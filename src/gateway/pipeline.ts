@@ -2,10 +2,12 @@
  * The life of a request. Read `serve` first: each phase hands on to the next, top to bottom.
  * Knows no engine, no YAML and no provider.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Authenticator } from '../auth/authenticate.js'
 import type { Identity } from '../accounts/account.js'
 import { addressed, INGRESSES, type Addressed } from '../dialects/index.js'
 import { GatewayError } from '../errors.js'
+import type { Request } from '../http/request.js'
 import type { Logger } from '../log.js'
 import type { Metrics } from '../metrics/hops.js'
 import type { RouteMatch } from '../upstreams/router.js'
@@ -36,7 +38,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     const at = identify(x)
     const identity = authenticate(x, services)
     if (identity instanceof Promise) await identity
-    if (at === null) throw unknownEndpoint(x.req.method ?? '', x.path)
+    if (at === null) throw unknownEndpoint(x.req.method, x.path)
     if (at.endpoint.operation === 'models') {
       answerModels(x, at)
       return
@@ -61,11 +63,11 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
 
 /** Method and path → dialect and endpoint; null where there is none, which is told after the key. */
 function identify(x: Exchange): Addressed | null {
-  const at = addressed(x.req.method ?? '', x.path)
+  const at = addressed(x.req.method, x.path)
   x.dialect = at?.dialect ?? INGRESSES[0]?.dialect ?? null
   x.operation = at?.endpoint.operation ?? null
-  const client = x.req.headers['x-request-id']
-  if (typeof client === 'string') x.facts.clientRequestId = client.slice(0, 128)
+  const client = x.req.header('x-request-id')
+  if (client !== undefined) x.facts.clientRequestId = client.slice(0, 128)
   return at
 }
 
@@ -84,11 +86,20 @@ function unknownEndpoint(method: string, path: string): GatewayError {
 /** Before a byte of the body is read. Synchronous where the key is in memory. */
 function authenticate(x: Exchange, services: Services): Promise<void> | undefined {
   const ingress = INGRESSES.find(({ dialect }) => dialect === x.dialect)?.ingress
-  const secret = ingress?.credential(x.req.headers) ?? null
+  const secret = ingress?.credential(credentialsOf(x.req)) ?? null
   const found = services.authenticator.identify(secret)
   if (found instanceof Promise) return found.then((identity) => accept(x, identity))
   accept(x, found)
   return undefined
+}
+
+/** The headers that any dialect's key may come in. */
+function credentialsOf(req: Request): IncomingHttpHeaders {
+  return {
+    authorization: req.header('authorization'),
+    'x-api-key': req.header('x-api-key'),
+    'x-goog-api-key': req.header('x-goog-api-key'),
+  }
 }
 
 function accept(x: Exchange, identity: Identity): void {
@@ -103,7 +114,8 @@ function accept(x: Exchange, identity: Identity): void {
 async function receiveTimed(x: Exchange, at: Addressed, services: Services): Promise<Call> {
   const before = performance.now()
   try {
-    const call = await receive(x, at, services.bodies)
+    const received = receive(x, at, services.bodies)
+    const call = received instanceof Promise ? await received : received
     x.facts.model = call.request.model
     x.facts.stream = call.request.stream
     return call
@@ -137,17 +149,11 @@ function answerModels(x: Exchange, at: Addressed): void {
   const { models } = x.generation
   const json = model === undefined ? models.json : models.one(model)
   if (json === null) throw unknownModel(model ?? '')
-  const bytes = Buffer.from(json)
-  x.facts.sentBytes = bytes.length
-  x.res.writeHead(200, [
-    'content-type',
-    'application/json',
-    'x-request-id',
-    x.id,
-    'x-sluice-generation',
-    String(x.generation.snapshot.generation),
-    'content-length',
-    String(bytes.length),
-  ])
-  x.res.end(bytes)
+  x.facts.sentBytes = Buffer.byteLength(json)
+  const generation = String(x.generation.snapshot.generation)
+  x.res.send(
+    200,
+    ['content-type', 'application/json', 'x-request-id', x.id, 'x-sluice-generation', generation],
+    json,
+  )
 }

@@ -3,14 +3,15 @@
  * Knows no upstream. The whole body is buffered before anything goes upstream: a framing error at the
  * end of it is then harmless, and a second attempt is possible.
  */
-import type { IncomingMessage } from 'node:http'
 import type { JsonObject } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { Addressed } from '../dialects/index.js'
 import { gatewayError, GatewayError } from '../errors.js'
+import type { BodyTaker, Request } from '../http/request.js'
 import { parseObject, type ParsedObject } from '../wire/json.js'
 import { admitTrailers } from './admit.js'
 import type { Exchange } from './exchange.js'
+import { UNFORESEEN } from './fault.js'
 
 /** A request as it was asked for. */
 export interface Call extends Addressed {
@@ -50,55 +51,21 @@ export class BodyBudget {
 }
 
 /**
- * Reads, limits and checks the body. Rejects with `GatewayError`. What it took from the budget stands
- * in `facts.receivedBytes`, for the caller to give back.
+ * Reads, limits and checks the body: at once where it is here already. Throws, or rejects with,
+ * `GatewayError`. What it took from the budget stands in `facts.receivedBytes`, for the caller to give
+ * back.
  */
-export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Promise<Call> {
-  const { req } = x
+export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Call | Promise<Call> {
   const { maxBodyBytes } = x.generation.snapshot.config.server
-  checkHeaders(req, maxBodyBytes)
-  return new Promise((resolve, reject) => {
-    const intake = new Intake(x, at, budget, maxBodyBytes)
-    // Once over, it takes no more: what a lingering connection still sends is not held or counted.
-    const stop = (error: unknown): void => {
-      req.off('data', take).off('end', finish).pause()
-      x.cancellation.onCancel(null)
-      reject(error instanceof Error ? error : new Error(String(error)))
-    }
-    const take = (chunk: Buffer): void => {
-      try {
-        intake.write(chunk)
-      } catch (error) {
-        stop(error)
-      }
-    }
-    const finish = (): void => {
-      try {
-        x.cancellation.onCancel(null)
-        const refusal = admitTrailers(req)
-        if (refusal !== null) throw gatewayError(refusal)
-        resolve(intake.end())
-      } catch (error) {
-        stop(error)
-      }
-    }
-    x.cancellation.onCancel(stop)
-    req.on('data', take)
-    req.once('error', (cause) => stop(cutShort(x, cause)))
-    req.once('end', finish)
-  })
-}
-
-function cutShort(x: Exchange, cause: unknown): GatewayError {
-  return (
-    x.cancellation.reason ??
-    new GatewayError('client_gone', 'The request body did not arrive whole.', { cause })
-  )
+  checkHeaders(x.req, maxBodyBytes)
+  const intake = new Intake(x, at, budget, maxBodyBytes)
+  x.req.read(intake)
+  return intake.call()
 }
 
 /** What can be refused before a byte of the body is read. */
-function checkHeaders(req: IncomingMessage, maxBytes: number): void {
-  const type = req.headers['content-type']
+function checkHeaders(req: Request, maxBytes: number): void {
+  const type = req.header('content-type')
   if (type === undefined || !isJson(type)) {
     throw new GatewayError(
       'unsupported_media_type',
@@ -106,7 +73,7 @@ function checkHeaders(req: IncomingMessage, maxBytes: number): void {
       { param: 'content-type' },
     )
   }
-  const encoding = req.headers['content-encoding']
+  const encoding = req.header('content-encoding')
   if (encoding !== undefined && encoding !== 'identity') {
     throw new GatewayError(
       'unsupported_media_type',
@@ -114,7 +81,7 @@ function checkHeaders(req: IncomingMessage, maxBytes: number): void {
       { param: 'content-encoding' },
     )
   }
-  const length = req.headers['content-length']
+  const length = req.header('content-length')
   if (length !== undefined && Number(length) > maxBytes) throw tooLarge(maxBytes)
 }
 
@@ -132,16 +99,17 @@ function tooLarge(maxBytes: number): GatewayError {
   return new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
 }
 
-/**
- * Collects within the limits; the end makes the checked call of it. Not a Transform: there is one output
- * at most, and a Transform with its pipe costs 70 µs per request here (docs/decisions/0003).
- */
-class Intake {
+/** Collects within the limits; the end makes the checked call of it. */
+class Intake implements BodyTaker {
   private readonly x: Exchange
   private readonly at: Addressed
   private readonly budget: BodyBudget
   private readonly maxBytes: number
   private readonly chunks: Buffer[] = []
+  private isWhole = false
+  private error: GatewayError | null = null
+  private resolve: ((call: Call) => void) | null = null
+  private reject: ((error: unknown) => void) | null = null
 
   constructor(x: Exchange, at: Addressed, budget: BodyBudget, maxBytes: number) {
     this.x = x
@@ -150,8 +118,46 @@ class Intake {
     this.maxBytes = maxBytes
   }
 
+  data(chunk: Buffer): void {
+    try {
+      this.write(chunk)
+    } catch (error) {
+      this.stop(error)
+    }
+  }
+
+  end(): void {
+    this.isWhole = true
+    if (this.resolve === null) return
+    this.x.cancellation.onCancel(null)
+    try {
+      this.resolve(this.checked())
+    } catch (error) {
+      this.stop(error)
+    }
+  }
+
+  /** What came, now or once it is whole. */
+  call(): Call | Promise<Call> {
+    if (this.error !== null) throw this.error
+    if (this.isWhole) return this.checked()
+    return new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+      this.x.cancellation.onCancel((reason) => this.stop(reason))
+    })
+  }
+
+  /** Once over, it takes no more: what a lingering connection still sends is not held or counted. */
+  private stop(error: unknown): void {
+    this.x.req.discard()
+    this.x.cancellation.onCancel(null)
+    this.error = error instanceof GatewayError ? error : gatewayError(UNFORESEEN, error)
+    this.reject?.(this.error)
+  }
+
   /** Throws `body_too_large` at the first byte over the cap, `overloaded` where the process is full. */
-  write(chunk: Buffer): void {
+  private write(chunk: Buffer): void {
     const { facts } = this.x
     if (facts.receivedBytes + chunk.length > this.maxBytes) throw tooLarge(this.maxBytes)
     this.budget.take(chunk.length)
@@ -160,7 +166,9 @@ class Intake {
   }
 
   /** Throws `malformed_request` naming what is wrong. */
-  end(): Call {
+  private checked(): Call {
+    const refusal = admitTrailers(this.x.req)
+    if (refusal !== null) throw gatewayError(refusal)
     const [only] = this.chunks
     const raw = this.chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.chunks)
     return callOf(raw, this.at)

@@ -7,7 +7,6 @@ import { gatewayError, GatewayError, rowOf } from '../errors.js'
 import { errorBody } from '../wire/error-body.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
-import { endLingering } from './linger.js'
 
 /** Answers with the error; returns it as it was understood. Never throws. */
 export function refuse(x: Exchange, thrown: unknown): GatewayError {
@@ -43,11 +42,8 @@ function send(x: Exchange, error: GatewayError): void {
   if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
   if (retryable === false) headers.push('x-should-retry', 'false')
   if (error.kind === 'unauthenticated') headers.push('www-authenticate', 'Bearer')
-  headers.push('content-length', String(Buffer.byteLength(body)))
   // What follows a broken request on its connection cannot be trusted to be one.
   if (!req.complete || error.kind === 'headers_too_large') headers.push('connection', 'close')
-  res.writeHead(status, headers)
   x.facts.sentBytes = body.length
-  res.write(body)
-  endLingering(req, res)
+  res.send(status, headers, body)
 }

@@ -2,9 +2,9 @@
  * The reply on its way to the client: head first, then one of two bodies. From here on nothing is
  * retried. Knows no upstream socket and no dialect beyond the client's.
  */
-import type { ServerResponse } from 'node:http'
 import type { Ingress } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
+import type { Response, ResponseWatcher } from '../http/response.js'
 import { decimal } from '../wire/decimal.js'
 import type { Answer } from './attempt.js'
 import type { Deadlines, Timed } from './deadlines.js'
@@ -36,13 +36,14 @@ export function relay(
   const type = answer.stream ? 'text/event-stream; charset=utf-8' : 'application/json'
   const headers = headOf(x, type, lostOf(x.facts))
   if (answer.stream) headers.push(...STREAM_HEADERS)
-  headers.push('content-length', String(length))
-  res.writeHead(200, headers)
-  if (length > SLICE_BYTES) return new WholeRelay(res, bytesOf(body), deadlines).run()
-  // A string leaves with the head in one write; a Buffer would need a gathered one.
-  res.end(body)
+  if (length > SLICE_BYTES) {
+    headers.push('content-length', String(length))
+    res.writeHead(200, headers)
+    return new WholeRelay(res, bytesOf(body), deadlines).run()
+  }
+  res.send(200, headers, body)
   // Nothing is left to wait for where the system took it all, as it does for most replies.
-  if (res.socket === null || res.socket.writableLength === 0) return undefined
+  if (res.writableFinished) return undefined
   return new WholeRelay(res, null, deadlines).run()
 }
 
@@ -88,36 +89,40 @@ function serverTiming(x: Exchange): string {
 }
 
 /** A whole reply that the client does not take at once; given up where it takes nothing at all. */
-class WholeRelay implements Timed {
-  private readonly res: ServerResponse
+class WholeRelay implements Timed, ResponseWatcher {
+  private readonly res: Response
   private readonly deadlines: Deadlines
   private rest: Buffer | null
   private movedMs = performance.now()
+  private resolve: () => void = () => undefined
 
   /** `rest` is what has to be written; null where all is and only has to leave. */
-  constructor(res: ServerResponse, rest: Buffer | null, deadlines: Deadlines) {
+  constructor(res: Response, rest: Buffer | null, deadlines: Deadlines) {
     this.res = res
     this.rest = rest
     this.deadlines = deadlines
   }
 
-  async run(): Promise<void> {
-    const { res } = this
-    this.deadlines.add(this)
-    res.on('drain', () => this.push())
+  run(): Promise<void> {
     const closed = new Promise<void>((resolve) => {
-      res.once('finish', resolve).once('close', resolve)
+      this.resolve = resolve
     })
-    this.push()
-    await closed
+    this.deadlines.add(this)
+    this.res.watcher = this
+    this.drained()
+    return closed
+  }
+
+  closed(): void {
     this.deadlines.remove(this)
+    this.resolve()
   }
 
   tick(nowMs: number): void {
     if (nowMs - this.movedMs > WRITE_STALL_MS) this.res.destroy()
   }
 
-  private push(): void {
+  drained(): void {
     this.movedMs = performance.now()
     while (this.rest !== null) {
       const slice = this.rest.subarray(0, SLICE_BYTES)
@@ -129,9 +134,9 @@ class WholeRelay implements Timed {
 }
 
 /** One streamed reply: pumps, keeps alive, and ends it honestly. */
-class StreamRelay implements Timed, ReplySink {
+class StreamRelay implements Timed, ReplySink, ResponseWatcher {
   private readonly x: Exchange
-  private readonly res: ServerResponse
+  private readonly res: Response
   private readonly stream: ReplyStream
   private readonly ingress: Ingress
   private readonly deadlines: Deadlines
@@ -162,8 +167,7 @@ class StreamRelay implements Timed, ReplySink {
       this.resolve = resolve
     })
     this.deadlines.add(this)
-    res.once('close', () => this.over())
-    res.on('drain', () => this.drained())
+    res.watcher = this
     stream.open(this)
     return closed
   }
@@ -187,7 +191,7 @@ class StreamRelay implements Timed, ReplySink {
     return false
   }
 
-  private drained(): void {
+  drained(): void {
     if (this.isEnding) this.stalledMs = performance.now()
     if (this.stalledMs === null || this.isEnding) return
     this.x.facts.clientWaitMs += performance.now() - this.stalledMs
@@ -205,14 +209,14 @@ class StreamRelay implements Timed, ReplySink {
     this.isEnding = true
     this.stalledMs = performance.now()
     if (translation.outcome === 'complete') {
-      this.res.end(() => this.over())
+      this.res.end()
       return
     }
     const error = translation.error ?? new GatewayError('bug', 'The stream ended unfinished.').wire
-    this.res.write(this.ingress.encodeStreamError(error), () => this.res.destroy())
+    this.res.breakOff(this.ingress.encodeStreamError(error))
   }
 
-  private over(): void {
+  closed(): void {
     this.deadlines.remove(this)
     this.x.facts.relayMs = performance.now() - this.beganMs
     this.stream.destroy()

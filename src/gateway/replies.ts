@@ -8,8 +8,8 @@ import { parseArray, parseReply } from '../wire/json.js'
 import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
 import type { Call } from './receive.js'
+import { PassedStream } from './passed.js'
 import {
-  PassedStream,
   streamReply,
   type TranslatedReply,
   TranslatedStream,

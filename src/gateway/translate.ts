@@ -12,16 +12,8 @@ import type { JsonObject, JsonValue } from '../chat/json.js'
 import { jsonAnswer, missesSchema } from '../chat/json-answer.js'
 import type { ChatRequest } from '../chat/request.js'
 import { mergeUsage, type Usage } from '../chat/usage.js'
-import type {
-  Egress,
-  Ingress,
-  Seed,
-  StreamDecoder,
-  StreamEncoder,
-  StreamTap,
-} from '../dialects/dialect.js'
+import type { Egress, Ingress, Seed, StreamDecoder, StreamEncoder } from '../dialects/dialect.js'
 import type { WireError } from '../errors.js'
-import type { FrameSink } from '../wire/framer.js'
 import { SseFramer } from '../wire/sse.js'
 import { LossList } from './losses.js'
 
@@ -55,11 +47,13 @@ export interface Translation extends Verdict {
   fail(error: WireError): void
 }
 
-const TRUNCATED: WireError = {
+/** The reply ended before it was whole. */
+export const TRUNCATED: WireError = {
   kind: 'upstream_truncated',
   message: 'The upstream closed the stream before its reply was complete.',
 }
-const OVERFLOW: WireError = {
+/** One event of the reply is too large to be held. */
+export const OVERFLOW: WireError = {
   kind: 'upstream_malformed',
   message: 'The upstream sent a single event that is too large.',
 }
@@ -165,112 +159,6 @@ export class TranslatedStream implements Translation, EventSink {
       default:
     }
     this.encoder.event(event)
-  }
-}
-
-/** The same dialect on both sides: the bytes themselves, less the frames that are not the client's. */
-export class PassedStream implements Translation, FrameSink {
-  outcome: Verdict['outcome'] = 'open'
-  error: WireError | null = null
-  readonly breach = null
-  readonly lost = []
-  readonly resume = null
-  private readonly framer: SseFramer
-  private readonly tap: StreamTap
-  private ready = ''
-  private dropped = false
-
-  constructor(tap: StreamTap) {
-    this.tap = tap
-    this.framer = new SseFramer(this, { bytes: true })
-  }
-
-  get usage(): Usage {
-    return this.tap.usage
-  }
-  get reason(): FinishReason | null {
-    return this.tap.reason
-  }
-  get model(): string | null {
-    return this.tap.model
-  }
-  get content(): boolean {
-    return this.tap.content || this.outcome === 'complete'
-  }
-
-  /** Nothing that passes through can pause. */
-  proceed(): void {
-    this.fail(TRUNCATED)
-  }
-
-  write(chunk: Buffer): string | Buffer {
-    if (this.outcome !== 'open') return ''
-    const whole = this.framer.isBetweenEvents
-    this.framer.write(chunk)
-    if (this.framer.overflow) this.fail(OVERFLOW)
-    this.takeLoose()
-    // Latin-1 text is as long as its bytes, so an equal length means that the chunk passes as it is.
-    if (whole && !this.dropped && this.ready.length === chunk.length) {
-      this.ready = ''
-      return chunk
-    }
-    return this.take()
-  }
-
-  end(): string | Buffer {
-    if (this.outcome !== 'open') return ''
-    this.framer.end()
-    this.settle()
-    if (this.tap.reason !== null) this.terminate()
-    this.fail(TRUNCATED)
-    return this.take()
-  }
-
-  fail(error: WireError): void {
-    if (this.outcome !== 'open') return
-    this.outcome = 'failed'
-    this.error = error
-  }
-
-  frame(name: string, data: string): void {
-    if (this.outcome !== 'open') return
-    if (this.tap.frame(name, data)) this.ready += this.framer.raw
-    else {
-      this.ready += this.framer.lead
-      this.dropped = true
-    }
-    this.settle()
-  }
-
-  /** Comments are the client's too, up to the end; what follows it is nobody's, however it was cut. */
-  private takeLoose(): void {
-    const loose = this.framer.takeLoose()
-    if (this.outcome === 'open') this.ready += loose
-  }
-
-  private settle(): void {
-    if (this.tap.error !== null) this.fail(this.tap.error)
-    else if (this.tap.complete) this.complete()
-  }
-
-  /** A reason and then end of file: the content is whole, and clients wait for the terminator. */
-  private terminate(): void {
-    if (this.outcome !== 'open') return
-    if (this.ready !== '' && !this.ready.endsWith('\n\n')) this.ready += '\n\n'
-    this.ready += this.tap.ending
-    this.complete()
-  }
-
-  private complete(): void {
-    if (this.outcome === 'open') this.outcome = 'complete'
-  }
-
-  private take(): string | Buffer {
-    this.dropped = false
-    if (this.ready === '') return ''
-    const bytes = Buffer.from(this.ready, 'latin1')
-    this.ready = ''
-    return bytes
   }
 }
 

@@ -13,7 +13,8 @@ import {
   type TcpNetConnectOpts,
 } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { BodyReader, headEnd, headFields, isFieldText, type Framing } from '../wire/http-message.js'
+import { BodyReader, headEnd, isFieldText } from '../wire/http-message.js'
+import { parseReplyHead } from './reply-head.js'
 
 /** What goes upstream. `headers` is name, value, name, value; framing and host are added here. */
 export interface UpstreamRequest {
@@ -86,9 +87,6 @@ export class ConnectionError extends Error {
 const MAX_HEAD_BYTES = 16_384
 /** A body up to this goes out in one write with the head, copied; a larger one beside it. */
 const COPIED_BYTES = 16_384
-/** Less than the peer's own patience, by this: it may close while our request is on its way. */
-const KEEP_ALIVE_MARGIN_MS = 1000
-
 /**
  * What the system reads into, for all connections of the process: a read and the handling of it are
  * one step, so no two need it at once, and a connection that waits holds no memory.
@@ -267,7 +265,7 @@ export class Connection implements ReplyController {
   }
 
   private takeHead(text: string): void {
-    const head = parseHead(text)
+    const head = parseReplyHead(text)
     if (head === null) {
       this.fail(new ConnectionError('BAD_HEAD', 'the head of the reply is not valid HTTP/1.1'))
       return
@@ -340,63 +338,6 @@ export class Connection implements ReplyController {
     this.owner.lost(this, cause)
     handler?.onResponseError(this, cause)
   }
-}
-
-interface ReplyHead {
-  status: number
-  headers: IncomingHttpHeaders
-  framing: Framing
-  isLast: boolean
-  keepAliveMs: number
-}
-
-const LENGTH = /^(?:0|[1-9]\d{0,14})$/
-
-/** Null where the head is not valid, or says two things about where the body ends. */
-function parseHead(text: string): ReplyHead | null {
-  const lineEnd = text.indexOf('\r\n')
-  const [, minor, digits] = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/.exec(
-    text.slice(0, lineEnd),
-  ) ?? [null, '', '']
-  const fields = headFields(text, lineEnd + 2)
-  const status = Number(digits)
-  if (fields === null || status === 0) return null
-  const headers = recordOf(fields)
-  const framing = framingOf(status, headers)
-  if (framing === null) return null
-  const connection = (headers.connection ?? '').toLowerCase()
-  const stays = minor === '1' ? !connection.includes('close') : connection.includes('keep-alive')
-  const isLast = !stays || framing.kind === 'close'
-  return { status, headers, framing, isLast, keepAliveMs: keepAliveOf(headers['keep-alive']) }
-}
-
-function recordOf(fields: readonly string[]): IncomingHttpHeaders {
-  const record = Object.create(null) as Record<string, string>
-  for (let at = 0; at < fields.length; at += 2) {
-    const name = (fields[at] ?? '').toLowerCase()
-    const value = fields[at + 1] ?? ''
-    const before = record[name]
-    record[name] = before === undefined ? value : `${before}, ${value}`
-  }
-  return record
-}
-
-function framingOf(status: number, headers: IncomingHttpHeaders): Framing | null {
-  const length = headers['content-length']
-  const encoding = headers['transfer-encoding']
-  if (encoding !== undefined) {
-    return encoding.toLowerCase() === 'chunked' && length === undefined ? { kind: 'chunked' } : null
-  }
-  if (length !== undefined && !LENGTH.test(length)) return null
-  if (status < 200 || status === 204 || status === 304) return { kind: 'length', bytes: 0 }
-  return length === undefined ? { kind: 'close' } : { kind: 'length', bytes: Number(length) }
-}
-
-/** `timeout=5` → 4,000 ms: it may be up before our next request has arrived. */
-function keepAliveOf(value: string | string[] | undefined): number {
-  if (typeof value !== 'string') return Infinity
-  const seconds = /(?:^|[,;\s])timeout=(\d{1,6})/i.exec(value)?.[1]
-  return seconds === undefined ? Infinity : Number(seconds) * 1000 - KEEP_ALIVE_MARGIN_MS
 }
 
 function openTls(options: TcpNetConnectOpts, owner: ConnectionOwner): Socket {

@@ -88,6 +88,11 @@ export class BodyReader {
     if (framing.kind === 'length' && framing.bytes === 0) this.done = true
   }
 
+  /** False where no byte can end the body any more, or ever could. */
+  get endIsTold(): boolean {
+    return this.fault === null && this.kind !== 'close'
+  }
+
   /**
    * Reads `bytes` from `from` on and hands over the content in it, in order; answers how far it read.
    * That is all of it, unless the body has ended or is at `fault`.

@@ -10,7 +10,7 @@ const PURE = [
   /^errors\.ts$/,
   /^(?:chat|wire|dialects)\//,
   /^upstreams\/(?:place|quirks|router)\.ts$/,
-  /^gateway\/(?:losses|outgoing|translate)\.ts$/,
+  /^gateway\/(?:losses|outgoing|passed|translate)\.ts$/,
 ]
 
 const NODE_VALUES = ['node:buffer', 'node:string_decoder']

@@ -1,13 +1,13 @@
 // Goal: a request body that is refused, broken or cut off ends its exchange at once, gives back what
 //   it held, and never reaches an upstream (A-7, A-19, C-41, G6).
 // Method: raw requests against a whole gateway, and the receiving phase alone on a small budget.
-import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import t from 'tap'
 import { ingressOf } from '../../src/dialects/index.js'
 import { Exchange } from '../../src/gateway/exchange.js'
 import { Generation } from '../../src/gateway/generation.js'
 import { BodyBudget, receive } from '../../src/gateway/receive.js'
+import { openServer } from '../../src/server.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { send } from './raw-client.js'
 import { checkAfter, eventually, lastLine, question, watchProcess } from './scene.js'
@@ -54,23 +54,26 @@ void t.test('a refused body gives back what it took, and takes nothing more', as
   const endpoint = { operation: 'chat' } as const
   const ingress = ingressOf('openai-chat')
   let errors = 0
-  const server = createServer((req, res) => {
-    const x = new Exchange('1', req, res, generation, 0)
-    receive(x, { dialect: 'openai-chat', ingress, endpoint }, budget)
-      .catch(() => (errors += 1))
-      .finally(() => {
-        budget.give(x.facts.receivedBytes)
-        req.once('end', () => res.end()).resume()
-      })
-      .catch(() => undefined)
+  const server = await openServer({
+    host: '127.0.0.1',
+    port: 0,
+    handler: (req, res) => {
+      const x = new Exchange('1', req, res, generation, 0)
+      new Promise((resolve) =>
+        resolve(receive(x, { dialect: 'openai-chat', ingress, endpoint }, budget)),
+      )
+        .catch(() => (errors += 1))
+        .finally(() => {
+          budget.give(x.facts.receivedBytes)
+          res.send(200, [], '')
+        })
+        .catch(() => undefined)
+    },
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  t.teardown(() => server.drain(0))
   for (const sizes of [[900, 200, 50, 50], [2000, 10], [999], [400, 400]]) {
     const pieces = [head(gateway, CHUNKED), ...sizes.map((size) => chunk('x'.repeat(size)))]
-    await send(port, [...pieces, '0\r\n\r\n'], { waitMs: 300 })
+    await send(server.port, [...pieces, '0\r\n\r\n'], { waitMs: 300 })
   }
   t.equal(errors, 4, 'all four were refused')
   t.doesNotThrow(() => budget.take(5000), 'nothing is held')

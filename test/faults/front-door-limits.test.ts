@@ -3,14 +3,16 @@
  * Method: a real listener with short times, raw sockets, and the clock read around them.
  */
 import { once } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
 import { admitTrailers } from '../../src/gateway/admit.js'
+import type { Request } from '../../src/http/request.js'
+import type { Response } from '../../src/http/response.js'
 import { openServer } from '../../src/server.js'
 import type { GatewayServer, ServerOptions } from '../../src/server.js'
+import { bodyOf } from '../helpers/requests.js'
 import { send } from './raw-client.js'
 
 function head(...lines: string[]): string {
@@ -18,18 +20,13 @@ function head(...lines: string[]): string {
 }
 
 /** Reads the body and answers with it. */
-function echo(req: IncomingMessage, res: ServerResponse): void {
-  const chunks: Buffer[] = []
-  req.on('data', (chunk: Buffer) => chunks.push(chunk))
-  req.on('end', () => {
-    const body = Buffer.concat(chunks)
-    res.writeHead(200, { 'content-length': body.length }).end(body)
-  })
+function echo(req: Request, res: Response): void {
+  bodyOf(req, (body) => res.send(200, [], body))
 }
 
 /** Answers 401 without looking at the body. */
-function deny(_req: IncomingMessage, res: ServerResponse): void {
-  res.writeHead(401, { 'content-length': 2 }).end('no')
+function deny(_req: Request, res: Response): void {
+  res.send(401, [], 'no')
 }
 
 async function open(t: Test, options: Partial<ServerOptions>): Promise<GatewayServer> {
@@ -139,7 +136,7 @@ void t.test('an answer in flight is never spoilt by what comes behind it', async
   let finish = (): void => undefined
   const door = await open(t, {
     handler: (_req, res) => {
-      res.writeHead(200, { 'content-length': 4 })
+      res.writeHead(200, ['content-length', '4'])
       res.write('ab')
       finish = () => res.end('cd')
     },
@@ -162,9 +159,9 @@ void t.test('trailers are few or too many, never a silent part of them', async (
   const verdicts: (string | undefined)[] = []
   const door = await open(t, {
     handler: (req, res) => {
-      req.resume().once('end', () => {
+      bodyOf(req, () => {
         verdicts.push(admitTrailers(req)?.kind)
-        res.writeHead(200, { 'content-length': 0 }).end()
+        res.send(200, [], '')
       })
     },
   })
@@ -197,14 +194,14 @@ void t.test('a port that is taken is said so', async (t) => {
 })
 
 void t.test('a server that drains finishes what is open and takes nothing new', async (t) => {
-  const waiting: ServerResponse[] = []
+  const waiting: Response[] = []
   const door = await open(t, { handler: (_req, res) => waiting.push(res) })
   const silent = connect(door.port, '127.0.0.1')
   await once(silent, 'connect')
   const idle = send(door.port, head('Content-Length: 0'))
   const busy = send(door.port, head('Content-Length: 0'))
   while (waiting.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
-  waiting.shift()?.writeHead(200, { 'content-length': 0 }).end()
+  waiting.shift()?.send(200, [], '')
   const half = send(door.port, [head('Content-Length: 2') + '{', '}'], { pieceEveryMs: 400 })
   while (waiting.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
   const silentGone = once(silent, 'close')
@@ -215,7 +212,7 @@ void t.test('a server that drains finishes what is open and takes nothing new', 
   t.ok((await idle).closed, 'an idle connection goes')
   const late = await send(door.port, head('Content-Length: 0'))
   t.equal(late.text, '', 'a new one is not taken')
-  for (const res of waiting) res.writeHead(200, { 'content-length': 2 }).end('ok')
+  for (const res of waiting) res.send(200, [], 'ok')
   for (const outcome of [await busy, await half]) {
     t.equal(outcome.answers[0]?.body, 'ok')
     t.equal(outcome.answers[0]?.headers['connection'], 'close')
@@ -235,10 +232,10 @@ void t.test('the lame duck still answers, and closes each connection', async (t)
 })
 
 void t.test('at the deadline the rest is told, then cut off', async (t) => {
-  const streams: ServerResponse[] = []
+  const streams: Response[] = []
   const door = await open(t, {
     handler: (_req, res) => {
-      res.writeHead(200, { 'content-type': 'text/event-stream' })
+      res.writeHead(200, ['content-type', 'text/event-stream'])
       res.write('data: 1\n\n')
       streams.push(res)
     },

@@ -7,6 +7,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { openServer } from '../../src/server.js'
 import type { GatewayServer, ServerOptions } from '../../src/server.js'
+import { bodyOf } from '../helpers/requests.js'
 import { send } from './raw-client.js'
 import type { RawOutcome } from './raw-client.js'
 
@@ -31,14 +32,10 @@ async function open(
     onRefused: (kind) => seen.refused.push(kind),
     handler: (req, res) => {
       seen.begun += 1
-      let body = ''
-      req.on('data', (chunk: Buffer) => (body += chunk.toString('latin1')))
-      req.on('end', () => {
-        seen.whole.push(`${req.method ?? ''} ${req.url ?? ''} ${body}`)
+      bodyOf(req, (body) => {
+        seen.whole.push(`${req.method} ${req.url} ${body.toString('latin1')}`)
         if (res.headersSent) return
-        const text = JSON.stringify({ ok: true })
-        res.writeHead(200, { 'content-length': text.length, 'content-type': 'application/json' })
-        res.end(text)
+        res.send(200, ['content-type', 'application/json'], JSON.stringify({ ok: true }))
       })
     },
     ...options,

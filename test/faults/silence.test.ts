@@ -28,14 +28,14 @@ const EVENT = `data: ${CHUNK}\n\n`
 const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n'
 const LAST = EVENT.replace('"finish_reason":null', '"finish_reason":"stop"')
 
-/** Calls back with the gateway's own side of each connection that a request comes over. */
+/** Calls back with the gateway's own side of each connection. */
 function onServerSocket(t: Test, gateway: TestGateway, seen: (socket: Socket) => void): void {
   const listener = (message: unknown): void => {
     const { socket } = message as { socket: Socket }
     if (socket.localPort === gateway.port) seen(socket)
   }
-  subscribe('http.server.request.start', listener)
-  t.teardown(() => unsubscribe('http.server.request.start', listener))
+  subscribe('net.server.socket', listener)
+  t.teardown(() => unsubscribe('net.server.socket', listener))
 }
 
 /** Makes a socket take writes and let nothing out, as one does whose peer does not read. */

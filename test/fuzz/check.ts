@@ -10,8 +10,8 @@ import { objectOf, type JsonObject } from '../../src/chat/json.js'
 import type { ChatRequest } from '../../src/chat/request.js'
 import type { DialectName, Seed } from '../../src/dialects/dialect.js'
 import { ERRORS, GatewayError, rowOf, type WireError } from '../../src/errors.js'
+import { PassedStream } from '../../src/gateway/passed.js'
 import {
-  PassedStream,
   streamReply,
   TranslatedStream,
   translateReply,

@@ -4,7 +4,6 @@
  */
 import { copyFileSync } from 'node:fs'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
@@ -18,6 +17,7 @@ import { Generation } from '../../src/gateway/generation.js'
 import { BodyBudget, receive, type Call } from '../../src/gateway/receive.js'
 import { refuse } from '../../src/gateway/refuse.js'
 import { Metrics } from '../../src/metrics/hops.js'
+import { openServer } from '../../src/server.js'
 
 const CAP = 1_000
 const GOOD = JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] })
@@ -54,27 +54,27 @@ plans:
   const budget = new BodyBudget(CAP)
   const calls: Call[] = []
   const errors: string[] = []
-  const server = createServer((req, res) => {
-    const x = new Exchange('id', req, res, generation, performance.now())
-    const at = addressed('POST', '/v1/chat/completions')
-    if (at === null) throw new Error('the endpoint is gone')
-    new Promise<Call>((resolve) => resolve(receive(x, at, budget)))
-      .then(
-        (call) => {
-          calls.push(call)
-          res.end('taken')
-        },
-        (error: unknown) => errors.push(refuse(x, error).kind),
-      )
-      .finally(() => budget.give(x.facts.receivedBytes))
-      .catch((error: unknown) => t.fail(String(error)))
+  const server = await openServer({
+    host: '127.0.0.1',
+    port: 0,
+    handler: (req, res) => {
+      const x = new Exchange('id', req, res, generation, performance.now())
+      const at = addressed('POST', '/v1/chat/completions')
+      if (at === null) throw new Error('the endpoint is gone')
+      new Promise<Call>((resolve) => resolve(receive(x, at, budget)))
+        .then(
+          (call) => {
+            calls.push(call)
+            res.send(200, [], 'taken')
+          },
+          (error: unknown) => errors.push(refuse(x, error).kind),
+        )
+        .finally(() => budget.give(x.facts.receivedBytes))
+        .catch((error: unknown) => t.fail(String(error)))
+    },
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return { port: address.port, calls, errors, budget }
+  t.teardown(() => server.drain(0))
+  return { port: server.port, calls, errors, budget }
 }
 
 /** Sends the pieces as chunks, each in a turn of its own, and reads to the end of the connection. */
@@ -91,7 +91,7 @@ async function send(port: number, pieces: readonly string[], cut = false): Promi
     // The next piece must be a read of its own on the other side.
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  if (cut) socket.destroy()
+  if (cut) socket.resetAndDestroy()
   else socket.write('0\r\n\r\n')
   await closed
   return text

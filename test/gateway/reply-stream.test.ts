@@ -3,18 +3,18 @@
  * Method: a translation that passes text on and asks for the wait at its last piece; a client's side that
  * writes down what it gets, opened before, meanwhile and after.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { loadConfig } from '../../src/config/load.js'
 import { createSnapshot } from '../../src/config/snapshot.js'
 import { Exchange } from '../../src/gateway/exchange.js'
 import { Generation } from '../../src/gateway/generation.js'
 import { ReplyStream } from '../../src/gateway/reply-stream.js'
-import { PassedStream } from '../../src/gateway/translate.js'
+import { PassedStream } from '../../src/gateway/passed.js'
 import { egressOf } from '../../src/dialects/index.js'
+import type { Request } from '../../src/http/request.js'
+import type { Response } from '../../src/http/response.js'
 import { Metrics } from '../../src/metrics/hops.js'
+import { openServer } from '../../src/server.js'
 
 /** An exchange of a real request, which nobody answers. */
 async function exchange(t: Test): Promise<Exchange> {
@@ -23,16 +23,20 @@ async function exchange(t: Test): Promise<Exchange> {
   const metrics = new Metrics({ processMetrics: false })
   const generation = new Generation(createSnapshot(loaded, 1, 0), metrics, null)
   t.teardown(() => generation.destroy())
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const asked = fetch(`http://127.0.0.1:${port}/`).catch(() => undefined)
-  const [req, res] = (await once(server, 'request')) as [IncomingMessage, ServerResponse]
-  t.teardown(async () => {
-    server.closeAllConnections()
-    server.close()
-    await asked
+  const handed = new Promise<[Request, Response]>((resolve) => {
+    void openServer({
+      host: '127.0.0.1',
+      port: 0,
+      handler: (req, res) => resolve([req, res]),
+    }).then((server) => {
+      const asked = fetch(`http://127.0.0.1:${server.port}/`).catch(() => undefined)
+      t.teardown(async () => {
+        await server.drain(0)
+        await asked
+      })
+    })
   })
+  const [req, res] = await handed
   return new Exchange('id', req, res, generation, performance.now())
 }
 

@@ -5,7 +5,8 @@
 import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
 import { GatewayError } from '../../src/errors.js'
-import { PassedStream, translateReply, type Translation } from '../../src/gateway/translate.js'
+import { PassedStream } from '../../src/gateway/passed.js'
+import { translateReply, type Translation } from '../../src/gateway/translate.js'
 import { client, PAIRS, REQUEST, SEED, upstream } from '../properties/streams.js'
 
 const chunk = (delta: JsonObject, finish: string | null = null): string =>

@@ -1,0 +1,394 @@
+/**
+ * One client's connection: requests out of its bytes, one at a time, and their answers.
+ * Knows how HTTP/1.1 begins and ends, not what a request may be or what is answered.
+ */
+import type { Socket } from 'node:net'
+import { BodyReader, headEnd } from '../wire/http-message.js'
+import { mayBeRequest, parseRequest, type Intake, type Request } from './request.js'
+import { Response, type Outlet } from './response.js'
+
+/** What is wrong with what a client sends, or with the time that it takes. */
+export type Breach =
+  'malformed' | 'head_too_large' | 'extensions_too_large' | 'trailers_too_large' | 'timeout'
+
+/** What all connections of a listener share. */
+export interface Door {
+  /** How often the listener's sweep has passed: the clock of the time-outs. */
+  readonly ticks: number
+  /** Sweeps until an unfinished head, an unfinished request and an idle connection are given up. */
+  readonly headTicks: number
+  readonly requestTicks: number
+  readonly idleTicks: number
+  /** No connection is kept after its answer. */
+  readonly draining: boolean
+  readonly keepAliveLines: string
+  requested(req: Request, res: Response): void
+  /** Answers what is no request, or has a body that is none; `req` is null where nobody began on it. */
+  breached(breach: Breach, req: Request | null, res: Response): void
+  closed(connection: Connection): void
+}
+
+const MAX_HEAD_BYTES = 16 * 1024
+const MAX_REQUESTS = 1000
+/** As much is held of a body that nobody takes yet, or of requests that wait for their turn. */
+const HELD_BYTES = 64 * 1024
+/** How long the rest of a body is read and thrown away once its answer has been written. */
+const DROP_MS = 250
+/** The same where the client has been told that the connection ends; nginx has 5 s. */
+const LINGER_MS = 1000
+
+/** What is awaited: a head, a body, the end of an answer; or nothing any more. */
+type Phase = 'head' | 'body' | 'answer' | 'over'
+
+/** A connection that has been accepted. */
+export class Connection implements Intake, Outlet {
+  private readonly socket: Socket
+  private readonly door: Door
+  private phase: Phase = 'head'
+  private request: Request | null = null
+  private response: Response | null = null
+  private reader: BodyReader | null = null
+  /** Bytes of a head that is not whole, or of requests behind the one that is answered. */
+  private pending: Buffer | null = null
+  private heldBytes = 0
+  private requests = 0
+  /** When the head began, or the wait for one. */
+  private sinceTick: number
+  private hasEnded = false
+  private isPaused = false
+  private timer: NodeJS.Timeout | null = null
+  private readonly onContent = (piece: Buffer): void => this.content(piece)
+
+  constructor(socket: Socket, door: Door) {
+    this.socket = socket
+    this.door = door
+    this.sinceTick = door.ticks
+    socket
+      .on('data', (chunk: Buffer) => this.take(chunk))
+      .on('end', () => this.ended())
+      .on('drain', () => this.response?.watcher?.drained())
+      // `close` follows, and says all there is to know.
+      .on('error', () => undefined)
+      .on('close', () => this.closed())
+  }
+
+  /** True where nothing is awaited of the client, and nothing has come. */
+  get isIdle(): boolean {
+    return this.phase === 'head' && this.pending === null
+  }
+
+  get keepsAlive(): boolean {
+    const { request } = this
+    if (request === null || !request.keepAlive || request.awaitsContinue) return false
+    return this.requests < MAX_REQUESTS && !this.door.draining
+  }
+
+  get keepAliveLines(): string {
+    return this.door.keepAliveLines
+  }
+
+  get writableLength(): number {
+    return this.socket.writableLength
+  }
+
+  write(data: string | Buffer, encoding: 'latin1' | 'utf8'): boolean {
+    return typeof data === 'string' ? this.socket.write(data, encoding) : this.socket.write(data)
+  }
+
+  answered(): void {
+    if (this.socket.writableLength === 0) this.left()
+    // Called once this, and all before it, has gone to the system.
+    else this.socket.write('', (error) => (error ? undefined : this.left()))
+  }
+
+  cut(isSoon: boolean): void {
+    this.phase = 'over'
+    if (isSoon) this.socket.destroySoon()
+    else this.socket.destroy()
+  }
+
+  wanted(): void {
+    const { request, response } = this
+    this.heldBytes = 0
+    this.resume()
+    if (request?.awaitsContinue !== true || response?.headersSent !== false) return
+    request.awaitsContinue = false
+    this.write('HTTP/1.1 100 Continue\r\n\r\n', 'latin1')
+  }
+
+  /** Gives up what has taken too long. Called at every tick. */
+  sweep(): void {
+    const passed = this.door.ticks - this.sinceTick
+    if (this.phase === 'head') {
+      if (this.requests > 0 && this.pending === null) {
+        if (passed > this.door.idleTicks) this.cut(false)
+      } else if (passed > this.door.headTicks) {
+        this.fail('timeout')
+      }
+    } else if (this.phase === 'body' && passed > this.door.requestTicks && this.timer === null) {
+      this.fail('timeout')
+    }
+  }
+
+  private take(chunk: Buffer): void {
+    switch (this.phase) {
+      case 'head': {
+        const { pending } = this
+        this.pending = null
+        this.heads(pending === null ? chunk : Buffer.concat([pending, chunk]), pending === null)
+        return
+      }
+      case 'body':
+        this.body(chunk)
+        return
+      case 'answer':
+        this.hold(chunk)
+        return
+      default:
+    }
+  }
+
+  /** Requests out of `bytes`, until one has to be waited for. */
+  private heads(bytes: Buffer, isFresh: boolean): void {
+    let at = 0
+    let isNew = isFresh
+    while (this.phase === 'head') {
+      // Some clients put an empty line behind a body.
+      while (bytes[at] === 13 || bytes[at] === 10) at += 1
+      if (at === bytes.length) return
+      if (isNew && this.requests > 0) this.sinceTick = this.door.ticks
+      isNew = true
+      const end = headEnd(bytes, at)
+      if (end === -1) {
+        this.beginning(at === 0 ? bytes : bytes.subarray(at))
+        return
+      }
+      if (end - at > MAX_HEAD_BYTES) {
+        this.fail('head_too_large')
+        return
+      }
+      at = this.begin(bytes, at, end)
+    }
+    if (this.phase === 'answer' && at < bytes.length) this.hold(bytes.subarray(at))
+  }
+
+  /** A head that is not whole: refused as soon as it can become none. */
+  private beginning(bytes: Buffer): void {
+    if (bytes.length > MAX_HEAD_BYTES) this.fail('head_too_large')
+    else if (!mayBeRequest(bytes)) this.fail('malformed')
+    else this.pending = bytes
+  }
+
+  /** One request, with as much of its body as is here; answers where what is behind it begins. */
+  private begin(bytes: Buffer, from: number, to: number): number {
+    const request = parseRequest(bytes.toString('latin1', from, to))
+    if (request === null) {
+      this.fail('malformed')
+      return bytes.length
+    }
+    if (request.method === 'CONNECT') {
+      this.cut(false)
+      return bytes.length
+    }
+    this.requests += 1
+    const response = new Response(this, request.httpVersion, request.method)
+    this.request = request
+    this.response = response
+    const end = this.beginBody(request, bytes, to)
+    this.door.requested(request, response)
+    this.checkBody()
+    return end
+  }
+
+  /** Takes what is here of the body; answers where what is behind it begins. */
+  private beginBody(request: Request, bytes: Buffer, from: number): number {
+    const framing = request.framing()
+    if (framing === null) {
+      this.phase = 'answer'
+      request.finish()
+      return from
+    }
+    if (framing.kind === 'length' && bytes.length - from >= framing.bytes) {
+      const end = from + framing.bytes
+      this.phase = 'answer'
+      request.push(bytes.subarray(from, end))
+      request.finish()
+      return end
+    }
+    const reader = new BodyReader(framing)
+    this.reader = reader
+    this.phase = 'body'
+    request.awaitFor(this)
+    const end = reader.read(bytes, from, this.onContent)
+    if (reader.done) this.bodyEnded(request, reader)
+    return end
+  }
+
+  private body(chunk: Buffer): void {
+    const { reader, request } = this
+    if (reader === null || request === null || reader.fault !== null) return
+    const end = reader.read(chunk, 0, this.onContent)
+    this.checkBody()
+    if (!reader.done) return
+    this.bodyEnded(request, reader)
+    if (end < chunk.length) this.take(chunk.subarray(end))
+  }
+
+  private checkBody(): void {
+    const { reader } = this
+    // Once it is answered, a body is only thrown away.
+    if (reader === null || reader.fault === null || this.timer !== null) return
+    this.fail(reader.fault)
+  }
+
+  private content(piece: Buffer): void {
+    if (this.request?.push(piece) !== false) return
+    this.heldBytes += piece.length
+    if (this.heldBytes > HELD_BYTES) this.pause()
+  }
+
+  private bodyEnded(request: Request, reader: BodyReader): void {
+    this.phase = 'answer'
+    this.reader = null
+    this.heldBytes = 0
+    request.finish(reader.trailers)
+    // Its answer came first, and waited for nothing but this.
+    if (this.response?.writableFinished === true) this.next(this.response)
+  }
+
+  /** What comes while an answer is on its way: of use only where it may be a request. */
+  private hold(bytes: Buffer): void {
+    if (this.request?.keepAlive !== true) return
+    const { pending } = this
+    const held = pending === null ? bytes : Buffer.concat([pending, bytes])
+    const start = firstOf(held)
+    if (start < held.length && !mayBeRequest(start === 0 ? held : held.subarray(start))) {
+      // An error now would be taken for the answer that is on its way.
+      this.cut(false)
+      return
+    }
+    this.pending = held
+    if (held.length > HELD_BYTES) this.pause()
+  }
+
+  /** The answer has left whole. */
+  private left(): void {
+    const { response, request } = this
+    if (response === null) return
+    if (this.phase !== 'over') {
+      if (this.hasEnded) this.cut(true)
+      else if (request?.complete !== false) this.next(response)
+      else this.drop(request, response)
+    }
+    response.finished()
+  }
+
+  /**
+   * The rest of a body whose answer did not wait for it. Closing on unread bytes resets the connection,
+   * and with it an answer that the client has not read yet.
+   */
+  private drop(request: Request, { closes }: Response): void {
+    request.discard()
+    this.resume()
+    // Where its end cannot be told, the client has to be the one that stops.
+    if (this.reader === null || !this.reader.endIsTold) this.socket.end()
+    this.timer = setTimeout(() => this.cut(closes), closes ? LINGER_MS : DROP_MS)
+  }
+
+  /** Both the request and its answer are over. */
+  private next(response: Response): void {
+    this.stopTimer()
+    if (response.closes) {
+      this.pending = null
+      this.cut(true)
+      return
+    }
+    this.request = null
+    this.response = null
+    this.phase = 'head'
+    this.sinceTick = this.door.ticks
+    if (this.pending !== null) process.nextTick(() => this.goOn())
+    this.resume()
+  }
+
+  private goOn(): void {
+    const { pending } = this
+    if (pending === null || this.phase !== 'head') return
+    this.pending = null
+    this.heads(pending, true)
+  }
+
+  /** What comes from here on is no request: says so where that can be told from another answer. */
+  private fail(breach: Breach): void {
+    const { request, response } = this
+    if (response !== null && (request?.complete !== false || response.headersSent)) {
+      this.cut(false)
+      return
+    }
+    if (response === null) {
+      this.phase = 'over'
+      this.pending = null
+      const goodbye = new Response(this, '1.1', '')
+      this.response = goodbye
+      this.timer = setTimeout(() => this.cut(false), DROP_MS)
+      this.door.breached(breach, null, goodbye)
+      this.socket.end()
+      return
+    }
+    this.door.breached(breach, request, response)
+  }
+
+  /** The client sends no more. It may still read an error, but for an answer it is taken to have left. */
+  private ended(): void {
+    this.hasEnded = true
+    switch (this.phase) {
+      case 'head':
+        if (this.pending === null) this.cut(true)
+        else this.fail('malformed')
+        return
+      case 'body':
+        if (this.response?.writableFinished === true) this.cut(true)
+        else this.fail('malformed')
+        return
+      case 'answer':
+        this.response?.lost(false)
+        this.cut(true)
+        return
+      default:
+        this.cut(true)
+    }
+  }
+
+  private closed(): void {
+    this.phase = 'over'
+    this.stopTimer()
+    this.pending = null
+    this.response?.lost(true)
+    this.door.closed(this)
+  }
+
+  private pause(): void {
+    if (this.isPaused) return
+    this.isPaused = true
+    this.socket.pause()
+  }
+
+  private resume(): void {
+    if (!this.isPaused) return
+    this.isPaused = false
+    this.socket.resume()
+  }
+
+  private stopTimer(): void {
+    if (this.timer === null) return
+    clearTimeout(this.timer)
+    this.timer = null
+  }
+}
+
+/** Where the first byte is that is no line end. */
+function firstOf(bytes: Buffer): number {
+  let at = 0
+  while (bytes[at] === 13 || bytes[at] === 10) at += 1
+  return at
+}

@@ -1,0 +1,71 @@
+/**
+ * The head of an upstream's reply: its status, its fields, and where its body ends.
+ * Pure; stricter than the protocol, since a reply must not be readable in two ways.
+ *
+ * Source: RFC 9112, sections 4, 6 and 9, read 2026-11-20.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { headFields, type Framing } from '../wire/http-message.js'
+
+/** Less than the peer's own patience, by this: it may close while our request is on its way. */
+const KEEP_ALIVE_MARGIN_MS = 1000
+
+/** What the head of a reply says. */
+export interface ReplyHead {
+  status: number
+  headers: IncomingHttpHeaders
+  framing: Framing
+  /** The connection ends with this reply. */
+  isLast: boolean
+  /** How long the upstream keeps the connection without a request; Infinity where it does not say. */
+  keepAliveMs: number
+}
+
+const LENGTH = /^(?:0|[1-9]\d{0,14})$/
+
+/** Null where the head is not valid HTTP/1.1, or says two things about where the body ends. */
+export function parseReplyHead(text: string): ReplyHead | null {
+  const lineEnd = text.indexOf('\r\n')
+  const [, minor, digits] = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/.exec(
+    text.slice(0, lineEnd),
+  ) ?? [null, '', '']
+  const fields = headFields(text, lineEnd + 2)
+  const status = Number(digits)
+  if (fields === null || status === 0) return null
+  const headers = recordOf(fields)
+  const framing = framingOf(status, headers)
+  if (framing === null) return null
+  const connection = (headers.connection ?? '').toLowerCase()
+  const stays = minor === '1' ? !connection.includes('close') : connection.includes('keep-alive')
+  const isLast = !stays || framing.kind === 'close'
+  return { status, headers, framing, isLast, keepAliveMs: keepAliveOf(headers['keep-alive']) }
+}
+
+function recordOf(fields: readonly string[]): IncomingHttpHeaders {
+  const record = Object.create(null) as Record<string, string>
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = (fields[at] ?? '').toLowerCase()
+    const value = fields[at + 1] ?? ''
+    const before = record[name]
+    record[name] = before === undefined ? value : `${before}, ${value}`
+  }
+  return record
+}
+
+function framingOf(status: number, headers: IncomingHttpHeaders): Framing | null {
+  const length = headers['content-length']
+  const encoding = headers['transfer-encoding']
+  if (encoding !== undefined) {
+    return encoding.toLowerCase() === 'chunked' && length === undefined ? { kind: 'chunked' } : null
+  }
+  if (length !== undefined && !LENGTH.test(length)) return null
+  if (status < 200 || status === 204 || status === 304) return { kind: 'length', bytes: 0 }
+  return length === undefined ? { kind: 'close' } : { kind: 'length', bytes: Number(length) }
+}
+
+/** `timeout=5` → 4,000 ms: it may be up before our next request has arrived. */
+function keepAliveOf(value: string | string[] | undefined): number {
+  if (typeof value !== 'string') return Infinity
+  const seconds = /(?:^|[,;\s])timeout=(\d{1,6})/i.exec(value)?.[1]
+  return seconds === undefined ? Infinity : Number(seconds) * 1000 - KEEP_ALIVE_MARGIN_MS
+}

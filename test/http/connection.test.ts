@@ -1,0 +1,279 @@
+/**
+ * Goal: what clients see of HTTP itself: heads, framing, keep-alive, turns, back-pressure and ends.
+ * Method: a real listener whose handlers answer in every way there is, and raw sockets.
+ */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { parseRequest, type Request } from '../../src/http/request.js'
+import type { Response } from '../../src/http/response.js'
+import { openServer, type ServerOptions } from '../../src/server.js'
+import { send } from '../faults/raw-client.js'
+import { bodyOf } from '../helpers/requests.js'
+
+type Handler = (req: Request, res: Response) => void
+
+async function open(
+  t: Test,
+  handler: Handler,
+  options: Partial<ServerOptions> = {},
+): Promise<number> {
+  const door = await openServer({ host: '127.0.0.1', port: 0, handler, ...options })
+  t.teardown(() => door.drain(0))
+  return door.port
+}
+
+function head(line: string, ...lines: string[]): string {
+  return [line, 'Host: a', ...lines, '', ''].join('\r\n')
+}
+
+const LAST = head('GET /last HTTP/1.1', 'Connection: close')
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (let i = 0; i < 500 && !isSo(); i += 1)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+}
+
+void t.test('the head of an answer', async (t) => {
+  const port = await open(t, (_req, res) => res.send(200, ['x-a', 'b'], '{"é":1}'))
+  const { text } = await send(port, head('GET / HTTP/1.1') + LAST)
+  const lines = [
+    ...['HTTP/1.1 200 OK', 'x-a: b', 'content-length: 8', 'Date: [A-Z][a-z]{2}, .* GMT'],
+    ...['Connection: keep-alive', 'Keep-Alive: timeout=63, max=1000', '', ''],
+  ]
+  const kept = `${lines.join('\r\n')}\\{"Ã©":1\\}`
+  const closed = kept.replace('keep-alive\r\nKeep-Alive: timeout=63, max=1000', 'close')
+  t.match(text, new RegExp(`^${kept}${closed}$`))
+})
+
+void t.test(
+  'a stream is chunked in HTTP/1.1 and ends with the connection in HTTP/1.0',
+  async (t) => {
+    const port = await open(t, (_req, res) => {
+      res.writeHead(200, ['x-a', 'b'])
+      res.write('é!')
+      res.write('')
+      res.write(Buffer.from('abc'))
+      res.write(Buffer.alloc(10_000, 'x'))
+      res.end('end')
+    })
+    const chunked = await send(port, LAST)
+    const big = `2710\r\n${'x'.repeat(10_000)}\r\n`
+    const body = `\r\n\r\n3\r\nÃ©!\r\n3\r\nabc\r\n${big}3\r\nend\r\n0\r\n\r\n`
+    t.ok(chunked.text.endsWith(`Connection: close\r\nTransfer-Encoding: chunked${body}`))
+    const old = await send(port, head('GET / HTTP/1.0', 'Connection: keep-alive'))
+    t.ok(old.closed)
+    t.ok(old.text.endsWith(`Connection: close\r\n\r\nÃ©!abc${'x'.repeat(10_000)}end`))
+    const nothing = await send(port, head('HEAD / HTTP/1.1', 'Connection: close'))
+    t.match(nothing.text, /Connection: close\r\n\r\n$/, 'HEAD has no body and no frame of one')
+  },
+)
+
+void t.test('HEAD tells the length, HTTP/1.0 is kept where it asks for it', async (t) => {
+  const port = await open(t, (_req, res) => res.send(200, [], 'body'))
+  const headed = await send(port, head('HEAD / HTTP/1.1') + LAST)
+  t.match(headed.text, /^[^]*content-length: 4\r\n[^]*\r\n\r\nHTTP\/1\.1 200 [^]*body$/)
+  const kept = await send(port, [head('GET / HTTP/1.0', 'Connection: keep-alive'), LAST])
+  t.equal(kept.answers.length, 2)
+  const both = await send(port, head('GET / HTTP/1.1', 'Connection: a, Keep-Alive , CLOSE') + LAST)
+  t.equal(both.answers.length, 1)
+})
+
+void t.test('requests that come together are answered one after the other', async (t) => {
+  let running = 0
+  const seen: string[] = []
+  const port = await open(t, (req, res) => {
+    running += 1
+    t.equal(running, 1, 'one at a time')
+    bodyOf(req, (body) => {
+      seen.push(`${req.url} ${body.toString()}`)
+      setTimeout(() => {
+        running -= 1
+        res.send(200, [], req.url)
+      }, 5)
+    })
+  })
+  const posts = [1, 2, 3].map((i) => `${head(`POST /${i} HTTP/1.1`, 'Content-Length: 2')}b${i}`)
+  const chunked = `${head('POST /4 HTTP/1.1', 'Transfer-Encoding: chunked')}2\r\nb4\r\n0\r\n\r\n`
+  const all = `${posts.join('')}${chunked}\r\n\r\n${LAST}`
+  for (const pieces of [[all], all.split(/(?<=[^]{7})/), [all.slice(0, 100), all.slice(100)]]) {
+    const { answers } = await send(port, pieces, { pieceEveryMs: 1 })
+    t.same(
+      answers.map(({ body }) => body),
+      ['/1', '/2', '/3', '/4', '/last'],
+    )
+    t.same(seen.splice(0), ['/1 b1', '/2 b2', '/3 b3', '/4 b4', '/last '])
+  }
+})
+
+void t.test(
+  'thousands of requests in one piece are no recursion, and the 1000th is the last',
+  async (t) => {
+    let count = 0
+    const port = await open(t, (_req, res) => {
+      count += 1
+      res.send(200, [], '')
+    })
+    const { answers, closed } = await send(port, head('GET / HTTP/1.1').repeat(1500))
+    t.same([answers.length, count, closed], [1000, 1000, true])
+    t.equal(answers[998]?.headers['connection'], 'keep-alive')
+    t.equal(answers[999]?.headers['connection'], 'close')
+  },
+)
+
+void t.test('a client that does not wait for answers is not read on and on', async (t) => {
+  let answer = (): void => undefined
+  const port = await open(t, (_req, res) => {
+    answer = () => res.send(200, ['connection', 'close'], 'x')
+  })
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+  t.teardown(() => socket.destroy())
+  const piece = head('GET / HTTP/1.1', `X: ${'v'.repeat(1000)}`).repeat(60)
+  for (let i = 0; i < 400; i += 1) socket.write(piece)
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  t.ok(socket.writableLength > 10e6, `${socket.writableLength} bytes wait at the client`)
+  let isClosed = false
+  socket.resume().once('close', () => (isClosed = true))
+  answer()
+  await until(() => isClosed)
+  t.ok(isClosed)
+})
+
+void t.test('a body that nobody takes waits at the client, and comes whole later', async (t) => {
+  let read = (): void => undefined
+  let length = 0
+  const port = await open(t, (req, res) => {
+    read = () => {
+      bodyOf(req, (body) => {
+        length = body.length
+        res.send(200, ['connection', 'close'], '')
+      })
+    }
+  })
+  const socket = connect(port, '127.0.0.1')
+  socket.write(head('POST / HTTP/1.1', 'Content-Length: 20000000'))
+  socket.write(Buffer.alloc(20e6))
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  t.ok(socket.writableLength > 0, 'not all is taken')
+  const closed = once(socket.resume(), 'close')
+  read()
+  await closed
+  t.equal(length, 20e6)
+})
+
+void t.test('a client that is behind is waited for, and told of once', async (t) => {
+  const events: string[] = []
+  const port = await open(t, (_req, res) => {
+    res.owner = { closed: () => events.push(`closed ${res.writableFinished}`) }
+    res.watcher = {
+      drained: () => {
+        events.push('drained')
+        res.end()
+      },
+      closed: () => events.push('watched'),
+    }
+    res.writeHead(200, [])
+    t.equal(res.write('x'), true)
+    while (res.write('x'.repeat(60_000)));
+    t.ok(res.writableLength >= 16_384)
+  })
+  const socket = connect(port, '127.0.0.1').pause()
+  socket.write(head('GET / HTTP/1.1'))
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  t.same(events, [])
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString())).resume()
+  await until(() => events.length === 3)
+  t.same(events, ['drained', 'closed true', 'watched'])
+  await until(() => text.endsWith('0\r\n\r\n'))
+  t.ok(text.endsWith('\r\n0\r\n\r\n'))
+  socket.destroy()
+})
+
+void t.test('a client that leaves is told of in every phase', async (t) => {
+  const ways: Record<string, (socket: Socket) => void> = {
+    fin: (socket) => socket.end(),
+    reset: (socket) => socket.resetAndDestroy(),
+  }
+  const events: string[] = []
+  const port = await open(t, (req, res) => {
+    res.owner = { closed: () => events.push(`${req.url} ${res.writableFinished}`) }
+    if (req.url === '/begun') res.writeHead(200, []).write('x')
+  })
+  for (const [way, leave] of Object.entries(ways)) {
+    for (const line of ['GET /waiting', 'GET /begun', 'POST /body']) {
+      const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+      const lines = line === 'POST /body' ? ['Content-Length: 9'] : []
+      socket.resume().write(head(`${line} HTTP/1.1`, ...lines))
+      await new Promise((resolve) => setTimeout(resolve, 30))
+      t.same(events, [], `${way}, ${line}: waiting`)
+      leave(socket)
+      await until(() => events.length > 0)
+      // Whoever has only ended its side may read what was wrong with its body.
+      const isTold = way === 'fin' && line === 'POST /body'
+      t.same(events.splice(0), [`${line.split(' ')[1] ?? ''} ${isTold}`], `${way}, ${line}`)
+    }
+  }
+})
+
+void t.test('an idle connection is closed after its time, one at work is not', async (t) => {
+  const options = { keepAliveTimeoutMs: 200, checkingIntervalMs: 50 }
+  const port = await open(
+    t,
+    (_req, res) => {
+      setTimeout(() => res.send(200, [], ''), 600)
+    },
+    options,
+  )
+  const { answers, closed, tookMs } = await send(port, head('GET / HTTP/1.1'))
+  t.same([answers[0]?.status, closed], [200, true])
+  t.ok(tookMs > 780 && tookMs < 2500, `${tookMs} ms`)
+})
+
+void t.test('a broken-off answer has no last chunk', async (t) => {
+  const port = await open(t, (_req, res) => {
+    res.writeHead(200, [])
+    res.write('a')
+    res.breakOff('why')
+    res.write('never')
+    res.end('never')
+  })
+  const { text, closed } = await send(port, head('GET / HTTP/1.1'))
+  t.ok(closed && text.endsWith('1\r\na\r\n3\r\nwhy\r\n'))
+})
+
+void t.test('a header that would be two is never written', async (t) => {
+  const errors: unknown[] = []
+  const port = await open(t, (_req, res) => {
+    try {
+      res.writeHead(200, ['x', 'a\r\nb: c'])
+    } catch (error) {
+      errors.push(error)
+      res.destroy()
+    }
+  })
+  const { text } = await send(port, LAST)
+  t.equal(text, '')
+  t.match(errors, [/characters/])
+})
+
+void t.test('what is read of a head', (t) => {
+  const text = (...lines: string[]): string => [...lines, '', ''].join('\r\n')
+  const request = parseRequest(text('POST /a?b=c HTTP/1.1', 'HOST: x', 'a: 1', 'A: 2'))
+  t.match(request, { method: 'POST', url: '/a?b=c', httpVersion: '1.1', keepAlive: true })
+  t.same(request?.rawHeaders, ['HOST', 'x', 'a', '1', 'A', '2'])
+  t.same(
+    [request?.header('host'), request?.header('a'), request?.header('b')],
+    ['x', '1', undefined],
+  )
+  const wrong = [
+    'GET  / HTTP/1.1',
+    'GET / HTTP/1.1 ',
+    'GET / HTTP/11',
+    'get / HTTP/1.1',
+    'GET /',
+    '',
+  ]
+  for (const line of wrong) t.equal(parseRequest(text(line, 'Host: x')), null, line)
+  t.end()
+})
