@@ -296,7 +296,11 @@ void t.test(
       const reason = REFUSED.find(([pattern]) => pattern.test(label))?.[1]
       t.equal(response.status, reason === undefined ? 200 : 400, `${label}: ${text.slice(0, 200)}`)
       tally.add(reason === undefined ? `${name} taken` : `${name} refused (${reason})`)
-      if (reason === undefined) t.equal(response.headers.get('x-sluice-lost'), null, label)
+      const lost = response.headers.get('x-sluice-lost')
+      // The scripted answer is plain words, and misses every schema.
+      const missed =
+        lost === 'response_format.json_schema' && JSON.stringify(asked).includes('json_schema')
+      if (reason === undefined && !missed) t.equal(lost, null, label)
     }
     t.comment(tally.toString())
   },

@@ -16,6 +16,7 @@ import {
   stringOf,
 } from '../../src/chat/json.js'
 import type { ChatRequest } from '../../src/chat/request.js'
+import { createCatalogue, factsFor } from '../../src/config/catalogue.js'
 import { egressOf, ingressOf } from '../../src/dialects/index.js'
 import { Escrow } from '../../src/reasoning/escrow.js'
 import { SseFramer } from '../../src/wire/sse.js'
@@ -64,6 +65,8 @@ function pairs(
 
 const client = ingressOf('openai-chat')
 const SEED = { id: 'chatcmpl-1', createdAtSeconds: 1, model: 'm' }
+/** What is known of a model by its name alone. */
+const NO_MODELS = createCatalogue([])
 const NO_LOSSES = { drop: (): void => undefined }
 
 function requestOf(messages: JsonValue[], model: string): ChatRequest {
@@ -195,8 +198,7 @@ function conversation(message: JsonObject): JsonValue[] {
 }
 
 function rendered(form: Form, asked: ChatRequest): JsonValue {
-  const family = form.provider === 'gemini' ? 'google' : 'anthropic'
-  const facts = { id: asked.model, family, createdAtSeconds: 0 } as const
+  const facts = factsFor(NO_MODELS, asked.model)
   const body = egressOf(form.provider)?.encodeRequest(asked, facts, NO_LOSSES) ?? {}
   const [turn = {}] = form.turns(body)
   return form.plain(turn)
