@@ -3,9 +3,13 @@
  * gets, and the state of its reply is kept before the client hears that the reply is complete.
  * Knows no store and no wire format.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { ChatEvent } from '../chat/event.js'
 import { Fold, type Reply } from '../chat/fold.js'
-import type { Ingress, StreamEncoder } from '../dialects/dialect.js'
+import type { JsonObject } from '../chat/json.js'
+import type { ChatRequest } from '../chat/request.js'
+import type { Endpoint, Ingress, Seed, StreamEncoder } from '../dialects/dialect.js'
+import type { WireError } from '../errors.js'
 import type { Escrow, Scope } from '../reasoning/escrow.js'
 import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
@@ -26,24 +30,65 @@ export function remembered(
   if (target.dialect === call.dialect || accountId === null || !escrow.enabled) return call
   if (x.generation.facts(model).reasoning === false) return call
   const scope: Scope = { accountId, family: target.dialect, model }
-  const ingress = listening(call.ingress, (reply) => {
+  const ingress = new ListeningIngress(call.ingress, (reply) => {
     x.holding = escrow.keep(call.request, reply, scope)
   })
   const request = escrow.restore(call.request, scope)
   return request instanceof Promise
-    ? request.then((restored) => ({ ...call, ingress, request: restored }))
-    : { ...call, ingress, request }
+    ? request.then((restored) => withHistory(call, ingress, restored))
+    : withHistory(call, ingress, request)
+}
+
+function withHistory(call: Call, ingress: Ingress, request: ChatRequest): Call {
+  const { dialect, endpoint, raw, members, body } = call
+  return { dialect, ingress, endpoint, raw, members, body, request }
 }
 
 /** The client's dialect; `heard` gets the finished reply before its last words are written. */
-function listening(ingress: Ingress, heard: (reply: Reply) => void): Ingress {
-  return {
-    ...ingress,
-    encodeReply(reply, request, seed) {
-      heard(reply)
-      return ingress.encodeReply(reply, request, seed)
-    },
-    newEncoder: (request, seed) => new Listening(ingress.newEncoder(request, seed), heard),
+class ListeningIngress implements Ingress {
+  private readonly ingress: Ingress
+  private readonly heard: (reply: Reply) => void
+
+  constructor(ingress: Ingress, heard: (reply: Reply) => void) {
+    this.ingress = ingress
+    this.heard = heard
+  }
+
+  encodeReply(reply: Reply, request: ChatRequest, seed: Seed): string {
+    this.heard(reply)
+    return this.ingress.encodeReply(reply, request, seed)
+  }
+
+  newEncoder(request: ChatRequest, seed: Seed): StreamEncoder {
+    return new Listening(this.ingress.newEncoder(request, seed), this.heard)
+  }
+
+  match(method: string, path: string): Endpoint | null {
+    return this.ingress.match(method, path)
+  }
+
+  credential(headers: IncomingHttpHeaders): string | null {
+    return this.ingress.credential(headers)
+  }
+
+  peek(body: JsonObject, endpoint: Endpoint): { model: string; stream: boolean } {
+    return this.ingress.peek(body, endpoint)
+  }
+
+  decodeRequest(body: JsonObject, endpoint: Endpoint): ChatRequest {
+    return this.ingress.decodeRequest(body, endpoint)
+  }
+
+  unsaid(event: ChatEvent): string | null {
+    return this.ingress.unsaid(event)
+  }
+
+  encodeError(error: WireError): { status: number; body: string } {
+    return this.ingress.encodeError(error)
+  }
+
+  encodeStreamError(error: WireError): string {
+    return this.ingress.encodeStreamError(error)
   }
 }
 

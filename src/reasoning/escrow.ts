@@ -73,8 +73,8 @@ export class Escrow {
    * where all turns are in memory or the engine answers so.
    */
   restore(request: ChatRequest, scope: Scope): ChatRequest | Promise<ChatRequest> {
+    if (!request.messages.some(isAnswer)) return request
     const wanted = this.wanted(request.messages, scope)
-    if (wanted.length === 0) return request
     const nowMs = this.options.now()
     const found = wanted.map(({ name }) => this.remembered(name, nowMs))
     const missing = wanted.filter((_, at) => found[at] === null).map(({ name }) => name)
@@ -209,6 +209,10 @@ export class Escrow {
     this.options.onResult('failed')
     return []
   }
+}
+
+function isAnswer({ role }: Message): boolean {
+  return role === 'assistant'
 }
 
 /** Where the text cites from is for people, not for the model. */

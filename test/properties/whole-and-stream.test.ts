@@ -50,12 +50,16 @@ function foldStream(form: Form, pieces: readonly JsonObject[]): Folded {
   })
 }
 
-/** Arguments as values, since a stream keeps the spaces between them. */
+/**
+ * Arguments as values, since a stream keeps the spaces between them. A member of a chat completion that
+ * nobody here knows is a loss to report and no part of the answer; a stream looks for it only in pieces
+ * without text.
+ */
 function comparable(reply: Reply | null): unknown {
   if (reply === null) return null
-  const blocks = reply.blocks.map((block) =>
-    block.type === 'tool' ? { ...block, json: valueOf(block.json) } : block,
-  )
+  const blocks = reply.blocks
+    .filter((block) => block.type !== 'opaque' || block.provider !== 'openai-chat')
+    .map((block) => (block.type === 'tool' ? { ...block, json: valueOf(block.json) } : block))
   return { ...reply, blocks }
 }
 
