@@ -21,6 +21,22 @@ export function wireCallId(id: string, max: number): string {
   return id.length <= max ? id : `${id.slice(0, max - 9)}_${hash(id)}`
 }
 
+/** The ids of one reply's calls: the upstream's own, or one made of the reply's; two calls never share one. */
+export class CallIds {
+  private readonly used = new Set<string>()
+
+  /** `replyId` is the reply's own id, `index` that of the call's block. */
+  take(id: string, replyId: string, index: number): string {
+    let unique = id
+    const seed = replyId.replace(/[^A-Za-z0-9]/g, '')
+    for (let at = index; unique === '' || this.used.has(unique); at += 1) {
+      unique = `call_${seed.slice(-24)}_${at}`
+    }
+    this.used.add(unique)
+    return unique
+  }
+}
+
 /** Maps a name that the upstream uses back to the client's. */
 export function clientNames(tools: readonly Tool[]): (name: string) => string {
   const long = tools.filter(({ name }) => !NAME.test(name))

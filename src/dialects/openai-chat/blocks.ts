@@ -7,6 +7,7 @@
  * begun; a call when its arguments are a whole JSON value, or at the end of the reply.
  */
 import type { Citation, EventSink } from '../../chat/event.js'
+import { CallIds } from '../../wire/openai-names.js'
 
 type WordKind = 'text' | 'refusal' | 'thinking'
 
@@ -63,7 +64,7 @@ export class Blocks {
   private readonly queue: Block[] = []
   private readonly places = new Map<number, CallBlock>()
   private readonly ids = new Map<string, CallBlock>()
-  private readonly usedIds = new Set<string>()
+  private readonly callIds = new CallIds()
   /** Citations that came while no text was open. */
   private readonly early: Citation[] = []
   private latest: CallBlock | null = null
@@ -243,7 +244,7 @@ export class Blocks {
     this.index += 1
     const { index } = this
     if (block.kind !== 'tool') return this.sink.event({ type: `${block.kind}-start`, index })
-    const id = this.uniqueId(block.id)
+    const id = this.callIds.take(block.id, this.replyId(), this.index)
     const name = this.nameOf(block.name)
     this.sink.event(
       block.custom
@@ -259,17 +260,6 @@ export class Blocks {
     } else this.sink.event({ type: `${block.kind}-end`, index })
     this.open = false
     this.queue.shift()
-  }
-
-  /** The upstream's id, or one made of the reply's; two calls never share one. */
-  private uniqueId(id: string): string {
-    let unique = id
-    const seed = this.replyId().replace(/[^A-Za-z0-9]/g, '')
-    for (let at = this.index; unique === '' || this.usedIds.has(unique); at += 1) {
-      unique = `call_${seed.slice(-24)}_${at}`
-    }
-    this.usedIds.add(unique)
-    return unique
   }
 }
 

@@ -7,6 +7,7 @@
  */
 import type { Citation, EventSink } from '../../chat/event.js'
 import type { JsonObject } from '../../chat/json.js'
+import { CallIds } from '../../wire/openai-names.js'
 
 /** What begins a block. */
 export type Head =
@@ -36,7 +37,7 @@ export class Blocks {
   private readonly nameOf: (name: string) => string
   private readonly replyId: () => string
   private readonly queue: Block[] = []
-  private readonly usedIds = new Set<string>()
+  private readonly callIds = new CallIds()
   private index = -1
   private open = false
   private total = 0
@@ -106,7 +107,7 @@ export class Blocks {
     if (head.kind === 'opaque') {
       this.sink.event({ type: 'opaque', index, provider: 'openai-responses', block: head.item })
     } else if (head.kind === 'tool') {
-      const id = this.uniqueId(head.id)
+      const id = this.callIds.take(head.id, this.replyId(), this.index)
       const name = this.nameOf(head.name)
       const custom = head.custom ? { custom: true } : {}
       this.sink.event({ type: 'tool-start', index, id, name, ...custom })
@@ -132,16 +133,5 @@ export class Blocks {
     } else if (head.kind !== 'opaque') this.sink.event({ type: `${head.kind}-end`, index })
     this.open = false
     this.queue.shift()
-  }
-
-  /** The upstream's id, or one made of the reply's; two calls never share one. */
-  private uniqueId(id: string): string {
-    let unique = id
-    const seed = this.replyId().replace(/[^A-Za-z0-9]/g, '')
-    for (let at = this.index; unique === '' || this.usedIds.has(unique); at += 1) {
-      unique = `call_${seed.slice(-24)}_${at}`
-    }
-    this.usedIds.add(unique)
-    return unique
   }
 }
