@@ -61,7 +61,7 @@ export async function openDataPlane(
     host,
     port,
     handler: (req, res) => gateway.handle(req, res),
-    onRefused: (kind) => metrics.refused(rowOf(kind).status, kind),
+    onRefused: (kind) => metrics.unrouted(rowOf(kind).status, kind),
   })
   let storeState = 'ok'
   const probe = setInterval(() => {

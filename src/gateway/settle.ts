@@ -17,7 +17,7 @@ export function settle(x: Exchange, metrics: Metrics, log: Logger): void {
   facts.overheadMs = overheadMs(x, beganMs)
   metrics.overhead(facts.overheadMs / 1000)
   if (facts.target === null) {
-    metrics.refused(status, outcome === 'ok' ? 'bug' : outcome)
+    metrics.unrouted(status, outcome)
   } else {
     facts.target.series.finished(status, outcome)
     recordReply(x, facts, seconds, outcome)

@@ -134,8 +134,8 @@ export class Metrics {
     this.families.losses.child(from, to, fieldLabel(field)).add()
   }
 
-  /** A request that reached no route. */
-  refused(status: number, outcome: Outcome): void {
+  /** A request that ended without a route: refused, or answered by the gateway itself. */
+  unrouted(status: number, outcome: Outcome): void {
     this.families.requests.child('none', 'none', String(status), outcome).add()
   }
 

@@ -71,7 +71,7 @@ function traffic(metrics: Metrics): void {
   metrics.auth('ok')
   metrics.auth('unknown')
   metrics.loss('openai-chat', 'anthropic', 'seed')
-  metrics.refused(401, 'unauthenticated')
+  metrics.unrouted(401, 'unauthenticated')
   metrics.configLoaded(1)
   metrics.configReload('ok')
   metrics.storeOperation('findKey', 0.00003, true)

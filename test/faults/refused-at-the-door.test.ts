@@ -39,3 +39,13 @@ void t.test('a body that breaks the protocol half-way is counted once', async (t
     .map((line) => Number(line.split(' ').at(-1)))
   t.same(counts, [1])
 })
+
+void t.test('a list of models is no failure, though it has no route', async (t) => {
+  const gateway = await startGateway(t)
+  const headers = { authorization: `Bearer ${gateway.secret}` }
+  const listed = await fetch(`${gateway.baseUrl}/models`, { headers })
+  await listed.text()
+  while (gateway.lines.length === 0) await setImmediate()
+  const text = await gateway.metrics.text()
+  t.match(text, 'sluice_requests_total{route="none",upstream="none",status="200",outcome="ok"} 1')
+})

@@ -36,7 +36,7 @@ void t.test('junk in every label stays under the cap, and is counted', async (t)
     metrics.loss(junk(), junk(), `${junk()}.${junk()}`)
     metrics.storeOperation(junk(), 1e-5, true)
     metrics.tokensAfterDisconnect(junk(), 3)
-    metrics.refused(Math.floor(Math.random() * 1e6), 'malformed_request')
+    metrics.unrouted(Math.floor(Math.random() * 1e6), 'malformed_request')
   }
   const text = await metrics.text()
   const count = series(text).length

@@ -36,7 +36,7 @@ void t.test('what is told is counted', async (t) => {
   for (const result of RESULTS) metrics.auth(result)
   metrics.overhead(0.00007)
   metrics.loss('openai-chat', 'anthropic', 'messages[2].content[0].detail')
-  metrics.refused(401, 'unauthenticated')
+  metrics.unrouted(401, 'unauthenticated')
   metrics.configLoaded(3)
   metrics.configReload('refused')
   metrics.storeOperation('findKey', 0.00002, true)
