@@ -7,7 +7,7 @@ FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.dist.json ./
+COPY tsconfig.json tsconfig.dist.json vite.config.js ./
 COPY src ./src
 RUN npm run build
 

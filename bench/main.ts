@@ -10,6 +10,7 @@ import { breaches, readBaseline, writeBaseline, type SuiteRecord } from './basel
 /** Suites by name, loaded when asked for. */
 const SUITES: Readonly<Record<string, () => Promise<(pace: Pace) => Promise<SuiteResult>>>> = {
   codec: async () => (await import('./codec.js')).runCodec,
+  ledger: async () => (await import('./ledger.js')).runLedger,
   load: async () => (await import('./load.js')).runLoad,
   relay: async () => (await import('./relay.js')).runRelay,
 }
@@ -18,13 +19,14 @@ const HELP = `Usage: npm run bench -- SUITE... [OPTIONS]
 
 Suites:
   codec   ns per frame of framing, decoding and encoding, in this process
+  ledger  admissions and settlements at the embedded store, in one to four processes
   load    whole replies and burst streams at saturation, against nginx in the same run
   relay   paced streams: cpu per fragment, against nginx in the same run
-  all     the three of them
+  all     the four of them
 
 Options:
-  --rounds N    rounds of each peer, alternating (codec 7, load and relay 5)
-  --seconds N   seconds of each round of load (4) and relay (5); a round of codec takes 0.2
+  --rounds N    rounds of each peer, alternating (codec 7, ledger 3, load and relay 5)
+  --seconds N   seconds of each round of ledger (2), load (4) and relay (5); a round of codec takes 0.2
   --streams N   concurrent streams of relay (400)
   --json        print JSON instead of a table
   --check       exit with 1 where a ratio is more than 15 % worse than in bench/baseline.json

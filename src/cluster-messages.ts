@@ -7,19 +7,23 @@ import type { Readiness } from './ops.js'
 
 /** What the primary says. */
 export type ToWorker =
-  { type: 'config'; payload: unknown } | { type: 'collect' } | { type: 'drain' }
+  | { type: 'config'; payload: unknown }
+  | { type: 'collect' }
+  | { type: 'drain' }
+  | { type: 'told'; id: number; answer: unknown }
 
-/** What a worker says; `hello` first, `state` whenever its readiness changes. */
+/** What a worker says; `hello` first, `state` whenever its readiness changes; `ask` is answered by `told`. */
 export type ToPrimary =
   | { type: 'hello' }
   | { type: 'state'; state: Readiness }
   | { type: 'failed'; message: string }
   | { type: 'metrics'; metrics: Collected[] }
+  | { type: 'ask'; id: number }
 
 /** True for a message of ours; the channel carries Node's own and libraries' too. */
 export function isToWorker(value: unknown): value is ToWorker {
   const type = typeOf(value)
-  return type === 'config' || type === 'collect' || type === 'drain'
+  return type === 'config' || type === 'collect' || type === 'drain' || type === 'told'
 }
 
 /** True for a message of ours with the fields of its type. */
@@ -32,6 +36,8 @@ export function isToPrimary(value: unknown): value is ToPrimary {
       return 'message' in value && typeof value.message === 'string'
     case 'metrics':
       return 'metrics' in value && isCollected(value.metrics)
+    case 'ask':
+      return 'id' in value && typeof value.id === 'number'
     case 'state':
       return 'state' in value && isReadiness(value.state)
     default:

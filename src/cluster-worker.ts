@@ -13,8 +13,11 @@ import { onSignals } from './signals.js'
 export interface WorkerOptions<Payload> {
   /** Whether a message's payload is one; the primary is the same program, so this may be shallow. */
   isPayload: (value: unknown) => value is Payload
-  /** Opens the listeners. A rejection ends the worker; the primary tells why and tries again. */
-  start: (payload: Payload) => Promise<void>
+  /**
+   * Opens the listeners. A rejection ends the worker; the primary tells why and tries again. `ask` asks the
+   * primary how the whole stands; null where it does not answer.
+   */
+  start: (payload: Payload, ask: () => Promise<unknown>) => Promise<void>
   /** Puts a newer configuration in force. Called one at a time, after `start`. */
   apply: (payload: Payload) => void | Promise<void>
   ready: () => Readiness
@@ -25,6 +28,8 @@ export interface WorkerOptions<Payload> {
 }
 
 const REPORT_MS = 1000
+/** The primary itself waits up to a second for a worker's figures. */
+const ANSWER_MS = 2000
 
 /** Runs this process as a worker; resolves when it has started. */
 export function runWorker<Payload>(options: WorkerOptions<Payload>): Promise<void> {
@@ -38,6 +43,8 @@ class Member<Payload> {
   /** Configurations take effect one after the other. */
   private queue: Promise<void> = Promise.resolve()
   private started: (() => void) | null = null
+  private readonly asked = new Map<number, (answer: unknown) => void>()
+  private lastAsked = 0
 
   constructor(options: WorkerOptions<Payload>) {
     this.options = options
@@ -70,6 +77,9 @@ class Member<Payload> {
       case 'collect':
         void this.options.collect().then((metrics) => tell({ type: 'metrics', metrics }))
         return
+      case 'told':
+        this.asked.get(message.id)?.(message.answer)
+        return
       case 'drain':
         void this.drain().then(
           () => this.end(0),
@@ -87,7 +97,7 @@ class Member<Payload> {
   private begin(payload: unknown) {
     return async (): Promise<void> => {
       try {
-        await this.options.start(this.checked(payload))
+        await this.options.start(this.checked(payload), () => this.ask())
         this.report()
         this.started?.()
       } catch (error) {
@@ -113,6 +123,20 @@ class Member<Payload> {
   private checked(payload: unknown): Payload {
     if (this.options.isPayload(payload)) return payload
     throw new TypeError('the configuration message is malformed')
+  }
+
+  private ask(): Promise<unknown> {
+    const id = (this.lastAsked += 1)
+    return new Promise((resolve) => {
+      const answered = (answer: unknown): void => {
+        clearTimeout(timer)
+        this.asked.delete(id)
+        resolve(answer)
+      }
+      const timer = setTimeout(() => answered(null), ANSWER_MS).unref()
+      this.asked.set(id, answered)
+      void tell({ type: 'ask', id })
+    })
   }
 
   private report(): void {

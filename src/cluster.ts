@@ -31,6 +31,8 @@ export interface PrimaryOptions<Payload> {
    * a death is like any other.
    */
   started?: (failure: string | null) => void
+  /** What a worker is told that asks how the whole stands. Must survive JSON. */
+  answer?: () => Promise<unknown>
   /** Runs after the last worker has gone, before the process ends: close what the primary holds. */
   closed?: () => Promise<void>
   /** The back-off's base and cap; 250 ms and 30 s where absent. */
@@ -215,9 +217,17 @@ class Fleet<Payload> implements Primary<Payload> {
         slot.counted = message.metrics
         slot.answer?.()
         return
+      case 'ask':
+        void this.tell(slot, message.id)
+        return
       default:
         message satisfies never
     }
+  }
+
+  private async tell(slot: Slot, id: number): Promise<void> {
+    const answer = await (this.options.answer?.() ?? null)
+    this.send(slot, { type: 'told', id, answer })
   }
 
   private announceStart(): void {

@@ -3,9 +3,15 @@
  * Knows no command line, no cluster and no file; it is given snapshots.
  */
 import { Authenticator } from './auth/authenticate.js'
-import type { Snapshot } from './config/config.js'
+import type { LedgerConfig, LimitingConfig, Snapshot } from './config/config.js'
 import { rowOf } from './errors.js'
+import type { Account, Identity } from './accounts/account.js'
+import type { Outlook } from './dashboard/outlook.js'
 import { Gateway } from './gateway/gateway.js'
+import { LazyDashboard } from './lazy-dashboard.js'
+import { Books } from './ledger/books.js'
+import { Spool } from './ledger/spool.js'
+import { Limiter } from './limits/limiter.js'
 import type { Logger } from './log.js'
 import type { Metrics } from './metrics/hops.js'
 import { observeStore } from './metrics/store.js'
@@ -13,7 +19,9 @@ import type { Readiness } from './ops.js'
 import { Escrow } from './reasoning/escrow.js'
 import { newSealSecret } from './reasoning/seal.js'
 import { openServer } from './server.js'
+import type { Ledger } from './store/ledger.js'
 import { openStore } from './store/open.js'
+import type { Store } from './store/store.js'
 
 /** One running data plane. */
 export interface DataPlane {
@@ -29,6 +37,15 @@ export interface DataPlane {
   drain(): Promise<void>
 }
 
+/** What the dashboard needs of whoever starts the data plane; without it, it does with less. */
+export interface DataPlaneOptions {
+  /** The secret of the link that makes the first administrator; none is offered without. */
+  readonly setUpSecret?: string
+  /** Told of that link's address, once for all processes that were given the same secret. */
+  readonly onSetUp?: (url: string) => void
+  readonly outlook?: () => Promise<Outlook | null>
+}
+
 /** How often the store has to prove that it works. */
 const PROBE_MS = 2000
 /** How long new connections are still taken after SIGTERM, while load balancers find out. */
@@ -39,37 +56,37 @@ export async function openDataPlane(
   snapshot: Snapshot,
   log: Logger,
   metrics: Metrics,
+  options: DataPlaneOptions = {},
 ): Promise<DataPlane> {
   let current = snapshot
-  const store = observeStore(await openStore(snapshot.config.store), metrics)
-  const authenticator = new Authenticator({
-    store,
-    settings: () => current.config.auth,
-    now: () => performance.now(),
-    onResult: (result) => metrics.auth(result),
-  })
-  const escrow = new Escrow({
-    shelf: store.shelf,
-    settings: () => current.config.escrow,
-    secret: snapshot.config.escrow.key ?? newSealSecret(),
-    now: () => Date.now(),
-    onResult: (result) => metrics.escrow(result),
-  })
-  const gateway = new Gateway({ authenticator, escrow, metrics, log }, snapshot)
+  const store = observeStore(
+    await openStore(snapshot.config.store, { warn: (reason) => log.warn('store', { reason }) }),
+    metrics,
+  )
+  const parts = partsOf(store, () => current, metrics, log)
+  const { authenticator, escrow, limiter, books } = parts
+  const gateway = new Gateway({ ...parts, metrics, log }, snapshot)
   const { host, port } = snapshot.config.server
+  const dashboard = new LazyDashboard({
+    store,
+    log,
+    snapshot: () => current,
+    chat: (req, res, account) => {
+      gateway.handleAs(req, res, playgroundOf(account), '/v1/chat/completions')
+    },
+    outlook: options.outlook ?? (() => Promise.resolve(null)),
+  })
   const server = await openServer({
     host,
     port,
-    handler: (req, res) => gateway.handle(req, res),
+    handler: (req, res) => (dashboard.takes(req.url) ? dashboard : gateway).handle(req, res),
     onRefused: (kind) => metrics.unrouted(rowOf(kind).status, kind),
   })
-  let storeState = 'ok'
-  const probe = setInterval(() => {
-    store.probe().then(
-      () => (storeState = 'ok'),
-      () => (storeState = 'unavailable'),
-    )
-  }, PROBE_MS).unref()
+  const { setUpSecret, onSetUp } = options
+  if (setUpSecret !== undefined && onSetUp !== undefined) {
+    await dashboard.offerSetUp(setUpSecret, server.port, onSetUp)
+  }
+  const probe = probing(store, limiter)
   return {
     port: server.port,
     adopt(next) {
@@ -79,20 +96,115 @@ export async function openDataPlane(
     ready: () => {
       const checks = {
         config: 'ok',
-        store: storeState,
+        store: probe.state,
+        limits: limiter.isAway ? 'kept by each process alone' : 'ok',
+        ledger: books.state,
         drain: server.draining ? 'draining' : 'ok',
       }
-      return { ready: storeState === 'ok' && !server.draining, checks }
+      return { ready: probe.state === 'ok' && !server.draining, checks }
     },
     async drain() {
       const { drainMs } = current.config.server
       const lameDuckMs = Math.min(LAME_DUCK_MS, drainMs / 10)
       await server.drain(drainMs - lameDuckMs, { lameDuckMs, onDeadline: () => gateway.endAll() })
-      clearInterval(probe)
+      clearInterval(probe.timer)
+      await dashboard.close()
       await gateway.close()
+      await books.close()
       authenticator.close()
       escrow.close()
+      limiter.close()
       await store.close()
     },
   }
+}
+
+/** What the gateway asks of the store, and remembers of the answers. */
+function partsOf(
+  store: Store,
+  current: () => Snapshot,
+  metrics: Metrics,
+  log: Logger,
+): { authenticator: Authenticator; escrow: Escrow; limiter: Limiter; books: Books } {
+  const authenticator = new Authenticator({
+    store,
+    settings: () => current().config.auth,
+    now: () => performance.now(),
+    onResult: (result) => metrics.auth(result),
+  })
+  const escrow = new Escrow({
+    shelf: store.shelf,
+    settings: () => current().config.escrow,
+    secret: current().config.escrow.key ?? newSealSecret(),
+    now: () => Date.now(),
+    onResult: (result) => metrics.escrow(result),
+  })
+  const limiter = newLimiter(store.ledger, () => current().config.limiting, metrics, log)
+  const books = openBooks(store.ledger, () => current().config.ledger, log, metrics)
+  return { authenticator, escrow, limiter, books }
+}
+
+function newLimiter(
+  ledger: Ledger,
+  settings: () => LimitingConfig,
+  metrics: Metrics,
+  log: Logger,
+): Limiter {
+  return new Limiter({
+    ledger,
+    settings,
+    now: () => performance.now(),
+    onAway: (why) => {
+      metrics.limitsLocal(true)
+      log.error('limits are kept by this process alone: the store does not answer', why)
+    },
+    onBack: (elapsedMs) => {
+      metrics.limitsLocal(false)
+      log.info('limits are kept by the store again', { elapsed_ms: elapsedMs })
+    },
+  })
+}
+
+/** Has the store prove, again and again, that it works. */
+function probing(store: Store, limiter: Limiter): { state: string; timer: NodeJS.Timeout } {
+  const timer = setInterval(() => {
+    store.probe().then(
+      () => {
+        probe.state = 'ok'
+        limiter.answered()
+      },
+      () => (probe.state = 'unavailable'),
+    )
+  }, PROBE_MS).unref()
+  const probe = { state: 'ok', timer }
+  return probe
+}
+
+/** An account as it runs chats from the dashboard: no key, and metered like one. */
+function playgroundOf({ id, plan }: Account): Identity {
+  return {
+    keyId: 'playground',
+    accountId: id,
+    plan,
+    digest: null,
+    expiresAtMs: null,
+    models: null,
+    limits: null,
+  }
+}
+
+function openBooks(
+  ledger: Ledger,
+  settings: () => LedgerConfig,
+  log: Logger,
+  metrics: Metrics,
+): Books {
+  const { spool, spoolMaxBytes } = settings()
+  return new Books({
+    ledger,
+    spool: new Spool(spool, spoolMaxBytes),
+    settings,
+    log,
+    onRow: (kind, rows) => metrics.usageRow(kind, rows),
+  })
 }

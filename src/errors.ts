@@ -31,6 +31,13 @@ export const ERRORS = {
   ),
   unauthenticated: row(401, 'client', 'never', 'No valid key. Never says which half was wrong.'),
   forbidden: row(403, 'client', 'never', 'The key is known but may not do this.'),
+  plan_limit: row(
+    403,
+    'client',
+    'never',
+    'The plan’s keys are used up: revoke one, or choose a larger plan. Dashboard and commands only.',
+  ),
+  not_found: row(404, 'client', 'never', 'No such thing, or somebody else’s. Dashboard only.'),
   unknown_endpoint: row(404, 'client', 'never', 'No such path.'),
   unknown_model: row(404, 'client', 'never', 'No route takes this model id.'),
   method_not_allowed: row(405, 'client', 'never', 'The path exists, with another method.'),
@@ -64,6 +71,12 @@ export const ERRORS = {
     'gateway',
     'never',
     'The upstream has no key; the message names the variable.',
+  ),
+  identity_unavailable: row(
+    503,
+    'gateway',
+    'never',
+    'The identity provider does not answer, or not as it should. Dashboard only.',
   ),
   upstream_rejected: row(
     400,

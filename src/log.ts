@@ -81,6 +81,7 @@ export interface EventFields {
   elapsed_ms?: number | undefined
   inflight?: number | undefined
   dropped?: number | undefined
+  rows?: number | undefined
   version?: string | undefined
   key_id?: string | undefined
   account_id?: string | undefined
@@ -125,6 +126,7 @@ const EVENT_FIELDS: Record<keyof EventFields, true> = {
   elapsed_ms: true,
   inflight: true,
   dropped: true,
+  rows: true,
   version: true,
   key_id: true,
   account_id: true,

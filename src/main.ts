@@ -14,6 +14,8 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   explain: async () => (await import('./commands/explain.js')).command,
   keys: async () => (await import('./commands/keys.js')).command,
   serve: async () => (await import('./commands/serve.js')).command,
+  store: async () => (await import('./commands/store.js')).command,
+  usage: async () => (await import('./commands/usage.js')).command,
 }
 
 async function main(argv: readonly string[]): Promise<number> {

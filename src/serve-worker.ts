@@ -6,6 +6,7 @@ import { createLogger } from './log.js'
 import type { ModelFacts } from './chat/model.js'
 import { runWorker } from './cluster-worker.js'
 import { createCatalogue } from './config/catalogue.js'
+import { isOutlook } from './dashboard/outlook.js'
 import type { Config, Snapshot } from './config/config.js'
 import { createSnapshot } from './config/snapshot.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
@@ -19,6 +20,9 @@ export interface Generation {
   readonly loadedAtMs: number
   readonly config: Config
   readonly models: readonly ModelFacts[]
+  readonly changes: Snapshot['changes']
+  /** Of the link that makes the first administrator, where there is none. */
+  readonly setUpSecret: string
 }
 
 /** Takes orders from the primary until it ends this process. */
@@ -29,10 +33,17 @@ export async function serveAsWorker(): Promise<void> {
   await runWorker<Generation>({
     log,
     isPayload: isGeneration,
-    start: async (payload) => {
+    start: async (payload, ask) => {
       const snapshot = snapshotOf(payload)
       log = createLogger({ level: snapshot.config.log.level })
-      plane = await openDataPlane(snapshot, log, metrics).catch(withReason)
+      plane = await openDataPlane(snapshot, log, metrics, {
+        setUpSecret: payload.setUpSecret,
+        onSetUp: tellSetUp,
+        outlook: async () => {
+          const answer = await ask()
+          return isOutlook(answer) ? answer : null
+        },
+      }).catch(withReason)
     },
     apply: (payload) => plane?.adopt(snapshotOf(payload)),
     ready: () => plane?.ready() ?? { ready: false, checks: { listener: 'not open' } },
@@ -48,9 +59,17 @@ function isGeneration(value: unknown): value is Generation {
   return typeof value === 'object' && value !== null && 'config' in value && 'models' in value
 }
 
-function snapshotOf({ config, models, fileHash, generation, loadedAtMs }: Generation): Snapshot {
-  const catalogue = createCatalogue(models)
-  return createSnapshot({ config, catalogue, fileHash }, generation, loadedAtMs)
+function snapshotOf(sent: Generation): Snapshot {
+  const { config, fileHash, generation, loadedAtMs, changes } = sent
+  const catalogue = createCatalogue(sent.models)
+  return createSnapshot({ config, catalogue, fileHash }, generation, loadedAtMs, changes)
+}
+
+/** To the terminal and not to the log: whoever has the link is the administrator. */
+function tellSetUp(url: string): void {
+  process.stderr.write(
+    `\nNo administrator exists yet. Open this link within a day to make one (it works once):\n\n  ${url}\n\n`,
+  )
 }
 
 /** A client must not see why the store cannot be opened; the operator who starts it must. */

@@ -14,6 +14,7 @@ import { createLogger, type Logger } from './log.js'
 import { Metrics } from './metrics/hops.js'
 import { openOps } from './ops.js'
 import { newSealSecret } from './reasoning/seal.js'
+import { outlookOf, type Outlook } from './dashboard/outlook.js'
 import type { Generation } from './serve-worker.js'
 
 /**
@@ -40,7 +41,8 @@ export async function serve(path: string, env: Env): Promise<void> {
   const log = createLogger({ level: config.log.level })
   const metrics = new Metrics()
   // One for all workers, and for those that replace them.
-  const escrowKey = config.escrow.key ?? newSealSecret()
+  const made = { escrowKey: config.escrow.key ?? newSealSecret(), setUpSecret: newSealSecret() }
+  const refused = lastRefusal(source)
   let primary: Primary<Generation> | null = null
   const ops = await openOps({
     host: config.server.opsHost,
@@ -56,17 +58,18 @@ export async function serve(path: string, env: Env): Promise<void> {
   cluster.on('listening', (_worker, address) => (port = address.port))
   cluster.setupPrimary({ execArgv: [...process.execArgv, ...WORKER_FLAGS] })
   const failure = await new Promise<string | null>((resolve) => {
-    const fleet = runPrimary<Generation>({
+    const fleet: Primary<Generation> = runPrimary<Generation>({
       workers: config.server.workers,
-      payload: payloadOf(source.current(), escrowKey),
+      payload: payloadOf(source.current(), made),
       log,
       collect: () => metrics.collect(),
       drainMs: () => source.current().config.server.drainMs,
       started: resolve,
+      answer: async () => outlookOf(await fleet.metrics(), refused()),
       closed: () => source.close(),
     })
     primary = fleet
-    followConfig(source, log, metrics, (snapshot) => fleet.publish(payloadOf(snapshot, escrowKey)))
+    followConfig(source, log, metrics, (snapshot) => fleet.publish(payloadOf(snapshot, made)))
     process.on('SIGHUP', () => void source.reload())
   })
   if (failure !== null) {
@@ -128,8 +131,26 @@ function warnUnconfigured({ config }: Snapshot, log: Logger): void {
   }
 }
 
-function payloadOf(snapshot: Snapshot, escrowKey: string): Generation {
-  const { generation, fileHash, loadedAtMs, config, catalogue } = snapshot
+/** A function that tells why the last file was not taken, if it was not. */
+export function lastRefusal(source: ConfigSource): () => Outlook['refused'] {
+  let refused: Outlook['refused'] = null
+  source.subscribe((change) => {
+    refused =
+      change.result === 'refused'
+        ? { atMs: Date.now(), problems: change.errors.map(formatProblem) }
+        : null
+  })
+  return () => refused
+}
+
+/** What the first process makes, so that all workers, and those that replace them, have the same. */
+interface Made {
+  readonly escrowKey: string
+  readonly setUpSecret: string
+}
+
+function payloadOf(snapshot: Snapshot, { escrowKey, setUpSecret }: Made): Generation {
+  const { generation, fileHash, loadedAtMs, config, catalogue, changes } = snapshot
   const escrow = { ...config.escrow, key: escrowKey }
   return {
     generation,
@@ -137,6 +158,8 @@ function payloadOf(snapshot: Snapshot, escrowKey: string): Generation {
     loadedAtMs,
     config: { ...config, escrow },
     models: catalogue.models,
+    changes,
+    setUpSecret,
   }
 }
 

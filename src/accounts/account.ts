@@ -13,10 +13,20 @@ export interface Account {
   email: string
   plan: PlanName
   role: 'owner' | 'admin'
-  /** Argon2id in PHC form. */
+  /** Argon2id in PHC form; empty for one that signs in with an identity provider only. */
   passwordHash: string
   disabled: boolean
   createdAtMs: number
+}
+
+/** Limits of one key, each on top of those of its plan; what is left out the key does not limit. */
+export interface KeyLimits {
+  requestsPerMinute?: number
+  tokensPerMinute?: number
+  /** Requests at the same time. */
+  concurrent?: number
+  nanoUsdPerDay?: number
+  nanoUsdPerMonth?: number
 }
 
 /** A key as it is kept: never the secret, only its digest. */
@@ -31,6 +41,15 @@ export interface ApiKey {
   lastFour: string
   createdAtMs: number
   revokedAtMs?: number
+  /** From when on it is refused; absent: never. It counts for the plan until it is revoked. */
+  expiresAtMs?: number
+  /** The model ids that it may ask for; one that ends in `*` allows all that begin so. Absent: all. */
+  models?: readonly string[]
+  limits?: KeyLimits
+  /** The key that this one was made to replace. */
+  replaces?: string
+  /** The key that was made to replace this one. */
+  replacedBy?: string
 }
 
 /** What a request runs as, once its key has been found good. */
@@ -38,6 +57,19 @@ export interface Identity {
   keyId: string
   accountId: string
   plan: PlanName
-  /** Of the key, as in `ApiKey`; tells running requests apart by key. */
-  digest: string
+  /** Of the key, as in `ApiKey`; tells running requests apart by key. Null: there is no key. */
+  digest: string | null
+  /** As in `ApiKey`; null: never, all, none. */
+  expiresAtMs: number | null
+  models: readonly string[] | null
+  limits: KeyLimits | null
+}
+
+/** Whether one of the patterns (`ApiKey.models`) names the model. */
+export function namesModel(patterns: readonly string[], model: string): boolean {
+  for (const pattern of patterns) {
+    if (pattern === model) return true
+    if (pattern.endsWith('*') && model.startsWith(pattern.slice(0, -1))) return true
+  }
+  return false
 }

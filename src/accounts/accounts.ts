@@ -5,26 +5,39 @@
 import type { PlanConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { Store } from '../store/store.js'
-import type { Account, ApiKey, PlanName } from './account.js'
+import type { Account, ApiKey, KeyLimits, PlanName } from './account.js'
 import { hashPassword, newPassword } from './password.js'
 import { digestOf, newSecret, randomBase62, shownParts, type RandomBytes } from './secret.js'
 
-/** The plans by name, as the configuration has them. */
-export type Plans = Readonly<Record<PlanName, PlanConfig>>
+/** What the plans, by name, say of keys. */
+export type Plans = Readonly<Record<PlanName, Pick<PlanConfig, 'priceUsd' | 'maxKeys'>>>
 
 /** Clock and randomness, handed in by tests; the process's own where absent. */
 export interface Sources {
   /** Milliseconds since 1970. */
   readonly now?: () => number
   readonly random?: RandomBytes
+  /** As `hashPassword`, which it is where left out. */
+  readonly hash?: (password: string) => Promise<string>
+}
+
+/** What a new key may be given besides its name; what is left out does not limit it. */
+export interface NewKey extends Sources {
+  /** Ms since 1970. */
+  readonly expiresAtMs?: number
+  /** As in `ApiKey`. */
+  readonly models?: readonly string[]
+  readonly limits?: KeyLimits
+  /** The key that it is made to replace. */
+  readonly replaces?: string
 }
 
 /** What an account is made from. */
 export interface NewAccount {
   readonly email: string
   readonly plan: PlanName
-  /** Null: one is made. */
-  readonly password: string | null
+  /** Null: one is made. `none`: it has none, until a link or an identity provider lets its owner in. */
+  readonly password: string | null | { readonly none: true }
   readonly role?: Account['role']
 }
 
@@ -60,16 +73,17 @@ export function isPlanName(name: string): name is PlanName {
 export async function createAccount(
   store: Store,
   wanted: NewAccount,
-  { now = Date.now, random }: Sources = {},
+  { now = Date.now, random, hash = hashPassword }: Sources = {},
 ): Promise<CreatedAccount> {
   const email = checkedEmail(wanted.email)
   const generatedPassword = wanted.password === null ? newPassword(random) : null
+  const password = typeof wanted.password === 'string' ? wanted.password : generatedPassword
   const account: Account = {
     id: `acc_${randomBase62(16, random)}`,
     email,
     plan: wanted.plan,
     role: wanted.role ?? 'owner',
-    passwordHash: await hashPassword(generatedPassword ?? wanted.password ?? ''),
+    passwordHash: password === null ? '' : await hash(password),
     disabled: false,
     createdAtMs: now(),
   }
@@ -89,19 +103,19 @@ export async function findAccount(store: Store, idOrEmail: string): Promise<Acco
  * `malformed_request` where there is no such account, `store_unavailable`.
  */
 export async function setPlan(store: Store, accountId: string, plan: PlanName): Promise<void> {
-  if (!(await store.setPlan(accountId, plan))) throw noAccount()
+  if ((await store.changeAccount(accountId, { plan })) === null) throw noAccount()
 }
 
 /**
  * Makes a key for the account and hands out its secret, once. Throws `malformed_request` naming the
- * field, `forbidden` where the plan's keys are used up, `store_unavailable`.
+ * field, `plan_limit` where the plan's keys are used up, `store_unavailable`.
  */
 export async function createKey(
   store: Store,
   plans: Plans,
   account: Account,
   name: string,
-  { now = Date.now, random }: Sources = {},
+  { now = Date.now, random, ...rest }: NewKey = {},
 ): Promise<CreatedKey> {
   const { maxKeys } = plans[account.plan]
   const secret = newSecret(random)
@@ -112,6 +126,7 @@ export async function createKey(
     digest: digestOf(secret),
     ...shownParts(secret),
     createdAtMs: now(),
+    ...rest,
   }
   const outcome = await store.createKey(key, maxKeys)
   if (outcome === 'no_account') throw noAccount()
@@ -140,7 +155,14 @@ export function listKeys(store: Store, accountId: string): Promise<ApiKey[]> {
   return store.listKeys(accountId)
 }
 
-function checkedEmail(text: string): string {
+/** True for what `checkedEmail` takes. */
+export function isEmail(text: string): boolean {
+  const email = text.trim().toLowerCase()
+  return email.length <= MAX_EMAIL && EMAIL.test(email)
+}
+
+/** The address as it is kept. Throws `malformed_request`. */
+export function checkedEmail(text: string): string {
   const email = text.trim().toLowerCase()
   if (email.length > MAX_EMAIL) {
     throw refused(`an e-mail has at most ${MAX_EMAIL} characters`, 'email')
@@ -149,7 +171,8 @@ function checkedEmail(text: string): string {
   return email
 }
 
-function checkedName(text: string): string {
+/** The name as it is kept. Throws `malformed_request`. */
+export function checkedName(text: string): string {
   const name = text.trim()
   const length = Array.from(name).length
   if (length < 1 || length > MAX_KEY_NAME) {
@@ -164,7 +187,7 @@ function checkedName(text: string): string {
 
 function planLimit(plan: PlanName, maxKeys: number): GatewayError {
   const limit = `the plan '${plan}' allows ${maxKeys} keys and the account has as many`
-  return new GatewayError('forbidden', `${limit}; revoke one or choose a larger plan`)
+  return new GatewayError('plan_limit', `${limit}; revoke one or choose a larger plan`)
 }
 
 /** Ids and digests are random: two alike mean a broken source of randomness. */

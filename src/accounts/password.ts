@@ -4,27 +4,45 @@
  */
 import { hash, verify, type Options } from '@node-rs/argon2'
 import { GatewayError } from '../errors.js'
+import { isCommonPassword } from './common-passwords.js'
 import { randomBase62, type RandomBytes } from './secret.js'
 
 /** OWASP's current advice: 19 MiB, two passes, one lane; about 24 ms of one core. */
-const ARGON2: Options = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
+const MEMORY_KIB = 19_456
+const PASSES = 2
+const ARGON2: Options = { memoryCost: MEMORY_KIB, timeCost: PASSES, parallelism: 1 }
 /** NIST SP 800-63B and ASVS 6.2.1 ask for 8. */
 const MIN_CHARACTERS = 8
 /** Checked before hashing, so that a megabyte of password costs nothing. */
 const MAX_BYTES = 1024
 
 /**
- * Argon2id in PHC form. Throws `GatewayError(malformed_request)` where the password is shorter than
- * 8 characters or longer than 1,024 bytes.
+ * Throws `GatewayError(malformed_request)` where the password is shorter than 8 characters, longer than
+ * 1,024 bytes, or one of those that everybody tries. Nothing is asked of its characters (ASVS 6.2.5).
  */
-export async function hashPassword(password: string): Promise<string> {
+export function assertPassword(password: string): void {
   if (Buffer.byteLength(password) > MAX_BYTES) {
     throw refused(`the password must be at most ${MAX_BYTES} bytes long`)
   }
   if (Array.from(password).length < MIN_CHARACTERS) {
     throw refused(`the password must have at least ${MIN_CHARACTERS} characters`)
   }
+  if (isCommonPassword(password)) {
+    throw refused('this password is one of those that everybody tries first; choose another')
+  }
+}
+
+/** Argon2id in PHC form. Throws as `assertPassword` does. */
+export async function hashPassword(password: string): Promise<string> {
+  assertPassword(password)
   return hash(password, ARGON2)
+}
+
+/** Whether a hash was made with less work than is now thought right, and the password should be hashed anew. */
+export function isOutdated(passwordHash: string): boolean {
+  const made = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=\d+\$/.exec(passwordHash)
+  if (made === null) return true
+  return Number(made[1]) < MEMORY_KIB || Number(made[2]) < PASSES
 }
 
 /** False for a wrong password, one that could never have been set, and a hash that is damaged. */

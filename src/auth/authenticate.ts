@@ -15,7 +15,14 @@ import { AuthCache, type Remembered, type Verdict } from './cache.js'
 
 /** How an authentication ended: the label of `sluice_auth_total`. */
 export type AuthResult =
-  'ok' | 'missing' | 'malformed' | 'unknown' | 'revoked' | 'disabled' | 'store_unavailable'
+  | 'ok'
+  | 'missing'
+  | 'malformed'
+  | 'unknown'
+  | 'revoked'
+  | 'expired'
+  | 'disabled'
+  | 'store_unavailable'
 
 /** What authentication is given: where keys are, how long they are believed, and the time. */
 export interface AuthenticatorOptions {
@@ -24,6 +31,10 @@ export interface AuthenticatorOptions {
   readonly settings: () => AuthConfig
   /** Milliseconds that never go back (`performance.now`). */
   readonly now: () => number
+  /** Milliseconds since 1970, for keys that expire; the machine's where left out. */
+  readonly wallClock?: () => number
+  /** 0 to 1, for waits that all processes begin at the same time; `Math.random` where absent. */
+  readonly random?: () => number
   /** Called once per `identify`. */
   readonly onResult?: (result: AuthResult) => void
   readonly cache?: AuthCache
@@ -35,6 +46,10 @@ const MAX_LOOKUPS = 32
 const MAX_WAITING = 256
 /** After a failure, for this long, remembered verdicts are used without asking again. */
 const BACK_OFF_MS = 1_000
+/** And for up to this share longer, so that not all processes come back to the store at once. */
+const JITTER = 0.25
+/** Of what runs, looked up again at once when anything may have changed; the rest is for requests. */
+const RECHECKS = 16
 /** From this share of the fresh time on, a key in use is looked up again behind the request. */
 const REFRESH_AT = 2 / 3
 
@@ -43,30 +58,39 @@ const DISABLED = 'The account that this API key belongs to is disabled.'
 
 /** What runs at the moment, by the digest of its key. */
 export interface KeysInUse {
-  digests(): Iterable<string>
+  digests(): ReadonlySet<string>
   /** Ends all that runs with the key. */
   end(digest: string, why: GatewayError): void
 }
+
+/** The store was not asked, because so many are waiting for it: it has not failed. */
+class Crowded extends Error {}
 
 /** Holds a subscription to the store until `close`. */
 export class Authenticator {
   private readonly store: AuthenticatorOptions['store']
   private readonly settings: () => AuthConfig
   private readonly now: () => number
+  private readonly wallClock: () => number
   private readonly onResult: (result: AuthResult) => void
   private readonly cache: AuthCache
   private readonly flights = new Map<string, Promise<Verdict>>()
   private readonly waiting: (() => void)[] = []
   private lookups = 0
-  private failedAtMs = Number.NEGATIVE_INFINITY
+  private askAgainAtMs = Number.NEGATIVE_INFINITY
+  private readonly random: () => number
   private readonly unsubscribe: () => void
   private inUse: KeysInUse | null = null
+  /** Whether all that runs is being looked up again, and whether once more after that. */
+  private rechecking: 'no' | 'once' | 'again' = 'no'
 
   /** Throws `GatewayError(store_unavailable)` where the store cannot be listened to. */
   constructor(options: AuthenticatorOptions) {
     this.store = options.store
     this.settings = options.settings
     this.now = options.now
+    this.wallClock = options.wallClock ?? Date.now
+    this.random = options.random ?? Math.random
     this.onResult = options.onResult ?? (() => undefined)
     this.cache = options.cache ?? new AuthCache()
     this.unsubscribe = this.store.subscribe(({ digest }) => this.changed(digest))
@@ -126,10 +150,10 @@ export class Authenticator {
     if (this.isBackingOff(nowMs) || this.flights.has(digest)) return
     try {
       const verdict = this.lookUp(digest)
-      if (verdict instanceof Promise) verdict.catch(() => this.failed())
-    } catch {
+      if (verdict instanceof Promise) verdict.catch((error: unknown) => this.failed(error))
+    } catch (error) {
       // Nobody waits for this answer; a failure that lasts meets the request that does.
-      this.failed()
+      this.failed(error)
     }
   }
 
@@ -167,7 +191,7 @@ export class Authenticator {
 
   private async findLater(digest: string): Promise<KeyLookup | null> {
     if (this.waiting.length >= MAX_WAITING) {
-      throw storeUnavailable(new Error(`${MAX_LOOKUPS} look-ups run and ${MAX_WAITING} wait`))
+      throw storeUnavailable(new Crowded(`${MAX_LOOKUPS} look-ups run and ${MAX_WAITING} wait`))
     }
     // The slot is handed over by who leaves it, so nobody slips in between.
     await new Promise<void>((resolve) => this.waiting.push(resolve))
@@ -185,7 +209,7 @@ export class Authenticator {
   }
 
   private withoutStore(digest: string, fallback: Remembered | null, error: unknown): Identity {
-    this.failed()
+    this.failed(error)
     // Asked again, because it may have been revoked while we waited for the store.
     const held = fallback === null ? null : this.cache.get(digest, this.now())
     if (held?.verdict.good === true) return this.conclude(held.verdict)
@@ -193,29 +217,53 @@ export class Authenticator {
     throw storeUnavailable(error)
   }
 
-  private failed(): void {
-    this.failedAtMs = this.now()
+  private failed(error: unknown): void {
+    if (error instanceof GatewayError && error.cause instanceof Crowded) return
+    this.askAgainAtMs = this.now() + BACK_OFF_MS * (1 + this.random() * JITTER)
   }
 
   private isBackingOff(nowMs: number): boolean {
-    return nowMs - this.failedAtMs < BACK_OFF_MS
+    return nowMs < this.askAgainAtMs
   }
 
   private changed(digest: string | null): void {
     this.cache.change(digest)
-    if (digest === null) this.flights.clear()
-    else this.flights.delete(digest)
-    if (this.inUse === null) return
-    const used = new Set(this.inUse.digests())
-    for (const each of digest === null ? used : [digest]) {
-      if (used.has(each)) void this.recheck(each, this.inUse)
+    if (digest === null) {
+      this.flights.clear()
+      // It may be that the store is back, and that there was a revocation meanwhile.
+      this.askAgainAtMs = Number.NEGATIVE_INFINITY
+    } else {
+      this.flights.delete(digest)
     }
+    if (this.inUse === null) return
+    if (digest === null) void this.recheckAll(this.inUse)
+    else if (this.inUse.digests().has(digest)) void this.recheck(digest, this.inUse)
+  }
+
+  private async recheckAll(inUse: KeysInUse): Promise<void> {
+    const running = this.rechecking !== 'no'
+    this.rechecking = running ? 'again' : 'once'
+    if (running) return
+    do {
+      this.rechecking = 'once'
+      const digests = new Set(inUse.digests()).values()
+      const one = async (): Promise<void> => {
+        for (const digest of digests) await this.recheck(digest, inUse)
+      }
+      await Promise.all(Array.from({ length: RECHECKS }, one))
+    } while (this.isToRepeat())
+    this.rechecking = 'no'
+  }
+
+  private isToRepeat(): boolean {
+    return this.rechecking === 'again'
   }
 
   /** A store that does not answer proves nothing: what runs goes on. */
   private async recheck(digest: string, inUse: KeysInUse): Promise<void> {
     try {
-      const verdict = await this.lookUp(digest)
+      const held = this.cache.get(digest, this.now())
+      const verdict = held?.trusted === true ? held.verdict : await this.lookUp(digest)
       if (verdict.good) return
       inUse.end(
         digest,
@@ -223,8 +271,8 @@ export class Authenticator {
           ? new GatewayError('forbidden', DISABLED)
           : new GatewayError('unauthenticated', 'The API key was revoked while the request ran.'),
       )
-    } catch {
-      this.failed()
+    } catch (error) {
+      this.failed(error)
     }
   }
 
@@ -234,8 +282,12 @@ export class Authenticator {
       this.onResult('disabled')
       throw new GatewayError('forbidden', DISABLED)
     }
+    const { identity } = verdict
+    if (identity.expiresAtMs !== null && this.wallClock() >= identity.expiresAtMs) {
+      throw this.unauthenticated('expired')
+    }
     this.onResult('ok')
-    return verdict.identity
+    return identity
   }
 
   private unauthenticated(result: AuthResult): GatewayError {
@@ -255,7 +307,15 @@ function judge(digest: string, found: KeyLookup | null): Verdict {
   if (account.disabled) return { good: false, why: 'disabled' }
   return {
     good: true,
-    identity: { keyId: key.id, accountId: account.id, plan: account.plan, digest },
+    identity: {
+      keyId: key.id,
+      accountId: account.id,
+      plan: account.plan,
+      digest,
+      expiresAtMs: key.expiresAtMs ?? null,
+      models: key.models ?? null,
+      limits: key.limits ?? null,
+    },
   }
 }
 

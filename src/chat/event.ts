@@ -4,12 +4,13 @@
  */
 import type { WireError } from '../errors.js'
 import type { JsonObject } from './json.js'
+import type { TokenLogprob } from './logprobs.js'
 import type { Usage } from './usage.js'
 
 /** Why the model stopped, in the canonical vocabulary. */
 export type FinishReason = 'stop' | 'length' | 'tool-use' | 'filter' | 'pause' | 'other'
 
-/** A source the model cites for the text block that is open. Offsets are UTF-16 units of that block. */
+/** A source the model cites for a text block, which may be over. Offsets are UTF-16 units of that block. */
 export interface Citation {
   url?: string
   title?: string
@@ -45,6 +46,8 @@ export type ChatEvent =
   | { type: 'tool-delta'; index: number; json: string }
   | { type: 'tool-end'; index: number; signature?: string }
   | { type: 'citation'; index: number; citation: Citation }
+  /** The tokens of the text that comes next, or that came; only where they were asked for. */
+  | { type: 'logprobs'; index: number; tokens: readonly TokenLogprob[] }
   /** A picture that the model made, whole: a `data:` URL, or an address. */
   | { type: 'image'; index: number; url: string }
   | { type: 'opaque'; index: number; provider: string; block: JsonObject }
@@ -54,10 +57,15 @@ export type ChatEvent =
       reason: FinishReason
       raw: string | null
       stopSequence?: string
+      /** The tier that served the answer, as OpenAI names them. */
+      serviceTier?: string
       /** The upstream only paused: with this it can be asked for the rest. It never leaves the gateway. */
       resume?: JsonObject
+      /** Nothing was said, which the same request may well mend. It never leaves the gateway. */
+      again?: true
     }
-  | { type: 'error'; error: WireError }
+  /** `again`: the model stumbled over itself, and the same request may well fare better. */
+  | { type: 'error'; error: WireError; again?: true }
 
 /** Takes events one at a time, synchronously, and never throws. */
 export interface EventSink {

@@ -4,6 +4,7 @@
  */
 import type { ChatEvent, Citation, EventSink, FinishReason } from './event.js'
 import type { JsonObject } from './json.js'
+import type { TokenLogprob } from './logprobs.js'
 import { mergeUsage, type Usage } from './usage.js'
 import type { WireError } from '../errors.js'
 
@@ -12,6 +13,8 @@ export interface TextBlock {
   type: 'text'
   text: string
   citations: Citation[]
+  /** Its tokens, where they were asked for. */
+  logprobs?: TokenLogprob[]
   signature?: string
 }
 
@@ -66,6 +69,8 @@ export interface Reply {
   /** The upstream's own word for the reason. */
   raw: string | null
   stopSequence?: string
+  /** The tier that served it, as OpenAI names them. */
+  serviceTier?: string
 }
 
 /** Collects grammatical events into a `Reply`; put a `Grammar` before it. */
@@ -82,7 +87,7 @@ export class Fold implements EventSink {
   /** The answer; null while unfinished or where it ended in an error. */
   reply(): Reply | null {
     if (this.finish === null) return null
-    const { reason, raw, stopSequence } = this.finish
+    const { reason, raw, stopSequence, serviceTier } = this.finish
     const reply: Reply = {
       id: this.id,
       model: this.model,
@@ -92,6 +97,7 @@ export class Fold implements EventSink {
       raw,
     }
     if (stopSequence !== undefined) reply.stopSequence = stopSequence
+    if (serviceTier !== undefined) reply.serviceTier = serviceTier
     return reply
   }
 
@@ -148,11 +154,10 @@ export class Fold implements EventSink {
       case 'tool-end':
         this.close('signature' in event ? event.signature : undefined)
         return
-      case 'citation': {
-        const block = this.blocks.at(-1)
-        if (block?.type === 'text') block.citations.push(event.citation)
+      case 'citation':
+      case 'logprobs':
+        this.beside(event)
         return
-      }
       case 'usage':
         this.usage = mergeUsage(this.usage, event.usage)
         return
@@ -165,6 +170,14 @@ export class Fold implements EventSink {
       default:
         event satisfies never
     }
+  }
+
+  /** What is said of a text rather than in it. */
+  private beside(event: Extract<ChatEvent, { type: 'citation' | 'logprobs' }>): void {
+    const block = this.blocks[event.index]
+    if (block?.type !== 'text') return
+    if (event.type === 'citation') block.citations.push(event.citation)
+    else (block.logprobs ??= []).push(...event.tokens)
   }
 
   private close(signature: string | undefined): void {

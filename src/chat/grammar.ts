@@ -2,14 +2,14 @@
  * The grammar of canonical events, checked in production between every decoder and every encoder.
  * A breach becomes one `upstream_malformed` error event; a corrupt stream never gets through.
  *
- *     stream := start (block | citation | image | opaque | usage)* finish     complete
+ *     stream := start (block | citation | logprobs | image | opaque | usage)* finish     complete
  *             | start …                                    error      cut anywhere, blocks may be open
  *             | error                                                 never started
  *     block  := K-start K-delta* K-end                     K ∈ text, refusal, thinking, tool
  *
- * Indexes are 0,1,2,… in order of start; blocks never overlap; an `image` or `opaque` is a block of its own; a
- * `citation` belongs to the text block that is open; usage is cumulative, the last one wins; nothing
- * follows finish or error.
+ * Indexes are 0,1,2,… in order of start; blocks never overlap; an `image` or `opaque` is a block of its own;
+ * `logprobs` belong to the text block that is open, a `citation` to any that has begun, since some upstreams
+ * name their sources at the very end; usage is cumulative, the last one wins; nothing follows finish or error.
  */
 import type { ChatEvent, EventSink } from './event.js'
 
@@ -24,6 +24,8 @@ export class Grammar implements EventSink {
   private started = false
   private nextIndex = 0
   private open: BlockKind | null = null
+  /** The text blocks so far, which may be cited. */
+  private readonly texts: number[] = []
   private readonly next: EventSink
 
   constructor(next: EventSink) {
@@ -72,8 +74,11 @@ export class Grammar implements EventSink {
       case 'opaque':
         return this.openBlock(null, event.index)
       case 'citation':
+        return this.texts.includes(event.index) ? null : `citation of ${event.index}, no text`
+      case 'logprobs':
         return this.inside('text', event.index)
       case 'text-start':
+        this.texts.push(event.index)
         return this.openBlock('text', event.index)
       case 'refusal-start':
         return this.openBlock('refusal', event.index)

@@ -1,7 +1,9 @@
 /**
  * The parts of one answer as one answer: one start, blocks counted on, usage added up, one finish.
- * Knows no upstream; a part is over when its `finish` says with what the same upstream goes on.
+ * Knows no upstream; a part is over when its `finish` says with what the same upstream goes on. A part
+ * that came to nothing before it said anything is asked for once more, and its tokens count as well.
  */
+import type { ErrorKind } from '../errors.js'
 import type { ChatEvent, EventSink } from './event.js'
 import type { JsonObject } from './json.js'
 import { addUsage, mergeUsage, type Usage } from './usage.js'
@@ -13,9 +15,12 @@ const MAX_PARTS = 6
 export class Joined implements EventSink {
   /** With what the upstream is to be asked for the next part; null while none is due. */
   resume: JsonObject | null = null
+  /** Why the part before the next one came to nothing; null where it only paused. */
+  mishap: ErrorKind | null = null
   private readonly next: EventSink
   private readonly maxOutput: number
   private part = 1
+  private triedAgain = false
   /** Blocks of the parts before this one, and of all of them so far. */
   private blocksBefore = 0
   private blocks = 0
@@ -32,6 +37,7 @@ export class Joined implements EventSink {
   /** The next part begins. */
   proceed(): void {
     this.resume = null
+    this.mishap = null
     this.part += 1
     this.blocksBefore = this.blocks
     this.usageBefore = addUsage(this.usageBefore, this.usage)
@@ -55,7 +61,7 @@ export class Joined implements EventSink {
         this.finish(event)
         return
       case 'error':
-        this.next.event(event)
+        if (event.again !== true || !this.tryAgain(event.error.kind)) this.next.event(event)
         return
       default:
         this.block(event)
@@ -64,6 +70,7 @@ export class Joined implements EventSink {
 
   private finish(event: Extract<ChatEvent, { type: 'finish' }>): void {
     const { resume, ...last } = event
+    if (event.again === true && this.tryAgain('upstream_failed')) return
     if (resume === undefined) return this.next.event(event)
     const output = (this.usageBefore.output ?? 0) + (this.usage.output ?? 0)
     if (output >= this.maxOutput) this.next.event({ ...last, reason: 'length' })
@@ -71,8 +78,17 @@ export class Joined implements EventSink {
     else this.resume = resume
   }
 
+  /** False where the client has heard something already, or the second try failed too. */
+  private tryAgain(mishap: ErrorKind): boolean {
+    if (this.triedAgain || this.blocks > 0) return false
+    this.triedAgain = true
+    this.mishap = mishap
+    this.resume = {}
+    return true
+  }
+
   private block(event: Extract<ChatEvent, { index: number }>): void {
-    this.blocks = this.blocksBefore + event.index + 1
+    this.blocks = Math.max(this.blocks, this.blocksBefore + event.index + 1)
     const named = event.type === 'tool-start' ? this.withNewId(event) : event
     if (this.blocksBefore === 0) this.next.event(named)
     else this.next.event({ ...named, index: this.blocksBefore + event.index })

@@ -13,8 +13,17 @@ export interface ModelPrice {
   cacheRead?: number
   cacheWrite?: number
   cacheWrite1h?: number
+  /** Output tokens spent on reasoning, where they cost other than the rest. */
+  reasoning?: number
   /** Other rates for a request with more input tokens than this. */
-  longContext?: { aboveInputTokens: number; input: number; output: number }
+  longContext?: {
+    aboveInputTokens: number
+    input: number
+    output: number
+    /** Where they are absent, the cache keeps its share of the input rate. */
+    cacheRead?: number
+    cacheWrite?: number
+  }
 }
 
 /** One line of the catalogue. Counts are tokens; prices are US dollars per million of them. */
@@ -70,6 +79,10 @@ export interface ModelFacts {
   thinkingLevels?: string[]
   thinkingBudget?: { min: number; max: number; canDisable: boolean }
   penalties?: boolean
+  /** Google: the most answers to one request, `n`; left out: one. */
+  maxCandidates?: number
+  /** Google: whether it tells how likely each word was. */
+  logprobs?: boolean
   price?: ModelPrice
 }
 

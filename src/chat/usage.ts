@@ -17,17 +17,41 @@ export interface Usage {
   cacheRead?: number
   /** Prompt tokens written to the provider's cache. */
   cacheWrite?: number
+  /** Of `cacheWrite`, those that are kept for an hour. */
+  cacheWrite1h?: number
   /** Completion tokens spent on reasoning. */
   reasoning?: number
+  /** Prompt tokens by what they are, where they are not text alone. */
+  inputText?: number
+  inputImage?: number
+  inputAudio?: number
+  /** Completion tokens by what they are, likewise. */
+  outputText?: number
+  outputImage?: number
+  outputAudio?: number
 }
 
 /** Later counts replace earlier ones field by field; usage is cumulative and never added up. */
 export function mergeUsage(earlier: Usage, later: Usage): Usage {
-  // Most answers count once; two spreads would cost each of them a microsecond.
-  return Object.keys(earlier).length === 0 ? later : { ...earlier, ...later }
+  // Most answers count once, or report all counts each time; two spreads would cost a microsecond.
+  for (const name in earlier) if (!(name in later)) return { ...earlier, ...later }
+  return later
 }
 
-const COUNTS: readonly (keyof Usage)[] = ['input', 'output', 'cacheRead', 'cacheWrite', 'reasoning']
+const COUNTS: readonly (keyof Usage)[] = [
+  'input',
+  'output',
+  'cacheRead',
+  'cacheWrite',
+  'cacheWrite1h',
+  'reasoning',
+  'inputText',
+  'inputImage',
+  'inputAudio',
+  'outputText',
+  'outputImage',
+  'outputAudio',
+]
 
 /** The counts of two requests together: what either reports, and the sum of what both do. */
 export function addUsage(one: Usage, other: Usage): Usage {
@@ -49,4 +73,17 @@ export function totalTokens(usage: Usage): number | undefined {
 export function tokenCount(value: unknown): number | undefined {
   if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) return undefined
   return Math.min(Math.trunc(value), Number.MAX_SAFE_INTEGER)
+}
+
+/** A count beyond this is a mistake: 50 times the largest context window there is. */
+const MOST_TOKENS = 100_000_000
+
+/** Whether a count is one that no request can have. */
+export function isAbsurd({ input = 0, output = 0, cacheRead = 0, cacheWrite = 0 }: Usage): boolean {
+  return Math.max(input, output, cacheRead, cacheWrite) > MOST_TOKENS
+}
+
+/** Whether the upstream says how long its answer was, credibly. */
+export function tellsOutput(usage: Usage): boolean {
+  return (usage.output ?? 0) > 0 && !isAbsurd(usage)
 }

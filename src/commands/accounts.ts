@@ -21,7 +21,8 @@ export const command: Command = {
   name: 'accounts',
   summary: 'make accounts, change their plans, list them',
   help: `
-Usage: sluice accounts create   --config FILE --email EMAIL --plan PLAN [--password-stdin] [--json]
+Usage: sluice accounts create   --config FILE --email EMAIL --plan PLAN [--admin]
+                                [--password-stdin] [--json]
        sluice accounts set-plan --config FILE --account ACCOUNT --plan PLAN
        sluice accounts list     --config FILE [--json]
 
@@ -33,6 +34,7 @@ Options:
   --email EMAIL      the e-mail to sign in with; set-plan takes it in place of --account
   --account ACCOUNT  an account's id or e-mail
   --plan PLAN        starter, pro or max
+  --admin            an administrator, who sees and changes all accounts in the dashboard
   --password-stdin   read the password (8 characters to 1,024 bytes) from standard input, without
                      its line's end; otherwise one is made and printed, this once
   --json             print JSON
@@ -56,12 +58,13 @@ export interface AccountsValues {
   email?: string | undefined
   account?: string | undefined
   plan?: string | undefined
+  admin?: boolean | undefined
   'password-stdin'?: boolean | undefined
   json?: boolean | undefined
 }
 
 const ALLOWED: Record<AccountsAction, readonly string[]> = {
-  create: ['config', 'email', 'plan', 'password-stdin', 'json'],
+  create: ['config', 'email', 'plan', 'admin', 'password-stdin', 'json'],
   'set-plan': ['config', 'email', 'account', 'plan'],
   list: ['config', 'json'],
 }
@@ -79,6 +82,7 @@ export function parseAccounts(argv: readonly string[]): {
       email: { type: 'string' },
       account: { type: 'string' },
       plan: { type: 'string' },
+      admin: { type: 'boolean' },
       'password-stdin': { type: 'boolean' },
       json: { type: 'boolean' },
     },
@@ -113,10 +117,12 @@ async function create({ store, terminal }: StoreSession, values: AccountsValues)
   const plan = planOf(values, 'sluice accounts create')
   const password =
     values['password-stdin'] === true ? (await terminal.input()).replace(/\r?\n$/, '') : null
-  const { account, generatedPassword } = await createAccount(store, { email, plan, password })
+  const role = values.admin === true ? 'admin' : 'owner'
+  const wanted = { email, plan, role, password } as const
+  const { account, generatedPassword } = await createAccount(store, wanted)
   if (values.json === true) {
     const made = generatedPassword === null ? {} : { password: generatedPassword }
-    terminal.out(JSON.stringify({ id: account.id, email: account.email, plan, ...made }))
+    terminal.out(JSON.stringify({ id: account.id, email: account.email, plan, role, ...made }))
     return 0
   }
   terminal.out(`account   ${account.id}`)

@@ -16,7 +16,8 @@ import { createLogger, type Logger } from '../log.js'
 import { Metrics } from '../metrics/hops.js'
 import { openOps } from '../ops.js'
 import { packageFile } from '../package-file.js'
-import { configPage, followConfig } from '../serve.js'
+import { outlookOf } from '../dashboard/outlook.js'
+import { configPage, followConfig, lastRefusal } from '../serve.js'
 import { onSignals } from '../signals.js'
 import { openStore } from '../store/open.js'
 import { UsageError, type Command } from './command.js'
@@ -95,7 +96,10 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
     const log = createLogger({ level: 'warn' })
     const metrics = new Metrics()
     const login = await makeAccount(source)
-    const plane = await openDataPlane(source.current(), log, metrics)
+    const refused = lastRefusal(source)
+    const plane = await openDataPlane(source.current(), log, metrics, {
+      outlook: async () => outlookOf(await metrics.text(), refused()),
+    })
     open.push({ close: () => plane.drain() })
     followConfig(source, log, metrics, (snapshot) => plane.adopt(snapshot))
     const ops = keep(
@@ -158,6 +162,7 @@ plans:
 
 interface Login {
   readonly email: string
+  readonly password: string
   readonly secret: string
 }
 
@@ -166,9 +171,10 @@ async function makeAccount(source: ConfigSource): Promise<Login> {
   const store = await openStore(config.store)
   try {
     const email = 'demo@example.com'
-    const { account } = await createAccount(store, { email, plan: 'starter', password: null })
+    const wanted = { email, plan: 'starter', role: 'admin', password: null } as const
+    const { account, generatedPassword } = await createAccount(store, wanted)
     const { secret } = await createKey(store, config.plans, account, 'demo')
-    return { email, secret }
+    return { email, password: generatedPassword ?? '', secret }
   } finally {
     await store.close()
   }
@@ -211,8 +217,10 @@ ${curl('-s', 'gpt-5.4-mini', '')}
 
 curl -s ${base}/models -H 'authorization: Bearer ${login.secret}'
 
+  dashboard      http://127.0.0.1:${port}/dashboard/
+  e-mail         ${login.email}
+  password       ${login.password}
   key            ${login.secret}
-  account        ${login.email}
   metrics        http://127.0.0.1:${opsPort}/metrics
   configuration  ${file} (edit it: changes are live)
 

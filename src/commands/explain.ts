@@ -10,8 +10,8 @@ import { factsFor } from '../config/catalogue.js'
 import { isConfigured, type Catalogue, type Config } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
 import { GatewayError } from '../errors.js'
-import { endpointReason, openAiEndpoint } from '../upstreams/endpoint.js'
-import { createRouter, type RouteMatch } from '../upstreams/router.js'
+import { reasonOf, speaksOf, type Speaks } from '../upstreams/explain.js'
+import { createRouter } from '../upstreams/router.js'
 import { problemLines } from './check.js'
 import { UsageError, type Command } from './command.js'
 import { explainBody, type BodyExplanation } from './explain-body.js'
@@ -163,66 +163,27 @@ interface Explanation {
   readonly catalogue: { readonly match: string; readonly facts: ModelFacts } | null
 }
 
-/** The dialect that requests go out in, and why. */
-interface Speaks {
-  readonly plain: string
-  readonly with_tools: string
-  readonly why: string
-}
-
 function explain(model: string, config: Config, catalogue: Catalogue): Explanation {
   const match = createRouter(config).route(model)
   const asked = match?.model ?? model
   const facts = catalogue.find(asked)
   const upstream = match?.upstream
+  const { place, why, others } = reasonOf(model, match, config)
   return {
     model,
-    route: match === null ? null : placeOf(match, config),
-    why: match === null ? 'no exact model and no prefix of any route fits' : reasonOf(match),
-    others: match === null ? [] : othersOf(model, match, config),
+    route: place,
+    why,
+    others,
     upstream: upstream?.name ?? null,
     preset: upstream?.preset ?? null,
     dialect: upstream?.dialect ?? null,
-    speaks: match === null ? null : speaksOf(match, catalogue),
+    speaks: match === null ? null : speaksOf(match, factsFor(catalogue, match.model)),
     base_url: upstream?.baseUrl ?? null,
     configured: upstream === undefined ? null : isConfigured(upstream),
     api_key_source: upstream?.apiKeySource ?? null,
     upstream_model: match?.model ?? null,
     catalogue: facts === null ? null : { match: catalogueMatch(asked, facts), facts },
   }
-}
-
-function speaksOf({ upstream, model }: RouteMatch, catalogue: Catalogue): Speaks {
-  const { dialect } = upstream
-  if (dialect !== 'openai') {
-    return { plain: dialect, with_tools: dialect, why: 'the configuration says so' }
-  }
-  const facts = factsFor(catalogue, model)
-  const why = endpointReason(facts)
-  const tools = [{ name: 'any' }]
-  return {
-    plain: openAiEndpoint({ tools: [] }, facts),
-    with_tools: openAiEndpoint({ tools }, facts),
-    why,
-  }
-}
-
-function placeOf(match: RouteMatch, config: Config): string {
-  return `routes[${config.routes.indexOf(match.route)}]`
-}
-
-function reasonOf(match: RouteMatch): string {
-  return 'model' in match.route.match
-    ? `the id is exactly '${match.label}'`
-    : `'${match.label}' is the longest prefix that fits, and no route has the exact id`
-}
-
-function othersOf(model: string, winner: RouteMatch, config: Config): string[] {
-  return config.routes.flatMap((route, index) => {
-    if (route === winner.route || !('prefix' in route.match)) return []
-    const { prefix } = route.match
-    return model.startsWith(prefix) ? [`routes[${index}] prefix '${prefix}'`] : []
-  })
 }
 
 function catalogueMatch(asked: string, facts: ModelFacts): string {

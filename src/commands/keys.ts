@@ -3,9 +3,13 @@
  * Knows what to print; what may be done is `accounts/`.
  */
 import { parseArgs } from 'node:util'
+import type { ApiKey } from '../accounts/account.js'
 import { createKey, listKeys, revokeKey } from '../accounts/accounts.js'
+import type { JsonObject } from '../chat/json.js'
+import { shownAmounts } from '../config/limits.js'
 import { GatewayError } from '../errors.js'
 import { UsageError, type Command } from './command.js'
+import { KEY_OPTIONS, readKeyOptions, type KeyOptions } from './key-options.js'
 import {
   allowOnly,
   namedAccount,
@@ -21,7 +25,7 @@ export const command: Command = {
   name: 'keys',
   summary: "make, list and revoke an account's keys",
   help: `
-Usage: sluice keys create --config FILE --account ACCOUNT --name NAME
+Usage: sluice keys create --config FILE --account ACCOUNT --name NAME [limits]
        sluice keys list   --config FILE --account ACCOUNT [--json]
        sluice keys revoke --config FILE --account ACCOUNT --key ID
 
@@ -35,6 +39,15 @@ Options:
   --name NAME        what the key is for, 1 to 100 characters
   --key ID           the key's id, as 'list' shows it
   --json             print JSON
+
+Limits of a new key, each beside those of the configuration and of the plan:
+  --rpm N            requests a minute
+  --tpm N            tokens a minute, of prompts and answers together
+  --concurrent N     requests at the same time
+  --usd-per-day USD, --usd-per-month USD
+                     a budget; it is whole again with the next day or month (UTC)
+  --expires WHEN     when it ends: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z
+  --models LIST      the models that it may ask for: 'gpt-5.5,claude-*'; all where left out
 
 Example:
   SLUICE_KEY=$(sluice keys create --config config/gateway.yaml --account ada@example.com --name ci)
@@ -50,7 +63,7 @@ Example:
 export type KeysAction = 'create' | 'list' | 'revoke'
 
 /** The options as they were given; which action takes which is checked afterwards. */
-export interface KeysValues {
+export interface KeysValues extends KeyOptions {
   config?: string | undefined
   account?: string | undefined
   name?: string | undefined
@@ -59,7 +72,7 @@ export interface KeysValues {
 }
 
 const ALLOWED: Record<KeysAction, readonly string[]> = {
-  create: ['config', 'account', 'name'],
+  create: ['config', 'account', 'name', ...Object.keys(KEY_OPTIONS)],
   list: ['config', 'account', 'json'],
   revoke: ['config', 'account', 'key'],
 }
@@ -75,6 +88,7 @@ export function parseKeys(argv: readonly string[]): { action: KeysAction; values
       name: { type: 'string' },
       key: { type: 'string' },
       json: { type: 'boolean' },
+      ...KEY_OPTIONS,
     },
   })
   const [action, ...surplus] = positionals
@@ -105,15 +119,16 @@ export function runKeys(
 async function create(session: StoreSession, values: KeysValues): Promise<number> {
   const { store, plans, terminal } = session
   const name = required(values.name, 'sluice keys create', '--name NAME')
+  const options = readKeyOptions(values, Date.now())
   const account = await namedAccount(session, accountOf(values, 'create'))
   if (account === null) return 1
   try {
-    const { key, secret } = await createKey(store, plans, account, name)
+    const { key, secret } = await createKey(store, plans, account, name, options)
     terminal.out(secret)
     terminal.err(`Key ${key.id} '${key.name}' of ${account.email}; its secret is shown this once.`)
     return 0
   } catch (error) {
-    if (!(error instanceof GatewayError) || error.kind !== 'forbidden') throw error
+    if (!(error instanceof GatewayError) || error.kind !== 'plan_limit') throw error
     terminal.err(`sluice: ${error.message}`)
     terminal.err(
       `'sluice keys list --account ${account.id}' shows what can be revoked; ` +
@@ -129,20 +144,37 @@ async function list(session: StoreSession, values: KeysValues): Promise<number> 
   if (account === null) return 1
   const keys = await listKeys(store, account.id)
   if (values.json === true) {
-    const shown = keys.map(({ id, name, prefix, lastFour, createdAtMs, revokedAtMs }) => {
-      const times = { created_at: time(createdAtMs), revoked_at: time(revokedAtMs) }
-      return { id, name, prefix, last_four: lastFour, ...times }
-    })
-    terminal.out(JSON.stringify(shown))
+    terminal.out(JSON.stringify(keys.map((key) => shownKey(key))))
     return 0
   }
-  const rows = keys.map(({ id, name, prefix, lastFour, createdAtMs, revokedAtMs }) => {
-    const state = revokedAtMs === undefined ? '' : `revoked ${time(revokedAtMs) ?? ''}`
-    return [id, `${prefix}…${lastFour}`, name, time(createdAtMs) ?? '', state]
+  const rows = keys.map((key) => {
+    const { id, name, prefix, lastFour, createdAtMs } = key
+    return [id, `${prefix}…${lastFour}`, name, time(createdAtMs) ?? '', stateOf(key)]
   })
   if (rows.length === 0) terminal.err(`${account.email} has no keys yet.`)
   else terminal.out(table([['KEY', 'SECRET', 'NAME', 'CREATED', ''], ...rows]))
   return 0
+}
+
+function shownKey(key: ApiKey): JsonObject {
+  const { id, name, prefix, lastFour, createdAtMs, revokedAtMs, expiresAtMs, models, limits } = key
+  return {
+    id,
+    name,
+    prefix,
+    last_four: lastFour,
+    created_at: time(createdAtMs),
+    revoked_at: time(revokedAtMs),
+    expires_at: time(expiresAtMs),
+    models: models === undefined ? null : [...models],
+    limits: shownAmounts(limits ?? {}),
+  }
+}
+
+function stateOf({ revokedAtMs, expiresAtMs }: ApiKey): string {
+  if (revokedAtMs !== undefined) return `revoked ${time(revokedAtMs) ?? ''}`
+  if (expiresAtMs === undefined) return ''
+  return `${expiresAtMs > Date.now() ? 'expires' : 'expired'} ${time(expiresAtMs) ?? ''}`
 }
 
 async function revoke(session: StoreSession, values: KeysValues): Promise<number> {

@@ -3,8 +3,7 @@
  * Knows none of the commands. Of the configuration it reads `store` and `plans`, nothing else.
  */
 import type { Account } from '../accounts/account.js'
-import { findAccount } from '../accounts/accounts.js'
-import type { Config } from '../config/config.js'
+import { findAccount, type Plans } from '../accounts/accounts.js'
 import { loadConfig } from '../config/load.js'
 import { GatewayError } from '../errors.js'
 import { openStore } from '../store/open.js'
@@ -25,7 +24,7 @@ export interface Terminal {
 /** What the work of a command is given. */
 export interface StoreSession {
   readonly store: Store
-  readonly plans: Config['plans']
+  readonly plans: Plans
   readonly terminal: Terminal
 }
 

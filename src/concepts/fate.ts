@@ -9,7 +9,7 @@ import type { DialectName, Egress, Ingress } from '../dialects/dialect.js'
 import { addressed, egressOf, type Addressed } from '../dialects/index.js'
 import { GatewayError } from '../errors.js'
 import { render } from '../gateway/outgoing.js'
-import { translateReply } from '../gateway/translate.js'
+import { translateReply } from '../gateway/whole.js'
 import { parseObject } from '../wire/json.js'
 
 /**

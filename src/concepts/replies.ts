@@ -203,6 +203,25 @@ export const REPLY_CONCEPTS: readonly ReplyConcept[] = [
     },
   },
   {
+    name: 'how likely each token was',
+    ask: { logprobs: true },
+    said: {
+      gemini: gemini({
+        logprobsResult: { chosenCandidates: [{ token: 'Hi.', logProbability: -0.5 }] },
+      }),
+      'openai-responses': response({
+        output: [
+          message({
+            type: 'output_text',
+            text: 'Hi.',
+            annotations: [],
+            logprobs: [{ token: 'Hi.', logprob: -0.5, bytes: [72, 105, 46], top_logprobs: [] }],
+          }),
+        ],
+      }),
+    },
+  },
+  {
     name: 'what its own tools did (search, code)',
     said: {
       anthropic: claude({
@@ -335,6 +354,39 @@ export const REPLY_CONCEPTS: readonly ReplyConcept[] = [
           total_tokens: 5,
         },
       }),
+    },
+  },
+  {
+    name: 'counts: pictures and sound',
+    said: {
+      gemini: gemini(
+        {},
+        {
+          usageMetadata: {
+            promptTokenCount: 3,
+            candidatesTokenCount: 2,
+            promptTokensDetails: [
+              { modality: 'TEXT', tokenCount: 1 },
+              { modality: 'AUDIO', tokenCount: 2 },
+            ],
+          },
+        },
+      ),
+    },
+  },
+  {
+    name: 'the tier that served it',
+    said: {
+      anthropic: claude({
+        usage: { input_tokens: 3, output_tokens: 2, service_tier: 'priority' },
+      }),
+      gemini: gemini(
+        {},
+        {
+          usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2, serviceTier: 'priority' },
+        },
+      ),
+      'openai-responses': response({ service_tier: 'priority' }),
     },
   },
 ]

@@ -90,8 +90,24 @@ export const REQUEST_GROUPS: readonly RequestGroup[] = [
       { name: '`presence_penalty`', ask: { presence_penalty: 0.5 } },
       { name: '`seed`', ask: { seed: 7 } },
       { name: '`stop`', ask: { stop: ['END'] } },
-      { name: '`n` above 1', ask: { n: 2 }, notes: { anthropic: 'send n requests' } },
-      { name: '`logprobs`, `top_logprobs`', ask: { logprobs: true, top_logprobs: 2 } },
+      {
+        name: '`n` above 1',
+        ask: { n: 2 },
+        notes: {
+          anthropic: 'send n requests',
+          'openai-responses': 'send n requests',
+          gemini:
+            '2.5 models: ● `generationConfig.candidateCount`, up to 8; as a stream all at once',
+        },
+      },
+      {
+        name: '`logprobs`, `top_logprobs`',
+        ask: { logprobs: true, top_logprobs: 2 },
+        notes: {
+          'openai-responses': 'models that do not reason: ● `include`, `top_logprobs`',
+          gemini: '2.5 models: ● `generationConfig.responseLogprobs`; as a stream all at once',
+        },
+      },
       { name: '`logit_bias`', ask: { logit_bias: { '5': 1 } } },
     ],
   },

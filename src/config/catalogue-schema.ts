@@ -18,17 +18,21 @@ const words = (means: string) => z.array(word).max(32).optional().describe(means
 const count = (means: string) => tokens.optional().describe(means)
 const rate = (means: string) => usd.optional().describe(means)
 
-const price = z.strictObject({
+/** Prices of a model; the catalogue's, and an upstream's own. */
+export const priceSchema = z.strictObject({
   input: rate('Prompt tokens.'),
   output: rate('Reply tokens.'),
   cache_read: rate('Prompt tokens read from the cache.'),
   cache_write: rate('Prompt tokens written to the cache.'),
   cache_write_1h: rate('The same, for a cache of one hour.'),
+  reasoning: rate('Reply tokens spent on reasoning; left out: as `output`.'),
   long_context: z
     .strictObject({
       above_input_tokens: tokens.describe('Prompts longer than this cost the rates below.'),
       input: usd.describe('Prompt tokens.'),
       output: usd.describe('Reply tokens.'),
+      cache_read: rate('Left out: the cache keeps its share of the input rate.'),
+      cache_write: rate('The same.'),
     })
     .optional()
     .describe('Other rates for long prompts.'),
@@ -93,7 +97,14 @@ const model = z.strictObject({
     .optional()
     .describe('Google: bounds of `thinkingBudget`.'),
   penalties: flag('Google: takes presence and frequency penalties.'),
-  price: price.optional().describe('US dollars per million tokens.'),
+  max_candidates: z
+    .int()
+    .min(1)
+    .max(8)
+    .optional()
+    .describe('Google: the most answers to one request (`n`); left out, one.'),
+  logprobs: flag('Google: tells how likely each word was (`logprobs`).'),
+  price: priceSchema.optional().describe('US dollars per million tokens.'),
 })
 
 /** The whole of `models.yaml`. A fact that is left out is "not known". */
@@ -175,11 +186,14 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
       canDisable: thinkingBudget.can_disable,
     },
     penalties: entry.penalties,
-    price: entry.price && priceOf(entry.price),
+    maxCandidates: entry.max_candidates,
+    logprobs: entry.logprobs,
+    price: entry.price && priceFacts(entry.price),
   })
 }
 
-function priceOf(values: z.output<typeof price>): ModelPrice {
+/** A price in the code's own spelling. */
+export function priceFacts(values: z.output<typeof priceSchema>): ModelPrice {
   const long = values.long_context
   return present<ModelPrice>({
     input: values.input,
@@ -187,11 +201,16 @@ function priceOf(values: z.output<typeof price>): ModelPrice {
     cacheRead: values.cache_read,
     cacheWrite: values.cache_write,
     cacheWrite1h: values.cache_write_1h,
-    longContext: long && {
-      aboveInputTokens: long.above_input_tokens,
-      input: long.input,
-      output: long.output,
-    },
+    reasoning: values.reasoning,
+    longContext:
+      long &&
+      present<NonNullable<ModelPrice['longContext']>>({
+        aboveInputTokens: long.above_input_tokens,
+        input: long.input,
+        output: long.output,
+        cacheRead: long.cache_read,
+        cacheWrite: long.cache_write,
+      }),
   })
 }
 

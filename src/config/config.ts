@@ -2,8 +2,8 @@
  * The configuration as the code reads it: checked, defaulted, secrets resolved, immutable.
  * Knows no YAML; `schema.ts` says how the file spells this, `load.ts` reads it.
  */
-import type { ModelFacts } from '../chat/model.js'
-import type { PlanName } from '../accounts/account.js'
+import type { ModelFacts, ModelPrice } from '../chat/model.js'
+import type { KeyLimits, PlanName } from '../accounts/account.js'
 import type { DialectName } from '../dialects/dialect.js'
 import type { LogLevel } from '../log.js'
 
@@ -42,6 +42,27 @@ export interface EscrowConfig {
   readonly memoryBytes: number
 }
 
+/** An OpenID Connect provider that people may sign in with. */
+export interface OidcConfig {
+  readonly issuer: string
+  readonly clientId: string
+  /** Null: a public client. */
+  readonly clientSecret: string | null
+  /** What the button says. */
+  readonly name: string
+  readonly createAccounts: boolean
+}
+
+/** The web page for account holders. */
+export interface DashboardConfig {
+  readonly enabled: boolean
+  /** An origin, such as `https://llm.example.com`; null: the one that a page was loaded from. */
+  readonly publicUrl: string | null
+  readonly selfSignUp: boolean
+  readonly grafanaUrl: string | null
+  readonly oidc: OidcConfig | null
+}
+
 /** How much is logged. */
 export interface LogConfig {
   readonly level: LogLevel
@@ -68,6 +89,28 @@ export interface QuirksConfig {
   }
   /** Whether replies in the client's own format pass as bytes or are read and written again. */
   readonly replies: 'pass' | 'rewrite'
+}
+
+/** What to do with the upstream when the client leaves. */
+export type OnDisconnect = 'cancel' | 'drain' | 'drain_until_usage'
+
+/** How much is read on after clients have left. */
+export interface AfterDisconnectConfig {
+  /** Of each process. */
+  readonly maxStreams: number
+  readonly maxMs: number
+}
+
+/** What the ledger keeps, and where rows wait while it is away. */
+export interface LedgerConfig {
+  readonly rowsDays: number
+  readonly hoursDays: number
+  readonly daysDays: number
+  /** An absolute folder. */
+  readonly spool: string
+  /** Of each process. */
+  readonly spoolMaxBytes: number
+  readonly whenFull: 'serve' | 'refuse'
 }
 
 /** A service that models are asked at. */
@@ -97,6 +140,10 @@ export interface UpstreamConfig {
   /** Whether `base_url` may resolve to a loopback, private or link-local address. */
   readonly allowPrivateAddress: boolean
   readonly quirks: QuirksConfig
+  /** What it takes for a model, where that is not what the catalogue says; `*` is any other model. */
+  readonly prices: Readonly<Record<string, ModelPrice>>
+  /** What happens to its answer when the client leaves. */
+  readonly onDisconnect: OnDisconnect
 }
 
 /** Whether and how pictures and files that a client names by URL are fetched for an upstream. */
@@ -123,6 +170,39 @@ export interface PlanConfig {
   readonly priceUsd: number
   /** Null is unlimited. */
   readonly maxKeys: number | null
+  /** Of each account, all its keys together. */
+  readonly limits: KeyLimits
+}
+
+/** A rule that limits use; it applies where every selector that is not null fits. */
+export interface LimitConfig {
+  /** What is counted. */
+  readonly scope: 'key' | 'account' | 'model' | 'upstream'
+  readonly plan: PlanName | null
+  /** An id. */
+  readonly account: string | null
+  /** An id. */
+  readonly key: string | null
+  readonly model: string | null
+  /** Of a model's id. */
+  readonly prefix: string | null
+  readonly upstream: string | null
+  readonly amounts: KeyLimits
+}
+
+/** How limits and budgets are kept. */
+export interface LimitingConfig {
+  /** What a request under a budget may do with a model of unknown price. */
+  readonly unknownPrice: 'refuse' | 'allow'
+  /** Of an answer, for `tokens_per_minute`, where the request names no maximum. */
+  readonly assumedOutputTokens: number
+  /** While the store does not answer. */
+  readonly away: {
+    /** Processes that share the limits. */
+    readonly processes: number
+    readonly budgetShare: number
+    readonly budgetNanoUsd: number
+  }
 }
 
 /** The whole configuration of one generation. */
@@ -132,15 +212,19 @@ export interface Config {
   readonly store: string
   readonly auth: AuthConfig
   readonly escrow: EscrowConfig
+  readonly dashboard: DashboardConfig
   readonly log: LogConfig
   readonly onLoss: 'report' | 'reject'
-  readonly onDisconnect: 'cancel' | 'drain' | 'drain_until_usage'
+  readonly afterDisconnect: AfterDisconnectConfig
+  readonly ledger: LedgerConfig
   /** Whether a user's message may be put before a conversation that an assistant's begins. */
   readonly allowSyntheticUser: boolean
   readonly fetchMedia: FetchMediaConfig
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>
   readonly routes: readonly RouteConfig[]
   readonly plans: Readonly<Record<PlanName, PlanConfig>>
+  readonly limits: readonly LimitConfig[]
+  readonly limiting: LimitingConfig
 }
 
 /** What the gateway knows of models. */
@@ -154,6 +238,16 @@ export interface Catalogue {
   find(id: string): ModelFacts | null
 }
 
+/** Something that differs from the generation before. */
+export interface SettingChange {
+  /** In the file's spelling: `upstreams.openai.timeouts.idle_ms`. */
+  readonly path: string
+  /** JSON, secrets masked; null: it was not there. */
+  readonly before: string | null
+  /** JSON, secrets masked; null: it is gone. */
+  readonly after: string | null
+}
+
 /** One generation of the configuration. A request holds the one it started with. */
 export interface Snapshot {
   readonly generation: number
@@ -162,6 +256,8 @@ export interface Snapshot {
   readonly loadedAtMs: number
   readonly config: Config
   readonly catalogue: Catalogue
+  /** What differs from the generation before; empty for the first. */
+  readonly changes: readonly SettingChange[]
 }
 
 /** Whether the upstream can be asked: its key is known, or it needs none. */

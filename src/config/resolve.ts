@@ -5,10 +5,22 @@
  */
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
-import type { Config, PlanConfig, QuirksConfig, RouteConfig, UpstreamConfig } from './config.js'
+import { checkDashboard, dashboardOf } from './dashboard-schema.js'
+import type {
+  Config,
+  OnDisconnect,
+  PlanConfig,
+  QuirksConfig,
+  RouteConfig,
+  UpstreamConfig,
+} from './config.js'
+import { afterDisconnectOf, ledgerOf } from './ledger-schema.js'
+import { priceFacts } from './catalogue-schema.js'
+import { amountsOf, checkLimits, limitingOf, limitsOf } from './limits.js'
 import { PLAIN, PRESETS, type Preset } from './presets.js'
 import { nearest, type Finding, type Path } from './problem.js'
 import type { FileValues } from './schema.js'
+import { isRedisUrl, parseRedisUrl } from '../store/redis-url.js'
 import { isPrivateAddress } from '../upstreams/address.js'
 
 /** What else the values are resolved against. */
@@ -33,12 +45,13 @@ export function resolveConfig(
   }
   checkSupported(values, (path, what) => fault(path, `${what} is not supported by this version`))
   checkServer(values, fault)
-  const store = storeOf(values.store, context.folder)
-  if (store === null) fault(['store'], "must be 'lmdb:' and a folder, as in lmdb:./data")
+  const store = storeOf(values.store, context.folder, fault)
   for (const [name, upstream] of Object.entries(values.upstreams)) {
     checkUpstream(upstream, ['upstreams', name], fault)
   }
+  checkDashboard(values.dashboard, (path, message) => fault(['dashboard', ...path], message))
   checkRoutes(values, fault)
+  checkLimits(values, fault)
   if (findings.length > 0 || store === null) return { config: null, findings }
   return { config: configOf(values, store, context), findings }
 }
@@ -59,11 +72,6 @@ function checkSupported(values: FileValues, refuse: (path: Path, what: string) =
       refuse([...path, 'targets'], 'more than one entry')
     }
   })
-  if (values.on_disconnect !== 'cancel') {
-    refuse(['on_disconnect'], `'${values.on_disconnect}'`)
-  }
-  if (values.limits.length > 0) refuse(['limits'], 'a rule under limits')
-  if (/^rediss?(\+sentinel|\+cluster)?:/.test(values.store)) refuse(['store'], 'a redis store')
 }
 
 function checkServer(values: FileValues, fault: Fault): void {
@@ -179,21 +187,30 @@ function checkMatch(route: RouteValues, path: Path, fault: Fault): void {
   }
 }
 
-/** `lmdb:` and an absolute folder; null where the text is something else. */
-function storeOf(store: string, folder: string): string | null {
+/** The address with an absolute folder where it has one; null where it is none. */
+function storeOf(store: string, folder: string, fault: Fault): string | null {
+  if (isRedisUrl(store)) {
+    const place = parseRedisUrl(store)
+    if (!('problem' in place)) return store
+    fault(['store'], place.problem)
+    return null
+  }
   const path = /^lmdb:(.+)$/.exec(store)?.[1]
-  return path === undefined ? null : `lmdb:${resolve(folder, path)}`
+  if (path !== undefined) return `lmdb:${resolve(folder, path)}`
+  fault(['store'], "must be 'lmdb:' and a folder, as in lmdb:./data, or a redis:// address")
+  return null
 }
 
 function configOf(values: FileValues, store: string, context: ResolveContext): Config {
   const { server, auth, escrow, plans } = values
+  const workers = server.workers === 'auto' ? availableParallelism() : server.workers
   return {
     server: {
       host: server.host,
       port: server.port,
       opsHost: server.ops_host,
       opsPort: server.ops_port,
-      workers: server.workers === 'auto' ? availableParallelism() : server.workers,
+      workers,
       drainMs: server.drain_ms,
       maxBodyBytes: server.max_body_bytes,
     },
@@ -207,9 +224,11 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
       maxBytes: escrow.max_bytes,
       memoryBytes: escrow.memory_bytes,
     },
+    dashboard: dashboardOf(values.dashboard),
     log: { level: values.log.level },
     onLoss: values.on_loss,
-    onDisconnect: values.on_disconnect,
+    afterDisconnect: afterDisconnectOf(values.after_disconnect),
+    ledger: ledgerOf(values.ledger, context.folder, store),
     allowSyntheticUser: values.allow_synthetic_user,
     fetchMedia: {
       enabled: values.fetch_media.enabled,
@@ -222,7 +241,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
     upstreams: Object.fromEntries(
       Object.entries(values.upstreams).map(([name, upstream]) => [
         name,
-        upstreamOf(name, upstream, context.keySources.get(name) ?? null),
+        upstreamOf(name, upstream, context.keySources.get(name) ?? null, values.on_disconnect),
       ]),
     ),
     routes: values.routes.flatMap((route) => routeOf(route)),
@@ -231,6 +250,8 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
       pro: planOf(plans.pro),
       max: planOf(plans.max),
     },
+    limits: limitsOf(values),
+    limiting: limitingOf(values, workers),
   }
 }
 
@@ -243,7 +264,12 @@ function presetOf(values: UpstreamValues): Preset | null {
 }
 
 /** Only for values that `checkUpstream` has nothing against. */
-function upstreamOf(name: string, values: UpstreamValues, source: string | null): UpstreamConfig {
+function upstreamOf(
+  name: string,
+  values: UpstreamValues,
+  source: string | null,
+  onDisconnect: OnDisconnect,
+): UpstreamConfig {
   const { timeouts } = values
   const preset = presetOf(values)
   const baseUrl = baseUrlOf(values) ?? ''
@@ -267,6 +293,10 @@ function upstreamOf(name: string, values: UpstreamValues, source: string | null)
     maxConnections: values.max_connections,
     allowPrivateAddress: values.allow_private_address ?? isPrivateHost(new URL(baseUrl).hostname),
     quirks: quirksOf(values.quirks, preset?.quirks ?? PLAIN),
+    prices: Object.fromEntries(
+      Object.entries(values.prices).map(([model, price]) => [model, priceFacts(price)]),
+    ),
+    onDisconnect: values.on_disconnect ?? onDisconnect,
   }
 }
 
@@ -311,6 +341,7 @@ function planOf(plan: FileValues['plans']['pro']): PlanConfig {
   return {
     priceUsd: plan.price_usd,
     maxKeys: plan.max_keys === 'unlimited' ? null : plan.max_keys,
+    limits: amountsOf(plan.limits),
   }
 }
 

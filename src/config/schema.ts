@@ -3,6 +3,10 @@
  * The editors' schema and `docs/configuration.md` are made from it. Reads no file, knows no YAML.
  */
 import { z } from 'zod'
+import { dashboardSchema } from './dashboard-schema.js'
+import { priceSchema } from './catalogue-schema.js'
+import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'
+import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
 import { PRESET_NAMES } from './presets.js'
 
 const DAY_MS = 86_400_000
@@ -138,6 +142,15 @@ const upstream = z.strictObject({
       'Whether `base_url` may lead to a loopback, private or link-local address. Where left out: true if its host is itself such an address or `localhost`, else false.',
     ),
   quirks: quirks.prefault({}),
+  prices: z
+    .record(modelText, priceSchema)
+    .default({})
+    .describe(
+      'What this upstream takes for a model, instead of the catalogue’s price; `"*"` is every model that is not named here: `{ "*": { input: 0, output: 0 } }` for one of your own.',
+    ),
+  on_disconnect: onDisconnectSchema
+    .optional()
+    .describe('As the key of the same name at the top; left out: as there.'),
   breaker: breaker.optional(),
 })
 
@@ -190,15 +203,6 @@ const route = z.strictObject({
     .describe('A second request when the first is late. Not supported by this version.'),
 })
 
-const limit = z.strictObject({
-  scope: z.enum(['key', 'account', 'model', 'upstream']).describe('What is counted.'),
-  requests_per_minute: whole(1, 1_000_000_000).optional().describe('Requests in a minute.'),
-  tokens_per_minute: whole(1, 1_000_000_000_000).optional().describe('Tokens in a minute.'),
-  concurrent: whole(1, 1_000_000).optional().describe('Requests at the same time.'),
-  usd_per_day: z.number().min(0).max(1_000_000_000).optional().describe('US dollars in a day.'),
-  usd_per_month: z.number().min(0).max(1_000_000_000).optional().describe('US dollars in a month.'),
-})
-
 const plan = (price: number, keys: number | 'unlimited', title: string) =>
   z
     .strictObject({
@@ -209,6 +213,7 @@ const plan = (price: number, keys: number | 'unlimited', title: string) =>
         })
         .default(keys)
         .describe('Most keys that an account may have at once: a number, or `unlimited`.'),
+      limits: planLimitsSchema,
     })
     .prefault({})
     .describe(title)
@@ -267,7 +272,7 @@ export const fileSchema = z.strictObject({
   store: text(4_096)
     .default('lmdb:./data')
     .describe(
-      'Where accounts and keys are kept: `lmdb:` and a folder. A relative folder starts at this file. The `redis:` forms are not supported by this version.',
+      'Where accounts, keys and usage are kept. `lmdb:` and a folder (a relative one starts at this file): one machine. For a fleet `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`, `redis+sentinel://…HOST[:PORT],…/MASTER[/DB]` or `redis+cluster://…HOST[:PORT],…`, with `rediss` for TLS; options after `?`: `wait_replicas`, `timeout_ms`, `sentinel_user`, `sentinel_password`, `tls_ca`, `tls_cert`, `tls_key`.',
     ),
   auth: z
     .strictObject({
@@ -285,6 +290,9 @@ export const fileSchema = z.strictObject({
     .describe(
       'Signed thinking, thought signatures and sealed reasoning of models that want them back with the next turn.',
     ),
+  dashboard: dashboardSchema
+    .prefault({})
+    .describe('The web page where account holders make keys and see what they use.'),
   log: z
     .strictObject({
       level: z
@@ -298,12 +306,15 @@ export const fileSchema = z.strictObject({
     .enum(['report', 'reject'])
     .default('report')
     .describe('What to do when translation cannot carry a field: report it, or refuse with 400.'),
-  on_disconnect: z
-    .enum(['cancel', 'drain', 'drain_until_usage'])
+  on_disconnect: onDisconnectSchema
     .default('cancel')
     .describe(
-      'What to do with the upstream when the client leaves. Only `cancel` is supported by this version.',
+      'What to do with the upstream when the client leaves. `cancel`: its connection is closed. `drain`: its answer is read to the end, so that the count of its tokens is exact. `drain_until_usage`: it is read until the counts have come.',
     ),
+  after_disconnect: afterDisconnectSchema
+    .prefault({})
+    .describe('How much is read on after clients have left.'),
+  ledger: ledgerSchema.prefault({}).describe('The record of what each request used and cost.'),
   allow_synthetic_user: z
     .boolean()
     .default(false)
@@ -355,10 +366,13 @@ export const fileSchema = z.strictObject({
     .prefault({})
     .describe('What account holders may have.'),
   limits: z
-    .array(limit)
+    .array(limitSchema)
     .max(10_000)
     .default([])
-    .describe('Rules that limit use. Entries are not supported by this version.'),
+    .describe(
+      'Rules that limit use. A request falls under every rule whose `plan`, `account`, `key`, `model`, `prefix` and `upstream`, as far as they are given, fit it; it runs if all of them let it.',
+    ),
+  limiting: limitingSchema,
 })
 
 /** The file after checking, in its own spelling, defaults filled in. */

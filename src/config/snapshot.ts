@@ -8,11 +8,15 @@ import {
   isConfigured,
   type Catalogue,
   type Config,
+  type SettingChange,
+  type DashboardConfig,
   type EscrowConfig,
+  type LimitingConfig,
   type RouteConfig,
   type Snapshot,
   type UpstreamConfig,
 } from './config.js'
+import { shownAmounts, shownLimit } from './limits.js'
 
 /** What a snapshot is made of: a successful load has it. */
 export interface SnapshotParts {
@@ -21,14 +25,50 @@ export interface SnapshotParts {
   readonly fileHash: string
 }
 
-/** A snapshot that nobody can change: every object in it is frozen. */
+/**
+ * A snapshot that nobody can change: every object in it is frozen. `changes`: what differs from the
+ * generation before, as `changesBetween` says.
+ */
 export function createSnapshot(
   parts: SnapshotParts,
   generation: number,
   loadedAtMs: number,
+  changes: readonly SettingChange[] = [],
 ): Snapshot {
   const { config, catalogue, fileHash } = parts
-  return deepFreeze({ generation, fileHash, loadedAtMs, config, catalogue })
+  return deepFreeze({ generation, fileHash, loadedAtMs, config, catalogue, changes })
+}
+
+/** More differences than this are not listed: somebody has written another file. */
+const MAX_CHANGES = 200
+
+/** What differs between two configurations, by path, with secrets masked as `/config` masks them. */
+export function changesBetween(former: Config, next: Config): SettingChange[] {
+  const [before, after] = [new Map<string, string>(), new Map<string, string>()]
+  for (const [config, leaves] of [
+    [former, before],
+    [next, after],
+  ] as const) {
+    gather(shownConfig(config), '', leaves)
+  }
+  const paths = new Set([...before.keys(), ...after.keys()])
+  return [...paths]
+    .map((path) => ({ path, before: before.get(path) ?? null, after: after.get(path) ?? null }))
+    .filter((change) => change.before !== change.after)
+    .slice(0, MAX_CHANGES)
+}
+
+function gather(value: JsonValue, path: string, leaves: Map<string, string>): void {
+  const isLeaf = typeof value !== 'object' || value === null || Object.keys(value).length === 0
+  if (isLeaf) {
+    leaves.set(path, JSON.stringify(value))
+    return
+  }
+  const isList = Array.isArray(value)
+  for (const [key, part] of Object.entries(value)) {
+    if (part === undefined) continue
+    gather(part, isList ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`, leaves)
+  }
 }
 
 /**
@@ -43,6 +83,10 @@ export function needsRestart(running: Config, next: Config): string[] {
   if (running.log.level !== next.log.level) changed.push('log.level')
   if (running.store !== next.store) changed.push('store')
   if (running.escrow.key !== next.escrow.key) changed.push('escrow.key')
+  if (running.ledger.spool !== next.ledger.spool) changed.push('ledger.spool')
+  if (running.ledger.spoolMaxBytes !== next.ledger.spoolMaxBytes) {
+    changed.push('ledger.spool_max_bytes')
+  }
   return changed
 }
 
@@ -51,32 +95,82 @@ export function needsRestart(running: Config, next: Config): string[] {
  * texts set into bodies appear as `***` and four characters that tell one from another.
  */
 export function maskedConfig(snapshot: Snapshot): JsonObject {
-  const { config } = snapshot
   return {
     generation: snapshot.generation,
     file_hash: snapshot.fileHash,
     loaded_at: new Date(snapshot.loadedAtMs).toISOString(),
+    ...shownConfig(snapshot.config),
+    models: snapshot.catalogue.models.length,
+  }
+}
+
+function shownConfig(config: Config): JsonObject {
+  return {
     server: snakeKeys(config.server),
-    store: config.store,
+    store: maskedStore(config.store),
     auth: snakeKeys(config.auth),
     escrow: maskedEscrow(config.escrow),
+    dashboard: shownDashboard(config.dashboard),
     log: snakeKeys(config.log),
     on_loss: config.onLoss,
-    on_disconnect: config.onDisconnect,
+    after_disconnect: snakeKeys(config.afterDisconnect),
+    ledger: snakeKeys(config.ledger),
     allow_synthetic_user: config.allowSyntheticUser,
     fetch_media: snakeKeys(config.fetchMedia),
     upstreams: mapValues(config.upstreams, maskedUpstream),
     routes: config.routes.map((route) => shownRoute(route)),
-    plans: mapValues(config.plans, ({ priceUsd, maxKeys }) => {
-      return { price_usd: priceUsd, max_keys: maxKeys ?? 'unlimited' }
+    plans: mapValues(config.plans, ({ priceUsd, maxKeys, limits }) => {
+      const shown = { price_usd: priceUsd, max_keys: maxKeys ?? 'unlimited' }
+      return { ...shown, limits: shownAmounts(limits) }
     }),
-    models: snapshot.catalogue.models.length,
+    limits: config.limits.map((rule) => shownLimit(rule)),
+    limiting: maskedLimiting(config.limiting),
   }
+}
+
+function maskedLimiting({ unknownPrice, assumedOutputTokens, away }: LimitingConfig): JsonObject {
+  const { processes, budgetShare, budgetNanoUsd } = away
+  return {
+    unknown_price: unknownPrice,
+    assumed_output_tokens: assumedOutputTokens,
+    away: { processes, budget_share: budgetShare, budget_usd: budgetNanoUsd / 1e9 },
+  }
+}
+
+/** Without the credentials, which end with the last `@`, and the one option that is a secret. */
+function maskedStore(store: string): string {
+  return store
+    .replace(/^(rediss?[^/]*\/\/)(.*)@/, (_, scheme: string, secret: string) => {
+      return `${scheme}${masked(secret)}@`
+    })
+    .replace(/\bsentinel_password=([^&]*)/, (_, secret: string) => {
+      return `sentinel_password=${masked(secret)}`
+    })
 }
 
 function maskedEscrow(escrow: EscrowConfig): JsonObject {
   const { enabled, key } = escrow
   return { ...snakeKeys(escrow), enabled, key: key === null ? null : masked(key) }
+}
+
+function shownDashboard(dashboard: DashboardConfig): JsonObject {
+  const { enabled, publicUrl, selfSignUp, grafanaUrl, oidc } = dashboard
+  return {
+    enabled,
+    public_url: publicUrl,
+    self_sign_up: selfSignUp,
+    grafana_url: grafanaUrl,
+    oidc:
+      oidc === null
+        ? null
+        : {
+            issuer: oidc.issuer,
+            client_id: oidc.clientId,
+            client_secret: oidc.clientSecret === null ? null : masked(oidc.clientSecret),
+            name: oidc.name,
+            create_accounts: oidc.createAccounts,
+          },
+  }
 }
 
 function maskedUpstream(upstream: UpstreamConfig): JsonObject {
@@ -95,6 +189,8 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
     timeouts: snakeKeys(upstream.timeouts),
     max_connections: upstream.maxConnections,
     allow_private_address: upstream.allowPrivateAddress,
+    prices: mapValues(upstream.prices, (price) => snakeKeys(price)),
+    on_disconnect: upstream.onDisconnect,
     quirks: {
       drop: [...quirks.drop],
       rename: { ...quirks.rename },
@@ -137,12 +233,12 @@ function mapValues<T>(
 
 function snakeKeys(values: object): JsonObject {
   const entries: [string, unknown][] = Object.entries(values)
-  return Object.fromEntries(
-    entries.map(([key, value]) => [
-      snakeCase(key),
-      typeof value === 'number' || typeof value === 'string' ? value : null,
-    ]),
-  )
+  return Object.fromEntries(entries.map(([key, value]) => [snakeCase(key), shownValue(value)]))
+}
+
+function shownValue(value: unknown): JsonValue {
+  if (typeof value === 'object' && value !== null) return snakeKeys(value)
+  return typeof value === 'number' || typeof value === 'string' ? value : null
 }
 
 function snakeCase(key: string): string {

@@ -9,7 +9,7 @@ import { dirname } from 'node:path'
 import type { Snapshot } from './config.js'
 import { loadConfig, type ConfigSources, type Env } from './load.js'
 import { formatProblem, type ConfigProblem } from './problem.js'
-import { createSnapshot } from './snapshot.js'
+import { changesBetween, createSnapshot } from './snapshot.js'
 
 /** What a look at the files came to. */
 export type ReloadOutcome =
@@ -220,7 +220,9 @@ class WatchedConfig implements ConfigSource {
     this.errors = null
     if (equalSources(loaded.sources, this.inForce)) return this.standing()
     this.inForce = loaded.sources
-    this.snapshot = createSnapshot(loaded, this.snapshot.generation + 1, Date.now())
+    const { generation, config } = this.snapshot
+    const changes = changesBetween(config, loaded.config)
+    this.snapshot = createSnapshot(loaded, generation + 1, Date.now(), changes)
     return this.tell({ result: 'applied', snapshot: this.snapshot })
   }
 

@@ -5,9 +5,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ChatEvent, EventSink, FinishReason } from '../chat/event.js'
 import type { Reply } from '../chat/fold.js'
-import type { JsonObject } from '../chat/json.js'
+import type { JsonObject, JsonValue } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
+import type { Said } from '../chat/said.js'
 import type { Usage } from '../chat/usage.js'
 import type { WireError } from '../errors.js'
 import type { Framing, FrameSink } from '../wire/framer.js'
@@ -47,6 +48,20 @@ export interface Seed {
   origin?: DialectName
 }
 
+/** One of several answers to a request. */
+export interface Choice {
+  /** Its number, from 0, as the upstream counts. */
+  readonly index: number
+  readonly reply: Reply
+}
+
+/** Where an answer stands in a stream of several. */
+export interface Place {
+  readonly index: number
+  /** After it comes what ends the stream. */
+  readonly isLast: boolean
+}
+
 /** How clients speak this dialect to us. */
 export interface Ingress {
   /** The endpoint, or null where this dialect has none at that path. `path` has no query. */
@@ -61,7 +76,10 @@ export interface Ingress {
    */
   decodeRequest(body: JsonObject, endpoint: Endpoint): ChatRequest
   encodeReply(reply: Reply, request: ChatRequest, seed: Seed): string
-  newEncoder(request: ChatRequest, seed: Seed): StreamEncoder
+  /** Several answers to one request (`n`); their counts are those of all together, in each. */
+  encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): string
+  /** `place`: where the answer stands among several; left out, it is the only one. */
+  newEncoder(request: ChatRequest, seed: Seed, place?: Place): StreamEncoder
   /**
    * The path, `reply.` and a field, of what this format has no words for in an event; null where it
    * says the event whole. Never asked about deltas.
@@ -86,6 +104,8 @@ export interface Egress {
    * silent until its end is cut off on its way, or is shorter than a streamed one may be.
    */
   streamsWhole?(request: ChatRequest, model: ModelFacts): boolean
+  /** Whether it must be asked for the answer whole although the client wants a stream. */
+  wholeOnly?(request: ChatRequest): boolean
   /** The headers that carry the upstream's credential. */
   credential(apiKey: string): Record<string, string>
   /** Headers that depend on what is asked (API version, beta flags). Empty where there are none. */
@@ -110,6 +130,11 @@ export interface Egress {
   decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void
   /** `mayPause`: the decoder must keep what `continuation` needs. */
   newDecoder(request: ChatRequest, sink: EventSink, mayPause?: boolean): StreamDecoder
+  /**
+   * Several answers to one request at once, each into a sink of its own, in the order of their numbers.
+   * Absent where the format has no such thing.
+   */
+  newChoices?(request: ChatRequest, sinks: readonly EventSink[]): ChoicesDecoder
   /** How a paused answer goes on; null where this format has no such thing. */
   readonly continuation: Continuation | null
   /** A watcher for the same dialect on both sides; null where no client can speak this dialect. */
@@ -127,13 +152,22 @@ export interface Egress {
 export interface Continuation {
   /** Whether the answer to this body may pause at all. */
   mayPause(body: JsonObject): boolean
-  /** The body that asks for the rest, from the one before and the `resume` of its answer. */
+  /**
+   * The body that asks for the rest, from the one before and the `resume` of its answer. Where answers
+   * of the format may end in `again`, an empty `resume` asks for the same once more.
+   */
   next(body: JsonObject, resume: JsonObject): JsonObject
 }
 
 /** frame() any number of times, then end() exactly once. Emits a grammatical stream whatever the frames were. */
 export interface StreamDecoder extends FrameSink {
   end(): void
+}
+
+/** A decoder of streams that takes a whole body just as well. */
+export interface ChoicesDecoder extends StreamDecoder {
+  /** A body, or all the pieces of a stream in one array. */
+  take(body: JsonValue): void
 }
 
 /** event() in grammar order; take() returns what is ready to send and forgets it. */
@@ -155,12 +189,16 @@ export interface TapResult {
   readonly error: WireError | null
   /** The model that answered, as the upstream names it. */
   readonly model: string | null
+  /** How much was said so far; of a whole reply only where `usage` does not tell. */
+  readonly said: Said
 }
 
 /** Watches a stream that passes through untouched. */
 export interface StreamTap extends TapResult {
   /** False for a frame that must not reach the client (one that only the gateway asked for, or an error). */
   frame(name: string, data: string): boolean
+  /** What stands in the frame just watched that only the gateway asked for; empty where nothing does. */
+  readonly trim: string
   /** Content has been seen: from here on nothing may be retried. */
   readonly content: boolean
   /** The format's own terminator has been seen, so an end of file is an end. */

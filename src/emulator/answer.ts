@@ -101,6 +101,24 @@ function filler(count: number, dice: Dice): string {
   return words.join(' ')
 }
 
+/** A token as the emulated model weighs it: how likely, and what else there was, likeliest first. */
+export interface Weighed {
+  readonly token: string
+  readonly logprob: number
+  readonly rivals: readonly { readonly token: string; readonly logprob: number }[]
+}
+
+/** The tokens of an answer's text, which are its pieces; `rivals` of each, itself included. */
+export function weighed({ pieces }: Answer, rivals: number): Weighed[] {
+  return pieces.map((token, at) => {
+    const logprob = -((token.length % 7) + 1) / 8
+    const others = Array.from({ length: rivals }, (_unused, place) => {
+      return place === 0 ? { token, logprob } : { token: `${token}~${at + place}`, logprob: -place }
+    })
+    return { token, logprob, rivals: others }
+  })
+}
+
 /** Pieces of about one word each, as providers cut text. */
 function piecesOf(text: string): string[] {
   return text.match(/\s*\S+\s*$|\s*\S+|\s+/g) ?? []

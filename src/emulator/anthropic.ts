@@ -33,12 +33,21 @@ export function anthropicReply(call: Call): Reply {
     units: [wholeBody(head, answer, blocks)],
     stream: false,
     terminators: 0,
+    counted: answer.usage,
   })
   if (!stream) {
     return whole()
   }
   const units = streamOf(head, answer, blocks, dice)
-  return { status: 200, headers: STREAM, units, stream: true, terminators: 1, whole }
+  return {
+    status: 200,
+    headers: STREAM,
+    units,
+    stream: true,
+    terminators: 1,
+    whole,
+    counted: answer.usage,
+  }
 }
 
 /** The body of `POST /messages/count_tokens`. */

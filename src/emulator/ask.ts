@@ -89,6 +89,8 @@ export interface Reply {
   readonly stream: boolean
   /** How many units at the end only say that the stream is over. */
   readonly terminators: number
+  /** Tokens of the whole answer, as the provider counts and bills them. */
+  readonly counted?: { readonly input: number; readonly output: number }
   /** The same answer as a whole body, for `200 JSON on a stream request`. */
   readonly whole?: () => Reply
 }

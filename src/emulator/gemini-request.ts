@@ -13,6 +13,10 @@ export interface GeminiRequest {
   readonly ask: Ask
   readonly stream: boolean
   readonly showThoughts: boolean
+  /** How many answers are wanted. */
+  readonly count: number
+  /** How many tokens are to be weighed at each place; undefined where none is. */
+  readonly weighs: number | undefined
 }
 
 const FAMILIES = /^(gemini-([1-9]|flash|pro)|gemma-)/
@@ -47,9 +51,12 @@ export function readGemini(call: Call): GeminiRequest {
   if (thinking.thinkingLevel !== undefined && thinking.thinkingBudget !== undefined) {
     refuse('You can only set only one of thinking budget and thinking level.')
   }
+  const stream = method === 'streamGenerateContent'
   return {
     ask: askOf(asked, config, thinking, model, contents),
-    stream: method === 'streamGenerateContent',
+    stream,
+    count: countOf(config, model, stream),
+    weighs: weighsOf(config, model, stream),
     showThoughts: thinking.includeThoughts === true,
   }
 }
@@ -101,6 +108,39 @@ const CONFIG_FIELDS = new Set(
     'enableEnhancedCivicAnswers'
   ).split(' '),
 )
+
+/** Several answers are given by models before the third generation, and never as a stream. */
+function countOf(config: JsonObject, model: string, stream: boolean): number {
+  const count = numberOf(config.candidateCount) ?? 1
+  if (count < 1 || count > 8) {
+    refuse(
+      `Unable to submit request because it has a candidateCount value of ${count} but the supported range is from 1 (inclusive) to 9 (exclusive). Update the value and try again.`,
+    )
+  }
+  if (count > 1 && !/^gemini-2\./.test(model)) {
+    refuse('Multiple candidates is not enabled for this model')
+  }
+  if (count > 1 && stream) {
+    refuse('Multiple candidates is not supported for streaming')
+  }
+  return count
+}
+
+function weighsOf(config: JsonObject, model: string, stream: boolean): number | undefined {
+  const top = numberOf(config.logprobs)
+  if (config.responseLogprobs !== true) {
+    return top === undefined ? undefined : refuse('Logprobs needs response_logprobs to be true')
+  }
+  if (!/^gemini-2\.5-/.test(model) || stream) {
+    refuse(`Logprobs is not enabled for models/${model}`)
+  }
+  if (top !== undefined && (top < 1 || top > 20)) {
+    refuse(
+      `Unable to submit request because it has a logprobs value of ${top} but the supported range is from 1 (inclusive) to 21 (exclusive). Update the value and try again.`,
+    )
+  }
+  return top ?? 0
+}
 
 function unknownName(name: string, where: string): never {
   refuse(`Invalid JSON payload received. Unknown name "${name}"${where}: Cannot find field.`)

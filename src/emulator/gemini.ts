@@ -2,7 +2,7 @@
  * Gemini's generateContent as a provider speaks it: whole reply, SSE stream, array stream.
  * Knows no other provider and no fault. Follows recorded traffic of 2025–2026.
  */
-import { answerTo } from './answer.js'
+import { answerTo, weighed } from './answer.js'
 import { readGemini } from './gemini-request.js'
 import { STREAM, WHOLE, frame } from './gemini-voice.js'
 import { thoughtSignature } from './gemini-thinking.js'
@@ -12,7 +12,7 @@ import type { JsonObject } from '../chat/json.js'
 
 /** The reply to `POST /models/{model}:generateContent` and `:streamGenerateContent`. */
 export function geminiReply(call: Call): Reply {
-  const { ask, stream, showThoughts } = readGemini(call)
+  const { ask, stream, showThoughts, count, weighs } = readGemini(call)
   const answer = answerTo(ask, call.seed)
   const dice = diceOf(call.seed)
   const tail = {
@@ -22,12 +22,18 @@ export function geminiReply(call: Call): Reply {
   const [first] = answer.calls
   const signature = ask.thinking ? thoughtSignature(first?.name, dice) : undefined
   const parts = partsOf(answer, showThoughts, signature, call.seed)
+  const said = [{ answer, parts: parts.whole }]
+  for (let seed = call.seed + 1; said.length < count; seed += 1) {
+    const other = answerTo(ask, seed)
+    said.push({ answer: other, parts: partsOf(other, showThoughts, signature, seed).whole })
+  }
   const whole = (): Reply => ({
     status: 200,
     headers: WHOLE,
-    units: [`${JSON.stringify(wholeBody(answer, parts.whole, tail), undefined, 2)}\n`],
+    units: [`${JSON.stringify(wholeBody(said, tail, weighs), undefined, 2)}\n`],
     stream: false,
     terminators: 0,
+    counted: answer.usage,
   })
   if (!stream) {
     return whole()
@@ -41,13 +47,22 @@ export function geminiReply(call: Call): Reply {
       stream: true,
       terminators: 1,
       whole,
+      counted: answer.usage,
     }
   }
   const units = [
     ...chunks.map((chunk, index) => (index === 0 ? `[${chunk}\n` : `,\r\n${chunk}\n`)),
     ']',
   ]
-  return { status: 200, headers: WHOLE, units, stream: true, terminators: 1, whole }
+  return {
+    status: 200,
+    headers: WHOLE,
+    units,
+    stream: true,
+    terminators: 1,
+    whole,
+    counted: answer.usage,
+  }
 }
 
 /** The body of `:countTokens`. */
@@ -134,16 +149,42 @@ function usageOf(answer: Answer, output: number): JsonObject {
   }
 }
 
-function wholeBody(answer: Answer, parts: readonly JsonObject[], tail: Tail): JsonObject {
+/** One candidate of a whole reply. */
+interface Candidate {
+  readonly answer: Answer
+  readonly parts: readonly JsonObject[]
+}
+
+/** `logprobsResult` and its mean. */
+function weightsOf(answer: Answer, weighs: number): JsonObject {
+  const tokens = weighed(answer, weighs)
+  const told = ({ token, logprob }: { token: string; logprob: number }): JsonObject => {
+    return { token, logProbability: logprob }
+  }
+  const sum = tokens.reduce((total, { logprob }) => total + logprob, 0)
   return {
-    candidates: [
-      {
-        content: { ...(parts.length > 0 && { parts: [...parts] }), role: 'model' },
-        finishReason: finishOf(answer),
-        index: 0,
-      },
-    ],
-    usageMetadata: usageOf(answer, answer.usage.output - answer.usage.thinking),
+    avgLogprobs: tokens.length === 0 ? 0 : sum / tokens.length,
+    logprobsResult: {
+      ...(weighs > 0 && {
+        topCandidates: tokens.map(({ rivals }) => ({ candidates: rivals.map(told) })),
+      }),
+      chosenCandidates: tokens.map(told),
+    },
+  }
+}
+
+/** The prompt is counted once, whatever is said to it. */
+function wholeBody(said: readonly Candidate[], tail: Tail, weighs: number | undefined): JsonObject {
+  const [first] = said
+  const output = said.reduce((sum, { answer: { usage } }) => sum + usage.output - usage.thinking, 0)
+  return {
+    candidates: said.map(({ answer, parts }, index) => ({
+      content: { ...(parts.length > 0 && { parts: [...parts] }), role: 'model' },
+      finishReason: finishOf(answer),
+      index,
+      ...(weighs !== undefined && weightsOf(answer, weighs)),
+    })),
+    ...(first !== undefined && { usageMetadata: usageOf(first.answer, output) }),
     ...tail,
   }
 }

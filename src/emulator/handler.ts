@@ -106,6 +106,7 @@ export class Handler {
       status: 0,
       bytesSent: 0,
       faults: [],
+      counted: undefined,
       closedAt: undefined,
       outcome: 'open',
     }
@@ -134,6 +135,7 @@ export class Handler {
     const { reply, faults, pace } = this.#decide(call, scene)
     const plan = distort(reply, faults, voiceOf(call), call.provider)
     entry.status = plan.status
+    entry.counted = plan.status === 200 ? reply.counted : undefined
     entry.faults = faults.map(({ kind }) => kind)
     if (scene?.replay === undefined && call.provider !== 'gemini') {
       // The number is the ledger's, not the seed's: equal requests get equal bodies but own numbers.

@@ -24,6 +24,8 @@ export interface LedgerEntry {
   /** Of the body, handed to the connection. */
   bytesSent: number
   faults: readonly string[]
+  /** Tokens of the whole answer, however much of it was sent; `undefined` where there is none. */
+  counted: { readonly input: number; readonly output: number } | undefined
   /** Milliseconds since 1970; `undefined` while the request is open. */
   closedAt: number | undefined
   outcome: 'open' | 'done' | 'client_closed' | 'faulted'

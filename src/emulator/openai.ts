@@ -21,18 +21,20 @@ export function openAiReply(call: Call): Reply {
     model: datedModel(ask.model),
     fingerprint: `fp_${dice().toString(16).padStart(10, '0').slice(0, 10)}`,
   }
+  const counted = { input: answer.usage.input, output: answer.usage.output * count }
   const whole = (): Reply => ({
     status: 200,
     headers: WHOLE,
     units: [wholeBody(head, answer, count, dice)],
     stream: false,
     terminators: 0,
+    counted,
   })
   if (!stream) {
     return whole()
   }
   const units = streamOf(head, answer, { includeUsage, count, obfuscate, dice })
-  return { status: 200, headers: STREAM, units, stream: true, terminators: 1, whole }
+  return { status: 200, headers: STREAM, units, stream: true, terminators: 1, whole, counted }
 }
 
 interface Head {
@@ -127,14 +129,14 @@ function streamOf(head: Head, answer: Answer, options: StreamOptions): string[] 
         `"finish_reason":${finish}}]${end()}`,
     )
   }
-  for (let index = 0; index < count; index += 1) {
-    if (answer.calls.length === 0) {
-      add(index, '{"role":"assistant","content":"","refusal":null}')
-      for (const piece of answer.pieces) {
-        add(index, `{"content":${JSON.stringify(piece)}}`)
-      }
+  // Choices grow side by side: a chunk of each in turn.
+  const said = Array.from({ length: count }, () => deltasOf(answer, dice))
+  for (const at of (said[0] ?? []).keys()) {
+    for (const [index, deltas] of said.entries()) {
+      add(index, deltas[at] ?? '{}')
     }
-    addCalls(answer, dice, (delta) => add(index, delta))
+  }
+  for (const index of said.keys()) {
     add(index, '{}', JSON.stringify(finishOf(answer)))
   }
   if (includeUsage) {
@@ -147,21 +149,30 @@ function streamOf(head: Head, answer: Answer, options: StreamOptions): string[] 
   return units
 }
 
-function addCalls(answer: Answer, dice: Dice, add: (delta: string) => void): void {
+/** The deltas of one choice, its end excepted. */
+function deltasOf(answer: Answer, dice: Dice): string[] {
+  const deltas: string[] = []
+  if (answer.calls.length === 0) {
+    deltas.push('{"role":"assistant","content":"","refusal":null}')
+    deltas.push(...answer.pieces.map((piece) => `{"content":${JSON.stringify(piece)}}`))
+  }
   for (const [at, { name, args }] of answer.calls.entries()) {
     const header = JSON.stringify([
       { index: at, id: callId(dice), type: 'function', function: { name, arguments: '' } },
     ])
     // The first call shares its chunk with the role; later ones come alone.
-    add(
+    deltas.push(
       at === 0
         ? `{"role":"assistant","content":null,"tool_calls":${header},"refusal":null}`
         : `{"tool_calls":${header}}`,
     )
     for (const piece of JSON.stringify(args).match(/[\s\S]{1,6}/gu) ?? []) {
-      add(`{"tool_calls":[{"index":${at},"function":{"arguments":${JSON.stringify(piece)}}}]}`)
+      deltas.push(
+        `{"tool_calls":[{"index":${at},"function":{"arguments":${JSON.stringify(piece)}}}]}`,
+      )
     }
   }
+  return deltas
 }
 
 const DATES: Record<string, string> = {

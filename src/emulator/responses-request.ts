@@ -18,6 +18,8 @@ export interface ResponsesRequest {
   readonly sealed: boolean
   /** Whether reasoning comes with a summary. */
   readonly summarised: boolean
+  /** How many tokens are to be weighed at each place of a text; undefined where none is. */
+  readonly weighs: number | undefined
 }
 
 const FIELDS = new Set(
@@ -60,6 +62,9 @@ export function readResponses(call: Call): ResponsesRequest {
     body,
     sealed: arrayOf(body.include).includes('reasoning.encrypted_content'),
     summarised: stringOf(reasoning.summary) !== undefined,
+    weighs: arrayOf(body.include).includes('message.output_text.logprobs')
+      ? (numberOf(body.top_logprobs) ?? 0)
+      : undefined,
   }
 }
 

@@ -2,7 +2,7 @@
  * OpenAI's Responses as a provider speaks them: whole reply and stream.
  * Knows no other provider and no fault. Follows recorded traffic of 2025–2026.
  */
-import { answerTo } from './answer.js'
+import { answerTo, weighed, type Weighed } from './answer.js'
 import { datedModel } from './openai.js'
 import { STREAM, WHOLE, openAiVoice } from './openai-voice.js'
 import { readResponses } from './responses-request.js'
@@ -75,12 +75,21 @@ export function responsesReply(call: Call): Reply {
     units: [`${JSON.stringify(final, undefined, 2)}\n`],
     stream: false,
     terminators: 0,
+    counted: answer.usage,
   })
   if (!request.stream) {
     return whole()
   }
   const units = streamOf(head, final, items)
-  return { status: 200, headers: STREAM, units, stream: true, terminators: 1, whole }
+  return {
+    status: 200,
+    headers: STREAM,
+    units,
+    stream: true,
+    terminators: 1,
+    whole,
+    counted: answer.usage,
+  }
 }
 
 function idOf(prefix: string, dice: Dice): string {
@@ -116,7 +125,7 @@ function headOf(call: Call, { ask, body }: ResponsesRequest, dice: Dice): JsonOb
     text: body.text ?? { format: { type: 'text' }, verbosity: 'medium' },
     tool_choice: body.tool_choice ?? 'auto',
     tools: body.tools ?? [],
-    top_logprobs: 0,
+    top_logprobs: body.top_logprobs ?? 0,
     top_p: body.top_p ?? 1,
     truncation: 'disabled',
     usage: null,
@@ -138,7 +147,7 @@ function itemsOf(answer: Answer, request: ResponsesRequest, dice: Dice): Item[] 
     items.push(reasoningItem(answer, request, dice))
   }
   if (answer.calls.length === 0) {
-    items.push(messageItem(answer, dice))
+    items.push(messageItem(answer, request, dice))
   }
   for (const { name, args } of answer.calls) {
     const id = idOf('fc', dice)
@@ -192,9 +201,12 @@ function reasoningItem(answer: Answer, request: ResponsesRequest, dice: Dice): I
   }
 }
 
-function messageItem(answer: Answer, dice: Dice): Item {
+function messageItem(answer: Answer, { weighs }: ResponsesRequest, dice: Dice): Item {
   const id = idOf('msg', dice)
-  const part = { type: 'output_text', annotations: [], logprobs: [], text: answer.text }
+  const tokens = weighs === undefined ? [] : weighed(answer, weighs)
+  const whole = tokens.map((token) => weightOf(token, bytesOf))
+  const bare = tokens.map((token) => weightOf(token, () => ({})))
+  const part = { type: 'output_text', annotations: [], logprobs: whole, text: answer.text }
   const head = { id, type: 'message' }
   const place = { content_index: 0, item_id: id }
   return {
@@ -206,18 +218,31 @@ function messageItem(answer: Answer, dice: Dice): Item {
     },
     start: { ...head, status: 'in_progress', content: [], role: 'assistant' },
     events: [
-      { type: 'response.content_part.added', ...place, part: { ...part, text: '' } },
-      ...answer.pieces.map((delta) => ({
+      { type: 'response.content_part.added', ...place, part: { ...part, logprobs: [], text: '' } },
+      ...answer.pieces.map((delta, at) => ({
         type: 'response.output_text.delta',
         ...place,
         delta,
-        logprobs: [],
+        logprobs: bare.slice(at, at + 1),
         obfuscation: lettersOf(dice, 1 + (dice() % 12)),
       })),
-      { type: 'response.output_text.done', ...place, logprobs: [], text: answer.text },
+      { type: 'response.output_text.done', ...place, logprobs: bare, text: answer.text },
       { type: 'response.content_part.done', ...place, part },
     ],
   }
+}
+
+/** Bytes stand in whole answers only. */
+function bytesOf(token: string): JsonObject {
+  return { bytes: [...Buffer.from(token)] }
+}
+
+function weightOf(
+  { token, logprob, rivals }: Weighed,
+  more: (token: string) => JsonObject,
+): JsonObject {
+  const top_logprobs = rivals.map((rival) => ({ ...rival, ...more(rival.token) }))
+  return { token, logprob, ...more(token), top_logprobs }
 }
 
 function streamOf(head: JsonObject, final: JsonObject, items: readonly Item[]): string[] {

@@ -6,36 +6,19 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { JsonObject } from '../chat/json.js'
 import type { ReplyController, ReplyHandler } from '../upstreams/connection.js'
-import { gatewayError, GatewayError, type WireError } from '../errors.js'
+import { type ErrorKind, gatewayError, GatewayError, type WireError } from '../errors.js'
+import { NOT_BEGUN, type Begun, type Settlement } from './answer.js'
 import type { Timed, Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
 import { tooLate, transportError, UNFORESEEN } from './fault.js'
 import type { Target } from './generation.js'
+import { Leftover } from './leftover.js'
 import { headerText, isEventStream, OTHER_TYPE, unreadable } from './head.js'
+import { LANDED } from './in-flight.js'
 import type { Outgoing } from './outgoing.js'
 import type { Call } from './receive.js'
 import { ReplyStream } from './reply-stream.js'
-import { openTranslation, readReply } from './replies.js'
-import type { WholeAnswer } from './translate.js'
-
-/** The promise of an answer, which all attempts that it takes share. */
-export interface Settlement {
-  readonly resolve: (answer: Answer) => void
-  readonly reject: (error: GatewayError) => void
-}
-
-/** What there is already of an answer that the upstream paused. */
-interface Begun {
-  readonly stream: ReplyStream | null
-  readonly whole: WholeAnswer | null
-  /** The client has the beginning of it. */
-  readonly committed: boolean
-}
-
-/** What the client gets: a whole body, or a stream that has begun. */
-export type Answer =
-  | { readonly kind: 'whole'; readonly body: string | Buffer; readonly stream: boolean }
-  | { readonly kind: 'stream'; readonly stream: ReplyStream }
+import { openTranslation, readReply, streamsOn } from './replies.js'
 
 /** A whole reply above this is refused; the largest recorded one is 2 MB of image. */
 const MAX_REPLY_BYTES = 64 * 1024 * 1024
@@ -45,15 +28,19 @@ const MAX_ERROR_BYTES = 64 * 1024
 const COMMIT_WAIT_MS = 1000
 /** How long an upstream may take to end its body after its own terminator, to reuse the socket. */
 const LINGER_MS = 1000
-const NOT_BEGUN: Begun = { stream: null, whole: null, committed: false }
+/** Where there is an answer to read on: one that was asked for. */
+const DRAINABLE: ReadonlySet<Phase> = new Set(['waiting', 'whole', 'stream'])
+const LEFT: WireError = { kind: 'client_gone', message: 'The client closed the connection.' }
 
 type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
 
 /**
  * Settles its promise exactly once: with an answer that has content, or with the error that came first.
- * Where the upstream pauses, another attempt takes over what there is of the answer.
+ * Where the upstream pauses, or stumbles before it has said anything, another attempt takes over what
+ * there is of the answer.
  */
 export class Attempt implements ReplyHandler, Timed {
+  place = LANDED
   private readonly x: Exchange
   private readonly call: Call
   private readonly target: Target
@@ -77,6 +64,8 @@ export class Attempt implements ReplyHandler, Timed {
   private heardMs = 0
   private pausedMs: number | null = null
   private lingerMs = 0
+  /** Set once the client has left and the answer is read on. */
+  private leftover: Leftover | null = null
 
   constructor(
     x: Exchange,
@@ -102,7 +91,7 @@ export class Attempt implements ReplyHandler, Timed {
     this.dispatchedMs = performance.now()
     this.target.series.inflight(1)
     this.deadlines.add(this)
-    this.x.cancellation.onCancel((reason) => this.fail(reason.wire))
+    this.x.cancellation.onCancel((reason) => this.cancelled(reason))
     if (this.phase === 'over') return
     const { pool } = this.target.upstream
     const { path, headers, body } = this.outgoing
@@ -118,6 +107,7 @@ export class Attempt implements ReplyHandler, Timed {
     this.phase = 'waiting'
     this.sentMs = performance.now()
     const { facts } = this.x
+    facts.attempts += 1
     // What a client waits for once its answer has begun is counted there.
     if (!this.committed) facts.connectMs = (facts.connectMs ?? 0) + this.sentMs - this.dispatchedMs
   }
@@ -139,11 +129,12 @@ export class Attempt implements ReplyHandler, Timed {
       this.phase = 'error'
       return
     }
-    const streams = this.call.request.stream && isEventStream(headers)
+    // What has begun as a whole reply goes on as one, and what has begun as a stream as a stream.
+    const streams =
+      this.begun.whole === null && streamsOn(this.call, this.target, isEventStream(headers))
     const wrong = unreadable(headers)
     if (wrong !== null) this.fail(wrong)
     else if (streams) this.guard(() => this.openStream())
-    // A stream that has begun cannot go on as a whole reply.
     else if (this.stream !== null) this.fail(OTHER_TYPE)
     else this.phase = 'whole'
   }
@@ -216,6 +207,7 @@ export class Attempt implements ReplyHandler, Timed {
       default:
         if (this.isListening() && silentMs > timeouts.idleMs) this.late('fell silent')
     }
+    if (this.leftover?.isLate(nowMs) === true) return this.fail(LEFT)
     if (nowMs - this.x.startedMs > timeouts.totalMs) this.late('took too long')
     if (this.phase === 'stream' && nowMs - this.headMs > COMMIT_WAIT_MS) this.commit()
   }
@@ -286,19 +278,33 @@ export class Attempt implements ReplyHandler, Timed {
     }
     if (translation.content) this.commit()
     if (translation.outcome === 'complete') {
-      this.linger()
+      this.linger('ok')
       stream.end()
     } else if (translation.resume !== null) {
-      const { resume } = translation
-      this.linger()
+      const { resume, mishap } = translation
+      this.linger(mishap ?? 'ok')
+      if (this.leftover !== null) return
       translation.proceed()
       this.handOver({ stream, whole: null, committed: this.committed }, resume)
+    } else if (this.leftover?.isCounted(translation) === true) {
+      this.x.facts.countsAreFinal = true
+      this.abandon()
     }
   }
 
+  private cancelled(reason: GatewayError): void {
+    if (reason.kind === 'client_gone' && DRAINABLE.has(this.phase)) {
+      this.leftover = Leftover.of(this.x, this.target)
+    }
+    if (this.leftover === null) return this.fail(reason.wire)
+    this.stream?.drain()
+    this.resume()
+    this.settlement.reject(reason)
+  }
+
   /** The reply is whole. Its socket can be used again if the upstream now ends the body as well. */
-  private linger(): void {
-    this.target.series.attempt('ok')
+  private linger(kind: ErrorKind | 'ok'): void {
+    this.target.series.attempt(kind)
     if (this.heardAll) {
       this.over()
     } else {
@@ -308,7 +314,7 @@ export class Attempt implements ReplyHandler, Timed {
     }
   }
 
-  /** The upstream paused: another attempt asks for the rest. */
+  /** The upstream paused, or said nothing worth telling: another attempt asks for the rest. */
   private handOver(begun: Begun, resume: JsonObject): void {
     const outgoing = this.outgoing.next?.(resume)
     if (outgoing === undefined) return this.fail(UNFORESEEN)
@@ -336,7 +342,7 @@ export class Attempt implements ReplyHandler, Timed {
     this.over()
     facts.translateMs += performance.now() - before
     if (read.kind === 'paused') {
-      target.series.attempt('ok')
+      target.series.attempt(read.answer.mishap ?? 'ok')
       this.handOver({ stream: null, whole: read.answer, committed: false }, read.resume)
       return
     }
@@ -388,5 +394,6 @@ export class Attempt implements ReplyHandler, Timed {
     this.chunks = []
     this.deadlines.remove(this)
     this.target.series.inflight(-1)
+    this.leftover?.end()
   }
 }

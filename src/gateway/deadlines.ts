@@ -4,17 +4,19 @@
  * is in flight costs nothing per chunk and is late by at most one tick.
  */
 
+import { InFlight, type Flight } from './in-flight.js'
+
 /** How late a time-out may be noticed, in ms. */
 export const TICK_MS = 100
 
 /** Something in flight that may have waited too long. `nowMs` is monotonic. */
-export interface Timed {
+export interface Timed extends Flight {
   tick(nowMs: number): void
 }
 
 /** What is in flight and wants to know the time. Its timer runs only while there is something. */
 export class Deadlines {
-  private readonly inFlight = new Set<Timed>()
+  private readonly inFlight = new InFlight<Timed>()
   private timer: NodeJS.Timeout | null = null
 
   /** Calls `tick` every `TICK_MS` until `remove`. */
@@ -24,7 +26,7 @@ export class Deadlines {
   }
 
   remove(timed: Timed): void {
-    this.inFlight.delete(timed)
+    this.inFlight.remove(timed)
   }
 
   /** Stops the clock; for the end of the process. */
@@ -35,6 +37,6 @@ export class Deadlines {
 
   private sweep(): void {
     const nowMs = performance.now()
-    for (const timed of this.inFlight) timed.tick(nowMs)
+    this.inFlight.each((timed) => timed.tick(nowMs))
   }
 }

@@ -2,13 +2,18 @@
  * One request and its reply. Control values travel as arguments; this holds identity, sockets and the
  * facts to report. A phase's result is its return value; `facts` is write-only until `settle`.
  */
+import type { Identity } from '../accounts/account.js'
+import type { ChatRequest } from '../chat/request.js'
 import type { DialectName, Endpoint } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
 import type { Request } from '../http/request.js'
 import type { Response, ResponseOwner } from '../http/response.js'
+import type { Lease } from '../limits/limiter.js'
 import { pathOf } from './admit.js'
 import { Cancellation } from './cancellation.js'
+import type { Drains } from './drains.js'
 import type { Generation, Target } from './generation.js'
+import { LANDED, type Flight } from './in-flight.js'
 import type { Verdict } from './translate.js'
 
 /**
@@ -18,12 +23,14 @@ import type { Verdict } from './translate.js'
  * | phase        | fields |
  * | ------------ | ------ |
  * | authenticate | keyId accountId authenticateMs |
- * | receive      | model stream receivedBytes receiveMs clientRequestId |
+ * | receive      | model stream request receivedBytes receiveMs clientRequestId |
  * | choose       | target upstreamModel routeMs |
+ * | limit        | admitMs |
  * | fetchMedia   | fetchedBytes fetchMs |
- * | forward      | translateMs connectMs firstByteMs replyMs upstreamStatus upstreamRequestId losses verdict |
+ * | forward      | translateMs connectMs firstByteMs replyMs upstreamStatus upstreamRequestId losses verdict attempts countsAreFinal outputWhenLeft |
  * | relay        | firstContentMs relayMs clientWaitMs sentBytes |
  * | refuse       | error |
+ * | ending       | bookMs |
  * | settle       | overheadMs |
  */
 export interface Facts {
@@ -32,12 +39,15 @@ export interface Facts {
   authenticateMs: number | null
   model: string | null
   stream: boolean
+  /** For estimates, where the upstream does not count. */
+  request: ChatRequest | null
   receivedBytes: number
   receiveMs: number | null
   clientRequestId: string | null
   target: Target | null
   upstreamModel: string | null
   routeMs: number | null
+  admitMs: number | null
   translateMs: number
   connectMs: number | null
   firstByteMs: number | null
@@ -50,16 +60,32 @@ export interface Facts {
   fetchedBytes: number
   fetchMs: number
   verdict: Verdict | null
+  /** Requests sent to upstreams. */
+  attempts: number
+  /** The upstream's counts hold although its answer was not read to the end. */
+  countsAreFinal: boolean
+  /** Output tokens when the client left, where the answer was read on; else null. */
+  outputWhenLeft: number | null
   firstContentMs: number | null
   relayMs: number | null
   clientWaitMs: number
   sentBytes: number
   error: GatewayError | null
+  /** From the row's making until the ledger or the spool had it. */
+  bookMs: number
   overheadMs: number
 }
 
+/** What exchanges leave behind: a row in the ledger, and sometimes an answer that nobody waits for. */
+export interface Aftercare {
+  /** Writes the exchange's row; null where nothing has to be waited for. Never rejects. */
+  book(x: Exchange): Promise<void> | null
+  readonly drains: Drains
+}
+
 /** Identity, sockets, cancellation and facts of one request, from its head to `settle`. */
-export class Exchange implements ResponseOwner {
+export class Exchange implements ResponseOwner, Flight {
+  place = LANDED
   readonly id: string
   readonly req: Request
   readonly res: Response
@@ -74,11 +100,21 @@ export class Exchange implements ResponseOwner {
   operation: Endpoint['operation'] | null = null
   /** What was thrown and nobody foresaw, for the log. */
   failure: unknown = null
+  /** Who it runs as, where somebody else has seen to that; null: its key says. */
+  readonly runsAs: Identity | null
   /** The digest of the key it runs with, once that is known. */
   keyDigest: string | null = null
   /** Whose it is, once that is known. */
   accountId: string | null = null
-  /** What must be done before the client hears that its answer is complete; null where nothing must. */
+  /** The models that its key may ask for; null: all. */
+  allowedModels: readonly string[] | null = null
+  /** What it runs as, once that is known. */
+  identity: Identity | null = null
+  /** What is held for it by the limits, once it is admitted. */
+  lease: Lease | null = null
+  /** Name, value, …: what every answer says of the limits that apply. */
+  rateHeaders: readonly string[] = []
+  /** Reasoning state on its way to the store, which the client's next turn may need; see `ending`. */
   holding: Promise<void> | null = null
   readonly facts: Facts = {
     keyId: null,
@@ -86,12 +122,14 @@ export class Exchange implements ResponseOwner {
     authenticateMs: null,
     model: null,
     stream: false,
+    request: null,
     receivedBytes: 0,
     receiveMs: null,
     clientRequestId: null,
     target: null,
     upstreamModel: null,
     routeMs: null,
+    admitMs: null,
     translateMs: 0,
     connectMs: null,
     firstByteMs: null,
@@ -102,22 +140,65 @@ export class Exchange implements ResponseOwner {
     fetchedBytes: 0,
     fetchMs: 0,
     verdict: null,
+    attempts: 0,
+    countsAreFinal: false,
+    outputWhenLeft: null,
     firstContentMs: null,
     relayMs: null,
     clientWaitMs: 0,
     sentBytes: 0,
     error: null,
+    bookMs: 0,
     overheadMs: 0,
   }
+  /** The upstream's answer is read on without the client, until this resolves; null where it is not. */
+  draining: Promise<void> | null = null
+  readonly after: Aftercare
+  private isBooked = false
 
-  constructor(id: string, req: Request, res: Response, generation: Generation, startedMs: number) {
+  /** `as`: who it runs as and the path that it asks for, where its own head does not say. */
+  constructor(
+    id: string,
+    req: Request,
+    res: Response,
+    generation: Generation,
+    startedMs: number,
+    after: Aftercare,
+    as: { readonly identity: Identity; readonly path: string } | null = null,
+  ) {
     this.id = id
+    this.after = after
     this.req = req
     this.res = res
     this.generation = generation
     this.startedMs = startedMs
-    this.path = pathOf(req.url)
+    this.path = as === null ? pathOf(req.url) : as.path
+    this.runsAs = as === null ? null : as.identity
     res.owner = this
+  }
+
+  /**
+   * The exchange is about to end: its row goes to the ledger, once, and `facts` must say by now what it
+   * is about. Resolves when the client may hear the end; null where it may at once.
+   */
+  ending(): Promise<void> | null {
+    const { holding } = this
+    this.holding = null
+    const booked = this.book()
+    return holding === null || booked === null ? (holding ?? booked) : both(holding, booked)
+  }
+
+  /** Of authenticated requests for a chat; a list of models costs nothing. */
+  private book(): Promise<void> | null {
+    if (this.isBooked || this.accountId === null || this.operation !== 'chat') return null
+    this.isBooked = true
+    const beganMs = performance.now()
+    const booked = this.after.book(this)
+    this.facts.bookMs = performance.now() - beganMs
+    if (booked === null) return null
+    return booked.then(() => {
+      this.facts.bookMs = performance.now() - beganMs
+    })
   }
 
   /**
@@ -128,6 +209,11 @@ export class Exchange implements ResponseOwner {
     const { req, res } = this
     if (!res.writableFinished || !req.complete) this.cancellation.cancel(whyClosed(res))
   }
+}
+
+async function both(one: Promise<void>, other: Promise<void>): Promise<void> {
+  await one
+  await other
 }
 
 /** The front door answers a body that breaks the protocol by itself, in the middle of our reading it. */

@@ -9,7 +9,8 @@ import { GatewayError } from '../errors.js'
 import type { Escrow } from '../reasoning/escrow.js'
 import { pathAt } from '../upstreams/place.js'
 import { stringifyExact } from '../wire/exact.js'
-import { Attempt, type Answer } from './attempt.js'
+import type { Answer } from './answer.js'
+import { Attempt } from './attempt.js'
 import type { Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
@@ -48,7 +49,8 @@ export async function forward(
     answer = await attempt(x, asked, target, deadlines, second)
   }
   // A stream holds its own end back.
-  if (answer.kind === 'whole' && x.holding !== null) await x.holding
+  const ending = answer.kind === 'whole' ? x.ending() : null
+  if (ending !== null) await ending
   return answer
 }
 

@@ -3,18 +3,18 @@
  * shutdown. Knows no listener; `server.ts` has one.
  */
 import { getHeapStatistics } from 'node:v8'
-import type { Authenticator } from '../auth/authenticate.js'
+import type { Identity } from '../accounts/account.js'
 import type { Snapshot } from '../config/config.js'
 import { GatewayError } from '../errors.js'
+import { newRequestId } from '../http/id.js'
 import type { Request } from '../http/request.js'
 import type { Response } from '../http/response.js'
-import type { Logger } from '../log.js'
-import type { Metrics } from '../metrics/hops.js'
-import type { Escrow } from '../reasoning/escrow.js'
+import { book } from './charge.js'
 import { Deadlines } from './deadlines.js'
-import { Exchange } from './exchange.js'
+import { Drains } from './drains.js'
+import { Exchange, type Aftercare } from './exchange.js'
 import { Generation } from './generation.js'
-import { newRequestId } from './id.js'
+import { InFlight } from './in-flight.js'
 import { serve, type Services } from './pipeline.js'
 import { BodyBudget } from './receive.js'
 
@@ -24,15 +24,16 @@ const BODY_SHARE_OF_HEAP = 0.25
 /** Serves requests with the generation in force, until it is drained. */
 export class Gateway {
   private readonly services: Services
-  private readonly inFlight = new Set<Exchange>()
+  private readonly inFlight = new InFlight<Exchange>()
   private current: Generation
+  private readonly after: Aftercare
+  /** Set while somebody waits for the last exchange. */
+  private onIdle: (() => void) | null = null
   /** Generations retire in order: an older one may share pools with those after it. */
   private retired: Promise<void> = Promise.resolve()
 
-  constructor(
-    parts: { authenticator: Authenticator; escrow: Escrow; metrics: Metrics; log: Logger },
-    snapshot: Snapshot,
-  ) {
+  constructor(parts: Omit<Services, 'deadlines' | 'bodies'>, snapshot: Snapshot) {
+    this.after = { book: (x) => book(x, parts), drains: new Drains() }
     this.services = {
       ...parts,
       deadlines: new Deadlines(),
@@ -44,6 +45,11 @@ export class Gateway {
       digests: () => this.digestsInUse(),
       end: (digest, why) => this.endAllOf(digest, why),
     })
+    parts.limiter.watch((visit) => {
+      this.inFlight.each(({ lease }) => {
+        if (lease !== null) visit(lease)
+      })
+    })
   }
 
   /** The generation that new requests get. */
@@ -53,13 +59,28 @@ export class Gateway {
 
   /** Takes one request that has passed the front door. */
   handle(req: Request, res: Response): void {
+    this.run(req, res, null)
+  }
+
+  /** Takes one request to the path as an account, whose session somebody else has checked. */
+  handleAs(req: Request, res: Response, identity: Identity, path: string): void {
+    this.run(req, res, { identity, path })
+  }
+
+  private run(
+    req: Request,
+    res: Response,
+    as: { readonly identity: Identity; readonly path: string } | null,
+  ): void {
     const generation = this.current
-    const x = new Exchange(newRequestId(Date.now()), req, res, generation, performance.now())
+    const id = newRequestId(Date.now())
+    const x = new Exchange(id, req, res, generation, performance.now(), this.after, as)
     generation.enter()
     this.inFlight.add(x)
     void serve(x, this.services).finally(() => {
-      this.inFlight.delete(x)
+      this.inFlight.remove(x)
       generation.leave()
+      if (this.inFlight.size === 0) this.onIdle?.()
     })
   }
 
@@ -77,20 +98,33 @@ export class Gateway {
     const reason = new GatewayError('draining', 'The gateway is shutting down; please try again.', {
       retryAfterSeconds: 1,
     })
-    for (const x of this.inFlight) x.cancellation.cancel(reason)
+    this.inFlight.each((x) => x.cancellation.cancel(reason))
   }
 
-  private *digestsInUse(): Generator<string> {
-    for (const { keyDigest } of this.inFlight) if (keyDigest !== null) yield keyDigest
+  private digestsInUse(): Set<string> {
+    const digests = new Set<string>()
+    this.inFlight.each(({ keyDigest }) => {
+      if (keyDigest !== null) digests.add(keyDigest)
+    })
+    return digests
   }
 
   private endAllOf(digest: string, why: GatewayError): void {
-    for (const x of this.inFlight) if (x.keyDigest === digest) x.cancellation.cancel(why)
+    this.inFlight.each((x) => {
+      if (x.keyDigest === digest) x.cancellation.cancel(why)
+    })
   }
 
-  /** Lets go of every upstream connection and timer. */
+  /**
+   * Lets go of every upstream connection and timer; resolves when every exchange is over, those without
+   * a client too, and its row is written.
+   */
   async close(): Promise<void> {
     this.services.deadlines.close()
     await this.current.destroy()
+    if (this.inFlight.size === 0) return
+    await new Promise<void>((resolve) => {
+      this.onIdle = resolve
+    })
   }
 }

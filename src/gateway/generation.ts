@@ -9,6 +9,8 @@ import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { DialectName, Egress } from '../dialects/dialect.js'
 import { egressOf } from '../dialects/index.js'
+import { Prices } from '../ledger/prices.js'
+import { Rules } from '../limits/rules.js'
 import type { Metrics, TargetSeries } from '../metrics/hops.js'
 import { openAiEndpoint } from '../upstreams/endpoint.js'
 import { MediaFetcher } from '../upstreams/media.js'
@@ -33,6 +35,8 @@ export class Generation {
   readonly models: ModelList
   /** Null where the configuration does not allow it. */
   readonly media: MediaFetcher | null
+  readonly prices: Prices
+  readonly limits: Rules
   private readonly router: Router
   private readonly upstreams: Upstreams
   private readonly metrics: Metrics
@@ -47,6 +51,8 @@ export class Generation {
     this.router = createRouter(snapshot.config)
     this.upstreams = new Upstreams(snapshot.config.upstreams, previous?.upstreams ?? null)
     this.models = new ModelList(snapshot, this.router)
+    this.prices = new Prices(snapshot.catalogue.models, Object.values(snapshot.config.upstreams))
+    this.limits = new Rules(snapshot.config)
     const { fetchMedia } = snapshot.config
     this.media = fetchMedia.enabled ? new MediaFetcher(fetchMedia) : null
   }
@@ -76,6 +82,11 @@ export class Generation {
   /** The model's name where it is one of ours, else `other`: a client's string is never a label. */
   modelLabel(model: string): string {
     return this.snapshot.catalogue.find(model)?.id ?? 'other'
+  }
+
+  /** What limits and sums count a model as: one of the catalogue's, else the route that takes it. */
+  limitedAs(model: string, { route }: Target): string {
+    return this.snapshot.catalogue.find(model)?.id ?? route
   }
 
   enter(): void {

@@ -49,7 +49,7 @@ export interface Outgoing {
  * `GatewayError(untranslatable)` for what may not.
  */
 export function render(
-  call: Pick<Call, 'dialect' | 'raw' | 'members' | 'body' | 'request'>,
+  call: Pick<Call, 'dialect' | 'raw' | 'members' | 'body' | 'request' | 'added'>,
   destination: Destination,
   model: string,
   facts: ModelFacts,
@@ -59,6 +59,7 @@ export function render(
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
   if (dialect === call.dialect) {
     const edits = egress.edits(call.body, model, facts, losses)
+    if (call.added !== undefined) edits.push(...call.added)
     edits.push(...quirkEdits(call.body, edits, quirks, report))
     const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
     const { path, accept } = egress.target(model, call.request.stream)
@@ -77,7 +78,9 @@ function requestFor(
   model: string,
   facts: ModelFacts,
 ): ChatRequest {
-  const stream = request.stream || egress.streamsWhole?.(request, facts) === true
+  const stream =
+    egress.wholeOnly?.(request) !== true &&
+    (request.stream || egress.streamsWhole?.(request, facts) === true)
   const mayBegin = egress.userFirst === true && allowSyntheticUser
   const messages = mayBegin ? beginWithUser(request.messages) : request.messages
   const same = request.model === model && request.stream === stream && request.messages === messages

@@ -3,6 +3,7 @@
  * Pure and synchronous, like every translation; nothing is parsed but what the tap looks at.
  */
 import type { FinishReason } from '../chat/event.js'
+import type { Said } from '../chat/said.js'
 import type { Usage } from '../chat/usage.js'
 import type { StreamTap } from '../dialects/dialect.js'
 import type { WireError } from '../errors.js'
@@ -17,6 +18,7 @@ export class PassedStream implements Translation, FrameSink {
   readonly breach = null
   readonly lost = []
   readonly resume = null
+  readonly mishap = null
   private readonly framer: SseFramer
   private readonly tap: StreamTap
   private ready = ''
@@ -35,6 +37,9 @@ export class PassedStream implements Translation, FrameSink {
   }
   get model(): string | null {
     return this.tap.model
+  }
+  get said(): Said {
+    return this.tap.said
   }
   get content(): boolean {
     return this.tap.content || this.outcome === 'complete'
@@ -76,12 +81,17 @@ export class PassedStream implements Translation, FrameSink {
 
   frame(name: string, data: string): void {
     if (this.outcome !== 'open') return
-    if (this.tap.frame(name, data)) this.ready += this.framer.raw
+    if (this.tap.frame(name, data)) this.pass(this.framer.raw, this.tap.trim)
     else {
       this.ready += this.framer.lead
       this.dropped = true
     }
     this.settle()
+  }
+
+  private pass(raw: string, trim: string): void {
+    const at = trim === '' ? -1 : raw.lastIndexOf(trim)
+    this.ready += at < 0 ? raw : raw.slice(0, at) + raw.slice(at + trim.length)
   }
 
   /** Comments are the client's too, up to the end; what follows it is nobody's, however it was cut. */

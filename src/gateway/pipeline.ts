@@ -4,10 +4,12 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Authenticator } from '../auth/authenticate.js'
-import type { Identity } from '../accounts/account.js'
+import { namesModel, type Identity } from '../accounts/account.js'
 import { addressed, INGRESSES, type Addressed } from '../dialects/index.js'
 import { GatewayError } from '../errors.js'
 import type { Request } from '../http/request.js'
+import type { Books } from '../ledger/books.js'
+import type { Limiter } from '../limits/limiter.js'
 import type { Logger } from '../log.js'
 import type { Metrics } from '../metrics/hops.js'
 import type { RouteMatch } from '../upstreams/router.js'
@@ -16,9 +18,10 @@ import type { Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
 import { forward } from './forward.js'
 import type { Target } from './generation.js'
+import { limit } from './limit.js'
 import { fetchMedia } from './media.js'
 import { receive, type BodyBudget, type Call } from './receive.js'
-import { refuse } from './refuse.js'
+import { refuse, understood } from './refuse.js'
 import { relay } from './relay.js'
 import { settle } from './settle.js'
 
@@ -29,6 +32,8 @@ export interface Services {
   readonly log: Logger
   readonly deadlines: Deadlines
   readonly escrow: Escrow
+  readonly limiter: Limiter
+  readonly books: Books
   readonly bodies: BodyBudget
 }
 
@@ -45,14 +50,24 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     }
     const received = await receiveTimed(x, at, services)
     const { target, model } = choose(x, received)
-    const fetching = fetchMedia(x, received, target, services.bodies)
-    const call = fetching === null ? received : await fetching
+    if (services.books.isRefusing) throw unrecorded()
+    const limited = limit(x, received, target, model, services)
+    const admitted = limited instanceof Promise ? await limited : limited
+    const fetching = fetchMedia(x, admitted, target, services.bodies)
+    const call = fetching === null ? admitted : await fetching
     const answer = await forward(x, call, target, model, services)
     const relayed = relay(x, answer, call.ingress, services.deadlines)
     if (relayed !== undefined) await relayed
-  } catch (error) {
+  } catch (thrown) {
+    const error = understood(x, thrown)
+    // An answer that is read on has its row when it ends.
+    const ending = x.draining === null ? x.ending() : null
+    if (ending !== null) await ending
     refuse(x, error)
   } finally {
+    if (x.draining !== null) await x.draining
+    const ending = x.ending()
+    if (ending !== null) await ending
     services.bodies.give(x.facts.receivedBytes + x.facts.fetchedBytes)
     settle(x, services.metrics, services.log)
     if (x.failure !== null) {
@@ -85,6 +100,10 @@ function unknownEndpoint(method: string, path: string): GatewayError {
 
 /** Before a byte of the body is read. Synchronous where the key is in memory. */
 function authenticate(x: Exchange, services: Services): Promise<void> | undefined {
+  if (x.runsAs !== null) {
+    accept(x, x.runsAs)
+    return undefined
+  }
   const ingress = INGRESSES.find(({ dialect }) => dialect === x.dialect)?.ingress
   const secret = ingress?.credential(credentialsOf(x.req)) ?? null
   const found = services.authenticator.identify(secret)
@@ -105,6 +124,8 @@ function credentialsOf(req: Request): IncomingHttpHeaders {
 function accept(x: Exchange, identity: Identity): void {
   x.keyDigest = identity.digest
   x.accountId = identity.accountId
+  x.allowedModels = identity.models
+  x.identity = identity
   x.facts.keyId = identity.keyId
   x.facts.accountId = identity.accountId
   x.facts.authenticateMs = performance.now() - x.startedMs
@@ -116,6 +137,7 @@ async function receiveTimed(x: Exchange, at: Addressed, services: Services): Pro
   try {
     const received = receive(x, at, services.bodies)
     const call = received instanceof Promise ? await received : received
+    x.facts.request = call.request
     x.facts.model = call.request.model
     x.facts.stream = call.request.stream
     return call
@@ -128,6 +150,9 @@ function choose(x: Exchange, call: Call): { target: Target; model: string } {
   const before = performance.now()
   const match: RouteMatch | null = x.generation.route(call.request.model)
   if (match === null) throw unknownModel(call.request.model)
+  if (x.allowedModels !== null && !namesModel(x.allowedModels, call.request.model)) {
+    throw modelNotAllowed(call.request.model)
+  }
   const target = x.generation.target(match, call.request)
   x.facts.target = target
   x.facts.upstreamModel = match.model
@@ -136,11 +161,31 @@ function choose(x: Exchange, call: Call): { target: Target; model: string } {
 }
 
 function unknownModel(model: string): GatewayError {
-  const name = model.length > 100 ? `${model.slice(0, 100)}…` : model
   return new GatewayError(
     'unknown_model',
-    `The model '${name}' is not known here; GET /v1/models lists those that are.`,
+    `The model '${shortened(model)}' is not known here; GET /v1/models lists those that are.`,
     { param: 'model' },
+  )
+}
+
+function modelNotAllowed(model: string): GatewayError {
+  return new GatewayError(
+    'forbidden',
+    `This API key may not ask for the model '${shortened(model)}'; its owner says which it may.`,
+    { param: 'model' },
+  )
+}
+
+function shortened(model: string): string {
+  return model.length > 100 ? `${model.slice(0, 100)}…` : model
+}
+
+/** What it costs could be written down nowhere, and the operator wants no such request. */
+function unrecorded(): GatewayError {
+  return new GatewayError(
+    'store_unavailable',
+    'The gateway cannot record what requests cost at the moment; try again.',
+    { retryAfterSeconds: 5 },
   )
 }
 

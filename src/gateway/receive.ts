@@ -9,6 +9,7 @@ import type { Addressed } from '../dialects/index.js'
 import { gatewayError, GatewayError } from '../errors.js'
 import type { BodyTaker, Request } from '../http/request.js'
 import { parseObject, type ParsedObject } from '../wire/json.js'
+import type { Edit } from '../wire/splice.js'
 import { admitTrailers } from './admit.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
@@ -20,6 +21,8 @@ export interface Call extends Addressed {
   readonly members: ParsedObject['members']
   readonly body: JsonObject
   readonly request: ChatRequest
+  /** What the gateway adds to the client's own bytes, for a route of the same dialect. */
+  readonly added?: readonly Edit[]
 }
 
 /** Bodies that are held at this moment, over all requests of the process. */

@@ -8,23 +8,20 @@ import { errorBody } from '../wire/error-body.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
 
-/** Answers with the error; returns it as it was understood. Never throws. */
-export function refuse(x: Exchange, thrown: unknown): GatewayError {
+/** The error as it is to be told, whatever was thrown; notes it. Never throws. */
+export function understood(x: Exchange, thrown: unknown): GatewayError {
   const error = thrown instanceof GatewayError ? thrown : gatewayError(UNFORESEEN, thrown)
   if (error.kind === 'bug') x.failure ??= error.cause ?? error
   x.facts.error = error
-  const { res } = x
-  if (error.kind === 'client_gone' || res.destroyed) {
-    res.destroy()
-    return error
-  }
-  if (res.headersSent) {
-    // Only a bug gets here: relay answers its own failures.
-    res.destroy()
-    return error
-  }
-  send(x, error)
   return error
+}
+
+/** Answers with the error. Never throws. */
+export function refuse(x: Exchange, error: GatewayError): void {
+  const { res } = x
+  // Where the head has left only a bug gets here: relay answers its own failures.
+  if (error.kind === 'client_gone' || res.destroyed || res.headersSent) res.destroy()
+  else send(x, error)
 }
 
 function send(x: Exchange, error: GatewayError): void {
@@ -37,6 +34,7 @@ function send(x: Exchange, error: GatewayError): void {
   headers.push('x-sluice-generation', String(x.generation.snapshot.generation))
   const upstream = x.facts.target?.upstream.config.name
   if (upstream !== undefined) headers.push('x-sluice-upstream', upstream)
+  if (x.rateHeaders.length > 0) headers.push(...x.rateHeaders)
   if (x.facts.losses.length > 0) headers.push('x-sluice-lost', x.facts.losses.join(', '))
   const { retryAfterSeconds, retryable } = error.wire
   if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))

@@ -6,9 +6,10 @@ import type { Ingress } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
 import type { Response, ResponseWatcher } from '../http/response.js'
 import { decimal } from '../wire/decimal.js'
-import type { Answer } from './attempt.js'
+import type { Answer } from './answer.js'
 import type { Deadlines, Timed } from './deadlines.js'
 import type { Exchange, Facts } from './exchange.js'
+import { LANDED } from './in-flight.js'
 import type { ReplySink, ReplyStream } from './reply-stream.js'
 
 /** Proxies drop silent connections after 30–60 s; vLLM and OpenRouter send comments every 10–15 s. */
@@ -69,6 +70,7 @@ function headOf(x: Exchange, contentType: string, lost: readonly string[]): stri
     serverTiming(x),
   ]
   if (lost.length > 0) headers.push('x-sluice-lost', lost.join(', '))
+  if (x.rateHeaders.length > 0) headers.push(...x.rateHeaders)
   return headers
 }
 
@@ -80,16 +82,17 @@ function lostOf({ losses, verdict }: Facts): readonly string[] {
 
 /** In ms; `upstream` is the time until its first byte. */
 function serverTiming(x: Exchange): string {
-  const { authenticateMs, routeMs, connectMs, firstByteMs } = x.facts
+  const { authenticateMs, routeMs, admitMs, connectMs, firstByteMs } = x.facts
   const upstreamMs = (connectMs ?? 0) + (firstByteMs ?? 0)
   return (
     `auth;dur=${decimal(authenticateMs ?? 0)}, route;dur=${decimal(routeMs ?? 0)}, ` +
-    `limit;dur=0, upstream;dur=${decimal(upstreamMs)}`
+    `limit;dur=${decimal(admitMs ?? 0)}, upstream;dur=${decimal(upstreamMs)}`
   )
 }
 
 /** A whole reply that the client does not take at once; given up where it takes nothing at all. */
 class WholeRelay implements Timed, ResponseWatcher {
+  place = LANDED
   private readonly res: Response
   private readonly deadlines: Deadlines
   private rest: Buffer | null
@@ -135,6 +138,7 @@ class WholeRelay implements Timed, ResponseWatcher {
 
 /** One streamed reply: pumps, keeps alive, and ends it honestly. */
 class StreamRelay implements Timed, ReplySink, ResponseWatcher {
+  place = LANDED
   private readonly x: Exchange
   private readonly res: Response
   private readonly stream: ReplyStream

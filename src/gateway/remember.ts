@@ -8,7 +8,7 @@ import type { ChatEvent } from '../chat/event.js'
 import { Fold, type Reply } from '../chat/fold.js'
 import type { JsonObject } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
-import type { Endpoint, Ingress, Seed, StreamEncoder } from '../dialects/dialect.js'
+import type { Choice, Endpoint, Ingress, Place, Seed, StreamEncoder } from '../dialects/dialect.js'
 import type { WireError } from '../errors.js'
 import type { Escrow, Scope } from '../reasoning/escrow.js'
 import type { Exchange } from './exchange.js'
@@ -31,12 +31,18 @@ export function remembered(
   if (x.generation.facts(model).reasoning === false) return call
   const scope: Scope = { accountId, family: target.dialect, model }
   const ingress = new ListeningIngress(call.ingress, (reply) => {
-    x.holding = escrow.keep(call.request, reply, scope)
+    x.holding = together(x.holding, escrow.keep(call.request, reply, scope))
   })
   const request = escrow.restore(call.request, scope)
   return request instanceof Promise
     ? request.then((restored) => withHistory(call, ingress, restored))
     : withHistory(call, ingress, request)
+}
+
+/** Of several answers to one request each has its own state. */
+function together(one: Promise<void> | null, other: Promise<void> | null): Promise<void> | null {
+  if (one === null || other === null) return one ?? other
+  return Promise.all([one, other]).then(() => undefined)
 }
 
 function withHistory(call: Call, ingress: Ingress, request: ChatRequest): Call {
@@ -59,8 +65,13 @@ class ListeningIngress implements Ingress {
     return this.ingress.encodeReply(reply, request, seed)
   }
 
-  newEncoder(request: ChatRequest, seed: Seed): StreamEncoder {
-    return new Listening(this.ingress.newEncoder(request, seed), this.heard)
+  encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): string {
+    for (const { reply } of choices) this.heard(reply)
+    return this.ingress.encodeChoices(choices, request, seed)
+  }
+
+  newEncoder(request: ChatRequest, seed: Seed, place?: Place): StreamEncoder {
+    return new Listening(this.ingress.newEncoder(request, seed, place), this.heard)
   }
 
   match(method: string, path: string): Endpoint | null {

@@ -2,6 +2,7 @@
  * Which machine reads a reply: by whether both sides speak one dialect, and whether it is a stream.
  */
 import type { JsonObject } from '../chat/json.js'
+import { NOTHING_SAID } from '../chat/said.js'
 import type { Seed } from '../dialects/dialect.js'
 import type { WireError } from '../errors.js'
 import { parseArray, parseReply } from '../wire/json.js'
@@ -9,14 +10,9 @@ import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
 import type { Call } from './receive.js'
 import { PassedStream } from './passed.js'
-import {
-  streamReply,
-  type TranslatedReply,
-  TranslatedStream,
-  type Translation,
-  type Verdict,
-  WholeAnswer,
-} from './translate.js'
+import { TranslatedStream, type Translation, type Verdict } from './translate.js'
+import { WholeAnswer, type WholeReply } from './whole.js'
+import { WholeChoices } from './choices.js'
 
 const NOT_JSON: WireError = {
   kind: 'upstream_malformed',
@@ -45,15 +41,15 @@ export type ReadReply =
       /** `error` says why there is no body. */
       readonly verdict: Verdict
     }
-  | { readonly kind: 'paused'; readonly answer: WholeAnswer; readonly resume: JsonObject }
+  | { readonly kind: 'paused'; readonly answer: WholeReply; readonly resume: JsonObject }
 
 /** What is known of a whole reply before it is read. */
-export interface Reading {
+export interface Given {
   /** It came as a stream: the gateway asked for one, or the upstream knows no other form. */
   readonly isEvents: boolean
   readonly mayPause: boolean
   /** The parts before it, where the upstream paused. */
-  readonly begun: WholeAnswer | null
+  readonly begun: WholeReply | null
 }
 
 /** Reads a whole reply, or one part of it. */
@@ -62,34 +58,43 @@ export function readReply(
   x: Exchange,
   call: Call,
   target: Target,
-  { isEvents, mayPause, begun }: Reading,
+  { isEvents, mayPause, begun }: Given,
 ): ReadReply {
-  const { egress } = target
-  const seed = seedOf(x, call, target)
-  if (isEvents) {
-    const answer = begun ?? new WholeAnswer(egress, call.ingress, call.request, mayPause)
-    return readOn(answer, answer.readEvents(bytes), seed)
-  }
+  const { stream } = call.request
+  const answer = (): WholeReply =>
+    begun ?? newWhole(call, target, seedOf(x, call, target), mayPause)
+  if (isEvents) return readOn(answer(), (it) => it.readEvents(bytes))
   const text = bytes.toString('utf8')
   const body = parseReply(text)
-  if (call.request.stream) {
-    const pieces = body ?? parseArray(text)
-    if (pieces === null) return refused(NOT_JSON)
-    return told(streamReply(pieces, egress, call.ingress, call.request, seed))
+  const pieces = body ?? (stream ? parseArray(text) : null)
+  if (pieces === null) return refused(NOT_JSON)
+  const { tapReply } = target.egress
+  if (body !== null && !stream && tapReply !== null && passes(call, target)) {
+    return passReply(bytes, tapReply(body))
   }
-  if (body === null) return refused(NOT_JSON)
-  if (egress.tapReply !== null && passes(call, target)) {
-    return passReply(bytes, egress.tapReply(body))
-  }
-  const answer = begun ?? new WholeAnswer(egress, call.ingress, call.request, mayPause)
-  return readOn(answer, answer.read(body), seed)
+  return readOn(answer(), (it) => it.read(pieces))
 }
 
-function readOn(answer: WholeAnswer, resume: JsonObject | null, seed: Seed): ReadReply {
-  return resume === null ? told(answer.encode(seed)) : { kind: 'paused', answer, resume }
+function newWhole(call: Call, { egress }: Target, seed: Seed, mayPause: boolean): WholeReply {
+  const { ingress, request } = call
+  const { candidates = 1 } = request
+  const choices = candidates > 1 ? WholeChoices.open(egress, ingress, request, seed) : null
+  if (choices !== null) return choices
+  return new WholeAnswer(egress, ingress, request, seed, { stream: request.stream, mayPause })
 }
 
-function told(verdict: TranslatedReply): ReadReply {
+/**
+ * Whether a reply is to be streamed on as it comes: the client wants a stream and the upstream answers
+ * in one. What was asked for whole is read whole, whatever it comes as.
+ */
+export function streamsOn({ request }: Call, { egress }: Target, isEvents: boolean): boolean {
+  return request.stream && isEvents && egress.wholeOnly?.(request) !== true
+}
+
+function readOn(answer: WholeReply, read: (answer: WholeReply) => JsonObject | null): ReadReply {
+  const resume = read(answer)
+  if (resume !== null) return { kind: 'paused', answer, resume }
+  const verdict = answer.encode()
   return { kind: 'answer', body: verdict.body, verdict }
 }
 
@@ -105,11 +110,11 @@ function passes({ dialect, request }: Call, target: Target): boolean {
 
 function passReply(
   bytes: Buffer,
-  tap: Pick<Verdict, 'usage' | 'reason' | 'error' | 'model'>,
+  tap: Pick<Verdict, 'usage' | 'reason' | 'error' | 'model' | 'said'>,
 ): ReadReply {
-  const { usage, reason, error, model } = tap
+  const { usage, reason, error, model, said } = tap
   const outcome = error === null ? 'complete' : 'failed'
-  const verdict = { outcome, error, breach: null, usage, reason, model, lost: [] } as const
+  const verdict = { outcome, error, breach: null, usage, reason, model, lost: [], said } as const
   return { kind: 'answer', body: bytes, verdict }
 }
 
@@ -122,6 +127,7 @@ function refused(error: WireError): ReadReply {
     reason: null,
     model: null,
     lost: [],
+    said: NOTHING_SAID,
   }
   return { kind: 'answer', body: '', verdict }
 }

@@ -31,8 +31,13 @@ export class ReplyStream {
   private waitingBytes = 0
   private isFull = false
   private isOver = false
+  /** The end has come, and the exchange knows. */
+  private isEnding = false
   /** What comes from here on is the end, and waits for the exchange to let it go. */
   private isHeld = false
+  /** The client is gone; what comes is read and dropped. */
+  private isDraining = false
+  private isDestroyed = false
 
   constructor(translation: Translation, x: Exchange) {
     this.translation = translation
@@ -54,6 +59,7 @@ export class ReplyStream {
       ready = this.broken(error)
     }
     this.x.facts.translateMs += performance.now() - nowMs
+    if (this.translation.outcome === 'complete') this.hold()
     // A chunk that passes as it is was only lent.
     if (ready.length > 0) this.pass(ready === chunk ? Buffer.from(chunk) : ready)
     this.onStep()
@@ -71,9 +77,13 @@ export class ReplyStream {
     }
     const isLast = this.translation.resume === null
     this.isOver = isLast
+    if (this.translation.outcome === 'complete') this.hold()
     if (ready.length > 0) this.pass(ready)
     this.onStep()
-    if (isLast && !this.isHeld) this.sink?.finish()
+    // One that failed before its client had any of it is not an end yet.
+    if (!isLast || this.isDestroyed) return
+    this.hold()
+    if (!this.isHeld) this.sink?.finish()
   }
 
   /** Hands over to the client's side, with what has waited for it. */
@@ -89,9 +99,17 @@ export class ReplyStream {
     this.onDrain()
   }
 
-  /** Nobody reads any more: what waits is dropped, and nothing is taken or given from here on. */
+  /** The client is gone, and the answer is to be read to its end all the same. */
+  drain(): void {
+    this.isDraining = true
+    this.destroy()
+    this.drained()
+  }
+
+  /** Nobody reads any more: what waits is dropped, and nothing is given, or even taken, from here on. */
   destroy(): void {
-    this.isOver = true
+    this.isDestroyed = !this.isDraining
+    this.isOver ||= this.isDestroyed
     this.sink = null
     this.waiting = []
   }
@@ -106,7 +124,12 @@ export class ReplyStream {
     else this.drained()
   }
 
-  private hold(until: Promise<void>): void {
+  /** The end goes out once the exchange is done with what comes before it. */
+  private hold(): void {
+    if (this.isEnding) return
+    this.isEnding = true
+    const until = this.x.ending()
+    if (until === null) return
     this.isHeld = true
     void until.then(() => {
       this.isHeld = false
@@ -115,10 +138,7 @@ export class ReplyStream {
   }
 
   private pass(piece: string | Buffer): void {
-    if (this.x.holding !== null && !this.isHeld) {
-      this.hold(this.x.holding)
-      this.x.holding = null
-    }
+    if (this.isDraining) return
     if (this.sink !== null && !this.isHeld) {
       if (!this.sink.take(piece)) this.isFull = true
       return

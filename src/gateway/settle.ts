@@ -4,6 +4,7 @@
 import type { DialectName } from '../dialects/dialect.js'
 import type { ExchangeLine, Logger } from '../log.js'
 import type { Metrics, Outcome, StreamEnd } from '../metrics/hops.js'
+import { outcomeOf, overheadMs } from './charge.js'
 import type { Exchange, Facts } from './exchange.js'
 
 /** Records what happened. Called exactly once per exchange. */
@@ -14,7 +15,7 @@ export function settle(x: Exchange, metrics: Metrics, log: Logger): void {
   const status = outcome === 'client_gone' ? 499 : x.res.statusCode
   const seconds = (beganMs - x.startedMs) / 1000
   recordHops(facts, metrics)
-  facts.overheadMs = overheadMs(x, beganMs)
+  facts.overheadMs = overheadMs(x, beganMs, facts.relayMs)
   metrics.overhead(facts.overheadMs / 1000)
   if (facts.target === null) {
     metrics.unrouted(status, outcome)
@@ -24,33 +25,19 @@ export function settle(x: Exchange, metrics: Metrics, log: Logger): void {
     recordLosses(x, facts.target.dialect, metrics)
   }
   log.exchangeLine(lineOf(x, status, outcome, seconds))
-  metrics.hop('settle', (performance.now() - beganMs) / 1000)
-}
-
-function outcomeOf(x: Exchange): Outcome {
-  const { error, verdict } = x.facts
-  if (error !== null) return error.kind
-  if (x.cancellation.reason !== null) return x.cancellation.reason.kind
-  return verdict?.error?.kind ?? 'ok'
+  metrics.hop('settle', (facts.bookMs + performance.now() - beganMs) / 1000)
 }
 
 function recordHops(facts: Facts, metrics: Metrics): void {
-  const { authenticateMs, receiveMs, routeMs, connectMs, firstByteMs, relayMs } = facts
+  const { authenticateMs, receiveMs, routeMs, admitMs, connectMs, firstByteMs, relayMs } = facts
   if (authenticateMs !== null) metrics.hop('authenticate', authenticateMs / 1000)
   if (receiveMs !== null) metrics.hop('receive', receiveMs / 1000)
   if (routeMs !== null) metrics.hop('route', routeMs / 1000)
+  if (admitMs !== null) metrics.hop('admit', admitMs / 1000)
   if (connectMs !== null) metrics.hop('connect', connectMs / 1000)
   if (firstByteMs !== null) metrics.hop('first_byte', firstByteMs / 1000)
   if (facts.translateMs > 0) metrics.hop('translate', facts.translateMs / 1000)
   if (relayMs !== null) metrics.hop('relay', relayMs / 1000)
-}
-
-/** What was ours: all but waiting for the client's body, for the upstream, and for the client to read. */
-function overheadMs(x: Exchange, nowMs: number): number {
-  const { receiveMs, connectMs, firstByteMs, relayMs, replyMs, translateMs, fetchMs } = x.facts
-  const waited = fetchMs + (receiveMs ?? 0) + (connectMs ?? 0) + (firstByteMs ?? 0) + (relayMs ?? 0)
-  const total = nowMs - x.startedMs - waited - (replyMs ?? 0)
-  return Math.max(0, total) + (relayMs === null ? 0 : translateMs)
 }
 
 function recordReply(x: Exchange, facts: Facts, seconds: number, outcome: string): void {

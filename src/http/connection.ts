@@ -91,6 +91,10 @@ export class Connection implements Intake, Outlet {
     return this.socket.writableLength
   }
 
+  get address(): string {
+    return this.socket.remoteAddress ?? ''
+  }
+
   write(data: string | Buffer, encoding: 'latin1' | 'utf8'): boolean {
     return typeof data === 'string' ? this.socket.write(data, encoding) : this.socket.write(data)
   }

@@ -13,6 +13,8 @@ export interface Outlet {
   readonly keepAliveLines: string
   /** Bytes that wait for the client to take them. */
   readonly writableLength: number
+  /** The other end's, as the socket has it. */
+  readonly address: string
   /** False where the client is behind; `drained` is told once it is not. */
   write(data: string | Buffer, encoding: 'latin1' | 'utf8'): boolean
   /** The answer has been written whole: `Response.finished` is due once it has left. */
@@ -69,6 +71,11 @@ export class Response {
   /** Bytes that wait for the client to take them. */
   get writableLength(): number {
     return this.outlet.writableLength
+  }
+
+  /** The client's address as the socket has it; empty once that is gone. */
+  get address(): string {
+    return this.outlet.address
   }
 
   /** Begins the answer; `headers` are name, value, … The head leaves with the first piece. */

@@ -10,7 +10,8 @@ export const LABELS: Readonly<Record<string, string>> = {
   upstream: 'an upstream of the configuration, or `none`',
   status: 'the HTTP status that the client saw (499: it had left)',
   outcome: '`ok`, or an error kind of errors.md',
-  kind: '`ok`, or an error kind of errors.md',
+  kind: '`ok`, or an error kind of errors.md; of limits: requests, tokens, concurrent, usd_day, usd_month; of rows: a word that their metric’s help lists',
+  model: 'a model of the catalogue, or `other`',
   hop: 'authenticate, receive, route, admit, connect, first_byte, translate, relay, settle',
   end: 'complete, truncated, malformed, client_gone, upstream_error',
   side: '`client`: the client read slowly; `upstream`: the upstream took the request slowly',
@@ -78,8 +79,14 @@ export const DEFINITIONS = {
   reasoningDropped: counter('sluice_reasoning_dropped_total', 40, ['upstream'], {
     help: 'Requests sent again without the reasoning of earlier turns, because the upstream found it bound to another conversation.',
   }),
-  auth: counter('sluice_auth_total', 7, ['result'], {
-    help: 'Keys judged: ok, missing, malformed, unknown, revoked, disabled, store_unavailable.',
+  auth: counter('sluice_auth_total', 8, ['result'], {
+    help: 'Keys judged: ok, missing, malformed, unknown, revoked, expired, disabled, store_unavailable.',
+  }),
+  limitRejections: counter('sluice_limit_rejections_total', 5, ['kind'], {
+    help: 'Requests refused by a limit, by what it limits.',
+  }),
+  limitsLocal: gauge('sluice_limits_local', 1, [], {
+    help: 'Processes that keep their share of the limits by themselves, because the store does not answer.',
   }),
   storeDuration: histogram('sluice_store_duration_seconds', 15, ['op'], STORE_BUCKETS, {
     help: 'Seconds that an operation of the store took.',
@@ -95,6 +102,13 @@ export const DEFINITIONS = {
   }),
   configReloads: counter('sluice_config_reloads_total', 2, ['result'], {
     help: 'Attempts to load a changed configuration: ok, refused (the one before stays in force).',
+  }),
+  cost: counter('sluice_cost_usd_total', 60, ['upstream', 'model'], {
+    help: 'US dollars that requests have cost, as far as prices are known.',
+    fold: 'model',
+  }),
+  usageRows: counter('sluice_usage_rows_total', 8, ['kind'], {
+    help: 'Rows of the ledger, by where their token counts are from: reported, estimated, none (nothing was used). lost: settled for a process that died. On the way: spooled, replayed, damaged (a line of the spool that cannot be read), dropped (neither ledger nor spool took it).',
   }),
   tokensAfterDisconnect: counter('sluice_tokens_after_disconnect_total', 40, ['upstream'], {
     help: 'Output tokens that an upstream charged for after its client had left.',

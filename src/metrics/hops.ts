@@ -25,7 +25,17 @@ export type StreamEnd = 'complete' | 'truncated' | 'malformed' | 'client_gone' |
 
 /** What became of a client's key. */
 export type AuthResult =
-  'ok' | 'missing' | 'malformed' | 'unknown' | 'revoked' | 'disabled' | 'store_unavailable'
+  | 'ok'
+  | 'missing'
+  | 'malformed'
+  | 'unknown'
+  | 'revoked'
+  | 'expired'
+  | 'disabled'
+  | 'store_unavailable'
+
+/** What a limit is about. */
+export type LimitKind = 'requests' | 'tokens' | 'concurrent' | 'usd_day' | 'usd_month'
 
 /** Which side of a transfer was too slow for the other. */
 export type Side = 'client' | 'upstream'
@@ -69,7 +79,10 @@ export class Metrics {
   private readonly overheadSeries: Distribution
   private readonly authSeries: (result: string) => Count
   private readonly escrowSeries: (result: string) => Count
+  private readonly limitSeries: (kind: string) => Count
   private readonly storeSeries: (op: string) => Distribution
+  private readonly rowSeries: (kind: string) => Count
+  private readonly costSeries: (upstream: string) => (model: string) => Count
   private readonly targets = new Map<string, TargetSeries>()
   private readonly models = new Map<string, ModelSeries>()
 
@@ -90,8 +103,11 @@ export class Metrics {
       settle: hop('settle'),
     }
     this.overheadSeries = this.families.overhead.child()
+    this.limitSeries = kept((kind) => this.families.limitRejections.child(kind))
     this.storeSeries = kept((op) => this.families.storeDuration.child(op))
     this.escrowSeries = kept((result) => this.families.escrow.child(result))
+    this.rowSeries = kept((kind) => this.families.usageRows.child(kind))
+    this.costSeries = kept((upstream) => kept((model) => this.families.cost.child(upstream, model)))
     this.authSeries = kept((result) => this.families.auth.child(result))
     if (options.processMetrics !== false) this.set.addProcessMetrics()
   }
@@ -147,10 +163,30 @@ export class Metrics {
     this.families.configReloads.child(result).add()
   }
 
+  /** A request that a limit of this kind refused. */
+  limited(kind: LimitKind): void {
+    this.limitSeries(kind).add()
+  }
+
+  /** Whether this process keeps limits by itself, the store being away. */
+  limitsLocal(isLocal: boolean): void {
+    this.families.limitsLocal.child().set(isLocal ? 1 : 0)
+  }
+
   /** `op` is the name of a method of the store, never data. */
   storeOperation(op: string, seconds: number, failed: boolean): void {
     this.storeSeries(op).observe(seconds)
     if (failed) this.families.storeErrors.child(op).add()
+  }
+
+  /** What a request cost; `model` must be an id of the catalogue or `other`. */
+  cost(upstream: string, model: string, nanoUsd: number): void {
+    this.costSeries(upstream)(model).add(nanoUsd / 1e9)
+  }
+
+  /** Rows of the ledger, or what happened to them; `kind` is one of the books' words. */
+  usageRow(kind: string, rows: number): void {
+    this.rowSeries(kind).add(rows)
   }
 
   /** Output tokens an upstream charged for after the client had left. */
@@ -269,10 +305,14 @@ function register(set: MetricSet) {
     escrow: set.counter(d.escrow),
     reasoningDropped: set.counter(d.reasoningDropped),
     auth: set.counter(d.auth),
+    limitRejections: set.counter(d.limitRejections),
+    limitsLocal: set.gauge(d.limitsLocal),
     storeDuration: set.histogram(d.storeDuration),
     storeErrors: set.counter(d.storeErrors),
     configGeneration: set.gauge(d.configGeneration),
     configReloads: set.counter(d.configReloads),
+    cost: set.counter(d.cost),
+    usageRows: set.counter(d.usageRows),
     tokensAfterDisconnect: set.counter(d.tokensAfterDisconnect),
     tokenUsage: set.histogram(d.tokenUsage),
     requestDuration: set.histogram(d.requestDuration),
@@ -280,7 +320,9 @@ function register(set: MetricSet) {
     timePerOutputToken: set.histogram(d.timePerOutputToken),
   }
   // Zero from the start, so that a rate over the first event is not lost.
+  for (const kind of ['spooled', 'dropped']) families.usageRows.child(kind)
   families.configReloads.child('ok')
   families.configReloads.child('refused')
+  families.limitsLocal.child().set(0)
   return families
 }

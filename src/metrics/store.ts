@@ -2,11 +2,13 @@
  * A store whose look-ups and writes are timed and whose failures are counted.
  * Knows no engine.
  */
+import type { Passes } from '../store/passes.js'
 import type { Store } from '../store/store.js'
 import type { Metrics } from './hops.js'
 
 /** The same store, observed: `sluice_store_duration_seconds{op}`, `sluice_store_errors_total{op}`. */
 export function observeStore(store: Store, metrics: Metrics): Store {
+  const { ledger } = store
   const timed = <Value>(op: string, call: () => Promise<Value>): Promise<Value> => {
     const beganMs = performance.now()
     const record = (failed: boolean): void => {
@@ -35,21 +37,59 @@ export function observeStore(store: Store, metrics: Metrics): Store {
     accountById: (id) => timed('account_by_id', () => store.accountById(id)),
     accountByEmail: (email) => timed('account_by_email', () => store.accountByEmail(email)),
     listAccounts: () => timed('list_accounts', () => store.listAccounts()),
-    setPlan: (id, plan) => timed('set_plan', () => store.setPlan(id, plan)),
+    changeAccount: (id, edit) => timed('change_account', () => store.changeAccount(id, edit)),
     createKey: (key, maxKeys) => timed('create_key', () => store.createKey(key, maxKeys)),
     listKeys: (accountId) => timed('list_keys', () => store.listKeys(accountId)),
+    keyById: (accountId, keyId) => timed('key_by_id', () => store.keyById(accountId, keyId)),
+    countKeys: (accountId) => timed('count_keys', () => store.countKeys(accountId)),
+    changeKey: (accountId, keyId, edit) =>
+      timed('change_key', () => store.changeKey(accountId, keyId, edit)),
     revokeKey: (accountId, keyId, atMs) =>
       timed('revoke_key', () => store.revokeKey(accountId, keyId, atMs)),
     findKey: (digest) => now('find_key', () => store.findKey(digest)),
     subscribe: (listener) => store.subscribe(listener),
     probe: () => timed('probe', () => store.probe()),
     close: () => store.close(),
+    passes: observedPasses(store.passes, timed),
+    trail: {
+      add: (entry) => timed('trail', () => store.trail.add(entry)),
+      page: (query) => timed('trail', () => store.trail.page(query)),
+    },
     shelf: {
       put: (name, item, room, nowMs) =>
         timed('shelf_put', () => store.shelf.put(name, item, room, nowMs)),
       get: (names, nowMs) => now('shelf_get', () => store.shelf.get(names, nowMs)),
       sweep: (room, nowMs) => timed('shelf_sweep', () => store.shelf.sweep(room, nowMs)),
     },
+    ledger: {
+      admit: (admission) => timed('admit', () => ledger.admit(admission)),
+      settle: (row) => timed('settle', () => ledger.settle(row)),
+      renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
+      expire: () => timed('expire', () => ledger.expire()),
+      look: (accountId, demands) => timed('look', () => ledger.look(accountId, demands)),
+      sums: (query) => timed('sums', () => ledger.sums(query)),
+      rows: (query) => timed('rows', () => ledger.rows(query)),
+      row: (accountId, requestId) => timed('row', () => ledger.row(accountId, requestId)),
+      export: (sinceMs) => ledger.export(sinceMs),
+      lastUse: (accountId) => timed('last_use', () => ledger.lastUse(accountId)),
+      putSums: (by, sums, lastUse) => timed('put_sums', () => ledger.putSums(by, sums, lastUse)),
+      prune: (retention) => timed('prune', () => ledger.prune(retention)),
+    },
+  }
+}
+
+type Timed = <Value>(op: string, call: () => Promise<Value>) => Promise<Value>
+
+/** One name for all of them: nothing of the data plane waits for a pass. */
+function observedPasses(passes: Passes, timed: Timed): Passes {
+  return {
+    add: (pass) => timed('passes', () => passes.add(pass)),
+    find: (kind, id, nowMs) => timed('passes', () => passes.find(kind, id, nowMs)),
+    prolong: (kind, id, expiresAtMs, nowMs) =>
+      timed('passes', () => passes.prolong(kind, id, expiresAtMs, nowMs)),
+    take: (kind, id, nowMs) => timed('passes', () => passes.take(kind, id, nowMs)),
+    end: (kind, accountId, except) => timed('passes', () => passes.end(kind, accountId, except)),
+    sweep: (nowMs) => timed('passes', () => passes.sweep(nowMs)),
   }
 }
 

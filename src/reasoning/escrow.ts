@@ -217,7 +217,8 @@ function isAnswer({ role }: Message): boolean {
 
 /** Where the text cites from is for people, not for the model. */
 function uncited(block: Extract<ReplyBlock, { type: 'text' }>): ReplyBlock {
-  return block.citations.length === 0 ? block : { ...block, citations: [] }
+  const { logprobs, ...bare } = block
+  return block.citations.length === 0 && logprobs === undefined ? block : { ...bare, citations: [] }
 }
 
 function withinTime(work: Promise<void>): Promise<void> {

@@ -2,7 +2,7 @@
  * What became of a transaction that failed, as the store's callers are told.
  * Knows no table.
  */
-import { GatewayError } from '../errors.js'
+export { damaged, unavailable } from './failure.js'
 
 /**
  * A commit that fails rejects the promise of every put in it. The transaction's own promise, which
@@ -19,13 +19,4 @@ export async function reasonOf(error: unknown): Promise<unknown> {
   // It is told in the same turn of the loop; were it ever not, the first error has to do.
   const late = new Promise((resolve) => setImmediate(resolve, error))
   return Promise.race([told, late])
-}
-
-/** The client learns only that keys are not judged; what happened is in `cause`, for the log. */
-export function unavailable(what: string, cause: unknown): GatewayError {
-  const reason = cause instanceof Error ? cause.message : String(cause)
-  return new GatewayError('store_unavailable', 'The key store does not answer; try again.', {
-    retryAfterSeconds: 1,
-    cause: new Error(`${what}: ${reason}`, { cause }),
-  })
 }

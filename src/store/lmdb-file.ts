@@ -11,9 +11,11 @@ import { open } from 'node:fs/promises'
 /** Offsets in a meta page, after the 24 bytes of every page's header (dependencies/lmdb mdb.c). */
 const MAGIC_AT = 24
 const VERSION_AT = 28
-const PAGE_SIZE_AT = 48
+/** Where a meta page names the size of the file's pages. */
+export const PAGE_SIZE_AT = 48
 const ROOTS_AT = [88, 136]
-const META_BYTES = 160
+/** What of a meta page is read. */
+export const META_BYTES = 160
 const MAGIC = 0xbeefc0de
 const VERSION = 2
 const NO_PAGE = 0xffff_ffff_ffff_ffffn
@@ -26,13 +28,14 @@ export async function assertLmdbFile(path: string): Promise<void> {
   const file = await openIfThere(path)
   if (file === null) return
   try {
-    const { size } = await file.stat()
-    if (size === 0) return
     const first = Buffer.alloc(META_BYTES)
-    await file.read(first, 0, META_BYTES, 0)
-    assertMeta(first, size)
+    const { bytesRead } = await file.read(first, 0, META_BYTES, 0)
+    if (bytesRead === 0) return
     const second = Buffer.alloc(META_BYTES)
     await file.read(second, 0, META_BYTES, first.readUInt32LE(PAGE_SIZE_AT))
+    // After the pages: another process may be writing, and whatever they name was there before them.
+    const { size } = await file.stat()
+    assertMeta(first, size)
     assertMeta(second, size)
   } finally {
     await file.close()

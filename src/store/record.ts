@@ -2,8 +2,11 @@
  * How accounts and keys are written down: compact JSON with a version, `{"v":1,…}`.
  * Knows no engine, so that every engine keeps the same text and refuses the same damage.
  */
-import type { Account, ApiKey, PlanName } from '../accounts/account.js'
+import type { Account, ApiKey, KeyLimits, PlanName } from '../accounts/account.js'
 import { isObject, type JsonObject } from '../chat/json.js'
+import type { Pass } from './passes.js'
+import type { AccountEdit, KeyEdit } from './store.js'
+import type { TrailEntry } from './trail.js'
 
 /** An account with what the store itself counts for it. */
 export interface AccountRecord {
@@ -14,8 +17,13 @@ export interface AccountRecord {
   readonly liveKeys: number
 }
 
-/** The version that this code writes. It reads no other: a migration is a decision, not a guess. */
+/** The version of every record but the one below. */
 const VERSION = 1
+/**
+ * A key that is limited in some way. A program that knows version 1 only must refuse such a key rather than
+ * pass over its limits; a key without any stays readable for it.
+ */
+const LIMITED = 2
 
 /** The text of an account. */
 export function writeAccount(record: AccountRecord): string {
@@ -25,7 +33,43 @@ export function writeAccount(record: AccountRecord): string {
 
 /** The text of a key. */
 export function writeKey(key: ApiKey): string {
-  return JSON.stringify({ v: VERSION, ...key })
+  const { expiresAtMs, models, limits } = key
+  const isLimited = expiresAtMs !== undefined || models !== undefined || limits !== undefined
+  return JSON.stringify({ v: isLimited ? LIMITED : VERSION, ...key })
+}
+
+/** The text of a pass. */
+export function writePass(pass: Pass): string {
+  return JSON.stringify({ v: VERSION, ...pass })
+}
+
+/** The text of an entry of the audit trail. */
+export function writeTrailEntry(entry: TrailEntry): string {
+  return JSON.stringify({ v: VERSION, ...entry })
+}
+
+/** The account after a change. */
+export function editedAccount(account: Account, edit: AccountEdit): Account {
+  return { ...account, ...edit }
+}
+
+/** The key after a change. */
+export function editedKey(key: ApiKey, edit: KeyEdit): ApiKey {
+  const {
+    expiresAtMs = null,
+    models = null,
+    limits = null,
+    ...plain
+  } = {
+    ...key,
+    ...edit,
+  }
+  return {
+    ...plain,
+    ...(expiresAtMs === null ? {} : { expiresAtMs }),
+    ...(models === null ? {} : { models }),
+    ...(limits === null ? {} : { limits }),
+  }
 }
 
 /** Throws an Error naming the field that is damaged, never its value. */
@@ -45,7 +89,7 @@ export function readAccount(text: string): AccountRecord {
 
 /** Throws an Error naming the field that is damaged, never its value. */
 export function readKey(text: string): ApiKey {
-  const from = fields(text)
+  const from = fields(text, LIMITED)
   const key: ApiKey = {
     id: string(from, 'id'),
     accountId: string(from, 'accountId'),
@@ -55,16 +99,50 @@ export function readKey(text: string): ApiKey {
     lastFour: string(from, 'lastFour'),
     createdAtMs: count(from, 'createdAtMs'),
   }
-  // Only a missing field means "not revoked": a damaged one must never bring a key back to life.
-  return from['revokedAtMs'] === undefined
-    ? key
-    : { ...key, revokedAtMs: count(from, 'revokedAtMs') }
+  // Only a missing field means "not so": a damaged one must never bring a key back to life, nor free it.
+  if (from['revokedAtMs'] !== undefined) key.revokedAtMs = count(from, 'revokedAtMs')
+  if (from['replaces'] !== undefined) key.replaces = string(from, 'replaces')
+  if (from['replacedBy'] !== undefined) key.replacedBy = string(from, 'replacedBy')
+  if (from['v'] !== LIMITED) return key
+  if (from['expiresAtMs'] !== undefined) key.expiresAtMs = count(from, 'expiresAtMs')
+  if (from['models'] !== undefined) key.models = strings(from, 'models')
+  if (from['limits'] !== undefined) key.limits = limits(from)
+  return key
 }
 
-function fields(text: string): JsonObject {
+/** Throws an Error naming the field that is damaged, never its value. */
+export function readPass(text: string): Pass {
+  const from = fields(text)
+  return {
+    id: string(from, 'id'),
+    kind: passKind(from),
+    accountId: string(from, 'accountId'),
+    expiresAtMs: count(from, 'expiresAtMs'),
+    text: string(from, 'text'),
+  }
+}
+
+/** Throws an Error naming the field that is damaged, never its value. */
+export function readTrailEntry(text: string): TrailEntry {
+  const from = fields(text)
+  return {
+    id: string(from, 'id'),
+    atMs: count(from, 'atMs'),
+    accountId: string(from, 'accountId'),
+    actor: string(from, 'actor'),
+    action: string(from, 'action'),
+    target: string(from, 'target'),
+    detail: string(from, 'detail'),
+    address: from['address'] === null ? null : string(from, 'address'),
+  }
+}
+
+/** Reads version 1, and `newest`: a migration is a decision, not a guess. */
+function fields(text: string, newest = VERSION): JsonObject {
   const value = parse(text)
   if (!isObject(value)) throw new Error('not a JSON object')
-  if (value['v'] !== VERSION) throw new Error(`field 'v' is not ${VERSION}`)
+  const version = value['v']
+  if (version !== VERSION && version !== newest) throw new Error(`field 'v' is not ${newest}`)
   return value
 }
 
@@ -89,6 +167,45 @@ function count(from: JsonObject, name: string): number {
     throw new Error(`field '${name}' is not a whole number`)
   }
   return value
+}
+
+function strings(from: JsonObject, name: string): string[] {
+  const value = from[name]
+  if (!Array.isArray(value)) throw new Error(`field '${name}' is not a list`)
+  return value.map((item) => {
+    if (typeof item !== 'string') throw new Error(`field '${name}' is not a list of strings`)
+    return item
+  })
+}
+
+const LIMITS = [
+  'requestsPerMinute',
+  'tokensPerMinute',
+  'concurrent',
+  'nanoUsdPerDay',
+  'nanoUsdPerMonth',
+] as const
+
+function limits(from: JsonObject): KeyLimits {
+  const value = from['limits']
+  if (!isObject(value)) throw new Error("field 'limits' is not an object")
+  const read: KeyLimits = {}
+  for (const name of LIMITS) if (value[name] !== undefined) read[name] = count(value, name)
+  return read
+}
+
+function passKind(from: JsonObject): Pass['kind'] {
+  const value = from['kind']
+  switch (value) {
+    case 'session':
+    case 'device':
+    case 'set-up':
+    case 'reset':
+    case 'oidc':
+      return value
+    default:
+      throw new Error("field 'kind' is not a kind of pass")
+  }
 }
 
 function flag(from: JsonObject, name: string): boolean {

@@ -2,7 +2,10 @@
  * What the gateway asks of a store, whatever the engine.
  * Knows no engine; every engine passes the one black-box suite in `test/store`.
  */
-import type { Account, ApiKey, PlanName } from '../accounts/account.js'
+import type { Account, ApiKey, KeyLimits } from '../accounts/account.js'
+import type { Ledger } from './ledger.js'
+import type { Passes } from './passes.js'
+import type { Trail } from './trail.js'
 
 /** What an auth look-up needs of a key and its account, in one read. */
 export interface KeyLookup {
@@ -24,6 +27,22 @@ export type AccountOutcome = 'created' | 'email_taken' | 'id_taken' | 'bad_name'
 
 /** What became of a new key. `id_taken`: its id or digest is in use, by a revoked key too. */
 export type KeyOutcome = 'created' | 'plan_limit' | 'no_account' | 'id_taken' | 'bad_name'
+
+/** What may be changed of an account; what is left out stays. */
+export interface AccountEdit {
+  readonly plan?: Account['plan']
+  readonly disabled?: boolean
+  readonly passwordHash?: string
+}
+
+/** What may be changed of a key; what is left out stays, null takes it away. */
+export interface KeyEdit {
+  readonly name?: string
+  readonly expiresAtMs?: number | null
+  readonly models?: readonly string[] | null
+  readonly limits?: KeyLimits | null
+  readonly replacedBy?: string
+}
 
 /** How much a shelf may hold. */
 export interface ShelfRoom {
@@ -57,12 +76,28 @@ export interface Shelf {
   sweep(room: ShelfRoom, nowMs: number): Promise<number>
 }
 
+/** What a store may be given, whatever the engine. */
+export interface StoreOptions {
+  /** Told what an operator should know of the engine, when it is opened and later. */
+  readonly warn?: (message: string) => void
+  /** Reject where there is no store yet, in place of making one. */
+  readonly mustExist?: boolean
+  /** For work that no request waits for: an engine at a distance may take so long to answer, in ms. */
+  readonly patienceMs?: number
+  /** For tests: ms since 1970 in place of the engine's own clock, for all that the ledger decides. */
+  readonly nowMs?: () => number
+}
+
 /**
  * Durable accounts and keys. Every method rejects with `GatewayError(store_unavailable)` when the
  * engine fails, and only then; "not there" and a rule that was not met are answers.
  */
 export interface Store {
   readonly shelf: Shelf
+  /** Limits, budgets and usage; in another file, or other names, than the keys. */
+  readonly ledger: Ledger
+  readonly passes: Passes
+  readonly trail: Trail
   /** Durable before it resolves. */
   createAccount(account: Account): Promise<AccountOutcome>
   accountById(id: string): Promise<Account | null>
@@ -70,8 +105,8 @@ export interface Store {
   accountByEmail(email: string): Promise<Account | null>
   /** In order of creation. */
   listAccounts(): Promise<Account[]>
-  /** False where there is no such account. Durable before it resolves. */
-  setPlan(accountId: string, plan: PlanName): Promise<boolean>
+  /** As it then is; null where there is no such account. Durable before it resolves. */
+  changeAccount(accountId: string, edit: AccountEdit): Promise<Account | null>
   /**
    * Adds a key if the account then has at most `maxKeys` that are not revoked (null: no limit);
    * count and insert are one atomic step. Durable before it resolves.
@@ -79,6 +114,15 @@ export interface Store {
   createKey(key: ApiKey, maxKeys: number | null): Promise<KeyOutcome>
   /** In order of creation, revoked ones included. */
   listKeys(accountId: string): Promise<ApiKey[]>
+  /** Null where the account has no such key. */
+  keyById(accountId: string, keyId: string): Promise<ApiKey | null>
+  /** Keys of the account that are not revoked; 0 where there is no such account. */
+  countKeys(accountId: string): Promise<number>
+  /**
+   * As it then is; null where the account has no such key, or where it is revoked. Durable before it
+   * resolves.
+   */
+  changeKey(accountId: string, keyId: string, edit: KeyEdit): Promise<ApiKey | null>
   /** False where the account has no such key. Idempotent; durable before it resolves. */
   revokeKey(accountId: string, keyId: string, atMs: number): Promise<boolean>
   /**

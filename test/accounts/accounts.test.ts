@@ -6,7 +6,7 @@ import { inspect } from 'node:util'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import * as accounts from '../../src/accounts/accounts.js'
-import { hashPassword, isPassword, newPassword } from '../../src/accounts/password.js'
+import { hashPassword, isOutdated, isPassword, newPassword } from '../../src/accounts/password.js'
 import { digestOf, hasValidForm } from '../../src/accounts/secret.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
 import { openLmdb } from '../../src/store/lmdb.js'
@@ -77,13 +77,24 @@ void t.test('passwords too short or too long are refused before any hashing', as
   for (const password of ['', '1234567', 'é'.repeat(513), 'x'.repeat(1_000_000)]) {
     t.match(await refusal(hashPassword(password)), { kind: 'malformed_request', param: 'password' })
   }
-  for (const password of ['12345678', ' 8 chars', 'пароль!!', '\0'.repeat(8), 'é'.repeat(512)]) {
+  for (const password of ['8 simple', ' 8 chars', 'пароль!!', '\0'.repeat(8), 'é'.repeat(512)]) {
     t.ok(await isPassword(await hashPassword(password), password), 'and the others work')
   }
-  const hash = await hashPassword('12345678')
+  const everybody = ['12345678', 'password', 'PassWord', 'iloveyou', 'qwertyuiop', '1qaz2wsx']
+  for (const password of everybody) {
+    t.match(await refusal(hashPassword(password)), { message: /everybody tries/ }, password)
+  }
+  const hash = await hashPassword('8 simple')
   t.notOk(await isPassword(hash, 'x'.repeat(1_025)))
   t.notOk(await isPassword('not a hash', '12345678'), 'a damaged hash is nobody’s')
-  t.not(await hashPassword('12345678'), hash, 'each has its own salt')
+  t.not(await hashPassword('8 simple'), hash, 'each has its own salt')
+})
+
+void t.test('a hash of less work than today’s is outdated', async (t) => {
+  t.notOk(isOutdated(await hashPassword('long enough')))
+  t.notOk(isOutdated('$argon2id$v=19$m=65536,t=3,p=4$c2FsdA$aGFzaA'), 'more work is fine')
+  for (const old of ['m=4096,t=2', 'm=19456,t=1']) t.ok(isOutdated(`$argon2id$v=19$${old},p=1$a$b`))
+  t.ok(isOutdated('$argon2i$v=19$m=19456,t=2,p=1$a$b'), 'another kind')
 })
 
 void t.test('a key: the secret is told once and kept nowhere', async (t) => {
@@ -121,7 +132,7 @@ void t.test('the plan limits the keys; a larger plan or a revocation makes room'
   for (let at = 0; at < 5; at += 1) {
     made.push(await accounts.createKey(store, PLANS, account, `key ${at}`))
   }
-  const full = { kind: 'forbidden', message: /'starter' allows 5 keys.*revoke.*larger plan/ }
+  const full = { kind: 'plan_limit', message: /'starter' allows 5 keys.*revoke.*larger plan/ }
   t.match(await refusal(accounts.createKey(store, PLANS, account, 'sixth')), full)
 
   const [first] = made

@@ -11,6 +11,7 @@ import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { ERRORS } from '../../src/errors.js'
+import { ROW_KINDS } from '../../src/ledger/books.js'
 import { DEFINITIONS, type MetricDefinition } from '../../src/metrics/definitions.js'
 import { Metrics } from '../../src/metrics/hops.js'
 import { openOps } from '../../src/ops.js'
@@ -76,6 +77,8 @@ function traffic(metrics: Metrics): void {
   metrics.configReload('ok')
   metrics.storeOperation('findKey', 0.00003, true)
   metrics.tokensAfterDisconnect('anthropic', 3)
+  metrics.cost('anthropic', 'claude-sonnet-4-5', 3_000_000)
+  for (const kind of ROW_KINDS) metrics.usageRow(kind, 1)
   const target = metrics.target('claude-', 'anthropic')
   target.inflight(1)
   target.attempt('ok')
@@ -88,6 +91,8 @@ function traffic(metrics: Metrics): void {
   target.backpressure('client', 0.1)
   target.reasoningDropped()
   metrics.escrow('hit')
+  metrics.limited('requests')
+  metrics.limitsLocal(true)
   target.served('claude-sonnet-5', 2, 0.4, { input: 200, output: 90 })
 }
 
@@ -151,6 +156,7 @@ function namesIn(text: string) {
 void t.test('expressions name metrics, labels and values that exist', async (t) => {
   const known = await knownMetrics()
   const kinds = new Set(['ok', ...Object.keys(ERRORS)])
+  const rowKinds = new Set<string>(ROW_KINDS)
   const closed: Record<string, Set<string>> = {
     kind: kinds,
     outcome: kinds,
@@ -171,7 +177,8 @@ void t.test('expressions name metrics, labels and values that exist', async (t) 
     }
     for (const label of [...labels, ...grouped]) t.ok(allowed.has(label), `${where}: ${label}`)
     for (const { label, value } of values) {
-      const set = closed[label]
+      const ofRows = label === 'kind' && metrics.includes(DEFINITIONS.usageRows.name)
+      const set = ofRows ? rowKinds : closed[label]
       if (set !== undefined) t.ok(set.has(value), `${where}: ${label}="${value}"`)
     }
     for (const [, label = ''] of legend.matchAll(/\{\{(\w+)\}\}/g)) {

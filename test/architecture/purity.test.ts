@@ -10,6 +10,7 @@ const PURE = [
   /^errors\.ts$/,
   /^(?:chat|wire|dialects)\//,
   /^upstreams\/(?:place|quirks|router)\.ts$/,
+  /^ledger\/(?:row|price|prices|estimate)\.ts$/,
   /^gateway\/(?:losses|outgoing|passed|translate)\.ts$/,
 ]
 

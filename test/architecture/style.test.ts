@@ -38,7 +38,7 @@ function breaches({ path, text }: Source): string[] {
 }
 
 void t.test('every source file keeps the rules of style', (t) => {
-  const sources = filesBelow('src', '.ts')
+  const sources = ['.ts', '.tsx'].flatMap((extension) => filesBelow('src', extension))
   t.ok(sources.length > 100, 'the tree is read')
   t.strictSame(sources.flatMap(breaches), [])
   t.end()

@@ -3,55 +3,36 @@
  * Method: a clock that is set by hand and a store whose answers, delays and failures are.
  */
 import t from 'tap'
-import type { Identity } from '../../src/accounts/account.js'
 import { digestOf, newSecret } from '../../src/accounts/secret.js'
-import { Authenticator, type AuthResult } from '../../src/auth/authenticate.js'
+import { Authenticator } from '../../src/auth/authenticate.js'
 import { AuthCache } from '../../src/auth/cache.js'
-import { GatewayError, type WireError } from '../../src/errors.js'
-import { FakeStore } from './fake-store.js'
-
-function newBench(cache = new AuthCache()) {
-  const store = new FakeStore()
-  const clock = { ms: 1_000_000 }
-  const settings = { freshSeconds: 30, staleSeconds: 300 }
-  const results: AuthResult[] = []
-  const auth = new Authenticator({
-    store,
-    settings: () => settings,
-    now: () => clock.ms,
-    onResult: (result) => results.push(result),
-    cache,
-  })
-  return { store, clock, settings, results, auth }
-}
-
-type Bench = ReturnType<typeof newBench>
-
-/** The identity, or the error as the client sees it; and that it came at once, if it did. */
-async function outcome({ auth }: Bench, secret: string | null): Promise<Identity | WireError> {
-  try {
-    return await auth.identify(secret)
-  } catch (error) {
-    if (error instanceof GatewayError) return error.wire
-    throw error
-  }
-}
-
-/** The kind of the error, or `ok`. */
-async function kind(bench: Bench, secret: string | null): Promise<string> {
-  const answer = await outcome(bench, secret)
-  return 'kind' in answer ? answer.kind : 'ok'
-}
+import { GatewayError } from '../../src/errors.js'
+import { kind, newBench, outcome } from './bench.js'
 
 void t.test('a good key, once looked up, is known from memory and at once', (t) => {
   const bench = newBench()
   const secret = bench.store.add({ id: 'acc_1', plan: 'pro' }, { id: 'key_1', accountId: 'acc_1' })
   const digest = digestOf(secret)
-  const identity = { keyId: 'key_1', accountId: 'acc_1', plan: 'pro', digest }
+  const free = { expiresAtMs: null, models: null, limits: null }
+  const identity = { keyId: 'key_1', accountId: 'acc_1', plan: 'pro', digest, ...free }
   for (let round = 0; round < 3; round += 1) t.same(bench.auth.identify(secret), identity)
   t.same(bench.store.asked, [digestOf(secret)], 'asked once, with the digest')
   t.same(bench.results, ['ok', 'ok', 'ok'])
   t.end()
+})
+
+void t.test('a key carries its limits, and ends at its time, remembered or not', async (t) => {
+  const bench = newBench()
+  const limits = { concurrent: 2 }
+  const secret = bench.store.add({}, { expiresAtMs: 2_000, models: ['gpt-5*'], limits })
+  const identity = await outcome(bench, secret)
+  t.match(identity, { expiresAtMs: 2_000, models: ['gpt-5*'], limits })
+  bench.clock.wallMs = 1_999
+  t.equal(await kind(bench, secret), 'ok')
+  bench.clock.wallMs = 2_000
+  t.same(await outcome(bench, secret), await outcome(bench, null), 'as if there were no key')
+  t.equal(bench.store.asked.length, 1, 'and without asking for it again')
+  t.same(bench.results, ['ok', 'ok', 'expired', 'missing'])
 })
 
 void t.test('one message for every wrong key, and no look-up for a malformed one', async (t) => {
@@ -339,7 +320,14 @@ void t.test('keys that begin alike never share an identity', async (t) => {
   for (const length of [8, 16, 20, 40, 63]) {
     const digest = 'a'.repeat(64)
     const near = 'a'.repeat(length) + 'b'.repeat(64 - length)
-    const identity = { keyId: `key_${length}`, accountId: 'acc', plan: 'pro', digest } as const
+    const free = { expiresAtMs: null, models: null, limits: null }
+    const identity = {
+      keyId: `key_${length}`,
+      accountId: 'acc',
+      plan: 'pro',
+      digest,
+      ...free,
+    } as const
     cache.put(digest, { good: true, identity }, 0)
     t.equal(cache.get(near, 0), null, `${length} characters alike`)
   }

@@ -29,6 +29,13 @@ void t.test('create makes a password and shows it once', async (t) => {
   t.match(session.errors().join('\n'), /once/)
 })
 
+void t.test('create --admin makes an administrator, and nothing else does', async (t) => {
+  const session = await newSession(t)
+  await run(session, 'create --email root@x.org --plan max --admin --json')
+  await run(session, 'create --email ada@x.org --plan max')
+  t.match(await session.store.listAccounts(), [{ role: 'admin' }, { role: 'owner' }])
+})
+
 void t.test('create takes a password from standard input and does not repeat it', async (t) => {
   const session = await newSession(t)
   for (const [at, end] of ['', '\n', '\r\n'].entries()) {

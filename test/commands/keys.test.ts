@@ -128,3 +128,64 @@ void t.test('the program: the secret is all of standard output', async (t) => {
   t.match(await sluice(['keys', 'list']), { status: 2, err: /--config/ })
   t.match(await sluice(['keys', '--help']), { status: 0, out: /Usage: sluice keys/ })
 })
+
+void t.test('a key gets the limits, the end and the models that were asked for', async (t) => {
+  const session = await withAda(t)
+  const limits =
+    '--rpm 60 --tpm 100000 --concurrent 4 --usd-per-day 2.5 --usd-per-month 0.000000001'
+  const others = '--expires 30d --models gpt-5.5,claude-*'
+  const line = `create --account ada@x.org --name ci ${limits} ${others}`
+  t.equal(await run(session, line), 0)
+  const [secret = ''] = session.output()
+  const key = (await session.store.findKey(digestOf(secret)))?.key
+  t.match(key, {
+    limits: {
+      requestsPerMinute: 60,
+      tokensPerMinute: 100_000,
+      concurrent: 4,
+      nanoUsdPerDay: 2_500_000_000,
+      nanoUsdPerMonth: 1,
+    },
+    models: ['gpt-5.5', 'claude-*'],
+  })
+  const lastsMs = (key?.expiresAtMs ?? 0) - (key?.createdAtMs ?? 0)
+  t.ok(Math.abs(lastsMs - 30 * 86_400_000) < 5_000)
+  await run(session, 'list --account ada@x.org --json')
+  t.match(JSON.parse(session.output()[0] ?? ''), [
+    {
+      expires_at: /^20/,
+      models: ['gpt-5.5', 'claude-*'],
+      limits: { requests_per_minute: 60, usd_per_day: 2.5, usd_per_month: 1e-9 },
+    },
+  ])
+  await run(session, 'list --account ada@x.org')
+  t.match(session.output().join('\n'), /expires 20\d\d-/)
+})
+
+void t.test('what is no limit is refused by name, and nothing is made', async (t) => {
+  const session = await withAda(t)
+  const wrong = [
+    '--rpm 0',
+    '--rpm 1.5',
+    '--tpm many',
+    '--concurrent 1000001',
+    '--usd-per-day -1',
+    '--usd-per-month 1e3',
+    '--expires yesterday',
+    '--expires 2020-01-01',
+    '--expires 0d',
+    '--models a,,b',
+    '--models a*b',
+  ]
+  for (const option of wrong) {
+    const [name = ''] = option.split(' ')
+    await t.rejects(
+      async () =>
+        run(session, `create --account ada@x.org --name x ${option}`.replace(' -1', '=-1')),
+      { name: 'UsageError', message: new RegExp(`^${name} must be`) },
+      option,
+    )
+  }
+  const [ada] = await session.store.listAccounts()
+  t.same(await session.store.listKeys(ada?.id ?? ''), [])
+})

@@ -167,7 +167,7 @@ const RULES: [string, string, string][] = [
   [
     'not a store',
     `${GOOD}store: mysql://db\n`,
-    ":8:8: store: must be 'lmdb:' and a folder, as in lmdb:./data",
+    ":8:8: store: must be 'lmdb:' and a folder, as in lmdb:./data, or a redis:// address",
   ],
   [
     'no URL',
@@ -299,11 +299,45 @@ const RULES: [string, string, string][] = [
     changed('upstream: openai }', 'upstream: openai, hedge: {} }'),
     `:7:46: routes[0].hedge: hedge ${UNSUPPORTED}`,
   ],
-  ['drain', `${GOOD}on_disconnect: drain\n`, `:8:16: on_disconnect: 'drain' ${UNSUPPORTED}`],
   [
-    'limits',
-    `${GOOD}limits: [{ scope: key, concurrent: 5 }]\n`,
-    `:8:9: limits: a rule under limits ${UNSUPPORTED}`,
+    'a limit of nothing',
+    `${GOOD}limits: [{ scope: key }]\n`,
+    ':8:10: limits[0]: limits nothing: give it one of requests_per_minute, tokens_per_minute, concurrent, usd_per_day, usd_per_month',
+  ],
+  [
+    'a limit of an unknown thing',
+    `${GOOD}limits: [{ scope: keys, concurrent: 5 }]\n`,
+    ":8:19: limits[0].scope: must be one of key, account, model, upstream (did you mean 'key'?)",
+  ],
+  [
+    'a limit of no requests',
+    `${GOOD}limits: [{ scope: key, requests_per_minute: 0 }]\n`,
+    ':8:45: limits[0].requests_per_minute: must be at least 1',
+  ],
+  [
+    'a limit of a model and a prefix',
+    `${GOOD}limits: [{ scope: key, model: a, prefix: b, concurrent: 5 }]\n`,
+    ':8:10: limits[0]: must have either model or prefix, or neither',
+  ],
+  [
+    'a limit of an unknown upstream',
+    `${GOOD}limits: [{ scope: key, upstream: open-ai, concurrent: 5 }]\n`,
+    ":8:34: limits[0].upstream: names no upstream of this file (did you mean 'openai'?)",
+  ],
+  [
+    'two limits of the same',
+    `${GOOD}limits: [{ scope: key, concurrent: 5 }, { scope: key, requests_per_minute: 9, concurrent: 6 }]\n`,
+    ':8:91: limits[1].concurrent: is limited already, for the same requests, by limits[0]',
+  ],
+  [
+    'a budget beyond counting',
+    `${GOOD}plans: { max: { limits: { usd_per_day: 10000000 } } }\n`,
+    ':8:40: plans.max.limits.usd_per_day: must be at most 1000000',
+  ],
+  [
+    'a rule for prices that is none',
+    `${GOOD}limiting: { unknown_price: free }\n`,
+    ':8:28: limiting.unknown_price: must be one of refuse, allow',
   ],
 ]
 
@@ -314,10 +348,15 @@ for (const [rule, text, expected] of RULES) {
   })
 }
 
-void t.test('a redis store is refused by name', (t) => {
-  for (const store of ['redis://h', 'rediss://h', 'redis+sentinel://h', 'redis+cluster://a,b']) {
+void t.test('a redis store is taken, and a bad address of one says what is wrong', (t) => {
+  for (const store of ['redis://h', 'rediss://h', 'redis+sentinel://h/m', 'redis+cluster://a,b']) {
+    t.same(problemsOf(`${GOOD}store: ${store}\n`), [], store)
+  }
+  const bad = ['redis+sentinel://u:hunter2@h', 'redis://u:hunter2@', 'redis+x://u:hunter2@h']
+  for (const store of bad) {
     const [first] = problemsOf(`${GOOD}store: ${store}\n`)
-    t.equal(first, `${FILE}:8:8: store: a redis store ${UNSUPPORTED}`, store)
+    t.match(first, `${FILE}:8:8: store: `, store)
+    t.notMatch(first, 'hunter2', 'and repeats no password')
   }
   t.end()
 })

@@ -87,7 +87,15 @@ void t.test('what a running process cannot take over is named (I-134)', (t) => {
         'store: lmdb:x\nescrow: { key: 0123456789abcdef0123456789abcdef }\nlog: { level: warn }\nserver: { port: 1, ops_host: a, workers: 99 }\n',
       ),
     ),
-    ['server.port', 'server.ops_host', 'server.workers', 'log.level', 'store', 'escrow.key'],
+    [
+      'server.port',
+      'server.ops_host',
+      'server.workers',
+      'log.level',
+      'store',
+      'escrow.key',
+      'ledger.spool',
+    ],
   )
   t.end()
 })

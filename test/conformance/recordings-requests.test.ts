@@ -90,7 +90,7 @@ const REFUSED: readonly Exception[] = [
     models: TRANSLATED,
     name: /^openai\//,
     param: /^n$/,
-    reason: 'several answers to one request: only on a route of the same dialect',
+    reason: 'several answers to one request: only on a route of the same dialect, and Gemini 2.5',
   },
   {
     models: FOREIGN,

@@ -92,6 +92,7 @@ for (const { dialect, name } of UPSTREAMS) {
     ]
     for (const { stream, content } of phases) {
       const left = new AbortController()
+      const lines = gateway.lines.length
       const answer = ask(model, content, stream, left.signal)
       const over = answer.then(textOf, () => '')
       await until(() => emulator.open() === 1)
@@ -100,6 +101,7 @@ for (const { dialect, name } of UPSTREAMS) {
       await over
       await until(() => emulator.open() === 0, 1000)
       t.equal(emulator.ledger.at(-1)?.outcome, 'client_closed', `${String(stream)} ${content}`)
+      await until(() => gateway.lines.length > lines)
     }
   })
 

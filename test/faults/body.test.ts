@@ -8,6 +8,7 @@ import { Exchange } from '../../src/gateway/exchange.js'
 import { Generation } from '../../src/gateway/generation.js'
 import { BodyBudget, receive } from '../../src/gateway/receive.js'
 import { openServer } from '../../src/server.js'
+import { NO_AFTERCARE } from '../helpers/aftercare.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { send } from './raw-client.js'
 import { checkAfter, eventually, lastLine, question, watchProcess } from './scene.js'
@@ -58,7 +59,7 @@ void t.test('a refused body gives back what it took, and takes nothing more', as
     host: '127.0.0.1',
     port: 0,
     handler: (req, res) => {
-      const x = new Exchange('1', req, res, generation, 0)
+      const x = new Exchange('1', req, res, generation, 0, NO_AFTERCARE)
       new Promise((resolve) =>
         resolve(receive(x, { dialect: 'openai-chat', ingress, endpoint }, budget)),
       )

@@ -11,12 +11,8 @@ import type { ChatRequest } from '../../src/chat/request.js'
 import type { DialectName, Seed } from '../../src/dialects/dialect.js'
 import { ERRORS, GatewayError, rowOf, type WireError } from '../../src/errors.js'
 import { PassedStream } from '../../src/gateway/passed.js'
-import {
-  streamReply,
-  TranslatedStream,
-  translateReply,
-  type Translation,
-} from '../../src/gateway/translate.js'
+import { TranslatedStream, type Translation } from '../../src/gateway/translate.js'
+import { streamReply, translateReply } from '../../src/gateway/whole.js'
 import { parseObject, parseReply } from '../../src/wire/json.js'
 import { SCRUBBED_MAX } from '../../src/wire/scrub.js'
 import { splice, type Edit } from '../../src/wire/splice.js'

@@ -3,6 +3,7 @@
  * the dialects: the emulator's.
  */
 import { objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
+import type { ChatRequest } from '../../src/chat/request.js'
 import type { DialectName, Egress } from '../../src/dialects/dialect.js'
 import { readAnthropic } from '../../src/emulator/anthropic-request.js'
 import { Refusal, type Call, type Provider } from '../../src/emulator/ask.js'
@@ -29,10 +30,11 @@ export function refusalOf(
   dialect: DialectName,
   egress: Egress,
   body: JsonObject,
-  { model, stream }: { model: string; stream: boolean },
+  request: ChatRequest,
 ): string | null {
   const { provider, read } = READINGS[dialect]
-  const url = new URL(egress.target(model, stream).path, 'http://emulator')
+  const stream = request.stream && egress.wholeOnly?.(request) !== true
+  const url = new URL(egress.target(request.model, stream).path, 'http://emulator')
   const call: Call = {
     provider,
     method: 'POST',

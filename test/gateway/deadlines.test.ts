@@ -4,6 +4,7 @@
  */
 import t from 'tap'
 import { Deadlines, TICK_MS } from '../../src/gateway/deadlines.js'
+import { LANDED } from '../../src/gateway/in-flight.js'
 import { until } from '../helpers/upstream.js'
 
 void t.test('ticks reach what is in flight, with a time that goes forward', async (t) => {
@@ -11,7 +12,7 @@ void t.test('ticks reach what is in flight, with a time that goes forward', asyn
   t.teardown(() => deadlines.close())
   const seen: number[] = []
   const before = performance.now()
-  deadlines.add({ tick: (nowMs) => void seen.push(nowMs) })
+  deadlines.add({ place: LANDED, tick: (nowMs) => void seen.push(nowMs) })
   await until(() => seen.length >= 3)
   t.same(
     seen,
@@ -28,16 +29,17 @@ void t.test('what is removed is left alone, also from inside a tick', async (t) 
   let ticks = 0
   let once = 0
   const short = {
+    place: LANDED,
     tick: () => {
       once += 1
       deadlines.remove(short)
       deadlines.remove(other)
     },
   }
-  const other = { tick: () => t.fail('was removed before its turn') }
-  deadlines.add(short)
+  const other = { place: LANDED, tick: () => t.fail('was removed before its turn') }
   deadlines.add(other)
-  deadlines.add({ tick: () => void (ticks += 1) })
+  deadlines.add(short)
+  deadlines.add({ place: LANDED, tick: () => void (ticks += 1) })
   await until(() => ticks >= 2)
   t.equal(once, 1)
 })
@@ -45,7 +47,7 @@ void t.test('what is removed is left alone, also from inside a tick', async (t) 
 void t.test('closed, it is silent; the same thing twice is in flight once', async (t) => {
   const deadlines = new Deadlines()
   let ticks = 0
-  const timed = { tick: () => void (ticks += 1) }
+  const timed = { place: LANDED, tick: () => void (ticks += 1) }
   deadlines.add(timed)
   deadlines.add(timed)
   const other = new Deadlines()
@@ -53,7 +55,7 @@ void t.test('closed, it is silent; the same thing twice is in flight once', asyn
   let beats = 0
   await until(() => ticks === 1)
   deadlines.close()
-  other.add({ tick: () => void (beats += 1) })
+  other.add({ place: LANDED, tick: () => void (beats += 1) })
   await until(() => beats >= 2)
   t.equal(ticks, 1)
 })

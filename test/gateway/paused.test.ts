@@ -278,3 +278,22 @@ void t.test(
     t.equal(stringOf(lastLine(gateway)['finish_reason']), 'pause')
   },
 )
+
+void t.test('a stream that is answered in JSON goes on too, whatever its parts are', async (t) => {
+  watchProcess(t)
+  const forms = [
+    (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify(part)),
+    (part: JsonObject) => httpReply(200, JSON_TYPE, JSON.stringify([part])),
+    (part: JsonObject) => httpReply(200, SSE, events([['', part]])),
+  ]
+  const { gateway, bodies } = await gatewayFor(t, 'gemini', (turn) => {
+    const part = chunk(` part ${turn}`, turn < 2 ? 'CONTINUATION' : 'STOP', `token-${turn}`)
+    return forms[turn]?.(part) ?? ''
+  })
+  const seen = await ask(gateway, question('gemini-4-argon', true, 'Hello', USAGE))
+  t.ok(isComplete(seen), seen.body.slice(-300))
+  t.equal(seen.text, ' part 0 part 1 part 2')
+  t.equal(objectOf(bodies[2]).continuationToken, 'token-1')
+  const usage = objectOf(seen.data.map((each) => each.usage).findLast(Boolean))
+  t.equal(usage.completion_tokens, 12)
+})

@@ -15,9 +15,10 @@ import { GatewayError } from '../../src/errors.js'
 import { Exchange } from '../../src/gateway/exchange.js'
 import { Generation } from '../../src/gateway/generation.js'
 import { BodyBudget, receive, type Call } from '../../src/gateway/receive.js'
-import { refuse } from '../../src/gateway/refuse.js'
+import { refuse, understood } from '../../src/gateway/refuse.js'
 import { Metrics } from '../../src/metrics/hops.js'
 import { openServer } from '../../src/server.js'
+import { NO_AFTERCARE } from '../helpers/aftercare.js'
 
 const CAP = 1_000
 const GOOD = JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] })
@@ -58,7 +59,7 @@ plans:
     host: '127.0.0.1',
     port: 0,
     handler: (req, res) => {
-      const x = new Exchange('id', req, res, generation, performance.now())
+      const x = new Exchange('id', req, res, generation, performance.now(), NO_AFTERCARE)
       const at = addressed('POST', '/v1/chat/completions')
       if (at === null) throw new Error('the endpoint is gone')
       new Promise<Call>((resolve) => resolve(receive(x, at, budget)))
@@ -67,7 +68,11 @@ plans:
             calls.push(call)
             res.send(200, [], 'taken')
           },
-          (error: unknown) => errors.push(refuse(x, error).kind),
+          (thrown: unknown) => {
+            const error = understood(x, thrown)
+            errors.push(error.kind)
+            refuse(x, error)
+          },
         )
         .finally(() => budget.give(x.facts.receivedBytes))
         .catch((error: unknown) => t.fail(String(error)))

@@ -15,6 +15,7 @@ import type { Request } from '../../src/http/request.js'
 import type { Response } from '../../src/http/response.js'
 import { Metrics } from '../../src/metrics/hops.js'
 import { openServer } from '../../src/server.js'
+import { NO_AFTERCARE } from '../helpers/aftercare.js'
 
 /** An exchange of a real request, which nobody answers. */
 async function exchange(t: Test): Promise<Exchange> {
@@ -37,7 +38,7 @@ async function exchange(t: Test): Promise<Exchange> {
     })
   })
   const [req, res] = await handed
-  return new Exchange('id', req, res, generation, performance.now())
+  return new Exchange('id', req, res, generation, performance.now(), NO_AFTERCARE)
 }
 
 interface Stage {
@@ -55,6 +56,7 @@ async function stage(t: Test): Promise<Stage> {
   let release = (): void => undefined
   translation.write = (chunk) => {
     if (chunk.includes('last')) {
+      translation.outcome = 'complete'
       x.holding = new Promise((resolve) => (release = resolve))
     }
     return chunk

@@ -6,7 +6,8 @@ import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
 import { GatewayError } from '../../src/errors.js'
 import { PassedStream } from '../../src/gateway/passed.js'
-import { translateReply, type Translation } from '../../src/gateway/translate.js'
+import { type Translation } from '../../src/gateway/translate.js'
+import { translateReply } from '../../src/gateway/whole.js'
 import { client, PAIRS, REQUEST, SEED, upstream } from '../properties/streams.js'
 
 const chunk = (delta: JsonObject, finish: string | null = null): string =>

@@ -24,6 +24,7 @@ const RESULTS: AuthResult[] = [
   'malformed',
   'unknown',
   'revoked',
+  'expired',
   'disabled',
   'store_unavailable',
 ]

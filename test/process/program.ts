@@ -144,7 +144,7 @@ export interface Served {
 
 /** A good file with a store and one account, not yet served. */
 export async function prepare(t: Test, settings: FileSettings = {}) {
-  const emulator = await startEmulator({ models: 'any' })
+  const emulator = await startEmulator({ models: 'any', ledger: 200_000 })
   t.teardown(() => emulator.close())
   const folder = t.testdir()
   mkdirSync(folder, { recursive: true })

@@ -77,9 +77,9 @@ function completionOf(pieces: readonly JsonObject[]): JsonObject {
   const whole: JsonObject = {}
   let finish_reason: JsonObject['x'] = null
   for (const piece of pieces) {
-    for (const name of ['id', 'model', 'usage', 'x_groq', 'error']) {
+    for (const name of ['id', 'model', 'service_tier', 'usage', 'x_groq', 'error']) {
       const value = piece[name]
-      const isFirst = (name !== 'id' && name !== 'model') || whole[name] === undefined
+      const isFirst = !['id', 'model', 'service_tier'].includes(name) || whole[name] === undefined
       if (isFirst && value !== undefined && value !== null && value !== '') whole[name] = value
     }
     const choice = arrayOf(piece['choices'])

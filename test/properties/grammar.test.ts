@@ -16,6 +16,7 @@ const LETTERS: Readonly<Record<ChatEvent['type'], string>> = {
   opaque: 'O',
   image: 'I',
   citation: 'C',
+  logprobs: 'P',
   finish: 'F',
   error: 'E',
   'text-start': 'a',
@@ -32,8 +33,8 @@ const LETTERS: Readonly<Record<ChatEvent['type'], string>> = {
   'tool-end': 'l',
 }
 
-const BLOCK = '(?:U|O|I|a[bCU]*c|d[eU]*f|g[hU]*i|j[kU]*l)'
-const OPEN = '(?:a[bCU]*|d[eU]*|g[hU]*|j[kU]*)?'
+const BLOCK = '(?:C|U|O|I|a[bCPU]*c|d[CeU]*f|g[ChU]*i|j[CkU]*l)'
+const OPEN = '(?:a[bCPU]*|d[CeU]*|g[ChU]*|j[CkU]*)?'
 /** A stream that came to its end, whole or failed; and one that has not yet. */
 const ENDED = new RegExp(`^(?:S${BLOCK}*F|S${BLOCK}*${OPEN}E|E)$`)
 const UNENDED = new RegExp(`^(?:S${BLOCK}*${OPEN})?$`)
@@ -42,11 +43,20 @@ function word(events: readonly ChatEvent[]): string {
   return events.map(({ type }) => LETTERS[type]).join('')
 }
 
-/** Blocks are numbered in order of start, and every event of a block carries its number. */
+/**
+ * Blocks are numbered in order of start, and every event of a block carries its number; a citation that
+ * of any text so far.
+ */
 function numbersAreRight(events: readonly ChatEvent[]): boolean {
   let next = 0
+  const texts = new Set<number>()
   for (const event of events) {
     if (!('index' in event)) continue
+    if (event.type === 'text-start') texts.add(event.index)
+    if (event.type === 'citation') {
+      if (!texts.has(event.index)) return false
+      continue
+    }
     const opens = /^(?:opaque|image)$|-start$/.test(event.type)
     if (event.index !== (opens ? next : next - 1)) return false
     if (opens) next += 1

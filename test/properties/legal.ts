@@ -2,6 +2,7 @@
  * Legal streams of canonical events, by seeded chance. Knows the grammar and no dialect.
  */
 import type { ChatEvent, FinishReason } from '../../src/chat/event.js'
+import { likely } from '../../src/chat/logprobs.js'
 
 const TEXTS = [
   'a',
@@ -43,6 +44,7 @@ export function legalStream(
   const events: ChatEvent[] = [{ type: 'start', id: 'up', model: 'up-model' }]
   const one = <T>(from: readonly T[], other: T): T => from[roll(from.length)] ?? other
   let last = ''
+  const cited: number[] = []
   const blocks = roll(6)
   for (let index = 0; index < blocks; index += 1) {
     const kinds = [
@@ -65,10 +67,17 @@ export function legalStream(
         if (kind === 'text' && !sayable && roll(6) === 0) {
           events.push({ type: 'citation', index, citation: { url: 'https://a.example/' } })
         }
+        if (kind === 'text' && !sayable && roll(6) === 0) {
+          events.push({ type: 'logprobs', index, tokens: [{ ...likely('a', -0.5), top: [] }] })
+        }
       }
       // Without a word of its own a block does not exist on a wire that has only words.
       if (sayable) events.push({ type: `${kind}-delta`, index, text: 'x' })
       events.push({ type: `${kind}-end`, index })
+      if (kind === 'text' && !sayable) cited.push(index)
+    }
+    if (cited.length > 0 && roll(6) === 0) {
+      events.push({ type: 'citation', index: one(cited, 0), citation: { title: 'late' } })
     }
     if (!sayable && roll(4) === 0) events.push({ type: 'usage', usage: { input: roll(100) } })
   }

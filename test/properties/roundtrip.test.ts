@@ -13,7 +13,7 @@ import { Grammar } from '../../src/chat/grammar.js'
 import { objectOf } from '../../src/chat/json.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
 import { finishReason, finishReasonOut } from '../../src/dialects/openai-chat/wire.js'
-import { streamReply, translateReply } from '../../src/gateway/translate.js'
+import { streamReply, translateReply } from '../../src/gateway/whole.js'
 import { SseFramer } from '../../src/wire/sse.js'
 import { legalStream } from './legal.js'
 import { client, cutAt, dice, PAIRS, REQUEST, run, SEED, transcripts, upstream } from './streams.js'
@@ -55,7 +55,10 @@ function sayable(reply: Reply): Reply {
   const tools = reply.blocks.some(({ type }) => type === 'tool')
   const raw = finishReasonOut(reply.reason, tools, false)
   const reason = tools && raw === 'stop' ? 'tool-use' : finishReason(raw)
-  return { ...reply, id: SEED.id, model: SEED.model, raw, reason }
+  // How long a cache keeps what was written to it only the ledger asks.
+  const usage = { ...reply.usage }
+  delete usage.cacheWrite1h
+  return { ...reply, id: SEED.id, model: SEED.model, raw, reason, usage }
 }
 
 void t.test('2,000 answers through encoder, framer and decoder', (t) => {

@@ -52,8 +52,8 @@ function foldStream(form: Form, pieces: readonly JsonObject[]): Folded {
 
 /**
  * Arguments as values, since a stream keeps the spaces between them. A member of a chat completion that
- * nobody here knows is a loss to report and no part of the answer; a stream looks for it only in pieces
- * without text.
+ * nobody here knows is a loss to report and no part of the answer; the plain reading of the two forms
+ * leaves it out.
  */
 function comparable(reply: Reply | null): unknown {
   if (reply === null) return null

@@ -6,15 +6,18 @@
 import { writeSync } from 'node:fs'
 import { openStore } from '../../src/store/open.js'
 import { aKey } from './records.js'
-import type { Account, ApiKey, PlanName } from '../../src/accounts/account.js'
+import type { Account, ApiKey } from '../../src/accounts/account.js'
+import type { PassKind } from '../../src/store/passes.js'
+import type { AccountEdit } from '../../src/store/store.js'
 
 export type Order =
   | { op: 'createAccount'; account: Account }
   | { op: 'createKey'; key: ApiKey; maxKeys: number | null }
   | { op: 'revokeKey'; accountId: string; keyId: string }
-  | { op: 'setPlan'; accountId: string; plan: PlanName }
+  | { op: 'changeAccount'; accountId: string; edit: AccountEdit }
   | { op: 'put'; name: string; text: string; expiresAtMs: number }
   | { op: 'get'; names: string[] }
+  | { op: 'takePass'; kind: PassKind; id: string }
   | { op: 'close' }
 
 const [url = '', accountId, until = 'killed'] = process.argv.slice(2)
@@ -42,8 +45,10 @@ async function obey(order: Order): Promise<unknown> {
       return store.createKey(order.key, order.maxKeys)
     case 'revokeKey':
       return store.revokeKey(order.accountId, order.keyId, 1)
-    case 'setPlan':
-      return store.setPlan(order.accountId, order.plan)
+    case 'changeAccount':
+      return store.changeAccount(order.accountId, order.edit)
+    case 'takePass':
+      return store.passes.take(order.kind, order.id, 0)
     case 'put': {
       const item = { value: Buffer.from(order.text), expiresAtMs: order.expiresAtMs }
       return store.shelf.put(order.name, item, { entries: 1_000, bytes: 1_000_000 }, 0)

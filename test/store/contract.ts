@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import type { KeyChange, Store } from '../../src/store/store.js'
 import { openStore } from '../../src/store/open.js'
 import { GatewayError } from '../../src/errors.js'
+import { changes, passes, trail } from './holders-contract.js'
 import { killedWriter, otherProcess } from './processes.js'
 import { aKey, anAccount } from './records.js'
 import { ROOM, shelf, shelved, shelfRoom } from './shelf-contract.js'
@@ -21,6 +22,9 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test('the limit of keys', (t) => keyLimit(t, newUrl))
     void t.test('news of changes', (t) => news(t, newUrl))
     void t.test('lasting', (t) => lasting(t, newUrl))
+    void t.test('what changes', (t) => changes(t, newUrl))
+    void t.test('passes', (t) => passes(t, newUrl))
+    void t.test('the trail', (t) => trail(t, newUrl))
     void t.test('the shelf', (t) => shelf(t, newUrl))
     void t.test('the room of the shelf', (t) => shelfRoom(t, newUrl))
     void t.test('a killed writer', (t) => killed(t, newUrl))
@@ -55,9 +59,9 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.createAccount(anAccount({ id: bob.id })), 'id_taken')
   t.equal(await store.accountById(again.id), null, 'the refused one is not there')
 
-  t.equal(await store.setPlan(bob.id, 'max'), true)
+  t.same(await store.changeAccount(bob.id, { plan: 'max' }), { ...bob, plan: 'max' })
   t.same(await store.accountById(bob.id), { ...bob, plan: 'max' })
-  t.equal(await store.setPlan('acc_nobody', 'max'), false)
+  t.equal(await store.changeAccount('acc_nobody', { plan: 'max' }), null)
 
   for (const odd of ['', ' ', 'a b', '\0', `${ada.id}\0`, 'x'.repeat(5_000), 'ü'.repeat(2_000)]) {
     t.equal(
@@ -66,7 +70,7 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
       `no account has the id ${JSON.stringify(odd.slice(0, 12))}`,
     )
     t.equal(await store.accountByEmail(odd), null)
-    t.equal(await store.setPlan(odd, 'pro'), false)
+    t.equal(await store.changeAccount(odd, { plan: 'pro' }), null)
     t.equal(await store.createAccount(anAccount({ id: odd })), 'bad_name')
     t.equal(await store.createAccount(anAccount({ email: odd })), 'bad_name')
   }
@@ -116,7 +120,7 @@ async function keys(t: Test, newUrl: NewUrl): Promise<void> {
     t.equal(await store.findKey(asked), is, 'only the whole digest finds a key')
   }
 
-  await store.setPlan(ada.id, 'pro')
+  await store.changeAccount(ada.id, { plan: 'pro' })
   t.equal((await store.findKey(digest))?.account.plan, 'pro', 'a look-up sees the plan of now')
 }
 
@@ -198,7 +202,7 @@ async function news(t: Test, newUrl: NewUrl): Promise<void> {
   await other.tell({ op: 'revokeKey', accountId: ada.id, keyId: key.id })
   t.ok((await heard.of(key.digest)) <= 500, 'a key revoked elsewhere')
   t.equal((await store.findKey(key.digest))?.key.revokedAtMs, 1, 'and a look-up sees it')
-  await other.tell({ op: 'setPlan', accountId: ada.id, plan: 'pro' })
+  await other.tell({ op: 'changeAccount', accountId: ada.id, edit: { plan: 'pro' } })
   t.ok((await heard.of(null)) <= 500, 'a plan changed elsewhere: anything may have')
 
   const mine = aKey(ada.id)
@@ -249,7 +253,7 @@ async function lasting(t: Test, newUrl: NewUrl): Promise<void> {
   await store.createKey(key, 5)
   await store.createKey(gone, 5)
   await store.revokeKey(ada.id, gone.id, 3)
-  await store.setPlan(ada.id, 'max')
+  await store.changeAccount(ada.id, { plan: 'max' })
   await store.close()
 
   const again = await opened(t, url)
@@ -307,7 +311,13 @@ async function closing(t: Test, newUrl: NewUrl): Promise<void> {
     () => store.createAccount(anAccount()),
     () => store.createKey(aKey(ada.id), 5),
     () => store.revokeKey(ada.id, 'key_1', 1),
-    () => store.setPlan(ada.id, 'pro'),
+    () => store.changeAccount(ada.id, { plan: 'pro' }),
+    () => store.keyById(ada.id, 'key_1'),
+    () => store.countKeys(ada.id),
+    () => store.changeKey(ada.id, 'key_1', { name: 'x' }),
+    () => store.passes.find('session', 'p', 0),
+    () => store.passes.end('session', ada.id, null),
+    () => store.trail.page({ accountId: null, after: null, limit: 1 }),
     () => store.probe(),
     () => store.shelf.put('a', shelved('x', 1), ROOM, 0),
     () => store.shelf.get(['a'], 0),

@@ -23,7 +23,10 @@ void t.test('a damaged record is a failure of the engine, not an unknown key', a
   const damages: [string, RegExp][] = [
     ['{', /not JSON/],
     ['[]', /not a JSON object/],
-    ['{"v":2}', /'v'/],
+    ['{"v":3}', /'v'/],
+    [JSON.stringify({ v: 2, ...store.key, limits: { concurrent: 'many' } }), /'concurrent'/],
+    [JSON.stringify({ v: 2, ...store.key, models: 'all' }), /'models'/],
+    [JSON.stringify({ v: 2, ...store.key, expiresAtMs: null }), /'expiresAtMs'/],
     [JSON.stringify({ v: 1, ...store.key, name: 7 }), /'name'/],
     [JSON.stringify({ v: 1, ...store.key, createdAtMs: -1 }), /'createdAtMs'/],
     [JSON.stringify({ v: 1, ...store.key, revokedAtMs: null }), /'revokedAtMs'/],
@@ -134,14 +137,7 @@ void t.test('what is no store is refused at once, with its path', async (t) => {
 })
 
 void t.test('a setting that names no engine of ours says which there are', async (t) => {
-  for (const url of [
-    'redis://u:hunter2@h',
-    'rediss://h',
-    'redis+sentinel://h',
-    'lmdb',
-    'lmdb:',
-    '',
-  ]) {
+  for (const url of ['redis+x://u:hunter2@h', 'mysql://u:hunter2@h', 'lmdb', 'lmdb:', '']) {
     const error: unknown = await openStore(url).catch((cause: unknown) => cause)
     t.match(error, { kind: 'store_unavailable', message: /lmdb:\.\/data/ })
     t.notMatch(String(error), 'hunter2', 'and repeats no password')

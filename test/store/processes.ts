@@ -8,14 +8,23 @@ import type { Order } from './child.js'
 
 const CHILD = fileURLToPath(new URL('./child.js', import.meta.url))
 
-export interface OtherProcess {
+export interface OtherProcess<T> {
   /** Resolves to what the store of the other process answered. */
-  tell(order: Order): Promise<unknown>
+  tell(order: T): Promise<unknown>
 }
 
 /** Another process with the store open, waiting for orders; closed at the test's end. */
-export async function otherProcess(t: Test, url: string): Promise<OtherProcess> {
-  const child = fork(CHILD, [url], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+export function otherProcess(t: Test, url: string): Promise<OtherProcess<Order>> {
+  return obedientProcess<Order>(t, CHILD, url)
+}
+
+/** The same of any program that answers orders as `child.ts` does. */
+export async function obedientProcess<T extends object>(
+  t: Test,
+  program: string,
+  url: string,
+): Promise<OtherProcess<T>> {
+  const child = fork(program, [url], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const pending = new Map<number, (reply: { answer?: unknown; error?: string }) => void>()
   let last = 0
   await once(child, 'message')
@@ -56,15 +65,24 @@ export async function killedWriter(
   return output.split('\n').slice(0, -1)
 }
 
+/** What a process said, and how it ended. */
+export interface Ended {
+  readonly lines: string[]
+  readonly status: number | null
+  readonly stderr: string
+}
+
 /** Writes to the store until its file may not grow any more; what it reported, and how it ended. */
-export async function fullDisk(
-  url: string,
-  accountId: string,
-): Promise<{ lines: string[]; status: number | null; stderr: string }> {
+export function fullDisk(url: string, accountId: string): Promise<Ended> {
+  return onFullDisk([CHILD, url, accountId, 'full'])
+}
+
+/** Runs a program that may not let a file grow beyond half a megabyte. */
+export async function onFullDisk(program: readonly string[]): Promise<Ended> {
   // The limit stands for a full disk: without the signal, a write beyond it is an error. What the test
   // runner adds to every process of Node's would end it on that signal.
   const script = 'unset NODE_OPTIONS; trap \'\' XFSZ; ulimit -f 512; exec "$@"'
-  const args = ['-c', script, 'sh', process.execPath, CHILD, url, accountId, 'full']
+  const args = ['-c', script, 'sh', process.execPath, ...program]
   const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'] })
   const [out, stderr] = await Promise.all([
     text(child.stdout),

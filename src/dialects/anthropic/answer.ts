@@ -100,6 +100,8 @@ export class Answer {
       raw: this.stopReason,
     }
     if (this.stopSequence !== undefined) finish.stopSequence = this.stopSequence
+    const { serviceTier } = this.meter
+    if (serviceTier !== undefined) finish.serviceTier = serviceTier
     if (reason === 'pause' && content !== undefined) {
       finish.resume = resumeOf(content, this.container)
     }

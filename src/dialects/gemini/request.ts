@@ -59,6 +59,7 @@ const JSON_ONLY = 'Respond with one JSON object only.'
  */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
   encodeRest(request, losses)
+  const candidates = candidateCount(request, model)
   const thirdGeneration = isThirdGeneration(model)
   const names = toolNames(request.tools)
   const format = chooseFormat(request, model, thirdGeneration, losses)
@@ -80,6 +81,8 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
     losses.drop('parallel_tool_calls', 'no-equivalent')
   }
   const config = { ...encodeConfig(request, model, thirdGeneration, losses), ...format.config }
+  if (candidates > 1) config.candidateCount = candidates
+  encodeLogprobs(request, model, config)
   if (Object.keys(config).length > 0) body.generationConfig = config
   const tier = encodeServiceTier(request.serviceTier, losses)
   if (tier !== null) body.serviceTier = tier
@@ -144,6 +147,16 @@ function encodeSeed(seed: number | undefined, config: JsonObject): void {
     throw refused('seed', 'seed: this upstream takes whole numbers of 32 bits (±2147483647).')
   }
   config.seed = seed
+}
+
+function encodeLogprobs(request: ChatRequest, model: ModelFacts, config: JsonObject): void {
+  if (request.logprobs !== true) return
+  if (model.logprobs !== true) {
+    throw refused('logprobs', 'logprobs: this model gives none; an OpenAI chat model does.')
+  }
+  config.responseLogprobs = true
+  const { topLogprobs = 0 } = request
+  if (topLogprobs > 0) config.logprobs = topLogprobs
 }
 
 function encodePenalties(
@@ -234,13 +247,9 @@ function encodeServiceTier(tier: string | undefined, losses: Losses): string | n
 
 /** Fields outside the canon, and those of the canon that no Gemini request can carry. */
 function encodeRest(request: ChatRequest, losses: Losses): void {
-  if ((request.candidates ?? 1) > 1) {
-    throw refused('n', 'n: this route gives one answer per request. Send n requests instead.')
+  if ((request.topLogprobs ?? 0) > 0 && request.logprobs !== true) {
+    losses.drop('top_logprobs', 'no-equivalent')
   }
-  if (request.logprobs === true) {
-    throw refused('logprobs', 'logprobs: this upstream gives none; an OpenAI chat model does.')
-  }
-  if ((request.topLogprobs ?? 0) > 0) losses.drop('top_logprobs', 'no-equivalent')
   if (request.verbosity !== undefined) losses.drop('verbosity', 'no-equivalent')
   for (const [field, value] of Object.entries(request.rest)) {
     if (value === null || SILENT.has(field)) continue
@@ -251,6 +260,16 @@ function encodeRest(request: ChatRequest, losses: Losses): void {
     if (field === 'modalities') checkModalities(value)
     else if (isLoss(field, value)) losses.drop(field, 'no-equivalent')
   }
+}
+
+/** How many answers are asked for. A model that nothing is known of gives one, as the newest do. */
+function candidateCount(
+  { candidates = 1 }: ChatRequest,
+  { maxCandidates = 1 }: ModelFacts,
+): number {
+  if (candidates <= maxCandidates) return candidates
+  const most = maxCandidates === 1 ? 'one answer' : `at most ${maxCandidates} answers`
+  throw refused('n', `n: this model gives ${most} to a request. Send several requests instead.`)
 }
 
 function isLoss(field: string, value: JsonValue): boolean {

@@ -8,6 +8,7 @@
 import type { EventSink } from '../../chat/event.js'
 import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
+import type { TokenLogprob } from '../../chat/logprobs.js'
 import type { ErrorKind, WireError } from '../../errors.js'
 import { parseExact, stringifyExact } from '../../wire/exact.js'
 import type { StreamDecoder } from '../dialect.js'
@@ -17,6 +18,7 @@ import { Counts } from './counts.js'
 import { scrub } from '../../wire/scrub.js'
 import { decodeStreamError } from './error.js'
 import { finishReason, reasonName } from './finish.js'
+import { logprobsOf } from './logprobs.js'
 import { PROVIDER } from './wire.js'
 
 type Prose = 'text' | 'thinking'
@@ -24,6 +26,8 @@ type Prose = 'text' | 'thinking'
 /** The decoder of one answer. */
 export class GeminiDecoder implements StreamDecoder {
   private readonly request: ChatRequest
+  /** Which of the candidates is read. */
+  private readonly place: number
   private readonly sink: EventSink
   private readonly counts = new Counts()
   private started = false
@@ -44,10 +48,15 @@ export class GeminiDecoder implements StreamDecoder {
   private message: string | undefined
   private grounding: JsonObject | null = null
   private recited: JsonObject | null = null
+  /** Tokens of a text that is about to come. */
+  private tokens: TokenLogprob[] = []
+  /** Texts that were over before their sources were named. */
+  private readonly uncited: { readonly index: number; readonly text: string }[] = []
   private calls: Calls | null = null
 
-  constructor(request: ChatRequest, sink: EventSink) {
+  constructor(request: ChatRequest, sink: EventSink, place = 0) {
     this.request = request
+    this.place = place
     this.sink = sink
   }
 
@@ -55,8 +64,9 @@ export class GeminiDecoder implements StreamDecoder {
     if (this.ended) return
     let value: unknown
     try {
+      value = JSON.parse(data)
       // Only arguments hold integers that a double cannot.
-      value = data.includes('"functionCall"') ? parseExact(data) : JSON.parse(data)
+      if (hasCall(value)) value = parseExact(data)
     } catch {
       // Gemini sends no terminator of its own; proxies in between add OpenAI's.
       if (data.trim() !== '[DONE]')
@@ -82,22 +92,40 @@ export class GeminiDecoder implements StreamDecoder {
     const reason = this.reason === null ? 'filter' : finishReason(this.reason, seen)
     const raw = this.reason ?? this.blocked
     if (reason === null) {
-      const why = this.message === undefined ? '' : `: ${this.message}`
-      this.fail('upstream_failed', `The model’s answer failed (${raw ?? ''})${why}`, raw)
+      this.stumble(raw)
       return
     }
     this.close()
+    for (const { index, text } of this.uncited) this.cite(index, text)
     if (reason === 'filter' && this.message !== undefined) this.refuse(this.message)
     this.ended = true
+    const kinds = this.counts.kinds()
+    if (kinds !== null) this.sink.event({ type: 'usage', usage: kinds })
     const { continuationToken } = this
+    const { serviceTier } = this.counts
     // Any other reason may carry a token too, for a request with a larger budget than this one had.
     const paused = this.reason === 'CONTINUATION' && continuationToken !== undefined
+    const empty = reason === 'stop' && this.index < 0 && !this.counts.saysSomething
     this.sink.event({
       type: 'finish',
       reason,
       raw,
+      ...(serviceTier === undefined ? {} : { serviceTier }),
       ...(paused ? { resume: { continuationToken } } : {}),
+      ...(empty ? { again: true } : {}),
     })
+  }
+
+  /** Calls that came out malformed and the like: chance, more often than not. */
+  private stumble(raw: string | null): void {
+    const why = this.message === undefined ? '' : `: ${this.message}`
+    const error = wireError(
+      'upstream_failed',
+      `The model’s answer failed (${raw ?? ''})${why}`,
+      raw,
+    )
+    this.ended = true
+    this.sink.event({ type: 'error', error, again: true })
   }
 
   private chunk(value: unknown): void {
@@ -111,7 +139,7 @@ export class GeminiDecoder implements StreamDecoder {
       return
     }
     if (!this.started) this.start(value)
-    const candidate = candidateOf(value.candidates)
+    const candidate = candidateOf(value.candidates, this.place)
     if (candidate !== null) this.candidate(candidate)
     // The handling of a candidate may have ended the stream, which the compiler cannot see.
     if (this.hasEnded()) return
@@ -135,6 +163,10 @@ export class GeminiDecoder implements StreamDecoder {
 
   private candidate(candidate: JsonObject): void {
     const content = candidate.content
+    if (this.request.logprobs === true) {
+      this.tokens.push(...logprobsOf(candidate.logprobsResult, this.request.topLogprobs ?? 0))
+    }
+    this.sources(candidate)
     if (isObject(content) && Array.isArray(content.parts)) {
       for (const part of content.parts) {
         if (isObject(part)) this.part(part)
@@ -146,6 +178,10 @@ export class GeminiDecoder implements StreamDecoder {
     }
     if (typeof candidate.finishMessage === 'string') this.message = scrub(candidate.finishMessage)
     this.continuationToken = stringOf(candidate.continuationToken) ?? this.continuationToken
+  }
+
+  /** What the answer rests on. It is of all parts so far, and may come after them. */
+  private sources(candidate: JsonObject): void {
     // Chunks that ground nothing carry it too, empty.
     const grounding = candidate.groundingMetadata
     if (isObject(grounding) && Array.isArray(grounding.groundingSupports))
@@ -200,8 +236,15 @@ export class GeminiDecoder implements StreamDecoder {
     if (kind === 'text') {
       this.text += text
       this.sawText = true
+      if (this.tokens.length > 0) this.tellTokens()
       this.sink.event({ type: 'text-delta', index: this.index, text })
     } else this.sink.event({ type: 'thinking-delta', index: this.index, text })
+  }
+
+  private tellTokens(): void {
+    const { index, tokens } = this
+    this.tokens = []
+    this.sink.event({ type: 'logprobs', index, tokens })
   }
 
   private call(functionCall: JsonObject, signature: string | undefined): void {
@@ -211,7 +254,8 @@ export class GeminiDecoder implements StreamDecoder {
       this.fail('upstream_malformed', 'The upstream sent a function call that is not whole.')
       return
     }
-    this.calls ??= new Calls(this.request, this.replyId)
+    // Candidates count their calls each from the start.
+    this.calls ??= new Calls(this.request, this.placed(this.replyId))
     if (this.calls.isJsonAnswer(name)) {
       this.jsonAnswer(functionCall.args, signature)
       return
@@ -226,6 +270,10 @@ export class GeminiDecoder implements StreamDecoder {
     this.close()
     this.sawCall = true
     this.emitCall(call, signature)
+  }
+
+  private placed(id: string): string {
+    return this.place === 0 ? id : `${id}_${this.place}`
   }
 
   private emitCall(call: ClientCall, signature: string | undefined): void {
@@ -265,7 +313,12 @@ export class GeminiDecoder implements StreamDecoder {
   private close(): void {
     if (this.open === null) return
     const { index, signature } = this
-    if (this.open === 'text') this.cite(index)
+    if (this.open === 'text') {
+      if (this.tokens.length > 0) this.tellTokens()
+      if (this.grounding === null && this.recited === null) {
+        this.uncited.push({ index, text: this.text })
+      } else this.cite(index, this.text)
+    }
     const type = this.open === 'text' ? 'text-end' : 'thinking-end'
     this.sink.event(signature === undefined ? { type, index } : { type, index, signature })
     this.open = null
@@ -273,8 +326,8 @@ export class GeminiDecoder implements StreamDecoder {
     this.text = ''
   }
 
-  private cite(index: number): void {
-    const { grounding, recited, text } = this
+  private cite(index: number, text: string): void {
+    const { grounding, recited } = this
     if (grounding !== null) {
       for (const citation of citationsOf(grounding, text)) {
         this.sink.event({ type: 'citation', index, citation })
@@ -286,10 +339,8 @@ export class GeminiDecoder implements StreamDecoder {
     }
   }
 
-  private fail(kind: ErrorKind, message: string, raw?: string | null): void {
-    const error: WireError = { kind, message }
-    if (raw !== undefined && raw !== null) error.upstreamCode = scrub(raw).slice(0, 100)
-    this.failWith(error)
+  private fail(kind: ErrorKind, message: string): void {
+    this.failWith({ kind, message })
   }
 
   private failWith(error: WireError): void {
@@ -298,12 +349,32 @@ export class GeminiDecoder implements StreamDecoder {
   }
 }
 
-/** The first choice: we ask for one, so others are not ours. */
-function candidateOf(candidates: JsonValue | undefined): JsonObject | null {
+function wireError(kind: ErrorKind, message: string, raw: string | null): WireError {
+  return raw === null
+    ? { kind, message }
+    : { kind, message, upstreamCode: scrub(raw).slice(0, 100) }
+}
+
+/** The candidate at a place: one decoder reads one, and the others are not its own. */
+function candidateOf(candidates: JsonValue | undefined, place: number): JsonObject | null {
   for (const candidate of arrayOf(candidates)) {
-    if (isObject(candidate) && (candidate.index ?? 0) === 0) return candidate
+    if (isObject(candidate) && (candidate.index ?? 0) === place) return candidate
   }
   return null
+}
+
+/** Whether a chunk, or one of an array of them, holds a call. */
+function hasCall(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(hasCall)
+  if (!isObject(value) || !Array.isArray(value.candidates)) return false
+  for (const candidate of value.candidates) {
+    const content = isObject(candidate) ? candidate.content : undefined
+    if (!isObject(content) || !Array.isArray(content.parts)) continue
+    for (const part of content.parts) {
+      if (isObject(part) && part.functionCall !== undefined) return true
+    }
+  }
+  return false
 }
 
 /** The picture that a part holds as a `data:` URL; drafts among the thoughts are none. */

@@ -54,6 +54,7 @@ export class ChunkDecoder implements StreamDecoder {
   private ended = false
   private raw: string | null = null
   private usage: JsonValue | undefined
+  private tier: string | undefined
   /** Members with something in them that the canon has no place for. */
   private strangers: Set<string> | null = null
 
@@ -93,6 +94,7 @@ export class ChunkDecoder implements StreamDecoder {
   private chunk(chunk: JsonObject): void {
     if (this.id === '') this.id = stringOf(chunk['id']) ?? ''
     if (this.model === '') this.model = stringOf(chunk['model']) ?? ''
+    if (this.tier === undefined) this.tier = stringOf(chunk['service_tier'])
     this.count(chunk)
     const error = failure(chunk)
     if (error !== null) return this.fail(error)
@@ -128,10 +130,8 @@ export class ChunkDecoder implements StreamDecoder {
   private delta(delta: JsonObject, whole: boolean): boolean {
     const { blocks } = this
     const { content } = delta
-    // A piece of text brings nothing else along; the rest are few.
-    if (whole || typeof content !== 'string' || content === '') {
-      for (const key in delta) if (!READ.has(key)) this.meet(key, delta[key])
-    }
+    // Most pieces are text and nothing else.
+    for (const key in delta) if (key !== 'content' && !READ.has(key)) this.meet(key, delta[key])
     const thought = stringOf(delta['reasoning_content']) ?? stringOf(delta['reasoning']) ?? ''
     let ok = blocks.words('thinking', thought)
     ok &&= this.content(content)
@@ -216,7 +216,12 @@ export class ChunkDecoder implements StreamDecoder {
     let reason: FinishReason = finishReason(this.raw)
     if (reason === 'stop' && this.blocks.calls > 0) reason = 'tool-use'
     const raw = this.raw === '' ? null : this.raw
-    this.sink.event({ type: 'finish', reason, raw })
+    const { tier } = this
+    this.sink.event(
+      tier === undefined
+        ? { type: 'finish', reason, raw }
+        : { type: 'finish', reason, raw, serviceTier: tier },
+    )
   }
 
   private fail(error: WireError): void {

@@ -9,7 +9,7 @@ import { ChunkDecoder, decodeReply } from './decode.js'
 import { edits } from './edits.js'
 import { encodeRequest } from './encode-request.js'
 import { encodeError, encodeStreamError } from './error.js'
-import { encodeReply } from './reply.js'
+import { encodeChoices, encodeReply } from './reply.js'
 import { decodeRequest, modelOf, streamOf } from './request.js'
 import { ChunkEncoder } from './stream.js'
 import { ChunkTap, tapReply } from './tap.js'
@@ -26,7 +26,8 @@ const ingress: Ingress = {
   peek: (body) => ({ model: modelOf(body), stream: streamOf(body) }),
   decodeRequest: (body) => decodeRequest(body),
   encodeReply,
-  newEncoder: (request, seed) => new ChunkEncoder(request, seed),
+  encodeChoices,
+  newEncoder: (request, seed, place) => new ChunkEncoder(request, seed, place),
   unsaid,
   encodeError,
   encodeStreamError,

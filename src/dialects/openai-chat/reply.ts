@@ -8,29 +8,44 @@ import type { Citation } from '../../chat/event.js'
 import type { Reply, ToolBlock } from '../../chat/fold.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
-import type { Seed } from '../dialect.js'
+import type { Choice, Seed } from '../dialect.js'
 import { Details, signatureOut } from './reasoning.js'
-import { finishReasonOut, usageOut } from './wire.js'
+import { finishReasonOut, logprobsOut, usageOut } from './wire.js'
 
 /** The body of a finished answer; `seed` gives its id, time and model. */
 export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): string {
-  const message = messageOf(reply, request.legacyFunctions === true, seed.origin)
-  const tools = reply.blocks.some((block) => block.type === 'tool')
-  return JSON.stringify({
+  return encodeChoices([{ index: 0, reply }], request, seed)
+}
+
+/** The body of several answers to one request. */
+export function encodeChoices(
+  choices: readonly Choice[],
+  request: ChatRequest,
+  seed: Seed,
+): string {
+  const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
+  const body: JsonObject = {
     id: seed.id,
     object: 'chat.completion',
     created: seed.createdAtSeconds,
     model: seed.model,
-    choices: [
-      {
-        index: 0,
-        message,
-        logprobs: null,
-        finish_reason: finishReasonOut(reply.reason, tools, request.legacyFunctions === true),
-      },
-    ],
-    usage: usageOut(reply.usage),
-  })
+    choices: choices.map((choice) => choiceOut(choice, request, seed)),
+    usage: usageOut(usage),
+  }
+  if (serviceTier !== undefined) body['service_tier'] = serviceTier
+  return JSON.stringify(body)
+}
+
+function choiceOut({ index, reply }: Choice, request: ChatRequest, seed: Seed): JsonObject {
+  const legacy = request.legacyFunctions === true
+  const tools = reply.blocks.some((block) => block.type === 'tool')
+  const tokens = reply.blocks.flatMap((block) => (block.type === 'text' && block.logprobs) || [])
+  return {
+    index,
+    message: messageOf(reply, legacy, seed.origin),
+    logprobs: tokens.length === 0 ? null : logprobsOut(tokens),
+    finish_reason: finishReasonOut(reply.reason, tools, legacy),
+  }
 }
 
 function messageOf(reply: Reply, legacy: boolean, origin: string | undefined): JsonObject {

@@ -8,19 +8,25 @@ import type { ChatEvent } from '../../chat/event.js'
 import type { ReplyBlock, ThinkingBlock } from '../../chat/fold.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { mergeUsage, type Usage } from '../../chat/usage.js'
-import type { Seed, StreamEncoder } from '../dialect.js'
+import type { Place, Seed, StreamEncoder } from '../dialect.js'
 import { encodeStreamError } from './error.js'
 import { Details, signatureOut } from './reasoning.js'
 import { annotation, imageOut } from './reply.js'
-import { finishReasonOut, usageOut } from './wire.js'
+import { finishReasonOut, logprobsOut, usageOut } from './wire.js'
+
+/** The place of an only answer. */
+const ALONE: Place = { index: 0, isLast: true }
 
 /** The chunks of one stream: everything that stays the same is written once, at the start. */
 export class ChunkEncoder implements StreamEncoder {
   private out = ''
+  /** A chunk up to its choices, and up to its choice's delta. */
   private readonly head: string
+  private readonly start: string
   private readonly tail: string
   private readonly legacy: boolean
   private readonly includeUsage: boolean
+  private readonly isLast: boolean
   private usage: Usage = {}
   private tools = 0
   private images = 0
@@ -30,8 +36,8 @@ export class ChunkEncoder implements StreamEncoder {
   private argumentsSent = false
   /** The open call's signature went out with its name. */
   private signed = false
-  /** UTF-16 units of text before the open block, for the offsets of annotations. */
-  private textBefore = 0
+  /** UTF-16 units of text before each text block, for the offsets of annotations. */
+  private readonly starts = new Map<number, number>()
   private textLength = 0
   /** Null where the upstream's reasoning state has no form of its own. */
   private readonly details: Details | null
@@ -39,14 +45,19 @@ export class ChunkEncoder implements StreamEncoder {
   private thought = ''
   private redacted: string | undefined
   private callId = ''
+  /** Tokens whose text is about to come, as a member of the choice. */
+  private likely = ''
 
-  constructor(request: ChatRequest, seed: Seed) {
+  /** `place`: where the answer stands among several; what ends the stream comes after the last. */
+  constructor(request: ChatRequest, seed: Seed, place: Place = ALONE) {
+    this.isLast = place.isLast
     this.legacy = request.legacyFunctions === true
     this.includeUsage = request.includeUsage
     this.details = Details.of(seed.origin)
     this.head =
       `data: {"id":${JSON.stringify(seed.id)},"object":"chat.completion.chunk",` +
       `"created":${seed.createdAtSeconds},"model":${JSON.stringify(seed.model)},"choices":[`
+    this.start = `${this.head}{"index":${place.index},"delta":`
     this.tail = request.includeUsage ? '],"usage":null}\n\n' : ']}\n\n'
   }
 
@@ -61,10 +72,11 @@ export class ChunkEncoder implements StreamEncoder {
       case 'start':
         return this.delta('{"role":"assistant","content":""}')
       case 'text-start':
-        this.textBefore = this.textLength
+        this.starts.set(event.index, this.textLength)
         return
       case 'text-delta':
         this.textLength += event.text.length
+        if (this.likely !== '' && event.text !== '') return this.likelyText(event.text)
         return this.words('content', event.text)
       case 'refusal-delta':
         return this.words('refusal', event.text)
@@ -76,9 +88,12 @@ export class ChunkEncoder implements StreamEncoder {
         if (this.details !== null) this.thought += event.text
         return this.words('reasoning_content', event.text)
       case 'citation':
-        for (const note of annotation(event.citation, this.textBefore)) {
+        for (const note of annotation(event.citation, this.starts.get(event.index) ?? 0)) {
           this.delta(`{"annotations":[${JSON.stringify(note)}]}`)
         }
+        return
+      case 'logprobs':
+        this.likely = `,"logprobs":${JSON.stringify(logprobsOut(event.tokens))}`
         return
       case 'tool-start':
         return this.toolStart(event)
@@ -89,10 +104,10 @@ export class ChunkEncoder implements StreamEncoder {
       case 'image':
         return this.delta(`{"images":[${JSON.stringify(imageOut(event.url, this.images++))}]}`)
       case 'usage':
-        this.usage = mergeUsage(this.usage, event.usage)
+        if (this.includeUsage) this.usage = mergeUsage(this.usage, event.usage)
         return
       case 'finish':
-        return this.finish(finishReasonOut(event.reason, this.tools > 0, this.legacy))
+        return this.finish(event)
       case 'error':
         this.out += encodeStreamError(event.error)
         return
@@ -110,7 +125,17 @@ export class ChunkEncoder implements StreamEncoder {
   }
 
   private delta(delta: string): void {
-    this.out += `${this.head}{"index":0,"delta":${delta},"finish_reason":null}${this.tail}`
+    this.piece(delta, '')
+  }
+
+  /** A text with the tokens it is made of. */
+  private likelyText(text: string): void {
+    this.piece(text === '' ? '{}' : `{"content":${JSON.stringify(text)}}`, this.likely)
+    this.likely = ''
+  }
+
+  private piece(delta: string, beside: string): void {
+    this.out += `${this.start}${delta}${beside},"finish_reason":null}${this.tail}`
   }
 
   /** Empty strings say nothing and are not sent. */
@@ -170,6 +195,7 @@ export class ChunkEncoder implements StreamEncoder {
   }
 
   private textEnd(signature: string | undefined): void {
+    if (this.likely !== '') this.likelyText('')
     if (signature === undefined) return
     const state = this.stateOf({ type: 'text', text: '', citations: [], signature })
     this.delta(`{${extraContent(signature)}${state === '' ? '' : `,${state}`}}`)
@@ -186,10 +212,14 @@ export class ChunkEncoder implements StreamEncoder {
     this.delta(`{"tool_calls":[{"index":${this.tools - 1},${members}}]}`)
   }
 
-  private finish(reason: string): void {
-    this.out += `${this.head}{"index":0,"delta":{},"finish_reason":"${reason}"}${this.tail}`
+  private finish({ reason, serviceTier }: Extract<ChatEvent, { type: 'finish' }>): void {
+    const word = finishReasonOut(reason, this.tools > 0, this.legacy)
+    // Known at the end only: most upstreams say it there.
+    const tier = serviceTier === undefined ? '' : `,"service_tier":${JSON.stringify(serviceTier)}`
+    this.out += `${this.start}{},"finish_reason":"${word}"}]${tier}${this.tail.slice(1)}`
+    if (!this.isLast) return
     if (this.includeUsage) {
-      this.out += `${this.head}],"usage":${JSON.stringify(usageOut(this.usage))}}\n\n`
+      this.out += `${this.head}]${tier},"usage":${JSON.stringify(usageOut(this.usage))}}\n\n`
     }
     this.out += 'data: [DONE]\n\n'
   }

@@ -1,6 +1,6 @@
 /**
  * Watches a stream that passes through untouched: usage, reason, failure, first content.
- * Parses only the frames that can hold one of these; an ordinary delta costs a few string searches.
+ * Parses only the frames that are unlike those before them; an ordinary delta costs a few comparisons.
  */
 import type { FinishReason } from '../../chat/event.js'
 import {
@@ -11,19 +11,18 @@ import {
   objectOf,
   stringOf,
 } from '../../chat/json.js'
-import { mergeUsage, type Usage } from '../../chat/usage.js'
+import { NOTHING_SAID } from '../../chat/said.js'
+import { mergeUsage, tellsOutput, type Usage } from '../../chat/usage.js'
 import type { WireError } from '../../errors.js'
 import type { StreamTap, TapRequest, TapResult } from '../dialect.js'
 import { choiceOf, failure } from './decode.js'
 import { GAVE_UP, MALFORMED, TRUNCATED } from './error.js'
+import { Shapes } from './shapes.js'
 import { finishReason, usageOf } from './wire.js'
+import { wordBytes, wordsIn } from './words.js'
 
-/**
- * A key that matters with a value other than `null`. A quote inside a JSON string has a backslash
- * before it, so what is found here is a key, never part of a text. One pass of this costs a quarter
- * of three calls of `indexOf`, which stop at each of the many quotes.
- */
-const NOTABLE = /"(?:finish_reason|usage|error)"\s*:\s*(?!null|\s)/
+/** A quote inside a JSON string has a backslash before it, so what is found is a member. */
+const UNASKED = /,\s*"usage"\s*:\s*null/g
 
 /**
  * One stream's watcher. `complete` is true after `[DONE]`; until then a reason is not the end,
@@ -34,9 +33,12 @@ export class ChunkTap implements StreamTap {
   reason: FinishReason | null = null
   error: WireError | null = null
   model: string | null = null
+  readonly said = { bytes: 0, calls: 0 }
   content = false
   complete = false
+  trim = ''
   readonly ending = 'data: [DONE]\n\n'
+  private readonly shapes = new Shapes()
   private readonly includeUsage: boolean
 
   constructor(request: TapRequest) {
@@ -45,14 +47,24 @@ export class ChunkTap implements StreamTap {
 
   frame(_name: string, data: string): boolean {
     if (this.error !== null || this.complete) return false
-    if (this.content && ordinary(data)) return true
+    this.said.bytes += wordBytes(data, data.indexOf('"delta"'))
+    if (this.content) {
+      const trim = this.shapes.find(data)
+      if (trim !== null) {
+        this.trim = trim
+        return true
+      }
+    }
     if (data === '[DONE]' || data.trim() === '[DONE]') return this.terminator()
     const chunk = parse(data)
     if (chunk === null) {
       this.error = { ...MALFORMED }
       return false
     }
-    return this.watch(chunk)
+    this.trim = this.includeUsage ? '' : unasked(data, chunk)
+    if (!this.watch(chunk)) return false
+    if (isOrdinary(chunk)) this.shapes.learn(data, this.trim)
+    return true
   }
 
   private terminator(): boolean {
@@ -92,9 +104,11 @@ function gaveUp(choice: JsonValue): boolean {
 /** Usage, reason, failure and model of a whole reply. */
 export function tapReply(body: JsonObject): TapResult {
   const choice = choiceOf(body)
+  const usage = usageOf(body['usage'])
   const reason = stringOf(choice?.['finish_reason'])
   return {
-    usage: usageOf(body['usage']),
+    usage,
+    said: tellsOutput(usage) ? NOTHING_SAID : { bytes: wordsIn(body['choices'] ?? null), calls: 0 },
     reason: reason === undefined || reason === '' ? null : finishReason(reason),
     error: failure(body) ?? (choice === null ? { ...MALFORMED } : null),
     model: nameOf(body),
@@ -116,11 +130,21 @@ function hasContent(delta: JsonObject): boolean {
   return false
 }
 
-/**
- * True for a delta with neither usage, nor a reason, nor an error.
- */
-function ordinary(data: string): boolean {
-  return data.startsWith('{') && data.endsWith('}') && !NOTABLE.test(data)
+/** True for a chunk with neither usage, nor a reason, nor an error. */
+function isOrdinary(chunk: JsonObject): boolean {
+  if (isObject(chunk['usage']) || isObject(chunk['x_groq'])) return false
+  return arrayOf(chunk['choices']).every((choice) => {
+    const reason = objectOf(choice)['finish_reason']
+    return reason === null || reason === undefined
+  })
+}
+
+/** The empty usage that only the gateway asked for, as it stands in the frame. */
+function unasked(data: string, chunk: JsonObject): string {
+  if (chunk['usage'] !== null) return ''
+  const found = data.match(UNASKED)
+  // Where there are more, one of them is inside another member.
+  return found?.length === 1 ? found[0] : ''
 }
 
 /** The frame is bytes read as Latin-1; what is shown to anyone must be read as UTF-8. */

@@ -6,6 +6,7 @@
  */
 import type { FinishReason } from '../../chat/event.js'
 import { isObject, type JsonObject, objectOf } from '../../chat/json.js'
+import type { Likely, TokenLogprob } from '../../chat/logprobs.js'
 import { tokenCount, totalTokens, type Usage } from '../../chat/usage.js'
 
 /** Longer ids of calls are refused: `string_above_max_length`. */
@@ -74,8 +75,23 @@ export function usageOf(value: unknown): Usage {
   put(usage, 'cacheRead', prompt['cached_tokens'] ?? value['prompt_cache_hit_tokens'])
   put(usage, 'cacheWrite', prompt['cache_write_tokens'])
   put(usage, 'reasoning', completion['reasoning_tokens'])
+  for (const [counts, member, key] of KINDS) {
+    // Zero is what the format says of everything that is text alone.
+    const count = (counts === 'input' ? prompt : completion)[member]
+    if (count !== 0) put(usage, key, count)
+  }
   return usage
 }
+
+/** Counts by what the tokens are: of which side, the format's name, ours. */
+const KINDS = [
+  ['input', 'text_tokens', 'inputText'],
+  ['input', 'image_tokens', 'inputImage'],
+  ['input', 'audio_tokens', 'inputAudio'],
+  ['output', 'text_tokens', 'outputText'],
+  ['output', 'image_tokens', 'outputImage'],
+  ['output', 'audio_tokens', 'outputAudio'],
+] as const
 
 /** Writes a `usage` object. The three totals are always integers, because clients' types demand it. */
 export function usageOut(usage: Usage): JsonObject {
@@ -87,11 +103,27 @@ export function usageOut(usage: Usage): JsonObject {
   const prompt: JsonObject = {}
   if (usage.cacheRead !== undefined) prompt['cached_tokens'] = usage.cacheRead
   if (usage.cacheWrite !== undefined) prompt['cache_write_tokens'] = usage.cacheWrite
-  if (Object.keys(prompt).length > 0) out['prompt_tokens_details'] = prompt
-  if (usage.reasoning !== undefined) {
-    out['completion_tokens_details'] = { reasoning_tokens: usage.reasoning }
+  const completion: JsonObject = {}
+  if (usage.reasoning !== undefined) completion['reasoning_tokens'] = usage.reasoning
+  for (const [counts, member, key] of KINDS) {
+    const count = usage[key]
+    if (count !== undefined) (counts === 'input' ? prompt : completion)[member] = count
   }
+  if (Object.keys(prompt).length > 0) out['prompt_tokens_details'] = prompt
+  if (Object.keys(completion).length > 0) out['completion_tokens_details'] = completion
   return out
+}
+
+/** The `logprobs` of a choice. */
+export function logprobsOut(tokens: readonly TokenLogprob[]): JsonObject {
+  const content = tokens.map(({ top, ...token }) => {
+    return { ...likelyOut(token), top_logprobs: top.map(likelyOut) }
+  })
+  return { content, refusal: null }
+}
+
+function likelyOut({ token, logprob, bytes }: Likely): JsonObject {
+  return { token, logprob, bytes: bytes === null ? null : [...bytes] }
 }
 
 function put(usage: Usage, key: keyof Usage, value: unknown): void {

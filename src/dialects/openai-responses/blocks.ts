@@ -6,6 +6,7 @@
  * once; the others keep theirs until it is complete, which at the latest it is at the end.
  */
 import type { Citation, EventSink } from '../../chat/event.js'
+import type { TokenLogprob } from '../../chat/logprobs.js'
 import type { JsonObject } from '../../chat/json.js'
 import { CallIds } from '../../wire/openai-names.js'
 
@@ -20,6 +21,8 @@ export interface Block {
   readonly head: Head
   readonly pieces: string[]
   readonly citations: Citation[]
+  /** Tokens of pieces that wait, or of the text as a whole. */
+  tokens: TokenLogprob[]
   signature?: string
   complete: boolean
 }
@@ -51,7 +54,7 @@ export class Blocks {
 
   /** Begins a block after all that have begun. */
   begin(head: Head): Block {
-    const block: Block = { head, pieces: [], citations: [], complete: false }
+    const block: Block = { head, pieces: [], citations: [], tokens: [], complete: false }
     this.total += 1
     if (this.total > MAX_BLOCKS) {
       this.overflow = true
@@ -68,6 +71,11 @@ export class Blocks {
     if (piece === '') return
     block.pieces.push(piece)
     if (block === this.queue[0]) this.advance()
+  }
+
+  /** Tells the tokens of the text that comes next, or that came. */
+  weigh(block: Block, tokens: readonly TokenLogprob[]): void {
+    block.tokens.push(...tokens)
   }
 
   /** Cites a source, after all text so far. */
@@ -114,9 +122,14 @@ export class Blocks {
     } else this.sink.event({ type: `${head.kind}-start`, index })
   }
 
-  private flush({ head, pieces, citations }: Block): void {
+  private flush(block: Block): void {
     const { index } = this
+    const { head, pieces, citations, tokens } = block
     if (head.kind === 'opaque') return
+    if (tokens.length > 0) {
+      block.tokens = []
+      this.sink.event({ type: 'logprobs', index, tokens })
+    }
     for (const piece of pieces) {
       if (head.kind === 'tool') this.sink.event({ type: 'tool-delta', index, json: piece })
       else this.sink.event({ type: `${head.kind}-delta`, index, text: piece })

@@ -14,7 +14,9 @@ import {
   objectOf,
   stringOf,
 } from '../../chat/json.js'
+import type { TokenLogprob } from '../../chat/logprobs.js'
 import type { Block, Blocks, Head } from './blocks.js'
+import { logprobsOf } from './logprobs.js'
 import { stateOf } from './thinking.js'
 
 /** A stretch of an item's words that has its own `.done`: a content part, a summary part, arguments. */
@@ -25,6 +27,8 @@ interface Section {
   said: string
   block: Block | null
   cited: number
+  /** Tokens that were told. */
+  weighed: number
 }
 
 interface Item {
@@ -47,6 +51,8 @@ export interface Piece {
   /** The part's place in its list; calls have none. */
   readonly at: number
   readonly text: string
+  /** The tokens of a text, where they were asked for. */
+  readonly tokens?: readonly TokenLogprob[]
 }
 
 /** Where an item stands in the output, else its id, else null: the newest item is meant. */
@@ -58,13 +64,16 @@ const MAX_ITEMS = 4_096
 /** The items of one response. */
 export class Items {
   private readonly blocks: Blocks
+  private readonly weighs: boolean
   private readonly items = new Map<number | string, Item>()
   private latest: number | string = 0
   /** The highest place that was seen; infinite once an item came without one. */
   private last = -1
 
-  constructor(blocks: Blocks) {
+  /** `weighs`: the tokens of the texts were asked for. */
+  constructor(blocks: Blocks, weighs: boolean) {
     this.blocks = blocks
+    this.weighs = weighs
   }
 
   /** More items than any real response has. */
@@ -80,14 +89,16 @@ export class Items {
   }
 
   /** A piece of an item has come. */
-  piece(place: Place, { kind, at, text }: Piece): void {
+  piece(place: Place, { kind, at, text, tokens }: Piece): void {
     const item = this.at(place) ?? this.begin(place, {})
+    if (tokens !== undefined) this.weigh(item, at, tokens)
     this.say(item, kind, at, text)
   }
 
   /** A part of an item is complete, and this is the whole of it. */
-  settlePiece(place: Place, { kind, at, text }: Piece): void {
+  settlePiece(place: Place, { kind, at, text, tokens }: Piece): void {
     const item = this.at(place) ?? this.begin(place, {})
+    if (tokens !== undefined) this.weighRest(item, at, tokens)
     this.settle(item, kind, at, text)
   }
 
@@ -197,6 +208,7 @@ export class Items {
       return this.settle(item, 'refusal', at, stringOf(part['refusal']) ?? '')
     }
     if (part['type'] !== 'output_text' && part['type'] !== 'text') return
+    if (this.weighs) this.weighRest(item, at, logprobsOf(part['logprobs']))
     this.settle(item, 'text', at, stringOf(part['text']) ?? '')
     const seen = item.sections.get(`text${at}`)?.cited ?? 0
     for (const annotation of arrayOf(part['annotations']).slice(seen)) {
@@ -233,6 +245,21 @@ export class Items {
     else this.blocks.say(section.block, text)
   }
 
+  /** Tokens go out with the text they are of, so they are told first. */
+  private weigh(item: Item, at: number, tokens: readonly TokenLogprob[]): void {
+    if (item.done || tokens.length === 0) return
+    const section = this.section(item, 'text', at)
+    section.weighed += tokens.length
+    if (section.block === null || section.block.complete) this.open(item, 'text', section)
+    if (section.block !== null) this.blocks.weigh(section.block, tokens)
+  }
+
+  /** What the whole of a text's tokens has more than came in pieces. */
+  private weighRest(item: Item, at: number, tokens: readonly TokenLogprob[]): void {
+    const seen = item.sections.get(`text${at}`)?.weighed ?? 0
+    this.weigh(item, at, tokens.slice(seen))
+  }
+
   private citeSection(item: Item, at: number, annotation: JsonValue | undefined): void {
     if (item.done) return
     const section = this.section(item, 'text', at)
@@ -247,7 +274,7 @@ export class Items {
     const { recent, sections } = item
     if (recent !== null && recent.kind === kind && recent.at === at) return recent
     const key = kind + String(at)
-    const section = sections.get(key) ?? { kind, at, said: '', block: null, cited: 0 }
+    const section = sections.get(key) ?? { kind, at, said: '', block: null, cited: 0, weighed: 0 }
     sections.set(key, section)
     item.recent = section
     return section

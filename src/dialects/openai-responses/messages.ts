@@ -5,13 +5,13 @@
  *
  * Source: OpenAI API reference, "Create a model response", input items, read 2026-11-20.
  */
-import type { JsonObject } from '../../chat/json.js'
+import { type JsonObject, stringOf } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
-import type { Message, TextPart, ToolCall, UserPart } from '../../chat/request.js'
+import type { Message, OpaquePart, TextPart, ToolCall, UserPart } from '../../chat/request.js'
 import { wireCallId, wireName } from '../../wire/openai-names.js'
 import type { Losses } from '../dialect.js'
 import { encodePart } from './media.js'
-import { reasoningItem } from './thinking.js'
+import { ORIGIN, reasoningItem } from './thinking.js'
 import { MAX_CALL_ID } from './wire.js'
 
 /** All turns, in order. */
@@ -66,8 +66,11 @@ function answer(message: Extract<Message, { role: 'assistant' }>, losses: Losses
     texts = []
   }
   for (const part of message.parts) {
-    if (part.type === 'opaque') losses.drop('messages.opaque', 'no-equivalent')
-    else if (part.type === 'text') {
+    if (part.type === 'opaque') {
+      flush()
+      if (isOwnItem(part)) out.push(part.block)
+      else losses.drop('messages.opaque', 'no-equivalent')
+    } else if (part.type === 'text') {
       if (part.text !== '') texts.push(part)
     } else {
       const item = reasoningItem(part)
@@ -85,6 +88,13 @@ function answer(message: Extract<Message, { role: 'assistant' }>, losses: Losses
     losses.drop('messages.thinking', 'no-equivalent')
   }
   return out
+}
+
+/** What a tool of OpenAI's own did goes back as it came: reasoning before it belongs to it. */
+function isOwnItem({ provider, block }: OpaquePart): boolean {
+  return (
+    provider === ORIGIN && /_(?:call|list_tools|search_output)$/.test(stringOf(block['type']) ?? '')
+  )
 }
 
 function call(call: ToolCall): JsonObject {

@@ -5,7 +5,7 @@
  * Source: OpenAI API reference, "Create a model response", read 2026-11-20.
  */
 import { nearestEffort } from '../../chat/effort.js'
-import { isObject, type JsonObject, type JsonValue, objectOf } from '../../chat/json.js'
+import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '../../chat/json.js'
 import { type ModelFacts, takesSampling } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
@@ -120,15 +120,25 @@ function encodeSampling(
   }
   put('temperature', request.temperature)
   put('top_p', request.topP)
-  if (request.logprobs === true) {
-    // The canon has no place for them in a reply; where the model gives none they are no more than lost.
-    if (free) throw refused('logprobs', 'they cannot be passed on. Leave it out')
-    losses.drop('logprobs', 'no-equivalent')
-  }
-  if ((request.topLogprobs ?? 0) > 0) losses.drop('top_logprobs', 'no-equivalent')
+  encodeLogprobs(request, free, body, losses)
   if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
   if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')
   if (request.seed !== undefined) losses.drop('seed', 'no-equivalent')
+}
+
+/** A model that thinks tells none; what it is not asked for is no more than lost. */
+function encodeLogprobs(
+  { logprobs, topLogprobs = 0 }: ChatRequest,
+  free: boolean,
+  body: JsonObject,
+  losses: Losses,
+): void {
+  const asked = logprobs === true && free
+  if (logprobs === true && !free) losses.drop('logprobs', 'no-equivalent')
+  if (topLogprobs > 0 && !asked) losses.drop('top_logprobs', 'no-equivalent')
+  if (!asked) return
+  body['include'] = [...arrayOf(body['include']), 'message.output_text.logprobs']
+  if (topLogprobs > 0) body['top_logprobs'] = topLogprobs
 }
 
 function encodeOutput(request: ChatRequest, body: JsonObject, losses: Losses): void {

@@ -23,12 +23,15 @@ import type { StreamDecoder } from '../dialect.js'
 import { Blocks } from './blocks.js'
 import { eventError, failureOf, MALFORMED, TRUNCATED } from './error.js'
 import { Items, type Piece, type Place } from './items.js'
-import { endingOf, usageOf } from './wire.js'
+import { logprobsOf } from './logprobs.js'
+import { endingOf, SERVED_TIERS, usageOf } from './wire.js'
 
 /** Decodes one stream. */
 export class EventDecoder implements StreamDecoder {
   private readonly sink: EventSink
   private readonly blocks: Blocks
+  /** The tokens of the texts were asked for. */
+  private readonly weighs: boolean
   private readonly items: Items
   private id = ''
   private started = false
@@ -36,8 +39,9 @@ export class EventDecoder implements StreamDecoder {
 
   constructor(request: ChatRequest, sink: EventSink) {
     this.sink = sink
+    this.weighs = request.logprobs === true
     this.blocks = new Blocks(sink, clientNames(request.tools), () => this.id)
-    this.items = new Items(this.blocks)
+    this.items = new Items(this.blocks, request.logprobs === true)
   }
 
   frame(name: string, data: string): void {
@@ -100,7 +104,11 @@ export class EventDecoder implements StreamDecoder {
     const text = stringOf(event[piece.text])
     if (text === undefined || text === '') return
     this.start({})
-    const said: Piece = { kind: piece.kind, at: count(event[piece.at]), text }
+    const at = count(event[piece.at])
+    const said: Piece =
+      this.weighs && piece.kind === 'text'
+        ? { kind: piece.kind, at, text, tokens: logprobsOf(event['logprobs']) }
+        : { kind: piece.kind, at, text }
     if (piece.whole) this.items.settlePiece(placeOf(event), said)
     else this.items.piece(placeOf(event), said)
     if (this.items.overflow) this.fail(MALFORMED)
@@ -144,7 +152,12 @@ export class EventDecoder implements StreamDecoder {
     if (!this.items.finish()) return this.fail(MALFORMED)
     this.ended = true
     const { reason, raw } = endingOf(response, incomplete, this.blocks.calls)
-    this.sink.event({ type: 'finish', reason, raw })
+    const tier = stringOf(response['service_tier'])
+    this.sink.event(
+      tier === undefined || !SERVED_TIERS.has(tier)
+        ? { type: 'finish', reason, raw }
+        : { type: 'finish', reason, raw, serviceTier: tier },
+    )
   }
 
   /** `response` is the failed one, which may say what it has cost. */

@@ -25,6 +25,15 @@ export const SERVICE_TIERS: readonly string[] = [
   'ultrafast',
 ]
 
+/** Those of them that served an answer and that chat completions knows too; `auto` served none. */
+export const SERVED_TIERS: ReadonlySet<string> = new Set([
+  'default',
+  'flex',
+  'scale',
+  'priority',
+  'fast',
+])
+
 /** Why a response ended, in the canon's words and in the upstream's. */
 export interface Ending {
   readonly reason: FinishReason

@@ -22,6 +22,7 @@ interface Naive {
   calls: { name: unknown; args: unknown }[]
   finish: string | null
   counts: Record<string, number>
+  kinds: Record<string, JsonObject[]>
   blocked: boolean
 }
 
@@ -46,6 +47,7 @@ function readNaively(chunks: JsonObject[]): Naive {
     calls: [],
     finish: null,
     counts: {},
+    kinds: {},
     blocked: false,
   }
   for (const chunk of chunks) {
@@ -54,6 +56,8 @@ function readNaively(chunks: JsonObject[]): Naive {
       isObject(chunk.usageMetadata) ? chunk.usageMetadata : {},
     )) {
       if (typeof value === 'number') naive.counts[name] = value
+      const side = { promptTokensDetails: 'input', candidatesTokensDetails: 'output' }[name]
+      if (side !== undefined && Array.isArray(value)) naive.kinds[side] = value.filter(isObject)
     }
     const candidate = Array.isArray(chunk.candidates) ? chunk.candidates[0] : undefined
     if (!isObject(candidate)) continue
@@ -79,7 +83,13 @@ function expectedReason(naive: Naive): string {
   return naive.finish === 'SAFETY' ? 'filter' : `? ${naive.finish ?? ''}`
 }
 
-function expectedUsage(counts: Record<string, number>): Record<string, number> {
+const NAMES: ReadonlyMap<unknown, string> = new Map([
+  ['TEXT', 'Text'],
+  ['IMAGE', 'Image'],
+  ['AUDIO', 'Audio'],
+])
+
+function expectedUsage({ counts, kinds }: Naive): Record<string, number> {
   const usage: Record<string, number> = {}
   const { promptTokenCount: prompt, candidatesTokenCount: candidates } = counts
   const { thoughtsTokenCount: thoughts, cachedContentTokenCount: cached } = counts
@@ -88,6 +98,14 @@ function expectedUsage(counts: Record<string, number>): Record<string, number> {
   if ((prompt ?? candidates) !== undefined) usage['output'] = (candidates ?? 0) + (thoughts ?? 0)
   if (cached !== undefined) usage['cacheRead'] = cached
   if (thoughts !== undefined) usage['reasoning'] = thoughts
+  for (const [side, counted] of Object.entries(kinds)) {
+    if (counted.every(({ modality }) => modality === 'TEXT')) continue
+    for (const { modality, tokenCount } of counted) {
+      const name = NAMES.get(modality)
+      // Zero is left out.
+      if (name !== undefined && typeof tokenCount === 'number') usage[side + name] = tokenCount
+    }
+  }
   return usage
 }
 
@@ -133,7 +151,7 @@ function check(t: Test, name: string, body: string): string {
   )
   t.equal(new Set(calls.map((call) => call.id)).size, calls.length, `${name}: ids differ`)
   t.equal(decoded.reply?.reason, expectedReason(naive), `${name}: reason`)
-  t.strictSame(decoded.usage, expectedUsage(naive.counts), `${name}: usage`)
+  t.strictSame(decoded.usage, expectedUsage(naive), `${name}: usage`)
   if (chunks.length === 1) {
     t.strictSame(decodeWhole(chunks[0] ?? null).reply, decoded.reply, `${name}: whole = stream`)
   }

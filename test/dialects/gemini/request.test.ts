@@ -70,6 +70,31 @@ void t.test('penalties that the model refuses are reported unless zero', (t) => 
   t.end()
 })
 
+void t.test('as many answers as the model gives', (t) => {
+  const several = oldFacts({ maxCandidates: 8 })
+  const { body, losses } = encode({ candidates: 8 }, several)
+  t.match(body.generationConfig, { candidateCount: 8 })
+  t.strictSame(losses, [])
+  t.equal(encode({ candidates: 1 }, several).body.generationConfig, undefined)
+  const four = { candidates: 4 }
+  t.match(encodeFailure(four, oldFacts({ maxCandidates: 3 })), { param: 'n', message: /most 3/ })
+  t.match(encodeFailure(four, oldFacts()), { param: 'n', message: /one answer/ })
+  t.end()
+})
+
+void t.test('log probabilities where the model tells them', (t) => {
+  const telling = oldFacts({ logprobs: true })
+  t.strictSame(encode({ logprobs: true }, telling).body.generationConfig, {
+    responseLogprobs: true,
+  })
+  t.strictSame(encode({ logprobs: true, topLogprobs: 20 }, telling).body.generationConfig, {
+    responseLogprobs: true,
+    logprobs: 20,
+  })
+  t.strictSame(encode({ topLogprobs: 2 }, telling).losses, ['top_logprobs:no-equivalent'])
+  t.end()
+})
+
 void t.test('what must not be lost is refused by name', (t) => {
   const table: [Partial<ChatRequest>, string][] = [
     [{ candidates: 2 }, 'n'],

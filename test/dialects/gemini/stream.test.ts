@@ -3,7 +3,7 @@
  * Method: one example per rule of the stream format, through the grammar.
  */
 import t from 'tap'
-import type { JsonValue } from '../../../src/chat/json.js'
+import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
 import type { Tool } from '../../../src/chat/request.js'
 import { ask, chunk, decodeStream, decodeWhole, type Decoded } from './ask.js'
 
@@ -375,6 +375,37 @@ void t.test('grounding becomes citations with UTF-16 offsets', (t) => {
     decodeWhole(chunk(parts, { ...STOP, groundingMetadata })).reply,
     decoded.reply,
     'whole = stream',
+  )
+  t.end()
+})
+
+void t.test('sources that are named after their text was over are cited all the same', (t) => {
+  const support = (text: string, at: number): JsonObject => {
+    return {
+      segment: { startIndex: at, endIndex: at + text.length, text },
+      groundingChunkIndices: [0],
+    }
+  }
+  const groundingMetadata = {
+    groundingChunks: [{ web: { uri: 'https://a.example' } }],
+    groundingSupports: [support('Warm.', 0), support('Cold.', 5)],
+  }
+  const call = { functionCall: { name: 'f', args: {} } }
+  const texts = [{ text: 'Warm.', thoughtSignature: 's' }, { text: 'Cold.' }]
+  const { reply, breach, events } = decodeStream([
+    chunk(texts),
+    chunk([call]),
+    chunk([], { ...STOP, groundingMetadata }),
+  ])
+  t.equal(breach, null)
+  t.match(reply?.blocks, [
+    { text: 'Warm.', citations: [{ url: 'https://a.example', start: 0, end: 5 }] },
+    { text: 'Cold.', citations: [{ url: 'https://a.example', start: 0, end: 5 }] },
+    { type: 'tool' },
+  ])
+  t.same(
+    events.slice(-3).map(({ type }) => type),
+    ['citation', 'citation', 'finish'],
   )
   t.end()
 })

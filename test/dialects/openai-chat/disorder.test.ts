@@ -327,3 +327,21 @@ void t.test('long tool names are given back as the client wrote them', (t) => {
   t.match(sent('other'), [{ name: 'other' }])
   t.end()
 })
+
+void t.test('members that nobody knows are named, beside a text as well as alone', (t) => {
+  const frames = [
+    chunk({ role: 'assistant', content: '' }),
+    chunk({ content: 'Hi', hologram: { at: 1 }, empty: null, blank: '', none: [] }),
+    chunk({ content: ' all', hologram: { at: 2 } }),
+    chunk({ smell: 'of tea' }),
+    chunk({}, 'stop'),
+    '[DONE]',
+  ]
+  const { reply } = decodeFrames(frames)
+  t.same(reply?.blocks, [
+    { type: 'text', text: 'Hi all', citations: [] },
+    { type: 'opaque', provider: 'openai-chat', block: { type: 'hologram' } },
+    { type: 'opaque', provider: 'openai-chat', block: { type: 'smell' } },
+  ])
+  t.end()
+})

@@ -280,3 +280,29 @@ void t.test('every kind of error has the contract’s body', (t) => {
   })
   t.end()
 })
+
+void t.test('a citation that comes late has its place in the whole text', (t) => {
+  const events: ChatEvent[] = [
+    { type: 'start', id: 'up', model: 'm' },
+    { type: 'text-start', index: 0 },
+    { type: 'text-delta', index: 0, text: 'One. ' },
+    { type: 'text-end', index: 0 },
+    { type: 'text-start', index: 1 },
+    { type: 'text-delta', index: 1, text: 'Two.' },
+    { type: 'text-end', index: 1 },
+    { type: 'citation', index: 1, citation: { url: 'https://b.example', start: 0, end: 4 } },
+    { type: 'citation', index: 0, citation: { url: 'https://a.example', start: 0, end: 4 } },
+    { type: 'finish', reason: 'stop', raw: null },
+  ]
+  const encoder = ingress.newEncoder(request({ stream: true }), SEED)
+  for (const event of events) encoder.event(event)
+  const places = [...encoder.take().matchAll(/"start_index":(\d+),"end_index":(\d+)/g)]
+  t.same(
+    places.map(([, from, to]) => [from, to]),
+    [
+      ['5', '9'],
+      ['0', '4'],
+    ],
+  )
+  t.end()
+})

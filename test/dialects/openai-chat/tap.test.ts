@@ -3,6 +3,7 @@
  * Method: frames by hand in compact and spaced JSON; what the tap learnt and which frames it holds back.
  */
 import t from 'tap'
+import type { JsonObject } from '../../../src/chat/json.js'
 import type { StreamTap } from '../../../src/dialects/dialect.js'
 import { chunk, egress, usageChunk } from './driver.js'
 
@@ -152,12 +153,40 @@ void t.test('a whole reply', (t) => {
     reason: 'length',
     error: null,
     model: 'm',
+    said: { bytes: 0, calls: 0 },
   })
+  const untold = egress.tapReply?.({ model: 'm', choices })
+  t.same(untold?.said, { bytes: 1, calls: 0 }, 'words are counted where tokens are not')
   t.match(egress.tapReply?.({ error: { message: 'x', code: 500 } }), {
     usage: {},
     reason: null,
     error: { kind: 'upstream_failed' },
     model: null,
   })
+  t.end()
+})
+
+void t.test('what was said is counted, whatever it is spelled like', (t) => {
+  const said: [string, JsonObject, number][] = [
+    ['text', { content: 'four' }, 4],
+    ['umlauts, in UTF-8', { content: 'Überlast' }, 9],
+    ['a line break and quotes', { content: 'a\n"b"' }, 5],
+    ['reasoning', { reasoning_content: 'hmm' }, 3],
+    ['a refusal', { refusal: 'no' }, 2],
+    ['arguments', { tool_calls: [{ index: 0, function: { arguments: '{"a":1}' } }] }, 7],
+    ['nothing', { role: 'assistant', content: '' }, 0],
+    ['null', { content: null }, 0],
+  ]
+  for (const [name, delta, expected] of said) {
+    const tap = newTap()
+    tap.frame('', bytes(chunk(delta)))
+    t.equal(tap.said.bytes, expected, name)
+  }
+  const spaced = newTap()
+  spaced.frame('', '{"choices": [{"delta": {"content": "as \\u0041 Python does"}}]}')
+  t.ok(spaced.said.bytes >= 16, 'spaces and escapes')
+  const cut = newTap()
+  cut.frame('', '{"choices":[{"delta":{"content":"never ends')
+  t.ok(cut.said.bytes > 0, 'a frame that is no JSON')
   t.end()
 })

@@ -173,3 +173,20 @@ void t.test('a longer conversation begins with the same items', (t) => {
   }
   t.end()
 })
+
+void t.test('what a tool of OpenAI’s own did goes back as it came, and only that', (t) => {
+  const search = { type: 'web_search_call', id: 'ws_1', status: 'completed' }
+  const own = { type: 'opaque', provider: 'openai-responses', block: search } as const
+  const text = { type: 'text', text: 'Found.' } as const
+  t.match(input(said('Hi'), assistant([THOUGHT, own, text])).slice(1), [
+    { type: 'reasoning', id: 'rs_1' },
+    search,
+    { role: 'assistant', content: [{ type: 'output_text', text: 'Found.' }] },
+  ])
+  const foreign = { ...own, provider: 'anthropic' }
+  const strange = { ...own, block: { type: 'hologram' } }
+  const made = encode({ messages: [said('Hi'), assistant([foreign, strange, text])] })
+  t.same(made.lost, ['messages.opaque: no-equivalent', 'messages.opaque: no-equivalent'])
+  t.equal(Array.isArray(made.body['input']) && made.body['input'].length, 2)
+  t.end()
+})

@@ -155,6 +155,17 @@ void t.test('an answer that may be long in coming is asked for as a stream', (t)
   t.end()
 })
 
+void t.test('log probabilities are asked for where the model tells them', (t) => {
+  const { body, lost } = encode({ logprobs: true, topLogprobs: 2 }, SPEAKER)
+  t.same(body['include'], ['message.output_text.logprobs'])
+  t.equal(body['top_logprobs'], 2)
+  t.same(lost, [])
+  const thinker = encode({ logprobs: true, reasoningEffort: 'none' }).body
+  t.same(thinker['include'], ['reasoning.encrypted_content', 'message.output_text.logprobs'])
+  t.notOk('top_logprobs' in thinker)
+  t.end()
+})
+
 void t.test('a model that does not reason is asked for no reasoning', (t) => {
   const asked = encode(
     { reasoningEffort: 'low', rest: { reasoning: { summary: 'auto' } } },
@@ -171,7 +182,6 @@ void t.test('what would change the answer is refused by name', (t) => {
   const rows: [members: Partial<ChatRequest>, param: string][] = [
     [{ stop: ['END'] }, 'stop'],
     [{ candidates: 2 }, 'n'],
-    [{ logprobs: true, reasoningEffort: 'none' }, 'logprobs'],
     [{ rest: { audio: { voice: 'x' } } }, 'audio'],
     [{ rest: { modalities: ['text', 'audio'] } }, 'modalities'],
     [

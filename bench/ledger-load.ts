@@ -1,0 +1,144 @@
+/**
+ * One process of the ledger's bench: requests that are admitted and settled as fast as the ledger lets
+ * them, so many at a time. Takes its orders as arguments and answers with one line of JSON.
+ */
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Admission, Demand, Ledger } from '../src/store/ledger.js'
+import type { UsageRow } from '../src/ledger/row.js'
+import { openStore } from '../src/store/open.js'
+
+/** What one process of a round measured. */
+export interface LedgerLoad {
+  readonly operations: number
+  readonly seconds: number
+  /** User and system time of all threads. */
+  readonly cpuMicroseconds: number
+  readonly admitMs: { readonly p50: number; readonly p99: number }
+  /** The longest that the event loop was held up. */
+  readonly loopMs: number
+}
+
+const ACCOUNTS = 1_000
+const KEYS = 10_000
+const MODELS = ['gpt-5.4', 'gpt-5.4-mini', 'claude-opus-4-6', 'gemini-3.5-flash']
+/** Made beforehand, as the gateway has a key's names and limits ready. */
+const ACCOUNT_NAMES = Array.from({ length: ACCOUNTS }, (_, at) => `acc_${padded(at)}`)
+const KEY_NAMES = Array.from({ length: KEYS }, (_, at) => `key_${padded(at)}`)
+const DEMANDS = KEY_NAMES.map(demandsOf)
+/** As long as a request's id, and like it in order of time. */
+const PREFIX = `019aa1b2-c3d4-${process.pid.toString().padStart(8, '0')}-`
+/** Before the measurement: the code gets hot and the file gets its first pages. */
+const WARM_MS = 500
+
+const [url = '', atOnce = '1', seconds = '1'] = process.argv.slice(2)
+const { ledger, close } = url === 'none' ? nothing() : await opened()
+let made = 0
+let operations = 0
+let measuring = false
+const latencies: number[] = []
+
+async function opened() {
+  const store = await openStore(url)
+  return { ledger: store.ledger, close: () => store.close() }
+}
+
+/** What the load itself costs: every answer at the next turn of the loop, and nothing done for it. */
+function nothing(): { ledger: Pick<Ledger, 'admit' | 'settle'>; close: () => Promise<void> } {
+  const ledger = {
+    admit: () => nextTurn({ admitted: true, standings: [] }),
+    settle: () => nextTurn('settled' as const),
+  }
+  return { ledger, close: () => Promise.resolve() }
+}
+
+function padded(number: number): string {
+  return String(number).padStart(20, '0')
+}
+
+function demandsOf(keyId: string): Demand[] {
+  const own = { subject: `key:${keyId}`, shared: false }
+  return [
+    { ...own, kind: 'requests', perMinute: 1e6, cost: 1 },
+    { ...own, kind: 'tokens', perMinute: 1e9, cost: 4_000 },
+    { ...own, kind: 'concurrent', limit: 1_000 },
+    { ...own, kind: 'usd_day', limitNanoUsd: 1e15, costNanoUsd: 5_000_000 },
+    { ...own, kind: 'usd_month', limitNanoUsd: 1e15, costNanoUsd: 5_000_000 },
+  ]
+}
+
+function nextAdmission(): Admission {
+  made += 1
+  const key = (made * 7_919) % KEYS
+  const requestId = `${PREFIX}${1e12 + made}`
+  const unsettled = rowOf(requestId, key)
+  const { accountId } = unsettled
+  return { requestId, accountId, demands: DEMANDS[key] ?? [], leaseMs: 60_000, unsettled }
+}
+
+function rowOf(requestId: string, key: number): UsageRow {
+  const model = MODELS[key % MODELS.length] ?? 'other'
+  return {
+    requestId,
+    atMs: Date.now(),
+    durationMs: 1_234.5,
+    accountId: ACCOUNT_NAMES[key % ACCOUNTS] ?? '',
+    keyId: KEY_NAMES[key] ?? '',
+    modelAsked: model,
+    modelAnswered: model,
+    model,
+    upstream: 'openai',
+    dialect: 'openai-chat',
+    attempts: 1,
+    stream: true,
+    status: 200,
+    outcome: 'ok',
+    finish: 'stop',
+    usage: { input: 1_200, output: 340, cacheRead: 1_000 },
+    source: 'reported',
+    costNanoUsd: 1_234_567,
+    tokensAfterDisconnect: 0,
+    losses: [],
+    generation: 1,
+    hops: { authenticate: 0.04, receive: 0.11, admit: 0.2, firstContent: 412.3, overhead: 0.9 },
+  }
+}
+
+async function client(endsAtMs: number): Promise<void> {
+  while (performance.now() < endsAtMs) {
+    const admission = nextAdmission()
+    const beganMs = performance.now()
+    const { admitted } = await ledger.admit(admission)
+    if (!admitted) throw new Error('a request was refused that every limit has room for')
+    if (measuring) latencies.push(performance.now() - beganMs)
+    await nextTurn()
+    await ledger.settle(admission.unsettled)
+    if (measuring) operations += 2
+  }
+}
+
+async function run(): Promise<LedgerLoad> {
+  const delay = monitorEventLoopDelay({ resolution: 1 })
+  const endsAtMs = performance.now() + WARM_MS + Number(seconds) * 1000
+  const clients = Array.from({ length: Number(atOnce) }, () => client(endsAtMs))
+  await new Promise((resolve) => setTimeout(resolve, WARM_MS))
+  measuring = true
+  delay.enable()
+  const beganMs = performance.now()
+  const before = process.cpuUsage()
+  await Promise.all(clients)
+  const { user, system } = process.cpuUsage(before)
+  const sorted = latencies.sort((a, b) => a - b)
+  const quantile = (share: number) => sorted[Math.floor(sorted.length * share)] ?? Number.NaN
+  return {
+    operations,
+    seconds: (performance.now() - beganMs) / 1000,
+    cpuMicroseconds: user + system,
+    admitMs: { p50: quantile(0.5), p99: quantile(0.99) },
+    loopMs: delay.max / 1e6,
+  }
+}
+
+const result = await run()
+await close()
+process.stdout.write(`${JSON.stringify(result)}\n`)

@@ -1,0 +1,249 @@
+/**
+ * The 3,000 passwords of 8 characters and more that people choose most: what everybody tries first.
+ *
+ * Source: the package @zxcvbn-ts/language-common 4.1.3 (MIT; from leaked lists, by frequency), read
+ * 2026-11-20. Kept as the first 40 bits of each one's SHA-256 in lower case, because nobody has to read
+ * such words here; a password that is not among them is taken for one once in 366 million times.
+ */
+import { createHash } from 'node:crypto'
+
+const BYTES = 5
+
+/** True for one of them, in any case. */
+export function isCommonPassword(password: string): boolean {
+  const digest = createHash('sha256').update(password.toLowerCase()).digest()
+  return DIGESTS.has(digest.readUIntBE(0, BYTES))
+}
+
+const PACKED =
+  'AASLpdcAFv6ghwCJDpEiAJ26flQAuPniKQC92zamAMlwyP0A4GSLFgDkB+XXAOr6pKYBBFNQjQEL33mqASL3iCMBM1' +
+  'bP+QE5rG+hAVBoqeYBXrNFXwFiEUgwAYjqpDIBjMPotAHPn1ajAdSCuPEB1KD86wHbcauAAgDwMxUCJGv11AI0tIHC' +
+  'AkRO4msCUIUybgJQr4KUAmxvm/kCid0DNwKxeLEQArSkVJACyFW88ALQ9mMYAtMvKKgC2/16kAMGMw5wAzBjiDcDOR' +
+  'OCoQM9jt0VAz38HK0DZcrBQQNoiCCgA9svqcwD30vmiQQi1CxoBFC5fDEEkZyEKgSlyyYIBNUr+4wE2CeXNQTc+DBm' +
+  'BOd7+PkE/NknhQUtmeqPBUezYo4FSO8HNQVRFNt+BVSl3wIFYjte1wVoOayaBWpBuEgFdtJ6pAV3fv9iBXq9B8EFe6' +
+  'A9bAV/fLG+BZoAGSUFpkIhWgXAioRwBcX27yEFxj1T3gX0EZsRBg8t1uYGSkODKwZew4TMBoLF8gcGh2nwngaSalID' +
+  'BqHYv38Gp5KPUgbZLxejBuVbYzQG91++cwb6C/7aBvodNGAHAYRJ2wcVE5CeBzB3hAMHNW6KRwdaHJVIB1pCGgEHYR' +
+  'my/QdqicIxB4LLUUAHm/W9qgego70XB6qJlUYHviugNQfYUgM1B/8cpXUIGspsxggzVPZMCEIooW0ISDd4QQhPHK3T' +
+  'CGjujrYId1GDsAibBSLECKR8v1cItcQVWAjoty3+COvcBJUI/rxgFwkM4l6ACU2s+koJWctw2wlqAt4JCXFBBJ0Jgl' +
+  '+z7Amkz3/dCbVb7iEJttIZewnFh/soCfunlD4KBdeyfAoOy7emCjZOVv0KPxPGcwpCsAzcCkmS6kQKWzfndwptWTmv' +
+  'CnYkhzMKgT9b1gri9scGCxTVAaULFcy2lAskw1tNC1QjLcYLa+zbuQuS4zkcC5ZPuwELpW0UYgvAdEHWC8s+LTgL2L' +
+  'LhmQwHYmXqDAjA0iMMHawP5Awkc017DD0S/ZMMRL6feQxjx0ZLDGV3FuoMeTZGbAyVfp8JDKWCcPgMvtaInA0XCcyc' +
+  'DSAvJScNKkdO+A1DuBL7DURuUrUNU6heHw2I7nuxDZqEdPQNrk2F7w3QDYpsDgUyysIOBjegQA4dWTIaDkgeJmcOyZ' +
+  'B45Q7PAD78Ds/f6KsO29/6wQ8UCJMTDxRQyGsPMsp+fQ85aDhTD0fdh80PSIaDQg9qW7GZD2u2rnMPc4yWew+iwKsH' +
+  'D75vLZUP3znDog/pEVosD/NSr90P9kCT5Q/5+Uj4EBA15EYQJv9sLBA/IijGEErs1hEQkQCH3hDqw1KeERSNj2oRUf' +
+  'mRYRF2BBBsEXh8DQURgEEq9BGH74PcEbm4QekR1AQXlRHcLfk0EiAmAssSJEd54hIpcXLAEkUawKUSd1NIzhJ3xgMH' +
+  'En7mJcMSlE8iMxKdtpUEEq1KPvMS1HE43hLU5vxHEtfnAVsS/eR1sRMFSFpxEwwNpdgTUPhNbRNxbePME6XCAuMTqm' +
+  'En7xO6GepFE8Tx62ETzDWMYBPSSfLLE96Y5pcT6u3FIxQnK9NhFDcFstoUOAXt0xRBUn5ZFENH/U0URDpc9xSN6ASj' +
+  'FI9sJQ4UpAU0zhTIO4agFOq2bjcU8x3ZahT49LuMFPoN7HEVBeH4+hUPDpHUFRAi6RsVEX1vLhUbUxqWFS3zf/0VO6' +
+  'uqHhVRGlyLFX/FUSEVrP3HXxXL+rLMFdEgGiUV4rDTwxYNLXN7FhKO7QEWMNJP0xZIPuadFkxORqEWTnCKaxZk/pIC' +
+  'Fm9/BR0WjkvhgRagtNIgFri/I4sW94p9YxcarHLAFy1dpRUXN/g6PBdOvik+F12TJFIXc0wjwhd2oi+nF3bkW/kXe8' +
+  'jCyxe/yUdrF/gHVGQYGg82VRhl5Pm+GJKZY5EYwxPjehjMTwpmGMy6GG0Y4kbxihkGsbFMGQgGdPQZCmuzaxksM8qs' +
+  'GWJJVxsZbFYstRl5FzbwGYMAH7IZpjjqsxmoPci7Ge2pI7IaD96X2hoiIK26Gi0+PiIaOlpyihpH1fmbGlYT+gkahh' +
+  '8VmRqgRgLmGqNVinca8pOoiBr6CyRXGv16kMEbJODBfhs9tY/cG234L4obkkdskRuklq2ZG60B5uMb2PdgIhvxCq6e' +
+  'HAnl15AcE1JgLhwaw5JeHBshHyccRDyruRxF9serHEZzOckcTx9dyhxjJCPwHIFgDLociBax4RyItSRgHJpInEccn4' +
+  '7sXhysOnrBHKxNEB4cupl6chzjqK1rHPGKJDwdDAogLh0la10gHUWtrEYdS0HJ2x1Y1gZrHWSynAUdsARrix21VCow' +
+  'Hbb8EWUdwby4HB3ZMI33Hf6hzI8eED/esR4eV4G7Hh9TQRkeMLFKgB47AJEuHk9SqVkeXK1Zbx5nA3vFHqY/ockewD' +
+  'FOWh7amWEKHuwzFWoe/dxuzh8lT6oEH1CH25EfUXlE3h9jCWelH2UHdlgfc6AY6R+MF5eJH6eU+msftWXFFB/SRtww' +
+  'H9YgLJsf3z7Vux/wSugJIAufoHIgO3C1riBFuGhVIFBM390gVVbxQiCL40tVILBKTwEgyfM9lyEC716oISP2zakhRK' +
+  'VvdyF5dPUaIYuBt4shjTc8KCG6UwWjIcasoNsh2vpeqyHk1jNaIgVWDjUiGzf82yJgmMnkImelvcgie7DshiKFh3++' +
+  'ItM+hKQi6iguzyLzq7zuIwQXa6cjItA1ZSO17SmhI78NJEoj1nrEbiPrkdwcJAJDCMckBvRuUCQKWpsEJBP7NwkkKt' +
+  'hEBCQ6sDXiJFPDyIUkW8l+yCSdH5y4JMI69SEkys83DiTb0iqaJOOSImQk602gkiTzROouJVZ1LZglg+0RqCWPJk4s' +
+  'JZAW+jAlrKStLSXWNcZHJgPES1UmV4VpoiZc52cwJnh90vcmiiaRHiaSK78QJsmOw7Qm0qDCribcut3eJuyf7VMnTG' +
+  'vhJCdRtm/VJ6luOLAnzGmU/CfQsJMcJ+IHZT8n9XbK+yf+gZTAKBELL1QoFhv7BCgYLwonKCdLOzMoMSU2vyhP/zvS' +
+  'KGK47jIoZ/MGZih4CjzSKHwzIdkofcaSOyiGsLdIKIejLgIoouJaYiiodZq2KKr4Fakoq0+JrSiwfHqRKLOLFUgov/' +
+  '9F9ijJz0wDKNeTjkMo7nk8DyjwEW70KPYVUVApB/+9yikZbmzAKTPnpnApPeDmrClo9gtMKXR0SYIpfviFwimDULFE' +
+  'KY7C10gpqujO5inSBhArKdep4EAp7dxqOCoDT5AfKgl4OxwqDlhHbyoa8PyyKiMtHegqJIeRdyo6ajTzKkJIdagqYG' +
+  'C14ipvkpjjKnAY3nkqeE4BQiqH+zZTKtEkn4wq765/yisIUW12KxcFP8YrHGaBxysggsW2KyIZcFErKr5kNCtKWf7D' +
+  'K3TYSxoreEe3tyuXPreHK6SoQKErttxOHyvGzI9pK+Qj/9Ar8QlaJyw4VaG9LG0o6rwse3HRYSysOcIjLKzKA4osyP' +
+  'YycCzuFTJJLQx/c1QtIi0F0i1HlbWkLXzPc8QtjJEe1C43v0vZLlQeAGguYsjWAi5/ztp5LoRK1lEuiOa2zS6Ns6zr' +
+  'Lr2jl1YvAu3kAi8zxeTRLzmwQMEvX2zlri9vs6YaL3LuiYUviBWBAC/nD4+rL+77n9AwCQi50zAMstelMDkklokwRv' +
+  'dRzTBJofgyMHMCxKQwfcds/TCDAfsGMIoXPuYwliurFTCbfAprMKmJr8gwu0Y7EjDCk/JvMMzgFHIw0OA15DETyeRf' +
+  'MSQzwoMxM5PgvDE8HsoqMUZv2JkxV9N3tjGJGjkIMbOZzIkxvXiajjHMllDzMfelDxQx9+MpuTH7Ag32MgHpoFkySd' +
+  'K6QDJQtKb9MmQRr3cyeDzvMDJ6c4DSMtCDAG8y6d0Q1TL1VsckMw/FEo0zHYXwJTMvL/nyMzEYbnAzTQidNDNmZbBR' +
+  'M22+C6kzdvpU3TPF67sBM8YfDMUzy/K8GTPp+KTXNDYlG980SX/gDjSB2V8mNJ2/Woc0uNOA1DTsIi7iNPeSaBk1BD' +
+  'S60DUSxxu7NTednAA1OQ9UUzVDnkCgNVVQJQs1YE8BBjV+oTQzNa8l9aU1utpHETW70bA/NfgsBNY1+RVmpjYLJztE' +
+  'NjFCi602T18FRTZ0z3OoNort72E2qhWojjaucEk2Nrd3LQ02vb+nwTbv1lkYNxzJb6c3JoM13TdVtBewN1a1+rQ3Y+' +
+  'ctdDdoBZION3l5EPQ3hkiLbzeYGdFzN6R1yYE3qTkwbTgYe5XhOB2e9kc4KimzUDhTxxUCOJVk+RU4ppspMTjpHi0u' +
+  'OO2AnXw5N2aojDlSBvC0OXJVJ1Y5p1lcWTnGqyH+OcixAmo57oFE8Dn2IYS/Ofg90xM6AiUGOzoSDcFYOhoZXVE6LB' +
+  'ZCCDpD26nxOkg/H2Y6TnOqlTpXRaBfOluJkOY6XZeXxjpuKefIOnOVQkY6eSkyrzqb6MMIOth9SAU66Zv/AzryFcZ2' +
+  'OwP7JKA7D+DTQjsuZyCPOzMb4q87R11yZDtYmHvaO14G2K47gNOPdjuQK27ZO5whRMw7qeGdpju/XJ1qO/FXwvg796' +
+  'tonjwKV5u9PA9M4s48MzEC1Tw++/uAPE75Zvc8UvcASjxZMnX0PGEPLxg8cLdQZjydQR9nPJ/az2I8ppG6HTzeKEA1' +
+  'PP1xCU89AR6S9z0SF4RzPUFOpZI9V6uHWz1Z91SOPVyVqmY9v8mA3D3EPbvOPeUq7VI+EpesuD4t3rFyPi8qmD8+N5' +
+  'Lkhj49aig1PnlDSO0+gZLPoT6fC6n+Prq59es+zJ+YHz8TKZXAPxPEzJk/M3HHWT9/4PtoP4N1804/mmG+wz+c/VGY' +
+  'P7MS+MQ/ybaJRT/L8zINP83VNvE/3e+XOz/2oHj/QARk6elAHLCjyUAu7RFPQDpsVWtAQ1VSI0BINZOhQEk2QudAVC' +
+  '9+a0B+6JKRQLG7tURAtmQrJ0C7s55uQMErGA9A2w56O0D1mMx2QUlffbZBUPrSNUFbWvPZQV7MgtNBovkUjUHIkYbr' +
+  'Qdg5BeNB46BJMEIJGULoQg4I+sBCOvjX6EJTd557QnDqlaFCfiVGrEKFQuYNQrMooGNCuRC0r0LBCFi+Qtv/3UVC4e' +
+  'uVrELzjBJXQw+8xUZDGLzdFUMjNlFBQzRT6ZhDRv+S9UNYf23kQ6DCsZhDvHtr5EPjfe2OQ/95LXlECHYUc0RpJc6J' +
+  'RI1nMe5EmyPxH0SffpiERLPFAD1E2huKgUUF5QAaRabDyG9FqPavQUWrW5WRRdtap3VF6PPZR0YdehtMRiPzC5JGJB' +
+  'FLREYq7CyoRkl+uhNGdDCQkUZ3g7cdRoW6OqRGooHNNUbHWehxRs/SqrJG4XulTkb6vVY1RxRCmxJHHZQQE0cd9WM0' +
+  'R0wSsB9HZgqObEdpeLAcR4ZUHcRHi4yFskeVRIlSR775pXNH0gZaRUfXByGUR+G6ZppH7yAgdEgWbHwZSDRTN4FITH' +
+  'hyA0htAsVqSNKlu89JE35xSEkr7dTPSU2ci+FJiUaukUmRRG/XSZPWh9FJk+7gPknpBBFsSfqq3klJ/wPypEoHpDEA' +
+  'SgozmwxKFQiuYkorXhgiSjSEs79KNpKMIUpFJuIcSloMU7NKZjvYdUp1fQNrSnbWp5hKts/6w0rf+U6zS0HcAuxLYL' +
+  '6H50tjqQF7S2PDRedLdOJv1EuFGyfcS481OIlLvwpomkvTGRruS9P3Ch1L4EXPaEvh1LumS+NHJpJL+99+vkwSNSqB' +
+  'TBubs0BMRIpAbUxxO2YETJNbLZNMnOgFNUyp9XGbTMeks0FNEYGK7E0dwrrsTTCniRhNORmC0E1OqGrgTU8mNpFNyr' +
+  'DYLE3Lguw7TdP2ZuRN1PODVU3WjiqzTfayDFROGBI+D04aoTyMTiKV3ZJOJU1SMk5MVuShTmhq971ObXu6WE5z0PbO' +
+  'ToXwj69OjxNlv06lUgjETszcajBO0o+Cyk71rdVLTv0NT0lPGY7qFk8eNSXLTx+FyHxPcynUL0+fELMET7XKO5hPxQ' +
+  'ok70/GrZYAT9B8Fz9P0Ug4IVAHUaJWUBhgVhFQHVrLSlAwxb0AUDqoCUhQcOCKGFCU3K1hULL/UERQvM2xKVDNN8yf' +
+  'UM1XppBRAFtL81EppKYsUUat4vNRZ+lnflGjrbBQUbNBN0BR51tgkVICM9s3UgaCAwBSDMM75lIRKhy8UiY01f1SLO' +
+  'cFf1I6oY7LUkIhZulSW5H1eFJc+mQ0UmmKuPdSb5gW/1J6KbH2Un2fMaxSkfz2zVLCea1ZUwxxSctTDYHyNFMa/ZZj' +
+  'Uyg6n6lTSR9LU1NPUpzXU1nuwTdTlPNNhFOZQbHIU6iud8FTvbxU1FPVOXlJU+KXW15UCaXPrVQQL84IVBwFMWZUM4' +
+  'tWAFRfBwKVVF9aqjdUp79CvlSycxmxVLLremdU+grG+1Uh3/cbVUN3ii5VbmAJ2lVvnLSYVYkDflNVtIoRA1W+B/do' +
+  'VcGFBFJVxUmb3lXRYaHFVeBSNJpV5rg4QVYAcV9CVgXYDahWGEXT6lYYrKORVil9vD1WPRlqflZIm4QDVnayMPFWfq' +
+  'qj8laWXioaVpdq77NWt9y7h1a4w1MBVxVDh2xXcAEf9leB7KgOV6SRHJtXynZ51lfOCvATV9h1kGNX61rttFfuiS6f' +
+  'V/JWz/FX9juJTFf6yFcuWEA4tehYjTz/MViO5mtJWKSoeQpYp7c6TFjEhgLTWMhHOVdYyXIv01jL3tDwWPh+Jl1Y+W' +
+  'applkGBev3WSOOD8RZO03rQ1lLEVnWWVDyqflZVJn4i1lehe9AWWrvbFxZdYXoJ1l5wf8wWZRdol1ZmkQQ4lmyYYIy' +
+  'Wcmuh8dZ4Fy3B1nhZodEWfyrTmdaJm0d8FopVjJfWjeh5/5aXt8zalpfvzYpWp3ckTBa4bRrzlsCqS59WyzgBDpbMr' +
+  'iFm1tL0hTBW3DbKQZbiExvsluJBxd1W5AHGupbqtqu7VuvFZ3zW7ZbsmNbuC1DJlvLgNBoW9ZQLM9b2dx7dVvgiIu+' +
+  'W/D84dJcPnAlfVxIiwbmXFCRUrRcUWqMqVxbvnlSXGGvGu9cfUyoVFyAVl22XIFb7kxcjxsxUFyZMLR8XOcw9hRdCS' +
+  'JLZl0MCrEnXSvfq4ZdLTzrel1Ju4rDXVZLRSVds92OI122xXckXcJqbdhd43MIfF34ChEMXk/467VeV54BWF5ZG3yq' +
+  'XmCNe+xec3+JHV6GCj1tXohImNpekPfVP17HcvOiXvLDlNVfEFn/AF8olEtjXy/SsedfOzthSV9EfPipX1skrWVfX9' +
+  'lWql9hN5rXX5q1jCVfoRzKB1/D5Xx8YBHXqPNgE8UHrGB/El/FYIX+4plglg5lx2C0CLNdYLQLeEZgv/ogsGDqEQ7J' +
+  'YPgOrglhBJKJ12EFiovUYUHIe6VhQec8GWFoj6svYYJJJZlhgsZ4/mGveAdkYd0p8v1h4kvm6mHuW1D9YglBqa1iEk' +
+  'tdG2Imsy0pYi0RevNiNpVOsGJGXuqvYlCir7piaE1j2WJrIIo2YnCAV/pidnUL3mJ/H69MYoYSuANilmpNlmKz0NK+' +
+  'YtcI/ARi6+xJ7WL8Gr21YxFKHixjHYsWbGMf+lC1Y2QCZIRjgt6vH2Onm19iY7ro4v1j2B3FdGRpm6rgZG2FDhBkdl' +
+  'DEFWSLSh/bZJ9wl+Bkv+/nf2TXLlwcZQAxpg5lCH0422UOB39NZSf/0FdlRhG7AmVYT9sFZX3865ZlgGT7t2WpYJrz' +
+  'ZbPQNiJltDMUX2XdViD2ZeL00rVl47WEq2XktOZ1Ze7jwf5mASsLNGYLw4msZjazGBFmT1ro0Ga+/u3yZsRnMfhm1B' +
+  'IMOGbb40iXZusnhL1m9i0YB2b9A8TTZx8ep/1nNQcvRGdid5W7Z3dcAGhnk7k6rWendDzaZ66Wmptntxu8D2fmNqhL' +
+  'Z/P0UdZoJrX7Lmg5lWI7aFDKNVJoiF/sDGiZyv2PaMUauotoxhXn9WjfuRtpaOmXCHdo/cOeAGj/Y/uCaRXSDidpFs' +
+  'yMymkvYNvzaTDdqNdpRR90TmlYlRenaVo5uzBpXn6T2mlfcB20aW578r9pdI11BmmBsBuhaYM+eM1phWQIVmnaBuOM' +
+  'aexbxN5p8xpglmn1tD+kagraJ2BqPLm71mpiBud6amI2LBFqeaGT92qaECEFap85M4NqvSHQZWsaIwB+ay8pQqNrQR' +
+  'DWoWtWXpUVa4mQ2iBrjiX7z2vpo1xWa/vXCdVsLZCNR2xq2lm6bH3YC1tsinOVNmyn63cbbLUa02VsuX2Z1Gy5l7On' +
+  'bMHv3wls9hXVvG0U6ZBibSBYBuFtUParZW1S22ajbVn2ukttXUXVfm1kJUgRbXQT02FtlDpYVW2p79sTbdlb3Jtt5x' +
+  'gOVG36XtmXbhADZIBudDw6EG51JH27bpi0hCVuyMizIW7gALWabug9C4pu6osExm8GBSGIbw31tAZvHM841m8vANu2' +
+  'b2YC04Zvam2U+29q/MOzb2w2DhFvfgtOO2+HxVxCb9KIMXJwAaatlXAIALCDcBAzriZwFmfv93BJIAELcFhu+2lwf/' +
+  'HIqHCimypIcKz8YlRwsrcGM3C2FE+ucMHIDXpw7KqY33EEguqicQjFWqFxDDkGynEqkAzdcTLVQbpxPsRlEnFc8Ogc' +
+  'cV4AAWhxk3UwAnGlFt/TccDsuplx11dWZ3HgUy6/cfMN9WNx905Ts3IFnkrmciUyTHNyMlop6nJG0rK5cquZT6Jyvs' +
+  'S9j3LqVE9qcwD5DmFzBVH1unMebqbwcx7FNHpzNJXMAXM5clFZczwN6btzQjx3B3NI8zwOc1cB8oVzZBNvy3O16ukB' +
+  'c80bFsRz0KIZynQF4+9NdAf1PER0MKO+k3RdP7VodGbLX9d0c1W9wnSCum9cdJms7UN0rjI/m3TCWmmfdMNsSgh073' +
+  'rUkXTxEna1dPHD4qN0/KAyW3T+I7CadRxZ/h91L1Au43U+pciPdVhhDRh1giqW/XWTafvodcIJcL5165P9DXXy6N2J' +
+  'dgGUdSd2DmiFxnYUgsoddkA3E2p2QJkR2nZTWcg3dlbJPup2gS9G53bhy1uBduzW1gd27wyesXcBGoj5dwYfG/p3D+' +
+  'zAR3cyDMfSdzYUVvR3PymHO3dbnCAAd2SId1V3dSTwz3eMxwJjd5LNsDt3k7oa0HfYJ1zmeATMCrp4DQbTongVTfX1' +
+  'eCYQYUF4JrlYt3g+EwY0eGEFHsJ4cTLs/XiWd3jieNPFwFl46wu31Xj1pQqqePmsAY55BHkfm3k1wnOveTfIkV95Pa' +
+  'F67Hk/S+SBeVhJ4Dx5fK+R8nmY7THOeaqTyU55u40punnKIFexec6Yi6d51WBzBXnqk1gYegGsN0B6DRr4u3oZyoKX' +
+  'ejGAujN6NFul4Xo0fmVUejgY+H56R9RuMHpuMVL0enX4tX96eAEzTXqrBs2Qer4M2Rl6z7wQTHrcQL9deuMzOvF67C' +
+  'O0F3sp6EhvezOB4Qp7P3WEgHtnksn5e4rV0kJ7nVIlgXuiB5H5e7DvK8t7s1tyDHvA7oMwfBLbVGt8FnsiunwbAZN2' +
+  'fCbvTwF8KFKBe3wxNhcwfElZySV8SlwkK3ycmqFyfLlqZCp81SanGXzz5IDQfPYK7UR9EG3q/n0T4w35fShXFZ59Rf' +
+  'CGP31jVG15fXZwX/19leE/tX3PQH+ofc+oB45+aGVZE36O6lzGfrYmXBd+z6TYQn7vSs+/fvRS9Th/JCakYH8ndLIv' +
+  'f1vP+g1/ifYhXn+SPAZZf8xf8Dx/0G8OKn/QklCogAmi3taACtYgf4AZ2X1JgB0LPu+ALJ1uaoCZPwVLgJw5hGaArG' +
+  'l6ZoDUHFSogNT5I3GA1xFA94DZtaq9gNtCGGiA3xJUvIDh7JesgPcEM9WA+C/kWYD6TUungU4q4DmBkhCrnoGUI6aY' +
+  'gZ3tX6CBy/ThsIHPRH7QgdBv6RaB0TJ7boHdo0PEgeWx5sOCFheRIYIcsBJHgigLt7OCL1EwYYJEXyRvgk6dWTCCcP' +
+  'KCQYKP67dggpRUfp+CqDnVuYKwiV3HgtJD6FeC0wQrlILaZu3+gv4mwEeDDlkC1IM5kIN5g2m8uaODed1B+IN8KucJ' +
+  'g7yI+rWD3c5Ch4Pf8k0Lg+Cc65iD+dcvDIQAa8ethAgV85yEXBHiXoRiOr6ghHUsWJ6EdYnhPYR40bS+hH/o4HWEgW' +
+  '/zg4STgZEChKtYAwmE3ZZWdoTrwbrHhQqM0vSFKatomYU9vDnHhUm5TNaFccIxGoVyCmp/hXOPj5qFkyZFkoXd8t0r' +
+  'heXpE2+F56rhrYX0VQkYhf13h7+F/XyIn4Y0mN+jhlK2uOGGYiE2M4aFZHorhsErpnOG2qPPy4bgwT6Ihzttt9CHRf' +
+  'hmQId0ANzNh3gPpd6HlhC6K4ecWjFXh+n+AbOH/YtQRof+peGMiACSGaCIAsevCYgT5k9OiCTsfcaIMo0+o4hKM5uW' +
+  'iExhU3KIZwv294hvzLeUiHTK1ZaIea3esYijJuPjiLHe6mqIw4zeyojSAZNUiPRxfXyI+U6ro4j/QjdqiREeMaGJNb' +
+  'EPBYlExtCviUkM2KWJUieAqoliOSFziWO0DeSJeHFjCImdE7hNiaF5s4CJq1MKxImwCi7fibME2daJs9T1k4m2mUEz' +
+  'idR8FECJ4BU2rIn0AoiNigZqRsSKFEcfBIoaAVqGihvLqOCKKavusYo4mpq0ikJil5uKWKCam4pmKhAQinXMNQmKe+' +
+  'J2+IqPVX1MisUrBAiKyk82d4sA7zupiweaKo6LF6BvpIspo+zGizbiJ5KLQh3YsItVVFKxi1hus6uLWRzDE4tddknU' +
+  'i4duV+uLoEr1QYuj2Wmbi74YQsaLvkAp34vDReT/i8QDQ7GL0QaYIovTri36i/MuLDaL9Ze3e4wr8D8sjET8cr+MTr' +
+  'q0CoxYU3hRjGJ1n1uMZzoBCIxzs36fjI4Ig/uM4c1DxYzk4NZIjPIXzf6M+4sTDYz+L99ojQwngNSNE3BJho0WSYRT' +
+  'jTUU1VCNcZoJoI15LXFljYryCiCNmqTojI2bLmREjaqqndSNrfQazo27H+cmjbzS72yNvwAy7Y3NvhrzjdJqYM+N1Z' +
+  '5BKY3dRWZKjeZWqkeN6C+S7Y4ARsbijjzldzqOTcf0Ro5bV7e2jqZQ5ciOwwQzE47HHQ1rjs0c2bCO6ZOOS47p708W' +
+  'jw4vduKPNXs0ZY84jtlPjzmIhsOPPAqrN48/UgHJj1xXD1WPpn9VUI+qQRbNj8ApOWmPyEvU8I/LJYeaj8xXooeP+q' +
+  '+XrZAomDpVkCqI4OSQRK5C5ZB0iOj+kHZUibSQhcJSXJCKoEPnkJvdjWuQ2/Pj75DfX4YDkOdw1bWRAojY6ZEC6uZC' +
+  'kQN6GOyRJOKeDJEwtE0AkVoAaNyRWk15IZF+uzOWkakf8yaRrOLxSpGyPSVUkcIsOOSR36REBpHwYKmtkhF84R6SGp' +
+  'XotpI+V670klXRyeCSV5cLxJJg+ImgkmyqRAuSdNScJ5Ku+i/NkrVaLlKS/oauO5Mj3WeGkyYx03eTQz4IwZN+jV+7' +
+  'k4Ib6QmTwnGQSJPGsJ4Pk9sXCHOUCdaIJpQPjqT9lBbkTsSUPrSwUpRvLN4PlJnmrv+UnJs0RZSi0AmWlKQcYniUpI' +
+  'YBCZTG6lFklNdWfYmU9Wg3EZUMVCARlRGdCUiVI08Ce5U0V+zHlUx6H4SVTptTuJVcTydrlV2xTcqVZ9Q3ipVrrwJA' +
+  'lYJyhCOV3Pm8sJYKOKznliMUt++WJsdER5Y/swlVlkLuDfWWTjypMJZauyVLlmuCmfSWqzcJzZbEJUX3lstSV+2W1h' +
+  '/jQ5bo9j9DlvZUnGuW/cOmrJcOrw1Nlx+lXPyXRI2Hrpdxsxhbl4DCJ+OXn2feKZeiL6BIl+/tvBaYf6mW/ZjZ1ZqQ' +
+  'mPwHNnuZAKDTNJkVQNzGmSoqcd+ZcGJmZpmZEW7GmZqM9j6Z5M4ZApn3jLJCmhgN4wWaHgXA/po9N665mk6sLfqafs' +
+  'g2zpqGnB/0mpAEA6yamELR3ZqkOyPymve8lwmbGP6y4JswdcDPm0DhEzabevh355uXrF52m6tKMWWbw2p5RZvGr6NL' +
+  'm9ZCzfSb15VyfJvgOcnam+E2Umyb9QHFcpwhlDUdnG1AW7qchH1WXpyhHw1jnL6QkFycyplr1JzOtrmynNY4cCWc3C' +
+  'B6VZzmWHjJnOjbkiqdBRV7Sp0MUq5wnROO+WWdPEBhwZ1NXocZnU6mBr2dZeFXlJ172o5inYJSmQWdpwF2N53nkzur' +
+  'ngca+y6eD1EagZ4TnuZvnkVvJoCeRjPYdJ5IutbjnljD8geefzN1cJ6GGUGtno6Sp4ueoObG9Z7F2++HnsyB8KSe2l' +
+  'OpHZ7mwPrLnuxHVgafAAH9Jp8GOP1gnxJ32HifE1+dMZ8foW2bnyoI/eSfMNgCHJ9T/rKfn29Nmt6fi+/vYp+4eyFR' +
+  'n78mG2KfwmzObp/EwtGrn878AICf10oqaZ/kSJQhn+YEcGWgAyYdAaAFKhDwoB7a2RygJPMZd6BL4sqnoHXRfz2ggR' +
+  'pHsaCXjUwxoLgUPFagwyWTMKDKIEZroNGdSNSg0xx1JaDWlp+ioNs/OCKg6X9oXqDxsaLZoPnvnoShOPQ1e6FlmjND' +
+  'oXMS53KhdERVDqGeoKV3oZ/NGPKhuCGcp6HNlMSpoduZaAih3TlcGaHfbf+1oelSY+Sh7f60h6IpJbnDojnK27OiTv' +
+  'q42aJ7YarRooePoXiilEX9nKKnOSQSorH7EQ+iyrHeyqM1F4DEo1d7gDqjYO8W3aNm2IDMo3MG9SGjhjxdfKOVi2Tg' +
+  'o7pxYTOjvHmoUKPQA/nvpBNfV1ykFI480aQupVP/pD33wv+kUJDla6RcVFuGpGejE+ikd5kbcaR6i4XlpHqjuqSkoe' +
+  'EQXqTYP1bOpOzvqfalCSK56KVHh8CfpU5WOLulTqMgvaVbAVP9pWffEA+ldiy+K6WrrO8lpbDhLSyluBCjGaW626Is' +
+  'pcnVoyKl8hZS9aXzAKtEpffjRCCmleGp/aabXlKzppzRjOamrloCW6a3CopQpruNv6OmxnPQyacKWbOYpxd8jxGnK6' +
+  'zVFKc6ccKLp0JXNUmnRNk/LKefLo5gp6ij2YOnrTKXqKetRLlup8g7t62nzWK1lKgS9WdcqBWKFx6oLOhw+ahSJTgz' +
+  'qGGJNxOoZViwwaikh65lqKcP6dqorfBA1ai9XdbkqM1+I3yo0swluajaEtQBqQEP0hqpE9YEzakjR3qOqUGkxP2pah' +
+  'nETalui/+xqdaPFmmp3uzqN6niEfOgqeu5SN6p/QeFYqoQWWw8qh0awuaqKxwPlqo9Fa0Tqj0v5PaqcRhMAqp+YpUX' +
+  'qoAvZU6qlzAhUKqw9wTaqsZ2sCyq34rJP6rgoJ/1quVXDiSq5zJHJ6sVMxOzqxy3EvKrHxfHkaskFyMAqye3KdmrUJ' +
+  'loE6tu4qZBq5XJ/Tarl1Quc6um/eXYq6+QnfSr5qWtYKvtmLCIrBOotTSsIhVTZawpnyRCrDFgsKmsRgsm66xtp+8B' +
+  'rHqJwoKse9+ylayBGqDErIKQkHqsh5FzKKyfzkmsrKpO/Pas6Yip2a0dCjPRrR6s1eOtOQi/tK1JQThsrVic64utYy' +
+  'Ltm61zitPvrZWNCjGtumwOyK278ELbrcheYsGtzpiRiq3cEBfdrfJ8xU6uCzv92q4aXkHXrjuKfemuQO/pva5IHuXZ' +
+  'rlUIRUOuXOE/1K5qH707rm6z3suuiYdIfq6KYi8Urp/sZ5Wut369+a7Ji4uvrtrU36yu7eh9vK8D40qkrxaEcFSvQv' +
+  'sscq9T+FONr27pkQavl2TVT6+do0zir6HVIs2votEk16+m6as6r6rtiHWvqzY1SK+2n2hYr7p2ZrOv7tKHC6/vCr6W' +
+  'r/YwG8Ov99++Rq/4f2N6sA7yYq+wJiDZJbAxNumAsE/x4kWwVeOmlLBcmtScsHTzUdawfhRVLbB+wyfXsKz++wGwsX' +
+  'iTpbDMxqDUsNGLtwCw01GLGrDdJoMosPYKBGmw+920ErD+9iFysQj9+MexK4nHu7EwmvU8sTXjKA6xhrofU7GNWEbH' +
+  'saJNJyuxo5V497GkoZi1sfc/vzex+OQdRrIh99FWsimFYE6yw7ZGVrLO3BlvstIoJfSy3RtArrLmBcmqswStwzezFv' +
+  'lJm7NBYd/ps0G2eHizWsUwo7NqUWUys5puacuzwlPY0rPRfrvks9TNZBy0OrbwHrRoUvuDtGsJ0s60iVqcnbU7z5Gf' +
+  'tUBkip+1QuCegbVJSz3ytU8IYjq1miqkz7WcHafotbFZAJ61u4rrWLX5Cpbmtf+zi0W2CG5hN7ZNKqpqtmNO0oK2Z0' +
+  'RubrZ8q0V+togj7e22jmiEqbamsu1FtsRYY4e2xKxBKrboG3Gstvn1pAq3BZp6ybc4Rt1TtzlVMOS3WYA7xrdyB/kW' +
+  't3RCY5m3d1Tfobeu1I9bt7jvAme3/G6q4bgucjtGuEFfOUe4Qvn/KLhGiMc+uEbpy364W49sQbhj0taxuGpwjrm4iC' +
+  'ApfbjVbM12uRE2KGu5GYbclLlQXzxkuV5qnzO5lGih6rmlwyGvucPAzf25xjYvvLndomTYufGVxcy6ELpSxroZ0ilq' +
+  'uidESla6LQgw5ro86ur/ukZ2gvS6eFIlfbqfbizDutA9FjG61iJ007rvMmqzuv0VGoa6/i+JtbsXdS0Au1nEhVm7Xg' +
+  'I4Ybudq13bu6dhRV+7vtmDo7wdZWEEvDNvIMS8X7mr6Lx6an3AvIRXSWO80WQryrzYr5AEvO3PJPe88S5WWr1HHdsc' +
+  'vVt0Uom9aeUQw72U3NomvZd1fMG9nxMo7r2lxsy2vc+T8nG91gxP6L3WXc2fve2g12G+EtsAS7435W9vvlZowva+Zh' +
+  'PGC750F1y3voHl44e+3qax2r75fzCAvvm8X7e/FdbOHb88ttUdv4wQdj6/l8c0fL+bWVHFv7MBsmy/wtDCKb/vml/e' +
+  'v/kaCmPAEVQd48BaoLJZwG2+1/bAdX5NmcChru22wKSUIUPAqtrK9cCrmpBIwK+4k1DAxiIxssDPS9vNwOIaj/jA7n' +
+  'vRo8ESM2BwwTcNBhPBVUKsUsGRIvKbwZZFDiPBoeSqEMGnwgOewco7fa3B01zDR8HfYRM1wfNf/Z7B+tKnWMIANx2b' +
+  'wgx2nbnCDSkn28IaLdESwjFw3YjCRk0K8cJbB3q8wmZeo+HCaDjsKcJ2XfDuwnvGYB7CkMOgfsK4SMmnwrp7aRXCvR' +
+  'xnVcLHuKfiwtxWFKvC+rXXzML7eIx9wxkhSqnDSfjPu8NbDQbtw2vhz07DhMdTjsOQBtrjw5Pcmr7DxKyNN8PcHcQv' +
+  'w+iJaWLEGcBcmMQcQCK9xB2NIDPEN7nZqcRDp992xGND5tHEY83WRcRth/H7xHDE9kjEffdrYsSkF2RGxM7ByQfE1W' +
+  'iu9cUY+sikxTUNfHnFOjk1tMVBIh7FxUIsBSvFhfHey8WHxko/xYfe+b3FlErCmcWndR91xcLlTenF5WpOh8Xtf1s6' +
+  'xgtFaavGKj20VsYwyxlfxk3OSqfGVPmE58ZaH7kNxmAxIfrGd0wZBMahQn1xxr8DYDTGwjB6wMbE+kf8xtTE4yTG1s' +
+  'C06cbecvv7xveXvtvHER8Ud8c8JDllxzw6B7bHV1J0osdXsdwOx2SexfHHdee3V8eIYsSvx6I5YbHHo6JzjsfMirAd' +
+  'x+Rq89fH5d3UQMfyYhL9yAGUzvvID2MBTMgVMtI1yD4lvWrIVVQ0uciOJrIFyJ0zJg7Iqf3H7MjDi5yHyMc4xJPIx4' +
+  'HJbMjMqkODyQK+6b7JG9nCiMk0TF8QyXwYRhXJqPVF4cm+UDYPyeZqwJzKAaSE/coO2lIVyhn5SwrKaMkWNsp2jWgT' +
+  'yqEQKXjKvGTctMq91VvlysaBMg3KzRG9dMslG2OYyztWOaDLV2p+AMteD6x1y5zamr/Luz4KR8vEccpgy8VEnGbL0f' +
+  'lvM8wWWceOzFiShJvMYlV5fsxmkDFIzIBbDjDMgyHWN8yRDqkRzJed0ZTMnwsqKsy2QN3KzMNftLPM11jnKs0IxMQx' +
+  'zRNYSxrNJrNbR80sD2OtzTb1jB7NQ15/ms1OiTGEzVD8mY7NcfpCOc1zZcMEzYQepcLNpBmN2c3lJ1Q8zehgfAHOFI' +
+  'T1BM45zHk3zkfL/4TOYSQDJc6m4IYFzrGGi3LO3swEQc7sZ0p2zwJl8onPC4VPWs8hCtuVz1rkwu/PYxczBM+DUOGK' +
+  'z4hGgXvPkp0GpM+cHLiVz6CuVr7PuFjIvM/C1HN0z8xcO/7P2vsEUs/0f+XZz/mGwlDQHQU4jdAnKsQj0EA74pnQSE' +
+  'YakdBtJc5b0IN/K8TQsAx3wdC9PKsg0Mg8onXRSnMQvdFLEnwM0U73Rb3RUkebhNFxCHR+0Yz81p7Rj4VpbdGqMFwJ' +
+  '0b4HYYzR6l6bxtIFr7Lm0h5nrtXSQlm+E9JGKFwp0nEpi9LScY33Y9JyJq9I0o774zvSmZJ/3tK4DLFp0rhQ38jS2v' +
+  'oubtLxKd0w0vFXyEbTAvFucdMHLvZ10wvWgG7TQRW2GtNaJH4H02kOn/jTf0jYBNOmUPdH07sMonfTyGhj4tPNF1FJ' +
+  '09N+3WHUFzAZENQcvyPV1CDw+UjUXsOyvNS77ld01MNjAl/U0Qv5QdTfLsJT1OVdO6vVDO1DU9UTD4J31RgB5IjVTo' +
+  'wOn9VZIFoK1WEga0bVgxl9cNWKEnIm1Y1zbHrVjaQeD9WOAYL11ZRhtH7VlWVE29W0AyAc1dsGy6/V40gZhNY0v3wB' +
+  '1qOJFnjWurRAr9bbZ3bS1vEuTizXCYD6kNcV9gwf1zl45g7XTe0/n9eZhwUa17rq2n7Xw9zt0dfFYwt9183HmKTXzp' +
+  'IVFNf008zu2BofQq3YG8Waf9gnekj92FYYbk3YZbZb29htxuYL2G7shdfYk2DvAtiganD72Kr8S4TYwx6hUNjEhvNT' +
+  '2NEbAojY8BxZKdj8V9UO2QcMGsLZB4MTwtkk/Zyi2SxLy4vZLgazJdk8CQos2WAGqdHZks7jW9m+J4Dn2ddvPLvZ42' +
+  '/yBdod90Aj2iNgA2jaLajnHNpQU6/q2lUR0rraXYhIhNqq1uVg2q7ydvHassJT09sETxm82xOSlcvbXhj66dt+uLds' +
+  '26tyUUvbwP9wJ9vUI8nx29zwG/Xb4/gdYNv9PSld3AuDAmLcORo1FNxCt3ar3E1Tulfckw0x0tzHnhKz3MrrRrTc+7' +
+  'jEKN0VjCFT3TPJtrzdNozHu91YMGVM3VoTeIzda4Xbsd1sWCjd3XHFbZbdgyQE6N2yBV8Q3bUoL9Xd4A2RBN3m6JdL' +
+  '3gNpk63eDegqxt4ZyX1V3iRPqnjeKAIAed5AN9g/3ljqND/eZnC9lt5ongVS3nN0/q/ep80nk96vuafh3vNzXXrfL7' +
+  'E/nt81f8+m307004TfUTKqBN9Zwld432Oh2SHfjrQrN9+2Ziv3376CAxbfxk0xDd/Q3uM/39LoX1Pf38rL49/8UEql' +
+  '4CUW6LfgZAbRdOBwDoK/4Jhm9H3goy5c9+CyK7jr4M3viZXg8CuxPOEA17zQ4Q8fzPnhEaHvfeEXebLw4S3IzMHhSS' +
+  'EoB+F65NCB4bMTKtnhthWvJuHPau9i4eoe5uPh+KG3GOIVEiXM4hdqWtPiQ+Bx4+JxXuAP4nPbIdHifpuM2+K8USJA' +
+  '4wRN1mLjC5LOf+Ma/2H64yhOwATjKwqf+uNGDV8D44INYb/jiAddpOORpRp+49I81jPj6TtgveQAXiwV5AVm9gfkCw' +
+  '+TouQtl/n15DhFQcjkQg2TwOSQNM9L5JhCPWjkrZPKB+S40RVI5NItLfjk1QugmOTszdnV5SY65+nlXhE8ReVmviKJ' +
+  '5WbF//7lhTQ+9eWa5niX5a3Z2IrlzRJD4OXOJWzc5dUD1Fjl+hjYzeX6lEU65kdwilLmR//mE+ZZfFx45mCMCEfmay' +
+  'OSH+Zszciv5nRO8ePml8URPOantIXa5q4zVgjmuIYj9+a65ZfN5szOB17m2pmr6ubesQpl5vRYB0bnAjuDA+cGCtFw' +
+  '5xiy3T7nU6bTwOdd/EXm53Ejlt3nhp3E1uejqCtc58tbVfHn6DILBOfu8kzz6ADp9lboQCHxNOiGTkOL6I6WFQzokK' +
+  't1a+ik0zgo6K4ioKDo++/oWukY3z9T6Tb6c8bpX/2wN+lgWnQA6XbQig/ptfMtqOnO5xq56fua2d3qCAPDZOoVlgoR' +
+  '6jwesOzqVv/3WupZIPWV6oQfu7DqinG8luqhkaNr6rTRAqfqvBw4W+q/q2qB6scGdYzqx8yxcOraPpq06uXX1Bjq5t' +
+  'd+JusI3zTh6xHk5frrF5jS9+sawWFf60nqhmnrZ8JU5uuiNGNG66dZ6QTrs/s/oOu6HAXC6/SdzYPsAiAEPuwELlLP' +
+  '7D6qx7HsSoVJyOxazvpE7KLnUGfsr2m7S+ywcFyD7L6wLh3sv7I6ROzAWtyx7Mfc9bzsyUkFcuzkUx377QaP4UvtCp' +
+  'ZAuu0OZoiU7RkJd4HtPHvJb+1N+30D7VHfslrtZoEbyu1uRKQs7XDlepjtgtJTyu2SsqD37bD3rjztzSNdju3Y9KZz' +
+  '7dv/u07uBCKMXO4IdBcL7hDXat3ueZdsk+679kV+7thuaOru2nwHFO7iAu327uXLZgHu5k8YS+7up5Ep7vE5TuPvAP' +
+  'BFju8N2txa7xqJqAjvHEtF8u8iZqpX70UwU0LvUTBiFO9ka0hv73l8gRjvfXSJjO+St3i675TUkrvvrnMAvu/W60uB' +
+  '8AFyLN3wLJY1dPBBPJ6W8ERr+gjwTNm7BvBxJ+nK8IH3uNTwhTiSqfCPRIpe8LE5JCvwuDSduPC+HzBi8MPNb8Tw4u' +
+  'dQefEFM5pg8TpyzgHxP0XOtvFl/LLS8ZJRyuXxk36L8vGlg7P18amsOs3xs+NgaPG+Y1S08cYSexbxzSmaU/HtgneQ' +
+  '8faLeoPx+AYXT/IK1gfN8gu1wRfyGt/RmfJ1yTaS8n+RoYHyjRR6kfLtSIbi8x8X5JTzJOP/rPNCqTWT804lMADzdJ' +
+  'VAfvN2/NK084pQdufz1VOQyvPXXyJ39AC+Wp70BflcL/QGFr+v9Bhlw+f0Gwza8fQpuIWK9FSj32b0XXNXN/RpmiDg' +
+  '9Hg8fQD0iQLgmPScYyDg9MFKEED0y9c+fvTzyKG89Rp98rz1hR4u2/WIW1kn9Yvbi4X1kzXGCPWanzbY9a0+WAL1sf' +
+  'ZE9/W+S2Lh9dpGxnL13shwtvX3x95a9hA2JOX2Eb6rRvYjKxfn9jO3Mx72OCqWtfZk2fpT9modhEL2jj7Np/afk7BZ' +
+  '9qg6MXn2tLzkNPbP4om79tEcIEb22J09+/bb09dd9u6U7LD29QjE1vb1o5aZ9wVJOOT3FtDKrvcjeSnN9yoIVrT3OW' +
+  'RcMvdUspFT94BiFZ/3iZLK/feUYTC9967Wd4f35Xkrn/hbqy09+LooJ/v4v/cVa/j19brk+QLe9IX5K/IS9Pkxwwj8' +
+  '+UN0m7L5Wb4P5vlcyaND+V5n9FP5X8nSVflpJI1i+YAHME75pritefnEGQpF+c3gvqz50sEGr/nehUXK+d8NpNb59m' +
+  'Qn2voVz7Rt+huuuOb6KH9wMPpULPIX+mt+fMX6dm+4Qvp62bbu+n0QWjf6iLHNHvqI3gJD+q5PTGX6uGL8l/rIB4UW' +
+  '+taN4Db7ERo1HfsSu25Y+x9EI0X7KgLkofs46tqT+4VYN9H7jXk8V/wXvAE9/Chjenj8QnMFMvxHu7rL/E1snof8d7' +
+  'xWGvyRhBNK/JObC7b8tzydVvzDoj/H/N2zupH87Khupfz5SdUV/P0HXL79LvavQf06qjtm/U3AnVj9WMR70v13ull5' +
+  '/ZmlUd79ps8vkv37P+7n/h8iU3/+au7rk/5tNGjP/nyk6gr+igvx/f6aQ5Qo/qjhY9X+5YYUY/7pvfxe/vMaQKj/AR' +
+  'dxj/8hiOev/yR7C1f/KY5MT/8py70k/zs0qpH/R5+dif9SmfcF/1b5aJz/Z+5OPv+iyQLh/7f6Xjb/yjMSGv/LJmpg' +
+  '/82qnun/9UlF7//8VjsA'
+
+const DIGESTS = unpacked(Buffer.from(PACKED, 'base64'))
+
+function unpacked(bytes: Buffer): ReadonlySet<number> {
+  const digests = new Set<number>()
+  for (let at = 0; at < bytes.length; at += BYTES) digests.add(bytes.readUIntBE(at, BYTES))
+  return digests
+}

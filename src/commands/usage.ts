@@ -1,0 +1,210 @@
+/**
+ * `sluice usage`: what requests used and cost, row by row or in sums.
+ * Knows what to print; the columns are `ledger/export.ts`.
+ */
+import { parseArgs } from 'node:util'
+import { csvHeader, csvLine, jsonLine, usd } from '../ledger/export.js'
+import type { UsageSum } from '../store/ledger.js'
+import { UsageError, type Command } from './command.js'
+import {
+  allowOnly,
+  processTerminal,
+  required,
+  table,
+  withStore,
+  type StoreSession,
+} from './with-store.js'
+
+/** `sluice usage`. */
+export const command: Command = {
+  name: 'usage',
+  summary: 'export what requests used and cost, or sum it up',
+  help: `
+Usage: sluice usage export  --config FILE --format jsonl|csv [--since TIME]
+       sluice usage summary --config FILE [--by model|key|account] [--since TIME] [--json]
+
+Reads the ledger of the store that the configuration names, whether or not a gateway is running. export
+prints one line for each request, oldest first, request_id first; docs/operations.md has the columns.
+summary adds up whole days (UTC).
+
+Options:
+  --config FILE   the configuration file; only its 'store' matters here
+  --format FORMAT jsonl (one JSON object a line) or csv (with a line of names first)
+  --since TIME    a day or time (2026-11-20, 2026-11-20T08:00:00Z), or so long ago (90m, 24h, 7d);
+                  export: all that is kept, summary: 30d
+  --by WHAT       what a line of the summary is for: model (the default), key or account
+  --json          print JSON
+
+Example:
+  sluice usage export --config config/gateway.yaml --format csv --since 24h > usage.csv
+`,
+  run(argv) {
+    const { action, values } = parseUsage(argv)
+    const config = required(values.config, 'sluice usage', '--config FILE')
+    return withStore(config, processTerminal, (session) =>
+      runUsage(session, action, values, Date.now()),
+    )
+  },
+}
+
+/** The word after `usage`. */
+export type UsageAction = 'export' | 'summary'
+
+/** The options as they were given. */
+export interface UsageValues {
+  config?: string | undefined
+  format?: string | undefined
+  since?: string | undefined
+  by?: string | undefined
+  json?: boolean | undefined
+}
+
+const ALLOWED: Record<UsageAction, readonly string[]> = {
+  export: ['config', 'format', 'since'],
+  summary: ['config', 'by', 'since', 'json'],
+}
+
+const KEYS = ['model', 'key', 'account'] as const
+type Key = (typeof KEYS)[number]
+
+/** The action and its options, checked as far as the words go. Throws `UsageError` or parseArgs's. */
+export function parseUsage(argv: readonly string[]): { action: UsageAction; values: UsageValues } {
+  const { values, positionals } = parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    options: {
+      config: { type: 'string' },
+      format: { type: 'string' },
+      since: { type: 'string' },
+      by: { type: 'string' },
+      json: { type: 'boolean' },
+    },
+  })
+  const [action, ...surplus] = positionals
+  if (action !== 'export' && action !== 'summary') {
+    throw new UsageError("'sluice usage' needs one of: export, summary")
+  }
+  if (surplus.length > 0) throw new UsageError(`'sluice usage ${action}' takes options only`)
+  allowOnly(values, `sluice usage ${action}`, ALLOWED[action])
+  if (action === 'export' && values.format !== 'jsonl' && values.format !== 'csv') {
+    throw new UsageError("'sluice usage export' needs --format jsonl or --format csv")
+  }
+  if (values.by !== undefined && !KEYS.some((key) => key === values.by)) {
+    throw new UsageError('--by takes model, key or account')
+  }
+  return { action, values }
+}
+
+/** Does the work; `nowMs` is where `--since 24h` counts from. */
+export function runUsage(
+  session: StoreSession,
+  action: UsageAction,
+  values: UsageValues,
+  nowMs: number,
+): Promise<number> {
+  return action === 'export'
+    ? exportRows(session, values.format === 'csv', sinceOf(values.since ?? '1970-01-01', nowMs))
+    : summarise(session, values, nowMs)
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** Ms since 1970. Throws `UsageError` where the text is no time. */
+export function sinceOf(text: string, nowMs: number): number {
+  const [, count = '', unit = ''] = /^(\d{1,6})([mhd])$/.exec(text) ?? []
+  if (unit !== '') return nowMs - Number(count) * (UNIT_MS[unit] ?? 0)
+  const atMs = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(atMs)) {
+    throw new UsageError('--since takes a day (2026-11-20), a time, or so long ago: 90m, 24h, 7d')
+  }
+  return atMs
+}
+
+/** How often a long export says how far it is. */
+const PROGRESS_MS = 5_000
+
+async function exportRows(
+  { store, terminal }: StoreSession,
+  isCsv: boolean,
+  sinceMs: number,
+): Promise<number> {
+  let rows = 0
+  let toldMs = performance.now()
+  if (isCsv) terminal.out(csvHeader())
+  for await (const batch of store.ledger.export(sinceMs)) {
+    if (batch.length === 0) continue
+    rows += batch.length
+    terminal.out(batch.map((row) => (isCsv ? csvLine(row) : jsonLine(row))).join('\n'))
+    if (performance.now() - toldMs < PROGRESS_MS) continue
+    toldMs = performance.now()
+    terminal.err(`sluice: ${rows} rows so far`)
+  }
+  return 0
+}
+
+async function summarise(
+  { store, terminal }: StoreSession,
+  { by, since, json }: UsageValues,
+  nowMs: number,
+): Promise<number> {
+  const fromMs = sinceOf(since ?? '30d', nowMs)
+  const sums = await store.ledger.sums({ accountId: null, by: 'day', fromMs, toMs: nowMs })
+  const key = KEYS.find((each) => each === by) ?? 'model'
+  const totals = [...totalsBy(sums, key)].sort(([a], [b]) => a.localeCompare(b))
+  if (json === true) {
+    const lines = totals.map(([name, total]) => {
+      const { costNanoUsd, ...counts } = total
+      return { [key]: name, ...counts, cost_usd: usd(costNanoUsd) }
+    })
+    terminal.out(JSON.stringify(lines, undefined, 2))
+    return 0
+  }
+  const head = [key, 'requests', 'errors', 'input', 'output', 'cost (USD)', 'unpriced', 'estimated']
+  const rows = totals.map(([name, total]) => [
+    name,
+    String(total.requests),
+    String(total.errors),
+    String(total.input_tokens),
+    String(total.output_tokens),
+    usd(total.costNanoUsd) ?? '',
+    String(total.unpriced),
+    String(total.estimated),
+  ])
+  terminal.out(table([head, ...rows]))
+  return 0
+}
+
+interface Total {
+  requests: number
+  errors: number
+  input_tokens: number
+  output_tokens: number
+  costNanoUsd: number
+  unpriced: number
+  estimated: number
+}
+
+function totalsBy(sums: readonly UsageSum[], key: Key): Map<string, Total> {
+  const totals = new Map<string, Total>()
+  for (const sum of sums) {
+    const name = key === 'model' ? sum.model : key === 'key' ? sum.keyId : sum.accountId
+    const total = totals.get(name) ?? {
+      requests: 0,
+      errors: 0,
+      input_tokens: 0,
+      output_tokens: 0,
+      costNanoUsd: 0,
+      unpriced: 0,
+      estimated: 0,
+    }
+    totals.set(name, total)
+    total.requests += sum.requests
+    total.errors += sum.errors
+    total.input_tokens += sum.inputTokens
+    total.output_tokens += sum.outputTokens
+    total.costNanoUsd += sum.costNanoUsd
+    total.unpriced += sum.unpriced
+    total.estimated += sum.estimated
+  }
+  return totals
+}

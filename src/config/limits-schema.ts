@@ -1,0 +1,85 @@
+/**
+ * The file's keys about limits: rules, those of plans, and how they are kept.
+ * Reads no file; what the values mean to the code is `limits.ts`'s.
+ */
+import { z } from 'zod'
+
+const whole = (min: number, max: number) => z.int().min(min).max(max)
+/** Nano-dollars are counted in whole numbers, and a million dollars is a ninth of what those hold. */
+const usd = z.number().min(0).max(1_000_000)
+
+/** What can be limited, of whatever is counted. */
+const amounts = {
+  requests_per_minute: whole(1, 1_000_000_000)
+    .optional()
+    .describe('Requests in a minute; so many at once, and then as they come free.'),
+  tokens_per_minute: whole(1, 1_000_000_000_000)
+    .optional()
+    .describe('Tokens in a minute, of prompts and answers together.'),
+  concurrent: whole(1, 1_000_000).optional().describe('Requests at the same time.'),
+  usd_per_day: usd.optional().describe('US dollars in a day of the calendar (UTC).'),
+  usd_per_month: usd.optional().describe('US dollars in a month of the calendar (UTC).'),
+}
+
+const text = z.string().regex(/^[!-~]{1,256}$/, {
+  error: 'must be 1 to 256 printable ASCII characters without spaces',
+})
+
+/** One rule under `limits`. */
+export const limitSchema = z.strictObject({
+  scope: z
+    .enum(['key', 'account', 'model', 'upstream'])
+    .describe(
+      'What is counted, each by itself: every key, every account, every model (over all accounts), every upstream (over all accounts).',
+    ),
+  plan: z.enum(['starter', 'pro', 'max']).optional().describe('Only for accounts with this plan.'),
+  account: text.optional().describe('Only for this account, by its id.'),
+  key: text.optional().describe('Only for this key, by its id.'),
+  model: text.optional().describe('Only for requests for this model, dated ids of it included.'),
+  prefix: text.optional().describe('Only for requests for a model whose id begins so.'),
+  upstream: text.optional().describe('Only for requests that go to this upstream.'),
+  ...amounts,
+})
+
+/** `limits` of a plan. */
+export const planLimitsSchema = z
+  .strictObject(amounts)
+  .prefault({})
+  .describe('What each account with the plan may use, all its keys together.')
+
+/** `limiting`: how limits are kept. */
+export const limitingSchema = z
+  .strictObject({
+    unknown_price: z
+      .enum(['refuse', 'allow'])
+      .default('refuse')
+      .describe(
+        'What a request may do that falls under a budget and whose model has no price in the catalogue. `refuse`: it is answered 403, since nobody could tell what it would spend. `allow`: it runs and counts as nothing.',
+      ),
+    assumed_output_tokens: whole(1, 10_000_000)
+      .default(4_096)
+      .describe(
+        'How many tokens of answer `tokens_per_minute` sets aside where the request names no maximum; what it really takes is counted at its end. Budgets always set aside the most that the model can say.',
+      ),
+    away: z
+      .strictObject({
+        processes: whole(1, 100_000)
+          .optional()
+          .describe(
+            'Processes that share the limits, of all gateways of the store: each keeps its share of them. Left out: the `workers` of this one.',
+          ),
+        budget_share: z
+          .number()
+          .min(0)
+          .max(1)
+          .default(0.01)
+          .describe('Most of a budget that one outage may spend, as a share of it, 0 to 1.'),
+        budget_usd: usd
+          .default(1)
+          .describe('The same in US dollars; the smaller of the two counts. 0: nothing.'),
+      })
+      .prefault({})
+      .describe('What holds while the store does not answer.'),
+  })
+  .prefault({})
+  .describe('How limits and budgets are kept.')

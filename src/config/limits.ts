@@ -1,0 +1,106 @@
+/**
+ * Limits of the file as the code reads them, and what is wrong with them as a whole.
+ * Counts nothing; `limits/rules.ts` says which request falls under which.
+ */
+import type { KeyLimits } from '../accounts/account.js'
+import type { JsonObject } from '../chat/json.js'
+import type { LimitConfig, LimitingConfig } from './config.js'
+import { nearest, type Path } from './problem.js'
+import type { FileValues } from './schema.js'
+
+type LimitValues = FileValues['limits'][number]
+type Fault = (path: Path, message: string, suggestion?: string | null) => void
+
+/** The keys that limit something, and what the code calls them. */
+const AMOUNTS = [
+  ['requests_per_minute', 'requestsPerMinute', 1],
+  ['tokens_per_minute', 'tokensPerMinute', 1],
+  ['concurrent', 'concurrent', 1],
+  ['usd_per_day', 'nanoUsdPerDay', 1e9],
+  ['usd_per_month', 'nanoUsdPerMonth', 1e9],
+] as const
+const SELECTORS = ['plan', 'account', 'key', 'model', 'prefix', 'upstream'] as const
+
+/** Tells what the schema cannot: rules that limit nothing, select nothing, or stand twice. */
+export function checkLimits(values: FileValues, fault: Fault): void {
+  const upstreams = Object.keys(values.upstreams)
+  const places = new Map<string, number>()
+  values.limits.forEach((rule, index) => {
+    const path: Path = ['limits', index]
+    const given = AMOUNTS.filter(([name]) => rule[name] !== undefined)
+    if (given.length === 0) {
+      fault(path, `limits nothing: give it one of ${AMOUNTS.map(([name]) => name).join(', ')}`)
+    }
+    if (rule.model !== undefined && rule.prefix !== undefined) {
+      fault(path, 'must have either model or prefix, or neither')
+    }
+    if (rule.upstream !== undefined && !upstreams.includes(rule.upstream)) {
+      const meant = nearest(rule.upstream, upstreams)
+      fault([...path, 'upstream'], 'names no upstream of this file', meant)
+    }
+    for (const [name] of given) {
+      const what = JSON.stringify([name, rule.scope, ...SELECTORS.map((each) => rule[each])])
+      const first = places.get(what)
+      if (first === undefined) places.set(what, index)
+      else fault([...path, name], `is limited already, for the same requests, by limits[${first}]`)
+    }
+  })
+}
+
+/** The rules in the order of the file. */
+export function limitsOf(values: FileValues): LimitConfig[] {
+  return values.limits.map((rule) => ({
+    scope: rule.scope,
+    plan: rule.plan ?? null,
+    account: rule.account ?? null,
+    key: rule.key ?? null,
+    model: rule.model ?? null,
+    prefix: rule.prefix ?? null,
+    upstream: rule.upstream ?? null,
+    amounts: amountsOf(rule),
+  }))
+}
+
+/** What a rule or a plan limits; what it does not say is left out. */
+export function amountsOf(values: Pick<LimitValues, (typeof AMOUNTS)[number][0]>): KeyLimits {
+  const amounts: KeyLimits = {}
+  for (const [name, field, unit] of AMOUNTS) {
+    const value = values[name]
+    if (value !== undefined) amounts[field] = Math.round(value * unit)
+  }
+  return amounts
+}
+
+/** A rule in the file's spelling, for `/config`. */
+export function shownLimit(rule: LimitConfig): JsonObject {
+  const shown: JsonObject = { scope: rule.scope }
+  for (const name of SELECTORS) {
+    const value = rule[name]
+    if (value !== null) shown[name] = value
+  }
+  return { ...shown, ...shownAmounts(rule.amounts) }
+}
+
+/** Amounts in the file's spelling, for `/config`. */
+export function shownAmounts(amounts: KeyLimits): JsonObject {
+  const shown: JsonObject = {}
+  for (const [name, field, unit] of AMOUNTS) {
+    const value = amounts[field]
+    if (value !== undefined) shown[name] = value / unit
+  }
+  return shown
+}
+
+/** How limits are kept. `workers` is the number of this gateway's processes. */
+export function limitingOf({ limiting }: FileValues, workers: number): LimitingConfig {
+  const { away } = limiting
+  return {
+    unknownPrice: limiting.unknown_price,
+    assumedOutputTokens: limiting.assumed_output_tokens,
+    away: {
+      processes: away.processes ?? workers,
+      budgetShare: away.budget_share,
+      budgetNanoUsd: Math.round(away.budget_usd * 1e9),
+    },
+  }
+}

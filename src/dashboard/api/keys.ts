@@ -1,0 +1,290 @@
+/** Keys: listed with what they used, made, changed, replaced, revoked. Each read and write is the account's. */
+import type { ApiKey, KeyLimits } from '../../accounts/account.js'
+import { checkedName, createKey, revokeKey, type NewKey } from '../../accounts/accounts.js'
+import { GatewayError } from '../../errors.js'
+import type { KeyEdit } from '../../store/store.js'
+import { signedRoute, type Reply, type Route, type SignedAsk } from '../route.js'
+import { notFound } from '../router.js'
+import * as schema from '../schema.js'
+import { note, RECENT_MS, scopeOf, type Services } from '../services.js'
+
+/** What may be said of a key; `undefined` where the page left it out. */
+interface Wanted {
+  readonly name?: string | undefined
+  readonly expiresAtMs?: number | null | undefined
+  readonly models?: string[] | null | undefined
+  readonly limits?: schema.KeyLimits | undefined
+}
+
+/** The routes. */
+export function keyRoutes(services: Services): Route[] {
+  return [
+    signedRoute('session', 'GET', '/keys', {
+      query: schema.keysQuery,
+      reply: schema.keysReply,
+      handle: (ask) => list(services, ask),
+    }),
+    signedRoute('session', 'POST', '/keys', {
+      body: schema.createKeyBody,
+      reply: schema.createdKeyReply,
+      handle: (ask) => create(services, ask),
+    }),
+    signedRoute('session', 'PATCH', '/keys/{id}', {
+      body: schema.changeKeyBody,
+      reply: schema.keyReply,
+      handle: (ask) => change(services, ask),
+    }),
+    signedRoute('session', 'POST', '/keys/{id}/rotate', {
+      body: schema.rotateKeyBody,
+      reply: schema.createdKeyReply,
+      handle: (ask) => rotate(services, ask),
+    }),
+    signedRoute('session', 'DELETE', '/keys/{id}', {
+      reply: schema.keyReply,
+      handle: (ask) => revoke(services, ask),
+    }),
+  ]
+}
+
+async function list(
+  services: Services,
+  { session, query }: SignedAsk<ReturnType<typeof schema.keysQuery.parse>, undefined>,
+): Promise<Reply> {
+  const accountId = await scopeOf(services, session, query.account)
+  if (accountId === null) {
+    const message = 'Keys are listed for one account; name it.'
+    throw new GatewayError('malformed_request', message, { param: 'account' })
+  }
+  const words = query.search?.toLowerCase() ?? ''
+  const all = await services.store.listKeys(accountId)
+  const found = all.reverse().filter((key) => {
+    if (query.state !== 'all' && key.revokedAtMs !== undefined) return false
+    return words === '' || key.name.toLowerCase().includes(words) || key.lastFour === query.search
+  })
+  const start = query.after === undefined ? 0 : found.findIndex(({ id }) => id === query.after) + 1
+  const page = found.slice(start, start + (query.limit ?? 100))
+  const figures = await figuresOf(services, accountId)
+  const last = page.at(-1)
+  const json: schema.KeysReply = {
+    keys: page.map((key) => keyView(key, figures, services.now())),
+    total: found.length,
+    next: last !== undefined && last !== found.at(-1) ? last.id : null,
+  }
+  return { status: 200, json }
+}
+
+async function create(services: Services, ask: SignedAsk<unknown, Wanted>): Promise<Reply> {
+  const { account } = ask.session
+  const { store, now, snapshot } = services
+  const { name = '', ...rest } = ask.body
+  const { plans } = snapshot().config
+  assertWithin(rest.limits, plans[account.plan].limits)
+  const wanted = newKeyOf(rest, now())
+  const { key, secret } = await createKey(store, plans, account, name, { ...wanted, now })
+  await note(services, ask, {
+    accountId: account.id,
+    action: 'key.create',
+    target: key.id,
+    detail: `${key.name} (${shownKey(key)})`,
+  })
+  return { status: 201, json: { key: keyView(key, NOTHING, now()), secret } }
+}
+
+async function change(services: Services, ask: SignedAsk<unknown, Wanted>): Promise<Reply> {
+  const { store, now } = services
+  const { account } = ask.session
+  const { name, expiresAtMs, models, limits } = ask.body
+  assertExpiry(expiresAtMs, now())
+  assertPatterns(models)
+  assertWithin(limits, services.snapshot().config.plans[account.plan].limits)
+  const edit: KeyEdit = {
+    ...(name === undefined ? {} : { name: checkedName(name) }),
+    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+    ...(models === undefined ? {} : { models }),
+    ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
+  }
+  const before = await store.keyById(account.id, ask.id)
+  const after = before === null ? null : await store.changeKey(account.id, ask.id, edit)
+  if (before === null || after === null) throw notFound()
+  const differences = [
+    before.name === after.name ? null : `name: ${before.name} → ${after.name}`,
+    ...(['expiresAtMs', 'models', 'limits'] as const).map((field) => {
+      const [old, next] = [textOf(before[field]), textOf(after[field])]
+      return old === next ? null : `${field}: ${old} → ${next}`
+    }),
+  ]
+  const detail = [after.name, ...differences.filter((text) => text !== null)].join('; ')
+  await note(services, ask, {
+    accountId: account.id,
+    action: 'key.change',
+    target: after.id,
+    detail,
+  })
+  return { status: 200, json: { key: await oneView(services, after) } }
+}
+
+async function rotate(services: Services, ask: SignedAsk<unknown, unknown>): Promise<Reply> {
+  const { store, now, snapshot } = services
+  const { account } = ask.session
+  const old = await store.keyById(account.id, ask.id)
+  if (old === null) throw notFound()
+  if (stateOf(old, now()) !== 'live') {
+    throw new GatewayError('malformed_request', 'This key no longer works; make a new one.')
+  }
+  const { expiresAtMs, models, limits } = old
+  const { plans } = snapshot().config
+  const { key, secret } = await createKey(store, plans, account, old.name, {
+    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+    ...(models === undefined ? {} : { models }),
+    ...(limits === undefined ? {} : { limits }),
+    replaces: old.id,
+    now,
+  })
+  await store.changeKey(account.id, old.id, { replacedBy: key.id })
+  await note(services, ask, {
+    accountId: account.id,
+    action: 'key.rotate',
+    target: old.id,
+    detail: `${old.name}: ${shownKey(old)} → ${shownKey(key)}`,
+  })
+  return { status: 201, json: { key: keyView(key, NOTHING, now()), secret } }
+}
+
+async function revoke(services: Services, ask: SignedAsk<unknown, unknown>): Promise<Reply> {
+  const { store, now } = services
+  const { account } = ask.session
+  const before = await store.keyById(account.id, ask.id)
+  if (before === null) throw notFound()
+  await revokeKey(store, account.id, ask.id, { now })
+  const key = (await store.keyById(account.id, ask.id)) ?? before
+  if (before.revokedAtMs === undefined) {
+    await note(services, ask, {
+      accountId: account.id,
+      action: 'key.revoke',
+      target: key.id,
+      detail: `${key.name} (${shownKey(key)})`,
+    })
+  }
+  return { status: 200, json: { key: await oneView(services, key) } }
+}
+
+function newKeyOf({ expiresAtMs, models, limits }: Omit<Wanted, 'name'>, nowMs: number): NewKey {
+  assertExpiry(expiresAtMs, nowMs)
+  assertPatterns(models)
+  return {
+    ...(expiresAtMs === undefined || expiresAtMs === null ? {} : { expiresAtMs }),
+    ...(models === undefined || models === null ? {} : { models }),
+    ...(limits === undefined || Object.keys(limits).length === 0
+      ? {}
+      : { limits: limitsOf(limits) }),
+  }
+}
+
+function assertExpiry(expiresAtMs: number | null | undefined, nowMs: number): void {
+  if (expiresAtMs === undefined || expiresAtMs === null || expiresAtMs > nowMs) return
+  throw new GatewayError('malformed_request', 'A key cannot expire in the past.', {
+    param: 'expiresAtMs',
+  })
+}
+
+const LIMITS = [
+  'requestsPerMinute',
+  'tokensPerMinute',
+  'concurrent',
+  'nanoUsdPerDay',
+  'nanoUsdPerMonth',
+] as const
+
+/** A key never has more than its plan; who asks for more hears so, rather than finding out. */
+function assertWithin(limits: schema.KeyLimits | undefined, most: KeyLimits): void {
+  for (const name of LIMITS) {
+    const [wanted, allowed] = [limits?.[name], most[name]]
+    if (wanted === undefined || allowed === undefined || wanted <= allowed) continue
+    const message = `The plan allows ${allowed} at most; ask for less, or choose a larger plan.`
+    throw new GatewayError('forbidden', message, { param: `limits.${name}` })
+  }
+}
+
+function assertPatterns(models: readonly string[] | null | undefined): void {
+  models?.forEach((pattern, index) => {
+    if (!pattern.slice(0, -1).includes('*')) return
+    const message = `'${pattern}' has a * before its end: name an id, or the beginning of ids and a *.`
+    throw new GatewayError('malformed_request', message, { param: `models.${index}` })
+  })
+}
+
+function limitsOf(limits: schema.KeyLimits): KeyLimits {
+  return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined))
+}
+
+interface KeyFigures {
+  readonly requests: number
+  readonly spendNanoUsd: number
+  readonly unpricedRequests: number
+}
+
+interface Figures {
+  readonly used: ReadonlyMap<string, KeyFigures>
+  readonly lastUse: ReadonlyMap<string, number>
+}
+
+const NOTHING: Figures = { used: new Map(), lastUse: new Map() }
+
+/** What the account's keys used in the last 30 days, and when each was used last. */
+async function figuresOf({ ledger, now }: Services, accountId: string): Promise<Figures> {
+  const toMs = now()
+  const [sums, lastUse] = await Promise.all([
+    ledger.sums({ accountId, by: 'day', fromMs: toMs - RECENT_MS, toMs }),
+    ledger.lastUse(accountId),
+  ])
+  const used = new Map<string, KeyFigures>()
+  for (const { keyId, requests, costNanoUsd, unpriced } of sums) {
+    const before = used.get(keyId)
+    used.set(keyId, {
+      requests: (before?.requests ?? 0) + requests,
+      spendNanoUsd: (before?.spendNanoUsd ?? 0) + costNanoUsd,
+      unpricedRequests: (before?.unpricedRequests ?? 0) + unpriced,
+    })
+  }
+  return { used, lastUse }
+}
+
+async function oneView(services: Services, key: ApiKey): Promise<schema.Key> {
+  return keyView(key, await figuresOf(services, key.accountId), services.now())
+}
+
+function keyView(key: ApiKey, { used, lastUse }: Figures, nowMs: number): schema.Key {
+  const figures = used.get(key.id)
+  return {
+    id: key.id,
+    accountId: key.accountId,
+    name: key.name,
+    prefix: key.prefix,
+    lastFour: key.lastFour,
+    createdAtMs: key.createdAtMs,
+    expiresAtMs: key.expiresAtMs ?? null,
+    revokedAtMs: key.revokedAtMs ?? null,
+    state: stateOf(key, nowMs),
+    models: key.models === undefined ? null : [...key.models],
+    limits: key.limits ?? {},
+    replaces: key.replaces ?? null,
+    replacedBy: key.replacedBy ?? null,
+    lastUsedAtMs: lastUse.get(key.id) ?? null,
+    requests: figures?.requests ?? 0,
+    spendNanoUsd: figures?.spendNanoUsd ?? 0,
+    unpricedRequests: figures?.unpricedRequests ?? 0,
+  }
+}
+
+function stateOf({ revokedAtMs, expiresAtMs }: ApiKey, nowMs: number): schema.Key['state'] {
+  if (revokedAtMs !== undefined) return 'revoked'
+  return expiresAtMs !== undefined && expiresAtMs <= nowMs ? 'expired' : 'live'
+}
+
+function textOf(value: unknown): string {
+  return value === undefined ? 'none' : JSON.stringify(value)
+}
+
+function shownKey({ prefix, lastFour }: ApiKey): string {
+  return `${prefix}…${lastFour}`
+}

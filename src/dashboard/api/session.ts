@@ -1,0 +1,157 @@
+/**
+ * Signing in, staying, leaving. Whoever guesses learns nothing: a wrong password, an unknown e-mail and an
+ * account without a password are one answer after one time.
+ */
+import type { Account } from '../../accounts/account.js'
+import { isOutdated } from '../../accounts/password.js'
+import { isLoopback } from '../../config/dashboard-schema.js'
+import { GatewayError } from '../../errors.js'
+import { cookieOf, cookieText, DEVICE_COOKIE, noCookieText, SESSION_COOKIE } from '../cookies.js'
+import { openRoute, signedRoute, type Ask, type Reply, type Route } from '../route.js'
+import * as schema from '../schema.js'
+import { accountView, note, planOf, type Services } from '../services.js'
+import { DEVICE_MS, SESSION_MS, type Session } from '../sessions.js'
+import { hasAdmin } from '../set-up.js'
+
+/** The routes. */
+export function sessionRoutes(services: Services): Route[] {
+  const { sessions, store } = services
+  return [
+    openRoute('GET', '/session', {
+      reply: schema.sessionReply,
+      // A page that only looks whether somebody is signed in is not somebody at work.
+      passive: true,
+      handle: async ({ session }) => ({ status: 200, json: await sessionView(services, session) }),
+    }),
+    openRoute('POST', '/session', {
+      body: schema.signInBody,
+      reply: schema.sessionReply,
+      handle: (ask) => signIn(services, ask),
+    }),
+    signedRoute('session', 'DELETE', '/session', {
+      reply: schema.doneReply,
+      handle: async ({ req }) => {
+        const secret = cookieOf(req.header('cookie'), SESSION_COOKIE)
+        if (secret !== null) await sessions.end(secret)
+        return goodbye()
+      },
+    }),
+    signedRoute('session', 'DELETE', '/sessions', {
+      reply: schema.doneReply,
+      handle: async (ask) => {
+        const { account } = ask.session
+        await sessions.endAll(account.id)
+        await store.passes.end('device', account.id, null)
+        await noteOwn(services, ask, account, 'session.end-all')
+        return goodbye()
+      },
+    }),
+    signedRoute('session', 'GET', '/plans', {
+      reply: schema.plansReply,
+      handle: () => {
+        const snapshot = services.snapshot()
+        const plans = schema.planName.options.map((name) => planOf(snapshot, name))
+        return { status: 200, json: { plans } }
+      },
+    }),
+  ]
+}
+
+/**
+ * A new session for the account, in place of the one that the browser had; `how` goes into the trail.
+ * The browser is known from then on.
+ */
+export async function enter(
+  services: Services,
+  ask: Ask<unknown, unknown>,
+  account: Account,
+  how: string,
+): Promise<Reply> {
+  assertKeepsCookies(ask.origin)
+  const { sessions } = services
+  const header = ask.req.header('cookie')
+  const former = cookieOf(header, SESSION_COOKIE)
+  if (former !== null) await sessions.end(former)
+  const session = await sessions.open(account)
+  await noteOwn(services, ask, account, how)
+  const cookies = [cookieText(SESSION_COOKIE, session.secret, SESSION_MS / 1000)]
+  if ((await sessions.device(cookieOf(header, DEVICE_COOKIE), account.id)) === null) {
+    const device = await sessions.issue('device', account.id, DEVICE_MS)
+    cookies.push(cookieText(DEVICE_COOKIE, device, DEVICE_MS / 1000))
+  }
+  return { status: 200, json: await sessionView(services, session), cookies }
+}
+
+/** Something that an account's owner did to it. */
+export function noteOwn(
+  services: Services,
+  ask: Pick<Ask<unknown, unknown>, 'address'>,
+  account: Account,
+  action: string,
+): Promise<void> {
+  const what = { accountId: account.id, action, target: account.id, detail: '' }
+  return note(services, { session: { account }, address: ask.address }, what)
+}
+
+/** Browsers drop our cookies over plain http elsewhere; better to say so than to sign in to nothing. */
+export function assertKeepsCookies(origin: string | null): void {
+  if (origin === null || !origin.toLowerCase().startsWith('http:')) return
+  if (!URL.canParse(origin) || isLoopback(new URL(origin).hostname)) return
+  throw new GatewayError(
+    'forbidden',
+    'This page came over plain http, and browsers then keep no sign-in: use https, or localhost.',
+  )
+}
+
+/** What the page is told of who is signed in. */
+async function sessionView(
+  services: Services,
+  session: Session | null,
+): Promise<schema.SessionReply> {
+  const { dashboard } = services.snapshot().config
+  const isAdmin = session?.account.role === 'admin'
+  return {
+    account: session === null ? null : await accountView(services, session.account),
+    csrf: session?.csrf ?? null,
+    endsAtMs: session?.endsAtMs ?? null,
+    needsSetUp: session === null && !(await hasAdmin(services.store)),
+    signUp: dashboard.selfSignUp,
+    oidc: dashboard.oidc?.name ?? null,
+    publicUrl: dashboard.publicUrl,
+    grafanaUrl: isAdmin ? dashboard.grafanaUrl : null,
+    version: services.version,
+  }
+}
+
+function goodbye(): Reply {
+  return { status: 200, json: {}, cookies: [noCookieText(SESSION_COOKIE)] }
+}
+
+async function signIn(
+  services: Services,
+  ask: Ask<unknown, { email: string; password: string }>,
+): Promise<Reply> {
+  const { store, sessions, throttle, passwords } = services
+  const { body, address } = ask
+  assertKeepsCookies(ask.origin)
+  const email = body.email.trim().toLowerCase()
+  const account = await store.accountByEmail(email)
+  const secret = cookieOf(ask.req.header('cookie'), DEVICE_COOKIE)
+  const device = await sessions.device(secret, account?.id ?? null)
+  throttle.attempt(email, address, device)
+  const isRight = await passwords.matches(account?.passwordHash ?? null, body.password)
+  if (account === null || !isRight) {
+    services.log.info('sign-in refused', { account_id: account?.id, request_id: ask.requestId })
+    throw new GatewayError('unauthenticated', 'Wrong e-mail or password.')
+  }
+  // Only who knows the password may learn this.
+  if (account.disabled) {
+    throw new GatewayError('forbidden', 'This account is disabled; ask an administrator.')
+  }
+  throttle.forgive(email, address, device)
+  if (isOutdated(account.passwordHash)) {
+    const passwordHash = await passwords.rehash(body.password)
+    if (passwordHash !== null) await store.changeAccount(account.id, { passwordHash })
+  }
+  return enter(services, ask, account, 'session.sign-in')
+}

@@ -1,0 +1,213 @@
+/** Usage: sums over time, single requests, a file of them, and what happens now. */
+import { GatewayError } from '../../errors.js'
+import type { Response } from '../../http/response.js'
+import type { RowQuery, UsageSum } from '../../store/ledger.js'
+import { figuresOf, groupsOf, pointsOf } from '../figures.js'
+import {
+  signedRoute,
+  TAKEN,
+  type Handled,
+  type Reply,
+  type Route,
+  type SignedAsk,
+} from '../route.js'
+import { notFound } from '../router.js'
+import { csvHead, csvLine, rowViews } from '../rows.js'
+import * as schema from '../schema.js'
+import { PLAYGROUND, scopeOf, type Services } from '../services.js'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** Whoever wants more asks for less at a time. */
+const LONGEST_MS = { hour: 31 * DAY_MS, day: 400 * DAY_MS } as const
+const LIVE_ROWS = 25
+/** How far back the newest rows are looked for, each second. */
+const LIVE_MS = DAY_MS
+const MAX_CSV_ROWS = 100_000
+const CSV_PAGE = 1_000
+
+type Query<S extends { parse: (value: unknown) => unknown }> = ReturnType<S['parse']>
+
+/** The routes. */
+export function usageRoutes(services: Services): Route[] {
+  return [
+    signedRoute('session', 'GET', '/usage', {
+      query: schema.usageQuery,
+      reply: schema.usageReply,
+      handle: (ask) => usage(services, ask),
+    }),
+    signedRoute('session', 'GET', '/requests', {
+      query: schema.requestsQuery,
+      reply: schema.requestsReply,
+      handle: (ask) => requests(services, ask),
+    }),
+    signedRoute('session', 'GET', '/requests.csv', {
+      query: schema.requestsCsvQuery,
+      reply: null,
+      handle: (ask) => csv(services, ask),
+    }),
+    signedRoute('session', 'GET', '/requests/{id}', {
+      query: schema.requestQuery,
+      reply: schema.requestReply,
+      handle: (ask) => request(services, ask),
+    }),
+    signedRoute('session', 'GET', '/live', {
+      query: schema.liveQuery,
+      reply: schema.liveReply,
+      passive: true,
+      handle: (ask) => live(services, ask),
+    }),
+  ]
+}
+
+async function usage(
+  services: Services,
+  { session, query }: SignedAsk<Query<typeof schema.usageQuery>, undefined>,
+): Promise<Reply> {
+  const accountId = await scopeOf(services, session, query.account)
+  const { by, group = 'none' } = query
+  const stepMs = by === 'hour' ? HOUR_MS : DAY_MS
+  const fromMs = Math.floor(query.fromMs / stepMs) * stepMs
+  const toMs = Math.ceil(query.toMs / stepMs) * stepMs
+  if (toMs <= fromMs) throw badRange('toMs must be later than fromMs')
+  if (query.toMs - query.fromMs > LONGEST_MS[by]) {
+    throw badRange(`by ${by}, usage is told for ${LONGEST_MS[by] / DAY_MS} days at once`)
+  }
+  // The engine has the bucket of `toMs`, too.
+  const all = await services.ledger.sums({ accountId, by, fromMs, toMs: toMs - 1 })
+  const sums = all.filter((sum) => {
+    if (query.keyId !== undefined && sum.keyId !== query.keyId) return false
+    return query.model === undefined || sum.model === query.model
+  })
+  const json: schema.UsageReply = {
+    by,
+    fromMs,
+    toMs,
+    nowMs: services.now(),
+    total: figuresOf(sums),
+    points: pointsOf(sums),
+    groups: await groups(services, sums, group),
+  }
+  return { status: 200, json }
+}
+
+async function groups(
+  { store }: Services,
+  sums: readonly UsageSum[],
+  by: 'none' | 'model' | 'key',
+): Promise<schema.UsageGroup[]> {
+  if (by === 'none') return []
+  if (by === 'model') return groupsOf(sums, ({ model }) => model)
+  const owners = new Map(sums.map(({ keyId, accountId }) => [keyId, accountId]))
+  const found = groupsOf(sums, ({ keyId }) => keyId)
+  return Promise.all(
+    found.map(async (group) => {
+      const owner = group.id === PLAYGROUND ? undefined : owners.get(group.id)
+      const key = owner === undefined ? null : await store.keyById(owner, group.id)
+      return { ...group, label: key?.name ?? group.label }
+    }),
+  )
+}
+
+async function requests(
+  services: Services,
+  { session, query }: SignedAsk<Query<typeof schema.requestsQuery>, undefined>,
+): Promise<Reply> {
+  const accountId = await scopeOf(services, session, query.account)
+  const after = query.after ?? null
+  const page = await services.ledger.rows({
+    ...rowQuery(accountId, query),
+    after,
+    limit: query.limit ?? 50,
+  })
+  const json: schema.RequestsReply = {
+    rows: await rowViews(services, page.rows),
+    next: page.next,
+  }
+  return { status: 200, json }
+}
+
+function rowQuery(
+  accountId: string | null,
+  query: Query<typeof schema.requestsCsvQuery>,
+): Omit<RowQuery, 'after' | 'limit'> {
+  const { keyId, model, outcome, fromMs, toMs } = query
+  return {
+    accountId,
+    ...(keyId === undefined ? {} : { keyId }),
+    ...(model === undefined ? {} : { model }),
+    ...(outcome === undefined ? {} : { failed: true }),
+    ...(fromMs === undefined ? {} : { fromMs }),
+    ...(toMs === undefined ? {} : { toMs }),
+  }
+}
+
+async function request(
+  services: Services,
+  { session, query, id }: SignedAsk<Query<typeof schema.requestQuery>, undefined>,
+): Promise<Reply> {
+  const accountId = await scopeOf(services, session, query.account)
+  const row = await services.ledger.row(accountId, id)
+  if (row === null) throw notFound()
+  const [view] = await rowViews(services, [row])
+  return { status: 200, json: { row: view } }
+}
+
+/** Written as it is read, so that a long file is never held. */
+async function csv(
+  services: Services,
+  { session, query, res, requestId }: SignedAsk<Query<typeof schema.requestsCsvQuery>, undefined>,
+): Promise<Handled> {
+  const accountId = await scopeOf(services, session, query.account)
+  const asked = rowQuery(accountId, query)
+  let page = await services.ledger.rows({ ...asked, after: null, limit: CSV_PAGE })
+  const name = `requests-${new Date(services.now()).toISOString().slice(0, 10)}.csv`
+  res.writeHead(200, [
+    ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
+    ...['content-disposition', `attachment; filename="${name}"`],
+    ...['cache-control', 'no-store', 'x-content-type-options', 'nosniff'],
+  ])
+  res.write(csvHead())
+  for (let left = MAX_CSV_ROWS; ;) {
+    const views = await rowViews(services, page.rows.slice(0, left))
+    if (!res.write(views.map(csvLine).join(''))) await drained(res)
+    left -= views.length
+    if (page.next === null || left === 0 || res.destroyed) break
+    page = await services.ledger.rows({ ...asked, after: page.next, limit: CSV_PAGE })
+  }
+  res.end()
+  return TAKEN
+}
+
+/** Resolves when the client has caught up, or is gone. */
+function drained(res: Response): Promise<void> {
+  return new Promise((resolve) => {
+    res.watcher = { drained: resolve, closed: resolve }
+  })
+}
+
+async function live(
+  services: Services,
+  { session, query }: SignedAsk<Query<typeof schema.liveQuery>, undefined>,
+): Promise<Reply> {
+  const accountId = await scopeOf(services, session, query.account)
+  const nowMs = services.now()
+  const startMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS
+  const [page, sums] = await Promise.all([
+    services.ledger.rows({ accountId, fromMs: nowMs - LIVE_MS, after: null, limit: LIVE_ROWS }),
+    services.ledger.sums({ accountId, by: 'hour', fromMs: startMs, toMs: startMs }),
+  ])
+  const json: schema.LiveReply = {
+    rows: await rowViews(services, page.rows),
+    hour: { startMs, ...figuresOf(sums) },
+    models: groupsOf(sums, ({ model }) => model).map(({ id, total }) => {
+      return { id, hour: { startMs, ...total } }
+    }),
+    generation: services.snapshot().generation,
+  }
+  return { status: 200, json, etag: true }
+}
+
+function badRange(message: string): GatewayError {
+  return new GatewayError('malformed_request', message, { param: 'toMs' })
+}

@@ -1,0 +1,231 @@
+/**
+ * From a request under `/dashboard/api` to an answer: the route, who asks, whether they may, what they sent.
+ * The order of the checks is the policy; `routes.ts` says which route has which. Knows no handler.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../errors.js'
+import { newRequestId } from '../http/id.js'
+import type { Request } from '../http/request.js'
+import type { Response } from '../http/response.js'
+import type { Logger } from '../log.js'
+import { errorBody } from '../wire/error-body.js'
+import { parseBody, parseQuery, readBody } from './body.js'
+import { cookieOf, SESSION_COOKIE } from './cookies.js'
+import { assertRoutes, TAKEN, type Handled, type Reply, type Route } from './route.js'
+import type { Session, Sessions } from './sessions.js'
+
+/** What the router is given. */
+export interface RouterOptions {
+  readonly routes: readonly Route[]
+  readonly sessions: Sessions
+  readonly log: Logger
+  /** The origin that the configuration says; null: any that the request was sent to. */
+  readonly publicUrl: () => string | null
+}
+
+/** What the API is below. */
+const PREFIX = '/dashboard/api'
+/** An opaque id; anything else in its place is as good as an unknown one. */
+const ID = /^[A-Za-z0-9_-]{1,100}$/
+
+/** On every answer of the API: kept by nobody, run by nobody, framed by nobody. */
+const HEADERS = [
+  'x-content-type-options',
+  'nosniff',
+  'content-security-policy',
+  "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy',
+  'same-origin',
+]
+
+interface Found {
+  readonly route: Route
+  readonly id: string
+}
+
+/** Answers requests of the API. */
+export class ApiRouter {
+  private readonly options: RouterOptions
+  /** By method and path, `{id}` as it is written. */
+  private readonly routes = new Map<string, Route>()
+
+  /** Throws where a route has no policy. */
+  constructor(options: RouterOptions) {
+    assertRoutes(options.routes)
+    this.options = options
+    for (const route of options.routes) this.routes.set(`${route.method} ${route.path}`, route)
+  }
+
+  /** Never rejects. */
+  async answer(path: string, req: Request, res: Response): Promise<void> {
+    const requestId = newRequestId(Date.now())
+    try {
+      const handled = await this.handle(path.slice(PREFIX.length), requestId, req, res)
+      if (handled !== TAKEN) send(req, res, requestId, handled)
+    } catch (thrown) {
+      this.refuse(req, res, requestId, thrown)
+    }
+  }
+
+  private async handle(
+    path: string,
+    requestId: string,
+    req: Request,
+    res: Response,
+  ): Promise<Handled> {
+    const { route, id } = this.find(req.method, path)
+    const origin = assertSameOrigin(route, req, this.options.publicUrl())
+    const session = await this.sessionOf(route, req)
+    assertAllowed(route, session)
+    if (route.method !== 'GET' && route.credential !== 'open') assertToken(req, session)
+    const query = parseQuery(req.url, route.query)
+    const body =
+      route.body === null || route.body === 'raw'
+        ? undefined
+        : parseBody(await readBody(req, res), route.body)
+    const { address } = res
+    return route.handle({ requestId, req, res, id, query, body, address, origin, session })
+  }
+
+  /** Throws `unknown_endpoint`, `method_not_allowed`, `not_found` for what cannot be an id. */
+  private find(method: string, path: string): Found {
+    const plain = this.routes.get(`${method} ${path}`)
+    if (plain !== undefined) return { route: plain, id: '' }
+    const parts = path.split('/')
+    const [, , id = ''] = parts
+    const pattern =
+      parts.length > 2 ? [...parts.slice(0, 2), '{id}', ...parts.slice(3)].join('/') : ''
+    const route = this.routes.get(`${method} ${pattern}`)
+    if (route !== undefined) {
+      if (!ID.test(id)) throw notFound()
+      return { route, id }
+    }
+    const known = [...this.routes.values()].filter((each) => [path, pattern].includes(each.path))
+    if (known.length === 0) {
+      throw new GatewayError('unknown_endpoint', 'The dashboard has no such endpoint.')
+    }
+    const methods = known.map((each) => each.method).join(', ')
+    throw new GatewayError('method_not_allowed', `This path takes ${methods}, not ${method}.`)
+  }
+
+  private async sessionOf(route: Route, req: Request): Promise<Session | null> {
+    const secret = cookieOf(req.header('cookie'), SESSION_COOKIE)
+    if (secret === null) return null
+    const isPassive =
+      route.method === 'GET' && (route.passive || req.header('x-sluice-passive') === '1')
+    return this.options.sessions.find(secret, isPassive)
+  }
+
+  private refuse(req: Request, res: Response, requestId: string, thrown: unknown): void {
+    const error =
+      thrown instanceof GatewayError
+        ? thrown
+        : gatewayError({ kind: 'bug', message: 'Something went wrong; the log has it.' }, thrown)
+    if (error.kind === 'bug') {
+      this.options.log.error('the dashboard failed', error.cause ?? error, {
+        request_id: requestId,
+      })
+    }
+    if (error.kind === 'client_gone' || res.destroyed || res.headersSent) {
+      res.destroy()
+      return
+    }
+    const headers = headersOf(requestId)
+    const { retryAfterSeconds } = error.wire
+    if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
+    // What follows a body that was not read cannot be trusted to be a request.
+    if (!req.complete) headers.push('connection', 'close')
+    res.send(rowOf(error.kind).status, headers, errorBody(error.wire))
+  }
+}
+
+/** The error for what is not there, or is somebody else's: one and the same. */
+export function notFound(): GatewayError {
+  return new GatewayError('not_found', 'There is no such thing here.')
+}
+
+/**
+ * A request that changes something comes from a page of ours, and says so: a form elsewhere cannot. Browsers
+ * send `sec-fetch-site` over https and on this machine only, so `origin` has to do without it. Gives back
+ * the origin. Throws `forbidden`.
+ */
+function assertSameOrigin(route: Route, req: Request, publicUrl: string | null): string | null {
+  const origin = req.header('origin') ?? null
+  const site = req.header('sec-fetch-site')
+  if (site === 'cross-site') throw elsewhere()
+  if (route.method === 'GET') return origin
+  if (site !== undefined && site !== 'same-origin') throw elsewhere()
+  const own = req.header('host')?.toLowerCase()
+  const isOwn = origin !== null && (origin === publicUrl || hostOf(origin) === own)
+  if (!isOwn) throw elsewhere()
+  if (route.method !== 'DELETE' && !isJson(req.header('content-type'))) {
+    throw refused('forbidden', 'The content-type header must be application/json.')
+  }
+  return origin
+}
+
+function hostOf(origin: string): string | null {
+  const match = /^https?:\/\/([^/?#@\s]+)$/i.exec(origin)
+  return match?.[1]?.toLowerCase() ?? null
+}
+
+function isJson(type: string | undefined): boolean {
+  return /^application\/json(?:\s*;\s*charset="?utf-8"?)?$/i.test(type ?? '')
+}
+
+function elsewhere(): GatewayError {
+  return refused('forbidden', 'The request does not come from a page of this dashboard.')
+}
+
+function assertAllowed(route: Route, session: Session | null): void {
+  if (route.credential === 'open') return
+  if (session === null) {
+    throw refused('unauthenticated', 'Nobody is signed in, or the session has ended: sign in.')
+  }
+  if (route.credential === 'admin' && session.account.role !== 'admin') {
+    throw refused('forbidden', 'Only an administrator may do this.')
+  }
+}
+
+function assertToken(req: Request, session: Session | null): void {
+  const given = digest(req.header('x-sluice-csrf') ?? '')
+  if (session === null || !timingSafeEqual(given, digest(session.csrf))) {
+    throw refused('forbidden', 'The page is out of date: reload it.')
+  }
+}
+
+/** Of one length, whatever was given. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
+
+function refused(kind: ErrorKind, message: string): GatewayError {
+  return new GatewayError(kind, message)
+}
+
+function headersOf(requestId: string): string[] {
+  return [
+    'content-type',
+    'application/json',
+    'x-request-id',
+    requestId,
+    'cache-control',
+    'no-store',
+  ].concat(HEADERS)
+}
+
+function send(req: Request, res: Response, requestId: string, reply: Reply): void {
+  const body = JSON.stringify(reply.json)
+  const headers = headersOf(requestId)
+  for (const cookie of reply.cookies ?? []) headers.push('set-cookie', cookie)
+  if (reply.etag !== true) {
+    res.send(reply.status, headers, body)
+    return
+  }
+  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
+  // Kept by this browser alone, and asked about each time.
+  headers[headers.indexOf('no-store')] = 'private, no-cache'
+  headers.push('etag', etag, 'vary', 'cookie')
+  if (req.header('if-none-match') === etag) res.send(304, headers, '')
+  else res.send(reply.status, headers, body)
+}

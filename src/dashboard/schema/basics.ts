@@ -1,0 +1,73 @@
+/** What the other pages of the API's schema are made of. */
+import { z } from 'zod'
+
+/** The id of an account, a key, a request: opaque. */
+export const id = z.string().regex(/^[A-Za-z0-9_-]{1,100}$/, { error: 'is not an id' })
+
+/** A time, ms since 1970. */
+export const timeMs = z.int().min(0).max(9_999_999_999_999)
+
+/** How many, never less than none. */
+export const count = z.int().min(0)
+
+/** Whole nano-dollars. */
+export const nanoUsd = z.int().min(0)
+
+/** A model's id as clients write it. */
+export const modelId = z.string().regex(/^[!-~]{1,256}$/, {
+  error: 'must be 1 to 256 printable ASCII characters without spaces',
+})
+
+/** Limits of a plan's keys, or of one key within its plan's. What is left out is not limited. */
+export const keyLimits = z.strictObject({
+  requestsPerMinute: z.int().min(1).max(1_000_000_000).optional(),
+  tokensPerMinute: z.int().min(1).max(1_000_000_000_000).optional(),
+  /** Requests at the same time. */
+  concurrent: z.int().min(1).max(1_000_000).optional(),
+  nanoUsdPerDay: nanoUsd.optional(),
+  nanoUsdPerMonth: nanoUsd.optional(),
+})
+
+/** A number in a query. */
+export const numberText = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, { error: 'must be a whole number' })
+    .transform(Number)
+    .pipe(z.int().min(min).max(max))
+
+/** A time in a query, ms since 1970. */
+export const timeText = numberText(0, 9_999_999_999_999)
+
+/** Whose, in a query of an administrator: an account's id, or `all`. */
+export const scope = z.union([z.literal('all'), id])
+
+/** Where a list goes on: `next` of the page before, as it came. */
+export const cursor = z.string().regex(/^[!-~]{1,500}$/, { error: 'is not the end of a page' })
+
+/** A search: words of a name or e-mail, in any case. Plain text, no patterns. */
+export const search = z.string().max(100)
+
+/** Every failure. */
+export const errorReply = z.strictObject({
+  error: z.strictObject({
+    /** For people: what was wrong and what to do. */
+    message: z.string(),
+    type: z.string(),
+    /** The HTTP status. */
+    code: z.int(),
+    kind: z.string(),
+    /** The field at fault, as a path. */
+    param: z.string().optional(),
+  }),
+})
+
+/** Done, and nothing to say about it. */
+export const doneReply = z.strictObject({})
+
+/** Every failure. */
+export type ErrorReply = z.output<typeof errorReply>
+/** Done, and nothing to say about it. */
+export type DoneReply = z.output<typeof doneReply>
+/** Limits of a plan's keys, or of one key. */
+export type KeyLimits = z.output<typeof keyLimits>

@@ -1,0 +1,109 @@
+/** Keys: made, shown once, renamed, replaced, revoked. */
+import { z } from 'zod'
+import {
+  count,
+  cursor,
+  id,
+  keyLimits,
+  modelId,
+  nanoUsd,
+  numberText,
+  scope,
+  search,
+  timeMs,
+} from './basics.js'
+
+/** One to a hundred characters; the server looks closer. */
+const name = z.string().max(1_000)
+
+/** Ids that the key may ask for; `claude-*` allows all that begin so. */
+const models = z.array(modelId).min(1).max(100)
+
+/** A key; its secret is not here, nor anywhere. */
+export const key = z.strictObject({
+  id,
+  accountId: id,
+  name: z.string(),
+  /** The first characters of the secret, `sk_9fQ2x`. */
+  prefix: z.string(),
+  lastFour: z.string(),
+  createdAtMs: timeMs,
+  /** Null: never. */
+  expiresAtMs: timeMs.nullable(),
+  revokedAtMs: timeMs.nullable(),
+  /** `live`, or why it does not work. */
+  state: z.enum(['live', 'expired', 'revoked']),
+  /** Null: all. */
+  models: z.array(z.string()).nullable(),
+  limits: keyLimits,
+  /** The key that this one replaces, and the one that replaces it. */
+  replaces: id.nullable(),
+  replacedBy: id.nullable(),
+  /** Null: never. */
+  lastUsedAtMs: timeMs.nullable(),
+  /** Of the last 30 days, as are the next two. */
+  requests: count,
+  spendNanoUsd: nanoUsd,
+  /** Requests whose price is not known; spend is then at least what is said. */
+  unpricedRequests: count,
+})
+
+/** `GET /keys`: newest first. */
+export const keysQuery = z.strictObject({
+  account: scope.optional(),
+  /** `live` (the default) leaves revoked ones out. */
+  state: z.enum(['live', 'all']).optional(),
+  search: search.optional(),
+  after: cursor.optional(),
+  /** 1 to 500; 100 where left out. */
+  limit: numberText(1, 500).optional(),
+})
+/** A page of keys. */
+export const keysReply = z.strictObject({
+  keys: z.array(key),
+  /** How many the query finds on all pages. */
+  total: count,
+  next: z.string().nullable(),
+})
+
+/** `POST /keys` → 201 `createdKeyReply`; 403 `plan_limit`; 403 with `param` for a limit above the plan's. */
+export const createKeyBody = z.strictObject({
+  name,
+  expiresAtMs: timeMs.nullable().optional(),
+  models: models.nullable().optional(),
+  limits: keyLimits.optional(),
+})
+/** The only reply that has a secret. Forget it when the dialog closes. */
+export const createdKeyReply = z.strictObject({ key, secret: z.string() })
+
+/** `PATCH /keys/{id}` → `keyReply`. What is left out stays; `limits` is replaced whole. */
+export const changeKeyBody = z.strictObject({
+  name: name.optional(),
+  expiresAtMs: timeMs.nullable().optional(),
+  models: models.nullable().optional(),
+  limits: keyLimits.optional(),
+})
+/** One key. */
+export const keyReply = z.strictObject({ key })
+
+/**
+ * `POST /keys/{id}/rotate` with `{}` → 201 `createdKeyReply`: a new key with the old one's name, expiry,
+ * models and limits. Both work, and both count, until the old one is revoked; 403 `plan_limit` where there
+ * is no place for two. `DELETE /keys/{id}` → `keyReply`: revokes it; requests with it fail within a second.
+ */
+export const rotateKeyBody = z.strictObject({})
+
+/** A key; its secret is not here. */
+export type Key = z.output<typeof key>
+/** Which keys. */
+export type KeysQuery = z.input<typeof keysQuery>
+/** A page of keys. */
+export type KeysReply = z.output<typeof keysReply>
+/** Makes a key. */
+export type CreateKeyBody = z.input<typeof createKeyBody>
+/** The only reply that has a secret. */
+export type CreatedKeyReply = z.output<typeof createdKeyReply>
+/** Changes a key. */
+export type ChangeKeyBody = z.input<typeof changeKeyBody>
+/** One key. */
+export type KeyReply = z.output<typeof keyReply>

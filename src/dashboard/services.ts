@@ -1,0 +1,105 @@
+/**
+ * What the handlers of the dashboard's API work with, and what several of them do.
+ * Knows no route.
+ */
+import type { Account } from '../accounts/account.js'
+import type { PasswordDesk } from '../accounts/password-desk.js'
+import type { Snapshot } from '../config/config.js'
+import { newRequestId } from '../http/id.js'
+import type { Request } from '../http/request.js'
+import type { Response } from '../http/response.js'
+import type { Logger } from '../log.js'
+import type { Ledger } from '../store/ledger.js'
+import type { Store } from '../store/store.js'
+import type { Outlook } from './outlook.js'
+import type { SignedAsk } from './route.js'
+import { notFound } from './router.js'
+import type * as schema from './schema.js'
+import type { Sessions } from './sessions.js'
+import type { Throttle } from './throttle.js'
+
+/** What the handlers are given. */
+export interface Services {
+  readonly store: Store
+  readonly ledger: Pick<Ledger, 'sums' | 'rows' | 'row' | 'lastUse'>
+  readonly sessions: Sessions
+  readonly passwords: PasswordDesk
+  readonly throttle: Throttle
+  /** The generation in force. */
+  readonly snapshot: () => Snapshot
+  readonly log: Logger
+  /** Ms since 1970. */
+  readonly now: () => number
+  readonly version: string
+  /** Runs a chat as the account and answers it; the body has not been read. */
+  readonly chat: (req: Request, res: Response, account: Account) => void
+  /** Null where nobody knows. */
+  readonly outlook: () => Promise<Outlook | null>
+}
+
+/** What `keyId` of a usage row is for the playground. */
+export const PLAYGROUND = 'playground'
+
+/** How far back the figures beside keys and accounts go. */
+export const RECENT_MS = 30 * 86_400_000
+
+/**
+ * Whose things a read is about: an account's id, or null for all. Only administrators may name another's;
+ * for anybody else there is no such thing.
+ */
+export async function scopeOf(
+  { store }: Services,
+  { account }: { readonly account: Account },
+  named: string | undefined,
+): Promise<string | null> {
+  if (named === undefined || named === account.id) return account.id
+  if (account.role !== 'admin') throw notFound()
+  if (named === 'all') return null
+  const other = await store.accountById(named)
+  if (other === null) throw notFound()
+  return other.id
+}
+
+/** Writes down what was done. */
+export function note(
+  { store, now }: Services,
+  {
+    session,
+    address,
+  }: Pick<SignedAsk<unknown, unknown>, 'address'> & {
+    readonly session: { readonly account: Account }
+  },
+  what: {
+    readonly accountId: string
+    readonly action: string
+    readonly target: string
+    readonly detail: string
+  },
+): Promise<void> {
+  const atMs = now()
+  const actor = session.account.email
+  const detail = what.detail.slice(0, 1000)
+  return store.trail.add({ id: newRequestId(atMs), atMs, actor, address, ...what, detail })
+}
+
+/** A plan of the configuration. */
+export function planOf(snapshot: Snapshot, name: Account['plan']): schema.Plan {
+  const { priceUsd, maxKeys, limits } = snapshot.config.plans[name]
+  return { name, priceUsd, maxKeys, limits: { ...limits } }
+}
+
+/** The account as its owner sees it. */
+export async function accountView(
+  { store, snapshot }: Services,
+  account: Account,
+): Promise<schema.Account> {
+  return {
+    id: account.id,
+    email: account.email,
+    role: account.role,
+    plan: planOf(snapshot(), account.plan),
+    liveKeys: await store.countKeys(account.id),
+    hasPassword: account.passwordHash !== '',
+    createdAtMs: account.createdAtMs,
+  }
+}

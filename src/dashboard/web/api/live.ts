@@ -1,0 +1,35 @@
+/** What happens now, asked for each second while somebody looks; and what a page does about it. */
+import { useEffect, useRef } from 'react'
+import type { LiveReply } from '../../schema.js'
+import { useResource } from './resource.js'
+
+const EVERY_MS = 1_000
+/** Sums over a month cost the server more than the last second does. */
+const AGAIN_AFTER_MS = 2_000
+
+/** The newest rows and the sums of this hour; null before the first answer. */
+export function useLive(account: string | null, enabled: boolean): LiveReply | null {
+  const { data } = useResource('/live', { account }, { everyMs: EVERY_MS, enabled })
+  return enabled ? data : null
+}
+
+/** Calls `act` when traffic has flowed since the last time, and not more often than is of use. */
+export function useOnTraffic(live: LiveReply | null, act: () => void): void {
+  const latest = useRef(act)
+  latest.current = act
+  const seen = useRef<string | null>(null)
+  const lastMs = useRef(0)
+  const mark = live === null ? null : `${live.hour.startMs} ${live.hour.requests}`
+  useEffect(() => {
+    if (mark === null || mark === seen.current) return undefined
+    const first = seen.current === null
+    seen.current = mark
+    if (first) return undefined
+    const wait = Math.max(0, lastMs.current + AGAIN_AFTER_MS - Date.now())
+    const timer = setTimeout(() => {
+      lastMs.current = Date.now()
+      latest.current()
+    }, wait)
+    return () => clearTimeout(timer)
+  }, [mark])
+}

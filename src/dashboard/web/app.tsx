@@ -1,0 +1,81 @@
+/** Which page is shown: the doors for who is not signed in, the shell and its pages for who is. */
+import { lazy, Suspense, useState, type ComponentType } from 'react'
+import { Notices } from './parts/notice.js'
+import { BlockSkeleton } from './parts/states.js'
+import { AccountsPage } from './pages/accounts.js'
+import { Doors } from './pages/doors.js'
+import { KeyHelp } from './pages/key-help.js'
+import { KeysPage } from './pages/keys.js'
+import { ModelsPage } from './pages/models.js'
+import { NotFoundPage } from './pages/not-found.js'
+import { OperationsPage } from './pages/operations.js'
+import { OverviewPage } from './pages/overview.js'
+import { RequestsPage } from './pages/requests.js'
+import { SettingsPage } from './pages/settings.js'
+import { UsagePage } from './pages/usage.js'
+import { usePlace } from './routing/place.js'
+import { useKeyboard } from './shell/keyboard.js'
+import { Rail } from './shell/rail.js'
+import { SessionGate, useSession } from './shell/session.js'
+
+const PlaygroundPage = lazy(() =>
+  import('./pages/playground.js').then((module) => ({ default: module.PlaygroundPage })),
+)
+
+const PAGES: Readonly<Record<string, ComponentType>> = {
+  '/': OverviewPage,
+  '/keys': KeysPage,
+  '/usage': UsagePage,
+  '/requests': RequestsPage,
+  '/models': ModelsPage,
+  '/playground': PlaygroundPage,
+  '/settings': SettingsPage,
+}
+
+const ADMIN_PAGES: Readonly<Record<string, ComponentType>> = {
+  '/operations': OperationsPage,
+  '/accounts': AccountsPage,
+}
+
+/** Links that came by mail or hand work whether or not somebody is signed in. */
+const DOORS = ['/setup', '/reset', '/oidc']
+
+/** The whole page. */
+export function App() {
+  return (
+    <SessionGate>
+      <Inside />
+      <Notices />
+    </SessionGate>
+  )
+}
+
+function Inside() {
+  const { account } = useSession().session
+  const { path } = usePlace()
+  return account === null || DOORS.includes(path) ? (
+    <Doors />
+  ) : (
+    <Shell isAdmin={account.role === 'admin'} />
+  )
+}
+
+function Shell({ isAdmin }: { readonly isAdmin: boolean }) {
+  const [help, setHelp] = useState(false)
+  const [showHelp] = useState(() => () => setHelp(true))
+  useKeyboard(isAdmin, showHelp)
+  const { path } = usePlace()
+  const Shown = PAGES[path] ?? (isAdmin ? ADMIN_PAGES[path] : undefined) ?? NotFoundPage
+  return (
+    <div className="shell">
+      <a className="skip" href="#content">
+        Skip to content
+      </a>
+      <Rail />
+      <Suspense fallback={<BlockSkeleton />}>
+        <Shown key={path} />
+      </Suspense>
+      {help ? <KeyHelp isAdmin={isAdmin} onClose={() => setHelp(false)} /> : null}
+    </div>
+  )
+}

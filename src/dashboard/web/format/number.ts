@@ -1,0 +1,63 @@
+/** Numbers as they are read: short in a figure, exact on hover. Knows no component. */
+
+const exact = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 })
+
+/** `12,408` up to a hundred thousand, then `3.1 M`. */
+export function count(value: number): string {
+  const size = Math.abs(value)
+  if (size < 100_000) return exact.format(Math.round(value))
+  if (size < 1_000_000) return `${short(value / 1_000)} k`
+  if (size < 1_000_000_000) return `${short(value / 1_000_000)} M`
+  return `${short(value / 1_000_000_000)} G`
+}
+
+function short(value: number): string {
+  return value.toFixed(Math.abs(value) < 10 ? 1 : 0)
+}
+
+/** Every digit, with separators. */
+export function exactCount(value: number): string {
+  return exact.format(value)
+}
+
+const NANO = 1e9
+
+/** Nano-dollars as dollars: to the cent from one dollar, to four digits below it, a plain `$0` for none. */
+export function dollars(nano: number): string {
+  const value = nano / NANO
+  if (value === 0) return '$0'
+  if (Math.abs(value) >= 1) {
+    return `$${value.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`
+  }
+  if (Math.abs(value) < 0.000_05) return '<$0.0001'
+  return `$${value.toFixed(4)}`
+}
+
+/** Nano-dollars as dollars with every digit that is known. */
+export function exactDollars(nano: number): string {
+  return `$${(nano / NANO).toLocaleString('en-US', { maximumFractionDigits: 9 })}`
+}
+
+/** `640 ms`, `1.92 s`, `2 min 4 s`; below ten milliseconds with a decimal. */
+export function duration(ms: number): string {
+  if (ms === 0) return '0 ms'
+  if (ms < 1) return `${ms.toFixed(2)} ms`
+  if (ms < 10) return `${ms.toFixed(1)} ms`
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`
+  const seconds = Math.round(ms / 1_000)
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+}
+
+/** A share of one as `0.3 %`; what is not quite none is not shown as none. */
+export function percent(share: number): string {
+  if (share === 0) return '0 %'
+  const value = share * 100
+  if (value < 0.1) return '<0.1 %'
+  return `${value.toFixed(value < 10 ? 1 : 0)} %`
+}
+
+/** `1 key`, `4 keys`. */
+export function plural(value: number, one: string, many = `${one}s`): string {
+  return `${exactCount(value)} ${value === 1 ? one : many}`
+}

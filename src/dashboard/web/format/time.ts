@@ -1,0 +1,76 @@
+/** Times in the reader's own zone: short in a table, with zone and seconds on hover. */
+
+const LOCALE = 'en-GB'
+const full = new Intl.DateTimeFormat(LOCALE, {
+  day: 'numeric',
+  month: 'short',
+  year: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  timeZoneName: 'short',
+})
+const clock = new Intl.DateTimeFormat(LOCALE, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+})
+const minute = new Intl.DateTimeFormat(LOCALE, { hour: '2-digit', minute: '2-digit' })
+const day = new Intl.DateTimeFormat(LOCALE, { day: 'numeric', month: 'short' })
+const dayOfYear = new Intl.DateTimeFormat(LOCALE, {
+  day: 'numeric',
+  month: 'short',
+  year: 'numeric',
+})
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 86_400_000
+
+/** `12 Nov 2026, 14:02:11 UTC`. */
+export function fullTime(ms: number): string {
+  return full.format(ms)
+}
+
+/** `14:02:11`. */
+export function clockTime(ms: number): string {
+  return clock.format(ms)
+}
+
+/** `12 Nov`, with the year where it is not this one. */
+export function date(ms: number, nowMs: number): string {
+  return new Date(ms).getFullYear() === new Date(nowMs).getFullYear()
+    ? day.format(ms)
+    : dayOfYear.format(ms)
+}
+
+/** `now`, `2 min ago`, `3 h ago`, `5 days ago`, then the date. */
+export function ago(ms: number, nowMs: number): string {
+  const age = nowMs - ms
+  if (age < 10_000) return 'just now'
+  if (age < MINUTE_MS) return `${Math.floor(age / 1_000)} s ago`
+  if (age < HOUR_MS) return `${Math.floor(age / MINUTE_MS)} min ago`
+  if (age < DAY_MS) return `${Math.floor(age / HOUR_MS)} h ago`
+  if (age < 14 * DAY_MS) return `${Math.floor(age / DAY_MS)} d ago`
+  return date(ms, nowMs)
+}
+
+/** A moment that is still to come: `in 5 h`, `in 3 days`, then the date. */
+export function until(ms: number, nowMs: number): string {
+  const left = ms - nowMs
+  if (left <= 0) return 'expired'
+  if (left < HOUR_MS) return `in ${Math.ceil(left / MINUTE_MS)} min`
+  if (left < DAY_MS) return `in ${Math.floor(left / HOUR_MS)} h`
+  if (left < 14 * DAY_MS) return `in ${Math.floor(left / DAY_MS)} d`
+  return date(ms, nowMs)
+}
+
+/** A point of an axis: the hour within a day, the day beyond. */
+export function tick(ms: number, bucketMs: number): string {
+  return bucketMs < DAY_MS ? minute.format(ms) : day.format(ms)
+}
+
+/** A bucket of time as a chart's table names it: `12 Nov, 14:00`, `12 Nov`. */
+export function bucketName(ms: number, bucketMs: number): string {
+  return bucketMs < DAY_MS ? `${day.format(ms)}, ${minute.format(ms)}` : day.format(ms)
+}

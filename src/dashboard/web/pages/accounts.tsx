@@ -1,0 +1,156 @@
+/** For administrators: who has an account, on which plan; make one, change it, switch it off. */
+import { useState } from 'react'
+import type { AccountRow } from '../../schema.js'
+import { useResource } from '../api/resource.js'
+import { Button, IconButton } from '../parts/button.js'
+import { Count, Day, Money } from '../parts/figure.js'
+import { Menu } from '../parts/menu.js'
+import { Search } from '../parts/search.js'
+import { Empty, Failed, TableSkeleton } from '../parts/states.js'
+import { Table, type Column } from '../parts/table.js'
+import { go, usePlace } from '../routing/place.js'
+import { plural } from '../format/number.js'
+import { Page } from '../shell/page.js'
+import { useAccount } from '../shell/session.js'
+import { AccountDialog, type AccountAct } from './account-dialogs.js'
+
+const COLUMNS: readonly Column<AccountRow>[] = [
+  {
+    id: 'email',
+    head: 'E-mail',
+    cell: ({ email, role, disabled }) => (
+      <>
+        <span className="cell-name">{email}</span>
+        {role === 'admin' ? <span className="tag">administrator</span> : null}
+        {disabled ? <span className="tag revoked">disabled</span> : null}
+      </>
+    ),
+    sort: ({ email }) => email,
+    className: 'main-cell',
+  },
+  { id: 'plan', head: 'Plan', cell: ({ plan }) => plan, sort: ({ plan }) => plan, extra: true },
+  {
+    id: 'keys',
+    head: 'Keys',
+    cell: ({ liveKeys }) => liveKeys,
+    sort: ({ liveKeys }) => liveKeys,
+    numeric: true,
+    minor: true,
+  },
+  {
+    id: 'requests',
+    head: '30 d requests',
+    cell: ({ requests }) => <Count value={requests} unit="requests" />,
+    sort: ({ requests }) => requests,
+    numeric: true,
+    minor: true,
+  },
+  {
+    id: 'spend',
+    head: '30 d spend',
+    cell: ({ spendNanoUsd, unpricedRequests }) => (
+      <Money nano={spendNanoUsd} unpriced={unpricedRequests} />
+    ),
+    sort: ({ spendNanoUsd }) => spendNanoUsd,
+    numeric: true,
+  },
+  {
+    id: 'created',
+    head: 'Created',
+    cell: ({ createdAtMs }) => <Day ms={createdAtMs} />,
+    sort: ({ createdAtMs }) => createdAtMs,
+    minor: true,
+  },
+]
+
+/** The page of accounts. */
+export function AccountsPage() {
+  const { query } = usePlace()
+  const search = query.get('search') ?? ''
+  const [act, setAct] = useState<AccountAct | null>(null)
+  const { data, problem, reload } = useResource('/accounts', { search, limit: 200 })
+  return (
+    <Page
+      title="Accounts"
+      purpose="Who may have keys here, on which plan, and what they used."
+      action={
+        <Button
+          tone="primary"
+          icon="plus"
+          data-key="c"
+          aria-keyshortcuts="c"
+          onClick={() => setAct({ act: 'create' })}
+        >
+          Create account
+        </Button>
+      }
+      filters={
+        <>
+          <Search label="Search accounts" value={search} />
+          {data === null ? null : <p className="filter-note">{plural(data.total, 'account')}</p>}
+        </>
+      }
+    >
+      {problem !== null && data === null ? (
+        <Failed what="The list of accounts" problem={problem} retry={() => reload()} />
+      ) : data === null ? (
+        <TableSkeleton />
+      ) : data.accounts.length === 0 ? (
+        <Empty title="No account has this e-mail">
+          <p>The search looks at all accounts.</p>
+        </Empty>
+      ) : (
+        <Table
+          caption="Accounts"
+          columns={COLUMNS}
+          rows={data.accounts}
+          keyOf={({ id }) => id}
+          faded={({ disabled }) => disabled}
+          actions={(account) => <RowMenu account={account} open={setAct} />}
+        />
+      )}
+      {act === null ? null : (
+        <AccountDialog
+          act={act}
+          onClose={() => {
+            setAct(null)
+            reload()
+          }}
+        />
+      )}
+    </Page>
+  )
+}
+
+interface RowMenuProps {
+  readonly account: AccountRow
+  readonly open: (act: AccountAct) => void
+}
+
+function RowMenu({ account, open }: RowMenuProps) {
+  const me = useAccount()
+  const isMe = account.id === me.id
+  const look = (path: string) => () => go(`${path}?account=${account.id}`)
+  return (
+    <Menu
+      trigger={<IconButton icon="more" label={`Actions for ${account.email}`} />}
+      items={[
+        { label: 'See its usage', choose: look('/usage') },
+        { label: 'See its keys', choose: look('/keys') },
+        { label: 'Change plan', choose: () => open({ act: 'plan', account }) },
+        { label: 'Password link', choose: () => open({ act: 'reset', account }) },
+        ...(isMe
+          ? []
+          : [
+              account.disabled
+                ? { label: 'Enable', choose: () => open({ act: 'enable', account }) }
+                : {
+                    label: 'Disable',
+                    danger: true,
+                    choose: () => open({ act: 'disable', account }),
+                  },
+            ]),
+      ]}
+    />
+  )
+}

@@ -1,0 +1,99 @@
+/** What can be done to a key that is there: another name, a successor, the end. */
+import { useState } from 'react'
+import type { CreatedKeyReply, Key } from '../../schema.js'
+import { change } from '../api/calls.js'
+import { Button } from '../parts/button.js'
+import { Confirm, Dialog } from '../parts/dialog.js'
+import { TextField } from '../parts/field.js'
+import { report } from '../parts/notice.js'
+import { ProblemLine } from '../parts/states.js'
+import { useSubmit } from './door.js'
+import { maskOf } from './key-name.js'
+import { Secret } from './secret.js'
+
+interface KeyProps {
+  readonly apiKey: Key
+  readonly onClose: () => void
+}
+
+/** Another name for the same key. */
+export function RenameKey({ apiKey: key, onClose }: KeyProps) {
+  const [name, setName] = useState(key.name)
+  const { busy, problem, submit } = useSubmit(async () => {
+    await change('PATCH /keys/{id}', { name }, key.id)
+    report(`Renamed. ${key.name} is ${name} now.`)
+    onClose()
+  })
+  return (
+    <Dialog title={`Rename ${key.name}`} onClose={onClose}>
+      <form className="form" onSubmit={submit}>
+        <TextField
+          label="Name"
+          autoFocus
+          required
+          maxLength={100}
+          autoComplete="off"
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+        {problem === null ? null : <ProblemLine problem={problem} />}
+        <footer className="dialog-foot">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" tone="primary" busy={busy}>
+            Rename
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  )
+}
+
+/** A successor with the same rights; both work until the old one is revoked. */
+export function RotateKey({ apiKey: key, onClose }: KeyProps) {
+  const [made, setMade] = useState<CreatedKeyReply | null>(null)
+  if (made !== null) {
+    return (
+      <Secret
+        made={made}
+        note={`${maskOf(key)} works, too, until you revoke it.`}
+        onClose={onClose}
+      />
+    )
+  }
+  return (
+    <Confirm
+      title={`Rotate ${key.name}?`}
+      consequence={
+        <p>
+          A new key with the same name, models and limits is made. <code>{maskOf(key)}</code> goes
+          on working until you revoke it, so nothing stops while you change over.
+        </p>
+      }
+      verb="Rotate"
+      tone="primary"
+      keepOpen
+      act={async () => setMade(await change('POST /keys/{id}/rotate', {}, key.id))}
+      onClose={onClose}
+    />
+  )
+}
+
+/** The end of a key. */
+export function RevokeKey({ apiKey: key, onClose, onDone }: KeyProps & { onDone: () => void }) {
+  return (
+    <Confirm
+      title={`Revoke ${key.name}?`}
+      consequence={
+        <p>
+          Requests with <code>{maskOf(key)}</code> fail within 1 second. This cannot be taken back.
+        </p>
+      }
+      verb="Revoke"
+      act={async () => {
+        await change('DELETE /keys/{id}', undefined, key.id)
+        onDone()
+      }}
+      onClose={onClose}
+    />
+  )
+}

@@ -1,0 +1,29 @@
+/** A few views of one thing, one at a time. */
+import { Tabs as Base } from '@base-ui/react/tabs'
+import type { ReactNode } from 'react'
+
+/** One view and its name. */
+export interface Tab {
+  readonly name: string
+  readonly content: ReactNode
+}
+
+/** The row of names and the view that is chosen. */
+export function Tabs({ tabs, label }: { readonly tabs: readonly Tab[]; readonly label: string }) {
+  return (
+    <Base.Root defaultValue={tabs[0]?.name}>
+      <Base.List className="tabs" aria-label={label}>
+        {tabs.map(({ name }) => (
+          <Base.Tab key={name} value={name} className="tab">
+            {name}
+          </Base.Tab>
+        ))}
+      </Base.List>
+      {tabs.map(({ name, content }) => (
+        <Base.Panel key={name} value={name} className="tab-panel">
+          {content}
+        </Base.Panel>
+      ))}
+    </Base.Root>
+  )
+}

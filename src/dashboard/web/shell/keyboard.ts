@@ -1,0 +1,62 @@
+/**
+ * The keys of the whole page: `/` goes to the search, `c` begins the page's main action, `g` and a letter
+ * go to another page, `?` lists them. Nothing happens while somebody writes or a dialog is open.
+ */
+import { useEffect, useRef } from 'react'
+import { go } from '../routing/place.js'
+import { SECTIONS } from './sections.js'
+
+const CHORD_MS = 1_200
+
+function isWriting(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))
+  )
+}
+
+function isCovered(): boolean {
+  return document.querySelector('[role="dialog"], [role="alertdialog"], [role="menu"]') !== null
+}
+
+function press(selector: string, act: (element: HTMLElement) => void): boolean {
+  const element = document.querySelector<HTMLElement>(selector)
+  if (element === null) return false
+  act(element)
+  return true
+}
+
+/** As a press of the pointer does it: focus is there, and comes back to it from the dialog. */
+function begin(button: HTMLElement): void {
+  button.focus()
+  button.click()
+}
+
+/** Listens as long as the page is there. `help` shows the list of keys. */
+export function useKeyboard(isAdmin: boolean, help: () => void): void {
+  const chordMs = useRef(0)
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return
+      if (isWriting(event.target) || isCovered()) return
+      const now = Date.now()
+      if (now - chordMs.current < CHORD_MS) {
+        chordMs.current = 0
+        const section = SECTIONS.find(({ key }) => key === event.key)
+        if (section === undefined || (section.adminOnly && !isAdmin)) return
+        event.preventDefault()
+        go(section.path)
+        return
+      }
+      if (event.key === 'g') chordMs.current = now
+      else if (event.key === '?') help()
+      else if (event.key === '/' && press('[data-key="/"]', (field) => field.focus())) {
+        event.preventDefault()
+      } else if (event.key === 'c' && press('[data-key="c"]', begin)) {
+        event.preventDefault()
+      }
+    }
+    document.addEventListener('keydown', onKey)
+    return () => document.removeEventListener('keydown', onKey)
+  }, [isAdmin, help])
+}

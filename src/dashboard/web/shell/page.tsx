@@ -1,0 +1,51 @@
+/** The frame of every page: its title, one line of purpose, its main action, its filters. */
+import { useEffect, type ReactNode } from 'react'
+
+interface PageProps {
+  readonly title: string
+  readonly purpose: string
+  readonly action?: ReactNode
+  readonly filters?: ReactNode
+  readonly children: ReactNode
+}
+
+/** A page of the dashboard. */
+export function Page({ title, purpose, action, filters, children }: PageProps) {
+  useEffect(() => {
+    document.title = `${title} · Sluice`
+  }, [title])
+  return (
+    <main className="page" id="content" tabIndex={-1}>
+      <header className="page-head">
+        <div>
+          <h1 className="page-title">{title}</h1>
+          <p className="page-purpose">{purpose}</p>
+        </div>
+        {action === undefined ? null : <div className="page-action">{action}</div>}
+      </header>
+      {filters === undefined ? null : <div className="filters">{filters}</div>}
+      {children}
+    </main>
+  )
+}
+
+interface BlockProps {
+  readonly title: string
+  readonly note?: ReactNode
+  readonly action?: ReactNode
+  readonly children: ReactNode
+}
+
+/** A part of a page under a heading of its own. */
+export function Block({ title, note, action, children }: BlockProps) {
+  return (
+    <section className="block">
+      <header className="block-head">
+        <h2 className="block-title">{title}</h2>
+        {note === undefined ? null : <span className="block-note">{note}</span>}
+        {action === undefined ? null : <div className="block-action">{action}</div>}
+      </header>
+      {children}
+    </section>
+  )
+}

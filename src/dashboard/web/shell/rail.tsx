@@ -1,0 +1,138 @@
+/** The rail: where one can go, and at its foot who one is. On a narrow screen it is a sheet. */
+import { useEffect, useState } from 'react'
+import { Dialog as Base } from '@base-ui/react/dialog'
+import { plural } from '../format/number.js'
+import { Button, IconButton } from '../parts/button.js'
+import { Icon, type IconName } from '../parts/icon.js'
+import { Link } from '../routing/link.js'
+import { usePlace } from '../routing/place.js'
+import { AccountSwitch } from './account-switch.js'
+import { useScope, withScope } from './scope.js'
+import { SECTIONS } from './sections.js'
+import { useAccount, useSession } from './session.js'
+import { chooseTheme, useThemeChoice, type ThemeChoice } from './theme.js'
+
+/** The product's sign and name. */
+export function Mark() {
+  return (
+    <span className="mark">
+      <img src="/dashboard/mark.svg" width="20" height="20" alt="" />
+      Sluice
+    </span>
+  )
+}
+
+/** The rail of a wide screen and the top bar of a narrow one. */
+export function Rail() {
+  const [open, setOpen] = useState(false)
+  const { path } = usePlace()
+  useEffect(() => setOpen(false), [path])
+  const here = SECTIONS.find((section) => section.path === path)?.name ?? 'Settings'
+  return (
+    <>
+      <aside className="rail" aria-label="Sluice">
+        <Contents />
+      </aside>
+      <header className="top-bar">
+        <Base.Root open={open} onOpenChange={setOpen}>
+          <Base.Trigger render={<IconButton icon="menu" label="Menu" />} />
+          <Base.Portal>
+            <Base.Backdrop className="veil" />
+            <Base.Popup className="sheet">
+              <Base.Title className="unseen">Menu</Base.Title>
+              <Contents />
+            </Base.Popup>
+          </Base.Portal>
+        </Base.Root>
+        <Mark />
+        <span className="top-bar-here">{here}</span>
+      </header>
+    </>
+  )
+}
+
+function Contents() {
+  const account = useAccount()
+  const isAdmin = account.role === 'admin'
+  return (
+    <div className="rail-contents">
+      <Link to="/" className="rail-mark" aria-label="Sluice, overview">
+        <Mark />
+      </Link>
+      {isAdmin ? <AccountSwitch /> : null}
+      <nav aria-label="Pages">
+        <Sections adminOnly={false} />
+        {isAdmin ? <Sections adminOnly /> : null}
+      </nav>
+      <Foot />
+    </div>
+  )
+}
+
+function Sections({ adminOnly }: { readonly adminOnly: boolean }) {
+  const { path } = usePlace()
+  const scope = useScope()
+  return (
+    <ul className="sections">
+      {SECTIONS.filter((section) => section.adminOnly === adminOnly).map((section) => (
+        <li key={section.path}>
+          <Link
+            to={withScope(section.path, scope)}
+            className="section"
+            aria-current={path === section.path ? 'page' : undefined}
+          >
+            <Icon name={section.icon} />
+            {section.name}
+          </Link>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** `Pro · 4 of 20 keys`. */
+export function planText(plan: string, live: number, max: number | null): string {
+  const keys = max === null ? plural(live, 'key') : `${live} of ${plural(max, 'key')}`
+  return `${plan.charAt(0).toUpperCase()}${plan.slice(1)} · ${keys}`
+}
+
+const THEMES: readonly { choice: ThemeChoice; icon: IconName; label: string }[] = [
+  { choice: 'system', icon: 'system', label: 'As the system' },
+  { choice: 'light', icon: 'sun', label: 'Light' },
+  { choice: 'dark', icon: 'moon', label: 'Dark' },
+]
+
+function Foot() {
+  const { email, plan, liveKeys } = useAccount()
+  const { signOut } = useSession()
+  const theme = useThemeChoice()
+  return (
+    <div className="rail-foot">
+      <Link to="/keys" className="plan-chip" title={`$${plan.priceUsd} a month`}>
+        {planText(plan.name, liveKeys, plan.maxKeys)}
+      </Link>
+      <Link to="/settings" className="rail-who" title={email}>
+        {email}
+      </Link>
+      <div className="rail-tools">
+        <span className="switch" role="group" aria-label="Theme">
+          {THEMES.map(({ choice, icon, label }) => (
+            <button
+              key={choice}
+              type="button"
+              aria-label={label}
+              title={label}
+              aria-pressed={choice === theme}
+              onClick={() => chooseTheme(choice)}
+            >
+              <Icon name={icon} />
+            </button>
+          ))}
+        </span>
+        <Button tone="quiet" icon="out" onClick={() => void signOut(false)}>
+          Sign out
+        </Button>
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,24 @@
+/** The pages of the rail, in order, with the keys that go to them. */
+import type { IconName } from '../parts/icon.js'
+
+/** One page of the rail. */
+export interface Section {
+  readonly path: string
+  readonly name: string
+  readonly icon: IconName
+  /** Pressed after `g`. */
+  readonly key: string
+  readonly adminOnly: boolean
+}
+
+/** All of them. */
+export const SECTIONS: readonly Section[] = [
+  { path: '/', name: 'Overview', icon: 'overview', key: 'o', adminOnly: false },
+  { path: '/keys', name: 'Keys', icon: 'keys', key: 'k', adminOnly: false },
+  { path: '/usage', name: 'Usage', icon: 'usage', key: 'u', adminOnly: false },
+  { path: '/requests', name: 'Requests', icon: 'requests', key: 'r', adminOnly: false },
+  { path: '/models', name: 'Models', icon: 'models', key: 'm', adminOnly: false },
+  { path: '/playground', name: 'Playground', icon: 'playground', key: 'p', adminOnly: false },
+  { path: '/operations', name: 'Operations', icon: 'operations', key: 'a', adminOnly: true },
+  { path: '/accounts', name: 'Accounts', icon: 'accounts', key: 't', adminOnly: true },
+]

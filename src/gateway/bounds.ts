@@ -1,0 +1,87 @@
+/**
+ * What a request may take at most, before anybody is asked: prompt, answer and money.
+ * Pure; counts bytes, not tokens.
+ */
+import type { ModelFacts } from '../chat/model.js'
+import type { ChatRequest } from '../chat/request.js'
+import { bulkOf, inputTokens, mostInputTokens } from '../ledger/estimate.js'
+import { mostNanoUsd, type Price } from '../ledger/price.js'
+import type { Call } from './receive.js'
+
+/** The bounds of one request. */
+export interface Reckoning {
+  /** Prompt tokens: more than the vendor will count. */
+  readonly input: number
+  /** About as many as it will count. */
+  readonly likelyInput: number
+  /** Of all answers: what the client allows, else what the model can; null where neither is known. */
+  readonly output: number | null
+  /** The client names no maximum. */
+  readonly isOpen: boolean
+  /** Answers that are asked for at once. */
+  readonly answers: number
+  readonly price: Price | null
+  readonly isPriced: boolean
+  /** Null where the price, or how long the answer may be, is not known. */
+  readonly nanoUsd: number | null
+}
+
+/** OpenAI's Responses take no fewer. */
+const LEAST_OUTPUT_TOKENS = 16
+
+/** Reckons; `facts` and `price` are those of the model that the upstream is asked for. */
+export function reckon(request: ChatRequest, facts: ModelFacts, price: Price | null): Reckoning {
+  const bulk = bulkOf(request)
+  const { family, contextWindow = Number.POSITIVE_INFINITY } = facts
+  const input = Math.min(mostInputTokens(bulk, family), contextWindow)
+  const answers = Math.max(1, request.candidates ?? 1)
+  const each = request.maxOutputTokens ?? facts.maxOutputTokens
+  const output = each === undefined ? null : each * answers
+  return {
+    input,
+    likelyInput: Math.min(inputTokens(bulk, family), input),
+    output,
+    isOpen: request.maxOutputTokens === undefined,
+    answers,
+    price,
+    isPriced: price !== null && mostNanoUsd(price, { input, output: 0 }) !== null,
+    nanoUsd: price === null || output === null ? null : mostNanoUsd(price, { input, output }),
+  }
+}
+
+/** The longest answer that so much money can pay; null where that is none worth asking for. */
+export function outputFor(reckoning: Reckoning, leftNanoUsd: number): number | null {
+  const { price, input, answers } = reckoning
+  if (price === null) return null
+  const base = mostNanoUsd(price, { input, output: 0 })
+  const million = mostNanoUsd(price, { input, output: 1_000_000 })
+  if (base === null || million === null || base > leftNanoUsd) return null
+  const perToken = (million - base) / 1_000_000
+  // One less, so that no rounding makes it dearer than what is left.
+  const affordable = perToken <= 0 ? 0 : Math.floor((leftNanoUsd - base) / perToken) - 1
+  const each = Math.floor(affordable / answers)
+  return each < LEAST_OUTPUT_TOKENS ? null : each * answers
+}
+
+/** The same request with a shorter answer. */
+export function shortened(reckoning: Reckoning, output: number): Reckoning {
+  const { price, input } = reckoning
+  const nanoUsd = price === null ? null : mostNanoUsd(price, { input, output })
+  return { ...reckoning, output, nanoUsd }
+}
+
+/** The call with a maximum of its own for the answer. */
+export function withOutput(
+  call: Call,
+  output: number,
+  { answers }: Reckoning,
+  facts: ModelFacts,
+): Call {
+  const each = Math.floor(output / answers)
+  const key = facts.family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
+  return {
+    ...call,
+    request: { ...call.request, maxOutputTokens: each },
+    added: [{ key, json: String(each) }],
+  }
+}

@@ -1,0 +1,280 @@
+/**
+ * The ledger as the gateway uses it: rows are settled before an answer ends, and wait on disk while the
+ * ledger is away. Never makes a client wait longer than half a second. Knows no engine and no exchange.
+ */
+import type { LedgerConfig } from '../config/config.js'
+import type { Logger } from '../log.js'
+import type { Ledger } from '../store/ledger.js'
+import { readRow, writeRow } from '../store/usage-record.js'
+import type { UsageRow } from './row.js'
+import type { Segment, Spool } from './spool.js'
+
+/** What the books are made of. */
+export interface BooksOptions {
+  readonly ledger: Pick<Ledger, 'settle' | 'expire' | 'prune'>
+  readonly spool: Spool
+  readonly settings: () => LedgerConfig
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>
+  readonly onRow: (kind: RowKind, rows: number) => void
+}
+
+/**
+ * What is counted: each row by how its tokens came about, and beside that what happened to it on its way.
+ * `lost`: reservations whose process died, settled by whoever came by. `damaged`: lines of the spool that
+ * cannot be read.
+ */
+export const ROW_KINDS = [
+  'reported',
+  'estimated',
+  'none',
+  'lost',
+  'spooled',
+  'replayed',
+  'dropped',
+  'damaged',
+] as const
+/** One of `ROW_KINDS`. */
+export type RowKind = (typeof ROW_KINDS)[number]
+
+/** What a client may wait for its row; then the row goes to the spool, and nobody waits again. */
+const SETTLE_MS = 500
+/** How often waiting rows are looked at. */
+const SWEEP_MS = 100
+/** How often an absent ledger is asked whether it is back. */
+const RETRY_MS = 1_000
+/** How often others' spools and reservations are looked after; a reservation is seen to within a minute. */
+const TEND_MS = 10_000
+/** How often what is too old is dropped. */
+const PRUNE_MS = 600_000
+/** Rows of the spool that are settled at the same time. */
+const BATCH = 64
+/** How long a call that only tidies up may take. */
+const PATIENCE_MS = 5_000
+/** Dropped rows are counted one by one and told of this often. */
+const ALARM_MS = 10_000
+const DAY_MS = 86_400_000
+
+/** A row on its way to the ledger. */
+interface Waiting {
+  readonly row: UsageRow
+  readonly sinceMs: number
+  readonly resolve: () => void
+  isOver: boolean
+}
+
+/** One process's books. */
+export class Books {
+  private readonly options: BooksOptions
+  /** In order of time, those that are over among them until the next sweep: cheaper than a `Set`. */
+  private waiting: Waiting[] = []
+  private open = 0
+  private readonly sweep: NodeJS.Timeout
+  private tending: NodeJS.Timeout | null = null
+  private tendingNow: Promise<void> | null = null
+  private prunedMs = performance.now()
+  private alarmedMs = -ALARM_MS
+  private isAway = false
+  private isFull = false
+  private isClosed = false
+  private spooledRows = 0
+  private droppedRows = 0
+
+  constructor(options: BooksOptions) {
+    this.options = options
+    this.sweep = setInterval(() => this.giveUpOld(), SWEEP_MS).unref()
+    this.tendAfter(RETRY_MS)
+  }
+
+  /** Nothing that costs money may be started: a row could neither be settled nor kept. */
+  get isRefusing(): boolean {
+    return this.isFull && this.isAway && this.options.settings().whenFull === 'refuse'
+  }
+
+  /** `ok`, or what is wrong, in words for an operator. */
+  get state(): string {
+    if (!this.isAway) return 'ok'
+    const spooled = `unavailable, ${this.spooledRows} rows spooled`
+    return this.droppedRows === 0 ? spooled : `${spooled}, ${this.droppedRows} dropped`
+  }
+
+  /** Resolves once the row is safe; null where it is so already. Never rejects. */
+  settle(row: UsageRow): Promise<void> | null {
+    this.options.onRow(row.source, 1)
+    if (this.isAway) {
+      this.keep(row)
+      return null
+    }
+    return new Promise((resolve) => {
+      const waiting = { row, sinceMs: performance.now(), resolve, isOver: false }
+      this.waiting.push(waiting)
+      this.open += 1
+      this.options.ledger.settle(row).then(
+        () => this.done(waiting),
+        () => this.giveUp(waiting),
+      )
+    })
+  }
+
+  /** Waits for what is on its way, tries once more to empty the spool, and puts the rest on the disk. */
+  async close(): Promise<void> {
+    this.isClosed = true
+    if (this.tending !== null) clearTimeout(this.tending)
+    while (this.open > 0) await pause(SWEEP_MS / 4)
+    clearInterval(this.sweep)
+    await this.tendingNow
+    if (this.spooledRows > 0) await this.replay().catch(() => undefined)
+    this.options.spool.close()
+  }
+
+  private done(waiting: Waiting): void {
+    if (this.leave(waiting)) waiting.resolve()
+  }
+
+  private giveUp(waiting: Waiting): void {
+    if (!this.leave(waiting)) return
+    this.away()
+    this.keep(waiting.row)
+    waiting.resolve()
+  }
+
+  private leave(waiting: Waiting): boolean {
+    if (waiting.isOver) return false
+    waiting.isOver = true
+    this.open -= 1
+    return true
+  }
+
+  private giveUpOld(): void {
+    if (this.waiting.length === 0) return
+    const oldestMs = performance.now() - SETTLE_MS
+    for (const each of this.waiting) {
+      if (each.sinceMs > oldestMs) break
+      this.giveUp(each)
+    }
+    this.waiting = this.waiting.filter(({ isOver }) => !isOver)
+  }
+
+  private away(): void {
+    if (this.isAway) return
+    this.isAway = true
+    this.options.log.warn('ledger unavailable, rows are spooled')
+    this.tendAfter(RETRY_MS)
+  }
+
+  private keep(row: UsageRow): void {
+    const { spool, onRow, log } = this.options
+    this.isFull = spool.append(writeRow(row)) === 'full'
+    if (!this.isFull) {
+      this.spooledRows += 1
+      onRow('spooled', 1)
+      return
+    }
+    this.droppedRows += 1
+    onRow('dropped', 1)
+    if (performance.now() - this.alarmedMs < ALARM_MS) return
+    this.alarmedMs = performance.now()
+    log.error('usage row dropped, ledger unavailable and spool full', spool.fault, {
+      request_id: row.requestId,
+      rows: this.droppedRows,
+    })
+  }
+
+  private tendAfter(ms: number): void {
+    if (this.isClosed) return
+    if (this.tending !== null) clearTimeout(this.tending)
+    // Workers start together and must not come together.
+    const jitteredMs = ms * (0.75 + Math.random() / 2)
+    this.tending = setTimeout(() => {
+      this.tendingNow ??= this.tend().finally(() => {
+        this.tendingNow = null
+        this.tendAfter(this.isAway ? RETRY_MS : TEND_MS)
+      })
+    }, jitteredMs).unref()
+  }
+
+  /** Others' dead reservations, the spool, and what is too old; the first of them tells who is back. */
+  private async tend(): Promise<void> {
+    try {
+      await this.expire()
+      this.back()
+      await this.replay()
+      await this.prune()
+    } catch {
+      this.away()
+    }
+  }
+
+  private async expire(): Promise<void> {
+    const lost = await within(PATIENCE_MS, this.options.ledger.expire())
+    if (lost > 0) this.options.onRow('lost', lost)
+  }
+
+  private back(): void {
+    if (!this.isAway) return
+    this.isAway = false
+    this.isFull = false
+    this.options.log.info('ledger is back', { rows: this.spooledRows })
+  }
+
+  /** The ledger takes each row once, however often it is brought. */
+  private async replay(): Promise<void> {
+    const { spool, onRow } = this.options
+    for (const segment of spool.segments()) {
+      const rows = this.rowsOf(segment)
+      for (let at = 0; at < rows.length; at += BATCH) {
+        const batch = rows.slice(at, at + BATCH)
+        const settling = batch.map((row) => this.options.ledger.settle(row))
+        await within(PATIENCE_MS, Promise.all(settling))
+        onRow('replayed', batch.length)
+      }
+      spool.remove(segment)
+      if (spool.owns(segment)) this.spooledRows = Math.max(0, this.spooledRows - rows.length)
+    }
+  }
+
+  private rowsOf(segment: Segment): UsageRow[] {
+    const rows: UsageRow[] = []
+    const lines = segment.lines()
+    let { damaged } = segment
+    for (const line of lines) {
+      try {
+        rows.push(readRow(line))
+      } catch {
+        // Of another version, or no row at all; counted and told of below.
+        damaged += 1
+      }
+    }
+    if (damaged > 0) {
+      this.options.onRow('damaged', damaged)
+      this.options.log.warn('spool has lines that cannot be read', {
+        file: segment.path,
+        rows: damaged,
+      })
+    }
+    return rows
+  }
+
+  private async prune(): Promise<void> {
+    if (performance.now() - this.prunedMs < PRUNE_MS) return
+    this.prunedMs = performance.now()
+    const { rowsDays, hoursDays, daysDays } = this.options.settings()
+    const nowMs = Date.now()
+    await this.options.ledger.prune({
+      rowsBeforeMs: nowMs - rowsDays * DAY_MS,
+      hoursBeforeMs: nowMs - hoursDays * DAY_MS,
+      daysBeforeMs: nowMs - daysDays * DAY_MS,
+    })
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+/** Rejects where the promise takes too long; what becomes of it then is of no interest. */
+function within<Value>(ms: number, promise: Promise<Value>): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('the ledger did not answer in time')), ms)
+    promise.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}

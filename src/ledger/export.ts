@@ -1,0 +1,94 @@
+/**
+ * A row of the ledger as others read it: the columns of `sluice usage export`, which only grow at their
+ * end. Knows no store and no file.
+ */
+import type { UsageRow } from './row.js'
+
+/** What a cell may hold; null is "not known", or "did not get that far". */
+type Cell = string | number | boolean | null
+
+/** The columns, in order, with what each means for the documentation. */
+export const COLUMNS: readonly (readonly [
+  name: string,
+  means: string,
+  cell: (row: UsageRow) => Cell,
+])[] = [
+  ['request_id', 'The id of the response header `x-request-id`.', (row) => row.requestId],
+  ['at', 'When the request arrived, UTC.', (row) => new Date(row.atMs).toISOString()],
+  ['duration_ms', 'From then to the making of this row.', (row) => row.durationMs],
+  ['account_id', 'Whose it was.', (row) => row.accountId],
+  ['key_id', 'The key it came with, or `playground`.', (row) => row.keyId],
+  ['model_asked', 'As the client wrote it.', (row) => row.modelAsked],
+  ['model_answered', 'What the upstream says that it ran.', (row) => row.modelAnswered],
+  ['model', 'What sums count it under.', (row) => row.model],
+  ['upstream', 'Empty where none was chosen.', (row) => row.upstream],
+  ['dialect', 'How the upstream was spoken to.', (row) => row.dialect],
+  ['attempts', 'Requests sent to upstreams.', (row) => row.attempts],
+  ['stream', 'Whether a stream was asked for.', (row) => row.stream],
+  ['status', 'The HTTP status; 499 where the client had left.', (row) => row.status],
+  ['outcome', '`ok`, `lost`, or a kind of error.', (row) => row.outcome],
+  ['finish_reason', 'Why the model stopped.', (row) => row.finish],
+  ['source', '`reported`, `estimated` or `none`.', (row) => row.source],
+  ['input_tokens', 'Of the prompt, the cache’s included.', (row) => row.usage.input ?? null],
+  ['output_tokens', 'Of the answer, reasoning included.', (row) => row.usage.output ?? null],
+  ['cache_read_tokens', 'Of the prompt, read from a cache.', (row) => row.usage.cacheRead ?? null],
+  ['cache_write_tokens', 'Of the prompt, written to one.', (row) => row.usage.cacheWrite ?? null],
+  [
+    'cache_write_1h_tokens',
+    'Of those, to one of an hour.',
+    (row) => row.usage.cacheWrite1h ?? null,
+  ],
+  ['reasoning_tokens', 'Of the answer, spent on reasoning.', (row) => row.usage.reasoning ?? null],
+  [
+    'cost_nano_usd',
+    'Billionths of a US dollar; empty where a price is not known.',
+    (row) => row.costNanoUsd,
+  ],
+  ['cost_usd', 'The same in dollars, with nine digits.', (row) => usd(row.costNanoUsd)],
+  [
+    'tokens_after_disconnect',
+    'Output tokens made after the client had left.',
+    (row) => row.tokensAfterDisconnect,
+  ],
+  [
+    'losses',
+    'What translation could not carry, with spaces between.',
+    (row) => row.losses.join(' '),
+  ],
+  ['generation', 'The configuration it ran with.', (row) => row.generation],
+  ['first_content_ms', 'Until the first content left.', (row) => row.hops.firstContent ?? null],
+  ['overhead_ms', 'What of its time was the gateway’s own.', (row) => row.hops.overhead ?? null],
+]
+
+/** Nine digits after the point, from the whole number: a float would round. */
+export function usd(nanoUsd: number | null): string | null {
+  if (nanoUsd === null) return null
+  const digits = String(nanoUsd).padStart(10, '0')
+  return `${digits.slice(0, -9)}.${digits.slice(-9)}`
+}
+
+/** A line of JSON, without its line break. */
+export function jsonLine(row: UsageRow): string {
+  return JSON.stringify(Object.fromEntries(COLUMNS.map(([name, , cell]) => [name, cell(row)])))
+}
+
+/** The first line of the CSV form. */
+export function csvHeader(): string {
+  return COLUMNS.map(([name]) => name).join(',')
+}
+
+/** A line of RFC 4180, without its line break. */
+export function csvLine(row: UsageRow): string {
+  return COLUMNS.map(([, , cell]) => csvCell(cell(row))).join(',')
+}
+
+/**
+ * A name that a client chose may begin like a formula, and spreadsheets run those: an apostrophe before
+ * it makes it text (OWASP, "CSV injection").
+ */
+function csvCell(cell: Cell): string {
+  if (cell === null) return ''
+  if (typeof cell !== 'string') return String(cell)
+  const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}

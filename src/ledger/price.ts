@@ -1,0 +1,142 @@
+/**
+ * What tokens cost, in whole nano-dollars and exactly: no sum ever drifts.
+ * Knows no upstream and no store; the prices are the catalogue's and those of the configuration.
+ */
+import type { ModelPrice } from '../chat/model.js'
+import type { Usage } from '../chat/usage.js'
+
+/** Femto-dollars (1e-15) of one token; null where the price is not known. */
+type Rate = number | null
+
+/** What one token costs, by its kind. */
+interface Rates {
+  readonly input: Rate
+  readonly cacheRead: Rate
+  readonly cacheWrite: Rate
+  readonly cacheWrite1h: Rate
+  readonly output: Rate
+  readonly reasoning: Rate
+}
+
+/** A model's prices, ready to count with. */
+export interface Price {
+  readonly usual: Rates
+  /** For prompts of more than `aboveInputTokens`; null where length makes no difference. */
+  readonly long: Rates | null
+  readonly aboveInputTokens: number
+}
+
+/** A US dollar per million tokens is 1e-6 dollars a token; in femto-dollars that is 1e9. */
+const FEMTO_PER_USD_PER_MILLION = 1e9
+const FEMTO_PER_NANO = 1_000_000
+
+/**
+ * Reads a price. Where long prompts have their own rates and those of the cache are not said, the cache
+ * keeps its share of the input rate, as it does at every vendor that has such tiers.
+ */
+export function priceOf(price: ModelPrice): Price {
+  const usual: Rates = {
+    input: rateOf(price.input),
+    cacheRead: rateOf(price.cacheRead),
+    cacheWrite: rateOf(price.cacheWrite),
+    cacheWrite1h: rateOf(price.cacheWrite1h),
+    output: rateOf(price.output),
+    reasoning: rateOf(price.reasoning ?? price.output),
+  }
+  const { longContext } = price
+  if (longContext === undefined) return { usual, long: null, aboveInputTokens: 0 }
+  const input = rateOf(longContext.input)
+  const long: Rates = {
+    input,
+    cacheRead: rateOf(longContext.cacheRead) ?? inShare(usual.cacheRead, usual.input, input),
+    cacheWrite: rateOf(longContext.cacheWrite) ?? inShare(usual.cacheWrite, usual.input, input),
+    cacheWrite1h: inShare(usual.cacheWrite1h, usual.input, input),
+    output: rateOf(longContext.output),
+    reasoning: inShare(usual.reasoning, usual.output, rateOf(longContext.output)),
+  }
+  return { usual, long, aboveInputTokens: longContext.aboveInputTokens }
+}
+
+/**
+ * What this use costs, to the nearest nano-dollar; null where a price that it takes is not known.
+ * Counts that contradict each other (more read from the cache than was sent) never lower the cost.
+ */
+export function costNanoUsd(price: Price, usage: Usage): number | null {
+  const { cacheRead = 0, cacheWrite = 0, output = 0 } = usage
+  const written1h = Math.min(usage.cacheWrite1h ?? 0, cacheWrite)
+  const reasoning = Math.min(usage.reasoning ?? 0, output)
+  const cached = cacheRead + cacheWrite
+  const input = Math.max(usage.input ?? 0, cached)
+  const rates = longRates(price, input) ?? price.usual
+  return total([
+    [input - cached, rates.input],
+    [cacheRead, rates.cacheRead],
+    [cacheWrite - written1h, rates.cacheWrite],
+    [written1h, rates.cacheWrite1h],
+    [output - reasoning, rates.output],
+    [reasoning, rates.reasoning],
+  ])
+}
+
+/** The most tokens that a request may take. */
+export interface Most {
+  readonly input: number
+  readonly output: number
+}
+
+/**
+ * The most that a request may cost: every prompt token at the dearest rate that may apply to it (fresh,
+ * or written to a cache), every token of the answer likewise, of each tier that its length may reach.
+ * Null where the price of input or output is not known.
+ */
+export function mostNanoUsd(price: Price, { input, output }: Most): number | null {
+  const long = longRates(price, input)
+  const tiers = long === null ? [price.usual] : [price.usual, long]
+  let most = 0
+  for (const rates of tiers) {
+    if (rates.input === null || rates.output === null) return null
+    const inward = Math.max(rates.input, rates.cacheWrite ?? 0, rates.cacheWrite1h ?? 0)
+    const outward = Math.max(rates.output, rates.reasoning ?? 0)
+    const cost = total([
+      [input, inward],
+      [output, outward],
+    ])
+    most = Math.max(most, cost ?? 0)
+  }
+  return most
+}
+
+function longRates({ long, aboveInputTokens }: Price, inputTokens: number): Rates | null {
+  return inputTokens > aboveInputTokens ? long : null
+}
+
+function rateOf(usdPerMillion: number | undefined): Rate {
+  return usdPerMillion === undefined ? null : Math.round(usdPerMillion * FEMTO_PER_USD_PER_MILLION)
+}
+
+/** `rate` changed as much as the whole has; exact to a femto-dollar. */
+function inShare(rate: Rate, whole: Rate, wholeNow: Rate): Rate {
+  if (rate === null || whole === null || wholeNow === null || whole === 0) return null
+  const [of, by] = [BigInt(whole), BigInt(rate) * BigInt(wholeNow)]
+  return Number((by + of / 2n) / of)
+}
+
+/** Whole numbers up to 2^53 add up exactly; what may be larger is counted with big integers. */
+function total(parts: readonly (readonly [tokens: number, rate: Rate])[]): number | null {
+  let femto = 0
+  for (const [tokens, rate] of parts) {
+    if (tokens === 0) continue
+    if (rate === null) return null
+    femto += tokens * rate
+  }
+  if (!Number.isSafeInteger(femto)) return exactTotal(parts)
+  const rest = femto % FEMTO_PER_NANO
+  return (femto - rest) / FEMTO_PER_NANO + (rest * 2 >= FEMTO_PER_NANO ? 1 : 0)
+}
+
+function exactTotal(parts: readonly (readonly [tokens: number, rate: Rate])[]): number {
+  let femto = 0n
+  for (const [tokens, rate] of parts) femto += BigInt(tokens) * BigInt(rate ?? 0)
+  const nano = (femto + BigInt(FEMTO_PER_NANO / 2)) / BigInt(FEMTO_PER_NANO)
+  return nano > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(nano)
+}

@@ -1,0 +1,67 @@
+/**
+ * One request as the ledger keeps it: who asked whom for what, what it took and what it cost.
+ * Knows no engine, no price list and never a word that was said.
+ */
+import type { Usage } from '../chat/usage.js'
+import type { DialectName } from '../dialects/dialect.js'
+import type { ErrorKind } from '../errors.js'
+
+/**
+ * How the token counts came about. `reported`: the upstream said them. `estimated`: counted by us from
+ * what was sent and received, because it did not. `none`: no upstream was asked, nothing was used.
+ */
+export type UsageSource = 'reported' | 'estimated' | 'none'
+
+/** `ok`, or the kind of error that ended it; `lost`: the process died, or never came back to it. */
+export type RowOutcome = 'ok' | 'lost' | ErrorKind
+
+/** The stages of a request that a row tells the time of, in ms; absent is "did not get that far". */
+export interface RowHops {
+  readonly authenticate?: number
+  readonly receive?: number
+  readonly route?: number
+  readonly admit?: number
+  readonly connect?: number
+  readonly firstByte?: number
+  readonly translate?: number
+  readonly relay?: number
+  /** From the arrival of the request to the first content that left. */
+  readonly firstContent?: number
+  /** What of the whole was ours. */
+  readonly overhead?: number
+}
+
+/** A line of the ledger; written once, by request id, before the client has the end of its answer. */
+export interface UsageRow {
+  readonly requestId: string
+  /** When the request arrived, ms since 1970. */
+  readonly atMs: number
+  readonly durationMs: number
+  readonly accountId: string
+  /** A key's id, or `playground`. */
+  readonly keyId: string
+  /** As the client wrote it; null where the body could not be read. At most 256 characters. */
+  readonly modelAsked: string | null
+  /** What the upstream said that it ran, else what it was asked for; null where none was asked. */
+  readonly modelAnswered: string | null
+  /** What sums count it under: an id of the catalogue, else a routed one, else `other`; a closed set. */
+  readonly model: string
+  readonly upstream: string | null
+  readonly dialect: DialectName | null
+  /** Requests sent to upstreams. */
+  readonly attempts: number
+  readonly stream: boolean
+  /** HTTP status; 499 where the client was gone first. */
+  readonly status: number
+  readonly outcome: RowOutcome
+  readonly finish: string | null
+  readonly usage: Usage
+  readonly source: UsageSource
+  /** Whole nano-dollars (1e-9 US dollars); null where a price is not known. */
+  readonly costNanoUsd: number | null
+  /** Output tokens that the upstream went on to make after the client had left. */
+  readonly tokensAfterDisconnect: number
+  readonly losses: readonly string[]
+  readonly generation: number
+  readonly hops: RowHops
+}

@@ -1,0 +1,226 @@
+/**
+ * Rows that wait on disk for a ledger that is away: lines with a checksum in segment files of bounded
+ * size, in a folder that all processes of a machine share. Knows no ledger and no row.
+ *
+ * A line is in the kernel's hands before `append` returns, so the death of the process loses nothing;
+ * the disk has it within 250 ms. A segment belongs to the process that its name tells; those of the dead
+ * are anyone's. Reading one twice is harmless: the ledger knows each row by its id.
+ */
+import {
+  closeSync,
+  existsSync,
+  fsync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { crc32 } from 'node:zlib'
+
+/** Small enough to be read at once, large enough that 10,000 rows share one file. */
+const SEGMENT_BYTES = 8 * 1024 * 1024
+/** How long the disk may lag behind. */
+const SYNC_MS = 250
+const NAME = /^rows-(\d+)-(\d+)-([0-9a-f]+)-(\d+)\.spool$/
+
+/** What became of a line; `full`: there is no room for it, or the disk took none. */
+export type Spooled = 'kept' | 'full'
+
+/** A segment to be read and then removed. */
+export interface Segment {
+  readonly path: string
+  /** In order, those whose checksum is right. */
+  lines(): string[]
+  /** Lines that were cut or damaged, after `lines`. */
+  readonly damaged: number
+}
+
+/** The spool of one process. Creates its folder with its first line. */
+export class Spool {
+  private readonly folder: string
+  private readonly maxBytes: number
+  private readonly owner: string
+  private fd: number | null = null
+  private current: string | null = null
+  private currentBytes = 0
+  private isDirty = false
+  private sequence = 0
+  private timer: NodeJS.Timeout | null = null
+  /** Of this process, waiting to be read. */
+  private bytes = 0
+  /** Why the last line was not kept; null where it was. */
+  fault: Error | null = null
+
+  /** `maxBytes`: what the segments of this process may have together. */
+  constructor(folder: string, maxBytes: number) {
+    this.folder = folder
+    this.maxBytes = maxBytes
+    const unique = Math.floor(Math.random() * 2 ** 48).toString(16)
+    this.owner = `${process.pid}-${startOf(process.pid) ?? 0}-${unique}`
+  }
+
+  /** Bytes that wait. */
+  get waitingBytes(): number {
+    return this.bytes
+  }
+
+  /** Keeps a line (it has no line break in it). Never throws. */
+  append(text: string): Spooled {
+    const line = Buffer.from(`${checksum(text)} ${text}\n`)
+    if (this.bytes + line.length > this.maxBytes) {
+      this.fault = new Error(`the spool has its ${this.maxBytes} bytes`)
+      return 'full'
+    }
+    try {
+      this.write(line)
+      this.fault = null
+      return 'kept'
+    } catch (error) {
+      this.fault = error instanceof Error ? error : new Error(String(error))
+      // A line may have been cut: what follows begins a file of its own.
+      this.seal()
+      return 'full'
+    }
+  }
+
+  /** All that can be read now, oldest first: what this process has written, and what the dead have left. */
+  segments(): Segment[] {
+    this.seal()
+    return segmentNames(this.folder)
+      .filter((name) => name.includes(`-${this.owner}-`) || !isAlive(name))
+      .map((name) => new SegmentFile(join(this.folder, name)))
+  }
+
+  /** Whether this process wrote it. */
+  owns(segment: Segment): boolean {
+    return segment.path.includes(`-${this.owner}-`)
+  }
+
+  /** Forgets a segment whose lines are where they belong. */
+  remove(segment: Segment): void {
+    if (this.owns(segment)) this.bytes -= sizeOf(segment.path)
+    rmSync(segment.path, { force: true })
+  }
+
+  /** Puts everything on the disk and lets go of the file. */
+  close(): void {
+    this.seal()
+    if (this.timer !== null) clearInterval(this.timer)
+    this.timer = null
+  }
+
+  private write(line: Buffer): void {
+    if (this.currentBytes + line.length > SEGMENT_BYTES) this.seal()
+    this.fd ??= this.open()
+    const written = writeSync(this.fd, line)
+    this.bytes += written
+    this.currentBytes += written
+    if (written < line.length) throw new Error('the disk took a part of a line')
+    this.isDirty = true
+    this.timer ??= setInterval(() => this.sync(), SYNC_MS).unref()
+  }
+
+  private open(): number {
+    if (!existsSync(this.folder)) {
+      // Node's recursive form never returns where a file system says "not there" of a new folder.
+      const recursive = !existsSync(dirname(this.folder))
+      mkdirSync(this.folder, { recursive, mode: 0o700 })
+    }
+    this.sequence += 1
+    const number = String(this.sequence).padStart(6, '0')
+    this.current = join(this.folder, `rows-${this.owner}-${number}.spool`)
+    this.currentBytes = 0
+    return openSync(this.current, 'a', 0o600)
+  }
+
+  private sync(): void {
+    if (!this.isDirty || this.fd === null) return
+    this.isDirty = false
+    fsync(this.fd, (error) => {
+      if (error !== null) this.isDirty = true
+    })
+  }
+
+  private seal(): void {
+    const { fd } = this
+    if (fd === null) return
+    this.fd = null
+    this.current = null
+    this.currentBytes = 0
+    try {
+      if (this.isDirty) fsyncSync(fd)
+    } catch {
+      // A disk that is full or gone was told of when the line was written.
+    }
+    this.isDirty = false
+    closeSync(fd)
+  }
+}
+
+class SegmentFile implements Segment {
+  readonly path: string
+  damaged = 0
+
+  constructor(path: string) {
+    this.path = path
+  }
+
+  lines(): string[] {
+    this.damaged = 0
+    const good: string[] = []
+    for (const line of readFileSync(this.path, 'utf8').split('\n')) {
+      if (line === '') continue
+      const text = line.slice(9)
+      if (line.slice(0, 9) === `${checksum(text)} `) good.push(text)
+      else this.damaged += 1
+    }
+    return good
+  }
+}
+
+function checksum(text: string): string {
+  return crc32(text).toString(16).padStart(8, '0')
+}
+
+/** By time of the process and then by sequence, which is the order of their names within one process. */
+function segmentNames(folder: string): string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder)
+    .filter((name) => NAME.test(name))
+    .sort()
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+}
+
+/** Whether the process of a segment still runs: the same id, and born at the same time. */
+function isAlive(name: string): boolean {
+  const [, pid = '', start = ''] = NAME.exec(name) ?? []
+  const now = startOf(Number(pid))
+  if (now !== null) return String(now) === start
+  if (existsSync('/proc/self/stat')) return false
+  try {
+    process.kill(Number(pid), 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** When a process was born, in the kernel's ticks; null where there is none, or no `/proc`. */
+function startOf(pid: number): number | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    // The name in parentheses may hold anything; the 20th field after it is the start.
+    const field = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+    return field === undefined ? null : Number(field)
+  } catch {
+    return null
+  }
+}

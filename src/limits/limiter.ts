@@ -1,0 +1,258 @@
+/**
+ * Admits requests: all that one is limited by is asked of the ledger in one step, what runs is kept alive
+ * there, and while the store is away the process decides by itself (`local.ts`).
+ * Knows no rule, no price and no HTTP.
+ */
+import type { LimitingConfig } from '../config/config.js'
+import { GatewayError } from '../errors.js'
+import type { Admission, Ledger, Standing, Verdict } from '../store/ledger.js'
+import { Local } from './local.js'
+import { Seen } from './seen.js'
+
+/** A request that wants to run; how long its reservation stands is the limiter's business. */
+export type Wish = Omit<Admission, 'leaseMs'>
+
+/** What is held for a request that runs, from its admission to its end. */
+export interface Lease {
+  readonly wish: Wish
+  /** It was admitted by this process alone: the store does not know of it, or not yet. */
+  isLocal: boolean
+  /** Nothing limits it, and the store is told of it only if it runs on; 2 looks make it old enough. */
+  looks: 0 | 1 | null
+}
+
+/**
+ * What became of a wish: a lease, or null. `closed`: only the store could tell, and it does not answer.
+ */
+export interface Decision {
+  readonly lease: Lease | null
+  readonly closed: boolean
+  readonly standings: readonly Standing[]
+}
+
+/** Calls `visit` for the lease of every request that runs. */
+export type EachLease = (visit: (lease: Lease) => void) => void
+
+/** What a limiter is given. */
+export interface LimiterOptions {
+  readonly ledger: Pick<Ledger, 'admit' | 'renew'>
+  /** Read on every use, so that a reload takes effect at once. */
+  readonly settings: () => LimitingConfig
+  /** Milliseconds that never go back (`performance.now`). */
+  readonly now: () => number
+  /** Told that limits begin to be kept by this process alone, and why. */
+  readonly onAway?: (why: unknown) => void
+  /** Told that the store keeps them again, and how long it was away. */
+  readonly onBack?: (elapsedMs: number) => void
+  /** After how long a ledger that does not answer counts as away; tests are in a hurry. */
+  readonly lateMs?: number
+}
+
+/** A reservation that is not renewed lasts this long: so long a process that died keeps its places. */
+export const LEASE_MS = 60_000
+/** Two renewals may fail. */
+export const RENEW_MS = 20_000
+/**
+ * Redis is given up by its own client after 100 ms; an embedded store has no client, and a process that was
+ * stopped in the middle of a transaction holds up all others for as long as it is.
+ */
+const LATE_MS = 2_000
+const SWEEP_MS = 100
+/**
+ * How often requests that nothing limits are looked at. At the second look the ledger is told of them: most
+ * are over by then, and an entry for each would double what a request costs the ledger. Should the process
+ * die, a request younger than this, without a limit or a budget, leaves no row.
+ */
+export const NOTE_MS = 250
+/** A store that fails now and then must not begin an outage, with what one may spend, each time. */
+const CALM_MS = 2_000
+
+/** A question that the ledger has not answered yet. */
+interface Waiting {
+  readonly sinceMs: number
+  isAnswered: boolean
+  readonly giveUp: () => void
+}
+
+/** Holds a timer until `close`. */
+export class Limiter {
+  private readonly options: LimiterOptions
+  private readonly seen = new Seen()
+  private readonly timer: NodeJS.Timeout
+  private readonly noting: NodeJS.Timeout
+  private waiting: Waiting[] = []
+  private sweep: NodeJS.Timeout | null = null
+  private running: EachLease = () => undefined
+  private local: Local | null = null
+  private beganMs = 0
+  private failedMs = Number.NEGATIVE_INFINITY
+
+  constructor(options: LimiterOptions) {
+    this.options = options
+    this.timer = setInterval(() => void this.renew(), RENEW_MS).unref()
+    this.noting = setInterval(() => this.noteRunning(), NOTE_MS).unref()
+  }
+
+  /** True while the store does not answer and this process keeps its share of the limits by itself. */
+  get isAway(): boolean {
+    return this.local !== null
+  }
+
+  /** Whom to ask for what runs: who runs it has a list of it, and one is enough. */
+  watch(running: EachLease): void {
+    this.running = running
+  }
+
+  /**
+   * Lets a request run that nothing limits. Where it runs on, a reservation is written and not waited for,
+   * so that the ledger hears of it should this process die.
+   */
+  note(wish: Wish): Lease {
+    return { wish, isLocal: false, looks: 0 }
+  }
+
+  /** Tells the ledger of what has run on since the last look; the timer does it. */
+  noteRunning(): void {
+    this.running((lease) => {
+      if (lease.looks === 0) lease.looks = 1
+      else if (lease.looks === 1) this.reserve(lease)
+    })
+  }
+
+  /** Decides; what is admitted must be ended. Rejects only with what nobody foresaw. */
+  async admit(wish: Wish): Promise<Decision> {
+    const asked = this.options.ledger.admit({ ...wish, leaseMs: LEASE_MS })
+    let verdict: Verdict | null
+    try {
+      verdict = await this.inTime(asked)
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.kind !== 'store_unavailable') throw error
+      return this.admitLocally(wish, error)
+    }
+    if (verdict === null) return this.admitMeanwhile(wish, asked)
+    this.answered()
+    const { admitted, standings } = verdict
+    const nowMs = this.options.now()
+    for (const [index, demand] of wish.demands.entries()) {
+      const standing = standings[index]
+      // A refused request says how the limit stands without it, which is as good.
+      if (standing !== undefined) this.seen.note(demand, standing, nowMs)
+    }
+    return {
+      lease: admitted ? { wish, isLocal: false, looks: null } : null,
+      closed: false,
+      standings,
+    }
+  }
+
+  /** The request has ended, whatever became of it; once. `spentNanoUsd` is null where it is not known. */
+  end({ wish, isLocal }: Lease, spentNanoUsd: number | null): void {
+    this.local?.end(wish.demands, spentNanoUsd, isLocal)
+  }
+
+  /** The store has been seen to work, by whoever looked. */
+  answered(): void {
+    if (this.local === null) return
+    const nowMs = this.options.now()
+    if (nowMs - this.failedMs < CALM_MS) return
+    this.local = null
+    this.options.onBack?.(nowMs - this.beganMs)
+  }
+
+  /** Prolongs the reservations of all that runs, in one call; the timer does it. Never rejects. */
+  async renew(): Promise<void> {
+    const requests: { requestId: string; accountId: string }[] = []
+    this.running(({ wish, isLocal, looks }) => {
+      const { requestId, accountId } = wish
+      if (!isLocal && looks === null) requests.push({ requestId, accountId })
+    })
+    if (requests.length === 0) return
+    try {
+      await this.options.ledger.renew(requests, LEASE_MS)
+      this.answered()
+    } catch (error) {
+      this.failed(error)
+    }
+  }
+
+  /** Stops renewing. */
+  close(): void {
+    clearInterval(this.timer)
+    clearInterval(this.noting)
+    if (this.sweep !== null) clearInterval(this.sweep)
+  }
+
+  private reserve(lease: Lease): void {
+    lease.looks = null
+    this.options.ledger.admit({ ...lease.wish, leaseMs: LEASE_MS }).then(
+      () => this.answered(),
+      // Its row is written at its end all the same.
+      (error: unknown) => void this.failed(error),
+    )
+  }
+
+  private admitLocally(wish: Wish, why: unknown): Decision {
+    const local = this.failed(why)
+    const { admitted, closed, standings } = local.admit(wish.demands, this.options.now())
+    return { lease: admitted ? { wish, isLocal: true, looks: null } : null, closed, standings }
+  }
+
+  /** What the ledger is late to say is not lost: it may have set something aside. */
+  private admitMeanwhile(wish: Wish, asked: Promise<Verdict>): Decision {
+    const decision = this.admitLocally(wish, new Error('the ledger does not answer in time'))
+    const { lease } = decision
+    asked.then(
+      ({ admitted }) => {
+        if (lease !== null && admitted) lease.isLocal = false
+      },
+      () => undefined,
+    )
+    return decision
+  }
+
+  /** The ledger's answer; null where it is late. */
+  private inTime(asked: Promise<Verdict>): Promise<Verdict | null> {
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = {
+        sinceMs: this.options.now(),
+        isAnswered: false,
+        giveUp: () => resolve(null),
+      }
+      this.waiting.push(waiting)
+      this.sweep ??= setInterval(() => this.giveUpLate(), SWEEP_MS).unref()
+      asked.then(
+        (verdict) => {
+          waiting.isAnswered = true
+          resolve(verdict)
+        },
+        (error: unknown) => {
+          waiting.isAnswered = true
+          reject(error instanceof Error ? error : new Error(String(error)))
+        },
+      )
+    })
+  }
+
+  private giveUpLate(): void {
+    const oldestMs = this.options.now() - (this.options.lateMs ?? LATE_MS)
+    this.waiting = this.waiting.filter(({ isAnswered, sinceMs, giveUp }) => {
+      if (!isAnswered && sinceMs <= oldestMs) giveUp()
+      return !isAnswered && sinceMs > oldestMs
+    })
+    if (this.waiting.length > 0 || this.sweep === null) return
+    clearInterval(this.sweep)
+    this.sweep = null
+  }
+
+  private failed(why: unknown): Local {
+    const nowMs = this.options.now()
+    this.failedMs = nowMs
+    if (this.local !== null) return this.local
+    const local = new Local(this.seen, this.options.settings().away)
+    this.running(({ wish }) => local.takePlaces(wish.demands))
+    this.local = local
+    this.beganMs = nowMs
+    this.options.onAway?.(why)
+    return local
+  }
+}

@@ -1,0 +1,207 @@
+/**
+ * Which limits a request falls under: the rules of the configuration, those of its account's plan, and
+ * its key's own. Decides nothing and counts nothing; the ledger does.
+ */
+import { hash } from 'node:crypto'
+import type { Identity, KeyLimits, PlanName } from '../accounts/account.js'
+import type { Config, LimitConfig } from '../config/config.js'
+import type { Demand } from '../store/ledger.js'
+
+/** What a request is, as far as limits go. */
+export interface Asked {
+  readonly identity: Identity
+  /** As the client wrote it. */
+  readonly model: string
+  /** What it is counted as: the catalogue's id of it, else its route; a closed set. */
+  readonly modelName: string
+  readonly upstream: string
+}
+
+/** Amounts that one subject may use. */
+export interface Limit {
+  /** As in `Demand`: the same for the same rule, subject and selectors, wherever in the file it stands. */
+  readonly subject: string
+  readonly shared: boolean
+  /** What is limited, for messages: `this key`, `the model 'gpt-5.5'`. */
+  readonly whose: string
+  readonly amounts: KeyLimits
+}
+
+/** The most that a request may take, in the units of the limits. */
+export interface Need {
+  /** Of a token limit. */
+  readonly tokens: number
+  readonly nanoUsd: number
+}
+
+/** As long as a subject may be (`Demand`). */
+const MAX_SUBJECT = 300
+/** No limit at all: what most requests of most gateways fall under. */
+export const NO_LIMITS: readonly Limit[] = []
+
+/** The rules of one generation of the configuration. */
+export class Rules {
+  /** By what they are bound to, so that a rule for one customer costs the others nothing. */
+  private readonly everybody: LimitConfig[] = []
+  private readonly byAccount = new Map<string, LimitConfig[]>()
+  private readonly byKey = new Map<string, LimitConfig[]>()
+  private readonly plans = new Map<PlanName, KeyLimits>()
+
+  constructor({ limits, plans }: Pick<Config, 'limits' | 'plans'>) {
+    for (const rule of limits) {
+      if (rule.key !== null) listIn(this.byKey, rule.key).push(rule)
+      else if (rule.account !== null) listIn(this.byAccount, rule.account).push(rule)
+      else this.everybody.push(rule)
+    }
+    for (const name of ['starter', 'pro', 'max'] as const) {
+      const { limits: amounts } = plans[name]
+      if (Object.keys(amounts).length > 0) this.plans.set(name, amounts)
+    }
+  }
+
+  /** All limits that a request falls under, the configuration's first; `NO_LIMITS` where none. */
+  of(asked: Asked): readonly Limit[] {
+    const { identity } = asked
+    const { keyId, accountId, plan } = identity
+    const found: Limit[] = []
+    if (this.everybody.length > 0) collect(found, this.everybody, asked)
+    const ofAccount = this.byAccount.get(accountId)
+    if (ofAccount !== undefined) collect(found, ofAccount, asked)
+    const ofKey = this.byKey.get(keyId)
+    if (ofKey !== undefined) collect(found, ofKey, asked)
+    const ofPlan = this.plans.get(plan)
+    if (ofPlan !== undefined) {
+      const subject = `account:${accountId};of-plan`
+      found.push({ subject, shared: false, whose: `the plan '${plan}'`, amounts: ofPlan })
+    }
+    const { limits } = identity
+    if (limits !== null) {
+      found.push({ subject: `key:${keyId};own`, shared: false, whose: 'this key', amounts: limits })
+    }
+    return found.length === 0 ? NO_LIMITS : found
+  }
+}
+
+/** Whether any of the limits is about tokens or money, so that those must be counted beforehand. */
+export function needsOf(limits: readonly Limit[]): { tokens: boolean; money: boolean } {
+  let [tokens, money] = [false, false]
+  for (const { amounts } of limits) {
+    tokens ||= amounts.tokensPerMinute !== undefined
+    money ||= amounts.nanoUsdPerDay !== undefined || amounts.nanoUsdPerMonth !== undefined
+  }
+  return { tokens, money }
+}
+
+/** A demand, and whose limit it is about. */
+export interface Claim {
+  readonly demand: Demand
+  readonly whose: string
+}
+
+/** What is demanded of the ledger for a request that takes at most `need`. */
+export function claimsOf(limits: readonly Limit[], need: Need): Claim[] {
+  const claims: Claim[] = []
+  for (const { subject, shared, whose, amounts } of limits) {
+    const { requestsPerMinute, tokensPerMinute, concurrent, nanoUsdPerDay, nanoUsdPerMonth } =
+      amounts
+    const add = (demand: Demand): void => void claims.push({ demand, whose })
+    if (requestsPerMinute !== undefined) {
+      add({ kind: 'requests', subject, shared, perMinute: requestsPerMinute, cost: 1 })
+    }
+    if (tokensPerMinute !== undefined) {
+      add({ kind: 'tokens', subject, shared, perMinute: tokensPerMinute, cost: need.tokens })
+    }
+    if (concurrent !== undefined) add({ kind: 'concurrent', subject, shared, limit: concurrent })
+    const costNanoUsd = need.nanoUsd
+    if (nanoUsdPerDay !== undefined) {
+      add({ kind: 'usd_day', subject, shared, limitNanoUsd: nanoUsdPerDay, costNanoUsd })
+    }
+    if (nanoUsdPerMonth !== undefined) {
+      add({ kind: 'usd_month', subject, shared, limitNanoUsd: nanoUsdPerMonth, costNanoUsd })
+    }
+  }
+  return claims
+}
+
+function collect(found: Limit[], rules: readonly LimitConfig[], asked: Asked): void {
+  for (const rule of rules) if (fits(rule, asked)) found.push(limitOf(rule, asked))
+}
+
+function fits(rule: LimitConfig, { identity, model, modelName, upstream }: Asked): boolean {
+  return (
+    (rule.plan === null || rule.plan === identity.plan) &&
+    (rule.account === null || rule.account === identity.accountId) &&
+    (rule.key === null || rule.key === identity.keyId) &&
+    (rule.upstream === null || rule.upstream === upstream) &&
+    (rule.model === null || rule.model === model || rule.model === modelName) &&
+    (rule.prefix === null || model.startsWith(rule.prefix))
+  )
+}
+
+function limitOf(rule: LimitConfig, asked: Asked): Limit {
+  const { scope, amounts } = rule
+  const shared = scope === 'model' || scope === 'upstream'
+  return { subject: subjectOf(rule, asked), shared, whose: whoseOf(rule, asked), amounts }
+}
+
+/**
+ * What a rule selects by is part of it: two rules for one key with different selectors count apart. Not
+ * so the plan's name for what is one customer's: who changes plans in the middle of a month has spent
+ * what he has.
+ */
+function subjectOf(rule: LimitConfig, { identity, modelName, upstream }: Asked): string {
+  let subject: string
+  switch (rule.scope) {
+    case 'key':
+      subject = `key:${identity.keyId}`
+      break
+    case 'account':
+      subject = `account:${identity.accountId}`
+      break
+    case 'model':
+      subject = `model:${modelName}`
+      break
+    case 'upstream':
+      subject = `upstream:${upstream}`
+      break
+    default:
+      return rule.scope satisfies never
+  }
+  if (rule.plan !== null) {
+    const isOnes = rule.scope === 'key' || rule.scope === 'account'
+    subject += isOnes ? ';plan' : `;plan=${rule.plan}`
+  }
+  if (rule.account !== null) subject += `;account=${rule.account}`
+  if (rule.key !== null) subject += `;key=${rule.key}`
+  if (rule.model !== null) subject += `;model=${rule.model}`
+  if (rule.prefix !== null) subject += `;prefix=${rule.prefix}`
+  if (rule.upstream !== null) subject += `;upstream=${rule.upstream}`
+  return subject.length <= MAX_SUBJECT ? subject : shortened(subject)
+}
+
+function shortened(subject: string): string {
+  return `${subject.slice(0, MAX_SUBJECT - 65)}#${hash('sha256', subject, 'hex')}`
+}
+
+function whoseOf({ scope }: LimitConfig, { modelName, upstream }: Asked): string {
+  switch (scope) {
+    case 'key':
+      return 'this key'
+    case 'account':
+      return 'this account'
+    case 'model':
+      return `the model '${modelName}'`
+    case 'upstream':
+      return `the upstream '${upstream}'`
+    default:
+      return scope satisfies never
+  }
+}
+
+function listIn(lists: Map<string, LimitConfig[]>, name: string): LimitConfig[] {
+  const held = lists.get(name)
+  if (held !== undefined) return held
+  const made: LimitConfig[] = []
+  lists.set(name, made)
+  return made
+}

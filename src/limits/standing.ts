@@ -1,0 +1,127 @@
+/**
+ * What is told of limits: to a client that is refused, and on every answer.
+ * Knows no engine; a verdict is handed in with what was demanded.
+ */
+import { GatewayError } from '../errors.js'
+import type { Standing } from '../store/ledger.js'
+import type { Claim } from './rules.js'
+
+/** What a limit is about; the label of `sluice_limit_rejections_total`. */
+export type LimitKind = Claim['demand']['kind']
+
+/** A refusal, and the limit that it is for. */
+export interface Refusal {
+  readonly kind: LimitKind
+  readonly error: GatewayError
+}
+
+/** A place that comes free is not announced; a second is what clients of all kinds can do. */
+const CONCURRENT_WAIT_MS = 1_000
+/** SDKs wait no longer: they try again at once instead, twice, for nothing. */
+const WORTH_WAITING_SECONDS = 60
+/** What a rate needs to be whole again, for a request that is larger than the whole. */
+const MINUTE_MS = 60_000
+
+/**
+ * Why the request is refused: of the limits that are not met the one that takes longest, and of those
+ * that never can be the first. `retry-after` is in whole seconds, at least 1.
+ */
+export function refusalOf(claims: readonly Claim[], standings: readonly Standing[]): Refusal {
+  let worst: { claim: Claim; standing: Standing } | null = null
+  for (const [index, claim] of claims.entries()) {
+    const standing = standings[index]
+    if (standing === undefined || standing.retryAfterMs === 0) continue
+    if (worst !== null && worst.standing.retryAfterMs === -1) break
+    const isWorse =
+      worst === null ||
+      standing.retryAfterMs === -1 ||
+      standing.retryAfterMs > worst.standing.retryAfterMs
+    if (isWorse) worst = { claim, standing }
+  }
+  if (worst === null) {
+    const error = new GatewayError('bug', 'A request was refused and every limit was met.')
+    return { kind: 'requests', error }
+  }
+  const { claim, standing } = worst
+  const never = standing.retryAfterMs === -1
+  const seconds = secondsOf(waitMs(claim, standing))
+  const error = new GatewayError('rate_limited', messageOf(claim, standing, seconds), {
+    retryAfterSeconds: seconds,
+    ...(never || seconds > WORTH_WAITING_SECONDS ? { retryable: false } : {}),
+  })
+  return { kind: claim.demand.kind, error }
+}
+
+function waitMs({ demand }: Claim, { retryAfterMs, resetMs }: Standing): number {
+  if (demand.kind === 'concurrent') return Math.max(retryAfterMs, CONCURRENT_WAIT_MS)
+  if (retryAfterMs >= 0) return retryAfterMs
+  return Math.max(resetMs, MINUTE_MS)
+}
+
+/** Rounded up, so that who waits as long as it was told is not too early. */
+function secondsOf(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1_000))
+}
+
+function messageOf({ demand, whose }: Claim, standing: Standing, seconds: number): string {
+  const again = `try again in ${seconds} s`
+  const never = standing.retryAfterMs === -1
+  switch (demand.kind) {
+    case 'requests':
+      return `The limit of ${demand.perMinute} requests a minute for ${whose} is reached; ${again}.`
+    case 'tokens': {
+      const limit = `${demand.perMinute} tokens a minute for ${whose}`
+      const asked = `this request may need up to ${demand.cost}`
+      if (never) {
+        return `The limit is ${limit}, and ${asked} at once; shorten it, or lower max_completion_tokens.`
+      }
+      return `The limit of ${limit} leaves ${standing.remaining}, and ${asked}; ${again}.`
+    }
+    case 'concurrent':
+      return `The limit of ${demand.limit} requests at the same time for ${whose} is reached; try again when one has ended.`
+    case 'usd_day':
+    case 'usd_month': {
+      const time = demand.kind === 'usd_day' ? 'day' : 'month'
+      const limit = `The budget of $${dollars(demand.limitNanoUsd)} a ${time} for ${whose}`
+      const asked = `this request may cost up to $${dollars(demand.costNanoUsd)}`
+      if (never) return `${limit} is less than what it asks: ${asked}; lower max_completion_tokens.`
+      return `${limit} leaves $${dollars(standing.remaining)}, and ${asked}; ${again}, or lower max_completion_tokens.`
+    }
+    default:
+      return demand satisfies never
+  }
+}
+
+/** To the nano-dollar, without zeros at the end: `0.0125`. */
+function dollars(nanoUsd: number): string {
+  const text = (nanoUsd / 1e9).toFixed(9).replace(/0+$/, '')
+  return text.endsWith('.') ? text.slice(0, -1) : text
+}
+
+/**
+ * Name, value, …: `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` of the tightest limit of each,
+ * with the reset as OpenAI spells it (`12s`); empty where no such limit applies.
+ */
+export function rateHeaders(claims: readonly Claim[], standings: readonly Standing[]): string[] {
+  const headers: string[] = []
+  for (const kind of ['requests', 'tokens'] as const) {
+    let tightest: Standing | null = null
+    for (const [index, { demand }] of claims.entries()) {
+      const standing = standings[index]
+      if (demand.kind !== kind || standing === undefined) continue
+      if (tightest === null || isTighter(standing, tightest)) tightest = standing
+    }
+    if (tightest === null) continue
+    const { limit, remaining, resetMs } = tightest
+    headers.push(`x-ratelimit-limit-${kind}`, String(limit))
+    headers.push(`x-ratelimit-remaining-${kind}`, String(Math.max(0, Math.floor(remaining))))
+    headers.push(`x-ratelimit-reset-${kind}`, `${Math.max(0, Math.ceil(resetMs / 1_000))}s`)
+  }
+  return headers
+}
+
+/** Fewer left; of two alike the smaller. */
+function isTighter(one: Standing, other: Standing): boolean {
+  if (one.remaining !== other.remaining) return one.remaining < other.remaining
+  return one.limit < other.limit
+}

@@ -1,0 +1,205 @@
+/**
+ * What the gateway asks of a store for limits, budgets and the ledger, whatever the engine.
+ * Knows no engine and no configuration; every engine passes the black-box suite in `test/store`.
+ *
+ * A request is admitted against all its demands in one atomic step (check all, then commit all), and
+ * leaves a reservation: what it may cost at most, until when, and the row that stands for it should
+ * nobody come back. `settle` replaces the reservation by what happened, in one atomic step with the row.
+ * The engine's clock is the only one: Redis has its own, LMDB that of the machine.
+ */
+import type { UsageRow } from '../ledger/row.js'
+
+/** What one limit asks of a request. A subject is what is counted: a key, an account, a model, an upstream. */
+interface DemandOf {
+  /** What is counted, such as `key:key_8Jq…`: the same in every process, without spaces, ≤ 300 characters. */
+  readonly subject: string
+  /** Whether other accounts count towards it too (a model's or an upstream's limit). */
+  readonly shared: boolean
+}
+
+/**
+ * So many requests or tokens a minute, as GCRA: a full bucket of `perMinute`, refilled evenly.
+ * `cost` is taken at once; of tokens it is the most that the request may need, and `settle` gives back
+ * what it did not (or takes what it needed more).
+ */
+export interface RateDemand extends DemandOf {
+  readonly kind: 'requests' | 'tokens'
+  readonly perMinute: number
+  readonly cost: number
+}
+
+/** So many at the same time; the place is a lease, held until `settle` or until it is not renewed. */
+export interface SlotDemand extends DemandOf {
+  readonly kind: 'concurrent'
+  readonly limit: number
+}
+
+/** So much money in a day or month of the calendar (UTC, by the engine's clock). */
+export interface BudgetDemand extends DemandOf {
+  readonly kind: 'usd_day' | 'usd_month'
+  readonly limitNanoUsd: number
+  /** The most that the request may cost. */
+  readonly costNanoUsd: number
+}
+
+/** One limit that a request falls under. */
+export type Demand = RateDemand | SlotDemand | BudgetDemand
+
+/** A request that wants to be admitted. */
+export interface Admission {
+  readonly requestId: string
+  readonly accountId: string
+  readonly demands: readonly Demand[]
+  /**
+   * The row that the ledger gets when the reservation ends without `settle` (its process died): outcome
+   * `lost`, tokens and cost at the most that was reserved, `estimated`.
+   */
+  readonly unsettled: UsageRow
+  /** How long the reservation stands without `renew`. */
+  readonly leaseMs: number
+}
+
+/** How a demand's limit stands after the decision. */
+export interface Standing {
+  /** Requests, tokens, places or nano-dollars. */
+  readonly limit: number
+  /** What is left of it, never below 0. */
+  readonly remaining: number
+  /** Until it is whole again; 0 for `concurrent`. */
+  readonly resetMs: number
+  /** 0 where the demand was met; else when it can be, -1 where it never can (it asks more than there ever is). */
+  readonly retryAfterMs: number
+}
+
+/** What became of an admission: everything was committed, or nothing. */
+export interface Verdict {
+  readonly admitted: boolean
+  /** In the order of the demands. */
+  readonly standings: readonly Standing[]
+}
+
+/** `already`: the ledger has a row of this request; nothing was changed. */
+export type SettleOutcome = 'settled' | 'already'
+
+/** Sums of a bucket of time for one key and model; counters only grow until the bucket is pruned. */
+export interface UsageSum {
+  /** Start of the hour or day (UTC), ms since 1970. */
+  readonly startMs: number
+  readonly accountId: string
+  readonly keyId: string
+  /** As in `UsageRow`. */
+  readonly model: string
+  readonly requests: number
+  /** Outcome other than `ok`. */
+  readonly errors: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly cacheReadTokens: number
+  readonly cacheWriteTokens: number
+  readonly reasoningTokens: number
+  readonly costNanoUsd: number
+  /** Requests that used tokens and whose price is not known. */
+  readonly unpriced: number
+  /** Requests whose tokens are estimated. */
+  readonly estimated: number
+  /** Requests by time to first content: one count for each of `FIRST_CONTENT_BOUNDS_MS`, and one above. */
+  readonly firstContent: readonly number[]
+}
+
+/** Upper bounds of the counts in `UsageSum.firstContent`, in ms. */
+export const FIRST_CONTENT_BOUNDS_MS = [
+  50, 100, 200, 350, 500, 750, 1_000, 1_500, 2_500, 5_000, 10_000, 30_000,
+] as const
+
+/** Which sums; both ends are moved to the bucket they are in, and both buckets are in. */
+export interface SumQuery {
+  /** Null is all accounts. */
+  readonly accountId: string | null
+  readonly by: 'hour' | 'day'
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** Which rows, newest first. */
+export interface RowQuery {
+  /** Null is all accounts. */
+  readonly accountId: string | null
+  readonly keyId?: string
+  /** As in `UsageRow.model`. */
+  readonly model?: string
+  readonly failed?: boolean
+  /** Inclusive. */
+  readonly fromMs?: number
+  /** Exclusive. */
+  readonly toMs?: number
+  /** Where the page before ended; null for the first. */
+  readonly after: string | null
+  /** 1 to 1,000. */
+  readonly limit: number
+}
+
+/** A page of rows. */
+export interface RowPage {
+  readonly rows: readonly UsageRow[]
+  /**
+   * For the next page; null where this is the last. A page may be short, or empty, and not the last:
+   * an engine stops looking after a while, so that no filter can hold it up.
+   */
+  readonly next: string | null
+}
+
+/** Up to when rows and sums are dropped, ms since 1970. */
+export interface Retention {
+  readonly rowsBeforeMs: number
+  readonly hoursBeforeMs: number
+  readonly daysBeforeMs: number
+}
+
+/**
+ * Limits, budgets and usage. Fails as the store does: every method rejects with
+ * `GatewayError(store_unavailable)` when the engine does not answer, and only then.
+ */
+export interface Ledger {
+  /**
+   * Checks all demands and commits all or nothing, in one atomic step; where it commits, the reservation
+   * survives this process. The same request id again changes nothing and answers as the first time
+   * (`admitted`).
+   */
+  admit(admission: Admission): Promise<Verdict>
+  /**
+   * Appends the row, adds it to the sums, corrects budgets to `costNanoUsd` (null: the reservation stands
+   * as charged) and token rates to the row's tokens, frees the places; one atomic step, once per request
+   * id. Also without a reservation. What is resolved survives the death of this process and the engine's.
+   */
+  settle(row: UsageRow): Promise<SettleOutcome>
+  /** Prolongs reservations of requests that still run; those that ended are passed over. */
+  renew(
+    requests: readonly { requestId: string; accountId: string }[],
+    leaseMs: number,
+  ): Promise<void>
+  /** Settles what has run out by its `unsettled` row; how many. Any process may, at any time. */
+  expire(): Promise<number>
+  /** How the demands stand, without taking anything. */
+  look(accountId: string, demands: readonly Demand[]): Promise<Standing[]>
+  /** In order of time. */
+  sums(query: SumQuery): Promise<UsageSum[]>
+  rows(query: RowQuery): Promise<RowPage>
+  /** Null where there is none, or where it is another account's (null: any account's). */
+  row(accountId: string | null, requestId: string): Promise<UsageRow | null>
+  /** Every row that arrived at or after `sinceMs`, oldest first, in batches. */
+  export(sinceMs: number): AsyncIterable<readonly UsageRow[]>
+  /** When each key of the account was last used, ms since 1970. */
+  lastUse(accountId: string): Promise<ReadonlyMap<string, number>>
+  /**
+   * Puts sums of one account in the place of what there is of their key, model and bucket: rows are dropped
+   * before sums are, so that a ledger that is moved needs both. `lastUse` is as the other engine tells it.
+   * No gateway may use the ledger meanwhile. Idempotent.
+   */
+  putSums(
+    by: 'hour' | 'day',
+    sums: readonly UsageSum[],
+    lastUse: ReadonlyMap<string, number>,
+  ): Promise<void>
+  /** Drops what is older; how many rows that were. */
+  prune(retention: Retention): Promise<number>
+}

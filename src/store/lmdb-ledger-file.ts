@@ -1,0 +1,177 @@
+/**
+ * The file below the ledger: opening it on first use, one transaction for all that was asked meanwhile,
+ * reads in slices. Knows no row and no limit.
+ */
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { open } from 'lmdb'
+import { Checkpoints } from './lmdb-checkpoints.js'
+import { reasonOf, unavailable } from './lmdb-failure.js'
+import { assertLmdbFile } from './lmdb-file.js'
+import { ledgerTables, type LedgerTables } from './lmdb-ledger-tables.js'
+import { Turn } from './lmdb-turn.js'
+
+/** Address space, not disk: some fifty million rows. */
+const MAP_BYTES = 64 * 1024 ** 3
+const MAX_READERS = 512
+/** In one transaction; as many take two or three milliseconds of the event loop. */
+const MOST_STEPS = 128
+
+/** Something to be done in a transaction, and who waits for it. */
+interface Step {
+  readonly what: string
+  readonly action: (turn: Turn, tables: LedgerTables) => void
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+  failure: unknown
+}
+
+/** Opened on first use; `close` may be called in any state. */
+export class LedgerFile {
+  private readonly path: string
+  private readonly nowMs: () => number
+  private readonly boot: string | undefined
+  private checkpoints: Checkpoints | null = null
+  private opening: Promise<LedgerTables> | null = null
+  private tables: LedgerTables | null = null
+  private steps: Step[] = []
+  private running: Promise<void> | null = null
+  private closed = false
+
+  /** `boot` names the machine's present start, where a test pretends another. */
+  constructor(path: string, nowMs: () => number, boot?: string) {
+    this.path = path
+    this.nowMs = nowMs
+    this.boot = boot
+  }
+
+  /** Done, together with whatever else is asked, in the next transaction; resolves once it is committed. */
+  write<T>(what: string, action: (turn: Turn) => T): Promise<T> {
+    return this.enqueue(what, action)
+  }
+
+  /** The same, for changes that only the tables concern. */
+  change<T>(what: string, action: (tables: LedgerTables) => T): Promise<T> {
+    return this.enqueue(what, (_, tables) => action(tables))
+  }
+
+  /** What is there now. */
+  async read<T>(what: string, action: (tables: LedgerTables) => T): Promise<T> {
+    try {
+      const tables = this.tables ?? (await this.opened())
+      this.assertOpen()
+      // Otherwise a read may see the snapshot of an earlier one in the same turn of the loop.
+      tables.root.resetReadTxn()
+      return action(tables)
+    } catch (cause) {
+      throw unavailable(`${what} failed`, cause)
+    }
+  }
+
+  /** Reads slice after slice, other work in between, until one answers true. */
+  async readInSlices(what: string, slice: (tables: LedgerTables) => boolean): Promise<void> {
+    while (!(await this.read(what, slice))) await nextTurn()
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    await this.running
+    const tables = await this.opening?.catch(() => null)
+    this.tables = null
+    try {
+      await this.checkpoints?.close()
+    } finally {
+      await tables?.root.close()
+    }
+  }
+
+  private enqueue<T>(what: string, action: (turn: Turn, tables: LedgerTables) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      let result: { value: T } | null = null
+      this.steps.push({
+        what,
+        action: (turn, tables) => (result = { value: action(turn, tables) }),
+        resolve: () => (result === null ? reject(new Error('not done')) : resolve(result.value)),
+        reject,
+        failure: null,
+      })
+      this.running ??= this.run()
+    })
+  }
+
+  /** Transaction after transaction, while there is something to do; never rejects. */
+  private async run(): Promise<void> {
+    while (this.steps.length > 0) {
+      let steps: Step[] = []
+      try {
+        const tables = this.tables ?? (await this.opened())
+        this.assertOpen()
+        // What cannot be put on the disk may not be promised.
+        if (this.checkpoints?.failure) throw this.checkpoints.failure
+        await tables.root.transaction(() => {
+          steps = this.steps.splice(0, MOST_STEPS)
+          const turn = new Turn(tables, this.nowMs())
+          for (const step of steps) perform(step, turn, tables)
+          turn.write()
+        })
+      } catch (cause) {
+        // Before the transaction began, all who wait are told; later those who were in it.
+        if (steps.length === 0) steps = this.steps.splice(0)
+        const reason = await reasonOf(cause)
+        for (const step of steps) step.failure ??= reason
+      }
+      for (const step of steps) {
+        if (step.failure === null) step.resolve()
+        else step.reject(unavailable(`${step.what} failed`, step.failure))
+      }
+    }
+    this.running = null
+  }
+
+  private async opened(): Promise<LedgerTables> {
+    try {
+      this.assertOpen()
+      this.opening ??= this.open()
+      this.tables = await this.opening
+      return this.tables
+    } catch (cause) {
+      this.opening = null
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new Error(`opening the ledger in '${this.path}' failed: ${reason}`, { cause })
+    }
+  }
+
+  private async open(): Promise<LedgerTables> {
+    await mkdir(this.path, { recursive: true, mode: 0o700 })
+    this.checkpoints ??= new Checkpoints(this.path, this.boot)
+    await this.checkpoints.recover()
+    await assertLmdbFile(join(this.path, 'data.mdb'))
+    const root = open<Buffer, string>({
+      path: this.path,
+      noSubdir: false,
+      encoding: 'binary',
+      overlappingSync: false,
+      noSync: true,
+      eventTurnBatching: false,
+      mapSize: MAP_BYTES,
+      maxReaders: MAX_READERS,
+      maxDbs: 16,
+    })
+    await this.checkpoints.start(root)
+    return ledgerTables(root)
+  }
+
+  private assertOpen(): void {
+    if (this.closed) throw new Error('the store has been closed')
+  }
+}
+
+/** A step that fails fails alone: it has changed nothing yet. */
+function perform(step: Step, turn: Turn, tables: LedgerTables): void {
+  try {
+    step.action(turn, tables)
+  } catch (error) {
+    step.failure = error
+  }
+}

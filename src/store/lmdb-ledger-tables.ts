@@ -1,0 +1,127 @@
+/**
+ * The tables of the embedded engine's ledger and the names under which they keep things.
+ * Knows no limit and no sum.
+ *
+ * A time in a name is 9 digits to the base 36, so that names sort by time and can be read by people.
+ * Within a name, a blank ends an account or a key; neither may hold one.
+ */
+import type { Database, RootDatabase } from 'lmdb'
+import type { UsageRow } from '../ledger/row.js'
+
+/** One LMDB environment. */
+export interface LedgerTables {
+  readonly root: RootDatabase<Buffer, string>
+  /** What is taken of limits, by subject. */
+  readonly subjects: Database<Buffer, string>
+  /** Reservations, by request id. */
+  readonly open: Database<string, string>
+  /** Time and request id of each reservation, in the order in which they run out. */
+  readonly ends: Database<string, string>
+  /** Rows by time and request id. */
+  readonly rows: Database<string, string>
+  /** Time and account of each row, by request id. */
+  readonly ids: Database<string, string>
+  /** Time and request id of each row, by account. */
+  readonly byAccount: Database<string, string>
+  /** Sums by length, time, account, key and model. */
+  readonly sums: Database<Buffer, string>
+}
+
+/** Names beyond this are no keys of the engine (1,978 bytes, four to a character at worst). */
+export const MOST_NAMES = 480
+const TIME_DIGITS = 9
+const LAST_TIME = 36 ** TIME_DIGITS - 1
+/** Sorts after every other character. */
+const AFTER_ALL = '\u{10ffff}'
+
+/** Opens the tables of an environment. */
+export function ledgerTables(root: RootDatabase<Buffer, string>): LedgerTables {
+  const texts = (name: string) => root.openDB<string, string>(name, { encoding: 'string' })
+  const bytes = (name: string) => root.openDB<Buffer, string>(name, { encoding: 'binary' })
+  return {
+    root,
+    subjects: bytes('subjects'),
+    open: texts('open'),
+    ends: texts('ends'),
+    rows: texts('rows'),
+    ids: texts('ids'),
+    byAccount: texts('by-account'),
+    sums: bytes('sums'),
+  }
+}
+
+/** Throws where the engine could not keep what these make names of. */
+export function assertNames(row: UsageRow): void {
+  const { requestId, accountId, keyId, model } = row
+  if (!isName(requestId) || !isName(accountId) || !isName(keyId) || model === '') {
+    throw new Error('the name of a request, an account, a key or a model is empty, or has a blank')
+  }
+  if (requestId.length + accountId.length + keyId.length + model.length > MOST_NAMES) {
+    throw new Error(`names are over ${MOST_NAMES} characters together`)
+  }
+}
+
+/** Whether a name can be one that is there. */
+export function isName(name: string): boolean {
+  return name !== '' && name.length <= MOST_NAMES && !name.includes(' ')
+}
+
+/** A time as it stands in names. */
+export function timeName(atMs: number): string {
+  const whole = Math.floor(Math.max(0, Math.min(LAST_TIME, atMs)))
+  return whole.toString(36).padStart(TIME_DIGITS, '0')
+}
+
+/** The time that a name begins with. */
+export function timeOf(name: string): number {
+  return Number.parseInt(name.slice(0, TIME_DIGITS), 36)
+}
+
+/** What stands behind the time that a name begins with. */
+export function afterTime(name: string): string {
+  return name.slice(TIME_DIGITS)
+}
+
+/** A row's place in the order of time. */
+export function rowName(row: Pick<UsageRow, 'atMs' | 'requestId'>): string {
+  return timeName(row.atMs) + row.requestId
+}
+
+/** A row's place among its account's. */
+export function accountRowName(accountId: string, row: string): string {
+  return `${accountId} ${row}`
+}
+
+/** Behind everything that begins so. */
+export function endOf(prefix: string): string {
+  return prefix + AFTER_ALL
+}
+
+/** The place of a sum. */
+export function sumName(
+  by: 'hour' | 'day',
+  startMs: number,
+  of: Pick<UsageRow, 'accountId' | 'keyId' | 'model'>,
+): string {
+  return `${sumsFrom(by, startMs)}${of.accountId} ${of.keyId} ${of.model}`
+}
+
+/** Where the sums of a bucket begin. */
+export function sumsFrom(by: 'hour' | 'day', startMs: number): string {
+  return (by === 'hour' ? 'h' : 'd') + timeName(startMs)
+}
+
+/** What a sum's place says. */
+export function readSumName(name: string): {
+  startMs: number
+  accountId: string
+  keyId: string
+  model: string
+} {
+  const rest = name.slice(1)
+  const [accountId = '', keyId = '', ...model] = afterTime(rest).split(' ')
+  return { startMs: timeOf(rest), accountId, keyId, model: model.join(' ') }
+}
+
+/** How long a bucket is. */
+export const BUCKET_MS = { hour: 3_600_000, day: 86_400_000 } as const

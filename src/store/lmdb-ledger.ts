@@ -1,0 +1,147 @@
+/**
+ * The embedded engine's ledger: an LMDB environment of its own beside the accounts', so that nothing of
+ * a request's cost can hold keys up or harm them. Knows no table; `Turn` writes, `UsageReader` reads.
+ *
+ * Whatever is asked while a transaction runs goes into the next one, together: all admissions and
+ * settlements of one turn of the event loop share one. Transactions begin and commit off the loop, so
+ * a process that waits for another's lock, or for the disk, goes on serving.
+ */
+import type { UsageRow } from '../ledger/row.js'
+import type {
+  Admission,
+  Demand,
+  Ledger,
+  Retention,
+  RowPage,
+  RowQuery,
+  SettleOutcome,
+  Standing,
+  SumQuery,
+  UsageSum,
+  Verdict,
+} from './ledger.js'
+import { unavailable } from './lmdb-failure.js'
+import { LedgerFile } from './lmdb-ledger-file.js'
+import { assertNames, isName, type LedgerTables } from './lmdb-ledger-tables.js'
+import { pruneRows, pruneSubjects, pruneSums } from './lmdb-prune.js'
+import { Subjects } from './lmdb-subjects.js'
+import { putSums } from './lmdb-sums.js'
+import { exported, lastUse, pageOf, rowOf, sumsOf } from './lmdb-usage.js'
+
+/** Reservations prolonged, or settled for want of it, in one step; others may come in between. */
+const LEASES_AT_ONCE = 64
+/** Rows or sums dropped in one step. */
+const PRUNED_AT_ONCE = 128
+
+/** Opened on first use; `close` may be called in any state. */
+export class LmdbLedger implements Ledger {
+  private readonly file: LedgerFile
+  private readonly nowMs: () => number
+
+  /** `nowMs` is the engine's clock; `boot` names the machine's start, where a test pretends another. */
+  constructor(path: string, nowMs: () => number, boot?: string) {
+    this.file = new LedgerFile(path, nowMs, boot)
+    this.nowMs = nowMs
+  }
+
+  admit(admission: Admission): Promise<Verdict> {
+    return this.file.write('admitting a request', (turn) => {
+      assertNames(admission.unsettled)
+      return turn.admit(admission)
+    })
+  }
+
+  settle(row: UsageRow): Promise<SettleOutcome> {
+    return this.file.write('settling a request', (turn) => {
+      assertNames(row)
+      return turn.settle(row)
+    })
+  }
+
+  async renew(
+    requests: readonly { requestId: string; accountId: string }[],
+    leaseMs: number,
+  ): Promise<void> {
+    for (let from = 0; from < requests.length; from += LEASES_AT_ONCE) {
+      await this.file.write('prolonging reservations', (turn) => {
+        for (const { requestId } of requests.slice(from, from + LEASES_AT_ONCE)) {
+          if (isName(requestId)) turn.renew(requestId, leaseMs)
+        }
+      })
+    }
+    if (requests.length === 0) await this.file.read('prolonging reservations', () => undefined)
+  }
+
+  async expire(): Promise<number> {
+    for (let count = 0; ;) {
+      const ended = await this.file.write('settling what has run out', (turn) =>
+        turn.expire(LEASES_AT_ONCE),
+      )
+      count += ended
+      if (ended < LEASES_AT_ONCE) return count
+    }
+  }
+
+  async look(accountId: string, demands: readonly Demand[]): Promise<Standing[]> {
+    return this.file.read('reading limits', (tables) =>
+      new Subjects(tables, this.nowMs()).look(accountId, demands),
+    )
+  }
+
+  async sums(query: SumQuery): Promise<UsageSum[]> {
+    return sumsOf(this.file, query)
+  }
+
+  async rows(query: RowQuery): Promise<RowPage> {
+    return pageOf(this.file, query)
+  }
+
+  async row(accountId: string | null, requestId: string): Promise<UsageRow | null> {
+    return this.file.read('reading a row', (tables) => rowOf(tables, accountId, requestId))
+  }
+
+  export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
+    return exported(this.file, sinceMs)
+  }
+
+  async lastUse(accountId: string): Promise<ReadonlyMap<string, number>> {
+    return lastUse(this.file, accountId)
+  }
+
+  putSums(
+    by: 'hour' | 'day',
+    sums: readonly UsageSum[],
+    lastUse: ReadonlyMap<string, number>,
+  ): Promise<void> {
+    return putSums(this.file, by, sums, lastUse)
+  }
+
+  async prune(retention: Retention): Promise<number> {
+    const rows = await this.inSteps((tables) => {
+      return pruneRows(tables, retention.rowsBeforeMs, PRUNED_AT_ONCE)
+    })
+    for (const by of ['hour', 'day'] as const) {
+      const before = by === 'hour' ? retention.hoursBeforeMs : retention.daysBeforeMs
+      await this.inSteps((tables) => pruneSums(tables, by, before, PRUNED_AT_ONCE))
+    }
+    await pruneSubjects(this.file, this.nowMs())
+    return rows
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.file.close()
+    } catch (cause) {
+      throw unavailable('closing the ledger failed', cause)
+    }
+  }
+
+  /** Step after step until one finds nothing; how much they did. */
+  private async inSteps(step: (tables: LedgerTables) => number): Promise<number> {
+    for (let count = 0; ;) {
+      const done = await this.file.change('pruning', step)
+      if (done === 0) return count
+      count += done
+    }
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Dropping what is old from the embedded engine's ledger, a few records at a time.
+ * Knows no clock: callers say what is old.
+ */
+import { quietly } from './lmdb-failure.js'
+import type { LedgerFile } from './lmdb-ledger-file.js'
+import {
+  accountRowName,
+  afterTime,
+  BUCKET_MS,
+  sumsFrom,
+  timeName,
+  type LedgerTables,
+} from './lmdb-ledger-tables.js'
+import { isIdle } from './lmdb-subjects.js'
+
+/** Subjects looked at in one step. */
+const SUBJECTS_AT_ONCE = 256
+
+/** Drops up to `limit` rows from before a time; how many. Only inside a transaction. */
+export function pruneRows(tables: LedgerTables, beforeMs: number, limit: number): number {
+  const { rows, ids, byAccount } = tables
+  const range = { end: timeName(beforeMs), limit }
+  const names = Array.from(rows.getKeys(range))
+  for (const name of names) {
+    const requestId = afterTime(name)
+    const place = ids.get(requestId)
+    quietly(rows.remove(name))
+    quietly(ids.remove(requestId))
+    // The row itself is not read: one that is damaged has to go as well.
+    if (place !== undefined) {
+      quietly(byAccount.remove(accountRowName(afterTime(place), name)))
+    }
+  }
+  return names.length
+}
+
+/** Drops up to `limit` sums of buckets that ended before a time; how many. Only inside a transaction. */
+export function pruneSums(
+  tables: LedgerTables,
+  by: 'hour' | 'day',
+  beforeMs: number,
+  limit: number,
+): number {
+  const length = BUCKET_MS[by]
+  const firstKeptMs = Math.floor(beforeMs / length) * length
+  const range = { start: sumsFrom(by, 0), end: sumsFrom(by, firstKeptMs), limit }
+  const names = Array.from(tables.sums.getKeys(range))
+  for (const name of names) quietly(tables.sums.remove(name))
+  return names.length
+}
+
+/** Forgets limits that nobody has come under for a day, and that hold nothing. */
+export async function pruneSubjects(file: LedgerFile, nowMs: number): Promise<void> {
+  let from = '\0'
+  let more = true
+  while (more) {
+    more = await file.change('pruning', ({ subjects }) => {
+      const range = { start: from, limit: SUBJECTS_AT_ONCE }
+      const found = Array.from(subjects.getRange(range))
+      for (const { key: name, value } of found) {
+        from = `${name}\0`
+        if (isIdle(value, nowMs)) quietly(subjects.remove(name))
+      }
+      return found.length === SUBJECTS_AT_ONCE
+    })
+  }
+}

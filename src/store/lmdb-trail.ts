@@ -1,0 +1,83 @@
+/**
+ * The embedded engine's audit trail: entries by id, and an index by account.
+ */
+import type { Database } from 'lmdb'
+import { intact, isName, put, remove, type LmdbEngine } from './lmdb-engine.js'
+import { damaged } from './lmdb-failure.js'
+import { readTrailEntry, writeTrailEntry } from './record.js'
+import { TRAIL_LENGTH, type Trail, type TrailEntry, type TrailQuery } from './trail.js'
+
+/** After every id. */
+const LAST = '\uffff'
+
+/** The trail in an environment. */
+export class LmdbTrail implements Trail {
+  private readonly engine: LmdbEngine
+  private readonly entries: Database<string>
+  /** Account and id. */
+  private readonly owners: Database<string>
+  private readonly counts: Database<string>
+
+  constructor(engine: LmdbEngine) {
+    this.engine = engine
+    this.entries = engine.table('trail')
+    this.owners = engine.table('trail-owners')
+    this.counts = engine.table('trail-counts')
+  }
+
+  async add(entry: TrailEntry): Promise<void> {
+    await this.engine.write('adding to the audit trail', () => {
+      const text = writeTrailEntry(entry)
+      const count = Number(this.counts.get('entries') ?? '0')
+      const oldest = count >= TRAIL_LENGTH ? this.oldest() : null
+      if (oldest !== null) {
+        remove(this.entries, oldest.id)
+        remove(this.owners, [oldest.accountId, oldest.id])
+      }
+      put(this.entries, entry.id, text)
+      put(this.owners, [entry.accountId, entry.id], '')
+      if (oldest === null) put(this.counts, 'entries', String(count + 1))
+    })
+  }
+
+  page({ accountId, after, limit }: TrailQuery): Promise<TrailEntry[]> {
+    return this.engine.read('reading the audit trail', () => {
+      if (after !== null && !isName(after)) return []
+      if (accountId === null) {
+        // The start of a backward range is in it; the entry that a page ended with must not be.
+        const start = after ?? LAST
+        const found = this.entries.getRange({ start, reverse: true, limit: limit + 1 })
+        const texts = Array.from(found).filter(({ key }) => key !== after)
+        return texts.slice(0, limit).map(({ value }) => entryOf(value))
+      }
+      if (!isName(accountId)) return []
+      const range = { start: [accountId, after ?? LAST], end: [accountId], reverse: true }
+      const ids = Array.from(this.owners.getKeys({ ...range, limit: limit + 1 }), idIn)
+      return ids
+        .filter((id) => id !== after)
+        .slice(0, limit)
+        .map((id) => this.indexed(id))
+    })
+  }
+
+  private oldest(): TrailEntry | null {
+    for (const { value } of this.entries.getRange({ limit: 1 })) return entryOf(value)
+    return null
+  }
+
+  private indexed(id: string): TrailEntry {
+    const text = this.entries.get(id)
+    if (text === undefined) throw damaged('an audit entry', 'an index names it; it is gone')
+    return entryOf(text)
+  }
+}
+
+function entryOf(text: string): TrailEntry {
+  return intact('an audit entry', () => readTrailEntry(text))
+}
+
+function idIn(place: unknown): string {
+  const id: unknown = Array.isArray(place) ? place.at(-1) : undefined
+  if (typeof id !== 'string') throw damaged('an audit entry', 'an index has another form')
+  return id
+}

@@ -1,0 +1,171 @@
+/**
+ * One transaction of the embedded engine's ledger: admissions, settlements and what else came together.
+ * Knows the tables; begins and commits nothing.
+ *
+ * Each step reads, checks and parses all it needs before its first put, because an exception does not
+ * undo puts. A put fails only for want of space, and then the engine fails the whole transaction.
+ */
+import type { UsageRow } from '../ledger/row.js'
+import { readRow, writeRow } from './usage-record.js'
+import { addToSum, newSum, readSum, writeSum, type SumCounters } from './usage-sum.js'
+import type { Admission, SettleOutcome, Verdict } from './ledger.js'
+import { damaged, quietly } from './lmdb-failure.js'
+import {
+  accountRowName,
+  afterTime,
+  BUCKET_MS,
+  rowName,
+  sumName,
+  timeName,
+  type LedgerTables,
+} from './lmdb-ledger-tables.js'
+import { Subjects } from './lmdb-subjects.js'
+import { readReservation, writeReservation, type Reservation } from './lmdb-reservation.js'
+
+/** Reservations settled in one go where a place is wanted and some have run out. */
+const EXPIRE_FOR_PLACE = 16
+
+/** Steps of one transaction, and what they have changed in memory until `write`. */
+export class Turn {
+  readonly nowMs: number
+  private readonly tables: LedgerTables
+  private readonly subjects: Subjects
+  private readonly sums = new Map<string, SumCounters>()
+
+  constructor(tables: LedgerTables, nowMs: number) {
+    this.tables = tables
+    this.nowMs = nowMs
+    this.subjects = new Subjects(tables, nowMs)
+  }
+
+  admit(admission: Admission): Verdict {
+    const { requestId, accountId, demands } = admission
+    const { open, ends, ids } = this.tables
+    const id = requestId
+    if (open.doesExist(id) || ids.doesExist(id)) {
+      const standings = this.subjects.look(accountId, demands)
+      return { admitted: true, standings: standings.map((each) => ({ ...each, retryAfterMs: 0 })) }
+    }
+    let taken = this.subjects.take(accountId, demands)
+    if (!taken.taken && demands.some(({ kind }) => kind === 'concurrent')) {
+      // Whoever died in a place does not hold it until the next sweep.
+      if (this.expire(EXPIRE_FOR_PLACE) > 0) {
+        taken = this.subjects.take(accountId, demands)
+      }
+    }
+    const { standings, holds } = taken
+    if (!taken.taken) return { admitted: false, standings }
+    const untilMs = this.nowMs + admission.leaseMs
+    const text = writeReservation({ untilMs, holds, row: writeRow(admission.unsettled) })
+    quietly(open.put(id, text))
+    quietly(ends.put(timeName(untilMs) + requestId, ''))
+    return { admitted: true, standings }
+  }
+
+  settle(row: UsageRow): SettleOutcome {
+    if (this.tables.ids.doesExist(row.requestId)) return 'already'
+    this.append(row, writeRow(row), this.reservation(row.requestId))
+    return 'settled'
+  }
+
+  renew(requestId: string, leaseMs: number): void {
+    const reservation = this.reservation(requestId)
+    // What has run out may have lost its place to another request already.
+    if (reservation === null || reservation.untilMs <= this.nowMs) return
+    const { open, ends } = this.tables
+    const untilMs = this.nowMs + leaseMs
+    quietly(ends.remove(timeName(reservation.untilMs) + requestId))
+    quietly(ends.put(timeName(untilMs) + requestId, ''))
+    quietly(open.put(requestId, writeReservation({ ...reservation, untilMs })))
+  }
+
+  /** Settles up to `limit` of what has run out; how many. Damage is told once the others are settled. */
+  expire(limit: number): number {
+    const due: string[] = []
+    const range = { end: timeName(this.nowMs + 1), limit }
+    for (const name of this.tables.ends.getKeys(range)) due.push(name)
+    let settled = 0
+    let failure: Error | null = null
+    for (const name of due) {
+      try {
+        settled += this.expired(name) ? 1 : 0
+      } catch (error) {
+        failure ??= error instanceof Error ? error : new Error(String(error))
+      }
+    }
+    if (failure !== null) throw failure
+    return settled
+  }
+
+  /** Puts what the steps have changed in memory; after the last of them. */
+  write(): void {
+    this.subjects.write()
+    for (const [name, sum] of this.sums) quietly(this.tables.sums.put(name, writeSum(sum)))
+  }
+
+  /** False where it has been settled or prolonged, and only its place in the order was left. */
+  private expired(name: string): boolean {
+    const requestId = afterTime(name)
+    const reservation = this.reservation(requestId)
+    if (
+      reservation === null ||
+      timeName(reservation.untilMs) !== name.slice(0, -requestId.length)
+    ) {
+      quietly(this.tables.ends.remove(name))
+      return false
+    }
+    const row = intact(`the reservation of '${requestId}'`, () => readRow(reservation.row))
+    this.append(row, reservation.row, reservation)
+    return true
+  }
+
+  private append(row: UsageRow, text: string, reservation: Reservation | null): void {
+    const { open, ends, rows, ids, byAccount } = this.tables
+    const sums = [this.sum('hour', row), this.sum('day', row)]
+    if (reservation !== null) this.subjects.read(reservation.holds)
+
+    for (const sum of sums) addToSum(sum, row)
+    const id = row.requestId
+    const name = rowName(row)
+    if (reservation !== null) {
+      this.subjects.release(reservation.holds, usedTokens(row), row.costNanoUsd)
+      quietly(open.remove(id))
+      quietly(ends.remove(timeName(reservation.untilMs) + row.requestId))
+    }
+    quietly(rows.put(name, text))
+    quietly(ids.put(id, timeName(row.atMs) + row.accountId))
+    quietly(byAccount.put(accountRowName(row.accountId, name), ''))
+  }
+
+  private reservation(requestId: string): Reservation | null {
+    const text = this.tables.open.get(requestId)
+    if (text === undefined) return null
+    return intact(`the reservation of '${requestId}'`, () => readReservation(text))
+  }
+
+  private sum(by: 'hour' | 'day', row: UsageRow): SumCounters {
+    const length = BUCKET_MS[by]
+    const name = sumName(by, Math.floor(row.atMs / length) * length, row)
+    const known = this.sums.get(name)
+    if (known !== undefined) return known
+    const bytes = this.tables.sums.get(name)
+    const sum = bytes === undefined ? newSum() : intact(`the sum '${name}'`, () => readSum(bytes))
+    this.sums.set(name, sum)
+    return sum
+  }
+}
+
+/** Input and output; null where nobody knows. */
+function usedTokens({ usage, source }: UsageRow): number | null {
+  if (source === 'none') return 0
+  if (usage.input === undefined && usage.output === undefined) return null
+  return (usage.input ?? 0) + (usage.output ?? 0)
+}
+
+function intact<T>(what: string, read: () => T): T {
+  try {
+    return read()
+  } catch (cause) {
+    throw damaged(what, cause instanceof Error ? cause.message : String(cause))
+  }
+}

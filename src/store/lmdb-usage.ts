@@ -1,0 +1,213 @@
+/**
+ * Reading the embedded engine's ledger: a row, pages of rows, sums, everything. Long reads go in
+ * slices, so that no question, however wide, holds the event loop up. Knows no limit and writes nothing.
+ */
+import type { UsageRow } from '../ledger/row.js'
+import { readRow } from './usage-record.js'
+import { lastAtMs, readSum, shownSum } from './usage-sum.js'
+import type { RowPage, RowQuery, SumQuery, UsageSum } from './ledger.js'
+import { damaged } from './lmdb-failure.js'
+import type { LedgerFile } from './lmdb-ledger-file.js'
+import {
+  accountRowName,
+  BUCKET_MS,
+  endOf,
+  isName,
+  readSumName,
+  sumsFrom,
+  timeName,
+  type LedgerTables,
+} from './lmdb-ledger-tables.js'
+
+/** Records read in one slice: a millisecond or two. */
+const SLICE = 200
+/** Rows looked at for one page; where no more match, the page is short and says where it stopped. */
+const MOST_LOOKED_AT = 10_000
+/** As much as any end of a page that we gave out. */
+const MOST_CURSOR = 300
+
+/** One row, by request id. */
+export function rowOf(
+  tables: LedgerTables,
+  accountId: string | null,
+  requestId: string,
+): UsageRow | null {
+  const place = isName(requestId) ? tables.ids.get(requestId) : undefined
+  if (place === undefined) return null
+  const row = rowAt(tables, place.slice(0, TIME_DIGITS) + requestId)
+  return accountId === null || row.accountId === accountId ? row : null
+}
+
+/** One page of rows, newest first. */
+export async function pageOf(file: LedgerFile, query: RowQuery): Promise<RowPage> {
+  const rows: UsageRow[] = []
+  const oldest = timeName(query.fromMs ?? 0)
+  // Text that a row must have to match: most rows of others need not be parsed.
+  const marks = [query.keyId, query.model].flatMap((mark) =>
+    mark === undefined ? [] : [JSON.stringify(mark)],
+  )
+  let from = newestOf(query)
+  let next: string | null = null
+  let lookedAt = 0
+  await file.readInSlices('reading rows', (tables) => {
+    let seen = 0
+    for (const name of namesBelow(tables, query.accountId, from, oldest)) {
+      if (name === from) continue
+      if (rows.length === query.limit || seen === SLICE) {
+        next = from
+        break
+      }
+      seen += 1
+      from = name
+      next = null
+      const text = textAt(tables, name)
+      if (!marks.every((mark) => text.includes(mark))) continue
+      const row = readRowAt(name, text)
+      if (matches(row, query)) rows.push(row)
+    }
+    lookedAt += seen
+    return next === null || rows.length === query.limit || lookedAt >= MOST_LOOKED_AT
+  })
+  return { rows, next }
+}
+
+/** Sums, in order of time. */
+export async function sumsOf(file: LedgerFile, query: SumQuery): Promise<UsageSum[]> {
+  const found: UsageSum[] = []
+  await eachSum(file, query, (name, bytes) => {
+    found.push(shownSum(sumAt(name, bytes), readSumName(name)))
+  })
+  return found
+}
+
+/** When each key was last used, as far back as sums of days go. */
+export async function lastUse(file: LedgerFile, accountId: string): Promise<Map<string, number>> {
+  const uses = new Map<string, number>()
+  const query = { accountId, by: 'day', fromMs: 0, toMs: Number.MAX_SAFE_INTEGER } as const
+  await eachSum(file, query, (name, bytes) => {
+    const { keyId } = readSumName(name)
+    uses.set(keyId, Math.max(uses.get(keyId) ?? 0, lastAtMs(sumAt(name, bytes))))
+  })
+  return uses
+}
+
+/** All rows from a time on, oldest first. */
+export async function* exported(
+  file: LedgerFile,
+  sinceMs: number,
+): AsyncGenerator<readonly UsageRow[]> {
+  let from = timeName(sinceMs)
+  for (;;) {
+    const batch = await file.read('exporting rows', (tables) => {
+      const range = { start: from, limit: SLICE }
+      return Array.from(tables.rows.getRange(range), ({ key: name, value }) => {
+        from = `${name}\0`
+        return readRowAt(name, value)
+      })
+    })
+    if (batch.length === 0) return
+    yield batch
+  }
+}
+
+const TIME_DIGITS = timeName(0).length
+
+/** Calls back for each sum of a question; other accounts' are skipped, not read. */
+async function eachSum(
+  file: LedgerFile,
+  query: SumQuery,
+  found: (name: string, bytes: Buffer) => void,
+): Promise<void> {
+  const length = BUCKET_MS[query.by]
+  const own = query.accountId === null ? '' : `${query.accountId} `
+  if (query.accountId !== null && !isName(query.accountId)) return
+  const lastMs = Math.floor(query.toMs / length) * length
+  let atMs = Math.floor(Math.max(0, query.fromMs) / length) * length
+  let from = sumsFrom(query.by, atMs) + own
+  await file.readInSlices('reading sums', (tables) => {
+    let seen = 0
+    while (atMs <= lastMs) {
+      const bucket = sumsFrom(query.by, atMs)
+      const range = { start: from, end: endOf(bucket + own), limit: SLICE }
+      for (const { key: name, value } of tables.sums.getRange(range)) {
+        seen += 1
+        from = `${name}\0`
+        found(name, value)
+      }
+      if (seen >= SLICE) return false
+      const next = nextBucket(tables, query.by, endOf(bucket))
+      if (next === null) return true
+      atMs = next
+      from = sumsFrom(query.by, atMs) + own
+      seen += 1
+    }
+    return true
+  })
+}
+
+/** The next bucket that has any sum: a year without one is one step. */
+function nextBucket(tables: LedgerTables, by: 'hour' | 'day', from: string): number | null {
+  const range = { start: from, end: endOf(by === 'hour' ? 'h' : 'd'), limit: 1 }
+  for (const name of tables.sums.getKeys(range)) return readSumName(name).startMs
+  return null
+}
+
+/** Names of rows from one down to another, newest first. */
+function* namesBelow(
+  tables: LedgerTables,
+  accountId: string | null,
+  from: string,
+  oldest: string,
+): Generator<string> {
+  if (accountId === null) {
+    const range = { start: from, end: oldest, reverse: true }
+    for (const name of tables.rows.getKeys(range)) yield name
+    return
+  }
+  if (!isName(accountId)) return
+  const prefix = accountRowName(accountId, '')
+  const range = { start: prefix + from, end: prefix + oldest, reverse: true }
+  for (const name of tables.byAccount.getKeys(range)) yield name.slice(prefix.length)
+}
+
+/** Behind the first row that a page may show. */
+function newestOf({ toMs, after }: RowQuery): string {
+  const newest = toMs === undefined ? endOf('') : timeName(Math.max(0, toMs))
+  if (after === null) return newest
+  const cursor = after.slice(0, MOST_CURSOR)
+  return cursor < newest ? cursor : newest
+}
+
+function matches(row: UsageRow, { keyId, model, failed }: RowQuery): boolean {
+  return (
+    (keyId === undefined || row.keyId === keyId) &&
+    (model === undefined || row.model === model) &&
+    (failed === undefined || (row.outcome !== 'ok') === failed)
+  )
+}
+
+function rowAt(tables: LedgerTables, name: string): UsageRow {
+  return readRowAt(name, textAt(tables, name))
+}
+
+function textAt(tables: LedgerTables, name: string): string {
+  const text = tables.rows.get(name)
+  if (text === undefined) throw damaged(`row '${name}'`, 'an index names it; it is gone')
+  return text
+}
+
+function readRowAt(name: string, text: string): UsageRow {
+  try {
+    return readRow(text)
+  } catch (cause) {
+    throw damaged(`row '${name}'`, cause instanceof Error ? cause.message : String(cause))
+  }
+}
+
+function sumAt(name: string, bytes: Buffer): ReturnType<typeof readSum> {
+  try {
+    return readSum(bytes)
+  } catch (cause) {
+    throw damaged(`sum '${name}'`, cause instanceof Error ? cause.message : String(cause))
+  }
+}

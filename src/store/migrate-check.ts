@@ -1,0 +1,129 @@
+/**
+ * What a copy of a store must not overwrite, and whether it is complete. Writes nothing.
+ */
+import type { ApiKey } from '../accounts/account.js'
+import {
+  PARTS,
+  sumsOf,
+  trailOf,
+  type Beginnings,
+  type Part,
+  type Progress,
+} from './migrate-parts.js'
+import type { Store } from './store.js'
+import { Tally } from './tally.js'
+import { TRAIL_LENGTH } from './trail.js'
+
+/** The target has what the source has not, or cannot take something; the message names it. */
+export class MigrationRefused extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'MigrationRefused'
+  }
+}
+
+/** One part of both stores. */
+export interface Compared {
+  readonly part: Part
+  readonly source: Tally
+  readonly target: Tally
+  readonly isSame: boolean
+}
+
+/** Reads both stores back, each from the source's beginnings on. */
+export async function compareStores(
+  from: Store,
+  to: Store,
+  begin: Beginnings,
+  tell: Progress,
+): Promise<Compared[]> {
+  const sources = await talliesOf(from, begin, tell)
+  const targets = await talliesOf(to, begin, tell)
+  return PARTS.map((part) => {
+    const [source, target] = [sources[part], targets[part]]
+    const isSame = source.count === target.count && source.digest === target.digest
+    return { part, source, target, isSame }
+  })
+}
+
+/**
+ * Rejects with `MigrationRefused` where the target has what the source has not: it is then in use by
+ * others, or the newer one of the two. What is older than all of the source's the source has dropped.
+ */
+export async function refuseForeign(from: Store, to: Store, rowsBeginMs: number): Promise<void> {
+  for (const account of await to.listAccounts()) {
+    const { id, email, role, createdAtMs } = account
+    const own = await from.accountById(id)
+    const isSame = own?.email === email && own.role === role && own.createdAtMs === createdAtMs
+    if (!isSame) throw foreign(`account '${id}'`)
+    const keys = new Map((await from.listKeys(id)).map((key) => [key.id, key]))
+    for (const key of await to.listKeys(id)) {
+      if (!isKept(keys.get(key.id), key)) throw foreign(`key '${key.id}'`)
+    }
+  }
+  await refuseForeignTrail(from, to)
+  for await (const rows of to.ledger.export(rowsBeginMs)) {
+    const own = await Promise.all(
+      rows.map(({ accountId, requestId }) => from.ledger.row(accountId, requestId)),
+    )
+    const at = own.indexOf(null)
+    if (at >= 0) throw foreign(`the usage row of request '${rows[at]?.requestId ?? ''}'`)
+  }
+}
+
+/** A key that only the target has revoked would be good again. */
+function isKept(own: ApiKey | undefined, key: ApiKey): boolean {
+  if (own?.digest !== key.digest) return false
+  return key.revokedAtMs === undefined || key.revokedAtMs === own.revokedAtMs
+}
+
+async function refuseForeignTrail(from: Store, to: Store): Promise<void> {
+  const own = new Set<string>()
+  let oldest = ''
+  for await (const page of trailOf(from)) for (const { id } of page) own.add((oldest = id))
+  // A trail that is not full has dropped nothing.
+  if (own.size < TRAIL_LENGTH) oldest = ''
+  for await (const page of trailOf(to)) {
+    const other = page.find(({ id }) => id >= oldest && !own.has(id))
+    if (other !== undefined) throw foreign(`entry '${other.id}' of the audit trail`)
+  }
+}
+
+function foreign(what: string): MigrationRefused {
+  return new MigrationRefused(
+    `the target has ${what}, which the source has not, or not so; nothing was written: name an empty target`,
+  )
+}
+
+async function talliesOf(
+  store: Store,
+  begin: Beginnings,
+  tell: Progress,
+): Promise<Record<Part, Tally>> {
+  const tallies: Record<Part, Tally> = {
+    accounts: new Tally(),
+    keys: new Tally(),
+    trail: new Tally(),
+    rows: new Tally(),
+    hours: new Tally(),
+    days: new Tally(),
+  }
+  const accounts = await store.listAccounts()
+  for (const [place, account] of accounts.entries()) {
+    const { id } = account
+    tallies.accounts.add([place, account])
+    const keys = await store.listKeys(id)
+    keys.forEach((key, at) => tallies.keys.add([at, key]))
+    for (const sum of await sumsOf(store, id, 'hour', begin.hours)) tallies.hours.add(sum)
+    for (const sum of await sumsOf(store, id, 'day', begin.days)) tallies.days.add(sum)
+    tell('accounts', place + 1)
+  }
+  for await (const page of trailOf(store)) {
+    for (const entry of page) if (entry.id >= begin.trail) tallies.trail.add(entry)
+  }
+  for await (const rows of store.ledger.export(begin.rows)) {
+    for (const row of rows) tallies.rows.add(row)
+    tell('rows', tallies.rows.count)
+  }
+  return tallies
+}

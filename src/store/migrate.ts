@@ -1,0 +1,157 @@
+/**
+ * Copies one store into another, whatever their engines, and compares the two. Knows no engine.
+ *
+ * The source is only read (save that reservations that have run out are settled first, as any gateway
+ * would). What the target has already is left, or brought up to date; so a copy that was interrupted, or
+ * that fell behind, is completed by another one. What the target alone has is never touched: it is
+ * refused before anything is written.
+ */
+import type { Account, ApiKey } from '../accounts/account.js'
+import type { UsageRow } from '../ledger/row.js'
+import type { UsageSum } from './ledger.js'
+import { MigrationRefused, refuseForeign } from './migrate-check.js'
+import { sumsOf, trailOf, type Beginnings, type Progress } from './migrate-parts.js'
+import type { KeyEdit, Store } from './store.js'
+import { canonical } from './tally.js'
+
+/** Written at the same time. */
+const AT_ONCE = 64
+const SUMS = [
+  ['hours', 'hour'],
+  ['days', 'day'],
+] as const
+
+/**
+ * Copies all that lasts. Rejects with `MigrationRefused` where the target has something else, and as the
+ * stores do. Answers with what `compare` needs.
+ */
+export async function copyStore(from: Store, to: Store, tell: Progress): Promise<Beginnings> {
+  await refuseForeign(from, to, await rowsBegin(from))
+  await from.ledger.expire()
+  const accounts = await from.listAccounts()
+  for (const [at, account] of accounts.entries()) {
+    await copyAccount(to, account)
+    tell('accounts', at + 1)
+  }
+  let keys = 0
+  for (let at = 0; at < accounts.length; at += AT_ONCE) {
+    const some = accounts.slice(at, at + AT_ONCE)
+    await Promise.all(
+      some.map(async ({ id }) => {
+        for (const key of await from.listKeys(id)) {
+          await copyKey(to, key)
+          tell('keys', (keys += 1))
+        }
+      }),
+    )
+  }
+  const trail = await copyTrail(from, to, tell)
+  const rows = await copyRows(from, to, tell)
+  const begin = { hours: Number.MAX_SAFE_INTEGER, days: Number.MAX_SAFE_INTEGER }
+  for (const [part, by] of SUMS) {
+    let done = 0
+    for (const { id } of accounts) {
+      const sums = await copySums(from, to, id, by)
+      begin[part] = Math.min(begin[part], sums[0]?.startMs ?? begin[part])
+      tell(part, (done += sums.length))
+    }
+  }
+  return { trail, rows, ...begin }
+}
+
+async function rowsBegin(store: Store): Promise<number> {
+  for await (const [first] of store.ledger.export(0)) if (first !== undefined) return first.atMs
+  return 0
+}
+
+async function copyAccount(to: Store, account: Account): Promise<void> {
+  const outcome = await to.createAccount(account)
+  if (outcome === 'created') return
+  const there = await to.accountById(account.id)
+  if (outcome === 'bad_name' || there === null) {
+    throw new MigrationRefused(`the target cannot take account '${account.id}' (${outcome})`)
+  }
+  const { plan, disabled, passwordHash } = account
+  const isSame =
+    there.plan === plan && there.disabled === disabled && there.passwordHash === passwordHash
+  if (!isSame) await to.changeAccount(account.id, { plan, disabled, passwordHash })
+}
+
+async function copyKey(to: Store, key: ApiKey): Promise<void> {
+  // Whether the plan allows so many was asked when it was made.
+  const outcome = await to.createKey(key, null)
+  if (outcome === 'created') return
+  const there = await to.keyById(key.accountId, key.id)
+  if (there?.digest !== key.digest) {
+    throw new MigrationRefused(`the target cannot take key '${key.id}' (${outcome})`)
+  }
+  const edit = editOf(key)
+  const isEdited = canonical(edit) !== canonical(editOf(there))
+  if (isEdited && there.revokedAtMs === undefined) await to.changeKey(key.accountId, key.id, edit)
+  if (key.revokedAtMs !== undefined && there.revokedAtMs === undefined) {
+    await to.revokeKey(key.accountId, key.id, key.revokedAtMs)
+  }
+}
+
+/** What may have been changed of a key since it was made. */
+function editOf({ name, expiresAtMs, models, limits, replacedBy }: ApiKey): KeyEdit {
+  return {
+    name,
+    expiresAtMs: expiresAtMs ?? null,
+    models: models ?? null,
+    limits: limits ?? null,
+    ...(replacedBy === undefined ? {} : { replacedBy }),
+  }
+}
+
+/** Answers with the id of the source's oldest entry. */
+async function copyTrail(from: Store, to: Store, tell: Progress): Promise<string> {
+  const there = new Set<string>()
+  for await (const page of trailOf(to)) for (const { id } of page) there.add(id)
+  let oldest = ''
+  let done = 0
+  for await (const page of trailOf(from)) {
+    oldest = page.at(-1)?.id ?? oldest
+    const missing = page.filter(({ id }) => !there.has(id))
+    await inBatches(missing, (entry) => to.trail.add(entry))
+    tell('trail', (done += page.length))
+  }
+  return oldest
+}
+
+/** Answers with the time of the source's oldest row. */
+async function copyRows(from: Store, to: Store, tell: Progress): Promise<number> {
+  let oldest: UsageRow | undefined
+  let done = 0
+  for await (const rows of from.ledger.export(0)) {
+    oldest ??= rows[0]
+    await inBatches(rows, (row) => to.ledger.settle(row))
+    tell('rows', (done += rows.length))
+  }
+  return oldest?.atMs ?? 0
+}
+
+/** Sums are there already, as far as rows are; what rows were dropped of is put. Answers with all. */
+async function copySums(
+  from: Store,
+  to: Store,
+  accountId: string,
+  by: 'hour' | 'day',
+): Promise<readonly UsageSum[]> {
+  const sums = await sumsOf(from, accountId, by, 0)
+  const there = new Set((await sumsOf(to, accountId, by, 0)).map(canonical))
+  const missing = sums.filter((sum) => !there.has(canonical(sum)))
+  if (missing.length > 0) {
+    await to.ledger.putSums(by, missing, await from.ledger.lastUse(accountId))
+  }
+  return sums
+}
+
+async function inBatches<T>(
+  items: readonly T[],
+  write: (item: T) => Promise<unknown>,
+): Promise<void> {
+  for (let at = 0; at < items.length; at += AT_ONCE) {
+    await Promise.all(items.slice(at, at + AT_ONCE).map(write))
+  }
+}

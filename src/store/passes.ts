@@ -1,0 +1,38 @@
+/**
+ * What lets its holder in until it expires: sessions, known devices, one-time links. Whatever the engine.
+ * Knows no cookie and no secret: a pass stands under the digest of what its holder shows.
+ */
+
+/** What a pass is good for. */
+export type PassKind = 'session' | 'device' | 'set-up' | 'reset' | 'oidc'
+
+/** A pass as it is kept. */
+export interface Pass {
+  /** SHA-256 of its secret, lower-case hex. */
+  readonly id: string
+  readonly kind: PassKind
+  /** Whose it is; empty where it is nobody's yet. */
+  readonly accountId: string
+  readonly expiresAtMs: number
+  /** What its maker wants to find again; at most 8,192 characters. */
+  readonly text: string
+}
+
+/**
+ * Passes by id. Fails as the store does. Durable before it resolves; every process sees a change once it
+ * has resolved. What has expired is never given out, whether it was swept or not.
+ */
+export interface Passes {
+  /** False where its id is in use; nothing is changed then. */
+  add(pass: Pass): Promise<boolean>
+  /** Null where there is none of this kind, or it has expired. */
+  find(kind: PassKind, id: string, nowMs: number): Promise<Pass | null>
+  /** Moves the end of one that is still good; false where none is, so that nothing ended comes back. */
+  prolong(kind: PassKind, id: string, expiresAtMs: number, nowMs: number): Promise<boolean>
+  /** Ends it and gives it out: of those who ask at once, one gets it. */
+  take(kind: PassKind, id: string, nowMs: number): Promise<Pass | null>
+  /** Ends all of the account's of this kind, save the one named; how many. */
+  end(kind: PassKind, accountId: string, except: string | null): Promise<number>
+  /** Removes what has expired; how many. Engines that do so by themselves answer 0. */
+  sweep(nowMs: number): Promise<number>
+}

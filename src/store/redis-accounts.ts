@@ -1,0 +1,123 @@
+/**
+ * Accounts in Redis. An account exists once its e-mail names it, which is written last: before that
+ * its record is one that nobody can name, and lists leave it out.
+ */
+import type { Account } from '../accounts/account.js'
+import { damaged, unavailable } from './failure.js'
+import { editedAccount, writeAccount } from './record.js'
+import { isAccountId, isName, type RedisEngine } from './redis-engine.js'
+import * as layout from './redis-layout.js'
+import { MISFIT, accountOf, listOf } from './redis-records.js'
+import type { AccountEdit, AccountOutcome } from './store.js'
+
+/** Accounts that are read at once. */
+const CHUNK = 500
+
+/** The part of `Store` that is about accounts. */
+export class RedisAccounts {
+  private readonly engine: RedisEngine
+
+  constructor(engine: RedisEngine) {
+    this.engine = engine
+  }
+
+  async create(account: Account): Promise<AccountOutcome> {
+    const email = account.email.toLowerCase()
+    if (!isAccountId(account.id) || !isName(email)) return 'bad_name'
+    const what = 'creating an account'
+    const { admin } = this.engine
+    const own = [layout.accountKey(account.id)]
+    await this.engine.assertSame(what)
+    const put = await admin.runDurably(what, layout.PUT_ACCOUNT, own, [textOf(account)])
+    const claim = [layout.emailKey(email)]
+    if (put !== 1 && !(await this.isUnfinished(what, account, claim))) return 'id_taken'
+    await admin.runDurably(what, layout.PUT_IN_ORDER, layout.ORDER_KEYS, [account.id])
+    const [claimed, owner] = listOf(await admin.runDurably(what, layout.CLAIM, claim, [account.id]))
+    if (claimed === 1) return 'created'
+    // Somebody else has finished the same account.
+    if (owner === account.id) return 'id_taken'
+    await admin.send(what, 'del', own)
+    await admin.send(what, 'zrem', [layout.ORDER_KEYS[0], account.id])
+    return 'email_taken'
+  }
+
+  async byId(id: string): Promise<Account | null> {
+    if (!isAccountId(id)) return this.engine.none(null)
+    const what = 'reading an account'
+    const text = await this.textOf(what, id)
+    return text === null ? null : accountOf(what, id, text)
+  }
+
+  async byEmail(email: string): Promise<Account | null> {
+    const name = email.toLowerCase()
+    if (!isName(name)) return this.engine.none(null)
+    const what = 'reading an account by its e-mail'
+    const id = await this.engine.admin.send(what, 'get', [layout.emailKey(name)])
+    if (id === null) {
+      await this.engine.assertSame(what)
+      return null
+    }
+    const account = typeof id === 'string' ? await this.byId(id) : null
+    if (account === null) throw unavailable(`${what} failed`, damaged('an e-mail', MISFIT))
+    return account
+  }
+
+  async list(): Promise<Account[]> {
+    const what = 'listing accounts'
+    const order = await this.engine.admin.send(what, 'zrange', [layout.ORDER_KEYS[0], 0, -1])
+    const ids = listOf(order).map(String)
+    if (ids.length === 0) await this.engine.assertSame(what)
+    const accounts: Account[] = []
+    for (let from = 0; from < ids.length; from += CHUNK) {
+      const some = await Promise.all(ids.slice(from, from + CHUNK).map((id) => this.listed(id)))
+      for (const account of some) if (account !== null) accounts.push(account)
+    }
+    return accounts
+  }
+
+  async change(accountId: string, edit: AccountEdit): Promise<Account | null> {
+    if (!isAccountId(accountId)) return this.engine.none(null)
+    const what = 'changing an account'
+    const key = layout.accountKey(accountId)
+    // A password concerns no key.
+    const isNews = edit.plan !== undefined || edit.disabled !== undefined
+    const channel = isNews ? this.engine.channel : ''
+    for (;;) {
+      const old = await this.textOf(what, accountId)
+      if (old === null) return null
+      const account = editedAccount(accountOf(what, accountId, old), edit)
+      const args = [old, textOf(account), channel]
+      // Another change may have come in between; then it is read again.
+      const done = await this.engine.admin.runDurably(what, layout.REPLACE_ACCOUNT, [key], args)
+      if (done === 1) return account
+    }
+  }
+
+  /** Whether it is what a process left that was killed before the e-mail named the account. */
+  private async isUnfinished(what: string, account: Account, email: string[]): Promise<boolean> {
+    if ((await this.engine.admin.send(what, 'get', email)) !== null) return false
+    return (await this.textOf(what, account.id)) === textOf(account)
+  }
+
+  private async textOf(what: string, id: string): Promise<string | null> {
+    const args = [layout.accountKey(id), 'account']
+    const text = await this.engine.admin.send(what, 'hget', args)
+    if (typeof text === 'string') return text
+    await this.engine.assertSame(what)
+    return null
+  }
+
+  /** Null for one that was never finished: its e-mail is nobody's, or another's. */
+  private async listed(id: string): Promise<Account | null> {
+    const account = await this.byId(id)
+    if (account === null) return null
+    const email = layout.emailKey(account.email.toLowerCase())
+    const owner = await this.engine.admin.send('listing accounts', 'get', [email])
+    return owner === id ? account : null
+  }
+}
+
+/** What the store counts stands beside the record here, not in it. */
+function textOf(account: Account): string {
+  return writeAccount({ account, order: 0, liveKeys: 0 })
+}

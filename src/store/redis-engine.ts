@@ -1,0 +1,115 @@
+/**
+ * The Redis that a store is kept in: its connections, which store it is, and what is asked at the start.
+ * Knows nothing of what is kept.
+ */
+import { randomBytes } from 'node:crypto'
+import { unavailable } from './failure.js'
+import { checkServer } from './redis-check.js'
+import { CLAIM, newsChannel, PROBE_KEY, STORE_KEY } from './redis-layout.js'
+import { RedisLink } from './redis-link.js'
+import type { RedisPlace } from './redis-url.js'
+
+/** For what a person waits for. */
+const ADMIN_MS = 1_000
+const NAME = /^[^\0-\x20\x7f]{1,400}$/
+const ACCOUNT_ID = /^[^\0-\x20\x7f{}]{1,400}$/
+
+/** Whether something may be kept under the name: as with the embedded engine. */
+export function isName(name: string): boolean {
+  return NAME.test(name)
+}
+
+/** Braces in it would put an account's keys into several slots. */
+export function isAccountId(id: string): boolean {
+  return ACCOUNT_ID.test(id)
+}
+
+/** Open until `close`. */
+export class RedisEngine {
+  readonly place: RedisPlace
+  /** For what people do; changes wait for the replicas here. */
+  readonly admin: RedisLink
+  /** For what requests wait for. */
+  readonly lookups: RedisLink
+  readonly warn: (message: string) => void
+  private id = ''
+  private closed = false
+
+  private constructor(place: RedisPlace, warn: (message: string) => void) {
+    this.place = place
+    this.warn = warn
+    this.admin = new RedisLink(place, 'admin', Math.max(ADMIN_MS, place.timeoutMs))
+    this.lookups = new RedisLink(place, 'lookups', place.timeoutMs)
+  }
+
+  /** Connects, checks the server and learns which store it is. Rejects with `GatewayError`. */
+  static async open(
+    place: RedisPlace,
+    warn: (message: string) => void,
+    mustExist = false,
+  ): Promise<RedisEngine> {
+    const engine = new RedisEngine(place, warn)
+    try {
+      await Promise.all([engine.admin.opened(), engine.lookups.opened()])
+      await checkServer(engine.admin, place.waitReplicas, warn)
+      if (mustExist && (await engine.admin.send('opening', 'get', [STORE_KEY])) === null) {
+        throw unavailable('opening the store failed', new Error('there is none'))
+      }
+      await engine.identify()
+      await engine.probe()
+      return engine
+    } catch (error) {
+      engine.close()
+      throw error
+    }
+  }
+
+  /** Where changes are told. */
+  get channel(): string {
+    return newsChannel(this.id)
+  }
+
+  /** A write and a read that prove that it works, and that it is the store that was opened. */
+  async probe(): Promise<void> {
+    const key = `${PROBE_KEY}:${process.pid}`
+    const mark = process.hrtime.bigint().toString()
+    await this.admin.send('probing', 'set', [key, mark, 'EX', 60])
+    const back = await this.admin.send('probing', 'get', [key])
+    if (back !== mark) throw unavailable('probing failed', new Error('read something else back'))
+    await this.assertSame('probing')
+  }
+
+  /**
+   * "Not there" means something only of the store that we opened: one that came back empty does not
+   * know any key, and to say so of good ones would lock everybody out.
+   */
+  async assertSame(what: string, link = this.admin): Promise<void> {
+    if ((await link.send(what, 'get', [STORE_KEY])) === this.id) return
+    const why =
+      'the store that was opened is gone (emptied, or another in its place); restore it, or restart the gateway to begin with what is there'
+    throw unavailable(`${what} failed`, new Error(why))
+  }
+
+  /** What there is of what no store could have; an engine that is closed has no answer. */
+  none<T>(answer: T): T {
+    if (this.closed) throw unavailable('reading failed', new Error('the store has been closed'))
+    return answer
+  }
+
+  close(): void {
+    this.closed = true
+    this.admin.close()
+    this.lookups.close()
+  }
+
+  /** The name of the store, given by whoever opened it first. */
+  private async identify(): Promise<void> {
+    const made = randomBytes(9).toString('base64url')
+    const claim = this.admin.runDurably('opening', CLAIM, [STORE_KEY], [made])
+    // Replicas that are not there yet are warned of already; they will have the name when they are.
+    await claim.catch(() => undefined)
+    const id = await this.admin.send('opening', 'get', [STORE_KEY])
+    if (typeof id !== 'string') throw unavailable('opening failed', new Error('it has no name'))
+    this.id = id
+  }
+}

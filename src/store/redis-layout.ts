@@ -1,0 +1,127 @@
+/**
+ * Where the `redis` engine keeps what: names of keys and the scripts that change them.
+ * Knows no client. Why it is laid out so is in docs/decisions.
+ *
+ * All of an account is in one slot of a Cluster (`{acc_…}`), so that one script can change it. In the
+ * account's hash: `account` (its record), `live` (keys that are not revoked), `gen` (changes so far),
+ * for each key `key:DIGEST` (its record), `id:KEY_ID` (its digest) and, once revoked, `revoked:DIGEST`
+ * (when). Outside are only pointers that never change: `key:DIGEST` and `key-id:ID` say whose it is.
+ */
+import { script } from './redis-link.js'
+
+const PREFIX = 'sluice:'
+
+/** Which store this is; made with the store, so that an emptied one is known to be another. */
+export const STORE_KEY = `${PREFIX}store`
+/** Written and read to prove that the store works. */
+export const PROBE_KEY = `${PREFIX}probe`
+/** The accounts in order of creation, and the last place given. */
+export const ORDER_KEYS = [`${PREFIX}{accounts}:order`, `${PREFIX}{accounts}:last`] as const
+
+/** All of an account but the order of its keys. */
+export function accountKey(id: string): string {
+  return `${PREFIX}{${id}}:account`
+}
+
+/** The digests of an account's keys in order of creation. */
+export function orderKey(id: string): string {
+  return `${PREFIX}{${id}}:keys`
+}
+
+/** Whose the digest is. */
+export function digestKey(digest: string): string {
+  return `${PREFIX}key:${digest}`
+}
+
+/** Whose the key's id is. */
+export function idKey(id: string): string {
+  return `${PREFIX}key-id:${id}`
+}
+
+/** Whose the e-mail is. */
+export function emailKey(email: string): string {
+  return `${PREFIX}email:${email}`
+}
+
+/** Where changes are told. */
+export function newsChannel(storeId: string): string {
+  return `${PREFIX}news:${storeId}`
+}
+
+/** A pointer is made once; it answers with what stands there. */
+export const CLAIM = script(`
+if redis.call('SET', KEYS[1], ARGV[1], 'NX') then return {1, ARGV[1]} end
+return {0, redis.call('GET', KEYS[1])}`)
+
+/** Only by who made it. */
+export const RELEASE = script(`
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 0`)
+
+/** ARGV: the record. */
+export const PUT_ACCOUNT = script(`
+if redis.call('HSETNX', KEYS[1], 'account', ARGV[1]) == 0 then return 0 end
+redis.call('HSET', KEYS[1], 'live', 0, 'gen', 1)
+return 1`)
+
+/** KEYS: the order, the last place. ARGV: the account. */
+export const PUT_IN_ORDER = script(`
+if redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end
+redis.call('ZADD', KEYS[1], redis.call('INCR', KEYS[2]), ARGV[1])
+return 1`)
+
+/**
+ * ARGV: the record as it was, as it shall be, the channel (empty: it is no news). 1: changed; 0: it was
+ * another.
+ */
+export const REPLACE_ACCOUNT = script(`
+if redis.call('HGET', KEYS[1], 'account') ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'account', ARGV[2])
+redis.call('HINCRBY', KEYS[1], 'gen', 1)
+if ARGV[3] ~= '' then redis.call('PUBLISH', ARGV[3], '*') end
+return 1`)
+
+/**
+ * KEYS: the account, the order of its keys. ARGV: digest, id, record, most keys (empty: no limit),
+ * when revoked (empty: it is not), channel.
+ */
+export const PUT_KEY = script(`
+local account, digest = KEYS[1], ARGV[1]
+local live = redis.call('HGET', account, 'live')
+if not live then return 'no_account' end
+if ARGV[4] ~= '' and tonumber(live) >= tonumber(ARGV[4]) then return 'plan_limit' end
+if redis.call('HEXISTS', account, 'key:' .. digest) == 1 then return 'id_taken' end
+if redis.call('HEXISTS', account, 'id:' .. ARGV[2]) == 1 then return 'id_taken' end
+redis.call('HSET', account, 'key:' .. digest, ARGV[3], 'id:' .. ARGV[2], digest)
+if ARGV[5] == '' then
+  redis.call('HINCRBY', account, 'live', 1)
+else
+  redis.call('HSET', account, 'revoked:' .. digest, ARGV[5])
+end
+redis.call('HINCRBY', account, 'gen', 1)
+redis.call('RPUSH', KEYS[2], digest)
+redis.call('PUBLISH', ARGV[6], digest)
+return 'created'`)
+
+/** ARGV: digest, the record as it was, as it shall be, channel. 0: it was another, or is revoked. */
+export const REPLACE_KEY = script(`
+if redis.call('HEXISTS', KEYS[1], 'revoked:' .. ARGV[1]) == 1 then return 0 end
+if redis.call('HGET', KEYS[1], 'key:' .. ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], 'key:' .. ARGV[1], ARGV[3])
+redis.call('HINCRBY', KEYS[1], 'gen', 1)
+redis.call('PUBLISH', ARGV[4], ARGV[1])
+return 1`)
+
+/**
+ * ARGV: the key's id, when, channel. The mark is made once; the count of changes is written again, so
+ * that a repetition can wait for the replicas, too.
+ */
+export const REVOKE_KEY = script(`
+local digest = redis.call('HGET', KEYS[1], 'id:' .. ARGV[1])
+if not digest then return false end
+if redis.call('HSETNX', KEYS[1], 'revoked:' .. digest, ARGV[2]) == 1 then
+  redis.call('HINCRBY', KEYS[1], 'live', -1)
+end
+redis.call('HINCRBY', KEYS[1], 'gen', 1)
+redis.call('PUBLISH', ARGV[3], digest)
+return digest`)

@@ -1,0 +1,106 @@
+/**
+ * Where the `redis` engine's ledger keeps what. Knows no client and no script.
+ *
+ * All that belongs to an account has its tag, so that one script admits and one settles. Beside that
+ * there are orders over all accounts: without a Cluster, the same scripts keep them; with one, there
+ * are none, and who asks for all accounts asks each (`ACCOUNTS`).
+ *
+ * A time in a name is 9 digits to the base 36, so that names sort by time.
+ */
+import type { UsageRow } from '../ledger/row.js'
+import type { Demand } from './ledger.js'
+
+const PREFIX = 'sluice:'
+const TIME_DIGITS = 9
+const LAST_TIME = 36 ** TIME_DIGITS - 1
+
+/** Every account that the ledger has anything of. */
+export const ACCOUNTS = `${PREFIX}ledger:accounts`
+/** How long a bucket of sums is. */
+export const BUCKET_MS = { hour: 3_600_000, day: 86_400_000 } as const
+/** Sorts after every name. */
+export const AFTER_ALL = '~'
+
+/** Names of what a script of one account touches. */
+export class LedgerNames {
+  readonly isCluster: boolean
+
+  constructor(isCluster: boolean) {
+    this.isCluster = isCluster
+  }
+
+  /** Reservations by request id: `DAY MONTH`, holds, shared holds, the row; a line each. */
+  open(accountId: string): string {
+    return `${own(accountId)}:open`
+  }
+
+  /** The stream of rows, in the order in which they were settled. */
+  rows(accountId: string): string {
+    return `${own(accountId)}:rows`
+  }
+
+  /** Rows in the order of their time, by `rowName`. */
+  order(accountId: string): string {
+    return `${own(accountId)}:order`
+  }
+
+  /** When each key was used last. */
+  used(accountId: string): string {
+    return `${own(accountId)}:used`
+  }
+
+  /** The counters of one bucket: `KEY\0MODEL\0COUNTER`. */
+  sum(accountId: string, by: 'hour' | 'day', startMs: number): string {
+    return `${own(accountId)}:${by}:${startMs}`
+  }
+
+  /** The buckets that there are, by their start. */
+  buckets(accountId: string, by: 'hour' | 'day'): string {
+    return `${own(accountId)}:${by}s`
+  }
+
+  /** When reservations run out, by account and request. */
+  ends(accountId: string): string {
+    return this.isCluster ? `${own(accountId)}:ends` : `${PREFIX}ledger:ends`
+  }
+
+  /** Where in the stream each request's row is, and whose it is. */
+  ids(accountId: string): string {
+    return this.isCluster ? `${own(accountId)}:ids` : `${PREFIX}ledger:ids`
+  }
+
+  /** All accounts' rows in the order of their time; of a Cluster there is none. */
+  get allOrder(): string | null {
+    return this.isCluster ? null : `${PREFIX}ledger:order`
+  }
+
+  /** What is taken of the demand's limit. */
+  limit(accountId: string, demand: Demand): string {
+    return `${slotOf(accountId, demand)}:${demand.kind}:${demand.subject}`
+  }
+}
+
+/** Demands with the same of these are of one slot. */
+export function slotOf(accountId: string, { shared, subject }: Demand): string {
+  return shared ? `${PREFIX}{~${encodeURIComponent(subject)}}` : own(accountId)
+}
+
+/** A row's place in the order of time. */
+export function rowName({ atMs, requestId }: Pick<UsageRow, 'atMs' | 'requestId'>): string {
+  return timeName(atMs) + requestId
+}
+
+/** The request of a row's place. */
+export function requestOf(name: string): string {
+  return name.slice(TIME_DIGITS)
+}
+
+/** A time as it stands in names. */
+export function timeName(atMs: number): string {
+  const whole = Math.floor(Math.max(0, Math.min(LAST_TIME, atMs)))
+  return whole.toString(36).padStart(TIME_DIGITS, '0')
+}
+
+function own(accountId: string): string {
+  return `${PREFIX}{${accountId}}`
+}

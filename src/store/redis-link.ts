@@ -1,0 +1,333 @@
+/**
+ * One connection to Redis (to each node, of a Cluster): time-outs, breaker, scripts.
+ * Knows no key and no meaning of what is sent.
+ *
+ * Every purpose has its own, so that what is slow for one never stands before another's command.
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import type { GatewayError } from '../errors.js'
+import { Breaker } from './redis-breaker.js'
+import { unavailable } from './failure.js'
+import type { RedisPlace } from './redis-url.js'
+
+/** A Lua script; every engine of the fleet sends the same text, so the servers know it by its hash. */
+export interface Script {
+  readonly lua: string
+  readonly sha: string
+}
+
+/** The client's options, but for the one whose type does not admit that it may be left out. */
+type Options = Omit<RedisOptions, 'replyMapping'>
+
+/** What a command is made of. */
+export type Argument = string | number | Buffer
+
+const CONNECT_TIMEOUT_MS = 1_000
+const HANDSHAKE_MS = 250
+const SOCKET_TIMEOUT_MS = 5_000
+const KEEP_ALIVE_MS = 10_000
+const RETRY_FIRST_MS = 50
+/** A server that is back is noticed within this and its jitter, and a revocation that was missed. */
+const RETRY_MOST_MS = 500
+const JITTER = 0.25
+/** An open breaker asks the server itself; no request waits to find out. */
+const PROBE_MS = 1_000
+/** For the first connection: sentinels that are gone are tried one after the other. */
+const OPEN_DEADLINE_MS = 3_000
+const LEAST_WAIT_MS = 100
+/**
+ * Commands under way at once. More wait here, where no time-out runs: what a burst of a thousand takes
+ * is not held against the server, and one that has frozen is found out by the first of them.
+ */
+const MOST_UNDER_WAY = 16
+const MOST_WAITING = 10_000
+
+/** A script with its hash. */
+export function script(lua: string): Script {
+  return { lua, sha: createHash('sha1').update(lua).digest('hex') }
+}
+
+/** Waits of a growing, jittered length. */
+export function retryDelayMs(times: number): number {
+  const delayMs = Math.min(RETRY_FIRST_MS * 2 ** Math.min(times - 1, 20), RETRY_MOST_MS)
+  return delayMs * (1 + Math.random() * JITTER)
+}
+
+/** The options that every client has; also of the one that listens for news. */
+export function clientOptions(place: RedisPlace, name: string, timeoutMs: number): Options {
+  const tls = place.tls ? tlsOptions(place) : null
+  return {
+    username: place.username ?? undefined,
+    password: place.password ?? undefined,
+    db: place.db,
+    // The newer protocol gives us nothing, and proxies know the older one.
+    protocol: 2,
+    connectionName: `sluice-${name}`,
+    // For what the client asks by itself when it connects, and for the probe; `RedisLink` has its own.
+    commandTimeout: Math.max(timeoutMs, HANDSHAKE_MS),
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    socketTimeout: SOCKET_TIMEOUT_MS,
+    keepAlive: KEEP_ALIVE_MS,
+    maxRetriesPerRequest: 0,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    lazyConnect: true,
+    retryStrategy: retryDelayMs,
+    // A primary that became a replica answers so; whoever is primary now is found on the next connect.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    ...(tls === null ? {} : { tls }),
+    ...(place.kind === 'sentinel' ? sentinelOptions(place, tls) : {}),
+    ...(place.kind === 'single' ? place.hosts[0] : {}),
+  }
+}
+
+function tlsOptions({ tlsCa, tlsCert, tlsKey }: RedisPlace) {
+  return {
+    ...(tlsCa === null ? {} : { ca: readFileSync(tlsCa) }),
+    ...(tlsCert === null ? {} : { cert: readFileSync(tlsCert) }),
+    ...(tlsKey === null ? {} : { key: readFileSync(tlsKey) }),
+  }
+}
+
+function sentinelOptions(place: RedisPlace, tls: object | null): Options {
+  return {
+    sentinels: [...place.hosts],
+    name: place.master,
+    sentinelUsername: place.sentinelUsername ?? undefined,
+    sentinelPassword: place.sentinelPassword ?? undefined,
+    sentinelRetryStrategy: retryDelayMs,
+    sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
+    failoverDetector: true,
+    ...(tls === null ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tls }),
+  }
+}
+
+function clusterOptions(place: RedisPlace, name: string, timeoutMs: number) {
+  return {
+    enableOfflineQueue: false,
+    lazyConnect: true,
+    clusterRetryStrategy: retryDelayMs,
+    clusterNodeRetryStrategy: retryDelayMs,
+    slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
+    slotsRefreshInterval: SOCKET_TIMEOUT_MS,
+    redisOptions: clientOptions({ ...place, db: 0 }, name, timeoutMs),
+  }
+}
+
+/** Fails fast, and only with `GatewayError(store_unavailable)`; comes back by itself. */
+export class RedisLink {
+  /** Called when a connection that was lost is there again. */
+  onBack: () => void = () => undefined
+  private readonly client: Redis | Cluster
+  private readonly breaker = new Breaker()
+  private readonly waitReplicas: number
+  private readonly timeoutMs: number
+  /** For the replicas to have it. */
+  private readonly waitMs: number
+  private underWay = 0
+  private readonly waiting: (() => void)[] = []
+  private opening: Promise<void> | null = null
+  private probing: NodeJS.Timeout | null = null
+  /** Connected once; from then on the client sees to it by itself. */
+  private connected = false
+  private lastError: Error | null = null
+  private closed = false
+
+  /** Connects on first use; `timeoutMs` is for each command. */
+  constructor(place: RedisPlace, name: string, timeoutMs: number) {
+    this.waitReplicas = place.waitReplicas
+    this.timeoutMs = timeoutMs
+    this.waitMs = Math.max(LEAST_WAIT_MS, Math.floor(timeoutMs / 2))
+    this.client =
+      place.kind === 'cluster'
+        ? new Cluster([...place.hosts], clusterOptions(place, name, timeoutMs))
+        : new Redis(clientOptions(place, name, timeoutMs))
+    this.client.on('error', (error: Error) => (this.lastError = error))
+    this.client.on('node error', (error: Error) => (this.lastError = error))
+    // Whoever waits for the breaker's next probe waits too long when the server is known to be back.
+    this.client.on('ready', () => {
+      this.probe()
+      if (this.connected) this.onBack()
+    })
+  }
+
+  /** Resolves when connected; rejects where that fails or takes too long. */
+  async opened(): Promise<void> {
+    if (this.closed) throw unavailable('connecting failed', new Error('the store has been closed'))
+    if (this.connected) return
+    this.opening ??= this.connect()
+    await this.opening
+  }
+
+  /** One command. A Promise that only ever rejects with `GatewayError(store_unavailable)`. */
+  async send(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
+    await this.admitted(what)
+    return this.judged(what, this.client.call(command, [...args])).finally(() => this.left())
+  }
+
+  /** One command whose answer may hold any bytes. */
+  async sendForBytes(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
+    await this.admitted(what)
+    return this.judged(what, this.client.callBuffer(command, [...args])).finally(() => this.left())
+  }
+
+  /** One atomic step. `keys` are all of one slot. */
+  async run(
+    what: string,
+    { lua, sha }: Script,
+    keys: readonly string[],
+    args: readonly Argument[],
+  ): Promise<unknown> {
+    await this.admitted(what)
+    const parameters = [keys.length, ...keys, ...args]
+    const known = this.client.call('evalsha', [sha, ...parameters]).catch((error: unknown) => {
+      // The server has been restarted, or has failed over, since it saw the text.
+      if (!messageOf(error).startsWith('NOSCRIPT')) throw error
+      return this.client.call('eval', [lua, ...parameters])
+    })
+    return this.judged(what, known).finally(() => this.left())
+  }
+
+  /** A script whose effect must be on the replicas, too, before it is acknowledged. */
+  async runDurably(
+    what: string,
+    text: Script,
+    keys: readonly string[],
+    args: readonly Argument[],
+  ): Promise<unknown> {
+    const answer = await this.run(what, text, keys, args)
+    if (this.waitReplicas > 0) await this.replicated(what, keys[0] ?? '')
+    return answer
+  }
+
+  /** Ends the connection; what is under way fails. */
+  close(): void {
+    this.closed = true
+    if (this.probing !== null) clearTimeout(this.probing)
+    this.client.disconnect()
+  }
+
+  /** Resolves when the command may be sent; who has been let in calls `left` afterwards. */
+  private async admitted(what: string): Promise<void> {
+    if (!this.connected) await this.opened()
+    if (this.underWay >= MOST_UNDER_WAY) await this.turn(what)
+    if (this.closed) throw unavailable(`${what} failed`, new Error('the store has been closed'))
+    if (this.breaker.open) throw this.refusal(what)
+    this.underWay += 1
+  }
+
+  private async turn(what: string): Promise<void> {
+    if (this.waiting.length >= MOST_WAITING) {
+      throw unavailable(`${what} failed`, new Error(`${MOST_WAITING} commands wait already`))
+    }
+    while (this.underWay >= MOST_UNDER_WAY) {
+      if (this.closed || this.breaker.open) return
+      await new Promise<void>((resolve) => this.waiting.push(resolve))
+    }
+  }
+
+  private left(): void {
+    this.underWay -= 1
+    if (this.breaker.open) for (const go of this.waiting.splice(0)) go()
+    else this.waiting.shift()?.()
+  }
+
+  private refusal(what: string): GatewayError {
+    const reason = this.lastError?.message ?? 'it failed several times'
+    return unavailable(`${what} failed`, new Error(`Redis is not asked for a moment: ${reason}`))
+  }
+
+  /** The client goes on trying by itself; what a server says of our credentials it will say again. */
+  private async connect(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const ready = new Promise<void>((resolve, reject) => {
+      this.client.once('ready', resolve)
+      this.client.on('error', (error: Error) => {
+        if (/^(?:WRONGPASS|NOAUTH|NOPERM|ERR) /.test(error.message)) reject(error)
+      })
+      timer = setTimeout(() => reject(new Error('it takes too long')), OPEN_DEADLINE_MS)
+    })
+    try {
+      this.client.connect().catch(() => undefined)
+      await ready
+    } catch (error) {
+      const reason = this.lastError?.message ?? messageOf(error)
+      throw unavailable('connecting to Redis failed', new Error(reason))
+    } finally {
+      this.connected = true
+      clearTimeout(timer)
+    }
+  }
+
+  private async judged(what: string, reply: Promise<unknown>): Promise<unknown> {
+    try {
+      const value = await inTime(reply, this.timeoutMs)
+      this.breaker.succeeded(performance.now())
+      return value
+    } catch (error) {
+      // A new error: the client's own holds the command with its arguments, a password among them.
+      const reason = new Error(messageOf(error))
+      this.lastError = reason
+      if (this.breaker.failed(performance.now())) this.probeLater()
+      throw unavailable(`${what} failed`, reason)
+    }
+  }
+
+  /** `WAIT` counts for the connection that wrote; of a Cluster, that is the one of the key's node. */
+  private async replicated(what: string, key: string): Promise<void> {
+    const node = await this.nodeOf(what, key)
+    const count = await this.judged(what, node.call('wait', [this.waitReplicas, this.waitMs]))
+    if (typeof count === 'number' && count >= this.waitReplicas) return
+    const missing = `${String(count)} of ${this.waitReplicas} replicas have it (wait_replicas)`
+    throw unavailable(`${what} is not safe yet`, new Error(missing))
+  }
+
+  private async nodeOf(what: string, key: string): Promise<Redis> {
+    const { client } = this
+    if (client instanceof Redis) return client
+    const slot = await this.judged(what, client.call('cluster', ['keyslot', key]))
+    const name = typeof slot === 'number' ? client.slots[slot]?.[0] : undefined
+    const node = client
+      .nodes('master')
+      .find(({ options }) => `${options.host ?? ''}:${options.port ?? 0}` === name)
+    if (node === undefined) throw unavailable(`${what} failed`, new Error('its node is not known'))
+    return node
+  }
+
+  private probeLater(): void {
+    if (this.probing !== null || this.closed) return
+    this.probing = setTimeout(() => {
+      this.probing = null
+      this.probe()
+    }, PROBE_MS).unref()
+  }
+
+  private probe(): void {
+    if (!this.breaker.open || this.closed) return
+    this.client.call('ping').then(
+      () => this.breaker.close(),
+      (error: unknown) => {
+        this.lastError = new Error(messageOf(error))
+        this.probeLater()
+      },
+    )
+  }
+}
+
+/**
+ * A process that was held up runs its timers before it reads its sockets: what is late by then may
+ * have been answered long ago, and is looked for before anybody is blamed.
+ */
+function inTime(reply: Promise<unknown>, timeoutMs: number): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const late = (): void => reject(new Error(`no answer within ${timeoutMs} ms`))
+    const timer = setTimeout(() => setImmediate(late), timeoutMs)
+    reply.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

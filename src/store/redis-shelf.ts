@@ -1,0 +1,104 @@
+/**
+ * The `redis` engine's shelf: a connection of its own and one slot, so
+ * that count, bytes and order of expiry change together. Knows nothing of what the values are.
+ */
+import { unavailable } from './failure.js'
+import { RedisLink, script } from './redis-link.js'
+import type { RedisPlace } from './redis-url.js'
+import type { Shelf, Shelved, ShelfRoom } from './store.js'
+
+/** So much longer than for a look-up: values may have megabytes. */
+const TIMEOUT_FACTOR = 3
+/** Removed in one step; others come in between. */
+const BATCH = 256
+/** The time of expiry stands before each value, as a double. */
+const HEAD_BYTES = 8
+
+const VALUES = 'sluice:{shelf}:values'
+/** Names by time of expiry. */
+const ENDS = 'sluice:{shelf}:ends'
+/** Bytes of names and values. */
+const BYTES = 'sluice:{shelf}:bytes'
+const KEYS = [VALUES, ENDS, BYTES]
+
+const TRIM = `
+local function removed(name)
+  local size = redis.call('HSTRLEN', KEYS[1], name)
+  if size == 0 then return end
+  redis.call('HDEL', KEYS[1], name)
+  redis.call('ZREM', KEYS[2], name)
+  redis.call('DECRBY', KEYS[3], #name + size - ${HEAD_BYTES})
+end
+local function trimmed(nowMs, entries, bytes)
+  for gone = 0, ${BATCH - 1} do
+    local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+    if not first[1] then return gone end
+    local held = tonumber(redis.call('GET', KEYS[3]) or '0')
+    if tonumber(first[2]) > nowMs and redis.call('ZCARD', KEYS[2]) <= entries and held <= bytes then
+      return gone
+    end
+    removed(first[1])
+  end
+  return ${BATCH}
+end`
+
+const PUT = script(`${TRIM}
+local name, ends, value = ARGV[1], ARGV[2], ARGV[3]
+removed(name)
+redis.call('HSET', KEYS[1], name, value)
+redis.call('ZADD', KEYS[2], ends, name)
+redis.call('INCRBY', KEYS[3], #name + #value - ${HEAD_BYTES})
+return trimmed(tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]))`)
+
+const SWEEP = script(`${TRIM}
+return trimmed(tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]))`)
+
+/** `close` may be called in any state. */
+export class RedisShelf implements Shelf {
+  private readonly link: RedisLink
+
+  constructor(place: RedisPlace) {
+    this.link = new RedisLink(place, 'shelf', TIMEOUT_FACTOR * place.timeoutMs)
+  }
+
+  async put(name: string, item: Shelved, room: ShelfRoom, nowMs: number): Promise<void> {
+    const head = Buffer.alloc(HEAD_BYTES)
+    head.writeDoubleBE(item.expiresAtMs)
+    const value = Buffer.concat([head, item.value])
+    const args = [name, item.expiresAtMs, value, nowMs, room.entries, room.bytes]
+    await this.link.run('keeping a value', PUT, KEYS, args)
+  }
+
+  async get(names: readonly string[], nowMs: number): Promise<(Shelved | null)[]> {
+    if (names.length === 0) return []
+    const answer = await this.link.sendForBytes('reading values', 'hmget', [VALUES, ...names])
+    const values: unknown[] = Array.isArray(answer) ? answer : []
+    return names.map((_, at) => {
+      const item = itemOf(values[at])
+      return item === null || item.expiresAtMs <= nowMs ? null : item
+    })
+  }
+
+  async sweep(room: ShelfRoom, nowMs: number): Promise<number> {
+    for (let count = 0; ;) {
+      const gone = await this.link.run('sweeping', SWEEP, KEYS, [nowMs, room.entries, room.bytes])
+      if (typeof gone !== 'number') throw unavailable('sweeping failed', new Error('no count'))
+      count += gone
+      if (gone < BATCH) return count
+    }
+  }
+
+  /** Resolves when connected. */
+  opened(): Promise<void> {
+    return this.link.opened()
+  }
+
+  close(): void {
+    this.link.close()
+  }
+}
+
+function itemOf(record: unknown): Shelved | null {
+  if (!(record instanceof Buffer) || record.length < HEAD_BYTES) return null
+  return { expiresAtMs: record.readDoubleBE(), value: record.subarray(HEAD_BYTES) }
+}

@@ -1,0 +1,154 @@
+/**
+ * The engine for a fleet: gateways on many machines share one Redis (single, Sentinel or Cluster).
+ * Knows nothing of HTTP, plans' limits or secrets; a digest is all it ever sees of a key.
+ */
+import type { Account, ApiKey } from '../accounts/account.js'
+import { unavailable } from './failure.js'
+import { RedisAccounts } from './redis-accounts.js'
+import { RedisEngine } from './redis-engine.js'
+import { RedisKeys } from './redis-keys.js'
+import { RedisLedger } from './redis-ledger.js'
+import { RedisNews } from './redis-news.js'
+import { RedisPasses } from './redis-passes.js'
+import { RedisShelf } from './redis-shelf.js'
+import { RedisTrail } from './redis-trail.js'
+import type { RedisPlace } from './redis-url.js'
+import type {
+  AccountEdit,
+  AccountOutcome,
+  KeyChange,
+  KeyEdit,
+  KeyLookup,
+  KeyOutcome,
+  Store,
+  StoreOptions,
+} from './store.js'
+
+/**
+ * Connects to the Redis at `place` and checks that keys can be kept there; An operator is
+ * warned of what is not as it should be, now and later. Rejects with `GatewayError(store_unavailable)`.
+ */
+export async function openRedis(place: RedisPlace, options: StoreOptions): Promise<Store> {
+  const timeoutMs = Math.max(place.timeoutMs, options.patienceMs ?? 0)
+  const engine = await RedisEngine.open(
+    { ...place, timeoutMs },
+    options.warn ?? (() => undefined),
+    options.mustExist,
+  )
+  const store = new RedisStore(engine, options.nowMs)
+  try {
+    await store.opened()
+    return store
+  } catch (cause) {
+    await store.close()
+    throw unavailable('opening the store failed', messageOf(cause))
+  }
+}
+
+class RedisStore implements Store {
+  readonly shelf: RedisShelf
+  readonly ledger: RedisLedger
+  readonly passes: RedisPasses
+  readonly trail: RedisTrail
+  private readonly engine: RedisEngine
+  private readonly accounts: RedisAccounts
+  private readonly keys: RedisKeys
+  private readonly news: RedisNews
+  private readonly listeners = new Set<(change: KeyChange) => void>()
+  private closed = false
+
+  constructor(engine: RedisEngine, nowMs: (() => number) | undefined) {
+    this.engine = engine
+    this.ledger = new RedisLedger(engine.place, engine.admin, nowMs)
+    this.shelf = new RedisShelf(engine.place)
+    this.passes = new RedisPasses(engine)
+    this.trail = new RedisTrail(engine)
+    this.accounts = new RedisAccounts(engine)
+    this.keys = new RedisKeys(engine)
+    const tell = (change: KeyChange): void => {
+      for (const listener of this.listeners) listener(change)
+    }
+    // Who was looked up last while it was away was let in on trust.
+    engine.lookups.onBack = () => tell({ digest: null })
+    this.news = new RedisNews(engine.place, engine.channel, tell, engine.warn)
+  }
+
+  /** Resolves when every connection is there: none has to be made while a request waits. */
+  async opened(): Promise<void> {
+    await Promise.all([this.news.opened(), this.ledger.opened(), this.shelf.opened()])
+  }
+
+  createAccount(account: Account): Promise<AccountOutcome> {
+    return this.accounts.create(account)
+  }
+
+  accountById(id: string): Promise<Account | null> {
+    return this.accounts.byId(id)
+  }
+
+  accountByEmail(email: string): Promise<Account | null> {
+    return this.accounts.byEmail(email)
+  }
+
+  listAccounts(): Promise<Account[]> {
+    return this.accounts.list()
+  }
+
+  changeAccount(accountId: string, edit: AccountEdit): Promise<Account | null> {
+    return this.accounts.change(accountId, edit)
+  }
+
+  createKey(key: ApiKey, maxKeys: number | null): Promise<KeyOutcome> {
+    return this.keys.create(key, maxKeys)
+  }
+
+  listKeys(accountId: string): Promise<ApiKey[]> {
+    return this.keys.list(accountId)
+  }
+
+  keyById(accountId: string, keyId: string): Promise<ApiKey | null> {
+    return this.keys.byId(accountId, keyId)
+  }
+
+  countKeys(accountId: string): Promise<number> {
+    return this.keys.count(accountId)
+  }
+
+  changeKey(accountId: string, keyId: string, edit: KeyEdit): Promise<ApiKey | null> {
+    return this.keys.change(accountId, keyId, edit)
+  }
+
+  revokeKey(accountId: string, keyId: string, atMs: number): Promise<boolean> {
+    return this.keys.revoke(accountId, keyId, atMs)
+  }
+
+  findKey(digest: string): Promise<KeyLookup | null> {
+    return this.keys.find(digest)
+  }
+
+  subscribe(listener: (change: KeyChange) => void): () => void {
+    const own = (change: KeyChange) => listener(change)
+    if (!this.closed) this.listeners.add(own)
+    return () => {
+      this.listeners.delete(own)
+    }
+  }
+
+  probe(): Promise<void> {
+    return this.engine.probe()
+  }
+
+  close(): Promise<void> {
+    this.closed = true
+    this.listeners.clear()
+    this.news.close()
+    this.shelf.close()
+    this.ledger.close()
+    this.engine.close()
+    return Promise.resolve()
+  }
+}
+
+function messageOf(cause: unknown): Error {
+  return new Error(cause instanceof Error ? cause.message : String(cause))
+}

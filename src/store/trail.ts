@@ -1,0 +1,43 @@
+/**
+ * The audit trail: what was done to accounts and keys, by whom. Whatever the engine.
+ */
+
+/** One thing that was done. Never holds a secret. */
+export interface TrailEntry {
+  /** Sorts as the time does: a UUID of version 7. */
+  readonly id: string
+  readonly atMs: number
+  /** Whose account it was done to. */
+  readonly accountId: string
+  /** Who did it: an account's e-mail, or `command line`. */
+  readonly actor: string
+  /** Such as `key.revoke`. */
+  readonly action: string
+  /** The id of the key or account. */
+  readonly target: string
+  /** Its name at the time, and what changed; at most 1,000 characters. */
+  readonly detail: string
+  /** Where the request came from; null for none. */
+  readonly address: string | null
+}
+
+/** Which entries, newest first. */
+export interface TrailQuery {
+  /** Null is all accounts. */
+  readonly accountId: string | null
+  /** The id of the last entry of the page before; null for the first. */
+  readonly after: string | null
+  /** 1 to 1,000. */
+  readonly limit: number
+}
+
+/** How many entries are kept, the newest; about 300 bytes each. */
+export const TRAIL_LENGTH = 500_000
+
+/** Entries in order of their ids. Fails as the store does. */
+export interface Trail {
+  /** Durable before it resolves. Beyond `TRAIL_LENGTH`, the oldest goes. */
+  add(entry: TrailEntry): Promise<void>
+  /** A page that is shorter than `limit` is the last. */
+  page(query: TrailQuery): Promise<TrailEntry[]>
+}

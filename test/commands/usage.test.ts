@@ -1,0 +1,136 @@
+/**
+ * Goal: `sluice usage` prints every row once, request_id first, in both forms, and sums that add up; no
+ * name that a client chose becomes a formula or breaks a line.
+ * Method: rows settled in a store in a temporary folder; the program itself for the exit status.
+ */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { parseUsage, runUsage, sinceOf } from '../../src/commands/usage.js'
+import { COLUMNS, csvLine, usd } from '../../src/ledger/export.js'
+import { aRow } from '../ledger/row.js'
+import { newSession } from './session.js'
+
+const NOW = Date.parse('2026-11-20T12:00:00Z')
+const DAY = 86_400_000
+
+void t.test('export: each row once, oldest first, by what was asked', async (t) => {
+  const session = await newSession(t)
+  const { ledger } = session.store
+  const now = Date.now()
+  for (const [id, ago] of [
+    ['a', 3 * DAY],
+    ['b', 2 * DAY],
+    ['c', 1000],
+  ] as const) {
+    await ledger.settle(aRow(id, { atMs: now - ago }))
+  }
+  const asked = async (format: string, since?: string): Promise<string[]> => {
+    t.equal(await runUsage(session, 'export', { format, since }, now), 0)
+    return session.output().flatMap((text) => text.split('\n'))
+  }
+  const json = (await asked('jsonl')).map((line) => JSON.parse(line) as Record<string, unknown>)
+  t.same(
+    json.map(({ request_id: id }) => id),
+    ['a', 'b', 'c'],
+  )
+  t.equal(Object.keys(json[0] ?? {})[0], 'request_id')
+  t.match(json[0], {
+    source: 'reported',
+    input_tokens: 10,
+    output_tokens: 20,
+    cache_write_1h_tokens: 1,
+    cost_nano_usd: 225_000,
+    cost_usd: '0.000225000',
+    first_content_ms: null,
+  })
+  const [head = '', ...lines] = await asked('csv')
+  t.same(
+    head.split(','),
+    COLUMNS.map(([name]) => name),
+  )
+  t.same(
+    lines.map((line) => line.split(',')[0]),
+    ['a', 'b', 'c'],
+  )
+  t.equal((await asked('csv', '1h')).length, 2, 'the head and one row')
+  t.same(await asked('jsonl', new Date(now + 1000).toISOString()), [], 'nothing yet')
+  t.same(session.errors(), [])
+})
+
+void t.test('a name that a client chose stays a name', (t) => {
+  for (const [model, cell] of [
+    ['=HYPERLINK("x")', `"'=HYPERLINK(""x"")"`],
+    ['@SUM', "'@SUM"],
+    ['a,b', '"a,b"'],
+    ['a\nb', '"a\nb"'],
+    ['gpt-4o', 'gpt-4o'],
+  ] as const) {
+    t.ok(csvLine(aRow('a', { modelAsked: model })).includes(`,${cell},`), model)
+  }
+  t.equal(usd(1), '0.000000001')
+  t.equal(usd(12_345_678_901), '12.345678901')
+  t.equal(usd(0), '0.000000000')
+  t.equal(usd(null), null)
+  t.end()
+})
+
+void t.test('summary: sums by model, key and account', async (t) => {
+  const session = await newSession(t)
+  const now = Date.now()
+  const over = [
+    { model: 'gpt-4o' },
+    { model: 'gpt-4o', outcome: 'upstream_failed', keyId: 'key_2' },
+    { model: 'o1', accountId: 'acc_bob', costNanoUsd: null },
+  ] as const
+  for (const [index, each] of over.entries()) {
+    await session.store.ledger.settle(aRow(String(index), { atMs: now, ...each }))
+  }
+  for (const [by, names] of [
+    ['model', ['gpt-4o', 'o1']],
+    ['key', ['key_1', 'key_2']],
+    ['account', ['acc_ada', 'acc_bob']],
+  ] as const) {
+    await runUsage(session, 'summary', { by, json: true }, now)
+    const lines = JSON.parse(session.output().join('\n')) as Record<string, unknown>[]
+    t.same(
+      lines.map((line) => line[by]),
+      names,
+    )
+    t.equal(
+      lines.reduce((sum, { requests }) => sum + Number(requests), 0),
+      3,
+    )
+  }
+  await runUsage(session, 'summary', {}, now)
+  t.match(session.output().join('\n'), /gpt-4o +2 +1 +20 +40 +0\.000450000 +0 +0/)
+})
+
+void t.test('operations.md has every column, in order, with its meaning', (t) => {
+  const page = readFileSync('docs/operations.md', 'utf8')
+  let at = page.indexOf('### Columns of the export')
+  for (const [name, means] of COLUMNS) {
+    const next = page.indexOf(`\n| \`${name}\``, at)
+    t.ok(next > at, name)
+    t.ok(page.slice(next, page.indexOf('\n', next + 1)).includes(means), means)
+    at = next
+  }
+  t.end()
+})
+
+void t.test('words that make no sense are named', (t) => {
+  const wrong: [string[], RegExp][] = [
+    [[], /needs one of/],
+    [['export'], /needs --format/],
+    [['export', '--format', 'xml'], /needs --format/],
+    [['export', '--format', 'csv', '--by', 'key'], /takes no --by/],
+    [['summary', '--by', 'colour'], /model, key or account/],
+    [['export', 'all', '--format', 'csv'], /takes options only/],
+  ]
+  for (const [argv, message] of wrong) t.throws(() => parseUsage(argv), message, argv.join(' '))
+  t.equal(sinceOf('24h', NOW), NOW - DAY)
+  t.equal(sinceOf('2026-11-20', NOW), NOW - DAY / 2)
+  for (const text of ['yesterday', '24', '-1h', '2026-13-01']) {
+    t.throws(() => sinceOf(text, NOW), /--since takes/, text)
+  }
+  t.end()
+})

@@ -1,0 +1,83 @@
+/**
+ * One Chromium for a test file: pages that remember what went wrong in them, and a look through axe.
+ * Judges nothing.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { createRequire } from 'node:module'
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import type { Test } from 'tap'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** Chromium's program, or why the tests of the page are skipped; under CI a missing one fails. */
+export const CHROMIUM: string | undefined = (process.env['PATH'] ?? '')
+  .split(delimiter)
+  .map((folder) => join(folder, 'chromium'))
+  .find((path) => existsSync(path))
+
+/** For tap: skips where there is no Chromium, unless that is a failure here. */
+export const SKIP: string | false =
+  CHROMIUM === undefined && process.env['CI'] !== 'true'
+    ? 'chromium is not installed: the page is not looked at'
+    : false
+
+/** A page and what it complained of. */
+export interface Watched {
+  readonly page: Page
+  /** Errors and warnings of its console, its own errors, and requests to other hosts. */
+  readonly complaints: string[]
+}
+
+/** Starts Chromium; it ends with the test. */
+export async function launch(t: Test): Promise<Browser> {
+  const browser = await chromium.launch({
+    ...(CHROMIUM === undefined ? {} : { executablePath: CHROMIUM }),
+    args: ['--no-sandbox', '--headless=new'],
+  })
+  t.teardown(() => browser.close())
+  return browser
+}
+
+/** A page in a context of its own. What a refused call logs is no complaint; it is asked about where it matters. */
+export async function open(
+  browser: Browser,
+  options: BrowserContextOptions = {},
+): Promise<Watched> {
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 860 },
+    permissions: ['clipboard-read', 'clipboard-write'],
+    ...options,
+  })
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', (message) => {
+    const isAnswer = message.text().startsWith('Failed to load resource: the server responded')
+    if (['error', 'warning'].includes(message.type()) && !isAnswer) complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(error.message))
+  page.on('request', (request) => {
+    const { protocol, hostname } = new URL(request.url())
+    if (protocol.startsWith('http') && hostname !== '127.0.0.1') complaints.push(request.url())
+  })
+  return { page, complaints }
+}
+
+/** Everything that axe has against the page as it is, one line each. */
+export async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(AXE)
+  const found: unknown = await page.evaluate(
+    `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+      violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ' ' + node.target.join(' ') +
+        ' ' + (node.any[0]?.message ?? ''))))`,
+  )
+  return Array.isArray(found) ? found.map(String) : ['axe did not answer']
+}
+
+/** How far the page is wider than its window, in pixels. */
+export async function overflow(page: Page): Promise<number> {
+  const pixels: unknown = await page.evaluate(
+    'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+  )
+  return Number(pixels)
+}

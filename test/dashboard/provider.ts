@@ -1,0 +1,133 @@
+/**
+ * An OpenID Connect provider on this machine, and the browser's way through it. Who is signed in there is
+ * what the test says; consent is given at once.
+ */
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Provider } from 'oidc-provider'
+import type { Test } from 'tap'
+
+export const CLIENT_ID = 'sluice'
+export const CLIENT_SECRET = 'not-to-be-found-in-any-log'
+
+/** Somebody at the provider. */
+export interface Person {
+  readonly email: string
+  readonly verified: boolean
+}
+
+/** A running provider. */
+export interface TestProvider {
+  readonly issuer: string
+  /** Who signs in there next. */
+  person: Person
+  /** Goes to the provider and through it; the query with which it sends the browser back. */
+  visit(url: string): Promise<string>
+  close(): void
+}
+
+/** `emailInToken`: whether the ID token has the e-mail, or the userinfo endpoint alone. */
+export async function startProvider(
+  t: Test,
+  redirectUri: () => string,
+  { emailInToken }: { emailInToken: boolean },
+): Promise<TestProvider> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const issuer = `http://127.0.0.1:${portOf(server)}`
+  const close = (): void => {
+    server.close()
+    server.closeAllConnections()
+  }
+  t.teardown(close)
+  const stand: TestProvider = {
+    issuer,
+    person: { email: 'ada@example.com', verified: true },
+    visit: (url) => visit(url, redirectUri()),
+    close,
+  }
+  const provider = new Provider(issuer, {
+    clients: [
+      {
+        client_id: CLIENT_ID,
+        client_secret: CLIENT_SECRET,
+        redirect_uris: [redirectUri()],
+        grant_types: ['authorization_code'],
+        response_types: ['code'],
+      },
+    ],
+    claims: { openid: ['sub'], email: ['email', 'email_verified'] },
+    conformIdTokenClaims: !emailInToken,
+    cookies: { keys: [randomBytes(16).toString('hex')] },
+    jwks: { keys: [signingKey()] },
+    ttl: { Interaction: 60, Grant: 60, Session: 60, AccessToken: 60, IdToken: 60 },
+    pkce: { required: () => true },
+    features: { devInteractions: { enabled: false } },
+    interactions: { url: (_ctx, { uid }) => `/interaction/${uid}` },
+    findAccount: (_ctx, sub) => ({
+      accountId: sub,
+      claims: () => ({ sub, email: stand.person.email, email_verified: stand.person.verified }),
+    }),
+    async loadExistingGrant(ctx) {
+      const grant = new ctx.oidc.provider.Grant({
+        clientId: ctx.oidc.client?.clientId ?? '',
+        accountId: ctx.oidc.session?.accountId ?? '',
+      })
+      grant.addOIDCScope('openid email')
+      await grant.save()
+      return grant
+    },
+  })
+  const answer = provider.callback()
+  server.on('request', (req, res) => {
+    if (req.url?.startsWith('/interaction/') !== true) return void answer(req, res)
+    const login = { accountId: `sub-${stand.person.email}` }
+    provider.interactionFinished(req, res, { login }).catch((error: unknown) => {
+      res.writeHead(500).end(String(error))
+    })
+  })
+  return stand
+}
+
+/** A port where something listens and never answers. */
+export async function startSilence(t: Test): Promise<string> {
+  const server = createServer(() => undefined).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return `http://127.0.0.1:${portOf(server)}`
+}
+
+/** A new browser each time, so that nobody is signed in at the provider yet. */
+async function visit(start: string, redirectUri: string): Promise<string> {
+  const cookies = new Map<string, string>()
+  let url = start
+  for (let hops = 0; hops < 8; hops += 1) {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      cookies.set(name, value)
+    }
+    const location = response.headers.get('location')
+    if (location === null) throw new Error(`the provider stays: ${await response.text()}`)
+    await response.body?.cancel()
+    url = new URL(location, url).href
+    if (url.startsWith(redirectUri)) return new URL(url).search
+  }
+  throw new Error('the provider sends the browser in circles')
+}
+
+function signingKey() {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  return { ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256', kid: 'test' }
+}
+
+function portOf(server: Server): number {
+  const address = server.address()
+  return (address as AddressInfo).port
+}

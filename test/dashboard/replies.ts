@@ -1,0 +1,266 @@
+/**
+ * Replies of the dashboard's API as a busy gateway gives them, for what is hard to bring about with a real one:
+ * failures, long waits, large numbers. Each is held against the schema of its call.
+ */
+import * as schema from '../../src/dashboard/schema.js'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+const NOW_MS = Date.now()
+
+const MODELS = ['claude-sonnet-4-5', 'gemini-3-pro', 'gpt-5-mini', 'gpt-5.4']
+
+const session = schema.sessionReply.parse({
+  account: {
+    id: 'acc_1',
+    email: 'ada@example.com',
+    role: 'admin',
+    plan: { name: 'starter', priceUsd: 20, maxKeys: 5 },
+    liveKeys: 3,
+    hasPassword: true,
+    createdAtMs: NOW_MS - 90 * DAY_MS,
+  },
+  csrf: 'token-of-the-session',
+  endsAtMs: NOW_MS + HOUR_MS,
+  needsSetUp: false,
+  signUp: true,
+  oidc: 'Example SSO',
+  publicUrl: null,
+  grafanaUrl: 'http://127.0.0.1:3000',
+  version: '0.1.0',
+})
+
+/** Nobody is signed in. */
+export const SIGNED_OUT = schema.sessionReply.parse({
+  ...session,
+  account: null,
+  csrf: null,
+  endsAtMs: null,
+})
+
+const keys = schema.keysReply.parse({
+  keys: ['ci-runner', 'laptop', 'staging'].map((name, index) => ({
+    id: `key_${index}`,
+    accountId: 'acc_1',
+    name,
+    prefix: 'sk_9fQ2x',
+    lastFour: 'a7Lm',
+    createdAtMs: NOW_MS - index * 9 * DAY_MS,
+    expiresAtMs: index === 2 ? NOW_MS + 9 * DAY_MS : null,
+    revokedAtMs: null,
+    state: 'live',
+    models: index === 2 ? ['gpt-5-mini', 'claude-*'] : null,
+    limits: {},
+    replaces: null,
+    replacedBy: index === 1 ? 'key_2' : null,
+    lastUsedAtMs: index === 1 ? null : NOW_MS - 120_000,
+    requests: 8_114 * index,
+    spendNanoUsd: 11_200_000_000 * index,
+    unpricedRequests: index,
+  })),
+  total: 3,
+  next: null,
+})
+
+function figures(requests: number) {
+  return {
+    requests,
+    errors: Math.floor(requests / 90),
+    inputTokens: requests * 620,
+    outputTokens: requests * 210,
+    cachedTokens: requests * 240,
+    reasoningTokens: requests * 60,
+    spendNanoUsd: requests * 1_600_000,
+    unpricedRequests: 0,
+    estimatedRequests: 0,
+    firstTokenP50Ms: requests === 0 ? null : 340,
+    firstTokenP95Ms: requests === 0 ? null : 900 + requests,
+  }
+}
+
+/** Usage by hour or day, as asked; none at all where it is empty. */
+export function usage(query: URLSearchParams, isEmpty = false): schema.UsageReply {
+  const by = query.get('by') === 'day' ? 'day' : 'hour'
+  const stepMs = by === 'day' ? DAY_MS : HOUR_MS
+  const [fromMs, toMs] = [Number(query.get('fromMs')), Number(query.get('toMs'))]
+  const points: schema.UsagePoint[] = []
+  for (let startMs = fromMs; startMs < Math.min(toMs, NOW_MS) && !isEmpty; startMs += stepMs) {
+    const at = Math.round((startMs - fromMs) / stepMs)
+    // A few hours without a request, as nights have them.
+    if (at % 7 !== 3) points.push({ ...figures(100 + (at % 5) * 40), startMs })
+  }
+  const total = figures(points.reduce((sum, { requests }) => sum + requests, 0))
+  const names = isEmpty || !query.has('group') ? [] : MODELS
+  const groups = names.map((id) => ({ id, label: id, total, points }))
+  return schema.usageReply.parse({ by, fromMs, toMs, nowMs: NOW_MS, total, points, groups })
+}
+
+function row(index: number): schema.RequestRow {
+  const failed = index % 6 === 4
+  const model = MODELS[index % MODELS.length] ?? ''
+  return schema.requestRow.parse({
+    requestId: `req_${index}`,
+    atMs: NOW_MS - index * 40_000,
+    durationMs: 1_912 + index,
+    accountId: 'acc_1',
+    keyId: 'key_0',
+    keyName: 'ci-runner',
+    modelAsked: model,
+    modelAnswered: `${model}-2026-08-01`,
+    model,
+    upstream: 'openai',
+    dialect: 'openai-responses',
+    attempts: failed ? 2 : 1,
+    stream: index % 2 === 0,
+    status: failed ? 502 : 200,
+    outcome: failed ? 'upstream_failed' : 'ok',
+    finish: failed ? null : 'stop',
+    usage: failed ? {} : { input: 1_200, output: 340, cacheRead: 600, reasoning: 64 },
+    source: failed ? 'none' : 'reported',
+    costNanoUsd: failed ? null : 3_100_000,
+    tokensAfterDisconnect: 0,
+    losses: index % 3 === 0 ? ['logit_bias'] : [],
+    generation: 3,
+    hops: {
+      authenticate: 0.05,
+      receive: 0.2,
+      route: 0.02,
+      admit: 0.1,
+      connect: 12,
+      firstByte: 640,
+    },
+  })
+}
+
+const rows = Array.from({ length: 60 }, (_, index) => row(index))
+
+const models = schema.modelsReply.parse({
+  models: MODELS.map((id, index) => ({
+    id,
+    family: id.split('-')[0],
+    releasedAtMs: NOW_MS - 200 * DAY_MS,
+    variants: [],
+    endsOn: index === 0 ? '2027-04-01' : null,
+    contextWindow: 400_000,
+    maxOutputTokens: 128_000,
+    vision: true,
+    audioInput: null,
+    tools: true,
+    reasoning: index > 1,
+    structuredOutput: true,
+    price: { input: 1.25, output: 10, cacheRead: 0.125 },
+    route: {
+      label: 'gpt-',
+      upstream: 'openai',
+      configured: index !== 1,
+      model: id,
+      dialect: 'openai-chat',
+      dialectWithTools: 'openai-responses',
+    },
+  })),
+  generation: 3,
+})
+
+const explain = schema.explainReply.parse({
+  model: 'gpt-5-mini',
+  route: models.models[2]?.route,
+  why: 'The route gpt- is the longest prefix that fits.',
+  dialectWhy: 'It has no tools.',
+  others: [],
+  catalogueId: 'gpt-5-mini',
+})
+
+const operations = schema.operationsReply.parse({
+  nowMs: NOW_MS,
+  upstreams: ['openai', 'anthropic', 'google'].map((name, index) => ({
+    name,
+    dialect: name,
+    preset: null,
+    origin: 'https://api.example.com',
+    configured: index < 2,
+    apiKeySource: 'GEMINI_API_KEY',
+    inFlight: index === 2 ? null : 12,
+    requestsPerMinute: 84.2,
+    errorsPerMinute: index * 6,
+    errors: index === 1 ? [{ kind: 'upstream_timeout', count: 22, lastAtMs: NOW_MS }] : [],
+    firstTokenP50Ms: 340,
+    firstTokenP95Ms: 900,
+    breaker: null,
+  })),
+  config: {
+    generation: 3,
+    loadedAtMs: NOW_MS - HOUR_MS,
+    fileHash: '9f2ab3c4d5e6f7a8b9c0',
+    changes: [{ path: 'upstreams.openai.timeouts.idle_ms', before: '60000', after: '30000' }],
+    refused: { atMs: NOW_MS - 60_000, problems: ['gateway.yaml:14:3 base_ur: unknown key'] },
+  },
+  failed: rows.filter(({ outcome }) => outcome !== 'ok'),
+})
+
+const accounts = schema.accountsReply.parse({
+  accounts: ['ada', 'grace', 'joan'].map((name, index) => ({
+    id: `acc_${index + 1}`,
+    email: `${name}@example.com`,
+    role: index === 0 ? 'admin' : 'owner',
+    plan: 'starter',
+    disabled: index === 2,
+    createdAtMs: NOW_MS - index * DAY_MS,
+    liveKeys: index,
+    requests: 12_408,
+    spendNanoUsd: 18_420_000_000,
+    unpricedRequests: 0,
+  })),
+  total: 3,
+  next: null,
+})
+
+const audit = schema.auditReply.parse({
+  entries: [
+    {
+      id: '1',
+      atMs: NOW_MS,
+      accountId: 'acc_1',
+      actor: 'ada@example.com',
+      action: 'key.rename',
+      target: 'key_1',
+      detail: 'name: laptop → ci',
+      address: '127.0.0.1',
+    },
+  ],
+  next: null,
+})
+
+const live = schema.liveReply.parse({
+  rows: rows.slice(0, 25),
+  hour: { ...figures(60), startMs: NOW_MS - (NOW_MS % HOUR_MS) },
+  models: [],
+  generation: 3,
+})
+
+/** What is read, by the path below `/dashboard/api`; null where there is no such call. */
+export function replyTo(path: string, query: URLSearchParams): unknown {
+  const fixed: Readonly<Record<string, unknown>> = {
+    '/session': session,
+    '/keys': keys,
+    '/models': models,
+    '/models/explain': explain,
+    '/operations': operations,
+    '/accounts': accounts,
+    '/audit': audit,
+    '/live': live,
+    '/plans': { plans: [session.account?.plan] },
+    '/requests': { rows: rows.slice(0, 50), next: null },
+  }
+  if (path === '/usage') return usage(query)
+  if (path.startsWith('/requests/')) return { row: rows[0] }
+  return fixed[path] ?? null
+}
+
+/** The same of a gateway that nobody has used yet. */
+export function emptyReplyTo(path: string, query: URLSearchParams): unknown {
+  if (path === '/usage') return usage(query, true)
+  if (path === '/live') return { ...live, rows: [], hour: { ...live.hour, ...figures(0) } }
+  if (path === '/requests') return { rows: [], next: null }
+  if (path === '/keys') return { keys: [], total: 0, next: null }
+  return replyTo(path, query)
+}

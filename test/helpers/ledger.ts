@@ -1,0 +1,20 @@
+/**
+ * The ledger of a test's gateway, read beside it as any other process would.
+ */
+import { loadConfig } from '../../src/config/load.js'
+import type { UsageRow } from '../../src/ledger/row.js'
+import { openStore } from '../../src/store/open.js'
+
+/** Every row so far, oldest first. */
+export async function rowsOf(gateway: { configFile: string }): Promise<UsageRow[]> {
+  const loaded = loadConfig(gateway.configFile, process.env)
+  if (!loaded.ok) throw new Error('the gateway’s file does not load')
+  const store = await openStore(loaded.config.store)
+  try {
+    const rows: UsageRow[] = []
+    for await (const batch of store.ledger.export(0)) rows.push(...batch)
+    return rows
+  } finally {
+    await store.close()
+  }
+}

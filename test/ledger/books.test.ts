@@ -1,0 +1,171 @@
+/**
+ * Goal: a row is never lost and never waited for longer than half a second, however the ledger fails: it
+ * refuses, is frozen, comes back, forgets to answer; each row arrives once.
+ * Method: books over a ledger in memory that fails on command, spools in temporary folders.
+ */
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { Books, type RowKind } from '../../src/ledger/books.js'
+import type { UsageRow } from '../../src/ledger/row.js'
+import { Spool } from '../../src/ledger/spool.js'
+import type { Retention, SettleOutcome } from '../../src/store/ledger.js'
+import { aRow } from './row.js'
+
+/** Answers, refuses or freezes, as it is told. */
+class Whim {
+  mode: 'answers' | 'refuses' | 'freezes' = 'answers'
+  readonly rows = new Map<string, UsageRow>()
+  settles = 0
+  readonly pruned: Retention[] = []
+
+  settle(row: UsageRow): Promise<SettleOutcome> {
+    this.settles += 1
+    return this.whim(() => {
+      if (this.rows.has(row.requestId)) return 'already'
+      this.rows.set(row.requestId, row)
+      return 'settled'
+    })
+  }
+
+  expire(): Promise<number> {
+    return this.whim(() => 0)
+  }
+
+  prune(retention: Retention): Promise<number> {
+    return this.whim(() => this.pruned.push(retention))
+  }
+
+  private whim<Value>(answer: () => Value): Promise<Value> {
+    if (this.mode === 'refuses') return Promise.reject(new Error('refused'))
+    if (this.mode === 'freezes') return new Promise(() => undefined)
+    return Promise.resolve(answer())
+  }
+}
+
+interface Stage {
+  readonly books: Books
+  readonly ledger: Whim
+  readonly spool: Spool
+  readonly kinds: Map<RowKind, number>
+  readonly said: string[]
+}
+
+function stage(t: Test, options: { bytes?: number; whenFull?: 'serve' | 'refuse' } = {}): Stage {
+  const ledger = new Whim()
+  const spool = new Spool(join(t.testdir(), 'spool'), options.bytes ?? 1_000_000)
+  const kinds = new Map<RowKind, number>()
+  const said: string[] = []
+  const say = (event: string): void => void said.push(event)
+  const settings = {
+    rowsDays: 1,
+    hoursDays: 1,
+    daysDays: 1,
+    spool: '',
+    spoolMaxBytes: 0,
+    whenFull: options.whenFull ?? 'serve',
+  }
+  const books = new Books({
+    ledger,
+    spool,
+    settings: () => settings,
+    log: { info: say, warn: say, error: say },
+    onRow: (kind, rows) => kinds.set(kind, (kinds.get(kind) ?? 0) + rows),
+  })
+  // The books' own timers keep no process alive.
+  const awake = setInterval(() => undefined, 50)
+  t.teardown(async () => {
+    ledger.mode = 'refuses'
+    await books.close()
+    clearInterval(awake)
+  })
+  return { books, ledger, spool, kinds, said }
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (let turn = 0; !isSo(); turn += 1) {
+    if (turn > 1000) throw new Error('never so')
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+void t.test('a row that the ledger takes', async (t) => {
+  const { books, ledger, kinds, spool } = stage(t)
+  await books.settle(aRow('a'))
+  t.ok(ledger.rows.has('a'))
+  t.equal(books.state, 'ok')
+  t.same([...kinds], [['reported', 1]])
+  t.equal(spool.waitingBytes, 0)
+})
+
+void t.test('a ledger that refuses: rows wait on disk, and arrive once', async (t) => {
+  const { books, ledger, kinds, said } = stage(t)
+  ledger.mode = 'refuses'
+  await books.settle(aRow('a'))
+  t.match(books.state, /unavailable, 1 rows spooled/)
+  const asked = ledger.settles
+  for (let index = 0; index < 200; index += 1) t.equal(books.settle(aRow(`b${index}`)), null)
+  t.equal(ledger.settles, asked, 'nobody asks it again meanwhile')
+  ledger.mode = 'answers'
+  await until(() => ledger.rows.size === 201)
+  t.same(ledger.rows.get('b7'), aRow('b7'), 'as it was')
+  await until(() => kinds.get('replayed') === 201)
+  t.equal(books.state, 'ok')
+  t.equal(kinds.get('spooled'), 201)
+  t.same(said, ['ledger unavailable, rows are spooled', 'ledger is back'], 'said once each')
+})
+
+void t.test('a ledger that freezes holds an answer for half a second at most', async (t) => {
+  const { books, ledger } = stage(t)
+  ledger.mode = 'freezes'
+  const began = performance.now()
+  await Promise.all([books.settle(aRow('a')), books.settle(aRow('b'))])
+  const tookMs = performance.now() - began
+  t.ok(tookMs > 300 && tookMs < 1500, `${tookMs} ms`)
+  t.equal(books.settle(aRow('c')), null, 'and the next one not at all')
+})
+
+void t.test('no room: served and counted, or refused, as configured', async (t) => {
+  for (const whenFull of ['serve', 'refuse'] as const) {
+    const { books, ledger, kinds, said } = stage(t, { bytes: 100, whenFull })
+    t.equal(books.isRefusing, false)
+    ledger.mode = 'refuses'
+    await books.settle(aRow('a'))
+    t.equal(kinds.get('dropped'), 1)
+    t.match(books.state, /1 dropped/)
+    t.ok(said.some((event) => event.startsWith('usage row dropped')))
+    t.equal(books.isRefusing, whenFull === 'refuse', whenFull)
+    ledger.mode = 'answers'
+    await until(() => books.state === 'ok')
+    t.equal(books.isRefusing, false)
+  }
+})
+
+void t.test('what is on its way at the end arrives, or is kept for the next process', async (t) => {
+  const { books, ledger, spool } = stage(t)
+  ledger.mode = 'freezes'
+  const settled = books.settle(aRow('a'))
+  await books.close()
+  await settled
+  t.equal(spool.segments().flatMap((segment) => segment.lines()).length, 1)
+})
+
+void t.test('at the end the spool is emptied once more', async (t) => {
+  const { books, ledger, spool } = stage(t)
+  ledger.mode = 'refuses'
+  await books.settle(aRow('a'))
+  ledger.mode = 'answers'
+  await books.close()
+  t.ok(ledger.rows.has('a'))
+  t.same(spool.segments(), [])
+})
+
+void t.test('lines that are no rows are counted and cost the others nothing', async (t) => {
+  const { books, ledger, spool, kinds } = stage(t)
+  ledger.mode = 'refuses'
+  await books.settle(aRow('a'))
+  spool.append('[99,"of another version"]')
+  await books.settle(aRow('b'))
+  ledger.mode = 'answers'
+  await until(() => ledger.rows.size === 2)
+  t.equal(kinds.get('damaged'), 1)
+})

@@ -1,0 +1,121 @@
+/**
+ * Goal: a cost is exact to the nano-dollar, of the model that really answered, and null where a price
+ * that it takes is not known.
+ * Method: vendors' examples worked out by hand; random sums against big rational arithmetic.
+ */
+import t from 'tap'
+import type { Usage } from '../../src/chat/usage.js'
+import { costNanoUsd, mostNanoUsd, priceOf } from '../../src/ledger/price.js'
+import { Prices } from '../../src/ledger/prices.js'
+
+const SONNET = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75, cacheWrite1h: 6 }
+
+void t.test('each kind of token at its own rate', (t) => {
+  const price = priceOf({ ...SONNET, reasoning: 20 })
+  const cost = (usage: Usage) => costNanoUsd(price, usage)
+  t.equal(cost({ input: 1000, output: 500 }), 1000 * 3000 + 500 * 15_000)
+  t.equal(cost({ input: 1000, cacheRead: 400 }), 600 * 3000 + 400 * 300)
+  t.equal(cost({ input: 1000, cacheWrite: 400 }), 600 * 3000 + 400 * 3750)
+  t.equal(
+    cost({ input: 1000, cacheWrite: 400, cacheWrite1h: 100 }),
+    600 * 3000 + 300 * 3750 + 100 * 6000,
+  )
+  t.equal(cost({ output: 500, reasoning: 200 }), 300 * 15_000 + 200 * 20_000)
+  t.equal(costNanoUsd(priceOf(SONNET), { output: 500, reasoning: 200 }), 500 * 15_000)
+  t.equal(cost({}), 0)
+  t.end()
+})
+
+void t.test('long prompts have their own rates, and the cache keeps its share', (t) => {
+  const longContext = { aboveInputTokens: 200_000, input: 6, output: 22.5 }
+  const price = priceOf({ ...SONNET, longContext })
+  t.equal(costNanoUsd(price, { input: 200_000, output: 1 }), 200_000 * 3000 + 15_000)
+  t.equal(costNanoUsd(price, { input: 200_001, output: 1 }), 200_001 * 6000 + 22_500)
+  const usage = { input: 300_000, cacheRead: 100_000, cacheWrite: 50_000 }
+  t.equal(costNanoUsd(price, usage), 150_000 * 6000 + 100_000 * 600 + 50_000 * 7500)
+  const own = priceOf({ ...SONNET, longContext: { ...longContext, cacheRead: 1, cacheWrite: 2 } })
+  t.equal(costNanoUsd(own, usage), 150_000 * 6000 + 100_000 * 1000 + 50_000 * 2000)
+  t.end()
+})
+
+void t.test('an unknown price is unknown, unless nothing of its kind was used', (t) => {
+  const price = priceOf({ input: 1, output: 2 })
+  t.equal(costNanoUsd(price, { input: 10, output: 10 }), 10 * 1000 + 10 * 2000)
+  t.equal(costNanoUsd(price, { input: 10, cacheRead: 0 }), 10_000)
+  t.equal(costNanoUsd(price, { input: 10, cacheRead: 1 }), null)
+  t.equal(costNanoUsd(price, { input: 10, cacheWrite: 1 }), null)
+  t.equal(costNanoUsd(priceOf({ input: 1 }), { input: 1, output: 1 }), null)
+  t.equal(mostNanoUsd(priceOf({ input: 1 }), { input: 1, output: 1 }), null)
+  t.end()
+})
+
+void t.test('counts that contradict each other never lower a cost', (t) => {
+  const price = priceOf(SONNET)
+  t.equal(costNanoUsd(price, { input: 10, cacheRead: 100 }), 100 * 300)
+  t.equal(costNanoUsd(price, { cacheWrite: 10, cacheWrite1h: 100 }), 10 * 6000)
+  t.equal(costNanoUsd(price, { output: 10, reasoning: 100 }), 10 * 15_000)
+  t.end()
+})
+
+void t.test('no drift: 20,000 random sums are what exact arithmetic says', (t) => {
+  let seed = 7
+  const dice = (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below
+  for (let round = 0; round < 20_000; round += 1) {
+    const inputFemto = dice(2_000_000_000)
+    const outputFemto = dice(2_000_000_000)
+    const price = priceOf({ input: inputFemto / 1e9, output: outputFemto / 1e9 })
+    const [input, output] = [dice(100_000_000), dice(1_000_000)]
+    const femto = BigInt(input) * BigInt(inputFemto) + BigInt(output) * BigInt(outputFemto)
+    const exact = Number((femto + 500_000n) / 1_000_000n)
+    const cost = costNanoUsd(price, { input, output })
+    if (cost !== exact) t.equal(cost, exact, `${input} × ${inputFemto}, ${output} × ${outputFemto}`)
+  }
+  const dear = priceOf({ input: 1_000_000 })
+  t.equal(costNanoUsd(dear, { input: Number.MAX_SAFE_INTEGER }), Number.MAX_SAFE_INTEGER)
+  t.end()
+})
+
+void t.test('the most is never less than what is then used', (t) => {
+  const longContext = { aboveInputTokens: 1000, input: 2, output: 40 }
+  const price = priceOf({ ...SONNET, longContext })
+  for (const input of [1, 1000, 1001, 50_000]) {
+    const most = mostNanoUsd(price, { input, output: 100 }) ?? 0
+    for (const share of [0, 0.5, 1]) {
+      const cacheWrite = Math.floor(input * share)
+      for (const used of [Math.min(input, 900), input]) {
+        const usage = { input: used, output: 100, cacheWrite, cacheWrite1h: cacheWrite }
+        t.ok((costNanoUsd(price, usage) ?? Infinity) <= most, `${input} ${share} ${used}`)
+      }
+    }
+  }
+  t.end()
+})
+
+void t.test('whose price: the model that answered, the upstream before the catalogue', (t) => {
+  const model = (id: string, input: number, variants: string[] = []) => {
+    return { id, family: 'openai' as const, createdAtSeconds: 0, variants, price: { input } }
+  }
+  const models = [model('gpt-9', 9, ['gpt-9-first']), model('gpt-9-mini', 1)]
+  const prices = new Prices(models, [
+    { name: 'plain', prices: {} },
+    { name: 'own', prices: { 'gpt-9': { input: 5 }, alias: { input: 6 } } },
+    { name: 'free', prices: { '*': { input: 0 } } },
+  ])
+  const input = (upstream: string, asked: string, answered: string | null) =>
+    prices.find(upstream, asked, answered)?.usual.input ?? null
+  const usd = (value: number) => value * 1e9
+  t.equal(input('plain', 'gpt-9', null), usd(9))
+  t.equal(input('plain', 'gpt-9', 'gpt-9-mini'), usd(1), 'the one that answered')
+  t.equal(input('plain', 'gpt-9', 'gpt-9-2026-01-31'), usd(9), 'dated')
+  t.equal(input('plain', 'gpt-9', 'gpt-9-first'), usd(9), 'a variant')
+  t.equal(input('plain', 'gpt-9', 'gpt-9-mini-20260131'), usd(1))
+  t.equal(input('plain', 'gpt-9', 'gpt-9-pro'), null, 'another model, not a variant')
+  t.equal(input('plain', 'gpt-9', 'gpt-9-mini-pro'), null)
+  t.equal(input('own', 'gpt-9', 'gpt-9-2026-01-31'), usd(5))
+  t.equal(input('own', 'gpt-9', 'gpt-9-mini'), usd(1), 'the catalogue where its own list is silent')
+  t.equal(input('own', 'alias', 'something-else'), usd(6), 'what was asked for, last')
+  t.equal(input('own', 'alias', 'gpt-9-mini'), usd(1))
+  t.equal(input('free', 'gpt-9', 'gpt-9'), 0)
+  t.equal(input('plain', 'unknown', null), null)
+  t.end()
+})

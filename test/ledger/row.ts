@@ -1,0 +1,33 @@
+/**
+ * Rows for the tests of the ledger.
+ */
+import type { UsageRow } from '../../src/ledger/row.js'
+
+/** A row of its own; what the test does not say is as good as anything. */
+export function aRow(requestId: string, over: Partial<UsageRow> = {}): UsageRow {
+  return {
+    requestId,
+    atMs: 1_795_000_000_000,
+    durationMs: 12.5,
+    accountId: 'acc_ada',
+    keyId: 'key_1',
+    modelAsked: 'gpt-4o',
+    modelAnswered: 'gpt-4o-2024-08-06',
+    model: 'gpt-4o',
+    upstream: 'openai',
+    dialect: 'openai-chat',
+    attempts: 1,
+    stream: true,
+    status: 200,
+    outcome: 'ok',
+    finish: 'stop',
+    usage: { input: 10, output: 20, cacheRead: 3, cacheWrite: 2, cacheWrite1h: 1, reasoning: 4 },
+    source: 'reported',
+    costNanoUsd: 225_000,
+    tokensAfterDisconnect: 0,
+    losses: [],
+    generation: 1,
+    hops: { authenticate: 0.1, overhead: 0.4 },
+    ...over,
+  }
+}

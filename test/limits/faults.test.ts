@@ -1,0 +1,104 @@
+/**
+ * Goal: whatever ends a request, its place is free afterwards (G19, L-184).
+ * Method: requests that the upstream resets, cuts short, refuses or answers, that cannot be translated, and
+ * whose client leaves, all over one limit of places; at the end exactly as many as ever are admitted.
+ * `SLUICE_LIMIT_FAULTS=10000` makes it as many requests.
+ */
+import t from 'tap'
+import { startGateway, type TestGateway } from '../helpers/gateway.js'
+import { until } from '../helpers/upstream.js'
+
+const COUNT = Number(process.env['SLUICE_LIMIT_FAULTS'] ?? '150')
+const PLACES = 8
+const CLIENTS = 12
+const MODELS = ['gpt-4o', 'claude-sonnet-4-6', 'gemini-2.5-flash'] as const
+const QUESTION = [{ role: 'user', content: 'Hi' }]
+
+/** What a request asks besides, what happens to it, and after how many ms its client leaves. */
+const FATES = [
+  { more: {}, fault: 'none', leavesMs: null },
+  { more: { stream: true }, fault: 'none', leavesMs: null },
+  { more: {}, fault: 'drop', leavesMs: null },
+  { more: { stream: true }, fault: 'cut', leavesMs: null },
+  { more: {}, fault: 'status', leavesMs: null },
+  { more: { stream: true }, fault: 'stall', leavesMs: 15 },
+  { more: {}, fault: 'hang', leavesMs: 15 },
+  { more: {}, fault: 'hang', leavesMs: 0 },
+  {
+    more: { logit_bias: { 1: 1 }, response_format: { type: 'xml' } },
+    fault: 'none',
+    leavesMs: null,
+  },
+] as const
+
+const TIMEOUT_MS = 60_000 + COUNT * 50
+t.setTimeout(TIMEOUT_MS)
+
+void t.test('no place is kept', { timeout: TIMEOUT_MS }, async (t) => {
+  const gateway = await startGateway(t, {
+    more: `limits: [{ scope: key, concurrent: ${PLACES} }]`,
+    upstreamOptions: 'timeouts: { idle_ms: 300, first_byte_ms: 300 }',
+  })
+  const { emulator } = gateway
+  for (const kind of ['drop', 'status', 'hang'] as const) {
+    emulator.script({ match: marked(kind), fault: { kind } })
+  }
+  emulator.script({ match: marked('cut'), fault: { kind: 'cut', bytes: 40 } })
+  emulator.script({ match: marked('stall'), fault: { kind: 'stall', event: 2 } })
+  let begun = 0
+  const admitted = new Map<string, number>()
+  const client = async (): Promise<void> => {
+    while (begun < COUNT) {
+      const at = begun
+      begun += 1
+      const fate = FATES[at % FATES.length] ?? FATES[0]
+      const outcome = await meet(gateway, MODELS[at % MODELS.length] ?? 'gpt-4o', fate)
+      admitted.set(outcome, (admitted.get(outcome) ?? 0) + 1)
+    }
+  }
+  await Promise.all(Array.from({ length: CLIENTS }, client))
+  await until(() => emulator.open() === 0)
+  for (const outcome of ['200', '400', '429', '502', 'left']) {
+    t.ok(admitted.has(outcome), `${outcome}: ${admitted.get(outcome) ?? 0}`)
+  }
+  emulator.reset()
+  emulator.script({ fault: { kind: 'hang' } })
+  const leave = new AbortController()
+  const holders = Array.from({ length: PLACES }, () => hold(gateway, leave.signal))
+  await until(() => emulator.open() === PLACES, 10_000)
+  t.equal((await gateway.chat({ model: 'gpt-4o', messages: QUESTION })).status, 429, 'one more')
+  leave.abort()
+  await Promise.all(holders)
+})
+
+type Fate = (typeof FATES)[number]
+
+/** The fault's name is in the question, so that requests meet their own however they overtake. */
+function marked(kind: string): (call: { body?: unknown }) => boolean {
+  return ({ body }) => JSON.stringify(body ?? '').includes(`meets:${kind}`)
+}
+
+async function meet(gateway: TestGateway, model: string, fate: Fate): Promise<string> {
+  const { more, fault, leavesMs } = fate
+  const messages = [{ role: 'user', content: `meets:${fault}` }]
+  const signal = leavesMs === null ? null : AbortSignal.timeout(leavesMs)
+  try {
+    const res = await gateway.chat({ model, messages, ...more }, { signal })
+    await res.text()
+    return String(res.status)
+  } catch {
+    return 'left'
+  }
+}
+
+/** Asks until it is admitted: a place may be free a moment after the answer of the one that held it. */
+async function hold(gateway: TestGateway, signal: AbortSignal): Promise<void> {
+  try {
+    while (!signal.aborted) {
+      const res = await gateway.chat({ model: 'gpt-4o', messages: QUESTION }, { signal })
+      await res.text()
+    }
+  } catch {
+    // It had been admitted, and left.
+  }
+}

@@ -1,0 +1,241 @@
+/**
+ * Goal: what a client sees of limits: refusals with their reasons, headers on every answer, and nothing of a
+ * refused request upstream; and that whatever ends a request frees what it held.
+ * Method: a gateway over an emulator; each test has a model of its own, for which alone its rules are.
+ */
+import { writeFileSync, readFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import { numberOf } from '../../src/chat/json.js'
+import { startGateway, type TestGateway } from '../helpers/gateway.js'
+import { until } from '../helpers/upstream.js'
+
+const RULES = `
+limits:
+  - { scope: key, model: gpt-4o, requests_per_minute: 3 }
+  - { scope: key, prefix: gpt-4o, requests_per_minute: 1000, tokens_per_minute: 5000 }
+  - { scope: account, model: gpt-4.1-mini, concurrent: 2 }
+  - { scope: account, model: gpt-5.4-nano, usd_per_day: 0.01 }
+  - { scope: model, model: claude-sonnet-4-6, usd_per_month: 0.03 }
+  - { scope: key, model: o3, tokens_per_minute: 2000 }
+  - { scope: key, prefix: gpt-unheard-of, usd_per_day: 1 }
+  - { scope: upstream, upstream: google, requests_per_minute: 1 }
+`
+
+void t.test('limits as a client meets them', async (t) => {
+  const gateway = await startGateway(t, { more: RULES })
+  for (const [name, test] of Object.entries(TESTS)) {
+    await t.test(name, async (t) => {
+      gateway.emulator.reset()
+      await test(t, gateway)
+    })
+  }
+})
+
+const TESTS: Record<string, (t: Test, gateway: TestGateway) => Promise<void>> = {
+  'requests a minute': requests,
+  'tokens a minute': tokens,
+  'requests at the same time': places,
+  'a budget': budget,
+  'a budget and a request without a maximum': shortened,
+  'a price that nobody knows': unpriced,
+  'a limit of an upstream': ofUpstream,
+  'a reload': reloaded,
+}
+
+interface Told {
+  readonly status: number
+  readonly headers: Record<string, string>
+  readonly error?: { message: string; type: string; code: number; kind: string; param?: string }
+  readonly choices?: readonly { finish_reason: string }[]
+}
+
+/** Asks, and tells what was said. */
+async function ask(gateway: TestGateway, model: string, more: object = {}): Promise<Told> {
+  const messages = [{ role: 'user', content: 'Hi' }]
+  const res = await gateway.chat({ model, messages, ...more })
+  const headers = Object.fromEntries(
+    [...res.headers].filter(([name]) => /^(x-ratelimit-|retry-|x-should-)/.test(name)),
+  )
+  return { status: res.status, headers, ...((await res.json()) as object) }
+}
+
+async function rejections(gateway: TestGateway, kind: string): Promise<number> {
+  const text = await gateway.metrics.text()
+  const found = new RegExp(`^sluice_limit_rejections_total{kind="${kind}"} (\\d+)`, 'm').exec(text)
+  return Number(found?.[1] ?? 0)
+}
+
+async function requests(t: Test, gateway: TestGateway): Promise<void> {
+  for (const left of ['2', '1', '0']) {
+    const { status, headers } = await ask(gateway, 'gpt-4o', { max_tokens: 10 })
+    t.equal(status, 200)
+    t.match(headers, {
+      'x-ratelimit-limit-requests': '3',
+      'x-ratelimit-remaining-requests': left,
+      'x-ratelimit-reset-requests': /^[1-6]?\d+s$/,
+      'x-ratelimit-limit-tokens': '5000',
+    })
+    t.notOk(headers['retry-after'])
+  }
+  const refused = await ask(gateway, 'gpt-4o', { max_tokens: 10, stream: true })
+  t.equal(refused.status, 429)
+  t.match(refused.headers, {
+    'x-ratelimit-limit-requests': '3',
+    'x-ratelimit-remaining-requests': '0',
+    'retry-after': /^(1?\d|20)$/,
+  })
+  t.notOk(refused.headers['x-should-retry'])
+  t.match(refused.error, { type: 'rate_limit_error', code: 429, kind: 'rate_limited' })
+  t.match(refused.error?.message, /^The limit of 3 requests a minute for this key is reached; try/)
+  t.equal(gateway.emulator.ledger.length, 3, 'the upstream never heard of it')
+  t.equal(await rejections(gateway, 'requests'), 1)
+  t.match(gateway.lines.at(-1), { outcome: 'rate_limited', status: 429 })
+  t.match(await gateway.metrics.text(), /sluice_hop_duration_seconds_count{hop="admit"} [1-9]/)
+}
+
+async function tokens(t: Test, gateway: TestGateway): Promise<void> {
+  const large = await ask(gateway, 'o3', { max_completion_tokens: 2_000 })
+  t.equal(large.status, 429)
+  t.equal(large.headers['x-should-retry'], 'false', 'it will never fit')
+  t.match(
+    large.error?.message,
+    /^The limit is 2000 tokens a minute .* may need up to 20\d\d at once/,
+  )
+  t.equal(gateway.emulator.ledger.length, 0)
+  const hanging = gateway.emulator.script({ fault: { kind: 'hang' }, times: 1 })
+  const held = new AbortController()
+  const first = gateway.chat(
+    { model: 'o3', messages: [{ role: 'user', content: 'Hi' }], max_completion_tokens: 1_500 },
+    { signal: held.signal },
+  )
+  await until(() => gateway.emulator.open() === 1)
+  const second = await ask(gateway, 'o3', { max_completion_tokens: 1_000 })
+  t.equal(second.status, 429, 'what the first may need is set aside')
+  t.match(second.headers, { 'x-ratelimit-limit-tokens': '2000', 'retry-after': /^\d+$/ })
+  const left = Number(second.headers['x-ratelimit-remaining-tokens'])
+  t.ok(left > 400 && left < 600, `${left} left of 2,000`)
+  held.abort()
+  await t.rejects(first)
+  hanging()
+  await until(() => gateway.emulator.open() === 0)
+  let third = await ask(gateway, 'o3', { max_completion_tokens: 1_000 })
+  for (let tries = 0; third.status === 429 && tries < 50; tries += 1) {
+    third = await ask(gateway, 'o3', { max_completion_tokens: 1_000 })
+  }
+  t.equal(third.status, 200, 'what the first did not need is given back')
+  t.equal((await ask(gateway, 'o3')).status, 429, 'what nobody bounds is assumed to be long')
+}
+
+async function places(t: Test, gateway: TestGateway): Promise<void> {
+  const { emulator } = gateway
+  const model = 'gpt-4.1-mini'
+  const hang = emulator.script({ fault: { kind: 'hang' } })
+  const leaving = [new AbortController(), new AbortController()]
+  const messages = [{ role: 'user', content: 'Hi' }]
+  const held = leaving.map(({ signal }) =>
+    gateway.chat({ model, messages }, { signal }).catch(() => null),
+  )
+  await until(() => emulator.open() === 2)
+  const third = await ask(gateway, model)
+  t.match(third, { status: 429, headers: { 'retry-after': '1' } })
+  t.match(third.error?.message, /^The limit of 2 requests at the same time for this account/)
+  t.same(Object.keys(third.headers), ['retry-after'], 'it is no limit of requests or tokens')
+  for (const each of leaving) each.abort()
+  await Promise.all(held)
+  hang()
+  await until(() => emulator.open() === 0)
+  const faults = [
+    { kind: 'drop' },
+    { kind: 'cut', bytes: 9 },
+    { kind: 'status', code: 500 },
+  ] as const
+  for (const fault of faults) {
+    for (let at = 0; at < 4; at += 1) {
+      emulator.script({ times: 1, fault })
+      const { status } = await eventuallyAdmitted(gateway, model)
+      t.ok(status >= 500, `${fault.kind}: ${status}`)
+    }
+  }
+  for (let at = 0; at < 4; at += 1) {
+    const refused = await eventuallyAdmitted(gateway, model, { temperature: 'warm' })
+    t.equal(refused.status, 400)
+  }
+  t.equal((await eventuallyAdmitted(gateway, model)).status, 200)
+}
+
+/** A place may be free a moment after its holder has its answer. */
+async function eventuallyAdmitted(gateway: TestGateway, model: string, more = {}): Promise<Told> {
+  const endMs = Date.now() + 5_000
+  for (;;) {
+    const told = await ask(gateway, model, more)
+    if (told.error?.kind !== 'rate_limited' || Date.now() > endMs) return told
+  }
+}
+
+async function budget(t: Test, gateway: TestGateway): Promise<void> {
+  const model = 'gpt-5.4-nano'
+  const large = await ask(gateway, model, { max_tokens: 30_000 })
+  t.match(large, { status: 429, headers: { 'x-should-retry': 'false' } })
+  t.match(large.error?.message, /^The budget of \$0\.01 a day for this account is less than/)
+  t.equal(gateway.emulator.ledger.length, 0)
+  const { status } = await ask(gateway, model, { max_tokens: 5_000 })
+  t.equal(status, 200)
+  t.equal(await rejections(gateway, 'usd_day'), 1)
+}
+
+async function shortened(t: Test, gateway: TestGateway): Promise<void> {
+  const model = 'claude-sonnet-4-6'
+  const { emulator } = gateway
+  t.equal((await ask(gateway, model)).status, 200)
+  const asked = numberOf(emulator.ledger.at(-1)?.body?.['max_tokens']) ?? 0
+  // 0.03 dollars at 15 for a million tokens are 2,000 of them, less the prompt.
+  t.ok(asked > 1_800 && asked < 2_000, `asked for ${asked}`)
+  const own = await ask(gateway, 'gpt-5.4-nano')
+  t.equal(own.status, 200)
+  const passed = numberOf(emulator.ledger.at(-1)?.body?.['max_completion_tokens']) ?? 0
+  t.ok(passed > 5_000 && passed < 10_000, `passed ${passed}`)
+}
+
+async function unpriced(t: Test, gateway: TestGateway): Promise<void> {
+  const model = 'gpt-unheard-of'
+  const refused = await ask(gateway, model, { max_tokens: 5 })
+  t.match(refused, { status: 403, error: { kind: 'forbidden', param: 'model' } })
+  t.match(refused.error?.message, /the price of 'gpt-unheard-of' is not known/)
+  t.equal(gateway.emulator.ledger.length, 0)
+  rewrite(gateway, (text) => `${text}limiting: { unknown_price: allow }\n`)
+  t.equal((await ask(gateway, model, { max_tokens: 5 })).status, 200)
+}
+
+async function ofUpstream(t: Test, gateway: TestGateway): Promise<void> {
+  t.equal((await ask(gateway, 'gemini-2.5-flash')).status, 200)
+  const refused = await ask(gateway, 'gemini-2.5-pro')
+  t.equal(refused.status, 429)
+  t.match(refused.error?.message, /^The limit of 1 requests a minute for the upstream 'google'/)
+}
+
+async function reloaded(t: Test, gateway: TestGateway): Promise<void> {
+  const model = 'gpt-4.1'
+  const rule = (count: number): string =>
+    `limits: [{ scope: key, model: ${model}, requests_per_minute: ${count} }]`
+  rewrite(gateway, (text) => text.replace(/limits:[^]*?\n(?=limiting)/, `${rule(10)}\n`))
+  for (let at = 0; at < 4; at += 1) t.equal((await ask(gateway, model)).status, 200)
+  rewrite(gateway, (text) => text.replace(rule(10), rule(4)))
+  const refused = await ask(gateway, model)
+  t.equal(refused.status, 429, 'four were asked, and four are the limit now')
+  t.match(refused.headers, { 'x-ratelimit-limit-requests': '4' })
+  rewrite(gateway, (text) => text.replace(rule(4), rule(100)))
+  t.match(await ask(gateway, model), {
+    status: 200,
+    headers: { 'x-ratelimit-limit-requests': '100' },
+  })
+  rewrite(gateway, (text) => text.replace(rule(100), 'limits: []'))
+  const free = await ask(gateway, model)
+  t.match(free, { status: 200, headers: {} })
+  t.same(free.headers, {})
+}
+
+function rewrite(gateway: TestGateway, change: (text: string) => string): void {
+  const { configFile } = gateway
+  writeFileSync(configFile, change(readFileSync(configFile, 'utf8')))
+  gateway.reload()
+}

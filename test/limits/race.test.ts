@@ -1,0 +1,153 @@
+/**
+ * Goal: no limit lets one request too many through, nor refuses one that it has room for, when 200 come at
+ * the same moment; on one process and on four; on the very first requests of a key (G18, L-179, L-180, L-194).
+ * Method: the program as it is served; 200 connections that have sent all but their last byte send that.
+ * The upstream never answers, so that what is admitted stays; what it has heard of is what was admitted.
+ * `SLUICE_LIMIT_ROUNDS=20` makes it as many rounds, each with a new key; `SLUICE_LIMIT_STORE` has it done on
+ * the store of that URL instead of an embedded one.
+ */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { dirname, join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createAccount, createKey, findAccount } from '../../src/accounts/accounts.js'
+import type { Store } from '../../src/store/store.js'
+import { openStore } from '../../src/store/open.js'
+import { EMAIL, startServe, until, type Served } from '../process/program.js'
+
+const ROUNDS = Number(process.env['SLUICE_LIMIT_ROUNDS'] ?? '1')
+const STORE = process.env['SLUICE_LIMIT_STORE']
+const CLIENTS = 200
+const LIMIT = 100
+const MAX_TOKENS = 94
+/** `Hi.`: a quarter of a token for each byte and five for the turn; see `ledger/estimate.ts`. */
+const TOKENS = 6 + MAX_TOKENS
+/** At most 3 tokens of text, 32 of the turn and 200 before it, at 0.75 and 4.5 dollars a million. */
+const NANO_USD = 235 * 750 + MAX_TOKENS * 4_500
+
+/** By the model that the rule is for: what is limited, and how much of it comes back in a minute. */
+const KINDS = {
+  'gpt-5.4-mini-requests': { rule: `requests_per_minute: ${LIMIT}`, refill: LIMIT },
+  'gpt-5.4-mini-tokens': { rule: `tokens_per_minute: ${LIMIT * TOKENS}`, refill: LIMIT },
+  'gpt-5.4-mini-places': { rule: `concurrent: ${LIMIT}`, refill: 0 },
+  'gpt-5.4-mini-2026-01-01': { rule: `usd_per_day: ${(LIMIT * NANO_USD) / 1e9}`, refill: 0 },
+} as const
+
+const limits = Object.entries(KINDS)
+  .map(([model, { rule }]) => `  - { scope: key, prefix: ${model}, ${rule} }\n`)
+  .join('')
+
+const TIMEOUT_MS = 30_000 + ROUNDS * 30_000
+t.setTimeout(2 * TIMEOUT_MS)
+
+for (const workers of [1, 4]) {
+  void t.test(`${workers} workers`, { timeout: TIMEOUT_MS }, async (t) => {
+    const served = await startServe(t, {
+      server: `workers: ${workers}, drain_ms: 100`,
+      more: `limits:\n${limits}`,
+      ...(STORE === undefined ? {} : { store: STORE }),
+    })
+    const store = await openStore(STORE ?? `lmdb:${join(dirname(served.file), 'data')}`)
+    t.teardown(() => store.close())
+    served.emulator.script({ fault: { kind: 'hang' } })
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const secret = await newKey(store, `round ${round}`)
+      for (const model of Object.keys(KINDS)) await race(t, served, secret, model as Model)
+    }
+    const warnings = served.program.lines().filter(({ level }) => level !== 'info')
+    t.same(warnings, [], 'the store kept the limits')
+    const pids = new Set(
+      served.program.lines().flatMap(({ msg, pid }) => (msg === 'exchange' ? [pid] : [])),
+    )
+    t.equal(pids.size, workers, 'every process took its part')
+  })
+}
+
+type Model = keyof typeof KINDS
+
+async function newKey(store: Store, name: string): Promise<string> {
+  const found = await findAccount(store, EMAIL)
+  const made = { email: EMAIL, plan: 'max', password: 'correct horse battery staple' } as const
+  const account = found ?? (await createAccount(store, made)).account
+  const plan = { priceUsd: 0, maxKeys: null }
+  const plans = { starter: plan, pro: plan, max: plan }
+  return (await createKey(store, plans, account, name)).secret
+}
+
+async function race(t: Test, served: Served, secret: string, model: Model): Promise<void> {
+  const { emulator } = served
+  const before = emulator.ledger.length
+  const clients = await Promise.all(
+    Array.from({ length: CLIENTS }, () => Client.open(served.port, secret, model)),
+  )
+  const beganMs = performance.now()
+  for (const client of clients) client.go()
+  await until(() => clients.filter(({ head }) => head !== '').length >= CLIENTS - LIMIT - 20)
+  await until(() => {
+    const answered = clients.filter(({ head }) => head !== '').length
+    return answered + emulator.open() === CLIENTS
+  })
+  const seconds = (performance.now() - beganMs) / 1_000
+  const refused = clients.filter(({ head }) => head !== '')
+  const admitted = emulator.ledger.length - before
+  t.equal(admitted, emulator.open(), `${model}: what was admitted runs`)
+  t.equal(admitted + refused.length, CLIENTS)
+  // What flows back while the race runs may be used by it.
+  const most = LIMIT + Math.floor((KINDS[model].refill * seconds) / 60)
+  t.ok(admitted >= LIMIT && admitted <= most, `${model}: ${admitted}, at most ${most}`)
+  const wrong = refused.filter(({ head }) => !isTrue(head, model))
+  t.same(wrong.map(({ head }) => head).slice(0, 1), [], 'every refusal is told truly')
+  for (const client of clients) client.close()
+  await until(() => emulator.open() === 0)
+}
+
+/** 429, with a wait of whole seconds, and nothing left of what is limited. */
+function isTrue(head: string, model: Model): boolean {
+  if (!head.startsWith('HTTP/1.1 429') || !/\r\nretry-after: [1-9]\d*\r\n/.test(head)) return false
+  const [, name, left] = /x-ratelimit-remaining-(\w+): (-?\d+)/.exec(head) ?? []
+  if (model.endsWith('requests')) return name === 'requests' && left === '0'
+  if (model.endsWith('tokens'))
+    return name === 'tokens' && Number(left) >= 0 && Number(left) < TOKENS
+  return name === undefined
+}
+
+/** One request on a connection of its own that waits for the start. */
+class Client {
+  /** Of the answer; empty while there is none. */
+  head = ''
+  private readonly socket: Socket
+
+  static async open(port: number, secret: string, model: string): Promise<Client> {
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    return new Client(socket, secret, model)
+  }
+
+  private constructor(socket: Socket, secret: string, model: string) {
+    this.socket = socket
+    let text = ''
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+      const end = text.indexOf('\r\n\r\n')
+      if (end > 0) this.head = text.slice(0, end + 2)
+    })
+    socket.on('error', () => undefined)
+    const body = JSON.stringify({
+      model,
+      messages: [{ role: 'user', content: 'Hi.' }],
+      max_completion_tokens: MAX_TOKENS,
+    })
+    socket.write(
+      'POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\ncontent-type: application/json\r\n' +
+        `authorization: Bearer ${secret}\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, -1)}`,
+    )
+  }
+
+  go(): void {
+    this.socket.write('}')
+  }
+
+  close(): void {
+    this.socket.destroy()
+  }
+}

@@ -1,0 +1,33 @@
+/**
+ * Rows as a test needs them: about a request that took nothing.
+ */
+import type { UsageRow } from '../../src/ledger/row.js'
+
+/** A row of that request. */
+export function aRow(requestId: string, change: Partial<UsageRow> = {}): UsageRow {
+  return {
+    requestId,
+    atMs: 0,
+    durationMs: 0,
+    accountId: 'acc_1',
+    keyId: 'key_1',
+    modelAsked: null,
+    modelAnswered: null,
+    model: 'other',
+    upstream: null,
+    dialect: null,
+    attempts: 0,
+    stream: false,
+    status: 200,
+    outcome: 'ok',
+    finish: null,
+    usage: {},
+    source: 'none',
+    costNanoUsd: 0,
+    tokensAfterDisconnect: 0,
+    losses: [],
+    generation: 1,
+    hops: {},
+    ...change,
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * Goal: a request falls under every rule that fits it and no other, and what is counted for one rule is
+ * counted for no second one.
+ * Method: rules as the file spells them, loaded, and asked for requests that differ in one thing at a time.
+ */
+import t from 'tap'
+import type { Identity, KeyLimits } from '../../src/accounts/account.js'
+import { claimsOf, needsOf, NO_LIMITS, Rules, type Asked } from '../../src/limits/rules.js'
+import { GOOD, loadText } from '../config/sample.js'
+
+function rulesOf(limits: string, plans = '{}'): Rules {
+  const loaded = loadText(`${GOOD}limits: ${limits}\nplans: ${plans}\n`)
+  if (!loaded.ok) throw new Error(loaded.errors[0]?.message)
+  return new Rules(loaded.config)
+}
+
+function asked(change: Partial<Asked> = {}, identity: Partial<Identity> = {}): Asked {
+  return {
+    identity: {
+      keyId: 'key_1',
+      accountId: 'acc_1',
+      plan: 'pro',
+      digest: '',
+      expiresAtMs: null,
+      models: null,
+      limits: null,
+      ...identity,
+    },
+    model: 'gpt-5.5-2026-04-23',
+    modelName: 'gpt-5.5',
+    upstream: 'openai',
+    ...change,
+  }
+}
+
+function subjects(rules: Rules, request: Asked): string[] {
+  return rules.of(request).map(({ subject }) => subject)
+}
+
+void t.test('where there is no rule there is no limit, and nothing is made', (t) => {
+  t.equal(rulesOf('[]').of(asked()), NO_LIMITS)
+  t.equal(
+    rulesOf('[{ scope: key, plan: max, concurrent: 1 }]').of(asked()),
+    NO_LIMITS,
+    'nor where none fits',
+  )
+  t.end()
+})
+
+void t.test('what is counted, and for whom', (t) => {
+  const rules = rulesOf(`
+  - { scope: key, concurrent: 1 }
+  - { scope: account, concurrent: 2 }
+  - { scope: model, concurrent: 3 }
+  - { scope: upstream, concurrent: 4 }
+`)
+  t.same(
+    rules.of(asked()).map(({ subject, shared, whose }) => [subject, shared, whose]),
+    [
+      ['key:key_1', false, 'this key'],
+      ['account:acc_1', false, 'this account'],
+      ['model:gpt-5.5', true, "the model 'gpt-5.5'"],
+      ['upstream:openai', true, "the upstream 'openai'"],
+    ],
+  )
+  t.end()
+})
+
+/** A rule's selector, and a request that it does not fit. */
+const SELECTORS: [string, Asked][] = [
+  ['plan: pro', asked({}, { plan: 'starter' })],
+  ['account: acc_1', asked({}, { accountId: 'acc_2' })],
+  ['key: key_1', asked({}, { keyId: 'key_2' })],
+  ['model: gpt-5.5', asked({ model: 'gpt-5.4', modelName: 'gpt-5.4' })],
+  ['model: gpt-5.5-2026-04-23', asked({ model: 'gpt-5.5' })],
+  ['prefix: gpt-5.5-', asked({ model: 'gpt-5.5' })],
+  ['upstream: openai', asked({ upstream: 'other' })],
+]
+
+void t.test('each selector lets in what fits it alone', (t) => {
+  for (const [selector, other] of SELECTORS) {
+    const rules = rulesOf(`[{ scope: account, ${selector}, concurrent: 1 }]`)
+    t.equal(rules.of(asked()).length, 1, selector)
+    t.equal(rules.of(other), NO_LIMITS, selector)
+  }
+  t.end()
+})
+
+void t.test('two rules that both apply never share a count', (t) => {
+  const rules = rulesOf(
+    `\n${['', ...SELECTORS.map(([selector]) => `${selector}, `)]
+      .flatMap((selector) =>
+        ['key', 'account', 'model', 'upstream'].map(
+          (scope) => `  - { scope: ${scope}, ${selector}concurrent: 1 }\n`,
+        ),
+      )
+      .join('')}`,
+    '{ pro: { limits: { concurrent: 1 } } }',
+  )
+  const all = subjects(rules, asked({}, { limits: { concurrent: 1 } }))
+  t.equal(all.length, 4 * (SELECTORS.length + 1) + 2)
+  t.equal(new Set(all).size, all.length)
+  t.ok(all.every((subject) => /^[!-~]{1,300}$/.test(subject)))
+  t.end()
+})
+
+void t.test('a count stays where it is as rules move and plans change', (t) => {
+  const before = rulesOf(
+    '[{ scope: key, concurrent: 1 }, { scope: account, requests_per_minute: 5 }]',
+  )
+  const after = rulesOf(
+    '[{ scope: account, requests_per_minute: 9 }, { scope: key, concurrent: 1 }]',
+  )
+  t.same(subjects(before, asked()).sort(), subjects(after, asked()).sort())
+  const plans = rulesOf(
+    '[]',
+    '{ pro: { limits: { usd_per_day: 5 } }, max: { limits: { usd_per_day: 9 } } }',
+  )
+  t.same(subjects(plans, asked()), subjects(plans, asked({}, { plan: 'max' })))
+  t.equal(plans.of(asked({}, { plan: 'starter' })), NO_LIMITS)
+  t.end()
+})
+
+void t.test('a name of any length makes a subject that the ledger takes', (t) => {
+  const long = 'm'.repeat(256)
+  const rules = rulesOf(`[{ scope: model, prefix: ${'m'.repeat(250)}, concurrent: 1 }]`)
+  const [one] = subjects(rules, asked({ model: long, modelName: long }))
+  const [other] = subjects(rules, asked({ model: long, modelName: `${long.slice(1)}n` }))
+  t.equal(one?.length, 300)
+  t.not(one, other)
+  t.end()
+})
+
+void t.test('what is demanded', (t) => {
+  const limits: KeyLimits = {
+    requestsPerMinute: 1,
+    tokensPerMinute: 2,
+    concurrent: 3,
+    nanoUsdPerDay: 4,
+    nanoUsdPerMonth: 5,
+  }
+  const found = rulesOf('[]').of(asked({}, { limits }))
+  const subject = 'key:key_1;own'
+  t.same(
+    claimsOf(found, { tokens: 70, nanoUsd: 80 }).map(({ demand }) => demand),
+    [
+      { kind: 'requests', subject, shared: false, perMinute: 1, cost: 1 },
+      { kind: 'tokens', subject, shared: false, perMinute: 2, cost: 70 },
+      { kind: 'concurrent', subject, shared: false, limit: 3 },
+      { kind: 'usd_day', subject, shared: false, limitNanoUsd: 4, costNanoUsd: 80 },
+      { kind: 'usd_month', subject, shared: false, limitNanoUsd: 5, costNanoUsd: 80 },
+    ],
+  )
+  t.same(needsOf(found), { tokens: true, money: true })
+  t.same(needsOf(rulesOf('[{ scope: key, concurrent: 1 }]').of(asked())), {
+    tokens: false,
+    money: false,
+  })
+  t.end()
+})

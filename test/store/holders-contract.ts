@@ -1,0 +1,180 @@
+/**
+ * What every engine must do for those who hold something: accounts and keys that change, passes, and the
+ * trail of what was done.
+ */
+import type { Test } from 'tap'
+import { openStore } from '../../src/store/open.js'
+import type { Pass } from '../../src/store/passes.js'
+import type { Store } from '../../src/store/store.js'
+import type { TrailEntry } from '../../src/store/trail.js'
+import { otherProcess } from './processes.js'
+import { aKey, anAccount } from './records.js'
+
+type NewUrl = (t: Test) => string | Promise<string>
+
+async function opened(t: Test, url: string): Promise<Store> {
+  const store = await openStore(url)
+  t.teardown(() => store.close())
+  return store
+}
+
+/** Accounts and keys that change. */
+export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
+  const store = await opened(t, await newUrl(t))
+  const ada = anAccount()
+  const bob = anAccount()
+  await store.createAccount(ada)
+  await store.createAccount(bob)
+
+  const off = { ...ada, disabled: true, passwordHash: '' }
+  t.same(await store.changeAccount(ada.id, { disabled: true, passwordHash: '' }), off)
+  t.same(await store.accountById(ada.id), off, 'what was not named stays')
+  t.same(await store.changeAccount(ada.id, {}), off)
+  t.same(await store.accountById(bob.id), bob, 'nobody else changes')
+
+  const limits = { requestsPerMinute: 60, nanoUsdPerDay: 5_000_000_000 }
+  const key = aKey(ada.id, { expiresAtMs: 1_900_000_000_000, models: ['gpt-5', 'o*'], limits })
+  const plain = aKey(ada.id, { replaces: key.id })
+  await store.createKey(key, 5)
+  await store.createKey(plain, 5)
+  t.same((await store.findKey(key.digest))?.key, key, 'every field comes back')
+  t.same(await store.keyById(ada.id, plain.id), plain)
+  t.equal(await store.keyById(bob.id, key.id), null, 'not to another account')
+  for (const odd of ['key_none', '', '\0', '*', 'x'.repeat(5_000)]) {
+    t.equal(await store.keyById(ada.id, odd), null)
+    t.equal(await store.changeKey(ada.id, odd, { name: 'x' }), null)
+    t.equal(await store.countKeys(odd), 0)
+  }
+  t.equal(await store.countKeys(ada.id), 2)
+  t.equal(await store.countKeys(bob.id), 0)
+
+  t.equal(await store.changeKey(bob.id, key.id, { name: 'mine' }), null, 'not by another account')
+  const renamed = { ...key, name: 'new', replacedBy: plain.id }
+  t.same(await store.changeKey(ada.id, key.id, { name: 'new', replacedBy: plain.id }), renamed)
+  const { id, accountId, digest, prefix, lastFour, createdAtMs } = key
+  const freed = { id, accountId, digest, prefix, lastFour, createdAtMs }
+  t.same(
+    await store.changeKey(ada.id, key.id, { expiresAtMs: null, models: null, limits: null }),
+    { ...freed, name: 'new', replacedBy: plain.id },
+    'null takes away',
+  )
+  t.same(await store.changeKey(ada.id, key.id, { limits }), {
+    ...freed,
+    name: 'new',
+    replacedBy: plain.id,
+    limits,
+  })
+  await store.revokeKey(ada.id, key.id, 9)
+  t.equal(await store.changeKey(ada.id, key.id, { name: 'late' }), null, 'a revoked key is over')
+  const after = await store.keyById(ada.id, key.id)
+  t.match(after, { name: 'new', revokedAtMs: 9, limits }, 'and stays as it was')
+  t.equal(await store.countKeys(ada.id), 1)
+}
+
+let made = 0
+
+function aPass(over: Partial<Pass> = {}): Pass {
+  made += 1
+  const id = String(made).padStart(64, '0')
+  return { id, kind: 'session', accountId: 'acc_1', expiresAtMs: 1_000, text: '{"a":"ü"}', ...over }
+}
+
+/** Passes, here and in another process. */
+export async function passes(t: Test, newUrl: NewUrl): Promise<void> {
+  const url = await newUrl(t)
+  const store = await opened(t, url)
+  const other = await otherProcess(t, url)
+  const { passes } = store
+  const one = aPass()
+  t.equal(await passes.find('session', one.id, 0), null, 'nothing is there yet')
+  t.equal(await passes.add(one), true)
+  t.equal(await passes.add({ ...one, accountId: 'acc_2' }), false, 'an id is used once')
+  t.same(await passes.find('session', one.id, 999), one)
+  t.equal(await passes.find('session', one.id, 1_000), null, 'gone at its time')
+  t.equal(await passes.find('reset', one.id, 0), null, 'and good for one thing only')
+  for (const odd of ['', '\0', '*', one.id.slice(1), 'x'.repeat(5_000)]) {
+    t.equal(await passes.find('session', odd, 0), null)
+    t.equal(await passes.take('session', odd, 0), null)
+    t.equal(await passes.prolong('session', odd, 9_999, 0), false)
+  }
+
+  t.equal(await passes.prolong('session', one.id, 2_000, 999), true)
+  t.same(await passes.find('session', one.id, 1_999), { ...one, expiresAtMs: 2_000 })
+  t.equal(await passes.prolong('session', one.id, 3_000, 2_000), false, 'not from the dead')
+
+  const link = aPass({ kind: 'set-up', accountId: '' })
+  await passes.add(link)
+  const took = await Promise.all(
+    Array.from({ length: 20 }, (_, at) =>
+      at % 2 === 0
+        ? passes.take('set-up', link.id, 0)
+        : other.tell({ op: 'takePass', kind: 'set-up', id: link.id }),
+    ),
+  )
+  t.same(
+    took.filter((pass) => pass !== null),
+    [link],
+    'one of twenty gets it',
+  )
+  t.equal(await passes.find('set-up', link.id, 0), null)
+
+  const kept = aPass({ expiresAtMs: 9_000 })
+  const gone = [aPass({ expiresAtMs: 9_000 }), aPass({ expiresAtMs: 9_000 })]
+  const near = aPass({ accountId: 'acc_1/x', expiresAtMs: 9_000 })
+  const reset = aPass({ kind: 'reset', expiresAtMs: 9_000 })
+  const nobody = aPass({ kind: 'set-up', accountId: '', expiresAtMs: 9_000 })
+  for (const pass of [kept, ...gone, near, reset, nobody]) await passes.add(pass)
+  t.equal(await passes.end('session', 'acc_1', kept.id), 3, 'all but one of this account and kind')
+  for (const { id } of [one, ...gone]) t.equal(await passes.find('session', id, 0), null)
+  t.same(await passes.find('session', kept.id, 0), kept)
+  t.same(await passes.find('session', near.id, 0), near)
+  t.same(await passes.find('reset', reset.id, 0), reset)
+  t.equal(await passes.end('set-up', '', null), 1)
+  t.equal(await passes.find('set-up', nobody.id, 0), null)
+  t.equal(await passes.end('session', 'acc_nobody', null), 0)
+
+  t.ok((await passes.sweep(8_999)) >= 0)
+  t.same(await passes.find('session', kept.id, 0), kept, 'a sweep takes only what has expired')
+  await passes.sweep(9_000)
+  t.equal(await passes.end('session', 'acc_1', null), 0, 'and leaves nothing in any index')
+}
+
+function anEntry(at: number, accountId: string, over: Partial<TrailEntry> = {}): TrailEntry {
+  return {
+    id: `0192-${String(at).padStart(6, '0')}`,
+    atMs: at,
+    accountId,
+    actor: 'ada@example.com',
+    action: 'key.create',
+    target: 'key_1',
+    detail: 'ünïcode "quoted"',
+    address: '127.0.0.1',
+    ...over,
+  }
+}
+
+/** The trail, page by page. */
+export async function trail(t: Test, newUrl: NewUrl): Promise<void> {
+  const { trail } = await opened(t, await newUrl(t))
+  t.same(await trail.page({ accountId: null, after: null, limit: 10 }), [])
+  const entries = Array.from({ length: 12 }, (_, at) => anEntry(at, at % 3 === 0 ? 'a' : 'a/b'))
+  for (const entry of entries) await trail.add(entry)
+  await trail.add(anEntry(50, 'c', { address: null, actor: 'command line' }))
+
+  const newest = [...entries].reverse()
+  const all = await trail.page({ accountId: null, after: null, limit: 5 })
+  t.match(all[0], { accountId: 'c', address: null }, 'newest first')
+  t.same(all.slice(1), newest.slice(0, 4))
+  const next = await trail.page({ accountId: null, after: all[4]?.id ?? '', limit: 100 })
+  t.same(next, newest.slice(4), 'a page goes on after the one before')
+
+  const own = newest.filter(({ accountId }) => accountId === 'a')
+  const first = await trail.page({ accountId: 'a', after: null, limit: 3 })
+  t.same(first, own.slice(0, 3), 'one account’s and nobody else’s')
+  const rest = await trail.page({ accountId: 'a', after: first[2]?.id ?? '', limit: 3 })
+  t.same(rest, own.slice(3))
+  for (const odd of ['', 'nobody', '\0', '*', 'x'.repeat(5_000)]) {
+    t.same(await trail.page({ accountId: odd, after: null, limit: 3 }), [])
+  }
+  t.same(await trail.page({ accountId: 'a', after: '\0', limit: 3 }), [])
+}

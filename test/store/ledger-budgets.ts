@@ -1,0 +1,120 @@
+/** What every engine's ledger must do with money: reserving, correcting, and the edges of the calendar. */
+import type { Test } from 'tap'
+import {
+  anAdmission,
+  aRow,
+  budget,
+  DAY,
+  HOUR,
+  no,
+  standing,
+  yes,
+  type LedgerUnderTest,
+} from './ledger-records.js'
+
+const NOON_TO_MIDNIGHT = 12 * HOUR
+/** From noon of 20 November to 1 December. */
+const NOON_TO_MONTH = 10 * DAY + NOON_TO_MIDNIGHT
+
+export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const spent = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 250, cost)]
+  t.same(await ledger.look('acc_ada', spent(1)), [standing(100, 100, 0), standing(250, 250, 0)])
+  const first = anAdmission(spent(60))
+  t.same(
+    await ledger.admit(first),
+    yes(standing(100, 40, NOON_TO_MIDNIGHT), standing(250, 190, NOON_TO_MONTH)),
+    'the most that it may cost is taken beforehand',
+  )
+  t.same(
+    await ledger.admit(anAdmission(spent(41))),
+    no(standing(100, 40, NOON_TO_MIDNIGHT, NOON_TO_MIDNIGHT), standing(250, 190, NOON_TO_MONTH)),
+    'what is reserved is not there for others',
+  )
+  t.ok((await ledger.admit(anAdmission([budget('usd_day', 100, 40)]))).admitted, 'n')
+  t.notOk((await ledger.admit(anAdmission([budget('usd_day', 100, 1)]))).admitted, 'n + 1')
+
+  await ledger.settle(aRow({ requestId: first.requestId, costNanoUsd: 10 }))
+  t.same(
+    (await ledger.look('acc_ada', spent(1))).map(({ remaining }) => remaining),
+    [50, 240],
+    'what it did not cost is there again',
+  )
+  const unpriced = anAdmission(spent(30))
+  await ledger.admit(unpriced)
+  await ledger.settle(aRow({ requestId: unpriced.requestId, costNanoUsd: null }))
+  t.equal(
+    (await ledger.look('acc_ada', spent(1)))[0]?.remaining,
+    20,
+    'no price: charged as reserved',
+  )
+  const dear = anAdmission(spent(5))
+  await ledger.admit(dear)
+  await ledger.settle(aRow({ requestId: dear.requestId, costNanoUsd: 500 }))
+  t.same(
+    (await ledger.look('acc_ada', spent(1))).map(({ remaining }) => remaining),
+    [0, 0],
+    'what it cost more is charged, and what is left is never below zero',
+  )
+  const free = await ledger.admit(anAdmission([budget('usd_day', 100, 0)]))
+  t.notOk(free.admitted, 'an overspent budget has no room for a request without a price either')
+  t.equal(
+    (await ledger.look('acc_ada', [budget('usd_day', 1_000, 1)]))[0]?.remaining,
+    420,
+    'edited',
+  )
+
+  await ledger.settle(aRow({ costNanoUsd: 70 }))
+  t.equal(
+    (await ledger.look('acc_ada', [budget('usd_day', 1_000, 1)]))[0]?.remaining,
+    420,
+    'a row that nobody was admitted for charges no budget',
+  )
+}
+
+export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
+  const demands = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 150, cost)]
+  const left = async () =>
+    (await ledger.look('acc_ada', demands(1))).map(({ remaining }) => remaining)
+  clock.atMs = Date.UTC(2026, 10, 29, 23, 59, 59, 999)
+  const late = anAdmission(demands(80))
+  t.same(await ledger.admit(late), yes(standing(100, 20, 1), standing(150, 70, DAY + 1)))
+  clock.atMs += 1
+  t.same(await left(), [100, 70], 'at midnight UTC, to the ms, a new day; the same month')
+  await ledger.settle(aRow({ requestId: late.requestId, costNanoUsd: 30 }))
+  t.same(await left(), [100, 120], "yesterday's request gives the new day nothing")
+
+  t.ok((await ledger.admit(anAdmission(demands(100)))).admitted)
+  const refused = await ledger.admit(anAdmission(demands(20)))
+  t.same(refused.standings[0], standing(100, 0, DAY, DAY))
+  clock.atMs = Date.UTC(2026, 11, 1) - 1
+  t.same(await left(), [0, 20])
+  clock.atMs += 1
+  t.same(await left(), [100, 150], 'a new month, and day')
+  clock.atMs = Date.UTC(2026, 11, 31, 23, 59, 59)
+  t.same(
+    await ledger.admit(anAdmission(demands(10))),
+    yes(standing(100, 90, 1_000), standing(150, 140, 1_000)),
+    'December ends with the year',
+  )
+  clock.atMs = Date.UTC(2027, 0, 1)
+  t.same(await left(), [100, 150])
+  clock.atMs = Date.UTC(2028, 1, 28, 12)
+  t.same(
+    (await ledger.admit(anAdmission(demands(10)))).standings.map(({ resetMs }) => resetMs),
+    [12 * HOUR, 36 * HOUR],
+    'February of a leap year has 29 days',
+  )
+
+  clock.atMs = Date.UTC(2028, 2, 5) - 1
+  await ledger.admit(anAdmission(demands(70)))
+  clock.atMs += 1
+  const raced = await Promise.all(
+    Array.from({ length: 20 }, () => ledger.admit(anAdmission(demands(7)))),
+  )
+  t.equal(
+    raced.filter(({ admitted }) => admitted).length,
+    11,
+    'twenty at midnight: the month of 80',
+  )
+  t.same(await left(), [23, 3], 'no reset is lost, and none happens twice')
+}

@@ -1,0 +1,100 @@
+/**
+ * That every engine's limits are exact: two hundred requests at once, in one process and in four,
+ * for each kind of demand. `SLUICE_LEDGER_ROUNDS` says how many times (2).
+ */
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import type { Admission, Demand } from '../../src/store/ledger.js'
+import type { LedgerOrder } from './ledger-child.js'
+import { obedientProcess } from './processes.js'
+import {
+  anAdmission,
+  aName,
+  aRow,
+  budget,
+  NOON,
+  places,
+  requests,
+  tokens,
+  type LedgerUnderTest,
+} from './ledger-records.js'
+
+/** The program of another process at the same ledger. */
+export const LEDGER_CHILD = fileURLToPath(new URL('./ledger-child.js', import.meta.url))
+const ROUNDS = Number(process.env['SLUICE_LEDGER_ROUNDS'] ?? '2')
+const AT_ONCE = 200
+const FIT = 60
+
+/** Of each kind: a demand of which exactly `FIT` requests' fit. */
+const KINDS: Readonly<Record<string, (subject: string) => Demand>> = {
+  requests: (subject) => requests(FIT, { subject }),
+  'shared requests': (subject) => requests(FIT, { subject, shared: true }),
+  tokens: (subject) => tokens(FIT * 250 + 249, 250, subject),
+  concurrent: (subject) => places(FIT, subject),
+  usd_day: (subject) => budget('usd_day', FIT * 1_000 + 999, 1_000, subject),
+  usd_month: (subject) => budget('usd_month', FIT * 1_000, 1_000, subject),
+}
+
+export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Promise<void> {
+  const others = await Promise.all(
+    [1, 2, 3].map(() => obedientProcess<LedgerOrder>(t, LEDGER_CHILD, url)),
+  )
+  await Promise.all(others.map((other) => other.tell({ op: 'clock', atMs: NOON })))
+  const here = async (admissions: readonly Admission[]): Promise<boolean[]> =>
+    (await Promise.all(admissions.map((each) => ledger.admit(each)))).map((each) => each.admitted)
+  const everywhere = async (admissions: readonly Admission[]): Promise<boolean[]> => {
+    const quarter = admissions.length / 4
+    const parts = [0, 1, 2, 3].map((at) => admissions.slice(at * quarter, (at + 1) * quarter))
+    const answers = await Promise.all([
+      here(parts[0] ?? []),
+      ...others.map((other, at) => other.tell({ op: 'admit', admissions: parts[at + 1] ?? [] })),
+    ])
+    return answers.flat().map(Boolean)
+  }
+  for (const [kind, demandOf] of Object.entries(KINDS)) {
+    for (const [where, admit] of Object.entries({
+      'one process': here,
+      'four processes': everywhere,
+    })) {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const demand = demandOf(aName('key'))
+        const admissions = Array.from({ length: AT_ONCE }, () => anAdmission([demand]))
+        const admitted = (await admit(admissions)).filter(Boolean).length
+        t.equal(admitted, FIT, `${AT_ONCE} at once in ${where}: exactly ${FIT} by ${kind}`)
+        const [left] = await ledger.look('acc_ada', [demand])
+        t.ok(
+          (left?.remaining ?? -1) >= 0 && (left?.remaining ?? 0) < 1_000,
+          'and next to nothing left',
+        )
+      }
+    }
+  }
+
+  const all = Object.values(KINDS).map((demandOf) => demandOf(aName('key')))
+  const twice = Array.from({ length: FIT }, () => anAdmission(all))
+  const answers = await everywhere([...twice, ...twice, ...twice, ...twice])
+  t.ok(answers.every(Boolean), 'each request sent from four processes is admitted')
+  const rest = await ledger.look('acc_ada', all)
+  t.same(
+    rest.map(({ remaining }) => remaining),
+    [0, 0, 249, 0, 999, 0],
+    'and counted once',
+  )
+
+  const rows = twice.map(({ requestId }) => aRow({ requestId, keyId: 'key_race', costNanoUsd: 0 }))
+  const outcomes = (
+    await Promise.all([
+      ...rows.map((row) => ledger.settle(row)),
+      ...others.map((other) => other.tell({ op: 'settle', rows })),
+    ])
+  ).flat()
+  t.equal(outcomes.length, 4 * FIT)
+  t.equal(outcomes.filter((outcome) => outcome === 'settled').length, FIT, 'and settled once')
+  const sums = await ledger.sums({ accountId: 'acc_ada', by: 'hour', fromMs: NOON, toMs: NOON })
+  t.equal(sums.find(({ keyId }) => keyId === 'key_race')?.requests, FIT)
+  t.same(
+    (await ledger.look('acc_ada', all)).map(({ remaining }) => remaining),
+    [0, 0, FIT * 250 + 249 - FIT * 120, FIT, FIT * 1_000 + 999, FIT * 1_000],
+    'what was not needed is back, once',
+  )
+}

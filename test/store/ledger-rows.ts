@@ -1,0 +1,337 @@
+/** What every engine's ledger must tell of what was settled: rows, pages, sums, export and pruning. */
+import type { Test } from 'tap'
+import type { Ledger, RowQuery, UsageSum } from '../../src/store/ledger.js'
+import type { UsageRow } from '../../src/ledger/row.js'
+import { aRow, DAY, HOUR, NOON, type LedgerUnderTest } from './ledger-records.js'
+
+export async function settled(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const full = aRow({
+    modelAsked: 'Ünïcode "quoted"\\ 🔑\n\u{1}',
+    usage: { input: 1, output: 2, cacheRead: 3, cacheWrite: 4, reasoning: 5 },
+    losses: ['logit_bias', 'top_logprobs'],
+    tokensAfterDisconnect: 7,
+    hops: {
+      authenticate: 0.1,
+      receive: 0.2,
+      route: 0.3,
+      admit: 0.4,
+      connect: 0.5,
+      firstByte: 0.6,
+      translate: 0.7,
+      relay: 0.8,
+      firstContent: 0.9,
+      overhead: 1.5,
+    },
+  })
+  const bare = aRow({
+    modelAsked: null,
+    modelAnswered: null,
+    model: 'other',
+    upstream: null,
+    dialect: null,
+    attempts: 0,
+    stream: false,
+    status: 400,
+    outcome: 'malformed_request',
+    finish: null,
+    usage: {},
+    source: 'none',
+    costNanoUsd: null,
+    hops: {},
+    durationMs: 0.25,
+    losses: [],
+  })
+  const zero = aRow({ usage: { input: 0, output: 0 }, costNanoUsd: 0 })
+  const large = aRow({ costNanoUsd: Number.MAX_SAFE_INTEGER, usage: { input: 2 ** 40 } })
+  for (const row of [full, bare, zero, large]) {
+    t.equal(await ledger.settle(row), 'settled', 'without a reservation too')
+    t.same(await ledger.row('acc_ada', row.requestId), row, 'to the last field')
+    t.same(await ledger.row(null, row.requestId), row, "as any account's")
+    t.equal(await ledger.row('acc_bob', row.requestId), null, "not as another account's")
+    t.equal(await ledger.settle(row), 'already')
+  }
+  for (const id of ['', 'req_none', '*', full.requestId.slice(0, -1), `${full.requestId}0`]) {
+    t.equal(await ledger.row(null, id), null, `there is no row '${id}'`)
+  }
+  const { rows } = await ledger.rows({ accountId: null, after: null, limit: 10 })
+  t.equal(rows.length, 4, 'each once')
+
+  const twins = [aRow(), aRow()].map((row) => ({ ...row, requestId: 'req_twin' }))
+  const outcomes = await Promise.all(twins.map((row) => ledger.settle(row)))
+  t.same(outcomes.sort(), ['already', 'settled'], 'of two at once one wins')
+
+  t.same(await ledger.lastUse('acc_none'), new Map())
+  await ledger.settle(aRow({ keyId: 'key_used', accountId: 'acc_use', atMs: NOON + 5 }))
+  await ledger.settle(aRow({ keyId: 'key_used', accountId: 'acc_use', atMs: NOON - 5 * DAY }))
+  await ledger.settle(aRow({ keyId: 'key_old', accountId: 'acc_use', atMs: NOON - 3 * DAY }))
+  const uses = await ledger.lastUse('acc_use')
+  t.same([...uses].sort(), [
+    ['key_old', NOON - 3 * DAY],
+    ['key_used', NOON + 5],
+  ])
+}
+
+export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const rows = [
+    aRow({ hops: { firstContent: 50 } }),
+    aRow({ hops: { firstContent: 50.1 }, costNanoUsd: null }),
+    aRow({ hops: { firstContent: 1e9 }, source: 'estimated', usage: { output: 7, cacheWrite: 2 } }),
+    aRow({ outcome: 'upstream_failed', status: 502, usage: {}, source: 'none', costNanoUsd: null }),
+    aRow({ model: 'other', hops: {} }),
+    aRow({ keyId: 'key_two' }),
+    aRow({ accountId: 'acc_bob' }),
+    aRow({ atMs: NOON + HOUR - 1 }),
+    aRow({ atMs: NOON + HOUR }),
+    aRow({ atMs: NOON + DAY }),
+  ]
+  await Promise.all(rows.map((row) => ledger.settle(row)))
+  const hours = await sumsOf(ledger, 'acc_ada', 'hour', NOON, NOON + DAY)
+  t.same(
+    hours.map(({ startMs, keyId, model, requests }) => [startMs - NOON, keyId, model, requests]),
+    [
+      [0, 'key_one', 'gpt-5.4-mini', 5],
+      [0, 'key_one', 'other', 1],
+      [0, 'key_two', 'gpt-5.4-mini', 1],
+      [HOUR, 'key_one', 'gpt-5.4-mini', 1],
+      [DAY, 'key_one', 'gpt-5.4-mini', 1],
+    ],
+    'by hour, key and model',
+  )
+  const firstContent = [1, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1]
+  const expected: UsageSum = {
+    startMs: NOON,
+    accountId: 'acc_ada',
+    keyId: 'key_one',
+    model: 'gpt-5.4-mini',
+    requests: 5,
+    errors: 1,
+    inputTokens: 300,
+    outputTokens: 67,
+    cacheReadTokens: 120,
+    cacheWriteTokens: 2,
+    reasoningTokens: 15,
+    costNanoUsd: 3_000,
+    unpriced: 1,
+    estimated: 1,
+    firstContent,
+  }
+  t.same(hours[0], expected, 'each count is that of its rows; one without tokens is not unpriced')
+
+  const days = await sumsOf(ledger, 'acc_ada', 'day', NOON, NOON)
+  t.equal(days.find(({ model, keyId }) => model !== 'other' && keyId === 'key_one')?.requests, 6)
+  t.equal(days[0]?.startMs, NOON - 12 * HOUR, 'a day begins at midnight UTC')
+  t.equal((await sumsOf(ledger, null, 'hour', NOON + 59, NOON + 60)).length, 4, "all accounts'")
+  t.equal((await sumsOf(ledger, 'acc_bob', 'hour', 0, NOON + DAY)).length, 1)
+  t.equal((await sumsOf(ledger, 'acc_ada', 'hour', NOON + 2 * HOUR, NOON + 5 * HOUR)).length, 0)
+  t.equal(
+    (await sumsOf(ledger, 'acc_ada', 'hour', NOON + HOUR, NOON)).length,
+    0,
+    'backwards is empty',
+  )
+  t.same(await sumsOf(ledger, 'acc_', 'day', 0, NOON + DAY), [], 'a beginning is not a name')
+  for (const by of ['hour', 'day'] as const) {
+    const all = await sumsOf(ledger, null, by, 0, NOON + 2 * DAY)
+    t.equal(
+      all.reduce((sum, each) => sum + each.requests, 0),
+      rows.length,
+      `the ${by}s together are all rows`,
+    )
+  }
+}
+
+export async function pages(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const rows = Array.from({ length: 60 }, (_, at) =>
+    aRow({ atMs: NOON + Math.floor(at / 3), accountId: at % 2 === 0 ? 'acc_ada' : 'acc_bob' }),
+  )
+  await Promise.all(shuffled(rows).map((row) => ledger.settle(row)))
+  for (const accountId of ['acc_ada', 'acc_bob', null]) {
+    const own = rows.filter((row) => accountId === null || row.accountId === accountId)
+    for (const limit of [1, 7, 30, 1_000]) {
+      const found = await allPages(t, ledger, { accountId, limit })
+      t.same(idsOf(found).sort(), idsOf(own).sort(), `all by ${limit}, each once`)
+      const times = found.map(({ atMs }) => atMs)
+      t.same(
+        times,
+        [...times].sort((a, b) => b - a),
+        'newest first',
+      )
+    }
+  }
+  t.same(await allPages(t, ledger, { accountId: 'acc_none', limit: 5 }), [])
+  t.same(
+    await allPages(t, ledger, { accountId: 'acc_', limit: 5 }),
+    [],
+    'a beginning is no account',
+  )
+
+  const first = await ledger.rows({ accountId: 'acc_ada', after: null, limit: 10 })
+  await ledger.settle(aRow({ atMs: NOON + HOUR }))
+  const second = await ledger.rows({ accountId: 'acc_ada', after: first.next, limit: 10 })
+  t.same(
+    idsOf([...first.rows, ...second.rows]).filter((id, at, all) => all.indexOf(id) !== at),
+    [],
+    'what arrives in between repeats nothing',
+  )
+  const theirs = await ledger.rows({ accountId: 'acc_bob', after: first.next, limit: 1_000 })
+  t.ok(
+    theirs.rows.every(({ accountId }) => accountId === 'acc_bob'),
+    "a page's end opens nobody else's",
+  )
+  for (const after of ['', 'x', '\0', '999999999999999999999', 'req_none', '{}', 'ü'.repeat(500)]) {
+    const page = await ledger.rows({ accountId: 'acc_bob', after, limit: 1_000 })
+    t.ok(
+      page.rows.every(({ accountId }) => accountId === 'acc_bob'),
+      'nor does one that was made up',
+    )
+  }
+}
+
+export async function bounded(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const rows = Array.from({ length: 48 }, (_, at) =>
+    aRow({
+      atMs: NOON + at * 1_000,
+      keyId: at % 3 === 0 ? 'key_three' : 'key_one',
+      model: at % 4 === 0 ? 'other' : 'gpt-5.4-mini',
+      outcome: at % 5 === 0 ? 'upstream_timeout' : 'ok',
+      accountId: at % 2 === 0 ? 'acc_ada' : 'acc_bob',
+    }),
+  )
+  await Promise.all(rows.map((row) => ledger.settle(row)))
+  const queries: Omit<RowQuery, 'after' | 'limit'>[] = [
+    { accountId: null, keyId: 'key_three' },
+    { accountId: 'acc_ada', keyId: 'key_three' },
+    { accountId: null, model: 'other' },
+    { accountId: null, failed: true },
+    { accountId: 'acc_bob', failed: false },
+    { accountId: null, fromMs: NOON + 5_000 },
+    { accountId: 'acc_ada', toMs: NOON + 6_000 },
+    { accountId: 'acc_bob', fromMs: NOON + 5_000, toMs: NOON + 6_000 },
+    { accountId: null, fromMs: NOON + 6_000, toMs: NOON + 6_000 },
+    { accountId: null, keyId: 'key_three', model: 'other', failed: true, fromMs: NOON + 1_000 },
+    { accountId: null, keyId: 'key_' },
+  ]
+  for (const query of queries) {
+    const wanted = rows.filter((row) => matches(row, query))
+    for (const limit of [2, 100]) {
+      const found = await allPages(t, ledger, { ...query, limit })
+      t.same(idsOf(found), idsOf(wanted).reverse(), JSON.stringify(query))
+    }
+  }
+}
+
+export async function exported(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const rows = Array.from({ length: 1_200 }, (_, at) =>
+    aRow({ atMs: NOON + at * 10, accountId: at % 2 === 0 ? 'acc_ada' : 'acc_bob' }),
+  )
+  await Promise.all(shuffled(rows).map((row) => ledger.settle(row)))
+  const ids: string[] = []
+  const writes: Promise<unknown>[] = []
+  for await (const batch of ledger.export(NOON + 1_000)) {
+    t.ok(batch.length > 0)
+    ids.push(...idsOf(batch))
+    writes.push(...[1, 2, 3].map((at) => ledger.settle(aRow({ atMs: NOON + HOUR + at }))))
+  }
+  await Promise.all(writes)
+  const wanted = idsOf(rows.slice(100))
+  t.same(
+    ids.slice(0, wanted.length),
+    wanted,
+    'all that there was, oldest first, while others write',
+  )
+  t.equal(new Set(ids).size, ids.length, 'each once')
+  const none: unknown[] = []
+  for await (const batch of ledger.export(NOON + DAY)) none.push(...batch)
+  t.same(none, [])
+  for await (const batch of ledger.export(0)) {
+    t.ok(batch.length > 0)
+    break
+  }
+}
+
+export async function pruned(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const rows = Array.from({ length: 700 }, (_, at) =>
+    aRow({ atMs: NOON + at * 100, accountId: at % 2 === 0 ? 'acc_ada' : 'acc_bob' }),
+  )
+  const old = [aRow({ atMs: NOON - 40 * DAY }), aRow({ atMs: NOON - 2 * DAY })]
+  await Promise.all([...rows, ...old].map((row) => ledger.settle(row)))
+  const nothing = { rowsBeforeMs: 0, hoursBeforeMs: 0, daysBeforeMs: 0 }
+  t.equal(await ledger.prune(nothing), 0)
+  t.equal(await ledger.prune({ ...nothing, rowsBeforeMs: NOON + 30_000 }), 302)
+  t.equal(await ledger.prune({ ...nothing, rowsBeforeMs: NOON + 30_000 }), 0)
+  const left = await allPages(t, ledger, { accountId: null, limit: 1_000 })
+  t.same(idsOf(left).reverse(), idsOf(rows.slice(300)), 'what is younger stays')
+  t.equal((await allPages(t, ledger, { accountId: 'acc_ada', limit: 1_000 })).length, 200)
+  t.equal(await ledger.row(null, rows[0]?.requestId ?? ''), null)
+  t.notSame(await ledger.row(null, rows[300]?.requestId ?? ''), null)
+  t.equal(await count(ledger, 'hour'), 702, 'sums have times of their own')
+  await ledger.prune({ ...nothing, hoursBeforeMs: NOON - DAY })
+  t.equal(await count(ledger, 'hour'), 700)
+  t.equal(await count(ledger, 'day'), 702)
+  await ledger.prune({ ...nothing, daysBeforeMs: NOON - 39 * DAY })
+  t.equal(await count(ledger, 'day'), 701)
+  await ledger.prune({ ...nothing, daysBeforeMs: NOON })
+  t.equal(await count(ledger, 'day'), 700, 'a day goes when all of it is older')
+}
+
+async function count(ledger: Ledger, by: 'hour' | 'day'): Promise<number> {
+  const sums = await sumsOf(ledger, null, by, 0, NOON + DAY)
+  return sums.reduce((sum, { requests }) => sum + requests, 0)
+}
+
+/** In one order, since engines may have any within a bucket. */
+async function sumsOf(
+  ledger: Ledger,
+  accountId: string | null,
+  by: 'hour' | 'day',
+  fromMs: number,
+  toMs: number,
+): Promise<UsageSum[]> {
+  const sums = await ledger.sums({ accountId, by, fromMs, toMs })
+  const starts = sums.map(({ startMs }) => startMs)
+  if (starts.some((start, at) => start < (starts[at - 1] ?? 0))) throw new Error('not in order')
+  const nameOf = (sum: UsageSum) => `${sum.accountId} ${sum.keyId} ${sum.model}`
+  return [...sums].sort((a, b) => a.startMs - b.startMs || (nameOf(a) < nameOf(b) ? -1 : 1))
+}
+
+/** Page after page; some may be short, but not one too long, and they end. */
+async function allPages(
+  t: Test,
+  ledger: Ledger,
+  query: Omit<RowQuery, 'after'>,
+): Promise<UsageRow[]> {
+  const rows: UsageRow[] = []
+  let after: string | null = null
+  for (let page = 0; page < 500; page += 1) {
+    const found = await ledger.rows({ ...query, after })
+    if (found.rows.length > query.limit) t.fail('a page longer than asked')
+    rows.push(...found.rows)
+    if (found.next === null) return rows
+    after = found.next
+  }
+  throw new Error('the pages have no end')
+}
+
+function matches(row: UsageRow, query: Omit<RowQuery, 'after' | 'limit'>): boolean {
+  const { accountId, keyId, model, failed, fromMs, toMs } = query
+  return (
+    (accountId === null || row.accountId === accountId) &&
+    (keyId === undefined || row.keyId === keyId) &&
+    (model === undefined || row.model === model) &&
+    (failed === undefined || (row.outcome !== 'ok') === failed) &&
+    (fromMs === undefined || row.atMs >= fromMs) &&
+    (toMs === undefined || row.atMs < toMs)
+  )
+}
+
+function idsOf(rows: readonly UsageRow[]): string[] {
+  return rows.map(({ requestId }) => requestId)
+}
+
+/** The same every time: a step that shares no factor with the length goes through all. */
+function shuffled<T>(items: readonly T[]): T[] {
+  const step = 89
+  return items.flatMap((_, at) => {
+    const item = items[(at * step) % items.length]
+    return item === undefined ? [] : [item]
+  })
+}

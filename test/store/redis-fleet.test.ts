@@ -1,0 +1,226 @@
+/**
+ * Goal: what is acknowledged survives kill -9 of the server, a failover and a move of slots.
+ * Method: a server killed under writes (`SLUICE_KILLS` times, 3), a primary killed under three sentinels,
+ * and a Cluster of three primaries with a replica each, of which slots are moved and one is killed.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import type { ApiKey } from '../../src/accounts/account.js'
+import { openStore } from '../../src/store/open.js'
+import type { Demand } from '../../src/store/ledger.js'
+import type { Store } from '../../src/store/store.js'
+import {
+  redisMissing,
+  startRedis,
+  startRedisCluster,
+  startSentinels,
+  until,
+} from '../helpers/redis.js'
+import { anAdmission, aRow, places, requests, tokens } from './ledger-records.js'
+import { aKey, anAccount } from './records.js'
+
+const KILLS = Number(process.env['SLUICE_KILLS'] ?? '3')
+const missing = redisMissing()
+const options = missing === false ? {} : { skip: missing }
+
+/** Keys that were acknowledged, and those whose revocation was. */
+interface Acknowledged {
+  readonly keys: ApiKey[]
+  readonly revoked: ApiKey[]
+  failures: number
+}
+
+async function opened(t: Test, url: string): Promise<Store> {
+  const store = await openStore(url)
+  t.teardown(() => store.close())
+  return store
+}
+
+/** Makes and revokes keys, and settles rows, until it is told to stop; failures are no acknowledgement. */
+function writer(store: Store, accountId: string) {
+  const done: Acknowledged & { rows: string[] } = { keys: [], revoked: [], rows: [], failures: 0 }
+  let stopped = false
+  const run = async (): Promise<void> => {
+    for (let round = 0; !stopped; round += 1) {
+      const key = aKey(accountId)
+      const row = aRow({ accountId })
+      try {
+        if ((await store.createKey(key, null)) === 'created') done.keys.push(key)
+        if ((await store.ledger.settle(row)) === 'settled') done.rows.push(row.requestId)
+        if (round % 2 === 0) {
+          await store.revokeKey(accountId, key.id, 1)
+          done.revoked.push(key)
+        }
+      } catch {
+        done.failures += 1
+        await delay(20)
+      }
+    }
+  }
+  const running = Promise.all([run(), run(), run(), run()])
+  return {
+    done,
+    async stop(): Promise<void> {
+      stopped = true
+      await running
+    },
+  }
+}
+
+/** Asked by a store that remembers nothing. */
+async function nothingLost(t: Test, url: string, done: ReturnType<typeof writer>['done']) {
+  const store = await opened(t, url)
+  let [lost, alive, unaccounted] = [0, 0, 0]
+  for (const { digest } of done.keys) if ((await store.findKey(digest)) === null) lost += 1
+  for (const { digest } of done.revoked) {
+    if ((await store.findKey(digest))?.key.revokedAtMs === undefined) alive += 1
+  }
+  for (const id of done.rows) if ((await store.ledger.row(null, id)) === null) unaccounted += 1
+  const { keys, revoked, rows, failures } = done
+  const said = `${keys.length} keys, ${revoked.length} revocations, ${rows.length} rows, ${failures} failures`
+  t.ok(keys.length > 10 && revoked.length > 5, said)
+  t.same({ lost, alive, unaccounted }, { lost: 0, alive: 0, unaccounted: 0 })
+}
+
+void t.test('kill -9 of the server under writes', { ...options }, async (t) => {
+  const server = await startRedis(t)
+  const store = await opened(t, server.url())
+  const account = anAccount()
+  await store.createAccount(account)
+  const writing = writer(store, account.id)
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    await delay(50 + ((kill * 37) % 100))
+    await server.kill()
+    await server.start()
+    await until(() => store.probe().then(() => true), 'the store')
+  }
+  await delay(100)
+  await writing.stop()
+  await nothingLost(t, server.url(), writing.done)
+})
+
+void t.test('failover under Sentinel', { ...options, timeout: 60_000 }, async (t) => {
+  const { url, primary } = await startSentinels(t)
+  const store = await opened(t, url)
+  const account = anAccount()
+  await store.createAccount(account)
+  const writing = writer(store, account.id)
+  await delay(300)
+  const before = writing.done.keys.length
+  const killedMs = performance.now()
+  await primary.kill()
+  await until(() => store.probe().then(() => true), 'the new primary')
+  t.ok(before > 0, `back after ${Math.round(performance.now() - killedMs)} ms`)
+  await delay(300)
+  await writing.stop()
+  // The replica that is primary now has none; without waiting for one, it takes what it is given.
+  const bare = `${url}?wait_replicas=0`
+  const rows = { ...writing.done, rows: [] }
+  await nothingLost(t, bare, rows)
+})
+
+void t.test('a Cluster', { ...options, timeout: 60_000 }, async (t) => {
+  const { url, servers } = await startRedisCluster(t)
+  const patient = `${url}?timeout_ms=2000`
+  const store = await opened(t, patient)
+  const accounts = [anAccount(), anAccount(), anAccount(), anAccount()]
+  for (const account of accounts) t.equal(await store.createAccount(account), 'created')
+  t.same(await store.listAccounts(), accounts)
+  const [ada] = accounts
+  if (ada === undefined) throw new Error('no account')
+  const outcomes = await Promise.all(
+    Array.from({ length: 40 }, () => store.createKey(aKey(ada.id), 5)),
+  )
+  t.equal(outcomes.filter((outcome) => outcome === 'created').length, 5, 'the limit is exact')
+  const heard: (string | null)[] = []
+  store.subscribe(({ digest }) => heard.push(digest))
+  const [first] = await store.listKeys(ada.id)
+  const other = await opened(t, patient)
+  await other.revokeKey(ada.id, first?.id ?? '', 1)
+  await until(() => Promise.resolve(heard.includes(first?.digest ?? '')), 'the news')
+  await store.changeAccount(ada.id, { plan: 'pro' })
+  t.equal((await other.findKey(first?.digest ?? ''))?.account.plan, 'pro')
+  await ledgerOf(
+    t,
+    store,
+    accounts.map(({ id }) => id),
+  )
+
+  const writing = writer(store, ada.id)
+  const slot = Number(await servers[0]?.ask('cluster', 'keyslot', `sluice:{${ada.id}}:account`))
+  t.equal(
+    await moveSlot(
+      servers.map((server) => server),
+      slot,
+    ),
+    'moved',
+  )
+  await delay(100)
+  await writing.stop()
+  t.equal(writing.done.failures, 0, 'nobody notices that a slot moves')
+  await nothingLost(t, patient, writing.done)
+})
+
+/** Own and shared limits of requests at once, and rows of several accounts. */
+async function ledgerOf(t: Test, { ledger }: Store, accountIds: readonly string[]): Promise<void> {
+  const own: Demand[] = [requests(30), tokens(10_000, 100)]
+  const demands = [
+    ...own,
+    places(20, 'model:m'),
+    requests(25, { subject: 'upstream:u', shared: true }),
+    { kind: 'concurrent', subject: 'model:m', shared: true, limit: 20 } as const,
+  ]
+  const asked = Array.from({ length: 60 }, (_, at) =>
+    anAdmission(demands, { accountId: accountIds[at % 2] ?? '' }),
+  )
+  const verdicts = await Promise.all(asked.map((each) => ledger.admit(each)))
+  const admitted = asked.filter((_, at) => verdicts[at]?.admitted)
+  t.ok(admitted.length <= 20, `${admitted.length} of 20 at once, over two accounts`)
+  const again = await ledger.admit(admitted[0] ?? anAdmission(demands))
+  t.ok(again.admitted, 'the same request again is admitted and takes nothing')
+  await ledger.renew(admitted, 60_000)
+  const rows = admitted.map(({ requestId, accountId }) => aRow({ requestId, accountId }))
+  for (const row of rows) t.equal(await ledger.settle(row), 'settled')
+  const [, used, , , free] = await ledger.look(accountIds[0] ?? '', demands)
+  t.equal(free?.remaining, 20, 'shared places are free again')
+  t.ok((used?.remaining ?? 0) < 10_000, 'and tokens are what was used')
+  const { rows: found } = await ledger.rows({ accountId: null, after: null, limit: 100 })
+  t.same(found.map(({ requestId }) => requestId).sort(), rows.map((row) => row.requestId).sort())
+  let exported = 0
+  for await (const batch of ledger.export(0)) exported += batch.length
+  t.equal(exported, rows.length)
+}
+
+/** Moves a slot with all its keys from its node to another, while it is in use. */
+async function moveSlot(
+  servers: readonly { port: number; ask(c: string, ...a: (string | number)[]): Promise<unknown> }[],
+  slot: number,
+): Promise<string> {
+  const nodes = String(await servers[0]?.ask('cluster', 'nodes')).split('\n')
+  const masters = nodes.flatMap((line) => {
+    const [id = '', address = '', flags = '', , , , , , ...ranges] = line.split(' ')
+    const port = Number(/:(\d+)@/.exec(address)?.[1])
+    const server = servers.find((each) => each.port === port)
+    return flags.includes('master') && server !== undefined ? [{ id, server, ranges }] : []
+  })
+  const owns = ({ ranges }: { ranges: string[] }): boolean =>
+    ranges.some((range) => {
+      const [from, to = from] = range.split('-').map(Number)
+      return from !== undefined && to !== undefined && slot >= from && slot <= to
+    })
+  const from = masters.find(owns)
+  const to = masters.find((each) => each !== from)
+  if (from === undefined || to === undefined) return 'no nodes'
+  await to.server.ask('cluster', 'setslot', slot, 'importing', from.id)
+  await from.server.ask('cluster', 'setslot', slot, 'migrating', to.id)
+  for (;;) {
+    const keys = await from.server.ask('cluster', 'getkeysinslot', slot, 100)
+    if (!Array.isArray(keys) || keys.length === 0) break
+    const names = keys.map(String)
+    const args = ['127.0.0.1', to.server.port, '', 0, 5_000, 'KEYS', ...names]
+    await from.server.ask('migrate', ...args)
+  }
+  await to.server.ask('cluster', 'setslot', slot, 'node', to.id)
+  for (const { server } of masters) await server.ask('cluster', 'setslot', slot, 'node', to.id)
+  return 'moved'
+}
