@@ -15,7 +15,7 @@ const session = schema.sessionReply.parse({
     id: 'acc_1',
     email: 'ada@example.com',
     role: 'admin',
-    plan: { name: 'starter', priceUsd: 20, maxKeys: 5 },
+    plan: { name: 'starter', priceUsd: 20, maxKeys: 5, limits: {} },
     liveKeys: 3,
     hasPassword: true,
     createdAtMs: NOW_MS - 90 * DAY_MS,
