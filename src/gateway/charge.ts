@@ -44,7 +44,7 @@ export function book(
   }
   // What was set aside for it is freed with its row; the limiter has to know where it decided alone.
   if (x.lease !== null) limiter.end(x.lease, cost)
-  return books.settle(row)
+  return books.settle(row, (x.lease?.wish.demands.length ?? 0) > 0)
 }
 
 /** How an exchange has ended, as far as it is known by now. */

@@ -11,7 +11,7 @@ import type { Segment, Spool } from './spool.js'
 
 /** What the books are made of. */
 export interface BooksOptions {
-  readonly ledger: Pick<Ledger, 'settle' | 'expire' | 'prune'>
+  readonly ledger: Pick<Ledger, 'settle' | 'append' | 'expire' | 'prune'>
   readonly spool: Spool
   readonly settings: () => LedgerConfig
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>
@@ -97,8 +97,11 @@ export class Books {
     return this.droppedRows === 0 ? spooled : `${spooled}, ${this.droppedRows} dropped`
   }
 
-  /** Resolves once the row is safe; null where it is so already. Never rejects. */
-  settle(row: UsageRow): Promise<void> | null {
+  /**
+   * Resolves once the row is safe; null where it is so already. Never rejects. `frees`: its request holds
+   * something that others wait for.
+   */
+  settle(row: UsageRow, frees: boolean): Promise<void> | null {
     this.options.onRow(row.source, 1)
     if (this.isAway) {
       this.keep(row)
@@ -108,7 +111,9 @@ export class Books {
       const waiting = { row, sinceMs: performance.now(), resolve, isOver: false }
       this.waiting.push(waiting)
       this.open += 1
-      this.options.ledger.settle(row).then(
+      const { ledger } = this.options
+      const safe: Promise<unknown> = frees ? ledger.settle(row) : ledger.append(row)
+      safe.then(
         () => this.done(waiting),
         () => this.giveUp(waiting),
       )

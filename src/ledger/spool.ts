@@ -1,10 +1,11 @@
 /**
- * Rows that wait on disk for a ledger that is away: lines with a checksum in segment files of bounded
- * size, in a folder that all processes of a machine share. Knows no ledger and no row.
+ * Rows that wait on disk for a ledger, because it is away or does better with many at a time: lines with
+ * a checksum in segment files of bounded size, in a folder that all processes of a machine share. Knows
+ * no ledger and no row.
  *
- * A line is in the kernel's hands before `append` returns, so the death of the process loses nothing;
- * the disk has it within 250 ms. A segment belongs to the process that its name tells; those of the dead
- * are anyone's. Reading one twice is harmless: the ledger knows each row by its id.
+ * A line is in the kernel's hands before `append` returns, so the death of the process loses nothing.
+ * A segment belongs to the process that its name tells; those of the dead are anyone's. Reading one twice
+ * is harmless: the ledger knows each row by its id.
  */
 import {
   closeSync,
@@ -15,6 +16,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeSync,
@@ -24,7 +26,7 @@ import { crc32 } from 'node:zlib'
 
 /** Small enough to be read at once, large enough that 10,000 rows share one file. */
 const SEGMENT_BYTES = 8 * 1024 * 1024
-/** How long the disk may lag behind. */
+/** How long the disk may lag behind where it has to follow. */
 const SYNC_MS = 250
 const NAME = /^rows-(\d+)-(\d+)-([0-9a-f]+)-(\d+)\.spool$/
 
@@ -44,6 +46,7 @@ export interface Segment {
 export class Spool {
   private readonly folder: string
   private readonly maxBytes: number
+  private readonly isSynced: boolean
   private readonly owner: string
   private fd: number | null = null
   private current: string | null = null
@@ -56,10 +59,14 @@ export class Spool {
   /** Why the last line was not kept; null where it was. */
   fault: Error | null = null
 
-  /** `maxBytes`: what the segments of this process may have together. */
-  constructor(folder: string, maxBytes: number) {
+  /**
+   * `maxBytes`: what the segments of this process may have together. `isSynced`: whether the disk has to
+   * have each line within 250 ms; lines that hardly wait need not go there at all.
+   */
+  constructor(folder: string, maxBytes: number, isSynced = true) {
     this.folder = folder
     this.maxBytes = maxBytes
+    this.isSynced = isSynced
     const unique = Math.floor(Math.random() * 2 ** 48).toString(16)
     this.owner = `${process.pid}-${startOf(process.pid) ?? 0}-${unique}`
   }
@@ -69,15 +76,17 @@ export class Spool {
     return this.bytes
   }
 
-  /** Keeps a line (it has no line break in it). Never throws. */
-  append(text: string): Spooled {
-    const line = Buffer.from(`${checksum(text)} ${text}\n`)
-    if (this.bytes + line.length > this.maxBytes) {
+  /** Keeps lines (none has a line break in it), all or none of them. Never throws. */
+  append(...texts: readonly string[]): Spooled {
+    let block = ''
+    for (const text of texts) block += `${checksum(text)} ${text}\n`
+    const lines = Buffer.from(block)
+    if (this.bytes + lines.length > this.maxBytes) {
       this.fault = new Error(`the spool has its ${this.maxBytes} bytes`)
       return 'full'
     }
     try {
-      this.write(line)
+      this.write(lines)
       this.fault = null
       return 'kept'
     } catch (error) {
@@ -90,10 +99,20 @@ export class Spool {
 
   /** All that can be read now, oldest first: what this process has written, and what the dead have left. */
   segments(): Segment[] {
+    this.cut()
+    return this.those((name) => name.includes(`-${this.owner}-`) || !isAlive(name))
+  }
+
+  /** What the dead have left, oldest first. */
+  orphans(): Segment[] {
+    return this.those((name) => !isAlive(name))
+  }
+
+  /** Ends the present segment: what follows begins a file of its own. Null where nothing was written. */
+  cut(): Segment | null {
+    const { current } = this
     this.seal()
-    return segmentNames(this.folder)
-      .filter((name) => name.includes(`-${this.owner}-`) || !isAlive(name))
-      .map((name) => new SegmentFile(join(this.folder, name)))
+    return current === null ? null : new SegmentFile(current)
   }
 
   /** Whether this process wrote it. */
@@ -107,6 +126,11 @@ export class Spool {
     rmSync(segment.path, { force: true })
   }
 
+  /** Keeps a segment that has damaged lines for an operator to look at; nobody reads it again. */
+  setAside({ path }: Segment): void {
+    renameSync(path, `${path}.damaged`)
+  }
+
   /** Puts everything on the disk and lets go of the file. */
   close(): void {
     this.seal()
@@ -114,13 +138,19 @@ export class Spool {
     this.timer = null
   }
 
-  private write(line: Buffer): void {
-    if (this.currentBytes + line.length > SEGMENT_BYTES) this.seal()
+  private those(which: (name: string) => boolean): Segment[] {
+    const names = segmentNames(this.folder).filter(which)
+    return names.map((name) => new SegmentFile(join(this.folder, name)))
+  }
+
+  private write(lines: Buffer): void {
+    if (this.currentBytes + lines.length > SEGMENT_BYTES) this.seal()
     this.fd ??= this.open()
-    const written = writeSync(this.fd, line)
+    const written = writeSync(this.fd, lines)
     this.bytes += written
     this.currentBytes += written
-    if (written < line.length) throw new Error('the disk took a part of a line')
+    if (written < lines.length) throw new Error('the disk took a part of a line')
+    if (!this.isSynced) return
     this.isDirty = true
     this.timer ??= setInterval(() => this.sync(), SYNC_MS).unref()
   }

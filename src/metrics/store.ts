@@ -64,6 +64,7 @@ export function observeStore(store: Store, metrics: Metrics): Store {
     ledger: {
       admit: (admission) => timed('admit', () => ledger.admit(admission)),
       settle: (row) => timed('settle', () => ledger.settle(row)),
+      append: (row) => timed('settle', () => ledger.append(row)),
       renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
       expire: () => timed('expire', () => ledger.expire()),
       look: (accountId, demands) => timed('look', () => ledger.look(accountId, demands)),

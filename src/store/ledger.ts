@@ -172,6 +172,12 @@ export interface Ledger {
    * id. Also without a reservation. What is resolved survives the death of this process and the engine's.
    */
   settle(row: UsageRow): Promise<SettleOutcome>
+  /**
+   * As `settle`, for a request that holds nothing which others wait for: what is resolved survives the
+   * death of this process, and everybody finds it in rows and sums within half a second (this process at
+   * once). An engine that does better with many rows at a time may keep it until then.
+   */
+  append(row: UsageRow): Promise<void>
   /** Prolongs reservations of requests that still run; those that ended are passed over. */
   renew(
     requests: readonly { requestId: string; accountId: string }[],

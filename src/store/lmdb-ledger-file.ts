@@ -1,14 +1,16 @@
 /**
- * The file below the ledger: opening it on first use, one transaction for all that was asked meanwhile,
- * reads in slices. Knows no row and no limit.
+ * The file below the ledger: opening it on first use, one transaction for all that was asked meanwhile
+ * and the rows that wait in the journal, reads in slices. Knows no limit.
  */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { open } from 'lmdb'
 import { Checkpoints } from './lmdb-checkpoints.js'
+import type { UsageRow } from '../ledger/row.js'
 import { reasonOf, unavailable } from './lmdb-failure.js'
 import { assertLmdbFile } from './lmdb-file.js'
+import { Journal, type Kept } from './lmdb-journal.js'
 import { ledgerTables, type LedgerTables } from './lmdb-ledger-tables.js'
 import { Turn } from './lmdb-turn.js'
 
@@ -17,6 +19,8 @@ const MAP_BYTES = 64 * 1024 ** 3
 const MAX_READERS = 512
 /** In one transaction; as many take two or three milliseconds of the event loop. */
 const MOST_STEPS = 128
+/** What a read waits for rows to be taken up; while something holds the tables up, it does without them. */
+const CATCH_UP_MS = 500
 
 /** Something to be done in a transaction, and who waits for it. */
 interface Step {
@@ -37,6 +41,9 @@ export class LedgerFile {
   private tables: LedgerTables | null = null
   private steps: Step[] = []
   private running: Promise<void> | null = null
+  private readonly journal: Journal
+  /** Why the last transaction failed; null where it did not. */
+  private failure: unknown = null
   private closed = false
 
   /** `boot` names the machine's present start, where a test pretends another. */
@@ -44,6 +51,16 @@ export class LedgerFile {
     this.path = path
     this.nowMs = nowMs
     this.boot = boot
+    this.journal = new Journal(join(path, 'journal'), () => this.goOn())
+  }
+
+  /** Resolves once the row survives this process; a transaction within 100 ms puts it into the tables. */
+  append(row: UsageRow): Promise<void> {
+    if (this.tables !== null && this.failure === null && !this.closed) {
+      return this.journal.append(row)
+    }
+    // Where the tables take nothing, nothing is promised; trying tells whether they do by now.
+    return this.change('settling a request', () => undefined).then(() => this.journal.append(row))
   }
 
   /** Done, together with whatever else is asked, in the next transaction; resolves once it is committed. */
@@ -69,14 +86,42 @@ export class LedgerFile {
     }
   }
 
+  /**
+   * Before a read of rows or sums: takes up what this process has not yet, and what dead processes have
+   * left. A read need not wait for long: where something holds the tables up, it does without.
+   */
+  async catchUp(): Promise<void> {
+    let timer: NodeJS.Timeout | null = null
+    const patience = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, CATCH_UP_MS)
+    })
+    const caughtUp = this.adopt()
+      .then(() => this.takeUp())
+      .catch(() => undefined)
+    await Promise.race([caughtUp, patience])
+    if (timer !== null) clearTimeout(timer)
+  }
+
+  /** Takes up what dead processes have left. */
+  adopt(): Promise<void> {
+    return this.journal.adopt((kept) =>
+      this.write('taking rows up', (turn) => {
+        for (const { row, text } of kept) turn.settle(row, text)
+      }),
+    )
+  }
+
   /** Reads slice after slice, other work in between, until one answers true. */
   async readInSlices(what: string, slice: (tables: LedgerTables) => boolean): Promise<void> {
     while (!(await this.read(what, slice))) await nextTurn()
   }
 
   async close(): Promise<void> {
+    // What cannot be taken up now stays in the journal for whoever opens the ledger next.
+    if (this.tables !== null) await this.takeUp().catch(() => undefined)
     this.closed = true
     await this.running
+    this.journal.close()
     const tables = await this.opening?.catch(() => null)
     this.tables = null
     try {
@@ -100,10 +145,20 @@ export class LedgerFile {
     })
   }
 
+  private async takeUp(): Promise<void> {
+    while (!this.journal.isEmpty) await this.change('taking rows up', () => undefined)
+  }
+
+  private goOn(): void {
+    if (!this.closed) this.running ??= this.run()
+  }
+
   /** Transaction after transaction, while there is something to do; never rejects. */
   private async run(): Promise<void> {
-    while (this.steps.length > 0) {
+    do {
       let steps: Step[] = []
+      let kept: readonly Kept[] = []
+      let areWhole = true
       try {
         const tables = this.tables ?? (await this.opened())
         this.assertOpen()
@@ -111,22 +166,28 @@ export class LedgerFile {
         if (this.checkpoints?.failure) throw this.checkpoints.failure
         await tables.root.transaction(() => {
           steps = this.steps.splice(0, MOST_STEPS)
+          kept = this.journal.next()
           const turn = new Turn(tables, this.nowMs())
+          areWhole = settleKept(turn, kept)
           for (const step of steps) perform(step, turn, tables)
           turn.write()
         })
+        this.failure = null
+        this.journal.took(kept.length, areWhole)
       } catch (cause) {
         // Before the transaction began, all who wait are told; later those who were in it.
         if (steps.length === 0) steps = this.steps.splice(0)
-        const reason = await reasonOf(cause)
-        for (const step of steps) step.failure ??= reason
+        this.failure = await reasonOf(cause)
+        for (const step of steps) step.failure ??= this.failure
       }
       for (const step of steps) {
         if (step.failure === null) step.resolve()
         else step.reject(unavailable(`${step.what} failed`, step.failure))
       }
-    }
+    } while (this.steps.length > 0 || (this.failure === null && this.journal.isDue))
     this.running = null
+    // Rows that could not be taken up are tried again, with or without others.
+    this.journal.wait()
   }
 
   private async opened(): Promise<LedgerTables> {
@@ -165,6 +226,19 @@ export class LedgerFile {
   private assertOpen(): void {
     if (this.closed) throw new Error('the store has been closed')
   }
+}
+
+/** False where one of them could not be settled, because a record that it concerns is damaged. */
+function settleKept(turn: Turn, kept: readonly Kept[]): boolean {
+  let areWhole = true
+  for (const { row, text } of kept) {
+    try {
+      turn.settle(row, text)
+    } catch {
+      areWhole = false
+    }
+  }
+  return areWhole
 }
 
 /** A step that fails fails alone: it has changed nothing yet. */

@@ -7,6 +7,7 @@
  * a process that waits for another's lock, or for the disk, goes on serving.
  */
 import type { UsageRow } from '../ledger/row.js'
+import { writeRow } from './usage-record.js'
 import type {
   Admission,
   Demand,
@@ -54,8 +55,17 @@ export class LmdbLedger implements Ledger {
   settle(row: UsageRow): Promise<SettleOutcome> {
     return this.file.write('settling a request', (turn) => {
       assertNames(row)
-      return turn.settle(row)
+      return turn.settle(row, writeRow(row))
     })
+  }
+
+  async append(row: UsageRow): Promise<void> {
+    try {
+      assertNames(row)
+    } catch (cause) {
+      throw unavailable('settling a request failed', cause)
+    }
+    return this.file.append(row)
   }
 
   async renew(
@@ -73,6 +83,8 @@ export class LmdbLedger implements Ledger {
   }
 
   async expire(): Promise<number> {
+    // What a dead process has settled is not lost, and so not settled as lost.
+    await this.file.adopt()
     for (let count = 0; ;) {
       const ended = await this.file.write('settling what has run out', (turn) =>
         turn.expire(LEASES_AT_ONCE),
@@ -89,22 +101,27 @@ export class LmdbLedger implements Ledger {
   }
 
   async sums(query: SumQuery): Promise<UsageSum[]> {
+    await this.file.catchUp()
     return sumsOf(this.file, query)
   }
 
   async rows(query: RowQuery): Promise<RowPage> {
+    await this.file.catchUp()
     return pageOf(this.file, query)
   }
 
   async row(accountId: string | null, requestId: string): Promise<UsageRow | null> {
+    await this.file.catchUp()
     return this.file.read('reading a row', (tables) => rowOf(tables, accountId, requestId))
   }
 
-  export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
-    return exported(this.file, sinceMs)
+  async *export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
+    await this.file.catchUp()
+    yield* exported(this.file, sinceMs)
   }
 
   async lastUse(accountId: string): Promise<ReadonlyMap<string, number>> {
+    await this.file.catchUp()
     return lastUse(this.file, accountId)
   }
 

@@ -62,9 +62,10 @@ export class Turn {
     return { admitted: true, standings }
   }
 
-  settle(row: UsageRow): SettleOutcome {
+  /** `text` is as `writeRow` writes the row. */
+  settle(row: UsageRow, text: string): SettleOutcome {
     if (this.tables.ids.doesExist(row.requestId)) return 'already'
-    this.append(row, writeRow(row), this.reservation(row.requestId))
+    this.append(row, text, this.reservation(row.requestId))
     return 'settled'
   }
 

@@ -97,6 +97,10 @@ export class RedisLedger implements Ledger {
     return this.whole(admission, verdict)
   }
 
+  async append(row: UsageRow): Promise<void> {
+    await this.settle(row)
+  }
+
   async settle(row: UsageRow): Promise<SettleOutcome> {
     return (await this.settled(row, writeRow(row), '')) ? 'settled' : 'already'
   }

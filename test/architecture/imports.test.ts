@@ -48,6 +48,8 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'what a key looks like and how it is digested is one fact for minting and for checking',
   'store/lmdb-subjects.ts → limits/bucket.ts':
     'the arithmetic of limits is pure, and an engine that decides has to do it where it decides',
+  'store/lmdb-journal.ts → ledger/spool.ts':
+    'lines that survive their process are one thing, on the way to a store and inside it',
   'ledger/books.ts → store/usage-record.ts':
     'a row has one text, in the store and on its way to it',
   'config/resolve.ts → upstreams/address.ts':

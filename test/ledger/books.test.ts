@@ -16,6 +16,7 @@ class Whim {
   mode: 'answers' | 'refuses' | 'freezes' = 'answers'
   readonly rows = new Map<string, UsageRow>()
   settles = 0
+  appends = 0
   readonly pruned: Retention[] = []
 
   settle(row: UsageRow): Promise<SettleOutcome> {
@@ -25,6 +26,11 @@ class Whim {
       this.rows.set(row.requestId, row)
       return 'settled'
     })
+  }
+
+  async append(row: UsageRow): Promise<void> {
+    this.appends += 1
+    await this.settle(row)
   }
 
   expire(): Promise<number> {
@@ -90,7 +96,7 @@ async function until(isSo: () => boolean): Promise<void> {
 
 void t.test('a row that the ledger takes', async (t) => {
   const { books, ledger, kinds, spool } = stage(t)
-  await books.settle(aRow('a'))
+  await books.settle(aRow('a'), true)
   t.ok(ledger.rows.has('a'))
   t.equal(books.state, 'ok')
   t.same([...kinds], [['reported', 1]])
@@ -100,10 +106,10 @@ void t.test('a row that the ledger takes', async (t) => {
 void t.test('a ledger that refuses: rows wait on disk, and arrive once', async (t) => {
   const { books, ledger, kinds, said } = stage(t)
   ledger.mode = 'refuses'
-  await books.settle(aRow('a'))
+  await books.settle(aRow('a'), true)
   t.match(books.state, /unavailable, 1 rows spooled/)
   const asked = ledger.settles
-  for (let index = 0; index < 200; index += 1) t.equal(books.settle(aRow(`b${index}`)), null)
+  for (let index = 0; index < 200; index += 1) t.equal(books.settle(aRow(`b${index}`), true), null)
   t.equal(ledger.settles, asked, 'nobody asks it again meanwhile')
   ledger.mode = 'answers'
   await until(() => ledger.rows.size === 201)
@@ -118,10 +124,10 @@ void t.test('a ledger that freezes holds an answer for half a second at most', a
   const { books, ledger } = stage(t)
   ledger.mode = 'freezes'
   const began = performance.now()
-  await Promise.all([books.settle(aRow('a')), books.settle(aRow('b'))])
+  await Promise.all([books.settle(aRow('a'), true), books.settle(aRow('b'), true)])
   const tookMs = performance.now() - began
   t.ok(tookMs > 300 && tookMs < 1500, `${tookMs} ms`)
-  t.equal(books.settle(aRow('c')), null, 'and the next one not at all')
+  t.equal(books.settle(aRow('c'), true), null, 'and the next one not at all')
 })
 
 void t.test('no room: served and counted, or refused, as configured', async (t) => {
@@ -129,7 +135,7 @@ void t.test('no room: served and counted, or refused, as configured', async (t) 
     const { books, ledger, kinds, said } = stage(t, { bytes: 100, whenFull })
     t.equal(books.isRefusing, false)
     ledger.mode = 'refuses'
-    await books.settle(aRow('a'))
+    await books.settle(aRow('a'), true)
     t.equal(kinds.get('dropped'), 1)
     t.match(books.state, /1 dropped/)
     t.ok(said.some((event) => event.startsWith('usage row dropped')))
@@ -143,7 +149,7 @@ void t.test('no room: served and counted, or refused, as configured', async (t) 
 void t.test('what is on its way at the end arrives, or is kept for the next process', async (t) => {
   const { books, ledger, spool } = stage(t)
   ledger.mode = 'freezes'
-  const settled = books.settle(aRow('a'))
+  const settled = books.settle(aRow('a'), true)
   await books.close()
   await settled
   t.equal(spool.segments().flatMap((segment) => segment.lines()).length, 1)
@@ -152,7 +158,7 @@ void t.test('what is on its way at the end arrives, or is kept for the next proc
 void t.test('at the end the spool is emptied once more', async (t) => {
   const { books, ledger, spool } = stage(t)
   ledger.mode = 'refuses'
-  await books.settle(aRow('a'))
+  await books.settle(aRow('a'), true)
   ledger.mode = 'answers'
   await books.close()
   t.ok(ledger.rows.has('a'))
@@ -162,9 +168,9 @@ void t.test('at the end the spool is emptied once more', async (t) => {
 void t.test('lines that are no rows are counted and cost the others nothing', async (t) => {
   const { books, ledger, spool, kinds } = stage(t)
   ledger.mode = 'refuses'
-  await books.settle(aRow('a'))
+  await books.settle(aRow('a'), true)
   spool.append('[99,"of another version"]')
-  await books.settle(aRow('b'))
+  await books.settle(aRow('b'), true)
   ledger.mode = 'answers'
   await until(() => ledger.rows.size === 2)
   t.equal(kinds.get('damaged'), 1)

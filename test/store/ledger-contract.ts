@@ -10,7 +10,7 @@ import { budgets, calendar } from './ledger-budgets.js'
 import { killedWriters } from './ledger-kills.js'
 import { exactness } from './ledger-races.js'
 import { expiry, renewal } from './ledger-leases.js'
-import { bounded, exported, pages, pruned, settled, summed } from './ledger-rows.js'
+import { appended, bounded, exported, pages, pruned, settled, summed } from './ledger-rows.js'
 import {
   anAdmission,
   aName,
@@ -42,6 +42,7 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     leases: expiry,
     renewal,
     'what a settled request leaves': settled,
+    'appended rows': appended,
     sums: summed,
     pages,
     'pages with filters': bounded,
@@ -277,6 +278,7 @@ async function closing(t: Test, url: string): Promise<void> {
   const asked: (() => Promise<unknown>)[] = [
     () => ledger.admit(admission),
     () => ledger.settle(aRow()),
+    () => ledger.append(aRow()),
     () => ledger.renew([admission], MINUTE),
     () => ledger.expire(),
     () => ledger.look('acc_ada', [requests(1)]),

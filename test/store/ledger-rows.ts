@@ -1,8 +1,18 @@
 /** What every engine's ledger must tell of what was settled: rows, pages, sums, export and pruning. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
+import { openStore } from '../../src/store/open.js'
 import type { Ledger, RowQuery, UsageSum } from '../../src/store/ledger.js'
 import type { UsageRow } from '../../src/ledger/row.js'
-import { aRow, DAY, HOUR, NOON, type LedgerUnderTest } from './ledger-records.js'
+import {
+  anAdmission,
+  aRow,
+  DAY,
+  HOUR,
+  NOON,
+  places,
+  type LedgerUnderTest,
+} from './ledger-records.js'
 
 export async function settled(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const full = aRow({
@@ -69,6 +79,48 @@ export async function settled(t: Test, { ledger }: LedgerUnderTest): Promise<voi
     ['key_old', NOON - 3 * DAY],
     ['key_used', NOON + 5],
   ])
+}
+
+export async function appended(t: Test, { ledger, url, clock }: LedgerUnderTest): Promise<void> {
+  const rows = Array.from({ length: 300 }, (_, at) => aRow({ atMs: NOON + at, costNanoUsd: 2 }))
+  await Promise.all(rows.map((row) => ledger.append(row)))
+  const [first = aRow(), second = aRow()] = rows
+  t.same(await ledger.row('acc_ada', first.requestId), first, 'at once, to the last field')
+  const query = { accountId: 'acc_ada', by: 'day', fromMs: NOON, toMs: NOON } as const
+  const sums = async (): Promise<[number, number]> => {
+    const found = await ledger.sums(query)
+    return [
+      found.reduce((sum, { requests }) => sum + requests, 0),
+      found.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0),
+    ]
+  }
+  t.same(await sums(), [300, 600])
+  await ledger.append({ ...first, costNanoUsd: 5 })
+  await ledger.settle({ ...second, costNanoUsd: 5 })
+  await Promise.all([
+    ledger.append(aRow({ requestId: 'req_two' })),
+    ledger.append(aRow({ requestId: 'req_two' })),
+  ])
+  t.same((await sums())[0], 301, 'each request once, however often it is brought')
+  t.same(await ledger.row('acc_ada', second.requestId), second, 'and as it was brought first')
+
+  const other = await openStore(url, { nowMs: clock.now })
+  t.teardown(() => other.close())
+  const late = aRow()
+  await ledger.append(late)
+  const beganMs = performance.now()
+  while ((await other.ledger.row('acc_ada', late.requestId)) === null) {
+    if (performance.now() - beganMs > 30_000) break
+    await sleep(10)
+  }
+  t.same(await other.ledger.row('acc_ada', late.requestId), late, 'others find it a little later')
+
+  const held = anAdmission([places(1)])
+  t.ok((await ledger.admit(held)).admitted)
+  await ledger.append(aRow({ requestId: held.requestId }))
+  await ledger.row('acc_ada', held.requestId)
+  t.ok((await ledger.admit(anAdmission([places(1)]))).admitted, 'what it held is free by then')
+  t.ok((await ledger.admit(held)).admitted, 'and its id takes nothing again')
 }
 
 export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void> {

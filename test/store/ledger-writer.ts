@@ -1,6 +1,7 @@
 /**
- * A process that admits and settles requests as fast as it can, eight at a time, and says past every
- * buffer of ours what was acknowledged, until it is killed; or, with `full`, until the disk is.
+ * A process that admits and settles requests, and appends rows, as fast as it can, eight at a time, and
+ * says past every buffer of ours what was acknowledged, until it is killed; or, with `full`, until the
+ * disk is.
  */
 import { writeSync } from 'node:fs'
 import { openStore } from '../../src/store/open.js'
@@ -26,6 +27,9 @@ async function client(): Promise<void> {
       writeSync(1, `${admitted ? 'admitted' : 'refused'} ${requestId}\n`)
       await store.ledger.settle(aRow({ requestId, costNanoUsd: WRITER_COST }))
       writeSync(1, `settled ${requestId}\n`)
+      const row = aRow({ costNanoUsd: 0 })
+      await store.ledger.append(row)
+      writeSync(1, `appended ${row.requestId}\n`)
     } catch (error) {
       if (until !== 'full') throw error
       failures += 1
