@@ -20,6 +20,7 @@ import { join } from 'node:path'
 import { open, type RootDatabase, type Transaction } from 'lmdb'
 import { quietly, reasonOf } from './lmdb-failure.js'
 import { goBackTo, lastSnapshot, type Snapshot } from './lmdb-meta.js'
+import { transact } from './lmdb-transaction.js'
 
 /** A second is what may be lost; two of these and a sync are less. */
 const EVERY_MS = 300
@@ -80,7 +81,7 @@ export class Checkpoints {
 
   /** Puts the file right after a start of the machine; before the engine opens it. */
   async recover(): Promise<void> {
-    await this.notes.transaction(() => {
+    await transact(this.notes, () => {
       const note = this.note()
       if (note !== null && (note.boot === this.boot || this.boot === '')) return
       if (note !== null && existsSync(this.path)) this.goBack(note)
@@ -153,7 +154,7 @@ export class Checkpoints {
   }
 
   private async write({ txn, meta }: Snapshot): Promise<void> {
-    await this.notes.transaction(() => {
+    await transact(this.notes, () => {
       if ((this.note()?.txn ?? -1) >= txn) return
       this.put({ boot: this.boot, txn, atMs: Date.now(), meta: meta.toString('base64') })
     })
@@ -188,7 +189,7 @@ async function hold(root: RootDatabase<Buffer, string>, file: FileHandle): Promi
   root.resetReadTxn()
   const reader = root.useReadTransaction()
   try {
-    const snapshot = await root.transaction(() => lastSnapshot(file.fd))
+    const snapshot = await transact(root, () => lastSnapshot(file.fd))
     return { ...snapshot, reader }
   } catch (error) {
     reader.done()

@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { open, type Database, type RootDatabase } from 'lmdb'
 import { damaged, quietly, reasonOf, unavailable } from './lmdb-failure.js'
 import { assertLmdbFile } from './lmdb-file.js'
+import { transact } from './lmdb-transaction.js'
 
 /**
  * Address space, not disk: room for about two million keys. Fixed, because growing a map that
@@ -91,7 +92,7 @@ export class LmdbEngine {
     let result: T
     try {
       this.assertOpen()
-      result = await this.root.transaction(action)
+      result = await transact(this.root, action)
     } catch (cause) {
       throw unavailable(`${what} failed`, await reasonOf(cause))
     }

@@ -14,6 +14,8 @@ import { readRow, writeRow } from './usage-record.js'
 const WAIT_MS = 100
 /** So many do not wait: one transaction takes as many, in about a millisecond. */
 const MANY = 128
+/** A transaction takes this share of what waits where that is more, so that no backlog can stay. */
+const SHARE = 1 / 8
 /** Rows of a file; what a dead process leaves is read again, and most of it was taken up before. */
 const FILE_ROWS = 1_024
 /** Whoever has more that wait is told that the ledger is away: something holds the tables up. */
@@ -81,7 +83,7 @@ export class Journal {
   /** The rows for one transaction, oldest first; `took` tells that they are in the tables. */
   next(): readonly Kept[] {
     this.flush()
-    return this.kept.slice(0, MANY)
+    return this.kept.slice(0, Math.max(MANY, this.kept.length * SHARE))
   }
 
   /**

@@ -13,6 +13,7 @@ import { assertLmdbFile } from './lmdb-file.js'
 import { Journal, type Kept } from './lmdb-journal.js'
 import { ledgerTables, type LedgerTables } from './lmdb-ledger-tables.js'
 import { Turn } from './lmdb-turn.js'
+import { transact } from './lmdb-transaction.js'
 
 /** Address space, not disk: some fifty million rows. */
 const MAP_BYTES = 64 * 1024 ** 3
@@ -91,15 +92,16 @@ export class LedgerFile {
    * left. A read need not wait for long: where something holds the tables up, it does without.
    */
   async catchUp(): Promise<void> {
-    let timer: NodeJS.Timeout | null = null
-    const patience = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, CATCH_UP_MS)
-    })
     const caughtUp = this.adopt()
       .then(() => this.takeUp())
       .catch(() => undefined)
-    await Promise.race([caughtUp, patience])
-    if (timer !== null) clearTimeout(timer)
+    await new Promise<void>((resolve) => {
+      const patience = setTimeout(resolve, CATCH_UP_MS)
+      void caughtUp.then(() => {
+        clearTimeout(patience)
+        resolve()
+      })
+    })
   }
 
   /** Takes up what dead processes have left. */
@@ -164,7 +166,7 @@ export class LedgerFile {
         this.assertOpen()
         // What cannot be put on the disk may not be promised.
         if (this.checkpoints?.failure) throw this.checkpoints.failure
-        await tables.root.transaction(() => {
+        await transact(tables.root, () => {
           steps = this.steps.splice(0, MOST_STEPS)
           kept = this.journal.next()
           const turn = new Turn(tables, this.nowMs())

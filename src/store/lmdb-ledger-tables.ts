@@ -19,7 +19,7 @@ export interface LedgerTables {
   readonly ends: Database<string, string>
   /** Rows by time and request id. */
   readonly rows: Database<string, string>
-  /** Time and account of each row, by request id. */
+  /** Time of each row whose id does not tell it, by request id. */
   readonly ids: Database<string, string>
   /** Time and request id of each row, by account. */
   readonly byAccount: Database<string, string>
@@ -66,11 +66,27 @@ export function isName(name: string): boolean {
   return name !== '' && name.length <= MOST_NAMES && !name.includes(' ')
 }
 
-/** A time as it stands in names. */
+/** A time as it stands in names; most are asked for many times. */
 export function timeName(atMs: number): string {
-  const whole = Math.floor(Math.max(0, Math.min(LAST_TIME, atMs)))
-  return whole.toString(36).padStart(TIME_DIGITS, '0')
+  if (atMs !== named.atMs) {
+    const whole = Math.floor(Math.max(0, Math.min(LAST_TIME, atMs)))
+    named = { atMs, name: whole.toString(36).padStart(TIME_DIGITS, '0') }
+  }
+  return named.name
 }
+
+let named = { atMs: 0, name: '0'.repeat(TIME_DIGITS) }
+
+/**
+ * The time that a request's id begins with, ms since 1970, where it is one of version 7 (RFC 9562), as all
+ * are that the gateway makes; else null.
+ */
+export function timeToldBy(requestId: string): number | null {
+  if (!TIMED_ID.test(requestId)) return null
+  return Number.parseInt(requestId.slice(0, 8) + requestId.slice(9, 13), 16)
+}
+
+const TIMED_ID = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/
 
 /** The time that a name begins with. */
 export function timeOf(name: string): number {
@@ -82,9 +98,16 @@ export function afterTime(name: string): string {
   return name.slice(TIME_DIGITS)
 }
 
-/** A row's place in the order of time. */
-export function rowName(row: Pick<UsageRow, 'atMs' | 'requestId'>): string {
-  return timeName(row.atMs) + row.requestId
+/** A row's place in the order of time: that of its id, else its own. */
+export function rowName({ atMs, requestId }: Pick<UsageRow, 'atMs' | 'requestId'>): string {
+  return timeName(timeToldBy(requestId) ?? atMs) + requestId
+}
+
+/** Where the row of a request is or would be; null where only the table of ids could tell, and does not. */
+export function rowNameOf(tables: LedgerTables, requestId: string): string | null {
+  const toldMs = timeToldBy(requestId)
+  const time = toldMs === null ? tables.ids.get(requestId) : timeName(toldMs)
+  return time === undefined ? null : time + requestId
 }
 
 /** A row's place among its account's. */

@@ -10,9 +10,11 @@ import {
   BUCKET_MS,
   sumsFrom,
   timeName,
+  timeToldBy,
   type LedgerTables,
 } from './lmdb-ledger-tables.js'
 import { isIdle } from './lmdb-subjects.js'
+import { readRow } from './usage-record.js'
 
 /** Subjects looked at in one step. */
 const SUBJECTS_AT_ONCE = 256
@@ -20,19 +22,15 @@ const SUBJECTS_AT_ONCE = 256
 /** Drops up to `limit` rows from before a time; how many. Only inside a transaction. */
 export function pruneRows(tables: LedgerTables, beforeMs: number, limit: number): number {
   const { rows, ids, byAccount } = tables
-  const range = { end: timeName(beforeMs), limit }
-  const names = Array.from(rows.getKeys(range))
-  for (const name of names) {
+  const found = Array.from(rows.getRange({ end: timeName(beforeMs), limit }))
+  for (const { key: name, value: text } of found) {
     const requestId = afterTime(name)
-    const place = ids.get(requestId)
+    const accountId = accountIn(text)
     quietly(rows.remove(name))
-    quietly(ids.remove(requestId))
-    // The row itself is not read: one that is damaged has to go as well.
-    if (place !== undefined) {
-      quietly(byAccount.remove(accountRowName(afterTime(place), name)))
-    }
+    if (timeToldBy(requestId) === null) quietly(ids.remove(requestId))
+    if (accountId !== null) quietly(byAccount.remove(accountRowName(accountId, name)))
   }
-  return names.length
+  return found.length
 }
 
 /** Drops up to `limit` sums of buckets that ended before a time; how many. Only inside a transaction. */
@@ -64,5 +62,14 @@ export async function pruneSubjects(file: LedgerFile, nowMs: number): Promise<vo
       }
       return found.length === SUBJECTS_AT_ONCE
     })
+  }
+}
+
+/** Null where the row is damaged: it has to go as well. */
+function accountIn(text: string): string | null {
+  try {
+    return readRow(text).accountId
+  } catch {
+    return null
   }
 }

@@ -12,6 +12,7 @@ import { open, type Database, type RootDatabase } from 'lmdb'
 import { quietly, reasonOf, unavailable } from './lmdb-failure.js'
 import { assertLmdbFile } from './lmdb-file.js'
 import type { Shelf, Shelved, ShelfRoom } from './store.js'
+import { transact } from './lmdb-transaction.js'
 
 /** Address space, not disk: four times the most that the configuration allows, for pages half full. */
 const MAP_BYTES = 16 * 1024 ** 3
@@ -75,7 +76,7 @@ export class LmdbShelf implements Shelf {
   private async write<T>(what: string, action: (tables: Tables) => T): Promise<T> {
     const tables = await this.opened()
     try {
-      return await tables.root.transaction(() => action(tables))
+      return await transact(tables.root, () => action(tables))
     } catch (cause) {
       throw unavailable(`${what} failed`, await reasonOf(cause))
     }

@@ -15,8 +15,10 @@ import {
   afterTime,
   BUCKET_MS,
   rowName,
+  rowNameOf,
   sumName,
   timeName,
+  timeToldBy,
   type LedgerTables,
 } from './lmdb-ledger-tables.js'
 import { Subjects } from './lmdb-subjects.js'
@@ -40,9 +42,8 @@ export class Turn {
 
   admit(admission: Admission): Verdict {
     const { requestId, accountId, demands } = admission
-    const { open, ends, ids } = this.tables
-    const id = requestId
-    if (open.doesExist(id) || ids.doesExist(id)) {
+    const { open, ends } = this.tables
+    if (open.doesExist(requestId) || this.hasRow(requestId)) {
       const standings = this.subjects.look(accountId, demands)
       return { admitted: true, standings: standings.map((each) => ({ ...each, retryAfterMs: 0 })) }
     }
@@ -57,14 +58,14 @@ export class Turn {
     if (!taken.taken) return { admitted: false, standings }
     const untilMs = this.nowMs + admission.leaseMs
     const text = writeReservation({ untilMs, holds, row: writeRow(admission.unsettled) })
-    quietly(open.put(id, text))
+    quietly(open.put(requestId, text))
     quietly(ends.put(timeName(untilMs) + requestId, ''))
     return { admitted: true, standings }
   }
 
   /** `text` is as `writeRow` writes the row. */
   settle(row: UsageRow, text: string): SettleOutcome {
-    if (this.tables.ids.doesExist(row.requestId)) return 'already'
+    if (this.hasRow(row.requestId)) return 'already'
     this.append(row, text, this.reservation(row.requestId))
     return 'settled'
   }
@@ -134,8 +135,13 @@ export class Turn {
       quietly(ends.remove(timeName(reservation.untilMs) + row.requestId))
     }
     quietly(rows.put(name, text))
-    quietly(ids.put(id, timeName(row.atMs) + row.accountId))
+    if (timeToldBy(id) === null) quietly(ids.put(id, timeName(row.atMs)))
     quietly(byAccount.put(accountRowName(row.accountId, name), ''))
+  }
+
+  private hasRow(requestId: string): boolean {
+    const name = rowNameOf(this.tables, requestId)
+    return name !== null && this.tables.rows.doesExist(name)
   }
 
   private reservation(requestId: string): Reservation | null {

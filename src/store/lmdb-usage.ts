@@ -14,6 +14,7 @@ import {
   endOf,
   isName,
   readSumName,
+  rowNameOf,
   sumsFrom,
   timeName,
   type LedgerTables,
@@ -32,9 +33,10 @@ export function rowOf(
   accountId: string | null,
   requestId: string,
 ): UsageRow | null {
-  const place = isName(requestId) ? tables.ids.get(requestId) : undefined
-  if (place === undefined) return null
-  const row = rowAt(tables, place.slice(0, TIME_DIGITS) + requestId)
+  const name = isName(requestId) ? rowNameOf(tables, requestId) : null
+  const text = name === null ? undefined : tables.rows.get(name)
+  if (name === null || text === undefined) return null
+  const row = readRowAt(name, text)
   return accountId === null || row.accountId === accountId ? row : null
 }
 
@@ -60,7 +62,9 @@ export async function pageOf(file: LedgerFile, query: RowQuery): Promise<RowPage
       seen += 1
       from = name
       next = null
-      const text = textAt(tables, name)
+      const text = tables.rows.get(name)
+      // A row that was damaged leaves its name behind when it is dropped.
+      if (text === undefined) continue
       if (!marks.every((mark) => text.includes(mark))) continue
       const row = readRowAt(name, text)
       if (matches(row, query)) rows.push(row)
@@ -109,8 +113,6 @@ export async function* exported(
     yield batch
   }
 }
-
-const TIME_DIGITS = timeName(0).length
 
 /** Calls back for each sum of a question; other accounts' are skipped, not read. */
 async function eachSum(
@@ -184,16 +186,6 @@ function matches(row: UsageRow, { keyId, model, failed }: RowQuery): boolean {
     (model === undefined || row.model === model) &&
     (failed === undefined || (row.outcome !== 'ok') === failed)
   )
-}
-
-function rowAt(tables: LedgerTables, name: string): UsageRow {
-  return readRowAt(name, textAt(tables, name))
-}
-
-function textAt(tables: LedgerTables, name: string): string {
-  const text = tables.rows.get(name)
-  if (text === undefined) throw damaged(`row '${name}'`, 'an index names it; it is gone')
-  return text
 }
 
 function readRowAt(name: string, text: string): UsageRow {

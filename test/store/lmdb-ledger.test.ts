@@ -7,16 +7,20 @@
 import { open } from 'lmdb'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { crc32 } from 'node:zlib'
 import t from 'tap'
 import { openLmdb } from '../../src/store/lmdb.js'
+import { writeRow } from '../../src/store/usage-record.js'
 import { ledgerContract } from './ledger-contract.js'
 import { LEDGER_WRITER } from './ledger-kills.js'
 import { anAdmission, aRow, MINUTE, NOON, places, TestClock } from './ledger-records.js'
 import { onFullDisk } from './processes.js'
 
+const QUITTER = fileURLToPath(new URL('./ledger-quitter.js', import.meta.url))
 const HOLDER = fileURLToPath(new URL('./ledger-holder.js', import.meta.url))
 
 ledgerContract('lmdb', (t) => `lmdb:${join(t.testdir(), 'store')}`)
@@ -118,6 +122,60 @@ void t.test("another process's lock is waited for, and not by the event loop", a
   const [tookMs = 0] = took
   t.ok(tookMs > heldMs / 2, `the write waited for ${Math.round(tookMs)} ms`)
   t.ok(turns > 20, `and the loop turned ${turns} times meanwhile, and read`)
+})
+
+void t.test('a process that ends amidst a transaction ends, and holds nobody up', async (t) => {
+  const path = join(t.testdir(), 'store')
+  for (let round = 0; round < 8; round += 1) {
+    const how = round % 2 === 0 ? 'exit' : 'throw'
+    const quitter = spawn(process.execPath, [QUITTER, `lmdb:${path}`, how], { stdio: 'ignore' })
+    // Had it hung, it would hold the writers' lock.
+    const patience = setTimeout(() => quitter.kill('SIGTERM'), 60_000)
+    await once(quitter, 'exit')
+    clearTimeout(patience)
+    t.not(quitter.signalCode, 'SIGTERM', 'it has ended by itself')
+  }
+  const { ledger, close } = await opened(path, new TestClock())
+  t.teardown(close)
+  await ledger.settle(aRow())
+})
+
+void t.test('a journal that a dead process has left', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const folder = join(path, 'ledger', 'journal')
+  mkdirSync(folder, { recursive: true })
+  const [one, two, three] = [aRow(), aRow(), aRow()]
+  const line = (text: string): string => `${crc32(text).toString(16).padStart(8, '0')} ${text}\n`
+  const whole = line(writeRow(one)) + line(writeRow(two))
+  const damaged = line(writeRow(three)) + line(writeRow(two)).replace('ok', 'OK') + line('[1]')
+  writeFileSync(join(folder, 'rows-999999999-1-abc-000001.spool'), whole)
+  writeFileSync(join(folder, 'rows-999999999-1-abc-000002.spool'), damaged)
+  const { ledger, close } = await opened(path, new TestClock())
+  t.teardown(close)
+  for (const row of [one, two, three]) t.same(await ledger.row(null, row.requestId), row)
+  t.same(
+    readdirSync(folder),
+    ['rows-999999999-1-abc-000002.spool.damaged'],
+    'what cannot be read is kept for an operator',
+  )
+  const { rows } = await ledger.rows({ accountId: null, after: null, limit: 10 })
+  t.equal(rows.length, 3, 'and nothing is there twice')
+})
+
+void t.test('rows of a damaged sum', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const { ledger, close } = await opened(path, new TestClock())
+  const row = aRow({ atMs: NOON })
+  await ledger.append(row)
+  t.same(await ledger.row(null, row.requestId), row)
+  const day = `d${(NOON - (NOON % 86_400_000)).toString(36).padStart(9, '0')}`
+  await behind(path, 'sums', `${day}${row.accountId} ${row.keyId} ${row.model}`, 'x')
+  await ledger.append(aRow({ atMs: NOON }))
+  const other = aRow({ atMs: NOON, accountId: 'acc_bob' })
+  await ledger.append(other)
+  t.same(await ledger.row(null, other.requestId), other, 'hold nobody else up')
+  await close()
+  t.equal(readdirSync(join(path, 'ledger', 'journal')).length, 1, 'and are kept for an operator')
 })
 
 async function opened(path: string, clock: TestClock) {
