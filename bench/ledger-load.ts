@@ -31,7 +31,7 @@ const PREFIX = `019aa1b2-c3d4-${process.pid.toString().padStart(8, '0')}-`
 /** Before the measurement: the code gets hot and the file gets its first pages. */
 const WARM_MS = 500
 
-const [url = '', atOnce = '1', seconds = '1'] = process.argv.slice(2)
+const [url = '', atOnce = '1', seconds = '1', what = 'limited'] = process.argv.slice(2)
 const { ledger, close } = url === 'none' ? nothing() : await opened()
 let made = 0
 let operations = 0
@@ -43,11 +43,26 @@ async function opened() {
   return { ledger: store.ledger, close: () => store.close() }
 }
 
+/** A request that nothing limits: its row alone. */
+async function unlimited(endsAtMs: number): Promise<void> {
+  while (performance.now() < endsAtMs) {
+    const { unsettled } = nextAdmission()
+    const beganMs = performance.now()
+    await ledger.append(unsettled)
+    if (measuring) latencies.push(performance.now() - beganMs)
+    if (measuring) operations += 1
+  }
+}
+
 /** What the load itself costs: every answer at the next turn of the loop, and nothing done for it. */
-function nothing(): { ledger: Pick<Ledger, 'admit' | 'settle'>; close: () => Promise<void> } {
+function nothing(): {
+  ledger: Pick<Ledger, 'admit' | 'settle' | 'append'>
+  close: () => Promise<void>
+} {
   const ledger = {
     admit: () => nextTurn({ admitted: true, standings: [] }),
     settle: () => nextTurn('settled' as const),
+    append: () => nextTurn(),
   }
   return { ledger, close: () => Promise.resolve() }
 }
@@ -120,7 +135,9 @@ async function client(endsAtMs: number): Promise<void> {
 async function run(): Promise<LedgerLoad> {
   const delay = monitorEventLoopDelay({ resolution: 1 })
   const endsAtMs = performance.now() + WARM_MS + Number(seconds) * 1000
-  const clients = Array.from({ length: Number(atOnce) }, () => client(endsAtMs))
+  const clients = Array.from({ length: Number(atOnce) }, () =>
+    what === 'limited' ? client(endsAtMs) : unlimited(endsAtMs),
+  )
   await new Promise((resolve) => setTimeout(resolve, WARM_MS))
   measuring = true
   delay.enable()
