@@ -42,6 +42,12 @@ export interface Segment {
   readonly damaged: number
 }
 
+/** A segment of another process; an orphan's is dead. */
+export interface Foreign {
+  readonly segment: Segment
+  readonly isOrphan: boolean
+}
+
 /** The spool of one process. Creates its folder with its first line. */
 export class Spool {
   private readonly folder: string
@@ -100,12 +106,17 @@ export class Spool {
   /** All that can be read now, oldest first: what this process has written, and what the dead have left. */
   segments(): Segment[] {
     this.cut()
-    return this.those((name) => name.includes(`-${this.owner}-`) || !isAlive(name))
+    return segmentNames(this.folder)
+      .filter((name) => name.includes(`-${this.owner}-`) || !isAlive(name))
+      .map((name) => this.named(name))
   }
 
-  /** What the dead have left, oldest first. */
-  orphans(): Segment[] {
-    return this.those((name) => !isAlive(name))
+  /** What other processes have written, oldest first; those that live may be writing on. */
+  others(): Foreign[] {
+    const own = `-${this.owner}-`
+    return segmentNames(this.folder)
+      .filter((name) => !name.includes(own))
+      .map((name) => ({ segment: this.named(name), isOrphan: !isAlive(name) }))
   }
 
   /** Ends the present segment: what follows begins a file of its own. Null where nothing was written. */
@@ -138,9 +149,8 @@ export class Spool {
     this.timer = null
   }
 
-  private those(which: (name: string) => boolean): Segment[] {
-    const names = segmentNames(this.folder).filter(which)
-    return names.map((name) => new SegmentFile(join(this.folder, name)))
+  private named(name: string): Segment {
+    return new SegmentFile(join(this.folder, name))
   }
 
   private write(lines: Buffer): void {
@@ -203,13 +213,23 @@ class SegmentFile implements Segment {
   lines(): string[] {
     this.damaged = 0
     const good: string[] = []
-    for (const line of readFileSync(this.path, 'utf8').split('\n')) {
+    for (const line of textOf(this.path).split('\n')) {
       if (line === '') continue
       const text = line.slice(9)
       if (line.slice(0, 9) === `${checksum(text)} `) good.push(text)
       else this.damaged += 1
     }
     return good
+  }
+}
+
+/** Nothing where the file has just gone: its lines are where they belong. */
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return ''
+    throw error
   }
 }
 

@@ -174,8 +174,8 @@ export interface Ledger {
   settle(row: UsageRow): Promise<SettleOutcome>
   /**
    * As `settle`, for a request that holds nothing which others wait for: what is resolved survives the
-   * death of this process, and everybody finds it in rows and sums within half a second (this process at
-   * once). An engine that does better with many rows at a time may keep it until then.
+   * death of this process, and whoever asks for rows or sums finds it. An engine that does better with
+   * many rows at a time may put it where it belongs later.
    */
   append(row: UsageRow): Promise<void>
   /** Prolongs reservations of requests that still run; those that ended are passed over. */

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { open, type Database, type RootDatabase } from 'lmdb'
 import { damaged, quietly, reasonOf, unavailable } from './lmdb-failure.js'
 import { assertLmdbFile } from './lmdb-file.js'
-import { transact } from './lmdb-transaction.js'
+import { noTransaction, transact } from './lmdb-transaction.js'
 
 /**
  * Address space, not disk: room for about two million keys. Fixed, because growing a map that
@@ -47,6 +47,7 @@ export class LmdbEngine {
     try {
       await mkdir(path, { recursive: true, mode: 0o700 })
       await assertLmdbFile(join(path, 'data.mdb'))
+      await noTransaction()
       const root = open<string>({
         path,
         noSubdir: false,

@@ -8,7 +8,7 @@
 import { Spool, type Segment } from '../ledger/spool.js'
 import type { UsageRow } from '../ledger/row.js'
 import { unavailable } from './failure.js'
-import { readRow, writeRow } from './usage-record.js'
+import { writeRow } from './usage-record.js'
 
 /** How long a row waits for others. */
 const WAIT_MS = 100
@@ -16,7 +16,7 @@ const WAIT_MS = 100
 const MANY = 128
 /** A transaction takes this share of what waits where that is more, so that no backlog can stay. */
 const SHARE = 1 / 8
-/** Rows of a file; what a dead process leaves is read again, and most of it was taken up before. */
+/** Rows of a file; whoever looks for rows that are not in the tables yet reads it whole. */
 const FILE_ROWS = 1_024
 /** Whoever has more that wait is told that the ledger is away: something holds the tables up. */
 const MOST_WAITING = 50_000
@@ -54,6 +54,7 @@ export class Journal {
   private taken = 0
   /** Whether a row of a full file could not be taken up. */
   private isDamaged = false
+  private endedMs = 0
   private timer: NodeJS.Timeout | null = null
 
   /** `onDue` is called where rows should be taken up. */
@@ -94,10 +95,10 @@ export class Journal {
     if (rows === 0) return
     this.taken += rows
     this.kept = this.kept.slice(rows)
-    if (!areWhole) {
-      this.endFile()
-      this.isDamaged = true
-    }
+    if (!areWhole) this.isDamaged = true
+    // Others read the file whole when they look for rows that are not in the tables yet.
+    const nowMs = performance.now()
+    if (!areWhole || (this.kept.length === 0 && nowMs - this.endedMs >= WAIT_MS)) this.endFile()
     for (const { segment, upTo } of this.full) {
       if (upTo > this.taken) break
       this.full = this.full.slice(1)
@@ -117,13 +118,23 @@ export class Journal {
   }
 
   /**
-   * Rows that dead processes have left, file by file; a file goes once `take` has resolved, or to the side
-   * where a line of it is damaged.
+   * Brings the rows that other processes have written, or that dead ones have left, so many at a time; most
+   * are in the tables already. `take` says whether all it was brought could be taken. The files of the dead
+   * go, or to the side where a line is damaged.
    */
-  async adopt(take: (kept: readonly Kept[]) => Promise<unknown>): Promise<void> {
-    for (const segment of this.spool.orphans()) {
-      const { rows, isWhole } = rowsOf(segment)
-      for (let at = 0; at < rows.length; at += MANY) await take(rows.slice(at, at + MANY))
+  async others(
+    which: 'all' | 'orphans',
+    take: (texts: readonly string[]) => Promise<boolean>,
+  ): Promise<void> {
+    for (const { segment, isOrphan } of this.spool.others()) {
+      if (!isOrphan && which === 'orphans') continue
+      const texts = segment.lines()
+      let isWhole = segment.damaged === 0
+      for (let at = 0; at < texts.length; at += MANY) {
+        isWhole = (await take(texts.slice(at, at + MANY))) && isWhole
+      }
+      // Who lives forgets its files itself.
+      if (!isOrphan) continue
       if (isWhole) this.spool.remove(segment)
       else this.spool.setAside(segment)
     }
@@ -163,20 +174,6 @@ export class Journal {
     const segment = this.spool.cut()
     if (segment !== null) this.full.push({ segment, upTo: this.written })
     this.filed = this.written
+    this.endedMs = performance.now()
   }
-}
-
-function rowsOf(segment: Segment): { rows: Kept[]; isWhole: boolean } {
-  const rows: Kept[] = []
-  const lines = segment.lines()
-  let isWhole = segment.damaged === 0
-  for (const text of lines) {
-    try {
-      rows.push({ row: readRow(text), text })
-    } catch {
-      // Of another version, or no row at all.
-      isWhole = false
-    }
-  }
-  return { rows, isWhole }
 }

@@ -13,7 +13,7 @@ import { assertLmdbFile } from './lmdb-file.js'
 import { Journal, type Kept } from './lmdb-journal.js'
 import { ledgerTables, type LedgerTables } from './lmdb-ledger-tables.js'
 import { Turn } from './lmdb-turn.js'
-import { transact } from './lmdb-transaction.js'
+import { noTransaction, transact } from './lmdb-transaction.js'
 
 /** Address space, not disk: some fifty million rows. */
 const MAP_BYTES = 64 * 1024 ** 3
@@ -57,9 +57,7 @@ export class LedgerFile {
 
   /** Resolves once the row survives this process; a transaction within 100 ms puts it into the tables. */
   append(row: UsageRow): Promise<void> {
-    if (this.tables !== null && this.failure === null && !this.closed) {
-      return this.journal.append(row)
-    }
+    if (this.failure === null && !this.closed) return this.journal.append(row)
     // Where the tables take nothing, nothing is promised; trying tells whether they do by now.
     return this.change('settling a request', () => undefined).then(() => this.journal.append(row))
   }
@@ -88,11 +86,11 @@ export class LedgerFile {
   }
 
   /**
-   * Before a read of rows or sums: takes up what this process has not yet, and what dead processes have
-   * left. A read need not wait for long: where something holds the tables up, it does without.
+   * Before a read of rows or sums: takes up what any process has settled. A read need not wait for long:
+   * where something holds the tables up, it does without.
    */
   async catchUp(): Promise<void> {
-    const caughtUp = this.adopt()
+    const caughtUp = this.adopt('all')
       .then(() => this.takeUp())
       .catch(() => undefined)
     await new Promise<void>((resolve) => {
@@ -104,12 +102,10 @@ export class LedgerFile {
     })
   }
 
-  /** Takes up what dead processes have left. */
-  adopt(): Promise<void> {
-    return this.journal.adopt((kept) =>
-      this.write('taking rows up', (turn) => {
-        for (const { row, text } of kept) turn.settle(row, text)
-      }),
+  /** Takes up what other processes have not yet, or only what dead ones have left. */
+  adopt(which: 'all' | 'orphans'): Promise<void> {
+    return this.journal.others(which, (texts) =>
+      this.write('taking rows up', (turn) => turn.settleTexts(texts)),
     )
   }
 
@@ -207,9 +203,11 @@ export class LedgerFile {
 
   private async open(): Promise<LedgerTables> {
     await mkdir(this.path, { recursive: true, mode: 0o700 })
+    await noTransaction()
     this.checkpoints ??= new Checkpoints(this.path, this.boot)
     await this.checkpoints.recover()
     await assertLmdbFile(join(this.path, 'data.mdb'))
+    await noTransaction()
     const root = open<Buffer, string>({
       path: this.path,
       noSubdir: false,
@@ -221,8 +219,9 @@ export class LedgerFile {
       maxReaders: MAX_READERS,
       maxDbs: 16,
     })
+    const tables = ledgerTables(root)
     await this.checkpoints.start(root)
-    return ledgerTables(root)
+    return tables
   }
 
   private assertOpen(): void {

@@ -84,7 +84,7 @@ export class LmdbLedger implements Ledger {
 
   async expire(): Promise<number> {
     // What a dead process has settled is not lost, and so not settled as lost.
-    await this.file.adopt()
+    await this.file.adopt('orphans')
     for (let count = 0; ;) {
       const ended = await this.file.write('settling what has run out', (turn) =>
         turn.expire(LEASES_AT_ONCE),

@@ -12,7 +12,7 @@ import { open, type Database, type RootDatabase } from 'lmdb'
 import { quietly, reasonOf, unavailable } from './lmdb-failure.js'
 import { assertLmdbFile } from './lmdb-file.js'
 import type { Shelf, Shelved, ShelfRoom } from './store.js'
-import { transact } from './lmdb-transaction.js'
+import { noTransaction, transact } from './lmdb-transaction.js'
 
 /** Address space, not disk: four times the most that the configuration allows, for pages half full. */
 const MAP_BYTES = 16 * 1024 ** 3
@@ -98,6 +98,7 @@ export class LmdbShelf implements Shelf {
 async function openTables(path: string): Promise<Tables> {
   await mkdir(path, { recursive: true, mode: 0o700 })
   await assertLmdbFile(join(path, 'data.mdb'))
+  await noTransaction()
   const root = open<Buffer, string>({
     path,
     noSubdir: false,

@@ -7,6 +7,7 @@
  * thread, for ever: the process would neither end nor let anybody else write. So it is killed, which the
  * engine survives by design: the lock is free, and nothing of the transaction has happened.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RootDatabase } from 'lmdb'
 
 let underWay = 0
@@ -25,6 +26,14 @@ export async function transact<Value, Result>(
   } finally {
     underWay -= 1
   }
+}
+
+/**
+ * Resolves when no transaction of this process is under way. Opening an environment takes the lock on the
+ * event loop: where another environment of this process has it, and waits for the loop, neither would go on.
+ */
+export async function noTransaction(): Promise<void> {
+  while (underWay > 0) await nextTurn()
 }
 
 function endAtOnce(): void {

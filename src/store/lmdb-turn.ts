@@ -6,7 +6,7 @@
  * undo puts. A put fails only for want of space, and then the engine fails the whole transaction.
  */
 import type { UsageRow } from '../ledger/row.js'
-import { readRow, writeRow } from './usage-record.js'
+import { readRow, requestIdIn, writeRow } from './usage-record.js'
 import { addToSum, newSum, readSum, writeSum, type SumCounters } from './usage-sum.js'
 import type { Admission, SettleOutcome, Verdict } from './ledger.js'
 import { damaged, quietly } from './lmdb-failure.js'
@@ -68,6 +68,21 @@ export class Turn {
     if (this.hasRow(row.requestId)) return 'already'
     this.append(row, text, this.reservation(row.requestId))
     return 'settled'
+  }
+
+  /** The same for rows that another process has written; false where one, or what it concerns, is damaged. */
+  settleTexts(texts: readonly string[]): boolean {
+    let areWhole = true
+    for (const text of texts) {
+      const requestId = requestIdIn(text)
+      if (requestId !== null && this.hasRow(requestId)) continue
+      try {
+        this.settle(readRow(text), text)
+      } catch {
+        areWhole = false
+      }
+    }
+    return areWhole
   }
 
   renew(requestId: string, leaseMs: number): void {

@@ -73,6 +73,13 @@ export function writeRow(row: UsageRow): string {
   )
 }
 
+/** The request id in a row's text, without reading the rest; null where only reading can tell. */
+export function requestIdIn(text: string): string | null {
+  return LEADING_ID.exec(text)?.[1] ?? null
+}
+
+const LEADING_ID = /^\[\d+,"([!#-[\]-~]+)",/
+
 /** Throws an Error naming the field that is damaged, never its value. */
 export function readRow(text: string): UsageRow {
   const from = new Fields(text)

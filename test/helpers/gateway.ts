@@ -2,7 +2,7 @@
  * A whole gateway in this process for tests: real listener, real store, any upstream.
  * Port 0, a temporary folder, closed when the test ends.
  */
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { createAccount, createKey } from '../../src/accounts/accounts.js'
@@ -55,8 +55,9 @@ export interface TestGateway {
 export async function startGateway(t: Test, settings: GatewaySettings = {}): Promise<TestGateway> {
   const emulator = await startEmulator({ models: 'any' })
   t.teardown(() => emulator.close())
-  const folder = t.testdir()
-  mkdirSync(folder, { recursive: true })
+  // A test may start several; a test's folder is emptied whenever it is asked for.
+  if (!existsSync(t.testdirName)) t.testdir()
+  const folder = mkdtempSync(join(t.testdirName, 'gateway-'))
   const configFile = join(folder, 'gateway.yaml')
   copyFileSync('config/models.yaml', join(folder, 'models.yaml'))
   writeFileSync(configFile, configText(emulator, settings))

@@ -14,6 +14,7 @@ import { fileURLToPath } from 'node:url'
 import { crc32 } from 'node:zlib'
 import t from 'tap'
 import { openLmdb } from '../../src/store/lmdb.js'
+import { noTransaction } from '../../src/store/lmdb-transaction.js'
 import { writeRow } from '../../src/store/usage-record.js'
 import { ledgerContract } from './ledger-contract.js'
 import { LEDGER_WRITER } from './ledger-kills.js'
@@ -186,6 +187,7 @@ async function opened(path: string, clock: TestClock) {
 /** Writes a text where the ledger keeps its own. */
 async function behind(path: string, table: string, name: string, text: string): Promise<void> {
   const options = { encoding: 'string' } as const
+  await noTransaction()
   const root = open<string, string>({
     path: join(path, 'ledger'),
     noSubdir: false,
