@@ -148,6 +148,7 @@ export class RedisLink {
     this.client.on('node error', (error: Error) => (this.lastError = error))
     // Whoever waits for the breaker's next probe waits too long when the server is known to be back.
     this.client.on('ready', () => {
+      this.select(place.db)
       this.probe()
       if (this.connected) this.onBack()
     })
@@ -294,6 +295,15 @@ export class RedisLink {
       .find(({ options }) => `${options.host ?? ''}:${options.port ?? 0}` === name)
     if (node === undefined) throw unavailable(`${what} failed`, new Error('its node is not known'))
     return node
+  }
+
+  /** The client goes on in database 0 where its own `SELECT` failed or was late; here, a failure reconnects. */
+  private select(db: number): void {
+    if (this.client instanceof Cluster || db === 0) return
+    const { client } = this
+    client.select(db).catch(() => {
+      if (!this.closed) client.disconnect(true)
+    })
   }
 
   private probeLater(): void {

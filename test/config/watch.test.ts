@@ -14,6 +14,7 @@ import {
   type ConfigChange,
   type ConfigSource,
 } from '../../src/config/watch.js'
+import { stopwatch } from '../helpers/stopwatch.js'
 import { changed, GOOD, MODELS } from './sample.js'
 
 const OTHER = changed('prefix: gpt-', 'prefix: o1-')
@@ -44,10 +45,10 @@ async function changeAfter(source: ConfigSource, act: () => void): Promise<[Conf
       resolve(change)
     })
   })
-  const before = performance.now()
+  const watch = stopwatch()
   act()
   const change = await heard
-  return [change, performance.now() - before]
+  return [change, watch()]
 }
 
 function prefixOf(source: ConfigSource): unknown {

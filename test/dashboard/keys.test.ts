@@ -11,6 +11,7 @@ import {
   keysReply,
   type Key,
 } from '../../src/dashboard/schema.js'
+import { stopwatch } from '../helpers/stopwatch.js'
 import { aRow, startStage, type Browser, type Stage } from './stage.js'
 
 async function made(browser: Browser, body: object): Promise<{ key: Key; secret: string }> {
@@ -54,10 +55,10 @@ void t.test('made, used, renamed, rotated, revoked', async (t) => {
   const both = keysReply.parse((await browser.get('/keys')).json)
   t.match(both, { total: 2, keys: [{ id: next.key.id }, { id: key.id, replacedBy: next.key.id }] })
 
-  const beganMs = performance.now()
+  const watch = stopwatch()
   t.match(await browser.ask('DELETE', `/keys/${key.id}`), { json: { key: { state: 'revoked' } } })
   t.equal(await eventually(() => statusWith(stage, secret), 401), 401)
-  t.ok(performance.now() - beganMs < 1_000, 'within a second')
+  t.ok(watch() < 1_000, 'within a second')
   t.equal(await statusWith(stage, next.secret), 200, 'its successor works on')
   t.match((await browser.get('/keys')).json, { total: 1 })
   t.match((await browser.get('/keys?state=all')).json, { total: 2 })

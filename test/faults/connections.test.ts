@@ -36,7 +36,7 @@ void t.test('refused connections', async (t) => {
     for (const stream of [true, false]) {
       const seen = await ask(gateway, question(model, stream))
       t.equal(seen.status, 502, model)
-      t.ok(seen.tookMs < 500, `${seen.tookMs} ms`)
+      t.ok(seen.ownMs < 500, `${seen.tookMs} ms`)
       checkFailed(t, seen, model, ['upstream_unreachable'])
       t.notMatch(seen.body, '127.0.0.1', 'no address is told')
     }
@@ -89,7 +89,7 @@ void t.test('an upstream that closes idle connections', async (t) => {
     if (seen.status === 200) continue
     failed += 1
     checkFailed(t, seen, 'the race is lost', ['upstream_failed'])
-    t.ok(seen.tookMs < 1000)
+    t.ok(seen.ownMs < 1000)
   }
   t.ok(failed < 30, `${failed} of 60 met a closing connection`)
 })

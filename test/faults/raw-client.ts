@@ -4,6 +4,7 @@
  */
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
+import { stopwatch } from '../helpers/stopwatch.js'
 
 /** One answer as it came over the wire. */
 export interface RawAnswer {
@@ -19,6 +20,8 @@ export interface RawOutcome {
   /** False where the time was up first. */
   closed: boolean
   tookMs: number
+  /** Of it, what the machine had for this: for upper limits. */
+  ownMs: number
 }
 
 /** Sends the pieces one after the other and collects until the server closes or the time is up. */
@@ -29,6 +32,7 @@ export async function send(
 ): Promise<RawOutcome> {
   const { waitMs = 3000, pieceEveryMs = 5 } = options
   const startedAt = performance.now()
+  const watch = stopwatch()
   const socket = connect({ host: '127.0.0.1', port, noDelay: true })
   let text = ''
   socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
@@ -45,6 +49,7 @@ export async function send(
     text,
     closed: isClosed,
     tookMs: performance.now() - startedAt,
+    ownMs: watch(),
   }
 }
 

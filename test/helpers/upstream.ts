@@ -17,12 +17,12 @@ export async function startUpstream(
 }
 
 /** Resolves once `done` holds, looked at after every turn of the event loop; rejects after `ms`. */
-export async function until(done: () => boolean, ms = 5000): Promise<void> {
+export async function until(done: () => boolean, ms = 20_000): Promise<void> {
   const end = Date.now() + ms
   while (!done()) {
     if (Date.now() > end) {
       throw new Error(`still not so after ${ms} ms: ${done.toString()}`)
     }
-    await new Promise((resolve) => setImmediate(resolve))
+    await new Promise((resolve) => setTimeout(resolve, 1))
   }
 }

@@ -13,6 +13,7 @@ import type { Test } from 'tap'
 import { createAccount, createKey } from '../../src/accounts/accounts.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { openStore } from '../../src/store/open.js'
+import { stopwatch } from '../helpers/stopwatch.js'
 
 /** The program's entry. */
 export const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
@@ -84,14 +85,15 @@ function kill(pid: number): void {
   }
 }
 
-/** Asks until the answer is yes; throws after `ms`, with what was asked. */
+/** Asks until the answer is yes and tells how long that took; throws after `ms`, with what was asked. */
 export async function until(met: () => boolean | Promise<boolean>, ms = 20_000): Promise<number> {
   const began = performance.now()
+  const watch = stopwatch()
   while (!(await met())) {
     if (performance.now() - began > ms) throw new Error(`not within ${ms} ms: ${met.toString()}`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
-  return performance.now() - began
+  return watch()
 }
 
 /** What a test changes in the gateway's file. */

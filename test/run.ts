@@ -1,0 +1,67 @@
+/**
+ * `node build/test/run.js [PART...]` runs the suite, or the files whose path holds one of the parts: each in a
+ * process of its own, three at a time. Prints a line per file and whatever failed; the whole stream goes to
+ * `build/results.tap`, which `.ci/run` counts. Knows nothing of what a file tests.
+ */
+import { createWriteStream, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import t, { type Spawn } from 'tap'
+import { stringify } from 'yaml'
+
+const FOLDER = 'build/test'
+const RESULTS = 'build/results.tap'
+/** More than the two cores that the suite is made for: a good part of it is waiting. */
+const AT_A_TIME = 3
+const LIMIT_MS = 180_000
+/** Each file keeps the same limit itself, and then names the subtest that hung. */
+const env = { ...process.env, TAP_TIMEOUT: String(LIMIT_MS / 1000) }
+
+/** Tap would load a hook for coverage into each test and each process that a test starts: a second of work for each. */
+const WITHOUT_HOOKS = ['-u', 'NODE_OPTIONS', process.execPath, '--enable-source-maps']
+
+const parts = process.argv.slice(2)
+const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
+  .map((name) => join(FOLDER, name))
+  .filter((path) => path.endsWith('.test.js'))
+  .filter((path) => parts.length === 0 || parts.some((part) => path.includes(part)))
+  .sort()
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+/** What one file came to: its counts, what it wrote beside its results, and each assertion that failed. */
+function report(file: Spawn, written: string): void {
+  const { counts, lists, options, results } = file
+  const seconds = (file.time / 1000).toFixed(1)
+  const skipped = counts.skip > 0 ? `, ${String(counts.skip)} skipped` : ''
+  say(
+    `${results?.ok === true ? 'PASS' : 'FAIL'}  ${file.name}  ${String(counts.pass)} OK${skipped}, ${seconds} s`,
+  )
+  if (written.trim() !== '') say(written.trim().replaceAll(/^/gm, '    '))
+  if (results?.ok === true) return
+  const { exitCode = null, signal = null } = options
+  say(`    exit ${String(signal ?? exitCode)}`)
+  for (const failure of lists.fail) {
+    say(`    not ok - ${failure.fullname}`)
+    say(stringify(failure.diag).trim().replaceAll(/^/gm, '        '))
+  }
+}
+
+t.setTimeout(0)
+t.jobs = AT_A_TIME
+t.register()
+t.pipe(createWriteStream(RESULTS))
+t.plan(files.length)
+for (const name of files) {
+  const options = { name, buffered: true, stdio: 'pipe' as const, env, timeout: LIMIT_MS }
+  const spawned = t.spawn('env', [...WITHOUT_HOOKS, name], options)
+  const file = spawned.subtest
+  if (file === null) continue
+  let written = Promise.resolve(Buffer.alloc(0))
+  file.on('process', ({ stderr }) => {
+    if (stderr !== null) written = buffer(stderr)
+  })
+  void spawned.then(async () => report(file, (await written).toString()))
+}
