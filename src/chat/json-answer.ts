@@ -7,9 +7,15 @@ import type { JsonValue } from './json.js'
 import { satisfies } from './json-schema.js'
 import type { ChatRequest } from './request.js'
 
+/** Whether the client wants JSON and does not say of what form: a schema without a word in it is none. */
+export function wantsAnyJson({ responseFormat: format }: ChatRequest): boolean {
+  if (format?.type === 'json-schema') return Object.keys(format.schema).length === 0
+  return format?.type === 'json-object'
+}
+
 /** The answer, its JSON without the Markdown fence that models like to put around it. */
 export function jsonAnswer(reply: Reply, request: ChatRequest): Reply {
-  if (request.responseFormat?.type !== 'json-object') return reply
+  if (!wantsAnyJson(request)) return reply
   const blocks = reply.blocks.map((block) =>
     block.type === 'text' ? { ...block, text: unfenced(block.text) } : block,
   )

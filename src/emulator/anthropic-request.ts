@@ -53,6 +53,7 @@ export function readAnthropic(call: Call): AnthropicRequest {
     refuseAnthropic(404, `model: ${model}`)
   }
   checkChoice(body, model)
+  checkFormat(body)
   checkMessages(messages)
   checkThinking(body, call.headers['anthropic-beta'], model)
   const thinking = objectOf(body.thinking)
@@ -131,6 +132,24 @@ function checkChoice(body: JsonObject, model: string): void {
   if (forced && /^claude-(opus-5-5|sonnet-5-5|fable-5-[12])/.test(model)) {
     refuse('tool_choice: type "tool" and "any" are not supported for this model.')
   }
+}
+
+/** An answer's schema says of every object that it holds no more than what is named. */
+function checkFormat(body: JsonObject): void {
+  const format = objectOf(objectOf(body.output_config).format)
+  if (format.type !== 'json_schema') return
+  const at = 'output_config.format.schema'
+  if (objectOf(format.schema).type !== 'object') refuse(`${at}: the root must be of type 'object'`)
+  if (!isClosed(format.schema)) {
+    refuse(`${at}: For 'object' type, 'additionalProperties' must be explicitly set to false`)
+  }
+}
+
+function isClosed(schema: JsonValue | undefined): boolean {
+  if (Array.isArray(schema)) return schema.every(isClosed)
+  if (!isObject(schema)) return true
+  if (schema.type === 'object' && schema.additionalProperties !== false) return false
+  return Object.values(schema).every(isClosed)
 }
 
 function isCustom(tool: JsonObject): boolean {

@@ -78,7 +78,8 @@ export function readReply(
 function newWhole(call: Call, { egress }: Target, seed: Seed, mayPause: boolean): WholeReply {
   const { ingress, request } = call
   const { candidates = 1 } = request
-  const choices = candidates > 1 ? WholeChoices.open(egress, ingress, request, seed) : null
+  const choices =
+    candidates > 1 ? WholeChoices.open(egress, ingress, request, seed, mayPause) : null
   if (choices !== null) return choices
   return new WholeAnswer(egress, ingress, request, seed, { stream: request.stream, mayPause })
 }

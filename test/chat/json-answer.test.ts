@@ -29,6 +29,8 @@ const JSON_OBJECT: ResponseFormat = { type: 'json-object' }
 void t.test('a fence around the whole text goes', (t) => {
   t.equal(answer('```json\n{"a":\n1}\n```\n', JSON_OBJECT), '{"a":\n1}')
   t.equal(answer('```\r\n{}\r\n```', JSON_OBJECT), '{}')
+  const noSchema: ResponseFormat = { type: 'json-schema', name: 'any', schema: {} }
+  t.equal(answer('```\n{}\n```', noSchema), '{}')
   t.end()
 })
 

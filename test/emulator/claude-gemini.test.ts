@@ -43,6 +43,7 @@ function gemini(
 }
 
 const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+const CLOSED = { ...SCHEMA, additionalProperties: false }
 const CALL = { type: 'tool_use', id: 'toolu_1', name: 'get_weather', input: { city: 'Paris' } }
 
 void t.test('Anthropic refuses what Anthropic refuses', async (t) => {
@@ -92,6 +93,14 @@ void t.test('Anthropic refuses what Anthropic refuses', async (t) => {
       /not supported for this model/,
     ],
   ]
+  for (const [schema, message] of [
+    [SCHEMA, /'additionalProperties' must be explicitly set to false/],
+    [{ anyOf: [CLOSED] }, /root must be/],
+    [{ ...CLOSED, properties: { list: { type: 'array', items: SCHEMA } } }, /must be explicitly/],
+  ] as const) {
+    const format = { type: 'json_schema', schema }
+    refusals.push([{ output_config: { format } }, 400, 'invalid_request_error', message])
+  }
   for (const [body, status, type, message] of refusals) {
     t.match(
       await claude(emulator, body),
@@ -151,7 +160,7 @@ void t.test(
       content: [{ type: 'thinking', thinking: /\w/, signature: /^[\w+/]+=*$/ }, { type: 'text' }],
       usage: { output_tokens_details: { thinking_tokens: Number } },
     })
-    const json = await ask({ output_config: { format: { type: 'json_schema', schema: SCHEMA } } })
+    const json = await ask({ output_config: { format: { type: 'json_schema', schema: CLOSED } } })
     const text = stringOf(objectOf(arrayOf(json.content)[0]).text) ?? ''
     t.match(JSON.parse(text), { city: String })
     const image = {

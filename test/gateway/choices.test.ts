@@ -132,6 +132,54 @@ void t.test('what is missing is told, and where all is missing the first says wh
   t.equal(seen.status, 502)
 })
 
+void t.test('where none of them says anything, all are asked for once more', async (t) => {
+  const empty = candidate(1, [])
+  const malformed = candidate(0, [], 'MALFORMED_FUNCTION_CALL')
+  const good = [candidate(0, [{ text: 'Yes.' }]), candidate(1, [{ text: 'No.' }])]
+  for (const stream of [false, true]) {
+    const tries = [[malformed, empty], good, [malformed, empty], [malformed]]
+    const asked: string[] = []
+    const upstream = await startRawUpstream(t, ({ socket }, request) => {
+      const candidates = tries[asked.length] ?? good
+      const counts = candidates === good ? { candidatesTokenCount: 4 } : {}
+      const usageMetadata = { promptTokenCount: 5, ...counts }
+      const body = { candidates, usageMetadata, modelVersion: MODEL }
+      asked.push(request.slice(request.indexOf('\r\n\r\n')))
+      socket.write(httpReply(200, ['content-type: application/json'], JSON.stringify(body)))
+    })
+    const gateway = await startGateway(t, { upstreams: { gemini: upstream.url } })
+    const more = { n: 2, ...(stream ? USAGE : {}) }
+    const seen = await ask(gateway, question(MODEL, stream, 'Hello', more))
+    t.ok(isComplete(seen), seen.body)
+    t.same(
+      [...choicesOf(seen.data).values()].map(({ text }) => text),
+      ['Yes.', 'No.'],
+    )
+    const usage = seen.data.map((each) => each.usage).findLast(Boolean)
+    t.match(usage, { prompt_tokens: 10, completion_tokens: 4 }, 'both tries are paid for')
+    t.equal(asked.length, 2)
+    t.equal(asked[1], asked[0], 'byte for byte')
+    const failed = await gateway.chat(question(MODEL, stream, 'Hello', more))
+    t.equal(failed.status, 502, 'a second failure is the answer')
+    t.equal(asked.length, 4)
+  }
+})
+
+void t.test('nothing is asked for again where one of them says something', async (t) => {
+  let asked = 0
+  const one = [candidate(0, [], 'MALFORMED_FUNCTION_CALL'), candidate(1, [{ text: 'No.' }])]
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    asked += 1
+    const body = JSON.stringify({ candidates: one, modelVersion: MODEL })
+    socket.write(httpReply(200, ['content-type: application/json'], body))
+  })
+  const gateway = await startGateway(t, { upstreams: { gemini: upstream.url } })
+  const response = await gateway.chat(question(MODEL, false, 'Hello', { n: 2 }))
+  t.equal(response.headers.get('x-sluice-lost'), 'reply.choices')
+  t.match(await response.json(), { choices: [{ index: 1, message: { content: 'No.' } }] })
+  t.equal(asked, 1)
+})
+
 void t.test(
   'calls of several answers have ids that differ, and each keeps its signature',
   async (t) => {
@@ -184,7 +232,7 @@ void t.test('each of several answers is what it would be alone', (t) => {
     if (only === undefined || alone.outcome !== 'complete') continue
     compared += 1
     const candidates = [{ ...only, index: 1 }, only]
-    const several = WholeChoices.open(egress, client, two, SEED)
+    const several = WholeChoices.open(egress, client, two, SEED, false)
     several?.read({ ...body, candidates })
     const { body: written = '' } = several?.encode() ?? {}
     // A call of the second has an id of its own.

@@ -3,6 +3,7 @@
  * Deterministic: the same request makes the same bytes, and a longer conversation keeps its prefix.
  */
 import { arrayOf, isObject, type JsonObject } from '../../chat/json.js'
+import { wantsAnyJson } from '../../chat/json-answer.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest, ToolChoice } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
@@ -43,7 +44,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   const { thinking, effort } = thinkingFields(request, model, max_tokens, messages, losses)
   const forced = model.forcedToolChoice === true && thinking?.type !== 'enabled'
   const format = answerFormat(request, model, forced, losses)
-  if (request.responseFormat?.type === 'json-object') system.push({ type: 'text', text: JSON_ONLY })
+  if (wantsAnyJson(request)) system.push({ type: 'text', text: JSON_ONLY })
   const tools = toolFields(request, model, forced, format.tool, losses)
   const body: JsonObject = { model: request.model, max_tokens }
   if (system.length > 0) body.system = system
@@ -96,8 +97,8 @@ function answerFormat(
   losses: Losses,
 ): AnswerFormat {
   const format = request.responseFormat
-  if (format?.type === 'json-object') losses.drop('response_format', 'approximated')
-  if (format?.type !== 'json-schema') return { native: null, tool: null }
+  if (wantsAnyJson(request)) losses.drop('response_format', 'approximated')
+  if (format?.type !== 'json-schema' || wantsAnyJson(request)) return { native: null, tool: null }
   const strict = strictSchema(format.schema)
   if (model.structuredOutput !== false && 'schema' in strict) {
     return { native: strict.schema, tool: null }
@@ -107,12 +108,14 @@ function answerFormat(
     losses.drop('response_format', 'approximated')
     return { native: null, tool: null }
   }
-  if (forced && hasObjectRoot(format.schema)) return { native: null, tool: format.schema }
+  const isObjectOnly = hasObjectRoot(format.schema)
+  if (forced && isObjectOnly) return { native: null, tool: format.schema }
   const problem = 'problem' in strict ? strict.problem : `${model.id} has no structured output`
+  // Arguments of a tool are an object too.
+  const why = isObjectOnly ? `, and ${model.id} cannot be made to call a tool instead` : ''
   throw new GatewayError(
     'untranslatable',
-    `response_format.json_schema.schema: ${problem}, and ${model.id} cannot be made to call a tool ` +
-      'instead. Change the schema, or use another model.',
+    `response_format.json_schema.schema: ${problem}${why}. Change the schema, or use another model.`,
     { param: 'response_format.json_schema.schema' },
   )
 }

@@ -45,6 +45,8 @@ const KEPT: ReadonlySet<string> = new Set([
 const LISTS: ReadonlySet<string> = new Set(['anyOf', 'allOf', 'prefixItems'])
 const MAPS: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions'])
 
+const OPEN = 'additionalProperties must be false'
+
 /** Deeper than any schema a person writes; also what keeps recursion off the stack's limit. */
 const DEPTH_MAX = 200
 
@@ -58,9 +60,13 @@ export function strictSchema(schema: JsonObject): StrictSchema {
   const problem = recursion(schema)
   if (problem !== null) return { problem }
   const problems: string[] = []
-  const clean = sanitised(schema, '', 0, problems)
+  const root = rootObject(sanitised(schema, '', 0, problems))
+  // Variants that were merged, or nothing at all, may have left no member with a name.
+  if (openMap(root)) problems.push(OPEN)
   const first = problems[0]
-  return first === undefined ? { schema: rootObject(clean) } : { problem: first }
+  return first === undefined
+    ? { schema: { ...root, additionalProperties: false } }
+    : { problem: first }
 }
 
 /**
@@ -72,12 +78,23 @@ export function rootObject(schema: JsonObject): JsonObject {
   return merged(schema, { root: schema, seen: new Set() }, 0)
 }
 
-/** True unless the schema says that its value is something else than an object. */
-export function hasObjectRoot({ type }: JsonObject): boolean {
-  return type === undefined || type === 'object' || arrayOf(type).includes('object')
+/** True unless the schema says that its value is, or may be, something else than an object (or null). */
+export function hasObjectRoot(schema: JsonObject): boolean {
+  return isObjectOnly(schema, { root: schema, seen: new Set() })
 }
 
-/** Where references lead, and which have been followed: each is merged in once, so cycles end. */
+function isObjectOnly(schema: JsonObject, following: Following): boolean {
+  const { type, $ref, anyOf, oneOf } = schema
+  if (type !== undefined && type !== 'object' && !arrayOf(type).includes('object')) return false
+  const variants = [...arrayOf(anyOf), ...arrayOf(oneOf)].map(objectOf)
+  if (typeof $ref === 'string' && !following.seen.has($ref)) {
+    following.seen.add($ref)
+    variants.push(referenced(following.root, $ref))
+  }
+  return variants.every((one) => one.type === 'null' || isObjectOnly(one, following))
+}
+
+/** Where references lead, and which have been followed: each is followed once, so cycles end. */
 interface Following {
   readonly root: JsonObject
   readonly seen: Set<string>
@@ -170,7 +187,7 @@ function sanitised(
   const result: JsonObject = Object.fromEntries(entries)
   if (isObjectSchema(schema)) {
     const open = openMap(schema)
-    if (open) problems.push(`${path === '' ? '' : `${path}.`}additionalProperties must be false`)
+    if (open) problems.push(path === '' ? OPEN : `${path}.${OPEN}`)
     result.additionalProperties = false
   }
   if (notes.length > 0) result.description = described(stringOf(schema.description), notes)

@@ -16,9 +16,11 @@ import { Calls, type ClientCall } from './calls.js'
 import { citationsOf, recitationsOf } from './citations.js'
 import { Counts } from './counts.js'
 import { scrub } from '../../wire/scrub.js'
+import { Shapes } from '../../wire/shapes.js'
 import { decodeStreamError } from './error.js'
 import { finishReason, reasonName } from './finish.js'
 import { logprobsOf } from './logprobs.js'
+import { isPlain, SLOT } from './plain.js'
 import { PROVIDER } from './wire.js'
 
 type Prose = 'text' | 'thinking'
@@ -53,6 +55,7 @@ export class GeminiDecoder implements StreamDecoder {
   /** Texts that were over before their sources were named. */
   private readonly uncited: { readonly index: number; readonly text: string }[] = []
   private calls: Calls | null = null
+  private readonly shapes = new Shapes<true>(SLOT)
 
   constructor(request: ChatRequest, sink: EventSink, place = 0) {
     this.request = request
@@ -62,6 +65,8 @@ export class GeminiDecoder implements StreamDecoder {
 
   frame(_name: string, data: string): void {
     if (this.ended) return
+    const known = this.shapes.read(data)
+    if (known !== null) return this.chunk(known)
     let value: unknown
     try {
       value = JSON.parse(data)
@@ -74,6 +79,7 @@ export class GeminiDecoder implements StreamDecoder {
       return
     }
     this.take(value)
+    if (isPlain(value)) this.shapes.learn(data, true)
   }
 
   /** One parsed chunk, or an array of them: the form of a stream that was not asked for as SSE. */

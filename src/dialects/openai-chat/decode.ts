@@ -20,11 +20,12 @@ import type { ChatRequest } from '../../chat/request.js'
 import type { WireError } from '../../errors.js'
 import { decodeErrorPayload } from '../../wire/openai-error.js'
 import { clientNames } from '../../wire/openai-names.js'
+import { Shapes } from '../../wire/shapes.js'
 import type { StreamDecoder } from '../dialect.js'
 import { Blocks } from './blocks.js'
 import { GAVE_UP, MALFORMED, TRUNCATED } from './error.js'
 import { thoughtSignature } from './reasoning.js'
-import { finishReason, usageOf } from './wire.js'
+import { finishReason, SLOT, usageOf } from './wire.js'
 
 /** What a delta or message may hold that is read here, or says nothing to a client (Groq's `channel`). */
 const READ = new Set([
@@ -57,6 +58,7 @@ export class ChunkDecoder implements StreamDecoder {
   private tier: string | undefined
   /** Members with something in them that the canon has no place for. */
   private strangers: Set<string> | null = null
+  private readonly shapes = new Shapes<true>(SLOT)
 
   constructor(request: ChatRequest, sink: EventSink) {
     this.sink = sink
@@ -65,6 +67,8 @@ export class ChunkDecoder implements StreamDecoder {
 
   frame(_name: string, data: string): void {
     if (this.ended) return
+    const known = this.shapes.read(data)
+    if (known !== null) return this.chunk(known)
     if (data === '[DONE]' || data.trim() === '[DONE]') return this.finish()
     let chunk: unknown
     try {
@@ -74,6 +78,8 @@ export class ChunkDecoder implements StreamDecoder {
     }
     if (!isObject(chunk)) return this.fail(MALFORMED)
     this.chunk(chunk)
+    // From the first choice on nothing of a chunk is kept.
+    if (this.started) this.shapes.learn(data, true)
   }
 
   end(): void {

@@ -128,7 +128,7 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['max_tokens', (v, r) => void (r.maxOutputTokens ??= integer(v, 'max_tokens', 1))],
   ['max_completion_tokens', (v, r) => void (r.maxOutputTokens = maxCompletion(v))],
   ['stop', stop],
-  ['n', (v, r) => void (r.candidates = integer(v, 'n', 1, 8))],
+  ['n', (v, r) => void (r.candidates = integer(v, 'n', 1, 128))],
   ['seed', (v, r) => void (r.seed = integer(v, 'seed', -(2 ** 63), 2 ** 63))],
   ['frequency_penalty', (v, r) => void (r.frequencyPenalty = penalty(v, 'frequency_penalty'))],
   ['presence_penalty', (v, r) => void (r.presencePenalty = penalty(v, 'presence_penalty'))],

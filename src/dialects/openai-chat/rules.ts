@@ -42,7 +42,9 @@ export function integer(value: unknown, path: string, min: number, max?: number)
   if (typeof value === 'number' && Number.isInteger(value) && value >= min) {
     if (max === undefined || value <= max) return value
   }
-  const range = max === undefined ? `of at least ${min}` : `between ${min} and ${max}`
+  // A large power of two is written with all its digits, as what was sent is.
+  const range =
+    max === undefined ? `of at least ${min}` : `between ${BigInt(min)} and ${BigInt(max)}`
   return refuse(path, `must be an integer ${range}`)
 }
 

@@ -14,15 +14,23 @@ import {
 import { NOTHING_SAID } from '../../chat/said.js'
 import { mergeUsage, tellsOutput, type Usage } from '../../chat/usage.js'
 import type { WireError } from '../../errors.js'
+import { Shapes } from '../../wire/shapes.js'
 import type { StreamTap, TapRequest, TapResult } from '../dialect.js'
 import { choiceOf, failure } from './decode.js'
 import { GAVE_UP, MALFORMED, TRUNCATED } from './error.js'
-import { Shapes } from './shapes.js'
-import { finishReason, usageOf } from './wire.js'
+import { finishReason, SLOT, usageOf } from './wire.js'
 import { wordBytes, wordsIn } from './words.js'
 
 /** A quote inside a JSON string has a backslash before it, so what is found is a member. */
 const UNASKED = /,\s*"usage"\s*:\s*null/g
+
+/** What is known of ordinary frames of one shape. */
+interface Ordinary {
+  /** What of them is not the client's. */
+  readonly trim: string
+  /** They say how many tokens there were so far. */
+  readonly counts: boolean
+}
 
 /**
  * One stream's watcher. `complete` is true after `[DONE]`; until then a reason is not the end,
@@ -38,7 +46,7 @@ export class ChunkTap implements StreamTap {
   complete = false
   trim = ''
   readonly ending = 'data: [DONE]\n\n'
-  private readonly shapes = new Shapes()
+  private readonly shapes = new Shapes<Ordinary>(SLOT)
   private readonly includeUsage: boolean
 
   constructor(request: TapRequest) {
@@ -49,11 +57,8 @@ export class ChunkTap implements StreamTap {
     if (this.error !== null || this.complete) return false
     this.said.bytes += wordBytes(data, data.indexOf('"delta"'))
     if (this.content) {
-      const trim = this.shapes.find(data)
-      if (trim !== null) {
-        this.trim = trim
-        return true
-      }
+      const known = this.shapes.find(data)
+      if (known !== null && this.isRead(known, data)) return true
     }
     if (data === '[DONE]' || data.trim() === '[DONE]') return this.terminator()
     const chunk = parse(data)
@@ -63,7 +68,18 @@ export class ChunkTap implements StreamTap {
     }
     this.trim = this.includeUsage ? '' : unasked(data, chunk)
     if (!this.watch(chunk)) return false
-    if (isOrdinary(chunk)) this.shapes.learn(data, this.trim)
+    if (isOrdinary(chunk)) this.shapes.learn(data, { trim: this.trim, counts: hasCounts(chunk) })
+    return true
+  }
+
+  /** Of a frame like one before it only the counts are read, where there are any. */
+  private isRead({ trim, counts }: Ordinary, data: string): boolean {
+    if (counts) {
+      const chunk = this.shapes.value(data)
+      if (chunk === null) return false
+      this.count(chunk)
+    }
+    this.trim = trim
     return true
   }
 
@@ -79,13 +95,17 @@ export class ChunkTap implements StreamTap {
 
   private watch(chunk: JsonObject): boolean {
     this.model ??= nameOf(chunk)
-    const usage = chunk['usage'] ?? objectOf(chunk['x_groq'])['usage']
-    if (isObject(usage)) this.usage = mergeUsage(this.usage, usageOf(usage))
+    this.count(chunk)
     const choices = arrayOf(chunk['choices'])
     this.error = failure(chunk) ?? (choices.some(gaveUp) ? { ...GAVE_UP } : null)
     if (this.error !== null) return false
     for (const choice of choices) this.choice(objectOf(choice))
     return this.includeUsage || choices.length > 0 || !isObject(chunk['usage'])
+  }
+
+  private count(chunk: JsonObject): void {
+    const usage = chunk['usage'] ?? objectOf(chunk['x_groq'])['usage']
+    if (isObject(usage)) this.usage = mergeUsage(this.usage, usageOf(usage))
   }
 
   private choice(choice: JsonObject): void {
@@ -130,13 +150,16 @@ function hasContent(delta: JsonObject): boolean {
   return false
 }
 
-/** True for a chunk with neither usage, nor a reason, nor an error. */
+/** True for a chunk without a reason, of those that hold no error. */
 function isOrdinary(chunk: JsonObject): boolean {
-  if (isObject(chunk['usage']) || isObject(chunk['x_groq'])) return false
   return arrayOf(chunk['choices']).every((choice) => {
     const reason = objectOf(choice)['finish_reason']
     return reason === null || reason === undefined
   })
+}
+
+function hasCounts(chunk: JsonObject): boolean {
+  return isObject(chunk['usage']) || isObject(chunk['x_groq'])
 }
 
 /** The empty usage that only the gateway asked for, as it stands in the frame. */

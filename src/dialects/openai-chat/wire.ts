@@ -12,6 +12,13 @@ import { tokenCount, totalTokens, type Usage } from '../../chat/usage.js'
 /** Longer ids of calls are refused: `string_above_max_length`. */
 export const MAX_CALL_ID = 40
 
+/**
+ * What differs from one chunk to the next: what it says, and numbers (counts so far, a time of its own).
+ * A quote inside a string has a backslash before it, so what is found are members.
+ */
+export const SLOT =
+  /"(?:(?:content|arguments|reasoning_content|reasoning|refusal|obfuscation|id)"\s*:\s*"|\w+"\s*:\s*(?=[-\d]))/g
+
 /** Service tiers of OpenAI, and `on_demand` and `performance` of Groq (recorded). */
 export const SERVICE_TIERS: readonly string[] = [
   'auto',

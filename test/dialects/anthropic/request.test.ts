@@ -240,9 +240,13 @@ void t.test('JSON mode is asked for in words and reported', (t) => {
     { role: 'system' as const, index: 0, parts: [{ type: 'text' as const, text: 'S' }] },
     user(1, 'q'),
   ]
-  const { body, lost } = encode({ messages, responseFormat: { type: 'json-object' } })
-  t.match(body.system, [{ text: 'S' }, { text: /JSON/ }])
-  t.same(lost, ['response_format: approximated'])
+  const noSchema = { type: 'json-schema' as const, name: 'any', schema: {} }
+  for (const responseFormat of [{ type: 'json-object' as const }, noSchema]) {
+    const { body, lost } = encode({ messages, responseFormat })
+    t.match(body.system, [{ text: 'S' }, { text: /JSON/ }])
+    t.equal(body.output_config, undefined)
+    t.same(lost, ['response_format: approximated'])
+  }
   t.same(encode({ responseFormat: { type: 'text' } }).lost, [])
   t.end()
 })

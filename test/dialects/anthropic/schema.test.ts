@@ -88,6 +88,35 @@ void t.test('variants at the root are merged into one object', (t) => {
   t.end()
 })
 
+void t.test('an answer’s root is a closed object, however it is written', (t) => {
+  const a = { type: 'object', properties: { x: { type: 'string' } }, required: ['x'] }
+  const b = { type: 'object', properties: { y: { type: 'string' } }, required: ['y'] }
+  const closed = { type: 'object', additionalProperties: false }
+  t.match(strictSchema({ $ref: '#/definitions/a', definitions: { a } }), {
+    schema: { ...closed, properties: a.properties, required: ['x'] },
+  })
+  t.match(strictSchema({ anyOf: [a, b] }), {
+    schema: { ...closed, properties: { x: {}, y: {} }, required: [] },
+  })
+  t.match(strictSchema({ oneOf: [a, { type: 'null' }] }), { schema: closed })
+  for (const other of [{ type: 'array' }, { $ref: '#/$defs/list' }, { type: 'string' }]) {
+    const schema = { anyOf: [a, other], $defs: { list: { type: 'array', items: a } } }
+    t.same(strictSchema(schema), { problem: 'the root must be an object' })
+  }
+  t.end()
+})
+
+void t.test('an object that may hold anything is said to be one', (t) => {
+  for (const schema of [
+    {},
+    { description: 'what you like' },
+    { $ref: 'https://elsewhere.test/x' },
+  ]) {
+    t.same(strictSchema(schema), { problem: 'additionalProperties must be false' })
+  }
+  t.end()
+})
+
 void t.test('cycles, depth and shared definitions cost little and never throw', (t) => {
   let deep: JsonObject = { type: 'string' }
   for (let i = 0; i < 3000; i++) deep = { type: 'object', properties: { a: deep } }

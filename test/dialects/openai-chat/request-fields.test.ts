@@ -111,18 +111,19 @@ const RULES: Rule[] = [
   { field: 'stop', good: [], bad: [[['a', 1], 'stop[1]']], message: 'stop[1] must be a string' },
   {
     field: 'n',
-    good: [1, 8, null],
-    bad: [[0, ''], [9, ''], ...integers],
-    message: 'n must be an integer between 1 and 8',
+    good: [1, 128, null],
+    bad: [[0, ''], [129, ''], ...integers],
+    message: 'n must be an integer between 1 and 128',
   },
   {
     field: 'seed',
     good: [0, -5, 2 ** 53],
     bad: [
       [0.5, ''],
+      [1e20, ''],
       ['1', ''],
     ],
-    message: 'seed must be an',
+    message: 'seed must be an integer between -9223372036854775808 and 9223372036854775808',
   },
   ...['frequency_penalty', 'presence_penalty'].map((field): Rule => {
     const message = `${field} must be a number between -2 and 2`
