@@ -44,7 +44,7 @@ export function parseReplyHead(text: string): ReplyHead | null {
 function recordOf(fields: readonly string[]): IncomingHttpHeaders {
   const record = Object.create(null) as Record<string, string>
   for (let at = 0; at < fields.length; at += 2) {
-    const name = (fields[at] ?? '').toLowerCase()
+    const name = fields[at] ?? ''
     const value = fields[at + 1] ?? ''
     const before = record[name]
     record[name] = before === undefined ? value : `${before}, ${value}`
