@@ -38,15 +38,16 @@ function fieldName(written: string): string | null {
   if (known !== undefined) return known
   if (!TOKEN.test(written)) return null
   const name = written.toLowerCase()
-  if (NAMES.size < MAX_NAMES && name.length <= MAX_NAME) {
-    // Copies: a slice would hold the whole head.
-    NAMES.set(copyOf(written), copyOf(name))
-  }
+  if (NAMES.size < MAX_NAMES && name.length <= MAX_NAME) NAMES.set(kept(written), kept(name))
   return name
 }
 
-function copyOf(text: string): string {
-  return Buffer.from(text, 'latin1').toString('latin1')
+/**
+ * The text as the name of a property is kept: a copy, where a slice would hold the whole head, and the
+ * only one, so that to compare it is to compare two addresses.
+ */
+function kept(text: string): string {
+  return Object.keys({ [text]: null })[0] ?? text
 }
 
 /**
