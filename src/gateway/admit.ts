@@ -1,9 +1,9 @@
 /**
  * What a request's line and headers must be before anything else looks at them.
- * Knows no route, key or body; reads only what the parser kept verbatim, so nothing is judged twice.
+ * Knows no route, key or body; reads every field that the parser kept, so that none is judged twice.
  */
 import type { ErrorKind, WireError } from '../errors.js'
-import { isName, type Request } from '../http/request.js'
+import type { Request } from '../http/request.js'
 
 /** The methods that any route may have; the rest end here. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
@@ -40,14 +40,14 @@ export function admit(req: Request): WireError | null {
   const seen: Seen = { host: null, length: null, encoding: null }
   return (
     targetProblem(req.url) ??
-    headersProblem(req.rawHeaders, seen) ??
+    headersProblem(req.headers, seen) ??
     framingProblem(httpVersion, method, seen)
   )
 }
 
 /** Null where the trailers of a request that has been read are few enough; they are never used. */
 export function admitTrailers(req: Request): WireError | null {
-  return req.rawTrailers.length > 2 * MAX_HEADERS ? tooMany('trailers') : null
+  return req.trailers.length > 2 * MAX_HEADERS ? tooMany('trailers') : null
 }
 
 /** The path of a target in origin form: what is before the query. */
@@ -119,18 +119,18 @@ function headersProblem(raw: readonly string[], seen: Seen): WireError | null {
 
 function frameHeader(name: string, value: string, seen: Seen): WireError | null {
   if (name.length === 4) {
-    if (!isName(name, 'host')) return null
+    if (name !== 'host') return null
     if (seen.host !== null) return malformed('the header host must come exactly once')
     seen.host = value
   } else if (name.length === 6) {
-    if (!isName(name, 'expect') || value.toLowerCase() === '100-continue') return null
+    if (name !== 'expect' || value.toLowerCase() === '100-continue') return null
     return malformed('the header expect may only be 100-continue')
   } else if (name.length === 14) {
-    if (!isName(name, 'content-length')) return null
+    if (name !== 'content-length') return null
     if (seen.length !== null) return malformed('the header content-length must come only once')
     seen.length = value
   } else if (name.length === 17) {
-    if (!isName(name, 'transfer-encoding')) return null
+    if (name !== 'transfer-encoding') return null
     if (seen.encoding !== null) return malformed('the header transfer-encoding must come only once')
     seen.encoding = value
   }
@@ -144,15 +144,15 @@ function frameHeader(name: string, value: string, seen: Seen): WireError | null 
 function singleBit(name: string): number {
   switch (name.length) {
     case 6:
-      return isName(name, 'cookie') ? 1 : 0
+      return name === 'cookie' ? 1 : 0
     case 9:
-      return isName(name, 'x-api-key') ? 2 : 0
+      return name === 'x-api-key' ? 2 : 0
     case 12:
-      return isName(name, 'content-type') ? 4 : 0
+      return name === 'content-type' ? 4 : 0
     case 13:
-      return isName(name, 'authorization') ? 8 : 0
+      return name === 'authorization' ? 8 : 0
     case 14:
-      return isName(name, 'x-goog-api-key') ? 16 : 0
+      return name === 'x-goog-api-key' ? 16 : 0
     default:
       return 0
   }

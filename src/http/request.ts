@@ -32,10 +32,10 @@ export class Request {
   /** The target as it was written. */
   readonly url: string
   readonly httpVersion: string
-  /** Name, value, … as they came. */
-  readonly rawHeaders: readonly string[]
+  /** Name, value, … in the order in which they came; the names in lower case. */
+  readonly headers: readonly string[]
   /** Name, value, … of the fields behind a chunked body. */
-  rawTrailers = NO_TRAILERS
+  trailers = NO_TRAILERS
   /** True once the whole body has come. */
   complete = false
   /** The client waits for `100 Continue` before it sends the body. */
@@ -49,37 +49,36 @@ export class Request {
   private queue: Buffer[] = NONE
   private isDiscarded = false
 
-  constructor(method: string, url: string, version: string, rawHeaders: readonly string[]) {
+  constructor(method: string, url: string, version: string, headers: readonly string[]) {
     this.method = method
     this.url = url
     this.httpVersion = version
-    this.rawHeaders = rawHeaders
+    this.headers = headers
     // HTTP/1.0 has to ask for it; whoever asks for the end gets that.
     let keeps = version === '1.1'
     let ends = false
-    for (let i = 0; i < rawHeaders.length; i += 2) {
-      const name = rawHeaders[i] ?? ''
-      const value = rawHeaders[i + 1] ?? ''
+    for (let i = 0; i < headers.length; i += 2) {
+      const name = headers[i] ?? ''
+      const value = headers[i + 1] ?? ''
       // By length first: most fields are dismissed without looking at their name.
       switch (name.length) {
         case 6:
-          if (isName(name, 'expect'))
-            this.awaitsContinue = version === '1.1' && CONTINUE.test(value)
+          if (name === 'expect') this.awaitsContinue = version === '1.1' && CONTINUE.test(value)
           break
         case 7:
           // What is behind a request to upgrade may be of the other protocol.
-          if (isName(name, 'upgrade')) ends = true
+          if (name === 'upgrade') ends = true
           break
         case 10:
-          if (!isName(name, 'connection')) break
+          if (name !== 'connection') break
           if (hasToken(value, 'keep-alive')) keeps = true
           if (hasToken(value, 'close')) ends = true
           break
         case 14:
-          if (isName(name, 'content-length')) this.length ??= value
+          if (name === 'content-length') this.length ??= value
           break
         case 17:
-          if (isName(name, 'transfer-encoding')) this.encoding ??= value
+          if (name === 'transfer-encoding') this.encoding ??= value
       }
     }
     this.keepAlive = keeps && !ends
@@ -87,10 +86,9 @@ export class Request {
 
   /** The value of the first field of a name, which is given in lower case. */
   header(name: string): string | undefined {
-    const { rawHeaders } = this
-    for (let i = 0; i < rawHeaders.length; i += 2) {
-      const own = rawHeaders[i] ?? ''
-      if (own.length === name.length && isName(own, name)) return rawHeaders[i + 1]
+    const { headers } = this
+    for (let i = 0; i < headers.length; i += 2) {
+      if (headers[i] === name) return headers[i + 1]
     }
     return undefined
   }
@@ -141,7 +139,7 @@ export class Request {
 
   /** For the connection: the body has come to its end. */
   finish(trailers = NO_TRAILERS): void {
-    this.rawTrailers = trailers
+    this.trailers = trailers
     this.complete = true
     this.awaitsContinue = false
     this.tellEnd()
@@ -173,12 +171,6 @@ export function mayBeRequest(bytes: Buffer): boolean {
   const end = bytes.indexOf(10)
   if (end === -1) return LINE_BEGUN.test(bytes.toString('latin1'))
   return end > 0 && bytes[end - 1] === 13 && LINE.test(bytes.toString('latin1', 0, end - 1))
-}
-
-/** True where `name` is `lower`, but for the case of its letters. Both are of one length. */
-export function isName(name: string, lower: string): boolean {
-  if (name === lower) return true
-  return (name.charCodeAt(0) | 32) === lower.charCodeAt(0) && name.toLowerCase() === lower
 }
 
 function hasToken(list: string, token: string): boolean {

@@ -92,6 +92,8 @@ export class Response {
     this.isEnded = true
     if (this.isBodiless) this.flushHeaders()
     else if (isText) this.pass(body, length === body.length)
+    // Latin-1 gives the bytes back as they were.
+    else if (length <= COPY_BYTES) this.pass(body.toString('latin1'), true)
     else {
       this.flushHeaders()
       this.put(body, 'latin1')
@@ -170,15 +172,17 @@ export class Response {
     let head = status === 200 ? OK : statusLine(status)
     let hasLength = false
     let hasConnection = false
+    let values = ''
     for (let i = 0; i < headers.length; i += 2) {
       const name = headers[i] ?? ''
       const value = headers[i + 1] ?? ''
-      if (!isFieldText(value)) throw new Error(`the header ${name} has characters it may not have`)
       if (name === 'content-length') hasLength = true
       // Nobody gives it but to say `close`.
       else if (name === 'connection') hasConnection = true
       head += `${name}: ${value}\r\n`
+      values += value
     }
+    if (!isFieldText(values)) throw new Error('a header has characters it may not have')
     if (length >= 0) {
       hasLength = true
       head += `content-length: ${length}\r\n`

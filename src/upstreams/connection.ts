@@ -157,14 +157,16 @@ export class Connection implements ReplyController {
     handler.onRequestStart(this)
     // The handler may have thought better of it.
     if (this.handler !== handler) return
-    const head = this.headOf(request)
+    const { body } = request
+    const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+    const head = this.headOf(request, bytes)
     if (head === null) {
       this.fail(
         new ConnectionError('BAD_REQUEST', 'a header or the path holds a control character'),
       )
       return
     }
-    this.write(head, request.body)
+    this.write(head, body, bytes === body.length)
   }
 
   pause(): void {
@@ -204,7 +206,7 @@ export class Connection implements ReplyController {
     this.isNew = false
   }
 
-  private headOf({ method, path, headers, body }: UpstreamRequest): string | null {
+  private headOf({ method, path, headers }: UpstreamRequest, bytes: number): string | null {
     let head = `${method} ${path} HTTP/1.1\r\nhost: ${this.destination.authority}\r\nconnection: keep-alive\r\n`
     if (!isFieldText(path)) return null
     for (let at = 0; at < headers.length; at += 2) {
@@ -212,11 +214,11 @@ export class Connection implements ReplyController {
       if (!isFieldText(value)) return null
       head += `${headers[at] ?? ''}: ${value}\r\n`
     }
-    const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length
     return `${head}content-length: ${bytes}\r\n\r\n`
   }
 
-  private write(head: string, body: Buffer | string): void {
+  /** `isAscii`: each character of a text is one byte in UTF-8. */
+  private write(head: string, body: Buffer | string, isAscii: boolean): void {
     const { socket } = this
     if (body.length > COPIED_BYTES) {
       socket.cork()
@@ -227,7 +229,7 @@ export class Connection implements ReplyController {
     }
     // One string is one write. Latin-1 gives a Buffer's bytes back as they were.
     if (typeof body !== 'string') socket.write(head + body.toString('latin1'), 'latin1')
-    else socket.write(head + body, isAscii(body) ? 'latin1' : 'utf8')
+    else socket.write(head + body, isAscii ? 'latin1' : 'utf8')
   }
 
   /** False where the system is to stop reading. */
@@ -355,9 +357,4 @@ function openTls(options: TcpNetConnectOpts, owner: ConnectionOwner): Socket {
 /** What TLS calls the server: its name, never an address (RFC 6066). */
 function serverName(host: string): string {
   return /^[\d.]+$/.test(host) || host.includes(':') ? '' : host
-}
-
-/** True where every character is one byte in UTF-8. */
-function isAscii(text: string): boolean {
-  return Buffer.byteLength(text) === text.length
 }

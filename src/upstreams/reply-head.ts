@@ -21,17 +21,17 @@ export interface ReplyHead {
   keepAliveMs: number
 }
 
+const STATUS = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?$/
 const LENGTH = /^(?:0|[1-9]\d{0,14})$/
 
 /** Null where the head is not valid HTTP/1.1, or says two things about where the body ends. */
 export function parseReplyHead(text: string): ReplyHead | null {
   const lineEnd = text.indexOf('\r\n')
-  const [, minor, digits] = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/.exec(
-    text.slice(0, lineEnd),
-  ) ?? [null, '', '']
+  if (!STATUS.test(text.slice(0, lineEnd))) return null
+  const minor = text[7]
+  const status = Number(text.slice(9, 12))
   const fields = headFields(text, lineEnd + 2)
-  const status = Number(digits)
-  if (fields === null || status === 0) return null
+  if (fields === null) return null
   const headers = recordOf(fields)
   const framing = framingOf(status, headers)
   if (framing === null) return null
@@ -44,7 +44,7 @@ export function parseReplyHead(text: string): ReplyHead | null {
 function recordOf(fields: readonly string[]): IncomingHttpHeaders {
   const record = Object.create(null) as Record<string, string>
   for (let at = 0; at < fields.length; at += 2) {
-    const name = (fields[at] ?? '').toLowerCase()
+    const name = fields[at] ?? ''
     const value = fields[at + 1] ?? ''
     const before = record[name]
     record[name] = before === undefined ? value : `${before}, ${value}`

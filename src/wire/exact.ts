@@ -8,14 +8,32 @@ import type { JsonValue } from '../chat/json.js'
 
 const MARK = '\uFDD0'
 /** Integers of up to 15 digits are exact. */
-const LONG = /\d{16}/
+const LONG = 16
 /** A string, to be stepped over, or a number. */
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/gs
 
 /** The value of a JSON text, large integers marked. Throws a SyntaxError like `JSON.parse`. */
 export function parseExact(text: string): JsonValue {
-  if (!LONG.test(text)) return JSON.parse(text) as JsonValue
+  if (!hasLongInteger(text)) return JSON.parse(text) as JsonValue
   return JSON.parse(text.replace(TOKEN, marked)) as JsonValue
+}
+
+/** Looks at every 16th character: a long integer has one of those. */
+function hasLongInteger(text: string): boolean {
+  for (let at = LONG - 1; at < text.length; at += LONG) {
+    if (!isDigit(text, at)) continue
+    let start = at
+    let end = at + 1
+    while (isDigit(text, start - 1)) start -= 1
+    while (isDigit(text, end)) end += 1
+    if (end - start >= LONG) return true
+  }
+  return false
+}
+
+function isDigit(text: string, at: number): boolean {
+  const code = text.charCodeAt(at)
+  return code >= 48 && code <= 57
 }
 
 /** The JSON text of a value, large integers as they were written. */

@@ -26,8 +26,32 @@ export function headEnd(bytes: Buffer, from: number): number {
   return end === -1 ? -1 : end + 4
 }
 
+/** Names that have come before, as they were written, and in lower case. */
+const NAMES = new Map<string, string>()
+/** Enough for what clients and providers send; whoever invents more gets them checked each time. */
+const MAX_NAMES = 512
+const MAX_NAME = 64
+
+/** A field's name in lower case; null where it is none. Most heads have the same few. */
+function fieldName(written: string): string | null {
+  const known = NAMES.get(written)
+  if (known !== undefined) return known
+  if (!TOKEN.test(written)) return null
+  const name = written.toLowerCase()
+  if (NAMES.size < MAX_NAMES && name.length <= MAX_NAME) NAMES.set(kept(written), kept(name))
+  return name
+}
+
 /**
- * The fields of a head, name, value, name, value, as they were written. `text` is the head in Latin-1
+ * The text as the name of a property is kept: a copy, where a slice would hold the whole head, and the
+ * only one, so that to compare it is to compare two addresses.
+ */
+function kept(text: string): string {
+  return Object.keys({ [text]: null })[0] ?? text
+}
+
+/**
+ * The fields of a head, name, value, name, value, the names in lower case. `text` is the head in Latin-1
  * with its last empty line, `from` the beginning of its second line. Null where a line is not a field:
  * a bare CR or LF, a folded line, a space before the colon, no colon, a control character.
  */
@@ -37,13 +61,13 @@ export function headFields(text: string, from: number): string[] | null {
     const end = text.indexOf('\r\n', at)
     const colon = text.indexOf(':', at)
     if (colon <= at || colon > end) return null
-    const name = text.slice(at, colon)
+    const name = fieldName(text.slice(at, colon))
     let start = colon + 1
     let stop = end
     while (start < stop && isBlank(text.charCodeAt(start))) start += 1
     while (stop > start && isBlank(text.charCodeAt(stop - 1))) stop -= 1
     const value = text.slice(start, stop)
-    if (!TOKEN.test(name) || !VALUE.test(value)) return null
+    if (name === null || !VALUE.test(value)) return null
     fields.push(name, value)
     at = end + 2
   }

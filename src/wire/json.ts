@@ -64,10 +64,10 @@ export function parseObject(bytes: Buffer, caps: JsonCaps = {}): ParsedObject {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw malformed('the body starts with a byte order mark; send plain UTF-8')
   }
-  if (!isUtf8(bytes)) throw malformed('the body is not valid UTF-8')
+  const isPlain = isAscii(bytes)
+  if (!isPlain && !isUtf8(bytes)) throw malformed('the body is not valid UTF-8')
   // Latin1 keeps offsets equal to bytes, and `indexOf` on it runs at the speed of memory.
   const text = bytes.toString('latin1')
-  const isPlain = isAscii(bytes)
   const { maxDepth = 64, maxTokens = 200_000 } = caps
   const members = new Scan(text, { isPlain, maxDepth, maxTokens, isProbing: false }).run()
   const value = parseOrNull(isPlain ? text : bytes.toString('utf8'))

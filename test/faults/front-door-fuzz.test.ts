@@ -83,12 +83,12 @@ void t.test('seeded mutations of a request never get past the rules', async (t) 
       const host = req.header('host') ?? ''
       const length = req.header('content-length')
       const encoding = req.header('transfer-encoding')
-      const hosts = req.rawHeaders.filter((name, i) => i % 2 === 0 && /^host$/i.test(name))
+      const hosts = req.headers.filter((name, i) => i % 2 === 0 && name === 'host')
       const isFramed = encoding === undefined || (encoding === 'chunked' && length === undefined)
       const path = pathOf(req.url)
       const isPath = /^\/(?!\/)[!-~]*$/.test(path) && !/\/\/|\/\.\.?(?:\/|$)|[\\#]/.test(path)
       if (hosts.length !== 1 || !/^[\w.:[\]-]+$/.test(host) || !isFramed || !isPath) {
-        wrong.push(JSON.stringify([req.url, req.rawHeaders]))
+        wrong.push(JSON.stringify([req.url, req.headers]))
       }
       bodyOf(req, () => {
         if (!res.headersSent) res.send(200, [], '')

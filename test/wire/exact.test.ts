@@ -50,3 +50,13 @@ void t.test('what is no JSON is refused as JSON.parse refuses it', (t) => {
   }
   t.end()
 })
+
+void t.test('a long integer is found at every place', (t) => {
+  for (let before = 0; before < 40; before += 1) {
+    const text = `{"a":"${'x'.repeat(before)}","id":9007199254740993,"b":123456789012345}`
+    t.equal(stringifyExact(parseExact(text)), text, `behind ${before} characters`)
+  }
+  t.same(parseExact('123456789012345'), 123456789012345)
+  t.equal(stringifyExact(parseExact('9007199254740993')), '9007199254740993')
+  t.end()
+})

@@ -6,8 +6,9 @@
  */
 import type { Citation } from '../../chat/event.js'
 import type { Reply, ToolBlock } from '../../chat/fold.js'
-import type { JsonObject } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
+import { quote } from '../../wire/quote.js'
 import type { Choice, Seed } from '../dialect.js'
 import { Details, signatureOut } from './reasoning.js'
 import { finishReasonOut, logprobsOut, usageOut } from './wire.js'
@@ -24,31 +25,28 @@ export function encodeChoices(
   seed: Seed,
 ): string {
   const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
-  const body: JsonObject = {
-    id: seed.id,
-    object: 'chat.completion',
-    created: seed.createdAtSeconds,
-    model: seed.model,
-    choices: choices.map((choice) => choiceOut(choice, request, seed)),
-    usage: usageOut(usage),
-  }
-  if (serviceTier !== undefined) body['service_tier'] = serviceTier
-  return JSON.stringify(body)
+  const tier = serviceTier === undefined ? '' : `,"service_tier":${quote(serviceTier)}`
+  return (
+    `{"id":${quote(seed.id)},"object":"chat.completion","created":${seed.createdAtSeconds},` +
+    `"model":${quote(seed.model)},` +
+    `"choices":[${choices.map((choice) => choiceOut(choice, request, seed)).join(',')}],` +
+    `"usage":${JSON.stringify(usageOut(usage))}${tier}}`
+  )
 }
 
-function choiceOut({ index, reply }: Choice, request: ChatRequest, seed: Seed): JsonObject {
+/** Put together here: `JSON.stringify` takes twice as long. */
+function choiceOut({ index, reply }: Choice, request: ChatRequest, seed: Seed): string {
   const legacy = request.legacyFunctions === true
   const tools = reply.blocks.some((block) => block.type === 'tool')
   const tokens = reply.blocks.flatMap((block) => (block.type === 'text' && block.logprobs) || [])
-  return {
-    index,
-    message: messageOf(reply, legacy, seed.origin),
-    logprobs: tokens.length === 0 ? null : logprobsOut(tokens),
-    finish_reason: finishReasonOut(reply.reason, tools, legacy),
-  }
+  const logprobs = tokens.length === 0 ? 'null' : JSON.stringify(logprobsOut(tokens))
+  return (
+    `{"index":${index},"message":${messageOf(reply, legacy, seed.origin)},` +
+    `"logprobs":${logprobs},"finish_reason":"${finishReasonOut(reply.reason, tools, legacy)}"}`
+  )
 }
 
-function messageOf(reply: Reply, legacy: boolean, origin: string | undefined): JsonObject {
+function messageOf(reply: Reply, legacy: boolean, origin: string | undefined): string {
   const details = Details.of(origin)
   const state: JsonObject[] = []
   const calls: ToolBlock[] = []
@@ -90,17 +88,22 @@ function messageOf(reply: Reply, legacy: boolean, origin: string | undefined): J
   const silent = calls.length > 0 || refusal !== null || reply.reason === 'filter'
   const empty = silent ? null : ''
   const content = text === null || text === '' ? empty : text
-  const message: JsonObject = { role: 'assistant', content, refusal }
-  if (thinking !== '') message['reasoning_content'] = thinking
-  if (state.length > 0) message['reasoning_details'] = state
-  if (signature !== undefined) message['extra_content'] = signatureOut(signature)
-  if (images.length > 0) message['images'] = images
-  if (annotations.length > 0) message['annotations'] = annotations
+  let message =
+    `{"role":"assistant","content":${content === null ? 'null' : quote(content)},` +
+    `"refusal":${refusal === null ? 'null' : quote(refusal)}`
+  const add = (member: string, value: JsonValue): void => {
+    message += `,"${member}":${JSON.stringify(value)}`
+  }
+  if (thinking !== '') add('reasoning_content', thinking)
+  if (state.length > 0) add('reasoning_details', state)
+  if (signature !== undefined) add('extra_content', signatureOut(signature))
+  if (images.length > 0) add('images', images)
+  if (annotations.length > 0) add('annotations', annotations)
   const [first] = calls
-  if (first === undefined) return message
-  if (legacy) message['function_call'] = { name: first.name, arguments: argumentsOf(first) }
-  else message['tool_calls'] = calls.map(toolCall)
-  return message
+  if (first === undefined) return `${message}}`
+  if (legacy) add('function_call', { name: first.name, arguments: argumentsOf(first) })
+  else add('tool_calls', calls.map(toolCall))
+  return `${message}}`
 }
 
 function toolCall(block: ToolBlock): JsonObject {
