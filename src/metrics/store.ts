@@ -63,7 +63,7 @@ export function observeStore(store: Store, metrics: Metrics): Store {
     },
     ledger: {
       admit: (admission) => timed('admit', () => ledger.admit(admission)),
-      settle: (row) => timed('settle', () => ledger.settle(row)),
+      settle: (row, claim) => timed('settle', () => ledger.settle(row, claim)),
       append: (row) => timed('settle', () => ledger.append(row)),
       renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
       expire: () => timed('expire', () => ledger.expire()),

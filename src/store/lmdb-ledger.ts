@@ -10,6 +10,7 @@ import type { UsageRow } from '../ledger/row.js'
 import { writeRow } from './usage-record.js'
 import type {
   Admission,
+  Claim,
   Demand,
   Ledger,
   Retention,
@@ -52,10 +53,10 @@ export class LmdbLedger implements Ledger {
     })
   }
 
-  settle(row: UsageRow): Promise<SettleOutcome> {
+  settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
     return this.file.write('settling a request', (turn) => {
       assertNames(row)
-      return turn.settle(row, writeRow(row))
+      return turn.settle(row, writeRow(row), claim)
     })
   }
 

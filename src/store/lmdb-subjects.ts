@@ -14,6 +14,7 @@ import {
   rateStanding,
   UNITS,
 } from '../limits/bucket.js'
+import type { UsageRow } from '../ledger/row.js'
 import type { BudgetDemand, Demand, SlotDemand, Standing } from './ledger.js'
 import { damaged, quietly } from './lmdb-failure.js'
 import { MOST_NAMES, type LedgerTables } from './lmdb-ledger-tables.js'
@@ -107,9 +108,35 @@ export class Subjects {
     }
   }
 
+  /** Counts what a request spent that was let run while nobody could ask; of its own day and month. */
+  charge(row: UsageRow, demands: readonly Demand[]): void {
+    for (const demand of demands) {
+      if (demand.kind !== 'usd_day' && demand.kind !== 'usd_month') continue
+      const name = subjectName(row.accountId, demand)
+      const record = this.record(name)
+      const isDay = demand.kind === 'usd_day'
+      const at = isDay ? DAY : MONTH
+      const period = isDay ? dayOf(row.atMs) : monthOf(row.atMs)
+      const known = record[at] ?? 0
+      // A period that is over has been forgotten; one that nobody has spent in yet begins with this.
+      if (period < known) continue
+      if (period > known) {
+        record[at] = period
+        record[at + 1] = 0
+      }
+      shift(record, at + 1, row.costNanoUsd ?? demand.costNanoUsd)
+      this.changed.add(name)
+    }
+  }
+
   /** Reads what the holds name, so that nothing can fail once the writing has begun. */
   read(holds: readonly Hold[]): void {
     for (const hold of holds) this.record(hold[1])
+  }
+
+  /** The same for what is demanded. */
+  readAll(accountId: string, demands: readonly Demand[]): void {
+    for (const demand of demands) this.record(subjectName(accountId, demand))
   }
 
   /** Only inside a transaction, once. */

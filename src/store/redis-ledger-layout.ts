@@ -18,6 +18,8 @@ const LAST_TIME = 36 ** TIME_DIGITS - 1
 export const ACCOUNTS = `${PREFIX}ledger:accounts`
 /** How long a bucket of sums is. */
 export const BUCKET_MS = { hour: 3_600_000, day: 86_400_000 } as const
+/** What follows an account's tag, where scripts make the name themselves. */
+export const SUFFIX = { open: ':open', rows: ':rows', order: ':order', used: ':used' } as const
 /** Sorts after every name. */
 export const AFTER_ALL = '~'
 
@@ -31,22 +33,22 @@ export class LedgerNames {
 
   /** Reservations by request id: `DAY MONTH`, holds, shared holds, the row; a line each. */
   open(accountId: string): string {
-    return `${own(accountId)}:open`
+    return own(accountId) + SUFFIX.open
   }
 
   /** The stream of rows, in the order in which they were settled. */
   rows(accountId: string): string {
-    return `${own(accountId)}:rows`
+    return own(accountId) + SUFFIX.rows
   }
 
   /** Rows in the order of their time, by `rowName`. */
   order(accountId: string): string {
-    return `${own(accountId)}:order`
+    return own(accountId) + SUFFIX.order
   }
 
   /** When each key was used last. */
   used(accountId: string): string {
-    return `${own(accountId)}:used`
+    return own(accountId) + SUFFIX.used
   }
 
   /** The counters of one bucket: `KEY\0MODEL\0COUNTER`. */
@@ -101,6 +103,7 @@ export function timeName(atMs: number): string {
   return whole.toString(36).padStart(TIME_DIGITS, '0')
 }
 
-function own(accountId: string): string {
+/** What every name of an account begins with. */
+export function own(accountId: string): string {
   return `${PREFIX}{${accountId}}`
 }

@@ -81,7 +81,7 @@ void t.test('everything is asked in one call', async (t) => {
   scene.verdict = { admitted: true, standings }
   const decision = await scene.limiter.admit(scene.wish('r1', [PLACE, BUDGET]))
   t.same(decision, {
-    lease: { wish: scene.wish('r1', [PLACE, BUDGET]), isLocal: false, looks: null },
+    lease: { wish: scene.wish('r1', [PLACE, BUDGET]), taken: 'reserved', looks: null },
     closed: false,
     standings,
   })
@@ -145,7 +145,7 @@ void t.test('while the ledger fails the process decides, and no longer', async (
   await scene.admit('r1', PLACE)
   scene.verdict = AWAY
   scene.nowMs = 10
-  t.match(await scene.admit('r2', PLACE), { wish: { requestId: 'r2' }, isLocal: true })
+  t.match(await scene.admit('r2', PLACE), { wish: { requestId: 'r2' }, taken: 'nothing' })
   t.equal(await scene.admit('r3', PLACE), null, 'the one from before holds its place')
   t.same(scene.told, ['away'], 'told once')
   t.equal(scene.limiter.isAway, true)
@@ -189,12 +189,12 @@ void t.test('a ledger that is late is away; what it says later is not lost', asy
   scene.nowMs = 50
   await until(() => scene.limiter.isAway)
   const lease = await asking
-  t.match(lease, { wish: { requestId: 'r1' }, isLocal: true })
+  t.match(lease, { wish: { requestId: 'r1' }, taken: 'nothing' })
   await scene.limiter.renew()
   t.same(scene.renewed, [], 'the ledger does not know of it')
   answer({ admitted: true, standings: [] })
   await scene.verdict
-  t.equal(lease?.isLocal, false)
+  t.equal(lease?.taken, 'reserved')
   scene.verdict = { admitted: true, standings: [] }
   await scene.limiter.renew()
   t.same(scene.renewed, [['r1']], 'now it does')
