@@ -67,16 +67,16 @@ return answer`)
 /**
  * Settles rows, each for itself: one that cannot be counted keeps no other from it. Names are made of the
  * account's tag, so KEYS has only one of them, for the slot. ARGV: now, `due` (only what has run out) or
- * empty, process, ids, ends, order of all (empty: none), then for each row what it is to the ledger, as JSON
- * in the order in which it is taken apart below, and its text.
- * Answers for each row: 1 settled, then the shared holds, day and month of its reservation, and five numbers for
- * each slice; 0 already (or not due); -1 and what went wrong. Fails where every row does.
+ * empty, process, its slices as JSON, ids, ends, order of all (empty: none), then for each row what it is to
+ * the ledger, as JSON in the order in which it is taken apart below, and its text.
+ * Answers: five numbers for each slice, in one list; then for each row 1 settled, and the shared holds of its
+ * reservation; 0 already (or not due); -1 and what went wrong. Fails where every row does.
  */
 export const SETTLE = script(`${ARITHMETIC}${COUNTED}${GIVE_BACK}${SLICE}
 local now, is_due, me = clock(ARGV[1]), ARGV[2] == 'due', ARGV[3]
-local ids, ends, order_of_all = ARGV[4], ARGV[5], ARGV[6]
+local ids, ends, order_of_all = ARGV[5], ARGV[6], ARGV[7]
 local function settle(given, row)
-  local own, id, account, name, used, cost, key, at, prefix, counters, holds, owed, slices =
+  local own, id, account, name, used, cost, key, at, prefix, counters, holds, owed =
     unpack(given)
   local open, place = own .. '${SUFFIX.open}', account .. '\\0' .. id
   if is_due then
@@ -87,44 +87,40 @@ local function settle(given, row)
       return { 0 }
     end
   end
-  -- First what was taken: what is given back below may be of it.
-  local told = {}
-  for _, each in ipairs(slices) do slice(told, now, me, each) end
-  local answer = { 1, '[]', '0', '0' }
-  if redis.call('HEXISTS', ids, id) == 1 then
-    answer[1] = 0
-  else
-    local text = redis.call('HGET', open, id)
-    if text then
-      local day, month, held, shared = string.match(text, '^(%d+) (%d+)\\n([^\\n]*)\\n([^\\n]*)\\n')
-      give_back(now, cjson.decode(held), tonumber(day), tonumber(month), used, cost)
-      redis.call('HDEL', open, id)
-      redis.call('ZREM', ends, place)
-      answer = { 1, shared, day, month }
-    elseif #holds > 0 then
-      local day = math.floor(at / DAY)
-      give_back(now, holds, day, month_of(day), used, owed)
-    end
-    local entry = redis.call('XADD', own .. '${SUFFIX.rows}', '*', 'row', row)
-    redis.call('HSET', ids, id, entry .. ' ' .. account)
-    redis.call('ZADD', own .. '${SUFFIX.order}', 0, name)
-    if order_of_all ~= '' then redis.call('ZADD', order_of_all, 0, name .. '\\0' .. account) end
-    local last = redis.call('HGET', own .. '${SUFFIX.used}', key)
-    if not last or tonumber(last) < at then redis.call('HSET', own .. '${SUFFIX.used}', key, whole(at)) end
-    for by, length in pairs({ hour = 3600000, day = DAY }) do
-      local start = whole(math.floor(at / length) * length)
-      redis.call('ZADD', own .. ':' .. by .. 's', start, start)
-      local sum = own .. ':' .. by .. ':' .. start
-      for n = 1, #counters, 2 do
-        redis.call('HINCRBY', sum, prefix .. counters[n], whole(counters[n + 1]))
-      end
+  if redis.call('HEXISTS', ids, id) == 1 then return { 0 } end
+  local reserved = '[]'
+  local text = redis.call('HGET', open, id)
+  if text then
+    local day, month, held, shared = string.match(text, '^(%d+) (%d+)\\n([^\\n]*)\\n([^\\n]*)\\n')
+    give_back(now, cjson.decode(held), tonumber(day), tonumber(month), used, cost)
+    redis.call('HDEL', open, id)
+    redis.call('ZREM', ends, place)
+    reserved = shared
+  elseif #holds > 0 then
+    local day = math.floor(at / DAY)
+    give_back(now, holds, day, month_of(day), used, owed)
+  end
+  local entry = redis.call('XADD', own .. '${SUFFIX.rows}', '*', 'row', row)
+  redis.call('HSET', ids, id, entry .. ' ' .. account)
+  redis.call('ZADD', own .. '${SUFFIX.order}', 0, name)
+  if order_of_all ~= '' then redis.call('ZADD', order_of_all, 0, name .. '\\0' .. account) end
+  local last = redis.call('HGET', own .. '${SUFFIX.used}', key)
+  if not last or tonumber(last) < at then redis.call('HSET', own .. '${SUFFIX.used}', key, whole(at)) end
+  for by, length in pairs({ hour = 3600000, day = DAY }) do
+    local start = whole(math.floor(at / length) * length)
+    redis.call('ZADD', own .. ':' .. by .. 's', start, start)
+    local sum = own .. ':' .. by .. ':' .. start
+    for n = 1, #counters, 2 do
+      redis.call('HINCRBY', sum, prefix .. counters[n], whole(counters[n + 1]))
     end
   end
-  for _, number in ipairs(told) do answer[#answer + 1] = number end
-  return answer
+  return { 1, reserved }
 end
-local answers, failed = {}, 0
-for at = 7, #ARGV, 2 do
+-- First what was taken: what is given back below may be of it.
+local told = {}
+for _, each in ipairs(cjson.decode(ARGV[4])) do slice(told, now, me, each) end
+local answers, failed = { told }, 0
+for at = 8, #ARGV, 2 do
   local ok, answer = pcall(settle, cjson.decode(ARGV[at]), ARGV[at + 1])
   if not ok then
     answer = { -1, type(answer) == 'table' and answer.err or tostring(answer) }
@@ -132,5 +128,5 @@ for at = 7, #ARGV, 2 do
   end
   answers[#answers + 1] = answer
 end
-if failed == #answers and failed > 0 then return redis.error_reply(answers[1][2]) end
+if failed == #answers - 1 then return redis.error_reply(answers[2][2]) end
 return answers`)

@@ -11,15 +11,13 @@ import { RELEASE_SHARED } from './redis-ledger-scripts.js'
 import type { Argument, RedisLink } from './redis-link.js'
 import { listOf } from './redis-records.js'
 import { SETTLE } from './redis-settle-scripts.js'
-import type { Slices, Told } from './redis-slices.js'
+import type { Slices } from './redis-slices.js'
 import { countersOf } from './usage-sum.js'
 
 /** Rows of one command: the server does nothing else for about two milliseconds. */
 const AT_ONCE = 32
 /** Commands under way at once; what comes meanwhile goes together. */
 const UNDER_WAY = 4
-/** Where the numbers of the slices begin in the script's answer. */
-const SLICES_FROM = 4
 const WHAT = 'settling a request'
 
 /** A row that waits for its command. */
@@ -102,25 +100,31 @@ export class Settlement {
     const { link, names, clock, member, slices } = this.options
     const { accountId } = first.row
     const askedMs = performance.now()
+    const told = slices.told(this.limitsOf(rows), askedMs)
     const fixed = [names.ids(accountId), names.ends(accountId), names.allOrder ?? '']
-    const args: Argument[] = [clock(), mode, member, ...fixed]
-    const told: (readonly Told[])[] = []
+    const args: Argument[] = [clock(), mode, member, JSON.stringify(told), ...fixed]
     for (const { row, text, claim } of rows) {
-      const limits = claim === undefined ? [] : namesOf(names, row.accountId, claim.demands)
-      const of = slices.told(limits, askedMs)
-      told.push(of)
-      args.push(JSON.stringify(partsOf(names, row, claim, of)), text)
+      args.push(JSON.stringify(partsOf(names, row, claim)), text)
     }
     try {
       const answers = listOf(await link.run(WHAT, SETTLE, [names.open(accountId)], args))
-      for (const [at, waiting] of rows.entries()) {
-        const answer = listOf(answers[at])
-        slices.heard(told[at] ?? [], answer, SLICES_FROM, askedMs, performance.now())
-        this.answer(waiting, answer)
-      }
+      slices.heard(told, listOf(answers[0]), askedMs, performance.now())
+      for (const [at, waiting] of rows.entries()) this.answer(waiting, listOf(answers[at + 1]))
     } catch (error) {
       for (const { reject } of rows) reject(error)
     }
+  }
+
+  /** All that the rows were under, each once. */
+  private limitsOf(rows: readonly Waiting[]): Set<string> {
+    const limits = new Set<string>()
+    for (const { row, claim } of rows) {
+      if (claim === undefined) continue
+      for (const name of namesOf(this.options.names, row.accountId, claim.demands)) {
+        if (name !== null) limits.add(name)
+      }
+    }
+    return limits
   }
 
   private answer(waiting: Waiting, [outcome, what]: readonly unknown[]): void {
@@ -181,12 +185,7 @@ export function usedTokens({ usage, source }: UsageRow): number | null {
 }
 
 /** In the order in which `SETTLE` takes it apart. */
-function partsOf(
-  names: LedgerNames,
-  row: UsageRow,
-  claim: Claim | undefined,
-  told: readonly Told[],
-): unknown[] {
+function partsOf(names: LedgerNames, row: UsageRow, claim: Claim | undefined): unknown[] {
   const { accountId, requestId, keyId, model, atMs, costNanoUsd } = row
   const isOfSlot = ({ shared }: Demand): boolean => !names.isCluster || !shared
   const demands = claim?.demands.filter(isOfSlot) ?? []
@@ -203,7 +202,6 @@ function partsOf(
     countersOf(row).flat(),
     claim === undefined ? [] : owedHolds(names, accountId, claim, demands),
     owedCost(row, claim),
-    told,
   ]
 }
 

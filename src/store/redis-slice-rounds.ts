@@ -55,7 +55,7 @@ export class SliceRounds {
       const args = [clock(), member, JSON.stringify(group)]
       try {
         const answer = await link.run('keeping slices', SLICES, [group[0]?.[0] ?? ''], args)
-        slices.heard(group, listOf(answer), 0, askedMs, performance.now())
+        slices.heard(group, listOf(answer), askedMs, performance.now())
       } catch {
         // Redis is away: slices last as long as they were granted for.
         return

@@ -27,7 +27,7 @@ export type SliceDemand = RateDemand | BudgetDemand
 export type Told = readonly [string, string, number, number, number, number, number]
 
 /** Numbers that the script answers with for each slice. */
-export const NUMBERS = 5
+const NUMBERS = 5
 
 /** A limit that this process asks for. */
 interface Slice {
@@ -97,10 +97,10 @@ export class Slices {
   }
 
   /** What is to be told of these slices with something else; those that there is nothing to say of are left out. */
-  told(names: readonly (string | null)[], nowMs: number): Told[] {
+  told(names: ReadonlySet<string>, nowMs: number): Told[] {
     const told: Told[] = []
-    for (const name of new Set(names)) {
-      const slice = name === null ? undefined : this.slices.get(name)
+    for (const name of names) {
+      const slice = this.slices.get(name)
       if (slice === undefined) continue
       roll(slice, nowMs)
       if (leftOf(slice) > 0 || slice.taken > slice.toldTaken || isHot(slice)) {
@@ -137,18 +137,12 @@ export class Slices {
     return told
   }
 
-  /** What Redis answered to what it was told at `askedMs`, from the place `from` on. */
-  heard(
-    told: readonly Told[],
-    numbers: readonly unknown[],
-    from: number,
-    askedMs: number,
-    nowMs: number,
-  ): void {
+  /** What Redis answered to what it was told at `askedMs`. */
+  heard(told: readonly Told[], numbers: readonly unknown[], askedMs: number, nowMs: number): void {
     for (const [at, [name, , , taken]] of told.entries()) {
       const slice = this.slices.get(name)
       const [granted, used, held, leftMs, low] = numbers
-        .slice(from + at * NUMBERS, from + (at + 1) * NUMBERS)
+        .slice(at * NUMBERS, (at + 1) * NUMBERS)
         .map(Number)
       if (slice === undefined || granted === undefined || !Number.isFinite(granted)) continue
       slice.granted = granted
