@@ -147,7 +147,7 @@ async function run(): Promise<LedgerLoad> {
   const delay = monitorEventLoopDelay({ resolution: 1 })
   const endsAtMs = performance.now() + WARM_MS + Number(seconds) * 1000
   const clients = Array.from({ length: Number(atOnce) }, () =>
-    what === 'limited' ? client(endsAtMs) : unlimited(endsAtMs),
+    what === 'unlimited' ? unlimited(endsAtMs) : client(endsAtMs),
   )
   await new Promise((resolve) => setTimeout(resolve, WARM_MS))
   measuring = true
