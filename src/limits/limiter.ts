@@ -137,15 +137,15 @@ export class Limiter {
     }
     if (verdict === null) return this.admitMeanwhile(wish, asked)
     const { admitted, standings, isSlice } = verdict
-    // A slice says nothing of the store: it may be away.
-    if (isSlice) return { lease: { wish, taken: 'slice', looks: 0 }, closed: false, standings }
-    this.answered()
     const nowMs = this.options.now()
     for (const [index, demand] of wish.demands.entries()) {
       const standing = standings[index]
       // A refused request says how the limit stands without it, which is as good.
       if (standing !== undefined) this.seen.note(demand, standing, nowMs)
     }
+    // A slice says nothing of the store: it may be away.
+    if (isSlice) return { lease: { wish, taken: 'slice', looks: 0 }, closed: false, standings }
+    this.answered()
     return {
       lease: admitted ? { wish, taken: 'reserved', looks: null } : null,
       closed: false,

@@ -58,7 +58,7 @@ local function slice(answer, now, me, given)
 end
 `
 
-/** KEYS: any of the slot. ARGV: now, process, slices as JSON. Answers with five numbers for each. */
+/** KEYS: those of the slices. ARGV: now, process, slices as JSON. Answers with five numbers for each. */
 export const SLICES = script(`${ARITHMETIC}${COUNTED}${SLICE}
 local answer, now = {}, clock(ARGV[1])
 for _, given in ipairs(cjson.decode(ARGV[3])) do slice(answer, now, ARGV[2], given) end
@@ -66,7 +66,7 @@ return answer`)
 
 /**
  * Settles rows, each for itself: one that cannot be counted keeps no other from it. Names are made of the
- * account's tag, so KEYS has only one of them, for the slot. ARGV: now, `due` (only what has run out) or
+ * account's tag; KEYS has all of them for a Cluster, and else one. ARGV: now, `due` (only what has run out) or
  * empty, process, its slices as JSON, ids, ends, order of all (empty: none), then for each row what it is to
  * the ledger, as JSON in the order in which it is taken apart below, and its text.
  * Answers: five numbers for each slice, in one list; then for each row 1 settled, and the shared holds of its

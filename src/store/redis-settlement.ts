@@ -5,7 +5,7 @@
 import type { UsageRow } from '../ledger/row.js'
 import { unavailable } from './failure.js'
 import type { Claim, Demand } from './ledger.js'
-import { own, rowName, slotOf, type LedgerNames } from './redis-ledger-layout.js'
+import { BUCKET_MS, own, rowName, slotOf, type LedgerNames } from './redis-ledger-layout.js'
 import { numbersOf, sharedOf, type Hold } from './redis-ledger-demands.js'
 import { RELEASE_SHARED } from './redis-ledger-scripts.js'
 import type { Argument, RedisLink } from './redis-link.js'
@@ -100,14 +100,16 @@ export class Settlement {
     const { link, names, clock, member, slices } = this.options
     const { accountId } = first.row
     const askedMs = performance.now()
-    const told = slices.told(this.limitsOf(rows), askedMs)
+    const limits = this.limitsOf(rows)
+    const told = slices.told(limits, askedMs)
+    const keys = names.isCluster ? keysOf(names, rows, limits) : [names.open(accountId)]
     const fixed = [names.ids(accountId), names.ends(accountId), names.allOrder ?? '']
     const args: Argument[] = [clock(), mode, member, JSON.stringify(told), ...fixed]
     for (const { row, text, claim } of rows) {
       args.push(JSON.stringify(partsOf(names, row, claim)), text)
     }
     try {
-      const answers = listOf(await link.run(WHAT, SETTLE, [names.open(accountId)], args))
+      const answers = listOf(await link.run(WHAT, SETTLE, keys, args))
       slices.heard(told, listOf(answers[0]), askedMs, performance.now())
       for (const [at, waiting] of rows.entries()) this.answer(waiting, listOf(answers[at + 1]))
     } catch (error) {
@@ -152,7 +154,7 @@ export class Settlement {
       await link.run(WHAT, RELEASE_SHARED, [`${slot}:none`], args)
     }
     if (reserved !== '[]' || claim?.taken !== 'nothing') return
-    const day = Math.floor(row.atMs / DAY_MS)
+    const day = Math.floor(row.atMs / BUCKET_MS.day)
     const date = new Date(row.atMs)
     const month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth()
     for (const demand of claim.demands) {
@@ -163,8 +165,6 @@ export class Settlement {
     }
   }
 }
-
-const DAY_MS = 86_400_000
 
 /** Where each demand is counted; null where it cannot be reached with what is the account's. */
 export function namesOf(
@@ -182,6 +182,26 @@ export function usedTokens({ usage, source }: UsageRow): number | null {
   if (source === 'none') return 0
   if (usage.input === undefined && usage.output === undefined) return null
   return (usage.input ?? 0) + (usage.output ?? 0)
+}
+
+/** All that the script touches of one account: a Cluster that moves its slot must know. */
+function keysOf(
+  names: LedgerNames,
+  rows: readonly Waiting[],
+  limits: ReadonlySet<string>,
+): string[] {
+  const keys = new Set(limits)
+  for (const { row } of rows) {
+    const { accountId, atMs } = row
+    for (const of of ['open', 'ids', 'ends', 'rows', 'order', 'used'] as const) {
+      keys.add(names[of](accountId))
+    }
+    for (const by of ['hour', 'day'] as const) {
+      const startMs = Math.floor(atMs / BUCKET_MS[by]) * BUCKET_MS[by]
+      keys.add(names.buckets(accountId, by)).add(names.sum(accountId, by, startMs))
+    }
+  }
+  return Array.from(keys)
 }
 
 /** In the order in which `SETTLE` takes it apart. */

@@ -54,7 +54,8 @@ export class SliceRounds {
       const askedMs = performance.now()
       const args = [clock(), member, JSON.stringify(group)]
       try {
-        const answer = await link.run('keeping slices', SLICES, [group[0]?.[0] ?? ''], args)
+        const keys = group.map(([key]) => key)
+        const answer = await link.run('keeping slices', SLICES, keys, args)
         slices.heard(group, listOf(answer), askedMs, performance.now())
       } catch {
         // Redis is away: slices last as long as they were granted for.
