@@ -169,6 +169,17 @@ export interface RowPage {
   readonly next: string | null
 }
 
+/** What was spent of a budget in the last day or month that it was used in. */
+export interface BudgetSpent {
+  /** Null where accounts share it. */
+  readonly accountId: string | null
+  readonly kind: BudgetDemand['kind']
+  readonly subject: string
+  /** Days or months since 1970 (UTC). */
+  readonly period: number
+  readonly nanoUsd: number
+}
+
 /** Up to when rows and sums are dropped, ms since 1970. */
 export interface Retention {
   readonly rowsBeforeMs: number
@@ -228,6 +239,13 @@ export interface Ledger {
     sums: readonly UsageSum[],
     lastUse: ReadonlyMap<string, number>,
   ): Promise<void>
+  /** All that has been spent of budgets, what is set aside included, in batches. */
+  budgets(): AsyncIterable<readonly BudgetSpent[]>
+  /**
+   * Puts it in the place of what there is, unless that is of a later day or month. No gateway may use the
+   * ledger meanwhile. Idempotent.
+   */
+  putBudgets(budgets: readonly BudgetSpent[]): Promise<void>
   /** Drops what is older; how many rows that were. */
   prune(retention: Retention): Promise<number>
 }

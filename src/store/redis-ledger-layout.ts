@@ -8,7 +8,7 @@
  * A time in a name is 9 digits to the base 36, so that names sort by time.
  */
 import type { UsageRow } from '../ledger/row.js'
-import type { Demand } from './ledger.js'
+import type { BudgetDemand, Demand } from './ledger.js'
 
 const PREFIX = 'sluice:'
 const TIME_DIGITS = 9
@@ -80,10 +80,18 @@ export class LedgerNames {
   limit(accountId: string, demand: Demand): string {
     return `${slotOf(accountId, demand)}:${demand.kind}:${demand.subject}`
   }
+
+  /** The same of a budget; null is one that accounts share. */
+  budget(accountId: string | null, kind: BudgetDemand['kind'], subject: string): string {
+    return `${slotOf(accountId ?? '', { shared: accountId === null, subject })}:${kind}:${subject}`
+  }
 }
 
 /** Demands with the same of these are of one slot. */
-export function slotOf(accountId: string, { shared, subject }: Demand): string {
+export function slotOf(
+  accountId: string,
+  { shared, subject }: Pick<Demand, 'shared' | 'subject'>,
+): string {
   return shared ? `${PREFIX}{~${encodeURIComponent(subject)}}` : own(accountId)
 }
 

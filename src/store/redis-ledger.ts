@@ -10,6 +10,7 @@ import type { UsageRow } from '../ledger/row.js'
 import { unavailable } from './failure.js'
 import type {
   Admission,
+  BudgetSpent,
   Claim,
   Demand,
   Ledger,
@@ -22,6 +23,7 @@ import type {
   UsageSum,
   Verdict,
 } from './ledger.js'
+import { budgets, putBudgets } from './redis-budgets.js'
 import { ACCOUNTS, LedgerNames, slotOf } from './redis-ledger-layout.js'
 import {
   answerOf,
@@ -55,6 +57,7 @@ export class RedisLedger implements Ledger {
   private readonly link: RedisLink
   private readonly names: LedgerNames
   private readonly usage: RedisUsage
+  private readonly reports: RedisLink
   /** For tests; empty is the server's clock. */
   private readonly clock: () => Argument
   private readonly listed = new Set<string>()
@@ -70,6 +73,7 @@ export class RedisLedger implements Ledger {
     this.link = new RedisLink(place, 'ledger', place.timeoutMs)
     this.names = new LedgerNames(place.kind === 'cluster')
     this.clock = nowMs ?? (() => '')
+    this.reports = reports
     this.usage = new RedisUsage(reports, this.names)
     const { link, names, clock, slices, member } = this
     this.settlement = new Settlement({ link, names, clock, slices, member })
@@ -198,6 +202,14 @@ export class RedisLedger implements Ledger {
   ): Promise<void> {
     for (const { accountId } of sums) await this.list('putting sums', accountId)
     await putSums(this.link, this.names, by, sums, lastUse)
+  }
+
+  budgets(): AsyncIterable<readonly BudgetSpent[]> {
+    return budgets(this.reports)
+  }
+
+  putBudgets(all: readonly BudgetSpent[]): Promise<void> {
+    return putBudgets(this.link, this.names, all)
   }
 
   prune(retention: Retention): Promise<number> {

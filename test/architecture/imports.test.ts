@@ -50,6 +50,8 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'the arithmetic of limits is pure, and an engine that decides has to do it where it decides',
   'store/lmdb-journal.ts → ledger/spool.ts':
     'lines that survive their process are one thing, on the way to a store and inside it',
+  'store/migrate-parts.ts → limits/bucket.ts':
+    'which day or month is running is one arithmetic, for counting and for moving the counts',
   'store/redis-slices.ts → limits/bucket.ts':
     'how a limit stands is the same arithmetic, whoever tells of it',
   'ledger/spooled.ts → store/usage-record.ts':
