@@ -9,8 +9,8 @@ import { script } from './redis-link.js'
  * One process's slice of one limit: it tells what it has taken of it and given back so far, all in all, so
  * that telling it twice counts once; and is granted more where there is plenty. All slices of a limit together
  * hold a hundredth of it at the most, each its part of that; none is granted where less than a tenth is left.
- * A slice too small for one request (`least`) is none. Answers: all in all granted, used (units of a
- * rate), held by all, ms until the period ends, 1 where little is left.
+ * A slice too small for one request (`least`) is none. Adds to `answer`: all in all granted, used (units of
+ * a rate), held by all, ms until the period ends, 1 where little is left.
  */
 const SLICE = `
 local function slice(answer, now, me, given)
@@ -53,24 +53,27 @@ local function slice(answer, now, me, given)
   local left = 0
   if not s.rate then left = (kind == 'usd_day' and (day + 1) or first_day(month + 1)) * DAY - now end
   local numbers = { granted, s.rate and s.u or s.s, others + mine, left, is_low and 1 or 0 }
-  -- As text: the client's reader of numbers is not exact up to 2^53.
   for _, n in ipairs(numbers) do answer[#answer + 1] = whole(n) end
 end
 `
 
-/** KEYS: those of the slices. ARGV: now, process, slices as JSON. Answers with five numbers for each. */
+/**
+ * KEYS: those of the slices. ARGV: now, process, slices as JSON. Answers with five numbers for each, as JSON:
+ * the client's own reader of numbers is not exact up to 2^53, and reads many texts slowly.
+ */
 export const SLICES = script(`${ARITHMETIC}${COUNTED}${SLICE}
 local answer, now = {}, clock(ARGV[1])
 for _, given in ipairs(cjson.decode(ARGV[3])) do slice(answer, now, ARGV[2], given) end
-return answer`)
+return '[' .. table.concat(answer, ',') .. ']'`)
 
 /**
  * Settles rows, each for itself: one that cannot be counted keeps no other from it. Names are made of the
  * account's tag; KEYS has all of them for a Cluster, and else one. ARGV: now, `due` (only what has run out) or
  * empty, process, its slices as JSON, ids, ends, order of all (empty: none), then for each row what it is to
  * the ledger, as JSON in the order in which it is taken apart below, and its text.
- * Answers: five numbers for each slice, in one list; then for each row 1 settled, and the shared holds of its
- * reservation; 0 already (or not due); -1 and what went wrong. Fails where every row does.
+ * Answers: five numbers for each slice; then for each row 1 settled, 0 already (or not due), -1 failed; both
+ * as JSON. Then, for rows that there is more to say of, their number and the shared holds of the reservation,
+ * or what went wrong. Fails where every row does.
  */
 export const SETTLE = script(`${ARITHMETIC}${COUNTED}${GIVE_BACK}${SLICE}
 local now, is_due, me = clock(ARGV[1]), ARGV[2] == 'due', ARGV[3]
@@ -81,13 +84,13 @@ local function settle(given, row)
   local open, place = own .. '${SUFFIX.open}', account .. '\\0' .. id
   if is_due then
     local due = redis.call('ZSCORE', ends, place)
-    if not due or tonumber(due) > now then return { 0 } end
+    if not due or tonumber(due) > now then return 0 end
     if redis.call('HEXISTS', open, id) == 0 then
       redis.call('ZREM', ends, place)
-      return { 0 }
+      return 0
     end
   end
-  if redis.call('HEXISTS', ids, id) == 1 then return { 0 } end
+  if redis.call('HEXISTS', ids, id) == 1 then return 0 end
   local reserved = '[]'
   local text = redis.call('HGET', open, id)
   if text then
@@ -114,19 +117,23 @@ local function settle(given, row)
       redis.call('HINCRBY', sum, prefix .. counters[n], whole(counters[n + 1]))
     end
   end
-  return { 1, reserved }
+  return 1, reserved
 end
 -- First what was taken: what is given back below may be of it.
 local told = {}
 for _, each in ipairs(cjson.decode(ARGV[4])) do slice(told, now, me, each) end
-local answers, failed = { told }, 0
+local codes, more, failed = {}, {}, 0
 for at = 8, #ARGV, 2 do
-  local ok, answer = pcall(settle, cjson.decode(ARGV[at]), ARGV[at + 1])
+  local ok, code, shared = pcall(settle, cjson.decode(ARGV[at]), ARGV[at + 1])
   if not ok then
-    answer = { -1, type(answer) == 'table' and answer.err or tostring(answer) }
-    failed = failed + 1
+    shared = type(code) == 'table' and code.err or tostring(code)
+    code, failed = -1, failed + 1
   end
-  answers[#answers + 1] = answer
+  codes[#codes + 1] = code
+  if shared and shared ~= '[]' then
+    more[#more + 1] = #codes
+    more[#more + 1] = shared
+  end
 end
-if failed == #answers - 1 then return redis.error_reply(answers[2][2]) end
-return answers`)
+if failed == #codes then return redis.error_reply(more[2]) end
+return { '[' .. table.concat(told, ',') .. ']', '[' .. table.concat(codes, ',') .. ']', unpack(more) }`)

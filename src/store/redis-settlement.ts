@@ -9,7 +9,7 @@ import { BUCKET_MS, own, rowName, slotOf, type LedgerNames } from './redis-ledge
 import { numbersOf, sharedOf, type Hold } from './redis-ledger-demands.js'
 import { RELEASE_SHARED } from './redis-ledger-scripts.js'
 import type { Argument, RedisLink } from './redis-link.js'
-import { listOf } from './redis-records.js'
+import { listOf, numbersOfJson } from './redis-records.js'
 import { SETTLE } from './redis-settle-scripts.js'
 import type { Slices } from './redis-slices.js'
 import { countersOf } from './usage-sum.js'
@@ -110,8 +110,13 @@ export class Settlement {
     }
     try {
       const answers = listOf(await link.run(WHAT, SETTLE, keys, args))
-      slices.heard(told, listOf(answers[0]), askedMs, performance.now())
-      for (const [at, waiting] of rows.entries()) this.answer(waiting, listOf(answers[at + 1]))
+      const [numbers, codes, ...more] = answers
+      slices.heard(told, numbersOfJson(numbers), askedMs, performance.now())
+      const outcomes = numbersOfJson(codes)
+      for (const [at, waiting] of rows.entries()) {
+        const place = more.length === 0 ? -1 : more.indexOf(at + 1)
+        this.answer(waiting, outcomes[at], place < 0 ? null : more[place + 1])
+      }
     } catch (error) {
       for (const { reject } of rows) reject(error)
     }
@@ -129,15 +134,14 @@ export class Settlement {
     return limits
   }
 
-  private answer(waiting: Waiting, [outcome, what]: readonly unknown[]): void {
+  private answer(waiting: Waiting, outcome: number | undefined, what: unknown): void {
     const { row, claim, resolve, reject } = waiting
     if (outcome === 0) resolve(false)
-    else if (outcome === 1) {
-      this.releaseShared(row, claim, what).then(() => resolve(true), reject)
-    } else
-      reject(
-        unavailable(`${WHAT} failed`, new Error(typeof what === 'string' ? what : 'no answer')),
-      )
+    else if (outcome !== 1) {
+      const reason = typeof what === 'string' ? what : 'no answer'
+      reject(unavailable(`${WHAT} failed`, new Error(reason)))
+    } else if (!this.options.names.isCluster) resolve(true)
+    else this.releaseShared(row, claim, what).then(() => resolve(true), reject)
   }
 
   /** What of a Cluster is in other slots. */
@@ -147,13 +151,12 @@ export class Settlement {
     reserved: unknown,
   ): Promise<void> {
     const { link, names, clock } = this.options
-    if (!names.isCluster) return
     const used = usedTokens(row) ?? ''
     for (const [slot, [day, month], holds] of sharedOf(reserved)) {
       const args = [clock(), JSON.stringify(holds), day, month, used, row.costNanoUsd ?? '']
       await link.run(WHAT, RELEASE_SHARED, [`${slot}:none`], args)
     }
-    if (reserved !== '[]' || claim?.taken !== 'nothing') return
+    if (reserved !== null || claim?.taken !== 'nothing') return
     const day = Math.floor(row.atMs / BUCKET_MS.day)
     const date = new Date(row.atMs)
     const month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth()

@@ -3,7 +3,7 @@
  * are not wanted any more go back. Knows no request.
  */
 import type { SettlementOptions } from './redis-settlement.js'
-import { listOf } from './redis-records.js'
+import { numbersOfJson } from './redis-records.js'
 import { SLICES } from './redis-settle-scripts.js'
 import type { Told } from './redis-slices.js'
 
@@ -56,7 +56,7 @@ export class SliceRounds {
       try {
         const keys = group.map(([key]) => key)
         const answer = await link.run('keeping slices', SLICES, keys, args)
-        slices.heard(group, listOf(answer), askedMs, performance.now())
+        slices.heard(group, numbersOfJson(answer), askedMs, performance.now())
       } catch {
         // Redis is away: slices last as long as they were granted for.
         return

@@ -15,6 +15,8 @@ export const USABLE_MS = SLICE_MS / 2
 /** Requests of a second that make a limit worth a slice. */
 const HOT = 8
 const WINDOW_MS = 1_000
+/** How long a settlement need not speak of a slice that there is enough of. */
+const QUIET_MS = 250
 /** All slices of a limit hold a hundredth of it, and one process half of that: for less than this many no slice fits. */
 const LEAST_REQUESTS = 200
 /** Limits that are watched; 10,000 are some 3 MB. */
@@ -103,9 +105,8 @@ export class Slices {
       const slice = this.slices.get(name)
       if (slice === undefined) continue
       roll(slice, nowMs)
-      if (leftOf(slice) > 0 || slice.taken > slice.toldTaken || isHot(slice)) {
-        told.push(tell(slice, nowMs))
-      }
+      const isOf = leftOf(slice) > 0 || slice.taken > slice.toldTaken || isHot(slice)
+      if (isOf && isDue(slice, nowMs)) told.push(tell(slice, nowMs))
     }
     return told
   }
@@ -138,18 +139,17 @@ export class Slices {
   }
 
   /** What Redis answered to what it was told at `askedMs`. */
-  heard(told: readonly Told[], numbers: readonly unknown[], askedMs: number, nowMs: number): void {
+  heard(told: readonly Told[], numbers: readonly number[], askedMs: number, nowMs: number): void {
     for (const [at, [name, , , taken]] of told.entries()) {
       const slice = this.slices.get(name)
-      const [granted, used, held, leftMs, low] = numbers
-        .slice(at * NUMBERS, (at + 1) * NUMBERS)
-        .map(Number)
+      const from = at * NUMBERS
+      const granted = numbers[from]
       if (slice === undefined || granted === undefined || !Number.isFinite(granted)) continue
       slice.granted = granted
-      slice.used = used ?? 0
-      slice.held = held ?? 0
-      slice.leftMs = leftMs ?? 0
-      slice.isLow = low === 1
+      slice.used = numbers[from + 1] ?? 0
+      slice.held = numbers[from + 2] ?? 0
+      slice.leftMs = numbers[from + 3] ?? 0
+      slice.isLow = numbers[from + 4] === 1
       slice.heardMs = nowMs
       slice.toldTaken = Math.max(slice.toldTaken, taken)
       slice.usableUntilMs = askedMs + USABLE_MS
@@ -210,6 +210,15 @@ function tell(slice: Slice, nowMs: number): Told {
   slice.askedMs = nowMs
   const { name, kind, limit, taken, givenBack, largest } = slice
   return [name, kind, limit, taken, givenBack, want, largest]
+}
+
+/**
+ * Whether a settlement has to speak of it: there is too little, it is long ago, or some of it goes back with
+ * the settlement, which has to be there for that.
+ */
+function isDue(slice: Slice, nowMs: number): boolean {
+  if (slice.kind !== 'requests' && slice.taken > slice.toldTaken) return true
+  return nowMs - slice.askedMs >= QUIET_MS || 2 * leftOf(slice) < wantOf(slice)
 }
 
 /** Half of what a second takes, and two requests at the least. */

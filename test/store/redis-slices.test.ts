@@ -99,9 +99,9 @@ void t.test('one command for each request of a hot limit', { ...options }, async
   t.equal(await left(demands[2]), 1e9 - 270 * 10, 'to the nano-dollar')
 })
 
-void t.test('headers are true: never more than there is', { ...options }, async (t) => {
+void t.test('what is said to be left is never more than there is', { ...options }, async (t) => {
   const { ledger } = await scene(t)
-  const demands = [requests(10_000, { subject: aName('key') })]
+  const demands = [budget('usd_day', 10_000, 1, aName('key'))]
   for (let at = 1; at <= 300; at += 1) {
     const admission = anAdmission(demands)
     const { standings, isSlice } = await ledger.admit(admission)
@@ -110,7 +110,8 @@ void t.test('headers are true: never more than there is', { ...options }, async 
       t.fail(`after ${at} requests ${remaining} are said to be left`)
     }
     const taken = isSlice ? 'slice' : 'reserved'
-    await ledger.settle(aRow({ requestId: admission.requestId }), { demands, taken })
+    const row = aRow({ requestId: admission.requestId, costNanoUsd: 1 })
+    await ledger.settle(row, { demands, taken })
   }
 })
 
