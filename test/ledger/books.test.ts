@@ -18,15 +18,17 @@ const HELD: Claim = { demands: [], taken: 'reserved' }
 class Whim {
   mode: 'answers' | 'refuses' | 'freezes' = 'answers'
   readonly rows = new Map<string, UsageRow>()
+  readonly claims = new Map<string, Claim | undefined>()
   settles = 0
   appends = 0
   readonly pruned: Retention[] = []
 
-  settle(row: UsageRow): Promise<SettleOutcome> {
+  settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
     this.settles += 1
     return this.whim(() => {
       if (this.rows.has(row.requestId)) return 'already'
       this.rows.set(row.requestId, row)
+      this.claims.set(row.requestId, claim)
       return 'settled'
     })
   }
@@ -121,6 +123,23 @@ void t.test('a ledger that refuses: rows wait on disk, and arrive once', async (
   t.equal(books.state, 'ok')
   t.equal(kinds.get('spooled'), 201)
   t.same(said, ['ledger unavailable, rows are spooled', 'ledger is back'], 'said once each')
+})
+
+void t.test('what an outage spent comes to the budgets with its row', async (t) => {
+  const { books, ledger } = stage(t)
+  const budget = { subject: 'key:k', shared: false, limitNanoUsd: 100, costNanoUsd: 7 }
+  const demands = [{ ...budget, kind: 'usd_day' }] as const
+  await books.settle(aRow('a'), { demands, taken: 'nothing' })
+  t.same(ledger.claims.get('a'), { demands, taken: 'nothing' })
+  ledger.mode = 'refuses'
+  for (const taken of ['nothing', 'slice', 'reserved'] as const) {
+    await books.settle(aRow(taken), { demands, taken })
+  }
+  ledger.mode = 'answers'
+  await until(() => ledger.rows.size === 4)
+  t.same(ledger.claims.get('nothing'), { demands, taken: 'nothing' })
+  t.same(ledger.claims.get('slice'), { demands, taken: 'slice' })
+  t.equal(ledger.claims.get('reserved'), undefined, 'its reservation is what counts')
 })
 
 void t.test('a ledger that freezes holds an answer for half a second at most', async (t) => {

@@ -5,7 +5,14 @@
  */
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
-import { LEASE_MS, Limiter, RENEW_MS, type Lease, type Wish } from '../../src/limits/limiter.js'
+import {
+  claimOf,
+  LEASE_MS,
+  Limiter,
+  RENEW_MS,
+  type Lease,
+  type Wish,
+} from '../../src/limits/limiter.js'
 import type { Admission, Demand, Verdict } from '../../src/store/ledger.js'
 import { until } from '../helpers/upstream.js'
 import { aRow } from './row.js'
@@ -133,6 +140,39 @@ void t.test('what runs is renewed in one call, and only that', async (t) => {
   t.same(scene.renewed, [['r1', 'r2'], ['r2']])
   t.ok(RENEW_MS * 2 < LEASE_MS, 'one renewal may fail')
 })
+
+void t.test('what a slice lets in is reserved once it runs on', async (t) => {
+  const scene = new Scene(t)
+  const standings = [{ limit: 1_000, remaining: 900, resetMs: 1e6, retryAfterMs: 0 }]
+  scene.verdict = { admitted: true, standings, isSlice: true }
+  const lease = await scene.admit('r1', BUDGET)
+  t.match(lease, { taken: 'slice', looks: 0 })
+  if (lease === null) return
+  t.same(claimOf(lease), { demands: [BUDGET], taken: 'slice' })
+  await scene.limiter.renew()
+  t.same(scene.renewed, [], 'there is nothing to renew yet')
+  scene.limiter.noteRunning()
+  scene.limiter.noteRunning()
+  t.match(scene.asked.slice(1), [{ requestId: 'r1', demands: [BUDGET], isTaken: true }])
+  await scene.limiter.renew()
+  t.same(scene.renewed, [['r1']])
+})
+
+void t.test(
+  'a slice says nothing of the store, and what it said of the limit is known',
+  async (t) => {
+    const scene = new Scene(t)
+    const standings = [{ limit: 1_000, remaining: 900, resetMs: 1e6, retryAfterMs: 0 }]
+    scene.verdict = AWAY
+    await scene.admit('r1', PLACE)
+    scene.nowMs = 10_000
+    scene.verdict = { admitted: true, standings, isSlice: true }
+    t.match(await scene.admit('r2', BUDGET), { taken: 'slice' })
+    t.equal(scene.limiter.isAway, true, 'it is as away as before')
+    scene.verdict = AWAY
+    t.match(await scene.admit('r3', BUDGET), { taken: 'nothing' }, 'the budget can be judged')
+  },
+)
 
 void t.test('while the ledger fails the process decides, and no longer', async (t) => {
   const scene = new Scene(t)
