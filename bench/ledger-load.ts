@@ -4,7 +4,7 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Admission, Demand, Ledger } from '../src/store/ledger.js'
+import type { Admission, Demand, Ledger, Verdict } from '../src/store/ledger.js'
 import type { UsageRow } from '../src/ledger/row.js'
 import { openStore } from '../src/store/open.js'
 
@@ -26,12 +26,16 @@ const MODELS = ['gpt-5.4', 'gpt-5.4-mini', 'claude-opus-4-6', 'gemini-3.5-flash'
 const ACCOUNT_NAMES = Array.from({ length: ACCOUNTS }, (_, at) => `acc_${padded(at)}`)
 const KEY_NAMES = Array.from({ length: KEYS }, (_, at) => `key_${padded(at)}`)
 const DEMANDS = KEY_NAMES.map(demandsOf)
+/** Few keys, asked for all the time, without a limit on places: what an engine may set aside of beforehand. */
+const HOT_KEYS = 16
+const HOT_DEMANDS = DEMANDS.map((all) => all.filter(({ kind }) => kind !== 'concurrent'))
 /** As long as a request's id, and like it in order of time. */
 const PREFIX = `019aa1b2-c3d4-${process.pid.toString().padStart(8, '0')}-`
 /** Before the measurement: the code gets hot and the file gets its first pages. */
 const WARM_MS = 500
 
 const [url = '', atOnce = '1', seconds = '1', what = 'limited'] = process.argv.slice(2)
+const isHot = what === 'hot'
 const { ledger, close } = url === 'none' ? nothing() : await opened()
 let made = 0
 let operations = 0
@@ -60,7 +64,7 @@ function nothing(): {
   close: () => Promise<void>
 } {
   const ledger = {
-    admit: () => nextTurn({ admitted: true, standings: [] }),
+    admit: (): Promise<Verdict> => nextTurn({ admitted: true, standings: [] }),
     settle: () => nextTurn('settled' as const),
     append: () => nextTurn(),
   }
@@ -84,11 +88,17 @@ function demandsOf(keyId: string): Demand[] {
 
 function nextAdmission(): Admission {
   made += 1
-  const key = (made * 7_919) % KEYS
+  const key = (made * 7_919) % (isHot ? HOT_KEYS : KEYS)
   const requestId = `${PREFIX}${1e12 + made}`
   const unsettled = rowOf(requestId, key)
   const { accountId } = unsettled
-  return { requestId, accountId, demands: DEMANDS[key] ?? [], leaseMs: 60_000, unsettled }
+  return {
+    requestId,
+    accountId,
+    demands: (isHot ? HOT_DEMANDS : DEMANDS)[key] ?? [],
+    leaseMs: 60_000,
+    unsettled,
+  }
 }
 
 function rowOf(requestId: string, key: number): UsageRow {
@@ -123,11 +133,12 @@ async function client(endsAtMs: number): Promise<void> {
   while (performance.now() < endsAtMs) {
     const admission = nextAdmission()
     const beganMs = performance.now()
-    const { admitted } = await ledger.admit(admission)
+    const { demands } = admission
+    const { admitted, isSlice } = await ledger.admit(admission)
     if (!admitted) throw new Error('a request was refused that every limit has room for')
     if (measuring) latencies.push(performance.now() - beganMs)
     await nextTurn()
-    await ledger.settle(admission.unsettled)
+    await ledger.settle(admission.unsettled, { demands, taken: isSlice ? 'slice' : 'reserved' })
     if (measuring) operations += 2
   }
 }
@@ -136,7 +147,7 @@ async function run(): Promise<LedgerLoad> {
   const delay = monitorEventLoopDelay({ resolution: 1 })
   const endsAtMs = performance.now() + WARM_MS + Number(seconds) * 1000
   const clients = Array.from({ length: Number(atOnce) }, () =>
-    what === 'limited' ? client(endsAtMs) : unlimited(endsAtMs),
+    what === 'unlimited' ? unlimited(endsAtMs) : client(endsAtMs),
   )
   await new Promise((resolve) => setTimeout(resolve, WARM_MS))
   measuring = true

@@ -1,6 +1,7 @@
 /**
- * The embedded ledger under load: admissions and settlements of 10,000 keys, five limits each, one and
- * many at a time, in one, two and four processes at one store. Knows no gateway and no socket.
+ * Ledgers under load: admissions and settlements of 10,000 keys, five limits each, one and many at a time,
+ * in one, two and four processes at one store; the embedded one, and that of a Redis of its own, which is also
+ * asked for few keys all the time. Knows no gateway.
  */
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
@@ -8,10 +9,10 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { isObject, numberOf, objectOf } from '../src/chat/json.js'
-import { Children } from './children.js'
+import { Children, freePorts, listening } from './children.js'
 import { figure, ratios, type Figure, type Pace, type SuiteResult } from './figures.js'
 import type { LedgerLoad } from './ledger-load.js'
-import { CORES } from './machine.js'
+import { CORES, findProgram } from './machine.js'
 
 const LOAD = fileURLToPath(new URL('./ledger-load.js', import.meta.url))
 const BARE = fileURLToPath(new URL('./ledger-bare.js', import.meta.url))
@@ -21,10 +22,13 @@ const SECONDS = 2
 /** How many processes, and how many requests at a time in each. */
 interface Case {
   readonly name: string
-  /** The ledger, the bare engine, or the load alone. */
-  readonly at: 'ledger' | 'bare' | 'none'
-  /** Requests that nothing limits, of which only a row is kept. */
-  readonly isUnlimited?: boolean
+  /** The embedded ledger, the bare engine, that of Redis, or the load alone. */
+  readonly at: 'ledger' | 'bare' | 'redis' | 'none'
+  /**
+   * Requests that nothing limits, of which only a row is kept; or sixteen keys in place of 10,000, without a
+   * limit on places.
+   */
+  readonly what?: 'unlimited' | 'hot'
   readonly processes: number
   readonly atOnce: number
 }
@@ -35,9 +39,14 @@ const CASES: readonly Case[] = [
   { name: 'alone', at: 'ledger', processes: 1, atOnce: 1 },
   { name: 'sixteen', at: 'ledger', processes: 1, atOnce: 16 },
   { name: 'load', at: 'ledger', processes: 1, atOnce: 64 },
-  { name: 'unlimited', at: 'ledger', processes: 1, atOnce: 16, isUnlimited: true },
+  { name: 'unlimited', at: 'ledger', processes: 1, atOnce: 16, what: 'unlimited' },
   { name: 'two_processes', at: 'ledger', processes: 2, atOnce: 32 },
   { name: 'four_processes', at: 'ledger', processes: 4, atOnce: 16 },
+  { name: 'redis_alone', at: 'redis', processes: 1, atOnce: 1 },
+  { name: 'redis_load', at: 'redis', processes: 1, atOnce: 64 },
+  { name: 'redis_hot_alone', at: 'redis', processes: 1, atOnce: 1, what: 'hot' },
+  { name: 'redis_hot', at: 'redis', processes: 1, atOnce: 64, what: 'hot' },
+  { name: 'redis_hot_four', at: 'redis', processes: 4, atOnce: 16, what: 'hot' },
 ]
 
 /** Those whose cost the product has a goal for. */
@@ -49,10 +58,13 @@ export async function runLedger(pace: Pace): Promise<SuiteResult> {
   const seconds = pace.seconds ?? SECONDS
   const found = new Map<string, LedgerLoad[]>()
   const children = new Children()
+  const hasRedis = findProgram('redis-server') !== null
+  const cases = CASES.filter(({ at }) => at !== 'redis' || hasRedis)
   try {
+    const redis = hasRedis ? await startRedis(children) : null
     for (let round = 0; round < rounds; round += 1) {
-      for (const each of CASES) {
-        const load = await runCase(children, each, seconds)
+      for (const each of cases) {
+        const load = await runCase(children, each, seconds, redis)
         found.set(each.name, [...(found.get(each.name) ?? []), load])
       }
     }
@@ -65,7 +77,7 @@ export async function runLedger(pace: Pace): Promise<SuiteResult> {
     (found.get(name) ?? []).map((load, at) => cpuOf(load) - (name === 'bare' ? 0 : (own[at] ?? 0)))
   return {
     figures: [
-      ...CASES.flatMap(({ name }) => figuresOf(name, found.get(name) ?? [], cpu(name))),
+      ...cases.flatMap(({ name }) => figuresOf(name, found.get(name) ?? [], cpu(name))),
       figure('ledger.over_bare_ratio', 'of bare', ratios(cpu('load'), cpu('bare')), {
         better: 'lower',
       }),
@@ -76,7 +88,7 @@ export async function runLedger(pace: Pace): Promise<SuiteResult> {
         better: 'lower',
       }),
     ],
-    remarks: [],
+    remarks: hasRedis ? [] : ['redis-server is missing (Debian package redis-server).'],
   }
 }
 
@@ -102,12 +114,17 @@ function cpuOf(load: LedgerLoad): number {
 }
 
 /** All processes of a case at one new store; counts are added, of times the worst stands. */
-async function runCase(children: Children, each: Case, seconds: number): Promise<LedgerLoad> {
+async function runCase(
+  children: Children,
+  each: Case,
+  seconds: number,
+  redis: NewDatabase | null,
+): Promise<LedgerLoad> {
   const store = join(children.folder, 'store')
-  const at = { ledger: `lmdb:${store}`, bare: store, none: 'none' }[each.at]
+  const urls = { ledger: `lmdb:${store}`, bare: store, none: 'none', redis: redis?.() ?? '' }
   const program = each.at === 'bare' ? BARE : LOAD
-  const what = each.isUnlimited === true ? 'unlimited' : 'limited'
-  const args = [program, at, String(each.atOnce), String(seconds), what]
+  const what = each.what ?? 'limited'
+  const args = [program, urls[each.at], String(each.atOnce), String(seconds), what]
   const loads = await Promise.all(
     Array.from({ length: each.processes }, (_, child) => {
       const core = child % 2 === 0 ? CORES.tested : CORES.rest
@@ -125,6 +142,23 @@ async function runCase(children: Children, each: Case, seconds: number): Promise
     },
     loopMs: Math.max(one.loopMs, other.loopMs),
   }))
+}
+
+/** The address of a database that nobody has used. */
+type NewDatabase = () => string
+
+/** As it is told to be run: with a log that is on the disk every second. */
+async function startRedis(children: Children): Promise<NewDatabase> {
+  const [port = 0] = await freePorts(1)
+  const args = ['--port', String(port), '--databases', '1000', '--appendonly', 'yes']
+  const started = children.start(
+    CORES.rest,
+    ['redis-server', '--bind', '127.0.0.1', ...args],
+    'ignore',
+  )
+  await listening(port, started)
+  let last = 0
+  return () => `redis://127.0.0.1:${port}/${(last += 1)}?timeout_ms=5000`
 }
 
 async function loadOf(

@@ -23,6 +23,7 @@ const PACKAGES = {
   wrk: 'wrk',
   taskset: 'util-linux',
   setpriv: 'util-linux',
+  'redis-server': 'redis-server',
 } as const
 const SYSTEM_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/local/bin', '/usr/bin']
 /** Linux counts process time in hundredths of a second on every machine that Node runs on. */

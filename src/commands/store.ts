@@ -20,7 +20,7 @@ export const command: Command = {
   help: `
 Usage: sluice store migrate --from URL --to URL [--json]
 
-Copies accounts, keys (revoked ones too), the audit trail, usage rows and sums from one store to another,
+Copies accounts, keys (revoked ones too), the audit trail, usage rows, sums and budgets from one store to another,
 reads both back and prints counts and digests of each. Interrupted, or run beside a gateway: run it again,
 it goes on. A target that has something else is refused before anything is written. The source is not
 changed. Sessions, limits' counters and kept reasoning state are not copied; docs/operations.md says more.

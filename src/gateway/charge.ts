@@ -9,7 +9,7 @@ import type { Books } from '../ledger/books.js'
 import { bulkOf, inputTokens, outputTokens } from '../ledger/estimate.js'
 import { costNanoUsd } from '../ledger/price.js'
 import type { RowHops, UsageRow, UsageSource } from '../ledger/row.js'
-import type { Limiter } from '../limits/limiter.js'
+import { claimOf, type Limiter } from '../limits/limiter.js'
 import type { Logger } from '../log.js'
 import type { Metrics, Outcome } from '../metrics/hops.js'
 import type { Exchange } from './exchange.js'
@@ -43,8 +43,9 @@ export function book(
     })
   }
   // What was set aside for it is freed with its row; the limiter has to know where it decided alone.
-  if (x.lease !== null) limiter.end(x.lease, cost)
-  return books.settle(row, (x.lease?.wish.demands.length ?? 0) > 0)
+  if (x.lease === null) return books.settle(row)
+  limiter.end(x.lease, cost)
+  return books.settle(row, claimOf(x.lease))
 }
 
 /** How an exchange has ended, as far as it is known by now. */

@@ -4,10 +4,10 @@
  */
 import type { LedgerConfig } from '../config/config.js'
 import type { Logger } from '../log.js'
-import type { Ledger } from '../store/ledger.js'
-import { readRow, writeRow } from '../store/usage-record.js'
+import type { Claim, Ledger } from '../store/ledger.js'
 import type { UsageRow } from './row.js'
 import type { Segment, Spool } from './spool.js'
+import { readSpooled, writeSpooled, type Spooled } from './spooled.js'
 
 /** What the books are made of. */
 export interface BooksOptions {
@@ -57,6 +57,7 @@ const DAY_MS = 86_400_000
 /** A row on its way to the ledger. */
 interface Waiting {
   readonly row: UsageRow
+  readonly claim: Claim | undefined
   readonly sinceMs: number
   readonly resolve: () => void
   isOver: boolean
@@ -98,21 +99,22 @@ export class Books {
   }
 
   /**
-   * Resolves once the row is safe; null where it is so already. Never rejects. `frees`: its request holds
-   * something that others wait for.
+   * Resolves once the row is safe; null where it is so already. Never rejects. Without a claim its request
+   * holds nothing that others wait for.
    */
-  settle(row: UsageRow, frees: boolean): Promise<void> | null {
+  settle(row: UsageRow, claim?: Claim): Promise<void> | null {
     this.options.onRow(row.source, 1)
     if (this.isAway) {
-      this.keep(row)
+      this.keep({ row, claim })
       return null
     }
     return new Promise((resolve) => {
-      const waiting = { row, sinceMs: performance.now(), resolve, isOver: false }
+      const waiting = { row, claim, sinceMs: performance.now(), resolve, isOver: false }
       this.waiting.push(waiting)
       this.open += 1
       const { ledger } = this.options
-      const safe: Promise<unknown> = frees ? ledger.settle(row) : ledger.append(row)
+      const safe: Promise<unknown> =
+        claim === undefined ? ledger.append(row) : ledger.settle(row, claim)
       safe.then(
         () => this.done(waiting),
         () => this.giveUp(waiting),
@@ -138,7 +140,7 @@ export class Books {
   private giveUp(waiting: Waiting): void {
     if (!this.leave(waiting)) return
     this.away()
-    this.keep(waiting.row)
+    this.keep(waiting)
     waiting.resolve()
   }
 
@@ -166,9 +168,9 @@ export class Books {
     this.tendAfter(RETRY_MS)
   }
 
-  private keep(row: UsageRow): void {
+  private keep({ row, claim }: Spooled): void {
     const { spool, onRow, log } = this.options
-    this.isFull = spool.append(writeRow(row)) === 'full'
+    this.isFull = spool.append(writeSpooled({ row, claim })) === 'full'
     if (!this.isFull) {
       this.spooledRows += 1
       onRow('spooled', 1)
@@ -228,7 +230,7 @@ export class Books {
       const rows = this.rowsOf(segment)
       for (let at = 0; at < rows.length; at += BATCH) {
         const batch = rows.slice(at, at + BATCH)
-        const settling = batch.map((row) => this.options.ledger.settle(row))
+        const settling = batch.map(({ row, claim }) => this.options.ledger.settle(row, claim))
         await within(PATIENCE_MS, Promise.all(settling))
         onRow('replayed', batch.length)
       }
@@ -237,13 +239,13 @@ export class Books {
     }
   }
 
-  private rowsOf(segment: Segment): UsageRow[] {
-    const rows: UsageRow[] = []
+  private rowsOf(segment: Segment): Spooled[] {
+    const rows: Spooled[] = []
     const lines = segment.lines()
     let { damaged } = segment
     for (const line of lines) {
       try {
-        rows.push(readRow(line))
+        rows.push(readSpooled(line))
       } catch {
         // Of another version, or no row at all; counted and told of below.
         damaged += 1

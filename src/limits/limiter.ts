@@ -5,19 +5,19 @@
  */
 import type { LimitingConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
-import type { Admission, Ledger, Standing, Verdict } from '../store/ledger.js'
+import type { Admission, Claim, Ledger, Standing, Taken, Verdict } from '../store/ledger.js'
 import { Local } from './local.js'
 import { Seen } from './seen.js'
 
 /** A request that wants to run; how long its reservation stands is the limiter's business. */
-export type Wish = Omit<Admission, 'leaseMs'>
+export type Wish = Omit<Admission, 'leaseMs' | 'isTaken'>
 
 /** What is held for a request that runs, from its admission to its end. */
 export interface Lease {
   readonly wish: Wish
-  /** It was admitted by this process alone: the store does not know of it, or not yet. */
-  isLocal: boolean
-  /** Nothing limits it, and the store is told of it only if it runs on; 2 looks make it old enough. */
+  /** What the store's counters know of it; `nothing` where this process decided alone. */
+  taken: Taken
+  /** The store has no reservation of it, and is told only if it runs on; 2 looks make it old enough. */
   looks: 0 | 1 | null
 }
 
@@ -28,6 +28,11 @@ export interface Decision {
   readonly lease: Lease | null
   readonly closed: boolean
   readonly standings: readonly Standing[]
+}
+
+/** What the ledger has to know of a request that was let run, when it settles it; none where nothing limits it. */
+export function claimOf({ wish, taken }: Lease): Claim | undefined {
+  return wish.demands.length === 0 ? undefined : { demands: wish.demands, taken }
 }
 
 /** Calls `visit` for the lease of every request that runs. */
@@ -59,9 +64,10 @@ export const RENEW_MS = 20_000
 const LATE_MS = 2_000
 const SWEEP_MS = 100
 /**
- * How often requests that nothing limits are looked at. At the second look the ledger is told of them: most
- * are over by then, and an entry for each would double what a request costs the ledger. Should the process
- * die, a request younger than this, without a limit or a budget, leaves no row.
+ * How often requests without a reservation are looked at: those that nothing limits, and those that a slice
+ * let in. At the second look the ledger is told of them: most are over by then, and an entry for each would
+ * double what a request costs the ledger. Should the process die, such a request, if it is younger than this,
+ * leaves no row.
  */
 export const NOTE_MS = 250
 /** A store that fails now and then must not begin an outage, with what one may spend, each time. */
@@ -108,7 +114,7 @@ export class Limiter {
    * so that the ledger hears of it should this process die.
    */
   note(wish: Wish): Lease {
-    return { wish, isLocal: false, looks: 0 }
+    return { wish, taken: 'reserved', looks: 0 }
   }
 
   /** Tells the ledger of what has run on since the last look; the timer does it. */
@@ -130,24 +136,26 @@ export class Limiter {
       return this.admitLocally(wish, error)
     }
     if (verdict === null) return this.admitMeanwhile(wish, asked)
-    this.answered()
-    const { admitted, standings } = verdict
+    const { admitted, standings, isSlice } = verdict
     const nowMs = this.options.now()
     for (const [index, demand] of wish.demands.entries()) {
       const standing = standings[index]
       // A refused request says how the limit stands without it, which is as good.
       if (standing !== undefined) this.seen.note(demand, standing, nowMs)
     }
+    // A slice says nothing of the store: it may be away.
+    if (isSlice) return { lease: { wish, taken: 'slice', looks: 0 }, closed: false, standings }
+    this.answered()
     return {
-      lease: admitted ? { wish, isLocal: false, looks: null } : null,
+      lease: admitted ? { wish, taken: 'reserved', looks: null } : null,
       closed: false,
       standings,
     }
   }
 
   /** The request has ended, whatever became of it; once. `spentNanoUsd` is null where it is not known. */
-  end({ wish, isLocal }: Lease, spentNanoUsd: number | null): void {
-    this.local?.end(wish.demands, spentNanoUsd, isLocal)
+  end({ wish, taken }: Lease, spentNanoUsd: number | null): void {
+    this.local?.end(wish.demands, spentNanoUsd, taken === 'nothing')
   }
 
   /** The store has been seen to work, by whoever looked. */
@@ -162,9 +170,9 @@ export class Limiter {
   /** Prolongs the reservations of all that runs, in one call; the timer does it. Never rejects. */
   async renew(): Promise<void> {
     const requests: { requestId: string; accountId: string }[] = []
-    this.running(({ wish, isLocal, looks }) => {
+    this.running(({ wish, taken, looks }) => {
       const { requestId, accountId } = wish
-      if (!isLocal && looks === null) requests.push({ requestId, accountId })
+      if (taken !== 'nothing' && looks === null) requests.push({ requestId, accountId })
     })
     if (requests.length === 0) return
     try {
@@ -184,7 +192,8 @@ export class Limiter {
 
   private reserve(lease: Lease): void {
     lease.looks = null
-    this.options.ledger.admit({ ...lease.wish, leaseMs: LEASE_MS }).then(
+    const isTaken = lease.taken === 'slice' ? ({ isTaken: true } as const) : {}
+    this.options.ledger.admit({ ...lease.wish, leaseMs: LEASE_MS, ...isTaken }).then(
       () => this.answered(),
       // Its row is written at its end all the same.
       (error: unknown) => void this.failed(error),
@@ -194,7 +203,7 @@ export class Limiter {
   private admitLocally(wish: Wish, why: unknown): Decision {
     const local = this.failed(why)
     const { admitted, closed, standings } = local.admit(wish.demands, this.options.now())
-    return { lease: admitted ? { wish, isLocal: true, looks: null } : null, closed, standings }
+    return { lease: admitted ? { wish, taken: 'nothing', looks: null } : null, closed, standings }
   }
 
   /** What the ledger is late to say is not lost: it may have set something aside. */
@@ -203,7 +212,7 @@ export class Limiter {
     const { lease } = decision
     asked.then(
       ({ admitted }) => {
-        if (lease !== null && admitted) lease.isLocal = false
+        if (lease !== null && admitted) lease.taken = 'reserved'
       },
       () => undefined,
     )

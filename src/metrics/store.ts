@@ -2,13 +2,13 @@
  * A store whose look-ups and writes are timed and whose failures are counted.
  * Knows no engine.
  */
+import type { Ledger } from '../store/ledger.js'
 import type { Passes } from '../store/passes.js'
 import type { Store } from '../store/store.js'
 import type { Metrics } from './hops.js'
 
 /** The same store, observed: `sluice_store_duration_seconds{op}`, `sluice_store_errors_total{op}`. */
 export function observeStore(store: Store, metrics: Metrics): Store {
-  const { ledger } = store
   const timed = <Value>(op: string, call: () => Promise<Value>): Promise<Value> => {
     const beganMs = performance.now()
     const record = (failed: boolean): void => {
@@ -61,25 +61,31 @@ export function observeStore(store: Store, metrics: Metrics): Store {
       get: (names, nowMs) => now('shelf_get', () => store.shelf.get(names, nowMs)),
       sweep: (room, nowMs) => timed('shelf_sweep', () => store.shelf.sweep(room, nowMs)),
     },
-    ledger: {
-      admit: (admission) => timed('admit', () => ledger.admit(admission)),
-      settle: (row) => timed('settle', () => ledger.settle(row)),
-      append: (row) => timed('settle', () => ledger.append(row)),
-      renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
-      expire: () => timed('expire', () => ledger.expire()),
-      look: (accountId, demands) => timed('look', () => ledger.look(accountId, demands)),
-      sums: (query) => timed('sums', () => ledger.sums(query)),
-      rows: (query) => timed('rows', () => ledger.rows(query)),
-      row: (accountId, requestId) => timed('row', () => ledger.row(accountId, requestId)),
-      export: (sinceMs) => ledger.export(sinceMs),
-      lastUse: (accountId) => timed('last_use', () => ledger.lastUse(accountId)),
-      putSums: (by, sums, lastUse) => timed('put_sums', () => ledger.putSums(by, sums, lastUse)),
-      prune: (retention) => timed('prune', () => ledger.prune(retention)),
-    },
+    ledger: observedLedger(store.ledger, timed),
   }
 }
 
 type Timed = <Value>(op: string, call: () => Promise<Value>) => Promise<Value>
+
+function observedLedger(ledger: Ledger, timed: Timed): Ledger {
+  return {
+    admit: (admission) => timed('admit', () => ledger.admit(admission)),
+    settle: (row, claim) => timed('settle', () => ledger.settle(row, claim)),
+    append: (row) => timed('settle', () => ledger.append(row)),
+    renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
+    expire: () => timed('expire', () => ledger.expire()),
+    look: (accountId, demands) => timed('look', () => ledger.look(accountId, demands)),
+    sums: (query) => timed('sums', () => ledger.sums(query)),
+    rows: (query) => timed('rows', () => ledger.rows(query)),
+    row: (accountId, requestId) => timed('row', () => ledger.row(accountId, requestId)),
+    export: (sinceMs) => ledger.export(sinceMs),
+    lastUse: (accountId) => timed('last_use', () => ledger.lastUse(accountId)),
+    putSums: (by, sums, lastUse) => timed('put_sums', () => ledger.putSums(by, sums, lastUse)),
+    budgets: () => ledger.budgets(),
+    putBudgets: (budgets) => timed('put_budgets', () => ledger.putBudgets(budgets)),
+    prune: (retention) => timed('prune', () => ledger.prune(retention)),
+  }
+}
 
 /** One name for all of them: nothing of the data plane waits for a pass. */
 function observedPasses(passes: Passes, timed: Timed): Passes {

@@ -57,6 +57,22 @@ export interface Admission {
   readonly unsettled: UsageRow
   /** How long the reservation stands without `renew`. */
   readonly leaseMs: number
+  /** It was admitted by a slice, and only wants its reservation now: nothing is checked or taken. */
+  readonly isTaken?: true
+}
+
+/**
+ * What of the demands of a request the engine's counters know, where they have no reservation of it.
+ * `reserved`: its reservation was written with them, and is what counts. `slice`: they were taken, and
+ * what was not needed goes back. `nothing`: it was decided while the engine was away, and budgets are
+ * owed what it spent.
+ */
+export type Taken = 'reserved' | 'slice' | 'nothing'
+
+/** What a settled request was let run by. */
+export interface Claim {
+  readonly demands: readonly Demand[]
+  readonly taken: Taken
 }
 
 /** How a demand's limit stands after the decision. */
@@ -76,6 +92,11 @@ export interface Verdict {
   readonly admitted: boolean
   /** In the order of the demands. */
   readonly standings: readonly Standing[]
+  /**
+   * Admitted by what this process has set aside beforehand (a slice): the engine was not asked, may even
+   * be away, and has no reservation until the same is asked with `isTaken`.
+   */
+  readonly isSlice?: true
 }
 
 /** `already`: the ledger has a row of this request; nothing was changed. */
@@ -148,6 +169,17 @@ export interface RowPage {
   readonly next: string | null
 }
 
+/** What was spent of a budget in the last day or month that it was used in. */
+export interface BudgetSpent {
+  /** Null where accounts share it. */
+  readonly accountId: string | null
+  readonly kind: BudgetDemand['kind']
+  readonly subject: string
+  /** Days or months since 1970 (UTC). */
+  readonly period: number
+  readonly nanoUsd: number
+}
+
 /** Up to when rows and sums are dropped, ms since 1970. */
 export interface Retention {
   readonly rowsBeforeMs: number
@@ -169,9 +201,10 @@ export interface Ledger {
   /**
    * Appends the row, adds it to the sums, corrects budgets to `costNanoUsd` (null: the reservation stands
    * as charged) and token rates to the row's tokens, frees the places; one atomic step, once per request
-   * id. Also without a reservation. What is resolved survives the death of this process and the engine's.
+   * id. Also without a reservation: then budgets are corrected by the claim, those of the row's own day and
+   * month. What is resolved survives the death of this process and the engine's.
    */
-  settle(row: UsageRow): Promise<SettleOutcome>
+  settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome>
   /**
    * As `settle`, for a request that holds nothing which others wait for: what is resolved survives the
    * death of this process, and whoever asks for rows or sums finds it. An engine that does better with
@@ -206,6 +239,13 @@ export interface Ledger {
     sums: readonly UsageSum[],
     lastUse: ReadonlyMap<string, number>,
   ): Promise<void>
+  /** All that has been spent of budgets, what is set aside included, in batches. */
+  budgets(): AsyncIterable<readonly BudgetSpent[]>
+  /**
+   * Puts it in the place of what there is, unless that is of a later day or month. No gateway may use the
+   * ledger meanwhile. Idempotent.
+   */
+  putBudgets(budgets: readonly BudgetSpent[]): Promise<void>
   /** Drops what is older; how many rows that were. */
   prune(retention: Retention): Promise<number>
 }

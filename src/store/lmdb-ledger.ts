@@ -10,6 +10,8 @@ import type { UsageRow } from '../ledger/row.js'
 import { writeRow } from './usage-record.js'
 import type {
   Admission,
+  BudgetSpent,
+  Claim,
   Demand,
   Ledger,
   Retention,
@@ -21,6 +23,7 @@ import type {
   UsageSum,
   Verdict,
 } from './ledger.js'
+import { budgets, putBudgets } from './lmdb-budgets.js'
 import { unavailable } from './lmdb-failure.js'
 import { LedgerFile } from './lmdb-ledger-file.js'
 import { assertNames, isName, type LedgerTables } from './lmdb-ledger-tables.js'
@@ -52,10 +55,10 @@ export class LmdbLedger implements Ledger {
     })
   }
 
-  settle(row: UsageRow): Promise<SettleOutcome> {
+  settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
     return this.file.write('settling a request', (turn) => {
       assertNames(row)
-      return turn.settle(row, writeRow(row))
+      return turn.settle(row, writeRow(row), claim)
     })
   }
 
@@ -131,6 +134,14 @@ export class LmdbLedger implements Ledger {
     lastUse: ReadonlyMap<string, number>,
   ): Promise<void> {
     return putSums(this.file, by, sums, lastUse)
+  }
+
+  budgets(): AsyncIterable<readonly BudgetSpent[]> {
+    return budgets(this.file)
+  }
+
+  putBudgets(all: readonly BudgetSpent[]): Promise<void> {
+    return putBudgets(this.file, all)
   }
 
   async prune(retention: Retention): Promise<number> {

@@ -14,7 +14,8 @@ import {
   rateStanding,
   UNITS,
 } from '../limits/bucket.js'
-import type { BudgetDemand, Demand, SlotDemand, Standing } from './ledger.js'
+import type { UsageRow } from '../ledger/row.js'
+import type { BudgetDemand, BudgetSpent, Demand, SlotDemand, Standing } from './ledger.js'
 import { damaged, quietly } from './lmdb-failure.js'
 import { MOST_NAMES, type LedgerTables } from './lmdb-ledger-tables.js'
 
@@ -107,9 +108,46 @@ export class Subjects {
     }
   }
 
+  /** Counts what a request spent that was let run while nobody could ask; of its own day and month. */
+  charge(row: UsageRow, demands: readonly Demand[]): void {
+    for (const demand of demands) {
+      if (demand.kind !== 'usd_day' && demand.kind !== 'usd_month') continue
+      const name = subjectName(row.accountId, demand)
+      const record = this.record(name)
+      const isDay = demand.kind === 'usd_day'
+      const at = isDay ? DAY : MONTH
+      const period = isDay ? dayOf(row.atMs) : monthOf(row.atMs)
+      const known = record[at] ?? 0
+      // A period that is over has been forgotten; one that nobody has spent in yet begins with this.
+      if (period < known) continue
+      if (period > known) {
+        record[at] = period
+        record[at + 1] = 0
+      }
+      shift(record, at + 1, row.costNanoUsd ?? demand.costNanoUsd)
+      this.changed.add(name)
+    }
+  }
+
   /** Reads what the holds name, so that nothing can fail once the writing has begun. */
   read(holds: readonly Hold[]): void {
     for (const hold of holds) this.record(hold[1])
+  }
+
+  /** The same for what is demanded. */
+  readAll(accountId: string, demands: readonly Demand[]): void {
+    for (const demand of demands) this.record(subjectName(accountId, demand))
+  }
+
+  /** Puts what another ledger has counted, unless this one knows of a later day or month. */
+  put({ accountId, kind, subject, period, nanoUsd }: BudgetSpent): void {
+    const name = subjectName(accountId ?? '', { subject, shared: accountId === null })
+    const record = this.record(name)
+    const at = kind === 'usd_day' ? DAY : MONTH
+    if ((record[at] ?? 0) > period) return
+    record[at] = period
+    record[at + 1] = nanoUsd
+    this.changed.add(name)
   }
 
   /** Only inside a transaction, once. */
@@ -206,6 +244,24 @@ export class Subjects {
   }
 }
 
+/** What the record says was spent, by the name that `Subjects` gave it. */
+export function spentOf(name: string, bytes: Buffer): BudgetSpent[] {
+  const record = readSubject(bytes, name)
+  const colon = name.indexOf(':')
+  const end = colon + 1 + Number(name.slice(0, colon))
+  const isShared = colon === 0
+  const accountId = isShared ? null : name.slice(colon + 1, end)
+  const subject = isShared ? name.slice(1) : name.slice(end + 1)
+  const of = (kind: BudgetSpent['kind'], at: number): BudgetSpent => ({
+    accountId,
+    kind,
+    subject,
+    period: record[at] ?? 0,
+    nanoUsd: record[at + 1] ?? 0,
+  })
+  return [of('usd_day', DAY), of('usd_month', MONTH)].filter(({ nanoUsd }) => nanoUsd > 0)
+}
+
 /** Whether nothing of the record can matter any more: no place taken, and a day without a request. */
 export function isIdle(bytes: Buffer, nowMs: number): boolean {
   const record = readSubject(bytes, '')
@@ -241,7 +297,7 @@ function met(standing: Standing): Standing {
 }
 
 /** An account's own subjects stand apart from everybody else's; a shared one is everybody's. */
-function subjectName(accountId: string, demand: Demand): string {
+function subjectName(accountId: string, demand: Pick<Demand, 'subject' | 'shared'>): string {
   const { subject, shared } = demand
   const name = shared ? `:${subject}` : `${accountId.length}:${accountId}:${subject}`
   if (name.length > MOST_NAMES)

@@ -8,7 +8,7 @@
 import type { UsageRow } from '../ledger/row.js'
 import { readRow, requestIdIn, writeRow } from './usage-record.js'
 import { addToSum, newSum, readSum, writeSum, type SumCounters } from './usage-sum.js'
-import type { Admission, SettleOutcome, Verdict } from './ledger.js'
+import type { Admission, Claim, SettleOutcome, Verdict } from './ledger.js'
 import { damaged, quietly } from './lmdb-failure.js'
 import {
   accountRowName,
@@ -64,9 +64,13 @@ export class Turn {
   }
 
   /** `text` is as `writeRow` writes the row. */
-  settle(row: UsageRow, text: string): SettleOutcome {
+  settle(row: UsageRow, text: string, claim?: Claim): SettleOutcome {
     if (this.hasRow(row.requestId)) return 'already'
-    this.append(row, text, this.reservation(row.requestId))
+    const reservation = this.reservation(row.requestId)
+    const isOwed = reservation === null && claim?.taken === 'nothing'
+    if (isOwed) this.subjects.readAll(row.accountId, claim.demands)
+    this.append(row, text, reservation)
+    if (isOwed) this.subjects.charge(row, claim.demands)
     return 'settled'
   }
 

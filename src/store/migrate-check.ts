@@ -3,6 +3,7 @@
  */
 import type { ApiKey } from '../accounts/account.js'
 import {
+  budgetsOf,
   PARTS,
   sumsOf,
   trailOf,
@@ -37,8 +38,9 @@ export async function compareStores(
   begin: Beginnings,
   tell: Progress,
 ): Promise<Compared[]> {
-  const sources = await talliesOf(from, begin, tell)
-  const targets = await talliesOf(to, begin, tell)
+  const nowMs = Date.now()
+  const sources = await talliesOf(from, begin, nowMs, tell)
+  const targets = await talliesOf(to, begin, nowMs, tell)
   return PARTS.map((part) => {
     const [source, target] = [sources[part], targets[part]]
     const isSame = source.count === target.count && source.digest === target.digest
@@ -98,6 +100,7 @@ function foreign(what: string): MigrationRefused {
 async function talliesOf(
   store: Store,
   begin: Beginnings,
+  nowMs: number,
   tell: Progress,
 ): Promise<Record<Part, Tally>> {
   const tallies: Record<Part, Tally> = {
@@ -107,6 +110,7 @@ async function talliesOf(
     rows: new Tally(),
     hours: new Tally(),
     days: new Tally(),
+    budgets: new Tally(),
   }
   const accounts = await store.listAccounts()
   for (const [place, account] of accounts.entries()) {
@@ -124,6 +128,9 @@ async function talliesOf(
   for await (const rows of store.ledger.export(begin.rows)) {
     for (const row of rows) tallies.rows.add(row)
     tell('rows', tallies.rows.count)
+  }
+  for await (const batch of budgetsOf(store, nowMs)) {
+    for (const budget of batch) tallies.budgets.add(budget)
   }
   return tallies
 }

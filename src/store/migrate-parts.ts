@@ -1,15 +1,16 @@
 /**
  * The parts of a store that are moved, and how those are read that come in pages.
  */
-import type { UsageSum } from './ledger.js'
+import { dayOf, monthOf } from '../limits/bucket.js'
+import type { BudgetSpent, UsageSum } from './ledger.js'
 import type { Store } from './store.js'
 import type { TrailEntry } from './trail.js'
 
 const TRAIL_PAGE = 1_000
 
 /** What is copied, in this order. */
-export const PARTS = ['accounts', 'keys', 'trail', 'rows', 'hours', 'days'] as const
-/** One kind of what a store keeps; `hours` and `days` are the ledger's sums. */
+export const PARTS = ['accounts', 'keys', 'trail', 'rows', 'hours', 'days', 'budgets'] as const
+/** One kind of what a store keeps; `hours` and `days` are the ledger's sums, `budgets` what is spent of them. */
 export type Part = (typeof PARTS)[number]
 
 /** Told now and then how many of a part are done. */
@@ -38,6 +39,18 @@ export async function* trailOf(store: Store): AsyncGenerator<readonly TrailEntry
     const last = page.at(-1)
     if (last === undefined || page.length < TRAIL_PAGE) return
     after = last.id
+  }
+}
+
+/** What is spent in the running day or month, batch by batch; what was before has been forgotten. */
+export async function* budgetsOf(
+  store: Store,
+  nowMs: number,
+): AsyncGenerator<readonly BudgetSpent[]> {
+  for await (const batch of store.ledger.budgets()) {
+    yield batch.filter(
+      ({ kind, period }) => period >= (kind === 'usd_day' ? dayOf(nowMs) : monthOf(nowMs)),
+    )
   }
 }
 

@@ -10,7 +10,7 @@ import type { Account, ApiKey } from '../accounts/account.js'
 import type { UsageRow } from '../ledger/row.js'
 import type { UsageSum } from './ledger.js'
 import { MigrationRefused, refuseForeign } from './migrate-check.js'
-import { sumsOf, trailOf, type Beginnings, type Progress } from './migrate-parts.js'
+import { budgetsOf, sumsOf, trailOf, type Beginnings, type Progress } from './migrate-parts.js'
 import type { KeyEdit, Store } from './store.js'
 import { canonical } from './tally.js'
 
@@ -55,6 +55,11 @@ export async function copyStore(from: Store, to: Store, tell: Progress): Promise
       begin[part] = Math.min(begin[part], sums[0]?.startMs ?? begin[part])
       tell(part, (done += sums.length))
     }
+  }
+  let budgets = 0
+  for await (const batch of budgetsOf(from, Date.now())) {
+    await to.ledger.putBudgets(batch)
+    tell('budgets', (budgets += batch.length))
   }
   return { trail, rows, ...begin }
 }

@@ -8,7 +8,7 @@
  * A time in a name is 9 digits to the base 36, so that names sort by time.
  */
 import type { UsageRow } from '../ledger/row.js'
-import type { Demand } from './ledger.js'
+import type { BudgetDemand, Demand } from './ledger.js'
 
 const PREFIX = 'sluice:'
 const TIME_DIGITS = 9
@@ -18,6 +18,8 @@ const LAST_TIME = 36 ** TIME_DIGITS - 1
 export const ACCOUNTS = `${PREFIX}ledger:accounts`
 /** How long a bucket of sums is. */
 export const BUCKET_MS = { hour: 3_600_000, day: 86_400_000 } as const
+/** What follows an account's tag, where scripts make the name themselves. */
+export const SUFFIX = { open: ':open', rows: ':rows', order: ':order', used: ':used' } as const
 /** Sorts after every name. */
 export const AFTER_ALL = '~'
 
@@ -31,22 +33,22 @@ export class LedgerNames {
 
   /** Reservations by request id: `DAY MONTH`, holds, shared holds, the row; a line each. */
   open(accountId: string): string {
-    return `${own(accountId)}:open`
+    return own(accountId) + SUFFIX.open
   }
 
   /** The stream of rows, in the order in which they were settled. */
   rows(accountId: string): string {
-    return `${own(accountId)}:rows`
+    return own(accountId) + SUFFIX.rows
   }
 
   /** Rows in the order of their time, by `rowName`. */
   order(accountId: string): string {
-    return `${own(accountId)}:order`
+    return own(accountId) + SUFFIX.order
   }
 
   /** When each key was used last. */
   used(accountId: string): string {
-    return `${own(accountId)}:used`
+    return own(accountId) + SUFFIX.used
   }
 
   /** The counters of one bucket: `KEY\0MODEL\0COUNTER`. */
@@ -78,10 +80,18 @@ export class LedgerNames {
   limit(accountId: string, demand: Demand): string {
     return `${slotOf(accountId, demand)}:${demand.kind}:${demand.subject}`
   }
+
+  /** The same of a budget; null is one that accounts share. */
+  budget(accountId: string | null, kind: BudgetDemand['kind'], subject: string): string {
+    return `${slotOf(accountId ?? '', { shared: accountId === null, subject })}:${kind}:${subject}`
+  }
 }
 
 /** Demands with the same of these are of one slot. */
-export function slotOf(accountId: string, { shared, subject }: Demand): string {
+export function slotOf(
+  accountId: string,
+  { shared, subject }: Pick<Demand, 'shared' | 'subject'>,
+): string {
   return shared ? `${PREFIX}{~${encodeURIComponent(subject)}}` : own(accountId)
 }
 
@@ -101,6 +111,7 @@ export function timeName(atMs: number): string {
   return whole.toString(36).padStart(TIME_DIGITS, '0')
 }
 
-function own(accountId: string): string {
+/** What every name of an account begins with. */
+export function own(accountId: string): string {
   return `${PREFIX}{${accountId}}`
 }

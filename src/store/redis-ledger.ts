@@ -10,6 +10,8 @@ import type { UsageRow } from '../ledger/row.js'
 import { unavailable } from './failure.js'
 import type {
   Admission,
+  BudgetSpent,
+  Claim,
   Demand,
   Ledger,
   Retention,
@@ -21,7 +23,8 @@ import type {
   UsageSum,
   Verdict,
 } from './ledger.js'
-import { ACCOUNTS, BUCKET_MS, LedgerNames, rowName, slotOf } from './redis-ledger-layout.js'
+import { budgets, putBudgets } from './redis-budgets.js'
+import { ACCOUNTS, LedgerNames, slotOf } from './redis-ledger-layout.js'
 import {
   answerOf,
   argumentsOf,
@@ -34,11 +37,13 @@ import {
 import * as scripts from './redis-ledger-scripts.js'
 import { RedisLink, type Argument, type Script } from './redis-link.js'
 import { listOf } from './redis-records.js'
+import { namesOf, Settlement } from './redis-settlement.js'
+import { SliceRounds } from './redis-slice-rounds.js'
+import { Slices } from './redis-slices.js'
 import type { RedisPlace } from './redis-url.js'
 import { putSums } from './redis-sums.js'
 import { RedisUsage } from './redis-usage.js'
 import { readRow, writeRow } from './usage-record.js'
-import { countersOf } from './usage-sum.js'
 
 /** Reservations that ran out, settled before the next are asked for. */
 const DUE_AT_ONCE = 64
@@ -52,9 +57,15 @@ export class RedisLedger implements Ledger {
   private readonly link: RedisLink
   private readonly names: LedgerNames
   private readonly usage: RedisUsage
+  private readonly reports: RedisLink
   /** For tests; empty is the server's clock. */
   private readonly clock: () => Argument
   private readonly listed = new Set<string>()
+  private readonly slices = new Slices()
+  private readonly settlement: Settlement
+  /** This process, in what is written down of it. */
+  private readonly member = `${process.pid}.${Math.floor(Math.random() * 2 ** 40).toString(36)}`
+  private readonly rounds: SliceRounds
   private attempts = 0
 
   /** `reports` is for questions that may take longer; `nowMs` in place of the server's clock. */
@@ -62,13 +73,21 @@ export class RedisLedger implements Ledger {
     this.link = new RedisLink(place, 'ledger', place.timeoutMs)
     this.names = new LedgerNames(place.kind === 'cluster')
     this.clock = nowMs ?? (() => '')
+    this.reports = reports
     this.usage = new RedisUsage(reports, this.names)
+    const { link, names, clock, slices, member } = this
+    this.settlement = new Settlement({ link, names, clock, slices, member })
+    this.rounds = new SliceRounds({ link, names, clock, slices, member })
   }
 
   async admit(admission: Admission): Promise<Verdict> {
     const { accountId, requestId, unsettled, demands } = admission
     const what = 'admitting a request'
     assertNames(what, requestId, accountId, unsettled.keyId, unsettled.model)
+    if (admission.isTaken) return this.note(what, admission)
+    const limits = namesOf(this.names, accountId, demands)
+    const standings = this.slices.take(demands, limits, performance.now())
+    if (standings !== null) return { admitted: true, standings, isSlice: true }
     await this.list(what, accountId)
     const [own, ...shared] = this.parts(accountId, demands)
     // Unlike any other attempt's: what is given back after a refusal must be only what this one took.
@@ -101,8 +120,8 @@ export class RedisLedger implements Ledger {
     await this.settle(row)
   }
 
-  async settle(row: UsageRow): Promise<SettleOutcome> {
-    return (await this.settled(row, writeRow(row), '')) ? 'settled' : 'already'
+  async settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
+    return (await this.settled(row, writeRow(row), '', claim)) ? 'settled' : 'already'
   }
 
   async renew(
@@ -185,8 +204,21 @@ export class RedisLedger implements Ledger {
     await putSums(this.link, this.names, by, sums, lastUse)
   }
 
+  budgets(): AsyncIterable<readonly BudgetSpent[]> {
+    return budgets(this.reports)
+  }
+
+  putBudgets(all: readonly BudgetSpent[]): Promise<void> {
+    return putBudgets(this.link, this.names, all)
+  }
+
   prune(retention: Retention): Promise<number> {
     return this.usage.prune(retention)
+  }
+
+  /** What slices are left goes back; never rejects. */
+  ended(): Promise<void> {
+    return this.rounds.end()
   }
 
   /** Resolves when connected. */
@@ -195,6 +227,7 @@ export class RedisLedger implements Ledger {
   }
 
   close(): void {
+    this.rounds.close()
     this.link.close()
   }
 
@@ -205,6 +238,20 @@ export class RedisLedger implements Ledger {
     args: readonly Argument[],
   ): Promise<unknown> {
     return this.link.run(what, text, keys, args)
+  }
+
+  /** The reservation of what a slice has let in. */
+  private async note(what: string, admission: Admission): Promise<Verdict> {
+    const { accountId, requestId, unsettled, demands, leaseMs } = admission
+    await this.list(what, accountId)
+    const { names } = this
+    const part = { slot: '', demands, places: [] }
+    const holds = JSON.stringify(this.holds(accountId, part, '', false))
+    const keys = [names.open(accountId), names.ids(accountId), names.ends(accountId)]
+    const args = [this.clock(), requestId, endPlace(accountId, requestId), leaseMs]
+    args.push(Math.floor(unsettled.atMs), holds, writeRow(unsettled))
+    await this.run(what, scripts.NOTE, keys, args)
+    return { admitted: true, standings: [] }
   }
 
   /** The account's own demands first, and all that are in its slot; then those of each other slot. */
@@ -289,42 +336,17 @@ export class RedisLedger implements Ledger {
     }
   }
 
-  private async settled(row: UsageRow, text: string, mode: 'due' | ''): Promise<boolean> {
+  private async settled(
+    row: UsageRow,
+    text: string,
+    mode: 'due' | '',
+    claim?: Claim,
+  ): Promise<boolean> {
     const what = 'settling a request'
     const { accountId, requestId } = row
     assertNames(what, requestId, accountId, row.keyId, row.model)
-    await this.list(what, accountId)
-    const tokens = usedTokens(row) ?? ''
-    const cost = row.costNanoUsd ?? ''
-    const hour = startOf('hour', row.atMs)
-    const day = startOf('day', row.atMs)
-    const { names } = this
-    const order = names.order(accountId)
-    const keys = [
-      names.open(accountId),
-      names.ids(accountId),
-      names.ends(accountId),
-      names.rows(accountId),
-      order,
-      names.allOrder ?? order,
-      names.used(accountId),
-      names.sum(accountId, 'hour', hour),
-      names.sum(accountId, 'day', day),
-      names.buckets(accountId, 'hour'),
-      names.buckets(accountId, 'day'),
-    ]
-    const name = rowName(row)
-    const args = [this.clock(), mode, requestId, endPlace(accountId, requestId), name]
-    args.push(`${name}\0${accountId}`, accountId, text, tokens, cost, hour, day)
-    args.push(row.keyId, Math.floor(row.atMs))
-    const prefix = `${row.keyId}\0${row.model}\0`
-    for (const [counter, count] of countersOf(row)) args.push(`${prefix}${counter}`, count)
-    const answer = listOf(await this.run(what, scripts.SETTLE, keys, args))
-    if (answer[0] !== 1) return false
-    for (const [slot, period, holds] of sharedOf(answer[1])) {
-      await this.release(what, slot, holds, period, tokens, cost)
-    }
-    return true
+    if (!this.listed.has(accountId)) await this.list(what, accountId)
+    return this.settlement.settle(row, text, mode, claim)
   }
 
   private async settleDue(what: string, place: string): Promise<boolean> {
@@ -364,17 +386,6 @@ function dummies(slot: string): string[] {
 
 function endPlace(accountId: string, requestId: string): string {
   return `${accountId}\0${requestId}`
-}
-
-function startOf(by: 'hour' | 'day', atMs: number): number {
-  return Math.floor(atMs / BUCKET_MS[by]) * BUCKET_MS[by]
-}
-
-/** Input and output; null where nobody knows. */
-function usedTokens({ usage, source }: UsageRow): number | null {
-  if (source === 'none') return 0
-  if (usage.input === undefined && usage.output === undefined) return null
-  return (usage.input ?? 0) + (usage.output ?? 0)
 }
 
 /** Throws where names made of these could not be taken apart again. */

@@ -43,6 +43,8 @@ const LEAST_WAIT_MS = 100
  */
 const MOST_UNDER_WAY = 16
 const MOST_WAITING = 10_000
+/** Names that the server looks at for one answer. */
+const SCANNED_AT_ONCE = 1_000
 
 /** A script with its hash. */
 export function script(lua: string): Script {
@@ -189,6 +191,22 @@ export class RedisLink {
       return this.client.call('eval', [lua, ...parameters])
     })
     return this.judged(what, known).finally(() => this.left())
+  }
+
+  /** The names that fit a pattern, of every node, some at a time; one that moves meanwhile may come twice. */
+  async *scan(what: string, pattern: string): AsyncGenerator<string[]> {
+    await this.opened()
+    const nodes = this.client instanceof Redis ? [this.client] : this.client.nodes('master')
+    for (const node of nodes) {
+      for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
+        const args = [cursor, 'MATCH', pattern, 'COUNT', SCANNED_AT_ONCE]
+        await this.admitted(what)
+        const answer = await this.judged(what, node.call('scan', args)).finally(() => this.left())
+        const [next, names] = Array.isArray(answer) ? (answer as unknown[]) : []
+        cursor = String(next)
+        if (Array.isArray(names) && names.length > 0) yield names.map(String)
+      }
+    }
   }
 
   /** A script whose effect must be on the replicas, too, before it is acknowledged. */

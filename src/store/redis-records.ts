@@ -41,6 +41,13 @@ export function listOf(answer: unknown): unknown[] {
   return Array.isArray(answer) ? answer : []
 }
 
+/** The numbers of a script's answer that is their JSON; none where it is not. */
+export function numbersOfJson(answer: unknown): readonly number[] {
+  if (typeof answer !== 'string') return []
+  const value: unknown = JSON.parse(answer)
+  return listOf(value).map(Number)
+}
+
 /** What `read` makes of a record; its complaint is a failure of the store. */
 export function intact<T>(what: string, of: string, read: () => T): T {
   try {

@@ -138,14 +138,14 @@ class RedisStore implements Store {
     return this.engine.probe()
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.closed = true
     this.listeners.clear()
     this.news.close()
     this.shelf.close()
+    await this.ledger.ended()
     this.ledger.close()
     this.engine.close()
-    return Promise.resolve()
   }
 }
 

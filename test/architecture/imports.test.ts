@@ -50,7 +50,11 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'the arithmetic of limits is pure, and an engine that decides has to do it where it decides',
   'store/lmdb-journal.ts → ledger/spool.ts':
     'lines that survive their process are one thing, on the way to a store and inside it',
-  'ledger/books.ts → store/usage-record.ts':
+  'store/migrate-parts.ts → limits/bucket.ts':
+    'which day or month is running is one arithmetic, for counting and for moving the counts',
+  'store/redis-slices.ts → limits/bucket.ts':
+    'how a limit stands is the same arithmetic, whoever tells of it',
+  'ledger/spooled.ts → store/usage-record.ts':
     'a row has one text, in the store and on its way to it',
   'config/resolve.ts → upstreams/address.ts':
     'which networks are private is one list, for what may be plain http and for where a name may lead',

@@ -27,6 +27,7 @@ void t.test('lmdb to lmdb: everything, then again', async (t) => {
   t.equal(first.status, 0, first.text)
   t.match(first.text, /^accounts +2 +2 +[0-9a-f]{16} +[0-9a-f]{16} +same$/m)
   t.match(first.text, /^rows +30 +30 .* same$/m)
+  t.match(first.text, /^budgets +4 +4 .* same$/m)
   await assertSame(t, from, to)
   t.notOk(
     [HASH, digestOf(1), 'aGFzaA'].some((each) => first.text.includes(each)),
@@ -247,6 +248,17 @@ async function filled(url: string): Promise<void> {
     await store.ledger.settle(aRow('old1', old))
     await store.ledger.settle(aRow('old2', { ...old, outcome: 'lost', source: 'estimated' }))
     for (let n = 0; n < 30; n += 1) await store.ledger.settle(aRow(`r${n}`, { atMs: NOON + n }))
+    const unsettled = aRow('admitted')
+    for (const shared of [false, true]) {
+      const subject = shared ? 'model:a:b}~%' : 'key:key_1'
+      const of = { subject, shared, limitNanoUsd: 1e12, costNanoUsd: 1e15 % 7e11 }
+      const demands = [
+        { ...of, kind: 'usd_day' },
+        { ...of, kind: 'usd_month' },
+      ] as const
+      const admission = { accountId: 'acc_ada', requestId: `held ${String(shared)}`, demands }
+      await store.ledger.admit({ ...admission, leaseMs: 1e9, unsettled })
+    }
     const beforeMs = NOON - 30 * DAY
     await store.ledger.prune({ rowsBeforeMs: beforeMs, hoursBeforeMs: 0, daysBeforeMs: 0 })
   })
@@ -283,12 +295,23 @@ async function contentsOf(url: string) {
     const uses = await store.ledger.lastUse('acc_ada')
     const trail = await store.trail.page({ accountId: 'acc_ada', after: null, limit: 100 })
     const used = Object.fromEntries(uses)
-    return { accounts, keys, counts, found, rows, days, hours, dropped, used, trail }
+    const demands = [false, true].flatMap((shared) => {
+      const subject = shared ? 'model:a:b}~%' : 'key:key_1'
+      const of = { subject, shared, limitNanoUsd: 1e12, costNanoUsd: 1 }
+      return [
+        { ...of, kind: 'usd_day' },
+        { ...of, kind: 'usd_month' },
+      ] as const
+    })
+    const budgets = await store.ledger.look('acc_ada', demands)
+    const left = budgets.map(({ remaining }) => remaining)
+    return { left, accounts, keys, counts, found, rows, days, hours, dropped, used, trail }
   })
 }
 
 async function assertSame(t: Test, from: string, to: string): Promise<void> {
   const [source, target] = [await contentsOf(from), await contentsOf(to)]
+  t.same(new Set(source.left), new Set([1e12 - (1e15 % 7e11)]), 'of every budget')
   t.ok(source.rows.length > 20 && source.days.length > 0 && source.trail.length > 2)
   // What the source has dropped since may be there still.
   const { dropped, used, ...lasting } = source

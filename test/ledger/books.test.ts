@@ -8,23 +8,28 @@ import t, { type Test } from 'tap'
 import { Books, type RowKind } from '../../src/ledger/books.js'
 import type { UsageRow } from '../../src/ledger/row.js'
 import { Spool } from '../../src/ledger/spool.js'
-import type { Retention, SettleOutcome } from '../../src/store/ledger.js'
+import type { Claim, Retention, SettleOutcome } from '../../src/store/ledger.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 import { aRow } from './row.js'
+
+/** Of a request that holds something. */
+const HELD: Claim = { demands: [], taken: 'reserved' }
 
 /** Answers, refuses or freezes, as it is told. */
 class Whim {
   mode: 'answers' | 'refuses' | 'freezes' = 'answers'
   readonly rows = new Map<string, UsageRow>()
+  readonly claims = new Map<string, Claim | undefined>()
   settles = 0
   appends = 0
   readonly pruned: Retention[] = []
 
-  settle(row: UsageRow): Promise<SettleOutcome> {
+  settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
     this.settles += 1
     return this.whim(() => {
       if (this.rows.has(row.requestId)) return 'already'
       this.rows.set(row.requestId, row)
+      this.claims.set(row.requestId, claim)
       return 'settled'
     })
   }
@@ -97,7 +102,7 @@ async function until(isSo: () => boolean): Promise<void> {
 
 void t.test('a row that the ledger takes', async (t) => {
   const { books, ledger, kinds, spool } = stage(t)
-  await books.settle(aRow('a'), true)
+  await books.settle(aRow('a'), HELD)
   t.ok(ledger.rows.has('a'))
   t.equal(books.state, 'ok')
   t.same([...kinds], [['reported', 1]])
@@ -107,10 +112,10 @@ void t.test('a row that the ledger takes', async (t) => {
 void t.test('a ledger that refuses: rows wait on disk, and arrive once', async (t) => {
   const { books, ledger, kinds, said } = stage(t)
   ledger.mode = 'refuses'
-  await books.settle(aRow('a'), true)
+  await books.settle(aRow('a'), HELD)
   t.match(books.state, /unavailable, 1 rows spooled/)
   const asked = ledger.settles
-  for (let index = 0; index < 200; index += 1) t.equal(books.settle(aRow(`b${index}`), true), null)
+  for (let index = 0; index < 200; index += 1) t.equal(books.settle(aRow(`b${index}`), HELD), null)
   t.equal(ledger.settles, asked, 'nobody asks it again meanwhile')
   ledger.mode = 'answers'
   await until(() => ledger.rows.size === 201)
@@ -121,15 +126,32 @@ void t.test('a ledger that refuses: rows wait on disk, and arrive once', async (
   t.same(said, ['ledger unavailable, rows are spooled', 'ledger is back'], 'said once each')
 })
 
+void t.test('what an outage spent comes to the budgets with its row', async (t) => {
+  const { books, ledger } = stage(t)
+  const budget = { subject: 'key:k', shared: false, limitNanoUsd: 100, costNanoUsd: 7 }
+  const demands = [{ ...budget, kind: 'usd_day' }] as const
+  await books.settle(aRow('a'), { demands, taken: 'nothing' })
+  t.same(ledger.claims.get('a'), { demands, taken: 'nothing' })
+  ledger.mode = 'refuses'
+  for (const taken of ['nothing', 'slice', 'reserved'] as const) {
+    await books.settle(aRow(taken), { demands, taken })
+  }
+  ledger.mode = 'answers'
+  await until(() => ledger.rows.size === 4)
+  t.same(ledger.claims.get('nothing'), { demands, taken: 'nothing' })
+  t.same(ledger.claims.get('slice'), { demands, taken: 'slice' })
+  t.equal(ledger.claims.get('reserved'), undefined, 'its reservation is what counts')
+})
+
 void t.test('a ledger that freezes holds an answer for half a second at most', async (t) => {
   const { books, ledger } = stage(t)
   ledger.mode = 'freezes'
   const began = performance.now()
   const watch = stopwatch()
-  await Promise.all([books.settle(aRow('a'), true), books.settle(aRow('b'), true)])
+  await Promise.all([books.settle(aRow('a'), HELD), books.settle(aRow('b'), HELD)])
   const tookMs = performance.now() - began
   t.ok(tookMs > 300 && watch() < 1500, `${tookMs} ms`)
-  t.equal(books.settle(aRow('c'), true), null, 'and the next one not at all')
+  t.equal(books.settle(aRow('c'), HELD), null, 'and the next one not at all')
 })
 
 void t.test('no room: served and counted, or refused, as configured', async (t) => {
@@ -137,7 +159,7 @@ void t.test('no room: served and counted, or refused, as configured', async (t) 
     const { books, ledger, kinds, said } = stage(t, { bytes: 100, whenFull })
     t.equal(books.isRefusing, false)
     ledger.mode = 'refuses'
-    await books.settle(aRow('a'), true)
+    await books.settle(aRow('a'), HELD)
     t.equal(kinds.get('dropped'), 1)
     t.match(books.state, /1 dropped/)
     t.ok(said.some((event) => event.startsWith('usage row dropped')))
@@ -151,7 +173,7 @@ void t.test('no room: served and counted, or refused, as configured', async (t) 
 void t.test('what is on its way at the end arrives, or is kept for the next process', async (t) => {
   const { books, ledger, spool } = stage(t)
   ledger.mode = 'freezes'
-  const settled = books.settle(aRow('a'), true)
+  const settled = books.settle(aRow('a'), HELD)
   await books.close()
   await settled
   t.equal(spool.segments().flatMap((segment) => segment.lines()).length, 1)
@@ -160,7 +182,7 @@ void t.test('what is on its way at the end arrives, or is kept for the next proc
 void t.test('at the end the spool is emptied once more', async (t) => {
   const { books, ledger, spool } = stage(t)
   ledger.mode = 'refuses'
-  await books.settle(aRow('a'), true)
+  await books.settle(aRow('a'), HELD)
   ledger.mode = 'answers'
   await books.close()
   t.ok(ledger.rows.has('a'))
@@ -170,9 +192,9 @@ void t.test('at the end the spool is emptied once more', async (t) => {
 void t.test('lines that are no rows are counted and cost the others nothing', async (t) => {
   const { books, ledger, spool, kinds } = stage(t)
   ledger.mode = 'refuses'
-  await books.settle(aRow('a'), true)
+  await books.settle(aRow('a'), HELD)
   spool.append('[99,"of another version"]')
-  await books.settle(aRow('b'), true)
+  await books.settle(aRow('b'), HELD)
   ledger.mode = 'answers'
   await until(() => ledger.rows.size === 2)
   t.equal(kinds.get('damaged'), 1)

@@ -5,7 +5,14 @@
  */
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
-import { LEASE_MS, Limiter, RENEW_MS, type Lease, type Wish } from '../../src/limits/limiter.js'
+import {
+  claimOf,
+  LEASE_MS,
+  Limiter,
+  RENEW_MS,
+  type Lease,
+  type Wish,
+} from '../../src/limits/limiter.js'
 import type { Admission, Demand, Verdict } from '../../src/store/ledger.js'
 import { until } from '../helpers/upstream.js'
 import { aRow } from './row.js'
@@ -81,7 +88,7 @@ void t.test('everything is asked in one call', async (t) => {
   scene.verdict = { admitted: true, standings }
   const decision = await scene.limiter.admit(scene.wish('r1', [PLACE, BUDGET]))
   t.same(decision, {
-    lease: { wish: scene.wish('r1', [PLACE, BUDGET]), isLocal: false, looks: null },
+    lease: { wish: scene.wish('r1', [PLACE, BUDGET]), taken: 'reserved', looks: null },
     closed: false,
     standings,
   })
@@ -134,6 +141,39 @@ void t.test('what runs is renewed in one call, and only that', async (t) => {
   t.ok(RENEW_MS * 2 < LEASE_MS, 'one renewal may fail')
 })
 
+void t.test('what a slice lets in is reserved once it runs on', async (t) => {
+  const scene = new Scene(t)
+  const standings = [{ limit: 1_000, remaining: 900, resetMs: 1e6, retryAfterMs: 0 }]
+  scene.verdict = { admitted: true, standings, isSlice: true }
+  const lease = await scene.admit('r1', BUDGET)
+  t.match(lease, { taken: 'slice', looks: 0 })
+  if (lease === null) return
+  t.same(claimOf(lease), { demands: [BUDGET], taken: 'slice' })
+  await scene.limiter.renew()
+  t.same(scene.renewed, [], 'there is nothing to renew yet')
+  scene.limiter.noteRunning()
+  scene.limiter.noteRunning()
+  t.match(scene.asked.slice(1), [{ requestId: 'r1', demands: [BUDGET], isTaken: true }])
+  await scene.limiter.renew()
+  t.same(scene.renewed, [['r1']])
+})
+
+void t.test(
+  'a slice says nothing of the store, and what it said of the limit is known',
+  async (t) => {
+    const scene = new Scene(t)
+    const standings = [{ limit: 1_000, remaining: 900, resetMs: 1e6, retryAfterMs: 0 }]
+    scene.verdict = AWAY
+    await scene.admit('r1', PLACE)
+    scene.nowMs = 10_000
+    scene.verdict = { admitted: true, standings, isSlice: true }
+    t.match(await scene.admit('r2', BUDGET), { taken: 'slice' })
+    t.equal(scene.limiter.isAway, true, 'it is as away as before')
+    scene.verdict = AWAY
+    t.match(await scene.admit('r3', BUDGET), { taken: 'nothing' }, 'the budget can be judged')
+  },
+)
+
 void t.test('while the ledger fails the process decides, and no longer', async (t) => {
   const scene = new Scene(t)
   scene.verdict = {
@@ -145,7 +185,7 @@ void t.test('while the ledger fails the process decides, and no longer', async (
   await scene.admit('r1', PLACE)
   scene.verdict = AWAY
   scene.nowMs = 10
-  t.match(await scene.admit('r2', PLACE), { wish: { requestId: 'r2' }, isLocal: true })
+  t.match(await scene.admit('r2', PLACE), { wish: { requestId: 'r2' }, taken: 'nothing' })
   t.equal(await scene.admit('r3', PLACE), null, 'the one from before holds its place')
   t.same(scene.told, ['away'], 'told once')
   t.equal(scene.limiter.isAway, true)
@@ -189,12 +229,12 @@ void t.test('a ledger that is late is away; what it says later is not lost', asy
   scene.nowMs = 50
   await until(() => scene.limiter.isAway)
   const lease = await asking
-  t.match(lease, { wish: { requestId: 'r1' }, isLocal: true })
+  t.match(lease, { wish: { requestId: 'r1' }, taken: 'nothing' })
   await scene.limiter.renew()
   t.same(scene.renewed, [], 'the ledger does not know of it')
   answer({ admitted: true, standings: [] })
   await scene.verdict
-  t.equal(lease?.isLocal, false)
+  t.equal(lease?.taken, 'reserved')
   scene.verdict = { admitted: true, standings: [] }
   await scene.limiter.renew()
   t.same(scene.renewed, [['r1']], 'now it does')

@@ -10,10 +10,9 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createAccount, createKey, findAccount } from '../../src/accounts/accounts.js'
-import type { Store } from '../../src/store/store.js'
 import { openStore } from '../../src/store/open.js'
-import { EMAIL, startServe, until, type Served } from '../process/program.js'
+import { startServe, until, type Served } from '../process/program.js'
+import { newKey } from './key.js'
 
 const ROUNDS = Number(process.env['SLUICE_LIMIT_ROUNDS'] ?? '1')
 const STORE = process.env['SLUICE_LIMIT_STORE']
@@ -51,7 +50,7 @@ for (const workers of [1, 4]) {
     t.teardown(() => store.close())
     served.emulator.script({ fault: { kind: 'hang' } })
     for (let round = 0; round < ROUNDS; round += 1) {
-      const secret = await newKey(store, `round ${round}`)
+      const { secret } = await newKey(store)
       for (const model of Object.keys(KINDS)) await race(t, served, secret, model as Model)
     }
     const warnings = served.program.lines().filter(({ level }) => level !== 'info')
@@ -64,15 +63,6 @@ for (const workers of [1, 4]) {
 }
 
 type Model = keyof typeof KINDS
-
-async function newKey(store: Store, name: string): Promise<string> {
-  const found = await findAccount(store, EMAIL)
-  const made = { email: EMAIL, plan: 'max', password: 'correct horse battery staple' } as const
-  const account = found ?? (await createAccount(store, made)).account
-  const plan = { priceUsd: 0, maxKeys: null }
-  const plans = { starter: plan, pro: plan, max: plan }
-  return (await createKey(store, plans, account, name)).secret
-}
 
 async function race(t: Test, served: Served, secret: string, model: Model): Promise<void> {
   const { emulator } = served

@@ -7,7 +7,9 @@ import {
   DAY,
   HOUR,
   no,
+  places,
   standing,
+  tokens,
   yes,
   type LedgerUnderTest,
 } from './ledger-records.js'
@@ -117,4 +119,38 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
     'twenty at midnight: the month of 80',
   )
   t.same(await left(), [23, 3], 'no reset is lost, and none happens twice')
+}
+
+/** What was decided while nobody could ask is counted when its row comes. */
+export async function owed(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
+  const demands = [
+    budget('usd_day', 1_000, 60),
+    budget('usd_month', 5_000, 60),
+    budget('usd_month', 5_000, 60, 'model:m'),
+    tokens(1_000, 100),
+    places(3),
+  ].map((each) => (each.subject === 'model:m' ? { ...each, shared: true } : each))
+  const left = async () => (await ledger.look('acc_ada', demands)).map(({ remaining }) => remaining)
+  const claim = { demands, taken: 'nothing' } as const
+  const first = aRow({ costNanoUsd: 25 })
+  t.equal(await ledger.settle(first, claim), 'settled')
+  t.same(await left(), [975, 4_975, 4_975, 1_000, 3], 'budgets hear of it, and nothing else does')
+  t.equal(await ledger.settle(first, claim), 'already')
+  await ledger.settle(aRow({ costNanoUsd: null }), claim)
+  t.same((await left()).slice(0, 3), [915, 4_915, 4_915], 'no price: the most that it may cost')
+  await ledger.settle(aRow({ costNanoUsd: 5_000, atMs: clock.atMs - DAY }), claim)
+  t.same((await left()).slice(0, 3), [915, 0, 0], 'of yesterday: only the month is charged')
+
+  const own = [budget('usd_day', 1_000, 60, 'key:own')]
+  const admitted = anAdmission(own)
+  await ledger.admit(admitted)
+  const row = aRow({ requestId: admitted.requestId, costNanoUsd: 10 })
+  await ledger.settle(row, { demands: own, taken: 'nothing' })
+  t.equal(
+    (await ledger.look('acc_ada', own))[0]?.remaining,
+    990,
+    'a reservation, where there is one, is what counts',
+  )
+  await ledger.settle(aRow(), { demands: own, taken: 'reserved' })
+  t.equal((await ledger.look('acc_ada', own))[0]?.remaining, 990, 'one that is gone owes nothing')
 }

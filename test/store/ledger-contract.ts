@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { openStore } from '../../src/store/open.js'
 import type { Demand, Standing } from '../../src/store/ledger.js'
 import type { NewUrl } from './contract.js'
-import { budgets, calendar } from './ledger-budgets.js'
+import { budgets, calendar, owed } from './ledger-budgets.js'
 import { killedWriters } from './ledger-kills.js'
 import { exactness } from './ledger-races.js'
 import { expiry, renewal } from './ledger-leases.js'
@@ -36,6 +36,7 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     places: concurrency,
     budgets,
     calendar,
+    'what budgets are owed': owed,
     'all or nothing': allOrNothing,
     'the same request again': repeated,
     'numbers and names at the edge': edges,

@@ -19,11 +19,20 @@ export function otherProcess(t: Test, url: string): Promise<OtherProcess<Order>>
 }
 
 /** The same of any program that answers orders as `child.ts` does. */
-export async function obedientProcess<T extends object>(
+export function obedientProcess<T extends object>(
   t: Test,
   program: string,
   url: string,
 ): Promise<OtherProcess<T>> {
+  return killableProcess(t, program, url)
+}
+
+/** The same, and it can be killed with SIGKILL before the test ends. */
+export async function killableProcess<T extends object>(
+  t: Test,
+  program: string,
+  url: string,
+): Promise<OtherProcess<T> & { kill(): Promise<void> }> {
   const child = fork(program, [url], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const pending = new Map<number, (reply: { answer?: unknown; error?: string }) => void>()
   let last = 0
@@ -34,6 +43,7 @@ export async function obedientProcess<T extends object>(
   })
   t.teardown(() => end(child))
   return {
+    kill: () => end(child),
     async tell(order) {
       const id = (last += 1)
       const reply = new Promise<{ answer?: unknown; error?: string }>((resolve) => {

@@ -1,0 +1,77 @@
+/**
+ * What the spool keeps of a settled request: its row, and what of budgets it is still owed or may give
+ * back. Knows no engine and no file.
+ *
+ * A line is the row's text, then, after a tab (which the text of a row never has), the claim as JSON,
+ * `["nothing",[["usd_day","key:…",0,LIMIT,COST],…]]`. Rates are left out: they are whole again by the time
+ * that the store is back.
+ */
+import type { BudgetDemand, Claim, Demand } from '../store/ledger.js'
+import { readRow, writeRow } from '../store/usage-record.js'
+import type { UsageRow } from './row.js'
+
+/** A row that waits, and what its request was let run by. */
+export interface Spooled {
+  readonly row: UsageRow
+  readonly claim: Claim | undefined
+}
+
+/** The text of a line; never a line break in it. */
+export function writeSpooled({ row, claim }: Spooled): string {
+  const text = writeRow(row)
+  // What has a reservation is corrected by that.
+  if (claim === undefined || claim.taken === 'reserved') return text
+  const budgets = claim.demands.filter(isBudget)
+  if (budgets.length === 0) return text
+  const parts = budgets.map(({ kind, subject, shared, limitNanoUsd, costNanoUsd }) => [
+    kind,
+    subject,
+    shared ? 1 : 0,
+    limitNanoUsd,
+    costNanoUsd,
+  ])
+  return `${text}\t${JSON.stringify([claim.taken, parts])}`
+}
+
+/** Throws an Error that says what is damaged, never a value. */
+export function readSpooled(line: string): Spooled {
+  const tab = line.indexOf('\t')
+  if (tab < 0) return { row: readRow(line), claim: undefined }
+  return { row: readRow(line.slice(0, tab)), claim: readClaim(line.slice(tab + 1)) }
+}
+
+function readClaim(text: string): Claim {
+  const [taken, parts] = listOf(parsed(text))
+  if (taken !== 'slice' && taken !== 'nothing') throw damaged()
+  return { taken, demands: listOf(parts).map(readBudget) }
+}
+
+function readBudget(part: unknown): BudgetDemand {
+  const [kind, subject, shared, limitNanoUsd, costNanoUsd] = listOf(part)
+  if (kind !== 'usd_day' && kind !== 'usd_month') throw damaged()
+  if (typeof subject !== 'string') throw damaged()
+  if (typeof limitNanoUsd !== 'number' || typeof costNanoUsd !== 'number') throw damaged()
+  return { kind, subject, shared: shared === 1, limitNanoUsd, costNanoUsd }
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  if (!Array.isArray(value)) throw damaged()
+  return value
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The parser's own message quotes the text.
+    throw damaged()
+  }
+}
+
+function damaged(): Error {
+  return new Error('what the row is owed is not a list of budgets')
+}
+
+function isBudget(demand: Demand): demand is BudgetDemand {
+  return demand.kind === 'usd_day' || demand.kind === 'usd_month'
+}

@@ -1,0 +1,278 @@
+/**
+ * What this process has set aside of limits that it asks for all the time, so that a request under them is
+ * let run without a word to Redis. Pure but for its own counts; who calls says what time it is.
+ *
+ * A slice is a part of a rate or a budget that Redis has granted: there it counts as used, so that all
+ * processes together never pass a limit. How much was taken of it, and given back, is told in totals, which
+ * may be told twice. It may be used for `USABLE_MS` after it was asked for, half as long as Redis keeps it.
+ */
+import { budgetStanding, drained, rateStanding, UNITS } from '../limits/bucket.js'
+import type { BudgetDemand, Demand, RateDemand, Standing } from './ledger.js'
+import { SLICE_MS } from './redis-ledger-lua.js'
+
+/** How long a slice may be used without Redis having answered. */
+export const USABLE_MS = SLICE_MS / 2
+/** Requests of a second that make a limit worth a slice. */
+const HOT = 8
+const WINDOW_MS = 1_000
+/** How long a settlement need not speak of a slice that there is enough of. */
+const QUIET_MS = 250
+/** All slices of a limit hold a hundredth of it, and one process half of that: for less than this many no slice fits. */
+const LEAST_REQUESTS = 200
+/** Limits that are watched; 10,000 are some 3 MB. */
+const MOST_WATCHED = 10_000
+
+/** A demand of which there can be a slice: what flows or is spent, not what is held. */
+export type SliceDemand = RateDemand | BudgetDemand
+
+/** What the script is told of one slice: name, kind, limit, taken, given back, wanted, least. */
+export type Told = readonly [string, string, number, number, number, number, number]
+
+/** Numbers that the script answers with for each slice. */
+const NUMBERS = 5
+
+/** A limit that this process asks for. */
+interface Slice {
+  readonly name: string
+  readonly kind: SliceDemand['kind']
+  limit: number
+  /** All in all, since this process began; what is left of it is `granted - taken - givenBack`. */
+  granted: number
+  taken: number
+  givenBack: number
+  /** As far as Redis has been told. */
+  toldTaken: number
+  usableUntilMs: number
+  askedMs: number
+  /** How the limit stood, and when this was heard. */
+  used: number
+  held: number
+  leftMs: number
+  heardMs: number
+  isLow: boolean
+  /** What was asked for in the running window, and in the one before. */
+  windowMs: number
+  count: number
+  amount: number
+  countBefore: number
+  amountBefore: number
+  /** Of one request. */
+  largest: number
+}
+
+/** The slices of one process at one ledger. */
+export class Slices {
+  private readonly slices = new Map<string, Slice>()
+
+  /**
+   * Takes what the demands cost of their slices, or nothing of any; how the limits then stand, at the
+   * worst. Null where the ledger has to be asked. `names` has where each is counted, null where there can be
+   * no slice of it.
+   */
+  take(
+    demands: readonly Demand[],
+    names: readonly (string | null)[],
+    nowMs: number,
+  ): Standing[] | null {
+    let isCovered = demands.length > 0
+    const found: Slice[] = []
+    for (const [at, demand] of demands.entries()) {
+      const slice = this.watched(demand, names[at] ?? null, nowMs)
+      if (slice === null || !covers(slice, demand, nowMs)) isCovered = false
+      if (slice !== null) found.push(slice)
+    }
+    if (!isCovered) return null
+    for (const [at, slice] of found.entries()) {
+      const demand = demands[at]
+      // Two rules of one subject may ask for more than there is, together.
+      if (demand !== undefined && covers(slice, demand, nowMs)) {
+        slice.taken += costOf(demand)
+        continue
+      }
+      for (const [before, each] of found.slice(0, at).entries()) {
+        const other = demands[before]
+        if (other !== undefined) each.taken -= costOf(other)
+      }
+      return null
+    }
+    return found.map((slice, at) => standingOf(slice, demands[at], nowMs))
+  }
+
+  /** What is to be told of these slices with something else; those that there is nothing to say of are left out. */
+  told(names: ReadonlySet<string>, nowMs: number): Told[] {
+    const told: Told[] = []
+    for (const name of names) {
+      const slice = this.slices.get(name)
+      if (slice === undefined) continue
+      roll(slice, nowMs)
+      const isOf = leftOf(slice) > 0 || slice.taken > slice.toldTaken || isHot(slice)
+      if (isOf && isDue(slice, nowMs)) told.push(tell(slice, nowMs))
+    }
+    return told
+  }
+
+  /** What is to be told for its own sake: slices in use that nobody has spoken of lately, and what is over. */
+  overdue(nowMs: number): Told[] {
+    const told: Told[] = []
+    for (const [name, slice] of this.slices) {
+      roll(slice, nowMs)
+      const isIdle = leftOf(slice) === 0 && slice.taken === slice.toldTaken
+      if (isIdle) {
+        if (nowMs - slice.windowMs >= 2 * WINDOW_MS) this.slices.delete(name)
+      } else if (nowMs - slice.askedMs >= WINDOW_MS || (slice.isLow && leftOf(slice) > 0)) {
+        told.push(tell(slice, nowMs))
+      }
+    }
+    return told
+  }
+
+  /** Everything that is left goes back: nothing more will be taken. */
+  ended(nowMs: number): Told[] {
+    const told: Told[] = []
+    for (const slice of this.slices.values()) {
+      if (leftOf(slice) === 0 && slice.taken === slice.toldTaken) continue
+      slice.count = slice.countBefore = 0
+      told.push(tell(slice, nowMs))
+    }
+    this.slices.clear()
+    return told
+  }
+
+  /** What Redis answered to what it was told at `askedMs`. */
+  heard(told: readonly Told[], numbers: readonly number[], askedMs: number, nowMs: number): void {
+    for (const [at, [name, , , taken]] of told.entries()) {
+      const slice = this.slices.get(name)
+      const from = at * NUMBERS
+      const granted = numbers[from]
+      if (slice === undefined || granted === undefined || !Number.isFinite(granted)) continue
+      slice.granted = granted
+      slice.used = numbers[from + 1] ?? 0
+      slice.held = numbers[from + 2] ?? 0
+      slice.leftMs = numbers[from + 3] ?? 0
+      slice.isLow = numbers[from + 4] === 1
+      slice.heardMs = nowMs
+      slice.toldTaken = Math.max(slice.toldTaken, taken)
+      slice.usableUntilMs = askedMs + USABLE_MS
+    }
+  }
+
+  /** The slice of a demand, asked for once more; null where there can be none. */
+  private watched(demand: Demand, name: string | null, nowMs: number): Slice | null {
+    if (name === null || !isSliceable(demand)) return null
+    const limit = limitOf(demand)
+    const cost = costOf(demand)
+    if (limit < cost * LEAST_REQUESTS) return null
+    let slice = this.slices.get(name)
+    if (slice === undefined) {
+      if (this.slices.size >= MOST_WATCHED) return null
+      slice = newSlice(name, demand.kind, limit, nowMs)
+      this.slices.set(name, slice)
+    }
+    slice.limit = limit
+    roll(slice, nowMs)
+    slice.count += 1
+    slice.amount += cost
+    slice.largest = Math.max(slice.largest, cost)
+    return slice
+  }
+}
+
+function newSlice(name: string, kind: SliceDemand['kind'], limit: number, nowMs: number): Slice {
+  return {
+    name,
+    kind,
+    limit,
+    granted: 0,
+    taken: 0,
+    givenBack: 0,
+    toldTaken: 0,
+    usableUntilMs: Number.NEGATIVE_INFINITY,
+    askedMs: Number.NEGATIVE_INFINITY,
+    used: 0,
+    held: 0,
+    leftMs: 0,
+    heardMs: nowMs,
+    isLow: false,
+    windowMs: nowMs,
+    count: 0,
+    amount: 0,
+    countBefore: 0,
+    amountBefore: 0,
+    largest: 0,
+  }
+}
+
+/** Counts what is told as asked for now; gives back what is more than twice what is wanted. */
+function tell(slice: Slice, nowMs: number): Told {
+  const want = wantOf(slice)
+  const left = leftOf(slice)
+  if (slice.isLow || left > 2 * want) slice.givenBack += left - (slice.isLow ? 0 : want)
+  slice.askedMs = nowMs
+  const { name, kind, limit, taken, givenBack, largest } = slice
+  return [name, kind, limit, taken, givenBack, want, largest]
+}
+
+/**
+ * Whether a settlement has to speak of it: there is too little, it is long ago, or some of it goes back with
+ * the settlement, which has to be there for that.
+ */
+function isDue(slice: Slice, nowMs: number): boolean {
+  if (slice.kind !== 'requests' && slice.taken > slice.toldTaken) return true
+  return nowMs - slice.askedMs >= QUIET_MS || 2 * leftOf(slice) < wantOf(slice)
+}
+
+/** Half of what a second takes, and two requests at the least. */
+function wantOf(slice: Slice): number {
+  if (!isHot(slice)) return 0
+  const { amount, amountBefore, largest } = slice
+  return Math.max(2 * largest, Math.ceil(Math.max(amount, amountBefore) / 2))
+}
+
+function isHot({ count, countBefore }: Slice): boolean {
+  return Math.max(count, countBefore) >= HOT
+}
+
+function leftOf({ granted, taken, givenBack }: Slice): number {
+  return Math.max(0, granted - taken - givenBack)
+}
+
+function covers(slice: Slice, demand: Demand, nowMs: number): boolean {
+  return nowMs < slice.usableUntilMs && !slice.isLow && leftOf(slice) >= Math.max(1, costOf(demand))
+}
+
+function roll(slice: Slice, nowMs: number): void {
+  const sinceMs = nowMs - slice.windowMs
+  if (sinceMs < WINDOW_MS) return
+  const isNext = sinceMs < 2 * WINDOW_MS
+  slice.countBefore = isNext ? slice.count : 0
+  slice.amountBefore = isNext ? slice.amount : 0
+  if (!isNext) slice.largest = 0
+  slice.windowMs = nowMs
+  slice.count = slice.amount = 0
+}
+
+/** As it stood when it was last heard of; what others did since is in what is held, or will be heard of. */
+function standingOf(slice: Slice, demand: Demand | undefined, nowMs: number): Standing {
+  const { limit, used, held, leftMs, heardMs } = slice
+  const elapsedMs = Math.max(0, nowMs - heardMs)
+  const cost = demand === undefined ? 0 : costOf(demand)
+  const isRate = slice.kind === 'requests' || slice.kind === 'tokens'
+  const standing = isRate
+    ? rateStanding(Math.ceil(drained(used, elapsedMs, limit)) + held * UNITS, limit, cost)
+    : budgetStanding(used + held, limit, cost, Math.ceil(Math.max(0, leftMs - elapsedMs)))
+  return { ...standing, retryAfterMs: 0 }
+}
+
+/** Whether there can be a slice of it: a place is given back when its request ends, and never flows. */
+function isSliceable(demand: Demand): demand is SliceDemand {
+  return demand.kind !== 'concurrent'
+}
+
+function limitOf(demand: SliceDemand): number {
+  return 'perMinute' in demand ? demand.perMinute : demand.limitNanoUsd
+}
+
+function costOf(demand: Demand): number {
+  if (demand.kind === 'concurrent') return 0
+  return 'cost' in demand ? demand.cost : demand.costNanoUsd
+}

@@ -1,0 +1,84 @@
+/**
+ * Goal: behind the whole gateway a request under hot limits costs Redis one command, and its admission none;
+ * what is counted in the end is what was used; and while Redis is away requests go on at the same speed, and the
+ * budget hears of them when it is back.
+ * Method: the program as it is served, over a real Redis that says how many scripts it ran; then it is frozen.
+ */
+import t from 'tap'
+import { openStore } from '../../src/store/open.js'
+import type { Demand } from '../../src/store/ledger.js'
+import { redisMissing, startRedis, until as untilRedis } from '../helpers/redis.js'
+import { newKey } from './key.js'
+import { startServe } from '../process/program.js'
+
+const missing = redisMissing()
+const options = missing === false ? { timeout: 60_000 } : { skip: missing }
+const DOLLARS = 1_000
+
+void t.test('a hot key over Redis', options, async (t) => {
+  const redis = await startRedis(t)
+  const served = await startServe(t, {
+    server: 'workers: 1, drain_ms: 100',
+    store: `${redis.url()}?timeout_ms=1000`,
+    more: `limits: [{ scope: key, requests_per_minute: 100000, tokens_per_minute: 100000000, usd_per_day: ${DOLLARS} }]`,
+  })
+  const store = await openStore(`${redis.url()}?timeout_ms=2000`)
+  t.teardown(() => store.close())
+  const { secret, accountId, keyId } = await newKey(store)
+  const ask = async (): Promise<Response> => {
+    const res = await served.chat({ model: 'gpt-5.4-mini', max_completion_tokens: 50 }, secret)
+    await res.arrayBuffer()
+    return res
+  }
+  const scripts = async (): Promise<number> => {
+    const text = String(await redis.ask('info', 'commandstats'))
+    return Number(/cmdstat_evalsha:calls=(\d+)/.exec(text)?.[1] ?? 0)
+  }
+  const budget: Demand = {
+    kind: 'usd_day',
+    subject: `key:${keyId}`,
+    shared: false,
+    limitNanoUsd: DOLLARS * 1e9,
+    costNanoUsd: 0,
+  }
+  const spent = async (): Promise<number> => {
+    const [standing] = await store.ledger.look(accountId, [budget])
+    return DOLLARS * 1e9 - (standing?.remaining ?? 0)
+  }
+  const charged = async (): Promise<number> => {
+    const page = await store.ledger.rows({ accountId, keyId, after: null, limit: 1_000 })
+    return page.rows.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
+  }
+
+  const five = () => Promise.all(Array.from({ length: 5 }, ask))
+  for (let at = 0; at < 12; at += 1) {
+    for (const { status } of await five()) t.equal(status, 200)
+  }
+  const before = await scripts()
+  let told = ''
+  for (let at = 0; at < 20; at += 1) {
+    told = (await five())[4]?.headers.get('x-ratelimit-remaining-requests') ?? ''
+  }
+  const commands = (await scripts()) - before
+  t.ok(commands < 150, `100 requests took ${commands} scripts; two for each would be 200`)
+  t.ok(Number(told) > 98_000 && Number(told) < 100_000, `${told} are said to be left`)
+  await untilRedis(async () => (await spent()) === (await charged()), 'the budget is the rows')
+
+  for (let at = 0; at < 12; at += 1) await five()
+  redis.freeze()
+  const times: number[] = []
+  for (let at = 0; at < 15; at += 1) {
+    const beganMs = performance.now()
+    t.equal((await ask()).status, 200)
+    times.push(performance.now() - beganMs)
+  }
+  redis.thaw()
+  // Only who settles first finds out, and waits half a second.
+  const took = times.map((ms) => ms.toFixed(0)).join(' ')
+  t.ok((times.sort((a, b) => a - b)[7] ?? 0) < 400, `in ms: ${took}`)
+  await untilRedis(async () => {
+    const page = await store.ledger.rows({ accountId, keyId, after: null, limit: 1_000 })
+    return page.rows.length === 235
+  }, 'the rows')
+  await untilRedis(async () => (await spent()) === (await charged()), 'the budget hears of them')
+})

@@ -1,0 +1,65 @@
+/**
+ * A process that spends a limit as fast as it can, admission and settlement, for the tests of slices: it
+ * does what it is told over IPC.
+ */
+import { openStore } from '../../src/store/open.js'
+import type { Demand, Taken } from '../../src/store/ledger.js'
+import { anAdmission, aRow, NOON } from './ledger-records.js'
+
+export interface SliceOrder {
+  /** Spend until the limit is refused, or so many are through. */
+  readonly demands: readonly Demand[]
+  readonly most: number
+  readonly atOnce: number
+  /** How often a refusal is believed to be none, half a second later: a slice may have gone back. */
+  readonly patience: number
+  /** Let go of all slices afterwards. */
+  readonly close: boolean
+}
+
+export interface Spent {
+  readonly admitted: number
+  readonly bySlice: number
+  readonly refused: number
+}
+
+const [url = ''] = process.argv.slice(2)
+const store = await openStore(url, { nowMs: () => NOON })
+const { ledger } = store
+
+process.on('message', ({ id, order }: { id: number; order: SliceOrder }) => {
+  void spend(order).then(
+    (answer) => process.send?.({ id, answer }),
+    (error: unknown) => process.send?.({ id, error: String(error) }),
+  )
+})
+process.send?.({ ready: true })
+
+async function spend({ demands, most, atOnce, patience, close }: SliceOrder): Promise<Spent> {
+  const spent = { admitted: 0, bySlice: 0, refused: 0 }
+  let begun = 0
+  const client = async (): Promise<void> => {
+    for (let left = patience; begun < most;) {
+      begun += 1
+      const admission = anAdmission(demands)
+      const { admitted, isSlice } = await ledger.admit(admission)
+      if (!admitted) {
+        begun -= 1
+        spent.refused += 1
+        if (left === 0) return
+        left -= 1
+        await new Promise((resolve) => setTimeout(resolve, 500))
+        continue
+      }
+      spent.admitted += 1
+      if (isSlice) spent.bySlice += 1
+      const taken: Taken = isSlice ? 'slice' : 'reserved'
+      const { requestId } = admission
+      const row = aRow({ requestId, usage: { input: 80, output: 20 }, costNanoUsd: 10 })
+      await ledger.settle(row, { demands, taken })
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, client))
+  if (close) await store.close()
+  return spent
+}
