@@ -11,6 +11,8 @@ import { unavailable } from './failure.js'
 import type {
   Admission,
   Demand,
+  KeyUse,
+  KeyUseQuery,
   Ledger,
   Retention,
   RowPage,
@@ -172,8 +174,12 @@ export class RedisLedger implements Ledger {
     return this.usage.export(sinceMs)
   }
 
-  lastUse(accountId: string): Promise<ReadonlyMap<string, number>> {
-    return this.usage.lastUse(accountId)
+  keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
+    return this.usage.keyUse(query)
+  }
+
+  lastUse(accountId: string, keyIds?: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return this.usage.lastUse(accountId, keyIds)
   }
 
   async putSums(
