@@ -201,7 +201,8 @@ function assertWithin(limits: schema.KeyLimits | undefined, most: KeyLimits): vo
   for (const name of LIMITS) {
     const [wanted, allowed] = [limits?.[name], most[name]]
     if (wanted === undefined || allowed === undefined || wanted <= allowed) continue
-    const message = `The plan allows ${allowed} at most; ask for less, or choose a larger plan.`
+    const told = name.startsWith('nanoUsd') ? `$${allowed / 1e9}` : String(allowed)
+    const message = `The plan allows ${told} at most; ask for less, or choose a larger plan.`
     throw new GatewayError('forbidden', message, { param: `limits.${name}` })
   }
 }
