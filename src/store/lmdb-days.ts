@@ -12,9 +12,8 @@ import {
   timeName,
   timeOf,
   type LedgerTables,
-  type PlaceOfUse,
 } from './lmdb-ledger-tables.js'
-import { added, readDays, SPAN_MS, spanOf, usedBetween } from './usage-days.js'
+import { readDays, SPAN_MS, spanOf, usedBetween } from './usage-days.js'
 
 /** Records read in one slice: a millisecond or two. */
 const SLICE = 500
@@ -22,18 +21,19 @@ const SLICE = 500
 /** See `Ledger.keyUse`. */
 export async function keyUse(file: LedgerFile, query: KeyUseQuery): Promise<KeyUse[]> {
   const { accountId, keyIds, model, fromMs, toMs } = query
-  const used = new Map<string, KeyUse>()
+  const used = new Map<string, Mutable<KeyUse>>()
   const spans = await file.read('reading days', (tables) => spansOf(tables, fromMs, toMs))
   for (const spanMs of spans) {
-    await eachRecord(file, spanMs, ownersOf(accountId, keyIds), (place, bytes) => {
-      if (model !== undefined && place.model !== model) return
-      const use = intact(place, () => usedBetween(bytes, spanMs, fromMs, toMs))
+    // The models of a key follow one another.
+    let last = { prefix: '\0', use: NOBODY }
+    await eachRecord(file, spanMs, ownersOf(accountId, keyIds), (name, bytes) => {
+      if (model !== undefined && readDaysName(name).model !== model) return
+      const use = intact(name, () => usedBetween(bytes, spanMs, fromMs, toMs))
       if (use.requests === 0) return
-      const { accountId, keyId } = place
-      const id = `${accountId} ${keyId}`
-      const before = used.get(id)
-      const { requests, costNanoUsd, unpriced } = before === undefined ? use : added(before, use)
-      used.set(id, { accountId, keyId, requests, costNanoUsd, unpriced })
+      if (!name.startsWith(last.prefix)) last = { prefix: keyPart(name), use: useOf(used, name) }
+      last.use.requests += use.requests
+      last.use.costNanoUsd += use.costNanoUsd
+      last.use.unpriced += use.unpriced
     })
   }
   return [...used.values()]
@@ -52,12 +52,38 @@ export async function lastUse(
       accountId,
       keyIds?.filter((id) => !uses.has(id)),
     )
-    await eachRecord(file, spanMs, owners, (place, bytes) => {
-      const { lastAtMs } = intact(place, () => readDays(bytes))
-      uses.set(place.keyId, Math.max(uses.get(place.keyId) ?? 0, lastAtMs))
+    await eachRecord(file, spanMs, owners, (name, bytes) => {
+      const { keyId } = readDaysName(name)
+      const { lastAtMs } = intact(name, () => readDays(bytes))
+      uses.set(keyId, Math.max(uses.get(keyId) ?? 0, lastAtMs))
     })
   }
   return uses
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+const NOBODY: Mutable<KeyUse> = {
+  accountId: '',
+  keyId: '',
+  requests: 0,
+  costNanoUsd: 0,
+  unpriced: 0,
+}
+
+/** What a name begins with up to its model. */
+function keyPart(name: string): string {
+  return name.slice(0, name.indexOf(' ', name.indexOf(' ') + 1) + 1)
+}
+
+function useOf(used: Map<string, Mutable<KeyUse>>, name: string): Mutable<KeyUse> {
+  const { accountId, keyId } = readDaysName(name)
+  const id = `${accountId} ${keyId}`
+  const known = used.get(id)
+  if (known !== undefined) return known
+  const made = { ...NOBODY, accountId, keyId }
+  used.set(id, made)
+  return made
 }
 
 /** What names of records go on with behind the span: one beginning, or one for each key. */
@@ -72,7 +98,7 @@ async function eachRecord(
   file: LedgerFile,
   spanMs: number,
   owners: readonly string[],
-  found: (place: PlaceOfUse, bytes: Buffer) => void,
+  found: (name: string, bytes: Buffer) => void,
 ): Promise<void> {
   let at = 0
   let from = ''
@@ -84,7 +110,7 @@ async function eachRecord(
       const start = from === '' ? prefix : from
       from = ''
       for (const { key: name, value } of days.getRange({ start, end: endOf(prefix) })) {
-        found(readDaysName(name), value)
+        found(name, value)
         seen += 1
         if (seen < SLICE) continue
         from = `${name}\0`
@@ -108,10 +134,10 @@ function spansOf({ days }: LedgerTables, fromMs: number, toMs: number): number[]
   return spans
 }
 
-function intact<T>({ keyId }: PlaceOfUse, read: () => T): T {
+function intact<T>(name: string, read: () => T): T {
   try {
     return read()
   } catch (cause) {
-    throw damaged(`days of '${keyId}'`, cause instanceof Error ? cause.message : String(cause))
+    throw damaged(`the days '${name}'`, cause instanceof Error ? cause.message : String(cause))
   }
 }

@@ -119,22 +119,25 @@ async function eachSum(
   let from = sumsFrom(by, atMs, kind) + own
   await file.readInSlices('reading sums', (tables) => {
     let seen = 0
-    while (atMs <= lastMs) {
-      const bucket = sumsFrom(by, atMs, kind)
-      const range = { start: from, end: endOf(bucket + own), limit: SLICE }
+    while (atMs <= lastMs && seen < SLICE) {
+      const prefix = sumsFrom(by, atMs, kind) + own
+      const range = { start: from, end: endOf(sumsBegin(by, kind)), limit: SLICE }
+      let nextMs: number | null = null
       for (const { key: name, value } of tables.sums.getRange(range)) {
         seen += 1
+        if (!name.startsWith(prefix)) {
+          // Another's in this bucket, or the first of the next that has any: a year without one is one step.
+          nextMs = Math.max(atMs + length, readSumName(name).startMs)
+          break
+        }
         from = `${name}\0`
         if (isOf(name, query, model)) found(name, value)
       }
-      if (seen >= SLICE) return false
-      const next = nextBucket(tables, sumsBegin(by, kind), endOf(bucket))
-      if (next === null) return true
-      atMs = next
+      if (nextMs === null) return seen < SLICE
+      atMs = nextMs
       from = sumsFrom(by, atMs, kind) + own
-      seen += 1
     }
-    return true
+    return atMs > lastMs
   })
 }
 
@@ -153,13 +156,6 @@ function isOf(name: string, { accountId, keyId }: SumQuery, model: string | unde
   if (model === undefined && isKnown) return true
   const of = readSumName(name)
   return (model === undefined || of.model === model) && (isKnown || of.keyId === keyId)
-}
-
-/** The next bucket that has any sum: a year without one is one step. */
-function nextBucket(tables: LedgerTables, prefix: string, from: string): number | null {
-  const range = { start: from, end: endOf(prefix), limit: 1 }
-  for (const name of tables.sums.getKeys(range)) return readSumName(name).startMs
-  return null
 }
 
 /** Names of rows from one down to another, newest first. */
