@@ -96,11 +96,11 @@ async function accountOf(
   verifiedEmail: string,
 ): Promise<Account> {
   const { store, now, snapshot } = services
-  const { selfSignUp, oidc } = snapshot().config.dashboard
+  const { oidc } = snapshot().config.dashboard
   const email = checkedEmail(verifiedEmail)
   const found = await store.accountByEmail(email)
   if (found !== null) return found
-  if (!selfSignUp && oidc?.createAccounts !== true) {
+  if (oidc?.createAccounts !== true) {
     throw new GatewayError('forbidden', 'Ask an administrator for an account.')
   }
   const wanted = { email, plan: 'starter', password: { none: true } } as const
