@@ -50,6 +50,8 @@ const BACK_OFF_MS = 1_000
 const JITTER = 0.25
 /** Of what runs, looked up again at once when anything may have changed; the rest is for requests. */
 const RECHECKS = 16
+/** So often, what runs is looked through for keys that have expired; five seconds are promised. */
+const SWEEP_MS = 2_000
 /** From this share of the fresh time on, a key in use is looked up again behind the request. */
 const REFRESH_AT = 2 / 3
 
@@ -81,6 +83,7 @@ export class Authenticator {
   private readonly random: () => number
   private readonly unsubscribe: () => void
   private inUse: KeysInUse | null = null
+  private sweep: NodeJS.Timeout | null = null
   /** Whether all that runs is being looked up again, and whether once more after that. */
   private rechecking: 'no' | 'once' | 'again' = 'no'
 
@@ -121,14 +124,16 @@ export class Authenticator {
     return this.ask(digest, fallback)
   }
 
-  /** From now on, a key that stops being good ends what runs with it, when the store tells of it. */
+  /** From now on, a key that stops being good ends what runs with it: the store tells, or its time comes. */
   watch(inUse: KeysInUse): void {
     this.inUse = inUse
+    this.sweep = setInterval(() => this.endExpired(inUse), SWEEP_MS).unref()
   }
 
-  /** Stops listening to the store. */
+  /** Stops listening to the store, and watching. */
   close(): void {
     this.unsubscribe()
+    if (this.sweep !== null) clearInterval(this.sweep)
   }
 
   private ask(digest: string, fallback: Remembered | null): Identity | Promise<Identity> {
@@ -264,16 +269,34 @@ export class Authenticator {
     try {
       const held = this.cache.get(digest, this.now())
       const verdict = held?.trusted === true ? held.verdict : await this.lookUp(digest)
-      if (verdict.good) return
-      inUse.end(
-        digest,
-        verdict.why === 'disabled'
-          ? new GatewayError('forbidden', DISABLED)
-          : new GatewayError('unauthenticated', 'The API key was revoked while the request ran.'),
-      )
+      if (!verdict.good) {
+        inUse.end(
+          digest,
+          verdict.why === 'disabled'
+            ? new GatewayError('forbidden', DISABLED)
+            : new GatewayError('unauthenticated', 'The API key was revoked while the request ran.'),
+        )
+      } else if (this.hasExpired(verdict.identity)) {
+        const message = 'The API key expired while the request ran.'
+        inUse.end(digest, new GatewayError('unauthenticated', message))
+      }
     } catch (error) {
       this.failed(error)
     }
+  }
+
+  /** Of keys that are held, only those whose time has come are looked at closer. */
+  private endExpired(inUse: KeysInUse): void {
+    const nowMs = this.now()
+    for (const digest of inUse.digests()) {
+      const verdict = this.cache.get(digest, nowMs)?.verdict
+      if (verdict?.good === true && !this.hasExpired(verdict.identity)) continue
+      void this.recheck(digest, inUse)
+    }
+  }
+
+  private hasExpired({ expiresAtMs }: Identity): boolean {
+    return expiresAtMs !== null && this.wallClock() >= expiresAtMs
   }
 
   private conclude(verdict: Verdict): Identity {
@@ -283,7 +306,7 @@ export class Authenticator {
       throw new GatewayError('forbidden', DISABLED)
     }
     const { identity } = verdict
-    if (identity.expiresAtMs !== null && this.wallClock() >= identity.expiresAtMs) {
+    if (this.hasExpired(identity)) {
       throw this.unauthenticated('expired')
     }
     this.onResult('ok')

@@ -20,7 +20,7 @@ const oidc = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Whether somebody whose verified e-mail has no account gets one, with the plan `starter`, also where `self_sign_up` is off; otherwise an administrator makes it first.',
+      'Whether somebody whose verified e-mail has no account gets one, with the plan `starter`; otherwise an administrator makes it first.',
     ),
 })
 
@@ -35,7 +35,9 @@ export const dashboardSchema = z.strictObject({
   self_sign_up: z
     .boolean()
     .default(false)
-    .describe('Whether people may make accounts for themselves, with the plan `starter`.'),
+    .describe(
+      'Whether people may make accounts for themselves, with the plan `starter`; not beside `oidc`.',
+    ),
   grafana_url: address.optional().describe('A link for administrators.'),
   oidc: oidc
     .optional()
@@ -65,6 +67,13 @@ export function checkDashboard(
   }
   if (oidc === undefined) return
   if (publicUrl === undefined) fault(['public_url'], 'is required for oidc')
+  // Who signs up proves no e-mail: an account could wait, with a password, for the one whose e-mail it is.
+  if (values.self_sign_up) {
+    fault(
+      ['self_sign_up'],
+      'must be off beside oidc, which proves e-mails; use create_accounts there',
+    )
+  }
   const issuer = webAddress(oidc.issuer)
   if (issuer === null) fault(['oidc', 'issuer'], 'must be an http or https address')
   else if (issuer.protocol === 'http:' && !isLoopback(issuer.hostname)) {

@@ -49,7 +49,7 @@ export class Dashboard {
       now,
       sessions,
       passwords: new PasswordDesk(),
-      throttle: new Throttle(),
+      throttle: new Throttle(store.attempts, now),
     }
     this.router = new ApiRouter({
       routes: dashboardRoutes(services),
@@ -61,6 +61,7 @@ export class Dashboard {
     this.sweep = setInterval(() => {
       // A store that does not answer is told of by whoever needs it.
       store.passes.sweep(now()).catch(() => undefined)
+      store.attempts.sweep(now()).catch(() => undefined)
     }, SWEEP_MS).unref()
   }
 

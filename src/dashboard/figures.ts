@@ -5,7 +5,9 @@ import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../store/ledger.js'
 import type * as schema from './schema.js'
 
 /** Groups that are shown by themselves; the rest together are `other`. */
-const MAX_GROUPS = 8
+export const MAX_GROUPS = 8
+/** What all groups beyond the largest are together. */
+const OTHER = 'other'
 /** What is above the last bound is drawn as if it were this. */
 const LONGEST_MS = 60_000
 
@@ -50,6 +52,8 @@ export function groupsOf(
     if (list === undefined) byName.set(nameOf(sum), [sum])
     else list.push(sum)
   }
+  const rest = byName.get(OTHER) ?? []
+  byName.delete(OTHER)
   const groups = [...byName.entries()]
     .map(([id, own]) => ({ id, own, total: figuresOf(own) }))
     .sort(
@@ -58,9 +62,39 @@ export function groupsOf(
   const shown = groups.slice(0, MAX_GROUPS).map(({ id, own, total }) => {
     return { id, label: id, total, points: pointsOf(own) }
   })
-  const rest = groups.slice(MAX_GROUPS).flatMap(({ own }) => own)
+  rest.push(...groups.slice(MAX_GROUPS).flatMap(({ own }) => own))
   if (rest.length === 0) return shown
-  return [...shown, { id: 'other', label: 'other', total: figuresOf(rest), points: pointsOf(rest) }]
+  return [...shown, { id: OTHER, label: OTHER, total: figuresOf(rest), points: pointsOf(rest) }]
+}
+
+/** What is left of all keys' sums without those of some; its key is `other`. Times with nothing left are not in it. */
+export function restOf(all: readonly UsageSum[], some: readonly UsageSum[]): UsageSum[] {
+  const nameOf = ({ startMs, model }: UsageSum): string => `${startMs} ${model}`
+  const rest = new Map(all.map((sum) => [nameOf(sum), { ...sum, keyId: OTHER }]))
+  for (const sum of some) {
+    const left = rest.get(nameOf(sum))
+    if (left !== undefined) rest.set(nameOf(sum), without(left, sum))
+  }
+  return [...rest.values()].filter(({ requests }) => requests > 0)
+}
+
+/** Never below nothing: the one may have been read a moment before the other. */
+function without<S extends UsageSum>(a: S, b: UsageSum): S {
+  const left = (of: (sum: UsageSum) => number): number => Math.max(0, of(a) - of(b))
+  return {
+    ...a,
+    requests: left(({ requests }) => requests),
+    errors: left(({ errors }) => errors),
+    inputTokens: left(({ inputTokens }) => inputTokens),
+    outputTokens: left(({ outputTokens }) => outputTokens),
+    cacheReadTokens: left(({ cacheReadTokens }) => cacheReadTokens),
+    cacheWriteTokens: left(({ cacheWriteTokens }) => cacheWriteTokens),
+    reasoningTokens: left(({ reasoningTokens }) => reasoningTokens),
+    costNanoUsd: left(({ costNanoUsd }) => costNanoUsd),
+    unpriced: left(({ unpriced }) => unpriced),
+    estimated: left(({ estimated }) => estimated),
+    firstContent: a.firstContent.map((_, at) => left((each) => each.firstContent[at] ?? 0)),
+  }
 }
 
 /**

@@ -29,7 +29,7 @@ const PREFIX = '/dashboard/api'
 const ID = /^[A-Za-z0-9_-]{1,100}$/
 
 /** On every answer of the API: kept by nobody, run by nobody, framed by nobody. */
-const HEADERS = [
+const HEADERS: readonly string[] = [
   'x-content-type-options',
   'nosniff',
   'content-security-policy',
@@ -84,6 +84,8 @@ export class ApiRouter {
         ? undefined
         : parseBody(await readBody(req, res), route.body)
     const { address } = res
+    // A handler that answers by itself knows nothing of browsers.
+    if (route.body === 'raw') res.besides = ['cache-control', 'no-store', ...HEADERS]
     return route.handle({ requestId, req, res, id, query, body, address, origin, session })
   }
 
@@ -211,7 +213,8 @@ function headersOf(requestId: string): string[] {
     requestId,
     'cache-control',
     'no-store',
-  ].concat(HEADERS)
+    ...HEADERS,
+  ]
 }
 
 function send(req: Request, res: Response, requestId: string, reply: Reply): void {

@@ -21,7 +21,7 @@ import type { Throttle } from './throttle.js'
 /** What the handlers are given. */
 export interface Services {
   readonly store: Store
-  readonly ledger: Pick<Ledger, 'sums' | 'rows' | 'row' | 'lastUse'>
+  readonly ledger: Pick<Ledger, 'sums' | 'rows' | 'row' | 'keyUse' | 'lastUse'>
   readonly sessions: Sessions
   readonly passwords: PasswordDesk
   readonly throttle: Throttle

@@ -1,96 +1,111 @@
 /**
- * How often somebody may try to sign in: GCRA over the account and network, the address, and all together.
- * Slows guessing down and locks nobody out: who knows the password gets in after a short wait, and from a
- * device that has signed in before without one.
+ * How often somebody may try to sign in: by the account and network, the address, and all together, counted
+ * in the store for every process. Slows guessing down and locks nobody out: who knows the password gets in
+ * after a short wait, and from a device that has signed in before without one.
  *
- * Counts in this process alone: with several workers each allows as much. Addresses are the sockets', since
- * anybody can write an `x-forwarded-for`; behind a proxy all are one, which has the limit of a whole network.
+ * Addresses are the sockets', since anybody can write an `x-forwarded-for`; behind a proxy all are one, which
+ * has the limit of a whole network.
  */
+import { createHash } from 'node:crypto'
 import { isIPv4 } from 'node:net'
 import { GatewayError } from '../errors.js'
-
-interface Rate {
-  /** So many at once, … */
-  readonly burst: number
-  /** … and one more each so often. */
-  readonly everyMs: number
-}
+import type { Attempts, Rate } from '../store/attempts.js'
 
 /** 8,640 guesses a day for one account from one network, where nobody knows the password. */
 const ACCOUNT: Rate = { burst: 5, everyMs: 10_000 }
 const ADDRESS: Rate = { burst: 50, everyMs: 1_000 }
 /** Half of what two threads can compare. */
 const ALL: Rate = { burst: 200, everyMs: 25 }
-/** What is remembered at most; the oldest is forgotten first. */
-const MAX_SUBJECTS = 20_000
+/** So long a refusal is repeated without asking the store: a flood of tries is no flood of questions. */
+const BELIEVED_MS = 1_000
+/** Refusals that are remembered at most; the oldest is forgotten first. */
+const MAX_REFUSALS = 20_000
+
+/** When a subject that was refused has room again, ms, and until when that is repeated unasked. */
+interface Refusal {
+  readonly roomAtMs: number
+  readonly believedUntilMs: number
+}
 
 /** Counts attempts. */
 export class Throttle {
+  private readonly attempts: Pick<Attempts, 'take' | 'forget'>
   private readonly now: () => number
-  /** When each subject's bucket is full again, ms. */
-  private readonly fullAt = new Map<string, number>()
+  private readonly refusals = new Map<string, Refusal>()
 
-  constructor(now: () => number = () => performance.now()) {
+  /** `now` is in ms since 1970, the same for every process. */
+  constructor(attempts: Pick<Attempts, 'take' | 'forget'>, now: () => number = Date.now) {
+    this.attempts = attempts
     this.now = now
   }
 
   /** How much is remembered. */
   get size(): number {
-    return this.fullAt.size
+    return this.refusals.size
   }
 
   /**
-   * Counts an attempt to sign in as `name` from an address; throws `rate_limited` with the time to wait.
-   * `device` is one that has signed in as `name` before, and then has its own count.
+   * Counts an attempt to sign in as `name` from an address; rejects with `rate_limited` and the time to
+   * wait. `device` is one that has signed in as `name` before, and then has its own count.
    */
-  attempt(name: string, address: string, device: string | null): void {
-    this.count([[subjectOf(name, address, device), ACCOUNT], ...shared(address)])
+  attempt(name: string, address: string, device: string | null): Promise<void> {
+    return this.count([[subjectOf(name, address, device), ACCOUNT], ...shared(address)])
   }
 
   /** Counts something else that costs and that nobody can guess, such as the use of a link. */
-  step(address: string): void {
-    this.count(shared(address))
+  step(address: string): Promise<void> {
+    return this.count(shared(address))
   }
 
   /** The password was right: whoever mistyped it before need not wait the next time. */
-  forgive(name: string, address: string, device: string | null): void {
-    this.fullAt.delete(subjectOf(name, address, device))
+  async forgive(name: string, address: string, device: string | null): Promise<void> {
+    const subject = digestOf(subjectOf(name, address, device))
+    this.refusals.delete(subject)
+    await this.attempts.forget(subject)
   }
 
-  private count(subjects: readonly Counted[]): void {
+  private async count(counted: readonly Counted[]): Promise<void> {
     const nowMs = this.now()
-    let waitMs = 0
-    for (const [subject, rate] of subjects)
-      waitMs = Math.max(waitMs, this.wait(subject, rate, nowMs))
-    if (waitMs > 0) {
-      const seconds = Math.ceil(waitMs / 1000)
-      throw new GatewayError('rate_limited', `Too many attempts; try again in ${seconds} s.`, {
-        retryAfterSeconds: seconds,
-      })
-    }
-    for (const [subject, rate] of subjects) this.take(subject, rate, nowMs)
+    const subjects = counted.map(([subject, rate]) => ({ name: digestOf(subject), ...rate }))
+    const known = subjects.map(({ name }) => this.refusedFor(name, nowMs))
+    if (known.some((wait) => wait > 0)) throw tooMany(known)
+    const waits = await this.attempts.take(subjects, nowMs)
+    if (waits.every((wait) => wait === 0)) return
+    subjects.forEach(({ name }, at) => this.remember(name, waits[at] ?? 0, nowMs))
+    throw tooMany(waits)
   }
 
-  private wait(subject: string, rate: Rate, nowMs: number): number {
-    const fullAt = this.fullAt.get(subject) ?? 0
-    return Math.max(0, fullAt + rate.everyMs - nowMs - rate.burst * rate.everyMs)
+  private refusedFor(subject: string, nowMs: number): number {
+    const refusal = this.refusals.get(subject)
+    if (refusal === undefined || refusal.believedUntilMs <= nowMs) return 0
+    return refusal.roomAtMs - nowMs
   }
 
-  private take(subject: string, rate: Rate, nowMs: number): void {
-    const fullAt = Math.max(nowMs, this.fullAt.get(subject) ?? 0) + rate.everyMs
-    // Deleted first, so that the order is that of the last attempts.
-    this.fullAt.delete(subject)
-    this.fullAt.set(subject, fullAt)
-    if (this.fullAt.size <= MAX_SUBJECTS) return
-    for (const oldest of this.fullAt.keys()) {
-      if (oldest !== 'all') this.fullAt.delete(oldest)
-      if (this.fullAt.size <= MAX_SUBJECTS) return
-    }
+  private remember(subject: string, waitMs: number, nowMs: number): void {
+    this.refusals.delete(subject)
+    if (waitMs === 0) return
+    const believedUntilMs = nowMs + Math.min(waitMs, BELIEVED_MS)
+    this.refusals.set(subject, { roomAtMs: nowMs + waitMs, believedUntilMs })
+    if (this.refusals.size <= MAX_REFUSALS) return
+    const [oldest] = this.refusals.keys()
+    if (oldest !== undefined) this.refusals.delete(oldest)
   }
 }
 
 /** What is counted, and how often it may be. */
 type Counted = readonly [subject: string, rate: Rate]
+
+function tooMany(waits: readonly number[]): GatewayError {
+  const seconds = Math.ceil(Math.max(...waits) / 1000)
+  return new GatewayError('rate_limited', `Too many attempts; try again in ${seconds} s.`, {
+    retryAfterSeconds: seconds,
+  })
+}
+
+/** The store learns no name and no address, and whoever types a very long one fills no memory. */
+function digestOf(subject: string): string {
+  return createHash('sha256').update(subject).digest('hex')
+}
 
 function subjectOf(name: string, address: string, device: string | null): string {
   return device === null ? `account ${name} ${networkOf(address)}` : `device ${device}`

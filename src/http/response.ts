@@ -53,6 +53,8 @@ export class Response {
   closes = false
   owner: ResponseOwner | null = null
   watcher: ResponseWatcher | null = null
+  /** Name, value, … of whoever has the path: sent with every head, behind the answer's own. */
+  besides: readonly string[] = []
   private readonly outlet: Outlet
   private readonly isOld: boolean
   private isBodiless: boolean
@@ -172,10 +174,11 @@ export class Response {
     let head = status === 200 ? OK : statusLine(status)
     let hasLength = false
     let hasConnection = false
+    const all = this.besides.length === 0 ? headers : [...headers, ...this.besides]
     let values = ''
-    for (let i = 0; i < headers.length; i += 2) {
-      const name = headers[i] ?? ''
-      const value = headers[i + 1] ?? ''
+    for (let i = 0; i < all.length; i += 2) {
+      const name = all[i] ?? ''
+      const value = all[i + 1] ?? ''
       if (name === 'content-length') hasLength = true
       // Nobody gives it but to say `close`.
       else if (name === 'connection') hasConnection = true

@@ -3,7 +3,6 @@
  * Knows no engine.
  */
 import type { Ledger } from '../store/ledger.js'
-import type { Passes } from '../store/passes.js'
 import type { Store } from '../store/store.js'
 import type { Metrics } from './hops.js'
 
@@ -50,11 +49,7 @@ export function observeStore(store: Store, metrics: Metrics): Store {
     subscribe: (listener) => store.subscribe(listener),
     probe: () => timed('probe', () => store.probe()),
     close: () => store.close(),
-    passes: observedPasses(store.passes, timed),
-    trail: {
-      add: (entry) => timed('trail', () => store.trail.add(entry)),
-      page: (query) => timed('trail', () => store.trail.page(query)),
-    },
+    ...observedHolders(store, timed),
     shelf: {
       put: (name, item, room, nowMs) =>
         timed('shelf_put', () => store.shelf.put(name, item, room, nowMs)),
@@ -79,7 +74,8 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
     rows: (query) => timed('rows', () => ledger.rows(query)),
     row: (accountId, requestId) => timed('row', () => ledger.row(accountId, requestId)),
     export: (sinceMs) => ledger.export(sinceMs),
-    lastUse: (accountId) => timed('last_use', () => ledger.lastUse(accountId)),
+    keyUse: (query) => timed('key_use', () => ledger.keyUse(query)),
+    lastUse: (accountId, keyIds) => timed('last_use', () => ledger.lastUse(accountId, keyIds)),
     putSums: (by, sums, lastUse) => timed('put_sums', () => ledger.putSums(by, sums, lastUse)),
     budgets: () => ledger.budgets(),
     putBudgets: (budgets) => timed('put_budgets', () => ledger.putBudgets(budgets)),
@@ -87,16 +83,30 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
   }
 }
 
-/** One name for all of them: nothing of the data plane waits for a pass. */
-function observedPasses(passes: Passes, timed: Timed): Passes {
+/** One name for all of a kind: nothing of the data plane waits for them. */
+function observedHolders(
+  { passes, trail, attempts }: Store,
+  timed: Timed,
+): Pick<Store, 'passes' | 'trail' | 'attempts'> {
   return {
-    add: (pass) => timed('passes', () => passes.add(pass)),
-    find: (kind, id, nowMs) => timed('passes', () => passes.find(kind, id, nowMs)),
-    prolong: (kind, id, expiresAtMs, nowMs) =>
-      timed('passes', () => passes.prolong(kind, id, expiresAtMs, nowMs)),
-    take: (kind, id, nowMs) => timed('passes', () => passes.take(kind, id, nowMs)),
-    end: (kind, accountId, except) => timed('passes', () => passes.end(kind, accountId, except)),
-    sweep: (nowMs) => timed('passes', () => passes.sweep(nowMs)),
+    passes: {
+      add: (pass) => timed('passes', () => passes.add(pass)),
+      find: (kind, id, nowMs) => timed('passes', () => passes.find(kind, id, nowMs)),
+      prolong: (kind, id, expiresAtMs, nowMs) =>
+        timed('passes', () => passes.prolong(kind, id, expiresAtMs, nowMs)),
+      take: (kind, id, nowMs) => timed('passes', () => passes.take(kind, id, nowMs)),
+      end: (kind, accountId, except) => timed('passes', () => passes.end(kind, accountId, except)),
+      sweep: (nowMs) => timed('passes', () => passes.sweep(nowMs)),
+    },
+    trail: {
+      add: (entry) => timed('trail', () => trail.add(entry)),
+      page: (query) => timed('trail', () => trail.page(query)),
+    },
+    attempts: {
+      take: (subjects, nowMs) => timed('attempts', () => attempts.take(subjects, nowMs)),
+      forget: (name) => timed('attempts', () => attempts.forget(name)),
+      sweep: (nowMs) => timed('attempts', () => attempts.sweep(nowMs)),
+    },
   }
 }
 

@@ -139,6 +139,36 @@ export interface SumQuery {
   readonly by: 'hour' | 'day'
   readonly fromMs: number
   readonly toMs: number
+  /** This key's alone. */
+  readonly keyId?: string
+  /** This model's alone, as in `UsageRow.model`. */
+  readonly model?: string
+  /**
+   * `key` (where left out): a sum for each key and model. `model`: one for each model, of all keys of the
+   * account together, or of all accounts; what is not told apart is empty then. Not with `keyId`.
+   */
+  readonly per?: 'key' | 'model'
+}
+
+/** Whose use, of what, on which days (UTC); both ends are moved to the day they are in, and both are in. */
+export interface KeyUseQuery {
+  /** Null is all accounts. */
+  readonly accountId: string | null
+  /** These keys' alone, of one account. */
+  readonly keyIds?: readonly string[]
+  readonly model?: string
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** What a key used. */
+export interface KeyUse {
+  readonly accountId: string
+  readonly keyId: string
+  readonly requests: number
+  readonly costNanoUsd: number
+  /** As in `UsageSum`. */
+  readonly unpriced: number
 }
 
 /** Which rows, newest first. */
@@ -227,8 +257,10 @@ export interface Ledger {
   row(accountId: string | null, requestId: string): Promise<UsageRow | null>
   /** Every row that arrived at or after `sinceMs`, oldest first, in batches. */
   export(sinceMs: number): AsyncIterable<readonly UsageRow[]>
-  /** When each key of the account was last used, ms since 1970. */
-  lastUse(accountId: string): Promise<ReadonlyMap<string, number>>
+  /** Each key that was used, in no order: quick where there are many, which `sums` is not. */
+  keyUse(query: KeyUseQuery): Promise<KeyUse[]>
+  /** When each key of the account, or each of these keys, was last used, ms since 1970. */
+  lastUse(accountId: string, keyIds?: readonly string[]): Promise<ReadonlyMap<string, number>>
   /**
    * Puts sums of one account in the place of what there is of their key, model and bucket: rows are dropped
    * before sums are, so that a ledger that is moved needs both. `lastUse` is as the other engine tells it.

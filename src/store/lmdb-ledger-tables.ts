@@ -7,6 +7,7 @@
  */
 import type { Database, RootDatabase } from 'lmdb'
 import type { UsageRow } from '../ledger/row.js'
+import { spanOf } from './usage-days.js'
 
 /** One LMDB environment. */
 export interface LedgerTables {
@@ -23,8 +24,21 @@ export interface LedgerTables {
   readonly ids: Database<string, string>
   /** Time and request id of each row, by account. */
   readonly byAccount: Database<string, string>
-  /** Sums by length, time, account, key and model. */
+  /**
+   * Sums by length, time, account, key and model; without a key those of an account's model, and without an
+   * account, too, those of everybody's.
+   */
   readonly sums: Database<Buffer, string>
+  /** Days of use by span, account, key and model. */
+  readonly days: Database<Buffer, string>
+}
+
+/** Whose use is counted, of what, and from when on. */
+export interface PlaceOfUse {
+  readonly startMs: number
+  readonly accountId: string
+  readonly keyId: string
+  readonly model: string
 }
 
 /** Names beyond this are no keys of the engine (1,978 bytes, four to a character at worst). */
@@ -47,6 +61,7 @@ export function ledgerTables(root: RootDatabase<Buffer, string>): LedgerTables {
     ids: texts('ids'),
     byAccount: texts('by-account'),
     sums: bytes('sums'),
+    days: bytes('days'),
   }
 }
 
@@ -120,28 +135,43 @@ export function endOf(prefix: string): string {
   return prefix + AFTER_ALL
 }
 
-/** The place of a sum. */
+/** The place of the sum that a time falls into; without a key (empty) it is that of all of the account. */
 export function sumName(
   by: 'hour' | 'day',
-  startMs: number,
+  atMs: number,
   of: Pick<UsageRow, 'accountId' | 'keyId' | 'model'>,
 ): string {
-  return `${sumsFrom(by, startMs)}${of.accountId} ${of.keyId} ${of.model}`
+  const startMs = Math.floor(atMs / BUCKET_MS[by]) * BUCKET_MS[by]
+  const kind = of.keyId === '' ? 'model' : 'key'
+  return `${sumsFrom(by, startMs, kind)}${of.accountId} ${of.keyId} ${of.model}`
 }
 
-/** Where the sums of a bucket begin. */
-export function sumsFrom(by: 'hour' | 'day', startMs: number): string {
-  return (by === 'hour' ? 'h' : 'd') + timeName(startMs)
+/** Where the sums of a bucket begin: those of keys, or those of models. */
+export function sumsFrom(by: 'hour' | 'day', startMs: number, kind: 'key' | 'model'): string {
+  return sumsBegin(by, kind) + timeName(startMs)
+}
+
+/** What all sums of a kind begin with. */
+export function sumsBegin(by: 'hour' | 'day', kind: 'key' | 'model'): string {
+  const letter = by === 'hour' ? 'h' : 'd'
+  return kind === 'key' ? letter : letter.toUpperCase()
+}
+
+/** The place of the days that a time is among. */
+export function daysName(
+  atMs: number,
+  of: Pick<UsageRow, 'accountId' | 'keyId' | 'model'>,
+): string {
+  return `${timeName(spanOf(atMs))}${of.accountId} ${of.keyId} ${of.model}`
 }
 
 /** What a sum's place says. */
-export function readSumName(name: string): {
-  startMs: number
-  accountId: string
-  keyId: string
-  model: string
-} {
-  const rest = name.slice(1)
+export function readSumName(name: string): PlaceOfUse {
+  return readDaysName(name.slice(1))
+}
+
+/** What a place of days says. */
+export function readDaysName(rest: string): PlaceOfUse {
   const [accountId = '', keyId = '', ...model] = afterTime(rest).split(' ')
   return { startMs: timeOf(rest), accountId, keyId, model: model.join(' ') }
 }

@@ -13,6 +13,8 @@ import type {
   BudgetSpent,
   Claim,
   Demand,
+  KeyUse,
+  KeyUseQuery,
   Ledger,
   Retention,
   RowPage,
@@ -27,10 +29,11 @@ import { budgets, putBudgets } from './lmdb-budgets.js'
 import { unavailable } from './lmdb-failure.js'
 import { LedgerFile } from './lmdb-ledger-file.js'
 import { assertNames, isName, type LedgerTables } from './lmdb-ledger-tables.js'
-import { pruneRows, pruneSubjects, pruneSums } from './lmdb-prune.js'
+import { pruneDays, pruneRows, pruneSubjects, pruneSums } from './lmdb-prune.js'
 import { Subjects } from './lmdb-subjects.js'
 import { putSums } from './lmdb-sums.js'
-import { exported, lastUse, pageOf, rowOf, sumsOf } from './lmdb-usage.js'
+import { keyUse, lastUse } from './lmdb-days.js'
+import { exported, pageOf, rowOf, sumsOf } from './lmdb-usage.js'
 
 /** Reservations prolonged, or settled for want of it, in one step; others may come in between. */
 const LEASES_AT_ONCE = 64
@@ -123,9 +126,17 @@ export class LmdbLedger implements Ledger {
     yield* exported(this.file, sinceMs)
   }
 
-  async lastUse(accountId: string): Promise<ReadonlyMap<string, number>> {
+  async keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
     await this.file.catchUp()
-    return lastUse(this.file, accountId)
+    return keyUse(this.file, query)
+  }
+
+  async lastUse(
+    accountId: string,
+    keyIds?: readonly string[],
+  ): Promise<ReadonlyMap<string, number>> {
+    await this.file.catchUp()
+    return lastUse(this.file, accountId, keyIds)
   }
 
   putSums(
@@ -150,8 +161,11 @@ export class LmdbLedger implements Ledger {
     })
     for (const by of ['hour', 'day'] as const) {
       const before = by === 'hour' ? retention.hoursBeforeMs : retention.daysBeforeMs
-      await this.inSteps((tables) => pruneSums(tables, by, before, PRUNED_AT_ONCE))
+      for (const kind of ['key', 'model'] as const) {
+        await this.inSteps((tables) => pruneSums(tables, by, kind, before, PRUNED_AT_ONCE))
+      }
     }
+    await this.inSteps((tables) => pruneDays(tables, retention.daysBeforeMs, PRUNED_AT_ONCE))
     await pruneSubjects(this.file, this.nowMs())
     return rows
   }

@@ -14,6 +14,7 @@ import {
   type LedgerTables,
 } from './lmdb-ledger-tables.js'
 import { isIdle } from './lmdb-subjects.js'
+import { spanOf } from './usage-days.js'
 import { readRow } from './usage-record.js'
 
 /** Subjects looked at in one step. */
@@ -33,18 +34,26 @@ export function pruneRows(tables: LedgerTables, beforeMs: number, limit: number)
   return found.length
 }
 
-/** Drops up to `limit` sums of buckets that ended before a time; how many. Only inside a transaction. */
+/** Drops up to `limit` sums of a kind from buckets that ended before a time; how many. Only inside a transaction. */
 export function pruneSums(
   tables: LedgerTables,
   by: 'hour' | 'day',
+  kind: 'key' | 'model',
   beforeMs: number,
   limit: number,
 ): number {
   const length = BUCKET_MS[by]
   const firstKeptMs = Math.floor(beforeMs / length) * length
-  const range = { start: sumsFrom(by, 0), end: sumsFrom(by, firstKeptMs), limit }
+  const range = { start: sumsFrom(by, 0, kind), end: sumsFrom(by, firstKeptMs, kind), limit }
   const names = Array.from(tables.sums.getKeys(range))
   for (const name of names) quietly(tables.sums.remove(name))
+  return names.length
+}
+
+/** Drops up to `limit` records of days whose span ended before a time; how many. Only inside a transaction. */
+export function pruneDays({ days }: LedgerTables, beforeMs: number, limit: number): number {
+  const names = Array.from(days.getKeys({ end: timeName(spanOf(beforeMs)), limit }))
+  for (const name of names) quietly(days.remove(name))
   return names.length
 }
 

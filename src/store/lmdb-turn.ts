@@ -7,16 +7,14 @@
  */
 import type { UsageRow } from '../ledger/row.js'
 import { readRow, requestIdIn, writeRow } from './usage-record.js'
-import { addToSum, newSum, readSum, writeSum, type SumCounters } from './usage-sum.js'
 import type { Admission, Claim, SettleOutcome, Verdict } from './ledger.js'
+import { Counts } from './lmdb-counts.js'
 import { damaged, quietly } from './lmdb-failure.js'
 import {
   accountRowName,
   afterTime,
-  BUCKET_MS,
   rowName,
   rowNameOf,
-  sumName,
   timeName,
   timeToldBy,
   type LedgerTables,
@@ -32,12 +30,13 @@ export class Turn {
   readonly nowMs: number
   private readonly tables: LedgerTables
   private readonly subjects: Subjects
-  private readonly sums = new Map<string, SumCounters>()
+  private readonly counts: Counts
 
   constructor(tables: LedgerTables, nowMs: number) {
     this.tables = tables
     this.nowMs = nowMs
     this.subjects = new Subjects(tables, nowMs)
+    this.counts = new Counts(tables)
   }
 
   admit(admission: Admission): Verdict {
@@ -121,7 +120,7 @@ export class Turn {
   /** Puts what the steps have changed in memory; after the last of them. */
   write(): void {
     this.subjects.write()
-    for (const [name, sum] of this.sums) quietly(this.tables.sums.put(name, writeSum(sum)))
+    this.counts.write()
   }
 
   /** False where it has been settled or prolonged, and only its place in the order was left. */
@@ -142,10 +141,10 @@ export class Turn {
 
   private append(row: UsageRow, text: string, reservation: Reservation | null): void {
     const { open, ends, rows, ids, byAccount } = this.tables
-    const sums = [this.sum('hour', row), this.sum('day', row)]
+    const count = this.counts.read(row)
     if (reservation !== null) this.subjects.read(reservation.holds)
 
-    for (const sum of sums) addToSum(sum, row)
+    count()
     const id = row.requestId
     const name = rowName(row)
     if (reservation !== null) {
@@ -167,17 +166,6 @@ export class Turn {
     const text = this.tables.open.get(requestId)
     if (text === undefined) return null
     return intact(`the reservation of '${requestId}'`, () => readReservation(text))
-  }
-
-  private sum(by: 'hour' | 'day', row: UsageRow): SumCounters {
-    const length = BUCKET_MS[by]
-    const name = sumName(by, Math.floor(row.atMs / length) * length, row)
-    const known = this.sums.get(name)
-    if (known !== undefined) return known
-    const bytes = this.tables.sums.get(name)
-    const sum = bytes === undefined ? newSum() : intact(`the sum '${name}'`, () => readSum(bytes))
-    this.sums.set(name, sum)
-    return sum
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { UsageRow } from '../ledger/row.js'
 import { readRow } from './usage-record.js'
-import { lastAtMs, readSum, shownSum } from './usage-sum.js'
+import { readSum, shownSum } from './usage-sum.js'
 import type { RowPage, RowQuery, SumQuery, UsageSum } from './ledger.js'
 import { damaged } from './lmdb-failure.js'
 import type { LedgerFile } from './lmdb-ledger-file.js'
@@ -16,6 +16,7 @@ import {
   readSumName,
   rowNameOf,
   sumsFrom,
+  sumsBegin,
   timeName,
   type LedgerTables,
 } from './lmdb-ledger-tables.js'
@@ -84,17 +85,6 @@ export async function sumsOf(file: LedgerFile, query: SumQuery): Promise<UsageSu
   return found
 }
 
-/** When each key was last used, as far back as sums of days go. */
-export async function lastUse(file: LedgerFile, accountId: string): Promise<Map<string, number>> {
-  const uses = new Map<string, number>()
-  const query = { accountId, by: 'day', fromMs: 0, toMs: Number.MAX_SAFE_INTEGER } as const
-  await eachSum(file, query, (name, bytes) => {
-    const { keyId } = readSumName(name)
-    uses.set(keyId, Math.max(uses.get(keyId) ?? 0, lastAtMs(sumAt(name, bytes))))
-  })
-  return uses
-}
-
 /** All rows from a time on, oldest first. */
 export async function* exported(
   file: LedgerFile,
@@ -114,44 +104,58 @@ export async function* exported(
   }
 }
 
-/** Calls back for each sum of a question; other accounts' are skipped, not read. */
+/** Calls back for each sum of a question; others are skipped, not read. */
 async function eachSum(
   file: LedgerFile,
   query: SumQuery,
   found: (name: string, bytes: Buffer) => void,
 ): Promise<void> {
-  const length = BUCKET_MS[query.by]
-  const own = query.accountId === null ? '' : `${query.accountId} `
-  if (query.accountId !== null && !isName(query.accountId)) return
+  const { by, model, per: kind = 'key' } = query
+  const own = ownerPrefix(query, kind)
+  if (own === null) return
+  const length = BUCKET_MS[by]
   const lastMs = Math.floor(query.toMs / length) * length
   let atMs = Math.floor(Math.max(0, query.fromMs) / length) * length
-  let from = sumsFrom(query.by, atMs) + own
+  let from = sumsFrom(by, atMs, kind) + own
   await file.readInSlices('reading sums', (tables) => {
     let seen = 0
-    while (atMs <= lastMs) {
-      const bucket = sumsFrom(query.by, atMs)
-      const range = { start: from, end: endOf(bucket + own), limit: SLICE }
+    while (atMs <= lastMs && seen < SLICE) {
+      const prefix = sumsFrom(by, atMs, kind) + own
+      const range = { start: from, end: endOf(sumsBegin(by, kind)), limit: SLICE }
+      let nextMs: number | null = null
       for (const { key: name, value } of tables.sums.getRange(range)) {
         seen += 1
+        if (!name.startsWith(prefix)) {
+          // Another's in this bucket, or the first of the next that has any: a year without one is one step.
+          nextMs = Math.max(atMs + length, readSumName(name).startMs)
+          break
+        }
         from = `${name}\0`
-        found(name, value)
+        if (isOf(name, query, model)) found(name, value)
       }
-      if (seen >= SLICE) return false
-      const next = nextBucket(tables, query.by, endOf(bucket))
-      if (next === null) return true
-      atMs = next
-      from = sumsFrom(query.by, atMs) + own
-      seen += 1
+      if (nextMs === null) return seen < SLICE
+      atMs = nextMs
+      from = sumsFrom(by, atMs, kind) + own
     }
-    return true
+    return atMs > lastMs
   })
 }
 
-/** The next bucket that has any sum: a year without one is one step. */
-function nextBucket(tables: LedgerTables, by: 'hour' | 'day', from: string): number | null {
-  const range = { start: from, end: endOf(by === 'hour' ? 'h' : 'd'), limit: 1 }
-  for (const name of tables.sums.getKeys(range)) return readSumName(name).startMs
-  return null
+/** What the names of a question's sums go on with behind the time; null where there can be none. */
+function ownerPrefix({ accountId, keyId }: SumQuery, kind: 'key' | 'model'): string | null {
+  if (accountId !== null && !isName(accountId)) return null
+  if (keyId !== undefined && !isName(keyId)) return null
+  // Everybody's have no account in their name.
+  if (accountId === null) return kind === 'model' ? ' ' : ''
+  return keyId === undefined ? `${accountId} ` : `${accountId} ${keyId} `
+}
+
+/** Whether a sum is of the model, and of the key where its place does not tell already. */
+function isOf(name: string, { accountId, keyId }: SumQuery, model: string | undefined): boolean {
+  const isKnown = keyId === undefined || accountId !== null
+  if (model === undefined && isKnown) return true
+  const of = readSumName(name)
+  return (model === undefined || of.model === model) && (isKnown || of.keyId === keyId)
 }
 
 /** Names of rows from one down to another, newest first. */

@@ -9,6 +9,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Database } from 'lmdb'
 import type { Account, ApiKey } from '../accounts/account.js'
+import { LmdbAttempts } from './lmdb-attempts.js'
 import { intact, isName, LmdbEngine, put, remove } from './lmdb-engine.js'
 import { damaged, unavailable } from './lmdb-failure.js'
 import { LmdbLedger } from './lmdb-ledger.js'
@@ -68,6 +69,7 @@ class LmdbStore implements Store {
   readonly ledger: LmdbLedger
   readonly passes: LmdbPasses
   readonly trail: LmdbTrail
+  readonly attempts: LmdbAttempts
   private readonly engine: LmdbEngine
   private readonly tables: Tables
   private readonly logLength: number
@@ -84,6 +86,7 @@ class LmdbStore implements Store {
     this.ledger = new LmdbLedger(join(path, 'ledger'), options.nowMs ?? Date.now, options.boot)
     this.passes = new LmdbPasses(engine)
     this.trail = new LmdbTrail(engine)
+    this.attempts = new LmdbAttempts(engine)
     this.logLength = options.logLength ?? LOG_LENGTH
     this.tables = {
       accounts: engine.table('accounts'),

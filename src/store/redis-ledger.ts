@@ -13,6 +13,8 @@ import type {
   BudgetSpent,
   Claim,
   Demand,
+  KeyUse,
+  KeyUseQuery,
   Ledger,
   Retention,
   RowPage,
@@ -191,8 +193,12 @@ export class RedisLedger implements Ledger {
     return this.usage.export(sinceMs)
   }
 
-  lastUse(accountId: string): Promise<ReadonlyMap<string, number>> {
-    return this.usage.lastUse(accountId)
+  keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
+    return this.usage.keyUse(query)
+  }
+
+  lastUse(accountId: string, keyIds?: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return this.usage.lastUse(accountId, keyIds)
   }
 
   async putSums(

@@ -4,7 +4,15 @@
  */
 import type { UsageRow } from '../ledger/row.js'
 import { damaged, unavailable } from './failure.js'
-import type { Retention, RowPage, RowQuery, SumQuery, UsageSum } from './ledger.js'
+import type {
+  KeyUse,
+  KeyUseQuery,
+  Retention,
+  RowPage,
+  RowQuery,
+  SumQuery,
+  UsageSum,
+} from './ledger.js'
 import {
   ACCOUNTS,
   AFTER_ALL,
@@ -16,6 +24,7 @@ import {
 import { DROP_ROWS, READ_ROWS } from './redis-ledger-scripts.js'
 import type { RedisLink } from './redis-link.js'
 import { listOf } from './redis-records.js'
+import { asAsked, usesOf } from './usage-groups.js'
 import { readRow } from './usage-record.js'
 import { newSum, setCounter, shownSum, type SumCounters } from './usage-sum.js'
 
@@ -96,7 +105,8 @@ export class RedisUsage {
     }
   }
 
-  async sums({ accountId, by, fromMs, toMs }: SumQuery): Promise<UsageSum[]> {
+  async sums(query: SumQuery): Promise<UsageSum[]> {
+    const { accountId, by, fromMs, toMs } = query
     const length = BUCKET_MS[by]
     const first = Math.floor(Math.max(0, fromMs) / length) * length
     const accounts = accountId === null ? await this.accounts() : [accountId]
@@ -112,13 +122,31 @@ export class RedisUsage {
         found.push(...sums.flat())
       }
     }
-    return found.sort((a, b) => a.startMs - b.startMs)
+    return asAsked(found, query).sort((a, b) => a.startMs - b.startMs)
   }
 
-  async lastUse(accountId: string): Promise<ReadonlyMap<string, number>> {
-    const used = await this.link.send('reading uses', 'hgetall', [this.names.used(accountId)])
+  async keyUse({ keyIds, ...query }: KeyUseQuery): Promise<KeyUse[]> {
+    const uses = usesOf(await this.sums({ ...query, by: 'day' }))
+    const wanted = keyIds === undefined ? null : new Set(keyIds)
+    return uses.filter(({ keyId, requests }) => requests > 0 && wanted?.has(keyId) !== false)
+  }
+
+  async lastUse(
+    accountId: string,
+    keyIds?: readonly string[],
+  ): Promise<ReadonlyMap<string, number>> {
+    const what = 'reading uses'
+    const name = this.names.used(accountId)
     const uses = new Map<string, number>()
-    for (const [keyId, atMs] of pairsOf(used)) uses.set(keyId, Number(atMs))
+    if (keyIds === undefined) {
+      const used = await this.link.send(what, 'hgetall', [name])
+      for (const [keyId, atMs] of pairsOf(used)) uses.set(keyId, Number(atMs))
+    } else if (keyIds.length > 0) {
+      const used = listOf(await this.link.send(what, 'hmget', [name, ...keyIds]))
+      keyIds.forEach((keyId, at) => {
+        if (typeof used[at] === 'string') uses.set(keyId, Number(used[at]))
+      })
+    }
     return uses
   }
 

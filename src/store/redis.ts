@@ -4,6 +4,7 @@
  */
 import type { Account, ApiKey } from '../accounts/account.js'
 import { unavailable } from './failure.js'
+import { RedisAttempts } from './redis-attempts.js'
 import { RedisAccounts } from './redis-accounts.js'
 import { RedisEngine } from './redis-engine.js'
 import { RedisKeys } from './redis-keys.js'
@@ -50,6 +51,7 @@ class RedisStore implements Store {
   readonly ledger: RedisLedger
   readonly passes: RedisPasses
   readonly trail: RedisTrail
+  readonly attempts: RedisAttempts
   private readonly engine: RedisEngine
   private readonly accounts: RedisAccounts
   private readonly keys: RedisKeys
@@ -63,6 +65,7 @@ class RedisStore implements Store {
     this.shelf = new RedisShelf(engine.place)
     this.passes = new RedisPasses(engine)
     this.trail = new RedisTrail(engine)
+    this.attempts = new RedisAttempts(engine)
     this.accounts = new RedisAccounts(engine)
     this.keys = new RedisKeys(engine)
     const tell = (change: KeyChange): void => {

@@ -3,6 +3,7 @@
  * Knows no engine; every engine passes the one black-box suite in `test/store`.
  */
 import type { Account, ApiKey, KeyLimits } from '../accounts/account.js'
+import type { Attempts } from './attempts.js'
 import type { Ledger } from './ledger.js'
 import type { Passes } from './passes.js'
 import type { Trail } from './trail.js'
@@ -98,6 +99,7 @@ export interface Store {
   readonly ledger: Ledger
   readonly passes: Passes
   readonly trail: Trail
+  readonly attempts: Attempts
   /** Durable before it resolves. */
   createAccount(account: Account): Promise<AccountOutcome>
   accountById(id: string): Promise<Account | null>

@@ -5,6 +5,7 @@
  */
 import type { UsageRow } from '../ledger/row.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from './ledger.js'
+import { NUMBER_BYTES, NumberReader, writeNumber } from './numbers.js'
 
 /** The version that this code writes and reads. */
 const VERSION = 1
@@ -42,11 +43,16 @@ export function addToSum(sum: SumCounters, row: UsageRow): void {
   add(sum, CACHE_READ, usage.cacheRead)
   add(sum, CACHE_WRITE, usage.cacheWrite)
   add(sum, REASONING, usage.reasoning)
-  if (costNanoUsd !== null) add(sum, COST, costNanoUsd)
-  else if (row.source !== 'none') add(sum, UNPRICED, 1)
+  add(sum, COST, costNanoUsd ?? 0)
+  add(sum, UNPRICED, unpricedOf(row))
   if (row.source === 'estimated') add(sum, ESTIMATED, 1)
   if (row.atMs > (sum[LAST_AT] ?? 0)) sum[LAST_AT] = Math.floor(row.atMs)
   if (hops.firstContent !== undefined) add(sum, HISTOGRAM + placeOf(hops.firstContent), 1)
+}
+
+/** 1 where the row used tokens and nobody knows their price. */
+export function unpricedOf({ costNanoUsd, source }: UsageRow): 0 | 1 {
+  return costNanoUsd === null && source !== 'none' ? 1 : 0
 }
 
 /** What a row adds to each counter, for engines that count by themselves; the time is no counter. */
@@ -95,6 +101,15 @@ export function shownSum(
   }
 }
 
+/** Adds the counters of one sum to another's, or with -1 takes them away; never below nothing. */
+export function addSum(to: SumCounters, sum: SumCounters, factor: 1 | -1 = 1): void {
+  sum.forEach((count, place) => {
+    const before = to[place] ?? 0
+    if (place === LAST_AT) to[place] = Math.max(before, count)
+    else to[place] = Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, before + factor * count))
+  })
+}
+
 /** The counters of a sum as the ledger shows it, which does not tell when its last request arrived. */
 export function shownCounters(sum: UsageSum, atMs: number): SumCounters {
   const counters = newSum()
@@ -121,17 +136,12 @@ export function shownPlaces(sum: UsageSum): [place: number, count: number][] {
   return places.filter(([place]) => place !== LAST_AT)
 }
 
-/** The bytes of a sum; numbers of 7 bits each, the last of a number without the high bit. */
+/** The bytes of a sum: its version and its counters. */
 export function writeSum(sum: SumCounters): Buffer {
-  let at = 0
-  SCRATCH[at++] = VERSION
+  SCRATCH[0] = VERSION
+  let at = 1
   for (let place = 0; place < COUNTERS; place += 1) {
-    let rest = sum[place] ?? 0
-    while (rest >= 0x80) {
-      SCRATCH[at++] = (rest % 0x80) | 0x80
-      rest = Math.floor(rest / 0x80)
-    }
-    SCRATCH[at++] = rest
+    at = writeNumber(SCRATCH, at, sum[place] ?? 0)
   }
   return Buffer.from(SCRATCH.subarray(0, at))
 }
@@ -140,25 +150,13 @@ export function writeSum(sum: SumCounters): Buffer {
 export function readSum(bytes: Uint8Array): SumCounters {
   if (bytes[0] !== VERSION) throw new Error(`its version is not ${VERSION}`)
   const sum = newSum()
-  let at = 1
-  for (let place = 0; place < COUNTERS; place += 1) {
-    let value = 0
-    let factor = 1
-    let byte = 0x80
-    while (byte >= 0x80) {
-      byte = bytes[at++] ?? 0x100
-      if (byte > 0xff) throw new Error('it is cut short')
-      value += (byte & 0x7f) * factor
-      factor *= 0x80
-    }
-    sum[place] = value
-  }
-  if (at !== bytes.length) throw new Error('it is too long')
+  const numbers = new NumberReader(bytes, 1)
+  for (let place = 0; place < COUNTERS; place += 1) sum[place] = numbers.next()
+  if (!numbers.done) throw new Error('it is too long')
   return sum
 }
 
-/** Eight bytes for a number up to 2^53. */
-const SCRATCH = Buffer.alloc(1 + COUNTERS * 8)
+const SCRATCH = Buffer.alloc(1 + COUNTERS * NUMBER_BYTES)
 
 /** Counters stay whole numbers that can be written; one beyond 2^53 would be none. */
 function add(sum: SumCounters, place: number, value: number | undefined): void {

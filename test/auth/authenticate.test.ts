@@ -35,6 +35,32 @@ void t.test('a key carries its limits, and ends at its time, remembered or not',
   t.same(bench.results, ['ok', 'ok', 'expired', 'missing'])
 })
 
+void t.test('a key that ends at its time ends what runs with it', async (t) => {
+  const bench = newBench()
+  const ending = digestOf(bench.store.add({}, { expiresAtMs: 2_000 }))
+  const lasting = digestOf(bench.store.add())
+  bench.clock.wallMs = 1_999
+  const digests = new Set([ending, lasting])
+  const [digest, why] = await new Promise<[string, GatewayError]>((resolve) => {
+    let looks = 0
+    bench.auth.watch({
+      digests: () => {
+        looks += 1
+        if (looks === 2) bench.clock.wallMs = 2_000
+        return digests
+      },
+      end: (digest, why) => resolve([digest, why]),
+    })
+    // What the authenticator keeps time with does not keep a process alive.
+    const awake = setInterval(() => undefined, 1_000)
+    t.teardown(() => clearInterval(awake))
+  })
+  t.equal(digest, ending, 'and nothing else')
+  t.match([why.kind, why.message], ['unauthenticated', /expired/])
+  t.equal(bench.store.asked.length, 2, 'each was looked up once')
+  bench.auth.close()
+})
+
 void t.test('one message for every wrong key, and no look-up for a malformed one', async (t) => {
   const bench = newBench()
   const revoked = bench.store.add({}, { revokedAtMs: 5 })

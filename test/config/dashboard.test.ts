@@ -32,13 +32,13 @@ const OIDC = 'oidc: { issuer: "https://id.example.com", client_id: sluice'
 void t.test('what is written is read', (t) => {
   const loaded = load(
     t,
-    `{ public_url: "https://llm.example.com/", self_sign_up: true, grafana_url: "http://g/d/x", ${OIDC}, client_secret: "\${SECRET}", name: Acme, create_accounts: true } }`,
+    `{ public_url: "https://llm.example.com/", grafana_url: "http://g/d/x", ${OIDC}, client_secret: "\${SECRET}", name: Acme, create_accounts: true } }`,
   )
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
   t.strictSame(loaded.config.dashboard, {
     enabled: true,
     publicUrl: 'https://llm.example.com',
-    selfSignUp: true,
+    selfSignUp: false,
     grafanaUrl: 'http://g/d/x',
     oidc: {
       issuer: 'https://id.example.com',
@@ -71,6 +71,11 @@ const REFUSED: readonly [section: string, path: string, says: RegExp][] = [
     /https/,
   ],
   ['{ public_url: "https://a", oidc: { client_id: x } }', 'dashboard.oidc.issuer', /required/],
+  [
+    `{ public_url: "https://a", self_sign_up: true, ${OIDC} } }`,
+    'dashboard.self_sign_up',
+    /off beside oidc/,
+  ],
   ['{ self_signup: true }', 'dashboard.self_signup', /self_sign_up/],
 ]
 

@@ -163,6 +163,11 @@ void t.test('the playground runs as the account, without a key', async (t) => {
   t.match(stream.text, /data: \[DONE\]/)
   const odd = await browser.ask('POST', '/playground/chat', { model: 'nothing', messages })
   t.match([odd.status, odd.error['kind']], [404, 'unknown_model'])
+  for (const { headers } of [whole, stream, odd]) {
+    t.equal(headers.get('x-content-type-options'), 'nosniff', 'no browser runs it, …')
+    t.match(headers.get('cache-control'), /\bno-store$/, '… or keeps it')
+    t.match(headers.get('content-security-policy'), /default-src 'none'/)
+  }
   t.equal((await stage.browser().ask('POST', '/playground/chat', body)).status, 401)
   const forged = await browser.ask('POST', '/playground/chat', body, { 'x-sluice-csrf': 'x' })
   t.equal(forged.status, 403)

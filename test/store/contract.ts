@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import type { KeyChange, Store } from '../../src/store/store.js'
 import { openStore } from '../../src/store/open.js'
 import { GatewayError } from '../../src/errors.js'
-import { changes, passes, trail } from './holders-contract.js'
+import { attempts, changes, passes, trail } from './holders-contract.js'
 import { killedWriter, otherProcess } from './processes.js'
 import { aKey, anAccount } from './records.js'
 import { ROOM, shelf, shelved, shelfRoom } from './shelf-contract.js'
@@ -24,6 +24,7 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test('lasting', (t) => lasting(t, newUrl))
     void t.test('what changes', (t) => changes(t, newUrl))
     void t.test('passes', (t) => passes(t, newUrl))
+    void t.test('attempts', (t) => attempts(t, newUrl))
     void t.test('the trail', (t) => trail(t, newUrl))
     void t.test('the shelf', (t) => shelf(t, newUrl))
     void t.test('the room of the shelf', (t) => shelfRoom(t, newUrl))

@@ -3,6 +3,7 @@
  * trail of what was done.
  */
 import type { Test } from 'tap'
+import { digestOf } from '../../src/accounts/secret.js'
 import { openStore } from '../../src/store/open.js'
 import type { Pass } from '../../src/store/passes.js'
 import type { Store } from '../../src/store/store.js'
@@ -177,4 +178,43 @@ export async function trail(t: Test, newUrl: NewUrl): Promise<void> {
     t.same(await trail.page({ accountId: odd, after: null, limit: 3 }), [])
   }
   t.same(await trail.page({ accountId: 'a', after: '\0', limit: 3 }), [])
+}
+
+/** Counts of attempts, which all processes share. */
+export async function attempts(t: Test, newUrl: NewUrl): Promise<void> {
+  const url = await newUrl(t)
+  const [one, two] = [await opened(t, url), await opened(t, url)]
+  const nowMs = Date.now()
+  const name = (text: string) => digestOf(text)
+  const ada = { name: name('ada'), burst: 5, everyMs: 10_000 }
+  const all = { name: name('all'), burst: 8, everyMs: 1_000 }
+  const waits = await Promise.all(
+    Array.from({ length: 20 }, (_, at) =>
+      (at % 2 === 0 ? one : two).attempts.take([ada, all], nowMs),
+    ),
+  )
+  const counted = waits.filter((each) => each.every((wait) => wait === 0))
+  t.equal(counted.length, 5, 'five of twenty at once, by two handles')
+  t.same(
+    waits.find(([wait = 0]) => wait > 0),
+    [10_000, 0],
+    'and the time until there is room',
+  )
+  t.same(await two.attempts.take([ada], nowMs + 9_999), [1])
+  t.same(await two.attempts.take([ada], nowMs + 10_000), [0])
+  const bob = { ...ada, name: name('bob') }
+  for (let at = 0; at < 3; at += 1) t.same(await one.attempts.take([bob, all], nowMs), [0, 0])
+  t.same(await one.attempts.take([bob, all], nowMs), [0, 1_000], 'what was refused took no place')
+  await two.attempts.forget(ada.name)
+  t.same(await one.attempts.take([{ ...ada, burst: 1 }], nowMs + 10_000), [0], 'as if it never was')
+  await one.attempts.forget(name('nobody'))
+  t.same(await one.attempts.take([], nowMs), [])
+  await one.attempts.sweep(nowMs)
+  t.same(
+    await one.attempts.take([{ ...ada, burst: 1 }], nowMs + 10_000),
+    [10_000],
+    'what counts stays',
+  )
+  await one.attempts.sweep(nowMs + 3_600_000)
+  t.equal(await one.attempts.sweep(nowMs + 3_600_000), 0, 'and goes when it no longer does')
 }

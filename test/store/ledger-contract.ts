@@ -11,6 +11,7 @@ import { killedWriters } from './ledger-kills.js'
 import { exactness } from './ledger-races.js'
 import { expiry, renewal } from './ledger-leases.js'
 import { appended, bounded, exported, pages, pruned, settled, summed } from './ledger-rows.js'
+import { narrowed } from './ledger-uses.js'
 import {
   anAdmission,
   aName,
@@ -45,6 +46,7 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     'what a settled request leaves': settled,
     'appended rows': appended,
     sums: summed,
+    uses: narrowed,
     pages,
     'pages with filters': bounded,
     export: exported,

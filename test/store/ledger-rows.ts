@@ -78,6 +78,18 @@ export async function settled(t: Test, { ledger }: LedgerUnderTest): Promise<voi
     ['key_old', NOON - 3 * DAY],
     ['key_used', NOON + 5],
   ])
+  await ledger.settle(aRow({ keyId: 'key_older', accountId: 'acc_use', atMs: NOON - 300 * DAY }))
+  const wanted = ['key_used', 'key_older', 'key_none', '', '\0']
+  t.same(
+    [...(await ledger.lastUse('acc_use', wanted))].sort(),
+    [
+      ['key_older', NOON - 300 * DAY],
+      ['key_used', NOON + 5],
+    ],
+    'of some of them, however long ago',
+  )
+  t.same(await ledger.lastUse('acc_use', []), new Map())
+  t.same(await ledger.lastUse('acc_ada', ['key_used']), new Map(), 'not of another account’s')
 }
 
 export async function appended(t: Test, { ledger, url, clock }: LedgerUnderTest): Promise<void> {
@@ -312,15 +324,21 @@ export async function pruned(t: Test, { ledger }: LedgerUnderTest): Promise<void
   t.equal(await count(ledger, 'hour'), 702, 'sums have times of their own')
   await ledger.prune({ ...nothing, hoursBeforeMs: NOON - DAY })
   t.equal(await count(ledger, 'hour'), 700)
+  t.equal(await count(ledger, 'hour', 'model'), 700, 'those of all keys together, too')
   t.equal(await count(ledger, 'day'), 702)
   await ledger.prune({ ...nothing, daysBeforeMs: NOON - 39 * DAY })
   t.equal(await count(ledger, 'day'), 701)
   await ledger.prune({ ...nothing, daysBeforeMs: NOON })
   t.equal(await count(ledger, 'day'), 700, 'a day goes when all of it is older')
+  t.equal(await count(ledger, 'day', 'model'), 700)
 }
 
-async function count(ledger: Ledger, by: 'hour' | 'day'): Promise<number> {
-  const sums = await sumsOf(ledger, null, by, 0, NOON + DAY)
+async function count(
+  ledger: Ledger,
+  by: 'hour' | 'day',
+  per: 'key' | 'model' = 'key',
+): Promise<number> {
+  const sums = await ledger.sums({ accountId: null, by, fromMs: 0, toMs: NOON + DAY, per })
   return sums.reduce((sum, { requests }) => sum + requests, 0)
 }
 

@@ -136,7 +136,7 @@ async function accountRow(
   const toMs = now()
   const [liveKeys, sums] = await Promise.all([
     store.countKeys(id),
-    ledger.sums({ accountId: id, by: 'day', fromMs: toMs - RECENT_MS, toMs }),
+    ledger.sums({ accountId: id, by: 'day', fromMs: toMs - RECENT_MS, toMs, per: 'model' }),
   ])
   return {
     ...{ id, email, role, plan, disabled, createdAtMs, liveKeys },

@@ -2,6 +2,7 @@
 import type { ApiKey, KeyLimits } from '../../accounts/account.js'
 import { checkedName, createKey, revokeKey, type NewKey } from '../../accounts/accounts.js'
 import { GatewayError } from '../../errors.js'
+import type { KeyUse } from '../../store/ledger.js'
 import type { KeyEdit } from '../../store/store.js'
 import { signedRoute, type Reply, type Route, type SignedAsk } from '../route.js'
 import { notFound } from '../router.js'
@@ -63,7 +64,7 @@ async function list(
   })
   const start = query.after === undefined ? 0 : found.findIndex(({ id }) => id === query.after) + 1
   const page = found.slice(start, start + (query.limit ?? 100))
-  const figures = await figuresOf(services, accountId)
+  const figures = await figuresOf(services, accountId, page)
   const last = page.at(-1)
   const json: schema.KeysReply = {
     keys: page.map((key) => keyView(key, figures, services.now())),
@@ -200,7 +201,8 @@ function assertWithin(limits: schema.KeyLimits | undefined, most: KeyLimits): vo
   for (const name of LIMITS) {
     const [wanted, allowed] = [limits?.[name], most[name]]
     if (wanted === undefined || allowed === undefined || wanted <= allowed) continue
-    const message = `The plan allows ${allowed} at most; ask for less, or choose a larger plan.`
+    const told = name.startsWith('nanoUsd') ? `$${allowed / 1e9}` : String(allowed)
+    const message = `The plan allows ${told} at most; ask for less, or choose a larger plan.`
     throw new GatewayError('forbidden', message, { param: `limits.${name}` })
   }
 }
@@ -217,40 +219,30 @@ function limitsOf(limits: schema.KeyLimits): KeyLimits {
   return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined))
 }
 
-interface KeyFigures {
-  readonly requests: number
-  readonly spendNanoUsd: number
-  readonly unpricedRequests: number
-}
-
 interface Figures {
-  readonly used: ReadonlyMap<string, KeyFigures>
+  readonly used: ReadonlyMap<string, KeyUse>
   readonly lastUse: ReadonlyMap<string, number>
 }
 
 const NOTHING: Figures = { used: new Map(), lastUse: new Map() }
 
-/** What the account's keys used in the last 30 days, and when each was used last. */
-async function figuresOf({ ledger, now }: Services, accountId: string): Promise<Figures> {
+/** What these keys of the account used in the last 30 days, and when each was used last. */
+async function figuresOf(
+  { ledger, now }: Services,
+  accountId: string,
+  keys: readonly ApiKey[],
+): Promise<Figures> {
   const toMs = now()
-  const [sums, lastUse] = await Promise.all([
-    ledger.sums({ accountId, by: 'day', fromMs: toMs - RECENT_MS, toMs }),
-    ledger.lastUse(accountId),
+  const keyIds = keys.map(({ id }) => id)
+  const [uses, lastUse] = await Promise.all([
+    ledger.keyUse({ accountId, keyIds, fromMs: toMs - RECENT_MS, toMs }),
+    ledger.lastUse(accountId, keyIds),
   ])
-  const used = new Map<string, KeyFigures>()
-  for (const { keyId, requests, costNanoUsd, unpriced } of sums) {
-    const before = used.get(keyId)
-    used.set(keyId, {
-      requests: (before?.requests ?? 0) + requests,
-      spendNanoUsd: (before?.spendNanoUsd ?? 0) + costNanoUsd,
-      unpricedRequests: (before?.unpricedRequests ?? 0) + unpriced,
-    })
-  }
-  return { used, lastUse }
+  return { used: new Map(uses.map((use) => [use.keyId, use])), lastUse }
 }
 
 async function oneView(services: Services, key: ApiKey): Promise<schema.Key> {
-  return keyView(key, await figuresOf(services, key.accountId), services.now())
+  return keyView(key, await figuresOf(services, key.accountId, [key]), services.now())
 }
 
 function keyView(key: ApiKey, { used, lastUse }: Figures, nowMs: number): schema.Key {
@@ -271,8 +263,8 @@ function keyView(key: ApiKey, { used, lastUse }: Figures, nowMs: number): schema
     replacedBy: key.replacedBy ?? null,
     lastUsedAtMs: lastUse.get(key.id) ?? null,
     requests: figures?.requests ?? 0,
-    spendNanoUsd: figures?.spendNanoUsd ?? 0,
-    unpricedRequests: figures?.unpricedRequests ?? 0,
+    spendNanoUsd: figures?.costNanoUsd ?? 0,
+    unpricedRequests: figures?.unpriced ?? 0,
   }
 }
 

@@ -47,7 +47,7 @@ async function start(
   if (ask.origin !== publicUrl) {
     throw new GatewayError('forbidden', `Open ${publicUrl}/dashboard/ to sign in this way.`)
   }
-  throttle.step(ask.address)
+  await throttle.step(ask.address)
   const former = cookieOf(ask.req.header('cookie'), OIDC_COOKIE)
   if (former !== null) await store.passes.take('oidc', passIdOf(former), now())
   const secret = await sessions.issue('oidc', '', AWAY_MS)
@@ -65,7 +65,7 @@ async function finish(
   const { store, throttle, now } = services
   const { config, redirectUri } = doorOf(services)
   assertKeepsCookies(ask.origin)
-  throttle.step(ask.address)
+  await throttle.step(ask.address)
   const secret = cookieOf(ask.req.header('cookie'), OIDC_COOKIE)
   const pass = secret === null ? null : await store.passes.take('oidc', passIdOf(secret), now())
   if (secret === null || pass === null) {
@@ -96,11 +96,11 @@ async function accountOf(
   verifiedEmail: string,
 ): Promise<Account> {
   const { store, now, snapshot } = services
-  const { selfSignUp, oidc } = snapshot().config.dashboard
+  const { oidc } = snapshot().config.dashboard
   const email = checkedEmail(verifiedEmail)
   const found = await store.accountByEmail(email)
   if (found !== null) return found
-  if (!selfSignUp && oidc?.createAccounts !== true) {
+  if (oidc?.createAccounts !== true) {
     throw new GatewayError('forbidden', 'Ask an administrator for an account.')
   }
   const wanted = { email, plan: 'starter', password: { none: true } } as const

@@ -44,7 +44,7 @@ async function changePassword(
   const { throttle, passwords } = services
   assertPassword(ask.body.next)
   if (account.passwordHash !== '') {
-    throttle.attempt(account.email, ask.address, `session ${account.id}`)
+    await throttle.attempt(account.email, ask.address, `session ${account.id}`)
     if (!(await passwords.matches(account.passwordHash, ask.body.current ?? ''))) {
       throw new GatewayError('forbidden', 'The current password is wrong.', { param: 'current' })
     }
@@ -69,7 +69,7 @@ async function setUp(
   const { store, throttle, passwords, now } = services
   const { link, email, password } = ask.body
   assertKeepsCookies(ask.origin)
-  throttle.step(ask.address)
+  await throttle.step(ask.address)
   const id = passIdOf(link)
   const found = await store.passes.find('set-up', id, now())
   if (found === null || (await hasAdmin(store))) throw badLink()
@@ -93,7 +93,7 @@ async function reset(
 ): Promise<Reply> {
   const { store, throttle, now } = services
   assertKeepsCookies(ask.origin)
-  throttle.step(ask.address)
+  await throttle.step(ask.address)
   const id = passIdOf(ask.body.link)
   if ((await store.passes.find('reset', id, now())) === null) throw badLink()
   assertPassword(ask.body.password)
@@ -122,7 +122,7 @@ async function signUp(
   }
   const email = checkedEmail(ask.body.email)
   assertPassword(ask.body.password)
-  throttle.attempt(`new ${email}`, ask.address, null)
+  await throttle.attempt(`new ${email}`, ask.address, null)
   const wanted = { email, password: ask.body.password, plan: 'starter' } as const
   try {
     const sources = { now, hash: (text: string) => passwords.hash(text) }

@@ -138,7 +138,7 @@ async function signIn(
   const account = await store.accountByEmail(email)
   const secret = cookieOf(ask.req.header('cookie'), DEVICE_COOKIE)
   const device = await sessions.device(secret, account?.id ?? null)
-  throttle.attempt(email, address, device)
+  await throttle.attempt(email, address, device)
   const isRight = await passwords.matches(account?.passwordHash ?? null, body.password)
   if (account === null || !isRight) {
     services.log.info('sign-in refused', { account_id: account?.id, request_id: ask.requestId })
@@ -148,7 +148,7 @@ async function signIn(
   if (account.disabled) {
     throw new GatewayError('forbidden', 'This account is disabled; ask an administrator.')
   }
-  throttle.forgive(email, address, device)
+  await throttle.forgive(email, address, device)
   if (isOutdated(account.passwordHash)) {
     const passwordHash = await passwords.rehash(body.password)
     if (passwordHash !== null) await store.changeAccount(account.id, { passwordHash })

@@ -1,8 +1,8 @@
 /** Usage: sums over time, single requests, a file of them, and what happens now. */
 import { GatewayError } from '../../errors.js'
 import type { Response } from '../../http/response.js'
-import type { RowQuery, UsageSum } from '../../store/ledger.js'
-import { figuresOf, groupsOf, pointsOf } from '../figures.js'
+import type { RowQuery, SumQuery, UsageSum } from '../../store/ledger.js'
+import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, restOf } from '../figures.js'
 import {
   signedRoute,
   TAKEN,
@@ -73,12 +73,15 @@ async function usage(
   if (query.toMs - query.fromMs > LONGEST_MS[by]) {
     throw badRange(`by ${by}, usage is told for ${LONGEST_MS[by] / DAY_MS} days at once`)
   }
-  // The engine has the bucket of `toMs`, too.
-  const all = await services.ledger.sums({ accountId, by, fromMs, toMs: toMs - 1 })
-  const sums = all.filter((sum) => {
-    if (query.keyId !== undefined && sum.keyId !== query.keyId) return false
-    return query.model === undefined || sum.model === query.model
-  })
+  const { keyId, model } = query
+  const asked: SumQuery = {
+    ...{ accountId, by, fromMs },
+    // The engine has the bucket of `toMs`, too.
+    toMs: toMs - 1,
+    ...(model === undefined ? {} : { model }),
+    ...(keyId === undefined ? { per: 'model' } : { keyId }),
+  }
+  const sums = await services.ledger.sums(asked)
   const json: schema.UsageReply = {
     by,
     fromMs,
@@ -86,27 +89,43 @@ async function usage(
     nowMs: services.now(),
     total: figuresOf(sums),
     points: pointsOf(sums),
-    groups: await groups(services, sums, group),
+    groups: await groups(services, asked, sums, group),
   }
   return { status: 200, json }
 }
 
 async function groups(
-  { store }: Services,
+  services: Services,
+  asked: SumQuery,
   sums: readonly UsageSum[],
   by: 'none' | 'model' | 'key',
 ): Promise<schema.UsageGroup[]> {
   if (by === 'none') return []
   if (by === 'model') return groupsOf(sums, ({ model }) => model)
-  const owners = new Map(sums.map(({ keyId, accountId }) => [keyId, accountId]))
-  const found = groupsOf(sums, ({ keyId }) => keyId)
+  const own = asked.keyId === undefined ? await largestKeys(services, asked) : sums
+  const owners = new Map(own.map(({ keyId, accountId }) => [keyId, accountId]))
+  const found = groupsOf([...own, ...restOf(sums, own)], ({ keyId }) => keyId)
   return Promise.all(
     found.map(async (group) => {
       const owner = group.id === PLAYGROUND ? undefined : owners.get(group.id)
-      const key = owner === undefined ? null : await store.keyById(owner, group.id)
+      const key = owner === undefined ? null : await services.store.keyById(owner, group.id)
       return { ...group, label: key?.name ?? group.label }
     }),
   )
+}
+
+/** The sums of the keys with the largest use on the days that are asked about: not each of ten thousand. */
+async function largestKeys({ ledger }: Services, asked: SumQuery): Promise<UsageSum[]> {
+  const uses = await ledger.keyUse(asked)
+  const largest = uses
+    .sort((a, b) => b.costNanoUsd - a.costNanoUsd || b.requests - a.requests)
+    .slice(0, MAX_GROUPS)
+  const found = await Promise.all(
+    largest.map(({ accountId, keyId }) => {
+      return ledger.sums({ ...asked, per: 'key', accountId, keyId })
+    }),
+  )
+  return found.flat()
 }
 
 async function requests(
@@ -195,7 +214,7 @@ async function live(
   const startMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS
   const [page, sums] = await Promise.all([
     services.ledger.rows({ accountId, fromMs: nowMs - LIVE_MS, after: null, limit: LIVE_ROWS }),
-    services.ledger.sums({ accountId, by: 'hour', fromMs: startMs, toMs: startMs }),
+    services.ledger.sums({ accountId, by: 'hour', fromMs: startMs, toMs: startMs, per: 'model' }),
   ])
   const json: schema.LiveReply = {
     rows: await rowViews(services, page.rows),

@@ -1,13 +1,12 @@
-/** What can be done to a key that is there: another name, a successor, the end. */
+/** What can be done to a key that is there: changes, a successor, the end. */
 import { useState } from 'react'
 import type { CreatedKeyReply, Key } from '../../schema.js'
 import { change } from '../api/calls.js'
 import { Button } from '../parts/button.js'
 import { Confirm, Dialog } from '../parts/dialog.js'
-import { TextField } from '../parts/field.js'
 import { report } from '../parts/notice.js'
-import { ProblemLine } from '../parts/states.js'
 import { useSubmit } from './door.js'
+import { changeBody, draftOf, KeyFields } from './key-form.js'
 import { maskOf } from './key-name.js'
 import { Secret } from './secret.js'
 
@@ -16,31 +15,22 @@ interface KeyProps {
   readonly onClose: () => void
 }
 
-/** Another name for the same key. */
-export function RenameKey({ apiKey: key, onClose }: KeyProps) {
-  const [name, setName] = useState(key.name)
+/** Another name, end, models or limits for the same key. */
+export function EditKey({ apiKey: key, onClose }: KeyProps) {
+  const [draft, setDraft] = useState(() => draftOf(key))
   const { busy, problem, submit } = useSubmit(async () => {
-    await change('PATCH /keys/{id}', { name }, key.id)
-    report(`Renamed. ${key.name} is ${name} now.`)
+    await change('PATCH /keys/{id}', changeBody(draft), key.id)
+    report(`Saved. ${draft.name} works as you said from now on.`)
     onClose()
   })
   return (
-    <Dialog title={`Rename ${key.name}`} onClose={onClose}>
+    <Dialog title={`Edit ${key.name}`} onClose={onClose}>
       <form className="form" onSubmit={submit}>
-        <TextField
-          label="Name"
-          autoFocus
-          required
-          maxLength={100}
-          autoComplete="off"
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
-        {problem === null ? null : <ProblemLine problem={problem} />}
+        <KeyFields {...{ draft, setDraft, problem }} endsAtMs={key.expiresAtMs} />
         <footer className="dialog-foot">
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" tone="primary" busy={busy}>
-            Rename
+            Save
           </Button>
         </footer>
       </form>

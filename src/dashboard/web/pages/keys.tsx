@@ -1,7 +1,8 @@
 /** The list of keys: make one, see what each is used for, replace or revoke it. */
 import { useState } from 'react'
-import type { Key } from '../../schema.js'
+import type { Key, KeysReply } from '../../schema.js'
 import { useResource } from '../api/resource.js'
+import { exactCount } from '../format/number.js'
 import { clockTime, until } from '../format/time.js'
 import { Button, IconButton } from '../parts/button.js'
 import { Ago, Count, Day, Money } from '../parts/figure.js'
@@ -15,10 +16,13 @@ import { Page } from '../shell/page.js'
 import { useScope, withScope } from '../shell/scope.js'
 import { useAccount, useSession } from '../shell/session.js'
 import { CreateKey } from './create-key.js'
-import { RenameKey, RevokeKey, RotateKey } from './key-dialogs.js'
+import { EditKey, RevokeKey, RotateKey } from './key-dialogs.js'
 import { maskOf } from './key-name.js'
 
-type Open = { readonly act: 'rename' | 'rotate' | 'revoke'; readonly key: Key } | null
+/** Of more than these the newest are shown, and the others are searched for. */
+const SHOWN = 200
+
+type Open = { readonly act: 'edit' | 'rotate' | 'revoke'; readonly key: Key } | null
 
 const COLUMNS: readonly Column<Key>[] = [
   {
@@ -92,7 +96,7 @@ export function KeysPage() {
     account: scope,
     search,
     state,
-    limit: 500,
+    limit: SHOWN,
   })
   const creating = query.get('create') !== null
   const close = (): void => {
@@ -136,18 +140,37 @@ export function KeysPage() {
       ) : data.keys.length === 0 ? (
         <NoKeys filtered={search !== ''} />
       ) : (
-        <Table
-          caption="Keys"
-          columns={COLUMNS}
-          rows={data.keys}
-          keyOf={({ id }) => id}
-          faded={(key) => key.state !== 'live'}
-          actions={(key) => <RowMenu apiKey={key} scope={scope} open={setDialog} />}
-        />
+        <KeyList data={data} scope={scope} open={setDialog} />
       )}
       {creating ? <CreateKey onClose={stopCreating} /> : null}
       {dialog === null ? null : <KeyDialog dialog={dialog} onClose={close} />}
     </Page>
+  )
+}
+
+interface ListProps {
+  readonly data: KeysReply
+  readonly scope: string | null
+  readonly open: (dialog: Open) => void
+}
+
+function KeyList({ data, scope, open }: ListProps) {
+  return (
+    <>
+      <Table
+        caption="Keys"
+        columns={COLUMNS}
+        rows={data.keys}
+        keyOf={({ id }) => id}
+        faded={(key) => key.state !== 'live'}
+        actions={(key) => <RowMenu apiKey={key} scope={scope} open={open} />}
+      />
+      {data.next === null ? null : (
+        <p className="soft">
+          The newest {SHOWN} of {exactCount(data.total)} keys. Search for the others by name.
+        </p>
+      )}
+    </>
   )
 }
 
@@ -211,7 +234,7 @@ interface RowMenuProps {
 function RowMenu({ apiKey: key, scope, open }: RowMenuProps) {
   const look = (path: string) => () => go(withScope(`${path}?key=${key.id}`, scope))
   const change = [
-    { label: 'Rename', choose: () => open({ act: 'rename', key }) },
+    { label: 'Edit', choose: () => open({ act: 'edit', key }) },
     { label: 'Rotate', choose: () => open({ act: 'rotate', key }) },
     { label: 'Revoke', danger: true, choose: () => open({ act: 'revoke', key }) },
   ] as const
@@ -233,7 +256,7 @@ interface KeyDialogProps {
 }
 
 function KeyDialog({ dialog: { act, key }, onClose }: KeyDialogProps) {
-  if (act === 'rename') return <RenameKey apiKey={key} onClose={onClose} />
+  if (act === 'edit') return <EditKey apiKey={key} onClose={onClose} />
   if (act === 'rotate') return <RotateKey apiKey={key} onClose={onClose} />
   return (
     <RevokeKey

@@ -1,0 +1,44 @@
+/**
+ * Sums told apart by less than they are kept by, for engines that keep no sums of that kind. Pure.
+ */
+import type { KeyUse, SumQuery, UsageSum } from './ledger.js'
+import { addSum, newSum, shownCounters, shownSum, type SumCounters } from './usage-sum.js'
+
+/** Those of the sums that the question is about, put together as it says. */
+export function asAsked(
+  sums: readonly UsageSum[],
+  { accountId, keyId, model, per }: SumQuery,
+): UsageSum[] {
+  const found = sums.filter((sum) => {
+    return (
+      (keyId === undefined || sum.keyId === keyId) && (model === undefined || sum.model === model)
+    )
+  })
+  if (per !== 'model') return found
+  const groups = new Map<string, { at: UsageSum; counters: SumCounters }>()
+  for (const sum of found) {
+    const name = `${sum.startMs} ${sum.model}`
+    const at = { ...sum, accountId: accountId ?? '', keyId: '' }
+    const group = groups.get(name) ?? { at, counters: newSum() }
+    addSum(group.counters, shownCounters(sum, 0))
+    groups.set(name, group)
+  }
+  return Array.from(groups.values(), ({ at, counters }) => shownSum(counters, at))
+}
+
+/** What each key used. */
+export function usesOf(sums: readonly UsageSum[]): KeyUse[] {
+  const uses = new Map<string, KeyUse>()
+  for (const { accountId, keyId, requests, costNanoUsd, unpriced } of sums) {
+    const name = `${accountId} ${keyId}`
+    const before = uses.get(name)
+    uses.set(name, {
+      accountId,
+      keyId,
+      requests: (before?.requests ?? 0) + requests,
+      costNanoUsd: (before?.costNanoUsd ?? 0) + costNanoUsd,
+      unpriced: (before?.unpriced ?? 0) + unpriced,
+    })
+  }
+  return [...uses.values()]
+}

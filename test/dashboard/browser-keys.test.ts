@@ -1,0 +1,66 @@
+/**
+ * Goal: all that may be said of a key can be changed in the page after it was made, and what is refused says so
+ * beside the field.
+ * Method: a real gateway whose plan has limits, a real Chromium, and the key as the API then has it.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import t from 'tap'
+import { keysReply } from '../../src/dashboard/schema.js'
+import { launch, open, SKIP, violations } from './browser.js'
+import { PASSWORD, startStage } from './stage.js'
+
+const LIMITS = 'limits: { concurrent: 10, usd_per_day: 2 }'
+
+void t.test('a key is edited', { skip: SKIP }, async (t) => {
+  const stage = await startStage(t)
+  const { configFile } = stage.gateway
+  const text = readFileSync(configFile, 'utf8')
+  writeFileSync(configFile, text.replace('max_keys: 5', `max_keys: 5, ${LIMITS}`))
+  stage.gateway.reload()
+  const api = await stage.signedIn('ada@example.com')
+  await api.ask('POST', '/keys', { name: 'laptop', limits: { requestsPerMinute: 30 } })
+  const asItIs = async () => keysReply.parse((await api.get('/keys')).json).keys[0]
+
+  const { page, complaints } = await open(await launch(t))
+  await page.goto(`${stage.origin}/dashboard/keys`)
+  await page.getByLabel('E-mail').fill('ada@example.com')
+  await page.getByLabel('Password').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByRole('button', { name: 'Actions for laptop' }).click()
+  await page.getByRole('menuitem', { name: 'Edit' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Edit laptop' })
+  t.equal(await dialog.getByLabel('Requests per minute').inputValue(), '30', 'as it is')
+
+  await dialog.getByLabel('Name').fill('ci-runner')
+  await dialog.getByLabel('Expires').selectOption('in 7 days')
+  await dialog.getByLabel('Models', { exact: true }).selectOption('only some')
+  await dialog.getByLabel('Allowed models').fill('gpt-* claude-haiku-4-5')
+  await dialog.getByLabel('Requests per minute').fill('')
+  await dialog.getByLabel('Dollars per day (UTC)').fill('2.5')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  const money = dialog.getByLabel('Dollars per day (UTC)')
+  await dialog.locator('.field.wrong').waitFor()
+  t.equal(await money.getAttribute('aria-invalid'), 'true', 'the field at fault')
+  t.match(await dialog.locator('.field.wrong').innerText(), /The plan allows \$2 at most/)
+  t.strictSame(await violations(page), [], 'axe')
+  t.match(await asItIs(), { name: 'laptop' }, 'nothing has changed')
+
+  await money.fill('1.5')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await page.getByText(/^Saved\. ci-runner/).waitFor()
+  const key = await asItIs()
+  t.match(key, { name: 'ci-runner', models: ['gpt-*', 'claude-haiku-4-5'] })
+  t.strictSame(key?.limits, { nanoUsdPerDay: 1_500_000_000 })
+  const days = ((key?.expiresAtMs ?? 0) - Date.now()) / 86_400_000
+  t.ok(days > 6.9 && days <= 7, `it ends in ${days} days`)
+
+  await page.getByRole('button', { name: 'Actions for ci-runner' }).click()
+  await page.getByRole('menuitem', { name: 'Edit' }).click()
+  await page.getByLabel('Expires').selectOption('never')
+  await page.getByLabel('Models', { exact: true }).selectOption('all')
+  await page.getByLabel('Limits').selectOption('those of the plan')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  t.match(await asItIs(), { expiresAtMs: null, models: null, limits: {} }, 'and taken back')
+  t.strictSame(complaints, [])
+})
