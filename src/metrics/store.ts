@@ -66,7 +66,7 @@ export function observeStore(store: Store, metrics: Metrics): Store {
       settle: (row) => timed('settle', () => ledger.settle(row)),
       append: (row) => timed('settle', () => ledger.append(row)),
       renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
-      expire: () => timed('expire', () => ledger.expire()),
+      expire: (overdueMs) => timed('expire', () => ledger.expire(overdueMs)),
       look: (accountId, demands) => timed('look', () => ledger.look(accountId, demands)),
       sums: (query) => timed('sums', () => ledger.sums(query)),
       rows: (query) => timed('rows', () => ledger.rows(query)),

@@ -59,8 +59,8 @@ class RedisStore implements Store {
 
   constructor(engine: RedisEngine, nowMs: (() => number) | undefined) {
     this.engine = engine
-    this.ledger = new RedisLedger(engine.place, engine.admin, nowMs)
-    this.shelf = new RedisShelf(engine.place)
+    this.ledger = new RedisLedger(engine, nowMs)
+    this.shelf = new RedisShelf(engine)
     this.passes = new RedisPasses(engine)
     this.trail = new RedisTrail(engine)
     this.accounts = new RedisAccounts(engine)
@@ -142,8 +142,6 @@ class RedisStore implements Store {
     this.closed = true
     this.listeners.clear()
     this.news.close()
-    this.shelf.close()
-    this.ledger.close()
     this.engine.close()
     return Promise.resolve()
   }
