@@ -212,7 +212,8 @@ function ending(t: Test, server: RedisServer): RedisServer {
   return server
 }
 
-async function freePort(): Promise<number> {
+/** A port of the loopback that nobody has at the moment. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
