@@ -91,9 +91,17 @@ export function clientOptions(place: RedisPlace, name: string, timeoutMs: number
 
 function tlsOptions({ tlsCa, tlsCert, tlsKey }: RedisPlace) {
   return {
-    ...(tlsCa === null ? {} : { ca: readFileSync(tlsCa) }),
-    ...(tlsCert === null ? {} : { cert: readFileSync(tlsCert) }),
-    ...(tlsKey === null ? {} : { key: readFileSync(tlsKey) }),
+    ...(tlsCa === null ? {} : { ca: pemIn(tlsCa) }),
+    ...(tlsCert === null ? {} : { cert: pemIn(tlsCert) }),
+    ...(tlsKey === null ? {} : { key: pemIn(tlsKey) }),
+  }
+}
+
+function pemIn(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    throw unavailable('opening the store failed', new Error(messageOf(error)))
   }
 }
 
