@@ -208,14 +208,15 @@ export class Books {
     }, jitteredMs).unref()
   }
 
-  /** Others' dead reservations, the spool, and what is too old; the first of them tells who is back. */
+  /** The spool, others' dead reservations, and what is too old; the first two tell who is back. */
   private async tend(): Promise<void> {
     try {
-      await this.expire()
-      // A server that only reads is not back; and what was spooled meanwhile is brought in after it.
+      // What the dead have left in their spools is not lost; a server that only reads is not back.
       const rows = this.spooledRows
       await this.replay()
+      await this.expire()
       this.back(rows)
+      // What was spooled meanwhile.
       await this.replay()
       await this.prune()
     } catch {
