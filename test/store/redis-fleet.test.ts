@@ -69,6 +69,12 @@ function writer(store: Store, accountId: string) {
   }
 }
 
+/** As many as `nothingLost` wants to see. */
+function enough({ done }: ReturnType<typeof writer>): Promise<void> {
+  const { keys, revoked } = done
+  return until(() => Promise.resolve(keys.length > 10 && revoked.length > 5), 'writes')
+}
+
 /** Asked by a store that remembers nothing. */
 async function nothingLost(t: Test, url: string, done: ReturnType<typeof writer>['done']) {
   const store = await opened(t, url)
@@ -96,7 +102,7 @@ void t.test('kill -9 of the server under writes', { ...options }, async (t) => {
     await server.start()
     await until(() => store.probe().then(() => true), 'the store')
   }
-  await delay(100)
+  await enough(writing)
   await writing.stop()
   await nothingLost(t, server.url(), writing.done)
 })
@@ -107,7 +113,7 @@ void t.test('failover under Sentinel', { ...options, timeout: 60_000 }, async (t
   const account = anAccount()
   await store.createAccount(account)
   const writing = writer(store, account.id)
-  await delay(300)
+  await enough(writing)
   const before = writing.done.keys.length
   const killedMs = performance.now()
   await primary.kill()
@@ -151,13 +157,13 @@ void t.test('a Cluster', { ...options, timeout: 60_000 }, async (t) => {
   const writing = writer(store, ada.id)
   const slot = Number(await servers[0]?.ask('cluster', 'keyslot', `sluice:{${ada.id}}:account`))
   t.equal(await moveSlot(servers, slot), 'moved')
-  await delay(100)
+  await enough(writing)
   await writing.stop()
   t.equal(writing.done.failures, 0, 'nobody notices that a slot moves')
   await nothingLost(t, patient, writing.done)
 
   const after = writer(store, ada.id)
-  await until(() => Promise.resolve(after.done.revoked.length > 10), 'writes')
+  await enough(after)
   const owner = (await mastersOf(servers)).find((each) => owns(each, slot))
   const killedMs = performance.now()
   await owner?.server.kill()
