@@ -132,7 +132,7 @@ void t.test('a ledger that is back is given time before anything is taken for lo
   await until(() => ledger.spared.length === 1)
   t.same(ledger.spared, [0], 'without an outage what has run out is lost')
   ledger.mode = 'refuses'
-  await books.settle(aRow('a'))
+  await books.settle(aRow('a'), true)
   ledger.mode = 'answers'
   await until(() => books.state === 'ok')
   t.equal(ledger.spared.length, 2)
@@ -144,8 +144,8 @@ void t.test('a ledger that is back is given time before anything is taken for lo
 void t.test('a ledger that falters goes on where it was', async (t) => {
   const { books, ledger } = stage(t)
   ledger.mode = 'refuses'
-  await books.settle(aRow('a'))
-  for (let index = 0; index < 1_000; index += 1) void books.settle(aRow(`b${index}`))
+  await books.settle(aRow('a'), true)
+  for (let index = 0; index < 1_000; index += 1) void books.settle(aRow(`b${index}`), true)
   ledger.breaksAfter = ledger.settles + 600
   ledger.mode = 'answers'
   await until(() => ledger.settles >= ledger.breaksAfter)

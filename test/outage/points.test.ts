@@ -24,6 +24,7 @@ const BUDGET = 1_000_000_000
 const LATER_MS = 120_000
 const missing = redisMissing()
 const options = { timeout: 120_000 }
+t.setTimeout(240_000)
 
 /** Answers, or holds its answer until it is let go. */
 class Upstream {

@@ -14,6 +14,7 @@ import { anAdmission, aRow, requests } from './ledger-records.js'
 import { aKey, anAccount } from './records.js'
 
 const missing = redisMissing()
+t.setTimeout(180_000)
 const options = { timeout: 60_000, ...(missing === false ? {} : { skip: missing }) }
 
 /** Files in PEM. */
