@@ -133,12 +133,15 @@ class Fleet<Payload> implements Primary<Payload> {
 
   ready(): Readiness {
     const checks: Record<string, string> = {}
+    let ready = this.draining === null
     for (const slot of this.slots) {
       const trouble = troubleOf(slot)
-      checks[`worker_${String(slot.number)}`] = trouble ?? 'ok'
+      ready &&= trouble === null
+      // A worker that is ready may still have to say that it does without something.
+      checks[`worker_${String(slot.number)}`] = trouble ?? (failing(slot) || 'ok')
     }
     if (this.draining !== null) checks['drain'] = 'draining'
-    return { ready: Object.values(checks).every((check) => check === 'ok'), checks }
+    return { ready, checks }
   }
 
   drain(): Promise<void> {
@@ -327,7 +330,10 @@ function troubleOf(slot: Slot): string | null {
   if (slot.worker === null) return `restarting${why}`
   if (slot.state === null) return `starting${why}`
   if (Date.now() - slot.reportedAtMs > SILENT_MS) return 'silent'
-  if (slot.state.ready) return null
-  const failing = Object.entries(slot.state.checks).filter(([, check]) => check !== 'ok')
-  return failing.map(([name, check]) => `${name}: ${check}`).join('; ') || 'not ready'
+  return slot.state.ready ? null : failing(slot) || 'not ready'
+}
+
+function failing({ state }: Slot): string {
+  const checks = Object.entries(state?.checks ?? {}).filter(([, check]) => check !== 'ok')
+  return checks.map(([name, check]) => `${name}: ${check}`).join('; ')
 }

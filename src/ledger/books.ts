@@ -44,6 +44,11 @@ const SWEEP_MS = 100
 const RETRY_MS = 1_000
 /** How often others' spools and reservations are looked after; a reservation is seen to within a minute. */
 const TEND_MS = 10_000
+/**
+ * After an outage every process has so long to bring what it knows of requests that ended meanwhile, before
+ * anybody takes them for lost.
+ */
+const GRACE_MS = 30_000
 /** How often what is too old is dropped. */
 const PRUNE_MS = 600_000
 /** Rows of the spool that are settled at the same time. */
@@ -75,6 +80,11 @@ export class Books {
   private prunedMs = performance.now()
   private alarmedMs = -ALARM_MS
   private isAway = false
+  /** When the last outage was noticed, and when it was over. */
+  private awayMs = Number.NEGATIVE_INFINITY
+  private backMs = Number.NEGATIVE_INFINITY
+  /** How many rows of a segment have been brought in, so that a slow ledger is not brought them again. */
+  private readonly brought = new Map<string, number>()
   private isFull = false
   private isClosed = false
   private spooledRows = 0
@@ -164,6 +174,7 @@ export class Books {
   private away(): void {
     if (this.isAway) return
     this.isAway = true
+    this.awayMs = performance.now()
     this.options.log.warn('ledger unavailable, rows are spooled')
     this.tendAfter(RETRY_MS)
   }
@@ -199,11 +210,15 @@ export class Books {
     }, jitteredMs).unref()
   }
 
-  /** Others' dead reservations, the spool, and what is too old; the first of them tells who is back. */
+  /** The spool, others' dead reservations, and what is too old; the first two tell who is back. */
   private async tend(): Promise<void> {
     try {
+      // What the dead have left in their spools is not lost; a server that only reads is not back.
+      const rows = this.spooledRows
+      await this.replay()
       await this.expire()
-      this.back()
+      this.back(rows)
+      // What was spooled meanwhile.
       await this.replay()
       await this.prune()
     } catch {
@@ -212,15 +227,19 @@ export class Books {
   }
 
   private async expire(): Promise<void> {
-    const lost = await within(PATIENCE_MS, this.options.ledger.expire())
+    const nowMs = performance.now()
+    const isOver = !this.isAway && nowMs - this.backMs >= GRACE_MS
+    const overdueMs = isOver ? 0 : Math.ceil(nowMs - this.awayMs + GRACE_MS)
+    const lost = await within(PATIENCE_MS, this.options.ledger.expire(overdueMs))
     if (lost > 0) this.options.onRow('lost', lost)
   }
 
-  private back(): void {
+  private back(rows: number): void {
     if (!this.isAway) return
     this.isAway = false
     this.isFull = false
-    this.options.log.info('ledger is back', { rows: this.spooledRows })
+    this.backMs = performance.now()
+    this.options.log.info('ledger is back', { rows })
   }
 
   /** The ledger takes each row once, however often it is brought. */
@@ -228,13 +247,15 @@ export class Books {
     const { spool, onRow } = this.options
     for (const segment of spool.segments()) {
       const rows = this.rowsOf(segment)
-      for (let at = 0; at < rows.length; at += BATCH) {
+      for (let at = this.brought.get(segment.path) ?? 0; at < rows.length; at += BATCH) {
         const batch = rows.slice(at, at + BATCH)
         const settling = batch.map(({ row, claim }) => this.options.ledger.settle(row, claim))
         await within(PATIENCE_MS, Promise.all(settling))
         onRow('replayed', batch.length)
+        this.brought.set(segment.path, at + batch.length)
       }
       spool.remove(segment)
+      this.brought.delete(segment.path)
       if (spool.owns(segment)) this.spooledRows = Math.max(0, this.spooledRows - rows.length)
     }
   }

@@ -68,7 +68,7 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
     settle: (row, claim) => timed('settle', () => ledger.settle(row, claim)),
     append: (row) => timed('settle', () => ledger.append(row)),
     renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
-    expire: () => timed('expire', () => ledger.expire()),
+    expire: (overdueMs) => timed('expire', () => ledger.expire(overdueMs)),
     look: (accountId, demands) => timed('look', () => ledger.look(accountId, demands)),
     sums: (query) => timed('sums', () => ledger.sums(query)),
     rows: (query) => timed('rows', () => ledger.rows(query)),

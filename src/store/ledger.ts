@@ -246,8 +246,11 @@ export interface Ledger {
     requests: readonly { requestId: string; accountId: string }[],
     leaseMs: number,
   ): Promise<void>
-  /** Settles what has run out by its `unsettled` row; how many. Any process may, at any time. */
-  expire(): Promise<number>
+  /**
+   * Settles what has run out by its `unsettled` row; how many. Any process may, at any time. `overdueMs`
+   * spares what has run out since: its process may only have been kept from telling how it ended.
+   */
+  expire(overdueMs?: number): Promise<number>
   /** How the demands stand, without taking anything. */
   look(accountId: string, demands: readonly Demand[]): Promise<Standing[]>
   /** In order of time. */

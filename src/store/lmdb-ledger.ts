@@ -88,12 +88,12 @@ export class LmdbLedger implements Ledger {
     if (requests.length === 0) await this.file.read('prolonging reservations', () => undefined)
   }
 
-  async expire(): Promise<number> {
+  async expire(overdueMs = 0): Promise<number> {
     // What a dead process has settled is not lost, and so not settled as lost.
     await this.file.adopt('orphans')
     for (let count = 0; ;) {
       const ended = await this.file.write('settling what has run out', (turn) =>
-        turn.expire(LEASES_AT_ONCE),
+        turn.expire(LEASES_AT_ONCE, overdueMs),
       )
       count += ended
       if (ended < LEASES_AT_ONCE) return count

@@ -99,10 +99,10 @@ export class Turn {
     quietly(open.put(requestId, writeReservation({ ...reservation, untilMs })))
   }
 
-  /** Settles up to `limit` of what has run out; how many. Damage is told once the others are settled. */
-  expire(limit: number): number {
+  /** Settles up to `limit` of what ran out so long ago; how many. Damage is told once the others are settled. */
+  expire(limit: number, overdueMs = 0): number {
     const due: string[] = []
-    const range = { end: timeName(this.nowMs + 1), limit }
+    const range = { end: timeName(Math.max(0, this.nowMs + 1 - overdueMs)), limit }
     for (const name of this.tables.ends.getKeys(range)) due.push(name)
     let settled = 0
     let failure: Error | null = null

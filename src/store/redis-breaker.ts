@@ -25,6 +25,13 @@ export class Breaker {
     return this.opened
   }
 
+  /** True where it was closed. */
+  trip(): boolean {
+    const wasClosed = !this.opened
+    this.opened = true
+    return wasClosed
+  }
+
   /** True where this failure opens it. */
   failed(nowMs: number): boolean {
     this.count(nowMs)

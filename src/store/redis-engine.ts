@@ -6,11 +6,13 @@ import { randomBytes } from 'node:crypto'
 import { unavailable } from './failure.js'
 import { checkServer } from './redis-check.js'
 import { CLAIM, newsChannel, PROBE_KEY, STORE_KEY } from './redis-layout.js'
-import { RedisLink } from './redis-link.js'
+import { OTHER_STORE, RedisLink } from './redis-link.js'
 import type { RedisPlace } from './redis-url.js'
 
 /** For what a person waits for. */
 const ADMIN_MS = 1_000
+/** So much longer than a look-up may the shelf take: its values may have megabytes. */
+const SHELF_FACTOR = 3
 const NAME = /^[^\0-\x20\x7f]{1,400}$/
 const ACCOUNT_ID = /^[^\0-\x20\x7f{}]{1,400}$/
 
@@ -31,6 +33,10 @@ export class RedisEngine {
   readonly admin: RedisLink
   /** For what requests wait for. */
   readonly lookups: RedisLink
+  /** The same, for what is limited and written down. */
+  readonly ledger: RedisLink
+  /** For reasoning state, which they wait for a little. */
+  readonly shelf: RedisLink
   readonly warn: (message: string) => void
   private id = ''
   private closed = false
@@ -40,6 +46,11 @@ export class RedisEngine {
     this.warn = warn
     this.admin = new RedisLink(place, 'admin', Math.max(ADMIN_MS, place.timeoutMs))
     this.lookups = new RedisLink(place, 'lookups', place.timeoutMs)
+    this.ledger = new RedisLink(place, 'ledger', place.timeoutMs)
+    this.shelf = new RedisLink(place, 'shelf', SHELF_FACTOR * place.timeoutMs)
+    // A request asks on all: it waits for a server that does not answer once, not once on each.
+    this.lookups.onLate = (reason) => suspect(reason, this.ledger, this.shelf)
+    this.ledger.onLate = (reason) => suspect(reason, this.lookups, this.shelf)
   }
 
   /** Connects, checks the server and learns which store it is. Rejects with `GatewayError`. */
@@ -85,9 +96,10 @@ export class RedisEngine {
    */
   async assertSame(what: string, link = this.admin): Promise<void> {
     if ((await link.send(what, 'get', [STORE_KEY])) === this.id) return
-    const why =
-      'the store that was opened is gone (emptied, or another in its place); restore it, or restart the gateway to begin with what is there'
-    throw unavailable(`${what} failed`, new Error(why))
+    // Rows must not go where nobody will look for them.
+    const reason = new Error(OTHER_STORE)
+    if (this.id !== '') suspect(reason, this.ledger)
+    throw unavailable(`${what} failed`, reason)
   }
 
   /** What there is of what no store could have; an engine that is closed has no answer. */
@@ -100,6 +112,8 @@ export class RedisEngine {
     this.closed = true
     this.admin.close()
     this.lookups.close()
+    this.ledger.close()
+    this.shelf.close()
   }
 
   /** The name of the store, given by whoever opened it first. */
@@ -111,5 +125,10 @@ export class RedisEngine {
     const id = await this.admin.send('opening', 'get', [STORE_KEY])
     if (typeof id !== 'string') throw unavailable('opening failed', new Error('it has no name'))
     this.id = id
+    for (const link of [this.lookups, this.ledger]) link.proof = { key: STORE_KEY, value: id }
   }
+}
+
+function suspect(reason: Error, ...links: RedisLink[]): void {
+  for (const link of links) link.suspect(reason)
 }

@@ -164,9 +164,10 @@ redis.call('ZADD', KEYS[1], 'XX', whole(clock(ARGV[1]) + lease), ARGV[3])
 redis.call('PEXPIRE', KEYS[1], whole(2 * lease))
 return 1`)
 
-/** KEYS: ends. ARGV: now, most. Answers with what has run out, first things first. */
+/** KEYS: ends. ARGV: now, most, how long ago at least. Answers with what has run out, first things first. */
 export const DUE = script(`${ARITHMETIC}
-return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', whole(clock(ARGV[1])), 'LIMIT', 0, ARGV[2])`)
+local last = whole(clock(ARGV[1]) - tonumber(ARGV[3]))
+return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', last, 'LIMIT', 0, ARGV[2])`)
 
 /** KEYS: rows, ids. ARGV: requests. Answers with the rows' texts, false for one that is gone. */
 export const READ_ROWS = script(`

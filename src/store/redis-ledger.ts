@@ -37,12 +37,12 @@ import {
   type Part,
 } from './redis-ledger-demands.js'
 import * as scripts from './redis-ledger-scripts.js'
-import { RedisLink, type Argument, type Script } from './redis-link.js'
+import type { RedisEngine } from './redis-engine.js'
+import type { Argument, RedisLink, Script } from './redis-link.js'
 import { listOf } from './redis-records.js'
 import { namesOf, Settlement } from './redis-settlement.js'
 import { SliceRounds } from './redis-slice-rounds.js'
 import { Slices } from './redis-slices.js'
-import type { RedisPlace } from './redis-url.js'
 import { putSums } from './redis-sums.js'
 import { RedisUsage } from './redis-usage.js'
 import { readRow, writeRow } from './usage-record.js'
@@ -54,7 +54,7 @@ const RENEWED_AT_ONCE = 256
 const MOST_LISTED = 100_000
 const NAME = /^[^\0]{1,400}$/
 
-/** `close` may be called in any state. */
+/** Works on the engine's connections, until those are closed. */
 export class RedisLedger implements Ledger {
   private readonly link: RedisLink
   private readonly names: LedgerNames
@@ -70,13 +70,14 @@ export class RedisLedger implements Ledger {
   private readonly rounds: SliceRounds
   private attempts = 0
 
-  /** `reports` is for questions that may take longer; `nowMs` in place of the server's clock. */
-  constructor(place: RedisPlace, reports: RedisLink, nowMs: (() => number) | undefined) {
-    this.link = new RedisLink(place, 'ledger', place.timeoutMs)
+  /** `nowMs` in place of the server's clock. */
+  constructor({ place, ledger, admin }: RedisEngine, nowMs: (() => number) | undefined) {
+    this.link = ledger
     this.names = new LedgerNames(place.kind === 'cluster')
     this.clock = nowMs ?? (() => '')
-    this.reports = reports
-    this.usage = new RedisUsage(reports, this.names)
+    // Reports may take longer.
+    this.reports = admin
+    this.usage = new RedisUsage(admin, this.names)
     const { link, names, clock, slices, member } = this
     this.settlement = new Settlement({ link, names, clock, slices, member })
     this.rounds = new SliceRounds({ link, names, clock, slices, member })
@@ -149,13 +150,13 @@ export class RedisLedger implements Ledger {
     }
   }
 
-  async expire(): Promise<number> {
+  async expire(overdueMs = 0): Promise<number> {
     const what = 'settling what has run out'
     let count = 0
     const accounts = this.names.isCluster ? await this.usage.accounts() : ['']
     for (const account of accounts) {
       for (;;) {
-        const args = [this.clock(), DUE_AT_ONCE]
+        const args = [this.clock(), DUE_AT_ONCE, overdueMs]
         const ends = [this.names.ends(account)]
         const due = listOf(await this.run(what, scripts.DUE, ends, args)).map(String)
         const done = await Promise.all(due.map((place) => this.settleDue(what, place)))
@@ -234,7 +235,6 @@ export class RedisLedger implements Ledger {
 
   close(): void {
     this.rounds.close()
-    this.link.close()
   }
 
   private run(

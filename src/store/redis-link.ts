@@ -18,6 +18,12 @@ export interface Script {
   readonly sha: string
 }
 
+/** What tells a store from any other: a key, and what is there. */
+export interface Proof {
+  readonly key: string
+  readonly value: string
+}
+
 /** The client's options, but for the one whose type does not admit that it may be left out. */
 type Options = Omit<RedisOptions, 'replyMapping'>
 
@@ -67,7 +73,7 @@ export function clientOptions(place: RedisPlace, name: string, timeoutMs: number
     // The newer protocol gives us nothing, and proxies know the older one.
     protocol: 2,
     connectionName: `sluice-${name}`,
-    // For what the client asks by itself when it connects, and for the probe; `RedisLink` has its own.
+    // For what the client asks by itself when it connects; `RedisLink` has its own.
     commandTimeout: Math.max(timeoutMs, HANDSHAKE_MS),
     connectTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SOCKET_TIMEOUT_MS,
@@ -87,9 +93,17 @@ export function clientOptions(place: RedisPlace, name: string, timeoutMs: number
 
 function tlsOptions({ tlsCa, tlsCert, tlsKey }: RedisPlace) {
   return {
-    ...(tlsCa === null ? {} : { ca: readFileSync(tlsCa) }),
-    ...(tlsCert === null ? {} : { cert: readFileSync(tlsCert) }),
-    ...(tlsKey === null ? {} : { key: readFileSync(tlsKey) }),
+    ...(tlsCa === null ? {} : { ca: pemIn(tlsCa) }),
+    ...(tlsCert === null ? {} : { cert: pemIn(tlsCert) }),
+    ...(tlsKey === null ? {} : { key: pemIn(tlsKey) }),
+  }
+}
+
+function pemIn(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    throw unavailable('opening the store failed', new Error(messageOf(error)))
   }
 }
 
@@ -118,10 +132,21 @@ function clusterOptions(place: RedisPlace, name: string, timeoutMs: number) {
   }
 }
 
+/** Why a store that is not the one that was opened is not used. */
+export const OTHER_STORE =
+  'the store that was opened is gone (emptied, or another in its place); restore it, or restart the gateway to begin with what is there'
+
+/** A server that let a command wait for as long as that. */
+class Late extends Error {}
+
 /** Fails fast, and only with `GatewayError(store_unavailable)`; comes back by itself. */
 export class RedisLink {
-  /** Called when a connection that was lost is there again. */
+  /** Called when a connection that was lost is there again, to the store that it was to. */
   onBack: () => void = () => undefined
+  /** Called, with the reason, when a command was not answered in time and those that follow are not sent. */
+  onLate: (reason: Error) => void = () => undefined
+  /** What the server must have to be asked again after a failure; null asks for an answer only. */
+  proof: Proof | null = null
   private readonly client: Redis | Cluster
   private readonly breaker = new Breaker()
   private readonly waitReplicas: number
@@ -134,6 +159,8 @@ export class RedisLink {
   private probing: NodeJS.Timeout | null = null
   /** Connected once; from then on the client sees to it by itself. */
   private connected = false
+  /** Lost and made again, and `onBack` not called yet. */
+  private isAgain = false
   private lastError: Error | null = null
   private closed = false
 
@@ -148,11 +175,13 @@ export class RedisLink {
         : new Redis(clientOptions(place, name, timeoutMs))
     this.client.on('error', (error: Error) => (this.lastError = error))
     this.client.on('node error', (error: Error) => (this.lastError = error))
-    // Whoever waits for the breaker's next probe waits too long when the server is known to be back.
+    // What answers now may have forgotten everything meanwhile: it is asked before anybody is sent there.
     this.client.on('ready', () => {
       this.select(place.db)
+      if (!this.connected) return
+      this.isAgain = true
+      this.breaker.trip()
       this.probe()
-      if (this.connected) this.onBack()
     })
   }
 
@@ -219,6 +248,13 @@ export class RedisLink {
     const answer = await this.run(what, text, keys, args)
     if (this.waitReplicas > 0) await this.replicated(what, keys[0] ?? '')
     return answer
+  }
+
+  /** Sends nothing until the server has answered a probe, which goes at once: somebody else waited in vain. */
+  suspect(reason: Error): void {
+    if (!this.breaker.trip()) return
+    this.lastError = reason
+    this.probe()
   }
 
   /** Ends the connection; what is under way fails. */
@@ -289,7 +325,14 @@ export class RedisLink {
       // A new error: the client's own holds the command with its arguments, a password among them.
       const reason = new Error(messageOf(error))
       this.lastError = reason
-      if (this.breaker.failed(performance.now())) this.probeLater()
+      const opened = this.breaker.failed(performance.now())
+      // The next would wait as long: one request pays, once, and the others only if the server is asked.
+      if (error instanceof Late && (this.breaker.trip() || opened)) {
+        this.probe()
+        this.onLate(reason)
+      } else if (opened) {
+        this.probeLater()
+      }
       throw unavailable(`${what} failed`, reason)
     }
   }
@@ -334,13 +377,28 @@ export class RedisLink {
 
   private probe(): void {
     if (!this.breaker.open || this.closed) return
-    this.client.call('ping').then(
-      () => this.breaker.close(),
+    this.prove().then(
+      () => {
+        this.breaker.close()
+        if (this.isAgain) this.onBack()
+        this.isAgain = false
+      },
       (error: unknown) => {
         this.lastError = new Error(messageOf(error))
         this.probeLater()
       },
     )
+  }
+
+  /** As fast as any command must be, or there would be requests again that wait in vain. */
+  private async prove(): Promise<void> {
+    const { proof, client } = this
+    if (proof === null) {
+      await inTime(client.call('ping'), this.timeoutMs)
+      return
+    }
+    const found = await inTime(client.call('get', [proof.key]), this.timeoutMs)
+    if (found !== proof.value) throw new Error(OTHER_STORE)
   }
 }
 
@@ -350,7 +408,7 @@ export class RedisLink {
  */
 function inTime(reply: Promise<unknown>, timeoutMs: number): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const late = (): void => reject(new Error(`no answer within ${timeoutMs} ms`))
+    const late = (): void => reject(new Late(`no answer within ${timeoutMs} ms`))
     const timer = setTimeout(() => setImmediate(late), timeoutMs)
     reply.then(resolve, reject).finally(() => clearTimeout(timer))
   })

@@ -121,7 +121,11 @@ export class RedisPasses implements Passes {
     nowMs: number,
   ): Promise<Found | null> {
     const [found] = await this.read(what, [id])
-    if (found === undefined) return null
+    if (found === undefined) {
+      // A store that has lost its data knows nobody, and must not sign everybody out.
+      await this.engine.assertSame(what)
+      return null
+    }
     return found.pass.kind === kind && found.pass.expiresAtMs > nowMs ? found : null
   }
 

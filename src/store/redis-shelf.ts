@@ -3,12 +3,10 @@
  * that count, bytes and order of expiry change together. Knows nothing of what the values are.
  */
 import { unavailable } from './failure.js'
-import { RedisLink, script } from './redis-link.js'
-import type { RedisPlace } from './redis-url.js'
+import type { RedisEngine } from './redis-engine.js'
+import { script, type RedisLink } from './redis-link.js'
 import type { Shelf, Shelved, ShelfRoom } from './store.js'
 
-/** So much longer than for a look-up: values may have megabytes. */
-const TIMEOUT_FACTOR = 3
 /** Removed in one step; others come in between. */
 const BATCH = 256
 /** The time of expiry stands before each value, as a double. */
@@ -53,12 +51,12 @@ return trimmed(tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]))`)
 const SWEEP = script(`${TRIM}
 return trimmed(tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]))`)
 
-/** `close` may be called in any state. */
+/** Works on the engine's connection, until that is closed. */
 export class RedisShelf implements Shelf {
   private readonly link: RedisLink
 
-  constructor(place: RedisPlace) {
-    this.link = new RedisLink(place, 'shelf', TIMEOUT_FACTOR * place.timeoutMs)
+  constructor({ shelf }: RedisEngine) {
+    this.link = shelf
   }
 
   async put(name: string, item: Shelved, room: ShelfRoom, nowMs: number): Promise<void> {
@@ -91,10 +89,6 @@ export class RedisShelf implements Shelf {
   /** Resolves when connected. */
   opened(): Promise<void> {
     return this.link.opened()
-  }
-
-  close(): void {
-    this.link.close()
   }
 }
 

@@ -61,8 +61,8 @@ class RedisStore implements Store {
 
   constructor(engine: RedisEngine, nowMs: (() => number) | undefined) {
     this.engine = engine
-    this.ledger = new RedisLedger(engine.place, engine.admin, nowMs)
-    this.shelf = new RedisShelf(engine.place)
+    this.ledger = new RedisLedger(engine, nowMs)
+    this.shelf = new RedisShelf(engine)
     this.passes = new RedisPasses(engine)
     this.trail = new RedisTrail(engine)
     this.attempts = new RedisAttempts(engine)
@@ -145,7 +145,6 @@ class RedisStore implements Store {
     this.closed = true
     this.listeners.clear()
     this.news.close()
-    this.shelf.close()
     await this.ledger.ended()
     this.ledger.close()
     this.engine.close()

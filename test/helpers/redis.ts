@@ -5,7 +5,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -29,11 +29,14 @@ export function redisMissing(): string | false {
 export class RedisServer {
   readonly port: number
   private readonly args: readonly string[]
+  /** Where its files are. */
+  private readonly folder: string
   private child: ChildProcess | null = null
 
   constructor(port: number, args: readonly string[]) {
     this.port = port
     this.args = args
+    this.folder = args[args.indexOf('--dir') + 1] ?? ''
   }
 
   /** The address of one of its databases. */
@@ -70,6 +73,16 @@ export class RedisServer {
 
   thaw(): void {
     this.child?.kill('SIGCONT')
+  }
+
+  /** What it has written is put aside, while it does not run; the answer puts it back. */
+  forget(): () => void {
+    const [files, aside] = [join(this.folder, 'appendonlydir'), join(this.folder, 'aside')]
+    renameSync(files, aside)
+    return () => {
+      rmSync(files, { recursive: true, force: true })
+      renameSync(aside, files)
+    }
   }
 
   /** SIGKILL; resolves when it is gone. */
@@ -199,7 +212,8 @@ function ending(t: Test, server: RedisServer): RedisServer {
   return server
 }
 
-async function freePort(): Promise<number> {
+/** A port of the loopback that nobody has at the moment. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()

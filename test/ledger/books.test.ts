@@ -22,10 +22,15 @@ class Whim {
   readonly claims = new Map<string, Claim | undefined>()
   settles = 0
   appends = 0
+  /** After so many it refuses. */
+  breaksAfter = Number.POSITIVE_INFINITY
+  /** How long ago what was to be taken for lost had to have run out, each time. */
+  readonly spared: number[] = []
   readonly pruned: Retention[] = []
 
   settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
     this.settles += 1
+    if (this.settles > this.breaksAfter) this.mode = 'refuses'
     return this.whim(() => {
       if (this.rows.has(row.requestId)) return 'already'
       this.rows.set(row.requestId, row)
@@ -39,7 +44,8 @@ class Whim {
     await this.settle(row)
   }
 
-  expire(): Promise<number> {
+  expire(overdueMs = 0): Promise<number> {
+    this.spared.push(overdueMs)
     return this.whim(() => 0)
   }
 
@@ -120,8 +126,8 @@ void t.test('a ledger that refuses: rows wait on disk, and arrive once', async (
   ledger.mode = 'answers'
   await until(() => ledger.rows.size === 201)
   t.same(ledger.rows.get('b7'), aRow('b7'), 'as it was')
-  await until(() => kinds.get('replayed') === 201)
-  t.equal(books.state, 'ok')
+  await until(() => books.state === 'ok')
+  t.equal(kinds.get('replayed'), 201)
   t.equal(kinds.get('spooled'), 201)
   t.same(said, ['ledger unavailable, rows are spooled', 'ledger is back'], 'said once each')
 })
@@ -141,6 +147,38 @@ void t.test('what an outage spent comes to the budgets with its row', async (t) 
   t.same(ledger.claims.get('nothing'), { demands, taken: 'nothing' })
   t.same(ledger.claims.get('slice'), { demands, taken: 'slice' })
   t.equal(ledger.claims.get('reserved'), undefined, 'its reservation is what counts')
+})
+
+void t.test('a ledger that is back is given time before anything is taken for lost', async (t) => {
+  const { books, ledger } = stage(t)
+  const beganMs = performance.now()
+  await until(() => ledger.spared.length === 1)
+  t.same(ledger.spared, [0], 'without an outage what has run out is lost')
+  ledger.mode = 'refuses'
+  await books.settle(aRow('a'), HELD)
+  ledger.mode = 'answers'
+  await until(() => books.state === 'ok')
+  t.equal(ledger.spared.length, 2)
+  for (const spared of ledger.spared.slice(1)) {
+    t.ok(spared > 30_000 && spared < 30_000 + performance.now() - beganMs, `${spared} ms`)
+  }
+})
+
+void t.test('a ledger that falters goes on where it was', async (t) => {
+  const { books, ledger } = stage(t)
+  ledger.mode = 'refuses'
+  await books.settle(aRow('a'), HELD)
+  for (let index = 0; index < 1_000; index += 1) void books.settle(aRow(`b${index}`), HELD)
+  ledger.breaksAfter = ledger.settles + 600
+  ledger.mode = 'answers'
+  await until(() => ledger.settles >= ledger.breaksAfter)
+  ledger.breaksAfter = Number.POSITIVE_INFINITY
+  const before = ledger.settles
+  await until(() => ledger.mode === 'refuses')
+  ledger.mode = 'answers'
+  await until(() => books.state === 'ok')
+  t.equal(ledger.rows.size, 1_001)
+  t.ok(ledger.settles - before < 600, `${ledger.settles - before} more, not all again`)
 })
 
 void t.test('a ledger that freezes holds an answer for half a second at most', async (t) => {

@@ -10,7 +10,8 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { createAccount, createKey } from '../../src/accounts/accounts.js'
+import type { KeyLimits } from '../../src/accounts/account.js'
+import { createAccount, createKey, findAccount } from '../../src/accounts/accounts.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { openStore } from '../../src/store/open.js'
 import { stopwatch } from '../helpers/stopwatch.js'
@@ -21,6 +22,7 @@ export const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 /** The upstreams' key: it must never be seen again. */
 export const CANARY = 'sk-canary0123456789abcdef'
 export const EMAIL = 'test@example.com'
+export const PASSWORD = 'correct horse battery staple'
 
 /** One process and what it said. */
 export interface Program {
@@ -163,7 +165,7 @@ export async function startServe(
   env: NodeJS.ProcessEnv = {},
 ): Promise<Served> {
   const { emulator, folder, file } = await prepare(t, settings)
-  const secret = await makeKey(join(folder, 'data'))
+  const secret = await makeKey(settings.store ?? `lmdb:${join(folder, 'data')}`)
   const program = run(t, ['serve', '--config', file], env)
   await until(() => {
     if (program.child.exitCode !== null) throw new Error(`it ended: ${program.err()}`)
@@ -190,14 +192,16 @@ export async function startServe(
   }
 }
 
-async function makeKey(folder: string): Promise<string> {
-  const store = await openStore(`lmdb:${folder}`)
+/** In the account of `EMAIL`, which is made where there is none. */
+export async function makeKey(url: string, limits: KeyLimits = {}): Promise<string> {
+  const store = await openStore(url)
   try {
-    const password = 'correct horse battery staple'
-    const { account } = await createAccount(store, { email: EMAIL, plan: 'max', password })
+    const known = await findAccount(store, EMAIL)
+    const wanted = { email: EMAIL, plan: 'max', password: PASSWORD } as const
+    const account = known ?? (await createAccount(store, wanted)).account
     const plan = { priceUsd: 0, maxKeys: null }
     const plans = { starter: plan, pro: plan, max: plan }
-    return (await createKey(store, plans, account, 'first')).secret
+    return (await createKey(store, plans, account, 'a key', { limits })).secret
   } finally {
     await store.close()
   }

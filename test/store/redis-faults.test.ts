@@ -14,6 +14,7 @@ import { openStore } from '../../src/store/open.js'
 import { startFaultProxy, type Fault } from '../helpers/fault-proxy.js'
 import { redisMissing, startRedis, until, type RedisServer } from '../helpers/redis.js'
 import { stopwatch } from '../helpers/stopwatch.js'
+import { anAdmission, aRow, requests } from './ledger-records.js'
 import { aKey, anAccount } from './records.js'
 
 const FAULT_MS = Number(process.env['SLUICE_FAULT_SECONDS'] ?? '0.6') * 1_000
@@ -180,6 +181,47 @@ void t.test('started again empty: no good key is called unknown', { ...options }
   t.teardown(() => other.close())
   t.match(await failure(bench.store.probe()), /emptied/, 'nor is a new store ours')
   await other.probe()
+})
+
+void t.test('back without its data: no row goes where nobody looks', { ...options }, async (t) => {
+  const own = await startRedis(t)
+  const bench = await scene(t, own.port)
+  const [before, meanwhile] = [aRow(), aRow()]
+  await bench.store.ledger.settle(before)
+  await own.kill()
+  const putBack = own.forget()
+  await own.start()
+  const refused = async (): Promise<boolean> =>
+    /emptied/.test(await failure(bench.store.ledger.settle(meanwhile)))
+  await until(refused, 'the ledger to notice')
+  t.equal(await own.ask('dbsize'), 0, 'nothing was written')
+  await own.kill()
+  putBack()
+  await own.start()
+  await until(async () => (await failure(bench.store.ledger.settle(meanwhile))) === 'done', 'rows')
+  t.same(await bench.store.ledger.row(null, before.requestId), before)
+  t.same(await bench.store.ledger.row(null, meanwhile.requestId), meanwhile)
+})
+
+void t.test('a request waits once, on whichever connection it asks', { ...options }, async (t) => {
+  const proxy = await startFaultProxy(t, server?.port ?? 0)
+  const { store, known } = await scene(t, proxy.port)
+  proxy.set({ kind: 'hole' })
+  t.match(
+    await failure(Promise.resolve(store.findKey(digestOf(known)))),
+    /failed: no answer within 100 ms/,
+  )
+  const others = [
+    () => store.ledger.admit(anAdmission([requests(3)])),
+    () => store.ledger.settle(aRow()),
+    async () => store.shelf.get(['name'], 0),
+  ]
+  for (const other of others) {
+    t.match(
+      await failure(Promise.resolve(other())),
+      /not asked for a moment: no answer within 100 ms/,
+    )
+  }
 })
 
 void t.test('with no stale time nothing passes', { ...options }, async (t) => {

@@ -1,7 +1,7 @@
 /**
  * Goal: what is acknowledged survives kill -9 of the server, a failover and a move of slots.
  * Method: a server killed under writes (`SLUICE_KILLS` times, 3), a primary killed under three sentinels,
- * and a Cluster of three primaries with a replica each, of which slots are moved and one is killed.
+ * and a Cluster of three primaries with a replica each, of which a slot is moved and the primary of one killed.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -10,6 +10,7 @@ import { openStore } from '../../src/store/open.js'
 import type { Demand } from '../../src/store/ledger.js'
 import type { Store } from '../../src/store/store.js'
 import {
+  type RedisServer,
   redisMissing,
   startRedis,
   startRedisCluster,
@@ -21,6 +22,7 @@ import { aKey, anAccount } from './records.js'
 
 const KILLS = Number(process.env['SLUICE_KILLS'] ?? '3')
 const missing = redisMissing()
+t.setTimeout(60_000 + KILLS * 2_000)
 const options = missing === false ? {} : { skip: missing }
 
 /** Keys that were acknowledged, and those whose revocation was. */
@@ -67,6 +69,12 @@ function writer(store: Store, accountId: string) {
   }
 }
 
+/** As many as `nothingLost` wants to see. */
+function enough({ done }: ReturnType<typeof writer>): Promise<void> {
+  const { keys, revoked } = done
+  return until(() => Promise.resolve(keys.length > 10 && revoked.length > 5), 'writes')
+}
+
 /** Asked by a store that remembers nothing. */
 async function nothingLost(t: Test, url: string, done: ReturnType<typeof writer>['done']) {
   const store = await opened(t, url)
@@ -94,7 +102,7 @@ void t.test('kill -9 of the server under writes', { ...options }, async (t) => {
     await server.start()
     await until(() => store.probe().then(() => true), 'the store')
   }
-  await delay(100)
+  await enough(writing)
   await writing.stop()
   await nothingLost(t, server.url(), writing.done)
 })
@@ -105,7 +113,7 @@ void t.test('failover under Sentinel', { ...options, timeout: 60_000 }, async (t
   const account = anAccount()
   await store.createAccount(account)
   const writing = writer(store, account.id)
-  await delay(300)
+  await enough(writing)
   const before = writing.done.keys.length
   const killedMs = performance.now()
   await primary.kill()
@@ -148,17 +156,26 @@ void t.test('a Cluster', { ...options, timeout: 60_000 }, async (t) => {
 
   const writing = writer(store, ada.id)
   const slot = Number(await servers[0]?.ask('cluster', 'keyslot', `sluice:{${ada.id}}:account`))
-  t.equal(
-    await moveSlot(
-      servers.map((server) => server),
-      slot,
-    ),
-    'moved',
-  )
-  await delay(100)
+  t.equal(await moveSlot(servers, slot), 'moved')
+  await enough(writing)
   await writing.stop()
   t.equal(writing.done.failures, 0, 'nobody notices that a slot moves')
   await nothingLost(t, patient, writing.done)
+
+  const after = writer(store, ada.id)
+  await enough(after)
+  const owner = (await mastersOf(servers)).find((each) => owns(each, slot))
+  const killedMs = performance.now()
+  await owner?.server.kill()
+  await until(async () => (await store.findKey(first?.digest ?? '')) !== null, 'a primary')
+  const backMs = Math.round(performance.now() - killedMs)
+  // Alone the new primary acknowledges no change of a key; the dead one comes back as its replica.
+  await owner?.server.start()
+  const { length } = after.done.keys
+  await until(() => Promise.resolve(after.done.keys.length > length + 10), 'writes again')
+  await after.stop()
+  t.ok(after.done.failures > 0, `a primary killed: answered again after ${backMs} ms`)
+  await nothingLost(t, patient, { ...after.done, rows: [] })
 })
 
 /** Own and shared limits of requests at once, and rows of several accounts. */
@@ -192,23 +209,9 @@ async function ledgerOf(t: Test, { ledger }: Store, accountIds: readonly string[
 }
 
 /** Moves a slot with all its keys from its node to another, while it is in use. */
-async function moveSlot(
-  servers: readonly { port: number; ask(c: string, ...a: (string | number)[]): Promise<unknown> }[],
-  slot: number,
-): Promise<string> {
-  const nodes = String(await servers[0]?.ask('cluster', 'nodes')).split('\n')
-  const masters = nodes.flatMap((line) => {
-    const [id = '', address = '', flags = '', , , , , , ...ranges] = line.split(' ')
-    const port = Number(/:(\d+)@/.exec(address)?.[1])
-    const server = servers.find((each) => each.port === port)
-    return flags.includes('master') && server !== undefined ? [{ id, server, ranges }] : []
-  })
-  const owns = ({ ranges }: { ranges: string[] }): boolean =>
-    ranges.some((range) => {
-      const [from, to = from] = range.split('-').map(Number)
-      return from !== undefined && to !== undefined && slot >= from && slot <= to
-    })
-  const from = masters.find(owns)
+async function moveSlot(servers: readonly RedisServer[], slot: number): Promise<string> {
+  const masters = await mastersOf(servers)
+  const from = masters.find((each) => owns(each, slot))
   const to = masters.find((each) => each !== from)
   if (from === undefined || to === undefined) return 'no nodes'
   await to.server.ask('cluster', 'setslot', slot, 'importing', from.id)
@@ -223,4 +226,29 @@ async function moveSlot(
   await to.server.ask('cluster', 'setslot', slot, 'node', to.id)
   for (const { server } of masters) await server.ask('cluster', 'setslot', slot, 'node', to.id)
   return 'moved'
+}
+
+interface Master {
+  readonly id: string
+  readonly server: RedisServer
+  /** Of slots. */
+  readonly ranges: readonly string[]
+}
+
+/** The primaries of the Cluster, as its first node knows them. */
+async function mastersOf(servers: readonly RedisServer[]): Promise<Master[]> {
+  const nodes = String(await servers[0]?.ask('cluster', 'nodes')).split('\n')
+  return nodes.flatMap((line) => {
+    const [id = '', address = '', flags = '', , , , , , ...ranges] = line.split(' ')
+    const port = Number(/:(\d+)@/.exec(address)?.[1])
+    const server = servers.find((each) => each.port === port)
+    return flags.includes('master') && server !== undefined ? [{ id, server, ranges }] : []
+  })
+}
+
+function owns({ ranges }: Master, slot: number): boolean {
+  return ranges.some((range) => {
+    const [from, to = from] = range.split('-').map(Number)
+    return from !== undefined && to !== undefined && slot >= from && slot <= to
+  })
 }

@@ -1,0 +1,34 @@
+/**
+ * Pages that list cases, each with the test that shows it or the reason why it cannot arise: their tables.
+ * Knows no page and no case.
+ */
+
+/** One line of such a table. */
+export interface Row {
+  readonly id: string
+  readonly what: string
+  readonly here: string
+  /** Where the test is; `—` where there is none. */
+  readonly shownBy: string
+}
+
+/** The rows of a page's table; `id` is what its first column looks like. */
+export function rowsOf(page: string, id: string): Row[] {
+  const line = new RegExp(`^\\| *(${id}) *\\| *(.*?) *\\| *(.*?) *\\| *(.*?) *\\|$`, 'gm')
+  return [...page.matchAll(line)].map(([, name = '', what = '', here = '', shownBy = '']) => {
+    return { id: name, what, here, shownBy: shownBy.replaceAll('`', '') }
+  })
+}
+
+/** What is not there once, and what has neither a test nor a reason. */
+export function gaps(rows: readonly Row[], ids: readonly string[]): string[] {
+  const found: string[] = []
+  for (const id of ids) {
+    if (rows.filter((row) => row.id === id).length !== 1) found.push(`${id}: not one row`)
+  }
+  for (const { id, here, shownBy } of rows) {
+    const isExcused = shownBy === '—'
+    if (isExcused && !here.startsWith('Cannot arise: ')) found.push(`${id}: no test and no reason`)
+  }
+  return found
+}

@@ -1,0 +1,229 @@
+/**
+ * Goal: whenever the whole gateway or Redis is killed with SIGKILL, no key that was acknowledged is gone, none
+ * that was revoked lives, no answer that a client holds is without its row, and what was under way has one,
+ * too (G13).
+ * Method: the program as it is served, under load, while its owner makes and revokes keys on the dashboard;
+ * primary and workers, or the redis-server, are killed at random moments and started again. `SLUICE_KILLS=200`
+ * is the long form; here it is a few. Over an embedded store it is the gateway that is killed.
+ */
+import { join } from 'node:path'
+import { loadavg } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { digestOf } from '../../src/accounts/secret.js'
+import { objectOf, stringOf } from '../../src/chat/json.js'
+import type { UsageRow } from '../../src/ledger/row.js'
+import { openStore } from '../../src/store/open.js'
+import type { Store } from '../../src/store/store.js'
+import { Browser } from '../dashboard/stage.js'
+import { freePort, redisMissing, startRedis, type RedisServer } from '../helpers/redis.js'
+import { EMAIL, makeKey, PASSWORD, prepare, run, until, type Program } from '../process/program.js'
+import { Load } from './load.js'
+
+const KILLS = Number(process.env['SLUICE_KILLS'] ?? '2')
+const BUDGET = 1e12
+/** By then every reservation has run out. */
+const LATER_MS = 120_000
+const TIMEOUT_MS = 60_000 + KILLS * 15_000
+t.setTimeout(TIMEOUT_MS * 2)
+
+const missing = redisMissing()
+
+/** A gateway on fixed ports, killed and started again; null between the two. */
+class Gateway {
+  readonly port: number
+  private readonly t: Test
+  private readonly file: string
+  private program: Program | null = null
+
+  constructor(t: Test, file: string, port: number) {
+    this.t = t
+    this.file = file
+    this.port = port
+  }
+
+  async start(): Promise<void> {
+    const program = run(this.t, ['serve', '--config', this.file])
+    this.program = program
+    await until(() => program.out().includes('"sluice serves"'), 60_000)
+  }
+
+  async kill(): Promise<void> {
+    const { program } = this
+    if (program === null) return
+    for (const pid of [program.pid, ...program.workers()]) process.kill(pid, 'SIGKILL')
+    await program.ended
+  }
+}
+
+/** Makes keys on the dashboard, and revokes every second one; what it was told was done. */
+class Owner {
+  readonly made: string[] = []
+  readonly revoked: string[] = []
+  private readonly browser: Browser
+  private isOver = false
+  private running: Promise<void> = Promise.resolve()
+
+  constructor(port: number) {
+    this.browser = new Browser(`http://127.0.0.1:${port}`)
+  }
+
+  async begin(): Promise<void> {
+    const { status } = await this.browser.signIn(EMAIL, PASSWORD)
+    if (status !== 200) throw new Error(`cannot sign in: ${status}`)
+    this.running = this.work()
+  }
+
+  async end(): Promise<void> {
+    this.isOver = true
+    await this.running
+  }
+
+  private async work(): Promise<void> {
+    for (let at = 0; !this.isOver; at += 1) {
+      // What fails is not acknowledged, and nothing is promised of it.
+      await this.once(at).catch(() => undefined)
+      await delay(20)
+    }
+  }
+
+  private async once(at: number): Promise<void> {
+    const { status, json } = await this.browser.ask('POST', '/keys', { name: `key ${at}` })
+    const secret = stringOf(json['secret'])
+    if (status !== 201 || secret === undefined) return
+    this.made.push(secret)
+    if (at % 2 === 0) return
+    const id = stringOf(objectOf(json['key'])['id']) ?? ''
+    if ((await this.browser.ask('DELETE', `/keys/${id}`)).status === 200) this.revoked.push(secret)
+  }
+}
+
+async function kills(t: Test, url: string | null, redis: RedisServer | null): Promise<void> {
+  const [port, opsPort] = [await freePort(), await freePort()]
+  const settings = { server: 'workers: 2, drain_ms: 500', port, opsPort }
+  const { emulator, folder, file } = await prepare(
+    t,
+    url === null ? settings : { ...settings, store: url },
+  )
+  const store = url ?? `lmdb:${join(folder, 'data')}`
+  const secret = await makeKey(store, { nanoUsdPerDay: BUDGET })
+  const gateway = new Gateway(t, file, port)
+  await gateway.start()
+  const owner = new Owner(port)
+  await owner.begin()
+  const load = new Load(port, [{ name: 'app', secret: () => secret, perSecond: 50 }])
+  t.teardown(() => Promise.all([load.stop(), owner.end()]))
+  const answersAgain = (): Promise<number> => {
+    const sinceMs = performance.now()
+    const isServed = (): boolean =>
+      load.between(sinceMs, Number.POSITIVE_INFINITY, 'app').some(({ status }) => status === 200)
+    return until(isServed, 60_000)
+  }
+  await answersAgain()
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    await delay(Math.random() * 400)
+    if (redis !== null && kill % 2 === 1) {
+      await redis.kill()
+      await redis.start()
+    } else {
+      await gateway.kill()
+      await gateway.start()
+    }
+    await answersAgain()
+  }
+  await load.stop()
+  await owner.end()
+
+  const later = await openStore(store, { nowMs: () => Date.now() + LATER_MS, patienceMs: 5_000 })
+  t.teardown(() => later.close())
+  const told = [await keysKept(t, later, owner), await rowsKept(t, later, load, emulator.ledger)]
+  t.comment(`FIGURES ${KILLS} kills (load ${loadavg()[0]?.toFixed()}): ${told.join('; ')}`)
+}
+
+async function keysKept(t: Test, store: Store, { made, revoked }: Owner): Promise<string> {
+  let [lost, alive] = [0, 0]
+  for (const secret of made) if ((await store.findKey(digestOf(secret))) === null) lost += 1
+  for (const secret of revoked) {
+    if ((await store.findKey(digestOf(secret)))?.key.revokedAtMs === undefined) alive += 1
+  }
+  t.ok(made.length > 0 && revoked.length > 0, `${made.length} keys, ${revoked.length} revoked`)
+  t.same({ lost, alive }, { lost: 0, alive: 0 }, 'keys are as was told')
+  return `${lost} of ${made.length} keys lost, ${alive} of ${revoked.length} revoked alive`
+}
+
+async function rowsKept(
+  t: Test,
+  { ledger }: Store,
+  load: Load,
+  heard: readonly { counted: { input: number; output: number } | undefined; body?: unknown }[],
+): Promise<string> {
+  const held = load.answers.filter(({ status, isWhole }) => status === 200 && isWhole)
+  const rows = new Map<string, UsageRow>()
+  let count = 0
+  const read = async (): Promise<void> => {
+    rows.clear()
+    count = 0
+    for await (const batch of ledger.export(0)) {
+      for (const row of batch) rows.set(row.requestId, row)
+      count += batch.length
+    }
+  }
+  // What is in the spool arrives by itself.
+  await until(async () => {
+    await read()
+    return held.every(({ id }) => rows.has(id))
+  }, 60_000).catch(() => undefined)
+  const lost = await ledger.expire()
+  await read()
+  const missing = held.filter(({ id }) => !rows.has(id)).length
+  t.equal(missing, 0, 'no answer that a client holds is without its row')
+  t.equal(count, rows.size, 'no row twice')
+  const counted = new Map<string, { input: number; output: number }>()
+  for (const { body, counted: counts } of heard) {
+    const tag = /Say (tag-\d+)\./.exec(JSON.stringify(body))?.[1]
+    if (tag !== undefined && counts !== undefined) counted.set(tag, counts)
+  }
+  const differing = held.filter(({ id, tag }) => {
+    const [row, counts] = [rows.get(id), counted.get(tag)]
+    const isSame = row?.usage.input === counts?.input && row?.usage.output === counts?.output
+    return row?.source !== 'reported' || !isSame
+  })
+  t.equal(differing.length, 0, 'and each has the tokens that the upstream counted')
+  t.ok(
+    rows.size >= heard.length,
+    `${rows.size} rows for ${heard.length} that the upstream heard of`,
+  )
+  const all = [...rows.values()]
+  const [first] = all
+  const spent = all.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
+  const [day] = await ledger.look(first?.accountId ?? '', [
+    {
+      kind: 'usd_day',
+      subject: `key:${first?.keyId ?? ''};own`,
+      shared: false,
+      limitNanoUsd: BUDGET,
+      costNanoUsd: 0,
+    },
+  ])
+  const drift = Math.abs(BUDGET - spent - (day?.remaining ?? 0))
+  const gone = all.filter(({ outcome }) => outcome === 'lost').length
+  return (
+    `${missing} of ${held.length} answers without row, ${differing.length} with other tokens; ` +
+    `${heard.length} heard of upstream, ${rows.size} rows, ${gone} of them lost (${lost} at the end); ` +
+    `budget ${drift} of ${spent} nano-dollars apart`
+  )
+}
+
+void t.test(
+  'kill -9 of the gateway and of Redis, under load',
+  { timeout: TIMEOUT_MS, ...(missing === false ? {} : { skip: missing }) },
+  async (t) => {
+    // With `everysec` Redis answers before it writes, for as long as the disk keeps it waiting.
+    const redis = await startRedis(t, ['--appendfsync', 'always'])
+    await kills(t, redis.url(), redis)
+  },
+)
+
+void t.test('kill -9 of the gateway, embedded store, under load', { timeout: TIMEOUT_MS }, (t) =>
+  kills(t, null, null),
+)

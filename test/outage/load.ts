@@ -1,0 +1,109 @@
+/**
+ * A steady load on a gateway: so many requests a second of each client, whether or not the last was answered.
+ * Keeps what every client saw, and judges nothing.
+ */
+import { request } from 'node:http'
+
+/** One of those who ask. */
+export interface Client {
+  readonly name: string
+  /** Asked anew for each request. */
+  readonly secret: () => string
+  readonly perSecond: number
+}
+
+/** What became of one request. */
+export interface Answer {
+  readonly client: string
+  /** The word that its prompt has and no other. */
+  readonly tag: string
+  /** `performance.now()` when it was sent. */
+  readonly sentMs: number
+  readonly ms: number
+  /** 0 where there was no answer. */
+  readonly status: number
+  /** `x-request-id`. */
+  readonly id: string
+  readonly text: string
+  /** It came to its end. */
+  readonly isWhole: boolean
+}
+
+const PATIENCE_MS = 10_000
+
+/** Runs until it is stopped. */
+export class Load {
+  readonly answers: Answer[] = []
+  private readonly port: number
+  private readonly timers: NodeJS.Timeout[]
+  private readonly open = new Set<Promise<void>>()
+  private sent = 0
+
+  constructor(port: number, clients: readonly Client[]) {
+    this.port = port
+    this.timers = clients.map((client) =>
+      setInterval(() => this.send(client), 1_000 / client.perSecond),
+    )
+  }
+
+  /** What was sent in a span of time, both ends `performance.now()`. */
+  between(fromMs: number, toMs: number, client: string): Answer[] {
+    return this.answers.filter(
+      (each) => each.client === client && each.sentMs >= fromMs && each.sentMs < toMs,
+    )
+  }
+
+  /** Sends no more, and waits for what is under way. */
+  async stop(): Promise<void> {
+    for (const timer of this.timers) clearInterval(timer)
+    await Promise.all(this.open)
+  }
+
+  private send(client: Client): void {
+    this.sent += 1
+    const asking = this.ask(client, `tag-${this.sent}`, this.sent % 3 === 0)
+    const done = asking.then((answer) => {
+      this.answers.push(answer)
+      this.open.delete(done)
+    })
+    this.open.add(done)
+  }
+
+  private ask(client: Client, tag: string, stream: boolean): Promise<Answer> {
+    const messages = [{ role: 'user', content: `Say ${tag}. [[words: 5]]` }]
+    const body = JSON.stringify({ model: 'gpt-5.4-mini', stream, messages, max_tokens: 50 })
+    const sentMs = performance.now()
+    return new Promise((resolve) => {
+      let [status, id, text] = [0, '', '']
+      const over = (isEnd: boolean): void => {
+        const ms = performance.now() - sentMs
+        const isWhole = isEnd && (status !== 200 || !stream || text.includes('[DONE]'))
+        resolve({ client: client.name, tag, sentMs, ms, status, id, text, isWhole })
+      }
+      const headers = {
+        authorization: `Bearer ${client.secret()}`,
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+        // Connections go to the workers in turn.
+        connection: 'close',
+      }
+      const options = { port: this.port, path: '/v1/chat/completions', method: 'POST', headers }
+      const req = request(options, (res) => {
+        status = res.statusCode ?? 0
+        id = String(res.headers['x-request-id'] ?? '')
+        res.on('data', (chunk: Buffer) => (text += chunk.toString()))
+        res.on('end', () => over(res.complete))
+        res.on('error', () => over(false))
+      })
+      req.on('error', () => over(false))
+      req.setTimeout(PATIENCE_MS, () => req.destroy())
+      req.end(body)
+    })
+  }
+}
+
+/** The value below which that share of them lies; 0 where there is none. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+}

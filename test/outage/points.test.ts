@@ -1,0 +1,308 @@
+/**
+ * Goal: a gateway that is killed with SIGKILL at any point of a request leaves nothing behind that is not
+ * settled, charges what may have been used and nothing else, and nothing twice (L-190, G13).
+ * Method: the program as it is served, stopped from outside: a proxy before Redis holds the one command, or
+ * its answer; another process holds the lock of an embedded ledger; the upstream holds its answer. Then the
+ * ledger is read as another gateway reads it a minute later.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import type { UsageRow } from '../../src/ledger/row.js'
+import { openStore } from '../../src/store/open.js'
+import { ADMIT } from '../../src/store/redis-ledger-scripts.js'
+import { SETTLE } from '../../src/store/redis-settle-scripts.js'
+import { redisMissing, startRedis } from '../helpers/redis.js'
+import { makeKey, prepare, run, until, type Program } from '../process/program.js'
+import { startHoldingProxy, type HoldingProxy } from './holding-proxy.js'
+
+const HOLDER = fileURLToPath(new URL('../store/ledger-holder.js', import.meta.url))
+const BUDGET = 1_000_000_000
+const LATER_MS = 120_000
+const missing = redisMissing()
+const options = { timeout: 120_000 }
+t.setTimeout(240_000)
+
+/** Answers, or holds its answer until it is let go. */
+class Upstream {
+  port = 0
+  asked = 0
+  holds = false
+  private held: (() => void)[] = []
+
+  async open(t: Test): Promise<void> {
+    const server = createServer((req, res) => {
+      req.resume()
+      req.once('end', () => {
+        this.asked += 1
+        if (this.holds) this.held.push(() => answer(res))
+        else answer(res)
+      })
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = server.address()
+    if (address === null || typeof address === 'string') throw new Error('no port')
+    this.port = address.port
+    t.teardown(() => {
+      server.close()
+      server.closeAllConnections()
+    })
+  }
+
+  letGo(): void {
+    this.holds = false
+    for (const go of this.held.splice(0)) go()
+  }
+}
+
+const USED = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 }
+
+function answer(res: ServerResponse): void {
+  const message = { role: 'assistant', content: 'Yes.' }
+  const body = {
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    created: 1,
+    model: 'gpt-5.4-mini',
+    choices: [{ index: 0, message, finish_reason: 'stop' }],
+    usage: USED,
+  }
+  res.setHeader('content-type', 'application/json')
+  res.end(JSON.stringify(body))
+}
+
+/** A gateway that can be started again over the same store. */
+interface Stage {
+  readonly t: Test
+  readonly upstream: Upstream
+  readonly folder: string
+  readonly file: string
+  /** For reading; not through a proxy. */
+  readonly url: string
+  readonly secret: string
+}
+
+async function startStage(t: Test, url: string | null, through: string | null): Promise<Stage> {
+  const upstream = new Upstream()
+  await upstream.open(t)
+  const { emulator, folder, file } = await prepare(t, {
+    server: 'workers: 1, drain_ms: 200',
+    upstreams: ['openai'],
+    ...(through === null ? {} : { store: through }),
+  })
+  const text = readFileSync(file, 'utf8')
+  const own = `http://127.0.0.1:${upstream.port}`
+  writeFileSync(file, text.replace(emulator.baseUrls.openai, own))
+  const store = url ?? `lmdb:${join(folder, 'data')}`
+  // One place: were one kept, nobody would be admitted any more.
+  const secret = await makeKey(store, { concurrent: 1, nanoUsdPerDay: BUDGET })
+  return { t, upstream, folder, file, url: store, secret }
+}
+
+async function started({ t, file }: Stage): Promise<{ program: Program; port: number }> {
+  const program = run(t, ['serve', '--config', file])
+  await until(() => program.out().includes('"sluice serves"'), 60_000)
+  const port = Number(program.lines().find(({ msg }) => msg === 'sluice serves')?.['port'])
+  return { program, port }
+}
+
+/** The answer; null where the connection broke. */
+async function ask({ secret }: Stage, port: number): Promise<number | null> {
+  try {
+    const res = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: 'gpt-5.4-mini',
+        max_tokens: 50,
+        messages: [{ role: 'user', content: 'Hi.' }],
+      }),
+    })
+    await res.text()
+    return res.status
+  } catch {
+    return null
+  }
+}
+
+/** Workers first: none may find out and do anything about it. */
+function kill(program: Program): void {
+  for (const pid of [...program.workers(), program.pid]) process.kill(pid, 'SIGKILL')
+}
+
+/** All rows, once what has run out by then is settled; and what is left of the budget. */
+async function minutesLater({ url, secret }: Stage, rowsBefore: number) {
+  const store = await openStore(url, { nowMs: () => Date.now() + LATER_MS, patienceMs: 5_000 })
+  try {
+    await until(async () => (await countOf(store.ledger.export(0))).length >= rowsBefore)
+    const lost = await store.ledger.expire()
+    const rows = await countOf(store.ledger.export(0))
+    const [row] = rows
+    const subject = `key:${row?.keyId ?? ''};own`
+    const [places, day] = await store.ledger.look(row?.accountId ?? '', [
+      { kind: 'concurrent', subject, shared: false, limit: 1 },
+      { kind: 'usd_day', subject, shared: false, limitNanoUsd: BUDGET, costNanoUsd: 0 },
+    ])
+    return { lost, rows, places: places?.remaining, left: day?.remaining, secret }
+  } finally {
+    await store.close()
+  }
+}
+
+async function countOf(batches: AsyncIterable<readonly UsageRow[]>): Promise<UsageRow[]> {
+  const rows: UsageRow[] = []
+  for await (const batch of batches) rows.push(...batch)
+  return rows
+}
+
+/** Where to stop, and what is to be found then. */
+interface Point {
+  readonly name: string
+  /** Asks and resolves when the request is where it shall be. */
+  reach(stage: Stage, proxy: HoldingProxy, request: () => void): Promise<void>
+  /** Requests that the upstream has heard of. */
+  readonly asked: number
+  /** Its row: none, that of a request whose process died, or its own. */
+  readonly row: 'none' | 'lost' | 'ok'
+}
+
+const HELD_UPSTREAM: Point = {
+  name: 'after the upstream was asked',
+  async reach({ upstream }, _proxy, request) {
+    const before = upstream.asked
+    upstream.holds = true
+    request()
+    await until(() => upstream.asked > before)
+  },
+  asked: 1,
+  row: 'lost',
+}
+
+function atCommand(script: { sha: string }, what: 'command' | 'answer'): Point['reach'] {
+  return async (_stage, proxy, request) => {
+    const reached = proxy.hold(script.sha, what)
+    request()
+    await reached
+  }
+}
+
+const POINTS: readonly Point[] = [
+  { name: 'before it reserves', reach: atCommand(ADMIT, 'command'), asked: 0, row: 'none' },
+  { name: 'after it has reserved', reach: atCommand(ADMIT, 'answer'), asked: 0, row: 'lost' },
+  HELD_UPSTREAM,
+  { name: 'before it settles', reach: atCommand(SETTLE, 'command'), asked: 1, row: 'lost' },
+  {
+    name: 'after it has settled, before it answers',
+    reach: atCommand(SETTLE, 'answer'),
+    asked: 1,
+    row: 'ok',
+  },
+]
+
+/** Once around: a request that ends well, one that is cut off at the point, and the ledger afterwards. */
+async function cutAt(stage: Stage, proxy: HoldingProxy, point: Point, rounds: number) {
+  const { t, upstream } = stage
+  const { program, port } = await started(stage)
+  t.equal(await ask(stage, port), 200, `${point.name}: the place is free`)
+  const askedBefore = upstream.asked
+  let answered: Promise<number | null> = Promise.resolve(null)
+  await point.reach(stage, proxy, () => {
+    answered = ask(stage, port)
+  })
+  kill(program)
+  t.equal(await answered, null, 'the client has no answer')
+  proxy.release()
+  upstream.letGo()
+  await program.ended
+  t.equal(upstream.asked - askedBefore, point.asked, `the upstream heard of ${point.asked}`)
+  const { lost, rows, places, left } = await minutesLater(stage, rounds)
+  t.equal(lost, point.row === 'lost' ? 1 : 0, 'what was set aside is settled')
+  const spent = rows.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
+  t.equal(left, BUDGET - spent, 'the budget is that of the rows')
+  t.equal(places, 1, 'no place is kept')
+  t.equal(new Set(rows.map(({ requestId }) => requestId)).size, rows.length, 'no row twice')
+  return rows
+}
+
+function judge(t: Test, { row }: Point, before: number, rows: readonly UsageRow[]): void {
+  t.equal(rows.length, before + (row === 'none' ? 1 : 2))
+  const lost = rows.filter(({ outcome }) => outcome === 'lost')
+  for (const each of lost) t.match(each, { source: 'estimated', upstream: 'openai' })
+  for (const each of lost) t.ok((each.costNanoUsd ?? 0) > 0, 'charged with the most')
+  const fine = rows.filter(({ outcome }) => outcome === 'ok')
+  t.equal(fine.length + lost.length, rows.length)
+  for (const { usage, source } of fine) {
+    t.match({ usage, source }, { usage: { input: 11, output: 7 }, source: 'reported' })
+  }
+}
+
+void t.test(
+  'L-190: killed at a point of a request, over Redis',
+  { ...options, ...(missing === false ? {} : { skip: missing }) },
+  async (t) => {
+    const redis = await startRedis(t)
+    const proxy = await startHoldingProxy(t, redis.port)
+    // Nothing must be given up by itself while it is held.
+    const patience = '?timeout_ms=9000'
+    const through = `redis://127.0.0.1:${proxy.port}${patience}`
+    const stage = await startStage(t, `${redis.url()}${patience}`, through)
+    let rows: UsageRow[] = []
+    for (const point of POINTS) {
+      const before = rows.length
+      const lostBefore = rows.filter(({ outcome }) => outcome === 'lost').length
+      rows = await cutAt(stage, proxy, point, before)
+      judge(t, point, before, rows)
+      const lost = rows.filter(({ outcome }) => outcome === 'lost').length
+      t.equal(lost - lostBefore, point.row === 'lost' ? 1 : 0, `${point.name}: ${point.row}`)
+    }
+  },
+)
+
+/** Another process has the lock that every change of the embedded ledger takes. */
+async function lockHeld({ t, folder }: Stage): Promise<() => void> {
+  const args = [HOLDER, join(folder, 'data', 'ledger'), '60000']
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  await once(child.stdout, 'data')
+  return () => child.kill('SIGKILL')
+}
+
+void t.test('L-190: killed at a point of a request, embedded', options, async (t) => {
+  const stage = await startStage(t, null, null)
+  let unlock: () => void = () => undefined
+  const none: HoldingProxy = { port: 0, hold: () => Promise.resolve(), release: () => unlock() }
+  // Between its change and its answer this engine cannot be stopped from outside: it is one process.
+  const points: readonly Point[] = [
+    {
+      name: 'before it reserves',
+      async reach(at, _proxy, request) {
+        unlock = await lockHeld(at)
+        request()
+        await new Promise((resolve) => setTimeout(resolve, 200))
+      },
+      asked: 0,
+      row: 'none',
+    },
+    HELD_UPSTREAM,
+    {
+      name: 'before it settles',
+      async reach(at, proxy, request) {
+        await HELD_UPSTREAM.reach(at, proxy, request)
+        unlock = await lockHeld(at)
+        at.upstream.letGo()
+      },
+      asked: 1,
+      row: 'lost',
+    },
+  ]
+  let rows: UsageRow[] = []
+  for (const point of points) {
+    const before = rows.length
+    rows = await cutAt(stage, none, point, before)
+    judge(t, point, before, rows)
+  }
+})
