@@ -10,21 +10,28 @@ import { BUCKET_MS, daysName, sumName, type LedgerTables } from './lmdb-ledger-t
 import { addToDays, newDays, putDay, readDays, writeDays, type DaysOfUse } from './usage-days.js'
 import {
   addSum,
-  addToSum,
+  dayUseOf,
   lastAtMs,
   newSum,
   readSum,
   shownCounters,
-  unpricedOf,
   writeSum,
   type SumCounters,
 } from './usage-sum.js'
 
 const BY = ['hour', 'day'] as const
 
+/** What rows of one key, model and hour come to, and where that is counted. */
+interface Group {
+  readonly added: SumCounters
+  readonly sums: readonly SumCounters[]
+  readonly days: DaysOfUse
+}
+
 /** Sums and days that a transaction changes. Only inside one. */
 export class Counts {
   private readonly tables: LedgerTables
+  private readonly groups = new Map<string, Group>()
   private readonly sums = new Map<string, SumCounters>()
   private readonly days = new Map<string, DaysOfUse>()
 
@@ -32,19 +39,22 @@ export class Counts {
     this.tables = tables
   }
 
-  /** Reads all that a row counts in, and changes nothing yet; the answer counts it. Throws what is damaged. */
-  read(row: UsageRow): () => void {
-    const { atMs } = row
+  /**
+   * Reads all that a row counts in, and changes nothing yet: whoever adds the row to the answer has it
+   * counted. Throws what is damaged.
+   */
+  read(row: UsageRow): SumCounters {
+    const { atMs, accountId, keyId, model } = row
+    const name = `${Math.floor(atMs / BUCKET_MS.hour)} ${accountId} ${keyId} ${model}`
+    const known = this.groups.get(name)
+    if (known !== undefined) return known.added
     const sums = BY.flatMap((by) => [
       this.sum(sumName(by, atMs, row)),
       ...this.above(by, atMs, row),
     ])
-    const days = this.daysOf(daysName(atMs, row))
-    return () => {
-      for (const sum of sums) addToSum(sum, row)
-      const use = { requests: 1, costNanoUsd: row.costNanoUsd ?? 0, unpriced: unpricedOf(row) }
-      addToDays(days, atMs, use)
-    }
+    const group = { added: newSum(), sums, days: this.daysOf(daysName(atMs, row)) }
+    this.groups.set(name, group)
+    return group.added
   }
 
   /** Puts a sum in the place of what there is of it; `usedMs` is when its key was used last. */
@@ -64,6 +74,10 @@ export class Counts {
 
   /** Puts what has changed; after the last of it. */
   write(): void {
+    for (const { added, sums, days } of this.groups.values()) {
+      for (const sum of sums) addSum(sum, added)
+      addToDays(days, lastAtMs(added), dayUseOf(added))
+    }
     for (const [name, sum] of this.sums) quietly(this.tables.sums.put(name, writeSum(sum)))
     for (const [name, days] of this.days) quietly(this.tables.days.put(name, writeDays(days)))
   }

@@ -7,6 +7,7 @@
  */
 import type { UsageRow } from '../ledger/row.js'
 import { readRow, requestIdIn, writeRow } from './usage-record.js'
+import { addToSum } from './usage-sum.js'
 import type { Admission, Claim, SettleOutcome, Verdict } from './ledger.js'
 import { Counts } from './lmdb-counts.js'
 import { damaged, quietly } from './lmdb-failure.js'
@@ -141,10 +142,10 @@ export class Turn {
 
   private append(row: UsageRow, text: string, reservation: Reservation | null): void {
     const { open, ends, rows, ids, byAccount } = this.tables
-    const count = this.counts.read(row)
+    const counted = this.counts.read(row)
     if (reservation !== null) this.subjects.read(reservation.holds)
 
-    count()
+    addToSum(counted, row)
     const id = row.requestId
     const name = rowName(row)
     if (reservation !== null) {

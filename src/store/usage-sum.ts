@@ -5,6 +5,7 @@
  */
 import type { UsageRow } from '../ledger/row.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from './ledger.js'
+import type { DayUse } from './usage-days.js'
 import { NUMBER_BYTES, NumberReader, writeNumber } from './numbers.js'
 
 /** The version that this code writes and reads. */
@@ -51,7 +52,7 @@ export function addToSum(sum: SumCounters, row: UsageRow): void {
 }
 
 /** 1 where the row used tokens and nobody knows their price. */
-export function unpricedOf({ costNanoUsd, source }: UsageRow): 0 | 1 {
+function unpricedOf({ costNanoUsd, source }: UsageRow): 0 | 1 {
   return costNanoUsd === null && source !== 'none' ? 1 : 0
 }
 
@@ -74,6 +75,15 @@ export function setCounter(sum: SumCounters, place: number, count: number): void
 /** When its last request arrived. */
 export function lastAtMs(sum: SumCounters): number {
   return sum[LAST_AT] ?? 0
+}
+
+/** What a record of days keeps of it. */
+export function dayUseOf(sum: SumCounters): DayUse {
+  return {
+    requests: sum[REQUESTS] ?? 0,
+    costNanoUsd: sum[COST] ?? 0,
+    unpriced: sum[UNPRICED] ?? 0,
+  }
 }
 
 /** As the ledger shows it. */
