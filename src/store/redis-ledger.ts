@@ -223,17 +223,14 @@ export class RedisLedger implements Ledger {
     return this.usage.prune(retention)
   }
 
-  /** What slices are left goes back; never rejects. */
-  ended(): Promise<void> {
-    return this.rounds.end()
-  }
-
   /** Resolves when connected. */
   opened(): Promise<void> {
     return this.link.opened()
   }
 
-  close(): void {
+  /** What slices are left goes back; never rejects. */
+  async close(): Promise<void> {
+    await this.rounds.end()
     this.rounds.close()
   }
 

@@ -5,11 +5,11 @@
  * Every purpose has its own, so that what is slow for one never stands before another's command.
  */
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
 import type { GatewayError } from '../errors.js'
 import { Breaker } from './redis-breaker.js'
 import { unavailable } from './failure.js'
+import { clientOptions, clusterOptions } from './redis-options.js'
 import type { RedisPlace } from './redis-url.js'
 
 /** A Lua script; every engine of the fleet sends the same text, so the servers know it by its hash. */
@@ -24,20 +24,9 @@ export interface Proof {
   readonly value: string
 }
 
-/** The client's options, but for the one whose type does not admit that it may be left out. */
-type Options = Omit<RedisOptions, 'replyMapping'>
-
 /** What a command is made of. */
 export type Argument = string | number | Buffer
 
-const CONNECT_TIMEOUT_MS = 1_000
-const HANDSHAKE_MS = 250
-const SOCKET_TIMEOUT_MS = 5_000
-const KEEP_ALIVE_MS = 10_000
-const RETRY_FIRST_MS = 50
-/** A server that is back is noticed within this and its jitter, and a revocation that was missed. */
-const RETRY_MOST_MS = 500
-const JITTER = 0.25
 /** An open breaker asks the server itself; no request waits to find out. */
 const PROBE_MS = 1_000
 /** For the first connection: sentinels that are gone are tried one after the other. */
@@ -55,81 +44,6 @@ const SCANNED_AT_ONCE = 1_000
 /** A script with its hash. */
 export function script(lua: string): Script {
   return { lua, sha: createHash('sha1').update(lua).digest('hex') }
-}
-
-/** Waits of a growing, jittered length. */
-export function retryDelayMs(times: number): number {
-  const delayMs = Math.min(RETRY_FIRST_MS * 2 ** Math.min(times - 1, 20), RETRY_MOST_MS)
-  return delayMs * (1 + Math.random() * JITTER)
-}
-
-/** The options that every client has; also of the one that listens for news. */
-export function clientOptions(place: RedisPlace, name: string, timeoutMs: number): Options {
-  const tls = place.tls ? tlsOptions(place) : null
-  return {
-    username: place.username ?? undefined,
-    password: place.password ?? undefined,
-    db: place.db,
-    // The newer protocol gives us nothing, and proxies know the older one.
-    protocol: 2,
-    connectionName: `sluice-${name}`,
-    // For what the client asks by itself when it connects; `RedisLink` has its own.
-    commandTimeout: Math.max(timeoutMs, HANDSHAKE_MS),
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    socketTimeout: SOCKET_TIMEOUT_MS,
-    keepAlive: KEEP_ALIVE_MS,
-    maxRetriesPerRequest: 0,
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    lazyConnect: true,
-    retryStrategy: retryDelayMs,
-    // A primary that became a replica answers so; whoever is primary now is found on the next connect.
-    reconnectOnError: (error) => error.message.startsWith('READONLY'),
-    ...(tls === null ? {} : { tls }),
-    ...(place.kind === 'sentinel' ? sentinelOptions(place, tls) : {}),
-    ...(place.kind === 'single' ? place.hosts[0] : {}),
-  }
-}
-
-function tlsOptions({ tlsCa, tlsCert, tlsKey }: RedisPlace) {
-  return {
-    ...(tlsCa === null ? {} : { ca: pemIn(tlsCa) }),
-    ...(tlsCert === null ? {} : { cert: pemIn(tlsCert) }),
-    ...(tlsKey === null ? {} : { key: pemIn(tlsKey) }),
-  }
-}
-
-function pemIn(file: string): Buffer {
-  try {
-    return readFileSync(file)
-  } catch (error) {
-    throw unavailable('opening the store failed', new Error(messageOf(error)))
-  }
-}
-
-function sentinelOptions(place: RedisPlace, tls: object | null): Options {
-  return {
-    sentinels: [...place.hosts],
-    name: place.master,
-    sentinelUsername: place.sentinelUsername ?? undefined,
-    sentinelPassword: place.sentinelPassword ?? undefined,
-    sentinelRetryStrategy: retryDelayMs,
-    sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
-    failoverDetector: true,
-    ...(tls === null ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tls }),
-  }
-}
-
-function clusterOptions(place: RedisPlace, name: string, timeoutMs: number) {
-  return {
-    enableOfflineQueue: false,
-    lazyConnect: true,
-    clusterRetryStrategy: retryDelayMs,
-    clusterNodeRetryStrategy: retryDelayMs,
-    slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
-    slotsRefreshInterval: SOCKET_TIMEOUT_MS,
-    redisOptions: clientOptions({ ...place, db: 0 }, name, timeoutMs),
-  }
 }
 
 /** Why a store that is not the one that was opened is not used. */

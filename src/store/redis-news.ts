@@ -5,7 +5,7 @@
  * is remembered is then good for a second), and when it is back.
  */
 import { Redis } from 'ioredis'
-import { clientOptions, retryDelayMs } from './redis-link.js'
+import { clientOptions, retryDelayMs } from './redis-options.js'
 import type { RedisPlace } from './redis-url.js'
 import type { KeyChange } from './store.js'
 

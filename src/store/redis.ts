@@ -145,8 +145,7 @@ class RedisStore implements Store {
     this.closed = true
     this.listeners.clear()
     this.news.close()
-    await this.ledger.ended()
-    this.ledger.close()
+    await this.ledger.close()
     this.engine.close()
   }
 }
