@@ -131,6 +131,7 @@ async function kills(t: Test, url: string | null, redis: RedisServer | null): Pr
     }
     await answersAgain()
   }
+  await until(() => owner.revoked.length > 0, 60_000)
   await load.stop()
   await owner.end()
 
