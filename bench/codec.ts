@@ -54,6 +54,11 @@ const SOURCES: readonly Source[] = [
       return (stringOf(content) ?? '') !== ''
     },
   },
+  {
+    dialect: 'openai-responses',
+    transcript: 'openai-responses/text',
+    isText: (data) => data.type === 'response.output_text.delta',
+  },
 ]
 /** Where results go, so that no compiler may leave the work out. */
 export let kept: unknown = null
@@ -67,6 +72,7 @@ const FACTS: Readonly<Partial<Record<DialectName, ModelFacts>>> = {
   },
   gemini: { id: 'gemini-3.5-flash', family: 'google', createdAtSeconds: 0 },
   'openai-chat': { id: MODELS.openai, family: 'openai', createdAtSeconds: 0 },
+  'openai-responses': { id: 'gpt-5-pro', family: 'openai', createdAtSeconds: 0 },
 }
 const SEED = { id: 'chatcmpl-bench', createdAtSeconds: 1_700_000_000, model: 'measured' }
 const IGNORE = { frame: () => undefined }
