@@ -138,7 +138,11 @@ export class Spool {
   }
 
   /** Keeps a segment that has damaged lines for an operator to look at; nobody reads it again. */
-  setAside({ path }: Segment): void {
+  setAside(segment: Segment): void {
+    const { path } = segment
+    // Where several come by a dead process's files, another may have been quicker.
+    if (!existsSync(path)) return
+    if (this.owns(segment)) this.bytes -= sizeOf(path)
     renameSync(path, `${path}.damaged`)
   }
 

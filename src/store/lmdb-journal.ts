@@ -140,8 +140,9 @@ export class Journal {
     }
   }
 
-  /** Lets go of the file, and of all files where nothing waits. */
+  /** Writes what has not been yet, and lets go of the file; of all files where nothing waits. */
   close(): void {
+    this.flush()
     if (this.timer !== null) clearTimeout(this.timer)
     this.endFile()
     if (this.isEmpty && !this.isDamaged) {
