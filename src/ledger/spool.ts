@@ -140,10 +140,14 @@ export class Spool {
   /** Keeps a segment that has damaged lines for an operator to look at; nobody reads it again. */
   setAside(segment: Segment): void {
     const { path } = segment
-    // Where several come by a dead process's files, another may have been quicker.
-    if (!existsSync(path)) return
-    if (this.owns(segment)) this.bytes -= sizeOf(path)
-    renameSync(path, `${path}.damaged`)
+    const bytes = this.owns(segment) ? sizeOf(path) : 0
+    try {
+      renameSync(path, `${path}.damaged`)
+      this.bytes -= bytes
+    } catch (error) {
+      // Of several that come by a dead process's files, another was quicker.
+      if (!isMissing(error)) throw error
+    }
   }
 
   /** Puts everything on the disk and lets go of the file. */
@@ -232,9 +236,13 @@ function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return ''
+    if (isMissing(error)) return ''
     throw error
   }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }
 
 function checksum(text: string): string {

@@ -4,6 +4,7 @@
  */
 import type { Usage } from '../chat/usage.js'
 import { ERRORS } from '../errors.js'
+import { quote } from '../wire/quote.js'
 import type { RowHops, RowOutcome, UsageRow, UsageSource } from '../ledger/row.js'
 
 /** The version that this code writes. It reads no other: a migration is a decision, not a guess. */
@@ -109,13 +110,9 @@ export function readRow(text: string): UsageRow {
   }
 }
 
-/** A string as JSON has it; most need no escape, and the test for that is cheap. */
 function quoted(text: string | null): string {
-  if (text === null) return 'null'
-  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
+  return text === null ? 'null' : quote(text)
 }
-
-const PLAIN = /^[ !#-[\]-~]*$/
 
 /** A number that is none would be written as null, and the row could never be read again. */
 function finite(value: number): number {
