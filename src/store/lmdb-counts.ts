@@ -21,17 +21,9 @@ import {
 
 const BY = ['hour', 'day'] as const
 
-/** What rows of one key, model and hour come to, and where that is counted. */
-interface Group {
-  readonly added: SumCounters
-  readonly sums: readonly SumCounters[]
-  readonly days: DaysOfUse
-}
-
 /** Sums and days that a transaction changes. Only inside one. */
 export class Counts {
   private readonly tables: LedgerTables
-  private readonly groups = new Map<string, Group>()
   private readonly sums = new Map<string, SumCounters>()
   private readonly days = new Map<string, DaysOfUse>()
 
@@ -39,22 +31,13 @@ export class Counts {
     this.tables = tables
   }
 
-  /**
-   * Reads all that a row counts in, and changes nothing yet: whoever adds the row to the answer has it
-   * counted. Throws what is damaged.
-   */
-  read(row: UsageRow): SumCounters {
-    const { atMs, accountId, keyId, model } = row
-    const name = `${Math.floor(atMs / BUCKET_MS.hour)} ${accountId} ${keyId} ${model}`
-    const known = this.groups.get(name)
-    if (known !== undefined) return known.added
-    const sums = BY.flatMap((by) => [
-      this.sum(sumName(by, atMs, row)),
-      ...this.above(by, atMs, row),
-    ])
-    const group = { added: newSum(), sums, days: this.daysOf(daysName(atMs, row)) }
-    this.groups.set(name, group)
-    return group.added
+  /** Adds what rows of a key, a model and an hour come to. Throws what is damaged, and has added nothing then. */
+  add(of: Pick<UsageRow, 'atMs' | 'accountId' | 'keyId' | 'model'>, added: SumCounters): void {
+    const { atMs } = of
+    const sums = BY.flatMap((by) => [this.sum(sumName(by, atMs, of)), ...this.above(by, atMs, of)])
+    const days = this.daysOf(daysName(atMs, of))
+    for (const sum of sums) addSum(sum, added)
+    addToDays(days, lastAtMs(added), dayUseOf(added))
   }
 
   /** Puts a sum in the place of what there is of it; `usedMs` is when its key was used last. */
@@ -74,10 +57,6 @@ export class Counts {
 
   /** Puts what has changed; after the last of it. */
   write(): void {
-    for (const { added, sums, days } of this.groups.values()) {
-      for (const sum of sums) addSum(sum, added)
-      addToDays(days, lastAtMs(added), dayUseOf(added))
-    }
     for (const [name, sum] of this.sums) quietly(this.tables.sums.put(name, writeSum(sum)))
     for (const [name, days] of this.days) quietly(this.tables.days.put(name, writeDays(days)))
   }

@@ -63,9 +63,9 @@ export class Journal {
     this.onDue = onDue
   }
 
-  /** Whether every row was taken up. */
-  get isEmpty(): boolean {
-    return this.kept.length + this.fresh.length === 0
+  /** How many rows were ever taken up. */
+  get takenUp(): number {
+    return this.taken
   }
 
   /** Whether so many wait that they are best taken up now. */
@@ -142,18 +142,19 @@ export class Journal {
 
   /** Writes what has not been yet, and lets go of the file; of all files where nothing waits. */
   close(): void {
-    this.flush()
+    const written = this.flush()
     if (this.timer !== null) clearTimeout(this.timer)
     this.endFile()
-    if (this.isEmpty && !this.isDamaged) {
+    if (this.taken === written && !this.isDamaged) {
       for (const { segment } of this.full) this.spool.remove(segment)
     }
     this.spool.close()
   }
 
-  private flush(): void {
+  /** Writes what has come in this turn of the loop; how many rows were ever written. */
+  flush(): number {
     const { fresh } = this
-    if (fresh.length === 0) return
+    if (fresh.length === 0) return this.written
     this.fresh = []
     const isKept =
       this.kept.length < MOST_WAITING &&
@@ -161,7 +162,7 @@ export class Journal {
     if (!isKept) {
       const cause = this.spool.fault ?? new Error('too many rows wait to be taken up')
       for (const { reject } of fresh) reject(unavailable('settling a request failed', cause))
-      return
+      return this.written
     }
     this.written += fresh.length
     this.kept.push(...fresh)
@@ -169,6 +170,7 @@ export class Journal {
     if (this.written - this.filed >= FILE_ROWS) this.endFile()
     if (this.kept.length >= MANY) this.onDue()
     else this.wait()
+    return this.written
   }
 
   private endFile(): void {

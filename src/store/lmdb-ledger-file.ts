@@ -1,19 +1,21 @@
 /**
- * The file below the ledger: opening it on first use, one transaction for all that was asked meanwhile
- * and the rows that wait in the journal, reads in slices. Knows no limit.
+ * The file below the ledger: opening it on first use, one transaction for all that was asked meanwhile,
+ * the rows that wait in the journal and those that no sum has yet; reads in slices. Knows no limit.
  */
+import { randomBytes } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { open } from 'lmdb'
 import { Checkpoints } from './lmdb-checkpoints.js'
 import type { UsageRow } from '../ledger/row.js'
-import { reasonOf, unavailable } from './lmdb-failure.js'
+import { quietly, reasonOf, unavailable } from './lmdb-failure.js'
 import { assertLmdbFile } from './lmdb-file.js'
 import { Journal, type Kept } from './lmdb-journal.js'
-import { ledgerTables, type LedgerTables } from './lmdb-ledger-tables.js'
+import { endOf, ledgerTables, timeName, type LedgerTables } from './lmdb-ledger-tables.js'
 import { Turn } from './lmdb-turn.js'
 import { noTransaction, transact } from './lmdb-transaction.js'
+import { Uncounted, type Slice } from './lmdb-uncounted.js'
 
 /** Address space, not disk: some fifty million rows. */
 const MAP_BYTES = 64 * 1024 ** 3
@@ -22,6 +24,8 @@ const MAX_READERS = 512
 const MOST_STEPS = 128
 /** What a read waits for rows to be taken up; while something holds the tables up, it does without them. */
 const CATCH_UP_MS = 500
+/** Rows that their own process has not counted for so long are counted by any other: it may have died. */
+const OTHERS_MS = 60_000
 
 /** Something to be done in a transaction, and who waits for it. */
 interface Step {
@@ -30,6 +34,15 @@ interface Step {
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
   failure: unknown
+}
+
+/** What a transaction has done beside its steps; without `…Whole` some of it could not be, for damage. */
+interface Work {
+  readonly turn: Turn
+  readonly kept: readonly Kept[]
+  readonly areKeptWhole: boolean
+  readonly slice: Slice
+  readonly isSliceWhole: boolean
 }
 
 /** Opened on first use; `close` may be called in any state. */
@@ -43,6 +56,10 @@ export class LedgerFile {
   private steps: Step[] = []
   private running: Promise<void> | null = null
   private readonly journal: Journal
+  private readonly uncounted: Uncounted
+  /** Unique to this ledger: no two transactions write under one name. */
+  private readonly owner = `${process.pid}-${randomBytes(6).toString('hex')}`
+  private transactions = 0
   /** Why the last transaction failed; null where it did not. */
   private failure: unknown = null
   private closed = false
@@ -53,6 +70,7 @@ export class LedgerFile {
     this.nowMs = nowMs
     this.boot = boot
     this.journal = new Journal(join(path, 'journal'), () => this.goOn())
+    this.uncounted = new Uncounted(() => this.goOn())
   }
 
   /** Resolves once the row survives this process; a transaction within 100 ms puts it into the tables. */
@@ -86,13 +104,12 @@ export class LedgerFile {
   }
 
   /**
-   * Before a read of rows or sums: takes up what any process has settled. A read need not wait for long:
-   * where something holds the tables up, it does without.
+   * Before a read of rows, or also of sums: takes up what any process has settled. A read need not wait for
+   * long: where something holds the tables up, it does without.
    */
-  async catchUp(): Promise<void> {
-    const caughtUp = this.adopt('all')
-      .then(() => this.takeUp())
-      .catch(() => undefined)
+  async catchUp(to: 'rows' | 'sums'): Promise<void> {
+    const work = to === 'sums' ? this.count() : this.takeUp()
+    const caughtUp = work.catch(() => undefined)
     await new Promise<void>((resolve) => {
       const patience = setTimeout(resolve, CATCH_UP_MS)
       void caughtUp.then(() => {
@@ -109,6 +126,18 @@ export class LedgerFile {
     )
   }
 
+  /** Counts what any process has settled by now. */
+  async count(): Promise<void> {
+    await this.takeUp()
+    await this.countOwn()
+    await this.countOthers(endOf(''))
+  }
+
+  /** Counts what others have not for long, as those do not that have died. */
+  async countOrphans(): Promise<void> {
+    await this.countOthers(timeName(this.nowMs() - OTHERS_MS))
+  }
+
   /** Reads slice after slice, other work in between, until one answers true. */
   async readInSlices(what: string, slice: (tables: LedgerTables) => boolean): Promise<void> {
     while (!(await this.read(what, slice))) await nextTurn()
@@ -116,10 +145,15 @@ export class LedgerFile {
 
   async close(): Promise<void> {
     // What cannot be taken up now stays in the journal for whoever opens the ledger next.
-    if (this.tables !== null) await this.takeUp().catch(() => undefined)
+    if (this.tables !== null) {
+      await this.takeUpOwn()
+        .then(() => this.countOwn())
+        .catch(() => undefined)
+    }
     this.closed = true
     await this.running
     this.journal.close()
+    this.uncounted.close()
     const tables = await this.opening?.catch(() => null)
     this.tables = null
     try {
@@ -143,8 +177,33 @@ export class LedgerFile {
     })
   }
 
+  /** Puts what any process has settled by now into the tables. */
   private async takeUp(): Promise<void> {
-    while (!this.journal.isEmpty) await this.change('taking rows up', () => undefined)
+    await this.adopt('all')
+    await this.takeUpOwn()
+  }
+
+  private async takeUpOwn(): Promise<void> {
+    const upTo = this.journal.flush()
+    while (this.journal.takenUp < upTo) await this.change('taking rows up', () => undefined)
+  }
+
+  private async countOwn(): Promise<void> {
+    const rounds = this.uncounted.roundsToCome
+    while (this.uncounted.rounds < rounds) {
+      this.uncounted.begin()
+      await this.change('counting rows', () => undefined)
+    }
+  }
+
+  private async countOthers(before: string): Promise<void> {
+    const records = await this.read('counting rows', ({ uncounted }) =>
+      Array.from(uncounted.getKeys({ end: before })),
+    )
+    for (const record of records) {
+      if (this.uncounted.has(record)) continue
+      await this.write('counting rows', (turn) => turn.countRecord(record))
+    }
   }
 
   private goOn(): void {
@@ -155,23 +214,19 @@ export class LedgerFile {
   private async run(): Promise<void> {
     do {
       let steps: Step[] = []
-      let kept: readonly Kept[] = []
-      let areWhole = true
       try {
         const tables = this.tables ?? (await this.opened())
         this.assertOpen()
         // What cannot be put on the disk may not be promised.
         if (this.checkpoints?.failure) throw this.checkpoints.failure
-        await transact(tables.root, () => {
+        const done = await transact(tables.root, () => {
           steps = this.steps.splice(0, MOST_STEPS)
-          kept = this.journal.next()
-          const turn = new Turn(tables, this.nowMs())
-          areWhole = settleKept(turn, kept)
-          for (const step of steps) perform(step, turn, tables)
-          turn.write()
+          return this.work(tables, steps)
         })
         this.failure = null
-        this.journal.took(kept.length, areWhole)
+        this.journal.took(done.kept.length, done.areKeptWhole)
+        this.uncounted.took(done.slice, done.isSliceWhole)
+        this.uncounted.add(done.turn)
       } catch (cause) {
         // Before the transaction began, all who wait are told; later those who were in it.
         if (steps.length === 0) steps = this.steps.splice(0)
@@ -182,10 +237,28 @@ export class LedgerFile {
         if (step.failure === null) step.resolve()
         else step.reject(unavailable(`${step.what} failed`, step.failure))
       }
-    } while (this.steps.length > 0 || (this.failure === null && this.journal.isDue))
+    } while (this.steps.length > 0 || (this.failure === null && this.isDue))
     this.running = null
     // Rows that could not be taken up are tried again, with or without others.
     this.journal.wait()
+  }
+
+  /** Whether a transaction is worth its while that nobody waits for. */
+  private get isDue(): boolean {
+    return this.journal.isDue || this.uncounted.isCounting
+  }
+
+  /** Everything that one transaction does. */
+  private work(tables: LedgerTables, steps: readonly Step[]): Work {
+    this.transactions += 1
+    const turn = new Turn(tables, this.nowMs(), `${this.transactions} ${this.owner}`)
+    const kept = this.journal.next()
+    const areKeptWhole = settleKept(turn, kept)
+    for (const step of steps) perform(step, turn, tables)
+    const slice = this.uncounted.next()
+    const isSliceWhole = countSlice(turn, slice, tables)
+    turn.write()
+    return { turn, kept, areKeptWhole, slice, isSliceWhole }
   }
 
   private async opened(): Promise<LedgerTables> {
@@ -240,6 +313,14 @@ function settleKept(turn: Turn, kept: readonly Kept[]): boolean {
     }
   }
   return areWhole
+}
+
+/** False where a part of it could not be counted, because a record that it concerns is damaged. */
+function countSlice(turn: Turn, slice: Slice, { uncounted }: LedgerTables): boolean {
+  let isWhole = true
+  for (const group of slice.groups) isWhole = turn.tryToCount(group) && isWhole
+  for (const record of slice.records) quietly(uncounted.remove(record))
+  return isWhole
 }
 
 /** A step that fails fails alone: it has changed nothing yet. */

@@ -22,8 +22,13 @@ export interface LedgerTables {
   readonly rows: Database<string, string>
   /** Time of each row whose id does not tell it, by request id. */
   readonly ids: Database<string, string>
-  /** Time and request id of each row, by account. */
+  /** Time and request id of each row that has been counted, by account. */
   readonly byAccount: Database<string, string>
+  /**
+   * Where rows are that may not have been counted, a blank between them, by the time of their transaction and
+   * whose it was.
+   */
+  readonly uncounted: Database<string, string>
   /**
    * Sums by length, time, account, key and model; without a key those of an account's model, and without an
    * account, too, those of everybody's.
@@ -60,6 +65,7 @@ export function ledgerTables(root: RootDatabase<Buffer, string>): LedgerTables {
     rows: texts('rows'),
     ids: texts('ids'),
     byAccount: texts('by-account'),
+    uncounted: texts('uncounted'),
     sums: bytes('sums'),
     days: bytes('days'),
   }

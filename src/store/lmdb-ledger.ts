@@ -91,6 +91,7 @@ export class LmdbLedger implements Ledger {
   async expire(overdueMs = 0): Promise<number> {
     // What a dead process has settled is not lost, and so not settled as lost.
     await this.file.adopt('orphans')
+    await this.file.countOrphans()
     for (let count = 0; ;) {
       const ended = await this.file.write('settling what has run out', (turn) =>
         turn.expire(LEASES_AT_ONCE, overdueMs),
@@ -107,27 +108,27 @@ export class LmdbLedger implements Ledger {
   }
 
   async sums(query: SumQuery): Promise<UsageSum[]> {
-    await this.file.catchUp()
+    await this.file.catchUp('sums')
     return sumsOf(this.file, query)
   }
 
   async rows(query: RowQuery): Promise<RowPage> {
-    await this.file.catchUp()
+    await this.file.catchUp(query.accountId === null ? 'rows' : 'sums')
     return pageOf(this.file, query)
   }
 
   async row(accountId: string | null, requestId: string): Promise<UsageRow | null> {
-    await this.file.catchUp()
+    await this.file.catchUp('rows')
     return this.file.read('reading a row', (tables) => rowOf(tables, accountId, requestId))
   }
 
   async *export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
-    await this.file.catchUp()
+    await this.file.catchUp('rows')
     yield* exported(this.file, sinceMs)
   }
 
   async keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
-    await this.file.catchUp()
+    await this.file.catchUp('sums')
     return keyUse(this.file, query)
   }
 
@@ -135,7 +136,7 @@ export class LmdbLedger implements Ledger {
     accountId: string,
     keyIds?: readonly string[],
   ): Promise<ReadonlyMap<string, number>> {
-    await this.file.catchUp()
+    await this.file.catchUp('sums')
     return lastUse(this.file, accountId, keyIds)
   }
 

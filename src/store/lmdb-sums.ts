@@ -15,6 +15,8 @@ export async function putSums(
   sums: readonly UsageSum[],
   lastUse: ReadonlyMap<string, number>,
 ): Promise<void> {
+  // What is counted later would come on top.
+  await file.count()
   for (let from = 0; from < sums.length; from += PUT_AT_ONCE) {
     await file.change('putting sums', (tables) => {
       const counts = new Counts(tables)

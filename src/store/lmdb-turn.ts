@@ -7,7 +7,7 @@
  */
 import type { UsageRow } from '../ledger/row.js'
 import { readRow, requestIdIn, writeRow } from './usage-record.js'
-import { addToSum } from './usage-sum.js'
+import { addToSum, newSum, type SumCounters } from './usage-sum.js'
 import type { Admission, Claim, SettleOutcome, Verdict } from './ledger.js'
 import { Counts } from './lmdb-counts.js'
 import { damaged, quietly } from './lmdb-failure.js'
@@ -20,6 +20,7 @@ import {
   timeToldBy,
   type LedgerTables,
 } from './lmdb-ledger-tables.js'
+import { Groups, type Group } from './lmdb-uncounted.js'
 import { Subjects } from './lmdb-subjects.js'
 import { readReservation, writeReservation, type Reservation } from './lmdb-reservation.js'
 
@@ -32,9 +33,15 @@ export class Turn {
   private readonly tables: LedgerTables
   private readonly subjects: Subjects
   private readonly counts: Counts
+  /** What record tells where the rows are that this transaction has put. */
+  readonly record: string
+  /** The rows that it has put, which no sum has yet. */
+  readonly rows: { readonly name: string; readonly row: UsageRow }[] = []
 
-  constructor(tables: LedgerTables, nowMs: number) {
+  /** `by` is unique to the transaction. */
+  constructor(tables: LedgerTables, nowMs: number, by: string) {
     this.tables = tables
+    this.record = timeName(nowMs) + by
     this.nowMs = nowMs
     this.subjects = new Subjects(tables, nowMs)
     this.counts = new Counts(tables)
@@ -118,10 +125,51 @@ export class Turn {
     return settled
   }
 
+  /** Counts what of a group has not been. Throws where a sum or a row is damaged, and has counted nothing then. */
+  count(group: Group): void {
+    const { byAccount } = this.tables
+    const placeOf = (name: string) => accountRowName(group.accountId, name)
+    const names = group.names.filter((name) => !byAccount.doesExist(placeOf(name)))
+    if (names.length === 0) return
+    this.counts.add(group, names.length === group.names.length ? group.added : this.sumOf(names))
+    for (const name of names) quietly(byAccount.put(placeOf(name), ''))
+  }
+
+  /** The same for the rows of a record, whoever has put them; false where one of them, or its sum, is damaged. */
+  countRecord(record: string): boolean {
+    const { uncounted, rows } = this.tables
+    const groups = new Groups()
+    let areWhole = true
+    for (const name of uncounted.get(record)?.split(' ') ?? []) {
+      try {
+        const text = rows.get(name)
+        // One that is not there any more was counted or damaged when it was dropped.
+        if (text !== undefined) groups.add(name, readRow(text))
+      } catch {
+        areWhole = false
+      }
+    }
+    for (const group of groups.sorted()) areWhole = this.tryToCount(group) && areWhole
+    if (areWhole) quietly(uncounted.remove(record))
+    return areWhole
+  }
+
+  /** `count`; false where it throws. */
+  tryToCount(group: Group): boolean {
+    try {
+      this.count(group)
+      return true
+    } catch {
+      return false
+    }
+  }
+
   /** Puts what the steps have changed in memory; after the last of them. */
   write(): void {
     this.subjects.write()
     this.counts.write()
+    if (this.rows.length === 0) return
+    quietly(this.tables.uncounted.put(this.record, this.rows.map(({ name }) => name).join(' ')))
   }
 
   /** False where it has been settled or prolonged, and only its place in the order was left. */
@@ -141,21 +189,28 @@ export class Turn {
   }
 
   private append(row: UsageRow, text: string, reservation: Reservation | null): void {
-    const { open, ends, rows, ids, byAccount } = this.tables
-    const counted = this.counts.read(row)
-    if (reservation !== null) this.subjects.read(reservation.holds)
-
-    addToSum(counted, row)
+    const { open, ends, rows, ids } = this.tables
     const id = row.requestId
     const name = rowName(row)
     if (reservation !== null) {
+      this.subjects.read(reservation.holds)
       this.subjects.release(reservation.holds, usedTokens(row), row.costNanoUsd)
       quietly(open.remove(id))
-      quietly(ends.remove(timeName(reservation.untilMs) + row.requestId))
+      quietly(ends.remove(timeName(reservation.untilMs) + id))
     }
     quietly(rows.put(name, text))
     if (timeToldBy(id) === null) quietly(ids.put(id, timeName(row.atMs)))
-    quietly(byAccount.put(accountRowName(row.accountId, name), ''))
+    this.rows.push({ name, row })
+  }
+
+  /** What rows come to together. */
+  private sumOf(names: readonly string[]): SumCounters {
+    const sum = newSum()
+    for (const name of names) {
+      const text = this.tables.rows.get(name)
+      if (text !== undefined) addToSum(sum, intact(`row '${name}'`, () => readRow(text)))
+    }
+    return sum
   }
 
   private hasRow(requestId: string): boolean {

@@ -18,6 +18,7 @@ import { noTransaction } from '../../src/store/lmdb-transaction.js'
 import { writeRow } from '../../src/store/usage-record.js'
 import { ledgerContract } from './ledger-contract.js'
 import { LEDGER_WRITER } from './ledger-kills.js'
+import { newSum, writeSum } from '../../src/store/usage-sum.js'
 import { anAdmission, aRow, MINUTE, NOON, places, TestClock } from './ledger-records.js'
 import { onFullDisk } from './processes.js'
 
@@ -166,17 +167,26 @@ void t.test('a journal that a dead process has left', async (t) => {
 void t.test('rows of a damaged sum', async (t) => {
   const path = join(t.testdir(), 'store')
   const { ledger, close } = await opened(path, new TestClock())
+  t.teardown(close)
   const row = aRow({ atMs: NOON })
+  const requests = async ({ accountId }: typeof row) => {
+    const sums = await ledger.sums({ accountId, by: 'day', fromMs: NOON, toMs: NOON })
+    return sums.map((sum) => sum.requests)
+  }
   await ledger.append(row)
-  t.same(await ledger.row(null, row.requestId), row)
+  t.same(await requests(row), [1])
   const day = `d${(NOON - (NOON % 86_400_000)).toString(36).padStart(9, '0')}`
-  await behind(path, 'sums', `${day}${row.accountId} ${row.keyId} ${row.model}`, 'x')
-  await ledger.append(aRow({ atMs: NOON }))
+  const name = `${day}${row.accountId} ${row.keyId} ${row.model}`
+  await behind(path, 'sums', name, 'x')
+  const late = aRow({ atMs: NOON })
   const other = aRow({ atMs: NOON, accountId: 'acc_bob' })
+  await ledger.append(late)
   await ledger.append(other)
-  t.same(await ledger.row(null, other.requestId), other, 'hold nobody else up')
-  await close()
-  t.equal(readdirSync(join(path, 'ledger', 'journal')).length, 1, 'and are kept for an operator')
+  t.same(await ledger.row(null, late.requestId), late, 'are there')
+  t.same(await requests(other), [1], 'hold nobody else up')
+  await t.rejects(requests(row), { kind: 'store_unavailable', cause: { message: /damaged/ } })
+  await behind(path, 'sums', name, writeSum(newSum()).toString('latin1'))
+  t.same(await requests(row), [1], 'and are counted once it is mended')
 })
 
 async function opened(path: string, clock: TestClock) {

@@ -1,0 +1,184 @@
+/**
+ * Rows that the embedded engine's tables have and its sums have not: grouped by key, model and hour until there
+ * are many, so that a sum is read and written once for all of them. Knows no table.
+ *
+ * Nothing here has to survive: the tables know of every row whether it was counted, and of every row that was
+ * not where it is (`Turn`), so others count what a process that died has not.
+ */
+import type { UsageRow } from '../ledger/row.js'
+import { BUCKET_MS } from './lmdb-ledger-tables.js'
+import { addToSum, newSum, type SumCounters } from './usage-sum.js'
+
+/** How long a row waits for others. Whoever reads sums has them counted at once. */
+const WAIT_MS = 5_000
+/** So many rows do not wait: some five megabytes of names. */
+const MANY = 65_536
+/** Names and sums that one transaction takes: about a millisecond and a half. */
+const COST_AT_ONCE = 512
+/** What the sums of a group cost, in names. */
+const GROUP_COST = 8
+/** A transaction takes this share of what waits where that is more, so that no backlog can stay. */
+const SHARE = 1 / 64
+/** Records of counted rows that one transaction drops. */
+const RECORDS_AT_ONCE = 256
+
+/** Rows of one key, model and hour. */
+export interface Group extends Pick<UsageRow, 'atMs' | 'accountId' | 'keyId' | 'model'> {
+  /** Where the rows are in the tables. */
+  readonly names: string[]
+  /** What they come to together. */
+  readonly added: SumCounters
+}
+
+/** What one transaction counts, and the records that say where the counted rows are. */
+export interface Slice {
+  readonly groups: readonly Group[]
+  readonly records: readonly string[]
+}
+
+/** Groups by their rows' key, model and hour. */
+export class Groups {
+  private readonly groups = new Map<string, Group>()
+  rows = 0
+
+  /** `name` is the row's place in the tables. */
+  add(name: string, row: UsageRow): void {
+    const { atMs, accountId, keyId, model } = row
+    // Accounts first: in this order neighbours in the tables are written one after another.
+    const place = `${accountId} ${keyId} ${model} ${Math.floor(atMs / BUCKET_MS.hour)}`
+    let group = this.groups.get(place)
+    if (group === undefined) {
+      group = { atMs, accountId, keyId, model, names: [], added: newSum() }
+      this.groups.set(place, group)
+    }
+    group.names.push(name)
+    addToSum(group.added, row)
+    this.rows += 1
+  }
+
+  /** In the order in which they are best written. */
+  sorted(): Group[] {
+    const named = Array.from(this.groups)
+    return named.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
+  }
+}
+
+/** Everything that was put before a moment, on its way into the sums. */
+interface Round {
+  readonly groups: readonly Group[]
+  readonly records: readonly string[]
+  readonly cost: number
+  groupsDone: number
+  recordsDone: number
+  areWhole: boolean
+}
+
+const NOTHING: Slice = { groups: [], records: [] }
+
+/** What a transaction has put into the tables. */
+interface Put {
+  /** The record that says where. */
+  readonly record: string
+  readonly rows: readonly { readonly name: string; readonly row: UsageRow }[]
+}
+
+/** The rows of one process. */
+export class Uncounted {
+  /** Rounds that are over. */
+  rounds = 0
+  private readonly onDue: () => void
+  private waiting = new Groups()
+  private records: string[] = []
+  /** Records of rows that are in here. */
+  private readonly known = new Set<string>()
+  private round: Round | null = null
+  private timer: NodeJS.Timeout | null = null
+
+  /** `onDue` is called where rows should be counted. */
+  constructor(onDue: () => void) {
+    this.onDue = onDue
+  }
+
+  /** Whether a round is under way. */
+  get isCounting(): boolean {
+    return this.round !== null
+  }
+
+  /** Whether the rows of a record are yet to be counted from here. */
+  has(record: string): boolean {
+    return this.known.has(record)
+  }
+
+  /** How many rounds there will have been when all is counted that has been put so far. */
+  get roundsToCome(): number {
+    const under = this.round === null ? 0 : 1
+    return this.rounds + under + (this.waiting.rows > 0 ? 1 : 0)
+  }
+
+  /** Rows that a transaction has put; its `record` says where. */
+  add({ record, rows }: Put): void {
+    if (rows.length === 0) return
+    for (const { name, row } of rows) this.waiting.add(name, row)
+    this.records.push(record)
+    this.known.add(record)
+    this.timer ??= setTimeout(() => {
+      this.timer = null
+      this.begin()
+      this.onDue()
+    }, WAIT_MS).unref()
+    if (this.waiting.rows >= MANY) this.begin()
+  }
+
+  /** Has everything counted that has been put so far, once what is being counted is. */
+  begin(): void {
+    if (this.round !== null || this.waiting.rows === 0) return
+    const groups = this.waiting.sorted()
+    const cost = this.waiting.rows + groups.length * GROUP_COST
+    const { records } = this
+    this.round = { groups, records, cost, groupsDone: 0, recordsDone: 0, areWhole: true }
+    this.waiting = new Groups()
+    this.records = []
+    if (this.timer !== null) clearTimeout(this.timer)
+    this.timer = null
+  }
+
+  /** What the next transaction counts; `took` tells that it has. */
+  next(): Slice {
+    const { round } = this
+    if (round === null) return NOTHING
+    const { groups, records, groupsDone, recordsDone } = round
+    const most = Math.max(COST_AT_ONCE, round.cost * SHARE)
+    let end = groupsDone
+    for (let cost = 0; end < groups.length && cost < most; end += 1) {
+      cost += GROUP_COST + (groups[end]?.names.length ?? 0)
+    }
+    // Where rows are is forgotten when all of them are in the sums.
+    const isAllCounted = groupsDone === groups.length && round.areWhole
+    return {
+      groups: groups.slice(groupsDone, end),
+      records: isAllCounted ? records.slice(recordsDone, recordsDone + RECORDS_AT_ONCE) : [],
+    }
+  }
+
+  /** The slice is in the sums for good; without `areWhole` a part of it could not be put there. */
+  took({ groups, records }: Slice, areWhole: boolean): void {
+    const { round } = this
+    if (round === null) return
+    round.groupsDone += groups.length
+    round.recordsDone += records.length
+    if (!areWhole) round.areWhole = false
+    if (round.groupsDone < round.groups.length) return
+    if (round.areWhole && round.recordsDone < round.records.length) return
+    this.round = null
+    this.rounds += 1
+    // What could not be counted is tried again as what others have left.
+    for (const record of round.records) this.known.delete(record)
+    if (this.waiting.rows >= MANY) this.begin()
+  }
+
+  /** Nothing is called any more. */
+  close(): void {
+    if (this.timer !== null) clearTimeout(this.timer)
+    this.timer = null
+  }
+}
