@@ -16,8 +16,6 @@ export interface LedgerTables {
   readonly subjects: Database<Buffer, string>
   /** Reservations, by request id. */
   readonly open: Database<string, string>
-  /** Time and request id of each reservation, in the order in which they run out. */
-  readonly ends: Database<string, string>
   /** Rows by time and request id. */
   readonly rows: Database<string, string>
   /** Time of each row whose id does not tell it, by request id. */
@@ -61,7 +59,6 @@ export function ledgerTables(root: RootDatabase<Buffer, string>): LedgerTables {
     root,
     subjects: bytes('subjects'),
     open: texts('open'),
-    ends: texts('ends'),
     rows: texts('rows'),
     ids: texts('ids'),
     byAccount: texts('by-account'),

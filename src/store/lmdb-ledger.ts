@@ -28,6 +28,7 @@ import type {
 import { budgets, putBudgets } from './lmdb-budgets.js'
 import { unavailable } from './lmdb-failure.js'
 import { LedgerFile } from './lmdb-ledger-file.js'
+import { Leases } from './lmdb-leases.js'
 import { assertNames, isName, type LedgerTables } from './lmdb-ledger-tables.js'
 import { pruneDays, pruneRows, pruneSubjects, pruneSums } from './lmdb-prune.js'
 import { Subjects } from './lmdb-subjects.js'
@@ -35,7 +36,7 @@ import { putSums } from './lmdb-sums.js'
 import { keyUse, lastUse } from './lmdb-days.js'
 import { exported, pageOf, rowOf, sumsOf } from './lmdb-usage.js'
 
-/** Reservations prolonged, or settled for want of it, in one step; others may come in between. */
+/** Reservations prolonged in one step; others may come in between. */
 const LEASES_AT_ONCE = 64
 /** Rows or sums dropped in one step. */
 const PRUNED_AT_ONCE = 128
@@ -43,19 +44,21 @@ const PRUNED_AT_ONCE = 128
 /** Opened on first use; `close` may be called in any state. */
 export class LmdbLedger implements Ledger {
   private readonly file: LedgerFile
+  private readonly leases: Leases
   private readonly nowMs: () => number
 
   /** `nowMs` is the engine's clock; `boot` names the machine's start, where a test pretends another. */
   constructor(path: string, nowMs: () => number, boot?: string) {
     this.file = new LedgerFile(path, nowMs, boot)
+    this.leases = new Leases(this.file, nowMs)
     this.nowMs = nowMs
   }
 
-  admit(admission: Admission): Promise<Verdict> {
-    return this.file.write('admitting a request', (turn) => {
-      assertNames(admission.unsettled)
-      return turn.admit(admission)
-    })
+  async admit(admission: Admission): Promise<Verdict> {
+    const verdict = await this.tryToAdmit(admission)
+    if (verdict.admitted || !admission.demands.some(({ kind }) => kind === 'concurrent'))
+      return verdict
+    return (await this.leases.freePlaces()) > 0 ? this.tryToAdmit(admission) : verdict
   }
 
   settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
@@ -92,13 +95,7 @@ export class LmdbLedger implements Ledger {
     // What a dead process has settled is not lost, and so not settled as lost.
     await this.file.adopt('orphans')
     await this.file.countOrphans()
-    for (let count = 0; ;) {
-      const ended = await this.file.write('settling what has run out', (turn) =>
-        turn.expire(LEASES_AT_ONCE, overdueMs),
-      )
-      count += ended
-      if (ended < LEASES_AT_ONCE) return count
-    }
+    return this.leases.expire(overdueMs)
   }
 
   async look(accountId: string, demands: readonly Demand[]): Promise<Standing[]> {
@@ -177,6 +174,13 @@ export class LmdbLedger implements Ledger {
     } catch (cause) {
       throw unavailable('closing the ledger failed', cause)
     }
+  }
+
+  private tryToAdmit(admission: Admission): Promise<Verdict> {
+    return this.file.write('admitting a request', (turn) => {
+      assertNames(admission.unsettled)
+      return turn.admit(admission)
+    })
   }
 
   /** Step after step until one finds nothing; how much they did. */

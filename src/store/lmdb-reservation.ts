@@ -33,6 +33,13 @@ export function readReservation(text: string): Reservation {
   return { untilMs, holds, row: text.slice(end + 1) }
 }
 
+/** When a reservation runs out, without reading the rest; long ago where that cannot be told. */
+export function endOfLease(text: string): number {
+  return Number(LEADING_END.exec(text)?.[1] ?? 0)
+}
+
+const LEADING_END = /^\[1,(\d+(?:\.\d+)?),/
+
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text)

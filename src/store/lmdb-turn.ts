@@ -13,7 +13,6 @@ import { Counts } from './lmdb-counts.js'
 import { damaged, quietly } from './lmdb-failure.js'
 import {
   accountRowName,
-  afterTime,
   rowName,
   rowNameOf,
   timeName,
@@ -23,9 +22,6 @@ import {
 import { Groups, type Group } from './lmdb-uncounted.js'
 import { Subjects } from './lmdb-subjects.js'
 import { readReservation, writeReservation, type Reservation } from './lmdb-reservation.js'
-
-/** Reservations settled in one go where a place is wanted and some have run out. */
-const EXPIRE_FOR_PLACE = 16
 
 /** Steps of one transaction, and what they have changed in memory until `write`. */
 export class Turn {
@@ -49,24 +45,16 @@ export class Turn {
 
   admit(admission: Admission): Verdict {
     const { requestId, accountId, demands } = admission
-    const { open, ends } = this.tables
+    const { open } = this.tables
     if (open.doesExist(requestId) || this.hasRow(requestId)) {
       const standings = this.subjects.look(accountId, demands)
       return { admitted: true, standings: standings.map((each) => ({ ...each, retryAfterMs: 0 })) }
     }
-    let taken = this.subjects.take(accountId, demands)
-    if (!taken.taken && demands.some(({ kind }) => kind === 'concurrent')) {
-      // Whoever died in a place does not hold it until the next sweep.
-      if (this.expire(EXPIRE_FOR_PLACE) > 0) {
-        taken = this.subjects.take(accountId, demands)
-      }
-    }
-    const { standings, holds } = taken
-    if (!taken.taken) return { admitted: false, standings }
+    const { taken, standings, holds } = this.subjects.take(accountId, demands)
+    if (!taken) return { admitted: false, standings }
     const untilMs = this.nowMs + admission.leaseMs
     const text = writeReservation({ untilMs, holds, row: writeRow(admission.unsettled) })
     quietly(open.put(requestId, text))
-    quietly(ends.put(timeName(untilMs) + requestId, ''))
     return { admitted: true, standings }
   }
 
@@ -100,29 +88,17 @@ export class Turn {
     const reservation = this.reservation(requestId)
     // What has run out may have lost its place to another request already.
     if (reservation === null || reservation.untilMs <= this.nowMs) return
-    const { open, ends } = this.tables
     const untilMs = this.nowMs + leaseMs
-    quietly(ends.remove(timeName(reservation.untilMs) + requestId))
-    quietly(ends.put(timeName(untilMs) + requestId, ''))
-    quietly(open.put(requestId, writeReservation({ ...reservation, untilMs })))
+    quietly(this.tables.open.put(requestId, writeReservation({ ...reservation, untilMs })))
   }
 
-  /** Settles up to `limit` of what ran out so long ago; how many. Damage is told once the others are settled. */
-  expire(limit: number, overdueMs = 0): number {
-    const due: string[] = []
-    const range = { end: timeName(Math.max(0, this.nowMs + 1 - overdueMs)), limit }
-    for (const name of this.tables.ends.getKeys(range)) due.push(name)
-    let settled = 0
-    let failure: Error | null = null
-    for (const name of due) {
-      try {
-        settled += this.expired(name) ? 1 : 0
-      } catch (error) {
-        failure ??= error instanceof Error ? error : new Error(String(error))
-      }
-    }
-    if (failure !== null) throw failure
-    return settled
+  /** Settles a reservation that ran out so long ago, as its row says; false where there is none by now. */
+  expire(requestId: string, overdueMs: number): boolean {
+    const reservation = this.reservation(requestId)
+    if (reservation === null || reservation.untilMs > this.nowMs - overdueMs) return false
+    const row = intact(`the reservation of '${requestId}'`, () => readRow(reservation.row))
+    this.append(row, reservation.row, reservation)
+    return true
   }
 
   /** Counts what of a group has not been. Throws where a sum or a row is damaged, and has counted nothing then. */
@@ -172,31 +148,14 @@ export class Turn {
     quietly(this.tables.uncounted.put(this.record, this.rows.map(({ name }) => name).join(' ')))
   }
 
-  /** False where it has been settled or prolonged, and only its place in the order was left. */
-  private expired(name: string): boolean {
-    const requestId = afterTime(name)
-    const reservation = this.reservation(requestId)
-    if (
-      reservation === null ||
-      timeName(reservation.untilMs) !== name.slice(0, -requestId.length)
-    ) {
-      quietly(this.tables.ends.remove(name))
-      return false
-    }
-    const row = intact(`the reservation of '${requestId}'`, () => readRow(reservation.row))
-    this.append(row, reservation.row, reservation)
-    return true
-  }
-
   private append(row: UsageRow, text: string, reservation: Reservation | null): void {
-    const { open, ends, rows, ids } = this.tables
+    const { open, rows, ids } = this.tables
     const id = row.requestId
     const name = rowName(row)
     if (reservation !== null) {
       this.subjects.read(reservation.holds)
       this.subjects.release(reservation.holds, usedTokens(row), row.costNanoUsd)
       quietly(open.remove(id))
-      quietly(ends.remove(timeName(reservation.untilMs) + id))
     }
     quietly(rows.put(name, text))
     if (timeToldBy(id) === null) quietly(ids.put(id, timeName(row.atMs)))
@@ -208,7 +167,11 @@ export class Turn {
     const sum = newSum()
     for (const name of names) {
       const text = this.tables.rows.get(name)
-      if (text !== undefined) addToSum(sum, intact(`row '${name}'`, () => readRow(text)))
+      if (text !== undefined)
+        addToSum(
+          sum,
+          intact(`row '${name}'`, () => readRow(text)),
+        )
     }
     return sum
   }
