@@ -84,16 +84,19 @@ export function isName(name: string): boolean {
   return name !== '' && name.length <= MOST_NAMES && !name.includes(' ')
 }
 
-/** A time as it stands in names; most are asked for many times. */
+/** A time as it stands in names; the same few are asked for over and over. */
 export function timeName(atMs: number): string {
-  if (atMs !== named.atMs) {
-    const whole = Math.floor(Math.max(0, Math.min(LAST_TIME, atMs)))
-    named = { atMs, name: whole.toString(36).padStart(TIME_DIGITS, '0') }
-  }
-  return named.name
+  const known = timeNames.get(atMs)
+  if (known !== undefined) return known
+  const whole = Math.floor(Math.max(0, Math.min(LAST_TIME, atMs)))
+  const name = whole.toString(36).padStart(TIME_DIGITS, '0')
+  if (timeNames.size === MOST_TIMES) timeNames.clear()
+  timeNames.set(atMs, name)
+  return name
 }
 
-let named = { atMs: 0, name: '0'.repeat(TIME_DIGITS) }
+const MOST_TIMES = 1_024
+const timeNames = new Map<number, string>()
 
 /**
  * The time that a request's id begins with, ms since 1970, where it is one of version 7 (RFC 9562), as all

@@ -113,11 +113,13 @@ export function shownSum(
 
 /** Adds the counters of one sum to another's, or with -1 takes them away; never below nothing. */
 export function addSum(to: SumCounters, sum: SumCounters, factor: 1 | -1 = 1): void {
-  sum.forEach((count, place) => {
+  for (let place = 0; place < COUNTERS; place += 1) {
+    const count = sum[place] ?? 0
+    if (count === 0) continue
     const before = to[place] ?? 0
     if (place === LAST_AT) to[place] = Math.max(before, count)
     else to[place] = Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, before + factor * count))
-  })
+  }
 }
 
 /** The counters of a sum as the ledger shows it, which does not tell when its last request arrived. */

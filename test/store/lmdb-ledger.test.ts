@@ -4,7 +4,7 @@
  * Method: the black-box suite; then the same files opened behind its back with the bare engine, and a
  * process whose files may not grow.
  */
-import { open } from 'lmdb'
+import { open, type RootDatabase } from 'lmdb'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
@@ -16,9 +16,9 @@ import t from 'tap'
 import { openLmdb } from '../../src/store/lmdb.js'
 import { noTransaction } from '../../src/store/lmdb-transaction.js'
 import { writeRow } from '../../src/store/usage-record.js'
+import { newSum, writeSum } from '../../src/store/usage-sum.js'
 import { ledgerContract } from './ledger-contract.js'
 import { LEDGER_WRITER } from './ledger-kills.js'
-import { newSum, writeSum } from '../../src/store/usage-sum.js'
 import { anAdmission, aRow, MINUTE, NOON, places, TestClock } from './ledger-records.js'
 import { onFullDisk } from './processes.js'
 
@@ -189,6 +189,46 @@ void t.test('rows of a damaged sum', async (t) => {
   t.same(await requests(row), [1], 'and are counted once it is mended')
 })
 
+void t.test('rows are counted once, whoever does it', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const clock = new TestClock()
+  const one = await opened(path, clock)
+  t.teardown(one.close)
+  const other = await opened(path, clock)
+  t.teardown(other.close)
+  const ROWS = 600
+  const rows = Array.from({ length: ROWS }, (_, at) =>
+    aRow({ atMs: NOON, keyId: `key_${at % 7}`, costNanoUsd: at }),
+  )
+  const settled = async ({ ledger }: typeof one, from: number, to: number) => {
+    const some = rows.slice(from, to).map((row) => ledger.append(row))
+    await Promise.all(some)
+  }
+  const counted = async ({ ledger }: typeof one) => {
+    const sums = await ledger.sums({ accountId: null, by: 'hour', fromMs: NOON, toMs: NOON })
+    const requests = sums.reduce((sum, each) => sum + each.requests, 0)
+    return [requests, sums.reduce((sum, each) => sum + each.costNanoUsd, 0)]
+  }
+  const of = (upTo: number) => [upTo, (upTo * (upTo - 1)) / 2]
+  await settled(one, 0, 200)
+  t.same(await counted(other), of(200), 'by another')
+  await settled(one, 200, 400)
+  t.same(await counted(other), of(400), 'by another again')
+  t.same(await counted(one), of(400), 'and not by its own then')
+  await Promise.all([settled(one, 400, 500), settled(other, 500, ROWS)])
+  t.same(await Promise.all([counted(one), counted(other)]), [of(ROWS), of(ROWS)], 'by both at once')
+  t.equal(await left(path, 'uncounted'), 0, 'and nothing is left to be counted')
+
+  await one.ledger.append(aRow({ atMs: NOON }))
+  await one.ledger.row(null, 'none')
+  t.equal(await left(path, 'uncounted'), 1, 'what nobody has asked for may wait')
+  await other.ledger.expire()
+  t.equal(await left(path, 'uncounted'), 1)
+  clock.atMs += 61_000
+  await other.ledger.expire()
+  t.equal(await left(path, 'uncounted'), 0, 'not for longer than its process would have let it')
+})
+
 async function opened(path: string, clock: TestClock) {
   const store = await openLmdb(path, { nowMs: clock.now })
   return { ledger: store.ledger, close: () => store.close() }
@@ -196,7 +236,22 @@ async function opened(path: string, clock: TestClock) {
 
 /** Writes a text where the ledger keeps its own. */
 async function behind(path: string, table: string, name: string, text: string): Promise<void> {
-  const options = { encoding: 'string' } as const
+  await withBare(path, async (root) => {
+    await root.openDB<string, string>(table, TEXTS).put(name, text)
+  })
+}
+
+/** How many records a table has. */
+async function left(path: string, table: string): Promise<number> {
+  return withBare(path, (root) => root.openDB<string, string>(table, TEXTS).getCount())
+}
+
+const TEXTS = { encoding: 'string' } as const
+
+async function withBare<T>(
+  path: string,
+  work: (root: RootDatabase<string, string>) => T,
+): Promise<Awaited<T>> {
   await noTransaction()
   const root = open<string, string>({
     path: join(path, 'ledger'),
@@ -204,8 +259,11 @@ async function behind(path: string, table: string, name: string, text: string): 
     noSync: true,
     overlappingSync: false,
     maxDbs: 16,
-    ...options,
+    ...TEXTS,
   })
-  await root.openDB<string, string>(table, options).put(name, text)
-  await root.close()
+  try {
+    return await work(root)
+  } finally {
+    await root.close()
+  }
 }
