@@ -22,8 +22,10 @@ const MAP_BYTES = 64 * 1024 ** 3
 const MAX_READERS = 512
 /** In one transaction; as many take two or three milliseconds of the event loop. */
 const MOST_STEPS = 128
-/** What a read waits for rows to be taken up; while something holds the tables up, it does without them. */
-const CATCH_UP_MS = 500
+/** A read that waits for rows does without them where no transaction has ended for so long. */
+const HELD_UP_MS = 500
+/** Rows of other processes that one transaction counts. */
+const ROWS_AT_ONCE = 128
 /** Rows that their own process has not counted for so long are counted by any other: it may have died. */
 const OTHERS_MS = 60_000
 
@@ -60,6 +62,7 @@ export class LedgerFile {
   /** Unique to this ledger: no two transactions write under one name. */
   private readonly owner = `${process.pid}-${randomBytes(6).toString('hex')}`
   private transactions = 0
+  private committed = 0
   /** Why the last transaction failed; null where it did not. */
   private failure: unknown = null
   private closed = false
@@ -104,18 +107,19 @@ export class LedgerFile {
   }
 
   /**
-   * Before a read of rows, or also of sums: takes up what any process has settled. A read need not wait for
-   * long: where something holds the tables up, it does without.
+   * Before a read of rows, or also of sums: takes up what any process has settled by now. Where something holds
+   * the tables up, the read does without.
    */
   async catchUp(to: 'rows' | 'sums'): Promise<void> {
     const work = to === 'sums' ? this.count() : this.takeUp()
     const caughtUp = work.catch(() => undefined)
+    let before = this.committed
     await new Promise<void>((resolve) => {
-      const patience = setTimeout(resolve, CATCH_UP_MS)
-      void caughtUp.then(() => {
-        clearTimeout(patience)
-        resolve()
-      })
+      const patience = setInterval(() => {
+        if (this.committed === before) resolve()
+        before = this.committed
+      }, HELD_UP_MS)
+      void caughtUp.then(resolve).finally(() => clearInterval(patience))
     })
   }
 
@@ -197,13 +201,27 @@ export class LedgerFile {
   }
 
   private async countOthers(before: string): Promise<void> {
-    const records = await this.read('counting rows', ({ uncounted }) =>
-      Array.from(uncounted.getKeys({ end: before })),
+    const found = await this.read('counting rows', ({ uncounted }) =>
+      Array.from(uncounted.getRange({ end: before })),
     )
-    for (const record of records) {
-      if (this.uncounted.has(record)) continue
-      await this.write('counting rows', (turn) => turn.countRecord(record))
+    let records: string[] = []
+    let rows = 0
+    for (const { key, value } of found) {
+      if (this.uncounted.has(key)) continue
+      records.push(key)
+      rows += value.split(' ').length
+      if (rows < ROWS_AT_ONCE) continue
+      await this.countRecords(records)
+      records = []
+      rows = 0
     }
+    if (records.length > 0) await this.countRecords(records)
+  }
+
+  private async countRecords(records: readonly string[]): Promise<void> {
+    await this.write('counting rows', (turn) => {
+      for (const record of records) turn.countRecord(record)
+    })
   }
 
   private goOn(): void {
@@ -224,6 +242,7 @@ export class LedgerFile {
           return this.work(tables, steps)
         })
         this.failure = null
+        this.committed += 1
         this.journal.took(done.kept.length, done.areKeptWhole)
         this.uncounted.took(done.slice, done.isSliceWhole)
         this.uncounted.add(done.turn)

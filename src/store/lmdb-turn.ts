@@ -111,8 +111,8 @@ export class Turn {
     for (const name of names) quietly(byAccount.put(placeOf(name), ''))
   }
 
-  /** The same for the rows of a record, whoever has put them; false where one of them, or its sum, is damaged. */
-  countRecord(record: string): boolean {
+  /** The same for the rows of a record, whoever has put them; it stays where one of them, or its sum, is damaged. */
+  countRecord(record: string): void {
     const { uncounted, rows } = this.tables
     const groups = new Groups()
     let areWhole = true
@@ -127,7 +127,6 @@ export class Turn {
     }
     for (const group of groups.sorted()) areWhole = this.tryToCount(group) && areWhole
     if (areWhole) quietly(uncounted.remove(record))
-    return areWhole
   }
 
   /** `count`; false where it throws. */
