@@ -13,10 +13,12 @@ import { addToSum, newSum, type SumCounters } from './usage-sum.js'
 const WAIT_MS = 5_000
 /** So many rows do not wait: some five megabytes of names. */
 const MANY = 65_536
-/** Names and sums that one transaction takes: about a millisecond and a half. */
-const COST_AT_ONCE = 512
+/** Names and sums that one transaction takes: about a millisecond. */
+const COST_AT_ONCE = 256
 /** What the sums of a group cost, in names. */
 const GROUP_COST = 8
+/** A key that is asked for all the time has several groups of so many names. */
+const MOST_NAMES = 128
 /** A transaction takes this share of what waits where that is more, so that no backlog can stay. */
 const SHARE = 1 / 64
 /** Records of counted rows that one transaction drops. */
@@ -38,7 +40,9 @@ export interface Slice {
 
 /** Groups by their rows' key, model and hour. */
 export class Groups {
-  private readonly groups = new Map<string, Group>()
+  private readonly groups: { readonly place: string; readonly group: Group }[] = []
+  /** The last group of each place, which takes more. */
+  private readonly last = new Map<string, Group>()
   rows = 0
 
   /** `name` is the row's place in the tables. */
@@ -46,10 +50,11 @@ export class Groups {
     const { atMs, accountId, keyId, model } = row
     // Accounts first: in this order neighbours in the tables are written one after another.
     const place = `${accountId} ${keyId} ${model} ${Math.floor(atMs / BUCKET_MS.hour)}`
-    let group = this.groups.get(place)
-    if (group === undefined) {
+    let group = this.last.get(place)
+    if (group === undefined || group.names.length === MOST_NAMES) {
       group = { atMs, accountId, keyId, model, names: [], added: newSum() }
-      this.groups.set(place, group)
+      this.last.set(place, group)
+      this.groups.push({ place, group })
     }
     group.names.push(name)
     addToSum(group.added, row)
@@ -58,8 +63,8 @@ export class Groups {
 
   /** In the order in which they are best written. */
   sorted(): Group[] {
-    const named = Array.from(this.groups)
-    return named.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
+    this.groups.sort((a, b) => (a.place < b.place ? -1 : a.place > b.place ? 1 : 0))
+    return this.groups.map(({ group }) => group)
   }
 }
 
