@@ -103,9 +103,16 @@ const timeNames = new Map<number, string>()
  * are that the gateway makes; else null.
  */
 export function timeToldBy(requestId: string): number | null {
-  if (!TIMED_ID.test(requestId)) return null
-  return Number.parseInt(requestId.slice(0, 8) + requestId.slice(9, 13), 16)
+  // Asked several times in a row for each row.
+  if (requestId !== told.by) {
+    const isTimed = TIMED_ID.test(requestId)
+    const digits = isTimed ? requestId.slice(0, 8) + requestId.slice(9, 13) : ''
+    told = { by: requestId, atMs: isTimed ? Number.parseInt(digits, 16) : null }
+  }
+  return told.atMs
 }
+
+let told: { readonly by: string; readonly atMs: number | null } = { by: '', atMs: null }
 
 const TIMED_ID = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/
 

@@ -61,7 +61,7 @@ export class Subjects {
 
   /** Takes what every demand asks, or nothing; then the standings say which demand was not met. */
   take(accountId: string, demands: readonly Demand[]): Taken {
-    const names = demands.map((demand) => subjectName(accountId, demand))
+    const names = subjectNames(accountId, demands)
     const standings = demands.map((demand, at) =>
       this.standing(this.named(names, at), demand, ahead(names, demands, at)),
     )
@@ -294,6 +294,18 @@ function amountOf(demand: Exclude<Demand, SlotDemand>): number {
 /** The last place is taken, and this request has it. */
 function met(standing: Standing): Standing {
   return standing.retryAfterMs === 0 ? standing : { ...standing, retryAfterMs: 0 }
+}
+
+/** The name of each demand's subject: one text for demands of one subject that follow one another. */
+function subjectNames(accountId: string, demands: readonly Demand[]): string[] {
+  const names: string[] = []
+  let last: Demand | null = null
+  for (const demand of demands) {
+    const isSame = last?.subject === demand.subject && last.shared === demand.shared
+    names.push(isSame ? (names.at(-1) ?? '') : subjectName(accountId, demand))
+    last = demand
+  }
+  return names
 }
 
 /** An account's own subjects stand apart from everybody else's; a shared one is everybody's. */
