@@ -5,9 +5,8 @@
 import { parseArgs } from 'node:util'
 import type { PlanName } from '../accounts/account.js'
 import { createAccount, isPlanName, setPlan } from '../accounts/accounts.js'
-import { UsageError, type Command } from './command.js'
+import { actionOf, UsageError, type Command } from './command.js'
 import {
-  allowOnly,
   namedAccount,
   processTerminal,
   required,
@@ -74,7 +73,7 @@ export function parseAccounts(argv: readonly string[]): {
   action: AccountsAction
   values: AccountsValues
 } {
-  const { values, positionals } = parseArgs({
+  const parsed = parseArgs({
     args: [...argv],
     allowPositionals: true,
     options: {
@@ -87,13 +86,8 @@ export function parseAccounts(argv: readonly string[]): {
       json: { type: 'boolean' },
     },
   })
-  const [action, ...surplus] = positionals
-  if (action !== 'create' && action !== 'set-plan' && action !== 'list') {
-    throw new UsageError("'sluice accounts' needs one of: create, set-plan, list")
-  }
-  if (surplus.length > 0) throw new UsageError(`'sluice accounts ${action}' takes options only`)
-  allowOnly(values, `sluice accounts ${action}`, ALLOWED[action])
-  return { action, values }
+  const action = actionOf('accounts', parsed, ALLOWED)
+  return { action, values: parsed.values }
 }
 
 /** Does one action on an open store. Throws `UsageError`, `GatewayError`. */

@@ -20,3 +20,34 @@ export class UsageError extends Error {
     this.name = 'UsageError'
   }
 }
+
+/**
+ * The word after a command's name, one of those in `allowed`, each with the options that it takes. Throws
+ * `UsageError` where it is none of them, something follows it, or an option is another's.
+ */
+export function actionOf<Action extends string>(
+  command: string,
+  { positionals, values }: { positionals: readonly string[]; values: object },
+  allowed: Readonly<Record<Action, readonly string[]>>,
+): Action {
+  const [action, ...surplus] = positionals
+  if (!isOf(action, allowed)) {
+    throw new UsageError(`'sluice ${command}' needs one of: ${Object.keys(allowed).join(', ')}`)
+  }
+  if (surplus.length > 0) throw new UsageError(`'sluice ${command} ${action}' takes options only`)
+  const options: readonly string[] = allowed[action]
+  for (const [name, value] of Object.entries(values)) {
+    if (value === undefined || options.includes(name)) continue
+    throw new UsageError(
+      `'sluice ${command} ${action}' takes no --${name}; see 'sluice ${command} ${action} --help'`,
+    )
+  }
+  return action
+}
+
+function isOf<Action extends string>(
+  word: string | undefined,
+  allowed: Readonly<Record<Action, readonly string[]>>,
+): word is Action {
+  return word !== undefined && Object.hasOwn(allowed, word)
+}

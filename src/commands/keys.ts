@@ -8,10 +8,9 @@ import { createKey, listKeys, revokeKey } from '../accounts/accounts.js'
 import type { JsonObject } from '../chat/json.js'
 import { shownAmounts } from '../config/limits.js'
 import { GatewayError } from '../errors.js'
-import { UsageError, type Command } from './command.js'
+import { actionOf, type Command } from './command.js'
 import { KEY_OPTIONS, readKeyOptions, type KeyOptions } from './key-options.js'
 import {
-  allowOnly,
   namedAccount,
   processTerminal,
   required,
@@ -79,7 +78,7 @@ const ALLOWED: Record<KeysAction, readonly string[]> = {
 
 /** The action and its options, checked as far as the words go. Throws `UsageError` or parseArgs's. */
 export function parseKeys(argv: readonly string[]): { action: KeysAction; values: KeysValues } {
-  const { values, positionals } = parseArgs({
+  const parsed = parseArgs({
     args: [...argv],
     allowPositionals: true,
     options: {
@@ -91,13 +90,8 @@ export function parseKeys(argv: readonly string[]): { action: KeysAction; values
       ...KEY_OPTIONS,
     },
   })
-  const [action, ...surplus] = positionals
-  if (action !== 'create' && action !== 'list' && action !== 'revoke') {
-    throw new UsageError("'sluice keys' needs one of: create, list, revoke")
-  }
-  if (surplus.length > 0) throw new UsageError(`'sluice keys ${action}' takes options only`)
-  allowOnly(values, `sluice keys ${action}`, ALLOWED[action])
-  return { action, values }
+  const action = actionOf('keys', parsed, ALLOWED)
+  return { action, values: parsed.values }
 }
 
 /** Does one action on an open store. Throws `UsageError`, `GatewayError`. */

@@ -5,15 +5,8 @@
 import { parseArgs } from 'node:util'
 import { csvHeader, csvLine, jsonLine, usd } from '../ledger/export.js'
 import type { UsageSum } from '../store/ledger.js'
-import { UsageError, type Command } from './command.js'
-import {
-  allowOnly,
-  processTerminal,
-  required,
-  table,
-  withStore,
-  type StoreSession,
-} from './with-store.js'
+import { actionOf, UsageError, type Command } from './command.js'
+import { processTerminal, required, table, withStore, type StoreSession } from './with-store.js'
 
 /** `sluice usage`. */
 export const command: Command = {
@@ -69,7 +62,7 @@ type Key = (typeof KEYS)[number]
 
 /** The action and its options, checked as far as the words go. Throws `UsageError` or parseArgs's. */
 export function parseUsage(argv: readonly string[]): { action: UsageAction; values: UsageValues } {
-  const { values, positionals } = parseArgs({
+  const parsed = parseArgs({
     args: [...argv],
     allowPositionals: true,
     options: {
@@ -80,12 +73,8 @@ export function parseUsage(argv: readonly string[]): { action: UsageAction; valu
       json: { type: 'boolean' },
     },
   })
-  const [action, ...surplus] = positionals
-  if (action !== 'export' && action !== 'summary') {
-    throw new UsageError("'sluice usage' needs one of: export, summary")
-  }
-  if (surplus.length > 0) throw new UsageError(`'sluice usage ${action}' takes options only`)
-  allowOnly(values, `sluice usage ${action}`, ALLOWED[action])
+  const { values } = parsed
+  const action = actionOf('usage', parsed, ALLOWED)
   if (action === 'export' && values.format !== 'jsonl' && values.format !== 'csv') {
     throw new UsageError("'sluice usage export' needs --format jsonl or --format csv")
   }

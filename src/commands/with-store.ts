@@ -107,15 +107,6 @@ export function required(value: string | undefined, command: string, option: str
   return value
 }
 
-/** Refuses options that another action of the same command takes. Throws `UsageError`. */
-export function allowOnly(values: object, command: string, allowed: readonly string[]): void {
-  for (const [name, value] of Object.entries(values)) {
-    if (value !== undefined && !allowed.includes(name)) {
-      throw new UsageError(`'${command}' takes no --${name}; see '${command} --help'`)
-    }
-  }
-}
-
 /** Rows as columns, each as wide as its widest cell. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths: number[] = []
