@@ -45,7 +45,7 @@ export interface Primary<Payload> {
   publish(payload: Payload): void
   /** All processes' metrics as one, in Prometheus's text format. */
   metrics(): Promise<string>
-  /** Ready when every worker is; names the ones that are not, with the last error. */
+  /** Ready when a worker is, and none that runs is not; names those that are not, with the last error. */
   ready(): Readiness
   /** Ends all workers, gently at first; resolves when the last has gone. Idempotent. */
   drain(): Promise<void>
@@ -133,15 +133,18 @@ class Fleet<Payload> implements Primary<Payload> {
 
   ready(): Readiness {
     const checks: Record<string, string> = {}
-    let ready = this.draining === null
+    let isServed = false
+    let isTroubled = this.draining !== null
     for (const slot of this.slots) {
       const trouble = troubleOf(slot)
-      ready &&= trouble === null
+      isServed ||= trouble === null
+      // A worker that has begun is given connections; one that starts is not, and the others take them.
+      isTroubled ||= trouble !== null && slot.state !== null
       // A worker that is ready may still have to say that it does without something.
       checks[`worker_${String(slot.number)}`] = trouble ?? (failing(slot) || 'ok')
     }
     if (this.draining !== null) checks['drain'] = 'draining'
-    return { ready, checks }
+    return { ready: isServed && !isTroubled, checks }
   }
 
   drain(): Promise<void> {

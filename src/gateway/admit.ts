@@ -12,7 +12,7 @@ const ALLOWED: ReadonlySet<string> = new Set(METHODS)
 
 /** Header lines, and trailer lines, of one request. Nginx allows 100 too, Apache and Envoy as well. */
 const MAX_HEADERS = 100
-const HOST = /^(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
+const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
 const LENGTH = /^(?:0|[1-9]\d{0,10})$/
 const TARGET = /^\/[!-~]*$/
 /** In a path: escaped control characters, DEL, and the backslash that some servers take for a slash. */

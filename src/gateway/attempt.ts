@@ -10,7 +10,7 @@ import { type ErrorKind, gatewayError, GatewayError, type WireError } from '../e
 import { NOT_BEGUN, type Begun, type Settlement } from './answer.js'
 import type { Timed, Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
-import { tooLate, transportError, UNFORESEEN } from './fault.js'
+import { LEFT, tooLate, transportError, UNFORESEEN } from './fault.js'
 import type { Target } from './generation.js'
 import { Leftover } from './leftover.js'
 import { headerText, isEventStream, OTHER_TYPE, unreadable } from './head.js'
@@ -18,19 +18,15 @@ import { LANDED } from './in-flight.js'
 import type { Outgoing } from './outgoing.js'
 import type { Call } from './receive.js'
 import { ReplyStream } from './reply-stream.js'
-import { openTranslation, readReply, streamsOn } from './replies.js'
+import { openTranslation, readReply, roomFor, streamsOn } from './replies.js'
+import { Wait } from './wait.js'
 
-/** A whole reply above this is refused; the largest recorded one is 2 MB of image. */
-const MAX_REPLY_BYTES = 64 * 1024 * 1024
-/** As much of an error body as is read. */
-const MAX_ERROR_BYTES = 64 * 1024
 /** How long the head may be held for first content; then proxies want to see a status. */
 const COMMIT_WAIT_MS = 1000
 /** How long an upstream may take to end its body after its own terminator, to reuse the socket. */
 const LINGER_MS = 1000
 /** Where there is an answer to read on: one that was asked for. */
 const DRAINABLE: ReadonlySet<Phase> = new Set(['waiting', 'whole', 'stream'])
-const LEFT: WireError = { kind: 'client_gone', message: 'The client closed the connection.' }
 
 type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
 
@@ -48,6 +44,7 @@ export class Attempt implements ReplyHandler, Timed {
   private readonly outgoing: Outgoing
   private readonly settlement: Settlement
   private readonly begun: Begun
+  private readonly wait: Wait
   private phase: Phase = 'connecting'
   private committed: boolean
   /** The upstream's body has ended, well or badly; what is left of it waits for the client to read. */
@@ -85,10 +82,12 @@ export class Attempt implements ReplyHandler, Timed {
     this.begun = begun
     this.stream = begun.stream
     this.committed = begun.committed
+    this.wait = new Wait(begun.committed ? null : x.facts)
   }
 
   send(): void {
     this.dispatchedMs = performance.now()
+    this.wait.next('connectMs', this.dispatchedMs)
     this.target.series.inflight(1)
     this.deadlines.add(this)
     this.x.cancellation.onCancel((reason) => this.cancelled(reason))
@@ -106,10 +105,8 @@ export class Attempt implements ReplyHandler, Timed {
     }
     this.phase = 'waiting'
     this.sentMs = performance.now()
-    const { facts } = this.x
-    facts.attempts += 1
-    // What a client waits for once its answer has begun is counted there.
-    if (!this.committed) facts.connectMs = (facts.connectMs ?? 0) + this.sentMs - this.dispatchedMs
+    this.x.facts.attempts += 1
+    this.wait.next('firstByteMs', this.sentMs)
   }
 
   onResponseStart(
@@ -122,7 +119,7 @@ export class Attempt implements ReplyHandler, Timed {
     this.headMs = performance.now()
     this.heardMs = this.headMs
     this.headers = headers
-    if (!this.committed) facts.firstByteMs = (facts.firstByteMs ?? 0) + this.headMs - this.sentMs
+    this.wait.next('replyMs', this.headMs)
     facts.upstreamStatus = status
     facts.upstreamRequestId = headerText(headers['x-request-id'] ?? headers['request-id'])
     if (status !== 200) {
@@ -145,7 +142,7 @@ export class Attempt implements ReplyHandler, Timed {
       return
     }
     this.heardMs = performance.now()
-    const room = this.phase === 'whole' ? MAX_REPLY_BYTES : MAX_ERROR_BYTES
+    const room = roomFor(this.phase === 'whole')
     if (this.phase !== 'whole' && this.phase !== 'error') return
     this.bytes += chunk.length
     if (this.bytes <= room) this.chunks.push(Buffer.from(chunk))
@@ -304,6 +301,7 @@ export class Attempt implements ReplyHandler, Timed {
 
   /** The reply is whole. Its socket can be used again if the upstream now ends the body as well. */
   private linger(kind: ErrorKind | 'ok'): void {
+    this.wait.end()
     this.target.series.attempt(kind)
     if (this.heardAll) {
       this.over()
@@ -325,6 +323,7 @@ export class Attempt implements ReplyHandler, Timed {
   private commit(): void {
     if (this.committed || this.stream === null) return
     this.committed = true
+    this.wait.end()
     this.settlement.resolve({ kind: 'stream', stream: this.stream })
   }
 
@@ -333,7 +332,7 @@ export class Attempt implements ReplyHandler, Timed {
     const { facts } = x
     const text = Buffer.concat(this.chunks)
     const before = performance.now()
-    facts.replyMs = (facts.replyMs ?? 0) + before - this.headMs
+    this.wait.next(null, before)
     const read = readReply(text, x, call, target, {
       isEvents: isEventStream(this.headers),
       mayPause: this.outgoing.next !== null,
@@ -391,6 +390,7 @@ export class Attempt implements ReplyHandler, Timed {
   private over(): void {
     if (this.phase === 'over') return
     this.phase = 'over'
+    this.wait.end()
     this.chunks = []
     this.deadlines.remove(this)
     this.target.series.inflight(-1)

@@ -51,7 +51,7 @@ export interface Facts {
   translateMs: number
   connectMs: number | null
   firstByteMs: number | null
-  /** From the upstream's head to the end of its body, for a whole reply. */
+  /** From the upstream's head to the first content of a stream, or the end of a whole body. */
   replyMs: number | null
   upstreamStatus: number | null
   upstreamRequestId: string | null

@@ -9,6 +9,12 @@ export const UNFORESEEN: Readonly<WireError> = {
   message: 'The gateway failed; tell its operator the request id.',
 }
 
+/** Why an answer that is read on without its client is given up. */
+export const LEFT: Readonly<WireError> = {
+  kind: 'client_gone',
+  message: 'The client closed the connection.',
+}
+
 /** The codes of an answer that is not HTTP. */
 const MALFORMED = new Set(['HEAD_TOO_LARGE', 'BAD_HEAD', 'BAD_BODY'])
 

@@ -14,9 +14,19 @@ import { TranslatedStream, type Translation, type Verdict } from './translate.js
 import { WholeAnswer, type WholeReply } from './whole.js'
 import { WholeChoices } from './choices.js'
 
+/** A whole reply above this is refused; the largest recorded one is 2 MB of image. */
+const MAX_REPLY_BYTES = 64 * 1024 * 1024
+/** As much of an error body as is read. */
+const MAX_ERROR_BYTES = 64 * 1024
+
 const NOT_JSON: WireError = {
   kind: 'upstream_malformed',
   message: 'The upstream’s reply is not JSON.',
+}
+
+/** How many bytes of a body are held, of a whole reply or of an error. */
+export function roomFor(isReply: boolean): number {
+  return isReply ? MAX_REPLY_BYTES : MAX_ERROR_BYTES
 }
 
 /** The machine for a streamed reply; `mayPause` where it may come in several parts. */

@@ -55,6 +55,7 @@ export class Connection implements Intake, Outlet {
   /** When the head began, or the wait for one. */
   private sinceTick: number
   private hasEnded = false
+  private isSpoilt = false
   private isPaused = false
   private timer: NodeJS.Timeout | null = null
   private readonly onContent = (piece: Buffer): void => this.content(piece)
@@ -80,7 +81,7 @@ export class Connection implements Intake, Outlet {
   get keepsAlive(): boolean {
     const { request } = this
     if (request === null || !request.keepAlive || request.awaitsContinue) return false
-    return this.requests < MAX_REQUESTS && !this.door.draining
+    return this.requests < MAX_REQUESTS && !this.door.draining && !this.isSpoilt
   }
 
   get keepAliveLines(): string {
@@ -260,15 +261,15 @@ export class Connection implements Intake, Outlet {
     if (this.response?.writableFinished === true) this.next(this.response)
   }
 
-  /** What comes while an answer is on its way: of use only where it may be a request. */
+  /** What comes while an answer is on its way: no use where it is no request, and no other will be. */
   private hold(bytes: Buffer): void {
-    if (this.request?.keepAlive !== true) return
+    if (this.request?.keepAlive !== true || this.isSpoilt) return
     const { pending } = this
     const held = pending === null ? bytes : Buffer.concat([pending, bytes])
     const start = firstOf(held)
     if (start < held.length && !mayBeRequest(start === 0 ? held : held.subarray(start))) {
       // An error now would be taken for the answer that is on its way.
-      this.cut(false)
+      this.isSpoilt = true
       return
     }
     this.pending = held
@@ -302,7 +303,7 @@ export class Connection implements Intake, Outlet {
   /** Both the request and its answer are over. */
   private next(response: Response): void {
     this.stopTimer()
-    if (response.closes) {
+    if (response.closes || this.isSpoilt) {
       this.pending = null
       this.cut(true)
       return

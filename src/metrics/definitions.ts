@@ -19,7 +19,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   to: 'the dialect that it was translated to',
   field: 'a field of the interface with array indices removed, or `other`',
   result: 'a verdict; each metric’s help lists its values',
-  op: 'a method of the store',
+  op: 'find_key, admit, settle, renew, expire, shelf_put, shelf_get, probe; accounts, keys, usage, sweep, passes, trail, attempts: all methods of a kind',
   gen_ai_operation_name: 'always `chat`',
   gen_ai_provider_name: 'an upstream of the configuration',
   gen_ai_request_model: 'a model of the catalogue, or `other`',

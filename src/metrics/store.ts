@@ -1,6 +1,7 @@
 /**
  * A store whose look-ups and writes are timed and whose failures are counted.
- * Knows no engine.
+ * Knows no engine. What a request waits for has a name of its own; what only the dashboard, commands and
+ * timers ask shares one with its like, so that all names together stay below the metric's cap.
  */
 import type { Ledger } from '../store/ledger.js'
 import type { Store } from '../store/store.js'
@@ -32,19 +33,19 @@ export function observeStore(store: Store, metrics: Metrics): Store {
     return found
   }
   return {
-    createAccount: (account) => timed('create_account', () => store.createAccount(account)),
-    accountById: (id) => timed('account_by_id', () => store.accountById(id)),
-    accountByEmail: (email) => timed('account_by_email', () => store.accountByEmail(email)),
-    listAccounts: () => timed('list_accounts', () => store.listAccounts()),
-    changeAccount: (id, edit) => timed('change_account', () => store.changeAccount(id, edit)),
-    createKey: (key, maxKeys) => timed('create_key', () => store.createKey(key, maxKeys)),
-    listKeys: (accountId) => timed('list_keys', () => store.listKeys(accountId)),
-    keyById: (accountId, keyId) => timed('key_by_id', () => store.keyById(accountId, keyId)),
-    countKeys: (accountId) => timed('count_keys', () => store.countKeys(accountId)),
+    createAccount: (account) => timed('accounts', () => store.createAccount(account)),
+    accountById: (id) => timed('accounts', () => store.accountById(id)),
+    accountByEmail: (email) => timed('accounts', () => store.accountByEmail(email)),
+    listAccounts: () => timed('accounts', () => store.listAccounts()),
+    changeAccount: (id, edit) => timed('accounts', () => store.changeAccount(id, edit)),
+    createKey: (key, maxKeys) => timed('keys', () => store.createKey(key, maxKeys)),
+    listKeys: (accountId) => timed('keys', () => store.listKeys(accountId)),
+    keyById: (accountId, keyId) => timed('keys', () => store.keyById(accountId, keyId)),
+    countKeys: (accountId) => timed('keys', () => store.countKeys(accountId)),
     changeKey: (accountId, keyId, edit) =>
-      timed('change_key', () => store.changeKey(accountId, keyId, edit)),
+      timed('keys', () => store.changeKey(accountId, keyId, edit)),
     revokeKey: (accountId, keyId, atMs) =>
-      timed('revoke_key', () => store.revokeKey(accountId, keyId, atMs)),
+      timed('keys', () => store.revokeKey(accountId, keyId, atMs)),
     findKey: (digest) => now('find_key', () => store.findKey(digest)),
     subscribe: (listener) => store.subscribe(listener),
     probe: () => timed('probe', () => store.probe()),
@@ -54,7 +55,7 @@ export function observeStore(store: Store, metrics: Metrics): Store {
       put: (name, item, room, nowMs) =>
         timed('shelf_put', () => store.shelf.put(name, item, room, nowMs)),
       get: (names, nowMs) => now('shelf_get', () => store.shelf.get(names, nowMs)),
-      sweep: (room, nowMs) => timed('shelf_sweep', () => store.shelf.sweep(room, nowMs)),
+      sweep: (room, nowMs) => timed('sweep', () => store.shelf.sweep(room, nowMs)),
     },
     ledger: observedLedger(store.ledger, timed),
   }
@@ -69,21 +70,20 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
     append: (row) => timed('settle', () => ledger.append(row)),
     renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
     expire: (overdueMs) => timed('expire', () => ledger.expire(overdueMs)),
-    look: (accountId, demands) => timed('look', () => ledger.look(accountId, demands)),
-    sums: (query) => timed('sums', () => ledger.sums(query)),
-    rows: (query) => timed('rows', () => ledger.rows(query)),
-    row: (accountId, requestId) => timed('row', () => ledger.row(accountId, requestId)),
+    look: (accountId, demands) => timed('usage', () => ledger.look(accountId, demands)),
+    sums: (query) => timed('usage', () => ledger.sums(query)),
+    rows: (query) => timed('usage', () => ledger.rows(query)),
+    row: (accountId, requestId) => timed('usage', () => ledger.row(accountId, requestId)),
     export: (sinceMs) => ledger.export(sinceMs),
-    keyUse: (query) => timed('key_use', () => ledger.keyUse(query)),
-    lastUse: (accountId, keyIds) => timed('last_use', () => ledger.lastUse(accountId, keyIds)),
-    putSums: (by, sums, lastUse) => timed('put_sums', () => ledger.putSums(by, sums, lastUse)),
+    keyUse: (query) => timed('usage', () => ledger.keyUse(query)),
+    lastUse: (accountId, keyIds) => timed('usage', () => ledger.lastUse(accountId, keyIds)),
+    putSums: (by, sums, lastUse) => timed('usage', () => ledger.putSums(by, sums, lastUse)),
     budgets: () => ledger.budgets(),
-    putBudgets: (budgets) => timed('put_budgets', () => ledger.putBudgets(budgets)),
-    prune: (retention) => timed('prune', () => ledger.prune(retention)),
+    putBudgets: (budgets) => timed('usage', () => ledger.putBudgets(budgets)),
+    prune: (retention) => timed('sweep', () => ledger.prune(retention)),
   }
 }
 
-/** One name for all of a kind: nothing of the data plane waits for them. */
 function observedHolders(
   { passes, trail, attempts }: Store,
   timed: Timed,

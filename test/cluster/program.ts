@@ -83,7 +83,10 @@ async function worker(): Promise<void> {
     isPayload,
     apply,
     start: async (payload) => {
-      if (process.env['FAIL_START'] === '1') throw new Error('the cellar is flooded')
+      const isLater = (cluster.worker?.id ?? 0) > 2
+      if (process.env['FAIL_START'] === '1' || (process.env['FAIL_AGAIN'] === '1' && isLater)) {
+        throw new Error('the cellar is flooded')
+      }
       apply(payload)
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
       const address = server.address()

@@ -16,6 +16,16 @@ void t.test('a dead worker is replaced and gets the newest configuration', async
   for (const answer of answers) t.match(answer, /"text":"two"/)
 })
 
+void t.test('while one worker is replaced the others answer, and readiness says so', async (t) => {
+  const service = await startService(t, { FAIL_AGAIN: '1' })
+  await t.rejects(service.get('/crash'))
+  await until(async () => (await service.getOps('/readyz')).text.includes('after: '))
+  const { status, text } = await service.getOps('/readyz')
+  t.equal(status, 200, text)
+  t.match(text, /"worker_\d":"ok"/)
+  for (let i = 0; i < 4; i += 1) t.match(await service.get('/'), /"text":/)
+})
+
 void t.test(
   'what nobody caught ends a worker, and the log says so without quoting it',
   async (t) => {

@@ -379,7 +379,14 @@ void t.test('paths that pass reach the handler as they were written', async (t) 
     t.equal(outcome.answers[0]?.status, 200, target)
     t.equal(seen.whole.at(-1), `GET ${target} `)
   }
-  for (const host of ['localhost', 'a.b-c.d:8080', '[::1]:80', '[fe80::1]', '127.0.0.1:1']) {
+  for (const host of [
+    'localhost',
+    'a.b-c.d:8080',
+    '[::1]:80',
+    '[fe80::1]',
+    'my_gateway:8080',
+    '127.0.0.1:1',
+  ]) {
     const bytes = `GET / HTTP/1.1\r\nConnection: close\r\nHost: ${host}\r\n\r\n`
     t.equal((await send(door.port, bytes)).answers[0]?.status, 200, host)
   }

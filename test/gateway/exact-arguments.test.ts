@@ -1,6 +1,6 @@
 /**
  * Goal: §13 68: an id of 19 digits among a call's arguments reaches the tool, and goes back upstream,
- * digit for digit, whole and streamed; so do keys like `__proto__` (§13 69).
+ * digit for digit, whole and streamed; so do numbers like `1e400` and keys like `__proto__` (§13 69).
  * Method: one answer through a gateway, and a history with the same call sent back.
  */
 import { createServer } from 'node:http'
@@ -9,7 +9,8 @@ import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 
-const ARGUMENTS = '{"user":1234567890123456789,"list":[-98765432109876543210],"__proto__":{"a":1}}'
+const ARGUMENTS =
+  '{"user":1234567890123456789,"list":[-98765432109876543210,1e400],"__proto__":{"a":1}}'
 const parameters = { type: 'object', properties: { user: { type: 'integer' } } }
 const tools = [{ type: 'function', function: { name: 'look', parameters } }]
 const QUESTION = { role: 'user', content: 'Who is it?' }

@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { redisMissing, startRedis } from '../helpers/redis.js'
-import { prepare, run, startServe, until } from '../process/program.js'
+import { hasAllWorkers, prepare, run, startServe, until } from '../process/program.js'
 
 const missing = redisMissing()
 const options = { timeout: 120_000, ...(missing === false ? {} : { skip: missing }) }
@@ -44,6 +44,6 @@ void t.test('H-116: a worker that dies while Redis is away', options, async (t) 
     t.equal(res.status, 200, 'who knows the key serves it')
   }
   await redis.start()
-  await until(async () => (await served.ops('/readyz')).status === 200, 60_000)
+  await until(async () => hasAllWorkers(await served.ops('/readyz')), 60_000)
   t.equal(served.program.workers().length, workers.length)
 })

@@ -175,7 +175,7 @@ export async function startServe(
   const port = Number(serves?.['port'])
   const opsPort = Number(serves?.['ops_port'])
   const ops = (path: string) => get(`http://127.0.0.1:${opsPort}${path}`)
-  await until(async () => (await ops('/readyz')).status === 200)
+  await until(async () => hasAllWorkers(await ops('/readyz')))
   return {
     program,
     emulator,
@@ -237,4 +237,9 @@ export function alive(pid: number): boolean {
   } catch {
     return false
   }
+}
+
+/** Whether the answer of `/readyz` is of a gateway whose workers are all ready. */
+export function hasAllWorkers({ status, text }: { status: number; text: string }): boolean {
+  return status === 200 && !/starting|restarting/.test(text)
 }

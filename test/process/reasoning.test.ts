@@ -6,7 +6,7 @@
  */
 import t from 'tap'
 import { arrayOf, type JsonObject, objectOf } from '../../src/chat/json.js'
-import { startServe, until, type Served } from './program.js'
+import { hasAllWorkers, startServe, until, type Served } from './program.js'
 
 const TOOL = {
   type: 'function',
@@ -50,7 +50,7 @@ void t.test('two workers share what they keep', async (t) => {
   const [victim = 0] = served.program.workers()
   process.kill(victim, 'SIGKILL')
   await until(() => served.program.workers().every((pid) => pid !== victim))
-  await until(async () => (await served.ops('/readyz')).status === 200)
+  await until(async () => hasAllWorkers(await served.ops('/readyz')))
   for (let round = 0; round < 4; round += 1) {
     t.ok(await loop(served, `after ${round}`), 'a new worker has the key of the old one')
   }

@@ -4,7 +4,7 @@
  * connection of its own, so that the workers take them in turn.
  */
 import t from 'tap'
-import { CANARY, EMAIL, run, startServe, until, type Served } from './program.js'
+import { CANARY, EMAIL, hasAllWorkers, run, startServe, until, type Served } from './program.js'
 
 void t.test('the ops pages tell of the whole gateway', async (t) => {
   const served = await startServe(t)
@@ -81,9 +81,10 @@ void t.test('a worker that is killed is replaced, and the service goes on', asyn
   t.equal(before.length, 2)
   process.kill(before[0] ?? 0, 'SIGKILL')
   // Node takes a moment to see that it has gone; what was handed to it meanwhile is lost with it.
-  await until(async () => (await served.ops('/readyz')).status === 503)
-  t.ok(await allAnswer(served, served.secret, 200), 'the other one serves')
-  await until(async () => (await served.ops('/readyz')).status === 200)
+  await until(async () => (await served.ops('/readyz')).text.includes('after: killed by SIGKILL'))
+  t.equal((await served.ops('/readyz')).status, 200, 'the other one is ready')
+  t.ok(await allAnswer(served, served.secret, 200), 'and serves')
+  await until(async () => hasAllWorkers(await served.ops('/readyz')))
   const after = served.program.workers()
   t.equal(after.length, 2)
   t.notOk(after.includes(before[0] ?? 0))

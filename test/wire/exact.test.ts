@@ -1,5 +1,5 @@
 /**
- * Goal: an integer of any length comes out as it went in, and nothing else is different from plain JSON.
+ * Goal: an integer of any length, and a number of any size, comes out as it went in, and nothing else is different from plain JSON.
  * Method: texts there and back; texts without long integers against JSON.parse itself.
  */
 import t from 'tap'
@@ -14,6 +14,21 @@ void t.test('integers beyond 2^53 survive, wherever they stand', (t) => {
   ]) {
     t.equal(stringifyExact(parseExact(text)), text)
   }
+  t.end()
+})
+
+void t.test('a number beyond the range of a double is written as it was', (t) => {
+  for (const text of [
+    '{"a":1e400}',
+    '{"a":-1E+400,"b":[2.5e309,1]}',
+    '{"a":{"b":1e0000400}}',
+    `{"a":${'9'.repeat(400)}.5}`,
+    `{"a":1${'0'.repeat(250)}e99}`,
+    '{"s":"1e400","a":1e999}',
+  ]) {
+    t.equal(stringifyExact(parseExact(text)), text)
+  }
+  t.same(parseExact('[1e308, 1e-400, "1e400", 1E+0003]'), [1e308, 0, '1e400', 1000])
   t.end()
 })
 
@@ -45,6 +60,9 @@ void t.test('what is no JSON is refused as JSON.parse refuses it', (t) => {
     '1234567890123456789x',
     '"1234567890123456789',
     '01234567890123456789',
+    '-01e400',
+    '1e400e5',
+    '1.e400',
   ]) {
     t.throws(() => parseExact(text), SyntaxError, text)
   }

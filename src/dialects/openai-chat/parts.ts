@@ -135,8 +135,8 @@ function fileSource(inner: JsonObject, path: string): MediaSource {
 
 /** A `data:` URL with base64, or an http(s) URL. */
 function source(url: string, path: string): MediaSource {
-  if (url.startsWith('data:')) return dataUrl(url, path)
   const scheme = url.slice(0, 8).toLowerCase()
+  if (scheme.startsWith('data:')) return dataUrl(url, path)
   if (!scheme.startsWith('http://') && scheme !== 'https://') {
     refuse(path, 'must be an http(s) URL or a data: URL')
   }

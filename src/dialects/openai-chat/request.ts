@@ -45,7 +45,6 @@ const FORBIDDEN = new Set([
   'extra_headers',
   'fallbacks',
   'organization',
-  '__proto__',
 ])
 
 /** The model's name. */
@@ -81,6 +80,8 @@ export function decodeRequest(body: JsonObject): ChatRequest {
     const rule = RULES.get(key)
     if (rule !== undefined) rule(value, request)
     else if (FORBIDDEN.has(key)) refuse(key, 'is not allowed: the gateway chooses the upstream')
+    // Kept under its name it would be the object's prototype, and reach nobody.
+    else if (key === '__proto__') refuse(key, 'is not the name of a field')
     else request.rest[key] = value
   }
   return request

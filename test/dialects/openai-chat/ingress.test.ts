@@ -89,7 +89,9 @@ void t.test('the effort of a reasoning object is the effort; what else it says i
 void t.test('a key that would become a prototype is refused', (t) => {
   const body = must(JSON.parse('{"__proto__":{"x":1},"model":"m"}'))
   body['messages'] = [{ role: 'user', content: 'x' }]
-  t.equal(refusal(() => decode(body)).param, '__proto__')
+  const { param, message } = refusal(() => decode(body))
+  t.equal(param, '__proto__')
+  t.equal(message, '__proto__ is not the name of a field')
   t.end()
 })
 

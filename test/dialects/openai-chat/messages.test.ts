@@ -154,6 +154,14 @@ void t.test('base64 is normalised: line ends, the URL-safe alphabet, missing pad
   t.end()
 })
 
+void t.test('the scheme and the type of a data URL are read in any case', (t) => {
+  const url = 'DATA:IMAGE/PNG;BASE64,iVBORw0KGgo='
+  const [message] = read(user({ type: 'image_url', image_url: { url } }))
+  const source = { kind: 'base64', mediaType: 'image/png', data: 'iVBORw0KGgo=' }
+  t.same(message?.parts, [{ type: 'image', source }])
+  t.end()
+})
+
 void t.test('what breaks a part is named', (t) => {
   const at = 'messages[0].content[0]'
   const url = `${at}.image_url.url`
