@@ -49,8 +49,8 @@ export class RedisEngine {
     this.ledger = new RedisLink(place, 'ledger', place.timeoutMs)
     this.shelf = new RedisLink(place, 'shelf', SHELF_FACTOR * place.timeoutMs)
     // A request asks on all: it waits for a server that does not answer once, not once on each.
-    this.lookups.onLate = (reason) => suspect(reason, this.ledger, this.shelf)
-    this.ledger.onLate = (reason) => suspect(reason, this.lookups, this.shelf)
+    this.lookups.onAway = (reason) => suspect(reason, this.ledger, this.shelf)
+    this.ledger.onAway = (reason) => suspect(reason, this.lookups, this.shelf)
   }
 
   /** Connects, checks the server and learns which store it is. Rejects with `GatewayError`. */
@@ -91,15 +91,28 @@ export class RedisEngine {
   }
 
   /**
-   * "Not there" means something only of the store that we opened: one that came back empty does not
-   * know any key, and to say so of good ones would lock everybody out.
+   * "Not there" means something only of the store that we opened, and of a server that takes writes: one
+   * that came back empty does not know any key, one that was replaced not those of this moment, and to say
+   * so of good ones would lock everybody out.
    */
-  async assertSame(what: string, link = this.admin): Promise<void> {
-    if ((await link.send(what, 'get', [STORE_KEY])) === this.id) return
+  async assertSame(what: string): Promise<void> {
+    this.assertWritable(what, await this.assertOurs(what, this.admin))
+  }
+
+  /** The first half of that, for what was found; resolves with why the server takes no writes, or null. */
+  async assertOurs(what: string, link: RedisLink): Promise<string | null> {
+    const { value, refusal } = await link.look(what, STORE_KEY)
+    if (value === this.id) return refusal
     // Rows must not go where nobody will look for them.
     const reason = new Error(OTHER_STORE)
     if (this.id !== '') suspect(reason, this.ledger)
     throw unavailable(`${what} failed`, reason)
+  }
+
+  /** The second half. */
+  assertWritable(what: string, refusal: string | null): void {
+    if (refusal === null) return
+    throw unavailable(`${what} failed`, new Error(`Redis takes no writes: ${refusal}`))
   }
 
   /** What there is of what no store could have; an engine that is closed has no answer. */

@@ -45,7 +45,7 @@ export function clientOptions(place: RedisPlace, name: string, timeoutMs: number
     lazyConnect: true,
     retryStrategy: retryDelayMs,
     // A primary that became a replica answers so; whoever is primary now is found on the next connect.
-    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    reconnectOnError: (error) => error.message.includes('READONLY '),
     ...(tls === null ? {} : { tls }),
     ...(place.kind === 'sentinel' ? sentinelOptions(place, tls) : {}),
     ...(place.kind === 'single' ? place.hosts[0] : {}),
