@@ -13,6 +13,7 @@ import type { RedisPlace } from './redis-url.js'
 const ADMIN_MS = 1_000
 /** So much longer than a look-up may the shelf take: its values may have megabytes. */
 const SHELF_FACTOR = 3
+const PROBE_SECONDS = 10
 const NAME = /^[^\0-\x20\x7f]{1,400}$/
 const ACCOUNT_ID = /^[^\0-\x20\x7f{}]{1,400}$/
 
@@ -82,9 +83,10 @@ export class RedisEngine {
 
   /** A write and a read that prove that it works, and that it is the store that was opened. */
   async probe(): Promise<void> {
-    const key = `${PROBE_KEY}:${process.pid}`
-    const mark = process.hrtime.bigint().toString()
-    await this.admin.send('probing', 'set', [key, mark, 'EX', 60])
+    // Of nobody else, not even another probe of this process: process ids are alike in all containers.
+    const mark = randomBytes(9).toString('base64url')
+    const key = `${PROBE_KEY}:${mark}`
+    await this.admin.send('probing', 'set', [key, mark, 'EX', PROBE_SECONDS])
     const back = await this.admin.send('probing', 'get', [key])
     if (back !== mark) throw unavailable('probing failed', new Error('read something else back'))
     await this.assertSame('probing')
