@@ -15,6 +15,8 @@ export interface ModelPrice {
   cacheWrite1h?: number
   /** Output tokens spent on reasoning, where they cost other than the rest. */
   reasoning?: number
+  /** What a tier of the vendor's takes, as a multiple of these rates, by the name that replies give it. */
+  serviceTiers?: Readonly<Record<string, number>>
   /** Other rates for a request with more input tokens than this. */
   longContext?: {
     aboveInputTokens: number

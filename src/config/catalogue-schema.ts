@@ -26,6 +26,12 @@ export const priceSchema = z.strictObject({
   cache_write: rate('Prompt tokens written to the cache.'),
   cache_write_1h: rate('The same, for a cache of one hour.'),
   reasoning: rate('Reply tokens spent on reasoning; left out: as `output`.'),
+  service_tiers: z
+    .record(word, z.number().min(0).max(100))
+    .optional()
+    .describe(
+      'What a service tier takes, as a multiple of these rates: `{ flex: 0.5 }`. What another tier than the usual one costs that is not named here is not known.',
+    ),
   long_context: z
     .strictObject({
       above_input_tokens: tokens.describe('Prompts longer than this cost the rates below.'),
@@ -202,6 +208,7 @@ export function priceFacts(values: z.output<typeof priceSchema>): ModelPrice {
     cacheWrite: values.cache_write,
     cacheWrite1h: values.cache_write_1h,
     reasoning: values.reasoning,
+    serviceTiers: values.service_tiers,
     longContext:
       long &&
       present<NonNullable<ModelPrice['longContext']>>({

@@ -189,6 +189,8 @@ export interface TapResult {
   readonly error: WireError | null
   /** The model that answered, as the upstream names it. */
   readonly model: string | null
+  /** The vendor's tier that served it; null where it does not say. */
+  readonly tier: string | null
   /** How much was said so far; of a whole reply only where `usage` does not tell. */
   readonly said: Said
 }

@@ -7,7 +7,7 @@ import { readOpenAi } from './openai-request.js'
 import { STREAM, WHOLE } from './openai-voice.js'
 import { diceOf, lettersOf } from './seed.js'
 import type { Answer, Call, Reply } from './ask.js'
-import type { JsonObject } from '../chat/json.js'
+import type { JsonObject, JsonValue } from '../chat/json.js'
 import type { Dice } from './seed.js'
 
 /** The reply to `POST /chat/completions`. */
@@ -19,6 +19,7 @@ export function openAiReply(call: Call): Reply {
     id: `chatcmpl-${lettersOf(dice, 29)}`,
     created: call.now,
     model: datedModel(ask.model),
+    tier: servedTier(call.body?.['service_tier']),
     fingerprint: `fp_${dice().toString(16).padStart(10, '0').slice(0, 10)}`,
   }
   const counted = { input: answer.usage.input, output: answer.usage.output * count }
@@ -41,7 +42,13 @@ interface Head {
   readonly id: string
   readonly created: number
   readonly model: string
+  readonly tier: string
   readonly fingerprint: string
+}
+
+/** Who asks for a tier is served by it. */
+function servedTier(asked: JsonValue | undefined): string {
+  return asked === 'flex' || asked === 'priority' ? asked : 'default'
 }
 
 function finishOf(answer: Answer): string {
@@ -90,7 +97,7 @@ function wholeBody(head: Head, answer: Answer, count: number, dice: Dice): strin
     model: head.model,
     choices,
     usage: usageOf(answer, count),
-    service_tier: 'default',
+    service_tier: head.tier,
     system_fingerprint: head.fingerprint,
   }
   return `${JSON.stringify(body, undefined, 2)}\n`
@@ -111,7 +118,7 @@ function streamOf(head: Head, answer: Answer, options: StreamOptions): string[] 
   const { includeUsage, count, dice } = options
   const start =
     `data: {"id":"${head.id}","object":"chat.completion.chunk","created":${head.created},` +
-    `"model":${JSON.stringify(head.model)},"service_tier":"default",` +
+    `"model":${JSON.stringify(head.model)},"service_tier":"${head.tier}",` +
     `"system_fingerprint":"${head.fingerprint}",`
   const chaff = lettersOf(dice, 64)
   let turn = dice()

@@ -7,7 +7,7 @@ import { isAbsurd, type Usage } from '../chat/usage.js'
 import { rowOf } from '../errors.js'
 import type { Books } from '../ledger/books.js'
 import { bulkOf, inputTokens, outputTokens } from '../ledger/estimate.js'
-import { costNanoUsd } from '../ledger/price.js'
+import { costNanoUsd, tierPrice } from '../ledger/price.js'
 import type { RowHops, UsageRow, UsageSource } from '../ledger/row.js'
 import { claimOf, type Limiter } from '../limits/limiter.js'
 import type { Logger } from '../log.js'
@@ -169,7 +169,8 @@ function costOf(x: Exchange, usage: Usage, source: UsageSource): number | null {
   if (source === 'none' || target === null) return 0
   const { name } = target.upstream.config
   const price = x.generation.prices.find(name, upstreamModel ?? '', verdict?.model ?? null)
-  return price === null ? null : costNanoUsd(price, usage)
+  const served = price === null ? null : tierPrice(price, verdict?.tier ?? null)
+  return served === null ? null : costNanoUsd(served, usage)
 }
 
 function hopsOf(x: Exchange, nowMs: number, outcome: Outcome): RowHops {

@@ -8,6 +8,7 @@ import type { Decision, Limiter, Wish } from '../limits/limiter.js'
 import { claimsOf, needsOf, NO_LIMITS, type Claim, type Limit } from '../limits/rules.js'
 import { rateHeaders, refusalOf, type LimitKind } from '../limits/standing.js'
 import type { Metrics } from '../metrics/hops.js'
+import { dearerPrice } from '../ledger/price.js'
 import { outputFor, reckon, shortened, withOutput, type Reckoning } from './bounds.js'
 import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
@@ -49,7 +50,8 @@ export function limit(
   const asked = call.request.model
   const modelName = generation.limitedAs(asked, target)
   const limits = generation.limits.of({ identity, model: asked, modelName, upstream })
-  const price = generation.prices.find(upstream, model, null)
+  const usual = generation.prices.find(upstream, model, null)
+  const price = usual === null ? null : dearerPrice(usual, tierAsked(call, target))
   const reckoning = reckon(call.request, generation.facts(model), price)
   const candidate = { x, call, model, modelName, limits, reckoning }
   if (limits === NO_LIMITS) {
@@ -95,6 +97,13 @@ async function decide(
   return decision
 }
 
+/** The vendor's tier that the upstream will be asked for; null where it is asked for none. */
+function tierAsked({ request }: Call, { dialect, upstream }: Target): string | null {
+  const isDropped = upstream.config.quirks.drop.includes('service_tier')
+  // Anthropic's has none that could be asked for.
+  return dialect === 'anthropic' || isDropped ? null : (request.serviceTier ?? null)
+}
+
 function claimed({ x, limits, model, reckoning }: Candidate): Claim[] {
   const needs = needsOf(limits)
   const { limiting } = x.generation.snapshot.config
@@ -126,7 +135,7 @@ function mostMoney(
   if (policy === 'allow') return 0
   throw new GatewayError(
     'forbidden',
-    `A budget applies, and the price of '${model}' is not known: ask for another model, or have its price added to the catalogue.`,
+    `A budget applies, and the price of '${model}' is not known, or not that of the service_tier asked for: ask for another, or have the price added to the catalogue.`,
     { param: 'model' },
   )
 }

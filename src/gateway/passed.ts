@@ -38,6 +38,9 @@ export class PassedStream implements Translation, FrameSink {
   get model(): string | null {
     return this.tap.model
   }
+  get tier(): string | null {
+    return this.tap.tier
+  }
   get said(): Said {
     return this.tap.said
   }

@@ -121,11 +121,10 @@ function passes({ dialect, request }: Call, target: Target): boolean {
 
 function passReply(
   bytes: Buffer,
-  tap: Pick<Verdict, 'usage' | 'reason' | 'error' | 'model' | 'said'>,
+  tap: Pick<Verdict, 'usage' | 'reason' | 'error' | 'model' | 'tier' | 'said'>,
 ): ReadReply {
-  const { usage, reason, error, model, said } = tap
-  const outcome = error === null ? 'complete' : 'failed'
-  const verdict = { outcome, error, breach: null, usage, reason, model, lost: [], said } as const
+  const outcome = tap.error === null ? 'complete' : 'failed'
+  const verdict = { ...tap, outcome, breach: null, lost: [] } as const
   return { kind: 'answer', body: bytes, verdict }
 }
 
@@ -137,6 +136,7 @@ function refused(error: WireError): ReadReply {
     usage: {},
     reason: null,
     model: null,
+    tier: null,
     lost: [],
     said: NOTHING_SAID,
   }

@@ -26,6 +26,8 @@ export interface Verdict {
   readonly reason: FinishReason | null
   /** The model that answered, as the upstream names it. */
   readonly model: string | null
+  /** The vendor's tier that served it, as OpenAI names them; null where the reply does not say. */
+  readonly tier: string | null
   /** What the upstream said that the client's format has no words for. */
   readonly lost: readonly string[]
   /** How much was said so far; of a whole reply only where `usage` does not tell. */
@@ -68,6 +70,7 @@ export class TranslatedStream implements Translation, EventSink {
   usage: Usage = {}
   reason: FinishReason | null = null
   model: string | null = null
+  tier: string | null = null
   content = false
   readonly said = new Listener()
   private readonly egress: Egress
@@ -159,6 +162,7 @@ export class TranslatedStream implements Translation, EventSink {
       case 'finish':
         this.outcome = 'complete'
         this.reason = event.reason
+        this.tier = event.serviceTier ?? null
         note(this.ingress, event, this.losses)
         break
       case 'citation':

@@ -172,11 +172,12 @@ export function verdictOf(
       usage: fold.partialUsage(),
       reason: null,
       model: null,
+      tier: null,
       lost: losses.paths,
       said: NOTHING_SAID,
     }
   }
-  const { usage, reason, model } = reply
+  const { usage, reason, model, serviceTier: tier = null } = reply
   return {
     body: body(reply),
     outcome: 'complete',
@@ -185,6 +186,7 @@ export function verdictOf(
     usage,
     reason,
     model,
+    tier,
     lost: losses.paths,
     said: tellsOutput(usage) ? NOTHING_SAID : saidIn(reply.blocks),
   }

@@ -20,6 +20,8 @@ interface Rates {
 
 /** A model's prices, ready to count with. */
 export interface Price {
+  /** What they are multiplied by for a tier of the vendor's, by its name. */
+  readonly tiers: Readonly<Record<string, number>>
   readonly usual: Rates
   /** For prompts of more than `aboveInputTokens`; null where length makes no difference. */
   readonly long: Rates | null
@@ -43,8 +45,8 @@ export function priceOf(price: ModelPrice): Price {
     output: rateOf(price.output),
     reasoning: rateOf(price.reasoning ?? price.output),
   }
-  const { longContext } = price
-  if (longContext === undefined) return { usual, long: null, aboveInputTokens: 0 }
+  const { longContext, serviceTiers: tiers = {} } = price
+  if (longContext === undefined) return { tiers, usual, long: null, aboveInputTokens: 0 }
   const input = rateOf(longContext.input)
   const long: Rates = {
     input,
@@ -54,7 +56,25 @@ export function priceOf(price: ModelPrice): Price {
     output: rateOf(longContext.output),
     reasoning: inShare(usual.reasoning, usual.output, rateOf(longContext.output)),
   }
-  return { usual, long, aboveInputTokens: longContext.aboveInputTokens }
+  return { tiers, usual, long, aboveInputTokens: longContext.aboveInputTokens }
+}
+
+/** Names of the usual tier: OpenAI's, Google's, Groq's, and none; `auto` leaves the choice to the vendor. */
+const USUAL_TIERS: ReadonlySet<string> = new Set(['default', 'standard', 'on_demand', '', 'auto'])
+
+/** The price of a tier of the vendor's (null: it did not say which); null where that is not known. */
+export function tierPrice(price: Price, tier: string | null): Price | null {
+  if (tier === null || (USUAL_TIERS.has(tier) && !Object.hasOwn(price.tiers, tier))) return price
+  const factor = Object.hasOwn(price.tiers, tier) ? price.tiers[tier] : undefined
+  if (factor === undefined) return null
+  const { usual, long } = price
+  return { ...price, usual: times(usual, factor), long: long === null ? null : times(long, factor) }
+}
+
+/** The dearer of the usual price and that of the tier: the vendor may serve either. */
+export function dearerPrice(price: Price, tier: string | null): Price | null {
+  const asked = tierPrice(price, tier)
+  return asked === null || (tier !== null && (price.tiers[tier] ?? 1) > 1) ? asked : price
 }
 
 /**
@@ -108,6 +128,18 @@ export function mostNanoUsd(price: Price, { input, output }: Most): number | nul
 
 function longRates({ long, aboveInputTokens }: Price, inputTokens: number): Rates | null {
   return inputTokens > aboveInputTokens ? long : null
+}
+
+function times(rates: Rates, factor: number): Rates {
+  const of = (rate: Rate): Rate => (rate === null ? null : Math.round(rate * factor))
+  return {
+    input: of(rates.input),
+    cacheRead: of(rates.cacheRead),
+    cacheWrite: of(rates.cacheWrite),
+    cacheWrite1h: of(rates.cacheWrite1h),
+    output: of(rates.output),
+    reasoning: of(rates.reasoning),
+  }
 }
 
 function rateOf(usdPerMillion: number | undefined): Rate {

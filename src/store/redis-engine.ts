@@ -13,6 +13,7 @@ import type { RedisPlace } from './redis-url.js'
 const ADMIN_MS = 1_000
 /** So much longer than a look-up may the shelf take: its values may have megabytes. */
 const SHELF_FACTOR = 3
+const PROBE_SECONDS = 10
 const NAME = /^[^\0-\x20\x7f]{1,400}$/
 const ACCOUNT_ID = /^[^\0-\x20\x7f{}]{1,400}$/
 
@@ -49,8 +50,8 @@ export class RedisEngine {
     this.ledger = new RedisLink(place, 'ledger', place.timeoutMs)
     this.shelf = new RedisLink(place, 'shelf', SHELF_FACTOR * place.timeoutMs)
     // A request asks on all: it waits for a server that does not answer once, not once on each.
-    this.lookups.onLate = (reason) => suspect(reason, this.ledger, this.shelf)
-    this.ledger.onLate = (reason) => suspect(reason, this.lookups, this.shelf)
+    this.lookups.onAway = (reason) => suspect(reason, this.ledger, this.shelf)
+    this.ledger.onAway = (reason) => suspect(reason, this.lookups, this.shelf)
   }
 
   /** Connects, checks the server and learns which store it is. Rejects with `GatewayError`. */
@@ -82,24 +83,38 @@ export class RedisEngine {
 
   /** A write and a read that prove that it works, and that it is the store that was opened. */
   async probe(): Promise<void> {
-    const key = `${PROBE_KEY}:${process.pid}`
-    const mark = process.hrtime.bigint().toString()
-    await this.admin.send('probing', 'set', [key, mark, 'EX', 60])
+    // Of nobody else, not even another probe of this process: process ids are alike in all containers.
+    const mark = randomBytes(9).toString('base64url')
+    const key = `${PROBE_KEY}:${mark}`
+    await this.admin.send('probing', 'set', [key, mark, 'EX', PROBE_SECONDS])
     const back = await this.admin.send('probing', 'get', [key])
     if (back !== mark) throw unavailable('probing failed', new Error('read something else back'))
     await this.assertSame('probing')
   }
 
   /**
-   * "Not there" means something only of the store that we opened: one that came back empty does not
-   * know any key, and to say so of good ones would lock everybody out.
+   * "Not there" means something only of the store that we opened, and of a server that takes writes: one
+   * that came back empty does not know any key, one that was replaced not those of this moment, and to say
+   * so of good ones would lock everybody out.
    */
-  async assertSame(what: string, link = this.admin): Promise<void> {
-    if ((await link.send(what, 'get', [STORE_KEY])) === this.id) return
+  async assertSame(what: string): Promise<void> {
+    this.assertWritable(what, await this.assertOurs(what, this.admin))
+  }
+
+  /** The first half of that, for what was found; resolves with why the server takes no writes, or null. */
+  async assertOurs(what: string, link: RedisLink): Promise<string | null> {
+    const { value, refusal } = await link.look(what, STORE_KEY)
+    if (value === this.id) return refusal
     // Rows must not go where nobody will look for them.
     const reason = new Error(OTHER_STORE)
     if (this.id !== '') suspect(reason, this.ledger)
     throw unavailable(`${what} failed`, reason)
+  }
+
+  /** The second half. */
+  assertWritable(what: string, refusal: string | null): void {
+    if (refusal === null) return
+    throw unavailable(`${what} failed`, new Error(`Redis takes no writes: ${refusal}`))
   }
 
   /** What there is of what no store could have; an engine that is closed has no answer. */

@@ -130,11 +130,13 @@ export class RedisKeys {
 
   private async ownerOf(what: string, digest: string): Promise<string | null> {
     const { lookups } = this.engine
-    const [pointer] = await Promise.all([
+    const [pointer, refusal] = await Promise.all([
       lookups.send(what, 'get', [layout.digestKey(digest)]),
-      this.engine.assertSame(what, lookups),
+      this.engine.assertOurs(what, lookups),
     ])
-    return typeof pointer === 'string' ? pointer.slice(0, pointer.indexOf(' ')) : null
+    if (typeof pointer === 'string') return pointer.slice(0, pointer.indexOf(' '))
+    this.engine.assertWritable(what, refusal)
+    return null
   }
 
   private async record(what: string, accountId: string, keyId: string) {

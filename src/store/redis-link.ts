@@ -18,6 +18,12 @@ export interface Script {
   readonly sha: string
 }
 
+/** What stands at a key; `refusal` is why the primary takes no writes now, null where it does. */
+export interface Sight {
+  readonly value: unknown
+  readonly refusal: string | null
+}
+
 /** What tells a store from any other: a key, and what is there. */
 export interface Proof {
   readonly key: string
@@ -50,6 +56,11 @@ export function script(lua: string): Script {
 export const OTHER_STORE =
   'the store that was opened is gone (emptied, or another in its place); restore it, or restart the gateway to begin with what is there'
 
+/** `PERSIST` changes nothing where nothing runs out, and is a write: a server that may not, says so. */
+const LOOK = script(`
+local written = redis.pcall('PERSIST', KEYS[1])
+return {redis.call('GET', KEYS[1]), type(written) == 'table' and written.err or ''}`)
+
 /** A server that let a command wait for as long as that. */
 class Late extends Error {}
 
@@ -57,8 +68,8 @@ class Late extends Error {}
 export class RedisLink {
   /** Called when a connection that was lost is there again, to the store that it was to. */
   onBack: () => void = () => undefined
-  /** Called, with the reason, when a command was not answered in time and those that follow are not sent. */
-  onLate: (reason: Error) => void = () => undefined
+  /** Called, with the reason, when one answer, late or of a replica, is why those that follow are not sent. */
+  onAway: (reason: Error) => void = () => undefined
   /** What the server must have to be asked again after a failure; null asks for an answer only. */
   proof: Proof | null = null
   private readonly client: Redis | Cluster
@@ -75,6 +86,8 @@ export class RedisLink {
   private connected = false
   /** Lost and made again, and `onBack` not called yet. */
   private isAgain = false
+  /** It was a replica when it was last asked: another server may be the primary by now. */
+  private isReplica = false
   private lastError: Error | null = null
   private closed = false
 
@@ -127,13 +140,15 @@ export class RedisLink {
     args: readonly Argument[],
   ): Promise<unknown> {
     await this.admitted(what)
-    const parameters = [keys.length, ...keys, ...args]
-    const known = this.client.call('evalsha', [sha, ...parameters]).catch((error: unknown) => {
-      // The server has been restarted, or has failed over, since it saw the text.
-      if (!messageOf(error).startsWith('NOSCRIPT')) throw error
-      return this.client.call('eval', [lua, ...parameters])
-    })
-    return this.judged(what, known).finally(() => this.left())
+    const answer = this.evaluated({ lua, sha }, keys, args)
+    return this.judged(what, answer).finally(() => this.left())
+  }
+
+  /** What stands at the key of a primary; a replica is as good as away. */
+  async look(what: string, key: string): Promise<Sight> {
+    await this.admitted(what)
+    const sight = this.evaluated(LOOK, [key], []).then(sightOf)
+    return this.judged(what, sight).finally(() => this.left())
   }
 
   /** The names that fit a pattern, of every node, some at a time; one that moves meanwhile may come twice. */
@@ -176,6 +191,19 @@ export class RedisLink {
     this.closed = true
     if (this.probing !== null) clearTimeout(this.probing)
     this.client.disconnect()
+  }
+
+  private evaluated(
+    { lua, sha }: Script,
+    keys: readonly string[],
+    args: readonly Argument[],
+  ): Promise<unknown> {
+    const parameters = [keys.length, ...keys, ...args]
+    return this.client.call('evalsha', [sha, ...parameters]).catch((error: unknown) => {
+      // The server has been restarted, or has failed over, since it saw the text.
+      if (!messageOf(error).startsWith('NOSCRIPT')) throw error
+      return this.client.call('eval', [lua, ...parameters])
+    })
   }
 
   /** Resolves when the command may be sent; who has been let in calls `left` afterwards. */
@@ -230,7 +258,7 @@ export class RedisLink {
     }
   }
 
-  private async judged(what: string, reply: Promise<unknown>): Promise<unknown> {
+  private async judged<T>(what: string, reply: Promise<T>): Promise<T> {
     try {
       const value = await inTime(reply, this.timeoutMs)
       this.breaker.succeeded(performance.now())
@@ -240,10 +268,11 @@ export class RedisLink {
       const reason = new Error(messageOf(error))
       this.lastError = reason
       const opened = this.breaker.failed(performance.now())
-      // The next would wait as long: one request pays, once, and the others only if the server is asked.
-      if (error instanceof Late && (this.breaker.trip() || opened)) {
+      // The next would wait as long, or be refused as well: one request pays, once, and no other does.
+      const isAway = error instanceof Late || isReadOnly(reason.message)
+      if (isAway && (this.breaker.trip() || opened)) {
         this.probe()
-        this.onLate(reason)
+        this.onAway(reason)
       } else if (opened) {
         this.probeLater()
       }
@@ -285,7 +314,9 @@ export class RedisLink {
     if (this.probing !== null || this.closed) return
     this.probing = setTimeout(() => {
       this.probing = null
-      this.probe()
+      // A new connection is made to whoever is primary then, and asked as soon as it is there.
+      if (this.isReplica && this.client instanceof Redis) this.client.disconnect(true)
+      else this.probe()
     }, PROBE_MS).unref()
   }
 
@@ -299,6 +330,7 @@ export class RedisLink {
       },
       (error: unknown) => {
         this.lastError = new Error(messageOf(error))
+        this.isReplica = isReadOnly(this.lastError.message)
         this.probeLater()
       },
     )
@@ -311,16 +343,28 @@ export class RedisLink {
       await inTime(client.call('ping'), this.timeoutMs)
       return
     }
-    const found = await inTime(client.call('get', [proof.key]), this.timeoutMs)
-    if (found !== proof.value) throw new Error(OTHER_STORE)
+    const sight = this.evaluated(LOOK, [proof.key], []).then(sightOf)
+    if ((await inTime(sight, this.timeoutMs)).value !== proof.value) throw new Error(OTHER_STORE)
   }
+}
+
+/** Older servers put the place in the script before it. */
+function isReadOnly(message: string): boolean {
+  return message.includes('READONLY ')
+}
+
+function sightOf(answer: unknown): Sight {
+  const [value, refusal] = Array.isArray(answer) ? (answer as unknown[]) : []
+  const why = typeof refusal === 'string' ? refusal : ''
+  if (isReadOnly(why)) throw new Error(why)
+  return { value, refusal: why === '' ? null : why }
 }
 
 /**
  * A process that was held up runs its timers before it reads its sockets: what is late by then may
  * have been answered long ago, and is looked for before anybody is blamed.
  */
-function inTime(reply: Promise<unknown>, timeoutMs: number): Promise<unknown> {
+function inTime<T>(reply: Promise<T>, timeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = (): void => reject(new Late(`no answer within ${timeoutMs} ms`))
     const timer = setTimeout(() => setImmediate(late), timeoutMs)

@@ -17,6 +17,9 @@ const RETRY_FIRST_MS = 50
 /** A server that is back is noticed within this and its jitter, and a revocation that was missed. */
 const RETRY_MOST_MS = 500
 const JITTER = 0.25
+const TRY_AGAIN_MS = 10
+/** To other nodes; as the client has it by itself. */
+const REDIRECTIONS = 16
 
 /** Waits of a growing, jittered length. */
 export function retryDelayMs(times: number): number {
@@ -45,7 +48,7 @@ export function clientOptions(place: RedisPlace, name: string, timeoutMs: number
     lazyConnect: true,
     retryStrategy: retryDelayMs,
     // A primary that became a replica answers so; whoever is primary now is found on the next connect.
-    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    reconnectOnError: (error) => error.message.includes('READONLY '),
     ...(tls === null ? {} : { tls }),
     ...(place.kind === 'sentinel' ? sentinelOptions(place, tls) : {}),
     ...(place.kind === 'single' ? place.hosts[0] : {}),
@@ -84,13 +87,18 @@ function sentinelOptions(place: RedisPlace, tls: object | null): Options {
   }
 }
 
-/** Those of a Cluster's client, which makes one of each node. */
+/**
+ * Those of a Cluster's client, which makes one of each node. While a slot moves, its new node refuses scripts
+ * that would make a key: they are sent again until the slot has moved or their time is over.
+ */
 export function clusterOptions(place: RedisPlace, name: string, timeoutMs: number) {
   return {
     enableOfflineQueue: false,
     lazyConnect: true,
     clusterRetryStrategy: retryDelayMs,
     clusterNodeRetryStrategy: retryDelayMs,
+    retryDelayOnTryAgain: TRY_AGAIN_MS,
+    maxRedirections: REDIRECTIONS + Math.ceil(timeoutMs / TRY_AGAIN_MS),
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
     slotsRefreshInterval: SOCKET_TIMEOUT_MS,
     redisOptions: clientOptions({ ...place, db: 0 }, name, timeoutMs),

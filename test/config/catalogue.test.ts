@@ -97,7 +97,7 @@ models:
     prompt_cache_breakpoints: true
     thinking_budget: { min: 1, max: 2, can_disable: true }
     price:
-      { input: 1, output: 2, cache_read: 0.1, cache_write_1h: 3,
+      { input: 1, output: 2, cache_read: 0.1, cache_write_1h: 3, service_tiers: { flex: 0.5 },
         long_context: { above_input_tokens: 5, input: 4, output: 6 } }
 `
   const loaded = loadText(GOOD, {}, { '/etc/sluice/models.yaml': models })
@@ -119,6 +119,7 @@ models:
         output: 2,
         cacheRead: 0.1,
         cacheWrite1h: 3,
+        serviceTiers: { flex: 0.5 },
         longContext: { aboveInputTokens: 5, input: 4, output: 6 },
       },
     },

@@ -3,6 +3,7 @@
  * however the exchange ends; what flowed is never free, and nothing is charged twice.
  * Method: a whole gateway over the emulator, one fault at a time; rows are read from the store beside it.
  */
+import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import type { UsageRow } from '../../src/ledger/row.js'
 import { ask, eventually, openClient, question, UPSTREAMS, watchProcess } from '../faults/scene.js'
@@ -50,6 +51,32 @@ void t.test('an answer that is complete: what the upstream counted', async (t) =
   const price = (await rowsOf(gateway)).find(({ upstream }) => upstream === 'openai')
   const { input = 0, output = 0 } = price?.usage ?? {}
   t.equal(price?.costNanoUsd, input * 2500 + output * 10_000, 'gpt-4o: 2.5 and 10 dollars')
+})
+
+void t.test('the tier that served it: at its own price, or at none', async (t) => {
+  const gateway = await startGateway(t)
+  const cost = async (model: string, stream: boolean, tier: string) => {
+    const body = question(model, stream, WORDS, { service_tier: tier })
+    const { costNanoUsd, usage } = await rowAfter(t, gateway, () => ask(gateway, body))
+    return { cost: costNanoUsd, full: (usage.input ?? 0) * 2500 + (usage.output ?? 0) * 10_000 }
+  }
+  for (const stream of [true, false]) {
+    const usual = await cost('gpt-4o', stream, 'default')
+    t.equal(usual.cost, usual.full)
+    t.equal((await cost('gpt-4o', stream, 'priority')).cost, null, 'the catalogue has no price')
+  }
+  const text = readFileSync(gateway.configFile, 'utf8')
+  const price = '{ input: 2.5, output: 10, service_tiers: { flex: 0.5, priority: 2 } }'
+  const prices = `prices: { gpt-4o-2024-08-06: ${price} }`
+  writeFileSync(gateway.configFile, text.replace('dialect: openai,', `dialect: openai, ${prices},`))
+  gateway.reload()
+  for (const stream of [true, false]) {
+    const flex = await cost('gpt-4o', stream, 'flex')
+    t.equal(flex.cost, flex.full / 2)
+    const priority = await cost('gpt-4o', stream, 'priority')
+    t.equal(priority.cost, priority.full * 2)
+    t.equal((await cost('gpt-4.1', stream, 'default')).cost === null, false)
+  }
 })
 
 void t.test('counts that are missing or absurd: estimated, and never nothing', async (t) => {

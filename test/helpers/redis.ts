@@ -111,15 +111,19 @@ export function freshDatabases(server: RedisServer): () => string {
   return () => `${server.url((last += 1))}?timeout_ms=2000`
 }
 
-/** Three primaries, each with a replica. */
+/** How long nodes of a Cluster wait for one that a busy machine holds up; then they take it for dead. */
+const PATIENT_MS = 20_000
+
+/** Three primaries, each with a replica; nobody is replaced before `giveUpAfter`. */
 export async function startRedisCluster(
   t: Test,
 ): Promise<{ url: string; servers: readonly RedisServer[] }> {
   const servers: RedisServer[] = []
   for (let at = 0; at < 6; at += 1) {
     const bus = await freePort()
-    const cluster = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1500']
-    servers.push(await newServer(t, [...cluster, '--cluster-port', String(bus)]))
+    const cluster = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(PATIENT_MS)]
+    const quick = ['--cluster-port', String(bus), '--repl-diskless-sync-delay', '0']
+    servers.push(await newServer(t, [...cluster, ...quick]))
   }
   await Promise.all(servers.map((server) => server.start()))
   const nodes = servers.map(({ port }) => `127.0.0.1:${port}`)
@@ -141,10 +145,15 @@ export async function startRedisCluster(
   return { url: `redis+cluster://${nodes.join(',')}`, servers }
 }
 
-/** A primary and a replica, watched by three sentinels as `mymaster`. */
+/** From now on a node of a Cluster that is silent for so long is replaced; without `ms`, hardly any is. */
+export async function giveUpAfter(servers: readonly RedisServer[], ms = PATIENT_MS): Promise<void> {
+  for (const server of servers) await server.ask('config', 'set', 'cluster-node-timeout', ms)
+}
+
+/** A primary and a replica, watched by three sentinels as `mymaster`; they act after `giveUp`. */
 export async function startSentinels(
   t: Test,
-): Promise<{ url: string; primary: RedisServer; replica: RedisServer }> {
+): Promise<{ url: string; primary: RedisServer; giveUp: (ms: number) => Promise<void> }> {
   const primary = await startRedis(t)
   const replica = await startRedis(t, ['--replicaof', '127.0.0.1', String(primary.port)])
   const sentinels: RedisServer[] = []
@@ -159,7 +168,7 @@ export async function startSentinels(
         'bind 127.0.0.1',
         `dir ${folder}`,
         `sentinel monitor mymaster 127.0.0.1 ${primary.port} 2`,
-        'sentinel down-after-milliseconds mymaster 1000',
+        `sentinel down-after-milliseconds mymaster ${PATIENT_MS}`,
         'sentinel failover-timeout mymaster 3000',
         '',
       ].join('\n'),
@@ -175,7 +184,11 @@ export async function startSentinels(
     return /master_link_status:up/.test(String(await replica.ask('info', 'replication')))
   }, 'the replica')
   const hosts = sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')
-  return { url: `redis+sentinel://${hosts}/mymaster`, primary, replica }
+  const giveUp = async (ms: number): Promise<void> => {
+    const args = ['set', 'mymaster', 'down-after-milliseconds', ms]
+    for (const sentinel of sentinels) await sentinel.ask('sentinel', ...args)
+  }
+  return { url: `redis+sentinel://${hosts}/mymaster`, primary, giveUp }
 }
 
 /** Asks again and again; throws where it does not become true within 20 s. */

@@ -5,7 +5,13 @@
  */
 import t from 'tap'
 import type { Usage } from '../../src/chat/usage.js'
-import { costNanoUsd, mostNanoUsd, priceOf } from '../../src/ledger/price.js'
+import {
+  costNanoUsd,
+  dearerPrice,
+  mostNanoUsd,
+  priceOf,
+  tierPrice,
+} from '../../src/ledger/price.js'
 import { Prices } from '../../src/ledger/prices.js'
 
 const SONNET = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75, cacheWrite1h: 6 }
@@ -35,6 +41,30 @@ void t.test('long prompts have their own rates, and the cache keeps its share', 
   t.equal(costNanoUsd(price, usage), 150_000 * 6000 + 100_000 * 600 + 50_000 * 7500)
   const own = priceOf({ ...SONNET, longContext: { ...longContext, cacheRead: 1, cacheWrite: 2 } })
   t.equal(costNanoUsd(own, usage), 150_000 * 6000 + 100_000 * 1000 + 50_000 * 2000)
+  t.end()
+})
+
+void t.test('a tier costs its multiple, and one without is not known', (t) => {
+  const longContext = { aboveInputTokens: 100, input: 6, output: 20 }
+  const price = priceOf({ ...SONNET, longContext, serviceTiers: { flex: 0.5, priority: 1.75 } })
+  const cost = (tier: string | null, usage: Usage) => {
+    const served = tierPrice(price, tier)
+    return served === null ? null : costNanoUsd(served, usage)
+  }
+  const usage = { input: 100, cacheRead: 40, output: 10 }
+  const usual = 60 * 3000 + 40 * 300 + 10 * 15_000
+  for (const tier of [null, 'default', 'standard', 'auto', '']) t.equal(cost(tier, usage), usual)
+  t.equal(cost('flex', usage), usual / 2)
+  t.equal(cost('priority', usage), usual * 1.75)
+  t.equal(cost('priority', { input: 101, output: 1 }), (101 * 6000 + 20_000) * 1.75)
+  for (const tier of ['scale', 'toString']) t.equal(cost(tier, usage), null, tier)
+  const most = (tier: string | null) => {
+    const asked = dearerPrice(price, tier)
+    return asked === null ? null : mostNanoUsd(asked, { input: 10, output: 0 })
+  }
+  t.equal(most('priority'), 10 * 6000 * 1.75, 'what is dearer is set aside')
+  t.equal(most('flex'), 10 * 6000, 'and not what is cheaper, which may not be what is served')
+  t.equal(most('scale'), null)
   t.end()
 })
 

@@ -45,8 +45,6 @@ interface Outage {
   readonly name: string
   begin(redis: RedisServer, proxy: FaultProxy): void | Promise<void>
   end(redis: RedisServer, proxy: FaultProxy): void | Promise<void>
-  /** Reads are answered all the same, so an unknown key is known to be one. */
-  readonly reads?: boolean
   /** What a person asks for is done, late. */
   readonly late?: boolean
 }
@@ -86,7 +84,6 @@ const OUTAGES: readonly Outage[] = [
     async end(redis) {
       await redis.ask('replicaof', 'no', 'one')
     },
-    reads: true,
   },
   {
     name: 'back without its data',
@@ -151,7 +148,7 @@ for (const outage of OUTAGES.filter(({ name }) => ONLY === undefined || name ===
 
     const said = [
       servedAll(t, load, beganMs, endedMs, downMs),
-      unknownKeys(t, load, downMs, endedMs, outage),
+      unknownKeys(t, load, downMs, endedMs),
       limitsKept(t, load, beganMs, performance.now()),
       await writesTold(t, stage, acknowledged, outage),
       `back ${((backMs - upMs) / 1_000).toFixed(1)} s after it`,
@@ -263,18 +260,16 @@ function servedAll(t: Test, load: Load, fromMs: number, toMs: number, downMs: nu
   )
 }
 
-function unknownKeys(t: Test, load: Load, fromMs: number, toMs: number, { reads }: Outage): string {
+function unknownKeys(t: Test, load: Load, fromMs: number, toMs: number): string {
   // What was asked in its last moment may have been answered after it.
   const asked = load.between(fromMs, toMs - 200, 'unknown')
   const statuses = countOf(asked.map(({ status }) => status))
-  if (reads !== true) {
-    t.same(
-      asked.filter(({ status }) => status !== 503),
-      [],
-      'unknown keys are 503',
-    )
-    t.ok(asked.every(({ text }) => text.includes('"store_unavailable"')))
-  }
+  t.same(
+    asked.filter(({ status }) => status !== 503),
+    [],
+    'unknown keys are 503',
+  )
+  t.ok(asked.every(({ text }) => text.includes('"store_unavailable"')))
   const slowest = Math.max(0, ...asked.map(({ ms }) => ms))
   if (isMeasured())
     t.ok(slowest <= 100 + SLACK_MS + 50, `unknown keys wait ${slowest.toFixed()} ms at most`)

@@ -167,6 +167,28 @@ void t.test('killed, and started again over its files', { ...options }, async (t
   await recovers(t, bench)
 })
 
+void t.test('read-only, as a primary that was replaced', { ...options }, async (t) => {
+  const own = await startRedis(t)
+  const bench = await scene(t, own.port)
+  await own.ask('replicaof', '127.0.0.1', 1)
+  await suffers(t, bench)
+  await own.ask('replicaof', 'no', 'one')
+  await recovers(t, bench)
+})
+
+void t.test('a primary that lost its replicas: what it has it has', { ...options }, async (t) => {
+  const own = await startRedis(t)
+  const bench = await scene(t, own.port)
+  const others = await Promise.all(Array.from({ length: 5 }, () => bench.make()))
+  await own.ask('config', 'set', 'min-replicas-to-write', 1)
+  for (const other of others) {
+    t.equal((await ask(bench, newSecret())).kind, 'store_unavailable', 'a new one may know it')
+    t.equal((await ask(bench, other)).kind, 'ok')
+  }
+  await own.ask('config', 'set', 'min-replicas-to-write', 0)
+  await recovers(t, bench)
+})
+
 void t.test('started again empty: no good key is called unknown', { ...options }, async (t) => {
   const own = await startRedis(t)
   const bench = await scene(t, own.port)

@@ -41,6 +41,7 @@ export class ChunkTap implements StreamTap {
   reason: FinishReason | null = null
   error: WireError | null = null
   model: string | null = null
+  tier: string | null = null
   readonly said = { bytes: 0, calls: 0 }
   content = false
   complete = false
@@ -95,6 +96,7 @@ export class ChunkTap implements StreamTap {
 
   private watch(chunk: JsonObject): boolean {
     this.model ??= nameOf(chunk)
+    this.tier ??= stringOf(chunk['service_tier']) ?? null
     this.count(chunk)
     const choices = arrayOf(chunk['choices'])
     this.error = failure(chunk) ?? (choices.some(gaveUp) ? { ...GAVE_UP } : null)
@@ -132,6 +134,7 @@ export function tapReply(body: JsonObject): TapResult {
     reason: reason === undefined || reason === '' ? null : finishReason(reason),
     error: failure(body) ?? (choice === null ? { ...MALFORMED } : null),
     model: nameOf(body),
+    tier: stringOf(body['service_tier']) ?? null,
   }
 }
 
