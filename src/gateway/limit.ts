@@ -3,7 +3,9 @@
  * what is admitted is set aside for it. Nothing has gone to an upstream before this.
  * Knows no engine; `limits/` says which limits there are, the ledger how they stand.
  */
+import type { ChatRequest } from '../chat/request.js'
 import { GatewayError } from '../errors.js'
+import type { UsageRow } from '../ledger/row.js'
 import type { Decision, Limiter, Wish } from '../limits/limiter.js'
 import { claimsOf, needsOf, NO_LIMITS, type Claim, type Limit } from '../limits/rules.js'
 import { rateHeaders, refusalOf, type LimitKind } from '../limits/standing.js'
@@ -50,15 +52,55 @@ export function limit(
   const asked = call.request.model
   const modelName = generation.limitedAs(asked, target)
   const limits = generation.limits.of({ identity, model: asked, modelName, upstream })
-  const usual = generation.prices.find(upstream, model, null)
-  const price = usual === null ? null : dearerPrice(usual, tierAsked(call, target))
-  const reckoning = reckon(call.request, generation.facts(model), price)
-  const candidate = { x, call, model, modelName, limits, reckoning }
   if (limits === NO_LIMITS) {
-    x.lease = admission.limiter.note(wishOf(candidate, []))
+    x.lease = admission.limiter.note(new Unlimited(x, call.request, target, model, modelName))
     return call
   }
-  return admit(candidate, admission)
+  const reckoning = reckoningOf(x, call.request, target, model)
+  return admit({ x, call, model, modelName, limits, reckoning }, admission)
+}
+
+const NO_DEMANDS: Wish['demands'] = []
+
+/**
+ * What a request wants that nothing limits. Few run for so long that the ledger has to hear of them; what
+ * the others may use at most, for which a prompt has to be counted, is never reckoned.
+ */
+class Unlimited implements Wish {
+  readonly requestId: string
+  readonly accountId: string
+  readonly demands = NO_DEMANDS
+  private readonly x: Exchange
+  private readonly request: ChatRequest
+  private readonly target: Target
+  private readonly model: string
+  private readonly modelName: string
+
+  constructor(x: Exchange, request: ChatRequest, target: Target, model: string, modelName: string) {
+    this.requestId = x.id
+    this.accountId = x.accountId ?? ''
+    this.x = x
+    this.request = request
+    this.target = target
+    this.model = model
+    this.modelName = modelName
+  }
+
+  get unsettled(): UsageRow {
+    const { x, request, target, model, modelName } = this
+    return unsettledRow(x, modelName, reckoningOf(x, request, target, model))
+  }
+}
+
+function reckoningOf(
+  { generation }: Exchange,
+  request: ChatRequest,
+  target: Target,
+  model: string,
+): Reckoning {
+  const usual = generation.prices.find(target.upstream.config.name, model, null)
+  const price = usual === null ? null : dearerPrice(usual, tierAsked(request, target))
+  return reckon(request, generation.facts(model), price)
 }
 
 async function admit(candidate: Candidate, admission: Admission): Promise<Call> {
@@ -98,7 +140,7 @@ async function decide(
 }
 
 /** The vendor's tier that the upstream will be asked for; null where it is asked for none. */
-function tierAsked({ request }: Call, { dialect, upstream }: Target): string | null {
+function tierAsked(request: ChatRequest, { dialect, upstream }: Target): string | null {
   const isDropped = upstream.config.quirks.drop.includes('service_tier')
   // Anthropic's has none that could be asked for.
   return dialect === 'anthropic' || isDropped ? null : (request.serviceTier ?? null)

@@ -35,6 +35,11 @@ export function claimOf({ wish, taken }: Lease): Claim | undefined {
   return wish.demands.length === 0 ? undefined : { demands: wish.demands, taken }
 }
 
+/** Member by member: a wish may reckon one of them only when it is asked for. */
+function admissionOf({ requestId, accountId, demands, unsettled }: Wish): Admission {
+  return { requestId, accountId, demands, unsettled, leaseMs: LEASE_MS }
+}
+
 /** Calls `visit` for the lease of every request that runs. */
 export type EachLease = (visit: (lease: Lease) => void) => void
 
@@ -127,7 +132,7 @@ export class Limiter {
 
   /** Decides; what is admitted must be ended. Rejects only with what nobody foresaw. */
   async admit(wish: Wish): Promise<Decision> {
-    const asked = this.options.ledger.admit({ ...wish, leaseMs: LEASE_MS })
+    const asked = this.options.ledger.admit(admissionOf(wish))
     let verdict: Verdict | null
     try {
       verdict = await this.inTime(asked)
@@ -193,7 +198,7 @@ export class Limiter {
   private reserve(lease: Lease): void {
     lease.looks = null
     const isTaken = lease.taken === 'slice' ? ({ isTaken: true } as const) : {}
-    this.options.ledger.admit({ ...lease.wish, leaseMs: LEASE_MS, ...isTaken }).then(
+    this.options.ledger.admit({ ...admissionOf(lease.wish), ...isTaken }).then(
       () => this.answered(),
       // Its row is written at its end all the same.
       (error: unknown) => void this.failed(error),

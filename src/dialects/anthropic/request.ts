@@ -164,12 +164,10 @@ function limitCacheMarks(
   request: ChatRequest,
   losses: Losses,
 ): void {
-  const blocks = [
-    ...tools,
-    ...system,
-    ...messages.flatMap(({ content }) => content.flatMap(withNested)),
-  ]
-  const marked = blocks.filter((block) => block.cache_control !== undefined)
+  const marked: JsonObject[] = []
+  collectMarked(tools, marked)
+  collectMarked(system, marked)
+  for (const { content } of messages) collectMarked(content, marked)
   if (marked.length > CACHE_MARKS_MAX) {
     losses.drop('cache_control', 'approximated')
     for (const block of marked.slice(0, -CACHE_MARKS_MAX)) delete block.cache_control
@@ -179,9 +177,12 @@ function limitCacheMarks(
   body.cache_control = { type: 'ephemeral' }
 }
 
-/** A block and, before it, the blocks of a tool's result that it holds. */
-function withNested(block: JsonObject): JsonObject[] {
-  return block.type === 'tool_result'
-    ? [...arrayOf(block.content).filter(isObject), block]
-    : [block]
+/** Those that are marked; before a tool's result, the blocks that it holds. */
+function collectMarked(blocks: readonly JsonObject[], marked: JsonObject[]): void {
+  for (const block of blocks) {
+    if (block.type === 'tool_result') {
+      collectMarked(arrayOf(block.content).filter(isObject), marked)
+    }
+    if (block.cache_control !== undefined) marked.push(block)
+  }
 }

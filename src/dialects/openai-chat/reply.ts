@@ -7,6 +7,7 @@
 import type { Citation } from '../../chat/event.js'
 import type { Reply, ToolBlock } from '../../chat/fold.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
+import type { TokenLogprob } from '../../chat/logprobs.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { quote } from '../../wire/quote.js'
 import type { Choice, Seed } from '../dialect.js'
@@ -38,7 +39,10 @@ export function encodeChoices(
 function choiceOut({ index, reply }: Choice, request: ChatRequest, seed: Seed): string {
   const legacy = request.legacyFunctions === true
   const tools = reply.blocks.some((block) => block.type === 'tool')
-  const tokens = reply.blocks.flatMap((block) => (block.type === 'text' && block.logprobs) || [])
+  const tokens: TokenLogprob[] = []
+  for (const block of reply.blocks) {
+    if (block.type === 'text') for (const token of block.logprobs ?? []) tokens.push(token)
+  }
   const logprobs = tokens.length === 0 ? 'null' : JSON.stringify(logprobsOut(tokens))
   return (
     `{"index":${index},"message":${messageOf(reply, legacy, seed.origin)},` +
@@ -62,7 +66,7 @@ function messageOf(reply: Reply, legacy: boolean, origin: string | undefined): s
     switch (block.type) {
       case 'text': {
         const before: string = text ?? ''
-        annotations.push(...block.citations.flatMap((it) => annotation(it, before.length)))
+        for (const it of block.citations) annotations.push(...annotation(it, before.length))
         text = before + block.text
         signature = block.signature ?? signature
         break
