@@ -18,7 +18,7 @@ export interface Sources {
   readonly now?: () => number
   readonly random?: RandomBytes
   /** As `hashPassword`, which it is where left out. */
-  readonly hash?: (password: string) => Promise<string>
+  readonly hash?: (password: string) => string | Promise<string>
 }
 
 /** What a new key may be given besides its name; what is left out does not limit it. */
