@@ -32,19 +32,22 @@ export function observeStore(store: Store, metrics: Metrics): Store {
     return found
   }
   return {
-    createAccount: (account) => timed('create_account', () => store.createAccount(account)),
+    createAccount: (account, told) =>
+      timed('create_account', () => store.createAccount(account, told)),
     accountById: (id) => timed('account_by_id', () => store.accountById(id)),
     accountByEmail: (email) => timed('account_by_email', () => store.accountByEmail(email)),
     listAccounts: () => timed('list_accounts', () => store.listAccounts()),
-    changeAccount: (id, edit) => timed('change_account', () => store.changeAccount(id, edit)),
-    createKey: (key, maxKeys) => timed('create_key', () => store.createKey(key, maxKeys)),
+    changeAccount: (id, edit, told) =>
+      timed('change_account', () => store.changeAccount(id, edit, told)),
+    createKey: (key, maxKeys, told) =>
+      timed('create_key', () => store.createKey(key, maxKeys, told)),
     listKeys: (accountId) => timed('list_keys', () => store.listKeys(accountId)),
     keyById: (accountId, keyId) => timed('key_by_id', () => store.keyById(accountId, keyId)),
     countKeys: (accountId) => timed('count_keys', () => store.countKeys(accountId)),
-    changeKey: (accountId, keyId, edit) =>
-      timed('change_key', () => store.changeKey(accountId, keyId, edit)),
-    revokeKey: (accountId, keyId, atMs) =>
-      timed('revoke_key', () => store.revokeKey(accountId, keyId, atMs)),
+    changeKey: (accountId, keyId, edit, told) =>
+      timed('change_key', () => store.changeKey(accountId, keyId, edit, told)),
+    revokeKey: (accountId, keyId, atMs, told) =>
+      timed('revoke_key', () => store.revokeKey(accountId, keyId, atMs, told)),
     findKey: (digest) => now('find_key', () => store.findKey(digest)),
     subscribe: (listener) => store.subscribe(listener),
     probe: () => timed('probe', () => store.probe()),
