@@ -30,6 +30,8 @@ export interface DataPlane {
   /** Puts a newer generation in force; running requests keep theirs. */
   adopt(snapshot: Snapshot): void
   ready(): Readiness
+  /** As `LazyDashboard.open`. */
+  openDashboard(): Promise<void>
   /**
    * Takes no more connections, lets requests finish within `drain_ms`, ends the rest with an error
    * that says so, and lets go of everything.
@@ -103,6 +105,7 @@ export async function openDataPlane(
       }
       return { ready: probe.state === 'ok' && !server.draining, checks }
     },
+    openDashboard: () => dashboard.open(),
     async drain() {
       const { drainMs } = current.config.server
       const lameDuckMs = Math.min(LAME_DUCK_MS, drainMs / 10)

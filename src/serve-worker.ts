@@ -37,7 +37,7 @@ export async function serveAsWorker(): Promise<void> {
     start: async (payload, ask) => {
       const snapshot = snapshotOf(payload)
       log = createLogger({ level: snapshot.config.log.level })
-      plane = await openDataPlane(snapshot, log, metrics, {
+      const opened = await openDataPlane(snapshot, log, metrics, {
         setUpSecret: payload.setUpSecret,
         onSetUp: tellSetUp,
         outlook: async () => {
@@ -45,6 +45,9 @@ export async function serveAsWorker(): Promise<void> {
           return isOutlook(answer) ? answer : null
         },
       }).catch(withReason)
+      plane = opened
+      // Once it is known to be ready. A rejection ends the process: nobody has been served by it yet.
+      setImmediate(() => void opened.openDashboard())
     },
     apply: (payload) => plane?.adopt(snapshotOf(payload)),
     ready: () => plane?.ready() ?? { ready: false, checks: { listener: 'not open' } },

@@ -5,6 +5,7 @@
 import type { PlanConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { Store } from '../store/store.js'
+import type { TrailEntry } from '../store/trail.js'
 import type { Account, ApiKey, KeyLimits, PlanName } from './account.js'
 import { hashPassword, newPassword } from './password.js'
 import { digestOf, newSecret, randomBase62, shownParts, type RandomBytes } from './secret.js'
@@ -18,7 +19,7 @@ export interface Sources {
   readonly now?: () => number
   readonly random?: RandomBytes
   /** As `hashPassword`, which it is where left out. */
-  readonly hash?: (password: string) => Promise<string>
+  readonly hash?: (password: string) => string | Promise<string>
 }
 
 /** What a new key may be given besides its name; what is left out does not limit it. */
@@ -67,13 +68,14 @@ export function isPlanName(name: string): name is PlanName {
 }
 
 /**
- * Makes an account. Throws `malformed_request` naming the field (a taken e-mail too),
+ * Makes an account; `told` says what it leaves in the audit trail. Throws `malformed_request` naming the field (a taken e-mail too),
  * `store_unavailable`.
  */
 export async function createAccount(
   store: Store,
   wanted: NewAccount,
   { now = Date.now, random, hash = hashPassword }: Sources = {},
+  told: (account: Account) => readonly TrailEntry[] = () => [],
 ): Promise<CreatedAccount> {
   const email = checkedEmail(wanted.email)
   const generatedPassword = wanted.password === null ? newPassword(random) : null
@@ -87,7 +89,7 @@ export async function createAccount(
     disabled: false,
     createdAtMs: now(),
   }
-  const outcome = await store.createAccount(account)
+  const outcome = await store.createAccount(account, told(account))
   if (outcome === 'email_taken') throw refused('an account with this e-mail exists', 'email')
   if (outcome !== 'created') throw unforeseen('account', outcome)
   return { account, generatedPassword }
@@ -107,7 +109,7 @@ export async function setPlan(store: Store, accountId: string, plan: PlanName): 
 }
 
 /**
- * Makes a key for the account and hands out its secret, once. Throws `malformed_request` naming the
+ * Makes a key for the account and hands out its secret, once; `told` as with accounts. Throws `malformed_request` naming the
  * field, `plan_limit` where the plan's keys are used up, `store_unavailable`.
  */
 export async function createKey(
@@ -116,6 +118,7 @@ export async function createKey(
   account: Account,
   name: string,
   { now = Date.now, random, ...rest }: NewKey = {},
+  told: (key: ApiKey) => readonly TrailEntry[] = () => [],
 ): Promise<CreatedKey> {
   const { maxKeys } = plans[account.plan]
   const secret = newSecret(random)
@@ -128,7 +131,7 @@ export async function createKey(
     createdAtMs: now(),
     ...rest,
   }
-  const outcome = await store.createKey(key, maxKeys)
+  const outcome = await store.createKey(key, maxKeys, told(key))
   if (outcome === 'no_account') throw noAccount()
   if (outcome === 'plan_limit') throw planLimit(account.plan, maxKeys ?? 0)
   if (outcome !== 'created') throw unforeseen('key', outcome)
@@ -136,7 +139,7 @@ export async function createKey(
 }
 
 /**
- * Revokes the key; again is no error. Throws `malformed_request` where the account has no such
+ * Revokes the key, and leaves `told` in the audit trail; again is no error, and leaves nothing. Throws `malformed_request` where the account has no such
  * key, `store_unavailable`.
  */
 export async function revokeKey(
@@ -144,8 +147,9 @@ export async function revokeKey(
   accountId: string,
   keyId: string,
   { now = Date.now }: Sources = {},
+  told: readonly TrailEntry[] = [],
 ): Promise<void> {
-  if (!(await store.revokeKey(accountId, keyId, now()))) {
+  if (!(await store.revokeKey(accountId, keyId, now(), told))) {
     throw refused('the account has no key with this id', 'key')
   }
 }

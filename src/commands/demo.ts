@@ -100,6 +100,7 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
     const plane = await openDataPlane(source.current(), log, metrics, {
       outlook: async () => outlookOf(await metrics.text(), refused()),
     })
+    setImmediate(() => void plane.openDashboard())
     open.push({ close: () => plane.drain() })
     followConfig(source, log, metrics, (snapshot) => plane.adopt(snapshot))
     const ops = keep(

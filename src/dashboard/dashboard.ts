@@ -38,6 +38,7 @@ const SWEEP_MS = 600_000
 export class Dashboard {
   private readonly router: ApiRouter
   private readonly files: StaticFiles
+  private readonly passwords = new PasswordDesk()
   private readonly sweep: NodeJS.Timeout
 
   constructor(options: DashboardOptions) {
@@ -48,7 +49,7 @@ export class Dashboard {
       ledger: store.ledger,
       now,
       sessions,
-      passwords: new PasswordDesk(),
+      passwords: this.passwords,
       throttle: new Throttle(store.attempts, now),
     }
     this.router = new ApiRouter({
@@ -78,7 +79,8 @@ export class Dashboard {
     await this.files.answer(path.slice('/dashboard/'.length), req, res)
   }
 
-  close(): void {
+  async close(): Promise<void> {
     clearInterval(this.sweep)
+    await this.passwords.close()
   }
 }

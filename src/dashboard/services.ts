@@ -11,6 +11,7 @@ import type { Response } from '../http/response.js'
 import type { Logger } from '../log.js'
 import type { Ledger } from '../store/ledger.js'
 import type { Store } from '../store/store.js'
+import type { TrailEntry } from '../store/trail.js'
 import type { Outlook } from './outlook.js'
 import type { SignedAsk } from './route.js'
 import { notFound } from './router.js'
@@ -60,26 +61,32 @@ export async function scopeOf(
   return other.id
 }
 
-/** Writes down what was done. */
-export function note(
-  { store, now }: Services,
-  {
-    session,
-    address,
-  }: Pick<SignedAsk<unknown, unknown>, 'address'> & {
-    readonly session: { readonly account: Account }
-  },
-  what: {
-    readonly accountId: string
-    readonly action: string
-    readonly target: string
-    readonly detail: string
-  },
-): Promise<void> {
+/** Who does something, and from where. */
+export interface Doer extends Pick<SignedAsk<unknown, unknown>, 'address'> {
+  readonly session: { readonly account: Pick<Account, 'email'> }
+}
+
+/** The entry of the audit trail that says what was done: for the change itself to leave. */
+export function entryOf(
+  { now }: Services,
+  { session, address }: Doer,
+  what: Pick<TrailEntry, 'accountId' | 'action' | 'target' | 'detail'>,
+): TrailEntry {
   const atMs = now()
   const actor = session.account.email
   const detail = what.detail.slice(0, 1000)
-  return store.trail.add({ id: newRequestId(atMs), atMs, actor, address, ...what, detail })
+  return { id: newRequestId(atMs), atMs, actor, address, ...what, detail }
+}
+
+/** The same for something that an account's owner did to it. */
+export function ownEntry(
+  services: Services,
+  { address }: Pick<Doer, 'address'>,
+  account: Account,
+  action: string,
+): TrailEntry {
+  const what = { accountId: account.id, action, target: account.id, detail: '' }
+  return entryOf(services, { session: { account }, address }, what)
 }
 
 /** A plan of the configuration. */

@@ -14,7 +14,7 @@ import type { Attempts, Rate } from '../store/attempts.js'
 /** 8,640 guesses a day for one account from one network, where nobody knows the password. */
 const ACCOUNT: Rate = { burst: 5, everyMs: 10_000 }
 const ADDRESS: Rate = { burst: 50, everyMs: 1_000 }
-/** Half of what two threads can compare. */
+/** What one worker's thread can compare. */
 const ALL: Rate = { burst: 200, everyMs: 25 }
 /** So long a refusal is repeated without asking the store: a flood of tries is no flood of questions. */
 const BELIEVED_MS = 1_000

@@ -33,19 +33,19 @@ export function observeStore(store: Store, metrics: Metrics): Store {
     return found
   }
   return {
-    createAccount: (account) => timed('accounts', () => store.createAccount(account)),
+    createAccount: (account, told) => timed('accounts', () => store.createAccount(account, told)),
     accountById: (id) => timed('accounts', () => store.accountById(id)),
     accountByEmail: (email) => timed('accounts', () => store.accountByEmail(email)),
     listAccounts: () => timed('accounts', () => store.listAccounts()),
-    changeAccount: (id, edit) => timed('accounts', () => store.changeAccount(id, edit)),
-    createKey: (key, maxKeys) => timed('keys', () => store.createKey(key, maxKeys)),
+    changeAccount: (id, edit, told) => timed('accounts', () => store.changeAccount(id, edit, told)),
+    createKey: (key, maxKeys, told) => timed('keys', () => store.createKey(key, maxKeys, told)),
     listKeys: (accountId) => timed('keys', () => store.listKeys(accountId)),
     keyById: (accountId, keyId) => timed('keys', () => store.keyById(accountId, keyId)),
     countKeys: (accountId) => timed('keys', () => store.countKeys(accountId)),
-    changeKey: (accountId, keyId, edit) =>
-      timed('keys', () => store.changeKey(accountId, keyId, edit)),
-    revokeKey: (accountId, keyId, atMs) =>
-      timed('keys', () => store.revokeKey(accountId, keyId, atMs)),
+    changeKey: (accountId, keyId, edit, told) =>
+      timed('keys', () => store.changeKey(accountId, keyId, edit, told)),
+    revokeKey: (accountId, keyId, atMs, told) =>
+      timed('keys', () => store.revokeKey(accountId, keyId, atMs, told)),
     findKey: (digest) => now('find_key', () => store.findKey(digest)),
     subscribe: (listener) => store.subscribe(listener),
     probe: () => timed('probe', () => store.probe()),

@@ -26,18 +26,26 @@ export class LmdbTrail implements Trail {
   }
 
   async add(entry: TrailEntry): Promise<void> {
-    await this.engine.write('adding to the audit trail', () => {
-      const text = writeTrailEntry(entry)
-      const count = Number(this.counts.get('entries') ?? '0')
-      const oldest = count >= TRAIL_LENGTH ? this.oldest() : null
-      if (oldest !== null) {
-        remove(this.entries, oldest.id)
-        remove(this.owners, [oldest.accountId, oldest.id])
+    await this.engine.write('adding to the audit trail', () => this.prepared([entry])())
+  }
+
+  /** For a change's own transaction: all that may fail is done now, and the puts by what comes back. */
+  prepared(told: readonly TrailEntry[]): () => void {
+    if (told.length === 0) return () => undefined
+    const texts = told.map((entry) => [entry, writeTrailEntry(entry)] as const)
+    const count = Number(this.counts.get('entries') ?? '0')
+    const gone = this.oldest(Math.max(0, count + told.length - TRAIL_LENGTH))
+    return () => {
+      for (const { id, accountId } of gone) {
+        remove(this.entries, id)
+        remove(this.owners, [accountId, id])
       }
-      put(this.entries, entry.id, text)
-      put(this.owners, [entry.accountId, entry.id], '')
-      if (oldest === null) put(this.counts, 'entries', String(count + 1))
-    })
+      for (const [{ id, accountId }, text] of texts) {
+        put(this.entries, id, text)
+        put(this.owners, [accountId, id], '')
+      }
+      put(this.counts, 'entries', String(count + told.length - gone.length))
+    }
   }
 
   page({ accountId, after, limit }: TrailQuery): Promise<TrailEntry[]> {
@@ -60,9 +68,9 @@ export class LmdbTrail implements Trail {
     })
   }
 
-  private oldest(): TrailEntry | null {
-    for (const { value } of this.entries.getRange({ limit: 1 })) return entryOf(value)
-    return null
+  private oldest(limit: number): TrailEntry[] {
+    if (limit === 0) return []
+    return Array.from(this.entries.getRange({ limit }), ({ value }) => entryOf(value))
   }
 
   private indexed(id: string): TrailEntry {

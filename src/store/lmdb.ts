@@ -16,6 +16,7 @@ import { LmdbLedger } from './lmdb-ledger.js'
 import { LmdbPasses } from './lmdb-passes.js'
 import { LmdbShelf } from './lmdb-shelf.js'
 import { LmdbTrail } from './lmdb-trail.js'
+import type { Told, TrailEntry } from './trail.js'
 import {
   editedAccount,
   editedKey,
@@ -104,14 +105,16 @@ class LmdbStore implements Store {
     }
   }
 
-  async createAccount(account: Account): Promise<AccountOutcome> {
+  async createAccount(account: Account, told: readonly TrailEntry[] = []): Promise<AccountOutcome> {
     const email = account.email.toLowerCase()
     if (!isName(account.id) || !isName(email)) return 'bad_name'
     return this.engine.write<AccountOutcome>('creating an account', () => {
       const { accounts, emails, order } = this.tables
       if (emails.get(email) !== undefined) return 'email_taken'
       if (accounts.get(account.id) !== undefined) return 'id_taken'
+      const tell = this.trail.prepared(told)
       const place = this.next('accounts')
+      tell()
       put(accounts, account.id, writeAccount({ account, order: place, liveKeys: 0 }))
       put(emails, email, account.id)
       put(order, place, account.id)
@@ -137,19 +140,29 @@ class LmdbStore implements Store {
     )
   }
 
-  async changeAccount(accountId: string, edit: AccountEdit): Promise<Account | null> {
+  async changeAccount(
+    accountId: string,
+    edit: AccountEdit,
+    told: Told<Account> = () => [],
+  ): Promise<Account | null> {
     return this.engine.write('changing an account', () => {
       const record = this.account(accountId)
       if (record === null) return null
       const account = editedAccount(record.account, edit)
+      const tell = this.trail.prepared(told(record.account, account))
       // A password concerns no key.
       if (edit.plan !== undefined || edit.disabled !== undefined) this.log(null)
+      tell()
       put(this.tables.accounts, accountId, writeAccount({ ...record, account }))
       return account
     })
   }
 
-  async createKey(key: ApiKey, maxKeys: number | null): Promise<KeyOutcome> {
+  async createKey(
+    key: ApiKey,
+    maxKeys: number | null,
+    told: readonly TrailEntry[] = [],
+  ): Promise<KeyOutcome> {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
     return this.engine.write<KeyOutcome>('creating a key', () => {
       const { accounts, keys, keyIds, accountKeys } = this.tables
@@ -158,8 +171,10 @@ class LmdbStore implements Store {
       if (maxKeys !== null && record.liveKeys >= maxKeys) return 'plan_limit'
       // A digest once used is never written again: that could bring a revoked key back to life.
       if (keys.get(key.digest) !== undefined || keyIds.get(key.id) !== undefined) return 'id_taken'
+      const tell = this.trail.prepared(told)
       const place = this.next('keys')
       const liveKeys = record.liveKeys + (key.revokedAtMs === undefined ? 1 : 0)
+      tell()
       this.log(key.digest)
       put(keys, key.digest, writeKey(key))
       put(keyIds, key.id, key.digest)
@@ -187,25 +202,39 @@ class LmdbStore implements Store {
     return this.engine.read('counting keys', () => this.account(accountId)?.liveKeys ?? 0)
   }
 
-  async changeKey(accountId: string, keyId: string, edit: KeyEdit): Promise<ApiKey | null> {
+  async changeKey(
+    accountId: string,
+    keyId: string,
+    edit: KeyEdit,
+    told: Told<ApiKey> = () => [],
+  ): Promise<ApiKey | null> {
     return this.engine.write('changing a key', () => {
       const key = this.keyOf(accountId, keyId)
       if (key === null || key.revokedAtMs !== undefined) return null
       const edited = editedKey(key, edit)
       const text = writeKey(edited)
+      const tell = this.trail.prepared(told(key, edited))
+      tell()
       this.log(key.digest)
       put(this.tables.keys, key.digest, text)
       return edited
     })
   }
 
-  async revokeKey(accountId: string, keyId: string, atMs: number): Promise<boolean> {
+  async revokeKey(
+    accountId: string,
+    keyId: string,
+    atMs: number,
+    told: readonly TrailEntry[] = [],
+  ): Promise<boolean> {
     return this.engine.write('revoking a key', () => {
       const key = this.keyOf(accountId, keyId)
       if (key === null) return false
       if (key.revokedAtMs !== undefined) return true
       const record = this.indexedAccount(accountId)
       const liveKeys = Math.max(0, record.liveKeys - 1)
+      const tell = this.trail.prepared(told)
+      tell()
       this.log(key.digest)
       put(this.tables.keys, key.digest, writeKey({ ...key, revokedAtMs: atMs }))
       put(this.tables.accounts, accountId, writeAccount({ ...record, liveKeys }))

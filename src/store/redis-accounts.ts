@@ -8,7 +8,9 @@ import { editedAccount, writeAccount } from './record.js'
 import { isAccountId, isName, type RedisEngine } from './redis-engine.js'
 import * as layout from './redis-layout.js'
 import { MISFIT, accountOf, listOf } from './redis-records.js'
+import type { RedisTrail } from './redis-trail.js'
 import type { AccountEdit, AccountOutcome } from './store.js'
+import type { Told, TrailEntry } from './trail.js'
 
 /** Accounts that are read at once. */
 const CHUNK = 500
@@ -16,19 +18,30 @@ const CHUNK = 500
 /** The part of `Store` that is about accounts. */
 export class RedisAccounts {
   private readonly engine: RedisEngine
+  private readonly trail: RedisTrail
 
-  constructor(engine: RedisEngine) {
+  constructor(engine: RedisEngine, trail: RedisTrail) {
     this.engine = engine
+    this.trail = trail
   }
 
-  async create(account: Account): Promise<AccountOutcome> {
+  async create(account: Account, told: readonly TrailEntry[]): Promise<AccountOutcome> {
     const email = account.email.toLowerCase()
     if (!isAccountId(account.id) || !isName(email)) return 'bad_name'
+    await this.engine.assertSame('creating an account')
+    return this.trail.along(account.id, told, (texts) => this.put(account, email, texts))
+  }
+
+  private async put(
+    account: Account,
+    email: string,
+    told: readonly string[],
+  ): Promise<AccountOutcome> {
     const what = 'creating an account'
     const { admin } = this.engine
     const own = [layout.accountKey(account.id)]
-    await this.engine.assertSame(what)
-    const put = await admin.runDurably(what, layout.PUT_ACCOUNT, own, [textOf(account)])
+    const keys = [...own, layout.toldKey(account.id)]
+    const put = await admin.runDurably(what, layout.PUT_ACCOUNT, keys, [textOf(account), ...told])
     const claim = [layout.emailKey(email)]
     if (put !== 1 && !(await this.isUnfinished(what, account, claim))) return 'id_taken'
     await admin.runDurably(what, layout.PUT_IN_ORDER, layout.ORDER_KEYS, [account.id])
@@ -36,7 +49,7 @@ export class RedisAccounts {
     if (claimed === 1) return 'created'
     // Somebody else has finished the same account.
     if (owner === account.id) return 'id_taken'
-    await admin.send(what, 'del', own)
+    await admin.send(what, 'del', keys)
     await admin.send(what, 'zrem', [layout.ORDER_KEYS[0], account.id])
     return 'email_taken'
   }
@@ -75,20 +88,23 @@ export class RedisAccounts {
     return accounts
   }
 
-  async change(accountId: string, edit: AccountEdit): Promise<Account | null> {
+  async change(accountId: string, edit: AccountEdit, told: Told<Account>): Promise<Account | null> {
     if (!isAccountId(accountId)) return this.engine.none(null)
     const what = 'changing an account'
-    const key = layout.accountKey(accountId)
+    const keys = [layout.accountKey(accountId), layout.toldKey(accountId)]
     // A password concerns no key.
     const isNews = edit.plan !== undefined || edit.disabled !== undefined
     const channel = isNews ? this.engine.channel : ''
     for (;;) {
       const old = await this.textOf(what, accountId)
       if (old === null) return null
-      const account = editedAccount(accountOf(what, accountId, old), edit)
+      const before = accountOf(what, accountId, old)
+      const account = editedAccount(before, edit)
       const args = [old, textOf(account), channel]
       // Another change may have come in between; then it is read again.
-      const done = await this.engine.admin.runDurably(what, layout.REPLACE_ACCOUNT, [key], args)
+      const done = await this.trail.along(accountId, told(before, account), (texts) =>
+        this.engine.admin.runDurably(what, layout.REPLACE_ACCOUNT, keys, [...args, ...texts]),
+      )
       if (done === 1) return account
     }
   }

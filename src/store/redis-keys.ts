@@ -8,7 +8,9 @@ import { editedKey, writeKey } from './record.js'
 import { isAccountId, isName, type RedisEngine } from './redis-engine.js'
 import * as layout from './redis-layout.js'
 import { MISFIT, accountOf, keyOf, listOf } from './redis-records.js'
+import type { RedisTrail } from './redis-trail.js'
 import type { KeyEdit, KeyLookup, KeyOutcome } from './store.js'
+import type { Told, TrailEntry } from './trail.js'
 
 /** Digests whose account, or whose revocation, is remembered. */
 const MOST_REMEMBERED = 100_000
@@ -18,16 +20,22 @@ const CHUNK = 500
 /** The part of `Store` that is about keys. */
 export class RedisKeys {
   private readonly engine: RedisEngine
+  private readonly trail: RedisTrail
   /** Whose a digest is never changes, so it is asked once. */
   private readonly owners = new Map<string, string>()
   /** When keys were revoked: what was seen once holds, whatever a store that lost it says later. */
   private readonly tombstones = new Map<string, number>()
 
-  constructor(engine: RedisEngine) {
+  constructor(engine: RedisEngine, trail: RedisTrail) {
     this.engine = engine
+    this.trail = trail
   }
 
-  async create(key: ApiKey, maxKeys: number | null): Promise<KeyOutcome> {
+  async create(
+    key: ApiKey,
+    maxKeys: number | null,
+    told: readonly TrailEntry[],
+  ): Promise<KeyOutcome> {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
     if (!isAccountId(key.accountId)) return 'no_account'
     const what = 'creating a key'
@@ -41,10 +49,13 @@ export class RedisKeys {
       if (claimed === 1) made.push(claim)
       else if (owner !== mine) return this.undo(what, made, mine, 'id_taken')
     }
-    const keys = [layout.accountKey(key.accountId), layout.orderKey(key.accountId)]
+    const { accountId } = key
+    const own = [layout.accountKey, layout.orderKey, layout.toldKey].map((name) => name(accountId))
     const revoked = key.revokedAtMs ?? ''
     const args = [key.digest, key.id, writeKey(key), maxKeys ?? '', revoked, channel]
-    const outcome = outcomeOf(await admin.runDurably(what, layout.PUT_KEY, keys, args))
+    const outcome = await this.trail.along(accountId, told, async (texts) =>
+      outcomeOf(await admin.runDurably(what, layout.PUT_KEY, own, [...args, ...texts])),
+    )
     return outcome === 'created' ? outcome : this.undo(what, made, mine, outcome)
   }
 
@@ -82,27 +93,41 @@ export class RedisKeys {
     return Number(live ?? 0)
   }
 
-  async change(accountId: string, keyId: string, edit: KeyEdit): Promise<ApiKey | null> {
+  async change(
+    accountId: string,
+    keyId: string,
+    edit: KeyEdit,
+    told: Told<ApiKey>,
+  ): Promise<ApiKey | null> {
     if (!isAccountId(accountId) || !isName(keyId)) return this.engine.none(null)
     const what = 'changing a key'
     for (;;) {
       const found = await this.record(what, accountId, keyId)
       if (found === null || found.key.revokedAtMs !== undefined) return null
       const key = editedKey(found.key, edit)
-      const keys = [layout.accountKey(accountId)]
+      const keys = [layout.accountKey(accountId), layout.toldKey(accountId)]
       const args = [key.digest, found.text, writeKey(key), this.engine.channel]
       // Another change may have come in between, or its end; then it is read again.
-      const done = await this.engine.admin.runDurably(what, layout.REPLACE_KEY, keys, args)
+      const done = await this.trail.along(accountId, told(found.key, key), (texts) =>
+        this.engine.admin.runDurably(what, layout.REPLACE_KEY, keys, [...args, ...texts]),
+      )
       if (done === 1) return key
     }
   }
 
-  async revoke(accountId: string, keyId: string, atMs: number): Promise<boolean> {
+  async revoke(
+    accountId: string,
+    keyId: string,
+    atMs: number,
+    told: readonly TrailEntry[],
+  ): Promise<boolean> {
     if (!isAccountId(accountId) || !isName(keyId)) return this.engine.none(false)
     const what = 'revoking a key'
-    const keys = [layout.accountKey(accountId)]
+    const keys = [layout.accountKey(accountId), layout.toldKey(accountId)]
     const args = [keyId, atMs, this.engine.channel]
-    const digest = await this.engine.admin.runDurably(what, layout.REVOKE_KEY, keys, args)
+    const digest = await this.trail.along(accountId, told, (texts) =>
+      this.engine.admin.runDurably(what, layout.REVOKE_KEY, keys, [...args, ...texts]),
+    )
     if (typeof digest === 'string') {
       remember(this.tombstones, digest, atMs)
       return true

@@ -23,6 +23,11 @@ export function accountKey(id: string): string {
   return `${PREFIX}{${id}}:account`
 }
 
+/** What its changes have left for the audit trail, texts by id, until they have been brought there. */
+export function toldKey(id: string): string {
+  return `${PREFIX}{${id}}:told`
+}
+
 /** The digests of an account's keys in order of creation. */
 export function orderKey(id: string): string {
   return `${PREFIX}{${id}}:keys`
@@ -48,6 +53,11 @@ export function newsChannel(storeId: string): string {
   return `${PREFIX}news:${storeId}`
 }
 
+/** Leaves the last key what the arguments from there on say: ids and texts, by turns. */
+function tell(from: number): string {
+  return `if #ARGV >= ${from} then redis.call('HSET', KEYS[#KEYS], unpack(ARGV, ${from})) end`
+}
+
 /** A pointer is made once; it answers with what stands there. */
 export const CLAIM = script(`
 if redis.call('SET', KEYS[1], ARGV[1], 'NX') then return {1, ARGV[1]} end
@@ -58,10 +68,11 @@ export const RELEASE = script(`
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 0`)
 
-/** ARGV: the record. */
+/** KEYS: the account, what is told. ARGV: the record, and what is told. */
 export const PUT_ACCOUNT = script(`
 if redis.call('HSETNX', KEYS[1], 'account', ARGV[1]) == 0 then return 0 end
 redis.call('HSET', KEYS[1], 'live', 0, 'gen', 1)
+${tell(2)}
 return 1`)
 
 /** KEYS: the order, the last place. ARGV: the account. */
@@ -71,19 +82,20 @@ redis.call('ZADD', KEYS[1], redis.call('INCR', KEYS[2]), ARGV[1])
 return 1`)
 
 /**
- * ARGV: the record as it was, as it shall be, the channel (empty: it is no news). 1: changed; 0: it was
- * another.
+ * KEYS: the account, what is told. ARGV: the record as it was, as it shall be, the channel (empty: it is no
+ * news), and what is told. 1: changed; 0: it was another.
  */
 export const REPLACE_ACCOUNT = script(`
 if redis.call('HGET', KEYS[1], 'account') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'account', ARGV[2])
 redis.call('HINCRBY', KEYS[1], 'gen', 1)
 if ARGV[3] ~= '' then redis.call('PUBLISH', ARGV[3], '*') end
+${tell(4)}
 return 1`)
 
 /**
- * KEYS: the account, the order of its keys. ARGV: digest, id, record, most keys (empty: no limit),
- * when revoked (empty: it is not), channel.
+ * KEYS: the account, the order of its keys, what is told. ARGV: digest, id, record, most keys (empty: no
+ * limit), when revoked (empty: it is not), channel, and what is told.
  */
 export const PUT_KEY = script(`
 local account, digest = KEYS[1], ARGV[1]
@@ -101,26 +113,32 @@ end
 redis.call('HINCRBY', account, 'gen', 1)
 redis.call('RPUSH', KEYS[2], digest)
 redis.call('PUBLISH', ARGV[6], digest)
+${tell(7)}
 return 'created'`)
 
-/** ARGV: digest, the record as it was, as it shall be, channel. 0: it was another, or is revoked. */
+/**
+ * KEYS: the account, what is told. ARGV: digest, the record as it was, as it shall be, channel, and what is
+ * told. 0: it was another, or is revoked.
+ */
 export const REPLACE_KEY = script(`
 if redis.call('HEXISTS', KEYS[1], 'revoked:' .. ARGV[1]) == 1 then return 0 end
 if redis.call('HGET', KEYS[1], 'key:' .. ARGV[1]) ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], 'key:' .. ARGV[1], ARGV[3])
 redis.call('HINCRBY', KEYS[1], 'gen', 1)
 redis.call('PUBLISH', ARGV[4], ARGV[1])
+${tell(5)}
 return 1`)
 
 /**
- * ARGV: the key's id, when, channel. The mark is made once; the count of changes is written again, so
- * that a repetition can wait for the replicas, too.
+ * KEYS: the account, what is told. ARGV: the key's id, when, channel, and what is told. The mark is made and
+ * told once; the count of changes is written again, so that a repetition can wait for the replicas, too.
  */
 export const REVOKE_KEY = script(`
 local digest = redis.call('HGET', KEYS[1], 'id:' .. ARGV[1])
 if not digest then return false end
 if redis.call('HSETNX', KEYS[1], 'revoked:' .. digest, ARGV[2]) == 1 then
   redis.call('HINCRBY', KEYS[1], 'live', -1)
+  ${tell(4)}
 end
 redis.call('HINCRBY', KEYS[1], 'gen', 1)
 redis.call('PUBLISH', ARGV[3], digest)

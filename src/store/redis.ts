@@ -14,6 +14,7 @@ import { RedisPasses } from './redis-passes.js'
 import { RedisShelf } from './redis-shelf.js'
 import { RedisTrail } from './redis-trail.js'
 import type { RedisPlace } from './redis-url.js'
+import type { Told, TrailEntry } from './trail.js'
 import type {
   AccountEdit,
   AccountOutcome,
@@ -66,8 +67,8 @@ class RedisStore implements Store {
     this.passes = new RedisPasses(engine)
     this.trail = new RedisTrail(engine)
     this.attempts = new RedisAttempts(engine)
-    this.accounts = new RedisAccounts(engine)
-    this.keys = new RedisKeys(engine)
+    this.accounts = new RedisAccounts(engine, this.trail)
+    this.keys = new RedisKeys(engine, this.trail)
     const tell = (change: KeyChange): void => {
       for (const listener of this.listeners) listener(change)
     }
@@ -81,8 +82,8 @@ class RedisStore implements Store {
     await Promise.all([this.news.opened(), this.ledger.opened(), this.shelf.opened()])
   }
 
-  createAccount(account: Account): Promise<AccountOutcome> {
-    return this.accounts.create(account)
+  createAccount(account: Account, told: readonly TrailEntry[] = []): Promise<AccountOutcome> {
+    return this.accounts.create(account, told)
   }
 
   accountById(id: string): Promise<Account | null> {
@@ -97,12 +98,20 @@ class RedisStore implements Store {
     return this.accounts.list()
   }
 
-  changeAccount(accountId: string, edit: AccountEdit): Promise<Account | null> {
-    return this.accounts.change(accountId, edit)
+  changeAccount(
+    accountId: string,
+    edit: AccountEdit,
+    told: Told<Account> = () => [],
+  ): Promise<Account | null> {
+    return this.accounts.change(accountId, edit, told)
   }
 
-  createKey(key: ApiKey, maxKeys: number | null): Promise<KeyOutcome> {
-    return this.keys.create(key, maxKeys)
+  createKey(
+    key: ApiKey,
+    maxKeys: number | null,
+    told: readonly TrailEntry[] = [],
+  ): Promise<KeyOutcome> {
+    return this.keys.create(key, maxKeys, told)
   }
 
   listKeys(accountId: string): Promise<ApiKey[]> {
@@ -117,12 +126,22 @@ class RedisStore implements Store {
     return this.keys.count(accountId)
   }
 
-  changeKey(accountId: string, keyId: string, edit: KeyEdit): Promise<ApiKey | null> {
-    return this.keys.change(accountId, keyId, edit)
+  changeKey(
+    accountId: string,
+    keyId: string,
+    edit: KeyEdit,
+    told: Told<ApiKey> = () => [],
+  ): Promise<ApiKey | null> {
+    return this.keys.change(accountId, keyId, edit, told)
   }
 
-  revokeKey(accountId: string, keyId: string, atMs: number): Promise<boolean> {
-    return this.keys.revoke(accountId, keyId, atMs)
+  revokeKey(
+    accountId: string,
+    keyId: string,
+    atMs: number,
+    told: readonly TrailEntry[] = [],
+  ): Promise<boolean> {
+    return this.keys.revoke(accountId, keyId, atMs, told)
   }
 
   findKey(digest: string): Promise<KeyLookup | null> {

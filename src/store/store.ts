@@ -6,7 +6,7 @@ import type { Account, ApiKey, KeyLimits } from '../accounts/account.js'
 import type { Attempts } from './attempts.js'
 import type { Ledger } from './ledger.js'
 import type { Passes } from './passes.js'
-import type { Trail } from './trail.js'
+import type { Told, Trail, TrailEntry } from './trail.js'
 
 /** What an auth look-up needs of a key and its account, in one read. */
 export interface KeyLookup {
@@ -90,7 +90,8 @@ export interface StoreOptions {
 }
 
 /**
- * Durable accounts and keys. Every method rejects with `GatewayError(store_unavailable)` when the
+ * Durable accounts and keys. What a change is to leave in the audit trail is given with it: of the two there
+ * are both or neither, whatever dies in between. Its entries are of the account that changes. Every method rejects with `GatewayError(store_unavailable)` when the
  * engine fails, and only then; "not there" and a rule that was not met are answers.
  */
 export interface Store {
@@ -101,19 +102,19 @@ export interface Store {
   readonly trail: Trail
   readonly attempts: Attempts
   /** Durable before it resolves. */
-  createAccount(account: Account): Promise<AccountOutcome>
+  createAccount(account: Account, told?: readonly TrailEntry[]): Promise<AccountOutcome>
   accountById(id: string): Promise<Account | null>
   /** `email` is compared in lower case. */
   accountByEmail(email: string): Promise<Account | null>
   /** In order of creation. */
   listAccounts(): Promise<Account[]>
   /** As it then is; null where there is no such account. Durable before it resolves. */
-  changeAccount(accountId: string, edit: AccountEdit): Promise<Account | null>
+  changeAccount(accountId: string, edit: AccountEdit, told?: Told<Account>): Promise<Account | null>
   /**
    * Adds a key if the account then has at most `maxKeys` that are not revoked (null: no limit);
    * count and insert are one atomic step. Durable before it resolves.
    */
-  createKey(key: ApiKey, maxKeys: number | null): Promise<KeyOutcome>
+  createKey(key: ApiKey, maxKeys: number | null, told?: readonly TrailEntry[]): Promise<KeyOutcome>
   /** In order of creation, revoked ones included. */
   listKeys(accountId: string): Promise<ApiKey[]>
   /** Null where the account has no such key. */
@@ -124,9 +125,21 @@ export interface Store {
    * As it then is; null where the account has no such key, or where it is revoked. Durable before it
    * resolves.
    */
-  changeKey(accountId: string, keyId: string, edit: KeyEdit): Promise<ApiKey | null>
-  /** False where the account has no such key. Idempotent; durable before it resolves. */
-  revokeKey(accountId: string, keyId: string, atMs: number): Promise<boolean>
+  changeKey(
+    accountId: string,
+    keyId: string,
+    edit: KeyEdit,
+    told?: Told<ApiKey>,
+  ): Promise<ApiKey | null>
+  /**
+   * False where the account has no such key. Idempotent, and told once; durable before it resolves.
+   */
+  revokeKey(
+    accountId: string,
+    keyId: string,
+    atMs: number,
+    told?: readonly TrailEntry[],
+  ): Promise<boolean>
   /**
    * By digest, lower-case hex. A synchronous answer where the engine can; an engine's failure is
    * then thrown and not a rejection.

@@ -34,9 +34,12 @@ export interface TrailQuery {
 /** How many entries are kept, the newest; about 300 bytes each. */
 export const TRAIL_LENGTH = 500_000
 
+/** The entries that a change makes, given what there was and what there is. Pure; it may be asked again. */
+export type Told<T> = (before: T, after: T) => readonly TrailEntry[]
+
 /** Entries in order of their ids. Fails as the store does. */
 export interface Trail {
-  /** Durable before it resolves. Beyond `TRAIL_LENGTH`, the oldest goes. */
+  /** What no change of the store goes with. Durable before it resolves. Beyond `TRAIL_LENGTH`, the oldest goes. */
   add(entry: TrailEntry): Promise<void>
   /** A page that is shorter than `limit` is the last. */
   page(query: TrailQuery): Promise<TrailEntry[]>

@@ -2,7 +2,7 @@
  * A steady load on a gateway: so many requests a second of each client, whether or not the last was answered.
  * Keeps what every client saw, and judges nothing.
  */
-import { request } from 'node:http'
+import { Agent, request } from 'node:http'
 
 /** One of those who ask. */
 export interface Client {
@@ -10,6 +10,8 @@ export interface Client {
   /** Asked anew for each request. */
   readonly secret: () => string
   readonly perSecond: number
+  /** It keeps its connections, as the makers' own libraries do. */
+  readonly keeps?: boolean
 }
 
 /** What became of one request. */
@@ -36,6 +38,7 @@ export class Load {
   readonly answers: Answer[] = []
   private readonly port: number
   private readonly timers: NodeJS.Timeout[]
+  private readonly agent = new Agent({ keepAlive: true, maxSockets: 16 })
   private readonly open = new Set<Promise<void>>()
   private sent = 0
 
@@ -57,6 +60,7 @@ export class Load {
   async stop(): Promise<void> {
     for (const timer of this.timers) clearInterval(timer)
     await Promise.all(this.open)
+    this.agent.destroy()
   }
 
   private send(client: Client): void {
@@ -84,10 +88,17 @@ export class Load {
         authorization: `Bearer ${client.secret()}`,
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
-        // Connections go to the workers in turn.
-        connection: 'close',
       }
-      const options = { port: this.port, path: '/v1/chat/completions', method: 'POST', headers }
+      const { port, agent } = this
+      // Connections go to the workers in turn: who makes a new one for each request meets them all.
+      const via = client.keeps === true ? { agent } : { headers: { connection: 'close' } }
+      const options = {
+        port,
+        path: '/v1/chat/completions',
+        method: 'POST',
+        ...via,
+        headers: { ...headers, ...via.headers },
+      }
       const req = request(options, (res) => {
         status = res.statusCode ?? 0
         id = String(res.headers['x-request-id'] ?? '')

@@ -5,7 +5,7 @@
  */
 import { writeSync } from 'node:fs'
 import { openStore } from '../../src/store/open.js'
-import { aKey } from './records.js'
+import { aKey, anEntry } from './records.js'
 import type { Account, ApiKey } from '../../src/accounts/account.js'
 import type { PassKind } from '../../src/store/passes.js'
 import type { AccountEdit } from '../../src/store/store.js'
@@ -68,11 +68,11 @@ async function obey(order: Order): Promise<unknown> {
 async function writeUntilKilled(owner: string): Promise<never> {
   for (let round = 0; ; round += 1) {
     const key = aKey(owner, { id: `key_${process.pid}_${round}` })
-    await store.createKey(key, null)
+    await store.createKey(key, null, [anEntry(owner, 'key.create', key.id)])
     writeSync(1, `created ${key.digest}\n`)
     if (round % 2 === 1) {
       writeSync(1, `revoking ${key.digest}\n`)
-      await store.revokeKey(owner, key.id, 1)
+      await store.revokeKey(owner, key.id, 1, [anEntry(owner, 'key.revoke', key.id)])
       writeSync(1, `revoked ${key.digest}\n`)
     }
   }

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import type { KeyChange, Store } from '../../src/store/store.js'
 import { openStore } from '../../src/store/open.js'
 import { GatewayError } from '../../src/errors.js'
-import { attempts, changes, passes, trail } from './holders-contract.js'
+import { attempts, changes, passes, told, trail } from './holders-contract.js'
 import { killedWriter, otherProcess } from './processes.js'
 import { aKey, anAccount } from './records.js'
 import { ROOM, shelf, shelved, shelfRoom } from './shelf-contract.js'
@@ -26,6 +26,7 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test('passes', (t) => passes(t, newUrl))
     void t.test('attempts', (t) => attempts(t, newUrl))
     void t.test('the trail', (t) => trail(t, newUrl))
+    void t.test('what a change tells the trail', (t) => told(t, newUrl))
     void t.test('the shelf', (t) => shelf(t, newUrl))
     void t.test('the room of the shelf', (t) => shelfRoom(t, newUrl))
     void t.test('a killed writer', (t) => killed(t, newUrl))
@@ -286,11 +287,28 @@ async function killed(t: Test, newUrl: NewUrl): Promise<void> {
   t.ok(acknowledged > 20, `${acknowledged} acknowledged writes of 20 killed writers`)
   t.equal(lost, 0, 'no acknowledged key is lost')
   t.equal(alive, 0, 'no revoked key is alive')
+  await agrees(t, store, ada.id)
 
   const all = await store.listKeys(ada.id)
   const live = all.filter(({ revokedAtMs }) => revokedAtMs === undefined).length
   t.equal(await store.createKey(aKey(ada.id), live), 'plan_limit', 'the count is that of the keys')
   t.equal(await store.createKey(aKey(ada.id), live + 1), 'created', 'and a writer can write')
+}
+
+/** Each key was told of once, and each revocation; and nothing else was. */
+async function agrees(t: Test, store: Store, accountId: string): Promise<void> {
+  const told: string[] = []
+  for (let after: string | null = null, isLast = false; !isLast;) {
+    const page = await store.trail.page({ accountId, after, limit: 1_000 })
+    told.push(...page.map(({ action, target }) => `${action} ${target}`))
+    after = page.at(-1)?.id ?? null
+    isLast = page.length < 1_000
+  }
+  const keys = await store.listKeys(accountId)
+  const done = keys.flatMap(({ id, revokedAtMs }) =>
+    revokedAtMs === undefined ? [`key.create ${id}`] : [`key.create ${id}`, `key.revoke ${id}`],
+  )
+  t.same(told.sort(), done.sort(), `${done.length} changes, each told of once`)
 }
 
 async function closing(t: Test, newUrl: NewUrl): Promise<void> {

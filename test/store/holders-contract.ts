@@ -7,9 +7,8 @@ import { digestOf } from '../../src/accounts/secret.js'
 import { openStore } from '../../src/store/open.js'
 import type { Pass } from '../../src/store/passes.js'
 import type { Store } from '../../src/store/store.js'
-import type { TrailEntry } from '../../src/store/trail.js'
 import { otherProcess } from './processes.js'
-import { aKey, anAccount } from './records.js'
+import { aKey, anAccount, anEntry } from './records.js'
 
 type NewUrl = (t: Test) => string | Promise<string>
 
@@ -140,27 +139,17 @@ export async function passes(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await passes.end('session', 'acc_1', null), 0, 'and leaves nothing in any index')
 }
 
-function anEntry(at: number, accountId: string, over: Partial<TrailEntry> = {}): TrailEntry {
-  return {
-    id: `0192-${String(at).padStart(6, '0')}`,
-    atMs: at,
-    accountId,
-    actor: 'ada@example.com',
-    action: 'key.create',
-    target: 'key_1',
-    detail: 'ünïcode "quoted"',
-    address: '127.0.0.1',
-    ...over,
-  }
-}
-
 /** The trail, page by page. */
 export async function trail(t: Test, newUrl: NewUrl): Promise<void> {
   const { trail } = await opened(t, await newUrl(t))
   t.same(await trail.page({ accountId: null, after: null, limit: 10 }), [])
-  const entries = Array.from({ length: 12 }, (_, at) => anEntry(at, at % 3 === 0 ? 'a' : 'a/b'))
+  const at = (number: number) => ({ id: `0192-${String(number).padStart(6, '0')}`, atMs: number })
+  const entries = Array.from({ length: 12 }, (_, number) =>
+    anEntry(number % 3 === 0 ? 'a' : 'a/b', 'key.create', 'key_1', at(number)),
+  )
   for (const entry of entries) await trail.add(entry)
-  await trail.add(anEntry(50, 'c', { address: null, actor: 'command line' }))
+  const plain = { ...at(50), address: null, actor: 'command line' }
+  await trail.add(anEntry('c', 'key.create', 'key_1', plain))
 
   const newest = [...entries].reverse()
   const all = await trail.page({ accountId: null, after: null, limit: 5 })
@@ -178,6 +167,71 @@ export async function trail(t: Test, newUrl: NewUrl): Promise<void> {
     t.same(await trail.page({ accountId: odd, after: null, limit: 3 }), [])
   }
   t.same(await trail.page({ accountId: 'a', after: '\0', limit: 3 }), [])
+}
+
+/** What a change leaves in the trail: with it, or not at all. */
+export async function told(t: Test, newUrl: NewUrl): Promise<void> {
+  const store = await opened(t, await newUrl(t))
+  const actions = async (accountId: string): Promise<string[]> => {
+    const page = await store.trail.page({ accountId, after: null, limit: 100 })
+    return page.map(({ action, target }) => `${action} ${target}`).reverse()
+  }
+  const ada = anAccount()
+  const entry = (action: string, target: string) => anEntry(ada.id, action, target)
+  const made = [entry('account.create', ada.id)]
+  t.equal(await store.createAccount(ada, made), 'created')
+  t.same(await store.trail.page({ accountId: null, after: null, limit: 9 }), made, 'every field')
+  const double = anAccount({ email: ada.email })
+  const taken = [anEntry(double.id, 'account.create', double.id)]
+  t.equal(await store.createAccount(double, taken), 'email_taken')
+  const same = anAccount({ id: ada.id })
+  t.equal(await store.createAccount(same, [entry('account.create', 'x')]), 'id_taken')
+
+  const key = aKey(ada.id)
+  const other = aKey(ada.id)
+  t.equal(await store.createKey(key, 1, [entry('key.create', key.id)]), 'created')
+  t.equal(await store.createKey(other, 1, [entry('key.create', other.id)]), 'plan_limit')
+  t.equal(await store.createKey(key, 9, [entry('key.create', 'x')]), 'id_taken')
+
+  const changed = await store.changeKey(ada.id, key.id, { name: 'new' }, (before, after) => [
+    entry('key.change', `${before.name} → ${after.name}`),
+    entry('key.change', 'and more'),
+  ])
+  t.equal(changed?.name, 'new')
+  t.equal(await store.changeKey(ada.id, 'none', {}, () => [entry('key.change', 'x')]), null)
+  t.equal(await store.revokeKey(ada.id, key.id, 5, [entry('key.revoke', key.id)]), true)
+  t.equal(await store.revokeKey(ada.id, key.id, 6, [entry('key.revoke', 'x')]), true)
+  t.equal(await store.revokeKey(ada.id, 'none', 6, [entry('key.revoke', 'x')]), false)
+  t.equal(await store.changeKey(ada.id, key.id, {}, () => [entry('key.change', 'x')]), null)
+  await store.changeAccount(ada.id, { plan: 'max' }, (before, after) => [
+    entry('account.plan', `${before.plan} → ${after.plan}`),
+  ])
+  await store.changeAccount('acc_none', { plan: 'max' }, () => [entry('account.plan', 'x')])
+  const all = [
+    `account.create ${ada.id}`,
+    `key.create ${key.id}`,
+    `key.change ${key.name} → new`,
+    'key.change and more',
+    `key.revoke ${key.id}`,
+    'account.plan starter → max',
+  ]
+  t.same(await actions(ada.id), all, 'what was made and nothing else, once, in order')
+  t.same(await actions(double.id), [])
+
+  const racers = await Promise.all(
+    Array.from({ length: 10 }, (_, at) =>
+      store.changeAccount(ada.id, { passwordHash: String(at) }, (before, after) => [
+        entry('race', `${before.passwordHash} → ${after.passwordHash}`),
+      ]),
+    ),
+  )
+  t.notOk(racers.includes(null))
+  const steps = (await actions(ada.id)).slice(all.length).map((each) => each.slice(5).split(' → '))
+  t.equal(steps.length, 10)
+  const left = new Set(steps.map(([before]) => before))
+  const last = steps.filter(([, after]) => !left.has(after))
+  t.match(await store.accountById(ada.id), { passwordHash: last[0]?.[1] })
+  t.equal(last.length, 1, 'each entry goes on where another ended')
 }
 
 /** Counts of attempts, which all processes share. */

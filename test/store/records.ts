@@ -1,6 +1,8 @@
-/** Accounts and keys for the tests of stores, each as unlike the others as real ones are. */
+/** Accounts, keys and entries of the trail for the tests of stores, each as unlike the others as real ones are. */
 import { digestOf, newSecret, shownParts } from '../../src/accounts/secret.js'
 import type { Account, ApiKey } from '../../src/accounts/account.js'
+import { newRequestId } from '../../src/http/id.js'
+import type { TrailEntry } from '../../src/store/trail.js'
 
 let made = 0
 
@@ -28,6 +30,28 @@ export function aKey(accountId: string, over: Partial<ApiKey> = {}): ApiKey {
     digest: digestOf(secret),
     ...shownParts(secret),
     createdAtMs: 1_700_000_000_000 + made,
+    ...over,
+  }
+}
+
+/** What was done to something of an account, later than what was made before. */
+export function anEntry(
+  accountId: string,
+  action: string,
+  target: string,
+  over: Partial<TrailEntry> = {},
+): TrailEntry {
+  made += 1
+  const atMs = 1_700_000_000_000 + made
+  return {
+    id: newRequestId(atMs),
+    atMs,
+    accountId,
+    actor: 'ada@example.com',
+    action,
+    target,
+    detail: 'ünïcode "quoted"',
+    address: '127.0.0.1',
     ...over,
   }
 }

@@ -3,11 +3,12 @@ import type { Account } from '../../accounts/account.js'
 import { createAccount } from '../../accounts/accounts.js'
 import type { UsageSum } from '../../store/ledger.js'
 import type { AccountEdit } from '../../store/store.js'
+import type { TrailEntry } from '../../store/trail.js'
 import { signedRoute, type Reply, type Route, type SignedAsk } from '../route.js'
 import { notFound } from '../router.js'
 import { GatewayError } from '../../errors.js'
 import * as schema from '../schema.js'
-import { note, RECENT_MS, scopeOf, type Services } from '../services.js'
+import { entryOf, RECENT_MS, scopeOf, type Services } from '../services.js'
 
 /** How long a link for a new password is good. */
 const LINK_MS = 86_400_000
@@ -70,8 +71,9 @@ async function create(
   const { store, now } = services
   const { email, plan, role = 'owner' } = ask.body
   const wanted = { email, plan, role, password: { none: true } } as const
-  const { account } = await createAccount(store, wanted, { now })
-  await noteOther(services, ask, account, 'account.create', `${role}, plan ${plan}`)
+  const { account } = await createAccount(store, wanted, { now }, (made) => [
+    otherEntry(services, ask, made, 'account.create', `${role}, plan ${plan}`),
+  ])
   const link = await newLink(services, ask, account)
   return { status: 201, json: { account: await accountRow(services, account), link } }
 }
@@ -87,29 +89,33 @@ async function change(
       param: 'disabled',
     })
   }
-  const before = await store.accountById(ask.id)
   const edit: AccountEdit = {
     ...(plan === undefined ? {} : { plan }),
     ...(disabled === undefined ? {} : { disabled }),
   }
-  const after = before === null ? null : await store.changeAccount(ask.id, edit)
-  if (before === null || after === null) throw notFound()
-  if (after.disabled) await sessions.endAll(after.id)
-  if (before.plan !== after.plan) {
-    await noteOther(services, ask, after, 'account.plan', `${before.plan} → ${after.plan}`)
-  }
-  if (before.disabled !== after.disabled) {
-    const action = after.disabled ? 'account.disable' : 'account.enable'
-    await noteOther(services, ask, after, action, '')
-  }
-  return { status: 200, json: { account: await accountRow(services, after) } }
+  const account = await store.changeAccount(ask.id, edit, (before, after) => {
+    const entries: TrailEntry[] = []
+    if (before.plan !== after.plan) {
+      const what = `${before.plan} → ${after.plan}`
+      entries.push(otherEntry(services, ask, after, 'account.plan', what))
+    }
+    if (before.disabled !== after.disabled) {
+      const action = after.disabled ? 'account.disable' : 'account.enable'
+      entries.push(otherEntry(services, ask, after, action, ''))
+    }
+    return inOrder(entries)
+  })
+  if (account === null) throw notFound()
+  if (account.disabled) await sessions.endAll(account.id)
+  return { status: 200, json: { account: await accountRow(services, account) } }
 }
 
 async function resetLink(services: Services, ask: SignedAsk<unknown, unknown>): Promise<Reply> {
   const account = await services.store.accountById(ask.id)
   if (account === null) throw notFound()
+  // First: of a link that nobody was given there may be an entry, but none without one.
+  await services.store.trail.add(otherEntry(services, ask, account, 'account.reset-link', ''))
   const link = await newLink(services, ask, account)
-  await noteOther(services, ask, account, 'account.reset-link', '')
   return { status: 201, json: { link } }
 }
 
@@ -169,14 +175,20 @@ async function audit(
   return { status: 200, json }
 }
 
+/** Ids of one millisecond are in no order; what is first gets the lowest. */
+function inOrder(entries: readonly TrailEntry[]): TrailEntry[] {
+  const ids = entries.map(({ id }) => id).sort()
+  return entries.map((entry, at) => ({ ...entry, id: ids[at] ?? entry.id }))
+}
+
 /** Something that an administrator did to an account. */
-function noteOther(
+function otherEntry(
   services: Services,
   ask: SignedAsk<unknown, unknown>,
   account: Account,
   action: string,
   what: string,
-): Promise<void> {
+): TrailEntry {
   const detail = what === '' ? account.email : `${account.email}: ${what}`
-  return note(services, ask, { accountId: account.id, action, target: account.id, detail })
+  return entryOf(services, ask, { accountId: account.id, action, target: account.id, detail })
 }

@@ -4,10 +4,11 @@ import { checkedName, createKey, revokeKey, type NewKey } from '../../accounts/a
 import { GatewayError } from '../../errors.js'
 import type { KeyUse } from '../../store/ledger.js'
 import type { KeyEdit } from '../../store/store.js'
+import type { TrailEntry } from '../../store/trail.js'
 import { signedRoute, type Reply, type Route, type SignedAsk } from '../route.js'
 import { notFound } from '../router.js'
 import * as schema from '../schema.js'
-import { note, RECENT_MS, scopeOf, type Services } from '../services.js'
+import { entryOf, RECENT_MS, scopeOf, type Services } from '../services.js'
 
 /** What may be said of a key; `undefined` where the page left it out. */
 interface Wanted {
@@ -81,13 +82,8 @@ async function create(services: Services, ask: SignedAsk<unknown, Wanted>): Prom
   const { plans } = snapshot().config
   assertWithin(rest.limits, plans[account.plan].limits)
   const wanted = newKeyOf(rest, now())
-  const { key, secret } = await createKey(store, plans, account, name, { ...wanted, now })
-  await note(services, ask, {
-    accountId: account.id,
-    action: 'key.create',
-    target: key.id,
-    detail: `${key.name} (${shownKey(key)})`,
-  })
+  const told = (made: ApiKey) => [keyEntry(services, ask, 'key.create', made, namedKey(made))]
+  const { key, secret } = await createKey(store, plans, account, name, { ...wanted, now }, told)
   return { status: 201, json: { key: keyView(key, NOTHING, now()), secret } }
 }
 
@@ -104,9 +100,15 @@ async function change(services: Services, ask: SignedAsk<unknown, Wanted>): Prom
     ...(models === undefined ? {} : { models }),
     ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
   }
-  const before = await store.keyById(account.id, ask.id)
-  const after = before === null ? null : await store.changeKey(account.id, ask.id, edit)
-  if (before === null || after === null) throw notFound()
+  const key = await store.changeKey(account.id, ask.id, edit, (before, after) => {
+    const detail = [after.name, ...differencesOf(before, after)].join('; ')
+    return [keyEntry(services, ask, 'key.change', after, detail)]
+  })
+  if (key === null) throw notFound()
+  return { status: 200, json: { key: await oneView(services, key) } }
+}
+
+function differencesOf(before: ApiKey, after: ApiKey): string[] {
   const differences = [
     before.name === after.name ? null : `name: ${before.name} → ${after.name}`,
     ...(['expiresAtMs', 'models', 'limits'] as const).map((field) => {
@@ -114,14 +116,7 @@ async function change(services: Services, ask: SignedAsk<unknown, Wanted>): Prom
       return old === next ? null : `${field}: ${old} → ${next}`
     }),
   ]
-  const detail = [after.name, ...differences.filter((text) => text !== null)].join('; ')
-  await note(services, ask, {
-    accountId: account.id,
-    action: 'key.change',
-    target: after.id,
-    detail,
-  })
-  return { status: 200, json: { key: await oneView(services, after) } }
+  return differences.filter((text) => text !== null)
 }
 
 async function rotate(services: Services, ask: SignedAsk<unknown, unknown>): Promise<Reply> {
@@ -134,20 +129,18 @@ async function rotate(services: Services, ask: SignedAsk<unknown, unknown>): Pro
   }
   const { expiresAtMs, models, limits } = old
   const { plans } = snapshot().config
-  const { key, secret } = await createKey(store, plans, account, old.name, {
+  const wanted: NewKey = {
     ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
     ...(models === undefined ? {} : { models }),
     ...(limits === undefined ? {} : { limits }),
     replaces: old.id,
     now,
+  }
+  const { key, secret } = await createKey(store, plans, account, old.name, wanted, (made) => {
+    const detail = `${old.name}: ${shownKey(old)} → ${shownKey(made)}`
+    return [keyEntry(services, ask, 'key.rotate', old, detail)]
   })
   await store.changeKey(account.id, old.id, { replacedBy: key.id })
-  await note(services, ask, {
-    accountId: account.id,
-    action: 'key.rotate',
-    target: old.id,
-    detail: `${old.name}: ${shownKey(old)} → ${shownKey(key)}`,
-  })
   return { status: 201, json: { key: keyView(key, NOTHING, now()), secret } }
 }
 
@@ -156,16 +149,9 @@ async function revoke(services: Services, ask: SignedAsk<unknown, unknown>): Pro
   const { account } = ask.session
   const before = await store.keyById(account.id, ask.id)
   if (before === null) throw notFound()
-  await revokeKey(store, account.id, ask.id, { now })
+  const told = [keyEntry(services, ask, 'key.revoke', before, namedKey(before))]
+  await revokeKey(store, account.id, ask.id, { now }, told)
   const key = (await store.keyById(account.id, ask.id)) ?? before
-  if (before.revokedAtMs === undefined) {
-    await note(services, ask, {
-      accountId: account.id,
-      action: 'key.revoke',
-      target: key.id,
-      detail: `${key.name} (${shownKey(key)})`,
-    })
-  }
   return { status: 200, json: { key: await oneView(services, key) } }
 }
 
@@ -271,6 +257,21 @@ function keyView(key: ApiKey, { used, lastUse }: Figures, nowMs: number): schema
 function stateOf({ revokedAtMs, expiresAtMs }: ApiKey, nowMs: number): schema.Key['state'] {
   if (revokedAtMs !== undefined) return 'revoked'
   return expiresAtMs !== undefined && expiresAtMs <= nowMs ? 'expired' : 'live'
+}
+
+/** What was done to a key of the account. */
+function keyEntry(
+  services: Services,
+  ask: SignedAsk<unknown, unknown>,
+  action: string,
+  { id, accountId }: ApiKey,
+  detail: string,
+): TrailEntry {
+  return entryOf(services, ask, { accountId, action, target: id, detail })
+}
+
+function namedKey(key: ApiKey): string {
+  return `${key.name} (${shownKey(key)})`
 }
 
 function textOf(value: unknown): string {

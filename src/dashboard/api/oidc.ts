@@ -11,9 +11,9 @@ import { cookieOf, cookieText, noCookieText, OIDC_COOKIE } from '../cookies.js'
 import { IdentityError, IdentityProvider } from '../identity-provider.js'
 import { openRoute, type Ask, type Reply, type Route } from '../route.js'
 import * as schema from '../schema.js'
-import type { Services } from '../services.js'
+import { ownEntry, type Services } from '../services.js'
 import { passIdOf } from '../sessions.js'
-import { assertKeepsCookies, enter, noteOwn } from './session.js'
+import { assertKeepsCookies, enter } from './session.js'
 
 /** How long somebody may take at the provider. */
 const AWAY_MS = 600_000
@@ -104,8 +104,8 @@ async function accountOf(
     throw new GatewayError('forbidden', 'Ask an administrator for an account.')
   }
   const wanted = { email, plan: 'starter', password: { none: true } } as const
-  const { account } = await createAccount(store, wanted, { now })
-  await noteOwn(services, ask, account, 'account.sign-up')
+  const told = (account: Account) => [ownEntry(services, ask, account, 'account.sign-up')]
+  const { account } = await createAccount(store, wanted, { now }, told)
   return account
 }
 

@@ -5,10 +5,10 @@ import { assertPassword } from '../../accounts/password.js'
 import { GatewayError } from '../../errors.js'
 import { openRoute, signedRoute, type Ask, type Reply, type Route } from '../route.js'
 import * as schema from '../schema.js'
-import type { Services } from '../services.js'
+import { ownEntry, type Services } from '../services.js'
 import { passIdOf } from '../sessions.js'
 import { hasAdmin } from '../set-up.js'
-import { assertKeepsCookies, enter, noteOwn } from './session.js'
+import { assertKeepsCookies, enter } from './session.js'
 
 /** The routes. */
 export function passwordRoutes(services: Services): Route[] {
@@ -49,15 +49,23 @@ async function changePassword(
       throw new GatewayError('forbidden', 'The current password is wrong.', { param: 'current' })
     }
   }
-  await setPassword(services, account, ask.body.next)
-  return enter(services, ask, account, 'account.password')
+  await setPassword(services, ask, account, ask.body.next, 'account.password')
+  return enter(services, ask, account, null)
 }
 
 /** From now on only the new password opens sessions, and no earlier session or link is good. */
-async function setPassword(services: Services, account: Account, password: string): Promise<void> {
+async function setPassword(
+  services: Services,
+  ask: Pick<Ask<unknown, unknown>, 'address'>,
+  account: Account,
+  password: string,
+  action: string,
+): Promise<void> {
   const { store, sessions, passwords } = services
   const passwordHash = await passwords.hash(password)
-  await store.changeAccount(account.id, { passwordHash })
+  await store.changeAccount(account.id, { passwordHash }, () => [
+    ownEntry(services, ask, account, action),
+  ])
   await sessions.endAll(account.id)
   for (const kind of ['device', 'reset'] as const) await store.passes.end(kind, account.id, null)
 }
@@ -80,11 +88,12 @@ async function setUp(
   if (pass === null) throw badLink()
   const sources = { now, hash: (text: string) => passwords.hash(text) }
   const wanted = { email, password, plan: 'max', role: 'admin' } as const
-  const made = await createAccount(store, wanted, sources).catch(async (error: unknown) => {
+  const told = (account: Account) => [ownEntry(services, ask, account, 'account.set-up')]
+  const made = await createAccount(store, wanted, sources, told).catch(async (error: unknown) => {
     await store.passes.add(pass)
     throw error
   })
-  return enter(services, ask, made.account, 'account.set-up')
+  return enter(services, ask, made.account, null)
 }
 
 async function reset(
@@ -100,8 +109,8 @@ async function reset(
   const pass = await store.passes.take('reset', id, now())
   const account = pass === null ? null : await store.accountById(pass.accountId)
   if (account === null || account.disabled) throw badLink()
-  await setPassword(services, account, ask.body.password)
-  return enter(services, ask, account, 'account.password-by-link')
+  await setPassword(services, ask, account, ask.body.password, 'account.password-by-link')
+  return enter(services, ask, account, null)
 }
 
 function badLink(): GatewayError {
@@ -126,8 +135,9 @@ async function signUp(
   const wanted = { email, password: ask.body.password, plan: 'starter' } as const
   try {
     const sources = { now, hash: (text: string) => passwords.hash(text) }
-    const { account } = await createAccount(store, wanted, sources)
-    await noteOwn(services, ask, account, 'account.sign-up')
+    await createAccount(store, wanted, sources, (account) => [
+      ownEntry(services, ask, account, 'account.sign-up'),
+    ])
   } catch (error) {
     // The same answer whether or not the e-mail had an account; the password was hashed in either case.
     if (!(error instanceof GatewayError && error.wire.param === 'email')) throw error

@@ -9,7 +9,7 @@ import { GatewayError } from '../../errors.js'
 import { cookieOf, cookieText, DEVICE_COOKIE, noCookieText, SESSION_COOKIE } from '../cookies.js'
 import { openRoute, signedRoute, type Ask, type Reply, type Route } from '../route.js'
 import * as schema from '../schema.js'
-import { accountView, note, planOf, type Services } from '../services.js'
+import { accountView, ownEntry, planOf, type Services } from '../services.js'
 import { DEVICE_MS, SESSION_MS, type Session } from '../sessions.js'
 import { hasAdmin } from '../set-up.js'
 
@@ -42,7 +42,7 @@ export function sessionRoutes(services: Services): Route[] {
         const { account } = ask.session
         await sessions.endAll(account.id)
         await store.passes.end('device', account.id, null)
-        await noteOwn(services, ask, account, 'session.end-all')
+        await store.trail.add(ownEntry(services, ask, account, 'session.end-all'))
         return goodbye()
       },
     }),
@@ -58,39 +58,28 @@ export function sessionRoutes(services: Services): Route[] {
 }
 
 /**
- * A new session for the account, in place of the one that the browser had; `how` goes into the trail.
- * The browser is known from then on.
+ * A new session for the account, in place of the one that the browser had; `how` goes into the trail, unless
+ * what let them in has left its own entry (null). The browser is known from then on.
  */
 export async function enter(
   services: Services,
   ask: Ask<unknown, unknown>,
   account: Account,
-  how: string,
+  how: string | null,
 ): Promise<Reply> {
   assertKeepsCookies(ask.origin)
-  const { sessions } = services
+  const { sessions, store } = services
   const header = ask.req.header('cookie')
   const former = cookieOf(header, SESSION_COOKIE)
   if (former !== null) await sessions.end(former)
   const session = await sessions.open(account)
-  await noteOwn(services, ask, account, how)
+  if (how !== null) await store.trail.add(ownEntry(services, ask, account, how))
   const cookies = [cookieText(SESSION_COOKIE, session.secret, SESSION_MS / 1000)]
   if ((await sessions.device(cookieOf(header, DEVICE_COOKIE), account.id)) === null) {
     const device = await sessions.issue('device', account.id, DEVICE_MS)
     cookies.push(cookieText(DEVICE_COOKIE, device, DEVICE_MS / 1000))
   }
   return { status: 200, json: await sessionView(services, session), cookies }
-}
-
-/** Something that an account's owner did to it. */
-export function noteOwn(
-  services: Services,
-  ask: Pick<Ask<unknown, unknown>, 'address'>,
-  account: Account,
-  action: string,
-): Promise<void> {
-  const what = { accountId: account.id, action, target: account.id, detail: '' }
-  return note(services, { session: { account }, address: ask.address }, what)
 }
 
 /** Browsers drop our cookies over plain http elsewhere; better to say so than to sign in to nothing. */
