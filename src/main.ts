@@ -3,7 +3,10 @@
  * The program `sluice`: the first argument picks the command.
  * Knows no command's options.
  */
+import { readFileSync } from 'node:fs'
+import { isObject, stringOf } from './chat/json.js'
 import { UsageError, type Command } from './commands/command.js'
+import { packageFile } from './package-file.js'
 
 /** Commands by name, loaded only when asked for so that `sluice keys` does not pay for the gateway. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -24,6 +27,10 @@ async function main(argv: readonly string[]): Promise<number> {
     await printOverview()
     return name === undefined ? 2 : 0
   }
+  if (name === '--version' || name === '-v') {
+    process.stdout.write(`sluice ${version()}\n`)
+    return 0
+  }
   const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (load === undefined) {
     throw new UsageError(`unknown command '${name}'; 'sluice --help' lists the commands`)
@@ -36,13 +43,21 @@ async function main(argv: readonly string[]): Promise<number> {
   return command.run(rest)
 }
 
+function version(): string {
+  const manifest: unknown = JSON.parse(readFileSync(packageFile('package.json'), 'utf8'))
+  return isObject(manifest) ? (stringOf(manifest['version']) ?? '') : ''
+}
+
 async function printOverview(): Promise<void> {
   const lines = ['Usage: sluice COMMAND [OPTIONS]', '', 'Commands:']
   for (const load of Object.values(COMMANDS)) {
     const { name, summary } = await load()
     lines.push(`  ${name.padEnd(10)} ${summary}`)
   }
-  lines.push('', "'sluice COMMAND --help' explains one command.")
+  lines.push(
+    '',
+    "'sluice COMMAND --help' explains one command; 'sluice --version' names the version.",
+  )
   process.stdout.write(`${lines.join('\n')}\n`)
 }
 

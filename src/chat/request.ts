@@ -4,9 +4,13 @@
  */
 import type { JsonObject, JsonValue } from './json.js'
 
-/** A cache marker that a client set on a part or tool (Anthropic's `cache_control`, OpenAI's breakpoints). */
+/**
+ * A cache marker that a client set on a part or tool (Anthropic's `cache_control`, OpenAI's breakpoints).
+ * `breakpoint` is what one of OpenAI's said, for an upstream that knows them.
+ */
 export interface CacheMark {
   ttl: '5m' | '1h'
+  breakpoint?: { ttl?: '30m' | '12h' }
 }
 
 /** Words. `signature` is state of Gemini's that must come back with them, even where they are empty. */

@@ -63,6 +63,12 @@ void t.test('wrong use ends with 2 and a hint', async (t) => {
   t.match(nothing.out(), /Usage: sluice COMMAND/)
 })
 
+void t.test('--version names the version', async (t) => {
+  const program = run(t, ['--version'])
+  t.equal(await program.ended, 0)
+  t.match(program.out(), /^sluice \d+\.\d+\.\d+\n$/)
+})
+
 void t.test('--help lists all commands, and each explains itself', async (t) => {
   const overview = run(t, ['--help'])
   t.equal(await overview.ended, 0)

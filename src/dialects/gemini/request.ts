@@ -77,7 +77,8 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   if (tools.length > 0) body.tools = tools
   const toolConfig = encodeToolChoice(request, names, format.tool)
   if (toolConfig !== undefined) body.toolConfig = toolConfig
-  if (request.parallelToolCalls === false && request.tools.length > 0) {
+  const mayCall = request.tools.length > 0 && request.toolChoice?.mode !== 'none'
+  if (request.parallelToolCalls === false && mayCall) {
     losses.drop('parallel_tool_calls', 'no-equivalent')
   }
   const config = { ...encodeConfig(request, model, thirdGeneration, losses), ...format.config }

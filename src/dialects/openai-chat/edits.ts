@@ -8,7 +8,7 @@ import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '..
 import type { ModelFacts } from '../../chat/model.js'
 import type { Edit } from '../../wire/splice.js'
 import type { Losses } from '../dialect.js'
-import { checkStop, effortFor, isDefault, SAMPLING, takes } from './model-rules.js'
+import { effortFor, isDefault, SAMPLING, takes, takesStop } from './model-rules.js'
 import { passedMessages, passedTools } from './passed.js'
 
 /** Fields of other formats that OpenAI answers 400 to. */
@@ -37,7 +37,7 @@ export function edits(body: JsonObject, model: string, facts: ModelFacts, losses
   limitEdit(body, facts, drop, put)
   if (facts.endpoints === undefined) return out
   dropRefused(body, facts, effortEdit(body, facts, losses, drop, put), drop, losses)
-  checkStop(body['stop'], facts)
+  if (!takesStop(body['stop'], facts) && body['stop'] !== undefined) drop('stop')
   const marks = facts.promptCacheBreakpoints === true
   if (!marks && (body['prompt_cache_options'] ?? null) !== null) drop('prompt_cache_options')
   const messages = passedMessages(body['messages'], marks)

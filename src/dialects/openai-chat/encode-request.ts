@@ -10,7 +10,7 @@ import type { ChatRequest, ResponseFormat, Tool, ToolChoice } from '../../chat/r
 import { wireName } from '../../wire/openai-names.js'
 import type { Losses } from '../dialect.js'
 import { encodeMessages } from './encode-messages.js'
-import { checkStop, effortFor, isDefault, takes } from './model-rules.js'
+import { effortFor, isDefault, takes, takesStop } from './model-rules.js'
 import { SERVICE_TIERS } from './wire.js'
 
 /** Fields of this format that the canon keeps by name; others belong to some other format. */
@@ -132,8 +132,7 @@ function encodeOutput(request: ChatRequest, model: ModelFacts, body: JsonObject)
   // OpenAI's own models take the new name and some refuse the old; others know only the old.
   const key = model.family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
   if (limit !== undefined) body[key] = limit
-  checkStop(request.stop, model)
-  if (request.stop !== undefined) body['stop'] = request.stop
+  if (takesStop(request.stop, model) && request.stop !== undefined) body['stop'] = request.stop
   if (request.responseFormat !== undefined) {
     body['response_format'] = encodeFormat(request.responseFormat)
   }

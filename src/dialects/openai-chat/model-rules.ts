@@ -71,10 +71,14 @@ export function isDefault(field: string, value: unknown): boolean {
   return value === 0 || value === false
 }
 
-/** Throws `GatewayError(untranslatable)` for stop sequences that the model does not take. */
-export function checkStop(stop: unknown, model: ModelFacts): void {
-  const none = stop === undefined || stop === null || (Array.isArray(stop) && stop.length === 0)
-  if (none || model.stop !== false) return
+/**
+ * Whether `stop` goes to the model, which may refuse even one that says nothing. Throws
+ * `GatewayError(untranslatable)` for stop sequences that it does not take.
+ */
+export function takesStop(stop: unknown, model: ModelFacts): boolean {
+  if (model.stop !== false) return true
+  const isNone = [stop ?? ''].flat().every((text) => text === '')
+  if (isNone) return false
   throw new GatewayError(
     'untranslatable',
     `stop: ${model.id} takes no stop sequences. Leave it out, or ask for a model that does.`,

@@ -149,9 +149,8 @@ export function cacheMark(item: JsonObject, path: string): CacheMark | undefined
     const at = `${path}.prompt_cache_breakpoint`
     const mark = object(breakpoint, at)
     oneOf(mark['mode'], `${at}.mode`, ['explicit'])
-    if (!given(mark['ttl'])) return { ttl: '5m' }
-    oneOf(mark['ttl'], `${at}.ttl`, ['30m', '12h'])
-    return { ttl: '1h' }
+    if (!given(mark['ttl'])) return { ttl: '5m', breakpoint: {} }
+    return { ttl: '1h', breakpoint: { ttl: oneOf(mark['ttl'], `${at}.ttl`, ['30m', '12h']) } }
   }
   const control = item['cache_control']
   if (!given(control)) return undefined

@@ -8,8 +8,20 @@ import type { JsonObject } from '../../chat/json.js'
 import type { FilePart, ImagePart, UserPart } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
 
-/** One part. `index` is the place of its message, for the refusal. */
-export function encodePart(part: UserPart, index: number): JsonObject {
+/**
+ * One part. `index` is the place of its message, for the refusal; `marks` says whether the model knows the
+ * breakpoints of OpenAI's prompt cache.
+ */
+export function encodePart(part: UserPart, index: number, marks: boolean): JsonObject {
+  const encoded = encodeContent(part, index)
+  const breakpoint = part.type === 'audio' ? undefined : part.cache?.breakpoint
+  if (marks && breakpoint !== undefined) {
+    encoded['prompt_cache_breakpoint'] = { mode: 'explicit', ...breakpoint }
+  }
+  return encoded
+}
+
+function encodeContent(part: UserPart, index: number): JsonObject {
   switch (part.type) {
     case 'text':
       return { type: 'input_text', text: part.text }

@@ -22,23 +22,24 @@ export function encodeInput(
 ): JsonObject[] {
   const out: JsonObject[] = []
   const custom = new Set<string>()
+  const marks = knowsBreakpoints(model)
   for (const message of messages) {
     switch (message.role) {
       case 'system':
       case 'developer': {
         const role = model.systemRole === 'developer' ? 'developer' : message.role
-        out.push(spoken(role, message.parts, message.index))
+        out.push(spoken(role, message.parts, message.index, marks))
         break
       }
       case 'user':
-        out.push(spoken('user', message.parts, message.index))
+        out.push(spoken('user', message.parts, message.index, marks))
         break
       case 'assistant':
         out.push(...answer(message, losses))
         for (const call of message.toolCalls) if (call.custom === true) custom.add(call.id)
         break
       case 'tool':
-        out.push(result(message, custom.has(message.callId), losses))
+        out.push(result(message, custom.has(message.callId), losses, marks))
         break
       default:
         message satisfies never
@@ -47,8 +48,18 @@ export function encodeInput(
   return out
 }
 
-function spoken(role: string, parts: readonly UserPart[], index: number): JsonObject {
-  return { role, content: parts.map((part) => encodePart(part, index)) }
+/** Whether the model takes breakpoints of the prompt cache; one that is in no catalogue counts as the newest. */
+export function knowsBreakpoints(model: ModelFacts): boolean {
+  return model.endpoints === undefined || model.promptCacheBreakpoints === true
+}
+
+function spoken(
+  role: string,
+  parts: readonly UserPart[],
+  index: number,
+  marks: boolean,
+): JsonObject {
+  return { role, content: parts.map((part) => encodePart(part, index, marks)) }
 }
 
 /**
@@ -112,14 +123,17 @@ function result(
   message: Extract<Message, { role: 'tool' }>,
   custom: boolean,
   losses: Losses,
+  marks: boolean,
 ): JsonObject {
   if (message.isError === true) losses.drop('messages.is_error', 'no-equivalent')
   const { parts } = message
   const [first] = parts
-  const bare = parts.length === 1 && first?.type === 'text' ? first.text : undefined
+  const isMarked = marks && first?.type === 'text' && first.cache?.breakpoint !== undefined
+  const isBare = parts.length === 1 && first?.type === 'text' && !isMarked
+  const list = (): JsonObject[] => parts.map((part) => encodePart(part, message.index, marks))
   return {
     type: custom ? 'custom_tool_call_output' : 'function_call_output',
     call_id: wireCallId(message.callId, MAX_CALL_ID),
-    output: bare ?? (first === undefined ? '' : parts.map((it) => encodePart(it, message.index))),
+    output: first === undefined ? '' : isBare ? first.text : list(),
   }
 }

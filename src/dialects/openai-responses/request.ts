@@ -10,7 +10,7 @@ import { type ModelFacts, takesSampling } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
 import type { Losses } from '../dialect.js'
-import { encodeInput } from './messages.js'
+import { encodeInput, knowsBreakpoints } from './messages.js'
 import { encodeFormat, encodeTool, encodeToolChoice, encodeWebSearch } from './tools.js'
 import { MIN_OUTPUT_TOKENS, SERVICE_TIERS } from './wire.js'
 
@@ -168,11 +168,6 @@ function encodeRest(
     if (SAME.has(key)) body[key] = value
     else losses.drop(key, 'no-equivalent')
   }
-}
-
-/** A model that is in no catalogue counts as the newest. */
-function knowsBreakpoints(model: ModelFacts): boolean {
-  return model.endpoints === undefined || model.promptCacheBreakpoints === true
 }
 
 /** What can be left out without changing the answer. */

@@ -305,6 +305,8 @@ void t.test('tool choice', (t) => {
   ])
   t.strictSame(encode({ tools, parallelToolCalls: true }).losses, [])
   t.strictSame(encode({ parallelToolCalls: false }).losses, [], 'means nothing without tools')
+  const none = { tools, toolChoice: { mode: 'none' }, parallelToolCalls: false } as const
+  t.strictSame(encode(none).losses, [], 'nor where none may be called')
   t.end()
 })
 

@@ -217,7 +217,7 @@ void t.test('stop is refused where the model takes none', (t) => {
     refusal(() => passed({ stop: 'x' }, o3)),
     { kind: 'untranslatable', param: 'stop' },
   )
-  t.same(sent({ stop: [] }, o3), [{ stop: [] }, []])
+  for (const stop of [[], '', ['', '']]) t.same(sent({ stop }, o3), [{}, []], 'says nothing')
   t.same(sent({ stop: 'x' }, REASONS), [{ stop: 'x' }, []])
   t.end()
 })

@@ -162,6 +162,21 @@ void t.test('the scheme and the type of a data URL are read in any case', (t) =>
   t.end()
 })
 
+void t.test('a cache marker is kept, a breakpoint of OpenAI’s with its own words', (t) => {
+  const cacheOf = (mark: JsonObject): unknown => {
+    const [message] = read(user({ type: 'text', text: 'x', ...mark }))
+    const [part] = message?.parts ?? []
+    return part?.type === 'text' ? part.cache : undefined
+  }
+  const explicit = (more: JsonObject): JsonObject => ({
+    prompt_cache_breakpoint: { mode: 'explicit', ...more },
+  })
+  t.strictSame(cacheOf(explicit({})), { ttl: '5m', breakpoint: {} })
+  t.strictSame(cacheOf(explicit({ ttl: '30m' })), { ttl: '1h', breakpoint: { ttl: '30m' } })
+  t.strictSame(cacheOf({ cache_control: { type: 'ephemeral' } }), { ttl: '5m' })
+  t.end()
+})
+
 void t.test('what breaks a part is named', (t) => {
   const at = 'messages[0].content[0]'
   const url = `${at}.image_url.url`
