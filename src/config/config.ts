@@ -71,7 +71,10 @@ export interface LogConfig {
 /** How long an upstream may take, in milliseconds. */
 export interface TimeoutsConfig {
   readonly connectMs: number
+  /** Of a stream. */
   readonly firstByteMs: number
+  /** Of a reply that is asked for whole. */
+  readonly firstByteWholeMs: number
   readonly idleMs: number
   readonly totalMs: number
 }

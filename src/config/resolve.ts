@@ -31,6 +31,12 @@ export interface ResolveContext {
   readonly keySources: ReadonlyMap<string, string>
 }
 
+/**
+ * A whole reply may take so many times as long to begin as a stream: providers send it once it is complete,
+ * and 60 seconds are some 5,000 tokens.
+ */
+const WHOLE_TO_STREAMED = 5
+
 type UpstreamValues = FileValues['upstreams'][string]
 type RouteValues = FileValues['routes'][number]
 
@@ -287,6 +293,7 @@ function upstreamOf(
     timeouts: {
       connectMs: timeouts.connect_ms,
       firstByteMs: timeouts.first_byte_ms,
+      firstByteWholeMs: timeouts.first_byte_whole_ms ?? WHOLE_TO_STREAMED * timeouts.first_byte_ms,
       idleMs: timeouts.idle_ms,
       totalMs: timeouts.total_ms,
     },

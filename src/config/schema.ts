@@ -30,7 +30,12 @@ const timeouts = z.strictObject({
   connect_ms: whole(1, DAY_MS).default(3_000).describe('Time for a connection, TLS included.'),
   first_byte_ms: whole(1, DAY_MS)
     .default(60_000)
-    .describe('Time from the request sent to the first byte of the reply.'),
+    .describe('Time from the request sent to the first byte of a streamed reply.'),
+  first_byte_whole_ms: whole(1, DAY_MS)
+    .optional()
+    .describe(
+      'The same for a reply that is asked for whole, which providers send once it is complete. Left out: five times `first_byte_ms`.',
+    ),
   idle_ms: whole(1, DAY_MS)
     .default(60_000)
     .describe('Longest silence between two chunks of a reply.'),

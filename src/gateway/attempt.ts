@@ -194,7 +194,7 @@ export class Attempt implements ReplyHandler, Timed {
         if (nowMs - this.dispatchedMs > timeouts.connectMs) this.late('did not accept a connection')
         return
       case 'waiting':
-        if (nowMs - this.sentMs > timeouts.firstByteMs) this.late('did not begin to answer')
+        if (nowMs - this.sentMs > this.outgoing.firstByteMs) this.late('did not begin to answer')
         break
       case 'lingering':
         if (nowMs - this.lingerMs > LINGER_MS) this.abandon()

@@ -82,22 +82,24 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
   report(x, call, losses.paths)
   const path = pathAt(upstream.place, rendered.path, model)
   const headers = withRequestHeaders(target, rendered.accept, rendered.headers)
-  const { body, said } = rendered
-  return { path, headers, body, said, next: nextOf(path, headers, said, egress.continuation) }
+  const { body, said, streams } = rendered
+  const { timeouts } = upstream.config
+  const firstByteMs = streams ? timeouts.firstByteMs : timeouts.firstByteWholeMs
+  const way = { path, headers, firstByteMs }
+  return { ...way, body, said, next: nextOf(way, said, egress.continuation) }
 }
 
 /** How the rest of an answer is asked for, where the upstream may pause before its end. */
 function nextOf(
-  path: string,
-  headers: readonly string[],
+  way: Pick<Outgoing, 'path' | 'headers' | 'firstByteMs'>,
   said: JsonObject | null,
   continuation: Continuation | null,
 ): Outgoing['next'] {
   if (said === null || continuation?.mayPause(said) !== true) return null
   return (resume) => {
     const rest = continuation.next(said, resume)
-    const next = nextOf(path, headers, rest, continuation)
-    return { path, headers, body: stringifyExact(rest), said: rest, next }
+    const next = nextOf(way, rest, continuation)
+    return { ...way, body: stringifyExact(rest), said: rest, next }
   }
 }
 
@@ -131,13 +133,8 @@ function amended(
   for (const [name, value] of Object.entries(egress.headers(said))) {
     if (!(name in known)) headers.push(name, value)
   }
-  return {
-    ...outgoing,
-    headers,
-    body: stringifyExact(said),
-    said,
-    next: nextOf(outgoing.path, headers, said, egress.continuation),
-  }
+  const way = { path: outgoing.path, headers, firstByteMs: outgoing.firstByteMs }
+  return { ...way, body: stringifyExact(said), said, next: nextOf(way, said, egress.continuation) }
 }
 
 function withRequestHeaders(

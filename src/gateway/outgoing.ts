@@ -27,6 +27,8 @@ export interface Rendered {
   /** The dialect's path, below the upstream's base. */
   readonly path: string
   readonly accept: string
+  /** Whether the upstream is asked for a stream. */
+  readonly streams: boolean
   readonly body: Buffer | string
   /** What the body says, where it was said anew; null for the client's own bytes. */
   readonly said: JsonObject | null
@@ -37,6 +39,8 @@ export interface Rendered {
 export interface Outgoing {
   readonly path: string
   readonly headers: readonly string[]
+  /** How long the answer may take to begin; a whole one begins once it is complete. */
+  readonly firstByteMs: number
   readonly body: Buffer | string
   /** What the body says, where it was said anew; null for the client's own bytes. */
   readonly said: JsonObject | null
@@ -62,13 +66,16 @@ export function render(
     if (call.added !== undefined) edits.push(...call.added)
     edits.push(...quirkEdits(call.body, edits, quirks, report))
     const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
-    const { path, accept } = egress.target(model, call.request.stream)
-    return { path, accept, body, said: null, headers: egress.headers(call.body) }
+    const streams = call.request.stream
+    const { path, accept } = egress.target(model, streams)
+    return { path, accept, streams, body, said: null, headers: egress.headers(call.body) }
   }
   const request = requestFor(call.request, destination, model, facts)
   const said = applyQuirks(egress.encodeRequest(request, facts, losses), quirks, report)
-  const { path, accept } = egress.target(model, request.stream)
-  return { path, accept, body: stringifyExact(said), said, headers: egress.headers(said) }
+  const streams = request.stream
+  const { path, accept } = egress.target(model, streams)
+  const headers = egress.headers(said)
+  return { path, accept, streams, body: stringifyExact(said), said, headers }
 }
 
 /** The request as this upstream is to be asked: its model, whether to stream, and who begins. */

@@ -14,7 +14,8 @@ import {
   watchProcess,
 } from './scene.js'
 
-const TIMEOUTS = 'timeouts: { connect_ms: 1000, first_byte_ms: 300, idle_ms: 300 }'
+const TIMEOUTS =
+  'timeouts: { connect_ms: 1000, first_byte_ms: 300, first_byte_whole_ms: 300, idle_ms: 300 }'
 
 for (const { name, model } of UPSTREAMS) {
   void t.test(name, async (t) => {
@@ -60,6 +61,20 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 }
+
+void t.test('a whole reply may take five times as long to begin as a stream', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t, { upstreamOptions: 'timeouts: { first_byte_ms: 300 }' })
+  for (const { model } of UPSTREAMS) {
+    gateway.emulator.script({ times: 2, fault: { kind: 'delay', ms: 700, mode: 'headers' } })
+    const more = { max_tokens: 100 }
+    const whole = await ask(gateway, question(model, false, 'Hello', more))
+    t.equal(whole.status, 200, `${model}: whole`)
+    const stream = await ask(gateway, question(model, true, 'Hello', more))
+    t.equal(stream.status, 504, `${model}: streamed`)
+  }
+  await checkAfter(t, gateway)
+})
 
 void t.test('after the last content', async (t) => {
   watchProcess(t)

@@ -39,7 +39,7 @@ async function lineOf(gateway: TestGateway): Promise<Record<string, unknown>> {
 
 for (const [name, { stream, fault, leaves }] of Object.entries(CASES)) {
   void t.test(name, async (t) => {
-    const limits = leaves === true ? '' : `first_byte_ms: ${WAIT_MS}, idle_ms: ${WAIT_MS}`
+    const limits = leaves === true ? '' : `first_byte_whole_ms: ${WAIT_MS}, idle_ms: ${WAIT_MS}`
     const upstreamOptions = stream ? '' : `timeouts: { ${limits} }`
     const gateway = await startGateway(t, { upstreamOptions })
     gateway.emulator.script({ times: 1, fault })
