@@ -41,6 +41,11 @@ export function addressed(method: string, path: string): Addressed | null {
   return null
 }
 
+/** The methods that a path takes; empty where there is no such endpoint. */
+export function methodsAt(path: string): string[] {
+  return ['GET', 'HEAD', 'POST'].filter((method) => addressed(method, path) !== null)
+}
+
 /** How clients speak the dialect. Only for a dialect that `addressed` has named. */
 export function ingressOf(name: DialectName): Ingress {
   const ingress = DIALECTS[name].ingress

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Authenticator } from '../auth/authenticate.js'
 import { namesModel, type Identity } from '../accounts/account.js'
-import { addressed, INGRESSES, type Addressed } from '../dialects/index.js'
+import { addressed, INGRESSES, methodsAt, type Addressed } from '../dialects/index.js'
 import { GatewayError } from '../errors.js'
 import type { Request } from '../http/request.js'
 import type { Books } from '../ledger/books.js'
@@ -87,10 +87,9 @@ function identify(x: Exchange): Addressed | null {
 }
 
 function unknownEndpoint(method: string, path: string): GatewayError {
-  for (const other of ['GET', 'POST']) {
-    if (other !== method && addressed(other, path) !== null) {
-      return new GatewayError('method_not_allowed', `This path takes ${other}, not ${method}.`)
-    }
+  const [known] = methodsAt(path)
+  if (known !== undefined) {
+    return new GatewayError('method_not_allowed', `This path takes ${known}, not ${method}.`)
   }
   return new GatewayError(
     'unknown_endpoint',

@@ -2,7 +2,7 @@
  * An exchange that ends in an error: what the client is told, and how the connection ends.
  * Every error, foreseen or not, comes through here once.
  */
-import { ingressOf } from '../dialects/index.js'
+import { ingressOf, methodsAt } from '../dialects/index.js'
 import { gatewayError, GatewayError, rowOf } from '../errors.js'
 import { errorBody } from '../wire/error-body.js'
 import type { Exchange } from './exchange.js'
@@ -39,6 +39,7 @@ function send(x: Exchange, error: GatewayError): void {
   const { retryAfterSeconds, retryable } = error.wire
   if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
   if (retryable === false) headers.push('x-should-retry', 'false')
+  if (error.kind === 'method_not_allowed') headers.push('allow', methodsAt(x.path).join(', '))
   if (error.kind === 'unauthenticated') headers.push('www-authenticate', 'Bearer')
   // What follows a broken request on its connection cannot be trusted to be one.
   if (!req.complete || error.kind === 'headers_too_large') headers.push('connection', 'close')

@@ -56,6 +56,7 @@ void t.test('S10: a known path with another method is 405 and says which', async
     const { status, error } = await read(response)
     t.equal(status, 405, method)
     t.match(error, { code: 405, message: /takes POST/ })
+    t.equal(response.headers.get('allow'), 'POST')
   }
 })
 

@@ -50,10 +50,21 @@ void t.test('S4: a dated variant is retrieved, an unknown model is 404', async (
   }
 })
 
-void t.test('S4: only with a key, and only with GET', async (t) => {
+void t.test('S4: only with a key, and only with GET or HEAD', async (t) => {
   const { origin, secret } = await startGateway(t)
   t.equal((await fetch(`${origin}/v1/models`)).status, 401)
   const headers = { authorization: `Bearer ${secret}` }
   const posted = await fetch(`${origin}/v1/models`, { method: 'POST', headers, body: '{}' })
   t.equal(posted.status, 405)
+  t.equal(posted.headers.get('allow'), 'GET, HEAD')
+  for (const [id, status] of [
+    ['', 200],
+    ['/gpt-4o', 200],
+    ['/llama-3', 404],
+  ] as const) {
+    const asked = await fetch(`${origin}/v1/models${id}`, { method: 'HEAD', headers })
+    t.equal(asked.status, status, `HEAD ${id}`)
+    t.ok(Number(asked.headers.get('content-length')) > 0)
+    t.equal(await asked.text(), '')
+  }
 })

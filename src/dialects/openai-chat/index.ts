@@ -56,7 +56,7 @@ export const openaiChat: Dialect = { name: 'openai-chat', ingress, egress }
 
 function match(method: string, path: string): Endpoint | null {
   if (path === '/v1/chat/completions') return method === 'POST' ? { operation: 'chat' } : null
-  if (method !== 'GET' || !path.startsWith(MODELS)) return null
+  if ((method !== 'GET' && method !== 'HEAD') || !path.startsWith(MODELS)) return null
   if (path === MODELS) return { operation: 'models' }
   const model = path[MODELS.length] === '/' ? decoded(path.slice(MODELS.length + 1)) : ''
   return model === '' ? null : { operation: 'models', model }
