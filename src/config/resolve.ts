@@ -31,11 +31,9 @@ export interface ResolveContext {
   readonly keySources: ReadonlyMap<string, string>
 }
 
-/**
- * A whole reply may take so many times as long to begin as a stream: providers send it once it is complete,
- * and 60 seconds are some 5,000 tokens.
- */
-const WHOLE_TO_STREAMED = 5
+/** What the schema gives a stream to begin, and what a whole reply has beside that: it is sent once it is complete. */
+const USUAL_FIRST_BYTE_MS = 60_000
+const USUAL_FIRST_BYTE_WHOLE_MS = 300_000
 
 type UpstreamValues = FileValues['upstreams'][string]
 type RouteValues = FileValues['routes'][number]
@@ -293,7 +291,7 @@ function upstreamOf(
     timeouts: {
       connectMs: timeouts.connect_ms,
       firstByteMs: timeouts.first_byte_ms,
-      firstByteWholeMs: timeouts.first_byte_whole_ms ?? WHOLE_TO_STREAMED * timeouts.first_byte_ms,
+      firstByteWholeMs: timeouts.first_byte_whole_ms ?? wholeFirstByte(timeouts.first_byte_ms),
       idleMs: timeouts.idle_ms,
       totalMs: timeouts.total_ms,
     },
@@ -360,4 +358,9 @@ function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
   if (host === 'localhost' || host.endsWith('.localhost')) return true
   return isPrivateAddress(host)
+}
+
+/** Who has set a time of their own means every reply. */
+function wholeFirstByte(firstByteMs: number): number {
+  return firstByteMs === USUAL_FIRST_BYTE_MS ? USUAL_FIRST_BYTE_WHOLE_MS : firstByteMs
 }

@@ -34,7 +34,7 @@ const timeouts = z.strictObject({
   first_byte_whole_ms: whole(1, DAY_MS)
     .optional()
     .describe(
-      'The same for a reply that is asked for whole, which providers send once it is complete. Left out: five times `first_byte_ms`.',
+      'The same for a reply that is asked for whole, which providers send once it is complete. Left out: as `first_byte_ms` where that has been set, else 300000.',
     ),
   idle_ms: whole(1, DAY_MS)
     .default(60_000)

@@ -15,7 +15,7 @@ import {
 } from './scene.js'
 
 const TIMEOUTS =
-  'timeouts: { connect_ms: 1000, first_byte_ms: 300, first_byte_whole_ms: 300, idle_ms: 300 }'
+  'timeouts: { connect_ms: 1000, first_byte_ms: 300, idle_ms: 300 }'
 
 for (const { name, model } of UPSTREAMS) {
   void t.test(name, async (t) => {
@@ -62,9 +62,10 @@ for (const { name, model } of UPSTREAMS) {
   })
 }
 
-void t.test('a whole reply may take five times as long to begin as a stream', async (t) => {
+void t.test('a whole reply has a time of its own to begin', async (t) => {
   watchProcess(t)
-  const gateway = await startGateway(t, { upstreamOptions: 'timeouts: { first_byte_ms: 300 }' })
+  const upstreamOptions = 'timeouts: { first_byte_ms: 300, first_byte_whole_ms: 10000 }'
+  const gateway = await startGateway(t, { upstreamOptions })
   for (const { model } of UPSTREAMS) {
     gateway.emulator.script({ times: 2, fault: { kind: 'delay', ms: 700, mode: 'headers' } })
     const more = { max_tokens: 100 }
