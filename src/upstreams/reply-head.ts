@@ -41,8 +41,15 @@ export function parseReplyHead(text: string): ReplyHead | null {
   return { status, headers, framing, isLast, keepAliveMs: keepAliveOf(headers['keep-alive']) }
 }
 
+/** Inherits nothing, like `Object.create(null)`, which to V8 is a hash table of 3 KB for seven fields. */
+class Fields {
+  [name: string]: string
+}
+Object.setPrototypeOf(Fields.prototype, null)
+delete Fields.prototype['constructor']
+
 function recordOf(fields: readonly string[]): IncomingHttpHeaders {
-  const record = Object.create(null) as Record<string, string>
+  const record = new Fields()
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? ''
     const value = fields[at + 1] ?? ''
