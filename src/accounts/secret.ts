@@ -26,9 +26,14 @@ export function newSecret(random: RandomBytes = randomBytes): string {
   return body + checksumOf(body)
 }
 
-/** Prefix, alphabet, length and checksum are right; says nothing of whether the key exists. */
+/** Prefix, alphabet and length are right: the part of the form that costs next to nothing to check. */
+export function looksLikeSecret(secret: string): boolean {
+  return secret.length === SECRET_LENGTH && FORM.test(secret)
+}
+
+/** The checksum is right, too; says nothing of whether the key exists. */
 export function hasValidForm(secret: string): boolean {
-  if (secret.length !== SECRET_LENGTH || !FORM.test(secret)) return false
+  if (!looksLikeSecret(secret)) return false
   const split = SECRET_LENGTH - CHECKSUM_LENGTH
   return checksumOf(secret.slice(0, split)) === secret.slice(split)
 }

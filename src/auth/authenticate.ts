@@ -7,7 +7,7 @@
  * per digest, at most 32 at once, and a secret with a wrong checksum costs none.
  */
 import type { Identity } from '../accounts/account.js'
-import { digestOf, hasValidForm } from '../accounts/secret.js'
+import { digestOf, hasValidForm, looksLikeSecret } from '../accounts/secret.js'
 import type { AuthConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { KeyLookup, Store } from '../store/store.js'
@@ -108,11 +108,13 @@ export class Authenticator {
    */
   identify(secret: string | null): Identity | Promise<Identity> {
     if (secret === null || secret === '') throw this.unauthenticated('missing')
-    if (!hasValidForm(secret)) throw this.unauthenticated('malformed')
+    if (!looksLikeSecret(secret)) throw this.unauthenticated('malformed')
     const digest = digestOf(secret)
     const nowMs = this.now()
     const { freshSeconds, staleSeconds } = this.settings()
     const held = this.cache.get(digest, nowMs)
+    // What has been looked up had a right checksum.
+    if (held === null && !hasValidForm(secret)) throw this.unauthenticated('malformed')
     if (held?.trusted === true && !held.verdict.good) return this.conclude(held.verdict)
     const ageMs = held === null ? 0 : nowMs - held.checkedAtMs
     if (held?.trusted === true && ageMs < freshSeconds * 1000) {

@@ -39,7 +39,7 @@ export interface Losses {
 
 /** Facts a pure codec may not invent for itself. */
 export interface Seed {
-  /** The reply's id, the same on every chunk. */
+  /** The reply's id, the same on every chunk; the gateway's own, so that JSON needs no escape in it. */
   id: string
   createdAtSeconds: number
   /** The model name the client asked for; it is the name that the reply carries. */

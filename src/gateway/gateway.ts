@@ -77,11 +77,17 @@ export class Gateway {
     const x = new Exchange(id, req, res, generation, performance.now(), this.after, as)
     generation.enter()
     this.inFlight.add(x)
-    void serve(x, this.services).finally(() => {
+    void this.toItsEnd(x, generation)
+  }
+
+  private async toItsEnd(x: Exchange, generation: Generation): Promise<void> {
+    try {
+      await serve(x, this.services)
+    } finally {
       this.inFlight.remove(x)
       generation.leave()
       if (this.inFlight.size === 0) this.onIdle?.()
-    })
+    }
   }
 
   /** New requests get the new generation; running ones keep theirs. */

@@ -19,7 +19,7 @@ export function headerText(value: string | string[] | undefined): string | null 
 
 /** True where the body is a stream of events. */
 export function isEventStream(headers: IncomingHttpHeaders): boolean {
-  return (headers['content-type'] ?? '').toLowerCase().startsWith('text/event-stream')
+  return typeOf(headers).startsWith('text/event-stream')
 }
 
 /** A 200 that cannot be read: compressed though identity was asked, or not of this API. */
@@ -28,6 +28,12 @@ export function unreadable(headers: IncomingHttpHeaders): WireError | null {
   if (encoding !== undefined && encoding !== 'identity') {
     return { kind: 'upstream_malformed', message: 'The upstream compressed its reply unasked.' }
   }
-  const type = (headers['content-type'] ?? '').toLowerCase()
+  const type = typeOf(headers)
   return type === '' || type.includes('json') || isEventStream(headers) ? null : OTHER_TYPE
+}
+
+/** In lower case, as most write it anyway. */
+function typeOf(headers: IncomingHttpHeaders): string {
+  const type = headers['content-type'] ?? ''
+  return type === 'application/json' ? type : type.toLowerCase()
 }

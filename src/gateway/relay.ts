@@ -32,7 +32,7 @@ export function relay(
   if (answer.kind === 'stream') return new StreamRelay(x, answer.stream, ingress, deadlines).run()
   const { body } = answer
   const { res } = x
-  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+  const length = Buffer.byteLength(body)
   x.facts.sentBytes = length
   const type = answer.stream ? 'text/event-stream; charset=utf-8' : 'application/json'
   const headers = headOf(x, type, lostOf(x.facts))
@@ -42,7 +42,7 @@ export function relay(
     res.writeHead(200, headers)
     return new WholeRelay(res, bytesOf(body), deadlines).run()
   }
-  res.send(200, headers, body)
+  res.send(200, headers, body, length)
   // Nothing is left to wait for where the system took it all, as it does for most replies.
   if (res.writableFinished) return undefined
   return new WholeRelay(res, null, deadlines).run()

@@ -86,10 +86,14 @@ export class Response {
     return this
   }
 
-  /** The whole answer at once; its length is told. */
-  send(status: number, headers: readonly string[], body: string | Buffer): void {
+  /** The whole answer at once; `length` is the body's in bytes, and is told. */
+  send(
+    status: number,
+    headers: readonly string[],
+    body: string | Buffer,
+    length = Buffer.byteLength(body),
+  ): void {
     const isText = typeof body === 'string'
-    const length = isText ? Buffer.byteLength(body) : body.length
     this.begin(status, headers, length)
     this.isEnded = true
     if (this.isBodiless) this.flushHeaders()

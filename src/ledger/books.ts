@@ -65,15 +65,17 @@ interface Waiting {
   readonly claim: Claim | undefined
   readonly sinceMs: number
   readonly resolve: () => void
-  isOver: boolean
+  /** Where it is in the list; `OVER` once it is not. */
+  place: number
 }
+
+const OVER = -1
 
 /** One process's books. */
 export class Books {
   private readonly options: BooksOptions
-  /** In order of time, those that are over among them until the next sweep: cheaper than a `Set`. */
-  private waiting: Waiting[] = []
-  private open = 0
+  /** Without order, and without those that are over: a row that is kept longer costs the collector. */
+  private readonly waiting: Waiting[] = []
   private readonly sweep: NodeJS.Timeout
   private tending: NodeJS.Timeout | null = null
   private tendingNow: Promise<void> | null = null
@@ -119,9 +121,9 @@ export class Books {
       return null
     }
     return new Promise((resolve) => {
-      const waiting = { row, claim, sinceMs: performance.now(), resolve, isOver: false }
+      const place = this.waiting.length
+      const waiting: Waiting = { row, claim, sinceMs: performance.now(), resolve, place }
       this.waiting.push(waiting)
-      this.open += 1
       const { ledger } = this.options
       const safe: Promise<unknown> =
         claim === undefined ? ledger.append(row) : ledger.settle(row, claim)
@@ -136,7 +138,7 @@ export class Books {
   async close(): Promise<void> {
     this.isClosed = true
     if (this.tending !== null) clearTimeout(this.tending)
-    while (this.open > 0) await pause(SWEEP_MS / 4)
+    while (this.waiting.length > 0) await pause(SWEEP_MS / 4)
     clearInterval(this.sweep)
     await this.tendingNow
     if (this.spooledRows > 0) await this.replay().catch(() => undefined)
@@ -155,20 +157,24 @@ export class Books {
   }
 
   private leave(waiting: Waiting): boolean {
-    if (waiting.isOver) return false
-    waiting.isOver = true
-    this.open -= 1
+    const { place } = waiting
+    if (place === OVER) return false
+    const last = this.waiting.pop()
+    if (last !== undefined && last !== waiting) {
+      this.waiting[place] = last
+      last.place = place
+    }
+    waiting.place = OVER
     return true
   }
 
   private giveUpOld(): void {
-    if (this.waiting.length === 0) return
     const oldestMs = performance.now() - SETTLE_MS
-    for (const each of this.waiting) {
-      if (each.sinceMs > oldestMs) break
-      this.giveUp(each)
+    // From the end: whoever takes the place of one that leaves has been looked at.
+    for (let at = this.waiting.length - 1; at >= 0; at -= 1) {
+      const waiting = this.waiting[at]
+      if (waiting !== undefined && waiting.sinceMs <= oldestMs) this.giveUp(waiting)
     }
-    this.waiting = this.waiting.filter(({ isOver }) => !isOver)
   }
 
   private away(): void {

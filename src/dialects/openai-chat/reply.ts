@@ -28,7 +28,7 @@ export function encodeChoices(
   const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
   const tier = serviceTier === undefined ? '' : `,"service_tier":${quote(serviceTier)}`
   return (
-    `{"id":${quote(seed.id)},"object":"chat.completion","created":${seed.createdAtSeconds},` +
+    `{"id":"${seed.id}","object":"chat.completion","created":${seed.createdAtSeconds},` +
     `"model":${quote(seed.model)},` +
     `"choices":[${choices.map((choice) => choiceOut(choice, request, seed)).join(',')}],` +
     `"usage":${JSON.stringify(usageOut(usage))}${tier}}`

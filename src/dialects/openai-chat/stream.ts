@@ -55,7 +55,7 @@ export class ChunkEncoder implements StreamEncoder {
     this.includeUsage = request.includeUsage
     this.details = Details.of(seed.origin)
     this.head =
-      `data: {"id":${JSON.stringify(seed.id)},"object":"chat.completion.chunk",` +
+      `data: {"id":"${seed.id}","object":"chat.completion.chunk",` +
       `"created":${seed.createdAtSeconds},"model":${JSON.stringify(seed.model)},"choices":[`
     this.start = `${this.head}{"index":${place.index},"delta":`
     this.tail = request.includeUsage ? '],"usage":null}\n\n' : ']}\n\n'
