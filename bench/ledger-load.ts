@@ -26,7 +26,7 @@ const MODELS = ['gpt-5.4', 'gpt-5.4-mini', 'claude-opus-4-6', 'gemini-3.5-flash'
 const ACCOUNT_NAMES = Array.from({ length: ACCOUNTS }, (_, at) => `acc_${padded(at)}`)
 const KEY_NAMES = Array.from({ length: KEYS }, (_, at) => `key_${padded(at)}`)
 const DEMANDS = KEY_NAMES.map(demandsOf)
-/** Few keys, asked for all the time, without a limit on places: what an engine may set aside of beforehand. */
+/** Few keys, asked for all the time, and the same without a limit on places: what an engine may set aside of beforehand. */
 const HOT_KEYS = 16
 const HOT_DEMANDS = DEMANDS.map((all) => all.filter(({ kind }) => kind !== 'concurrent'))
 /** As long as a request's id, and like it in order of time. */
@@ -35,7 +35,7 @@ const PREFIX = `019aa1b2-c3d4-${process.pid.toString().padStart(8, '0')}-`
 const WARM_MS = 500
 
 const [url = '', atOnce = '1', seconds = '1', what = 'limited'] = process.argv.slice(2)
-const isHot = what === 'hot'
+const isHot = what === 'hot' || what === 'places'
 const { ledger, close } = url === 'none' ? nothing() : await opened()
 let made = 0
 let operations = 0
@@ -60,7 +60,7 @@ async function unlimited(endsAtMs: number): Promise<void> {
 
 /** What the load itself costs: every answer at the next turn of the loop, and nothing done for it. */
 function nothing(): {
-  ledger: Pick<Ledger, 'admit' | 'settle' | 'append'>
+  ledger: Pick<Ledger, 'admit' | 'settle' | 'append' | 'letGo'>
   close: () => Promise<void>
 } {
   const ledger = {
@@ -95,7 +95,7 @@ function nextAdmission(): Admission {
   return {
     requestId,
     accountId,
-    demands: (isHot ? HOT_DEMANDS : DEMANDS)[key] ?? [],
+    demands: (what === 'hot' ? HOT_DEMANDS : DEMANDS)[key] ?? [],
     leaseMs: 60_000,
     unsettled,
   }
@@ -138,6 +138,7 @@ async function client(endsAtMs: number): Promise<void> {
     if (!admitted) throw new Error('a request was refused that every limit has room for')
     if (measuring) latencies.push(performance.now() - beganMs)
     await nextTurn()
+    if (isSlice) ledger.letGo?.(admission.requestId)
     await ledger.settle(admission.unsettled, { demands, taken: isSlice ? 'slice' : 'reserved' })
     if (measuring) operations += 2
   }

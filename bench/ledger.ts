@@ -26,9 +26,9 @@ interface Case {
   readonly at: 'ledger' | 'bare' | 'redis' | 'none'
   /**
    * Requests that nothing limits, of which only a row is kept; or sixteen keys in place of 10,000, without a
-   * limit on places.
+   * limit on places, and with one.
    */
-  readonly what?: 'unlimited' | 'hot'
+  readonly what?: 'unlimited' | 'hot' | 'places'
   readonly processes: number
   readonly atOnce: number
 }
@@ -46,6 +46,7 @@ const CASES: readonly Case[] = [
   { name: 'redis_load', at: 'redis', processes: 1, atOnce: 64 },
   { name: 'redis_hot_alone', at: 'redis', processes: 1, atOnce: 1, what: 'hot' },
   { name: 'redis_hot', at: 'redis', processes: 1, atOnce: 64, what: 'hot' },
+  { name: 'redis_places', at: 'redis', processes: 1, atOnce: 64, what: 'places' },
   { name: 'redis_hot_four', at: 'redis', processes: 4, atOnce: 16, what: 'hot' },
 ]
 

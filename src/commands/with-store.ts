@@ -31,9 +31,21 @@ export interface StoreSession {
 /** Far beyond any password that would be taken; only keeps a wrong pipe from filling the memory. */
 const MAX_INPUT = 65_536
 
+/** As a shell tells of who was ended by a broken pipe. */
+const BROKEN_PIPE = 141
+
+/** Who read has what it wanted (`… | head`): the rest is for nobody, and no failure. */
+function readerLeft(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
+  process.exit(BROKEN_PIPE)
+}
+
 /** The process's own streams. */
 export const processTerminal: Terminal = {
-  out: (line) => console.log(line),
+  out(line) {
+    if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', readerLeft)
+    console.log(line)
+  },
   err: (line) => console.error(line),
   async input() {
     if (process.stdin.isTTY) {

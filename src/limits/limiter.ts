@@ -45,7 +45,7 @@ export type EachLease = (visit: (lease: Lease) => void) => void
 
 /** What a limiter is given. */
 export interface LimiterOptions {
-  readonly ledger: Pick<Ledger, 'admit' | 'renew'>
+  readonly ledger: Pick<Ledger, 'admit' | 'letGo' | 'renew'>
   /** Read on every use, so that a reload takes effect at once. */
   readonly settings: () => LimitingConfig
   /** Milliseconds that never go back (`performance.now`). */
@@ -160,6 +160,7 @@ export class Limiter {
 
   /** The request has ended, whatever became of it; once. `spentNanoUsd` is null where it is not known. */
   end({ wish, taken }: Lease, spentNanoUsd: number | null): void {
+    if (taken === 'slice') this.options.ledger.letGo?.(wish.requestId)
     this.local?.end(wish.demands, spentNanoUsd, taken === 'nothing')
   }
 

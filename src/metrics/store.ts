@@ -67,6 +67,7 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
   return {
     admit: (admission) => timed('admit', () => ledger.admit(admission)),
     settle: (row, claim) => timed('settle', () => ledger.settle(row, claim)),
+    letGo: (requestId) => ledger.letGo?.(requestId),
     append: (row) => timed('settle', () => ledger.append(row)),
     renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
     expire: (overdueMs) => timed('expire', () => ledger.expire(overdueMs)),

@@ -28,7 +28,7 @@ export interface RateDemand extends DemandOf {
   readonly cost: number
 }
 
-/** So many at the same time; the place is a lease, held until `settle` or until it is not renewed. */
+/** So many at the same time; the place is a lease, held until `settle` (of a slice: `letGo`) or until it is not renewed. */
 export interface SlotDemand extends DemandOf {
   readonly kind: 'concurrent'
   readonly limit: number
@@ -241,6 +241,8 @@ export interface Ledger {
    * many rows at a time may put it where it belongs later.
    */
   append(row: UsageRow): Promise<void>
+  /** A request that a slice let in has ended, whatever becomes of its row; only engines with slices want to know. */
+  letGo?(requestId: string): void
   /** Prolongs reservations of requests that still run; those that ended are passed over. */
   renew(
     requests: readonly { requestId: string; accountId: string }[],

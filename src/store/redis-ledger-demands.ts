@@ -9,6 +9,12 @@ import { listOf } from './redis-records.js'
 /** What a demand holds until it is settled: kind, name, cost, limit, member. */
 export type Hold = readonly [Demand['kind'], string, number, number, string]
 
+/**
+ * What the script is told of one slice: name, kind, limit, taken, given back, wanted, least; of places
+ * after the limit what `tellPlaces` says.
+ */
+export type Told = readonly [string, string, number, number, number, number, number]
+
 /** Some of the demands, which are of one slot, with their places among all. */
 export interface Part {
   readonly slot: string

@@ -95,6 +95,11 @@ export function slotOf(
   return shared ? `${PREFIX}{~${encodeURIComponent(subject)}}` : own(accountId)
 }
 
+/** A request's place among the ends. */
+export function endPlace(accountId: string, requestId: string): string {
+  return `${accountId}\0${requestId}`
+}
+
 /** A row's place in the order of time. */
 export function rowName({ atMs, requestId }: Pick<UsageRow, 'atMs' | 'requestId'>): string {
   return timeName(atMs) + requestId

@@ -7,6 +7,9 @@
 /** What a process holds in a limit, its slice, is gone when it was not heard of for so long. */
 export const SLICE_MS = 10_000
 
+/** The same of places, as long as their leases: requests may run on while Redis is away. */
+export const PLACES_MS = 60_000
+
 /** Time and calendar. */
 export const ARITHMETIC = `
 local UNITS, DAY, MOST = 60000, 86400000, 9007199254740991
@@ -103,6 +106,29 @@ local function counted(key, kind, limit, now, day, month)
   end
   if s.h > 0 and s.x <= now then bury(s, key, limit, now) end
   return s
+end
+`
+
+/**
+ * What processes hold of the places of a limit, beside those of the requests that asked for one: `h` all, one of
+ * which may have run out at `x`; `@PROCESS` the number of its last word, how many it holds, and until when.
+ */
+export const HELD = `
+local function held(key, now)
+  local all = key .. ':held'
+  local r = redis.call('HMGET', all, 'h', 'x')
+  if not r[1] then return 0 end
+  if tonumber(r[2]) > now then return tonumber(r[1]) end
+  local fields, h, x, any = redis.call('HGETALL', all), 0, MOST, false
+  for at = 1, #fields, 2 do
+    if string.sub(fields[at], 1, 1) == '@' then
+      local mine, ends = string.match(fields[at + 1], '^%d+ (%d+) (%d+)$')
+      if tonumber(ends) <= now then redis.call('HDEL', all, fields[at])
+      else h, x, any = h + tonumber(mine), math.min(x, tonumber(ends)), true end
+    end
+  end
+  if any then redis.call('HSET', all, 'h', whole(h), 'x', whole(x)) else redis.call('DEL', all) end
+  return h
 end
 `
 

@@ -2,7 +2,7 @@
  * The scripts of the `redis` engine's ledger, but for those that settle. Each touches names of one slot
  * only; without a Cluster, those of all that the request needs.
  */
-import { ARITHMETIC, COUNTED, GIVE_BACK } from './redis-ledger-lua.js'
+import { ARITHMETIC, COUNTED, GIVE_BACK, HELD } from './redis-ledger-lua.js'
 import { script } from './redis-link.js'
 
 /**
@@ -11,7 +11,7 @@ import { script } from './redis-link.js'
  * shared holds, row; then for each demand: kind, limit, cost, member.
  * Answers: 1 taken, 0 refused, 2 known already; then four numbers for each demand.
  */
-export const ADMIT = script(`${ARITHMETIC}${COUNTED}
+export const ADMIT = script(`${ARITHMETIC}${COUNTED}${HELD}
 local now, take, id, lease = clock(ARGV[1]), ARGV[2] == 'take', ARGV[3], tonumber(ARGV[5])
 local day = math.floor(now / DAY)
 local month = month_of(day)
@@ -20,7 +20,7 @@ local function state_of(key, kind, limit)
   local s = states[key]
   if s then return s end
   if kind == 'concurrent' then
-    s = { n = redis.call('ZCOUNT', key, '(' .. whole(now), '+inf') }
+    s = { n = redis.call('ZCOUNT', key, '(' .. whole(now), '+inf') + held(key, now) }
   else s = counted(key, kind, limit, now, day, month) end
   states[key] = s
   return s

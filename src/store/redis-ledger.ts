@@ -26,7 +26,7 @@ import type {
   Verdict,
 } from './ledger.js'
 import { budgets, putBudgets } from './redis-budgets.js'
-import { ACCOUNTS, LedgerNames, slotOf } from './redis-ledger-layout.js'
+import { ACCOUNTS, endPlace, LedgerNames, slotOf } from './redis-ledger-layout.js'
 import {
   answerOf,
   argumentsOf,
@@ -88,8 +88,8 @@ export class RedisLedger implements Ledger {
     const what = 'admitting a request'
     assertNames(what, requestId, accountId, unsettled.keyId, unsettled.model)
     if (admission.isTaken) return this.note(what, admission)
-    const limits = namesOf(this.names, accountId, demands)
-    const standings = this.slices.take(demands, limits, performance.now())
+    const names = namesOf(this.names, accountId, demands)
+    const standings = this.slices.take(requestId, demands, names, performance.now())
     if (standings !== null) return { admitted: true, standings, isSlice: true }
     await this.list(what, accountId)
     const [own, ...shared] = this.parts(accountId, demands)
@@ -117,6 +117,10 @@ export class RedisLedger implements Ledger {
       return { admitted: verdict.outcome !== 'refused', standings: verdict.standings }
     }
     return this.whole(admission, verdict)
+  }
+
+  letGo(requestId: string): void {
+    this.slices.letGo(requestId)
   }
 
   async append(row: UsageRow): Promise<void> {
@@ -246,14 +250,17 @@ export class RedisLedger implements Ledger {
   private async note(what: string, admission: Admission): Promise<Verdict> {
     const { accountId, requestId, unsettled, demands, leaseMs } = admission
     await this.list(what, accountId)
-    const { names } = this
     const part = { slot: '', demands, places: [] }
     const holds = JSON.stringify(this.holds(accountId, part, '', false))
-    const keys = [names.open(accountId), names.ids(accountId), names.ends(accountId)]
+    const keys = this.fixed(accountId)
     const args = [this.clock(), requestId, endPlace(accountId, requestId), leaseMs]
     args.push(Math.floor(unsettled.atMs), holds, writeRow(unsettled))
     await this.run(what, scripts.NOTE, keys, args)
     return { admitted: true, standings: [] }
+  }
+
+  private fixed(accountId: string): string[] {
+    return [this.names.open(accountId), this.names.ids(accountId), this.names.ends(accountId)]
   }
 
   /** The account's own demands first, and all that are in its slot; then those of each other slot. */
@@ -289,8 +296,7 @@ export class RedisLedger implements Ledger {
       const args = [now, 'take', '', '', leaseMs, '', '', '', ...demands]
       return answerOf(await this.run(what, scripts.ADMIT, keys, args), part.demands)
     }
-    const { names } = this
-    const fixed = [names.open(accountId), names.ids(accountId), names.ends(accountId)]
+    const fixed = this.fixed(accountId)
     const holds = JSON.stringify(this.holds(accountId, part, member, false))
     const theirs = JSON.stringify(shared.map((each) => [each.part.slot, each.period, each.holds]))
     const texts = [holds, theirs, writeRow(unsettled)]
@@ -384,10 +390,6 @@ export class RedisLedger implements Ledger {
 /** Stand-ins for the account's names, in the slot of what is shared. */
 function dummies(slot: string): string[] {
   return [`${slot}:none`, `${slot}:none`, `${slot}:none`]
-}
-
-function endPlace(accountId: string, requestId: string): string {
-  return `${accountId}\0${requestId}`
 }
 
 /** Throws where names made of these could not be taken apart again. */

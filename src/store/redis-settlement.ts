@@ -169,14 +169,19 @@ export class Settlement {
   }
 }
 
-/** Where each demand is counted; null where it cannot be reached with what is the account's. */
+/**
+ * Where each demand is counted; null where it cannot be reached with what is the account's. What is held of places
+ * stands in a second name, which a Cluster that moves a slot would not know of.
+ */
 export function namesOf(
   names: LedgerNames,
   accountId: string,
   demands: readonly Demand[],
 ): (string | null)[] {
   return demands.map((demand) =>
-    names.isCluster && demand.shared ? null : names.limit(accountId, demand),
+    names.isCluster && (demand.shared || demand.kind === 'concurrent')
+      ? null
+      : names.limit(accountId, demand),
   )
 }
 

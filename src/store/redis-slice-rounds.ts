@@ -5,7 +5,7 @@
 import type { SettlementOptions } from './redis-settlement.js'
 import { numbersOfJson } from './redis-records.js'
 import { SLICES } from './redis-settle-scripts.js'
-import type { Told } from './redis-slices.js'
+import type { Told } from './redis-ledger-demands.js'
 
 /** How often slices are looked at. */
 const ROUND_MS = 500

@@ -5,10 +5,25 @@
  * A slice is a part of a rate or a budget that Redis has granted: there it counts as used, so that all
  * processes together never pass a limit. How much was taken of it, and given back, is told in totals, which
  * may be told twice. It may be used for `USABLE_MS` after it was asked for, half as long as Redis keeps it.
+ * Places do not flow; how they are kept is in `redis-place-slices.ts`.
  */
 import { budgetStanding, drained, rateStanding, UNITS } from '../limits/bucket.js'
 import type { BudgetDemand, Demand, RateDemand, Standing } from './ledger.js'
+import type { Told } from './redis-ledger-demands.js'
 import { SLICE_MS } from './redis-ledger-lua.js'
+import {
+  hasPlace,
+  hearPlaces,
+  idlePlaces,
+  LEAST_PLACES,
+  newPlaceSlice,
+  placesStanding,
+  rollPlaces,
+  takePlace,
+  tellPlaces,
+  wantsPlaces,
+  type PlaceSlice,
+} from './redis-place-slices.js'
 
 /** How long a slice may be used without Redis having answered. */
 export const USABLE_MS = SLICE_MS / 2
@@ -24,9 +39,6 @@ const MOST_WATCHED = 10_000
 
 /** A demand of which there can be a slice: what flows or is spent, not what is held. */
 export type SliceDemand = RateDemand | BudgetDemand
-
-/** What the script is told of one slice: name, kind, limit, taken, given back, wanted, least. */
-export type Told = readonly [string, string, number, number, number, number, number]
 
 /** Numbers that the script answers with for each slice. */
 const NUMBERS = 5
@@ -62,23 +74,36 @@ interface Slice {
 
 /** The slices of one process at one ledger. */
 export class Slices {
-  private readonly slices = new Map<string, Slice>()
+  private readonly slices = new Map<string, Slice | PlaceSlice>()
+  /** Words about places so far: numbers never come twice, whatever is forgotten in between. */
+  private words = 0
+  /** The places in use, by request. */
+  private readonly places = new Map<string, readonly PlaceSlice[]>()
 
   /**
    * Takes what the demands cost of their slices, or nothing of any; how the limits then stand, at the
    * worst. Null where the ledger has to be asked. `names` has where each is counted, null where there can be
-   * no slice of it.
+   * no slice of it. Places are the request's until `letGo`.
    */
   take(
+    requestId: string,
     demands: readonly Demand[],
     names: readonly (string | null)[],
     nowMs: number,
   ): Standing[] | null {
     let isCovered = demands.length > 0
-    const found: Slice[] = []
+    const found: (Slice | PlaceSlice)[] = []
     for (const [at, demand] of demands.entries()) {
-      const slice = this.watched(demand, names[at] ?? null, nowMs)
-      if (slice === null || !covers(slice, demand, nowMs)) isCovered = false
+      const name = names[at] ?? null
+      const slice =
+        demand.kind === 'concurrent'
+          ? this.watchedPlaces(demand.limit, name, nowMs)
+          : this.watched(demand, name, nowMs)
+      if (slice === null) isCovered = false
+      else if (!covers(slice, demand, nowMs)) {
+        isCovered = false
+        if (slice.kind === 'concurrent') slice.short += 1
+      }
       if (slice !== null) found.push(slice)
     }
     if (!isCovered) return null
@@ -86,16 +111,26 @@ export class Slices {
       const demand = demands[at]
       // Two rules of one subject may ask for more than there is, together.
       if (demand !== undefined && covers(slice, demand, nowMs)) {
-        slice.taken += costOf(demand)
+        if (slice.kind === 'concurrent') takePlace(slice)
+        else slice.taken += costOf(demand)
         continue
       }
       for (const [before, each] of found.slice(0, at).entries()) {
         const other = demands[before]
-        if (other !== undefined) each.taken -= costOf(other)
+        if (each.kind === 'concurrent') each.busy -= 1
+        else if (other !== undefined) each.taken -= costOf(other)
       }
       return null
     }
+    const places = found.filter((slice) => slice.kind === 'concurrent')
+    if (places.length > 0) this.places.set(requestId, places)
     return found.map((slice, at) => standingOf(slice, demands[at], nowMs))
+  }
+
+  /** The request has ended: the places that a slice gave it are free. */
+  letGo(requestId: string): void {
+    for (const slice of this.places.get(requestId) ?? []) slice.busy -= 1
+    this.places.delete(requestId)
   }
 
   /** What is to be told of these slices with something else; those that there is nothing to say of are left out. */
@@ -104,6 +139,13 @@ export class Slices {
     for (const name of names) {
       const slice = this.slices.get(name)
       if (slice === undefined) continue
+      if (slice.kind === 'concurrent') {
+        rollPlaces(slice, nowMs, WINDOW_MS)
+        const isOf = slice.held > 0 || isHot(slice)
+        const isDue = nowMs - slice.askedMs >= QUIET_MS || wantsPlaces(slice)
+        if (isOf && isDue) told.push(this.tellPlaces(slice, nowMs))
+        continue
+      }
       roll(slice, nowMs)
       const isOf = leftOf(slice) > 0 || slice.taken > slice.toldTaken || isHot(slice)
       if (isOf && isDue(slice, nowMs)) told.push(tell(slice, nowMs))
@@ -115,12 +157,15 @@ export class Slices {
   overdue(nowMs: number): Told[] {
     const told: Told[] = []
     for (const [name, slice] of this.slices) {
-      roll(slice, nowMs)
-      const isIdle = leftOf(slice) === 0 && slice.taken === slice.toldTaken
+      const isPlaces = slice.kind === 'concurrent'
+      if (isPlaces) rollPlaces(slice, nowMs, WINDOW_MS)
+      else roll(slice, nowMs)
+      const left = isPlaces ? idlePlaces(slice) : leftOf(slice)
+      const isIdle = isPlaces ? slice.held === 0 : left === 0 && slice.taken === slice.toldTaken
       if (isIdle) {
         if (nowMs - slice.windowMs >= 2 * WINDOW_MS) this.slices.delete(name)
-      } else if (nowMs - slice.askedMs >= WINDOW_MS || (slice.isLow && leftOf(slice) > 0)) {
-        told.push(tell(slice, nowMs))
+      } else if (nowMs - slice.askedMs >= WINDOW_MS || (slice.isLow && left > 0)) {
+        told.push(isPlaces ? this.tellPlaces(slice, nowMs) : tell(slice, nowMs))
       }
     }
     return told
@@ -130,6 +175,11 @@ export class Slices {
   ended(nowMs: number): Told[] {
     const told: Told[] = []
     for (const slice of this.slices.values()) {
+      if (slice.kind === 'concurrent') {
+        if (slice.held > 0)
+          told.push(tellPlaces({ ...slice, busy: 0 }, false, nowMs, (this.words += 1)))
+        continue
+      }
       if (leftOf(slice) === 0 && slice.taken === slice.toldTaken) continue
       slice.count = slice.countBefore = 0
       told.push(tell(slice, nowMs))
@@ -143,6 +193,11 @@ export class Slices {
     for (const [at, [name, , , taken]] of told.entries()) {
       const slice = this.slices.get(name)
       const from = at * NUMBERS
+      if (slice?.kind === 'concurrent') {
+        const own = numbers.slice(from, from + NUMBERS)
+        if (own.length === NUMBERS) hearPlaces(slice, own, askedMs + USABLE_MS)
+        continue
+      }
       const granted = numbers[from]
       if (slice === undefined || granted === undefined || !Number.isFinite(granted)) continue
       slice.granted = granted
@@ -157,8 +212,8 @@ export class Slices {
   }
 
   /** The slice of a demand, asked for once more; null where there can be none. */
-  private watched(demand: Demand, name: string | null, nowMs: number): Slice | null {
-    if (name === null || !isSliceable(demand)) return null
+  private watched(demand: SliceDemand, name: string | null, nowMs: number): Slice | null {
+    if (name === null) return null
     const limit = limitOf(demand)
     const cost = costOf(demand)
     if (limit < cost * LEAST_REQUESTS) return null
@@ -168,11 +223,31 @@ export class Slices {
       slice = newSlice(name, demand.kind, limit, nowMs)
       this.slices.set(name, slice)
     }
+    if (slice.kind === 'concurrent') return null
     slice.limit = limit
     roll(slice, nowMs)
     slice.count += 1
     slice.amount += cost
     slice.largest = Math.max(slice.largest, cost)
+    return slice
+  }
+
+  private tellPlaces(slice: PlaceSlice, nowMs: number): Told {
+    return tellPlaces(slice, isHot(slice), nowMs, (this.words += 1))
+  }
+
+  private watchedPlaces(limit: number, name: string | null, nowMs: number): PlaceSlice | null {
+    if (name === null || limit < LEAST_PLACES) return null
+    let slice = this.slices.get(name)
+    if (slice === undefined) {
+      if (this.slices.size >= MOST_WATCHED) return null
+      slice = newPlaceSlice(name, limit, nowMs, this.words + 1)
+      this.slices.set(name, slice)
+    }
+    if (slice.kind !== 'concurrent') return null
+    slice.limit = limit
+    rollPlaces(slice, nowMs, WINDOW_MS)
+    slice.count += 1
     return slice
   }
 }
@@ -228,7 +303,7 @@ function wantOf(slice: Slice): number {
   return Math.max(2 * largest, Math.ceil(Math.max(amount, amountBefore) / 2))
 }
 
-function isHot({ count, countBefore }: Slice): boolean {
+function isHot({ count, countBefore }: Slice | PlaceSlice): boolean {
   return Math.max(count, countBefore) >= HOT
 }
 
@@ -236,7 +311,8 @@ function leftOf({ granted, taken, givenBack }: Slice): number {
   return Math.max(0, granted - taken - givenBack)
 }
 
-function covers(slice: Slice, demand: Demand, nowMs: number): boolean {
+function covers(slice: Slice | PlaceSlice, demand: Demand, nowMs: number): boolean {
+  if (slice.kind === 'concurrent') return hasPlace(slice, nowMs)
   return nowMs < slice.usableUntilMs && !slice.isLow && leftOf(slice) >= Math.max(1, costOf(demand))
 }
 
@@ -252,7 +328,12 @@ function roll(slice: Slice, nowMs: number): void {
 }
 
 /** As it stood when it was last heard of; what others did since is in what is held, or will be heard of. */
-function standingOf(slice: Slice, demand: Demand | undefined, nowMs: number): Standing {
+function standingOf(
+  slice: Slice | PlaceSlice,
+  demand: Demand | undefined,
+  nowMs: number,
+): Standing {
+  if (slice.kind === 'concurrent') return placesStanding(slice)
   const { limit, used, held, leftMs, heardMs } = slice
   const elapsedMs = Math.max(0, nowMs - heardMs)
   const cost = demand === undefined ? 0 : costOf(demand)
@@ -261,11 +342,6 @@ function standingOf(slice: Slice, demand: Demand | undefined, nowMs: number): St
     ? rateStanding(Math.ceil(drained(used, elapsedMs, limit)) + held * UNITS, limit, cost)
     : budgetStanding(used + held, limit, cost, Math.ceil(Math.max(0, leftMs - elapsedMs)))
   return { ...standing, retryAfterMs: 0 }
-}
-
-/** Whether there can be a slice of it: a place is given back when its request ends, and never flows. */
-function isSliceable(demand: Demand): demand is SliceDemand {
-  return demand.kind !== 'concurrent'
 }
 
 function limitOf(demand: SliceDemand): number {

@@ -64,12 +64,13 @@ export function configFolder(t: Test): { good: string; bad: string } {
   return { good: join(path, 'good.yaml'), bad: join(path, 'bad.yaml') }
 }
 
-/** The real program, in a process of its own. */
-export async function sluice(args: readonly string[], input = '') {
+/** The real program, in a process of its own; `isHeard`: somebody reads what it prints. */
+export async function sluice(args: readonly string[], input = '', isHeard = true) {
   const child = spawn(process.execPath, [MAIN, ...args], { stdio: 'pipe' })
   child.stdin.end(input)
+  if (!isHeard) child.stdout.destroy()
   const [out, err] = await Promise.all([
-    text(child.stdout),
+    isHeard ? text(child.stdout) : '',
     text(child.stderr),
     child.exitCode === null ? once(child, 'close') : undefined,
   ])

@@ -8,7 +8,7 @@ import t from 'tap'
 import { parseUsage, runUsage, sinceOf } from '../../src/commands/usage.js'
 import { COLUMNS, csvLine, usd } from '../../src/ledger/export.js'
 import { aRow } from '../ledger/row.js'
-import { newSession } from './session.js'
+import { configFolder, newSession, sluice } from './session.js'
 
 const NOW = Date.parse('2026-11-20T12:00:00Z')
 const DAY = 86_400_000
@@ -133,4 +133,14 @@ void t.test('words that make no sense are named', (t) => {
     t.throws(() => sinceOf(text, NOW), /--since takes/, text)
   }
   t.end()
+})
+
+void t.test('a reader that leaves (`| head`) ends it, without a word', async (t) => {
+  const { good } = configFolder(t)
+  const { status, err } = await sluice(
+    ['usage', 'export', '--config', good, '--format', 'csv'],
+    '',
+    false,
+  )
+  t.same({ status, err }, { status: 141, err: '' })
 })

@@ -20,7 +20,7 @@ void t.test('a hot key over Redis', options, async (t) => {
   const served = await startServe(t, {
     server: 'workers: 1, drain_ms: 100',
     store: `${redis.url()}?timeout_ms=1000`,
-    more: `limits: [{ scope: key, requests_per_minute: 100000, tokens_per_minute: 100000000, usd_per_day: ${DOLLARS} }]`,
+    more: `limits: [{ scope: key, requests_per_minute: 100000, tokens_per_minute: 100000000, concurrent: 100, usd_per_day: ${DOLLARS} }]`,
   })
   const store = await openStore(`${redis.url()}?timeout_ms=2000`)
   t.teardown(() => store.close())

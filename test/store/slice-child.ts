@@ -15,6 +15,8 @@ export interface SliceOrder {
   readonly patience: number
   /** Let go of all slices afterwards. */
   readonly close: boolean
+  /** What is admitted runs on, until the next order. */
+  readonly keep?: boolean
 }
 
 export interface Spent {
@@ -35,8 +37,13 @@ process.on('message', ({ id, order }: { id: number; order: SliceOrder }) => {
 })
 process.send?.({ ready: true })
 
-async function spend({ demands, most, atOnce, patience, close }: SliceOrder): Promise<Spent> {
+/** Ends what runs on. */
+const kept: (() => Promise<void>)[] = []
+
+async function spend(order: SliceOrder): Promise<Spent> {
+  const { demands, most, atOnce, patience, close, keep = false } = order
   const spent = { admitted: 0, bySlice: 0, refused: 0 }
+  if (!keep) await Promise.all(kept.splice(0).map((end) => end()))
   let begun = 0
   const client = async (): Promise<void> => {
     for (let left = patience; begun < most;) {
@@ -55,8 +62,13 @@ async function spend({ demands, most, atOnce, patience, close }: SliceOrder): Pr
       if (isSlice) spent.bySlice += 1
       const taken: Taken = isSlice ? 'slice' : 'reserved'
       const { requestId } = admission
-      const row = aRow({ requestId, usage: { input: 80, output: 20 }, costNanoUsd: 10 })
-      await ledger.settle(row, { demands, taken })
+      const end = async (): Promise<void> => {
+        if (isSlice) ledger.letGo?.(requestId)
+        const row = aRow({ requestId, usage: { input: 80, output: 20 }, costNanoUsd: 10 })
+        await ledger.settle(row, { demands, taken })
+      }
+      if (keep) kept.push(end)
+      else await end()
     }
   }
   await Promise.all(Array.from({ length: atOnce }, client))
