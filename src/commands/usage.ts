@@ -3,6 +3,7 @@
  * Knows what to print; the columns are `ledger/export.ts`.
  */
 import { parseArgs } from 'node:util'
+import { figuresOf } from '../dashboard/figures.js'
 import { csvHeader, csvLine, jsonLine, usd } from '../ledger/export.js'
 import type { UsageSum } from '../store/ledger.js'
 import { actionOf, UsageError, type Command } from './command.js'
@@ -139,7 +140,7 @@ async function summarise(
   const fromMs = sinceOf(since ?? '30d', nowMs)
   const sums = await store.ledger.sums({ accountId: null, by: 'day', fromMs, toMs: nowMs })
   const key = KEYS.find((each) => each === by) ?? 'model'
-  const totals = [...totalsBy(sums, key)].sort(([a], [b]) => a.localeCompare(b))
+  const totals = totalsBy(sums, key)
   if (json === true) {
     const lines = totals.map(([name, total]) => {
       const { costNanoUsd, ...counts } = total
@@ -164,36 +165,38 @@ async function summarise(
 }
 
 interface Total {
-  requests: number
-  errors: number
-  input_tokens: number
-  output_tokens: number
-  costNanoUsd: number
-  unpriced: number
-  estimated: number
+  readonly requests: number
+  readonly errors: number
+  readonly input_tokens: number
+  readonly output_tokens: number
+  readonly costNanoUsd: number
+  readonly unpriced: number
+  readonly estimated: number
 }
 
-function totalsBy(sums: readonly UsageSum[], key: Key): Map<string, Total> {
-  const totals = new Map<string, Total>()
+/** By name, in order. */
+function totalsBy(sums: readonly UsageSum[], key: Key): [name: string, total: Total][] {
+  const groups = new Map<string, UsageSum[]>()
   for (const sum of sums) {
     const name = key === 'model' ? sum.model : key === 'key' ? sum.keyId : sum.accountId
-    const total = totals.get(name) ?? {
-      requests: 0,
-      errors: 0,
-      input_tokens: 0,
-      output_tokens: 0,
-      costNanoUsd: 0,
-      unpriced: 0,
-      estimated: 0,
-    }
-    totals.set(name, total)
-    total.requests += sum.requests
-    total.errors += sum.errors
-    total.input_tokens += sum.inputTokens
-    total.output_tokens += sum.outputTokens
-    total.costNanoUsd += sum.costNanoUsd
-    total.unpriced += sum.unpriced
-    total.estimated += sum.estimated
+    const group = groups.get(name)
+    if (group === undefined) groups.set(name, [sum])
+    else group.push(sum)
   }
-  return totals
+  return [...groups]
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([name, group]) => [name, totalOf(group)])
+}
+
+function totalOf(sums: readonly UsageSum[]): Total {
+  const total = figuresOf(sums)
+  return {
+    requests: total.requests,
+    errors: total.errors,
+    input_tokens: total.inputTokens,
+    output_tokens: total.outputTokens,
+    costNanoUsd: total.spendNanoUsd,
+    unpriced: total.unpricedRequests,
+    estimated: total.estimatedRequests,
+  }
 }

@@ -9,6 +9,8 @@ import { keysReply } from '../../src/dashboard/schema.js'
 import { launch, open, SKIP, violations } from './browser.js'
 import { PASSWORD, startStage } from './stage.js'
 
+t.setTimeout(180_000)
+
 const LIMITS = 'limits: { concurrent: 10, usd_per_day: 2 }'
 
 void t.test('a key is edited', { skip: SKIP }, async (t) => {

@@ -9,6 +9,8 @@ import { launch, open, overflow, SKIP, violations, type Watched } from './browse
 import { emptyReplyTo, replyTo, SIGNED_OUT } from './replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from './stand-in.js'
 
+t.setTimeout(180_000)
+
 const PAGES = [
   '/',
   '/keys',

@@ -13,6 +13,8 @@ import { prepare, run, until } from '../process/program.js'
 import { fill, LOGIN } from './filled.js'
 import { launch, open, SKIP, violations, type Watched } from './browser.js'
 
+t.setTimeout(180_000)
+
 const shell = promisify(execFile)
 const ADMIN = { email: 'admin@example.com', password: 'a lock between two rivers' }
 const OWNER = { email: 'ada@example.com', password: 'water finds the lowest gate' }

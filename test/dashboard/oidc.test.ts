@@ -3,44 +3,13 @@
  * whoever is refused learns nothing of accounts.
  * Method: a real provider on this machine, browsers that go through it, the store and the log behind.
  */
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { objectOf } from '../../src/chat/json.js'
 import { oidcStartReply, sessionReply } from '../../src/dashboard/schema.js'
 import { IdentityProvider } from '../../src/dashboard/identity-provider.js'
-import { PASSWORD, startStage, type Answer, type Browser, type Stage } from './stage.js'
-import {
-  CLIENT_ID,
-  CLIENT_SECRET,
-  startProvider,
-  startSilence,
-  type Person,
-  type TestProvider,
-} from './provider.js'
-
-interface Scene extends Stage {
-  readonly provider: TestProvider
-  /** Puts another `dashboard` section in force; `more` is YAML of its `oidc`. */
-  configure(settings: { more?: string; issuer?: string; publicUrl?: string }): void
-}
-
-async function scene(t: Test, emailInToken = false): Promise<Scene> {
-  const stage = await startStage(t)
-  const { origin, gateway } = stage
-  const provider = await startProvider(t, () => `${origin}/dashboard/oidc`, { emailInToken })
-  const plain = readFileSync(gateway.configFile, 'utf8')
-  const configure: Scene['configure'] = ({ more = '', issuer, publicUrl = origin }) => {
-    writeFileSync(gateway.configFile, plain)
-    const door = `issuer: "${issuer ?? provider.issuer}", client_id: ${CLIENT_ID}, client_secret: ${CLIENT_SECRET}`
-    appendFileSync(
-      gateway.configFile,
-      `dashboard: { public_url: "${publicUrl}", oidc: { ${door}, name: Acme${more} } }\n`,
-    )
-    gateway.reload()
-  }
-  configure({})
-  return { ...stage, provider, configure }
-}
+import { scene, type Scene } from './oidc-stage.js'
+import { CLIENT_ID, CLIENT_SECRET, startSilence, type Person } from './provider.js'
+import { PASSWORD, startStage, type Answer, type Browser } from './stage.js'
 
 async function begin(browser: Browser): Promise<string> {
   const started = await browser.ask('POST', '/oidc/start', {})
@@ -57,7 +26,7 @@ const ADA: Person = { email: 'Ada@Example.com', verified: true }
 
 void t.test('whom the provider vouches for is in', async (t) => {
   for (const emailInToken of [false, true]) {
-    const stage = await scene(t, emailInToken)
+    const stage = await scene(t, { emailInToken })
     const { id } = await stage.account('ada@example.com')
     const browser = stage.browser()
     t.equal((await browser.get('/session')).json['oidc'], 'Acme')

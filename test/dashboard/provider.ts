@@ -1,6 +1,6 @@
 /**
  * An OpenID Connect provider on this machine, and the browser's way through it. Who is signed in there is
- * what the test says; consent is given at once.
+ * what the test says; consent is given at once, or by a page with two buttons.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,6 +18,14 @@ export interface Person {
   readonly verified: boolean
 }
 
+/** How the provider is. */
+export interface ProviderSettings {
+  /** Whether the ID token has the e-mail, or the userinfo endpoint alone. */
+  readonly emailInToken: boolean
+  /** It asks, on a page of its own, before it signs anybody in. */
+  readonly asks?: boolean
+}
+
 /** A running provider. */
 export interface TestProvider {
   readonly issuer: string
@@ -28,11 +36,11 @@ export interface TestProvider {
   close(): void
 }
 
-/** `emailInToken`: whether the ID token has the e-mail, or the userinfo endpoint alone. */
+/** Listens until the test ends. */
 export async function startProvider(
   t: Test,
   redirectUri: () => string,
-  { emailInToken }: { emailInToken: boolean },
+  { emailInToken, asks = false }: ProviderSettings,
 ): Promise<TestProvider> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -83,12 +91,26 @@ export async function startProvider(
   const answer = provider.callback()
   server.on('request', (req, res) => {
     if (req.url?.startsWith('/interaction/') !== true) return void answer(req, res)
-    const login = { accountId: `sub-${stand.person.email}` }
-    provider.interactionFinished(req, res, { login }).catch((error: unknown) => {
+    const { email } = stand.person
+    if (asks && req.method === 'GET') {
+      res.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(question(email))
+      return
+    }
+    const result = req.url.endsWith('?no')
+      ? { error: 'access_denied' }
+      : { login: { accountId: `sub-${email}` } }
+    provider.interactionFinished(req, res, result).catch((error: unknown) => {
       res.writeHead(500).end(String(error))
     })
   })
   return stand
+}
+
+function question(email: string): string {
+  const button = (action: string, text: string): string =>
+    `<form method="post" action="${action}"><button>${text}</button></form>`
+  return `<!doctype html><html lang="en"><title>Acme</title><link rel="icon" href="data:,"><h1>Acme</h1>
+    ${button('?yes', `Continue as ${email}`)}${button('?no', 'Cancel')}`
 }
 
 /** A port where something listens and never answers. */

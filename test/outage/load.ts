@@ -32,18 +32,23 @@ export interface Answer {
 }
 
 const PATIENCE_MS = 10_000
+/** Connections of a client that keeps them; all are made before its first turn. */
+const KEPT = 8
 
 /** Runs until it is stopped. */
 export class Load {
   readonly answers: Answer[] = []
   private readonly port: number
   private readonly timers: NodeJS.Timeout[]
-  private readonly agent = new Agent({ keepAlive: true, maxSockets: 16 })
+  private readonly agent = new Agent({ keepAlive: true, maxSockets: KEPT })
   private readonly open = new Set<Promise<void>>()
   private sent = 0
 
   constructor(port: number, clients: readonly Client[]) {
     this.port = port
+    for (const client of clients.filter(({ keeps }) => keeps === true)) {
+      for (let count = 0; count < KEPT; count += 1) this.send(client)
+    }
     this.timers = clients.map((client) =>
       setInterval(() => this.send(client), 1_000 / client.perSecond),
     )

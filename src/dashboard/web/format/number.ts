@@ -38,6 +38,11 @@ export function exactDollars(nano: number): string {
   return `$${(nano / NANO).toLocaleString('en-US', { maximumFractionDigits: 9 })}`
 }
 
+/** A price in dollars, to the cent at least and with every digit that it has: `$4.50`, `$0.0125`. */
+export function price(value: number): string {
+  return `$${value.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 6 })}`
+}
+
 /** `640 ms`, `1.92 s`, `2 min 4 s`; below ten milliseconds with a decimal. */
 export function duration(ms: number): string {
   if (ms === 0) return '0 ms'

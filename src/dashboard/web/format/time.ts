@@ -65,9 +65,11 @@ export function until(ms: number, nowMs: number): string {
   return date(ms, nowMs)
 }
 
-/** A point of an axis: the hour within a day, the day beyond. */
+/** A point of an axis: the hour within a day, the day where one begins and beyond. */
 export function tick(ms: number, bucketMs: number): string {
-  return bucketMs < DAY_MS ? minute.format(ms) : day.format(ms)
+  const at = new Date(ms)
+  const isWithin = at.getHours() !== 0 || at.getMinutes() !== 0
+  return bucketMs < DAY_MS && isWithin ? minute.format(ms) : day.format(ms)
 }
 
 /** A bucket of time as a chart's table names it: `12 Nov, 14:00`, `12 Nov`. */

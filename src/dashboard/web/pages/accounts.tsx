@@ -3,7 +3,6 @@ import { useState } from 'react'
 import type { AccountRow } from '../../schema.js'
 import { useResource } from '../api/resource.js'
 import { Button, IconButton } from '../parts/button.js'
-import { Count, Day, Money } from '../parts/figure.js'
 import { Menu } from '../parts/menu.js'
 import { Search } from '../parts/search.js'
 import { Empty, Failed, TableSkeleton } from '../parts/states.js'
@@ -13,6 +12,7 @@ import { plural } from '../format/number.js'
 import { Page } from '../shell/page.js'
 import { useAccount } from '../shell/session.js'
 import { AccountDialog, type AccountAct } from './account-dialogs.js'
+import { CREATED, RECENT_USE } from './recent-columns.js'
 
 const COLUMNS: readonly Column<AccountRow>[] = [
   {
@@ -37,30 +37,8 @@ const COLUMNS: readonly Column<AccountRow>[] = [
     numeric: true,
     minor: true,
   },
-  {
-    id: 'requests',
-    head: '30 d requests',
-    cell: ({ requests }) => <Count value={requests} unit="requests" />,
-    sort: ({ requests }) => requests,
-    numeric: true,
-    minor: true,
-  },
-  {
-    id: 'spend',
-    head: '30 d spend',
-    cell: ({ spendNanoUsd, unpricedRequests }) => (
-      <Money nano={spendNanoUsd} unpriced={unpricedRequests} />
-    ),
-    sort: ({ spendNanoUsd }) => spendNanoUsd,
-    numeric: true,
-  },
-  {
-    id: 'created',
-    head: 'Created',
-    cell: ({ createdAtMs }) => <Day ms={createdAtMs} />,
-    sort: ({ createdAtMs }) => createdAtMs,
-    minor: true,
-  },
+  ...RECENT_USE,
+  CREATED,
 ]
 
 /** The page of accounts. */

@@ -5,7 +5,7 @@ import { useResource } from '../api/resource.js'
 import { exactCount } from '../format/number.js'
 import { clockTime, until } from '../format/time.js'
 import { Button, IconButton } from '../parts/button.js'
-import { Ago, Count, Day, Money } from '../parts/figure.js'
+import { Ago } from '../parts/figure.js'
 import { Menu } from '../parts/menu.js'
 import { report } from '../parts/notice.js'
 import { Empty, Failed, TableSkeleton } from '../parts/states.js'
@@ -18,6 +18,7 @@ import { useAccount, useSession } from '../shell/session.js'
 import { CreateKey } from './create-key.js'
 import { EditKey, RevokeKey, RotateKey } from './key-dialogs.js'
 import { maskOf } from './key-name.js'
+import { CREATED, RECENT_USE } from './recent-columns.js'
 
 /** Of more than these the newest are shown, and the others are searched for. */
 const SHOWN = 200
@@ -33,36 +34,14 @@ const COLUMNS: readonly Column<Key>[] = [
     className: 'main-cell',
   },
   { id: 'key', head: 'Key', cell: (key) => <code>{maskOf(key)}</code>, extra: true },
-  {
-    id: 'created',
-    head: 'Created',
-    cell: ({ createdAtMs }) => <Day ms={createdAtMs} />,
-    sort: ({ createdAtMs }) => createdAtMs,
-    minor: true,
-  },
+  CREATED,
   {
     id: 'used',
     head: 'Last used',
     cell: ({ lastUsedAtMs }) => <Ago ms={lastUsedAtMs} />,
     sort: ({ lastUsedAtMs }) => lastUsedAtMs ?? 0,
   },
-  {
-    id: 'requests',
-    head: '30 d requests',
-    cell: ({ requests }) => <Count value={requests} unit="requests" />,
-    sort: ({ requests }) => requests,
-    numeric: true,
-    minor: true,
-  },
-  {
-    id: 'spend',
-    head: '30 d spend',
-    cell: ({ spendNanoUsd, unpricedRequests }) => (
-      <Money nano={spendNanoUsd} unpriced={unpricedRequests} />
-    ),
-    sort: ({ spendNanoUsd }) => spendNanoUsd,
-    numeric: true,
-  },
+  ...RECENT_USE,
 ]
 
 function NameCell({ apiKey: { name, state, expiresAtMs, models, replacedBy } }: { apiKey: Key }) {

@@ -1,7 +1,7 @@
 /** One model: its whole entry of the catalogue, and why its id goes where it goes. */
 import type { ExplainReply, Model, Price } from '../../schema.js'
 import { useResource } from '../api/resource.js'
-import { exactCount } from '../format/number.js'
+import { exactCount, price as dollars } from '../format/number.js'
 import { date } from '../format/time.js'
 import { baseOf, KEY_PLACE } from '../format/snippets.js'
 import { Button } from '../parts/button.js'
@@ -148,14 +148,13 @@ function Prices({ price }: { readonly price: Price }) {
   return (
     <>
       {named
-        .filter(([, value]) => value !== undefined)
-        .map(([name, value]) => `$${value} ${name}`)
+        .flatMap(([name, value]) => (value === undefined ? [] : [`${dollars(value)} ${name}`]))
         .join(' · ')}
       <span className="soft"> per million tokens</span>
       {longContext === undefined ? null : (
         <p className="soft">
-          Prompts longer than {exactCount(longContext.aboveInputTokens)} tokens: $
-          {longContext.input} in · ${longContext.output} out
+          Prompts longer than {exactCount(longContext.aboveInputTokens)} tokens:{' '}
+          {dollars(longContext.input)} in · {dollars(longContext.output)} out
         </p>
       )}
     </>

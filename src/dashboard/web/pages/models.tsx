@@ -2,6 +2,7 @@
 import { useState } from 'react'
 import type { Model } from '../../schema.js'
 import { useResource } from '../api/resource.js'
+import { price } from '../format/number.js'
 import { Absent } from '../parts/figure.js'
 import { Filter } from '../parts/field.js'
 import { Search } from '../parts/search.js'
@@ -24,7 +25,7 @@ function Size({ tokens }: { readonly tokens: number | null }) {
 
 function Usd({ value }: { readonly value: number | undefined }) {
   if (value === undefined) return <Absent />
-  return <>${value.toFixed(value < 1 ? 3 : 2).replace(/(\.\d\d)0$/, '$1')}</>
+  return <>{price(value)}</>
 }
 
 function abilities(model: Model): string[] {
@@ -77,15 +78,15 @@ const COLUMNS: readonly Column<Model>[] = [
   {
     id: 'in',
     head: '$ / M in',
-    cell: ({ price }) => <Usd value={price?.input} />,
-    sort: ({ price }) => price?.input ?? 0,
+    cell: (model) => <Usd value={model.price?.input} />,
+    sort: (model) => model.price?.input ?? 0,
     numeric: true,
   },
   {
     id: 'out',
     head: '$ / M out',
-    cell: ({ price }) => <Usd value={price?.output} />,
-    sort: ({ price }) => price?.output ?? 0,
+    cell: (model) => <Usd value={model.price?.output} />,
+    sort: (model) => model.price?.output ?? 0,
     numeric: true,
   },
   {

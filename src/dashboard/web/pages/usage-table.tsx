@@ -6,7 +6,7 @@ import { Swatch } from '../parts/chart.js'
 import type { Colour } from '../parts/colours.js'
 import { Table, type Column } from '../parts/table.js'
 import { go, setQuery } from '../routing/place.js'
-import { Button } from '../parts/button.js'
+import { IconButton } from '../parts/button.js'
 import { Block } from '../shell/page.js'
 import { useScope, withScope } from '../shell/scope.js'
 
@@ -92,16 +92,15 @@ export function UsageTable({ usage, group, colourOf, words }: UsageTableProps) {
         rows={usage.groups}
         keyOf={({ id }) => id}
         open={({ id }) => (id === 'other' ? undefined : setQuery({ [group]: id }))}
-        actions={({ id }) =>
+        actions={({ id, label }) =>
           id === 'other' ? null : (
-            <Button
-              tone="quiet"
+            <IconButton
+              icon="requests"
+              label={`Requests of ${label}`}
               onClick={() =>
                 go(withScope(`/requests?${group}=${id}&fromMs=${fromMs}&toMs=${toMs}`, scope))
               }
-            >
-              Requests
-            </Button>
+            />
           )
         }
       />

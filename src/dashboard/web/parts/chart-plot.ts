@@ -102,7 +102,7 @@ function axesOf(
       gap: 8,
       // A logarithmic scale has marks without a number.
       values: (_, ticks: (number | null)[]) =>
-        ticks.map((value) => (value === null ? '' : markOf(content().format(value)))),
+        ticks.map((value) => (value === null ? '' : markOf(value, content().format(value)))),
     },
   ]
 }
@@ -113,8 +113,9 @@ function wholeDecades(min: number, max: number): UPlot.Range.MinMax {
   return [10 ** low, 10 ** Math.max(Math.ceil(Math.log10(Math.max(max, 1))), low + 1)]
 }
 
-/** A mark of an axis needs no zeros at its end: `$0.25`. */
-function markOf(text: string): string {
+/** A mark of an axis needs no zeros at its end: `$0.25`; and half a request, which would read as one, none. */
+function markOf(value: number, text: string): string {
+  if (/^\d+$/.test(text) && Number(text) !== value) return ''
   return text.replace(/(\.\d\d)00$/, '$1')
 }
 

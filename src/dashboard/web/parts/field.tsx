@@ -13,36 +13,37 @@ interface Shared {
   readonly error?: string | undefined
 }
 
-interface FrameProps extends Shared {
+/** What a control needs so that its label, its hint and its fault are known to be its own. */
+interface Control {
   readonly id: string
-  readonly children: ReactNode
+  readonly 'aria-invalid': boolean
+  readonly 'aria-describedby': string | undefined
 }
 
-function Frame({ id, label, hint, error, children }: FrameProps) {
+interface FieldProps extends Shared {
+  readonly control: (shared: Control) => ReactNode
+}
+
+function Field({ label, hint, error, control }: FieldProps) {
+  const id = useId()
+  const notes = [
+    { id: `${id}-error`, className: 'field-error', text: error },
+    { id: `${id}-hint`, className: 'field-hint', text: hint },
+  ].filter(({ text }) => text !== undefined)
+  const describedBy = notes.length === 0 ? undefined : notes.map((note) => note.id).join(' ')
   return (
     <div className={error === undefined ? 'field' : 'field wrong'}>
       <label className="field-label" htmlFor={id}>
         {label}
       </label>
-      {children}
-      {error === undefined ? null : (
-        <p className="field-error" id={`${id}-error`}>
-          {error}
+      {control({ id, 'aria-invalid': error !== undefined, 'aria-describedby': describedBy })}
+      {notes.map(({ id, className, text }) => (
+        <p key={id} id={id} className={className}>
+          {text}
         </p>
-      )}
-      {hint === undefined ? null : (
-        <p className="field-hint" id={`${id}-hint`}>
-          {hint}
-        </p>
-      )}
+      ))}
     </div>
   )
-}
-
-function described(id: string, { hint, error }: Shared): string | undefined {
-  const ids = [error === undefined ? '' : `${id}-error`, hint === undefined ? '' : `${id}-hint`]
-  const text = ids.filter((part) => part !== '').join(' ')
-  return text === '' ? undefined : text
 }
 
 /** One line of text. */
@@ -52,19 +53,8 @@ export function TextField({
   error,
   ...rest
 }: Shared & InputHTMLAttributes<HTMLInputElement>) {
-  const id = useId()
-  const shared = { label, hint, error }
-  return (
-    <Frame id={id} {...shared}>
-      <input
-        id={id}
-        className="input"
-        aria-invalid={error !== undefined}
-        aria-describedby={described(id, shared)}
-        {...rest}
-      />
-    </Frame>
-  )
+  const control = (shared: Control) => <input className="input" {...shared} {...rest} />
+  return <Field {...{ label, hint, error, control }} />
 }
 
 /** Several lines of text. */
@@ -74,19 +64,8 @@ export function TextArea({
   error,
   ...rest
 }: Shared & TextareaHTMLAttributes<HTMLTextAreaElement>) {
-  const id = useId()
-  const shared = { label, hint, error }
-  return (
-    <Frame id={id} {...shared}>
-      <textarea
-        id={id}
-        className="input"
-        aria-invalid={error !== undefined}
-        aria-describedby={described(id, shared)}
-        {...rest}
-      />
-    </Frame>
-  )
+  const control = (shared: Control) => <textarea className="input" {...shared} {...rest} />
+  return <Field {...{ label, hint, error, control }} />
 }
 
 /** One of a list: the browser's own control, which is right on every device. */
@@ -94,24 +73,10 @@ export function SelectField({
   label,
   hint,
   error,
-  children,
   ...rest
 }: Shared & SelectHTMLAttributes<HTMLSelectElement>) {
-  const id = useId()
-  const shared = { label, hint, error }
-  return (
-    <Frame id={id} {...shared}>
-      <select
-        id={id}
-        className="input select"
-        aria-invalid={error !== undefined}
-        aria-describedby={described(id, shared)}
-        {...rest}
-      >
-        {children}
-      </select>
-    </Frame>
-  )
+  const control = (shared: Control) => <select className="input select" {...shared} {...rest} />
+  return <Field {...{ label, hint, error, control }} />
 }
 
 interface FilterProps {

@@ -37,7 +37,9 @@ export function Waterfall({ hops, totalMs }: { readonly hops: Hops; readonly tot
   const bars = barsOf(hops)
   if (bars.length === 0) return <p className="soft">No times were taken.</p>
   const end = Math.max(totalMs, ...bars.map(({ fromMs, ms }) => fromMs + ms))
-  const ours = hops.overhead
+  // Without a provider, all of it was ours, the wait for the client's own bytes with it.
+  const isAsked = bars.some(({ ours }) => !ours)
+  const ours = isAsked ? hops.overhead : totalMs
   return (
     <div className="waterfall">
       <ol className="waterfall-bars">
@@ -59,8 +61,13 @@ export function Waterfall({ hops, totalMs }: { readonly hops: Hops; readonly tot
       </ol>
       {ours === undefined ? null : (
         <p className="waterfall-sum">
-          <span className="swatch ours" /> ours {duration(ours)} · <span className="swatch" />{' '}
-          provider {duration(Math.max(totalMs - ours, 0))}
+          <span className="swatch ours" /> ours {duration(ours)}
+          {isAsked ? (
+            <>
+              {' '}
+              · <span className="swatch" /> provider {duration(Math.max(totalMs - ours, 0))}
+            </>
+          ) : null}
         </p>
       )}
     </div>
