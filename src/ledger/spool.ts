@@ -84,9 +84,7 @@ export class Spool {
 
   /** Keeps lines (none has a line break in it), all or none of them. Never throws. */
   append(...texts: readonly string[]): Spooled {
-    let block = ''
-    for (const text of texts) block += `${checksum(text)} ${text}\n`
-    const lines = Buffer.from(block)
+    const lines = linesOf(texts)
     if (this.bytes + lines.length > this.maxBytes) {
       this.fault = new Error(`the spool has its ${this.maxBytes} bytes`)
       return 'full'
@@ -223,8 +221,8 @@ class SegmentFile implements Segment {
     const good: string[] = []
     for (const line of textOf(this.path).split('\n')) {
       if (line === '') continue
-      const text = line.slice(9)
-      if (line.slice(0, 9) === `${checksum(text)} `) good.push(text)
+      const text = line.slice(SUM_BYTES + 1)
+      if (line.slice(0, SUM_BYTES + 1) === `${checksum(text)} `) good.push(text)
       else this.damaged += 1
     }
     return good
@@ -246,7 +244,34 @@ function isMissing(error: unknown): boolean {
 }
 
 function checksum(text: string): string {
-  return crc32(text).toString(16).padStart(8, '0')
+  return crc32(text).toString(16).padStart(SUM_BYTES, '0')
+}
+
+const SUM_BYTES = 8
+const [BLANK, BREAK] = [0x20, 0x0a]
+const DIGITS = Buffer.from('0123456789abcdef')
+/** For lines that are written before it is used again. */
+let scratch = Buffer.allocUnsafeSlow(64 * 1024)
+
+/** Each text behind its checksum; good until the next call. */
+function linesOf(texts: readonly string[]): Buffer {
+  let most = 0
+  for (const text of texts) most += SUM_BYTES + 2 + 3 * text.length
+  if (most > scratch.length) scratch = Buffer.allocUnsafeSlow(2 * most)
+  let at = 0
+  for (const text of texts) {
+    const from = at + SUM_BYTES + 1
+    const end = from + scratch.write(text, from)
+    let sum = crc32(scratch.subarray(from, end))
+    for (let digit = from - 2; digit >= at; digit -= 1) {
+      scratch[digit] = DIGITS[sum & 0xf] ?? 0
+      sum >>>= 4
+    }
+    scratch[from - 1] = BLANK
+    scratch[end] = BREAK
+    at = end + 1
+  }
+  return scratch.subarray(0, at)
 }
 
 /** By time of the process and then by sequence, which is the order of their names within one process. */
