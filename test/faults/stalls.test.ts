@@ -14,8 +14,7 @@ import {
   watchProcess,
 } from './scene.js'
 
-const TIMEOUTS =
-  'timeouts: { connect_ms: 1000, first_byte_ms: 300, idle_ms: 300 }'
+const TIMEOUTS = 'timeouts: { connect_ms: 1000, first_byte_ms: 300, idle_ms: 300 }'
 
 for (const { name, model } of UPSTREAMS) {
   void t.test(name, async (t) => {
