@@ -21,6 +21,8 @@ export interface PrimaryOptions<Payload> {
   /** The configuration in force; what a new worker starts with. Must survive JSON. */
   payload: Payload
   log: Logger
+  /** For each worker's Node, besides what the primary's was given. */
+  execArgv?: readonly string[]
   /** The primary's own metrics, added to the workers'. */
   collect: () => Promise<Collected[]>
   /** How long workers may take to finish what they have; afterwards they are killed. */
@@ -115,6 +117,9 @@ class Fleet<Payload> implements Primary<Payload> {
   }
 
   start(): void {
+    // Workers take connections from the listening socket themselves: a crowd of new ones is not handed on one by one.
+    cluster.schedulingPolicy = cluster.SCHED_NONE
+    cluster.setupPrimary({ execArgv: [...process.execArgv, ...(this.options.execArgv ?? [])] })
     for (const slot of this.slots) this.fill(slot)
   }
 

@@ -59,10 +59,10 @@ export async function serve(path: string, env: Env): Promise<void> {
   })
   let port = config.server.port
   cluster.on('listening', (_worker, address) => (port = address.port))
-  cluster.setupPrimary({ execArgv: [...process.execArgv, ...WORKER_FLAGS] })
   const failure = await new Promise<string | null>((resolve) => {
     const fleet: Primary<Generation> = runPrimary<Generation>({
       workers: config.server.workers,
+      execArgv: WORKER_FLAGS,
       payload: payloadOf(source.current(), made),
       log,
       collect: () => metrics.collect(),
