@@ -148,11 +148,12 @@ void t.test('an ordinary delta costs no parsing', (t) => {
 void t.test('a whole reply', (t) => {
   const usage = { prompt_tokens: 1, completion_tokens: 2 }
   const choices = [{ index: 0, message: { content: 'x' }, finish_reason: 'length' }]
-  t.same(egress.tapReply?.({ model: 'm', choices, usage }), {
+  t.same(egress.tapReply?.({ model: 'm', choices, usage, service_tier: 'flex' }), {
     usage: { input: 1, output: 2 },
     reason: 'length',
     error: null,
     model: 'm',
+    tier: 'flex',
     said: { bytes: 0, calls: 0 },
   })
   const untold = egress.tapReply?.({ model: 'm', choices })
