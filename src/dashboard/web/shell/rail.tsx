@@ -27,7 +27,7 @@ export function Rail() {
   const [open, setOpen] = useState(false)
   const { path } = usePlace()
   useEffect(() => setOpen(false), [path])
-  const here = SECTIONS.find((section) => section.path === path)?.name ?? 'Settings'
+  const here = path === '/settings' ? 'Settings' : SECTIONS.find((it) => it.path === path)?.name
   return (
     <>
       <aside className="rail" aria-label="Sluice">
