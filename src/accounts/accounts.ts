@@ -68,8 +68,8 @@ export function isPlanName(name: string): name is PlanName {
 }
 
 /**
- * Makes an account; `told` says what it leaves in the audit trail. Throws `malformed_request` naming the field (a taken e-mail too),
- * `store_unavailable`.
+ * Makes an account; `told` says what it leaves in the audit trail. Throws `malformed_request` naming the field
+ * (a taken e-mail too), `store_unavailable`.
  */
 export async function createAccount(
   store: Store,
@@ -109,8 +109,8 @@ export async function setPlan(store: Store, accountId: string, plan: PlanName): 
 }
 
 /**
- * Makes a key for the account and hands out its secret, once; `told` as with accounts. Throws `malformed_request` naming the
- * field, `plan_limit` where the plan's keys are used up, `store_unavailable`.
+ * Makes a key for the account and hands out its secret, once; `told` as with accounts. Throws
+ * `malformed_request` naming the field, `plan_limit` where the plan's keys are used up, `store_unavailable`.
  */
 export async function createKey(
   store: Store,
@@ -139,8 +139,8 @@ export async function createKey(
 }
 
 /**
- * Revokes the key, and leaves `told` in the audit trail; again is no error, and leaves nothing. Throws `malformed_request` where the account has no such
- * key, `store_unavailable`.
+ * Revokes the key, and leaves `told` in the audit trail; again is no error, and leaves nothing. Throws
+ * `malformed_request` where the account has no such key, `store_unavailable`.
  */
 export async function revokeKey(
   store: Store,

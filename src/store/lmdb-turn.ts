@@ -166,11 +166,9 @@ export class Turn {
     const sum = newSum()
     for (const name of names) {
       const text = this.tables.rows.get(name)
-      if (text !== undefined)
-        addToSum(
-          sum,
-          intact(`row '${name}'`, () => readRow(text)),
-        )
+      if (text === undefined) continue
+      const row = intact(`row '${name}'`, () => readRow(text))
+      addToSum(sum, row)
     }
     return sum
   }

@@ -103,8 +103,8 @@ export function wantsPlaces(slice: PlaceSlice): boolean {
 }
 
 /**
- * What is told now, as a word that is numbered higher than all before it: limit, number of the word, how many are ours whatever the answer is, how many are wanted,
- * and in use. From now on no more is used than that.
+ * What is told now, as a word that is numbered higher than all before it: limit, number of the word, how many
+ * are ours whatever the answer is, how many are wanted, and in use. From now on no more is used than that.
  */
 export function tellPlaces(slice: PlaceSlice, isHot: boolean, nowMs: number, word: number): Told {
   const { busy, peak, peakBefore } = slice

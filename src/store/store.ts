@@ -91,8 +91,8 @@ export interface StoreOptions {
 
 /**
  * Durable accounts and keys. What a change is to leave in the audit trail is given with it: of the two there
- * are both or neither, whatever dies in between. Its entries are of the account that changes. Every method rejects with `GatewayError(store_unavailable)` when the
- * engine fails, and only then; "not there" and a rule that was not met are answers.
+ * are both or neither, whatever dies in between. Its entries are of the account that changes.
+ * Every method rejects with `GatewayError(store_unavailable)` when the engine fails, and only then; "not there" and a rule that was not met are answers.
  */
 export interface Store {
   readonly shelf: Shelf
