@@ -29,8 +29,10 @@ export interface Kept {
   readonly text: string
 }
 
-/** A row of this turn of the loop, and who waits for it. */
-interface Fresh extends Kept {
+/** The rows of this turn of the loop, and who waits for them: all are kept, or none is. */
+interface Fresh {
+  readonly rows: Kept[]
+  readonly settled: Promise<void>
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
 }
@@ -45,7 +47,7 @@ interface Full {
 export class Journal {
   private readonly spool: Spool
   private readonly onDue: () => void
-  private fresh: Fresh[] = []
+  private fresh: Fresh | null = null
   private kept: Kept[] = []
   private full: Full[] = []
   /** Rows that were ever written; how many of them are in full files, and how many were taken up. */
@@ -75,10 +77,9 @@ export class Journal {
 
   /** Resolves once the row survives this process; rejects with `GatewayError(store_unavailable)`. */
   append(row: UsageRow): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (this.fresh.length === 0) setImmediate(() => this.flush())
-      this.fresh.push({ row, text: writeRow(row), resolve, reject })
-    })
+    this.fresh ??= this.begun()
+    this.fresh.rows.push({ row, text: writeRow(row) })
+    return this.fresh.settled
   }
 
   /** The rows for one transaction, oldest first; `took` tells that they are in the tables. */
@@ -154,23 +155,32 @@ export class Journal {
   /** Writes what has come in this turn of the loop; how many rows were ever written. */
   flush(): number {
     const { fresh } = this
-    if (fresh.length === 0) return this.written
-    this.fresh = []
+    if (fresh === null) return this.written
+    this.fresh = null
+    const { rows } = fresh
     const isKept =
       this.kept.length < MOST_WAITING &&
-      this.spool.append(...fresh.map(({ text }) => text)) === 'kept'
+      this.spool.append(...rows.map(({ text }) => text)) === 'kept'
     if (!isKept) {
       const cause = this.spool.fault ?? new Error('too many rows wait to be taken up')
-      for (const { reject } of fresh) reject(unavailable('settling a request failed', cause))
+      fresh.reject(unavailable('settling a request failed', cause))
       return this.written
     }
-    this.written += fresh.length
-    this.kept.push(...fresh)
-    for (const { resolve } of fresh) resolve()
+    this.written += rows.length
+    for (const each of rows) this.kept.push(each)
+    fresh.resolve()
     if (this.written - this.filed >= FILE_ROWS) this.endFile()
     if (this.kept.length >= MANY) this.onDue()
     else this.wait()
     return this.written
+  }
+
+  /** What the rows of this turn of the loop go into. */
+  private begun(): Fresh {
+    setImmediate(() => this.flush())
+    let [resolve, reject]: [Fresh['resolve'], Fresh['reject']] = [() => undefined, () => undefined]
+    const settled = new Promise<void>((kept, lost) => ([resolve, reject] = [kept, lost]))
+    return { rows: [], settled, resolve, reject }
   }
 
   private endFile(): void {

@@ -60,14 +60,17 @@ const SOURCES: readonly string[] = ['reported', 'estimated', 'none']
 
 /** The text of a row; never a line break in it. Joined by hand: each request writes one. */
 export function writeRow(row: UsageRow): string {
-  const { losses, costNanoUsd } = row
+  const { losses, costNanoUsd, modelAsked, modelAnswered, model } = row
+  const asked = quoted(modelAsked)
+  // They are one name most of the time.
+  const answered = modelAnswered === modelAsked ? asked : quoted(modelAnswered)
+  const counted = model === modelAsked ? asked : quoted(model)
   return (
-    `[${VERSION},${quoted(row.requestId)},${finite(row.atMs)},${micros(row.durationMs)},` +
-    `${quoted(row.accountId)},${quoted(row.keyId)},` +
-    `${quoted(row.modelAsked)},${quoted(row.modelAnswered)},${quoted(row.model)},` +
-    `${quoted(row.upstream)},${quoted(row.dialect)},${finite(row.attempts)},${row.stream ? 1 : 0},` +
-    `${finite(row.status)},${quoted(row.outcome)},${quoted(row.finish)},` +
-    `[${countsOf(row.usage)}],${quoted(row.source)},` +
+    `[${VERSION},${quoted(row.requestId)},${epoch(row.atMs)},${micros(row.durationMs)},` +
+    `${quoted(row.accountId)},${quoted(row.keyId)},${asked},${answered},${counted},` +
+    `${quoted(row.upstream)},${plain(row.dialect)},${finite(row.attempts)},${row.stream ? 1 : 0},` +
+    `${finite(row.status)},${plain(row.outcome)},${quoted(row.finish)},` +
+    `[${countsOf(row.usage)}],${plain(row.source)},` +
     `${costNanoUsd === null ? 'null' : finite(costNanoUsd)},${finite(row.tokensAfterDisconnect)},` +
     `${losses.length === 0 ? '[]' : JSON.stringify(losses)},${finite(row.generation)},` +
     `[${stagesOf(row.hops)}]]`
@@ -114,42 +117,56 @@ function quoted(text: string | null): string {
   return text === null ? 'null' : quote(text)
 }
 
+/** A name of ours, which needs no escape. */
+function plain(name: DialectName | RowOutcome | UsageSource | null): string {
+  return name === null ? 'null' : `"${name}"`
+}
+
 /** A number that is none would be written as null, and the row could never be read again. */
 function finite(value: number): number {
   return Number.isFinite(value) ? value : 0
 }
+
+/** Many rows a millisecond have the same, and a number beyond 2^31 is slow to write. */
+function epoch(atMs: number): string {
+  if (atMs !== lastEpoch.ms) lastEpoch = { ms: atMs, text: String(finite(atMs)) }
+  return lastEpoch.text
+}
+
+let lastEpoch = { ms: 0, text: '0' }
 
 /** Times are written as whole microseconds: fewer digits, and quicker to write than a fraction. */
 function micros(ms: number): number {
   return finite(Math.round(ms * 1_000))
 }
 
-/** Counts that nobody told are null. */
-function countsOf(usage: Usage): string {
-  let counts = ''
-  for (const name of COUNTS) {
-    const count = usage[name]
-    // The last one is rare.
-    if (count === undefined && name === 'cacheWrite1h') continue
-    counts += `${counts === '' ? '' : ','}${count === undefined ? 'null' : finite(count)}`
-  }
-  return counts
+/** Counts in the order of `COUNTS`; what nobody told is null, and the last one, which is rare, left out. */
+function countsOf({ input, output, cacheRead, cacheWrite, reasoning, cacheWrite1h }: Usage): string {
+  const last = cacheWrite1h === undefined ? '' : `,${finite(cacheWrite1h)}`
+  return (
+    `${count(input)},${count(output)},${count(cacheRead)},${count(cacheWrite)},` +
+    `${count(reasoning)}${last}`
+  )
 }
 
-/** Stages that were not reached are null; at the end of the list they are left out. */
+function count(value: number | undefined): number | null {
+  return value === undefined ? null : finite(value)
+}
+
+/** Times in the order of `STAGES`. Stages that were not reached are null; at the end they are left out. */
 function stagesOf(hops: RowHops): string {
-  let times = ''
-  let missing = ''
-  for (const stage of STAGES) {
-    const time = hops[stage]
-    if (time === undefined) {
-      missing += 'null,'
-      continue
-    }
-    times += `${times === '' ? '' : ','}${missing}${micros(time)}`
-    missing = ''
-  }
-  return times
+  const { authenticate, receive, route, admit, connect, firstByte } = hops
+  const { translate, relay, firstContent, overhead } = hops
+  const times =
+    `${time(authenticate)},${time(receive)},${time(route)},${time(admit)},${time(connect)},` +
+    `${time(firstByte)},${time(translate)},${time(relay)},${time(firstContent)},${time(overhead)}`
+  return overhead === undefined ? times.replace(UNREACHED, '') : times
+}
+
+const UNREACHED = /(?:^|,)null(?:,null)*$/
+
+function time(ms: number | undefined): number | null {
+  return ms === undefined ? null : micros(ms)
 }
 
 /** The array of a row, asked field by field. */
