@@ -118,8 +118,8 @@ export class BodyReader {
   }
 
   /**
-   * Reads `bytes` from `from` on and hands over the content in it, in order; answers how far it read.
-   * That is all of it, unless the body has ended or is at `fault`.
+   * Reads `bytes` from `from` on and hands over the content in it, as one piece; answers how far it read.
+   * That is all of it, unless the body has ended or is at `fault`. What it has read may be overwritten.
    */
   read(bytes: Buffer, from: number, content: (piece: Buffer) => void): number {
     if (this.done || this.fault !== null) return from
@@ -147,22 +147,26 @@ export class BodyReader {
     return end
   }
 
+  /** Content is moved together, over the framing between its chunks, so that many small ones are one piece. */
   private chunks(bytes: Buffer, from: number, content: (piece: Buffer) => void): number {
     let at = from
-    while (at < bytes.length) {
-      if (this.part === 'data') {
-        at = this.take(bytes, at, content)
-        if (this.left === 0) this.part = 'data-cr'
+    let start = from
+    let end = from
+    while (at < bytes.length && !this.done && this.fault === null) {
+      if (this.part !== 'data') {
+        this.fault = this.step(bytes[at] ?? 0)
+        at += 1
         continue
       }
-      const fault = this.step(bytes[at] ?? 0)
-      at += 1
-      if (fault !== null) {
-        this.fault = fault
-        return at
-      }
-      if (this.done) return at
+      const next = Math.min(bytes.length, at + this.left)
+      if (end === start) start = end = at
+      else bytes.copyWithin(end, at, next)
+      end += next - at
+      this.left -= next - at
+      at = next
+      if (this.left === 0) this.part = 'data-cr'
     }
+    if (end > start) content(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end))
     return at
   }
 
