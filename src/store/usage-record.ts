@@ -141,7 +141,14 @@ function micros(ms: number): number {
 }
 
 /** Counts in the order of `COUNTS`; what nobody told is null, and the last one, which is rare, left out. */
-function countsOf({ input, output, cacheRead, cacheWrite, reasoning, cacheWrite1h }: Usage): string {
+function countsOf({
+  input,
+  output,
+  cacheRead,
+  cacheWrite,
+  reasoning,
+  cacheWrite1h,
+}: Usage): string {
   const last = cacheWrite1h === undefined ? '' : `,${finite(cacheWrite1h)}`
   return (
     `${count(input)},${count(output)},${count(cacheRead)},${count(cacheWrite)},` +

@@ -166,7 +166,8 @@ export class BodyReader {
       at = next
       if (this.left === 0) this.part = 'data-cr'
     }
-    if (end > start) content(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end))
+    if (end > start)
+      content(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end))
     return at
   }
 

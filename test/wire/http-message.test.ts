@@ -142,6 +142,16 @@ void t.test('broken chunks', (t) => {
   t.end()
 })
 
+void t.test('chunks that come together are one piece, and what is behind them stays', (t) => {
+  const text = '5\r\nhello\r\n1;x=y\r\n \r\n5\r\nworld\r\n0\r\n\r\nGET / '
+  const bytes = Buffer.from(text)
+  const pieces: string[] = []
+  const end = new BodyReader(CHUNKED).read(bytes, 0, (piece) => pieces.push(piece.toString()))
+  t.same(pieces, ['hello world'])
+  t.equal(bytes.toString('latin1', end), 'GET / ')
+  t.end()
+})
+
 void t.test(
   'seeded corruption is a fault, an end or a wait, and never content that was not sent',
   (t) => {
