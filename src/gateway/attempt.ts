@@ -269,11 +269,12 @@ export class Attempt implements ReplyHandler, Timed {
   private step(stream: ReplyStream): void {
     const { translation } = stream
     if (this.phase !== 'stream') return
+    // Also where the failure came with it: what the client gets must not hang on how the bytes were cut.
+    if (translation.content) this.commit()
     if (translation.outcome === 'failed') {
       this.fail(translation.error ?? UNFORESEEN)
       return
     }
-    if (translation.content) this.commit()
     if (translation.outcome === 'complete') {
       this.linger('ok')
       stream.end()

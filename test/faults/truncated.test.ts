@@ -84,6 +84,23 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 
+  void t.test(`${name}: content, and an event that is broken, in one piece`, async (t) => {
+    watchProcess(t)
+    const gateway = await startGateway(t)
+    const body = question(model, true)
+    const full = await recordingOf(gateway, body)
+    const at = full.body.indexOf('data:', full.body.length * 0.6)
+    const broken = { ...full, body: `${full.body.slice(0, at)}data: {"\r\n\r\n` }
+    for (const chunking of ['whole', 'events'] as const) {
+      gateway.emulator.replay(broken, { chunking })
+      const seen = await ask(gateway, body)
+      t.equal(seen.status, 200, `${chunking}: content came first`)
+      t.not(seen.text, '', `${chunking}: and is delivered`)
+      checkFailed(t, seen, chunking, KINDS)
+    }
+    await checkAfter(t, gateway)
+  })
+
   void t.test(`${name}: a whole reply`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
