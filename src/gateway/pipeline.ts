@@ -48,7 +48,8 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
       answerModels(x, at)
       return
     }
-    const received = await receiveTimed(x, at, services)
+    const receiving = receiveTimed(x, at, services)
+    const received = receiving instanceof Promise ? await receiving : receiving
     const { target, model } = choose(x, received)
     if (services.books.isRefusing) throw unrecorded()
     const limited = limit(x, received, target, model, services)
@@ -56,6 +57,9 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     const fetching = fetchMedia(x, admitted, target, services.bodies)
     const call = fetching === null ? admitted : await fetching
     const answer = await forward(x, call, target, model, services)
+    // A stream holds its own end back.
+    const ending = answer.kind === 'whole' ? x.ending() : null
+    if (ending !== null) await ending
     const relayed = relay(x, answer, call.ingress, services.deadlines)
     if (relayed !== undefined) await relayed
   } catch (thrown) {
@@ -131,18 +135,31 @@ function accept(x: Exchange, identity: Identity): void {
   x.cancellation.check()
 }
 
-async function receiveTimed(x: Exchange, at: Addressed, services: Services): Promise<Call> {
-  const before = performance.now()
+/** At once where the body is here already. */
+function receiveTimed(x: Exchange, at: Addressed, services: Services): Call | Promise<Call> {
+  const beganMs = performance.now()
   try {
     const received = receive(x, at, services.bodies)
-    const call = received instanceof Promise ? await received : received
-    x.facts.request = call.request
-    x.facts.model = call.request.model
-    x.facts.stream = call.request.stream
-    return call
+    return received instanceof Promise ? arriving(x, received, beganMs) : asked(x, received)
   } finally {
-    x.facts.receiveMs = performance.now() - before
+    x.facts.receiveMs = performance.now() - beganMs
   }
+}
+
+async function arriving(x: Exchange, received: Promise<Call>, beganMs: number): Promise<Call> {
+  try {
+    return asked(x, await received)
+  } finally {
+    x.facts.receiveMs = performance.now() - beganMs
+  }
+}
+
+function asked(x: Exchange, call: Call): Call {
+  const { request } = call
+  x.facts.request = request
+  x.facts.model = request.model
+  x.facts.stream = request.stream
+  return call
 }
 
 function choose(x: Exchange, call: Call): { target: Target; model: string } {
