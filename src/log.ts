@@ -181,13 +181,7 @@ export function createLogger(options: { level: LogLevel; destination?: LogDestin
  * one of 30 fields and this 2, and every request pays it.
  */
 function exchangeText(x: ExchangeLine, level: 'info' | 'warn'): string {
-  return (
-    `{"level":"${level}","time":"${timestamp()}","pid":${process.pid}` +
-    who(x) +
-    where(x) +
-    numbers(x) +
-    ',"msg":"exchange"}\n'
-  )
+  return `{"level":"${level}"${stamp()}` + who(x) + where(x) + numbers(x) + ',"msg":"exchange"}\n'
 }
 
 /** What the client chose goes through `quote`; our own ids and names need no escape. */
@@ -204,11 +198,11 @@ function who(x: ExchangeLine): string {
 
 function where(x: ExchangeLine): string {
   let text = ''
-  if (x.route !== undefined) text += `,"route":${safe(x.route)}`
-  if (x.upstream !== undefined) text += `,"upstream":${safe(x.upstream)}`
+  if (x.route !== undefined) text += `,"route":${word(x.route)}`
+  if (x.upstream !== undefined) text += `,"upstream":${word(x.upstream)}`
   if (x.dialect !== undefined) text += `,"dialect":"${x.dialect}"`
-  if (x.model !== undefined) text += `,"model":${safe(x.model)}`
-  if (x.upstream_model !== undefined) text += `,"upstream_model":${safe(x.upstream_model)}`
+  if (x.model !== undefined) text += `,"model":${word(x.model)}`
+  if (x.upstream_model !== undefined) text += `,"upstream_model":${word(x.upstream_model)}`
   if (x.stream !== undefined) text += x.stream ? ',"stream":true' : ',"stream":false'
   if (x.upstream_code !== undefined) text += `,"upstream_code":${safe(x.upstream_code)}`
   if (x.upstream_request_id !== undefined) {
@@ -248,17 +242,31 @@ function number(prefix: string, value: number | undefined): string {
   return value === undefined ? '' : prefix + decimal(value)
 }
 
-let lastMs = 0
-let lastIso = ''
+const PID = process.pid
+let stampMs = 0
+let stampText = ''
 
-/** Now in ISO 8601; formatted once per millisecond. */
-function timestamp(): string {
+/** When, in ISO 8601, and which process; put together once per millisecond. */
+function stamp(): string {
   const now = Date.now()
-  if (now !== lastMs) {
-    lastMs = now
-    lastIso = new Date(now).toISOString()
+  if (now !== stampMs) {
+    stampMs = now
+    stampText = `,"time":"${new Date(now).toISOString()}","pid":${PID}`
   }
-  return lastIso
+  return stampText
+}
+
+/** So many, so that no upstream fills the memory with names of its own. */
+const MAX_WORDS = 256
+const words = new Map<string, string>()
+
+/** As `safe`, for names that come again with every line. */
+function word(name: string): string {
+  const known = words.get(name)
+  if (known !== undefined) return known
+  const made = safe(name)
+  if (words.size < MAX_WORDS) words.set(name, made)
+  return made
 }
 
 /** A JSON string without what looks like a secret. */

@@ -28,6 +28,7 @@ export interface Generation {
 /** Takes orders from the primary until it ends this process. */
 export async function serveAsWorker(): Promise<void> {
   settleStrings()
+  settleGlobals()
   const metrics = new Metrics()
   let plane: DataPlane | null = null
   let log = createLogger({ level: 'info' })
@@ -70,6 +71,19 @@ const ENOUGH_LOOKS = 200
 export function settleStrings(): void {
   const text = Object('') as string
   for (let looks = 0; looks < ENOUGH_LOOKS; looks += 1) text.charCodeAt(0)
+}
+
+/** The globals that Node gives by a getter, and requests use again and again. */
+const GIVEN = ['performance', 'Buffer', 'process'] as const
+
+/**
+ * Makes plain values of them: V8 calls such a getter at every use, also in code that is compiled, and takes
+ * a value for a constant.
+ */
+export function settleGlobals(): void {
+  for (const name of GIVEN) {
+    Object.defineProperty(globalThis, name, { value: globalThis[name], writable: true })
+  }
 }
 
 function isGeneration(value: unknown): value is Generation {

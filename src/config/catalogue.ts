@@ -12,7 +12,18 @@ export function createCatalogue(models: readonly ModelFacts[]): Catalogue {
     byId.set(facts.id, facts)
     for (const variant of facts.variants ?? []) byId.set(variant, facts)
   }
-  return { models, find: (asked) => findExtended(byId, asked) }
+  // A request asks several times for the same one.
+  let lastAsked = ''
+  let lastFound: ModelFacts | null = null
+  return {
+    models,
+    find(asked) {
+      if (asked === lastAsked) return lastFound
+      lastFound = findExtended(byId, asked)
+      lastAsked = asked
+      return lastFound
+    },
+  }
 }
 
 /** Exact, else the longest known id that `asked` extends with `-`: one look-up per dash. */

@@ -16,6 +16,7 @@ import { Leftover } from './leftover.js'
 import { headerText, isEventStream, OTHER_TYPE, unreadable } from './head.js'
 import { LANDED } from './in-flight.js'
 import type { Outgoing } from './outgoing.js'
+import { joined } from './pieces.js'
 import type { Call } from './receive.js'
 import { ReplyStream } from './reply-stream.js'
 import { openTranslation, readReply, roomFor, streamsOn } from './replies.js'
@@ -331,7 +332,7 @@ export class Attempt implements ReplyHandler, Timed {
   private finishWhole(): void {
     const { x, call, target, begun } = this
     const { facts } = x
-    const text = Buffer.concat(this.chunks)
+    const text = joined(this.chunks)
     const before = performance.now()
     this.wait.next(null, before)
     const read = readReply(text, x, call, target, {
@@ -355,7 +356,7 @@ export class Attempt implements ReplyHandler, Timed {
 
   private refusedByUpstream(): void {
     const status = this.x.facts.upstreamStatus ?? 0
-    const text = Buffer.concat(this.chunks).toString('utf8')
+    const text = joined(this.chunks).toString('utf8')
     this.fail(this.target.egress.decodeError(status, this.headers, text))
   }
 

@@ -28,9 +28,10 @@ const MAX_NAME = 256
 /** Settles the exchange's row; null where nothing has to be waited for. Never rejects. */
 export function book(
   x: Exchange,
+  nowMs: number,
   { books, limiter, metrics, log }: Bookkeeping,
 ): Promise<void> | null {
-  const row = rowFor(x, performance.now(), Date.now())
+  const row = rowFor(x, nowMs, Date.now())
   const { upstream, costNanoUsd: cost, tokensAfterDisconnect: after } = row
   if (upstream !== null) {
     if (cost !== null && cost > 0) metrics.cost(upstream, x.generation.modelLabel(row.model), cost)

@@ -78,8 +78,11 @@ export interface Facts {
 
 /** What exchanges leave behind: a row in the ledger, and sometimes an answer that nobody waits for. */
 export interface Aftercare {
-  /** Writes the exchange's row; null where nothing has to be waited for. Never rejects. */
-  book(x: Exchange): Promise<void> | null
+  /**
+   * Writes the row of the exchange as it is at `nowMs`; null where nothing has to be waited for. Never
+   * rejects.
+   */
+  book(x: Exchange, nowMs: number): Promise<void> | null
   readonly drains: Drains
 }
 
@@ -193,12 +196,11 @@ export class Exchange implements ResponseOwner, Flight {
     if (this.isBooked || this.accountId === null || this.operation !== 'chat') return null
     this.isBooked = true
     const beganMs = performance.now()
-    const booked = this.after.book(this)
-    this.facts.bookMs = performance.now() - beganMs
-    if (booked === null) return null
-    return booked.then(() => {
-      this.facts.bookMs = performance.now() - beganMs
-    })
+    const note = (): void => void (this.facts.bookMs = performance.now() - beganMs)
+    const booked = this.after.book(this, beganMs)
+    if (booked !== null) return booked.then(note)
+    note()
+    return null
   }
 
   /**

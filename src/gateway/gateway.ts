@@ -32,12 +32,13 @@ export class Gateway {
   /** Generations retire in order: an older one may share pools with those after it. */
   private retired: Promise<void> = Promise.resolve()
 
-  constructor(parts: Omit<Services, 'deadlines' | 'bodies'>, snapshot: Snapshot) {
-    this.after = { book: (x) => book(x, parts), drains: new Drains() }
+  constructor(parts: Omit<Services, 'deadlines' | 'bodies' | 'ended'>, snapshot: Snapshot) {
+    this.after = { book: (x, nowMs) => book(x, nowMs, parts), drains: new Drains() }
     this.services = {
       ...parts,
       deadlines: new Deadlines(),
       bodies: new BodyBudget(getHeapStatistics().heap_size_limit * BODY_SHARE_OF_HEAP),
+      ended: (x) => this.ended(x),
     }
     this.current = new Generation(snapshot, parts.metrics, null)
     parts.metrics.configLoaded(snapshot.generation)
@@ -77,17 +78,13 @@ export class Gateway {
     const x = new Exchange(id, req, res, generation, performance.now(), this.after, as)
     generation.enter()
     this.inFlight.add(x)
-    void this.toItsEnd(x, generation)
+    void serve(x, this.services)
   }
 
-  private async toItsEnd(x: Exchange, generation: Generation): Promise<void> {
-    try {
-      await serve(x, this.services)
-    } finally {
-      this.inFlight.remove(x)
-      generation.leave()
-      if (this.inFlight.size === 0) this.onIdle?.()
-    }
+  private ended(x: Exchange): void {
+    this.inFlight.remove(x)
+    x.generation.leave()
+    if (this.inFlight.size === 0) this.onIdle?.()
   }
 
   /** New requests get the new generation; running ones keep theirs. */

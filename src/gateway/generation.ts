@@ -40,7 +40,8 @@ export class Generation {
   private readonly router: Router
   private readonly upstreams: Upstreams
   private readonly metrics: Metrics
-  private readonly targets = new Map<string, Target>()
+  /** By the label of their route, for each dialect: no key has to be put together. */
+  private readonly targets = new Map<DialectName, Map<string, Target>>()
   private active = 0
   private successor: Generation | null | undefined = undefined
   private onRetired: (() => void) | null = null
@@ -66,11 +67,12 @@ export class Generation {
   target(match: RouteMatch, request: ChatRequest): Target {
     const choice = match.upstream.dialect
     const dialect = choice === 'openai' ? openAiEndpoint(request, this.facts(match.model)) : choice
-    const key = `${dialect} ${match.label}`
-    const known = this.targets.get(key)
-    if (known !== undefined) return known
+    const known = this.targets.get(dialect)
+    const held = known?.get(match.label)
+    if (held !== undefined) return held
     const made = this.makeTarget(match, dialect)
-    this.targets.set(key, made)
+    if (known === undefined) this.targets.set(dialect, new Map([[match.label, made]]))
+    else known.set(match.label, made)
     return made
   }
 

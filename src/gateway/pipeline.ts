@@ -35,6 +35,8 @@ export interface Services {
   readonly limiter: Limiter
   readonly books: Books
   readonly bodies: BodyBudget
+  /** Told of every exchange, last. */
+  readonly ended: (x: Exchange) => void
 }
 
 /** Serves one request to its end. Never rejects. */
@@ -73,10 +75,17 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     const ending = x.ending()
     if (ending !== null) await ending
     services.bodies.give(x.facts.receivedBytes + x.facts.fetchedBytes)
-    settle(x, services.metrics, services.log)
-    if (x.failure !== null) {
-      services.log.error('unforeseen failure', x.failure, { request_id: x.id })
-    }
+    report(x, services)
+  }
+}
+
+/** What is said of the exchange; it is over, whatever comes of that. */
+function report(x: Exchange, { metrics, log, ended }: Services): void {
+  try {
+    settle(x, metrics, log)
+    if (x.failure !== null) log.error('unforeseen failure', x.failure, { request_id: x.id })
+  } finally {
+    ended(x)
   }
 }
 

@@ -13,6 +13,7 @@ import type { Edit } from '../wire/splice.js'
 import { admitTrailers } from './admit.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
+import { joined } from './pieces.js'
 
 /** A request as it was asked for. */
 export interface Call extends Addressed {
@@ -172,9 +173,7 @@ class Intake implements BodyTaker {
   private checked(): Call {
     const refusal = admitTrailers(this.x.req)
     if (refusal !== null) throw gatewayError(refusal)
-    const [only] = this.chunks
-    const raw = this.chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.chunks)
-    return callOf(raw, this.at)
+    return callOf(joined(this.chunks), this.at)
   }
 }
 

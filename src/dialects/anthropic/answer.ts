@@ -32,9 +32,8 @@ export class Answer {
     this.raw = raw
     this.sink = sink
     this.request = request
-    const custom = request.tools.filter((tool) => tool.custom !== undefined)
     this.blocks = new Blocks(sink, {
-      custom: new Set(custom.map((tool) => tool.name)),
+      custom: customTools(request),
       json: request.responseFormat?.type === 'json-schema' ? jsonToolName(request) : null,
     })
   }
@@ -157,4 +156,12 @@ export class Answer {
     this.sink.event({ type: 'refusal-delta', index, text })
     this.sink.event({ type: 'refusal-end', index })
   }
+}
+
+const NO_TOOLS: ReadonlySet<string> = new Set()
+
+function customTools({ tools }: ChatRequest): ReadonlySet<string> {
+  if (tools.length === 0) return NO_TOOLS
+  const custom = tools.filter((tool) => tool.custom !== undefined)
+  return new Set(custom.map((tool) => tool.name))
 }

@@ -70,6 +70,7 @@ const COUNTS = [
  * Where a fallback model answered, the top level is the truth.
  */
 function withIterations(usage: JsonObject): JsonObject {
+  if (usage.iterations === undefined) return usage
   const iterations = arrayOf(usage.iterations).filter(isObject)
   const compacted = iterations.some((one) => one.type === 'compaction')
   if (!compacted || iterations.some((one) => one.type === 'fallback_message')) return usage

@@ -12,7 +12,7 @@ import type { ChatRequest } from '../../chat/request.js'
 import { quote } from '../../wire/quote.js'
 import type { Choice, Seed } from '../dialect.js'
 import { Details, signatureOut } from './reasoning.js'
-import { finishReasonOut, logprobsOut, usageOut } from './wire.js'
+import { finishReasonOut, logprobsOut, usageText } from './wire.js'
 
 /** The body of a finished answer; `seed` gives its id, time and model. */
 export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): string {
@@ -31,7 +31,7 @@ export function encodeChoices(
     `{"id":"${seed.id}","object":"chat.completion","created":${seed.createdAtSeconds},` +
     `"model":${quote(seed.model)},` +
     `"choices":[${choices.map((choice) => choiceOut(choice, request, seed)).join(',')}],` +
-    `"usage":${JSON.stringify(usageOut(usage))}${tier}}`
+    `"usage":${usageText(usage)}${tier}}`
   )
 }
 

@@ -12,7 +12,7 @@ import type { Place, Seed, StreamEncoder } from '../dialect.js'
 import { encodeStreamError } from './error.js'
 import { Details, signatureOut } from './reasoning.js'
 import { annotation, imageOut } from './reply.js'
-import { finishReasonOut, logprobsOut, usageOut } from './wire.js'
+import { finishReasonOut, logprobsOut, usageText } from './wire.js'
 
 /** The place of an only answer. */
 const ALONE: Place = { index: 0, isLast: true }
@@ -219,7 +219,7 @@ export class ChunkEncoder implements StreamEncoder {
     this.out += `${this.start}{},"finish_reason":"${word}"}]${tier}${this.tail.slice(1)}`
     if (!this.isLast) return
     if (this.includeUsage) {
-      this.out += `${this.head}]${tier},"usage":${JSON.stringify(usageOut(this.usage))}}\n\n`
+      this.out += `${this.head}]${tier},"usage":${usageText(this.usage)}}\n\n`
     }
     this.out += 'data: [DONE]\n\n'
   }

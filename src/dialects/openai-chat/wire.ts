@@ -76,16 +76,16 @@ export function usageOf(value: unknown): Usage {
   if (!isObject(value)) return usage
   const prompt = objectOf(value['prompt_tokens_details'])
   const completion = objectOf(value['completion_tokens_details'])
-  put(usage, 'input', value['prompt_tokens'])
-  put(usage, 'output', value['completion_tokens'])
+  take(usage, 'input', value['prompt_tokens'])
+  take(usage, 'output', value['completion_tokens'])
   // DeepSeek's own name for cache reads stands beside the standard one.
-  put(usage, 'cacheRead', prompt['cached_tokens'] ?? value['prompt_cache_hit_tokens'])
-  put(usage, 'cacheWrite', prompt['cache_write_tokens'])
-  put(usage, 'reasoning', completion['reasoning_tokens'])
+  take(usage, 'cacheRead', prompt['cached_tokens'] ?? value['prompt_cache_hit_tokens'])
+  take(usage, 'cacheWrite', prompt['cache_write_tokens'])
+  take(usage, 'reasoning', completion['reasoning_tokens'])
   for (const [counts, member, key] of KINDS) {
     // Zero is what the format says of everything that is text alone.
     const count = (counts === 'input' ? prompt : completion)[member]
-    if (count !== 0) put(usage, key, count)
+    if (count !== 0) take(usage, key, count)
   }
   return usage
 }
@@ -101,24 +101,28 @@ const KINDS = [
 ] as const
 
 /** Writes a `usage` object. The three totals are always integers, because clients' types demand it. */
-export function usageOut(usage: Usage): JsonObject {
-  const out: JsonObject = {
-    prompt_tokens: usage.input ?? 0,
-    completion_tokens: usage.output ?? 0,
-    total_tokens: totalTokens(usage) ?? 0,
-  }
-  const prompt: JsonObject = {}
-  if (usage.cacheRead !== undefined) prompt['cached_tokens'] = usage.cacheRead
-  if (usage.cacheWrite !== undefined) prompt['cache_write_tokens'] = usage.cacheWrite
-  const completion: JsonObject = {}
-  if (usage.reasoning !== undefined) completion['reasoning_tokens'] = usage.reasoning
-  for (const [counts, member, key] of KINDS) {
-    const count = usage[key]
-    if (count !== undefined) (counts === 'input' ? prompt : completion)[member] = count
-  }
-  if (Object.keys(prompt).length > 0) out['prompt_tokens_details'] = prompt
-  if (Object.keys(completion).length > 0) out['completion_tokens_details'] = completion
-  return out
+export function usageText(usage: Usage): string {
+  let prompt = put('', 'cached_tokens', usage.cacheRead)
+  prompt = put(prompt, 'cache_write_tokens', usage.cacheWrite)
+  prompt = put(prompt, 'text_tokens', usage.inputText)
+  prompt = put(prompt, 'image_tokens', usage.inputImage)
+  prompt = put(prompt, 'audio_tokens', usage.inputAudio)
+  let completion = put('', 'reasoning_tokens', usage.reasoning)
+  completion = put(completion, 'text_tokens', usage.outputText)
+  completion = put(completion, 'image_tokens', usage.outputImage)
+  completion = put(completion, 'audio_tokens', usage.outputAudio)
+  return (
+    `{"prompt_tokens":${usage.input ?? 0},"completion_tokens":${usage.output ?? 0},` +
+    `"total_tokens":${totalTokens(usage) ?? 0}` +
+    (prompt === '' ? '' : `,"prompt_tokens_details":{${prompt}}`) +
+    (completion === '' ? '}' : `,"completion_tokens_details":{${completion}}}`)
+  )
+}
+
+/** `members` with one more, where there is a count for it. */
+function put(members: string, name: string, count: number | undefined): string {
+  if (count === undefined) return members
+  return `${members}${members === '' ? '' : ','}"${name}":${count}`
 }
 
 /** The `logprobs` of a choice. */
@@ -133,7 +137,7 @@ function likelyOut({ token, logprob, bytes }: Likely): JsonObject {
   return { token, logprob, bytes: bytes === null ? null : [...bytes] }
 }
 
-function put(usage: Usage, key: keyof Usage, value: unknown): void {
+function take(usage: Usage, key: keyof Usage, value: unknown): void {
   const count = tokenCount(value)
   if (count !== undefined) usage[key] = count
 }
