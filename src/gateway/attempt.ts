@@ -272,10 +272,7 @@ export class Attempt implements ReplyHandler, Timed {
     if (this.phase !== 'stream') return
     // Also where the failure came with it: what the client gets must not hang on how the bytes were cut.
     if (translation.content) this.commit()
-    if (translation.outcome === 'failed') {
-      this.fail(translation.error ?? UNFORESEEN)
-      return
-    }
+    if (translation.outcome === 'failed') return this.fail(translation.error ?? UNFORESEEN)
     if (translation.outcome === 'complete') {
       this.linger('ok')
       stream.end()
