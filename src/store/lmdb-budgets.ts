@@ -3,13 +3,14 @@
  */
 import type { BudgetSpent } from './ledger.js'
 import type { LedgerFile } from './lmdb-ledger-file.js'
-import { spentOf, Subjects } from './lmdb-subjects.js'
+import { spentOf } from './lmdb-limits.js'
 
 /** Records of one batch, and of one step. */
 const AT_ONCE = 128
 
 /** See `Ledger.budgets`. */
 export async function* budgets(file: LedgerFile): AsyncGenerator<readonly BudgetSpent[]> {
+  await file.settleDown()
   for (let from = '\0', isMore = true; isMore;) {
     const records = await file.read('reading budgets', ({ subjects }) =>
       Array.from(subjects.getRange({ start: from, limit: AT_ONCE }), ({ key, value }) => ({
@@ -27,10 +28,8 @@ export async function* budgets(file: LedgerFile): AsyncGenerator<readonly Budget
 /** See `Ledger.putBudgets`. */
 export async function putBudgets(file: LedgerFile, all: readonly BudgetSpent[]): Promise<void> {
   for (let from = 0; from < all.length; from += AT_ONCE) {
-    await file.change('putting budgets', (tables) => {
-      const subjects = new Subjects(tables, 0)
-      for (const each of all.slice(from, from + AT_ONCE)) subjects.put(each)
-      subjects.write()
+    await file.write('putting budgets', (turn) => {
+      for (const each of all.slice(from, from + AT_ONCE)) turn.putBudget(each)
     })
   }
 }

@@ -59,12 +59,15 @@ export class Leases {
 
   private async due(overdueMs: number): Promise<string[]> {
     const latestMs = this.nowMs() - overdueMs
-    const due: string[] = []
+    const what = 'looking for what has run out'
+    const due = await this.file.readRecent(what, (_, recent) => recent.dueBy(latestMs))
+    const recent = new Set(due)
     let from = '\0'
-    await this.file.readInSlices('looking for what has run out', ({ open }) => {
+    await this.file.readInSlices(what, ({ open }) => {
       let seen = 0
       for (const { key, value } of open.getRange({ start: from, limit: SLICE })) {
-        if (endOfLease(value) <= latestMs) due.push(key)
+        // One that was prolonged or has ended meanwhile is found out when it is to be settled.
+        if (endOfLease(value) <= latestMs && !recent.has(key)) due.push(key)
         from = `${key}\0`
         seen += 1
       }

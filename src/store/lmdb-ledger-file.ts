@@ -1,6 +1,6 @@
 /**
- * The file below the ledger: opening it on first use, one transaction for all that was asked meanwhile,
- * the rows that wait in the journal and those that no sum has yet; reads in slices. Knows no limit.
+ * The file below the ledger: opening it on first use, one transaction for all that was asked meanwhile, what
+ * waits in the journal, in the log, or to be counted; reads in slices. Knows no limit.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
@@ -11,8 +11,10 @@ import { Checkpoints } from './lmdb-checkpoints.js'
 import type { UsageRow } from '../ledger/row.js'
 import { quietly, reasonOf, unavailable } from './lmdb-failure.js'
 import { assertLmdbFile } from './lmdb-file.js'
+import { Flush } from './lmdb-flush.js'
 import { Journal, type Kept } from './lmdb-journal.js'
 import { endOf, ledgerTables, timeName, type LedgerTables } from './lmdb-ledger-tables.js'
+import { Recent } from './lmdb-recent.js'
 import { Turn } from './lmdb-turn.js'
 import { noTransaction, transact } from './lmdb-transaction.js'
 import { Uncounted, type Slice } from './lmdb-uncounted.js'
@@ -24,6 +26,10 @@ const MAX_READERS = 512
 const MOST_STEPS = 128
 /** A read that waits for rows does without them where no transaction has ended for so long. */
 const HELD_UP_MS = 500
+/** Who has not read the log for so long reads it in slices first, which no other process has to wait for. */
+const LATE_MS = 100
+/** Of the log, in one slice: about a millisecond. */
+const LOG_BYTES = 256 * 1024
 /** Rows of other processes that one transaction counts. */
 const ROWS_AT_ONCE = 128
 /** Rows that their own process has not counted for so long are counted by any other: it may have died. */
@@ -59,6 +65,9 @@ export class LedgerFile {
   private running: Promise<void> | null = null
   private readonly journal: Journal
   private readonly uncounted: Uncounted
+  private readonly recent = new Recent()
+  private readonly flush: Flush
+  private syncedMs = Number.NEGATIVE_INFINITY
   /** Unique to this ledger: no two transactions write under one name. */
   private readonly owner = `${process.pid}-${randomBytes(6).toString('hex')}`
   private transactions = 0
@@ -74,6 +83,7 @@ export class LedgerFile {
     this.boot = boot
     this.journal = new Journal(join(path, 'journal'), () => this.goOn())
     this.uncounted = new Uncounted(() => this.goOn())
+    this.flush = new Flush(this.recent, () => this.goOn())
   }
 
   /** Resolves once the row survives this process; a transaction within 100 ms puts it into the tables. */
@@ -103,6 +113,28 @@ export class LedgerFile {
       return action(tables)
     } catch (cause) {
       throw unavailable(`${what} failed`, cause)
+    }
+  }
+
+  /** What is there now, and what the log has beyond it. */
+  async readRecent<T>(
+    what: string,
+    action: (tables: LedgerTables, recent: Recent) => T,
+  ): Promise<T> {
+    await this.readLog(what)
+    return this.read(what, (tables) => {
+      this.recent.sync(tables)
+      return action(tables, this.recent)
+    })
+  }
+
+  /** Puts into the tables what the log has by now. */
+  async settleDown(): Promise<void> {
+    await this.readLog('reading the log')
+    const upTo = this.recent.seen
+    while (this.recent.applied < upTo) {
+      this.flush.want()
+      await this.change('tidying the log', () => undefined)
     }
   }
 
@@ -152,12 +184,14 @@ export class LedgerFile {
     if (this.tables !== null) {
       await this.takeUpOwn()
         .then(() => this.countOwn())
+        .then(() => this.settleDown())
         .catch(() => undefined)
     }
     this.closed = true
     await this.running
     this.journal.close()
     this.uncounted.close()
+    this.flush.close()
     const tables = await this.opening?.catch(() => null)
     this.tables = null
     try {
@@ -185,6 +219,12 @@ export class LedgerFile {
   private async takeUp(): Promise<void> {
     await this.adopt('all')
     await this.takeUpOwn()
+  }
+
+  /** Takes up what others have logged, a slice at a time. */
+  private async readLog(what: string): Promise<void> {
+    await this.readInSlices(what, (tables) => this.recent.sync(tables, LOG_BYTES))
+    this.syncedMs = performance.now()
   }
 
   private async takeUpOwn(): Promise<void> {
@@ -237,6 +277,7 @@ export class LedgerFile {
         this.assertOpen()
         // What cannot be put on the disk may not be promised.
         if (this.checkpoints?.failure) throw this.checkpoints.failure
+        if (performance.now() - this.syncedMs > LATE_MS) await this.readLog('reading the log')
         const done = await transact(tables.root, () => {
           steps = this.steps.splice(0, MOST_STEPS)
           return this.work(tables, steps)
@@ -246,7 +287,9 @@ export class LedgerFile {
         this.journal.took(done.kept.length, done.areKeptWhole)
         this.uncounted.took(done.slice, done.isSliceWhole)
         this.uncounted.add(done.turn)
+        this.syncedMs = performance.now()
       } catch (cause) {
+        this.flush.reset()
         // Before the transaction began, all who wait are told; later those who were in it.
         if (steps.length === 0) steps = this.steps.splice(0)
         this.failure = await reasonOf(cause)
@@ -260,22 +303,27 @@ export class LedgerFile {
     this.running = null
     // Rows that could not be taken up are tried again, with or without others.
     this.journal.wait()
+    this.flush.wait()
   }
 
   /** Whether a transaction is worth its while that nobody waits for. */
   private get isDue(): boolean {
-    return this.journal.isDue || this.uncounted.isCounting
+    return this.journal.isDue || this.uncounted.isCounting || this.flush.isDue
   }
 
   /** Everything that one transaction does. */
   private work(tables: LedgerTables, steps: readonly Step[]): Work {
     this.transactions += 1
-    const turn = new Turn(tables, this.nowMs(), `${this.transactions} ${this.owner}`)
+    this.recent.sync(tables)
+    this.flush.begin(tables)
+    const by = `${this.transactions} ${this.owner}`
+    const turn = new Turn(tables, this.recent, this.nowMs(), by)
     const kept = this.journal.next()
     const areKeptWhole = settleKept(turn, kept)
     for (const step of steps) perform(step, turn, tables)
     const slice = this.uncounted.next()
     const isSliceWhole = countSlice(turn, slice, tables)
+    this.flush.bring()
     turn.write()
     return { turn, kept, areKeptWhole, slice, isSliceWhole }
   }

@@ -12,6 +12,11 @@ import { spanOf } from './usage-days.js'
 /** One LMDB environment. */
 export interface LedgerTables {
   readonly root: RootDatabase<Buffer, string>
+  /**
+   * What transactions have changed and the tables of limits, reservations and rows may not have yet: the record of
+   * a transaction by its number, and under 0 how far the tables are.
+   */
+  readonly log: Database<Buffer, number>
   /** What is taken of limits, by subject. */
   readonly subjects: Database<Buffer, string>
   /** Reservations, by request id. */
@@ -57,6 +62,7 @@ export function ledgerTables(root: RootDatabase<Buffer, string>): LedgerTables {
   const bytes = (name: string) => root.openDB<Buffer, string>(name, { encoding: 'binary' })
   return {
     root,
+    log: root.openDB<Buffer, number>('log', { encoding: 'binary' }),
     subjects: bytes('subjects'),
     open: texts('open'),
     rows: texts('rows'),

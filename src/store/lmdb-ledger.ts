@@ -99,8 +99,8 @@ export class LmdbLedger implements Ledger {
   }
 
   async look(accountId: string, demands: readonly Demand[]): Promise<Standing[]> {
-    return this.file.read('reading limits', (tables) =>
-      new Subjects(tables, this.nowMs()).look(accountId, demands),
+    return this.file.readRecent('reading limits', (tables, recent) =>
+      new Subjects(tables, recent, this.nowMs()).look(accountId, demands),
     )
   }
 

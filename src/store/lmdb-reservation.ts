@@ -3,7 +3,7 @@
  * behind it the text of the row that stands for the request should nobody come back to it.
  * Knows no table.
  */
-import type { Hold } from './lmdb-subjects.js'
+import type { Hold } from './lmdb-limits.js'
 
 /** What is kept of an admission until it is settled. */
 export interface Reservation {

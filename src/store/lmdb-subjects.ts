@@ -1,7 +1,6 @@
 /**
- * What is taken of the limits, as the embedded engine keeps it: one record for a subject with all its
- * kinds, so that a request under five limits of one key reads and writes once.
- * Knows the arithmetic of limits and no reservation.
+ * The arithmetic of limits for one transaction of the embedded engine: what demands ask of their subjects'
+ * records, and what a reservation gives back. Knows no reservation.
  */
 import {
   budgetStanding,
@@ -11,33 +10,28 @@ import {
   leftOfMonth,
   monthOf,
   placeStanding,
+  rateFits,
   rateStanding,
   UNITS,
 } from '../limits/bucket.js'
 import type { UsageRow } from '../ledger/row.js'
-import type { BudgetDemand, BudgetSpent, Demand, SlotDemand, Standing } from './ledger.js'
-import { damaged, quietly } from './lmdb-failure.js'
-import { MOST_NAMES, type LedgerTables } from './lmdb-ledger-tables.js'
+import type {
+  BudgetDemand,
+  BudgetSpent,
+  Demand,
+  RateDemand,
+  SlotDemand,
+  Standing,
+} from './ledger.js'
+import type { LedgerTables } from './lmdb-ledger-tables.js'
+import { PLACE_OF, readLimits, subjectName, type Hold } from './lmdb-limits.js'
+import type { Recent, Subject } from './lmdb-recent.js'
 
-/** What a reservation holds of a subject, until it ends. */
-export type Hold =
-  | readonly [kind: 'tokens', subject: string, cost: number, perMinute: number]
-  | readonly [kind: 'concurrent', subject: string]
-  | readonly [kind: 'usd_day' | 'usd_month', subject: string, cost: number, period: number]
-
-/** The record's places; all are doubles. */
-const VERSION_AT = 0
-const REQUESTS = 1
-const REQUESTS_AT = 2
-const TOKENS = 3
-const TOKENS_AT = 4
-const PLACES = 5
-const DAY = 6
-const DAY_SPENT = 7
-const MONTH = 8
-const MONTH_SPENT = 9
-const LENGTH = 10
-const VERSION = 1
+const REQUESTS = PLACE_OF.requests
+const TOKENS = PLACE_OF.tokens
+const PLACES = PLACE_OF.places
+const DAY = PLACE_OF.day
+const MONTH = PLACE_OF.month
 
 /** What became of a request's demands. */
 interface Taken {
@@ -47,53 +41,85 @@ interface Taken {
   readonly holds: readonly Hold[]
 }
 
-/** Subjects as one transaction sees and changes them; `write` puts what has changed. */
+/** A day or month of the calendar that a time is in. */
+interface Period {
+  readonly number: number
+  readonly leftMs: number
+}
+
+/** Subjects as one transaction sees and changes them. */
 export class Subjects {
   private readonly tables: LedgerTables
+  private readonly recent: Recent
   private readonly nowMs: number
-  private readonly records = new Map<string, Float64Array>()
-  private readonly changed = new Set<string>()
+  private readonly day: Period
+  private readonly month: Period
 
-  constructor(tables: LedgerTables, nowMs: number) {
+  constructor(tables: LedgerTables, recent: Recent, nowMs: number) {
     this.tables = tables
+    this.recent = recent
     this.nowMs = nowMs
+    this.day = { number: dayOf(nowMs), leftMs: leftOfDay(nowMs) }
+    this.month = { number: monthOf(nowMs), leftMs: leftOfMonth(nowMs) }
   }
 
   /** Takes what every demand asks, or nothing; then the standings say which demand was not met. */
   take(accountId: string, demands: readonly Demand[]): Taken {
-    const names = subjectNames(accountId, demands)
-    const standings = demands.map((demand, at) =>
-      this.standing(this.named(names, at), demand, ahead(names, demands, at)),
-    )
-    if (standings.some(({ retryAfterMs }) => retryAfterMs !== 0)) {
+    const subjects = this.subjectsOf(accountId, demands)
+    const of = (at: number) => recordOf(subjects[at])
+    if (!this.fitAll(subjects, demands)) {
       // What the demands before it in the same request would have taken is not taken.
-      const untouched = demands.map((demand, at) => {
-        const { retryAfterMs = 0 } = standings[at] ?? {}
-        return { ...this.standing(this.named(names, at), demand, 0), retryAfterMs }
+      const standings = demands.map((demand, at) => {
+        const more = ahead(subjects, demands, at)
+        const { retryAfterMs } = this.standing(of(at), demand, more)
+        const untouched = this.standing(of(at), demand, 0)
+        return untouched.retryAfterMs === retryAfterMs ? untouched : { ...untouched, retryAfterMs }
       })
-      return { taken: false, standings: untouched, holds: [] }
+      return { taken: false, standings, holds: [] }
     }
-    demands.forEach((demand, at) => this.apply(this.named(names, at), demand))
-    for (const name of names) this.changed.add(name)
+    for (const subject of subjects) this.recent.change(subject)
+    demands.forEach((demand, at) => this.apply(of(at), demand))
     return {
       taken: true,
-      standings: demands.map((demand, at) => met(this.standing(this.named(names, at), demand, 0))),
-      holds: this.holds(names, demands),
+      standings: demands.map((demand, at) => met(this.standing(of(at), demand, 0))),
+      holds: holdsOf(subjects, demands),
     }
   }
 
   /** How the demands stand, each for itself. */
   look(accountId: string, demands: readonly Demand[]): Standing[] {
-    return demands.map((demand) =>
-      this.standing(this.record(subjectName(accountId, demand)), demand, 0),
-    )
+    return demands.map((demand) => {
+      const record = this.recent.look(this.tables, subjectName(accountId, demand))
+      return this.standing(record, demand, 0)
+    })
   }
 
-  /** Replaces what was reserved by what was used; null is not known, and what is reserved stands. */
-  release(holds: readonly Hold[], usedTokens: number | null, costNanoUsd: number | null): void {
-    for (const hold of holds) {
-      const record = this.record(hold[1])
-      this.changed.add(hold[1])
+  /** What the holds name; it is read before anything is written, since it may be damaged. */
+  held(holds: readonly Hold[]): Subject[] {
+    const subjects: Subject[] = []
+    let last: Subject | null = null
+    for (const [, name] of holds) {
+      if (last?.name !== name) last = this.recent.subject(this.tables, name)
+      subjects.push(last)
+    }
+    return subjects
+  }
+
+  /**
+   * Replaces what was reserved by what was used; null is not known, and what is reserved stands. `subjects` is what
+   * `held` gave for the holds.
+   */
+  release(
+    subjects: readonly Subject[],
+    holds: readonly Hold[],
+    usedTokens: number | null,
+    costNanoUsd: number | null,
+  ): void {
+    for (const [at, hold] of holds.entries()) {
+      const subject = subjects[at]
+      if (subject === undefined) continue
+      this.recent.change(subject)
+      const { record } = subject
       if (hold[0] === 'concurrent') {
         record[PLACES] = Math.max(0, (record[PLACES] ?? 0) - 1)
       } else if (hold[0] === 'tokens') {
@@ -102,8 +128,8 @@ export class Subjects {
         shift(record, TOKENS, (usedTokens - hold[2]) * UNITS)
       } else if (costNanoUsd !== null) {
         // A period that is over has been forgotten, and the new one owes it nothing.
-        const at = hold[0] === 'usd_day' ? DAY : MONTH
-        if (record[at] === hold[3]) shift(record, at + 1, costNanoUsd - hold[2])
+        const place = hold[0] === 'usd_day' ? DAY : MONTH
+        if (record[place] === hold[3]) shift(record, place + 1, costNanoUsd - hold[2])
       }
     }
   }
@@ -112,8 +138,7 @@ export class Subjects {
   charge(row: UsageRow, demands: readonly Demand[]): void {
     for (const demand of demands) {
       if (demand.kind !== 'usd_day' && demand.kind !== 'usd_month') continue
-      const name = subjectName(row.accountId, demand)
-      const record = this.record(name)
+      const { record } = this.changing(subjectName(row.accountId, demand))
       const isDay = demand.kind === 'usd_day'
       const at = isDay ? DAY : MONTH
       const period = isDay ? dayOf(row.atMs) : monthOf(row.atMs)
@@ -125,84 +150,81 @@ export class Subjects {
         record[at + 1] = 0
       }
       shift(record, at + 1, row.costNanoUsd ?? demand.costNanoUsd)
-      this.changed.add(name)
     }
   }
 
-  /** Reads what the holds name, so that nothing can fail once the writing has begun. */
-  read(holds: readonly Hold[]): void {
-    for (const hold of holds) this.record(hold[1])
-  }
-
-  /** The same for what is demanded. */
+  /** Reads what is demanded of, so that nothing can fail once the writing has begun. */
   readAll(accountId: string, demands: readonly Demand[]): void {
-    for (const demand of demands) this.record(subjectName(accountId, demand))
+    this.subjectsOf(accountId, demands)
   }
 
   /** Puts what another ledger has counted, unless this one knows of a later day or month. */
   put({ accountId, kind, subject, period, nanoUsd }: BudgetSpent): void {
     const name = subjectName(accountId ?? '', { subject, shared: accountId === null })
-    const record = this.record(name)
+    const { record } = this.changing(name)
     const at = kind === 'usd_day' ? DAY : MONTH
     if ((record[at] ?? 0) > period) return
     record[at] = period
     record[at + 1] = nanoUsd
-    this.changed.add(name)
   }
 
-  /** Only inside a transaction, once. */
-  write(): void {
-    for (const name of this.changed) {
-      const record = this.record(name)
-      quietly(this.tables.subjects.put(name, Buffer.from(record.buffer)))
+  /** Each demand's subject; named once for demands of one subject that follow one another. */
+  private subjectsOf(accountId: string, demands: readonly Demand[]): Subject[] {
+    const subjects: Subject[] = []
+    let last: Demand | null = null
+    for (const demand of demands) {
+      const isSame = last?.subject === demand.subject && last.shared === demand.shared
+      const before = isSame ? subjects.at(-1) : undefined
+      subjects.push(before ?? this.recent.asked(this.tables, accountId, demand))
+      last = demand
     }
+    return subjects
   }
 
-  /** What a reservation for these demands has to remember. */
-  private holds(names: readonly string[], demands: readonly Demand[]): Hold[] {
-    const holds: Hold[] = []
-    demands.forEach((demand, at) => {
-      const subject = names[at] ?? ''
-      if (demand.kind === 'tokens') {
-        holds.push(['tokens', subject, demand.cost, demand.perMinute])
-      } else if (demand.kind === 'concurrent') {
-        holds.push(['concurrent', subject])
-      } else if (demand.kind === 'usd_day' || demand.kind === 'usd_month') {
-        const period = this.record(subject)[demand.kind === 'usd_day' ? DAY : MONTH] ?? 0
-        holds.push([demand.kind, subject, demand.costNanoUsd, period])
-      }
-    })
-    return holds
+  private changing(name: string): Subject {
+    const subject = this.recent.subject(this.tables, name)
+    this.recent.change(subject)
+    return subject
   }
 
-  private named(names: readonly string[], at: number): Float64Array {
-    return this.record(names[at] ?? '')
+  private fitAll(subjects: readonly Subject[], demands: readonly Demand[]): boolean {
+    return demands.every((demand, at) =>
+      this.fits(recordOf(subjects[at]), demand, ahead(subjects, demands, at)),
+    )
   }
 
-  private record(name: string): Float64Array {
-    const known = this.records.get(name)
-    if (known !== undefined) return known
-    const record = readSubject(this.tables.subjects.get(name), name)
-    this.records.set(name, record)
-    return record
+  /** Whether the demand is met where `more` is taken besides what the record says. */
+  private fits(record: Float64Array, demand: Demand, more: number): boolean {
+    switch (demand.kind) {
+      case 'requests':
+      case 'tokens':
+        return rateFits(this.units(record, demand, more), demand.perMinute, demand.cost)
+      case 'concurrent':
+        return (record[PLACES] ?? 0) + more < demand.limit
+      case 'usd_day':
+      case 'usd_month':
+        return this.budget(record, demand, more).retryAfterMs === 0
+    }
   }
 
   /** How the demand stands where `more` is taken besides what the record says. */
   private standing(record: Float64Array, demand: Demand, more: number): Standing {
     switch (demand.kind) {
       case 'requests':
-      case 'tokens': {
-        const at = demand.kind === 'requests' ? REQUESTS : TOKENS
-        const elapsedMs = this.nowMs - (record[at + 1] ?? 0)
-        const units = drained(record[at] ?? 0, elapsedMs, demand.perMinute) + more * UNITS
-        return rateStanding(units, demand.perMinute, demand.cost)
-      }
+      case 'tokens':
+        return rateStanding(this.units(record, demand, more), demand.perMinute, demand.cost)
       case 'concurrent':
         return placeStanding((record[PLACES] ?? 0) + more, demand.limit)
       case 'usd_day':
       case 'usd_month':
         return this.budget(record, demand, more)
     }
+  }
+
+  private units(record: Float64Array, { kind, perMinute }: RateDemand, more: number): number {
+    const at = kind === 'requests' ? REQUESTS : TOKENS
+    const elapsedMs = this.nowMs - (record[at + 1] ?? 0)
+    return drained(record[at] ?? 0, elapsedMs, perMinute) + more * UNITS
   }
 
   /** Lets flow back what has by now; a clock that was set back starts anew from there. */
@@ -214,14 +236,13 @@ export class Subjects {
   private budget(record: Float64Array, demand: BudgetDemand, more: number): Standing {
     const isDay = demand.kind === 'usd_day'
     const at = isDay ? DAY : MONTH
-    const period = isDay ? dayOf(this.nowMs) : monthOf(this.nowMs)
+    const { number, leftMs } = isDay ? this.day : this.month
     // Never backwards: a clock that is set back over midnight would make a budget whole twice.
-    if (period > (record[at] ?? 0)) {
-      record[at] = period
+    if (number > (record[at] ?? 0)) {
+      record[at] = number
       record[at + 1] = 0
     }
     const spent = (record[at + 1] ?? 0) + more
-    const leftMs = isDay ? leftOfDay(this.nowMs) : leftOfMonth(this.nowMs)
     return budgetStanding(spent, demand.limitNanoUsd, demand.costNanoUsd, leftMs)
   }
 
@@ -239,49 +260,32 @@ export class Subjects {
         return
       case 'usd_day':
       case 'usd_month':
-        shift(record, demand.kind === 'usd_day' ? DAY_SPENT : MONTH_SPENT, demand.costNanoUsd)
+        shift(record, (demand.kind === 'usd_day' ? DAY : MONTH) + 1, demand.costNanoUsd)
     }
   }
 }
 
-/** What the record says was spent, by the name that `Subjects` gave it. */
-export function spentOf(name: string, bytes: Buffer): BudgetSpent[] {
-  const record = readSubject(bytes, name)
-  const colon = name.indexOf(':')
-  const end = colon + 1 + Number(name.slice(0, colon))
-  const isShared = colon === 0
-  const accountId = isShared ? null : name.slice(colon + 1, end)
-  const subject = isShared ? name.slice(1) : name.slice(end + 1)
-  const of = (kind: BudgetSpent['kind'], at: number): BudgetSpent => ({
-    accountId,
-    kind,
-    subject,
-    period: record[at] ?? 0,
-    nanoUsd: record[at + 1] ?? 0,
-  })
-  return [of('usd_day', DAY), of('usd_month', MONTH)].filter(({ nanoUsd }) => nanoUsd > 0)
-}
-
 /** Whether nothing of the record can matter any more: no place taken, and a day without a request. */
 export function isIdle(bytes: Buffer, nowMs: number): boolean {
-  const record = readSubject(bytes, '')
+  const record = readLimits(bytes, '')
+  const of = (name: keyof typeof PLACE_OF) => record[PLACE_OF[name]] ?? 0
   const [day, month] = [dayOf(nowMs), monthOf(nowMs)]
-  const at = Math.max(record[REQUESTS_AT] ?? 0, record[TOKENS_AT] ?? 0)
   return (
-    record[PLACES] === 0 &&
-    ((record[DAY] ?? 0) < day || record[DAY_SPENT] === 0) &&
-    ((record[MONTH] ?? 0) < month || record[MONTH_SPENT] === 0) &&
-    dayOf(at) < day - 1
+    of('places') === 0 &&
+    (of('day') < day || of('daySpent') === 0) &&
+    (of('month') < month || of('monthSpent') === 0) &&
+    dayOf(Math.max(of('requestsAt'), of('tokensAt'))) < day - 1
   )
 }
 
 /** What demands before this one take of the same; two rules of one subject both count. */
-function ahead(names: readonly string[], demands: readonly Demand[], at: number): number {
+function ahead(subjects: readonly Subject[], demands: readonly Demand[], at: number): number {
   const own = demands[at]
   let sum = 0
   for (let before = 0; before < at; before += 1) {
     const demand = demands[before]
-    if (demand === undefined || demand.kind !== own?.kind || names[before] !== names[at]) continue
+    if (demand === undefined || demand.kind !== own?.kind) continue
+    if (subjects[before] !== subjects[at]) continue
     sum += demand.kind === 'concurrent' ? 1 : amountOf(demand)
   }
   return sum
@@ -291,42 +295,33 @@ function amountOf(demand: Exclude<Demand, SlotDemand>): number {
   return 'cost' in demand ? demand.cost : demand.costNanoUsd
 }
 
+/** What a reservation for these demands has to remember. */
+function holdsOf(subjects: readonly Subject[], demands: readonly Demand[]): Hold[] {
+  const holds: Hold[] = []
+  demands.forEach((demand, at) => {
+    const subject = subjects[at]
+    if (subject === undefined) return
+    const { name } = subject
+    if (demand.kind === 'tokens') {
+      holds.push(['tokens', name, demand.cost, demand.perMinute])
+    } else if (demand.kind === 'concurrent') {
+      holds.push(['concurrent', name])
+    } else if (demand.kind === 'usd_day' || demand.kind === 'usd_month') {
+      const period = subject.record[demand.kind === 'usd_day' ? DAY : MONTH] ?? 0
+      holds.push([demand.kind, name, demand.costNanoUsd, period])
+    }
+  })
+  return holds
+}
+
 /** The last place is taken, and this request has it. */
 function met(standing: Standing): Standing {
   return standing.retryAfterMs === 0 ? standing : { ...standing, retryAfterMs: 0 }
 }
 
-/** The name of each demand's subject: one text for demands of one subject that follow one another. */
-function subjectNames(accountId: string, demands: readonly Demand[]): string[] {
-  const names: string[] = []
-  let last: Demand | null = null
-  for (const demand of demands) {
-    const isSame = last?.subject === demand.subject && last.shared === demand.shared
-    names.push(isSame ? (names.at(-1) ?? '') : subjectName(accountId, demand))
-    last = demand
-  }
-  return names
-}
-
-/** An account's own subjects stand apart from everybody else's; a shared one is everybody's. */
-function subjectName(accountId: string, demand: Pick<Demand, 'subject' | 'shared'>): string {
-  const { subject, shared } = demand
-  const name = shared ? `:${subject}` : `${accountId.length}:${accountId}:${subject}`
-  if (name.length > MOST_NAMES)
-    throw new Error(`a limit's subject is over ${MOST_NAMES} characters`)
-  return name
-}
-
-function readSubject(bytes: Buffer | undefined, name: string): Float64Array {
-  const record = new Float64Array(LENGTH)
-  record[VERSION_AT] = VERSION
-  if (bytes === undefined) return record
-  if (bytes.length !== LENGTH * 8) throw damaged(`the limits of '${name}'`, 'its length is wrong')
-  new Uint8Array(record.buffer).set(bytes)
-  if (record[VERSION_AT] !== VERSION) {
-    throw damaged(`the limits of '${name}'`, `its version is not ${VERSION}`)
-  }
-  return record
+function recordOf(subject: Subject | undefined): Float64Array {
+  if (subject === undefined) throw new Error('a demand without a subject')
+  return subject.record
 }
 
 function shift(record: Float64Array, at: number, by: number): void {

@@ -8,11 +8,12 @@
 import type { UsageRow } from '../ledger/row.js'
 import { readRow, requestIdIn, writeRow } from './usage-record.js'
 import { addToSum, newSum, type SumCounters } from './usage-sum.js'
-import type { Admission, Claim, SettleOutcome, Verdict } from './ledger.js'
+import type { Admission, BudgetSpent, Claim, SettleOutcome, Verdict } from './ledger.js'
 import { Counts } from './lmdb-counts.js'
 import { damaged, quietly } from './lmdb-failure.js'
 import {
   accountRowName,
+  afterTime,
   rowName,
   rowNameOf,
   timeName,
@@ -21,47 +22,54 @@ import {
 } from './lmdb-ledger-tables.js'
 import { Groups, type Group } from './lmdb-uncounted.js'
 import { Subjects } from './lmdb-subjects.js'
-import { readReservation, writeReservation, type Reservation } from './lmdb-reservation.js'
+import type { Recent } from './lmdb-recent.js'
+import type { Reservation } from './lmdb-reservation.js'
+
+/** Of so many requests it is looked up whether they are known; of more, what is known last. */
+const FEW = 4
 
 /** Steps of one transaction, and what they have changed in memory until `write`. */
 export class Turn {
   readonly nowMs: number
   private readonly tables: LedgerTables
+  private readonly recent: Recent
   private readonly subjects: Subjects
   private readonly counts: Counts
+  private asked = 0
+  private newest: Newest | null = null
   /** What record tells where the rows are that this transaction has put. */
   readonly record: string
   /** The rows that it has put, which no sum has yet. */
   readonly rows: { readonly name: string; readonly row: UsageRow }[] = []
 
   /** `by` is unique to the transaction. */
-  constructor(tables: LedgerTables, nowMs: number, by: string) {
+  constructor(tables: LedgerTables, recent: Recent, nowMs: number, by: string) {
     this.tables = tables
+    this.recent = recent
     this.record = timeName(nowMs) + by
     this.nowMs = nowMs
-    this.subjects = new Subjects(tables, nowMs)
+    this.subjects = new Subjects(tables, recent, nowMs)
     this.counts = new Counts(tables)
   }
 
   admit(admission: Admission): Verdict {
     const { requestId, accountId, demands } = admission
-    const { open } = this.tables
-    if (open.doesExist(requestId) || this.hasRow(requestId)) {
+    if (this.isKnown(requestId)) {
       const standings = this.subjects.look(accountId, demands)
       return { admitted: true, standings: standings.map((each) => ({ ...each, retryAfterMs: 0 })) }
     }
+    const row = writeRow(admission.unsettled)
     const { taken, standings, holds } = this.subjects.take(accountId, demands)
     if (!taken) return { admitted: false, standings }
-    const untilMs = this.nowMs + admission.leaseMs
-    const text = writeReservation({ untilMs, holds, row: writeRow(admission.unsettled) })
-    quietly(open.put(requestId, text))
+    this.recent.reserve(requestId, { untilMs: this.nowMs + admission.leaseMs, holds, row }, true)
     return { admitted: true, standings }
   }
 
   /** `text` is as `writeRow` writes the row. */
   settle(row: UsageRow, text: string, claim?: Claim): SettleOutcome {
-    if (this.hasRow(row.requestId)) return 'already'
-    const reservation = this.reservation(row.requestId)
+    // A request has either, never both.
+    const reservation = this.recent.reservation(this.tables, row.requestId)
+    if (reservation === null && this.hasRow(row.requestId)) return 'already'
     const isOwed = reservation === null && claim?.taken === 'nothing'
     if (isOwed) this.subjects.readAll(row.accountId, claim.demands)
     this.append(row, text, reservation)
@@ -85,20 +93,25 @@ export class Turn {
   }
 
   renew(requestId: string, leaseMs: number): void {
-    const reservation = this.reservation(requestId)
+    const reservation = this.recent.reservation(this.tables, requestId)
     // What has run out may have lost its place to another request already.
     if (reservation === null || reservation.untilMs <= this.nowMs) return
     const untilMs = this.nowMs + leaseMs
-    quietly(this.tables.open.put(requestId, writeReservation({ ...reservation, untilMs })))
+    this.recent.reserve(requestId, { ...reservation, untilMs }, false)
   }
 
   /** Settles a reservation that ran out so long ago, as its row says; false where there is none by now. */
   expire(requestId: string, overdueMs: number): boolean {
-    const reservation = this.reservation(requestId)
+    const reservation = this.recent.reservation(this.tables, requestId)
     if (reservation === null || reservation.untilMs > this.nowMs - overdueMs) return false
     const row = intact(`the reservation of '${requestId}'`, () => readRow(reservation.row))
     this.append(row, reservation.row, reservation)
     return true
+  }
+
+  /** Changes what is taken of limits otherwise than by requests. */
+  putBudget(spent: BudgetSpent): void {
+    this.subjects.put(spent)
   }
 
   /** Counts what of a group has not been. Throws where a sum or a row is damaged, and has counted nothing then. */
@@ -141,23 +154,25 @@ export class Turn {
 
   /** Puts what the steps have changed in memory; after the last of them. */
   write(): void {
-    this.subjects.write()
+    this.recent.write(this.tables)
     this.counts.write()
     if (this.rows.length === 0) return
     quietly(this.tables.uncounted.put(this.record, this.rows.map(({ name }) => name).join(' ')))
   }
 
   private append(row: UsageRow, text: string, reservation: Reservation | null): void {
-    const { open, rows, ids } = this.tables
+    const { rows, ids } = this.tables
     const id = row.requestId
     const name = rowName(row)
     if (reservation !== null) {
-      this.subjects.read(reservation.holds)
-      this.subjects.release(reservation.holds, usedTokens(row), row.costNanoUsd)
-      quietly(open.remove(id))
+      const { holds } = reservation
+      const subjects = this.subjects.held(holds)
+      this.subjects.release(subjects, holds, usedTokens(row), row.costNanoUsd)
+      this.recent.end(this.tables, id)
     }
     quietly(rows.put(name, text))
     if (timeToldBy(id) === null) quietly(ids.put(id, timeName(row.atMs)))
+    if (this.newest !== null && name > this.newest.row) this.newest.row = name
     this.rows.push({ name, row })
   }
 
@@ -173,16 +188,40 @@ export class Turn {
     return sum
   }
 
+  /** Whether there is a reservation or a row of the request. */
+  private isKnown(requestId: string): boolean {
+    const { recent, tables } = this
+    if (recent.opened(requestId) !== undefined) return true
+    this.asked += 1
+    if (this.asked > FEW) this.newest ??= newestOf(tables)
+    // Nearly every request is younger than all that the tables have.
+    if (this.newest !== null && isAfter(requestId, this.newest)) return false
+    return tables.open.doesExist(requestId) || this.hasRow(requestId)
+  }
+
   private hasRow(requestId: string): boolean {
     const name = rowNameOf(this.tables, requestId)
     return name !== null && this.tables.rows.doesExist(name)
   }
+}
 
-  private reservation(requestId: string): Reservation | null {
-    const text = this.tables.open.get(requestId)
-    if (text === undefined) return null
-    return intact(`the reservation of '${requestId}'`, () => readReservation(text))
-  }
+function isAfter(requestId: string, { row, open }: Newest): boolean {
+  if (requestId <= open || requestId <= afterTime(row)) return false
+  const toldMs = timeToldBy(requestId)
+  return toldMs !== null && timeName(toldMs) + requestId > row
+}
+
+/** The last names in the tables of rows and reservations. */
+interface Newest {
+  row: string
+  readonly open: string
+}
+
+function newestOf({ rows, open }: LedgerTables): Newest {
+  const last = { reverse: true, limit: 1 }
+  const [row = ''] = Array.from(rows.getKeys(last))
+  const [id = ''] = Array.from(open.getKeys(last))
+  return { row, open: id }
 }
 
 /** Input and output; null where nobody knows. */

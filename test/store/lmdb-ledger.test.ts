@@ -60,16 +60,19 @@ void t.test(
   async (t) => {
     const path = join(t.testdir(), 'store')
     const clock = new TestClock()
-    const { ledger, close } = await opened(path, clock)
-    t.teardown(close)
+    const before = await opened(path, clock)
     const row = aRow({ atMs: NOON })
     const fine = aRow({ atMs: NOON + 1, accountId: 'acc_bob' })
     const held = anAdmission([places(3)])
     const other = anAdmission([places(3)])
-    await ledger.settle(row)
-    await ledger.settle(fine)
-    await ledger.admit(held)
-    await ledger.admit(other)
+    await before.ledger.settle(row)
+    await before.ledger.settle(fine)
+    await before.ledger.admit(held)
+    await before.ledger.admit(other)
+    // A process remembers its own reservations.
+    await before.close()
+    const { ledger, close } = await opened(path, clock)
+    t.teardown(close)
     const secret = 'gpt-that-must-not-show'
     const damages: [string, RegExp][] = [
       ['{', /not JSON/],
