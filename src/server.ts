@@ -7,7 +7,8 @@ import type { Server } from 'node:net'
 import { GatewayError, rowOf } from './errors.js'
 import type { ErrorKind, WireError } from './errors.js'
 import { admit, METHODS } from './gateway/admit.js'
-import { Connection, type Breach, type Door } from './http/connection.js'
+import { Connection } from './http/connection.js'
+import type { Accepted, Breach, Door } from './http/door.js'
 import type { Request } from './http/request.js'
 import type { Response } from './http/response.js'
 import { errorBody } from './wire/error-body.js'
@@ -74,7 +75,7 @@ class FrontDoor implements GatewayServer, Door {
   readonly idleTicks: number
   readonly keepAliveLines: string
   private readonly options: ServerOptions
-  private readonly connections = new Set<Connection>()
+  private readonly connections = new Set<Accepted>()
   private readonly clock: NodeJS.Timeout
   private isDraining = false
   private drained: Promise<void> | null = null
@@ -145,7 +146,7 @@ class FrontDoor implements GatewayServer, Door {
     refuse(res, refusal)
   }
 
-  closed(connection: Connection): void {
+  closed(connection: Accepted): void {
     this.connections.delete(connection)
   }
 

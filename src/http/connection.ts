@@ -4,29 +4,10 @@
  */
 import type { Socket } from 'node:net'
 import { BodyReader, headEnd } from '../wire/http-message.js'
+import type { Accepted, Breach, Door } from './door.js'
+import { Outbox, type OutboxOwner } from './outbox.js'
 import { mayBeRequest, parseRequest, type Intake, type Request } from './request.js'
 import { Response, type Outlet } from './response.js'
-
-/** What is wrong with what a client sends, or with the time that it takes. */
-export type Breach =
-  'malformed' | 'head_too_large' | 'extensions_too_large' | 'trailers_too_large' | 'timeout'
-
-/** What all connections of a listener share. */
-export interface Door {
-  /** How often the listener's sweep has passed: the clock of the time-outs. */
-  readonly ticks: number
-  /** Sweeps until an unfinished head, an unfinished request and an idle connection are given up. */
-  readonly headTicks: number
-  readonly requestTicks: number
-  readonly idleTicks: number
-  /** No connection is kept after its answer. */
-  readonly draining: boolean
-  readonly keepAliveLines: string
-  requested(req: Request, res: Response): void
-  /** Answers what is no request, or has a body that is none; `req` is null where nobody began on it. */
-  breached(breach: Breach, req: Request | null, res: Response): void
-  closed(connection: Connection): void
-}
 
 const MAX_HEAD_BYTES = 16 * 1024
 const MAX_REQUESTS = 1000
@@ -41,9 +22,10 @@ const LINGER_MS = 1000
 type Phase = 'head' | 'body' | 'answer' | 'over'
 
 /** A connection that has been accepted. */
-export class Connection implements Intake, Outlet {
+export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
   private readonly socket: Socket
   private readonly door: Door
+  private readonly outbox: Outbox
   private phase: Phase = 'head'
   private request: Request | null = null
   private response: Response | null = null
@@ -63,17 +45,17 @@ export class Connection implements Intake, Outlet {
   constructor(socket: Socket, door: Door) {
     this.socket = socket
     this.door = door
+    this.outbox = new Outbox(socket, this)
     this.sinceTick = door.ticks
     socket
       .on('data', (chunk: Buffer) => this.take(chunk))
       .on('end', () => this.ended())
-      .on('drain', () => this.response?.watcher?.drained())
+      .on('drain', () => this.outbox.caughtUp())
       // `close` follows, and says all there is to know.
       .on('error', () => undefined)
       .on('close', () => this.closed())
   }
 
-  /** True where nothing is awaited of the client, and nothing has come. */
   get isIdle(): boolean {
     return this.phase === 'head' && this.pending === null
   }
@@ -89,7 +71,7 @@ export class Connection implements Intake, Outlet {
   }
 
   get writableLength(): number {
-    return this.socket.writableLength
+    return this.outbox.length
   }
 
   get address(): string {
@@ -97,17 +79,32 @@ export class Connection implements Intake, Outlet {
   }
 
   write(data: string | Buffer, encoding: 'latin1' | 'utf8'): boolean {
-    return typeof data === 'string' ? this.socket.write(data, encoding) : this.socket.write(data)
+    return this.outbox.write(data, encoding)
   }
 
   answered(): void {
-    if (this.socket.writableLength === 0) this.left()
-    // Called once this, and all before it, has gone to the system.
-    else this.socket.write('', (error) => (error ? undefined : this.left()))
+    this.outbox.finish()
+  }
+
+  drained(): void {
+    this.response?.watcher?.drained()
+  }
+
+  /** The answer has left whole. */
+  left(): void {
+    const { response, request } = this
+    if (response === null) return
+    if (this.phase !== 'over') {
+      if (this.hasEnded) this.cut(true)
+      else if (request?.complete !== false) this.next(response)
+      else this.drop(request, response)
+    }
+    response.finished()
   }
 
   cut(isSoon: boolean): void {
     this.phase = 'over'
+    this.outbox.push()
     if (isSoon) this.socket.destroySoon()
     else this.socket.destroy()
   }
@@ -121,7 +118,6 @@ export class Connection implements Intake, Outlet {
     this.write('HTTP/1.1 100 Continue\r\n\r\n', 'latin1')
   }
 
-  /** Gives up what has taken too long. Called at every tick. */
   sweep(): void {
     const passed = this.door.ticks - this.sinceTick
     if (this.phase === 'head') {
@@ -136,6 +132,8 @@ export class Connection implements Intake, Outlet {
   }
 
   private take(chunk: Buffer): void {
+    // An answer that only waits for the turn to end is no answer on its way.
+    if (this.outbox.isFinished) this.outbox.flush()
     switch (this.phase) {
       case 'head': {
         const { pending } = this
@@ -173,6 +171,7 @@ export class Connection implements Intake, Outlet {
         return
       }
       at = this.begin(bytes, at, end)
+      if (this.outbox.isFinished && at < bytes.length) this.outbox.flush()
     }
     if (this.phase === 'answer' && at < bytes.length) this.hold(bytes.subarray(at))
   }
@@ -276,18 +275,6 @@ export class Connection implements Intake, Outlet {
     if (held.length > HELD_BYTES) this.pause()
   }
 
-  /** The answer has left whole. */
-  private left(): void {
-    const { response, request } = this
-    if (response === null) return
-    if (this.phase !== 'over') {
-      if (this.hasEnded) this.cut(true)
-      else if (request?.complete !== false) this.next(response)
-      else this.drop(request, response)
-    }
-    response.finished()
-  }
-
   /**
    * The rest of a body whose answer did not wait for it. Closing on unread bytes resets the connection,
    * and with it an answer that the client has not read yet.
@@ -337,6 +324,7 @@ export class Connection implements Intake, Outlet {
       this.response = goodbye
       this.timer = setTimeout(() => this.cut(false), DROP_MS)
       this.door.breached(breach, null, goodbye)
+      this.outbox.flush()
       this.socket.end()
       return
     }
@@ -346,6 +334,7 @@ export class Connection implements Intake, Outlet {
   /** The client sends no more. It may still read an error, but for an answer it is taken to have left. */
   private ended(): void {
     this.hasEnded = true
+    this.outbox.flush()
     switch (this.phase) {
       case 'head':
         if (this.pending === null) this.cut(true)

@@ -218,11 +218,7 @@ export class Response {
       this.put(piece, 'latin1')
       return this.put('\r\n', 'latin1')
     }
-    const framed = Buffer.allocUnsafe(size.length + piece.length + 2)
-    framed.write(size, 0, 'latin1')
-    piece.copy(framed, size.length)
-    framed.write('\r\n', size.length + piece.length, 'latin1')
-    return this.put(framed, 'latin1')
+    return this.put(`${size}${piece.toString('latin1')}\r\n`, 'latin1')
   }
 
   private put(data: string | Buffer, encoding: 'latin1' | 'utf8'): boolean {
