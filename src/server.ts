@@ -129,14 +129,19 @@ class FrontDoor implements GatewayServer, Door {
     return this.drained
   }
 
-  requested(req: Request, res: Response): void {
+  requested(req: Request, res: Response): boolean {
     const refusal = admit(req)
     if (refusal === null) {
-      this.options.handler(req, res)
-      return
+      this.admitted(req, res)
+      return true
     }
     this.options.onRefused?.(refusal.kind)
     refuse(res, refusal)
+    return false
+  }
+
+  admitted(req: Request, res: Response): void {
+    this.options.handler(req, res)
   }
 
   breached(breach: Breach, req: Request | null, res: Response): void {

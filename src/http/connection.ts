@@ -3,10 +3,12 @@
  * Knows how HTTP/1.1 begins and ends, not what a request may be or what is answered.
  */
 import type { Socket } from 'node:net'
-import { BodyReader, headEnd } from '../wire/http-message.js'
+import { BodyReader, type Framing } from '../wire/http-message.js'
 import type { Accepted, Breach, Door } from './door.js'
+import { Heads } from './known-head.js'
 import { Outbox, type OutboxOwner } from './outbox.js'
-import { mayBeRequest, parseRequest, type Intake, type Request } from './request.js'
+import { Request, type Intake } from './request.js'
+import { firstOf, mayBeRequest } from './request-head.js'
 import { Response, type Outlet } from './response.js'
 
 const MAX_HEAD_BYTES = 16 * 1024
@@ -25,6 +27,7 @@ type Phase = 'head' | 'body' | 'answer' | 'over'
 export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
   private readonly socket: Socket
   private readonly door: Door
+  private readonly heads = new Heads()
   private readonly outbox: Outbox
   private phase: Phase = 'head'
   private request: Request | null = null
@@ -138,7 +141,10 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
       case 'head': {
         const { pending } = this
         this.pending = null
-        this.heads(pending === null ? chunk : Buffer.concat([pending, chunk]), pending === null)
+        this.requestsOf(
+          pending === null ? chunk : Buffer.concat([pending, chunk]),
+          pending === null,
+        )
         return
       }
       case 'body':
@@ -152,16 +158,16 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
   }
 
   /** Requests out of `bytes`, until one has to be waited for. */
-  private heads(bytes: Buffer, isFresh: boolean): void {
+  private requestsOf(bytes: Buffer, isFresh: boolean): void {
     let at = 0
     let isNew = isFresh
     while (this.phase === 'head') {
       // Some clients put an empty line behind a body.
-      while (bytes[at] === 13 || bytes[at] === 10) at += 1
+      at = firstOf(bytes, at)
       if (at === bytes.length) return
       if (isNew && this.requests > 0) this.sinceTick = this.door.ticks
       isNew = true
-      const end = headEnd(bytes, at)
+      const end = this.heads.end(bytes, at)
       if (end === -1) {
         this.beginning(at === 0 ? bytes : bytes.subarray(at))
         return
@@ -185,28 +191,35 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
 
   /** One request, with as much of its body as is here; answers where what is behind it begins. */
   private begin(bytes: Buffer, from: number, to: number): number {
-    const request = parseRequest(bytes.toString('latin1', from, to))
-    if (request === null) {
+    const { isKnown } = this.heads
+    const head = this.heads.read(bytes, from, to)
+    if (head === null) {
       this.fail('malformed')
       return bytes.length
     }
-    if (request.method === 'CONNECT') {
+    if (head.method === 'CONNECT') {
       this.cut(false)
       return bytes.length
     }
     this.requests += 1
+    const request = new Request(head)
     const response = new Response(this, request.httpVersion, request.method)
     this.request = request
     this.response = response
-    const end = this.beginBody(request, bytes, to)
-    this.door.requested(request, response)
+    const end = this.beginBody(request, head.framing, bytes, to)
+    if (isKnown) this.door.admitted(request, response)
+    else if (this.door.requested(request, response)) this.heads.remember(head, bytes, from, to)
     this.checkBody()
     return end
   }
 
   /** Takes what is here of the body; answers where what is behind it begins. */
-  private beginBody(request: Request, bytes: Buffer, from: number): number {
-    const framing = request.framing()
+  private beginBody(
+    request: Request,
+    framing: Framing | null,
+    bytes: Buffer,
+    from: number,
+  ): number {
     if (framing === null) {
       this.phase = 'answer'
       request.finish()
@@ -265,7 +278,7 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
     if (this.request?.keepAlive !== true || this.isSpoilt) return
     const { pending } = this
     const held = pending === null ? bytes : Buffer.concat([pending, bytes])
-    const start = firstOf(held)
+    const start = firstOf(held, 0)
     if (start < held.length && !mayBeRequest(start === 0 ? held : held.subarray(start))) {
       // An error now would be taken for the answer that is on its way.
       this.isSpoilt = true
@@ -307,7 +320,7 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
     const { pending } = this
     if (pending === null || this.phase !== 'head') return
     this.pending = null
-    this.heads(pending, true)
+    this.requestsOf(pending, true)
   }
 
   /** What comes from here on is no request: says so where that can be told from another answer. */
@@ -378,11 +391,4 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
     clearTimeout(this.timer)
     this.timer = null
   }
-}
-
-/** Where the first byte is that is no line end. */
-function firstOf(bytes: Buffer): number {
-  let at = 0
-  while (bytes[at] === 13 || bytes[at] === 10) at += 1
-  return at
 }
