@@ -3,9 +3,9 @@
  * Knows no client socket. Its callbacks feed the translation directly: a response body as a Readable
  * costs 60 µs per request that this does not.
  */
-import type { IncomingHttpHeaders } from 'node:http'
 import type { JsonObject } from '../chat/json.js'
 import type { ReplyController, ReplyHandler } from '../upstreams/connection.js'
+import { recordOf } from '../upstreams/reply-head.js'
 import { type ErrorKind, gatewayError, GatewayError, type WireError } from '../errors.js'
 import { NOT_BEGUN, type Begun, type Settlement } from './answer.js'
 import type { Timed, Deadlines } from './deadlines.js'
@@ -13,7 +13,7 @@ import type { Exchange } from './exchange.js'
 import { LEFT, tooLate, transportError, UNFORESEEN } from './fault.js'
 import type { Target } from './generation.js'
 import { Leftover } from './leftover.js'
-import { headerText, isEventStream, OTHER_TYPE, unreadable } from './head.js'
+import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from './head.js'
 import { LANDED } from './in-flight.js'
 import type { Outgoing } from './outgoing.js'
 import { joined } from './pieces.js'
@@ -54,7 +54,7 @@ export class Attempt implements ReplyHandler, Timed {
   private stream: ReplyStream | null
   private chunks: Buffer[] = []
   private bytes = 0
-  private headers: IncomingHttpHeaders = {}
+  private headers: readonly string[] = []
   private dispatchedMs = 0
   private sentMs = 0
   private headMs = 0
@@ -110,11 +110,7 @@ export class Attempt implements ReplyHandler, Timed {
     this.wait.next('firstByteMs', this.sentMs)
   }
 
-  onResponseStart(
-    _controller: ReplyController,
-    status: number,
-    headers: IncomingHttpHeaders,
-  ): void {
+  onResponseStart(_controller: ReplyController, status: number, headers: readonly string[]): void {
     if (this.phase !== 'waiting' || status < 200) return
     const { facts } = this.x
     this.headMs = performance.now()
@@ -122,7 +118,7 @@ export class Attempt implements ReplyHandler, Timed {
     this.headers = headers
     this.wait.next('replyMs', this.headMs)
     facts.upstreamStatus = status
-    facts.upstreamRequestId = headerText(headers['x-request-id'] ?? headers['request-id'])
+    facts.upstreamRequestId = requestIdIn(headers)
     if (status !== 200) {
       this.phase = 'error'
       return
@@ -354,7 +350,7 @@ export class Attempt implements ReplyHandler, Timed {
   private refusedByUpstream(): void {
     const status = this.x.facts.upstreamStatus ?? 0
     const text = joined(this.chunks).toString('utf8')
-    this.fail(this.target.egress.decodeError(status, this.headers, text))
+    this.fail(this.target.egress.decodeError(status, recordOf(this.headers), text))
   }
 
   private late(what: string): void {

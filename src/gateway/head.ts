@@ -1,9 +1,9 @@
 /**
  * What the head of an upstream's answer says before its body: its form, and whether it can be read.
- * Knows no socket and no body.
+ * Knows no socket and no body. Headers are name, value, … as they came.
  */
-import type { IncomingHttpHeaders } from 'node:http'
 import type { WireError } from '../errors.js'
+import { fieldOf } from '../wire/http-message.js'
 
 /** A 200 of another content type than this API's. */
 export const OTHER_TYPE: Readonly<WireError> = {
@@ -11,20 +11,20 @@ export const OTHER_TYPE: Readonly<WireError> = {
   message: 'The upstream’s reply is of another content type.',
 }
 
-/** One header as one bounded text; null where it is absent. */
-export function headerText(value: string | string[] | undefined): string | null {
-  if (value === undefined) return null
-  return (typeof value === 'string' ? value : value.join(', ')).slice(0, 128)
+/** The upstream's own name for the exchange, bounded; null where it has none. */
+export function requestIdIn(headers: readonly string[]): string | null {
+  const id = fieldOf(headers, 'x-request-id') ?? fieldOf(headers, 'request-id')
+  return id === undefined ? null : id.slice(0, 128)
 }
 
 /** True where the body is a stream of events. */
-export function isEventStream(headers: IncomingHttpHeaders): boolean {
+export function isEventStream(headers: readonly string[]): boolean {
   return typeOf(headers).startsWith('text/event-stream')
 }
 
 /** A 200 that cannot be read: compressed though identity was asked, or not of this API. */
-export function unreadable(headers: IncomingHttpHeaders): WireError | null {
-  const encoding = headers['content-encoding']
+export function unreadable(headers: readonly string[]): WireError | null {
+  const encoding = fieldOf(headers, 'content-encoding')
   if (encoding !== undefined && encoding !== 'identity') {
     return { kind: 'upstream_malformed', message: 'The upstream compressed its reply unasked.' }
   }
@@ -33,7 +33,7 @@ export function unreadable(headers: IncomingHttpHeaders): WireError | null {
 }
 
 /** In lower case, as most write it anyway. */
-function typeOf(headers: IncomingHttpHeaders): string {
-  const type = headers['content-type'] ?? ''
+function typeOf(headers: readonly string[]): string {
+  const type = fieldOf(headers, 'content-type') ?? ''
   return type === 'application/json' ? type : type.toLowerCase()
 }

@@ -5,7 +5,6 @@
  * Stricter than undici, which stood here: a reply that two programs could read in two ways ends the
  * connection, and so does a byte that nobody asked for (docs/decisions/0020).
  */
-import type { IncomingHttpHeaders } from 'node:http'
 import {
   connect as connectTcp,
   type LookupFunction,
@@ -35,12 +34,13 @@ export interface ReplyController {
 
 /**
  * Hears of one exchange, in this order; after `onResponseEnd` or `onResponseError` nothing comes.
- * A `chunk` is only lent: it is overwritten once `onResponseData` returns.
+ * `headers` are name, value, …, the names in lower case. A `chunk` is only lent: it is overwritten once
+ * `onResponseData` returns.
  */
 export interface ReplyHandler {
   /** A connection is there, and the request goes out when this returns. */
   onRequestStart(controller: ReplyController): void
-  onResponseStart(controller: ReplyController, status: number, headers: IncomingHttpHeaders): void
+  onResponseStart(controller: ReplyController, status: number, headers: readonly string[]): void
   onResponseData(controller: ReplyController, chunk: Buffer): void
   onResponseEnd(): void
   onResponseError(controller: ReplyController, cause: Error): void

@@ -5,7 +5,7 @@
  * Source: RFC 9112, sections 4, 6 and 9, read 2026-11-20.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { headFields, type Framing } from '../wire/http-message.js'
+import { fieldOf, headFields, type Framing } from '../wire/http-message.js'
 
 /** Less than the peer's own patience, by this: it may close while our request is on its way. */
 const KEEP_ALIVE_MARGIN_MS = 1000
@@ -13,7 +13,8 @@ const KEEP_ALIVE_MARGIN_MS = 1000
 /** What the head of a reply says. */
 export interface ReplyHead {
   status: number
-  headers: IncomingHttpHeaders
+  /** Name, value, … in the order in which they came; the names in lower case. */
+  headers: readonly string[]
   framing: Framing
   /** The connection ends with this reply. */
   isLast: boolean
@@ -28,16 +29,14 @@ const LENGTH = /^(?:0|[1-9]\d{0,14})$/
 export function parseReplyHead(text: string): ReplyHead | null {
   const lineEnd = text.indexOf('\r\n')
   if (!STATUS.test(text.slice(0, lineEnd))) return null
-  const minor = text[7]
   const status = Number(text.slice(9, 12))
-  const fields = headFields(text, lineEnd + 2)
-  if (fields === null) return null
-  const headers = recordOf(fields)
+  const headers = headFields(text, lineEnd + 2)
+  if (headers === null) return null
   const framing = framingOf(status, headers)
   if (framing === null) return null
-  const stays = staysOpen(minor, headers.connection ?? '')
+  const stays = staysOpen(text[7], fieldOf(headers, 'connection') ?? '')
   const isLast = !stays || framing.kind === 'close'
-  return { status, headers, framing, isLast, keepAliveMs: keepAliveOf(headers['keep-alive']) }
+  return { status, headers, framing, isLast, keepAliveMs: keepAliveOf(headers) }
 }
 
 function staysOpen(minor: string | undefined, connection: string): boolean {
@@ -53,7 +52,8 @@ class Fields {
 Object.setPrototypeOf(Fields.prototype, null)
 delete Fields.prototype['constructor']
 
-function recordOf(fields: readonly string[]): IncomingHttpHeaders {
+/** The fields by their names, for those who read a reply that is an error; joined where one comes twice. */
+export function recordOf(fields: readonly string[]): IncomingHttpHeaders {
   const record = new Fields()
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? ''
@@ -64,9 +64,9 @@ function recordOf(fields: readonly string[]): IncomingHttpHeaders {
   return record
 }
 
-function framingOf(status: number, headers: IncomingHttpHeaders): Framing | null {
-  const length = headers['content-length']
-  const encoding = headers['transfer-encoding']
+function framingOf(status: number, headers: readonly string[]): Framing | null {
+  const length = fieldOf(headers, 'content-length')
+  const encoding = fieldOf(headers, 'transfer-encoding')
   if (encoding !== undefined) {
     return encoding.toLowerCase() === 'chunked' && length === undefined ? { kind: 'chunked' } : null
   }
@@ -76,8 +76,9 @@ function framingOf(status: number, headers: IncomingHttpHeaders): Framing | null
 }
 
 /** `timeout=5` → 4,000 ms: it may be up before our next request has arrived. */
-function keepAliveOf(value: string | string[] | undefined): number {
-  if (typeof value !== 'string') return Infinity
+function keepAliveOf(headers: readonly string[]): number {
+  const value = fieldOf(headers, 'keep-alive')
+  if (value === undefined) return Infinity
   const seconds = /(?:^|[,;\s])timeout=(\d{1,6})/i.exec(value)?.[1]
   return seconds === undefined ? Infinity : Number(seconds) * 1000 - KEEP_ALIVE_MARGIN_MS
 }

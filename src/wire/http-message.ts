@@ -74,6 +74,17 @@ export function headFields(text: string, from: number): string[] | null {
   return fields
 }
 
+/** The value of the fields of a name, joined where it comes more than once; the name is in lower case. */
+export function fieldOf(fields: readonly string[], name: string): string | undefined {
+  let found: string | undefined
+  for (let at = 0; at < fields.length; at += 2) {
+    if (fields[at] !== name) continue
+    const value = fields[at + 1] ?? ''
+    found = found === undefined ? value : `${found}, ${value}`
+  }
+  return found
+}
+
 /** True for text that may stand in a line of a head. */
 export function isFieldText(text: string): boolean {
   return VALUE.test(text)
