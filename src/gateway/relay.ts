@@ -189,8 +189,9 @@ class StreamRelay implements Timed, ReplySink, ResponseWatcher {
 
   take(piece: string | Buffer): boolean {
     this.wroteMs = performance.now()
-    this.x.facts.sentBytes += typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length
-    if (this.res.write(piece)) return true
+    const length = Buffer.byteLength(piece)
+    this.x.facts.sentBytes += length
+    if (this.res.write(piece, length)) return true
     this.stalledMs ??= this.wroteMs
     return false
   }

@@ -115,12 +115,14 @@ export class Response {
     this.put(head, 'latin1')
   }
 
-  /** Sends a piece of the body. False where the client is behind; the watcher is told once it is not. */
-  write(piece: string | Buffer): boolean {
+  /**
+   * Sends a piece of the body, of `length` bytes. False where the client is behind; the watcher is told once
+   * it is not.
+   */
+  write(piece: string | Buffer, length = Buffer.byteLength(piece)): boolean {
     if (this.isEnded || this.destroyed || piece.length === 0) return true
     if (this.isBodiless) return true
     if (typeof piece !== 'string') return this.writeBytes(piece)
-    const length = Buffer.byteLength(piece)
     const text = this.isChunked ? `${length.toString(16)}\r\n${piece}\r\n` : piece
     return this.pass(text, length === piece.length)
   }

@@ -13,6 +13,9 @@ const MAX_VAIN = 16
 /** A longer frame is one of its kind: a picture, or all that an answer rests on. */
 const MAX_CHARS = 8_192
 
+/** V8 copies a piece of a text that is shorter, as most words are. */
+const COPIED_CHARS = 13
+
 /** Below it are the control characters, which no JSON string holds as they are. */
 const SPACE = 32
 const QUOTE = 34
@@ -105,11 +108,8 @@ export class Shapes<Note> {
       const end = this.ends[at] ?? 0
       const place = form.places[at]
       if (place === undefined) return null
-      // Parsed, not cut out: a piece of a text keeps the whole of it in memory.
       place.holder[place.key] =
-        strings[at] === true
-          ? (JSON.parse(data.slice(start - 1, end + 1)) as string)
-          : Number(data.slice(start, end))
+        strings[at] === true ? textIn(data, start, end) : Number(data.slice(start, end))
     }
     return form.value
   }
@@ -245,6 +245,13 @@ function insideEnd(data: string, from: number): number {
     } else if (code === QUOTE || !(code >= SPACE)) return at
     else at += 1
   }
+}
+
+/** What the inside of a string says. A long one is parsed, not cut out: it would keep all of the text in memory. */
+function textIn(data: string, start: number, end: number): string {
+  const inside = data.slice(start, end)
+  if (inside.length < COPIED_CHARS && !inside.includes('\\')) return inside
+  return JSON.parse(data.slice(start - 1, end + 1)) as string
 }
 
 /** Where a number ends; the end of the text where none begins, after which nothing fits. */

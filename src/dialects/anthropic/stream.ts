@@ -3,8 +3,16 @@
  * Absorbs disorder: pings, padding, unknown events, interleaved blocks, missing stops, early ends.
  */
 import type { EventSink } from '../../chat/event.js'
-import { isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../chat/json.js'
+import {
+  isObject,
+  numberOf,
+  objectOf,
+  stringOf,
+  type JsonObject,
+  type JsonValue,
+} from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
+import { Shapes } from '../../wire/shapes.js'
 import type { StreamDecoder } from '../dialect.js'
 import { Answer } from './answer.js'
 import { RawContent } from './continuation.js'
@@ -16,9 +24,16 @@ export function newDecoder(request: ChatRequest, sink: EventSink, mayPause = fal
   return new MessageStream(new Answer(request, sink, raw), raw)
 }
 
+/** What differs from one delta to the next: what it says, and the block's index. */
+const SLOT = /"(?:(?:text|thinking|partial_json)"\s*:\s*"|index"\s*:\s*(?=[-\d]))/g
+
+/** Deltas of which nothing is kept but a string. */
+const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'input_json_delta'])
+
 class MessageStream implements StreamDecoder {
   private readonly answer: Answer
   private readonly raw: RawContent | null
+  private readonly shapes = new Shapes<true>(SLOT)
 
   constructor(answer: Answer, raw: RawContent | null) {
     this.answer = answer
@@ -27,10 +42,13 @@ class MessageStream implements StreamDecoder {
 
   frame(name: string, data: string): void {
     if (this.answer.done) return
+    const known = this.shapes.read(data)
+    if (known !== null) return this.delta(known)
     const payload = parseJson(data)
     if (isObject(payload)) {
-      if (payload.type === 'content_block_delta') this.delta(payload)
-      else this.other(name, payload)
+      if (payload.type !== 'content_block_delta') return this.other(name, payload)
+      this.delta(payload)
+      if (this.raw === null && isPlain(payload.delta)) this.shapes.learn(data, true)
     } else if (name === 'error') {
       this.answer.error({})
     } else if (payload !== undefined || !skippable(data)) {
@@ -78,6 +96,10 @@ class MessageStream implements StreamDecoder {
         if (isObject(payload.error)) this.answer.error(payload)
     }
   }
+}
+
+function isPlain(delta: JsonValue | undefined): boolean {
+  return isObject(delta) && PLAIN.has(delta.type)
 }
 
 /** Blocks without an index (some proxies) are taken one after the other. */
