@@ -123,8 +123,20 @@ function passReply(
   bytes: Buffer,
   tap: Pick<Verdict, 'usage' | 'reason' | 'error' | 'model' | 'tier' | 'said'>,
 ): ReadReply {
-  const outcome = tap.error === null ? 'complete' : 'failed'
-  const verdict = { ...tap, outcome, breach: null, lost: [] } as const
+  const { usage, reason, error, model, tier, said } = tap
+  const outcome = error === null ? 'complete' : 'failed'
+  // Member by member, without a spread (docs/decisions/0037).
+  const verdict: Verdict = {
+    outcome,
+    error,
+    breach: null,
+    usage,
+    reason,
+    model,
+    tier,
+    lost: [],
+    said,
+  }
   return { kind: 'answer', body: bytes, verdict }
 }
 
