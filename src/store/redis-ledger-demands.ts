@@ -1,10 +1,9 @@
 /**
- * Demands as the scripts of the `redis` engine take them, and their answers. Knows no client.
+ * Demands as the scripts of the `redis` engine take them. Knows no client.
  */
-import { unavailable } from './failure.js'
-import type { Demand, Standing } from './ledger.js'
-import type { Argument } from './redis-link.js'
-import { listOf } from './redis-records.js'
+import { quote } from '../wire/quote.js'
+import type { Demand } from './ledger.js'
+import { slotOf } from './redis-ledger-layout.js'
 
 /** What a demand holds until it is settled: kind, name, cost, limit, member. */
 export type Hold = readonly [Demand['kind'], string, number, number, string]
@@ -15,29 +14,27 @@ export type Hold = readonly [Demand['kind'], string, number, number, string]
  */
 export type Told = readonly [string, string, number, number, number, number, number]
 
-/** Some of the demands, which are of one slot, with their places among all. */
-export interface Part {
-  readonly slot: string
-  readonly demands: readonly Demand[]
-  readonly places: readonly number[]
-}
-
-/** What a part's script said. */
-export interface Answer {
-  readonly outcome: 'taken' | 'refused' | 'known'
-  readonly standings: readonly Standing[]
-  /** Day and month of the reservation. */
-  readonly period: readonly [number, number]
-}
-
-/** What the script is told of the demands. */
-export function argumentsOf(demands: readonly Demand[], member: string): Argument[] {
-  const args: Argument[] = []
-  demands.forEach((demand, at) => {
+/**
+ * The text of the `Hold`s of these demands. `member` is what their places begin with. Made anew each time: what a
+ * process has kept of ten thousand keys is in no cache of its processor.
+ */
+export function holdsText(accountId: string, demands: readonly Demand[], member: string): string {
+  let text = ''
+  let last: Demand | null = null
+  let [opening, ending] = ['', '']
+  for (const [at, demand] of demands.entries()) {
+    const { kind, shared, subject } = demand
+    // What a rule limits follows each other, and is of one subject.
+    if (last?.subject !== subject || last.shared !== shared) {
+      opening = quote(`${slotOf(accountId, demand)}:`).slice(0, -1)
+      ending = quote(`:${subject}`).slice(1)
+    }
+    last = demand
     const { limit, cost } = numbersOf(demand)
-    args.push(demand.kind, limit, cost, `${member}#${at}`)
-  })
-  return args
+    const place = kind === 'concurrent' ? quote(`${member}#${at}`) : '""'
+    text += `${at === 0 ? '' : ','}["${kind}",${opening}${kind}${ending},${cost},${limit},${place}]`
+  }
+  return `[${text}]`
 }
 
 /** A demand's limit, and what it takes of it. */
@@ -52,21 +49,6 @@ export function numbersOf(demand: Demand): { limit: number; cost: number } {
     case 'usd_month':
       return { limit: demand.limitNanoUsd, cost: demand.costNanoUsd }
   }
-}
-
-/** What the script said of the demands; throws where it said nothing. */
-export function answerOf(reply: unknown, demands: readonly Demand[]): Answer {
-  const [outcome, ...numbers] = listOf(reply).map(Number)
-  if (outcome === undefined || numbers.some(Number.isNaN)) {
-    throw unavailable('reading limits failed', new Error('the script gave no answer'))
-  }
-  const standings = demands.map((_, at) => {
-    const [limit = 0, remaining = 0, resetMs = 0, retryAfterMs = 0] = numbers.slice(4 * at)
-    return { limit, remaining, resetMs, retryAfterMs }
-  })
-  const [day = 0, month = 0] = numbers.slice(4 * demands.length)
-  const named = outcome === 0 ? 'refused' : outcome === 2 ? 'known' : 'taken'
-  return { outcome: named, standings, period: [day, month] }
 }
 
 /** What other slots of a Cluster hold for a request: where, of which day and month, and what. */

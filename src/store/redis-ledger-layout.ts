@@ -10,7 +10,8 @@
 import type { UsageRow } from '../ledger/row.js'
 import type { BudgetDemand, Demand } from './ledger.js'
 
-const PREFIX = 'sluice:'
+/** What every name begins with. */
+export const PREFIX = 'sluice:'
 const TIME_DIGITS = 9
 const LAST_TIME = 36 ** TIME_DIGITS - 1
 
@@ -23,9 +24,14 @@ export const SUFFIX = { open: ':open', rows: ':rows', order: ':order', used: ':u
 /** Sorts after every name. */
 export const AFTER_ALL = '~'
 
+/** Limits whose names are remembered, where there can be slices of them. */
+const MOST_NAMED = 10_000
+
 /** Names of what a script of one account touches. */
 export class LedgerNames {
   readonly isCluster: boolean
+  /** By subject, then kind and account: what is asked for all the time is named once. */
+  private readonly named = new Map<string, Map<string, string>>()
 
   constructor(isCluster: boolean) {
     this.isCluster = isCluster
@@ -76,15 +82,41 @@ export class LedgerNames {
     return this.isCluster ? null : `${PREFIX}ledger:order`
   }
 
-  /** What is taken of the demand's limit. */
-  limit(accountId: string, demand: Demand): string {
-    return `${slotOf(accountId, demand)}:${demand.kind}:${demand.subject}`
+  /**
+   * What is taken of the demand's limit, as a slice's name; null where it cannot be reached with what is the account's.
+   * What is held of places stands in a second name, which a Cluster that moves a slot would not know of.
+   */
+  slice(accountId: string, demand: Demand): string | null {
+    const { kind, shared, subject } = demand
+    if (this.isCluster && (shared || kind === 'concurrent')) return null
+    let names = this.named.get(subject)
+    if (names === undefined) {
+      if (this.named.size >= MOST_NAMED) this.named.clear()
+      this.named.set(subject, (names = new Map<string, string>()))
+    }
+    const which = shared ? kind : accountId + kind
+    let name = names.get(which)
+    if (name === undefined) {
+      // One subject of very many accounts: nobody's limit is asked for all the time.
+      if (names.size >= MOST_NAMED) names.clear()
+      names.set(which, (name = limitName(slotOf(accountId, demand), kind, subject)))
+    }
+    return name
   }
 
   /** The same of a budget; null is one that accounts share. */
   budget(accountId: string | null, kind: BudgetDemand['kind'], subject: string): string {
-    return `${slotOf(accountId ?? '', { shared: accountId === null, subject })}:${kind}:${subject}`
+    return limitName(
+      slotOf(accountId ?? '', { shared: accountId === null, subject }),
+      kind,
+      subject,
+    )
   }
+}
+
+/** What is taken of a limit. */
+export function limitName(slot: string, kind: Demand['kind'], subject: string): string {
+  return `${slot}:${kind}:${subject}`
 }
 
 /** Demands with the same of these are of one slot. */

@@ -12,7 +12,7 @@ export const PLACES_MS = 60_000
 
 /** Time and calendar. */
 export const ARITHMETIC = `
-local UNITS, DAY, MOST = 60000, 86400000, 9007199254740991
+local UNITS, HOUR, DAY, MOST = 60000, 3600000, 86400000, 9007199254740991
 local function whole(n) return string.format('%.0f', n) end
 local function clock(given)
   if given ~= '' then return tonumber(given) end
@@ -43,6 +43,51 @@ local function drained(units, elapsed, per)
   if elapsed <= 0 then return units end
   return math.max(0, units - elapsed * per)
 end
+-- A rate is forgotten some time after the hour that it was last written in; \`before\` is when that was until now.
+-- Longer where it has more to flow back than a minute's worth.
+local function stay(key, u, limit, before, now)
+  local whole_in = limit > 0 and math.ceil(u / limit) or 0
+  if whole_in > 60000 or math.floor(before / HOUR) ~= math.floor(now / HOUR) then
+    redis.call('PEXPIRE', key, whole(math.min(40 * DAY, HOUR + 2 * whole_in + 120000)))
+  end
+end
+`
+
+/**
+ * Many requests in one script, each for itself: `run` adds what it says to `answer`, and returns what more there is
+ * to say of its request. One that fails keeps no other from it: `undo` forgets what was thought of it, its answer is
+ * -1, and what went wrong is what there is to say. Answers: `answer` as JSON, since the client's own reader of numbers is not exact up to 2^53
+ * and reads many texts slowly; then for requests that there is more to say of, their number and that. Fails
+ * where every request does, or where the server takes no writes from anybody.
+ */
+export const EACH = `
+local answer = {}
+local function add(n)
+  if n < 1e14 then answer[#answer + 1] = n
+  elseif n < 1e17 then answer[#answer + 1] = whole(n)
+  else error('a number is none, or too large') end
+end
+local function each(first, run, undo)
+  local more, failed, is_replica = {}, 0, false
+  for at = first, #ARGV do
+    local size = #answer
+    local ok, said = pcall(run, ARGV[at])
+    if not ok then
+      said = type(said) == 'table' and said.err or tostring(said)
+      failed = failed + 1
+      is_replica = is_replica or string.find(said, 'READONLY ', 1, true) ~= nil
+      for n = #answer, size + 1, -1 do answer[n] = nil end
+      answer[size + 1] = -1
+      if undo then undo() end
+    end
+    if said then
+      more[#more + 1] = at - first + 1
+      more[#more + 1] = said
+    end
+  end
+  if is_replica or failed == #ARGV - first + 1 then return redis.error_reply(more[#more]) end
+  return { '[' .. table.concat(answer, ',') .. ']', unpack(more) }
+end
 `
 
 /**
@@ -58,14 +103,17 @@ local function use(s, limit, now, cost)
     s.t = now
   else s.s = s.s + cost end
 end
-local function keep(s, key, limit)
+-- With other fields of the same, if there are any. Numbers go as they are: the server writes all their digits.
+local function keep(s, key, limit, ...)
   if s.rate then
-    redis.call('HSET', key, 'u', whole(s.u), 't', whole(s.t))
-    local whole_in = limit > 0 and math.ceil(s.u / limit) or 0
-    redis.call('PEXPIRE', key, whole(math.min(40 * DAY, 2 * whole_in + 120000)))
+    redis.call('HSET', key, 'u', s.u, 't', s.t, ...)
+    stay(key, s.u, limit, s.before, s.t)
+    s.before = s.t
   else
-    redis.call('HSET', key, 'p', whole(s.p), 's', whole(s.s))
-    redis.call('PEXPIRE', key, whole(40 * DAY))
+    redis.call('HSET', key, 'p', s.p, 's', s.s, ...)
+    -- Once: no period is as long.
+    if s.is_new then redis.call('PEXPIRE', key, whole(40 * DAY)) end
+    s.is_new = false
   end
 end
 local function bury(s, key, limit, now)
@@ -87,24 +135,27 @@ local function bury(s, key, limit, now)
     end
   end
   use(s, limit, now, dead)
-  keep(s, key, limit)
-  redis.call('HSET', key, 'h', whole(s.h), 'x', whole(s.x))
+  keep(s, key, limit, 'h', whole(s.h), 'x', whole(s.x))
 end
-local function counted(key, kind, limit, now, day, month)
+-- With \`field\`, which is one process's, also what that has: \`mine\`.
+local function counted(key, kind, limit, now, day, month, field)
   local s
   if kind == 'requests' or kind == 'tokens' then
-    local r = redis.call('HMGET', key, 'u', 't', 'h', 'x')
+    local r = redis.call('HMGET', key, 'u', 't', 'h', 'x', field or 'x')
     s = { rate = true, u = tonumber(r[1] or '0'), t = tonumber(r[2] or '0') }
-    s.h, s.x = tonumber(r[3] or '0'), tonumber(r[4] or '0')
+    s.h, s.x, s.mine, s.before = tonumber(r[3] or '0'), tonumber(r[4] or '0'), r[5], s.t
   else
-    local r = redis.call('HMGET', key, 'p', 's', 'h', 'x')
+    local r = redis.call('HMGET', key, 'p', 's', 'h', 'x', field or 'x')
     s = { rate = false, p = tonumber(r[1] or '0'), s = tonumber(r[2] or '0') }
-    s.h, s.x = tonumber(r[3] or '0'), tonumber(r[4] or '0')
+    s.h, s.x, s.mine = tonumber(r[3] or '0'), tonumber(r[4] or '0'), r[5]
     local period = kind == 'usd_day' and day or month
     -- Never backwards: a clock that is set back over midnight would make a budget whole twice.
-    if period > s.p then s.p, s.s = period, 0 end
+    if period > s.p then s.p, s.s, s.is_new = period, 0, true end
   end
-  if s.h > 0 and s.x <= now then bury(s, key, limit, now) end
+  if s.h > 0 and s.x <= now then
+    bury(s, key, limit, now)
+    if field then s.mine = redis.call('HGET', key, field) end
+  end
   return s
 end
 `
@@ -142,25 +193,27 @@ local function give_back(now, holds, day, month, used, cost)
     elseif kind == 'tokens' then
       if used ~= '' then
         local r = redis.call('HMGET', key, 'u', 't')
-        local u = drained(tonumber(r[1] or '0'), now - tonumber(r[2] or '0'), limit)
+        local before = tonumber(r[2] or '0')
+        local u = drained(tonumber(r[1] or '0'), now - before, limit)
         u = math.max(0, u + (tonumber(used) - reserved) * UNITS)
-        redis.call('HSET', key, 'u', whole(u), 't', whole(now))
-        local whole_in = limit > 0 and math.ceil(u / limit) or 0
-        redis.call('PEXPIRE', key, whole(math.min(40 * DAY, 2 * whole_in + 120000)))
+        redis.call('HSET', key, 'u', u, 't', now)
+        stay(key, u, limit, before, now)
       end
     elseif kind == 'requests' then
       -- Only where a request was refused after all: one that was made is not given back.
       if used == 'never' then
         local r = redis.call('HMGET', key, 'u', 't')
-        local u = drained(tonumber(r[1] or '0'), now - tonumber(r[2] or '0'), limit)
-        redis.call('HSET', key, 'u', whole(math.max(0, u - reserved * UNITS)), 't', whole(now))
+        local before = tonumber(r[2] or '0')
+        local u = drained(tonumber(r[1] or '0'), now - before, limit)
+        redis.call('HSET', key, 'u', math.max(0, u - reserved * UNITS), 't', now)
+        stay(key, u, limit, before, now)
       end
     elseif cost ~= '' then
       -- A period that is over has been forgotten, and the new one owes it nothing.
       local r = redis.call('HMGET', key, 'p', 's')
       local period, known = kind == 'usd_day' and day or month, tonumber(r[1] or '0')
       if known == period then
-        redis.call('HSET', key, 's', whole(math.max(0, tonumber(r[2]) + tonumber(cost) - reserved)))
+        redis.call('HSET', key, 's', math.max(0, tonumber(r[2]) + tonumber(cost) - reserved))
       elseif known < period and reserved == 0 then
         -- Spent while nobody could ask, the first of its day or month.
         redis.call('HSET', key, 'p', whole(period), 's', whole(tonumber(cost)))

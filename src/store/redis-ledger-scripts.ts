@@ -2,21 +2,26 @@
  * The scripts of the `redis` engine's ledger, but for those that settle. Each touches names of one slot
  * only; without a Cluster, those of all that the request needs.
  */
-import { ARITHMETIC, COUNTED, GIVE_BACK, HELD } from './redis-ledger-lua.js'
+import { PREFIX, SUFFIX } from './redis-ledger-layout.js'
+import { ARITHMETIC, COUNTED, EACH, GIVE_BACK, HELD } from './redis-ledger-lua.js'
 import { script } from './redis-link.js'
 
 /**
- * KEYS: reservations, ids, ends, then one name per demand. ARGV: now (empty: the server's), what
- * (`take` or `look`), request (empty: none is kept), its place among the ends, lease in ms, holds,
- * shared holds, row; then for each demand: kind, limit, cost, member.
- * Answers: 1 taken, 0 refused, 2 known already; then four numbers for each demand.
+ * Requests that want to be admitted, each for itself: all that one asks for is checked, then all of it taken.
+ * Names are made of the account's tag; KEYS has all of them for a Cluster, and else one. ARGV: now (empty: the
+ * server's), ids, ends, then a text for each as `askingText` writes it. What it wants is to `take`, to `look`, or
+ * a reservation of what a slice has let in: `note`. What has no id leaves no reservation.
+ * Answers (see `EACH`): day and month; then for each 1 taken, 0 refused, 2 known already; and of each limit that
+ * was not only noted what is left, in how many ms it is whole again, and in how many what was asked for can be had.
  */
-export const ADMIT = script(`${ARITHMETIC}${COUNTED}${HELD}
-local now, take, id, lease = clock(ARGV[1]), ARGV[2] == 'take', ARGV[3], tonumber(ARGV[5])
+export const ADMIT = script(`${ARITHMETIC}${EACH}${COUNTED}${HELD}
+local now, ids, ends = clock(ARGV[1]), ARGV[2], ARGV[3]
 local day = math.floor(now / DAY)
 local month = month_of(day)
+local left_of = { usd_day = (day + 1) * DAY - now, usd_month = first_day(month + 1) * DAY - now }
+-- What was read or written already, for the next that asks for the same.
 local states = {}
-local function state_of(key, kind, limit)
+local function state_of(kind, key, limit)
   local s = states[key]
   if s then return s end
   if kind == 'concurrent' then
@@ -25,92 +30,104 @@ local function state_of(key, kind, limit)
   states[key] = s
   return s
 end
-local function standing(s, kind, limit, cost)
-  if kind == 'requests' or kind == 'tokens' then
-    local u = drained(s.u, now - s.t, limit) + s.h * UNITS
-    local retry
-    if u + cost * UNITS <= limit * UNITS then retry = 0
-    elseif cost > limit or limit <= 0 then retry = -1
-    else retry = math.ceil((u - (limit - cost) * UNITS) / limit) end
-    local reset = limit > 0 and math.min(MOST, math.ceil(u / limit)) or 0
-    return { limit, math.max(0, limit - math.ceil(u / UNITS)), reset, retry }
+local function used(s, limit) return drained(s.u, now - s.t, limit) + s.h * UNITS end
+local function wait_for(s, kind, cost, limit)
+  if kind == 'concurrent' then return s.n < limit and 0 or (limit > 0 and 1000 or -1) end
+  if s.rate then
+    local u = used(s, limit)
+    if u + cost * UNITS <= limit * UNITS then return 0 end
+    if cost > limit or limit <= 0 then return -1 end
+    return math.ceil((u - (limit - cost) * UNITS) / limit)
   end
+  if cost > limit then return -1 end
+  return s.s + s.h + cost <= limit and 0 or left_of[kind]
+end
+local function apply(s, kind, cost, limit)
+  if kind == 'concurrent' then s.n = s.n + cost else use(s, limit, now, cost) end
+end
+local function write(s, kind, key, limit, member, lease)
+  if kind ~= 'concurrent' then return keep(s, key, limit) end
+  redis.call('ZADD', key, now + lease, member)
+  -- What has run out counts for nothing, and is swept out now and then.
+  if redis.call('PTTL', key) < 1.5 * lease then
+    redis.call('PEXPIRE', key, whole(2 * lease))
+    redis.call('ZREMRANGEBYSCORE', key, '-inf', whole(now))
+  end
+end
+local function add_standing(s, kind, limit)
   if kind == 'concurrent' then
-    local retry = s.n < limit and 0 or (limit > 0 and 1000 or -1)
-    return { limit, math.max(0, limit - s.n), 0, retry }
+    add(math.max(0, limit - s.n))
+    add(0)
+  elseif s.rate then
+    local u = used(s, limit)
+    add(math.max(0, limit - math.ceil(u / UNITS)))
+    add(limit > 0 and math.min(MOST, math.ceil(u / limit)) or 0)
+  else
+    local spent = s.s + s.h
+    add(math.max(0, limit - spent))
+    add(spent > 0 and left_of[kind] or 0)
   end
-  local left = (kind == 'usd_day' and (day + 1) or first_day(month + 1)) * DAY - now
-  local retry
-  local spent = s.s + s.h
-  if cost > limit then retry = -1 elseif spent + cost <= limit then retry = 0 else retry = left end
-  return { limit, math.max(0, limit - spent), spent > 0 and left or 0, retry }
 end
-local function apply(s, kind, limit, cost)
-  if kind == 'concurrent' then s.n = s.n + 1 else use(s, limit, now, cost) end
-end
-local demands = {}
-for at = 9, #ARGV, 4 do
-  local d = { key = KEYS[3 + (at - 9) / 4 + 1], kind = ARGV[at], limit = tonumber(ARGV[at + 1]) }
-  d.cost, d.member = tonumber(ARGV[at + 2]), ARGV[at + 3]
-  demands[#demands + 1] = d
-end
-local function all(outcome, refused)
-  local answer = { outcome }
-  for at, d in ipairs(demands) do
-    local s = standing(state_of(d.key, d.kind, d.limit), d.kind, d.limit, d.cost)
-    if refused then s[4] = refused[at] or 0 end
-    -- As text: the client's reader of numbers is not exact up to 2^53.
-    for _, n in ipairs(s) do answer[#answer + 1] = whole(n) end
+-- All that it takes is reckoned first; what is not had after all is taken back, and only then is anything written.
+local function reckon(holds, waits)
+  local is_refused = false
+  for at, hold in ipairs(holds) do
+    local kind, key, cost, limit = unpack(hold)
+    local s = state_of(kind, key, limit)
+    waits[at] = wait_for(s, kind, cost, limit)
+    if waits[at] == 0 then apply(s, kind, cost, limit) else is_refused = true end
   end
-  return answer
+  return is_refused and 0 or 1
 end
-if not take then return all(1, nil) end
-if id ~= '' then
-  local known = redis.call('HEXISTS', KEYS[1], id) == 1 or redis.call('HEXISTS', KEYS[2], id) == 1
-  if known then return all(2, {}) end
+local function undo(holds, waits)
+  for at, hold in ipairs(holds) do
+    local kind, key, cost, limit = unpack(hold)
+    if waits[at] == 0 then apply(states[key], kind, -cost, limit) end
+  end
 end
-local refused, any = {}, false
-for at, d in ipairs(demands) do
-  local s = state_of(d.key, d.kind, d.limit)
-  local stands = standing(s, d.kind, d.limit, d.cost)
-  if stands[4] == 0 then apply(s, d.kind, d.limit, d.cost) else refused[at], any = stands[4], true end
+local function reserve(open, id, place, lease, of_day, of_month, text)
+  if redis.call('HEXISTS', ids, id) == 1 then return false end
+  local reserved = of_day .. ' ' .. of_month .. '\\n' .. text
+  if redis.call('HSETNX', open, id, reserved) == 0 then return false end
+  redis.call('ZADD', ends, now + lease, place)
+  return true
 end
-if any then
-  states = {}
-  return all(0, refused)
+local function decide(text)
+  local place, account, id, lease_ms, what, at, rest =
+    string.match(text, '^(([^%z]*)%z([^%z]*))%z(%d+)%z(%a+)%z(%d*)%z()')
+  local reserved, lease = string.sub(text, rest), tonumber(lease_ms)
+  local holds = cjson.decode(string.match(reserved, '^[^\\n]*'))
+  local outcome, waits = 1, {}
+  if what == 'take' then outcome = reckon(holds, waits) end
+  if what ~= 'look' and id ~= '' then
+    local open = '${PREFIX}{' .. account .. '}${SUFFIX.open}'
+    local of_day, of_month = day, month
+    if what == 'note' then
+      -- The day that it came: what a later one has counted of it cannot be told, and is not given back.
+      of_day = math.floor(tonumber(at) / DAY)
+      of_month = month_of(of_day)
+    end
+    if outcome == 0 then
+      local is_known = redis.call('HEXISTS', ids, id) + redis.call('HEXISTS', open, id) > 0
+      if is_known then outcome = 2 end
+    elseif not reserve(open, id, place, lease, of_day, of_month, reserved) then outcome = 2 end
+  end
+  add(outcome)
+  if what == 'note' then return end
+  if outcome ~= 1 then undo(holds, waits) end
+  for at, hold in ipairs(holds) do
+    local kind, key, cost, limit, member = unpack(hold)
+    if outcome == 1 and what == 'take' then write(states[key], kind, key, limit, member, lease) end
+    local s = state_of(kind, key, limit)
+    add_standing(s, kind, limit)
+    if what == 'look' then add(wait_for(s, kind, cost, limit))
+    else add(outcome == 0 and waits[at] or 0) end
+  end
 end
-local until_ms = now + lease
-for _, d in ipairs(demands) do
-  local s = states[d.key]
-  if d.kind == 'concurrent' then
-    redis.call('ZADD', d.key, whole(until_ms), d.member)
-    redis.call('ZREMRANGEBYSCORE', d.key, '-inf', whole(now))
-    redis.call('PEXPIRE', d.key, whole(math.max(2 * lease, redis.call('PTTL', d.key))))
-  else keep(s, d.key, d.limit) end
-end
-if id ~= '' then
-  local text = day .. ' ' .. month .. '\\n' .. ARGV[6] .. '\\n' .. ARGV[7] .. '\\n' .. ARGV[8]
-  redis.call('HSET', KEYS[1], id, text)
-  redis.call('ZADD', KEYS[3], whole(until_ms), ARGV[4])
-end
-local answer = all(1, {})
-answer[#answer + 1] = day
-answer[#answer + 1] = month
-return answer`)
-
-/**
- * The reservation of a request that a slice let in. KEYS: reservations, ids, ends. ARGV: now, request, its
- * place among the ends, lease in ms, when it arrived, holds, row. Answers: 1 reserved, 2 known already.
- */
-export const NOTE = script(`${ARITHMETIC}
-local now, id = clock(ARGV[1]), ARGV[2]
-if redis.call('HEXISTS', KEYS[1], id) == 1 or redis.call('HEXISTS', KEYS[2], id) == 1 then return 2 end
--- The day that it came: what a later one has counted of it cannot be told, and is not given back.
-local day = math.floor(tonumber(ARGV[5]) / DAY)
-local text = whole(day) .. ' ' .. month_of(day) .. '\\n' .. ARGV[6] .. '\\n[]\\n' .. ARGV[7]
-redis.call('HSET', KEYS[1], id, text)
-redis.call('ZADD', KEYS[3], whole(now + tonumber(ARGV[4])), ARGV[3])
-return 1`)
+add(day)
+add(month)
+-- What one that failed has reckoned was perhaps not written.
+return each(4, decide, function() states = {} end)`)
 
 /** Shared holds of a Cluster. KEYS: any of the slot. ARGV: now, holds, day, month, tokens, cost. */
 export const RELEASE_SHARED = script(`${ARITHMETIC}${GIVE_BACK}

@@ -1,10 +1,6 @@
 /**
- * The ledger in Redis: one script admits a request, one settles it. Knows no key of a client and no
+ * The ledger in Redis: one script admits requests, one settles them. Knows no key of a client and no
  * arithmetic; `RedisUsage` reads.
- *
- * A limit that several accounts share has no slot in common with the account. Without a Cluster, one
- * script touches both. With one, the shared limits are asked first, each in its slot, and given back
- * where another refuses: never too much is admitted, and for a moment perhaps too little.
  */
 import type { UsageRow } from '../ledger/row.js'
 import { unavailable } from './failure.js'
@@ -26,23 +22,17 @@ import type {
   Verdict,
 } from './ledger.js'
 import { budgets, putBudgets } from './redis-budgets.js'
-import { ACCOUNTS, endPlace, LedgerNames, slotOf } from './redis-ledger-layout.js'
-import {
-  answerOf,
-  argumentsOf,
-  numbersOf,
-  sharedOf,
-  type Answer,
-  type Hold,
-  type Part,
-} from './redis-ledger-demands.js'
+import { Admissions, questionOf } from './redis-admissions.js'
+import { ACCOUNTS, endPlace, LedgerNames } from './redis-ledger-layout.js'
+import { sharedOf } from './redis-ledger-demands.js'
 import * as scripts from './redis-ledger-scripts.js'
 import type { RedisEngine } from './redis-engine.js'
 import type { Argument, RedisLink, Script } from './redis-link.js'
 import { listOf } from './redis-records.js'
-import { namesOf, Settlement } from './redis-settlement.js'
+import { Settlement } from './redis-settlement.js'
 import { SliceRounds } from './redis-slice-rounds.js'
 import { Slices } from './redis-slices.js'
+import { Slots } from './redis-slots.js'
 import { putSums } from './redis-sums.js'
 import { RedisUsage } from './redis-usage.js'
 import { readRow, writeRow } from './usage-record.js'
@@ -52,7 +42,7 @@ const DUE_AT_ONCE = 64
 const RENEWED_AT_ONCE = 256
 /** Accounts that this process has put on the list. */
 const MOST_LISTED = 100_000
-const NAME = /^[^\0]{1,400}$/
+const MOST_NAME = 400
 
 /** Works on the engine's connections, until those are closed. */
 export class RedisLedger implements Ledger {
@@ -63,7 +53,9 @@ export class RedisLedger implements Ledger {
   /** For tests; empty is the server's clock. */
   private readonly clock: () => Argument
   private readonly listed = new Set<string>()
-  private readonly slices = new Slices()
+  private readonly slices: Slices
+  private readonly admissions: Admissions
+  private readonly slots: Slots
   private readonly settlement: Settlement
   /** This process, in what is written down of it. */
   private readonly member = `${process.pid}.${Math.floor(Math.random() * 2 ** 40).toString(36)}`
@@ -78,7 +70,10 @@ export class RedisLedger implements Ledger {
     // Reports may take longer.
     this.reports = admin
     this.usage = new RedisUsage(admin, this.names)
+    this.slices = new Slices((accountId, demand) => this.names.slice(accountId, demand))
     const { link, names, clock, slices, member } = this
+    this.admissions = new Admissions(link, names, clock)
+    this.slots = new Slots(link, names, clock, this.admissions)
     this.settlement = new Settlement({ link, names, clock, slices, member })
     this.rounds = new SliceRounds({ link, names, clock, slices, member })
   }
@@ -87,36 +82,18 @@ export class RedisLedger implements Ledger {
     const { accountId, requestId, unsettled, demands } = admission
     const what = 'admitting a request'
     assertNames(what, requestId, accountId, unsettled.keyId, unsettled.model)
-    if (admission.isTaken) return this.note(what, admission)
-    const names = namesOf(this.names, accountId, demands)
-    const standings = this.slices.take(requestId, demands, names, performance.now())
+    if (admission.isTaken) {
+      if (!this.listed.has(accountId)) await this.list(what, accountId)
+      await this.admissions.ask(questionOf(admission, 'note', demands, ''))
+      return { admitted: true, standings: [] }
+    }
+    const standings = this.slices.take(requestId, accountId, demands, performance.now())
     if (standings !== null) return { admitted: true, standings, isSlice: true }
-    await this.list(what, accountId)
-    const [own, ...shared] = this.parts(accountId, demands)
+    if (!this.listed.has(accountId)) await this.list(what, accountId)
     // Unlike any other attempt's: what is given back after a refusal must be only what this one took.
-    const member = `${requestId}#${process.pid}.${(this.attempts += 1)}`
-    const taken: { part: Part; holds: Hold[]; period: readonly [number, number] }[] = []
-    let verdict: Answer | null = null
-    for (const part of shared) {
-      const holds = this.holds(accountId, part, member, true)
-      const answer = await this.take(what, admission, part, member, null)
-      if (answer.outcome === 'refused') {
-        const isKnown = await this.isKnown(what, accountId, requestId)
-        verdict = isKnown ? { ...answer, outcome: 'known' } : answer
-        break
-      }
-      taken.push({ part, holds, period: answer.period })
-    }
-    verdict ??= await this.take(what, admission, own, member, taken)
-    if (verdict.outcome !== 'taken') {
-      for (const { part, holds, period } of taken) {
-        await this.release(what, part.slot, holds, period, 'never', 0)
-      }
-    }
-    if (shared.length === 0) {
-      return { admitted: verdict.outcome !== 'refused', standings: verdict.standings }
-    }
-    return this.whole(admission, verdict)
+    const member = `${requestId}#${this.member}.${(this.attempts += 1)}`
+    const answer = await this.slots.ask(admission, member)
+    return { admitted: answer.outcome !== 'refused', standings: answer.standings }
   }
 
   letGo(requestId: string): void {
@@ -128,7 +105,7 @@ export class RedisLedger implements Ledger {
   }
 
   async settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
-    return (await this.settled(row, writeRow(row), '', claim)) ? 'settled' : 'already'
+    return (await this.settled(row, writeRow(row), false, claim)) ? 'settled' : 'already'
   }
 
   async renew(
@@ -171,15 +148,8 @@ export class RedisLedger implements Ledger {
     return count
   }
 
-  async look(accountId: string, demands: readonly Demand[]): Promise<Standing[]> {
-    const standings: Standing[] = []
-    for (const { slot, demands: some, places } of this.parts(accountId, demands)) {
-      const keys = [...dummies(slot), ...some.map((each) => this.names.limit(accountId, each))]
-      const args = [this.clock(), 'look', '', '', 0, '', '', '', ...argumentsOf(some, '')]
-      const answer = answerOf(await this.run('reading limits', scripts.ADMIT, keys, args), some)
-      answer.standings.forEach((each, at) => (standings[places[at] ?? 0] = each))
-    }
-    return standings
+  look(accountId: string, demands: readonly Demand[]): Promise<Standing[]> {
+    return this.slots.look(accountId, demands)
   }
 
   sums(query: SumQuery): Promise<UsageSum[]> {
@@ -246,115 +216,17 @@ export class RedisLedger implements Ledger {
     return this.link.run(what, text, keys, args)
   }
 
-  /** The reservation of what a slice has let in. */
-  private async note(what: string, admission: Admission): Promise<Verdict> {
-    const { accountId, requestId, unsettled, demands, leaseMs } = admission
-    await this.list(what, accountId)
-    const part = { slot: '', demands, places: [] }
-    const holds = JSON.stringify(this.holds(accountId, part, '', false))
-    const keys = this.fixed(accountId)
-    const args = [this.clock(), requestId, endPlace(accountId, requestId), leaseMs]
-    args.push(Math.floor(unsettled.atMs), holds, writeRow(unsettled))
-    await this.run(what, scripts.NOTE, keys, args)
-    return { admitted: true, standings: [] }
-  }
-
-  private fixed(accountId: string): string[] {
-    return [this.names.open(accountId), this.names.ids(accountId), this.names.ends(accountId)]
-  }
-
-  /** The account's own demands first, and all that are in its slot; then those of each other slot. */
-  private parts(accountId: string, demands: readonly Demand[]): [Part, ...Part[]] {
-    const at = demands.map((_, place) => place)
-    const slot = `sluice:{${accountId}}`
-    if (!this.names.isCluster) return [{ slot, demands, places: at }]
-    const pick = (name: string): Part => {
-      const places = at.filter((place) => {
-        const demand = demands[place]
-        return demand !== undefined && slotOf(accountId, demand) === name
-      })
-      return { slot: name, places, demands: demands.filter((_, place) => places.includes(place)) }
-    }
-    const others = new Set(demands.map((demand) => slotOf(accountId, demand)))
-    others.delete(slot)
-    return [pick(slot), ...Array.from(others, pick)]
-  }
-
-  /** The script of one part; `shared` is what others took before it, null where this is one of them. */
-  private async take(
-    what: string,
-    { accountId, requestId, leaseMs, unsettled }: Admission,
-    part: Part,
-    member: string,
-    shared: readonly { part: Part; holds: Hold[]; period: readonly [number, number] }[] | null,
-  ): Promise<Answer> {
-    const limits = part.demands.map((demand) => this.names.limit(accountId, demand))
-    const demands = argumentsOf(part.demands, member)
-    const now = this.clock()
-    if (shared === null) {
-      const keys = [...dummies(part.slot), ...limits]
-      const args = [now, 'take', '', '', leaseMs, '', '', '', ...demands]
-      return answerOf(await this.run(what, scripts.ADMIT, keys, args), part.demands)
-    }
-    const fixed = this.fixed(accountId)
-    const holds = JSON.stringify(this.holds(accountId, part, member, false))
-    const theirs = JSON.stringify(shared.map((each) => [each.part.slot, each.period, each.holds]))
-    const texts = [holds, theirs, writeRow(unsettled)]
-    const place = endPlace(accountId, requestId)
-    const args = [now, 'take', requestId, place, leaseMs, ...texts, ...demands]
-    return answerOf(await this.run(what, scripts.ADMIT, [...fixed, ...limits], args), part.demands)
-  }
-
-  /** Only the account's own script finds this out by itself. */
-  private async isKnown(what: string, accountId: string, requestId: string): Promise<boolean> {
-    const names = [this.names.open(accountId), this.names.ids(accountId)]
-    const found = names.map((name) => this.link.send(what, 'hexists', [name, requestId]))
-    return (await Promise.all(found)).includes(1)
-  }
-
-  private holds(accountId: string, part: Part, member: string, all: boolean): Hold[] {
-    const holds: Hold[] = []
-    part.demands.forEach((demand, at) => {
-      if (demand.kind === 'requests' && !all) return
-      const { limit, cost } = numbersOf(demand)
-      holds.push([demand.kind, this.names.limit(accountId, demand), cost, limit, `${member}#${at}`])
-    })
-    return holds
-  }
-
-  private async release(
-    what: string,
-    slot: string,
-    holds: readonly Hold[],
-    [day, month]: readonly [number, number],
-    tokens: number | string,
-    cost: number | string,
-  ): Promise<void> {
-    const args = [this.clock(), JSON.stringify(holds), day, month, tokens, cost]
-    await this.run(what, scripts.RELEASE_SHARED, [`${slot}:none`], args)
-  }
-
-  /** All standings as they are now, with what each part that refused said of when to come again. */
-  private async whole(admission: Admission, verdict: Answer): Promise<Verdict> {
-    const standings = await this.look(admission.accountId, admission.demands)
-    const admitted = verdict.outcome !== 'refused'
-    return {
-      admitted,
-      standings: standings.map((each) => (admitted ? { ...each, retryAfterMs: 0 } : each)),
-    }
-  }
-
   private async settled(
     row: UsageRow,
     text: string,
-    mode: 'due' | '',
+    isDue: boolean,
     claim?: Claim,
   ): Promise<boolean> {
     const what = 'settling a request'
     const { accountId, requestId } = row
     assertNames(what, requestId, accountId, row.keyId, row.model)
     if (!this.listed.has(accountId)) await this.list(what, accountId)
-    return this.settlement.settle(row, text, mode, claim)
+    return this.settlement.settle(row, text, isDue, claim)
   }
 
   private async settleDue(what: string, place: string): Promise<boolean> {
@@ -366,7 +238,7 @@ export class RedisLedger implements Ledger {
       return false
     }
     const row = text.slice(text.lastIndexOf('\n') + 1)
-    return this.settled(readRow(row), row, 'due')
+    return this.settled(readRow(row), row, true)
   }
 
   private async renewShared(what: string, text: unknown, leaseMs: number): Promise<void> {
@@ -387,13 +259,10 @@ export class RedisLedger implements Ledger {
   }
 }
 
-/** Stand-ins for the account's names, in the slot of what is shared. */
-function dummies(slot: string): string[] {
-  return [`${slot}:none`, `${slot}:none`, `${slot}:none`]
-}
-
 /** Throws where names made of these could not be taken apart again. */
 function assertNames(what: string, ...names: readonly string[]): void {
-  if (names.every((name) => NAME.test(name))) return
-  throw unavailable(`${what} failed`, new Error('a name is empty, too long, or has a NUL in it'))
+  for (const name of names) {
+    if (name !== '' && name.length <= MOST_NAME && !name.includes('\0')) continue
+    throw unavailable(`${what} failed`, new Error('a name is empty, too long, or has a NUL in it'))
+  }
 }

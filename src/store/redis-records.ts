@@ -45,7 +45,11 @@ export function listOf(answer: unknown): unknown[] {
 export function numbersOfJson(answer: unknown): readonly number[] {
   if (typeof answer !== 'string') return []
   const value: unknown = JSON.parse(answer)
-  return listOf(value).map(Number)
+  return isNumbers(value) ? value : []
+}
+
+function isNumbers(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.every((each) => typeof each === 'number')
 }
 
 /** What `read` makes of a record; its complaint is a failure of the store. */

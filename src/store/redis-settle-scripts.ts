@@ -1,8 +1,16 @@
 /**
  * The scripts that settle rows and keep slices. Knows the arithmetic of limits from `redis-ledger-lua.ts`.
  */
-import { SUFFIX } from './redis-ledger-layout.js'
-import { ARITHMETIC, COUNTED, GIVE_BACK, HELD, PLACES_MS, SLICE_MS } from './redis-ledger-lua.js'
+import { PREFIX, SUFFIX } from './redis-ledger-layout.js'
+import {
+  ARITHMETIC,
+  COUNTED,
+  EACH,
+  GIVE_BACK,
+  HELD,
+  PLACES_MS,
+  SLICE_MS,
+} from './redis-ledger-lua.js'
 import { script } from './redis-link.js'
 
 /**
@@ -13,7 +21,7 @@ import { script } from './redis-link.js'
  * places held by it, all that are taken, the last word, idle places that it may hold, 1 where little is left.
  */
 const PLACES = `
-local function hold_places(answer, now, me, given)
+local function hold_places(now, me, given)
   local key, _, limit, word, floor, want, busy = unpack(given)
   local all, field = key .. ':held', '@' .. me
   local h = held(key, now)
@@ -43,7 +51,7 @@ local function hold_places(answer, now, me, given)
     heard = word
   end
   local numbers = { mine, others + mine, heard, idle, is_low and 1 or 0 }
-  for _, n in ipairs(numbers) do answer[#answer + 1] = whole(n) end
+  for _, n in ipairs(numbers) do add(n) end
 end
 `
 
@@ -55,13 +63,13 @@ end
  * a rate), held by all, ms until the period ends, 1 where little is left.
  */
 const SLICE = `${HELD}${PLACES}
-local function slice(answer, now, me, given)
-  if given[2] == 'concurrent' then return hold_places(answer, now, me, given) end
+local function slice(now, me, given)
+  if given[2] == 'concurrent' then return hold_places(now, me, given) end
   local key, kind, limit, taken, back, want, least = unpack(given)
   local day = math.floor(now / DAY)
   local month = month_of(day)
-  local s = counted(key, kind, limit, now, day, month)
-  local text = redis.call('HGET', key, '@' .. me)
+  local s = counted(key, kind, limit, now, day, month, '@' .. me)
+  local text = s.mine
   local granted, had_taken, had_back = taken + back, taken, back
   if text then
     local g, n, b = string.match(text, '^(%d+) (%d+) (%d+)')
@@ -83,100 +91,99 @@ local function slice(answer, now, me, given)
       mine = aim
     end
   end
-  keep(s, key, limit)
   local ends = now + ${SLICE_MS}
   if mine > 0 then
     local totals = whole(granted) .. ' ' .. whole(taken) .. ' ' .. whole(back) .. ' ' .. whole(ends)
     if s.x == 0 or s.x > ends then s.x = ends end
-    redis.call('HSET', key, '@' .. me, totals, 'h', whole(others + mine), 'x', whole(s.x))
+    keep(s, key, limit, '@' .. me, totals, 'h', whole(others + mine), 'x', whole(s.x))
   elseif text then
+    keep(s, key, limit, 'h', whole(others), 'x', whole(s.x))
     redis.call('HDEL', key, '@' .. me)
-    redis.call('HSET', key, 'h', whole(others), 'x', whole(s.x))
-  end
+  else keep(s, key, limit) end
   local left = 0
   if not s.rate then left = (kind == 'usd_day' and (day + 1) or first_day(month + 1)) * DAY - now end
   local numbers = { granted, s.rate and s.u or s.s, others + mine, left, is_low and 1 or 0 }
-  for _, n in ipairs(numbers) do answer[#answer + 1] = whole(n) end
+  for _, n in ipairs(numbers) do add(n) end
 end
 `
 
 /**
- * KEYS: those of the slices. ARGV: now, process, slices as JSON. Answers with five numbers for each, as JSON:
- * the client's own reader of numbers is not exact up to 2^53, and reads many texts slowly.
+ * KEYS: those of the slices. ARGV: now, process, slices as JSON. Answers with five numbers for each, as JSON.
  */
-export const SLICES = script(`${ARITHMETIC}${COUNTED}${SLICE}
-local answer, now = {}, clock(ARGV[1])
-for _, given in ipairs(cjson.decode(ARGV[3])) do slice(answer, now, ARGV[2], given) end
+export const SLICES = script(`${ARITHMETIC}${EACH}${COUNTED}${SLICE}
+local now = clock(ARGV[1])
+for _, given in ipairs(cjson.decode(ARGV[3])) do slice(now, ARGV[2], given) end
 return '[' .. table.concat(answer, ',') .. ']'`)
 
 /**
- * Settles rows, each for itself: one that cannot be counted keeps no other from it. Names are made of the
- * account's tag; KEYS has all of them for a Cluster, and else one. ARGV: now, `due` (only what has run out) or
- * empty, process, its slices as JSON, ids, ends, order of all (empty: none), then for each row what it is to
- * the ledger, as JSON in the order in which it is taken apart below, and its text.
- * Answers: five numbers for each slice; then for each row 1 settled, 0 already (or not due), -1 failed; both
- * as JSON. Then, for rows that there is more to say of, their number and the shared holds of the reservation,
- * or what went wrong. Fails where every row does.
+ * Settles rows, each for itself. Names are made of the account's tag; KEYS has all of them for a Cluster, and
+ * else one. ARGV: now, process, its slices as JSON, ids, ends, order of all (empty: none), then a text for
+ * each row as `settlingText` writes it. One that settles only what has run out says `due`.
+ * Answers (see `EACH`): five numbers for each slice; then for each row 1 settled, 0 already (or not due); what
+ * more there is to say of one is the shared holds of its reservation.
  */
-export const SETTLE = script(`${ARITHMETIC}${COUNTED}${GIVE_BACK}${SLICE}
-local now, is_due, me = clock(ARGV[1]), ARGV[2] == 'due', ARGV[3]
-local ids, ends, order_of_all = ARGV[5], ARGV[6], ARGV[7]
-local function settle(given, row)
-  local own, id, account, name, used, cost, key, at, prefix, counters, holds, owed =
-    unpack(given)
-  local open, place = own .. '${SUFFIX.open}', account .. '\\0' .. id
-  if is_due then
-    local due = redis.call('ZSCORE', ends, place)
-    if not due or tonumber(due) > now then return 0 end
-    if redis.call('HEXISTS', open, id) == 0 then
-      redis.call('ZREM', ends, place)
-      return 0
-    end
+export const SETTLE = script(`${ARITHMETIC}${EACH}${COUNTED}${GIVE_BACK}${SLICE}
+local now, me = clock(ARGV[1]), ARGV[2]
+local ids, ends, order_of_all = ARGV[4], ARGV[5], ARGV[6]
+local function is_due(place, open, id)
+  local due = redis.call('ZSCORE', ends, place)
+  if not due or tonumber(due) > now then return false end
+  if redis.call('HEXISTS', open, id) == 1 then return true end
+  redis.call('ZREM', ends, place)
+  return false
+end
+local function count(own, by, length, at, fields, counts)
+  local start = whole(math.floor(at / length) * length)
+  local sum = own .. ':' .. by .. ':' .. start
+  local before, pairs_of = redis.call('HMGET', sum, unpack(fields)), {}
+  for n, field in ipairs(fields) do
+    pairs_of[2 * n - 1] = field
+    pairs_of[2 * n] = math.min(MOST, tonumber(before[n] or '0') + counts[n])
   end
+  redis.call('HSET', sum, unpack(pairs_of))
+  -- The first of its key and model in the bucket, which may be the first of all.
+  if not before[1] then redis.call('ZADD', own .. ':' .. by .. 's', start, start) end
+end
+local function settle(text)
+  local place, account, id, key, model, time, at_ms, tokens, cost, owed, counted_up, mode, holds, from =
+    string.match(text, '^(([^%z]+)%z([^%z]+))%z([^%z]+)%z([^%z]+)%z(%w+)%z' ..
+      '([^%z]*)%z([^%z]*)%z([^%z]*)%z([^%z]*)%z([^%z]*)%z(%a*)%z([^\\n]*)\\n()')
+  local own, at = '${PREFIX}{' .. account .. '}', tonumber(at_ms)
+  local open = own .. '${SUFFIX.open}'
+  if mode == 'due' and not is_due(place, open, id) then return 0 end
   if redis.call('HEXISTS', ids, id) == 1 then return 0 end
-  local reserved = '[]'
-  local text = redis.call('HGET', open, id)
-  if text then
-    local day, month, held, shared = string.match(text, '^(%d+) (%d+)\\n([^\\n]*)\\n([^\\n]*)\\n')
-    give_back(now, cjson.decode(held), tonumber(day), tonumber(month), used, cost)
+  local reserved = nil
+  local known = redis.call('HGET', open, id)
+  if known then
+    local day, month, held, shared = string.match(known, '^(%d+) (%d+)\\n([^\\n]*)\\n([^\\n]*)\\n')
+    give_back(now, cjson.decode(held), tonumber(day), tonumber(month), tokens, cost)
     redis.call('HDEL', open, id)
     redis.call('ZREM', ends, place)
-    reserved = shared
-  elseif #holds > 0 then
+    if shared ~= '[]' then reserved = shared end
+  elseif holds ~= '[]' then
     local day = math.floor(at / DAY)
-    give_back(now, holds, day, month_of(day), used, owed)
+    give_back(now, cjson.decode(holds), day, month_of(day), tokens, owed)
   end
-  local entry = redis.call('XADD', own .. '${SUFFIX.rows}', '*', 'row', row)
+  local entry = redis.call('XADD', own .. '${SUFFIX.rows}', '*', 'row', string.sub(text, from))
   redis.call('HSET', ids, id, entry .. ' ' .. account)
+  local name = time .. id
   redis.call('ZADD', own .. '${SUFFIX.order}', 0, name)
   if order_of_all ~= '' then redis.call('ZADD', order_of_all, 0, name .. '\\0' .. account) end
   local last = redis.call('HGET', own .. '${SUFFIX.used}', key)
-  if not last or tonumber(last) < at then redis.call('HSET', own .. '${SUFFIX.used}', key, whole(at)) end
-  for by, length in pairs({ hour = 3600000, day = DAY }) do
-    local start = whole(math.floor(at / length) * length)
-    redis.call('ZADD', own .. ':' .. by .. 's', start, start)
-    local sum = own .. ':' .. by .. ':' .. start
-    for n = 1, #counters, 2 do
-      redis.call('HINCRBY', sum, prefix .. counters[n], whole(counters[n + 1]))
-    end
+  if not last or tonumber(last) < at then redis.call('HSET', own .. '${SUFFIX.used}', key, at_ms) end
+  local fields, counts, prefix = {}, {}, key .. '\\0' .. model .. '\\0'
+  for field, n in string.gmatch(counted_up, '(%d+) (%d+)') do
+    fields[#fields + 1] = prefix .. field
+    counts[#counts + 1] = tonumber(n)
   end
+  count(own, 'hour', HOUR, at, fields, counts)
+  count(own, 'day', DAY, at, fields, counts)
   return 1, reserved
 end
 -- First what was taken: what is given back below may be of it.
-local told = {}
-for _, each in ipairs(cjson.decode(ARGV[4])) do slice(told, now, me, each) end
-local codes, more, failed = {}, {}, 0
-for at = 8, #ARGV, 2 do
-  local ok, code, shared = pcall(settle, cjson.decode(ARGV[at]), ARGV[at + 1])
-  if not ok then
-    shared = type(code) == 'table' and code.err or tostring(code)
-    code, failed = -1, failed + 1
-  end
-  codes[#codes + 1] = code
-  if shared and shared ~= '[]' then
-    more[#more + 1] = #codes
-    more[#more + 1] = shared
-  end
-end
-if failed == #codes then return redis.error_reply(more[2]) end
-return { '[' .. table.concat(told, ',') .. ']', '[' .. table.concat(codes, ',') .. ']', unpack(more) }`)
+for _, told in ipairs(cjson.decode(ARGV[3])) do slice(now, me, told) end
+return each(7, function(text)
+  local code, reserved = settle(text)
+  add(code)
+  return reserved
+end)`)

@@ -4,35 +4,37 @@
  */
 import type { UsageRow } from '../ledger/row.js'
 import { unavailable } from './failure.js'
-import type { Claim, Demand } from './ledger.js'
-import { BUCKET_MS, own, rowName, slotOf, type LedgerNames } from './redis-ledger-layout.js'
-import { numbersOf, sharedOf, type Hold } from './redis-ledger-demands.js'
+import type { BudgetDemand, Claim, Demand } from './ledger.js'
+import { Batches } from './redis-batches.js'
+import { BUCKET_MS, slotOf, timeName, type LedgerNames } from './redis-ledger-layout.js'
+import { holdsText, numbersOf, sharedOf } from './redis-ledger-demands.js'
 import { RELEASE_SHARED } from './redis-ledger-scripts.js'
 import type { Argument, RedisLink } from './redis-link.js'
 import { listOf, numbersOfJson } from './redis-records.js'
 import { SETTLE } from './redis-settle-scripts.js'
-import type { Slices } from './redis-slices.js'
+import { NUMBERS, type SliceRequest, type Slices } from './redis-slices.js'
 import { countersOf } from './usage-sum.js'
 
-/** Rows of one command: the server does nothing else for about two milliseconds. */
+/**
+ * Rows of one command: the server does nothing else for about two milliseconds. With fewer, slices that they are under
+ * would be spoken of more often.
+ */
 const AT_ONCE = 32
-/** Commands under way at once; what comes meanwhile goes together. */
-const UNDER_WAY = 4
+/** Commands under way at once, to one server and to those of a Cluster. */
+const UNDER_WAY = { one: 2, cluster: 16 } as const
 const WHAT = 'settling a request'
+const NOTHING = { demands: [], taken: null } as const
+/** What the script says of a row. */
+const [ALREADY, SETTLED] = [0, 1]
 
 /** A row that waits for its command. */
-interface Waiting {
+interface Waiting extends SliceRequest {
   readonly row: UsageRow
-  readonly text: string
   readonly claim: Claim | undefined
+  /** As `SETTLE` takes it apart. */
+  readonly text: string
   readonly resolve: (isNew: boolean) => void
   readonly reject: (error: unknown) => void
-}
-
-/** Rows that go together: of one account in a Cluster, else all. */
-interface Group {
-  readonly mode: 'due' | ''
-  readonly waiting: Waiting[]
 }
 
 /** What a settlement needs of its ledger. */
@@ -49,95 +51,62 @@ export interface SettlementOptions {
 /** The way of rows into one ledger. */
 export class Settlement {
   private readonly options: SettlementOptions
-  private readonly groups = new Map<string, Group>()
-  private underWay = 0
-  private isDue = false
+  private readonly batches: Batches<Waiting>
 
   constructor(options: SettlementOptions) {
     this.options = options
+    const underWay = options.names.isCluster ? UNDER_WAY.cluster : UNDER_WAY.one
+    this.batches = new Batches({ atOnce: AT_ONCE, underWay }, (rows) => this.send(rows))
   }
 
-  /** False where the ledger has the row already, or where it is not due. */
+  /**
+   * False where the ledger has the row already, or, of one that `isDue`, where it has not run out. `rowText` is what
+   * is written down.
+   */
   settle(
     row: UsageRow,
-    text: string,
-    mode: 'due' | '',
+    rowText: string,
+    isDue: boolean,
     claim: Claim | undefined,
   ): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      const name = `${mode}\0${this.options.names.isCluster ? row.accountId : ''}`
-      const waiting = { row, text, claim, resolve, reject }
-      const group = this.groups.get(name)
-      if (group === undefined) this.groups.set(name, { mode, waiting: [waiting] })
-      else group.waiting.push(waiting)
-      if (this.isDue) return
-      this.isDue = true
-      setImmediate(() => {
-        this.isDue = false
-        this.send()
-      })
+      const { isCluster } = this.options.names
+      const { accountId } = row
+      const { demands, taken } = claim ?? NOTHING
+      const holds = owedHolds(accountId, claim, ({ shared }) => !isCluster || !shared)
+      const text = `${settlingText(row, isDue, claim)}\0${holds}\n${rowText}`
+      const waiting = { row, claim, accountId, demands, taken, text, resolve, reject }
+      this.batches.add(isCluster ? accountId : '', waiting)
     })
   }
 
-  private send(): void {
-    for (const [name, { mode, waiting }] of this.groups) {
-      while (waiting.length > 0) {
-        if (this.underWay >= UNDER_WAY) return
-        this.underWay += 1
-        void this.run(mode, waiting.splice(0, AT_ONCE)).finally(() => {
-          this.underWay -= 1
-          this.send()
-        })
-      }
-      this.groups.delete(name)
-    }
-  }
-
-  /** Never rejects: each row is told for itself. */
-  private async run(mode: 'due' | '', rows: readonly Waiting[]): Promise<void> {
-    const [first] = rows
-    if (first === undefined) return
+  private async send(rows: readonly Waiting[]): Promise<void> {
     const { link, names, clock, member, slices } = this.options
-    const { accountId } = first.row
+    const accountId = rows[0]?.row.accountId ?? ''
     const askedMs = performance.now()
-    const limits = this.limitsOf(rows)
-    const told = slices.told(limits, askedMs)
-    const keys = names.isCluster ? keysOf(names, rows, limits) : [names.open(accountId)]
+    const told = slices.told(rows, askedMs)
+    const keys = names.isCluster ? keysOf(names, rows) : [names.open(accountId)]
     const fixed = [names.ids(accountId), names.ends(accountId), names.allOrder ?? '']
-    const args: Argument[] = [clock(), mode, member, JSON.stringify(told), ...fixed]
-    for (const { row, text, claim } of rows) {
-      args.push(JSON.stringify(partsOf(names, row, claim)), text)
-    }
+    const args: Argument[] = [clock(), member, JSON.stringify(told), ...fixed]
+    for (const { text } of rows) args.push(text)
     try {
-      const answers = listOf(await link.run(WHAT, SETTLE, keys, args))
-      const [numbers, codes, ...more] = answers
-      slices.heard(told, numbersOfJson(numbers), askedMs, performance.now())
-      const outcomes = numbersOfJson(codes)
+      const [text, ...more] = listOf(await link.run(WHAT, SETTLE, keys, args))
+      const numbers = numbersOfJson(text)
+      slices.heard(told, numbers, askedMs, performance.now())
       for (const [at, waiting] of rows.entries()) {
         const place = more.length === 0 ? -1 : more.indexOf(at + 1)
-        this.answer(waiting, outcomes[at], place < 0 ? null : more[place + 1])
+        const code = numbers[NUMBERS * told.length + at]
+        this.answer(waiting, code, place < 0 ? null : more[place + 1])
       }
     } catch (error) {
       for (const { reject } of rows) reject(error)
     }
   }
 
-  /** All that the rows were under, each once. */
-  private limitsOf(rows: readonly Waiting[]): Set<string> {
-    const limits = new Set<string>()
-    for (const { row, claim } of rows) {
-      if (claim === undefined) continue
-      for (const name of namesOf(this.options.names, row.accountId, claim.demands)) {
-        if (name !== null) limits.add(name)
-      }
-    }
-    return limits
-  }
-
   private answer(waiting: Waiting, outcome: number | undefined, what: unknown): void {
     const { row, claim, resolve, reject } = waiting
-    if (outcome === 0) resolve(false)
-    else if (outcome !== 1) {
+    if (outcome === ALREADY) resolve(false)
+    else if (outcome !== SETTLED) {
       const reason = typeof what === 'string' ? what : 'no answer'
       reject(unavailable(`${WHAT} failed`, new Error(reason)))
     } else if (!this.options.names.isCluster) resolve(true)
@@ -150,7 +119,7 @@ export class Settlement {
     claim: Claim | undefined,
     reserved: unknown,
   ): Promise<void> {
-    const { link, names, clock } = this.options
+    const { link, clock } = this.options
     const used = usedTokens(row) ?? ''
     for (const [slot, [day, month], holds] of sharedOf(reserved)) {
       const args = [clock(), JSON.stringify(holds), day, month, used, row.costNanoUsd ?? '']
@@ -162,27 +131,11 @@ export class Settlement {
     const month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth()
     for (const demand of claim.demands) {
       if (!demand.shared || !isBudget(demand)) continue
-      const holds = JSON.stringify(owedHolds(names, row.accountId, claim, [demand]))
+      const holds = owedHolds(row.accountId, claim, (each) => each === demand)
       const args = [clock(), holds, day, month, '', owedCost(row, claim)]
       await link.run(WHAT, RELEASE_SHARED, [`${slotOf(row.accountId, demand)}:none`], args)
     }
   }
-}
-
-/**
- * Where each demand is counted; null where it cannot be reached with what is the account's. What is held of places
- * stands in a second name, which a Cluster that moves a slot would not know of.
- */
-export function namesOf(
-  names: LedgerNames,
-  accountId: string,
-  demands: readonly Demand[],
-): (string | null)[] {
-  return demands.map((demand) =>
-    names.isCluster && (demand.shared || demand.kind === 'concurrent')
-      ? null
-      : names.limit(accountId, demand),
-  )
 }
 
 /** Input and output; null where nobody knows. */
@@ -193,14 +146,14 @@ export function usedTokens({ usage, source }: UsageRow): number | null {
 }
 
 /** All that the script touches of one account: a Cluster that moves its slot must know. */
-function keysOf(
-  names: LedgerNames,
-  rows: readonly Waiting[],
-  limits: ReadonlySet<string>,
-): string[] {
-  const keys = new Set(limits)
-  for (const { row } of rows) {
-    const { accountId, atMs } = row
+function keysOf(names: LedgerNames, rows: readonly Waiting[]): string[] {
+  const keys = new Set<string>()
+  for (const { row, accountId, demands } of rows) {
+    const { atMs } = row
+    for (const demand of demands) {
+      const name = names.slice(accountId, demand)
+      if (name !== null) keys.add(name)
+    }
     for (const of of ['open', 'ids', 'ends', 'rows', 'order', 'used'] as const) {
       keys.add(names[of](accountId))
     }
@@ -212,43 +165,31 @@ function keysOf(
   return Array.from(keys)
 }
 
-/** In the order in which `SETTLE` takes it apart. */
-function partsOf(names: LedgerNames, row: UsageRow, claim: Claim | undefined): unknown[] {
+/** A row as `SETTLE` takes it apart, but for the holds and its own text. */
+function settlingText(row: UsageRow, isDue: boolean, claim: Claim | undefined): string {
   const { accountId, requestId, keyId, model, atMs, costNanoUsd } = row
-  const isOfSlot = ({ shared }: Demand): boolean => !names.isCluster || !shared
-  const demands = claim?.demands.filter(isOfSlot) ?? []
-  return [
-    own(accountId),
-    requestId,
-    accountId,
-    rowName(row),
-    usedTokens(row) ?? '',
-    costNanoUsd ?? '',
-    keyId,
-    Math.floor(atMs),
-    `${keyId}\0${model}\0`,
-    countersOf(row).flat(),
-    claim === undefined ? [] : owedHolds(names, accountId, claim, demands),
-    owedCost(row, claim),
-  ]
+  return (
+    `${accountId}\0${requestId}\0${keyId}\0${model}\0${timeName(atMs)}\0${Math.floor(atMs)}\0` +
+    `${usedTokens(row) ?? ''}\0${costNanoUsd ?? ''}\0${owedCost(row, claim)}\0` +
+    `${countersOf(row).join(' ')}\0${isDue ? 'due' : ''}`
+  )
 }
 
 /** What is corrected where there is no reservation: all that a slice took, or what budgets have not heard of. */
 function owedHolds(
-  names: LedgerNames,
   accountId: string,
-  { taken }: Claim,
-  demands: readonly Demand[],
-): Hold[] {
-  if (taken === 'reserved') return []
-  const isSlice = taken === 'slice'
-  const holds: Hold[] = []
-  for (const demand of demands) {
-    if (!isBudget(demand) && !(isSlice && demand.kind === 'tokens')) continue
-    const { limit, cost } = numbersOf(demand)
-    holds.push([demand.kind, names.limit(accountId, demand), isSlice ? cost : 0, limit, ''])
+  claim: Claim | undefined,
+  isWanted: (demand: Demand) => boolean,
+): string {
+  if (claim === undefined || claim.taken === 'reserved') return '[]'
+  const owed: Demand[] = []
+  for (const demand of claim.demands) {
+    if (!isWanted(demand)) continue
+    if (claim.taken === 'slice') {
+      if (demand.kind === 'tokens' || isBudget(demand)) owed.push(demand)
+    } else if (isBudget(demand)) owed.push({ ...demand, costNanoUsd: 0 })
   }
-  return holds
+  return holdsText(accountId, owed, '')
 }
 
 /** What it cost; where that is not known, what a reservation of it would have stood for. */
@@ -258,6 +199,7 @@ function owedCost({ costNanoUsd }: UsageRow, claim: Claim | undefined): number |
   return budget === undefined || claim?.taken !== 'nothing' ? '' : numbersOf(budget).cost
 }
 
-function isBudget({ kind }: Demand): boolean {
+function isBudget(demand: Demand): demand is BudgetDemand {
+  const { kind } = demand
   return kind === 'usd_day' || kind === 'usd_month'
 }

@@ -8,7 +8,7 @@
  * Places do not flow; how they are kept is in `redis-place-slices.ts`.
  */
 import { budgetStanding, drained, rateStanding, UNITS } from '../limits/bucket.js'
-import type { BudgetDemand, Demand, RateDemand, Standing } from './ledger.js'
+import type { BudgetDemand, Claim, Demand, RateDemand, Standing } from './ledger.js'
 import type { Told } from './redis-ledger-demands.js'
 import { SLICE_MS } from './redis-ledger-lua.js'
 import {
@@ -24,12 +24,10 @@ import {
   wantsPlaces,
   type PlaceSlice,
 } from './redis-place-slices.js'
+import { Heat, HOT, WINDOW_MS } from './redis-slice-heat.js'
 
 /** How long a slice may be used without Redis having answered. */
 export const USABLE_MS = SLICE_MS / 2
-/** Requests of a second that make a limit worth a slice. */
-const HOT = 8
-const WINDOW_MS = 1_000
 /** How long a settlement need not speak of a slice that there is enough of. */
 const QUIET_MS = 250
 /** All slices of a limit hold a hundredth of it, and one process half of that: for less than this many no slice fits. */
@@ -40,8 +38,8 @@ const MOST_WATCHED = 10_000
 /** A demand of which there can be a slice: what flows or is spent, not what is held. */
 export type SliceDemand = RateDemand | BudgetDemand
 
-/** Numbers that the script answers with for each slice. */
-const NUMBERS = 5
+/** Numbers that the scripts answer with for each slice. */
+export const NUMBERS = 5
 
 /** A limit that this process asks for. */
 interface Slice {
@@ -72,33 +70,48 @@ interface Slice {
   largest: number
 }
 
+/** A request, as far as slices are concerned. */
+export interface SliceRequest {
+  readonly accountId: string
+  readonly demands: readonly Demand[]
+  /** What it was let run by; null where nobody knows. */
+  readonly taken: Claim['taken'] | null
+}
+
 /** The slices of one process at one ledger. */
 export class Slices {
+  private readonly nameOf: (accountId: string, demand: Demand) => string | null
+  private readonly heat = new Heat()
   private readonly slices = new Map<string, Slice | PlaceSlice>()
   /** Words about places so far: numbers never come twice, whatever is forgotten in between. */
   private words = 0
   /** The places in use, by request. */
   private readonly places = new Map<string, readonly PlaceSlice[]>()
 
+  /** `nameOf` tells where a demand is counted; null where there can be no slice of it. */
+  constructor(nameOf: (accountId: string, demand: Demand) => string | null) {
+    this.nameOf = nameOf
+  }
+
   /**
    * Takes what the demands cost of their slices, or nothing of any; how the limits then stand, at the
-   * worst. Null where the ledger has to be asked. `names` has where each is counted, null where there can be
-   * no slice of it. Places are the request's until `letGo`.
+   * worst. Null where the ledger has to be asked. Places are the request's until `letGo`.
    */
   take(
     requestId: string,
+    accountId: string,
     demands: readonly Demand[],
-    names: readonly (string | null)[],
     nowMs: number,
   ): Standing[] | null {
     let isCovered = demands.length > 0
     const found: (Slice | PlaceSlice)[] = []
-    for (const [at, demand] of demands.entries()) {
-      const name = names[at] ?? null
-      const slice =
-        demand.kind === 'concurrent'
-          ? this.watchedPlaces(demand.limit, name, nowMs)
-          : this.watched(demand, name, nowMs)
+    let subject: string | null = null
+    let isHot = false
+    for (const demand of demands) {
+      // What a rule limits follows each other, and is of one subject.
+      if (demand.subject !== subject) isHot = this.heat.add(demand.subject, nowMs)
+      subject = demand.subject
+      const slice = isHot ? this.watch(accountId, demand, nowMs) : null
       if (slice === null) isCovered = false
       else if (!covers(slice, demand, nowMs)) {
         isCovered = false
@@ -133,12 +146,24 @@ export class Slices {
     this.places.delete(requestId)
   }
 
-  /** What is to be told of these slices with something else; those that there is nothing to say of are left out. */
-  told(names: ReadonlySet<string>, nowMs: number): Told[] {
+  /**
+   * What is to be told of the slices of these requests with something else, each once; those that there is nothing
+   * to say of are left out.
+   */
+  told(requests: Iterable<SliceRequest>, nowMs: number): Told[] {
+    const slices = new Set<Slice | PlaceSlice>()
+    if (this.slices.size === 0) return []
+    for (const { accountId, demands, taken } of requests) {
+      for (const demand of demands) {
+        // What goes back to a slice goes there after it has been told of.
+        if (taken !== 'slice' && !this.heat.isHot(demand.subject, nowMs)) continue
+        const name = this.nameOf(accountId, demand)
+        const slice = name === null ? undefined : this.slices.get(name)
+        if (slice !== undefined) slices.add(slice)
+      }
+    }
     const told: Told[] = []
-    for (const name of names) {
-      const slice = this.slices.get(name)
-      if (slice === undefined) continue
+    for (const slice of slices) {
       if (slice.kind === 'concurrent') {
         rollPlaces(slice, nowMs, WINDOW_MS)
         const isOf = slice.held > 0 || isHot(slice)
@@ -212,8 +237,14 @@ export class Slices {
   }
 
   /** The slice of a demand, asked for once more; null where there can be none. */
-  private watched(demand: SliceDemand, name: string | null, nowMs: number): Slice | null {
+  private watch(accountId: string, demand: Demand, nowMs: number): Slice | PlaceSlice | null {
+    const name = this.nameOf(accountId, demand)
     if (name === null) return null
+    if (demand.kind === 'concurrent') return this.watchPlaces(demand.limit, name, nowMs)
+    return this.watchFlow(demand, name, nowMs)
+  }
+
+  private watchFlow(demand: SliceDemand, name: string, nowMs: number): Slice | null {
     const limit = limitOf(demand)
     const cost = costOf(demand)
     if (limit < cost * LEAST_REQUESTS) return null
@@ -236,8 +267,8 @@ export class Slices {
     return tellPlaces(slice, isHot(slice), nowMs, (this.words += 1))
   }
 
-  private watchedPlaces(limit: number, name: string | null, nowMs: number): PlaceSlice | null {
-    if (name === null || limit < LEAST_PLACES) return null
+  private watchPlaces(limit: number, name: string, nowMs: number): PlaceSlice | null {
+    if (limit < LEAST_PLACES) return null
     let slice = this.slices.get(name)
     if (slice === undefined) {
       if (this.slices.size >= MOST_WATCHED) return null

@@ -56,16 +56,22 @@ function unpricedOf({ costNanoUsd, source }: UsageRow): 0 | 1 {
   return costNanoUsd === null && source !== 'none' ? 1 : 0
 }
 
-/** What a row adds to each counter, for engines that count by themselves; the time is no counter. */
-export function countersOf(row: UsageRow): [place: number, count: number][] {
-  const sum = newSum()
-  addToSum(sum, row)
-  const counters: [number, number][] = []
-  sum.forEach((count, place) => {
-    if (count !== 0 && place !== LAST_AT) counters.push([place, count])
-  })
+/**
+ * What a row adds to each counter, for engines that count by themselves: place and count by turns, requests first.
+ * The time is no counter.
+ */
+export function countersOf(row: UsageRow): number[] {
+  OF_ROW.fill(0)
+  addToSum(OF_ROW, row)
+  const counters: number[] = []
+  for (let place = 0; place < COUNTERS; place += 1) {
+    const count = OF_ROW[place] ?? 0
+    if (count !== 0 && place !== LAST_AT) counters.push(place, count)
+  }
   return counters
 }
+
+const OF_ROW = newSum()
 
 /** Takes over a counter of `countersOf` as another engine has added it up. */
 export function setCounter(sum: SumCounters, place: number, count: number): void {

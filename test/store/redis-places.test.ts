@@ -8,7 +8,7 @@ import { Redis } from 'ioredis'
 import t from 'tap'
 import { fileURLToPath } from 'node:url'
 import { diceOf } from '../../src/emulator/seed.js'
-import type { Ledger } from '../../src/store/ledger.js'
+import type { Demand, Ledger } from '../../src/store/ledger.js'
 import { openStore } from '../../src/store/open.js'
 import { numbersOfJson } from '../../src/store/redis-records.js'
 import { SLICES } from '../../src/store/redis-settle-scripts.js'
@@ -28,9 +28,13 @@ const missing = redisMissing()
 const options = missing === false ? { timeout: 60_000 + STEPS * 10 } : { skip: missing }
 t.setTimeout(120_000 + STEPS * 10)
 
+/** Of the one limit that there is. */
+const nameOf = (accountId: string, { kind, subject }: Demand): string =>
+  `sluice:{${accountId}}:${kind}:${subject}`
+
 /** One process as the model has it: its slices, its requests, and what is on its way from it and to it. */
 class Model {
-  readonly slices = new Slices()
+  readonly slices = new Slices(nameOf)
   readonly running: string[] = []
   readonly sent: { readonly told: Told[]; readonly askedMs: number }[] = []
   readonly answered: {
@@ -50,7 +54,8 @@ void t.test('words that are lost, late and out of order: never too many', option
   const dice = diceOf(SEED)
   const below = (end: number): number => dice() % end
   const demand = places(LIMIT, aName('key'))
-  const name = `sluice:{acc_ada}:concurrent:${demand.subject}`
+  const name = nameOf('acc_ada', demand)
+  const running = { accountId: 'acc_ada', demands: [demand], taken: 'slice' } as const
   const models = Array.from({ length: PROCESSES }, () => new Model())
   const exact: string[] = []
   let [nowMs, bySlice, most] = [0, 0, 0]
@@ -65,7 +70,7 @@ void t.test('words that are lost, late and out of order: never too many', option
     const roll = below(100)
     if (roll < 48) {
       const id = aName('req')
-      if (model.slices.take(id, [demand], [name], nowMs) === null) return
+      if (model.slices.take(id, 'acc_ada', [demand], nowMs) === null) return
       model.running.push(id)
       bySlice += 1
     } else if (roll < 60) {
@@ -74,7 +79,7 @@ void t.test('words that are lost, late and out of order: never too many', option
     } else if (roll < 74) {
       const isRound = below(3) === 0
       const { slices } = model
-      const told = isRound ? slices.overdue(nowMs) : slices.told(new Set([name]), nowMs)
+      const told = isRound ? slices.overdue(nowMs) : slices.told([running], nowMs)
       if (told.length > 0 && below(8) > 0) model.sent.push({ told, askedMs: nowMs })
     } else if (roll < 84) await deliver(model, at)
     else if (roll < 93) {
