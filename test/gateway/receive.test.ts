@@ -29,6 +29,8 @@ interface Taken {
   readonly calls: Call[]
   readonly errors: string[]
   readonly budget: BodyBudget
+  /** Resolves when a request has arrived, its body aside. */
+  readonly arrived: Promise<void>
 }
 
 async function listening(t: Test): Promise<Taken> {
@@ -55,10 +57,13 @@ plans:
   const budget = new BodyBudget(CAP)
   const calls: Call[] = []
   const errors: string[] = []
+  let arrive = (): void => undefined
+  const arrived = new Promise<void>((resolve) => (arrive = resolve))
   const server = await openServer({
     host: '127.0.0.1',
     port: 0,
     handler: (req, res) => {
+      arrive()
       const x = new Exchange('id', req, res, generation, performance.now(), NO_AFTERCARE)
       const at = addressed('POST', '/v1/chat/completions')
       if (at === null) throw new Error('the endpoint is gone')
@@ -79,11 +84,15 @@ plans:
     },
   })
   t.teardown(() => server.drain(0))
-  return { port: server.port, calls, errors, budget }
+  return { port: server.port, calls, errors, budget, arrived }
 }
 
 /** Sends the pieces as chunks, each in a turn of its own, and reads to the end of the connection. */
-async function send(port: number, pieces: readonly string[], cut = false): Promise<string> {
+async function send(
+  port: number,
+  pieces: readonly string[],
+  cutAfter?: Promise<void>,
+): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   let text = ''
   socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
@@ -96,8 +105,10 @@ async function send(port: number, pieces: readonly string[], cut = false): Promi
     // The next piece must be a read of its own on the other side.
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  if (cut) socket.resetAndDestroy()
-  else socket.write('0\r\n\r\n')
+  if (cutAfter !== undefined) {
+    await cutAfter
+    socket.resetAndDestroy()
+  } else socket.write('0\r\n\r\n')
   await closed
   return text
 }
@@ -131,8 +142,8 @@ void t.test('a full process refuses with a time to try again, and recovers', asy
 })
 
 void t.test('a client that leaves in its body takes nothing with it', async (t) => {
-  const { port, errors, budget } = await listening(t)
-  await send(port, [GOOD.slice(0, 40)], true)
+  const { port, errors, budget, arrived } = await listening(t)
+  await send(port, [GOOD.slice(0, 40)], arrived)
   while (errors.length === 0) await new Promise((resolve) => setImmediate(resolve))
   t.same(errors, ['client_gone'])
   t.doesNotThrow(() => budget.take(CAP))
