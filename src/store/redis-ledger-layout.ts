@@ -7,7 +7,6 @@
  *
  * A time in a name is 9 digits to the base 36, so that names sort by time.
  */
-import type { UsageRow } from '../ledger/row.js'
 import type { BudgetDemand, Demand } from './ledger.js'
 
 /** What every name begins with. */
@@ -47,7 +46,7 @@ export class LedgerNames {
     return own(accountId) + SUFFIX.rows
   }
 
-  /** Rows in the order of their time, by `rowName`. */
+  /** Rows in the order of their time: `timeName`, then the request. */
   order(accountId: string): string {
     return own(accountId) + SUFFIX.order
   }
@@ -130,11 +129,6 @@ export function slotOf(
 /** A request's place among the ends. */
 export function endPlace(accountId: string, requestId: string): string {
   return `${accountId}\0${requestId}`
-}
-
-/** A row's place in the order of time. */
-export function rowName({ atMs, requestId }: Pick<UsageRow, 'atMs' | 'requestId'>): string {
-  return timeName(atMs) + requestId
 }
 
 /** The request of a row's place. */
