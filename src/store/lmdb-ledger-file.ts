@@ -21,7 +21,6 @@ import { Uncounted, type Slice } from './lmdb-uncounted.js'
 
 /** Address space, not disk: some fifty million rows. */
 const MAP_BYTES = 64 * 1024 ** 3
-const MAX_READERS = 512
 /** In one transaction; as many take two or three milliseconds of the event loop. */
 const MOST_STEPS = 128
 /** A read that waits for rows does without them where no transaction has ended for so long. */
@@ -290,6 +289,7 @@ export class LedgerFile {
         this.syncedMs = performance.now()
       } catch (cause) {
         this.flush.reset()
+        this.uncounted.doubt()
         // Before the transaction began, all who wait are told; later those who were in it.
         if (steps.length === 0) steps = this.steps.splice(0)
         this.failure = await reasonOf(cause)
@@ -356,7 +356,7 @@ export class LedgerFile {
       noSync: true,
       eventTurnBatching: false,
       mapSize: MAP_BYTES,
-      maxReaders: MAX_READERS,
+      maxReaders: 512,
       maxDbs: 16,
     })
     const tables = ledgerTables(root)
@@ -385,7 +385,7 @@ function settleKept(turn: Turn, kept: readonly Kept[]): boolean {
 /** False where a part of it could not be counted, because a record that it concerns is damaged. */
 function countSlice(turn: Turn, slice: Slice, { uncounted }: LedgerTables): boolean {
   let isWhole = true
-  for (const group of slice.groups) isWhole = turn.tryToCount(group) && isWhole
+  for (const group of slice.groups) isWhole = turn.tryToCount(group, slice.others) && isWhole
   for (const record of slice.records) quietly(uncounted.remove(record))
   return isWhole
 }

@@ -13,20 +13,21 @@ import { Counts } from './lmdb-counts.js'
 import { damaged, quietly } from './lmdb-failure.js'
 import {
   accountRowName,
-  afterTime,
   rowName,
   rowNameOf,
   timeName,
   timeToldBy,
   type LedgerTables,
 } from './lmdb-ledger-tables.js'
-import { Groups, type Group } from './lmdb-uncounted.js'
+import { Groups, UNKNOWN, type Group } from './lmdb-uncounted.js'
 import { Subjects } from './lmdb-subjects.js'
 import type { Recent } from './lmdb-recent.js'
 import type { Reservation } from './lmdb-reservation.js'
 
 /** Of so many requests it is looked up whether they are known; of more, what is known last. */
 const FEW = 4
+/** Where it stands how often rows were counted by another process than had put them. */
+const OTHERS = 'counted by others'
 
 /** Steps of one transaction, and what they have changed in memory until `write`. */
 export class Turn {
@@ -35,12 +36,15 @@ export class Turn {
   private readonly recent: Recent
   private readonly subjects: Subjects
   private readonly counts: Counts
+  private othersRead: number | null = null
   private asked = 0
   private newest: Newest | null = null
   /** What record tells where the rows are that this transaction has put. */
   readonly record: string
   /** The rows that it has put, which no sum has yet. */
   readonly rows: { readonly name: string; readonly row: UsageRow }[] = []
+  /** How often a process had counted rows that another has put, when these were put. */
+  others = 0
 
   /** `by` is unique to the transaction. */
   constructor(tables: LedgerTables, recent: Recent, nowMs: number, by: string) {
@@ -67,9 +71,11 @@ export class Turn {
 
   /** `text` is as `writeRow` writes the row. */
   settle(row: UsageRow, text: string, claim?: Claim): SettleOutcome {
+    const { requestId } = row
+    const isNew = this.isNew(requestId)
+    const reservation = isNew ? null : this.recent.reservation(this.tables, requestId)
     // A request has either, never both.
-    const reservation = this.recent.reservation(this.tables, row.requestId)
-    if (reservation === null && this.hasRow(row.requestId)) return 'already'
+    if (!isNew && reservation === null && this.hasRow(requestId)) return 'already'
     const isOwed = reservation === null && claim?.taken === 'nothing'
     if (isOwed) this.subjects.readAll(row.accountId, claim.demands)
     this.append(row, text, reservation)
@@ -114,11 +120,17 @@ export class Turn {
     this.subjects.put(spent)
   }
 
-  /** Counts what of a group has not been. Throws where a sum or a row is damaged, and has counted nothing then. */
-  count(group: Group): void {
+  /**
+   * Counts what of a group has not been; all of it where nobody else has counted since `others` was so much. Throws
+   * where a sum or a row is damaged, and has counted nothing then.
+   */
+  count(group: Group, others: number): void {
     const { byAccount } = this.tables
     const placeOf = (name: string) => accountRowName(group.accountId, name)
-    const names = group.names.filter((name) => !byAccount.doesExist(placeOf(name)))
+    const names =
+      others === this.othersNow()
+        ? group.names
+        : group.names.filter((name) => !byAccount.doesExist(placeOf(name)))
     if (names.length === 0) return
     this.counts.add(group, names.length === group.names.length ? group.added : this.sumOf(names))
     for (const name of names) quietly(byAccount.put(placeOf(name), ''))
@@ -138,14 +150,16 @@ export class Turn {
         areWhole = false
       }
     }
-    for (const group of groups.sorted()) areWhole = this.tryToCount(group) && areWhole
+    this.othersRead = this.othersNow() + 1
+    quietly(this.tables.root.put(OTHERS, Buffer.from(new Float64Array([this.othersRead]).buffer)))
+    for (const group of groups.sorted()) areWhole = this.tryToCount(group, UNKNOWN) && areWhole
     if (areWhole) quietly(uncounted.remove(record))
   }
 
   /** `count`; false where it throws. */
-  tryToCount(group: Group): boolean {
+  tryToCount(group: Group, others: number): boolean {
     try {
-      this.count(group)
+      this.count(group, others)
       return true
     } catch {
       return false
@@ -157,6 +171,7 @@ export class Turn {
     this.recent.write(this.tables)
     this.counts.write()
     if (this.rows.length === 0) return
+    this.others = this.othersNow()
     quietly(this.tables.uncounted.put(this.record, this.rows.map(({ name }) => name).join(' ')))
   }
 
@@ -172,7 +187,7 @@ export class Turn {
     }
     quietly(rows.put(name, text))
     if (timeToldBy(id) === null) quietly(ids.put(id, timeName(row.atMs)))
-    if (this.newest !== null && name > this.newest.row) this.newest.row = name
+    this.newest?.put.add(name)
     this.rows.push({ name, row })
   }
 
@@ -190,13 +205,27 @@ export class Turn {
 
   /** Whether there is a reservation or a row of the request. */
   private isKnown(requestId: string): boolean {
-    const { recent, tables } = this
-    if (recent.opened(requestId) !== undefined) return true
+    if (this.isNew(requestId)) return false
+    if (this.recent.opened(requestId) !== undefined) return true
+    return this.tables.open.doesExist(requestId) || this.hasRow(requestId)
+  }
+
+  /** Whether the request is younger than all that the tables had, as nearly every one is, and not in here. */
+  private isNew(requestId: string): boolean {
+    if (this.recent.opened(requestId) !== undefined) return false
     this.asked += 1
-    if (this.asked > FEW) this.newest ??= newestOf(tables)
-    // Nearly every request is younger than all that the tables have.
-    if (this.newest !== null && isAfter(requestId, this.newest)) return false
-    return tables.open.doesExist(requestId) || this.hasRow(requestId)
+    if (this.asked <= FEW) return false
+    this.newest ??= newestOf(this.tables)
+    const { open, row, put } = this.newest
+    const toldMs = requestId > open ? timeToldBy(requestId) : null
+    if (toldMs === null) return false
+    const name = timeName(toldMs) + requestId
+    return name > row && !put.has(name)
+  }
+
+  private othersNow(): number {
+    this.othersRead ??= this.tables.root.get(OTHERS)?.readDoubleLE(0) ?? 0
+    return this.othersRead
   }
 
   private hasRow(requestId: string): boolean {
@@ -205,23 +234,18 @@ export class Turn {
   }
 }
 
-function isAfter(requestId: string, { row, open }: Newest): boolean {
-  if (requestId <= open || requestId <= afterTime(row)) return false
-  const toldMs = timeToldBy(requestId)
-  return toldMs !== null && timeName(toldMs) + requestId > row
-}
-
-/** The last names in the tables of rows and reservations. */
+/** The last names in the tables of rows and reservations when that was asked, and the rows that were put since. */
 interface Newest {
-  row: string
+  readonly row: string
   readonly open: string
+  readonly put: Set<string>
 }
 
 function newestOf({ rows, open }: LedgerTables): Newest {
   const last = { reverse: true, limit: 1 }
   const [row = ''] = Array.from(rows.getKeys(last))
   const [id = ''] = Array.from(open.getKeys(last))
-  return { row, open: id }
+  return { row, open: id, put: new Set() }
 }
 
 /** Input and output; null where nobody knows. */

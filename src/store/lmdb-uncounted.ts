@@ -24,6 +24,9 @@ const SHARE = 1 / 64
 /** Records of counted rows that one transaction drops. */
 const RECORDS_AT_ONCE = 256
 
+/** In the place of `Slice.others`, where each row has to be looked up. */
+export const UNKNOWN = -1
+
 /** Rows of one key, model and hour. */
 export interface Group extends Pick<UsageRow, 'atMs' | 'accountId' | 'keyId' | 'model'> {
   /** Where the rows are in the tables. */
@@ -34,6 +37,8 @@ export interface Group extends Pick<UsageRow, 'atMs' | 'accountId' | 'keyId' | '
 
 /** What one transaction counts, and the records that say where the counted rows are. */
 export interface Slice {
+  /** How often rows of another process had been counted when the first of these was put. */
+  readonly others: number
   readonly groups: readonly Group[]
   readonly records: readonly string[]
 }
@@ -70,6 +75,7 @@ export class Groups {
 
 /** Everything that was put before a moment, on its way into the sums. */
 interface Round {
+  others: number
   readonly groups: readonly Group[]
   readonly records: readonly string[]
   readonly cost: number
@@ -78,13 +84,15 @@ interface Round {
   areWhole: boolean
 }
 
-const NOTHING: Slice = { groups: [], records: [] }
+const NOTHING: Slice = { others: 0, groups: [], records: [] }
 
 /** What a transaction has put into the tables. */
 interface Put {
   /** The record that says where. */
   readonly record: string
   readonly rows: readonly { readonly name: string; readonly row: UsageRow }[]
+  /** As in `Slice`, by the transaction. */
+  readonly others: number
 }
 
 /** The rows of one process. */
@@ -94,6 +102,7 @@ export class Uncounted {
   private readonly onDue: () => void
   private waiting = new Groups()
   private records: string[] = []
+  private others = 0
   /** Records of rows that are in here. */
   private readonly known = new Set<string>()
   private round: Round | null = null
@@ -121,8 +130,9 @@ export class Uncounted {
   }
 
   /** Rows that a transaction has put; its `record` says where. */
-  add({ record, rows }: Put): void {
+  add({ record, rows, others }: Put): void {
     if (rows.length === 0) return
+    if (this.waiting.rows === 0) this.others = others
     for (const { name, row } of rows) this.waiting.add(name, row)
     this.records.push(record)
     this.known.add(record)
@@ -139,8 +149,8 @@ export class Uncounted {
     if (this.round !== null || this.waiting.rows === 0) return
     const groups = this.waiting.sorted()
     const cost = this.waiting.rows + groups.length * GROUP_COST
-    const { records } = this
-    this.round = { groups, records, cost, groupsDone: 0, recordsDone: 0, areWhole: true }
+    const { records, others } = this
+    this.round = { others, groups, records, cost, groupsDone: 0, recordsDone: 0, areWhole: true }
     this.waiting = new Groups()
     this.records = []
     if (this.timer !== null) clearTimeout(this.timer)
@@ -151,7 +161,7 @@ export class Uncounted {
   next(): Slice {
     const { round } = this
     if (round === null) return NOTHING
-    const { groups, records, groupsDone, recordsDone } = round
+    const { others, groups, records, groupsDone, recordsDone } = round
     const most = Math.max(COST_AT_ONCE, round.cost * SHARE)
     let end = groupsDone
     for (let cost = 0; end < groups.length && cost < most; end += 1) {
@@ -160,6 +170,7 @@ export class Uncounted {
     // Where rows are is forgotten when all of them are in the sums.
     const isAllCounted = groupsDone === groups.length && round.areWhole
     return {
+      others,
       groups: groups.slice(groupsDone, end),
       records: isAllCounted ? records.slice(recordsDone, recordsDone + RECORDS_AT_ONCE) : [],
     }
@@ -179,6 +190,11 @@ export class Uncounted {
     // What could not be counted is tried again as what others have left.
     for (const record of round.records) this.known.delete(record)
     if (this.waiting.rows >= MANY) this.begin()
+  }
+
+  /** It cannot be told whether the slice is in the sums: whether each row is counted is looked up. */
+  doubt(): void {
+    if (this.round !== null) this.round.others = UNKNOWN
   }
 
   /** Nothing is called any more. */

@@ -8,7 +8,7 @@ import type { Demand, Standing } from '../../src/store/ledger.js'
 import type { NewUrl } from './contract.js'
 import { budgets, calendar, owed } from './ledger-budgets.js'
 import { killedWriters } from './ledger-kills.js'
-import { exactness } from './ledger-races.js'
+import { crowds, exactness } from './ledger-races.js'
 import { expiry, renewal } from './ledger-leases.js'
 import { appended, bounded, exported, pages, pruned, settled, summed } from './ledger-rows.js'
 import { narrowed } from './ledger-uses.js'
@@ -51,6 +51,7 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     'pages with filters': bounded,
     export: exported,
     pruning: pruned,
+    crowds,
     exactness,
     'killed writers': killedWriters,
   }

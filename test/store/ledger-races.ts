@@ -2,9 +2,11 @@
  * That every engine's limits are exact: two hundred requests at once, in one process and in four,
  * for each kind of demand. `SLUICE_LEDGER_ROUNDS` says how many times (2).
  */
+import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import type { Admission, Demand } from '../../src/store/ledger.js'
+import type { UsageRow } from '../../src/ledger/row.js'
 import type { LedgerOrder } from './ledger-child.js'
 import { obedientProcess } from './processes.js'
 import {
@@ -12,6 +14,7 @@ import {
   aName,
   aRow,
   budget,
+  DAY,
   NOON,
   places,
   requests,
@@ -97,4 +100,48 @@ export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Prom
     [0, 0, FIT * 250 + 249 - FIT * 120, FIT, FIT * 1_000 + 999, FIT * 1_000],
     'what was not needed is back, once',
   )
+}
+
+/** What comes together is told apart by its ids, which tell their time, as the gateway's do. */
+export async function crowds(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const ids = Array.from({ length: 60 }, (_, at) => timedId(NOON + at))
+  const rowsOf = (from: number, to: number): UsageRow[] =>
+    ids.slice(from, to).map((requestId, at) => aRow({ requestId, atMs: NOON + from + at }))
+  const settleAll = async (rows: readonly UsageRow[]): Promise<number> => {
+    const outcomes = await Promise.all(rows.map((row) => ledger.settle(row)))
+    return outcomes.filter((outcome) => outcome === 'settled').length
+  }
+  const early = rowsOf(0, 20)
+  t.equal(await settleAll([...early.slice(5), ...early.slice(10)]), 15, 'once each, in one turn')
+  t.equal(await settleAll([...rowsOf(20, 30), ...early]), 15, 'older ones among them too')
+  t.equal(await settleAll([...rowsOf(10, 40)]), 10, 'and again those that are there')
+  const demands = [places(100)]
+  const admissions = ids.slice(30).map((requestId) => anAdmission(demands, { requestId }))
+  const verdicts = await Promise.all([...admissions, ...admissions].map((one) => ledger.admit(one)))
+  t.ok(verdicts.every(({ admitted }) => admitted))
+  const left = async (): Promise<number> => {
+    const [standing] = await ledger.look('acc_ada', demands)
+    return standing?.remaining ?? Number.NaN
+  }
+  t.equal(await left(), 80, 'a place for each that was not settled before')
+  t.equal(await settleAll([...rowsOf(30, 60), ...rowsOf(30, 60)]), 20)
+  t.equal(await left(), 100)
+  const { rows } = await ledger.rows({ accountId: 'acc_ada', after: null, limit: 100 })
+  t.same(
+    rows.map(({ requestId }) => requestId),
+    ids.toReversed(),
+  )
+  const sums = await ledger.sums({ accountId: 'acc_ada', by: 'hour', fromMs: 0, toMs: NOON + DAY })
+  t.equal(
+    sums.reduce((sum, { requests }) => sum + requests, 0),
+    60,
+  )
+}
+
+/** A UUID of version 7. */
+function timedId(atMs: number): string {
+  const time = atMs.toString(16).padStart(12, '0')
+  const chance = randomBytes(9).toString('hex')
+  const [a, b, c] = [chance.slice(0, 3), chance.slice(3, 6), chance.slice(6)]
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${a}-8${b}-${c}`
 }
