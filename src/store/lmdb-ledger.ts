@@ -68,13 +68,13 @@ export class LmdbLedger implements Ledger {
     })
   }
 
-  async append(row: UsageRow): Promise<void> {
+  append(row: UsageRow): Promise<void> {
     try {
       assertNames(row)
+      return this.file.append(row)
     } catch (cause) {
-      throw unavailable('settling a request failed', cause)
+      return Promise.reject(unavailable('settling a request failed', cause))
     }
-    return this.file.append(row)
   }
 
   async renew(
