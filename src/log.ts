@@ -256,8 +256,9 @@ function stamp(): string {
   return stampText
 }
 
-/** So many, so that no upstream fills the memory with names of its own. */
+/** So many, and none longer, so that no upstream fills the memory with names of its own. */
 const MAX_WORDS = 256
+const MAX_WORD = 128
 const words = new Map<string, string>()
 
 /** As `safe`, for names that come again with every line. */
@@ -265,7 +266,7 @@ function word(name: string): string {
   const known = words.get(name)
   if (known !== undefined) return known
   const made = safe(name)
-  if (words.size < MAX_WORDS) words.set(name, made)
+  if (words.size < MAX_WORDS && name.length <= MAX_WORD) words.set(name, made)
   return made
 }
 

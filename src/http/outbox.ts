@@ -3,7 +3,7 @@
  * Knows no HTTP.
  *
  * All answers of a turn leave one right after the other. Whoever reads them is woken for the first and
- * still awake for the rest, and to wake a process is the dearest part of a write (docs/decisions/0040).
+ * still awake for the rest, and to wake a process is the dearest part of a write (docs/decisions/0039).
  */
 import type { Socket } from 'node:net'
 

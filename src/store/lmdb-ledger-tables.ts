@@ -13,8 +13,8 @@ import { spanOf } from './usage-days.js'
 export interface LedgerTables {
   readonly root: RootDatabase<Buffer, string>
   /**
-   * What transactions have changed and the tables of limits, reservations and rows may not have yet: the record of
-   * a transaction by its number, and under 0 how far the tables are.
+   * What transactions have changed and the tables of limits and reservations may not have yet: the record of a
+   * transaction by its number, and under 0 how far the tables are.
    */
   readonly log: Database<Buffer, number>
   /** What is taken of limits, by subject. */

@@ -142,13 +142,9 @@ export class Subjects {
       const isDay = demand.kind === 'usd_day'
       const at = isDay ? DAY : MONTH
       const period = isDay ? dayOf(row.atMs) : monthOf(row.atMs)
-      const known = record[at] ?? 0
       // A period that is over has been forgotten; one that nobody has spent in yet begins with this.
-      if (period < known) continue
-      if (period > known) {
-        record[at] = period
-        record[at + 1] = 0
-      }
+      if (period < (record[at] ?? 0)) continue
+      if (isOver(record, at, period)) begin(record, at, period)
       shift(record, at + 1, row.costNanoUsd ?? demand.costNanoUsd)
     }
   }
@@ -237,13 +233,8 @@ export class Subjects {
     const isDay = demand.kind === 'usd_day'
     const at = isDay ? DAY : MONTH
     const { number, leftMs } = isDay ? this.day : this.month
-    // Never backwards: a clock that is set back over midnight would make a budget whole twice.
-    if (number > (record[at] ?? 0)) {
-      record[at] = number
-      record[at + 1] = 0
-    }
-    const spent = (record[at + 1] ?? 0) + more
-    return budgetStanding(spent, demand.limitNanoUsd, demand.costNanoUsd, leftMs)
+    const spent = isOver(record, at, number) ? 0 : (record[at + 1] ?? 0)
+    return budgetStanding(spent + more, demand.limitNanoUsd, demand.costNanoUsd, leftMs)
   }
 
   private apply(record: Float64Array, demand: Demand): void {
@@ -259,8 +250,13 @@ export class Subjects {
         record[PLACES] = (record[PLACES] ?? 0) + 1
         return
       case 'usd_day':
-      case 'usd_month':
-        shift(record, (demand.kind === 'usd_day' ? DAY : MONTH) + 1, demand.costNanoUsd)
+      case 'usd_month': {
+        const isDay = demand.kind === 'usd_day'
+        const at = isDay ? DAY : MONTH
+        const { number } = isDay ? this.day : this.month
+        if (isOver(record, at, number)) begin(record, at, number)
+        shift(record, at + 1, demand.costNanoUsd)
+      }
     }
   }
 }
@@ -312,6 +308,19 @@ function holdsOf(subjects: readonly Subject[], demands: readonly Demand[]): Hold
     }
   })
   return holds
+}
+
+/**
+ * Whether the day or month that a record counts is before this one. Never the other way: a clock that is set back
+ * over midnight would make a budget whole twice.
+ */
+function isOver(record: Float64Array, at: number, period: number): boolean {
+  return period > (record[at] ?? 0)
+}
+
+function begin(record: Float64Array, at: number, period: number): void {
+  record[at] = period
+  record[at + 1] = 0
 }
 
 /** The last place is taken, and this request has it. */

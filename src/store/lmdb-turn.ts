@@ -7,7 +7,7 @@
  */
 import type { UsageRow } from '../ledger/row.js'
 import { readRow, requestIdIn, writeRow } from './usage-record.js'
-import { addToSum, newSum, type SumCounters } from './usage-sum.js'
+import { addToSum, newSum, usedTokens, type SumCounters } from './usage-sum.js'
 import type { Admission, BudgetSpent, Claim, SettleOutcome, Verdict } from './ledger.js'
 import { Counts } from './lmdb-counts.js'
 import { damaged, quietly } from './lmdb-failure.js'
@@ -246,13 +246,6 @@ function newestOf({ rows, open }: LedgerTables): Newest {
   const [row = ''] = Array.from(rows.getKeys(last))
   const [id = ''] = Array.from(open.getKeys(last))
   return { row, open: id, put: new Set() }
-}
-
-/** Input and output; null where nobody knows. */
-function usedTokens({ usage, source }: UsageRow): number | null {
-  if (source === 'none') return 0
-  if (usage.input === undefined && usage.output === undefined) return null
-  return (usage.input ?? 0) + (usage.output ?? 0)
 }
 
 function intact<T>(what: string, read: () => T): T {

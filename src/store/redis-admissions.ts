@@ -14,8 +14,6 @@ import { writeRow } from './usage-record.js'
 
 /** Questions of one command: the server does nothing else for about a millisecond. */
 const AT_ONCE = 16
-/** Commands under way at once, to one server and to those of a Cluster. */
-const UNDER_WAY = { one: 2, cluster: 16 } as const
 const WHAT = 'admitting a request'
 /** Of each limit. */
 const NUMBERS = 3
@@ -85,8 +83,7 @@ export class Admissions {
     this.link = link
     this.names = names
     this.clock = clock
-    const underWay = names.isCluster ? UNDER_WAY.cluster : UNDER_WAY.one
-    this.batches = new Batches({ atOnce: AT_ONCE, underWay }, (asking) => this.send(asking))
+    this.batches = new Batches(AT_ONCE, names.isCluster, (asking) => this.send(asking))
   }
 
   /** Rejects as `RedisLink` does. */

@@ -12,26 +12,26 @@ export interface Waiting {
   reject(error: unknown): void
 }
 
-/** How much goes together. */
-export interface BatchSize {
-  /** Of one command: the server does nothing else meanwhile. */
-  readonly atOnce: number
-  /** Commands under way at once; what comes meanwhile goes together with the next. */
-  readonly underWay: number
-}
+/** Commands under way at once, to one server and to those of a Cluster; what comes meanwhile goes with the next. */
+const UNDER_WAY = { one: 2, cluster: 16 } as const
 
 /** Gathers until the turn is over, then sends slot by slot. */
 export class Batches<Item extends Waiting> {
   private readonly send: (items: readonly Item[]) => Promise<void>
-  private readonly size: BatchSize
+  private readonly atOnce: number
+  private readonly mostUnderWay: number
   private readonly slots = new Map<string, Item[]>()
   private waiting = 0
   private underWay = 0
   private isDue = false
 
-  /** `send` tells each item what became of it, and never rejects. */
-  constructor(size: BatchSize, send: (items: readonly Item[]) => Promise<void>) {
-    this.size = size
+  /**
+   * So many are one command's, while which the server does nothing else. `send` tells each item what became of it,
+   * and never rejects.
+   */
+  constructor(atOnce: number, isCluster: boolean, send: (items: readonly Item[]) => Promise<void>) {
+    this.atOnce = atOnce
+    this.mostUnderWay = isCluster ? UNDER_WAY.cluster : UNDER_WAY.one
     this.send = send
   }
 
@@ -55,10 +55,10 @@ export class Batches<Item extends Waiting> {
 
   private flush(): void {
     for (const [slot, items] of this.slots) {
-      if (this.underWay >= this.size.underWay) return
+      if (this.underWay >= this.mostUnderWay) return
       // One that is never empty takes its turn behind the others.
       this.slots.delete(slot)
-      const some = items.length <= this.size.atOnce ? items : items.splice(0, this.size.atOnce)
+      const some = items.length <= this.atOnce ? items : items.splice(0, this.atOnce)
       if (some !== items) this.slots.set(slot, items)
       this.waiting -= some.length
       this.underWay += 1

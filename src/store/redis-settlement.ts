@@ -13,15 +13,13 @@ import type { Argument, RedisLink } from './redis-link.js'
 import { listOf, numbersOfJson } from './redis-records.js'
 import { SETTLE } from './redis-settle-scripts.js'
 import { NUMBERS, type SliceRequest, type Slices } from './redis-slices.js'
-import { countersOf } from './usage-sum.js'
+import { countersOf, usedTokens } from './usage-sum.js'
 
 /**
  * Rows of one command: the server does nothing else for about two milliseconds. With fewer, slices that they are under
  * would be spoken of more often.
  */
 const AT_ONCE = 32
-/** Commands under way at once, to one server and to those of a Cluster. */
-const UNDER_WAY = { one: 2, cluster: 16 } as const
 const WHAT = 'settling a request'
 const NOTHING = { demands: [], taken: null } as const
 /** What the script says of a row. */
@@ -55,8 +53,7 @@ export class Settlement {
 
   constructor(options: SettlementOptions) {
     this.options = options
-    const underWay = options.names.isCluster ? UNDER_WAY.cluster : UNDER_WAY.one
-    this.batches = new Batches({ atOnce: AT_ONCE, underWay }, (rows) => this.send(rows))
+    this.batches = new Batches(AT_ONCE, options.names.isCluster, (rows) => this.send(rows))
   }
 
   /**
@@ -136,13 +133,6 @@ export class Settlement {
       await link.run(WHAT, RELEASE_SHARED, [`${slotOf(row.accountId, demand)}:none`], args)
     }
   }
-}
-
-/** Input and output; null where nobody knows. */
-export function usedTokens({ usage, source }: UsageRow): number | null {
-  if (source === 'none') return 0
-  if (usage.input === undefined && usage.output === undefined) return null
-  return (usage.input ?? 0) + (usage.output ?? 0)
 }
 
 /** All that the script touches of one account: a Cluster that moves its slot must know. */

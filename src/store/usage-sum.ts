@@ -51,6 +51,13 @@ export function addToSum(sum: SumCounters, row: UsageRow): void {
   if (hops.firstContent !== undefined) add(sum, HISTOGRAM + placeOf(hops.firstContent), 1)
 }
 
+/** The row's tokens, in and out; null where nobody knows. */
+export function usedTokens({ usage, source }: UsageRow): number | null {
+  if (source === 'none') return 0
+  if (usage.input === undefined && usage.output === undefined) return null
+  return (usage.input ?? 0) + (usage.output ?? 0)
+}
+
 /** 1 where the row used tokens and nobody knows their price. */
 function unpricedOf({ costNanoUsd, source }: UsageRow): 0 | 1 {
   return costNanoUsd === null && source !== 'none' ? 1 : 0

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { InFlight, LANDED } from '../../src/gateway/in-flight.js'
-import { random as seeded } from '../dialects/openai-chat/driver.js'
+import { dice } from '../helpers/dice.js'
 
 interface Plane {
   place: number
@@ -18,14 +18,14 @@ function visited(list: InFlight<Plane>): number[] {
 }
 
 void t.test('it agrees with a Set', (t) => {
-  const random = seeded(7)
+  const roll = dice(7)
   const planes = Array.from({ length: 50 }, (_, name): Plane => ({ place: LANDED, name }))
   const list = new InFlight<Plane>()
   const model = new Set<number>()
   for (let step = 0; step < 5_000; step += 1) {
-    const plane = planes[Math.floor(random() * planes.length)]
+    const plane = planes[Math.floor(roll() * planes.length)]
     if (plane === undefined) continue
-    if (random() < 0.5) {
+    if (roll() < 0.5) {
       list.add(plane)
       model.add(plane.name)
     } else {

@@ -3,6 +3,7 @@
  * Method: examples at each edge, then ten thousand random histories held against a count by hand.
  */
 import t from 'tap'
+import { dice } from '../helpers/dice.js'
 import {
   budgetStanding,
   dayOf,
@@ -122,15 +123,4 @@ function isTrue(perMinute: number, roll: () => number): boolean {
     if (admitted > perMinute + (nowMs * perMinute) / 60_000) return false
   }
   return true
-}
-
-/** The same numbers from the same seed (mulberry32). */
-function dice(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
 }

@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openLmdb } from '../../src/store/lmdb.js'
 import type { Store } from '../../src/store/store.js'
+import { dice } from '../helpers/dice.js'
 import { anAdmission, aRow, budget, DAY, NOON } from './ledger-records.js'
 
 const CRASHES = Number(process.env['SLUICE_CRASHES'] ?? '6')
@@ -154,16 +155,5 @@ async function judged(t: Test, path: string, all: readonly Acknowledged[]): Prom
     return kept
   } finally {
     await store.close()
-  }
-}
-
-/** The same numbers from the same seed (mulberry32). */
-function dice(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
 }

@@ -4,7 +4,6 @@
  * Method: the black-box suite; then the same files opened behind its back with the bare engine, and a
  * process whose files may not grow.
  */
-import { open, type RootDatabase } from 'lmdb'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
@@ -14,9 +13,9 @@ import { fileURLToPath } from 'node:url'
 import { crc32 } from 'node:zlib'
 import t from 'tap'
 import { openLmdb } from '../../src/store/lmdb.js'
-import { noTransaction } from '../../src/store/lmdb-transaction.js'
 import { writeRow } from '../../src/store/usage-record.js'
 import { newSum, writeSum } from '../../src/store/usage-sum.js'
+import { withBare } from './bare.js'
 import { ledgerContract } from './ledger-contract.js'
 import { LEDGER_WRITER } from './ledger-kills.js'
 import { anAdmission, aRow, MINUTE, NOON, places, TestClock } from './ledger-records.js'
@@ -250,23 +249,3 @@ async function left(path: string, table: string): Promise<number> {
 }
 
 const TEXTS = { encoding: 'string' } as const
-
-async function withBare<T>(
-  path: string,
-  work: (root: RootDatabase<string, string>) => T,
-): Promise<Awaited<T>> {
-  await noTransaction()
-  const root = open<string, string>({
-    path: join(path, 'ledger'),
-    noSubdir: false,
-    noSync: true,
-    overlappingSync: false,
-    maxDbs: 16,
-    ...TEXTS,
-  })
-  try {
-    return await work(root)
-  } finally {
-    await root.close()
-  }
-}

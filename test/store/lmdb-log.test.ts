@@ -4,7 +4,6 @@
  * Method: two ledgers at one file do what chance says, brought into the tables and opened anew in between, and are
  * held against a model; the tables are looked at with the bare engine.
  */
-import { open, type RootDatabase } from 'lmdb'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -12,10 +11,11 @@ import t from 'tap'
 import { LIMIT_NUMBERS } from '../../src/store/lmdb-limits.js'
 import { LogWriter, readLog, type LogReader } from '../../src/store/lmdb-log.js'
 import { openLmdb } from '../../src/store/lmdb.js'
-import { noTransaction } from '../../src/store/lmdb-transaction.js'
 import { writeReservation, type Reservation } from '../../src/store/lmdb-reservation.js'
 import { writeRow } from '../../src/store/usage-record.js'
 import type { Ledger } from '../../src/store/ledger.js'
+import { dice } from '../helpers/dice.js'
+import { withBare } from './bare.js'
 import { LEDGER_WRITER, writerDemands } from './ledger-kills.js'
 import {
   aName,
@@ -290,35 +290,4 @@ async function tablesOf(path: string) {
       rows: count('rows', 'string'),
     }
   })
-}
-
-async function withBare<T>(
-  path: string,
-  work: (root: RootDatabase<string, string>) => T,
-): Promise<Awaited<T>> {
-  await noTransaction()
-  const root = open<string, string>({
-    path: join(path, 'ledger'),
-    noSubdir: false,
-    noSync: true,
-    overlappingSync: false,
-    maxDbs: 16,
-    encoding: 'string',
-  })
-  try {
-    return await work(root)
-  } finally {
-    await root.close()
-  }
-}
-
-/** The same numbers from the same seed (mulberry32). */
-function dice(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
 }

@@ -100,7 +100,7 @@ const KINDS = [
   ['output', 'audio_tokens', 'outputAudio'],
 ] as const
 
-/** Writes a `usage` object. The three totals are always integers, because clients' types demand it. */
+/** Writes a `usage` object. The three totals are always integers, because clients' types demand it. By hand: each reply has one. */
 export function usageText(usage: Usage): string {
   let prompt = put('', 'cached_tokens', usage.cacheRead)
   prompt = put(prompt, 'cache_write_tokens', usage.cacheWrite)

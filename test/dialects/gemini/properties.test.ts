@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { GeminiDecoder } from '../../../src/dialects/gemini/stream.js'
+import { dice } from '../../helpers/dice.js'
 import { ask, decodeStream, listen, type Decoded } from './ask.js'
 
 const FOLDER = join(process.cwd(), 'test/transcripts/gemini')
@@ -16,17 +17,6 @@ const TRANSCRIPTS = readdirSync(FOLDER)
     const frames = readFileSync(join(FOLDER, file), 'utf8').split('\r\n\r\n')
     return frames.filter((frame) => frame !== '').map((frame) => frame.slice('data: '.length))
   })
-
-/** Numbers in [0, 1) that are the same on every run (mulberry32). */
-function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
 
 function terminals(decoded: Decoded): number {
   return decoded.events.filter(({ type }) => type === 'finish' || type === 'error').length
@@ -90,7 +80,7 @@ function corrupt(frame: string, random: () => number): string {
 }
 
 void t.test('20,000 corruptions never throw and stay in the grammar', (t) => {
-  const random = seeded(20_261_120)
+  const random = dice(20_261_120)
   const tally = { finish: 0, error: 0 }
   for (let run = 0; run < 20_000; run += 1) {
     const frames = [...(TRANSCRIPTS[Math.floor(random() * TRANSCRIPTS.length)] ?? [])]

@@ -127,14 +127,3 @@ export function usageChunk(input: number, output: number): string {
   const usage = { prompt_tokens: input, completion_tokens: output, total_tokens: input + output }
   return JSON.stringify({ id: 'chatcmpl-1', model: 'm', choices: [], usage })
 }
-
-/** Numbers from 0 to 1 that are the same on every run (mulberry32). */
-export function random(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}

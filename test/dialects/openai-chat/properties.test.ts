@@ -19,11 +19,11 @@ import {
   framesOf,
   ingress,
   must,
-  random,
   request,
   SEED,
   usageChunk,
 } from './driver.js'
+import { dice } from '../../helpers/dice.js'
 
 const args = (index: number, text: string): string =>
   chunk({ tool_calls: [{ index, function: { arguments: text } }] })
@@ -101,7 +101,7 @@ void t.test('every cut ends in exactly one finish or error', (t) => {
 })
 
 void t.test('20,000 damaged streams stay grammatical', (t) => {
-  const next = random(1)
+  const next = dice(1)
   const pick = <T>(from: readonly T[]): T => {
     const it = from[Math.floor(next() * from.length)]
     if (it === undefined) throw new Error('nothing to pick from')
@@ -212,7 +212,7 @@ function folded(events: readonly ChatEvent[]): Reply {
 }
 
 void t.test('1,000 random answers survive encoding and decoding, streamed and whole', (t) => {
-  const next = random(2)
+  const next = dice(2)
   const asked: ChatRequest = { ...request(), stream: true, includeUsage: true }
   for (let round = 0; round < 1_000; round += 1) {
     const events = randomEvents(next)
@@ -328,7 +328,7 @@ function randomRequest(next: () => number): ChatRequest {
 }
 
 void t.test('1,000 random requests survive encoding and decoding', (t) => {
-  const next = random(3)
+  const next = dice(3)
   const none = { drop: (path: string): never => t.fail(`lost ${path}`) as never }
   for (let round = 0; round < 1_000; round += 1) {
     const asked = randomRequest(next)
