@@ -12,8 +12,11 @@ import { writeRow } from './usage-record.js'
 
 /** How long a row waits for others. */
 const WAIT_MS = 100
-/** So many do not wait: one transaction takes as many, in about a millisecond. */
+/** So many wait only until a transaction was so long ago: each has a price of its own. */
 const MANY = 128
+const PACE_MS = 20
+/** So many do not wait at all; one transaction takes as many, in two milliseconds. */
+const AT_ONCE = 512
 /** A transaction takes this share of what waits where that is more, so that no backlog can stay. */
 const SHARE = 1 / 8
 /** Rows of a file; whoever looks for rows that are not in the tables yet reads it whole. */
@@ -57,6 +60,8 @@ export class Journal {
   /** Whether a row of a full file could not be taken up. */
   private isDamaged = false
   private endedMs = 0
+  /** When rows were last taken up. */
+  private tookMs = 0
   private timer: NodeJS.Timeout | null = null
 
   /** `onDue` is called where rows should be taken up. */
@@ -72,7 +77,8 @@ export class Journal {
 
   /** Whether so many wait that they are best taken up now. */
   get isDue(): boolean {
-    return this.kept.length >= MANY
+    const { length } = this.kept
+    return length >= AT_ONCE || (length >= MANY && performance.now() - this.tookMs >= PACE_MS)
   }
 
   /** Resolves once the row survives this process; rejects with `GatewayError(store_unavailable)`. */
@@ -85,7 +91,7 @@ export class Journal {
   /** The rows for one transaction, oldest first; `took` tells that they are in the tables. */
   next(): readonly Kept[] {
     this.flush()
-    return this.kept.slice(0, Math.max(MANY, this.kept.length * SHARE))
+    return this.kept.slice(0, Math.max(AT_ONCE, this.kept.length * SHARE))
   }
 
   /**
@@ -99,6 +105,7 @@ export class Journal {
     if (!areWhole) this.isDamaged = true
     // Others read the file whole when they look for rows that are not in the tables yet.
     const nowMs = performance.now()
+    this.tookMs = nowMs
     if (!areWhole || (this.kept.length === 0 && nowMs - this.endedMs >= WAIT_MS)) this.endFile()
     for (const { segment, upTo } of this.full) {
       if (upTo > this.taken) break
@@ -170,7 +177,7 @@ export class Journal {
     for (const each of rows) this.kept.push(each)
     fresh.resolve()
     if (this.written - this.filed >= FILE_ROWS) this.endFile()
-    if (this.kept.length >= MANY) this.onDue()
+    if (this.isDue) this.onDue()
     else this.wait()
     return this.written
   }

@@ -25,7 +25,10 @@ export interface LedgerTables {
   readonly rows: Database<string, string>
   /** Time of each row whose id does not tell it, by request id. */
   readonly ids: Database<string, string>
-  /** Time and request id of each row that has been counted, by account. */
+  /**
+   * Names of rows that have been counted, a blank between them, by account and then by the last and the first of
+   * them; of a single row its name alone, and nothing.
+   */
   readonly byAccount: Database<string, string>
   /**
    * Where rows are that may not have been counted, a blank between them, by the time of their transaction and
@@ -142,11 +145,6 @@ export function rowNameOf(tables: LedgerTables, requestId: string): string | nul
   const toldMs = timeToldBy(requestId)
   const time = toldMs === null ? tables.ids.get(requestId) : timeName(toldMs)
   return time === undefined ? null : time + requestId
-}
-
-/** A row's place among its account's. */
-export function accountRowName(accountId: string, row: string): string {
-  return `${accountId} ${row}`
 }
 
 /** Behind everything that begins so. */

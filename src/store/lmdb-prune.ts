@@ -2,10 +2,10 @@
  * Dropping what is old from the embedded engine's ledger, a few records at a time.
  * Knows no clock: callers say what is old.
  */
+import { dropName } from './lmdb-account-rows.js'
 import { quietly } from './lmdb-failure.js'
 import type { LedgerFile } from './lmdb-ledger-file.js'
 import {
-  accountRowName,
   afterTime,
   BUCKET_MS,
   sumsFrom,
@@ -29,7 +29,7 @@ export function pruneRows(tables: LedgerTables, beforeMs: number, limit: number)
     const accountId = accountIn(text)
     quietly(rows.remove(name))
     if (timeToldBy(requestId) === null) quietly(ids.remove(requestId))
-    if (accountId !== null) quietly(byAccount.remove(accountRowName(accountId, name)))
+    if (accountId !== null) dropName(byAccount, accountId, name)
   }
   return found.length
 }

@@ -9,10 +9,10 @@ import type { UsageRow } from '../ledger/row.js'
 import { readRow, requestIdIn, writeRow } from './usage-record.js'
 import { addToSum, newSum, usedTokens, type SumCounters } from './usage-sum.js'
 import type { Admission, BudgetSpent, Claim, SettleOutcome, Verdict } from './ledger.js'
+import { namesMissing, putNames } from './lmdb-account-rows.js'
 import { Counts } from './lmdb-counts.js'
 import { damaged, quietly } from './lmdb-failure.js'
 import {
-  accountRowName,
   rowName,
   rowNameOf,
   timeName,
@@ -126,14 +126,12 @@ export class Turn {
    */
   count(group: Group, others: number): void {
     const { byAccount } = this.tables
-    const placeOf = (name: string) => accountRowName(group.accountId, name)
-    const names =
-      others === this.othersNow()
-        ? group.names
-        : group.names.filter((name) => !byAccount.doesExist(placeOf(name)))
+    const { accountId } = group
+    const isOurs = others === this.othersNow()
+    const names = isOurs ? group.names : namesMissing(byAccount, accountId, group.names)
     if (names.length === 0) return
     this.counts.add(group, names.length === group.names.length ? group.added : this.sumOf(names))
-    for (const name of names) quietly(byAccount.put(placeOf(name), ''))
+    putNames(byAccount, accountId, names)
   }
 
   /** The same for the rows of a record, whoever has put them; it stays where one of them, or its sum, is damaged. */

@@ -6,10 +6,10 @@ import type { UsageRow } from '../ledger/row.js'
 import { readRow } from './usage-record.js'
 import { readSum, shownSum } from './usage-sum.js'
 import type { RowPage, RowQuery, SumQuery, UsageSum } from './ledger.js'
+import { namesBelow } from './lmdb-account-rows.js'
 import { damaged } from './lmdb-failure.js'
 import type { LedgerFile } from './lmdb-ledger-file.js'
 import {
-  accountRowName,
   BUCKET_MS,
   endOf,
   isName,
@@ -54,7 +54,7 @@ export async function pageOf(file: LedgerFile, query: RowQuery): Promise<RowPage
   let lookedAt = 0
   await file.readInSlices('reading rows', (tables) => {
     let seen = 0
-    for (const name of namesBelow(tables, query.accountId, from, oldest)) {
+    for (const name of namesFrom(tables, query.accountId, from, oldest)) {
       if (name === from) continue
       if (rows.length === query.limit || seen === SLICE) {
         next = from
@@ -159,7 +159,7 @@ function isOf(name: string, { accountId, keyId }: SumQuery, model: string | unde
 }
 
 /** Names of rows from one down to another, newest first. */
-function* namesBelow(
+function* namesFrom(
   tables: LedgerTables,
   accountId: string | null,
   from: string,
@@ -171,9 +171,7 @@ function* namesBelow(
     return
   }
   if (!isName(accountId)) return
-  const prefix = accountRowName(accountId, '')
-  const range = { start: prefix + from, end: prefix + oldest, reverse: true }
-  for (const name of tables.byAccount.getKeys(range)) yield name.slice(prefix.length)
+  yield* namesBelow(tables.byAccount, accountId, from, oldest)
 }
 
 /** Behind the first row that a page may show. */
