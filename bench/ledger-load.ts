@@ -1,6 +1,7 @@
 /**
  * One process of the ledger's bench: requests that are admitted and settled as fast as the ledger lets
- * them, so many at a time. Takes its orders as arguments and answers with one line of JSON.
+ * them, so many at a time. Runs a round for each order, over a store that it opens and closes, and answers with
+ * what it measured; ends when nobody is left to order.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -8,17 +9,7 @@ import type { Admission, Demand, Ledger, Verdict } from '../src/store/ledger.js'
 import { newRequestId } from '../src/http/id.js'
 import type { UsageRow } from '../src/ledger/row.js'
 import { openStore } from '../src/store/open.js'
-
-/** What one process of a round measured. */
-export interface LedgerLoad {
-  readonly operations: number
-  readonly seconds: number
-  /** User and system time of all threads. */
-  readonly cpuMicroseconds: number
-  readonly admitMs: { readonly p50: number; readonly p99: number }
-  /** The longest that the event loop was held up. */
-  readonly loopMs: number
-}
+import { obey, type LedgerLoad, type LedgerOrder } from './ledger-orders.js'
 
 const ACCOUNTS = 1_000
 const KEYS = 10_000
@@ -30,30 +21,38 @@ const DEMANDS = KEY_NAMES.map(demandsOf)
 /** Few keys, asked for all the time, and the same without a limit on places: what an engine may set aside of beforehand. */
 const HOT_KEYS = 16
 const HOT_DEMANDS = DEMANDS.map((all) => all.filter(({ kind }) => kind !== 'concurrent'))
-/** Before the measurement: the code gets hot and the file gets its first pages. */
-const WARM_MS = 500
+/** Before the measurement of a round: the file gets its first pages. */
+const BEFORE_MS = 500
 
-const [url = '', atOnce = '1', seconds = '1', what = 'limited'] = process.argv.slice(2)
+const [atOnce = '1', what = 'limited'] = process.argv.slice(2)
 const isHot = what === 'hot' || what === 'places'
-const { ledger, close } = url === 'none' ? nothing() : await opened()
 let made = 0
-let operations = 0
-let measuring = false
-const latencies: number[] = []
 
-async function opened() {
+/** What a round asks, and has counted so far. */
+interface Round {
+  readonly ledger: Pick<Ledger, 'admit' | 'settle' | 'append' | 'letGo'>
+  readonly endsAtMs: number
+  readonly latencies: number[]
+  operations: number
+  measuring: boolean
+}
+
+/** A ledger that costs nothing where the url is `none`. */
+async function opened(url: string) {
+  if (url === 'none') return nothing()
   const store = await openStore(url)
   return { ledger: store.ledger, close: () => store.close() }
 }
 
 /** A request that nothing limits: its row alone. */
-async function unlimited(endsAtMs: number): Promise<void> {
-  while (performance.now() < endsAtMs) {
+async function unlimited(round: Round): Promise<void> {
+  while (performance.now() < round.endsAtMs) {
     const { unsettled } = nextAdmission()
     const beganMs = performance.now()
-    await ledger.append(unsettled)
-    if (measuring) latencies.push(performance.now() - beganMs)
-    if (measuring) operations += 1
+    await round.ledger.append(unsettled)
+    if (!round.measuring) continue
+    round.latencies.push(performance.now() - beganMs)
+    round.operations += 1
   }
 }
 
@@ -129,29 +128,32 @@ function rowOf(requestId: string, key: number): UsageRow {
   }
 }
 
-async function client(endsAtMs: number): Promise<void> {
-  while (performance.now() < endsAtMs) {
+async function client(round: Round): Promise<void> {
+  const { ledger } = round
+  while (performance.now() < round.endsAtMs) {
     const admission = nextAdmission()
     const beganMs = performance.now()
     const { demands } = admission
     const { admitted, isSlice } = await ledger.admit(admission)
     if (!admitted) throw new Error('a request was refused that every limit has room for')
-    if (measuring) latencies.push(performance.now() - beganMs)
+    if (round.measuring) round.latencies.push(performance.now() - beganMs)
     await nextTurn()
     if (isSlice) ledger.letGo?.(admission.requestId)
     await ledger.settle(admission.unsettled, { demands, taken: isSlice ? 'slice' : 'reserved' })
-    if (measuring) operations += 2
+    if (round.measuring) round.operations += 2
   }
 }
 
-async function run(): Promise<LedgerLoad> {
+async function run({ url, seconds }: LedgerOrder): Promise<LedgerLoad> {
+  const { ledger, close } = await opened(url)
   const delay = monitorEventLoopDelay({ resolution: 1 })
-  const endsAtMs = performance.now() + WARM_MS + Number(seconds) * 1000
+  const endsAtMs = performance.now() + BEFORE_MS + seconds * 1000
+  const round: Round = { ledger, endsAtMs, latencies: [], operations: 0, measuring: false }
   const clients = Array.from({ length: Number(atOnce) }, () =>
-    what === 'unlimited' ? unlimited(endsAtMs) : client(endsAtMs),
+    what === 'unlimited' ? unlimited(round) : client(round),
   )
-  await new Promise((resolve) => setTimeout(resolve, WARM_MS))
-  measuring = true
+  await new Promise((resolve) => setTimeout(resolve, BEFORE_MS))
+  round.measuring = true
   delay.enable()
   const beganMs = performance.now()
   const before = process.cpuUsage()
@@ -160,10 +162,11 @@ async function run(): Promise<LedgerLoad> {
   // What was put off is part of the cost.
   await close()
   const { user, system } = process.cpuUsage(before)
-  const sorted = latencies.sort((a, b) => a - b)
+  delay.disable()
+  const sorted = round.latencies.sort((a, b) => a - b)
   const quantile = (share: number) => sorted[Math.floor(sorted.length * share)] ?? Number.NaN
   return {
-    operations,
+    operations: round.operations,
     seconds: (endedMs - beganMs) / 1000,
     cpuMicroseconds: user + system,
     admitMs: { p50: quantile(0.5), p99: quantile(0.99) },
@@ -171,5 +174,4 @@ async function run(): Promise<LedgerLoad> {
   }
 }
 
-const result = await run()
-process.stdout.write(`${JSON.stringify(result)}\n`)
+obey(run)

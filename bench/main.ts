@@ -26,7 +26,7 @@ Suites:
 
 Options:
   --rounds N    rounds of each peer, alternating (codec 7, ledger 3, load and relay 5)
-  --seconds N   seconds of each round of ledger (2), load (4) and relay (5); a round of codec takes 0.2
+  --seconds N   seconds of each round of ledger (5), load (4) and relay (5); a round of codec takes 0.2
   --streams N   concurrent streams of relay (400)
   --json        print JSON instead of a table
   --check       exit with 1 where a ratio is more than 15 % worse than in bench/baseline.json

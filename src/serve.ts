@@ -24,7 +24,7 @@ import type { Generation } from './serve-worker.js'
  * more than a few into each other: three times as many of them save 4 % of our own code's time. Node's own code in large pages saves 9 % more where the kernel has
  * them, most of all under virtualisation, where a missed page table entry costs two walks.
  */
-const WORKER_FLAGS = [
+export const WORKER_FLAGS = [
   '--max-semi-space-size=32',
   '--min-semi-space-size=32',
   '--no-parallel-scavenge',
