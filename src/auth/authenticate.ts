@@ -12,6 +12,7 @@ import type { AuthConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { KeyLookup, Store } from '../store/store.js'
 import { AuthCache, type Remembered, type Verdict } from './cache.js'
+import { Shown } from './shown.js'
 
 /** How an authentication ended: the label of `sluice_auth_total`. */
 export type AuthResult =
@@ -76,6 +77,7 @@ export class Authenticator {
   private readonly wallClock: () => number
   private readonly onResult: (result: AuthResult) => void
   private readonly cache: AuthCache
+  private readonly shown = new Shown()
   private readonly flights = new Map<string, Promise<Verdict>>()
   private readonly waiting: (() => void)[] = []
   private lookups = 0
@@ -111,10 +113,39 @@ export class Authenticator {
     if (!looksLikeSecret(secret)) throw this.unauthenticated('malformed')
     const digest = digestOf(secret)
     const nowMs = this.now()
-    const { freshSeconds, staleSeconds } = this.settings()
     const held = this.cache.get(digest, nowMs)
     // What has been looked up had a right checksum.
     if (held === null && !hasValidForm(secret)) throw this.unauthenticated('malformed')
+    return this.decide(digest, held, nowMs)
+  }
+
+  /**
+   * As `identify`, by what the header of the key says: `keyIn` finds the key in it. A header that came with
+   * a good key lately is known by its text, and the key need not be found, checked and hashed again; all
+   * else is as with any other (docs/decisions/0041).
+   */
+  identifyBy(
+    header: string | undefined,
+    keyIn: (header: string) => string | null,
+  ): Identity | Promise<Identity> {
+    if (header === undefined) return this.identify(null)
+    const digest = this.shown.get(header)
+    if (digest !== undefined) {
+      const nowMs = this.now()
+      const held = this.cache.get(digest, nowMs)
+      if (held !== null) return this.decide(digest, held, nowMs)
+    }
+    const found = this.identify(keyIn(header))
+    if (!(found instanceof Promise) && found.digest !== null) this.shown.put(header, found.digest)
+    return found
+  }
+
+  private decide(
+    digest: string,
+    held: Remembered | null,
+    nowMs: number,
+  ): Identity | Promise<Identity> {
+    const { freshSeconds, staleSeconds } = this.settings()
     if (held?.trusted === true && !held.verdict.good) return this.conclude(held.verdict)
     const ageMs = held === null ? 0 : nowMs - held.checkedAtMs
     if (held?.trusted === true && ageMs < freshSeconds * 1000) {
@@ -129,7 +160,10 @@ export class Authenticator {
   /** From now on, a key that stops being good ends what runs with it: the store tells, or its time comes. */
   watch(inUse: KeysInUse): void {
     this.inUse = inUse
-    this.sweep = setInterval(() => this.endExpired(inUse), SWEEP_MS).unref()
+    this.sweep = setInterval(() => {
+      this.endExpired(inUse)
+      this.shown.age(this.now())
+    }, SWEEP_MS).unref()
   }
 
   /** Stops listening to the store, and watching. */
@@ -235,6 +269,7 @@ export class Authenticator {
 
   private changed(digest: string | null): void {
     this.cache.change(digest)
+    this.shown.clear()
     if (digest === null) {
       this.flights.clear()
       // It may be that the store is back, and that there was a revocation meanwhile.

@@ -6,6 +6,7 @@
  * another's identity elsewhere (CVE-2026-35030: `token[:20]`).
  */
 import type { Identity } from '../accounts/account.js'
+import { Lru } from './lru.js'
 
 /** What a look-up found, reduced to what a request needs. */
 export type Verdict =
@@ -83,50 +84,5 @@ export class AuthCache {
 
   get size(): { good: number; bad: number } {
     return { good: this.good.size, bad: this.bad.size }
-  }
-}
-
-/**
- * Two generations: what is used moves into the recent one; when that is full it becomes the old
- * one, and what the old one held is dropped. So the half used last is always there, at one look-up
- * for a hot entry. The usual list of a Map (delete and set again on each use) took 47 µs for one
- * key in use all the time: V8 leaves deleted entries in the chain that the next insertion walks.
- */
-class Lru<T> {
-  private recent = new Map<string, T>()
-  private old = new Map<string, T>()
-  private readonly generation: number
-
-  constructor(capacity: number) {
-    this.generation = Math.max(1, Math.floor(capacity / 2))
-  }
-
-  get size(): number {
-    return this.recent.size + this.old.size
-  }
-
-  get(key: string): T | undefined {
-    const recent = this.recent.get(key)
-    if (recent !== undefined) return recent
-    const old = this.old.get(key)
-    if (old !== undefined) this.set(key, old)
-    return old
-  }
-
-  set(key: string, value: T): void {
-    this.recent.set(key, value)
-    if (this.recent.size < this.generation) return
-    this.old = this.recent
-    this.recent = new Map()
-  }
-
-  delete(key: string): void {
-    this.recent.delete(key)
-    this.old.delete(key)
-  }
-
-  clear(): void {
-    this.recent.clear()
-    this.old.clear()
   }
 }

@@ -66,8 +66,10 @@ export interface Place {
 export interface Ingress {
   /** The endpoint, or null where this dialect has none at that path. `path` has no query. */
   match(method: string, path: string): Endpoint | null
-  /** The client's key, trimmed, or null where there is none in a form that this dialect allows. */
-  credential(headers: IncomingHttpHeaders): string | null
+  /** The header in which a client's key comes, in lower case. */
+  readonly keyHeader: string
+  /** The key in that header's value; null where there is none in a form that this dialect allows. */
+  readonly keyIn: (value: string) => string | null
   /** Model and stream flag only. Throws `GatewayError(malformed_request)` naming the field. */
   peek(body: JsonObject, endpoint: Endpoint): { model: string; stream: boolean }
   /**

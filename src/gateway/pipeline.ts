@@ -2,12 +2,10 @@
  * The life of a request. Read `serve` first: each phase hands on to the next, top to bottom.
  * Knows no engine, no YAML and no provider.
  */
-import type { IncomingHttpHeaders } from 'node:http'
 import type { Authenticator } from '../auth/authenticate.js'
 import { namesModel, type Identity } from '../accounts/account.js'
 import { addressed, INGRESSES, methodsAt, type Addressed } from '../dialects/index.js'
 import { GatewayError } from '../errors.js'
-import type { Request } from '../http/request.js'
 import type { Books } from '../ledger/books.js'
 import type { Limiter } from '../limits/limiter.js'
 import type { Logger } from '../log.js'
@@ -43,7 +41,7 @@ export interface Services {
 export async function serve(x: Exchange, services: Services): Promise<void> {
   try {
     const at = identify(x)
-    const identity = authenticate(x, services)
+    const identity = authenticate(x, at, services)
     if (identity instanceof Promise) await identity
     if (at === null) throw unknownEndpoint(x.req.method, x.path)
     if (at.endpoint.operation === 'models') {
@@ -111,26 +109,23 @@ function unknownEndpoint(method: string, path: string): GatewayError {
 }
 
 /** Before a byte of the body is read. Synchronous where the key is in memory. */
-function authenticate(x: Exchange, services: Services): Promise<void> | undefined {
+function authenticate(
+  x: Exchange,
+  at: Addressed | null,
+  { authenticator }: Services,
+): Promise<void> | undefined {
   if (x.runsAs !== null) {
     accept(x, x.runsAs)
     return undefined
   }
-  const ingress = INGRESSES.find(({ dialect }) => dialect === x.dialect)?.ingress
-  const secret = ingress?.credential(credentialsOf(x.req)) ?? null
-  const found = services.authenticator.identify(secret)
+  const ingress = at?.ingress ?? INGRESSES[0]?.ingress
+  const found =
+    ingress === undefined
+      ? authenticator.identify(null)
+      : authenticator.identifyBy(x.req.header(ingress.keyHeader), ingress.keyIn)
   if (found instanceof Promise) return found.then((identity) => accept(x, identity))
   accept(x, found)
   return undefined
-}
-
-/** The headers that any dialect's key may come in. */
-function credentialsOf(req: Request): IncomingHttpHeaders {
-  return {
-    authorization: req.header('authorization'),
-    'x-api-key': req.header('x-api-key'),
-    'x-goog-api-key': req.header('x-goog-api-key'),
-  }
 }
 
 function accept(x: Exchange, identity: Identity): void {

@@ -3,7 +3,6 @@
  * gets, and the state of its reply is kept before the client hears that the reply is complete.
  * Knows no store and no wire format.
  */
-import type { IncomingHttpHeaders } from 'node:http'
 import type { ChatEvent } from '../chat/event.js'
 import { Fold, type Reply } from '../chat/fold.js'
 import type { JsonObject } from '../chat/json.js'
@@ -52,12 +51,16 @@ function withHistory(call: Call, ingress: Ingress, request: ChatRequest): Call {
 
 /** The client's dialect; `heard` gets the finished reply before its last words are written. */
 class ListeningIngress implements Ingress {
+  readonly keyHeader: string
+  readonly keyIn: Ingress['keyIn']
   private readonly ingress: Ingress
   private readonly heard: (reply: Reply) => void
 
   constructor(ingress: Ingress, heard: (reply: Reply) => void) {
     this.ingress = ingress
     this.heard = heard
+    this.keyHeader = ingress.keyHeader
+    this.keyIn = ingress.keyIn
   }
 
   encodeReply(reply: Reply, request: ChatRequest, seed: Seed): string {
@@ -76,10 +79,6 @@ class ListeningIngress implements Ingress {
 
   match(method: string, path: string): Endpoint | null {
     return this.ingress.match(method, path)
-  }
-
-  credential(headers: IncomingHttpHeaders): string | null {
-    return this.ingress.credential(headers)
   }
 
   peek(body: JsonObject, endpoint: Endpoint): { model: string; stream: boolean } {

@@ -1,20 +1,14 @@
 /**
  * A client's bytes to a JSON object, checked in one pass before `JSON.parse` may spend time on them.
- * Knows no field of any dialect; depth, size and duplicate keys are all it judges.
+ * Knows no field of any dialect; depth, size and duplicate keys are all it judges. Most bodies pass at a
+ * glance; the rest are looked at closer, to see whether they pass, and to say what is wrong.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { isObject } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
 import { GatewayError } from '../errors.js'
 import { parseExact } from './exact.js'
-
-/** A top-level member and where its bytes are: `{"key": value}` from the key's quote to the value's end. */
-export interface Member {
-  readonly key: string
-  readonly memberStart: number
-  readonly valueStart: number
-  readonly valueEnd: number
-}
+import { glance, type Member } from './glance.js'
 
 /** A body that passed every check. */
 export interface ParsedObject {
@@ -69,9 +63,11 @@ export function parseObject(bytes: Buffer, caps: JsonCaps = {}): ParsedObject {
   // Latin1 keeps offsets equal to bytes, and `indexOf` on it runs at the speed of memory.
   const text = bytes.toString('latin1')
   const { maxDepth = 64, maxTokens = 200_000 } = caps
-  const members = new Scan(text, { isPlain, maxDepth, maxTokens, isProbing: false }).run()
+  const seen = glance(bytes, text, maxDepth, maxTokens)
+  const members = seen ?? new Scan(text, { isPlain, maxDepth, maxTokens, isProbing: false }).run()
   const value = parseOrNull(isPlain ? text : bytes.toString('utf8'))
   if (isObject(value)) return { value, members }
+  if (seen !== null) new Scan(text, { isPlain, maxDepth, maxTokens, isProbing: false }).run()
   new Scan(text, { isPlain, maxDepth, maxTokens, isProbing: true }).run()
   throw malformed('the body is not valid JSON: one of its keys is malformed')
 }

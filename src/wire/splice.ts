@@ -2,7 +2,7 @@
  * Edits to the top-level members of a JSON object, made on its bytes.
  * Never re-serialises what did not change: big integers, key order and escapes survive.
  */
-import type { Member } from './json.js'
+import type { Member } from './glance.js'
 
 /** Sets (or, with `json: null`, removes) one top-level key of a JSON object in place. */
 export interface Edit {

@@ -2,7 +2,6 @@
  * OpenAI's chat completions, both as what clients speak and as what upstreams speak.
  * Only puts the parts together; every rule is in the file named for it.
  */
-import type { IncomingHttpHeaders } from 'node:http'
 import { decodeError } from '../../wire/openai-error.js'
 import type { Dialect, Egress, Endpoint, Ingress } from '../dialect.js'
 import { ChunkDecoder, decodeReply } from './decode.js'
@@ -22,7 +21,8 @@ const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] (sk_[A-Za-z0-9]{1,253})$/
 
 const ingress: Ingress = {
   match,
-  credential,
+  keyHeader: 'authorization',
+  keyIn: (value) => BEARER.exec(value)?.[1] ?? null,
   peek: (body) => ({ model: modelOf(body), stream: streamOf(body) }),
   decodeRequest: (body) => decodeRequest(body),
   encodeReply,
@@ -69,9 +69,4 @@ function decoded(id: string): string {
   } catch {
     return ''
   }
-}
-
-function credential(headers: IncomingHttpHeaders): string | null {
-  const value = headers.authorization
-  return value === undefined ? null : (BEARER.exec(value)?.[1] ?? null)
 }

@@ -134,7 +134,7 @@ void t.test('paths and methods', (t) => {
 void t.test('only a bearer sk_ key is a credential', (t) => {
   const key = `sk_${'aB3'.repeat(14)}`
   const read = (authorization?: string): string | null =>
-    ingress.credential(authorization === undefined ? {} : { authorization })
+    authorization === undefined ? null : ingress.keyIn(authorization)
   for (const scheme of ['Bearer', 'bearer', 'BEARER', 'bEaReR']) {
     t.equal(read(`${scheme} ${key}`), key)
   }

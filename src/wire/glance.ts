@@ -1,0 +1,186 @@
+/**
+ * A quick look over the bytes of a JSON text before it is parsed: whether the parser alone may have it.
+ * Knows no field. It only counts and compares, and never says what is wrong: `json.ts` looks closer then.
+ */
+
+/** A top-level member and where its bytes are: `{"key": value}` from the key's quote to the value's end. */
+export interface Member {
+  readonly key: string
+  readonly memberStart: number
+  readonly valueStart: number
+  readonly valueEnd: number
+}
+
+/** Behind the last byte there is none of those below. */
+const END = 0
+const TAB = 9
+const LINE_FEED = 10
+const CARRIAGE_RETURN = 13
+const SPACE = 32
+const QUOTE = 34
+const PLUS = 43
+const COMMA = 44
+const NINE = 57
+const COLON = 58
+const UPPER_E = 69
+const OPEN_ARRAY = 91
+const BACKSLASH = 92
+const CLOSE_ARRAY = 93
+const LOWER_E = 101
+const OPEN_OBJECT = 123
+const CLOSE_OBJECT = 125
+const LAST_ASCII = 127
+
+/** A number of so many characters without an exponent is below the largest double, 1.8e308. */
+const MAX_DIGITS = 300
+/** Keys and words are shorter; beyond, a search for the quote costs less than a look at each character. */
+const SHORT = 16
+/** Objects with more keys, and deeper ones, are for whoever looks closer. */
+const MAX_KEYS = 64
+const MAX_DEPTH = 64
+
+/** Of the objects that are open: what their keys hash to, one after the other, and where each begins. */
+const hashes = new Int32Array(MAX_KEYS * (MAX_DEPTH + 1))
+const begins = new Int32Array(MAX_DEPTH + 1)
+
+/**
+ * The members of the object in the bytes, in their order; `text` is the same bytes as Latin-1, where long
+ * strings are stepped over. If it is JSON, then no key comes twice in one object, no number is beyond a double
+ * and the caps are kept. Null where that is not so, or takes a closer look to tell: keys with escapes, numbers
+ * with an exponent.
+ */
+export function glance(
+  bytes: Uint8Array,
+  text: string,
+  maxDepth: number,
+  maxTokens: number,
+): Member[] | null {
+  const members: Member[] = []
+  let depth = 0
+  let tokens = 0
+  /** How many keys of open objects are held, and where those of the innermost begin. */
+  let held = 0
+  let begin = 0
+  let keyStart = -1
+  let keyEnd = 0
+  let valueStart = 0
+  let valueEnd = 0
+  let at = 0
+  while (at < bytes.length && tokens <= maxTokens) {
+    const code = bytes[at] ?? END
+    if (code === QUOTE) {
+      const start = at + 1
+      at = stringEnd(bytes, text, start)
+      if (at === -1) return null
+      const end = at
+      at = skipBlanks(bytes, at + 1)
+      if ((bytes[at] ?? END) !== COLON) {
+        valueEnd = end + 1
+        continue
+      }
+      const hash = hashOf(bytes, start, end)
+      if (hash === -1 || held - begin === MAX_KEYS || isAmong(hash, begin, held)) return null
+      hashes[held] = hash
+      held += 1
+      tokens += 1
+      at = skipBlanks(bytes, at + 1)
+      if (depth !== 1) continue
+      keyStart = start
+      keyEnd = end
+      valueStart = at
+    } else if (code === COMMA || code === CLOSE_OBJECT || code === CLOSE_ARRAY) {
+      if (depth === 1 && keyStart !== -1) {
+        const key = text.slice(keyStart, keyEnd)
+        members.push({ key, memberStart: keyStart - 1, valueStart, valueEnd })
+        keyStart = -1
+      }
+      tokens += 1
+      at += 1
+      if (code === COMMA) continue
+      if (depth === 0) return null
+      held = begin
+      depth -= 1
+      begin = begins[depth] ?? 0
+      valueEnd = at
+    } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
+      if (depth === maxDepth || depth === MAX_DEPTH) return null
+      begins[depth] = begin
+      begin = held
+      depth += 1
+      tokens += 1
+      at += 1
+    } else if (code === SPACE || code === LINE_FEED || code === CARRIAGE_RETURN || code === TAB) {
+      at += 1
+    } else {
+      const start = at
+      at = wordEnd(bytes, at)
+      if (at === -1 || at - start > MAX_DIGITS) return null
+      valueEnd = at
+    }
+  }
+  return tokens > maxTokens ? null : members
+}
+
+function isAmong(hash: number, from: number, to: number): boolean {
+  for (let at = from; at < to; at += 1) if (hashes[at] === hash) return true
+  return false
+}
+
+/** Where the quote at the end of a string is; -1 where there is none. */
+function stringEnd(bytes: Uint8Array, text: string, from: number): number {
+  const near = Math.min(bytes.length, from + SHORT)
+  let at = from
+  let code = bytes[at] ?? END
+  while (at < near && code !== QUOTE && code !== BACKSLASH) {
+    at += 1
+    code = bytes[at] ?? END
+  }
+  if (code === QUOTE) return at
+  for (;;) {
+    at = text.indexOf('"', at)
+    if (at === -1) return -1
+    let back = at
+    while (back > from && (bytes[back - 1] ?? END) === BACKSLASH) back -= 1
+    if ((at - back) % 2 === 0) return at
+    at += 1
+  }
+}
+
+function skipBlanks(bytes: Uint8Array, from: number): number {
+  let at = from
+  let code = bytes[at] ?? END
+  while (code === SPACE || code === LINE_FEED || code === CARRIAGE_RETURN || code === TAB) {
+    at += 1
+    code = bytes[at] ?? END
+  }
+  return at
+}
+
+/** Not negative; -1 for a key that says something else than its bytes do. */
+function hashOf(bytes: Uint8Array, start: number, end: number): number {
+  let hash = end - start
+  for (let at = start; at < end; at += 1) {
+    const code = bytes[at] ?? END
+    if (code === BACKSLASH || code > LAST_ASCII) return -1
+    hash = (Math.imul(hash, 31) + code) & 0x3fffffff
+  }
+  return hash
+}
+
+/** Where a number, or a word like `null`, ends; -1 where a number has an exponent. */
+function wordEnd(bytes: Uint8Array, from: number): number {
+  let at = from
+  let code = bytes[at] ?? END
+  const isNumber = code <= NINE
+  do {
+    if (isNumber && (code === LOWER_E || code === UPPER_E)) return -1
+    at += 1
+    code = bytes[at] ?? END
+  } while ((code >= PLUS && code <= NINE && code !== COMMA) || isLetter(code))
+  return at
+}
+
+function isLetter(code: number): boolean {
+  const lower = code | 32
+  return lower >= 97 && lower <= 122
+}
