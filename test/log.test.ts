@@ -8,7 +8,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { ERRORS, type ErrorKind, GatewayError } from '../src/errors.js'
-import { createLogger, type ExchangeLine, type Logger, type LogLevel } from '../src/log.js'
+import { createLogger, type Logger, type LogLevel } from '../src/log.js'
+import type { ExchangeLine } from '../src/log-lines.js'
 import { scrub } from '../src/log-text.js'
 
 const EXCHANGE: ExchangeLine = {
@@ -75,6 +76,67 @@ void t.test('a client’s strings are escaped, clipped, and lose their query', (
     client_request_id: `${'x'.repeat(256)}…`,
     duration_ms: null,
   })
+  t.end()
+})
+
+void t.test('each line says its own, whatever the lines before it had in common with it', (t) => {
+  const { log, lines } = open('info')
+  const given: ExchangeLine[] = []
+  const names = [undefined, 'a', 'b', 'c"\\é', `sk_${'x'.repeat(44)}`]
+  const numbers = [
+    0,
+    7,
+    10,
+    99.5,
+    100,
+    1234.0625,
+    0.001,
+    0.0004,
+    0.1,
+    12.34,
+    999_999_999.5,
+    1e9,
+    2 ** 53,
+  ]
+  for (let round = 0; round < 2_000; round += 1) {
+    const name = (step: number): string | undefined =>
+      names[Math.floor(round / step) % names.length]
+    const number = (step: number): number => numbers[(round * step) % numbers.length] ?? 0
+    given.push({
+      ...EXCHANGE,
+      status: 200 + (round % 7),
+      path: `/v1/models/${name(9) ?? ''}`,
+      key_id: `key_${round % 300}`,
+      account_id: `acc_${round % 11}`,
+      route: name(2),
+      upstream: name(5),
+      model: name(1),
+      upstream_model: name(4),
+      stream: round % 3 === 0,
+      finish_reason: round % 2 === 0 ? 'stop' : undefined,
+      duration_ms: number(1),
+      overhead_ms: -number(3),
+      bytes_in: number(5),
+    })
+  }
+  for (const line of given) log.exchangeLine(line)
+  const safe = (text: string | undefined): string | undefined =>
+    text === undefined ? undefined : scrub(text)
+  const rounded = (value: number): number => Math.round(value * 1000) / 1000 + 0
+  for (const [at, line] of (lines() as Record<string, unknown>[]).entries()) {
+    const asked = given[at] ?? EXCHANGE
+    const { status, key_id, account_id, stream, finish_reason } = asked
+    const { path, route, upstream, model, upstream_model } = line
+    t.same(
+      [line.status, line.key_id, line.account_id, line.stream, line.finish_reason],
+      [status, key_id, account_id, stream, finish_reason],
+    )
+    const texts = [asked.path, asked.route, asked.upstream, asked.model, asked.upstream_model]
+    t.same([path, route, upstream, model, upstream_model], texts.map(safe))
+    t.equal(line.duration_ms, rounded(asked.duration_ms))
+    t.equal(line.overhead_ms, rounded(asked.overhead_ms ?? 0))
+    t.equal(line.bytes_in, rounded(asked.bytes_in ?? 0))
+  }
   t.end()
 })
 

@@ -2,7 +2,8 @@
  * The end of every exchange: metrics and the one log line. The only reader of `facts`.
  */
 import type { DialectName } from '../dialects/dialect.js'
-import type { ExchangeLine, Logger } from '../log.js'
+import type { Logger } from '../log.js'
+import type { ExchangeLine } from '../log-lines.js'
 import type { Metrics, Outcome, StreamEnd } from '../metrics/hops.js'
 import { outcomeOf, overheadMs } from './charge.js'
 import type { Exchange, Facts } from './exchange.js'
