@@ -79,6 +79,8 @@ class FrontDoor implements GatewayServer, Door {
   private readonly clock: NodeJS.Timeout
   private isDraining = false
   private drained: Promise<void> | null = null
+  /** Set while somebody waits for the last connection. */
+  private onEmpty: (() => void) | null = null
 
   constructor(options: ServerOptions) {
     this.options = options
@@ -153,6 +155,7 @@ class FrontDoor implements GatewayServer, Door {
 
   closed(connection: Accepted): void {
     this.connections.delete(connection)
+    if (this.connections.size === 0) this.onEmpty?.()
   }
 
   private tick(): void {
@@ -164,9 +167,7 @@ class FrontDoor implements GatewayServer, Door {
     this.isDraining = true
     const { lameDuckMs = 0, onDeadline } = options
     if (lameDuckMs > 0) await new Promise((resolve) => setTimeout(resolve, lameDuckMs))
-    const closed = new Promise<void>((resolve) => {
-      this.server.close(() => resolve())
-    })
+    const closed = this.close()
     const sweep = setInterval(() => this.endIdle(), SWEEP_MS)
     this.endIdle()
     let grace: NodeJS.Timeout | undefined
@@ -179,6 +180,13 @@ class FrontDoor implements GatewayServer, Door {
     clearInterval(sweep)
     clearTimeout(deadline)
     clearTimeout(grace)
+  }
+
+  /** Resolves when nothing is accepted any more and no connection is left. */
+  private async close(): Promise<void> {
+    await new Promise((resolve) => this.server.close(resolve))
+    if (this.connections.size === 0) return
+    await new Promise<void>((resolve) => (this.onEmpty = resolve))
   }
 
   /** Ends what waits for a request that has not begun. */

@@ -6,6 +6,7 @@ import type { Socket } from 'node:net'
 import { BodyReader, type Framing } from '../wire/http-message.js'
 import type { Accepted, Breach, Door } from './door.js'
 import { Heads } from './known-head.js'
+import { copied, lendReads } from './lent-reads.js'
 import { Outbox, type OutboxOwner } from './outbox.js'
 import { Request, type Intake } from './request.js'
 import { firstOf, mayBeRequest } from './request-head.js'
@@ -45,13 +46,13 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
   private timer: NodeJS.Timeout | null = null
   private readonly onContent = (piece: Buffer): void => this.content(piece)
 
-  constructor(socket: Socket, door: Door) {
+  constructor(accepted: Socket, door: Door) {
+    const socket = lendReads(accepted, (bytes) => this.take(bytes))
     this.socket = socket
     this.door = door
     this.outbox = new Outbox(socket, this)
     this.sinceTick = door.ticks
     socket
-      .on('data', (chunk: Buffer) => this.take(chunk))
       .on('end', () => this.ended())
       .on('drain', () => this.outbox.caughtUp())
       // `close` follows, and says all there is to know.
@@ -134,6 +135,7 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
     }
   }
 
+  /** What comes of a client is only lent: what is kept of it is copied. */
   private take(chunk: Buffer): void {
     // An answer that only waits for the turn to end is no answer on its way.
     if (this.outbox.isFinished) this.outbox.flush()
@@ -186,7 +188,7 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
   private beginning(bytes: Buffer): void {
     if (bytes.length > MAX_HEAD_BYTES) this.fail('head_too_large')
     else if (!mayBeRequest(bytes)) this.fail('malformed')
-    else this.pending = bytes
+    else this.pending = Buffer.from(bytes)
   }
 
   /** One request, with as much of its body as is here; answers where what is behind it begins. */
@@ -228,7 +230,7 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
     if (framing.kind === 'length' && bytes.length - from >= framing.bytes) {
       const end = from + framing.bytes
       this.phase = 'answer'
-      request.push(bytes.subarray(from, end))
+      request.push(copied(bytes, from, end))
       request.finish()
       return end
     }
@@ -259,7 +261,7 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
   }
 
   private content(piece: Buffer): void {
-    if (this.request?.push(piece) !== false) return
+    if (this.request?.push(Buffer.from(piece)) !== false) return
     this.heldBytes += piece.length
     if (this.heldBytes > HELD_BYTES) this.pause()
   }
@@ -277,7 +279,7 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
   private hold(bytes: Buffer): void {
     if (this.request?.keepAlive !== true || this.isSpoilt) return
     const { pending } = this
-    const held = pending === null ? bytes : Buffer.concat([pending, bytes])
+    const held = pending === null ? Buffer.from(bytes) : Buffer.concat([pending, bytes])
     const start = firstOf(held, 0)
     if (start < held.length && !mayBeRequest(start === 0 ? held : held.subarray(start))) {
       // An error now would be taken for the answer that is on its way.
