@@ -12,16 +12,10 @@ import {
   type TcpNetConnectOpts,
 } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { BodyReader, headEnd, isFieldText } from '../wire/http-message.js'
-import { parseReplyHead } from './reply-head.js'
-
-/** What goes upstream. `headers` is name, value, name, value; framing and host are added here. */
-export interface UpstreamRequest {
-  readonly path: string
-  readonly method: string
-  readonly headers: readonly string[]
-  readonly body: Buffer | string
-}
+import { BodyReader } from '../wire/http-message.js'
+import type { KnownReplies } from './known-replies.js'
+import type { ReplyHead } from './reply-head.js'
+import type { RequestLines, UpstreamRequest } from './request-lines.js'
 
 /** What whoever asked may do with the reply while it comes. */
 export interface ReplyController {
@@ -64,6 +58,9 @@ export interface Destination {
 export interface ConnectionOwner {
   /** What the last TLS handshake left for the next one. */
   session: Buffer | undefined
+  /** What the upstream is asked, and how it answers. */
+  readonly lines: RequestLines
+  readonly replies: KnownReplies
   freed(connection: Connection): void
   lost(connection: Connection, cause: Error): void
 }
@@ -103,7 +100,6 @@ export class Connection implements ReplyController {
   idleSinceMs = 0
   /** How long the upstream keeps it open without a request, as it said; Infinity where it did not. */
   keepAliveMs = Infinity
-  private readonly destination: Destination
   private readonly owner: ConnectionOwner
   private readonly socket: Socket
   private phase: Phase = 'connecting'
@@ -119,7 +115,6 @@ export class Connection implements ReplyController {
   }
 
   constructor(destination: Destination, owner: ConnectionOwner) {
-    this.destination = destination
     this.owner = owner
     const { isTls, host, port, lookup, connectMs } = destination
     const onread = {
@@ -159,14 +154,14 @@ export class Connection implements ReplyController {
     if (this.handler !== handler) return
     const { body } = request
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length
-    const head = this.headOf(request, bytes)
-    if (head === null) {
+    const lines = this.owner.lines.of(request)
+    if (lines === null) {
       this.fail(
         new ConnectionError('BAD_REQUEST', 'a header or the path holds a control character'),
       )
       return
     }
-    this.write(head, body, bytes === body.length)
+    this.write(`${lines}content-length: ${bytes}\r\n\r\n`, body, bytes === body.length)
   }
 
   pause(): void {
@@ -206,17 +201,6 @@ export class Connection implements ReplyController {
     this.isNew = false
   }
 
-  private headOf({ method, path, headers }: UpstreamRequest, bytes: number): string | null {
-    let head = `${method} ${path} HTTP/1.1\r\nhost: ${this.destination.authority}\r\nconnection: keep-alive\r\n`
-    if (!isFieldText(path)) return null
-    for (let at = 0; at < headers.length; at += 2) {
-      const value = headers[at + 1] ?? ''
-      if (!isFieldText(value)) return null
-      head += `${headers[at] ?? ''}: ${value}\r\n`
-    }
-    return `${head}content-length: ${bytes}\r\n\r\n`
-  }
-
   /** `isAscii`: each character of a text is one byte in UTF-8. */
   private write(head: string, body: Buffer | string, isAscii: boolean): void {
     const { socket } = this
@@ -252,7 +236,8 @@ export class Connection implements ReplyController {
     const begun = this.begun
     const bytes = begun === null ? chunk : Buffer.concat([begun, chunk.subarray(from)])
     const start = begun === null ? from : 0
-    const end = headEnd(bytes, start)
+    const { replies } = this.owner
+    const end = replies.end(bytes, start)
     if ((end === -1 ? bytes.length : end) - start > MAX_HEAD_BYTES) {
       this.fail(new ConnectionError('HEAD_TOO_LARGE', 'the head of the reply is too large'))
       return chunk.length
@@ -262,12 +247,11 @@ export class Connection implements ReplyController {
       return chunk.length
     }
     this.begun = null
-    this.takeHead(bytes.toString('latin1', start, end))
+    this.takeHead(replies.read(bytes, start, end))
     return begun === null ? end : end - begun.length + from
   }
 
-  private takeHead(text: string): void {
-    const head = parseReplyHead(text)
+  private takeHead(head: ReplyHead | null): void {
     if (head === null) {
       this.fail(new ConnectionError('BAD_HEAD', 'the head of the reply is not valid HTTP/1.1'))
       return

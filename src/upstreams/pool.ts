@@ -9,8 +9,9 @@ import {
   type Destination,
   type ReplyController,
   type ReplyHandler,
-  type UpstreamRequest,
 } from './connection.js'
+import { KnownReplies } from './known-replies.js'
+import { RequestLines, type UpstreamRequest } from './request-lines.js'
 
 /** Where to, how many connections, and how long one may be idle. */
 export interface PoolOptions {
@@ -37,6 +38,8 @@ const NO_CONNECTION: ReplyController = {
 /** Requests wait, in order, where all connections are in use. */
 export class Pool implements ConnectionOwner {
   session: Buffer | undefined = undefined
+  readonly lines: RequestLines
+  readonly replies = new KnownReplies()
   private readonly options: PoolOptions
   private readonly all = new Set<Connection>()
   /** The one used last is at the end, and is used first: it is the least likely to be closed. */
@@ -55,6 +58,7 @@ export class Pool implements ConnectionOwner {
 
   constructor(options: PoolOptions) {
     this.options = options
+    this.lines = new RequestLines(options.destination.authority)
   }
 
   /** Sends the request as soon as there is a connection; the handler hears how it goes. */

@@ -10,16 +10,18 @@ import { fieldOf, headFields, type Framing } from '../wire/http-message.js'
 /** Less than the peer's own patience, by this: it may close while our request is on its way. */
 const KEEP_ALIVE_MARGIN_MS = 1000
 
-/** What the head of a reply says. */
+/** What the head of a reply says. The same bytes say the same, so that it may stand for several. */
 export interface ReplyHead {
-  status: number
+  /** `1.0` or `1.1`. */
+  readonly version: string
+  readonly status: number
   /** Name, value, … in the order in which they came; the names in lower case. */
-  headers: readonly string[]
-  framing: Framing
+  readonly headers: readonly string[]
+  readonly framing: Framing
   /** The connection ends with this reply. */
-  isLast: boolean
+  readonly isLast: boolean
   /** How long the upstream keeps the connection without a request; Infinity where it does not say. */
-  keepAliveMs: number
+  readonly keepAliveMs: number
 }
 
 const STATUS = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?$/
@@ -29,20 +31,27 @@ const LENGTH = /^(?:0|[1-9]\d{0,14})$/
 export function parseReplyHead(text: string): ReplyHead | null {
   const lineEnd = text.indexOf('\r\n')
   if (!STATUS.test(text.slice(0, lineEnd))) return null
-  const status = Number(text.slice(9, 12))
   const headers = headFields(text, lineEnd + 2)
-  if (headers === null) return null
-  const framing = framingOf(status, headers)
-  if (framing === null) return null
-  const stays = staysOpen(text[7], fieldOf(headers, 'connection') ?? '')
-  const isLast = !stays || framing.kind === 'close'
-  return { status, headers, framing, isLast, keepAliveMs: keepAliveOf(headers) }
+  return headers === null ? null : replyHead(text.slice(5, 8), Number(text.slice(9, 12)), headers)
 }
 
-function staysOpen(minor: string | undefined, connection: string): boolean {
+/** What fields say behind a line of that version and status; null where it is two things. */
+export function replyHead(
+  version: string,
+  status: number,
+  headers: readonly string[],
+): ReplyHead | null {
+  const framing = framingOf(status, headers)
+  if (framing === null) return null
+  const stays = staysOpen(version, fieldOf(headers, 'connection') ?? '')
+  const isLast = !stays || framing.kind === 'close'
+  return { version, status, headers, framing, isLast, keepAliveMs: keepAliveOf(headers) }
+}
+
+function staysOpen(version: string, connection: string): boolean {
   if (connection === 'keep-alive') return true
   const wish = connection.toLowerCase()
-  return minor === '1' ? !wish.includes('close') : wish.includes('keep-alive')
+  return version === '1.1' ? !wish.includes('close') : wish.includes('keep-alive')
 }
 
 /** Inherits nothing, like `Object.create(null)`, which to V8 is a hash table of 3 KB for seven fields. */
