@@ -11,6 +11,8 @@ const MAX_KNOWN = 4
 const MAX_KNOWN_BYTES = 4096
 /** After so many in a row of which none was like one before it, no more are remembered. */
 const MAX_STRANGERS = 64
+/** So many replies are met with other values before those are taken over: ids never come again, a date does. */
+const PATIENCE = 8
 const TAB = 9
 const CR = 13
 const SPACE = 32
@@ -76,6 +78,7 @@ class KnownReply {
   /** By field: where its value begins, and where its line ends. */
   private readonly starts: number[] = []
   private readonly stops: number[] = []
+  private misses = 0
 
   constructor(head: ReplyHead, bytes: Buffer) {
     this.head = head
@@ -133,12 +136,14 @@ class KnownReply {
     const head = decides
       ? replyHead(version, status, headers)
       : { version, status, headers, framing, isLast, keepAliveMs }
-    if (head !== null && isAlike) this.become(head, bytes, changes)
+    this.misses += 1
+    if (this.misses >= PATIENCE && head !== null && isAlike) this.become(head, bytes, changes)
     return head
   }
 
   /** What came last is the likeliest to come again, and each value has its room. */
   private become(head: ReplyHead, bytes: Buffer, changes: readonly Change[]): void {
+    this.misses = 0
     this.head = head
     for (const { field, from, to } of changes) {
       bytes.copy(this.bytes, this.starts[field], from, to)
