@@ -9,6 +9,7 @@
 import type { ErrorKind } from './errors.js'
 import { clip, scrub } from './log-text.js'
 import { decimal } from './wire/decimal.js'
+import { MAX_BY_DIGIT, putDigits } from './wire/json-bytes.js'
 import { quote } from './wire/quote.js'
 
 /** Everything that may be said about one exchange. Add a field here or it does not get out. */
@@ -221,7 +222,7 @@ export class Lines {
     if (value >= 0 && value < MAX_BY_DIGIT) {
       const thousandths = Math.round(value * 1000)
       const whole = Math.floor(thousandths / 1000)
-      at = digits(bytes, at, whole)
+      at = putDigits(bytes, at, whole)
       this.at = fraction(bytes, at, thousandths - whole * 1000)
     } else {
       this.at = at
@@ -262,8 +263,6 @@ export class Lines {
 
 const PID = process.pid
 const END = Buffer.from(',"msg":"exchange"}\n')
-/** Below it digits are put one by one. */
-const MAX_BY_DIGIT = 1e9
 
 const NAMES = {
   generation: named('generation'),
@@ -287,19 +286,6 @@ const NAMES = {
 
 function named(name: keyof ExchangeLine): Buffer {
   return Buffer.from(`,"${name}":`)
-}
-
-/** Writes a whole number below 1e9; answers where it ends. */
-function digits(bytes: Buffer, at: number, value: number): number {
-  let end = at + 1
-  for (let least = 10; value >= least; least *= 10) end += 1
-  let rest = value | 0
-  for (let place = end - 1; place >= at; place -= 1) {
-    const tens = (rest / 10) | 0
-    bytes[place] = ZERO + rest - tens * 10
-    rest = tens
-  }
-  return end
 }
 
 /** Writes thousandths without zeros at the end, and nothing for none; answers where they end. */

@@ -72,13 +72,14 @@ export class Turn {
   /** `text` is as `writeRow` writes the row. */
   settle(row: UsageRow, text: string, claim?: Claim): SettleOutcome {
     const { requestId } = row
-    const isNew = this.isNew(requestId)
+    const newName = this.nameIfNew(requestId)
+    const isNew = newName !== null
     const reservation = isNew ? null : this.recent.reservation(this.tables, requestId)
     // A request has either, never both.
     if (!isNew && reservation === null && this.hasRow(requestId)) return 'already'
     const isOwed = reservation === null && claim?.taken === 'nothing'
     if (isOwed) this.subjects.readAll(row.accountId, claim.demands)
-    this.append(row, text, reservation)
+    this.append(newName ?? rowName(row), row, text, reservation)
     if (isOwed) this.subjects.charge(row, claim.demands)
     return 'settled'
   }
@@ -111,7 +112,7 @@ export class Turn {
     const reservation = this.recent.reservation(this.tables, requestId)
     if (reservation === null || reservation.untilMs > this.nowMs - overdueMs) return false
     const row = intact(`the reservation of '${requestId}'`, () => readRow(reservation.row))
-    this.append(row, reservation.row, reservation)
+    this.append(rowName(row), row, reservation.row, reservation)
     return true
   }
 
@@ -173,10 +174,9 @@ export class Turn {
     quietly(this.tables.uncounted.put(this.record, this.rows.map(({ name }) => name).join(' ')))
   }
 
-  private append(row: UsageRow, text: string, reservation: Reservation | null): void {
+  private append(name: string, row: UsageRow, text: string, reservation: Reservation | null): void {
     const { rows, ids } = this.tables
     const id = row.requestId
-    const name = rowName(row)
     if (reservation !== null) {
       const { holds } = reservation
       const subjects = this.subjects.held(holds)
@@ -203,22 +203,22 @@ export class Turn {
 
   /** Whether there is a reservation or a row of the request. */
   private isKnown(requestId: string): boolean {
-    if (this.isNew(requestId)) return false
+    if (this.nameIfNew(requestId) !== null) return false
     if (this.recent.opened(requestId) !== undefined) return true
     return this.tables.open.doesExist(requestId) || this.hasRow(requestId)
   }
 
-  /** Whether the request is younger than all that the tables had, as nearly every one is, and not in here. */
-  private isNew(requestId: string): boolean {
-    if (this.recent.opened(requestId) !== undefined) return false
+  /** Its row's name where the request is younger than all that the tables had, as nearly every one is, and not in here. */
+  private nameIfNew(requestId: string): string | null {
+    if (this.recent.opened(requestId) !== undefined) return null
     this.asked += 1
-    if (this.asked <= FEW) return false
+    if (this.asked <= FEW) return null
     this.newest ??= newestOf(this.tables)
     const { open, row, put } = this.newest
     const toldMs = requestId > open ? timeToldBy(requestId) : null
-    if (toldMs === null) return false
+    if (toldMs === null) return null
     const name = timeName(toldMs) + requestId
-    return name > row && !put.has(name)
+    return name > row && !put.has(name) ? name : null
   }
 
   private othersNow(): number {

@@ -4,7 +4,7 @@
  */
 import type { Usage } from '../chat/usage.js'
 import { ERRORS } from '../errors.js'
-import { quote } from '../wire/quote.js'
+import { putAscii, putNumber, putQuoted } from '../wire/json-bytes.js'
 import type { RowHops, RowOutcome, UsageRow, UsageSource } from '../ledger/row.js'
 
 /** The version that this code writes. It reads no other: a migration is a decision, not a guess. */
@@ -58,24 +58,57 @@ const STAGES = [
 const DIALECTS: readonly string[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
 const SOURCES: readonly string[] = ['reported', 'estimated', 'none']
 
-/** The text of a row; never a line break in it. Joined by hand: each request writes one. */
+/** Characters that are not of texts: digits, commas, brackets, quotes. */
+const MOST_BESIDE = 1_024
+let scratch = Buffer.allocUnsafeSlow(16 * 1024)
+
+/** The text of a row; never a line break in it. Put together as bytes: each request writes one. */
 export function writeRow(row: UsageRow): string {
-  const { losses, costNanoUsd, modelAsked, modelAnswered, model } = row
-  const asked = quoted(modelAsked)
-  // They are one name most of the time.
-  const answered = modelAnswered === modelAsked ? asked : quoted(modelAnswered)
-  const counted = model === modelAsked ? asked : quoted(model)
-  return (
-    `[${VERSION},${quoted(row.requestId)},${epoch(row.atMs)},${micros(row.durationMs)},` +
-    `${quoted(row.accountId)},${quoted(row.keyId)},${asked},${answered},${counted},` +
-    `${quoted(row.upstream)},${plain(row.dialect)},${finite(row.attempts)},${row.stream ? 1 : 0},` +
-    `${finite(row.status)},${plain(row.outcome)},${quoted(row.finish)},` +
-    `[${countsOf(row.usage)}],${plain(row.source)},` +
-    `${costNanoUsd === null ? 'null' : finite(costNanoUsd)},${finite(row.tokensAfterDisconnect)},` +
-    `${losses.length === 0 ? '[]' : JSON.stringify(losses)},${finite(row.generation)},` +
-    `[${stagesOf(row.hops)}]]`
-  )
+  const { requestId, accountId, keyId, modelAsked, modelAnswered, model, upstream, finish } = row
+  const losses = row.losses.length === 0 ? '' : JSON.stringify(row.losses)
+  const characters =
+    requestId.length +
+    accountId.length +
+    keyId.length +
+    lengthOf(modelAsked) +
+    model.length +
+    lengthOf(modelAnswered) +
+    lengthOf(upstream) +
+    lengthOf(finish) +
+    losses.length
+  const most = MOST_BESIDE + 6 * characters
+  if (most > scratch.length) scratch = Buffer.allocUnsafeSlow(2 * most)
+  const bytes = scratch
+  let at = putAscii(bytes, 0, BEGIN)
+  at = putQuoted(bytes, at, requestId)
+  at = numberBehind(bytes, at, row.atMs)
+  at = numberBehind(bytes, at, micros(row.durationMs))
+  at = textBehind(bytes, at, accountId)
+  at = textBehind(bytes, at, keyId)
+  at = textBehind(bytes, at, modelAsked)
+  at = textBehind(bytes, at, modelAnswered)
+  at = textBehind(bytes, at, model)
+  at = textBehind(bytes, at, upstream)
+  at = textBehind(bytes, at, row.dialect)
+  at = numberBehind(bytes, at, row.attempts)
+  at = numberBehind(bytes, at, row.stream ? 1 : 0)
+  at = numberBehind(bytes, at, row.status)
+  at = textBehind(bytes, at, row.outcome)
+  at = textBehind(bytes, at, finish)
+  at = putCounts(bytes, at, row.usage)
+  at = textBehind(bytes, at, row.source)
+  at = numberBehind(bytes, at, row.costNanoUsd)
+  at = numberBehind(bytes, at, row.tokensAfterDisconnect)
+  bytes[at] = COMMA
+  at = losses === '' ? putAscii(bytes, at + 1, '[]') : at + 1 + bytes.write(losses, at + 1)
+  at = numberBehind(bytes, at, row.generation)
+  at = putStages(bytes, at, row.hops)
+  bytes[at] = CLOSE
+  return bytes.toString('utf8', 0, at + 1)
 }
+
+const BEGIN = `[${VERSION},`
+const [COMMA, OPEN, CLOSE, LAST_OF_NULL] = [0x2c, 0x5b, 0x5d, 0x6c]
 
 /** The request id in a row's text, without reading the rest; null where only reading can tell. */
 export function requestIdIn(text: string): string | null {
@@ -113,67 +146,67 @@ export function readRow(text: string): UsageRow {
   }
 }
 
-function quoted(text: string | null): string {
-  return text === null ? 'null' : quote(text)
+function lengthOf(text: string | null): number {
+  return text === null ? 0 : text.length
 }
 
-/** A name of ours, which needs no escape. */
-function plain(name: DialectName | RowOutcome | UsageSource | null): string {
-  return name === null ? 'null' : `"${name}"`
+/** Behind a comma. */
+function textBehind(bytes: Buffer, at: number, text: string | null): number {
+  bytes[at] = COMMA
+  return text === null ? putAscii(bytes, at + 1, 'null') : putQuoted(bytes, at + 1, text)
 }
 
-/** A number that is none would be written as null, and the row could never be read again. */
-function finite(value: number): number {
-  return Number.isFinite(value) ? value : 0
+/** Behind a comma. */
+function numberBehind(bytes: Buffer, at: number, value: number | null | undefined): number {
+  bytes[at] = COMMA
+  return value === null || value === undefined
+    ? putAscii(bytes, at + 1, 'null')
+    : putNumber(bytes, at + 1, value)
 }
-
-/** Many rows a millisecond have the same, and a number beyond 2^31 is slow to write. */
-function epoch(atMs: number): string {
-  if (atMs !== lastEpoch.ms) lastEpoch = { ms: atMs, text: String(finite(atMs)) }
-  return lastEpoch.text
-}
-
-let lastEpoch = { ms: 0, text: '0' }
 
 /** Times are written as whole microseconds: fewer digits, and quicker to write than a fraction. */
 function micros(ms: number): number {
-  return finite(Math.round(ms * 1_000))
+  return Math.round(ms * 1_000)
 }
 
 /** Counts in the order of `COUNTS`; what nobody told is null, and the last one, which is rare, left out. */
-function countsOf({
-  input,
-  output,
-  cacheRead,
-  cacheWrite,
-  reasoning,
-  cacheWrite1h,
-}: Usage): string {
-  const last = cacheWrite1h === undefined ? '' : `,${finite(cacheWrite1h)}`
-  return (
-    `${count(input)},${count(output)},${count(cacheRead)},${count(cacheWrite)},` +
-    `${count(reasoning)}${last}`
-  )
-}
-
-function count(value: number | undefined): number | null {
-  return value === undefined ? null : finite(value)
+function putCounts(bytes: Buffer, from: number, usage: Usage): number {
+  let at = numberBehind(bytes, from + 1, usage.input)
+  at = numberBehind(bytes, at, usage.output)
+  at = numberBehind(bytes, at, usage.cacheRead)
+  at = numberBehind(bytes, at, usage.cacheWrite)
+  at = numberBehind(bytes, at, usage.reasoning)
+  if (usage.cacheWrite1h !== undefined) at = numberBehind(bytes, at, usage.cacheWrite1h)
+  return bracketed(bytes, from, at)
 }
 
 /** Times in the order of `STAGES`. Stages that were not reached are null; at the end they are left out. */
-function stagesOf(hops: RowHops): string {
-  const { authenticate, receive, route, admit, connect, firstByte } = hops
-  const { translate, relay, firstContent, overhead } = hops
-  const times =
-    `${time(authenticate)},${time(receive)},${time(route)},${time(admit)},${time(connect)},` +
-    `${time(firstByte)},${time(translate)},${time(relay)},${time(firstContent)},${time(overhead)}`
-  return overhead === undefined ? times.replace(UNREACHED, '') : times
+function putStages(bytes: Buffer, from: number, hops: RowHops): number {
+  let at = timeBehind(bytes, from + 1, hops.authenticate)
+  at = timeBehind(bytes, at, hops.receive)
+  at = timeBehind(bytes, at, hops.route)
+  at = timeBehind(bytes, at, hops.admit)
+  at = timeBehind(bytes, at, hops.connect)
+  at = timeBehind(bytes, at, hops.firstByte)
+  at = timeBehind(bytes, at, hops.translate)
+  at = timeBehind(bytes, at, hops.relay)
+  at = timeBehind(bytes, at, hops.firstContent)
+  at = timeBehind(bytes, at, hops.overhead)
+  while (at > from + 1 && bytes[at - 1] === LAST_OF_NULL) at -= ',null'.length
+  return bracketed(bytes, from, at)
 }
 
-const UNREACHED = /(?:^|,)null(?:,null)*$/
+function timeBehind(bytes: Buffer, at: number, ms: number | undefined): number {
+  return numberBehind(bytes, at, ms === undefined ? null : micros(ms))
+}
 
-function time(ms: number | undefined): number | null {
-  return ms === undefined ? null : micros(ms)
+/** Makes a list, behind a comma, of what was written from the next place on, each behind a comma of its own. */
+function bracketed(bytes: Buffer, from: number, at: number): number {
+  const end = Math.max(at, from + 2)
+  bytes[from] = COMMA
+  bytes[from + 1] = OPEN
+  bytes[end] = CLOSE
+  return end + 1
 }
 
 /** The array of a row, asked field by field. */
