@@ -4,11 +4,10 @@
  * 200 and dies is still an ordinary failed attempt with a real status.
  */
 import type { JsonObject } from '../chat/json.js'
-import type { Continuation } from '../dialects/dialect.js'
+import type { Egress } from '../dialects/dialect.js'
 import { gatewayError, GatewayError } from '../errors.js'
 import type { Escrow } from '../reasoning/escrow.js'
 import { pathAt } from '../upstreams/place.js'
-import { stringifyExact } from '../wire/exact.js'
 import type { Answer } from './answer.js'
 import { Attempt } from './attempt.js'
 import type { Deadlines } from './deadlines.js'
@@ -16,7 +15,7 @@ import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
 import type { Target } from './generation.js'
 import { LossList, lossy } from './losses.js'
-import { render, type Outgoing } from './outgoing.js'
+import { bodyOf, render, type Outgoing } from './outgoing.js'
 import type { Call } from './receive.js'
 import { remembered } from './remember.js'
 
@@ -90,7 +89,7 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
   const { body, said, streams } = rendered
   const { timeouts } = upstream.config
   const firstByteMs = streams ? timeouts.firstByteMs : timeouts.firstByteWholeMs
-  const next = nextOf({ path, headers, firstByteMs }, said, egress.continuation)
+  const next = nextOf({ path, headers, firstByteMs }, said, egress)
   // Without a spread: V8 would make a new hidden class for each (docs/decisions/0037).
   return { path, headers, firstByteMs, body, said, next }
 }
@@ -99,13 +98,14 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
 function nextOf(
   way: Pick<Outgoing, 'path' | 'headers' | 'firstByteMs'>,
   said: JsonObject | null,
-  continuation: Continuation | null,
+  egress: Egress,
 ): Outgoing['next'] {
+  const { continuation } = egress
   if (said === null || continuation?.mayPause(said) !== true) return null
   return (resume) => {
     const rest = continuation.next(said, resume)
-    const next = nextOf(way, rest, continuation)
-    return { ...way, body: stringifyExact(rest), said: rest, next }
+    const next = nextOf(way, rest, egress)
+    return { ...way, body: bodyOf(rest, egress), said: rest, next }
   }
 }
 
@@ -140,7 +140,7 @@ function amended(
     if (!(name in known)) headers.push(name, value)
   }
   const way = { path: outgoing.path, headers, firstByteMs: outgoing.firstByteMs }
-  return { ...way, body: stringifyExact(said), said, next: nextOf(way, said, egress.continuation) }
+  return { ...way, body: bodyOf(said, egress), said, next: nextOf(way, said, egress) }
 }
 
 function withRequestHeaders(

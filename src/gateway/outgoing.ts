@@ -75,7 +75,12 @@ export function render(
   const streams = request.stream
   const { path, accept } = egress.target(model, streams)
   const headers = egress.headers(said)
-  return { path, accept, streams, body: stringifyExact(said), said, headers }
+  return { path, accept, streams, body: bodyOf(said, egress), said, headers }
+}
+
+/** The text of a body that was said anew. */
+export function bodyOf(said: JsonObject, { write = stringifyExact }: Egress): string {
+  return write(said)
 }
 
 /** The request as this upstream is to be asked: its model, whether to stream, and who begins. */

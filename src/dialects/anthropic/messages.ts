@@ -97,16 +97,16 @@ class Rendering {
     const leading = this.messages.length === 0
     const inPlace = leading || this.model.midConversationSystem !== false
     const blocks: JsonObject[] = []
-    for (const part of message.parts) blocks.push(...textBlocks(part, !inPlace))
+    for (const part of message.parts) addText(part, blocks, !inPlace)
     if (blocks.length === 0) return
     if (leading) this.system.push(...blocks)
     else this.push(inPlace ? 'system' : 'user', blocks)
   }
 
   private addUser(message: Of<'user'>): void {
-    const path = `messages[${message.index}].content`
-    const blocks = userBlocks(message.parts, path)
-    if (blocks.length === 0) throw refused(path, 'Anthropic models do not take an empty message.')
+    const blocks = userBlocks(message.parts, message.index)
+    if (blocks.length === 0)
+      throw refused(contentOf(message.index), 'Anthropic models do not take an empty message.')
     this.push('user', blocks)
   }
 
@@ -131,7 +131,7 @@ class Rendering {
     switch (part.type) {
       case 'text':
         if (part.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
-        return textBlocks(part)
+        return addText(part, [])
       case 'opaque':
         if (part.provider === PROVIDER) return [{ ...part.block }]
         if (part.block.type === 'audio') {
@@ -159,7 +159,7 @@ class Rendering {
 
   /** Results stand first in the user turn, in the order of the calls. */
   private addResult(message: Of<'tool'>): void {
-    const content = userBlocks(message.parts, `messages[${message.index}].content`)
+    const content = userBlocks(message.parts, message.index)
     const block: JsonObject = { type: 'tool_result', tool_use_id: wireId(message.callId) }
     if (content.length > 0) block.content = content
     if (message.isError === true) block.is_error = true
@@ -203,27 +203,34 @@ class Rendering {
 }
 
 /**
- * A text part as a block; the API refuses blank ones, and nothing is lost with them. An instruction
- * that may not stand as one of its own is marked as such.
+ * Puts a text part to the blocks, and gives them back; the API refuses blank ones, and nothing is lost with
+ * them. An instruction that may not stand as one of its own is marked as such.
  */
-function textBlocks(part: TextPart, instruction = false): JsonObject[] {
-  if (isBlank(part.text)) return []
+function addText(part: TextPart, blocks: JsonObject[], instruction = false): JsonObject[] {
+  if (isBlank(part.text)) return blocks
   const text = instruction
     ? `<system>
 ${part.text}
 </system>`
     : part.text
   // Without a spread where there is nothing to spread: every request comes through here.
-  return part.cache === undefined
-    ? [{ type: 'text', text }]
-    : [{ type: 'text', text, ...cacheControl(part.cache) }]
+  blocks.push(
+    part.cache === undefined
+      ? { type: 'text', text }
+      : { type: 'text', text, ...cacheControl(part.cache) },
+  )
+  return blocks
 }
 
-function userBlocks(parts: UserPart[], path: string): JsonObject[] {
+function contentOf(index: number): string {
+  return `messages[${index}].content`
+}
+
+function userBlocks(parts: UserPart[], index: number): JsonObject[] {
   const blocks: JsonObject[] = []
   for (const [i, part] of parts.entries()) {
-    if (part.type === 'text') blocks.push(...textBlocks(part))
-    else blocks.push(mediaBlock(part, `${path}[${i}]`))
+    if (part.type === 'text') addText(part, blocks)
+    else blocks.push(mediaBlock(part, `${contentOf(index)}[${i}]`))
   }
   return blocks
 }

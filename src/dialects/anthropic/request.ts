@@ -49,15 +49,22 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   const body: JsonObject = { model: request.model, max_tokens }
   if (system.length > 0) body.system = system
   body.messages = messages.map(({ role, content }) => ({ role, content }))
-  Object.assign(body, tools)
-  const stop = stopSequences(request)
-  if (stop.length > 0) body.stop_sequences = stop
+  if (tools.tools !== undefined) body.tools = tools.tools
+  if (tools.tool_choice !== undefined) body.tool_choice = tools.tool_choice
+  if (request.stop !== undefined) {
+    const stop = stopSequences(request.stop)
+    if (stop.length > 0) body.stop_sequences = stop
+  }
   if (thinking !== undefined) body.thinking = thinking
-  const output: JsonObject = {}
-  if (effort !== undefined) output.effort = effort
-  if (format.native !== null) output.format = { type: 'json_schema', schema: format.native }
-  if (Object.keys(output).length > 0) body.output_config = output
-  Object.assign(body, samplingFields(request, model, thinking, losses))
+  if (effort !== undefined || format.native !== null) {
+    const output: JsonObject = {}
+    if (effort !== undefined) output.effort = effort
+    if (format.native !== null) output.format = { type: 'json_schema', schema: format.native }
+    body.output_config = output
+  }
+  const { temperature, top_p } = samplingFields(request, model, thinking, losses)
+  if (temperature !== undefined) body.temperature = temperature
+  if (top_p !== undefined) body.top_p = top_p
   if (request.userId !== undefined && !isBlank(request.userId)) {
     body.metadata = { user_id: userId(request.userId) }
   }
@@ -125,8 +132,8 @@ function mustCall(choice: ToolChoice | undefined): boolean {
   return choice?.mode === 'required' || choice?.mode === 'named'
 }
 
-function stopSequences(request: ChatRequest): string[] {
-  const stop = (request.stop ?? []).filter((one) => one !== '')
+function stopSequences(asked: readonly string[]): string[] {
+  const stop = asked.filter((one) => one !== '')
   if (!stop.some(isBlank)) return stop
   throw new GatewayError(
     'untranslatable',

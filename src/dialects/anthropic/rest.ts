@@ -24,7 +24,9 @@ export function reportRest(request: ChatRequest, losses: Losses): void {
   if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')
   if (request.seed !== undefined) losses.drop('seed', 'no-equivalent')
   if ((request.verbosity ?? 'medium') !== 'medium') losses.drop('verbosity', 'no-equivalent')
-  for (const [field, value] of Object.entries(request.rest)) {
+  const { rest } = request
+  for (const field in rest) {
+    const value = rest[field] ?? null
     if (value === null || SILENT.has(field)) continue
     refuseField(field, value)
     if (!harmless(field, value, request)) losses.drop(field, 'no-equivalent')

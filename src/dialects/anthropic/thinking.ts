@@ -8,6 +8,12 @@ import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'
 import type { Losses } from '../dialect.js'
 import type { WireMessage } from './wire.js'
 
+/** Members of the body that are about sampling; one of them at the most. */
+export interface SamplingFields {
+  temperature?: number
+  top_p?: number
+}
+
 /** Members of the body that are about thinking. */
 export interface ThinkingFields {
   thinking?: JsonObject
@@ -133,7 +139,7 @@ export function samplingFields(
   model: ModelFacts,
   thinking: JsonObject | undefined,
   losses: Losses,
-): JsonObject {
+): SamplingFields {
   const { temperature = 1, topP = 1 } = request
   const rule = model.samplingParams ?? 'never'
   const taken = rule === 'always' || (rule === 'when-thinking-off' && !thinks(thinking, model))

@@ -138,11 +138,12 @@ function customSchema(): JsonObject {
 
 /** The API wants definitions for calls in the history even where no tool is offered any more. */
 function synthesised(request: ChatRequest): ToolFields {
-  const names = new Set<string>()
+  let names: Set<string> | null = null
   for (const message of request.messages) {
-    if (message.role === 'assistant') for (const call of message.toolCalls) names.add(call.name)
+    if (message.role !== 'assistant') continue
+    for (const call of message.toolCalls) (names ??= new Set()).add(call.name)
   }
-  if (names.size === 0) return {}
+  if (names === null) return {}
   const tools = [...names].map((name) => ({ name, input_schema: { type: 'object' } }))
   return { tools, tool_choice: { type: 'none' } }
 }

@@ -1,0 +1,75 @@
+/**
+ * The body of a request as text: what `stringifyExact` makes of it, byte for byte, in a third of the time.
+ * Turns of text, which most are, are put together here; anything else is left to the serialiser. Only there can
+ * a marked number be: a text that looks like one stays a text.
+ */
+import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { stringifyExact } from '../../wire/exact.js'
+import { quote } from '../../wire/quote.js'
+
+/** The JSON text of a body. */
+export function write(body: JsonObject): string {
+  let text = ''
+  for (const name in body) {
+    const value = body[name]
+    if (value === undefined) continue
+    text += `${text === '' ? '{' : ','}${memberText(name, value)}`
+  }
+  return text === '' ? '{}' : `${text}}`
+}
+
+function memberText(name: string, value: JsonValue): string {
+  switch (name) {
+    case 'model':
+      if (typeof value === 'string') return `"model":${quote(value)}`
+      break
+    case 'system':
+      if (Array.isArray(value)) return `"system":${listText(value, blockText)}`
+      break
+    case 'messages':
+      if (Array.isArray(value)) return `"messages":${listText(value, messageText)}`
+      break
+    case 'max_tokens':
+      if (typeof value === 'number' && Number.isInteger(value)) return `"max_tokens":${value}`
+      break
+    default:
+  }
+  return `${quote(name)}:${stringifyExact(value)}`
+}
+
+function listText(items: readonly JsonValue[], itemText: (item: JsonValue) => string): string {
+  let text = '['
+  for (let at = 0; at < items.length; at += 1) {
+    const item = items[at] ?? null
+    text += at === 0 ? itemText(item) : `,${itemText(item)}`
+  }
+  return `${text}]`
+}
+
+function messageText(message: JsonValue): string {
+  if (isObject(message) && hasOnly(message, 'role', 'content')) {
+    const { role, content } = message
+    if (typeof role === 'string' && Array.isArray(content)) {
+      return `{"role":${quote(role)},"content":${listText(content, blockText)}}`
+    }
+  }
+  return stringifyExact(message)
+}
+
+function blockText(block: JsonValue): string {
+  if (isObject(block) && hasOnly(block, 'type', 'text')) {
+    const { type, text } = block
+    if (type === 'text' && typeof text === 'string') return `{"type":"text","text":${quote(text)}}`
+  }
+  return stringifyExact(block)
+}
+
+/** Whether the object has these two members, in this order, and no other. */
+function hasOnly(object: JsonObject, first: string, second: string): boolean {
+  let members = 0
+  for (const name in object) {
+    if (members > 1 || name !== (members === 0 ? first : second)) return false
+    members += 1
+  }
+  return members === 2
+}
