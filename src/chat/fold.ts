@@ -78,7 +78,7 @@ export class Fold implements EventSink {
   /** The error that ended the stream, if one did. */
   error: WireError | null = null
   private readonly blocks: ReplyBlock[] = []
-  private readonly pieces: string[] = []
+  private pieces: string[] = []
   private id = ''
   private model = ''
   private usage: Usage = {}
@@ -182,8 +182,8 @@ export class Fold implements EventSink {
 
   private close(signature: string | undefined): void {
     const block = this.blocks.at(-1)
-    const whole = this.pieces.length === 1 ? (this.pieces[0] ?? '') : this.pieces.join('')
-    this.pieces.length = 0
+    const whole = this.pieces.length === 1 ? (this.pieces.pop() ?? '') : this.pieces.join('')
+    if (this.pieces.length > 0) this.pieces = []
     if (block === undefined || block.type === 'opaque' || block.type === 'image') return
     if (block.type === 'tool') block.json = whole
     else block.text = whole

@@ -88,6 +88,15 @@ export function costNanoUsd(price: Price, usage: Usage): number | null {
   const cached = cacheRead + cacheWrite
   const input = Math.max(usage.input ?? 0, cached)
   const rates = longRates(price, input) ?? price.usual
+  // Most sums are exact so; one that is not, or has no rate for a part, is made again part by part.
+  const femto =
+    quick(input - cached, rates.input) +
+    quick(cacheRead, rates.cacheRead) +
+    quick(cacheWrite - written1h, rates.cacheWrite) +
+    quick(written1h, rates.cacheWrite1h) +
+    quick(output - reasoning, rates.output) +
+    quick(reasoning, rates.reasoning)
+  if (Number.isSafeInteger(femto)) return nanoOf(femto)
   return total([
     [input - cached, rates.input],
     [cacheRead, rates.cacheRead],
@@ -162,6 +171,15 @@ function total(parts: readonly (readonly [tokens: number, rate: Rate])[]): numbe
     femto += tokens * rate
   }
   if (!Number.isSafeInteger(femto)) return exactTotal(parts)
+  return nanoOf(femto)
+}
+
+/** NaN for tokens whose rate is not known. */
+function quick(tokens: number, rate: Rate): number {
+  return tokens === 0 ? 0 : tokens * (rate ?? NaN)
+}
+
+function nanoOf(femto: number): number {
   const rest = femto % FEMTO_PER_NANO
   return (femto - rest) / FEMTO_PER_NANO + (rest * 2 >= FEMTO_PER_NANO ? 1 : 0)
 }

@@ -14,9 +14,14 @@ export const ANY_MODEL = '*'
  */
 const SAME_MODEL = /^-(\d{4}-\d{2}-\d{2}|\d{8}|\d{3,4}|latest|preview(-\d{2}-\d{2,4})?)$/
 
+/** More names than upstreams have; beyond, each is searched for every time. */
+const MAX_FOUND = 1_000
+
 /** The prices of one model list, by id. */
 class Listed {
   private readonly byId = new Map<string, Price>()
+  /** What was found for names that are no ids, as upstreams call most models. */
+  private readonly found = new Map<string, Price | null>()
 
   set(id: string, price: ModelPrice): void {
     this.byId.set(id, priceOf(price))
@@ -25,6 +30,14 @@ class Listed {
   find(model: string): Price | null {
     const exact = this.byId.get(model)
     if (exact !== undefined) return exact
+    const before = this.found.get(model)
+    if (before !== undefined) return before
+    const price = this.search(model)
+    if (this.found.size < MAX_FOUND) this.found.set(model, price)
+    return price
+  }
+
+  private search(model: string): Price | null {
     for (let end = model.lastIndexOf('-'); end > 0; end = model.lastIndexOf('-', end - 1)) {
       const price = this.byId.get(model.slice(0, end))
       if (price !== undefined && SAME_MODEL.test(model.slice(end))) return price

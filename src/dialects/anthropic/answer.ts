@@ -147,7 +147,8 @@ export class Answer {
     if (!isObject(usage)) return
     this.meter.take(usage)
     const known = this.meter.usage()
-    if (Object.keys(known).length > 0) this.sink.event({ type: 'usage', usage: known })
+    // Told where there is anything to tell.
+    for (const _name in known) return this.sink.event({ type: 'usage', usage: known })
   }
 
   private refusal(text: string): void {

@@ -135,6 +135,7 @@ export class Blocks {
 
   /** The message is over: whatever is still open is closed in order. */
   closeAll(): void {
+    if (this.byIndex.size === 0) return
     for (const at of [...this.byIndex.keys()]) this.stop(at)
   }
 

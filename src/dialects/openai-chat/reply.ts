@@ -26,11 +26,16 @@ export function encodeChoices(
   seed: Seed,
 ): string {
   const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
+  let texts = ''
+  for (const choice of choices) {
+    texts +=
+      texts === '' ? choiceOut(choice, request, seed) : `,${choiceOut(choice, request, seed)}`
+  }
   const tier = serviceTier === undefined ? '' : `,"service_tier":${quote(serviceTier)}`
   return (
     `{"id":"${seed.id}","object":"chat.completion","created":${seed.createdAtSeconds},` +
     `"model":${quote(seed.model)},` +
-    `"choices":[${choices.map((choice) => choiceOut(choice, request, seed)).join(',')}],` +
+    `"choices":[${texts}],` +
     `"usage":${usageText(usage)}${tier}}`
   )
 }
@@ -38,10 +43,12 @@ export function encodeChoices(
 /** Put together here: `JSON.stringify` takes twice as long. */
 function choiceOut({ index, reply }: Choice, request: ChatRequest, seed: Seed): string {
   const legacy = request.legacyFunctions === true
-  const tools = reply.blocks.some((block) => block.type === 'tool')
+  let tools = false
   const tokens: TokenLogprob[] = []
   for (const block of reply.blocks) {
-    if (block.type === 'text') for (const token of block.logprobs ?? []) tokens.push(token)
+    if (block.type === 'tool') tools = true
+    if (block.type !== 'text' || block.logprobs === undefined) continue
+    for (const token of block.logprobs) tokens.push(token)
   }
   const logprobs = tokens.length === 0 ? 'null' : JSON.stringify(logprobsOut(tokens))
   return (
