@@ -12,6 +12,7 @@ import type { Accepted, Breach, Door } from './http/door.js'
 import type { Request } from './http/request.js'
 import type { Response } from './http/response.js'
 import { errorBody } from './wire/error-body.js'
+import { flat } from './wire/http-message.js'
 
 /** How to listen. Every time is in milliseconds. */
 export interface ServerOptions {
@@ -90,7 +91,9 @@ class FrontDoor implements GatewayServer, Door {
     this.idleTicks = Math.ceil(keepAliveTimeoutMs / checkingIntervalMs)
     // Two seconds less than the truth, so that the client lets go first.
     const hintSeconds = Math.floor(Math.max(1000, keepAliveTimeoutMs - 2000) / 1000)
-    this.keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${hintSeconds}, max=1000\r\n`
+    this.keepAliveLines = flat(
+      `Connection: keep-alive\r\nKeep-Alive: timeout=${hintSeconds}, max=1000\r\n`,
+    )
     this.clock = setInterval(() => this.tick(), checkingIntervalMs).unref()
     // Half-open, since a client that ends in the middle of a request is told what was wrong with it.
     const settings = { allowHalfOpen: true, noDelay: true, highWaterMark: 16 * 1024 }

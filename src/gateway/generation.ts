@@ -9,6 +9,7 @@ import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { DialectName, Egress } from '../dialects/dialect.js'
 import { egressOf } from '../dialects/index.js'
+import { headLines } from '../http/response.js'
 import { Prices } from '../ledger/prices.js'
 import { Rules } from '../limits/rules.js'
 import type { Metrics, TargetSeries } from '../metrics/hops.js'
@@ -16,6 +17,7 @@ import { openAiEndpoint } from '../upstreams/endpoint.js'
 import { MediaFetcher } from '../upstreams/media.js'
 import { createRouter, type RouteMatch, type Router } from '../upstreams/router.js'
 import { Upstreams, type Upstream } from '../upstreams/upstream.js'
+import { flat } from '../wire/http-message.js'
 import { ModelList } from './models.js'
 
 /** Where a request goes: everything that is the same for every request of a route in one dialect. */
@@ -26,6 +28,8 @@ export interface Target {
   readonly egress: Egress
   /** Name, value, name, value: what every request to this upstream carries. */
   readonly headers: readonly string[]
+  /** Lines of a head: what every answer of this upstream tells of the gateway. */
+  readonly answerLines: string
   readonly series: TargetSeries
 }
 
@@ -130,12 +134,16 @@ export class Generation {
     if (upstream === undefined || egress === null) {
       throw new Error(`no upstream '${config.name}' of dialect ${dialect}`)
     }
+    const generation = String(this.snapshot.generation)
     return {
       route: match.label,
       upstream,
       dialect,
       egress,
       headers: fixedHeaders(config, egress),
+      answerLines: flat(
+        headLines(['x-sluice-upstream', config.name, 'x-sluice-generation', generation]),
+      ),
       series: this.metrics.target(match.label, config.name),
     }
   }

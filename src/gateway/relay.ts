@@ -35,14 +35,14 @@ export function relay(
   const length = Buffer.byteLength(body)
   x.facts.sentBytes = length
   const type = answer.stream ? 'text/event-stream; charset=utf-8' : 'application/json'
-  const headers = headOf(x, type, lostOf(x.facts))
-  if (answer.stream) headers.push(...STREAM_HEADERS)
+  const lines = linesOf(x, type)
+  const fields = fieldsOf(x, lostOf(x.facts))
+  const headers = answer.stream ? [...fields, ...STREAM_HEADERS] : fields
   if (length > SLICE_BYTES) {
-    headers.push('content-length', String(length))
-    res.writeHead(200, headers)
+    res.writeHead(200, [...headers, 'content-length', String(length)], lines)
     return new WholeRelay(res, bytesOf(body), deadlines).run()
   }
-  res.send(200, headers, body, length)
+  res.send(200, headers, body, length, lines)
   // Nothing is left to wait for where the system took it all, as it does for most replies.
   if (res.writableFinished) return undefined
   return new WholeRelay(res, null, deadlines).run()
@@ -54,24 +54,15 @@ function bytesOf(body: string | Buffer): Buffer {
 
 const STREAM_HEADERS = ['cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']
 
-/** Name, value, …: what every answer of an upstream carries. */
-function headOf(x: Exchange, contentType: string, lost: readonly string[]): string[] {
-  const { facts, generation } = x
-  const headers = [
-    'content-type',
-    contentType,
-    'x-request-id',
-    x.id,
-    'x-sluice-upstream',
-    facts.target?.upstream.config.name ?? '',
-    'x-sluice-generation',
-    String(generation.snapshot.generation),
-    'server-timing',
-    serverTiming(x),
-  ]
-  if (lost.length > 0) headers.push('x-sluice-lost', lost.join(', '))
-  if (x.rateHeaders.length > 0) headers.push(...x.rateHeaders)
-  return headers
+/** What every answer of an upstream carries: ids and numbers of the gateway's own, and the target's lines. */
+function linesOf(x: Exchange, contentType: string): string {
+  const lines = x.facts.target?.answerLines ?? ''
+  return `content-type: ${contentType}\r\nx-request-id: ${x.id}\r\n${lines}server-timing: ${serverTiming(x)}\r\n`
+}
+
+/** Name, value, …: what an answer says of losses and of limits. */
+function fieldsOf({ rateHeaders }: Exchange, lost: readonly string[]): readonly string[] {
+  return lost.length === 0 ? rateHeaders : ['x-sluice-lost', lost.join(', '), ...rateHeaders]
 }
 
 /** Of a whole reply it is known what is lost either way; of a stream the head says only the one. */
@@ -162,9 +153,8 @@ class StreamRelay implements Timed, ReplySink, ResponseWatcher {
   run(): Promise<void> {
     const { res, stream, x } = this
     x.facts.firstContentMs = this.beganMs - x.startedMs
-    const headers = headOf(x, 'text/event-stream; charset=utf-8', x.facts.losses)
-    headers.push(...STREAM_HEADERS)
-    res.writeHead(200, headers)
+    const headers = [...fieldsOf(x, x.facts.losses), ...STREAM_HEADERS]
+    res.writeHead(200, headers, linesOf(x, 'text/event-stream; charset=utf-8'))
     // The head goes out with the first piece; where there is none yet, it must not wait for it.
     if (!stream.isWaiting) res.flushHeaders()
     const closed = new Promise<void>((resolve) => {

@@ -3,7 +3,7 @@
  * A whole answer, and the head of a stream with its first piece, leave in one write.
  */
 import { STATUS_CODES } from 'node:http'
-import { isFieldText } from '../wire/http-message.js'
+import { flat, isFieldText } from '../wire/http-message.js'
 
 /** What an answer asks of its connection. */
 export interface Outlet {
@@ -80,21 +80,25 @@ export class Response {
     return this.outlet.address
   }
 
-  /** Begins the answer; `headers` are name, value, … The head leaves with the first piece. */
-  writeHead(status: number, headers: readonly string[]): this {
-    this.begin(status, headers, -1)
+  /**
+   * Begins the answer; `headers` are name, value, …, behind `lines`, which are as `headLines` makes them. The head
+   * leaves with the first piece.
+   */
+  writeHead(status: number, headers: readonly string[], lines = ''): this {
+    this.begin(status, headers, -1, lines)
     return this
   }
 
-  /** The whole answer at once; `length` is the body's in bytes, and is told. */
+  /** The whole answer at once, its head as `writeHead` has it; `length` is the body's in bytes, and is told. */
   send(
     status: number,
     headers: readonly string[],
     body: string | Buffer,
     length = Buffer.byteLength(body),
+    lines = '',
   ): void {
     const isText = typeof body === 'string'
-    this.begin(status, headers, length)
+    this.begin(status, headers, length, lines)
     this.isEnded = true
     if (this.isBodiless) this.flushHeaders()
     else if (isText) this.pass(body, length === body.length)
@@ -172,26 +176,22 @@ export class Response {
   }
 
   /** `length` is the body's where it is known, else -1. */
-  private begin(status: number, headers: readonly string[], length: number): void {
+  private begin(status: number, headers: readonly string[], length: number, lines: string): void {
     if (this.headersSent) throw new Error('the head has been written already')
     this.headersSent = true
     this.statusCode = status
     if (BODILESS.has(status)) this.isBodiless = true
     let head = status === 200 ? OK : statusLine(status)
+    if (lines !== '') head += lines
     let hasLength = false
     let hasConnection = false
     const all = this.besides.length === 0 ? headers : [...headers, ...this.besides]
-    let values = ''
-    for (let i = 0; i < all.length; i += 2) {
-      const name = all[i] ?? ''
-      const value = all[i + 1] ?? ''
-      if (name === 'content-length') hasLength = true
+    if (all.length > 0) {
+      head += headLines(all)
+      hasLength = hasName(all, 'content-length')
       // Nobody gives it but to say `close`.
-      else if (name === 'connection') hasConnection = true
-      head += `${name}: ${value}\r\n`
-      values += value
+      hasConnection = hasName(all, 'connection')
     }
-    if (!isFieldText(values)) throw new Error('a header has characters it may not have')
     if (length >= 0) {
       hasLength = true
       head += `content-length: ${length}\r\n`
@@ -232,6 +232,24 @@ export class Response {
   }
 }
 
+/** Name, value, … as lines of a head. Throws where one of them would be two. */
+export function headLines(headers: readonly string[]): string {
+  let lines = ''
+  let values = ''
+  for (let i = 0; i < headers.length; i += 2) {
+    const value = headers[i + 1] ?? ''
+    lines += `${headers[i] ?? ''}: ${value}\r\n`
+    values += value
+  }
+  if (!isFieldText(values)) throw new Error('a header has characters it may not have')
+  return lines
+}
+
+function hasName(headers: readonly string[], name: string): boolean {
+  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return true
+  return false
+}
+
 const OK = 'HTTP/1.1 200 OK\r\n'
 
 function statusLine(status: number): string {
@@ -244,7 +262,7 @@ let date = ''
 function dateLine(): string {
   if (date !== '') return date
   const now = new Date()
-  date = `Date: ${now.toUTCString()}\r\n`
+  date = flat(`Date: ${now.toUTCString()}\r\n`)
   setTimeout(() => (date = ''), 1000 - now.getMilliseconds()).unref()
   return date
 }

@@ -2,7 +2,7 @@
  * The heads of requests to one upstream, up to the length of the body. Most are one of a few, and are put
  * together and checked once. Knows no connection.
  */
-import { isFieldText } from '../wire/http-message.js'
+import { flat, isFieldText } from '../wire/http-message.js'
 
 /** As many are kept as one upstream is asked in different ways most of the time. */
 const MAX_KNOWN = 4
@@ -63,9 +63,4 @@ function isSame(known: Asked, asked: Asked): boolean {
     if (known.headers[at] !== headers[at]) return false
   }
   return true
-}
-
-/** The text in one piece, as it is read for each request. */
-function flat(text: string): string {
-  return Buffer.from(text, 'latin1').toString('latin1')
 }

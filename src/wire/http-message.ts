@@ -90,6 +90,14 @@ export function isFieldText(text: string): boolean {
   return VALUE.test(text)
 }
 
+/**
+ * The same text of a head in one piece: one put together of many is walked again for each message that it is
+ * part of.
+ */
+export function flat(text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1')
+}
+
 function isBlank(code: number): boolean {
   return code === 32 || code === 9
 }

@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import type { Request } from '../../src/http/request.js'
 import { parseHead } from '../../src/http/request-head.js'
-import type { Response } from '../../src/http/response.js'
+import { headLines, type Response } from '../../src/http/response.js'
 import { openServer, type ServerOptions } from '../../src/server.js'
 import { send } from '../faults/raw-client.js'
 import { bodyOf } from '../helpers/requests.js'
@@ -45,6 +45,20 @@ void t.test('the head of an answer', async (t) => {
   const kept = `${lines.join('\r\n')}\\{"Ã©":1\\}`
   const closed = kept.replace('keep-alive\r\nKeep-Alive: timeout=63, max=1000', 'close')
   t.match(text, new RegExp(`^${kept}${closed}$`))
+})
+
+void t.test('lines that are ready stand in front', async (t) => {
+  const ready = headLines(['x-0', 'y', 'x-1', ''])
+  t.throws(() => headLines(['x-0', 'y\r\nx-1: z']), /characters it may not have/)
+  const port = await open(t, (req, res) => {
+    if (req.url === '/whole') res.send(200, ['x-a', 'b'], 'é', 2, ready)
+    else res.writeHead(200, ['x-a', 'b'], ready).end('é')
+  })
+  for (const path of ['/whole', '/pieces']) {
+    const { text } = await send(port, head(`GET ${path} HTTP/1.1`, 'Connection: close'))
+    t.match(text, /^HTTP\/1\.1 200 OK\r\nx-0: y\r\nx-1: \r\nx-a: b\r\n/)
+    t.match(text, /Ã©/)
+  }
 })
 
 void t.test(
