@@ -54,6 +54,8 @@ export class Attempt implements ReplyHandler, Timed {
   private stream: ReplyStream | null
   private chunks: Buffer[] = []
   private bytes = 0
+  /** What has come is the connection's own memory. */
+  private isLent = false
   private headers: readonly string[] = []
   private dispatchedMs = 0
   private sentMs = 0
@@ -133,7 +135,7 @@ export class Attempt implements ReplyHandler, Timed {
     else this.phase = 'whole'
   }
 
-  onResponseData(controller: ReplyController, chunk: Buffer): void {
+  onResponseData(controller: ReplyController, chunk: Buffer, isLast: boolean): void {
     if (this.phase === 'stream') {
       this.feed(controller, chunk)
       return
@@ -142,7 +144,9 @@ export class Attempt implements ReplyHandler, Timed {
     const room = roomFor(this.phase === 'whole')
     if (this.phase !== 'whole' && this.phase !== 'error') return
     this.bytes += chunk.length
-    if (this.bytes <= room) this.chunks.push(Buffer.from(chunk))
+    // All of it at once need not be copied: it is read before it is overwritten.
+    this.isLent = isLast && this.chunks.length === 0
+    if (this.bytes <= room) this.chunks.push(this.isLent ? chunk : Buffer.from(chunk))
     else if (this.phase === 'error') this.refusedByUpstream()
     else this.fail({ kind: 'upstream_malformed', message: 'The upstream’s reply is too large.' })
   }
@@ -343,8 +347,9 @@ export class Attempt implements ReplyHandler, Timed {
     const { error } = read.verdict
     facts.verdict = read.verdict
     target.series.attempt(error?.kind ?? 'ok')
-    if (error !== null) this.settlement.reject(gatewayError(error))
-    else this.settlement.resolve({ kind: 'whole', body: read.body, stream: call.request.stream })
+    if (error !== null) return this.settlement.reject(gatewayError(error))
+    const body = this.isLent && read.body === text ? Buffer.from(text) : read.body
+    this.settlement.resolve({ kind: 'whole', body, stream: call.request.stream })
   }
 
   private refusedByUpstream(): void {

@@ -29,13 +29,13 @@ export interface ReplyController {
 /**
  * Hears of one exchange, in this order; after `onResponseEnd` or `onResponseError` nothing comes.
  * `headers` are name, value, …, the names in lower case. A `chunk` is only lent: it is overwritten once
- * `onResponseData` returns.
+ * `onResponseData` returns; one that is told to be the last, once `onResponseEnd` does, which follows at once.
  */
 export interface ReplyHandler {
   /** A connection is there, and the request goes out when this returns. */
   onRequestStart(controller: ReplyController): void
   onResponseStart(controller: ReplyController, status: number, headers: readonly string[]): void
-  onResponseData(controller: ReplyController, chunk: Buffer): void
+  onResponseData(controller: ReplyController, chunk: Buffer, isLast: boolean): void
   onResponseEnd(): void
   onResponseError(controller: ReplyController, cause: Error): void
 }
@@ -111,7 +111,7 @@ export class Connection implements ReplyController {
   private isPaused = false
   private readonly timer: NodeJS.Timeout
   private readonly content = (piece: Buffer): void => {
-    this.handler?.onResponseData(this, piece)
+    this.handler?.onResponseData(this, piece, this.body?.done === true)
   }
 
   constructor(destination: Destination, owner: ConnectionOwner) {

@@ -138,7 +138,8 @@ export class BodyReader {
 
   /**
    * Reads `bytes` from `from` on and hands over the content in it, as one piece; answers how far it read.
-   * That is all of it, unless the body has ended or is at `fault`. What it has read may be overwritten.
+   * That is all of it, unless the body has ended or is at `fault`. What it has read may be overwritten. `done`
+   * is true already when the last piece is handed over, unless its end comes later.
    */
   read(bytes: Buffer, from: number, content: (piece: Buffer) => void): number {
     if (this.done || this.fault !== null) return from
@@ -147,9 +148,7 @@ export class BodyReader {
       content(from === 0 ? bytes : bytes.subarray(from))
       return bytes.length
     }
-    const end = this.take(bytes, from, content)
-    if (this.left === 0) this.done = true
-    return end
+    return this.take(bytes, from, content)
   }
 
   /** The connection has ended; true where that is how the body ends. */
@@ -162,6 +161,7 @@ export class BodyReader {
     const end = Math.min(bytes.length, from + this.left)
     if (end === from) return from
     this.left -= end - from
+    if (this.left === 0) this.done = true
     content(from === 0 && end === bytes.length ? bytes : bytes.subarray(from, end))
     return end
   }

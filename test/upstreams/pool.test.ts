@@ -134,6 +134,32 @@ function ask(pool: Pool, path: string, body: string | Buffer = '{}'): Promise<st
   })
 }
 
+void t.test('what is told to be the last of a body is there until its end is told', async (t) => {
+  const { pool } = await scene(t)
+  const heard = (path: string): Promise<string[]> =>
+    new Promise((resolve) => {
+      const pieces: string[] = []
+      let last: Buffer | null = null
+      const request = { method: 'POST', path: `/${path}`, headers: [], body: '' }
+      pool.dispatch(request, {
+        onRequestStart: () => undefined,
+        onResponseStart: () => undefined,
+        onResponseData: (_controller, chunk, isLast) => {
+          if (isLast) last = chunk
+          else pieces.push(chunk.toString())
+        },
+        onResponseEnd: () => resolve([...pieces, `last: ${last?.toString() ?? 'came before'}`]),
+        onResponseError: (_controller, cause) => resolve([cause.message]),
+      })
+    })
+  t.same(await heard('plain'), ['last: hello'])
+  t.same(await heard('chunked'), ['last: hello'])
+  t.same(await heard('to-the-end'), ['hello', 'last: came before'])
+  const dripped = await heard('drip')
+  t.equal(dripped.pop(), 'last: came before', 'its end came on its own')
+  t.equal(dripped.join(''), 'hello')
+})
+
 void t.test('every form of a whole reply is read, and the next one too', async (t) => {
   const { pool } = await scene(t)
   for (const path of WHOLE) {
