@@ -80,6 +80,8 @@ class FrontDoor implements GatewayServer, Door {
   private readonly clock: NodeJS.Timeout
   private isDraining = false
   private drained: Promise<void> | null = null
+  /** Whole requests of this turn of the event loop (docs/decisions/0039). */
+  private waiting: { readonly req: Request; readonly res: Response }[] = []
   /** Set while somebody waits for the last connection. */
   private onEmpty: (() => void) | null = null
 
@@ -137,7 +139,7 @@ class FrontDoor implements GatewayServer, Door {
   requested(req: Request, res: Response): boolean {
     const refusal = admit(req)
     if (refusal === null) {
-      this.admitted(req, res)
+      this.options.handler(req, res)
       return true
     }
     this.options.onRefused?.(refusal.kind)
@@ -145,8 +147,16 @@ class FrontDoor implements GatewayServer, Door {
     return false
   }
 
-  admitted(req: Request, res: Response): void {
-    this.options.handler(req, res)
+  admitted(req: Request, res: Response, isWhole: boolean): void {
+    if (!isWhole) this.options.handler(req, res)
+    else if (this.waiting.push({ req, res }) === 1) setImmediate(() => this.handOn())
+  }
+
+  private handOn(): void {
+    const { waiting } = this
+    this.waiting = []
+    // That a client has left is told in a later phase of the loop.
+    for (const { req, res } of waiting) this.options.handler(req, res)
   }
 
   breached(breach: Breach, req: Request | null, res: Response): void {

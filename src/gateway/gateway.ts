@@ -75,7 +75,7 @@ export class Gateway {
   ): void {
     const generation = this.current
     const id = newRequestId(Date.now())
-    const x = new Exchange(id, req, res, generation, performance.now(), this.after, as)
+    const x = new Exchange(id, req, res, generation, req.arrivedMs, this.after, as)
     generation.enter()
     this.inFlight.add(x)
     void serve(x, this.services)

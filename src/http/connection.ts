@@ -209,7 +209,9 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
     this.request = request
     this.response = response
     const end = this.beginBody(request, head.framing, bytes, to)
-    if (isKnown) this.door.admitted(request, response)
+    // Where more has come, the answer may have to leave before that is looked at.
+    const isWhole = request.complete && end === bytes.length
+    if (isKnown) this.door.admitted(request, response, isWhole)
     else if (this.door.requested(request, response)) this.heads.remember(head, bytes, from, to)
     this.checkBody()
     return end

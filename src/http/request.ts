@@ -34,6 +34,8 @@ export class Request {
   trailers = NO_TRAILERS
   /** True once the whole body has come. */
   complete = false
+  /** When its head had come, by `performance.now()`. */
+  readonly arrivedMs = performance.now()
   /** The client waits for `100 Continue` before it sends the body. */
   awaitsContinue: boolean
   private readonly head: RequestHead
