@@ -1,8 +1,7 @@
 // Goal: a client is never left without a sign of life, and one that takes nothing is let go (G2, G8).
 // Method: upstreams that fall silent, clients that do not read, and a clock that is put forward; the
 //   raw bytes and the sockets of both sides are looked at.
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import {
@@ -28,20 +27,23 @@ const EVENT = `data: ${CHUNK}\n\n`
 const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n'
 const LAST = EVENT.replace('"finish_reason":null', '"finish_reason":"stop"')
 
-/** Calls back with the gateway's own side of each connection. */
-function onServerSocket(t: Test, gateway: TestGateway, seen: (socket: Socket) => void): void {
-  const listener = (message: unknown): void => {
-    const { socket } = message as { socket: Socket }
-    if (socket.localPort === gateway.port) seen(socket)
+/**
+ * Makes the gateway's own side of each connection take writes and let nothing out, as one does whose peer does
+ * not read; calls back with it.
+ */
+function clogServerSockets(t: Test, gateway: TestGateway, seen: (socket: Socket) => void): void {
+  for (const name of ['_write', '_writev'] as const) {
+    const own = Object.getOwnPropertyDescriptor(Socket.prototype, name)
+    const write = own?.value as (this: Socket, ...given: unknown[]) => void
+    Object.defineProperty(Socket.prototype, name, {
+      ...own,
+      value(this: Socket, ...given: unknown[]) {
+        if (this.localPort === gateway.port) seen(this)
+        else Reflect.apply(write, this, given)
+      },
+    })
+    t.teardown(() => Object.defineProperty(Socket.prototype, name, { ...own }))
   }
-  subscribe('net.server.socket', listener)
-  t.teardown(() => unsubscribe('net.server.socket', listener))
-}
-
-/** Makes a socket take writes and let nothing out, as one does whose peer does not read. */
-function clog(socket: Socket): void {
-  socket._write = () => undefined
-  socket._writev = () => undefined
 }
 
 async function idle(gateway: TestGateway): Promise<void> {
@@ -129,10 +131,7 @@ for (const [name, body] of Object.entries(ENDINGS)) {
     const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
     const forward = fastClock(t)
     let server: Socket | undefined
-    onServerSocket(t, gateway, (socket) => {
-      server = socket
-      clog(socket)
-    })
+    clogServerSockets(t, gateway, (socket) => (server = socket))
     openClient(t, gateway, question('gpt-4o', true))
     await eventually(() => (server?.writableLength ?? 0) > 1000, 'the answer waits')
     forward(16_000)
@@ -151,10 +150,7 @@ void t.test('a client that does not take a whole reply is cut', async (t) => {
   const forward = fastClock(t)
   for (const words of [5, 200_000]) {
     let server: Socket | undefined
-    onServerSocket(t, gateway, (socket) => {
-      server = socket
-      clog(socket)
-    })
+    clogServerSockets(t, gateway, (socket) => (server = socket))
     const client = openClient(t, gateway, question('gpt-4o', false, `[[words: ${words}]]`))
     await eventually(() => (server?.writableLength ?? 0) > 500, 'the answer waits')
     forward(31_000)
