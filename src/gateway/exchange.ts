@@ -198,9 +198,10 @@ export class Exchange implements ResponseOwner, Flight {
     const beganMs = performance.now()
     const note = (): void => void (this.facts.bookMs = performance.now() - beganMs)
     const booked = this.after.book(this, beganMs)
-    if (booked !== null) return booked.then(note)
-    note()
-    return null
+    if (booked === null) note()
+    // Before whoever waits for it goes on.
+    else void booked.then(note)
+    return booked
   }
 
   /**

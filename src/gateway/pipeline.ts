@@ -141,7 +141,7 @@ function accept(x: Exchange, identity: Identity): void {
 
 /** At once where the body is here already. */
 function receiveTimed(x: Exchange, at: Addressed, services: Services): Call | Promise<Call> {
-  const beganMs = performance.now()
+  const beganMs = x.startedMs + (x.facts.authenticateMs ?? 0)
   try {
     const received = receive(x, at, services.bodies)
     return received instanceof Promise ? arriving(x, received, beganMs) : asked(x, received)
