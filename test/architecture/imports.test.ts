@@ -13,7 +13,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['errors'],
   ['chat'],
   ['wire', 'log-text'],
-  ['dialects', 'emulator'],
+  ['dialects', 'emulator', 'log-lines'],
   [
     'accounts',
     'auth',
