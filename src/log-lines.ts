@@ -65,7 +65,7 @@ export interface ExchangeLine {
 const MAX_LINE_BYTES = 24_576
 const FIRST_BYTES = 4 * MAX_LINE_BYTES
 /** So many keys' and models' beginnings are kept; then they are gathered anew. */
-const MAX_KEPT = 256
+const MAX_KEPT = 1_024
 /** A text of a fragment that is longer is one of its kind. */
 const MAX_FRAGMENT = 1_024
 const ZERO = 48
