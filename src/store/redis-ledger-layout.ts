@@ -23,14 +23,19 @@ export const SUFFIX = { open: ':open', rows: ':rows', order: ':order', used: ':u
 /** Sorts after every name. */
 export const AFTER_ALL = '~'
 
-/** Limits whose names are remembered, where there can be slices of them. */
+/** Subjects whose names are remembered, where there can be slices of their limits. */
 const MOST_NAMED = 10_000
+/** In the place of an account, none of which is empty. */
+const EVERYBODY = ''
+
+/** What is taken of each limit of one subject. */
+type SubjectNames = Readonly<Record<Demand['kind'], string>>
 
 /** Names of what a script of one account touches. */
 export class LedgerNames {
   readonly isCluster: boolean
-  /** By subject, then kind and account: what is asked for all the time is named once. */
-  private readonly named = new Map<string, Map<string, string>>()
+  /** By subject, then account: what is asked for all the time is named once. */
+  private readonly named = new Map<string, Map<string, SubjectNames>>()
 
   constructor(isCluster: boolean) {
     this.isCluster = isCluster
@@ -88,19 +93,19 @@ export class LedgerNames {
   slice(accountId: string, demand: Demand): string | null {
     const { kind, shared, subject } = demand
     if (this.isCluster && (shared || kind === 'concurrent')) return null
-    let names = this.named.get(subject)
-    if (names === undefined) {
+    let byAccount = this.named.get(subject)
+    if (byAccount === undefined) {
       if (this.named.size >= MOST_NAMED) this.named.clear()
-      this.named.set(subject, (names = new Map<string, string>()))
+      this.named.set(subject, (byAccount = new Map<string, SubjectNames>()))
     }
-    const which = shared ? kind : accountId + kind
-    let name = names.get(which)
-    if (name === undefined) {
+    const whose = shared ? EVERYBODY : accountId
+    let names = byAccount.get(whose)
+    if (names === undefined) {
       // One subject of very many accounts: nobody's limit is asked for all the time.
-      if (names.size >= MOST_NAMED) names.clear()
-      names.set(which, (name = limitName(slotOf(accountId, demand), kind, subject)))
+      if (byAccount.size >= MOST_NAMED) byAccount.clear()
+      byAccount.set(whose, (names = namesOf(slotOf(accountId, demand), subject)))
     }
-    return name
+    return names[kind]
   }
 
   /** The same of a budget; null is one that accounts share. */
@@ -116,6 +121,16 @@ export class LedgerNames {
 /** What is taken of a limit. */
 export function limitName(slot: string, kind: Demand['kind'], subject: string): string {
   return `${slot}:${kind}:${subject}`
+}
+
+function namesOf(slot: string, subject: string): SubjectNames {
+  return {
+    requests: limitName(slot, 'requests', subject),
+    tokens: limitName(slot, 'tokens', subject),
+    concurrent: limitName(slot, 'concurrent', subject),
+    usd_day: limitName(slot, 'usd_day', subject),
+    usd_month: limitName(slot, 'usd_month', subject),
+  }
 }
 
 /** Demands with the same of these are of one slot. */
@@ -136,11 +151,16 @@ export function requestOf(name: string): string {
   return name.slice(TIME_DIGITS)
 }
 
-/** A time as it stands in names. */
+/** A time as it stands in names; many rows a millisecond have the same. */
 export function timeName(atMs: number): string {
-  const whole = Math.floor(Math.max(0, Math.min(LAST_TIME, atMs)))
-  return whole.toString(36).padStart(TIME_DIGITS, '0')
+  if (atMs !== lastTime.ms) {
+    const whole = Math.floor(Math.max(0, Math.min(LAST_TIME, atMs)))
+    lastTime = { ms: atMs, name: whole.toString(36).padStart(TIME_DIGITS, '0') }
+  }
+  return lastTime.name
 }
+
+let lastTime = { ms: 0, name: '0'.repeat(TIME_DIGITS) }
 
 /** What every name of an account begins with. */
 export function own(accountId: string): string {

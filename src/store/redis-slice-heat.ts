@@ -7,37 +7,58 @@
 export const HOT = 8
 /** How long requests are counted together. */
 export const WINDOW_MS = 1_000
-/** Subjects that are counted in a window; 10,000 are about 1 MB. */
+/** Subjects that are counted; 10,000 are about 1 MB. */
 const MOST_COUNTED = 10_000
+
+/** What was asked for of a subject in a window, and in the one before. */
+interface Counted {
+  window: number
+  count: number
+  before: number
+}
 
 /** The heat of one process's subjects. */
 export class Heat {
-  private windowMs = Number.NEGATIVE_INFINITY
-  private counts = new Map<string, number>()
-  private countsBefore = new Map<string, number>()
+  private beganMs = Number.NEGATIVE_INFINITY
+  private window = 0
+  private subjects = new Map<string, Counted>()
 
   /** One more request; whether it is one of many. */
   add(subject: string, nowMs: number): boolean {
     this.roll(nowMs)
-    const count = (this.counts.get(subject) ?? 0) + 1
-    if (count > 1 || this.counts.size < MOST_COUNTED) this.counts.set(subject, count)
-    return count >= HOT || this.wasHot(subject)
+    let counted = this.subjects.get(subject)
+    if (counted === undefined) {
+      if (this.subjects.size >= MOST_COUNTED) return false
+      counted = { window: this.window, count: 0, before: 0 }
+      this.subjects.set(subject, counted)
+    } else if (counted.window !== this.window) {
+      counted.before = counted.window === this.window - 1 ? counted.count : 0
+      counted.window = this.window
+      counted.count = 0
+    }
+    counted.count += 1
+    return this.isMany(counted)
   }
 
   isHot(subject: string, nowMs: number): boolean {
     this.roll(nowMs)
-    return (this.counts.get(subject) ?? 0) >= HOT || this.wasHot(subject)
+    const counted = this.subjects.get(subject)
+    return counted !== undefined && this.isMany(counted)
   }
 
-  private wasHot(subject: string): boolean {
-    return (this.countsBefore.get(subject) ?? 0) >= HOT
+  private isMany({ window, count, before }: Counted): boolean {
+    if (window === this.window) return count >= HOT || before >= HOT
+    return window === this.window - 1 && count >= HOT
   }
 
   private roll(nowMs: number): void {
-    const sinceMs = nowMs - this.windowMs
+    const sinceMs = nowMs - this.beganMs
     if (sinceMs < WINDOW_MS) return
-    this.countsBefore = sinceMs < 2 * WINDOW_MS ? this.counts : new Map<string, number>()
-    this.counts = new Map()
-    this.windowMs = nowMs
+    this.window += sinceMs < 2 * WINDOW_MS ? 1 : 2
+    this.beganMs = nowMs
+    if (this.subjects.size < MOST_COUNTED) return
+    // Room for others: what is hot is counted on.
+    const hot = Array.from(this.subjects).filter(([, counted]) => this.isMany(counted))
+    this.subjects = new Map(hot)
   }
 }
