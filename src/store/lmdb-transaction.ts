@@ -12,7 +12,7 @@ import type { RootDatabase } from 'lmdb'
 
 /**
  * Room in the ledger's file. `mapSize` is address space, not disk: some fifty million rows. Free pages are those that the
- * engine keeps in memory, and looks for beyond: it checks all that it keeps at each commit, which was a fifth of what a
+ * engine keeps in memory, and looks for beyond: it checks all that it keeps at each commit, which was a sixth of what a
  * request cost with its own 75,000 and 50,000. What it does not keep it reads anew, first what was freed last.
  */
 export const SPACE = {

@@ -1,7 +1,7 @@
 /**
  * Demands as the scripts of the `redis` engine take them. Knows no client.
  */
-import { quote } from '../wire/quote.js'
+import { isPlain, quote } from '../wire/quote.js'
 import type { Demand } from './ledger.js'
 import { slotOf } from './redis-ledger-layout.js'
 
@@ -16,25 +16,37 @@ export type Told = readonly [string, string, number, number, number, number, num
 
 /**
  * The text of the `Hold`s of these demands. `member` is what their places begin with. Made anew each time: what a
- * process has kept of ten thousand keys is in no cache of its processor.
+ * process has kept of ten thousand keys is in no cache of its processor. Of as few pieces as can be, since each is
+ * paid for when it is added and when the whole is sent.
  */
 export function holdsText(accountId: string, demands: readonly Demand[], member: string): string {
-  let text = ''
+  let text = '['
   let last: Demand | null = null
   let [opening, ending] = ['', '']
   for (const [at, demand] of demands.entries()) {
     const { kind, shared, subject } = demand
     // What a rule limits follows each other, and is of one subject.
     if (last?.subject !== subject || last.shared !== shared) {
-      opening = quote(`${slotOf(accountId, demand)}:`).slice(0, -1)
-      ending = quote(`:${subject}`).slice(1)
+      // Looked at before they are joined: a text that is joined is copied to be looked at.
+      const areBothPlain = isPlain(accountId) && isPlain(subject)
+      const slot = slotOf(accountId, demand)
+      opening = areBothPlain ? `"${slot}:` : quote(`${slot}:`).slice(0, -1)
+      ending = areBothPlain ? `:${subject}",` : `${quote(`:${subject}`).slice(1)},`
     }
     last = demand
     const { limit, cost } = numbersOf(demand)
-    const place = kind === 'concurrent' ? quote(`${member}#${at}`) : '""'
-    text += `${at === 0 ? '' : ','}["${kind}",${opening}${kind}${ending},${cost},${limit},${place}]`
+    const end = kind === 'concurrent' ? `,${quote(member).slice(0, -1)}#${at}"]` : ',""]'
+    text += `${at === 0 ? '' : ','}${HEADS[kind]}${opening}${kind}${ending}${cost},${limit}${end}`
   }
-  return `[${text}]`
+  return `${text}]`
+}
+
+const HEADS: Readonly<Record<Demand['kind'], string>> = {
+  requests: '["requests",',
+  tokens: '["tokens",',
+  concurrent: '["concurrent",',
+  usd_day: '["usd_day",',
+  usd_month: '["usd_month",',
 }
 
 /** A demand's limit, and what it takes of it. */
