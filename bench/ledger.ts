@@ -18,8 +18,8 @@ const BARE = fileURLToPath(new URL('./ledger-bare.js', import.meta.url))
 const ROUNDS = 3
 /** As long as the embedded ledger puts off what it does together. */
 const SECONDS = 5
-/** Until V8 has compiled what a process does all the time: it was quiet after 12 to 14 s. */
-const WARM_UP_SECONDS = 14
+/** Until V8 has compiled what a process does all the time; the last burst of it was over after 14 to 20 s. */
+const WARM_UP_SECONDS = 20
 
 /** How many processes, and how many requests at a time in each. */
 interface Case {
