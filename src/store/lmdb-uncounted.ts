@@ -29,6 +29,8 @@ export const UNKNOWN = -1
 
 /** Rows of one key, model and hour. */
 export interface Group extends Pick<UsageRow, 'atMs' | 'accountId' | 'keyId' | 'model'> {
+  /** Hours since 1970. */
+  readonly hour: number
   /** Where the rows are in the tables. */
   readonly names: string[]
   /** What they come to together. */
@@ -43,34 +45,55 @@ export interface Slice {
   readonly records: readonly string[]
 }
 
+/** The group of a key, a model and an hour that takes more, and another of the key. */
+interface Place {
+  group: Group
+  readonly other: Place | undefined
+}
+
 /** Groups by their rows' key, model and hour. */
 export class Groups {
-  private readonly groups: { readonly place: string; readonly group: Group }[] = []
-  /** The last group of each place, which takes more. */
-  private readonly last = new Map<string, Group>()
+  private readonly groups: Group[] = []
+  private readonly places = new Map<string, Place>()
   rows = 0
 
   /** `name` is the row's place in the tables. */
   add(name: string, row: UsageRow): void {
-    const { atMs, accountId, keyId, model } = row
-    // Accounts first: in this order neighbours in the tables are written one after another.
-    const place = `${accountId} ${keyId} ${model} ${Math.floor(atMs / BUCKET_MS.hour)}`
-    let group = this.last.get(place)
-    if (group === undefined || group.names.length === MOST_NAMES) {
-      group = { atMs, accountId, keyId, model, names: [], added: newSum() }
-      this.last.set(place, group)
-      this.groups.push({ place, group })
-    }
+    const hour = Math.floor(row.atMs / BUCKET_MS.hour)
+    const group = this.groupOf(row, hour)
     group.names.push(name)
     addToSum(group.added, row)
     this.rows += 1
   }
 
-  /** In the order in which they are best written. */
+  /** In the order in which they are best written: neighbours in the tables one after another. */
   sorted(): Group[] {
-    this.groups.sort((a, b) => (a.place < b.place ? -1 : a.place > b.place ? 1 : 0))
-    return this.groups.map(({ group }) => group)
+    return this.groups.sort(byPlace)
   }
+
+  private groupOf(row: UsageRow, hour: number): Group {
+    const known = this.places.get(row.keyId)
+    let place = known
+    while (place !== undefined && !isOf(place.group, row, hour)) place = place.other
+    if (place !== undefined && place.group.names.length < MOST_NAMES) return place.group
+    const { atMs, accountId, keyId, model } = row
+    const group = { atMs, accountId, keyId, model, hour, names: [], added: newSum() }
+    this.groups.push(group)
+    if (place === undefined) this.places.set(keyId, { group, other: known })
+    else place.group = group
+    return group
+  }
+}
+
+function isOf(group: Group, { accountId, model }: UsageRow, hour: number): boolean {
+  return group.model === model && group.hour === hour && group.accountId === accountId
+}
+
+function byPlace(a: Group, b: Group): number {
+  if (a.accountId !== b.accountId) return a.accountId < b.accountId ? -1 : 1
+  if (a.keyId !== b.keyId) return a.keyId < b.keyId ? -1 : 1
+  if (a.model !== b.model) return a.model < b.model ? -1 : 1
+  return a.hour - b.hour
 }
 
 /** Everything that was put before a moment, on its way into the sums. */

@@ -27,11 +27,14 @@ const HISTOGRAM = 11
 const COUNTERS = HISTOGRAM + FIRST_CONTENT_BOUNDS_MS.length + 1
 
 /** Counters of one bucket; changed in place. */
-export type SumCounters = Float64Array
+export type SumCounters = number[]
+
+// Fractions and large numbers from the start. A typed array of this size has memory of its own, which costs more.
+const ZEROES = new Array<number>(COUNTERS).fill(0.5).fill(0)
 
 /** All zero. */
 export function newSum(): SumCounters {
-  return new Float64Array(COUNTERS)
+  return ZEROES.slice()
 }
 
 /** Counts a row in. */
@@ -120,7 +123,7 @@ export function shownSum(
     costNanoUsd: count(COST),
     unpriced: count(UNPRICED),
     estimated: count(ESTIMATED),
-    firstContent: Array.from(sum.subarray(HISTOGRAM)),
+    firstContent: sum.slice(HISTOGRAM),
   }
 }
 
@@ -157,7 +160,7 @@ export function shownCounters(sum: UsageSum, atMs: number): SumCounters {
 
 /** What engines that count by themselves keep of it: every counter, the time apart. */
 export function shownPlaces(sum: UsageSum): [place: number, count: number][] {
-  const places = Array.from(shownCounters(sum, 0), (count, at): [number, number] => [at, count])
+  const places = shownCounters(sum, 0).map((count, at): [number, number] => [at, count])
   return places.filter(([place]) => place !== LAST_AT)
 }
 
