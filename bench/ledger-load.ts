@@ -8,6 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Admission, Demand, Ledger, Verdict } from '../src/store/ledger.js'
 import { newRequestId } from '../src/http/id.js'
 import type { UsageRow } from '../src/ledger/row.js'
+import { settleGlobals, settleStrings } from '../src/serve-worker.js'
 import { openStore } from '../src/store/open.js'
 import { obey, type LedgerLoad, type LedgerOrder } from './ledger-orders.js'
 
@@ -174,4 +175,7 @@ async function run({ url, seconds }: LedgerOrder): Promise<LedgerLoad> {
   }
 }
 
+// As a worker begins.
+settleStrings()
+settleGlobals()
 obey(run)
