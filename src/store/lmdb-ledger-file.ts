@@ -16,9 +16,11 @@ import { Journal, type Kept } from './lmdb-journal.js'
 import { endOf, ledgerTables, timeName, type LedgerTables } from './lmdb-ledger-tables.js'
 import { Recent } from './lmdb-recent.js'
 import { Turn } from './lmdb-turn.js'
-import { noTransaction, SPACE, transact } from './lmdb-transaction.js'
+import { noTransaction, transact } from './lmdb-transaction.js'
 import { Uncounted, type Slice } from './lmdb-uncounted.js'
 
+/** Address space, not disk: some fifty million rows. */
+const MAP_BYTES = 64 * 1024 ** 3
 /** In one transaction; as many take two or three milliseconds of the event loop. */
 const MOST_STEPS = 128
 /** A read that waits for rows does without them where no transaction has ended for so long. */
@@ -353,7 +355,7 @@ export class LedgerFile {
       overlappingSync: false,
       noSync: true,
       eventTurnBatching: false,
-      ...SPACE,
+      mapSize: MAP_BYTES,
       maxReaders: 512,
       maxDbs: 16,
     })

@@ -10,17 +10,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RootDatabase } from 'lmdb'
 
-/**
- * Room in the ledger's file. `mapSize` is address space, not disk: some fifty million rows. Free pages are those that the
- * engine keeps in memory, and looks for beyond: it checks all that it keeps at each commit, which was a sixth of what a
- * request cost with its own 75,000 and 50,000. What it does not keep it reads anew, first what was freed last.
- */
-export const SPACE = {
-  mapSize: 64 * 1024 ** 3,
-  maxFreeSpaceToRetain: 500,
-  maxFreeSpaceToLoad: 3_000,
-}
-
 let underWay = 0
 let isWatched = false
 
