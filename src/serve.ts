@@ -20,14 +20,18 @@ import type { Generation } from './serve-worker.js'
 /**
  * Young objects die young here: a larger nursery is collected less often. And a worker has one core, so
  * helper threads that collect in parallel only wait for each other: 10 % of its processor time with V8's
- * defaults (`npm run bench -- load`). A request goes through many small functions, of which V8 puts no
- * more than a few into each other: three times as many of them save 4 % of our own code's time. Node's own code in large pages saves 9 % more where the kernel has
- * them, most of all under virtualisation, where a missed page table entry costs two walks.
+ * defaults (`npm run bench -- load`). Nothing is put among the old because its like has lived for long:
+ * dead, it keeps alive what it points to, and that is what the like of it then lives for
+ * (docs/decisions/0037). A request goes through many small functions, of which V8 puts no more than a few
+ * into each other: three times as many of them save 4 % of our own code's time. Node's own code in large
+ * pages saves 9 % more where the kernel has them, most of all under virtualisation, where a missed page
+ * table entry costs two walks.
  */
 export const WORKER_FLAGS = [
   '--max-semi-space-size=32',
   '--min-semi-space-size=32',
   '--no-parallel-scavenge',
+  '--no-allocation-site-pretenuring',
   '--max-inlined-bytecode-size=1000',
   '--max-inlined-bytecode-size-cumulative=3000',
   '--use-largepages=silent',
