@@ -8,7 +8,7 @@ import type { ChatEvent } from '../../chat/event.js'
 import type { ReplyBlock, ThinkingBlock } from '../../chat/fold.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { mergeUsage, type Usage } from '../../chat/usage.js'
-import { quote } from '../../wire/quote.js'
+import { isPlain } from '../../wire/quote.js'
 import type { Place, Seed, StreamEncoder } from '../dialect.js'
 import { encodeStreamError } from './error.js'
 import { Details, signatureOut } from './reasoning.js'
@@ -16,8 +16,11 @@ import { annotation, imageOut } from './reply.js'
 import { finishReasonOut, logprobsOut, usageText } from './wire.js'
 
 /** What stands after a text; as constants, they are in one piece. */
-const AFTER = '},"finish_reason":null}]}\n\n'
-const AFTER_WITH_USAGE = '},"finish_reason":null}],"usage":null}\n\n'
+const AFTER = '"},"finish_reason":null}]}\n\n'
+const AFTER_WITH_USAGE = '"},"finish_reason":null}],"usage":null}\n\n'
+
+/** A member of the delta that holds words. */
+type Words = 'content' | 'refusal' | 'reasoning_content'
 
 /** The place of an only answer. */
 const ALONE: Place = { index: 0, isLast: true }
@@ -29,9 +32,13 @@ export class ChunkEncoder implements StreamEncoder {
   private readonly head: string
   private readonly start: string
   private readonly tail: string
-  /** The same around a member of the delta that is a text, as nearly all chunks have. */
-  private readonly before: string
+  /** What stands after the text of a chunk that has one, as nearly all have; before and between texts of `member`. */
   private readonly after: string
+  private before = ''
+  private between = ''
+  /** The texts that are to be written, a chunk for each. */
+  private member: Words | null = null
+  private texts: string[] = []
   private readonly legacy: boolean
   private readonly includeUsage: boolean
   private readonly isLast: boolean
@@ -67,11 +74,11 @@ export class ChunkEncoder implements StreamEncoder {
       `"created":${seed.createdAtSeconds},"model":${JSON.stringify(seed.model)},"choices":[`
     this.start = `${this.head}{"index":${place.index},"delta":`
     this.tail = request.includeUsage ? '],"usage":null}\n\n' : ']}\n\n'
-    this.before = flat(`${this.start}{"`)
     this.after = request.includeUsage ? AFTER_WITH_USAGE : AFTER
   }
 
   take(): string {
+    this.write()
     const out = this.out
     this.out = ''
     return out
@@ -119,8 +126,7 @@ export class ChunkEncoder implements StreamEncoder {
       case 'finish':
         return this.finish(event)
       case 'error':
-        this.out += encodeStreamError(event.error)
-        return
+        return this.put(encodeStreamError(event.error))
       case 'thinking-end':
         return this.thinkingEnd(event.signature)
       case 'text-end':
@@ -145,12 +151,42 @@ export class ChunkEncoder implements StreamEncoder {
   }
 
   private piece(delta: string, beside: string): void {
-    this.out += `${this.start}${delta}${beside},"finish_reason":null}${this.tail}`
+    this.put(`${this.start}${delta}${beside},"finish_reason":null}${this.tail}`)
   }
 
   /** Empty strings say nothing and are not sent. */
-  private words(member: string, text: string): void {
-    if (text !== '') this.out += this.before + `${member}":${quote(text)}` + this.after
+  private words(member: Words, text: string): void {
+    if (text === '') return
+    if (member !== this.member) this.begin(member)
+    this.texts.push(text)
+  }
+
+  private begin(member: Words): void {
+    this.write()
+    this.member = member
+    this.before = flat(`${this.start}{"${member}":"`)
+    this.between = ''
+  }
+
+  private put(text: string): void {
+    this.write()
+    this.out += text
+  }
+
+  /** Writes the texts that wait. Many are put together at once: piece by piece, each would be copied on its own. */
+  private write(): void {
+    const { texts, before, after } = this
+    const [first] = texts
+    if (first === undefined) return
+    if (texts.length === 1) {
+      this.out += before + escaped(first) + after
+      texts.length = 0
+      return
+    }
+    if (this.between === '') this.between = flat(after + before)
+    const isAsIs = isPlain(texts.join(''))
+    this.out += before + (isAsIs ? texts : texts.map(escaped)).join(this.between) + after
+    this.texts = []
   }
 
   private toolStart(event: Extract<ChatEvent, { type: 'tool-start' }>): void {
@@ -226,18 +262,23 @@ export class ChunkEncoder implements StreamEncoder {
     const word = finishReasonOut(reason, this.tools > 0, this.legacy)
     // Known at the end only: most upstreams say it there.
     const tier = serviceTier === undefined ? '' : `,"service_tier":${JSON.stringify(serviceTier)}`
-    this.out += `${this.start}{},"finish_reason":"${word}"}]${tier}${this.tail.slice(1)}`
+    this.put(`${this.start}{},"finish_reason":"${word}"}]${tier}${this.tail.slice(1)}`)
     if (!this.isLast) return
     if (this.includeUsage) {
-      this.out += `${this.head}]${tier},"usage":${usageText(this.usage)}}\n\n`
+      this.put(`${this.head}]${tier},"usage":${usageText(this.usage)}}\n\n`)
     }
-    this.out += 'data: [DONE]\n\n'
+    this.put('data: [DONE]\n\n')
   }
 }
 
 /** The same in one piece: the pieces that a text was put together of are copied one by one each time. */
 function flat(text: string): string {
   return Buffer.from(text).toString()
+}
+
+/** The inside of the text as a JSON string. */
+function escaped(text: string): string {
+  return isPlain(text) ? text : JSON.stringify(text).slice(1, -1)
 }
 
 function extraContent(signature: string): string {
