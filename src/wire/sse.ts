@@ -22,6 +22,7 @@ const LF = '\n'
 const COLON = 58
 const SPACE = 32
 const LF_CODE = 10
+const DATA = 'data: '
 const BOM = '\uFEFF'
 const BOM_BYTES = '\u00EF\u00BB\u00BF'
 
@@ -56,6 +57,10 @@ export class SseFramer implements Framer {
   private leadLength = 0
   private hasOverflowed = false
   private isTailTruncated = false
+  /** The name that came twice in a row, how a frame with it begins, and the name that came last. */
+  private knownName = ''
+  private knownStart = ''
+  private lastName = ''
 
   constructor(sink: FrameSink, options: SseOptions = {}) {
     this.sink = sink
@@ -146,18 +151,20 @@ export class SseFramer implements Framer {
   /** Takes every complete line; answers where the incomplete one starts. */
   private lines(text: string): number {
     let at = 0
-    let lf = find(text, LF, 0)
+    let lf = -1
     let cr = find(text, CR, 0)
-    for (;;) {
-      if (lf < at) lf = find(text, LF, at)
+    while (at < text.length) {
       if (cr < at) cr = find(text, CR, at)
+      if (this.size === 0) {
+        const after = this.wholeFrame(text, at, cr)
+        if (after > at) {
+          at = after
+          continue
+        }
+      }
+      if (lf < at) lf = find(text, LF, at)
       const end = lf < cr ? lf : cr
       if (end === Infinity) return at
-      if (this.size === 0 && this.isWholeFrame(text, at, lf, cr)) {
-        this.deliver('', text.slice(at + 6, lf), lf + 2)
-        at = lf + 2
-        continue
-      }
       const after = end === cr && lf === cr + 1 ? end + 2 : end + 1
       if (this.partial === '') this.line(text, at, end, after)
       else {
@@ -169,19 +176,24 @@ export class SseFramer implements Framer {
       if (this.keepsRaw && this.size === 0) this.loosen(after)
       at = after
     }
+    return at
   }
 
-  /** The shape nearly every frame has, `data: …` LF LF in one chunk, which needs no state. */
-  private isWholeFrame(text: string, at: number, lf: number, cr: number): boolean {
-    return (
-      lf < cr &&
-      lf - at > 6 &&
-      lf - at <= this.max &&
-      text.charCodeAt(lf + 1) === LF_CODE &&
-      this.partial === '' &&
-      !this.isFirstLine &&
-      text.startsWith('data: ', at)
-    )
+  /**
+   * Takes a frame as nearly all are, `data: …` LF LF in one chunk, behind the line of its name where that has come
+   * before: it needs no state. Answers where the next one starts; `at` where this is none.
+   */
+  private wholeFrame(text: string, at: number, cr: number): number {
+    if (this.partial !== '' || this.isFirstLine) return at
+    const { knownStart } = this
+    const isKnown = knownStart !== '' && text.slice(at, at + knownStart.length) === knownStart
+    if (!isKnown && !text.startsWith(DATA, at)) return at
+    const from = at + (isKnown ? knownStart.length : DATA.length)
+    const lf = text.indexOf(LF, from)
+    if (lf <= from || lf + 1 >= cr || lf - at > this.max) return at
+    if (text.charCodeAt(lf + 1) !== LF_CODE) return at
+    this.deliver(isKnown ? this.knownName : '', text.slice(from, lf), lf + 2)
+    return lf + 2
   }
 
   /** One line of `source`, without its end; `after` is where the next one starts in the chunk. */
@@ -216,7 +228,16 @@ export class SseFramer implements Framer {
     this.name = ''
     this.data = null
     this.size = 0
+    if (name === this.lastName) this.know(name)
+    this.lastName = name
     if (data !== null && data !== '') this.deliver(name, data, after)
+  }
+
+  /** Both are made anew: a slice would keep all of its chunk in memory. */
+  private know(name: string): void {
+    if (name === '' || name === this.knownName) return
+    this.knownStart = Buffer.from(`event: ${name}\n${DATA}`).toString()
+    this.knownName = Buffer.from(name).toString()
   }
 
   private deliver(name: string, data: string, after: number): void {

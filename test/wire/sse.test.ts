@@ -123,3 +123,39 @@ void t.test('the end tells a whole tail from a cut one', (t) => {
   }
   t.end()
 })
+
+void t.test(
+  'a name that came before is known, and no frame is taken for one of it that is not',
+  (t) => {
+    const known = 'event: e\ndata: 1\n\n'.repeat(3)
+    for (const [rest, expected] of [
+      ['event: e\ndata: 2\n\n', ['e|2']],
+      ['event: e\ndata:  2\n\n', ['e| 2']],
+      ['event:e\ndata:2\n\n', ['e|2']],
+      ['event: e\r\ndata: 2\r\n\r\n', ['e|2']],
+      ['event: e\ndata: 2\r\n\n', ['e|2']],
+      ['event: e\ndata: 2\r3\n\n', ['e|2']],
+      ['event: e\ndata: 2\n\r\n', ['e|2']],
+      ['event: e\ndata: 2\ndata: 3\n\n', ['e|2\n3']],
+      ['event: e\ndata: 2\nevent: f\n\n', ['f|2']],
+      ['event: e\ndata: \n\n', []],
+      ['event: e\ndata: 2\n', ['e|2']],
+      ['event: e\nevent: e\ndata: 2\n\n', ['e|2']],
+      ['event: ee\ndata: 2\n\n', ['ee|2']],
+      ['data: 2\n\nevent: e\ndata: 3\n\n', ['|2', 'e|3']],
+      ['data: 2\nevent: e\ndata: 3\n\n', ['e|2\n3']],
+      ['event: f\ndata: 2\n\nevent: f\ndata: 3\n\nevent: f\ndata: 4\n\n', ['f|2', 'f|3', 'f|4']],
+    ] as [string, string[]][]) {
+      for (const bytes of [false, true]) {
+        const { framer, frames } = framerOf({ bytes })
+        framer.write(Buffer.from(known + rest))
+        framer.end()
+        const without = frames.map((frame) => frame.split('|').slice(0, 2).join('|'))
+        t.same(without, ['e|1', 'e|1', 'e|1', ...expected], JSON.stringify(rest))
+        const raw = frames.map((frame) => frame.split('|')[2] ?? '').join('') + framer.takeLoose()
+        t.equal(raw, bytes ? known + rest : '', 'no byte is lost')
+      }
+    }
+    t.end()
+  },
+)
