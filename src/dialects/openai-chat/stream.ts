@@ -36,8 +36,9 @@ export class ChunkEncoder implements StreamEncoder {
   private readonly after: string
   private before = ''
   private between = ''
-  /** The texts that are to be written, a chunk for each. */
   private member: Words | null = null
+  /** The text that is to be written, in a chunk of its own; where there are several, `texts` are all of them. */
+  private text = ''
   private texts: string[] = []
   private readonly legacy: boolean
   private readonly includeUsage: boolean
@@ -158,7 +159,9 @@ export class ChunkEncoder implements StreamEncoder {
   private words(member: Words, text: string): void {
     if (text === '') return
     if (member !== this.member) this.begin(member)
-    this.texts.push(text)
+    if (this.text === '') this.text = text
+    else if (this.texts.length > 0) this.texts.push(text)
+    else this.texts.push(this.text, text)
   }
 
   private begin(member: Words): void {
@@ -175,18 +178,17 @@ export class ChunkEncoder implements StreamEncoder {
 
   /** Writes the texts that wait. Many are put together at once: piece by piece, each would be copied on its own. */
   private write(): void {
-    const { texts, before, after } = this
-    const [first] = texts
-    if (first === undefined) return
-    if (texts.length === 1) {
-      this.out += before + escaped(first) + after
-      texts.length = 0
+    const { text, texts, before, after } = this
+    if (text === '') return
+    this.text = ''
+    if (texts.length === 0) {
+      this.out += before + escaped(text) + after
       return
     }
+    this.texts = []
     if (this.between === '') this.between = flat(after + before)
     const isAsIs = isPlain(texts.join(''))
     this.out += before + (isAsIs ? texts : texts.map(escaped)).join(this.between) + after
-    this.texts = []
   }
 
   private toolStart(event: Extract<ChatEvent, { type: 'tool-start' }>): void {
