@@ -78,12 +78,15 @@ class KnownReply {
   /** By field: where its value begins, and where its line ends. */
   private readonly starts: number[] = []
   private readonly stops: number[] = []
+  /** As much of it as came again the last time: compared at one go. */
+  private steady: number
   private misses = 0
 
   constructor(head: ReplyHead, bytes: Buffer) {
     this.head = head
     this.match = head
     this.bytes = bytes
+    this.steady = bytes.length
     for (let at = bytes.indexOf(CR) + 2; at < bytes.length - 2;) {
       let start = bytes.indexOf(COLON, at) + 1
       while (isBlank(bytes[start])) start += 1
@@ -98,9 +101,10 @@ class KnownReply {
   end(bytes: Buffer, from: number): number {
     const { bytes: known, starts, stops } = this
     let changes: Change[] | null = null
-    let at = from
+    const begun = this.isSteady(bytes, from) ? this.steady : 0
+    let at = from + begun
     let field = 0
-    for (let i = 0; i < known.length;) {
+    for (let i = begun; i < known.length;) {
       if (known[i] === bytes[at]) {
         i += 1
         at += 1
@@ -112,7 +116,10 @@ class KnownReply {
       const first = at - (i - start)
       at = valueEnd(bytes, first, at)
       if (at === -1) return -1
-      changes ??= []
+      if (changes === null) {
+        changes = []
+        this.steady = start
+      }
       changes.push({ field, from: first, to: at })
       i = stops[field] ?? Infinity
     }
@@ -120,6 +127,11 @@ class KnownReply {
     if (match === null) return -1
     this.match = match
     return at
+  }
+
+  private isSteady(bytes: Buffer, from: number): boolean {
+    const end = from + this.steady
+    return end <= bytes.length && this.bytes.compare(bytes, from, end, 0, this.steady) === 0
   }
 
   /** The head with other values; null where they make none. */
@@ -144,6 +156,7 @@ class KnownReply {
   /** What came last is the likeliest to come again, and each value has its room. */
   private become(head: ReplyHead, bytes: Buffer, changes: readonly Change[]): void {
     this.misses = 0
+    this.steady = this.bytes.length
     this.head = head
     for (const { field, from, to } of changes) {
       bytes.copy(this.bytes, this.starts[field], from, to)
