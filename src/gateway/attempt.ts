@@ -88,8 +88,9 @@ export class Attempt implements ReplyHandler, Timed {
     this.wait = new Wait(begun.committed ? null : x.facts)
   }
 
-  send(): void {
-    this.dispatchedMs = performance.now()
+  /** `nowMs` is the time, for who has just looked. */
+  send(nowMs = performance.now()): void {
+    this.dispatchedMs = nowMs
     this.wait.next('connectMs', this.dispatchedMs)
     this.target.series.inflight(1)
     this.deadlines.add(this)
@@ -140,9 +141,10 @@ export class Attempt implements ReplyHandler, Timed {
       this.feed(controller, chunk)
       return
     }
-    this.heardMs = performance.now()
-    const room = roomFor(this.phase === 'whole')
     if (this.phase !== 'whole' && this.phase !== 'error') return
+    const room = roomFor(this.phase === 'whole')
+    // What ends with this is silent no more.
+    if (!isLast) this.heardMs = performance.now()
     this.bytes += chunk.length
     // All of it at once need not be copied: it is read before it is overwritten.
     this.isLent = isLast && this.chunks.length === 0

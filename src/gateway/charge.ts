@@ -44,9 +44,9 @@ export function book(
     })
   }
   // What was set aside for it is freed with its row; the limiter has to know where it decided alone.
-  if (x.lease === null) return books.settle(row)
+  if (x.lease === null) return books.settle(row, undefined, nowMs)
   limiter.end(x.lease, cost)
-  return books.settle(row, claimOf(x.lease))
+  return books.settle(row, claimOf(x.lease), nowMs)
 }
 
 /** How an exchange has ended, as far as it is known by now. */

@@ -41,8 +41,9 @@ export function forward(
   const beganMs = performance.now()
   const send = (asked: Call): Promise<Answer> => {
     const outgoing = prepare(x, asked, target, model)
-    x.facts.translateMs += performance.now() - beganMs
-    return attempt(x, asked, target, deadlines, outgoing)
+    const nowMs = performance.now()
+    x.facts.translateMs += nowMs - beganMs
+    return attempt(x, asked, target, deadlines, outgoing, nowMs)
   }
   const found = remembered(x, call, target, model, escrow)
   return found instanceof Promise ? found.then(send) : send(found)
@@ -61,6 +62,7 @@ function attempt(
   target: Target,
   deadlines: Deadlines,
   outgoing: Outgoing,
+  nowMs: number,
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const again = (error: GatewayError): void => {
@@ -72,7 +74,7 @@ function attempt(
         reject(cause instanceof GatewayError ? cause : gatewayError(UNFORESEEN, cause))
       }
     }
-    new Attempt(x, call, target, deadlines, outgoing, { resolve, reject: again }).send()
+    new Attempt(x, call, target, deadlines, outgoing, { resolve, reject: again }).send(nowMs)
   })
 }
 

@@ -167,7 +167,8 @@ function asked(x: Exchange, call: Call): Call {
 }
 
 function choose(x: Exchange, call: Call): { target: Target; model: string } {
-  const before = performance.now()
+  const { authenticateMs, receiveMs } = x.facts
+  const beganMs = x.startedMs + (authenticateMs ?? 0) + (receiveMs ?? 0)
   const match: RouteMatch | null = x.generation.route(call.request.model)
   if (match === null) throw unknownModel(call.request.model)
   if (x.allowedModels !== null && !namesModel(x.allowedModels, call.request.model)) {
@@ -176,7 +177,7 @@ function choose(x: Exchange, call: Call): { target: Target; model: string } {
   const target = x.generation.target(match, call.request)
   x.facts.target = target
   x.facts.upstreamModel = match.model
-  x.facts.routeMs = performance.now() - before
+  x.facts.routeMs = performance.now() - beganMs
   return { target, model: match.model }
 }
 

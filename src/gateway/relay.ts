@@ -87,7 +87,7 @@ class WholeRelay implements Timed, ResponseWatcher {
   private readonly res: Response
   private readonly deadlines: Deadlines
   private rest: Buffer | null
-  private movedMs = performance.now()
+  private movedMs = 0
   private resolve: () => void = () => undefined
 
   /** `rest` is what has to be written; null where all is and only has to leave. */

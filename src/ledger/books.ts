@@ -112,9 +112,9 @@ export class Books {
 
   /**
    * Resolves once the row is safe; null where it is so already. Never rejects. Without a claim its request
-   * holds nothing that others wait for.
+   * holds nothing that others wait for. It waits from `sinceMs` on, monotonic.
    */
-  settle(row: UsageRow, claim?: Claim): Promise<void> | null {
+  settle(row: UsageRow, claim?: Claim, sinceMs = performance.now()): Promise<void> | null {
     this.options.onRow(row.source, 1)
     if (this.isAway) {
       this.keep({ row, claim })
@@ -122,7 +122,7 @@ export class Books {
     }
     return new Promise((resolve) => {
       const place = this.waiting.length
-      const waiting: Waiting = { row, claim, sinceMs: performance.now(), resolve, place }
+      const waiting: Waiting = { row, claim, sinceMs, resolve, place }
       this.waiting.push(waiting)
       const { ledger } = this.options
       const safe: Promise<unknown> =
