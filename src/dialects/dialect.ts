@@ -12,6 +12,7 @@ import type { Said } from '../chat/said.js'
 import type { Usage } from '../chat/usage.js'
 import type { WireError } from '../errors.js'
 import type { Framing, FrameSink } from '../wire/framer.js'
+import type { Sized } from '../wire/sized.js'
 import type { Edit } from '../wire/splice.js'
 
 /** The wire formats, by the names that the configuration and the metrics use. */
@@ -77,9 +78,9 @@ export interface Ingress {
    * Throws `GatewayError(malformed_request)` whose message and `param` name the path.
    */
   decodeRequest(body: JsonObject, endpoint: Endpoint): ChatRequest
-  encodeReply(reply: Reply, request: ChatRequest, seed: Seed): string
+  encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized
   /** Several answers to one request (`n`); their counts are those of all together, in each. */
-  encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): string
+  encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): Sized
   /** `place`: where the answer stands among several; left out, it is the only one. */
   newEncoder(request: ChatRequest, seed: Seed, place?: Place): StreamEncoder
   /**
@@ -118,7 +119,7 @@ export interface Egress {
    */
   encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject
   /** Writes such a body, quirks and all, quicker than `stringifyExact`, which does it where this is left out. */
-  readonly write?: (body: JsonObject) => string
+  readonly write?: (body: JsonObject) => Sized
   /**
    * Top-level edits that make a client's own body fit this upstream; applied to bytes, not to a parsed
    * copy. Throws and reports as `encodeRequest` does.

@@ -22,7 +22,14 @@ export interface Begun {
 
 /** What the client gets: a whole body, or a stream that has begun. */
 export type Answer =
-  | { readonly kind: 'whole'; readonly body: string | Buffer; readonly stream: boolean }
+  | {
+      readonly kind: 'whole'
+      readonly body: string | Buffer
+      /** How many the body has, in UTF-8 where it is a text. */
+      readonly bytes: number
+      /** It is all of a stream. */
+      readonly stream: boolean
+    }
   | { readonly kind: 'stream'; readonly stream: ReplyStream }
 
 /** The first attempt has nothing to go on from. */

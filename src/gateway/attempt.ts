@@ -97,8 +97,8 @@ export class Attempt implements ReplyHandler, Timed {
     this.x.cancellation.onCancel((reason) => this.cancelled(reason))
     if (this.phase === 'over') return
     const { pool } = this.target.upstream
-    const { path, headers, body } = this.outgoing
-    pool.dispatch({ path, method: 'POST', headers, body }, this)
+    const { path, headers, body, bytes } = this.outgoing
+    pool.dispatch({ path, method: 'POST', headers, body, bytes }, this)
   }
 
   onRequestStart(controller: ReplyController): void {
@@ -351,7 +351,7 @@ export class Attempt implements ReplyHandler, Timed {
     target.series.attempt(error?.kind ?? 'ok')
     if (error !== null) return this.settlement.reject(gatewayError(error))
     const body = this.isLent && read.body === text ? Buffer.from(text) : read.body
-    this.settlement.resolve({ kind: 'whole', body, stream: call.request.stream })
+    this.settlement.resolve({ kind: 'whole', body, bytes: read.bytes, stream: call.request.stream })
   }
 
   private refusedByUpstream(): void {

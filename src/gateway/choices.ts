@@ -13,6 +13,7 @@ import type { ChatRequest } from '../chat/request.js'
 import { addUsage, mergeUsage, type Usage } from '../chat/usage.js'
 import type { ErrorKind } from '../errors.js'
 import type { Choice, ChoicesDecoder, Egress, Ingress, Seed } from '../dialects/dialect.js'
+import { sized } from '../wire/sized.js'
 import { SseFramer } from '../wire/sse.js'
 import { LossList } from './losses.js'
 import { note, OVERFLOW } from './translate.js'
@@ -149,7 +150,7 @@ export class WholeChoices implements WholeReply {
     const [first] = came
     const { fold, grammar } = candidates[first?.index ?? 0] ?? new Candidate({})
     return verdictOf(fold, grammar.breach, losses, () => {
-      if (request.stream) return this.stream(came)
+      if (request.stream) return sized(this.stream(came))
       const choices = came.map(({ index, reply }) => ({
         index,
         reply: jsonAnswer(reply, request),

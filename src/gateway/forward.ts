@@ -88,12 +88,12 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
   report(x, call, losses.paths)
   const path = pathAt(upstream.place, rendered.path, model)
   const headers = withRequestHeaders(target, rendered.accept, rendered.headers)
-  const { body, said, streams } = rendered
+  const { body, bytes, said, streams } = rendered
   const { timeouts } = upstream.config
   const firstByteMs = streams ? timeouts.firstByteMs : timeouts.firstByteWholeMs
   const next = nextOf({ path, headers, firstByteMs }, said, egress)
   // Without a spread: V8 would make a new hidden class for each (docs/decisions/0037).
-  return { path, headers, firstByteMs, body, said, next }
+  return { path, headers, firstByteMs, body, bytes, said, next }
 }
 
 /** How the rest of an answer is asked for, where the upstream may pause before its end. */
@@ -107,7 +107,8 @@ function nextOf(
   return (resume) => {
     const rest = continuation.next(said, resume)
     const next = nextOf(way, rest, egress)
-    return { ...way, body: bodyOf(rest, egress), said: rest, next }
+    const { text, bytes } = bodyOf(rest, egress)
+    return { ...way, body: text, bytes, said: rest, next }
   }
 }
 
@@ -142,7 +143,8 @@ function amended(
     if (!(name in known)) headers.push(name, value)
   }
   const way = { path: outgoing.path, headers, firstByteMs: outgoing.firstByteMs }
-  return { ...way, body: bodyOf(said, egress), said, next: nextOf(way, said, egress) }
+  const { text, bytes } = bodyOf(said, egress)
+  return { ...way, body: text, bytes, said, next: nextOf(way, said, egress) }
 }
 
 function withRequestHeaders(

@@ -10,6 +10,7 @@ import type { QuirksConfig } from '../config/config.js'
 import type { DialectName, Egress, Losses } from '../dialects/dialect.js'
 import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
 import { stringifyExact } from '../wire/exact.js'
+import { sized, type Sized } from '../wire/sized.js'
 import { splice } from '../wire/splice.js'
 import type { Call } from './receive.js'
 
@@ -30,6 +31,8 @@ export interface Rendered {
   /** Whether the upstream is asked for a stream. */
   readonly streams: boolean
   readonly body: Buffer | string
+  /** How many the body has, in UTF-8 where it is a text. */
+  readonly bytes: number
   /** What the body says, where it was said anew; null for the client's own bytes. */
   readonly said: JsonObject | null
   readonly headers: Readonly<Record<string, string>>
@@ -42,6 +45,8 @@ export interface Outgoing {
   /** How long the answer may take to begin; a whole one begins once it is complete. */
   readonly firstByteMs: number
   readonly body: Buffer | string
+  /** How many the body has, in UTF-8 where it is a text. */
+  readonly bytes: number
   /** What the body says, where it was said anew; null for the client's own bytes. */
   readonly said: JsonObject | null
   /** Asks for the rest of an answer that paused with `resume`; null where no answer to this can pause. */
@@ -68,19 +73,21 @@ export function render(
     const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
     const streams = call.request.stream
     const { path, accept } = egress.target(model, streams)
-    return { path, accept, streams, body, said: null, headers: egress.headers(call.body) }
+    const headers = egress.headers(call.body)
+    return { path, accept, streams, body, bytes: body.length, said: null, headers }
   }
   const request = requestFor(call.request, destination, model, facts)
   const said = applyQuirks(egress.encodeRequest(request, facts, losses), quirks, report)
   const streams = request.stream
   const { path, accept } = egress.target(model, streams)
   const headers = egress.headers(said)
-  return { path, accept, streams, body: bodyOf(said, egress), said, headers }
+  const { text, bytes } = bodyOf(said, egress)
+  return { path, accept, streams, body: text, bytes, said, headers }
 }
 
 /** The text of a body that was said anew. */
-export function bodyOf(said: JsonObject, { write = stringifyExact }: Egress): string {
-  return write(said)
+export function bodyOf(said: JsonObject, { write }: Egress): Sized {
+  return write === undefined ? sized(stringifyExact(said)) : write(said)
 }
 
 /** The request as this upstream is to be asked: its model, whether to stream, and who begins. */

@@ -30,9 +30,8 @@ export function relay(
 ): Promise<void> | undefined {
   x.cancellation.check()
   if (answer.kind === 'stream') return new StreamRelay(x, answer.stream, ingress, deadlines).run()
-  const { body } = answer
+  const { body, bytes: length } = answer
   const { res } = x
-  const length = Buffer.byteLength(body)
   x.facts.sentBytes = length
   const type = answer.stream ? 'text/event-stream; charset=utf-8' : 'application/json'
   const lines = linesOf(x, type)

@@ -10,6 +10,7 @@ import type { ChatRequest } from '../chat/request.js'
 import type { Choice, Endpoint, Ingress, Place, Seed, StreamEncoder } from '../dialects/dialect.js'
 import type { WireError } from '../errors.js'
 import type { Escrow, Scope } from '../reasoning/escrow.js'
+import type { Sized } from '../wire/sized.js'
 import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
 import type { Call } from './receive.js'
@@ -63,12 +64,12 @@ class ListeningIngress implements Ingress {
     this.keyIn = ingress.keyIn
   }
 
-  encodeReply(reply: Reply, request: ChatRequest, seed: Seed): string {
+  encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {
     this.heard(reply)
     return this.ingress.encodeReply(reply, request, seed)
   }
 
-  encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): string {
+  encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): Sized {
     for (const { reply } of choices) this.heard(reply)
     return this.ingress.encodeChoices(choices, request, seed)
   }

@@ -48,6 +48,8 @@ export type ReadReply =
   | {
       readonly kind: 'answer'
       readonly body: string | Buffer
+      /** How many the body has, in UTF-8 where it is a text. */
+      readonly bytes: number
       /** `error` says why there is no body. */
       readonly verdict: Verdict
     }
@@ -106,7 +108,7 @@ function readOn(answer: WholeReply, read: (answer: WholeReply) => JsonObject | n
   const resume = read(answer)
   if (resume !== null) return { kind: 'paused', answer, resume }
   const verdict = answer.encode()
-  return { kind: 'answer', body: verdict.body, verdict }
+  return { kind: 'answer', body: verdict.body, bytes: verdict.bytes, verdict }
 }
 
 /**
@@ -137,7 +139,7 @@ function passReply(
     lost: [],
     said,
   }
-  return { kind: 'answer', body: bytes, verdict }
+  return { kind: 'answer', body: bytes, bytes: bytes.length, verdict }
 }
 
 function refused(error: WireError): ReadReply {
@@ -152,7 +154,7 @@ function refused(error: WireError): ReadReply {
     lost: [],
     said: NOTHING_SAID,
   }
-  return { kind: 'answer', body: '', verdict }
+  return { kind: 'answer', body: '', bytes: 0, verdict }
 }
 
 function seedOf(x: Exchange, call: Call, target: Target): Seed {

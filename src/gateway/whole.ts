@@ -14,6 +14,7 @@ import { NOTHING_SAID, saidIn } from '../chat/said.js'
 import { tellsOutput } from '../chat/usage.js'
 import type { Egress, Ingress, Seed, StreamEncoder } from '../dialects/dialect.js'
 import type { ErrorKind } from '../errors.js'
+import { sized, type Sized } from '../wire/sized.js'
 import { SseFramer } from '../wire/sse.js'
 import { LossList } from './losses.js'
 import { note, OVERFLOW, TRUNCATED, type Verdict } from './translate.js'
@@ -21,6 +22,8 @@ import { note, OVERFLOW, TRUNCATED, type Verdict } from './translate.js'
 /** A whole reply for the client, or why there is none. */
 export interface TranslatedReply extends Verdict {
   readonly body: string
+  /** How many the body has in UTF-8. */
+  readonly bytes: number
 }
 
 /** How an answer is to be read, and how the client wants it. */
@@ -111,7 +114,7 @@ export class WholeAnswer implements WholeReply, EventSink {
   encode(): TranslatedReply {
     const { losses, ingress, request, seed, encoder } = this
     return verdictOf(this.fold, this.grammar.breach, losses, (reply) => {
-      if (encoder !== null) return encoder.take()
+      if (encoder !== null) return sized(encoder.take())
       if (missesSchema(reply, request)) losses.drop('response_format.json_schema')
       return ingress.encodeReply(jsonAnswer(reply, request), request, seed)
     })
@@ -160,12 +163,13 @@ export function verdictOf(
   fold: Fold,
   breach: string | null,
   losses: LossList,
-  body: (reply: Reply) => string,
+  body: (reply: Reply) => Sized,
 ): TranslatedReply {
   const reply = fold.reply()
   if (reply === null) {
     return {
       body: '',
+      bytes: 0,
       outcome: 'failed',
       error: fold.error ?? TRUNCATED,
       breach,
@@ -178,8 +182,10 @@ export function verdictOf(
     }
   }
   const { usage, reason, model, serviceTier: tier = null } = reply
+  const { text, bytes } = body(reply)
   return {
-    body: body(reply),
+    body: text,
+    bytes,
     outcome: 'complete',
     error: null,
     breach: null,

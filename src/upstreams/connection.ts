@@ -152,8 +152,7 @@ export class Connection implements ReplyController {
     handler.onRequestStart(this)
     // The handler may have thought better of it.
     if (this.handler !== handler) return
-    const { body } = request
-    const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+    const { body, bytes } = request
     const lines = this.owner.lines.of(request)
     if (lines === null) {
       this.fail(

@@ -13,6 +13,8 @@ export interface UpstreamRequest {
   readonly method: string
   readonly headers: readonly string[]
   readonly body: Buffer | string
+  /** How many the body has, in UTF-8 where it is a text. */
+  readonly bytes: number
 }
 
 type Asked = Pick<UpstreamRequest, 'method' | 'path' | 'headers'>

@@ -243,7 +243,7 @@ function replied(
   const reply = fold.reply()
   if (reply === null) throw new Error(fold.error?.message ?? 'unfinished')
   const body = objectOf(
-    JSON.parse(client.encodeReply(reply, asked, { ...SEED, origin: form.dialect })),
+    JSON.parse(client.encodeReply(reply, asked, { ...SEED, origin: form.dialect }).text),
   )
   return { message: objectOf(objectOf(arrayOf(body.choices)[0]).message), fold }
 }

@@ -192,7 +192,9 @@ async function breach(
     const reply = { id: 'r', model: 'm', blocks, usage: {}, reason: 'stop', raw: null } as const
     await escrow?.keep(asked, { ...reply, blocks }, scope)
     const body = objectOf(
-      JSON.parse(client.encodeReply({ ...reply, blocks }, asked, { ...SEED, origin: dialect })),
+      JSON.parse(
+        client.encodeReply({ ...reply, blocks }, asked, { ...SEED, origin: dialect }).text,
+      ),
     )
     const message = objectOf(objectOf(arrayOf(body.choices)[0]).message)
     history.push({ answer: message }, ...question(roll, message))

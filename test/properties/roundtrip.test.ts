@@ -107,7 +107,8 @@ void t.test('2,000 answers through the whole reply, and back to a stream', (t) =
   const egress = upstream('openai-chat')
   for (let seed = 1; seed <= 2_000; seed += 1) {
     const reply = folded(legalStream(dice(seed), { sayable: true }))
-    const body = client.encodeReply(reply, WHOLE, SEED)
+    const { text: body, bytes } = client.encodeReply(reply, WHOLE, SEED)
+    if (bytes !== Buffer.byteLength(body)) t.fail(`seed ${seed}: has other bytes`)
     const parsed = objectOf(JSON.parse(body))
     const once = translateReply(parsed, egress, client, WHOLE, SEED)
     if (once.body !== body) t.fail(`seed ${seed}: is translated to another`)
@@ -131,7 +132,7 @@ void t.test('every transcript: its stream and its whole reply are one answer', (
     // Who does not ask chat completions for the counts gets them in a whole reply only.
     const isCounted = Object.keys(heard.usage).length > 0
     const reply = isCounted ? heard : { ...heard, usage: whole.usage }
-    const streamed = objectOf(JSON.parse(client.encodeReply(reply, WHOLE, SEED)))
+    const streamed = objectOf(JSON.parse(client.encodeReply(reply, WHOLE, SEED).text))
     t.same(spaceless(objectOf(JSON.parse(whole.body))), spaceless(streamed), name)
     t.equal(whole.reason, reply.reason)
     const again = streamReply(body, upstream(dialect), client, REQUEST, SEED)

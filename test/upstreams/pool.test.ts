@@ -121,7 +121,13 @@ function ask(pool: Pool, path: string, body: string | Buffer = '{}'): Promise<st
   return new Promise((resolve) => {
     let text = ''
     pool.dispatch(
-      { method: 'POST', path: `/${path}`, headers: ['x-a', 'b'], body },
+      {
+        method: 'POST',
+        path: `/${path}`,
+        headers: ['x-a', 'b'],
+        body,
+        bytes: Buffer.byteLength(body),
+      },
       {
         onRequestStart: () => undefined,
         onResponseStart: (_controller, status) => (text = `${status} `),
@@ -140,7 +146,7 @@ void t.test('what is told to be the last of a body is there until its end is tol
     new Promise((resolve) => {
       const pieces: string[] = []
       let last: Buffer | null = null
-      const request = { method: 'POST', path: `/${path}`, headers: [], body: '' }
+      const request = { method: 'POST', path: `/${path}`, headers: [], body: '', bytes: 0 }
       pool.dispatch(request, {
         onRequestStart: () => undefined,
         onResponseStart: () => undefined,
@@ -228,7 +234,7 @@ void t.test('an abort ends the connection, at every moment', async (t) => {
       if (now === moment) controller.abort(new Error('enough'))
     }
     pool.dispatch(
-      { method: 'POST', path: '/drip', headers: [], body: '' },
+      { method: 'POST', path: '/drip', headers: [], body: '', bytes: 0 },
       {
         onRequestStart: (controller) => stop(controller, 'start'),
         onResponseStart: (controller) => stop(controller, 'head'),
@@ -250,7 +256,7 @@ void t.test('a paused reply waits, and goes on', async (t) => {
   const held: ReplyController[] = []
   const ended = new Promise<void>((resolve) => {
     pool.dispatch(
-      { method: 'POST', path: '/drip', headers: [], body: '' },
+      { method: 'POST', path: '/drip', headers: [], body: '', bytes: 0 },
       {
         onRequestStart: () => undefined,
         onResponseStart: (controller) => {

@@ -5,63 +5,70 @@
  */
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { stringifyExact } from '../../wire/exact.js'
-import { quote } from '../../wire/quote.js'
+import { Sizer, type Sized } from '../../wire/sized.js'
 
 /** The JSON text of a body. */
-export function write(body: JsonObject): string {
+export function write(body: JsonObject): Sized {
+  const sizer = new Sizer()
   let text = ''
   for (const name in body) {
     const value = body[name]
     if (value === undefined) continue
-    text += `${text === '' ? '{' : ','}${memberText(name, value)}`
+    text += `${text === '' ? '{' : ','}${memberText(name, value, sizer)}`
   }
-  return text === '' ? '{}' : `${text}}`
+  return sizer.whole(text === '' ? '{}' : `${text}}`)
 }
 
-function memberText(name: string, value: JsonValue): string {
+function memberText(name: string, value: JsonValue, sizer: Sizer): string {
   switch (name) {
     case 'model':
-      if (typeof value === 'string') return `"model":${quote(value)}`
+      if (typeof value === 'string') return `"model":${sizer.quoted(value)}`
       break
     case 'system':
-      if (Array.isArray(value)) return `"system":${listText(value, blockText)}`
+      if (Array.isArray(value)) return `"system":${listText(value, blockText, sizer)}`
       break
     case 'messages':
-      if (Array.isArray(value)) return `"messages":${listText(value, messageText)}`
+      if (Array.isArray(value)) return `"messages":${listText(value, messageText, sizer)}`
       break
     case 'max_tokens':
       if (typeof value === 'number' && Number.isInteger(value)) return `"max_tokens":${value}`
       break
     default:
   }
-  return `${quote(name)}:${stringifyExact(value)}`
+  return `${sizer.quoted(name)}:${sizer.part(stringifyExact(value))}`
 }
 
-function listText(items: readonly JsonValue[], itemText: (item: JsonValue) => string): string {
+function listText(
+  items: readonly JsonValue[],
+  itemText: (item: JsonValue, sizer: Sizer) => string,
+  sizer: Sizer,
+): string {
   let text = '['
   for (let at = 0; at < items.length; at += 1) {
     const item = items[at] ?? null
-    text += at === 0 ? itemText(item) : `,${itemText(item)}`
+    text += at === 0 ? itemText(item, sizer) : `,${itemText(item, sizer)}`
   }
   return `${text}]`
 }
 
-function messageText(message: JsonValue): string {
+function messageText(message: JsonValue, sizer: Sizer): string {
   if (isObject(message) && hasOnly(message, 'role', 'content')) {
     const { role, content } = message
     if (typeof role === 'string' && Array.isArray(content)) {
-      return `{"role":${quote(role)},"content":${listText(content, blockText)}}`
+      return `{"role":${sizer.quoted(role)},"content":${listText(content, blockText, sizer)}}`
     }
   }
-  return stringifyExact(message)
+  return sizer.part(stringifyExact(message))
 }
 
-function blockText(block: JsonValue): string {
+function blockText(block: JsonValue, sizer: Sizer): string {
   if (isObject(block) && hasOnly(block, 'type', 'text')) {
     const { type, text } = block
-    if (type === 'text' && typeof text === 'string') return `{"type":"text","text":${quote(text)}}`
+    if (type === 'text' && typeof text === 'string') {
+      return `{"type":"text","text":${sizer.quoted(text)}}`
+    }
   }
-  return stringifyExact(block)
+  return sizer.part(stringifyExact(block))
 }
 
 /** Whether the object has these two members, in this order, and no other. */

@@ -9,39 +9,41 @@ import type { Reply, ToolBlock } from '../../chat/fold.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { TokenLogprob } from '../../chat/logprobs.js'
 import type { ChatRequest } from '../../chat/request.js'
-import { quote } from '../../wire/quote.js'
+import { Sizer, type Sized } from '../../wire/sized.js'
 import type { Choice, Seed } from '../dialect.js'
 import { Details, signatureOut } from './reasoning.js'
 import { finishReasonOut, logprobsOut, usageText } from './wire.js'
 
 /** The body of a finished answer; `seed` gives its id, time and model. */
-export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): string {
+export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {
   return encodeChoices([{ index: 0, reply }], request, seed)
 }
 
 /** The body of several answers to one request. */
-export function encodeChoices(
-  choices: readonly Choice[],
-  request: ChatRequest,
-  seed: Seed,
-): string {
+export function encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): Sized {
+  const sizer = new Sizer()
   const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
   let texts = ''
   for (const choice of choices) {
-    texts +=
-      texts === '' ? choiceOut(choice, request, seed) : `,${choiceOut(choice, request, seed)}`
+    const text = choiceOut(choice, request, seed, sizer)
+    texts += texts === '' ? text : `,${text}`
   }
-  const tier = serviceTier === undefined ? '' : `,"service_tier":${quote(serviceTier)}`
-  return (
+  const tier = serviceTier === undefined ? '' : `,"service_tier":${sizer.quoted(serviceTier)}`
+  return sizer.whole(
     `{"id":"${seed.id}","object":"chat.completion","created":${seed.createdAtSeconds},` +
-    `"model":${quote(seed.model)},` +
-    `"choices":[${texts}],` +
-    `"usage":${usageText(usage)}${tier}}`
+      `"model":${sizer.quoted(seed.model)},` +
+      `"choices":[${texts}],` +
+      `"usage":${usageText(usage)}${tier}}`,
   )
 }
 
 /** Put together here: `JSON.stringify` takes twice as long. */
-function choiceOut({ index, reply }: Choice, request: ChatRequest, seed: Seed): string {
+function choiceOut(
+  { index, reply }: Choice,
+  request: ChatRequest,
+  seed: Seed,
+  sizer: Sizer,
+): string {
   const legacy = request.legacyFunctions === true
   let tools = false
   const tokens: TokenLogprob[] = []
@@ -50,14 +52,19 @@ function choiceOut({ index, reply }: Choice, request: ChatRequest, seed: Seed): 
     if (block.type !== 'text' || block.logprobs === undefined) continue
     for (const token of block.logprobs) tokens.push(token)
   }
-  const logprobs = tokens.length === 0 ? 'null' : JSON.stringify(logprobsOut(tokens))
+  const logprobs = tokens.length === 0 ? 'null' : sizer.part(JSON.stringify(logprobsOut(tokens)))
   return (
-    `{"index":${index},"message":${messageOf(reply, legacy, seed.origin)},` +
+    `{"index":${index},"message":${messageOf(reply, legacy, seed.origin, sizer)},` +
     `"logprobs":${logprobs},"finish_reason":"${finishReasonOut(reply.reason, tools, legacy)}"}`
   )
 }
 
-function messageOf(reply: Reply, legacy: boolean, origin: string | undefined): string {
+function messageOf(
+  reply: Reply,
+  legacy: boolean,
+  origin: string | undefined,
+  sizer: Sizer,
+): string {
   const details = Details.of(origin)
   const state: JsonObject[] = []
   const calls: ToolBlock[] = []
@@ -100,10 +107,10 @@ function messageOf(reply: Reply, legacy: boolean, origin: string | undefined): s
   const empty = silent ? null : ''
   const content = text === null || text === '' ? empty : text
   let message =
-    `{"role":"assistant","content":${content === null ? 'null' : quote(content)},` +
-    `"refusal":${refusal === null ? 'null' : quote(refusal)}`
+    `{"role":"assistant","content":${content === null ? 'null' : sizer.quoted(content)},` +
+    `"refusal":${refusal === null ? 'null' : sizer.quoted(refusal)}`
   const add = (member: string, value: JsonValue): void => {
-    message += `,"${member}":${JSON.stringify(value)}`
+    message += `,"${member}":${sizer.part(JSON.stringify(value))}`
   }
   if (thinking !== '') add('reasoning_content', thinking)
   if (state.length > 0) add('reasoning_details', state)

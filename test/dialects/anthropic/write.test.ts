@@ -1,5 +1,5 @@
 /**
- * Goal: a body is written as the serialiser writes it, whatever is in it.
+ * Goal: a body is written as the serialiser writes it, whatever is in it, and its bytes are counted.
  * Method: bodies of turns and of everything that turns may hold, compared with `stringifyExact`.
  */
 import t from 'tap'
@@ -67,7 +67,9 @@ void t.test('seeded bodies are written as the serialiser writes them', (t) => {
     if (roll() < 0.5) body['tools'] = [{ name: text(), input_schema: { type: 'object' } }]
     if (roll() < 0.3) body[text()] = text()
     if (roll() < 0.3) body['stream'] = true
-    t.equal(write(body), stringifyExact(body))
+    const written = write(body)
+    t.equal(written.text, stringifyExact(body))
+    t.equal(written.bytes, Buffer.byteLength(written.text))
   }
   t.end()
 })
@@ -75,6 +77,6 @@ void t.test('seeded bodies are written as the serialiser writes them', (t) => {
 void t.test('a text that looks like a marked number stays a text', (t) => {
   const text = '\uFDD012345678901234567890'
   const body = { messages: [{ role: 'user', content: [{ type: 'text', text }] }] }
-  t.same(JSON.parse(write(body)), body)
+  t.same(JSON.parse(write(body).text), body)
   t.end()
 })

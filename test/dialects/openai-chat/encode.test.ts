@@ -34,7 +34,7 @@ const START: ChatEvent = { type: 'start', id: 'up', model: 'up' }
 const finish = (reason: FinishReason): ChatEvent => ({ type: 'finish', reason, raw: null })
 
 function whole(reply: Partial<Reply>, members: JsonObject = {}): JsonObject {
-  return must(JSON.parse(ingress.encodeReply({ ...BLANK, ...reply }, request(members), SEED)))
+  return must(JSON.parse(ingress.encodeReply({ ...BLANK, ...reply }, request(members), SEED).text))
 }
 
 function stream(events: ChatEvent[], members: JsonObject = {}): unknown[] {

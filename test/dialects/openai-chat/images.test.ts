@@ -45,7 +45,7 @@ void t.test('a stream has one delta for each, numbered; a whole reply has the li
   for (const event of EVENTS) fold.event(event)
   const reply = fold.reply()
   if (reply === null) throw new Error('unfinished')
-  const body = must(JSON.parse(ingress.encodeReply(reply, request(), SEED)))
+  const body = must(JSON.parse(ingress.encodeReply(reply, request(), SEED).text))
   const message = objectOf(objectOf(arrayOf(body['choices'])[0])['message'])
   t.same(message['images'], SHOWN)
   t.equal(message['content'], 'Two pictures:')

@@ -230,7 +230,7 @@ void t.test('1,000 random answers survive encoding and decoding, streamed and wh
     const streamed = decodeFrames(framesOf(encodeEvents(events, asked)))
     if (streamed.breach !== null) t.fail(streamed.breach)
     if (!t.same(streamed.reply, expected, `stream ${round}`)) break
-    const whole = decodeBody(must(JSON.parse(ingress.encodeReply(reply, asked, SEED))))
+    const whole = decodeBody(must(JSON.parse(ingress.encodeReply(reply, asked, SEED).text)))
     const text = (from: Reply | null, kind: string): string[] =>
       (from?.blocks ?? []).flatMap((it) =>
         it.type !== kind || !('text' in it || 'json' in it)

@@ -33,7 +33,7 @@ const CALL: ReplyBlock = { type: 'tool', id: 'call_1', name: 'look', json: '{}' 
 /** What a client has in hand after a whole reply. */
 function whole(origin: DialectName, blocks: ReplyBlock[]): JsonObject {
   const reply: Reply = { id: 'r', model: 'm', blocks, usage: {}, reason: 'stop', raw: 'stop' }
-  const body = must(JSON.parse(ingress.encodeReply(reply, request(), { ...SEED, origin })))
+  const body = must(JSON.parse(ingress.encodeReply(reply, request(), { ...SEED, origin }).text))
   return objectOf(objectOf(arrayOf(body.choices)[0]).message)
 }
 

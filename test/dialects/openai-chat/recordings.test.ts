@@ -173,7 +173,7 @@ void t.test('recorded replies keep text, calls, reason and usage', (t) => {
     }
     t.same(gistOf(reply), expected, name)
     const plain = { ...request(), includeUsage: true }
-    const again = decodeBody(must(JSON.parse(ingress.encodeReply(reply, plain, SEED))))
+    const again = decodeBody(must(JSON.parse(ingress.encodeReply(reply, plain, SEED).text)))
     if (again.reply === null) t.fail(`${name}: not read again`)
     else t.same(gistOf(again.reply), asSent(expected, reply), `${name}, encoded`)
     const seen = egress.tapReply?.(body)
