@@ -33,8 +33,7 @@ export function relay(
   const { body, bytes: length } = answer
   const { res } = x
   x.facts.sentBytes = length
-  const type = answer.stream ? 'text/event-stream; charset=utf-8' : 'application/json'
-  const lines = linesOf(x, type)
+  const lines = linesOf(x, answer.stream ? EVENTS_LINE : JSON_LINE)
   const fields = fieldsOf(x, lostOf(x.facts))
   const headers = answer.stream ? [...fields, ...STREAM_HEADERS] : fields
   if (length > SLICE_BYTES) {
@@ -53,10 +52,24 @@ function bytesOf(body: string | Buffer): Buffer {
 
 const STREAM_HEADERS = ['cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']
 
-/** What every answer of an upstream carries: ids and numbers of the gateway's own, and the target's lines. */
-function linesOf(x: Exchange, contentType: string): string {
-  const lines = x.facts.target?.answerLines ?? ''
-  return `content-type: ${contentType}\r\nx-request-id: ${x.id}\r\n${lines}server-timing: ${serverTiming(x)}\r\n`
+/** The type's line, and the beginning of the id's. */
+const JSON_LINE = 'content-type: application/json\r\nx-request-id: '
+const EVENTS_LINE = 'content-type: text/event-stream; charset=utf-8\r\nx-request-id: '
+const NO_LIMIT = ', limit;dur=0, upstream;dur='
+
+/**
+ * What every answer of an upstream carries: ids and numbers of the gateway's own, and the target's lines. Times are
+ * in ms; `upstream` is the time until its first byte.
+ */
+function linesOf(x: Exchange, typeLine: string): string {
+  const { target, authenticateMs, routeMs, admitMs, connectMs, firstByteMs } = x.facts
+  const lines = target?.answerLines ?? ''
+  const auth = decimal(authenticateMs ?? 0)
+  const route = decimal(routeMs ?? 0)
+  // Most are not limited; the constant is one part instead of three.
+  const limit = admitMs === null ? NO_LIMIT : `, limit;dur=${decimal(admitMs)}, upstream;dur=`
+  const upstream = decimal((connectMs ?? 0) + (firstByteMs ?? 0))
+  return `${typeLine}${x.id}\r\n${lines}server-timing: auth;dur=${auth}, route;dur=${route}${limit}${upstream}\r\n`
 }
 
 /** Name, value, …: what an answer says of losses and of limits. */
@@ -68,16 +81,6 @@ function fieldsOf({ rateHeaders }: Exchange, lost: readonly string[]): readonly 
 function lostOf({ losses, verdict }: Facts): readonly string[] {
   const said = verdict?.lost ?? []
   return said.length === 0 ? losses : [...losses, ...said]
-}
-
-/** In ms; `upstream` is the time until its first byte. */
-function serverTiming(x: Exchange): string {
-  const { authenticateMs, routeMs, admitMs, connectMs, firstByteMs } = x.facts
-  const upstreamMs = (connectMs ?? 0) + (firstByteMs ?? 0)
-  return (
-    `auth;dur=${decimal(authenticateMs ?? 0)}, route;dur=${decimal(routeMs ?? 0)}, ` +
-    `limit;dur=${decimal(admitMs ?? 0)}, upstream;dur=${decimal(upstreamMs)}`
-  )
 }
 
 /** A whole reply that the client does not take at once; given up where it takes nothing at all. */
@@ -153,7 +156,7 @@ class StreamRelay implements Timed, ReplySink, ResponseWatcher {
     const { res, stream, x } = this
     x.facts.firstContentMs = this.beganMs - x.startedMs
     const headers = [...fieldsOf(x, x.facts.losses), ...STREAM_HEADERS]
-    res.writeHead(200, headers, linesOf(x, 'text/event-stream; charset=utf-8'))
+    res.writeHead(200, headers, linesOf(x, EVENTS_LINE))
     // The head goes out with the first piece; where there is none yet, it must not wait for it.
     if (!stream.isWaiting) res.flushHeaders()
     const closed = new Promise<void>((resolve) => {

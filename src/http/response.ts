@@ -198,8 +198,8 @@ export class Response {
     }
     const isFramed = hasLength || this.isBodiless || !this.isOld
     this.closes = hasConnection || !isFramed || !this.outlet.keepsAlive
-    head += dateLine()
-    if (!hasConnection) head += this.closes ? 'Connection: close\r\n' : this.outlet.keepAliveLines
+    const keeping = this.closes ? 'Connection: close\r\n' : this.outlet.keepAliveLines
+    head += lastLines(hasConnection ? '' : keeping)
     this.isChunked = !hasLength && !this.isBodiless && !this.isOld
     this.head = head + (this.isChunked ? 'Transfer-Encoding: chunked\r\n\r\n' : '\r\n')
   }
@@ -257,12 +257,19 @@ function statusLine(status: number): string {
 }
 
 let date = ''
+/** The lines behind the date, and all of them as one part. */
+let keeping = ''
+let last = ''
 
-/** The time by the second, made once in each. */
-function dateLine(): string {
-  if (date !== '') return date
-  const now = new Date()
-  date = flat(`Date: ${now.toUTCString()}\r\n`)
-  setTimeout(() => (date = ''), 1000 - now.getMilliseconds()).unref()
-  return date
+/** The time by the second, made once in each, and the lines behind it. */
+function lastLines(behind: string): string {
+  if (date !== '' && behind === keeping) return last
+  if (date === '') {
+    const now = new Date()
+    date = `Date: ${now.toUTCString()}\r\n`
+    setTimeout(() => (date = ''), 1000 - now.getMilliseconds()).unref()
+  }
+  keeping = behind
+  last = flat(date + behind)
+  return last
 }

@@ -30,10 +30,7 @@ export function encodeChoices(choices: readonly Choice[], request: ChatRequest, 
   }
   const tier = serviceTier === undefined ? '' : `,"service_tier":${sizer.quoted(serviceTier)}`
   return sizer.whole(
-    `{"id":"${seed.id}","object":"chat.completion","created":${seed.createdAtSeconds},` +
-      `"model":${sizer.quoted(seed.model)},` +
-      `"choices":[${texts}],` +
-      `"usage":${usageText(usage)}${tier}}`,
+    `{"id":"${seed.id}","object":"chat.completion","created":${seed.createdAtSeconds},"model":${sizer.quoted(seed.model)},"choices":[${texts}],"usage":${usageText(usage)}${tier}}`,
   )
 }
 
@@ -53,10 +50,9 @@ function choiceOut(
     for (const token of block.logprobs) tokens.push(token)
   }
   const logprobs = tokens.length === 0 ? 'null' : sizer.part(JSON.stringify(logprobsOut(tokens)))
-  return (
-    `{"index":${index},"message":${messageOf(reply, legacy, seed.origin, sizer)},` +
-    `"logprobs":${logprobs},"finish_reason":"${finishReasonOut(reply.reason, tools, legacy)}"}`
-  )
+  const message = messageOf(reply, legacy, seed.origin, sizer)
+  const reason = finishReasonOut(reply.reason, tools, legacy)
+  return `{"index":${index},"message":${message},"logprobs":${logprobs},"finish_reason":"${reason}"}`
 }
 
 function messageOf(
@@ -106,9 +102,9 @@ function messageOf(
   const silent = calls.length > 0 || refusal !== null || reply.reason === 'filter'
   const empty = silent ? null : ''
   const content = text === null || text === '' ? empty : text
-  let message =
-    `{"role":"assistant","content":${content === null ? 'null' : sizer.quoted(content)},` +
-    `"refusal":${refusal === null ? 'null' : sizer.quoted(refusal)}`
+  const said = content === null ? 'null' : sizer.quoted(content)
+  const refused = refusal === null ? 'null' : sizer.quoted(refusal)
+  let message = `{"role":"assistant","content":${said},"refusal":${refused}`
   const add = (member: string, value: JsonValue): void => {
     message += `,"${member}":${sizer.part(JSON.stringify(value))}`
   }

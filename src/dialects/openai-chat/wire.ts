@@ -111,12 +111,10 @@ export function usageText(usage: Usage): string {
   completion = put(completion, 'text_tokens', usage.outputText)
   completion = put(completion, 'image_tokens', usage.outputImage)
   completion = put(completion, 'audio_tokens', usage.outputAudio)
-  return (
-    `{"prompt_tokens":${usage.input ?? 0},"completion_tokens":${usage.output ?? 0},` +
-    `"total_tokens":${totalTokens(usage) ?? 0}` +
-    (prompt === '' ? '' : `,"prompt_tokens_details":{${prompt}}`) +
-    (completion === '' ? '}' : `,"completion_tokens_details":{${completion}}}`)
-  )
+  const { input = 0, output = 0 } = usage
+  const behind = completion === '' ? '}' : `,"completion_tokens_details":{${completion}}}`
+  const details = prompt === '' ? behind : `,"prompt_tokens_details":{${prompt}}${behind}`
+  return `{"prompt_tokens":${input},"completion_tokens":${output},"total_tokens":${totalTokens(usage) ?? 0}${details}`
 }
 
 /** `members` with one more, where there is a count for it. */
