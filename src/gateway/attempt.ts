@@ -137,17 +137,14 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   onResponseData(controller: ReplyController, chunk: Buffer, isLast: boolean): void {
-    if (this.phase === 'stream') {
-      this.feed(controller, chunk)
-      return
-    }
+    if (this.phase === 'stream') return this.feed(controller, chunk)
     if (this.phase !== 'whole' && this.phase !== 'error') return
-    const room = roomFor(this.phase === 'whole')
     // What ends with this is silent no more.
     if (!isLast) this.heardMs = performance.now()
     this.bytes += chunk.length
     // All of it at once need not be copied: it is read before it is overwritten.
     this.isLent = isLast && this.chunks.length === 0
+    const room = roomFor(this.phase === 'whole')
     if (this.bytes <= room) this.chunks.push(this.isLent ? chunk : Buffer.from(chunk))
     else if (this.phase === 'error') this.refusedByUpstream()
     else this.fail({ kind: 'upstream_malformed', message: 'The upstream’s reply is too large.' })
