@@ -38,14 +38,16 @@ export class RedisAccounts {
     told: readonly string[],
   ): Promise<AccountOutcome> {
     const what = 'creating an account'
-    const { admin } = this.engine
+    const { admin, changes } = this.engine
     const own = [layout.accountKey(account.id)]
     const keys = [...own, layout.toldKey(account.id)]
-    const put = await admin.runDurably(what, layout.PUT_ACCOUNT, keys, [textOf(account), ...told])
+    const put = await changes.runDurably(what, layout.PUT_ACCOUNT, keys, [textOf(account), ...told])
     const claim = [layout.emailKey(email)]
     if (put !== 1 && !(await this.isUnfinished(what, account, claim))) return 'id_taken'
-    await admin.runDurably(what, layout.PUT_IN_ORDER, layout.ORDER_KEYS, [account.id])
-    const [claimed, owner] = listOf(await admin.runDurably(what, layout.CLAIM, claim, [account.id]))
+    await changes.runDurably(what, layout.PUT_IN_ORDER, layout.ORDER_KEYS, [account.id])
+    const [claimed, owner] = listOf(
+      await changes.runDurably(what, layout.CLAIM, claim, [account.id]),
+    )
     if (claimed === 1) return 'created'
     // Somebody else has finished the same account.
     if (owner === account.id) return 'id_taken'
@@ -103,7 +105,7 @@ export class RedisAccounts {
       const args = [old, textOf(account), channel]
       // Another change may have come in between; then it is read again.
       const done = await this.trail.along(accountId, told(before, account), (texts) =>
-        this.engine.admin.runDurably(what, layout.REPLACE_ACCOUNT, keys, [...args, ...texts]),
+        this.engine.changes.runDurably(what, layout.REPLACE_ACCOUNT, keys, [...args, ...texts]),
       )
       if (done === 1) return account
     }

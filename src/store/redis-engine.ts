@@ -30,8 +30,10 @@ export function isAccountId(id: string): boolean {
 /** Open until `close`. */
 export class RedisEngine {
   readonly place: RedisPlace
-  /** For what people do; changes wait for the replicas here. */
+  /** For what people ask, and for what makes sure of an answer. */
   readonly admin: RedisLink
+  /** For what people change: until the replicas have it, which may take long, a connection does nothing else. */
+  readonly changes: RedisLink
   /** For what requests wait for. */
   readonly lookups: RedisLink
   /** The same, for what is limited and written down. */
@@ -45,7 +47,9 @@ export class RedisEngine {
   private constructor(place: RedisPlace, warn: (message: string) => void) {
     this.place = place
     this.warn = warn
-    this.admin = new RedisLink(place, 'admin', Math.max(ADMIN_MS, place.timeoutMs))
+    const adminMs = Math.max(ADMIN_MS, place.timeoutMs)
+    this.admin = new RedisLink(place, 'admin', adminMs)
+    this.changes = new RedisLink(place, 'changes', adminMs)
     this.lookups = new RedisLink(place, 'lookups', place.timeoutMs)
     this.ledger = new RedisLink(place, 'ledger', place.timeoutMs)
     this.shelf = new RedisLink(place, 'shelf', SHELF_FACTOR * place.timeoutMs)
@@ -62,7 +66,7 @@ export class RedisEngine {
   ): Promise<RedisEngine> {
     const engine = new RedisEngine(place, warn)
     try {
-      await Promise.all([engine.admin.opened(), engine.lookups.opened()])
+      await Promise.all([engine.admin, engine.changes, engine.lookups].map((link) => link.opened()))
       await checkServer(engine.admin, place.waitReplicas, warn)
       if (mustExist && (await engine.admin.send('opening', 'get', [STORE_KEY])) === null) {
         throw unavailable('opening the store failed', new Error('there is none'))
@@ -126,6 +130,7 @@ export class RedisEngine {
   close(): void {
     this.closed = true
     this.admin.close()
+    this.changes.close()
     this.lookups.close()
     this.ledger.close()
     this.shelf.close()
@@ -134,7 +139,7 @@ export class RedisEngine {
   /** The name of the store, given by whoever opened it first. */
   private async identify(): Promise<void> {
     const made = randomBytes(9).toString('base64url')
-    const claim = this.admin.runDurably('opening', CLAIM, [STORE_KEY], [made])
+    const claim = this.changes.runDurably('opening', CLAIM, [STORE_KEY], [made])
     // Replicas that are not there yet are warned of already; they will have the name when they are.
     await claim.catch(() => undefined)
     const id = await this.admin.send('opening', 'get', [STORE_KEY])

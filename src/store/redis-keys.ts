@@ -39,12 +39,12 @@ export class RedisKeys {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
     if (!isAccountId(key.accountId)) return 'no_account'
     const what = 'creating a key'
-    const { admin, channel } = this.engine
+    const { changes, channel } = this.engine
     await this.engine.assertSame(what)
     const mine = `${key.accountId} ${key.id} ${key.digest}`
     const made: string[] = []
     for (const claim of [layout.idKey(key.id), layout.digestKey(key.digest)]) {
-      const answer = await admin.runDurably(what, layout.CLAIM, [claim], [mine])
+      const answer = await changes.runDurably(what, layout.CLAIM, [claim], [mine])
       const [claimed, owner] = listOf(answer)
       if (claimed === 1) made.push(claim)
       else if (owner !== mine) return this.undo(what, made, mine, 'id_taken')
@@ -54,7 +54,7 @@ export class RedisKeys {
     const revoked = key.revokedAtMs ?? ''
     const args = [key.digest, key.id, writeKey(key), maxKeys ?? '', revoked, channel]
     const outcome = await this.trail.along(accountId, told, async (texts) =>
-      outcomeOf(await admin.runDurably(what, layout.PUT_KEY, own, [...args, ...texts])),
+      outcomeOf(await changes.runDurably(what, layout.PUT_KEY, own, [...args, ...texts])),
     )
     return outcome === 'created' ? outcome : this.undo(what, made, mine, outcome)
   }
@@ -109,7 +109,7 @@ export class RedisKeys {
       const args = [key.digest, found.text, writeKey(key), this.engine.channel]
       // Another change may have come in between, or its end; then it is read again.
       const done = await this.trail.along(accountId, told(found.key, key), (texts) =>
-        this.engine.admin.runDurably(what, layout.REPLACE_KEY, keys, [...args, ...texts]),
+        this.engine.changes.runDurably(what, layout.REPLACE_KEY, keys, [...args, ...texts]),
       )
       if (done === 1) return key
     }
@@ -126,7 +126,7 @@ export class RedisKeys {
     const keys = [layout.accountKey(accountId), layout.toldKey(accountId)]
     const args = [keyId, atMs, this.engine.channel]
     const digest = await this.trail.along(accountId, told, (texts) =>
-      this.engine.admin.runDurably(what, layout.REVOKE_KEY, keys, [...args, ...texts]),
+      this.engine.changes.runDurably(what, layout.REVOKE_KEY, keys, [...args, ...texts]),
     )
     if (typeof digest === 'string') {
       remember(this.tombstones, digest, atMs)

@@ -60,7 +60,7 @@ export class RedisPasses implements Passes {
 
   async add(pass: Pass): Promise<boolean> {
     const args = [pass.id, writePass(pass), pass.expiresAtMs, ownerOf(pass)]
-    return (await this.engine.admin.runDurably('adding a pass', ADD, KEYS, args)) === 1
+    return (await this.engine.changes.runDurably('adding a pass', ADD, KEYS, args)) === 1
   }
 
   async find(kind: PassKind, id: string, nowMs: number): Promise<Pass | null> {
@@ -74,7 +74,7 @@ export class RedisPasses implements Passes {
       if (found === null) return false
       const text = writePass({ ...found.pass, expiresAtMs })
       const args = [id, found.text, text, expiresAtMs]
-      if ((await this.engine.admin.runDurably(what, MOVE, KEYS, args)) === 1) return true
+      if ((await this.engine.changes.runDurably(what, MOVE, KEYS, args)) === 1) return true
     }
   }
 
@@ -143,7 +143,7 @@ export class RedisPasses implements Passes {
   private async drop(what: string, found: readonly Found[]): Promise<number> {
     if (found.length === 0) return 0
     const args = found.flatMap(({ pass, text }) => [pass.id, text, ownerOf(pass)])
-    return Number(await this.engine.admin.runDurably(what, DROP, KEYS, args))
+    return Number(await this.engine.changes.runDurably(what, DROP, KEYS, args))
   }
 }
 

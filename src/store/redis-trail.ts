@@ -55,7 +55,7 @@ export class RedisTrail implements Trail {
   async add(entry: TrailEntry): Promise<void> {
     const { id, accountId } = entry
     const args = [id, writeTrailEntry(entry), placeOf(accountId, id), TRAIL_LENGTH]
-    await this.engine.admin.runDurably('adding to the audit trail', ADD, KEYS, args)
+    await this.engine.changes.runDurably('adding to the audit trail', ADD, KEYS, args)
   }
 
   /**
@@ -71,7 +71,7 @@ export class RedisTrail implements Trail {
     const ids = told.map(({ id }) => id)
     const announced = ids.flatMap((id) => [Date.now(), placeOf(accountId, id)])
     const what = 'announcing a change'
-    await this.engine.admin.runDurably(what, ANNOUNCE, [ANNOUNCED], announced)
+    await this.engine.changes.runDurably(what, ANNOUNCE, [ANNOUNCED], announced)
     const answer = await change(told.flatMap((entry) => [entry.id, writeTrailEntry(entry)]))
     // Safe where it is: whoever reads next brings what cannot be brought now.
     await this.bring(accountId, ids).catch(() => undefined)

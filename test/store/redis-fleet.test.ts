@@ -41,10 +41,13 @@ async function opened(t: Test, url: string): Promise<Store> {
   return store
 }
 
-/** Makes and revokes keys, and settles rows, until it is told to stop; failures are no acknowledgement. */
-function writer(store: Store, accountId: string) {
+/** Makes and revokes keys, and settles rows, until it is told to stop or the test ends; failures are no acknowledgement. */
+function writer(t: Test, store: Store, accountId: string) {
   const done: Acknowledged & { rows: string[] } = { keys: [], revoked: [], rows: [], failures: 0 }
   let stopped = false
+  t.teardown(() => {
+    stopped = true
+  })
   const run = async (): Promise<void> => {
     for (let round = 0; !stopped; round += 1) {
       const key = aKey(accountId)
@@ -98,7 +101,7 @@ void t.test('kill -9 of the server under writes', { ...options }, async (t) => {
   const store = await opened(t, server.url() + PATIENT)
   const account = anAccount()
   await store.createAccount(account)
-  const writing = writer(store, account.id)
+  const writing = writer(t, store, account.id)
   for (let kill = 0; kill < KILLS; kill += 1) {
     await delay(50 + ((kill * 37) % 100))
     await server.kill()
@@ -115,7 +118,7 @@ void t.test('failover under Sentinel', { ...options, timeout: 120_000 }, async (
   const store = await opened(t, url + PATIENT)
   const account = anAccount()
   await store.createAccount(account)
-  const writing = writer(store, account.id)
+  const writing = writer(t, store, account.id)
   await enough(writing)
   const before = writing.done.keys.length
   await giveUp(1_000)
@@ -165,7 +168,7 @@ void t.test('a Cluster', { ...options, timeout: 120_000 }, async (t) => {
   )
   await oneSlot(t, servers, ada.id)
 
-  const writing = writer(store, ada.id)
+  const writing = writer(t, store, ada.id)
   const slot = Number(await servers[0]?.ask('cluster', 'keyslot', `sluice:{${ada.id}}:account`))
   t.equal(await moveSlot(servers, slot), 'moved')
   await enough(writing)
@@ -173,7 +176,7 @@ void t.test('a Cluster', { ...options, timeout: 120_000 }, async (t) => {
   t.equal(writing.done.failures, 0, 'nobody notices that a slot moves')
   await nothingLost(t, patient, writing.done)
 
-  const after = writer(store, ada.id)
+  const after = writer(t, store, ada.id)
   await enough(after)
   await giveUpAfter(servers, 1_500)
   const owner = (await mastersOf(servers)).find((each) => owns(each, slot))
