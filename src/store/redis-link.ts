@@ -78,6 +78,11 @@ export class RedisLink {
   private readonly timeoutMs: number
   /** For the replicas to have it. */
   private readonly waitMs: number
+  /**
+   * For replicas, by node. The server answers nothing else on a connection until such a wait ends, so that no
+   * change is sent meanwhile, and one wait is for all that were.
+   */
+  private readonly waits = new Map<Redis, Promise<unknown>>()
   private underWay = 0
   private readonly waiting: (() => void)[] = []
   private opening: Promise<void> | null = null
@@ -174,6 +179,7 @@ export class RedisLink {
     keys: readonly string[],
     args: readonly Argument[],
   ): Promise<unknown> {
+    while (this.waits.size > 0) await Promise.allSettled(this.waits.values())
     const answer = await this.run(what, text, keys, args)
     if (this.waitReplicas > 0) await this.replicated(what, keys[0] ?? '')
     return answer
@@ -283,10 +289,17 @@ export class RedisLink {
   /** `WAIT` counts for the connection that wrote; of a Cluster, that is the one of the key's node. */
   private async replicated(what: string, key: string): Promise<void> {
     const node = await this.nodeOf(what, key)
-    const count = await this.judged(what, node.call('wait', [this.waitReplicas, this.waitMs]))
+    const count = await (this.waits.get(node) ?? this.waitAt(what, node))
     if (typeof count === 'number' && count >= this.waitReplicas) return
     const missing = `${String(count)} of ${this.waitReplicas} replicas have it (wait_replicas)`
     throw unavailable(`${what} is not safe yet`, new Error(missing))
+  }
+
+  private waitAt(what: string, node: Redis): Promise<unknown> {
+    const reply = node.call('wait', [this.waitReplicas, this.waitMs])
+    const wait = this.judged(what, reply).finally(() => this.waits.delete(node))
+    this.waits.set(node, wait)
+    return wait
   }
 
   private async nodeOf(what: string, key: string): Promise<Redis> {

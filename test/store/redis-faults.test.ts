@@ -247,18 +247,17 @@ void t.test('a request waits once, on whichever connection it asks', { ...option
 })
 
 void t.test('a change that waits for replicas holds nobody else up', { ...options }, async (t) => {
-  const { url, account, known } = await scene(t, server?.port ?? 0)
-  const store = await openStore(`${url}?wait_replicas=1&timeout_ms=4000`)
+  const { url, account } = await scene(t, server?.port ?? 0)
+  const store = await openStore(`${url}?wait_replicas=1&timeout_ms=3000`)
   t.teardown(() => store.close())
   const refused: string[] = []
   const change = async (): Promise<void> => {
     refused.push(await failure(store.createKey(aKey(account.id), null)))
   }
-  const changing = Promise.all([change(), change()])
-  await store.probe()
-  t.equal((await store.findKey(digestOf(known)))?.account.id, account.id)
-  t.equal(await store.findKey(digestOf(newSecret())), null)
-  t.same(refused, [], 'they wait still')
+  const changing = Promise.all([change(), change(), change()])
+  let probes = 0
+  for (; refused.length === 0; probes += 1) await store.probe()
+  t.ok(probes > 3, `${probes} probes meanwhile`)
   await changing
   for (const why of refused) t.match(why, /^store_unavailable: .*0 of 1 replicas/)
 })
