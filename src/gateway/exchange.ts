@@ -210,6 +210,7 @@ export class Exchange implements ResponseOwner, Flight {
    */
   closed(): void {
     const { req, res } = this
+    if (res.brokenOff) return
     if (!res.writableFinished || !req.complete) this.cancellation.cancel(whyClosed(res))
   }
 }

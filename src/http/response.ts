@@ -49,6 +49,8 @@ export class Response {
   writableFinished = false
   /** True once nothing can be written any more: what is written is dropped. */
   destroyed = false
+  /** True once it has been ended by `breakOff`: that the connection goes says nothing of the client. */
+  brokenOff = false
   /** True where the connection ends with this answer; known with the head. */
   closes = false
   owner: ResponseOwner | null = null
@@ -145,6 +147,7 @@ export class Response {
   breakOff(piece: string): void {
     this.write(piece)
     this.isEnded = true
+    this.brokenOff = true
     this.outlet.cut(true)
   }
 

@@ -9,6 +9,7 @@ import {
   ask,
   checkAfter,
   checkFailed,
+  eventually,
   isComplete,
   question,
   recordingOf,
@@ -81,6 +82,12 @@ for (const { name, model } of UPSTREAMS) {
       t.not(after.text, '', `${mode}: what had come is delivered`)
       checkFailed(t, after, `${mode} after content`, KINDS)
     }
+    const ends = (end: string): Promise<number> =>
+      series(gateway, `sluice_stream_ends_total{upstream="${name}",end="${end}"}`)
+    const failed = async (): Promise<boolean> =>
+      (await ends('truncated')) === 2 * (MODES.length - 1)
+    await eventually(failed, 'they count as what they were')
+    t.equal(await ends('client_gone'), 0, 'no client has left')
     await checkAfter(t, gateway)
   })
 
