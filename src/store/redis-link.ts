@@ -9,7 +9,7 @@ import { Cluster, Redis } from 'ioredis'
 import type { GatewayError } from '../errors.js'
 import { Breaker } from './redis-breaker.js'
 import { unavailable } from './failure.js'
-import { clientOptions, clusterOptions } from './redis-options.js'
+import { clientOptions, clusterOptions, retryDelayMs } from './redis-options.js'
 import type { RedisPlace } from './redis-url.js'
 
 /** A Lua script; every engine of the fleet sends the same text, so the servers know it by its hash. */
@@ -107,6 +107,7 @@ export class RedisLink {
         : new Redis(clientOptions(place, name, timeoutMs))
     this.client.on('error', (error: Error) => (this.lastError = error))
     this.client.on('node error', (error: Error) => (this.lastError = error))
+    this.client.on('end', () => this.revive())
     // What answers now may have forgotten everything meanwhile: it is asked before anybody is sent there.
     this.client.on('ready', () => {
       this.select(place.db)
@@ -262,6 +263,12 @@ export class RedisLink {
       this.connected = true
       clearTimeout(timer)
     }
+  }
+
+  /** The client gives up for good where it hears of a failover just while it asks the sentinels for the primary. */
+  private revive(): void {
+    const again = () => (this.closed ? undefined : this.client.connect().catch(() => undefined))
+    setTimeout(() => void again(), retryDelayMs(1)).unref()
   }
 
   private async judged<T>(what: string, reply: Promise<T>): Promise<T> {
