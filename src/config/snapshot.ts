@@ -149,8 +149,8 @@ function maskedStore(store: string): string {
 }
 
 function maskedEscrow(escrow: EscrowConfig): JsonObject {
-  const { enabled, key } = escrow
-  return { ...snakeKeys(escrow), enabled, key: key === null ? null : masked(key) }
+  const { key } = escrow
+  return { ...snakeKeys(escrow), key: key === null ? null : masked(key) }
 }
 
 function shownDashboard(dashboard: DashboardConfig): JsonObject {
@@ -238,7 +238,9 @@ function snakeKeys(values: object): JsonObject {
 
 function shownValue(value: unknown): JsonValue {
   if (typeof value === 'object' && value !== null) return snakeKeys(value)
-  return typeof value === 'number' || typeof value === 'string' ? value : null
+  return typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean'
+    ? value
+    : null
 }
 
 function snakeCase(key: string): string {

@@ -44,6 +44,8 @@ void t.test('settings are shown in the file’s spelling', (t) => {
     escrow: { enabled: true, key: /^\*\*\*[0-9a-f]{4}$/, ttl_seconds: 14_400 },
     log: { level: 'info' },
     on_loss: 'report',
+    allow_synthetic_user: false,
+    fetch_media: { enabled: false, allow_private_address: false, max_per_request: 16 },
     upstreams: {
       a: {
         configured: true,
