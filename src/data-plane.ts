@@ -5,6 +5,7 @@
 import { Authenticator } from './auth/authenticate.js'
 import type { LedgerConfig, LimitingConfig, Snapshot } from './config/config.js'
 import { rowOf } from './errors.js'
+import type { ErrorKind } from './errors.js'
 import type { Account, Identity } from './accounts/account.js'
 import type { Outlook } from './dashboard/outlook.js'
 import { Gateway } from './gateway/gateway.js'
@@ -82,7 +83,7 @@ export async function openDataPlane(
     host,
     port,
     handler: (req, res) => (dashboard.takes(req.url) ? dashboard : gateway).handle(req, res),
-    onRefused: (kind) => metrics.unrouted(rowOf(kind).status, kind),
+    onRefused: turnedAway(metrics, log),
   })
   const { setUpSecret, onSetUp } = options
   if (setUpSecret !== undefined && onSetUp !== undefined) {
@@ -119,6 +120,15 @@ export async function openDataPlane(
       limiter.close()
       await store.close()
     },
+  }
+}
+
+/** Tells of what never got past the front door. */
+function turnedAway(metrics: Metrics, log: Logger): (kind: ErrorKind, id: string | null) => void {
+  return (kind, id) => {
+    const { status } = rowOf(kind)
+    metrics.unrouted(status, kind)
+    if (id !== null) log.exchangeLine({ request_id: id, status, outcome: kind, duration_ms: 0 })
   }
 }
 

@@ -9,6 +9,7 @@ import type { ErrorKind, WireError } from './errors.js'
 import { admit, METHODS } from './gateway/admit.js'
 import { Connection } from './http/connection.js'
 import type { Accepted, Breach, Door } from './http/door.js'
+import { newRequestId } from './http/id.js'
 import type { Request } from './http/request.js'
 import type { Response } from './http/response.js'
 import { errorBody } from './wire/error-body.js'
@@ -21,8 +22,11 @@ export interface ServerOptions {
   port: number
   /** Called for each admitted request, once its headers are here. */
   handler: (req: Request, res: Response) => void
-  /** Told of each request that never reached the handler. */
-  onRefused?: (kind: ErrorKind) => void
+  /**
+   * Told of each request that never reached the handler, with the id in its answer, and of each
+   * connection that could not be taken, which has none.
+   */
+  onRefused?: (kind: ErrorKind, id: string | null) => void
   /** From the first byte (or the connection) to the last header; 10 s. */
   headersTimeoutMs?: number
   /** From the first byte to the last of the body; 60 s. */
@@ -128,7 +132,7 @@ class FrontDoor implements GatewayServer, Door {
       })
     })
     // From here on it says that a connection could not be accepted, which must not end the process.
-    this.server.on('error', () => this.options.onRefused?.('overloaded'))
+    this.server.on('error', () => this.options.onRefused?.('overloaded', null))
   }
 
   drain(deadlineMs: number, options: DrainOptions = {}): Promise<void> {
@@ -142,8 +146,9 @@ class FrontDoor implements GatewayServer, Door {
       this.options.handler(req, res)
       return true
     }
-    this.options.onRefused?.(refusal.kind)
-    refuse(res, refusal)
+    const id = newId()
+    this.options.onRefused?.(refusal.kind, id)
+    refuse(res, refusal, id)
     return false
   }
 
@@ -161,9 +166,10 @@ class FrontDoor implements GatewayServer, Door {
 
   breached(breach: Breach, req: Request | null, res: Response): void {
     const refusal = refusalOf(breach)
+    const id = res.owner?.id ?? newId()
     // Whoever has begun on a request counts it.
-    if (req === null) this.options.onRefused?.(refusal.kind)
-    refuse(res, refusal)
+    if (req === null) this.options.onRefused?.(refusal.kind, id)
+    refuse(res, refusal, id)
   }
 
   closed(connection: Accepted): void {
@@ -212,9 +218,13 @@ class FrontDoor implements GatewayServer, Door {
   }
 }
 
+function newId(): string {
+  return newRequestId(Date.now())
+}
+
 /** The whole answer at once; nothing that comes after it is a request. */
-function refuse(res: Response, error: WireError): void {
-  const headers = ['content-type', 'application/json; charset=utf-8', 'connection', 'close']
+function refuse(res: Response, error: WireError, id: string): void {
+  const headers = ['content-type', 'application/json', 'x-request-id', id, 'connection', 'close']
   if (error.kind === 'method_not_allowed') headers.push('allow', METHODS.join(', '))
   res.send(rowOf(error.kind).status, headers, errorBody(error))
 }

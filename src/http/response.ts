@@ -25,6 +25,8 @@ export interface Outlet {
 
 /** Whose answer it is. */
 export interface ResponseOwner {
+  /** What the client may call the exchange by, where it has an id. */
+  readonly id?: string
   /** The answer has left whole (`writableFinished`), or the connection is gone. Called once. */
   closed(): void
 }

@@ -3,6 +3,7 @@
  * Method: a running gateway over all three families; successes, streams, refusals and failures.
  */
 import t from 'tap'
+import { send } from '../faults/raw-client.js'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, body, FAMILIES, get } from './api.js'
 
@@ -64,6 +65,35 @@ void t.test('a refusal has an id and a generation, and no upstream', async (t) =
     t.equal(answer.headers.get('x-sluice-upstream'), null)
     t.equal(answer.headers.get('content-type'), 'application/json')
   }
+})
+
+void t.test('what the front door turns away has an id too, and a line of the log', async (t) => {
+  const gateway = await startGateway(t)
+  const head = 'POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\n'
+  const known = `Authorization: Bearer ${gateway.secret}\r\nContent-Type: application/json\r\n`
+  const chunked = `${head}${known}Transfer-Encoding: chunked\r\n\r\n`
+  const turnedAway: Record<string, string> = {
+    'no host': 'GET /v1/models HTTP/1.1\r\n\r\n',
+    'no HTTP': '\x16\x03\x01\r\n\r\n',
+    'a method that is never allowed': 'TRACE /v1/models HTTP/1.1\r\nHost: gateway\r\n\r\n',
+    'a body that breaks, with its head': `${chunked}0x5\r\nhello\r\n`,
+  }
+  const seen = new Set<string>()
+  for (const [name, request] of Object.entries(turnedAway)) {
+    const { answers } = await send(gateway.port, request)
+    const id = answers[0]?.headers['x-request-id']
+    t.match(id, UUID, name)
+    const line = gateway.lines.find((line) => line['request_id'] === id)
+    t.match(line, { msg: 'exchange', status: answers[0]?.status, outcome: String }, name)
+    seen.add(String(id))
+  }
+  const { answers } = await send(gateway.port, [chunked, '0x5\r\nhello\r\n'])
+  const id = answers[0]?.headers['x-request-id']
+  t.match(id, UUID, 'a body that breaks behind its head')
+  const lines = gateway.lines.filter((line) => line['request_id'] === id)
+  t.match(lines, [{ status: 400, outcome: 'malformed_request', path: '/v1/chat/completions' }])
+  t.equal(lines.length, 1)
+  t.equal(seen.size, 4)
 })
 
 void t.test('a reload is another generation, on every answer after it', async (t) => {
