@@ -8,6 +8,9 @@ import { errorBody } from '../wire/error-body.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
 
+/** After so long an upstream that is busy and does not say for how long may be asked again. */
+const BUSY_SECONDS = 1
+
 /** The error as it is to be told, whatever was thrown; notes it. Never throws. */
 export function understood(x: Exchange, thrown: unknown): GatewayError {
   const error = thrown instanceof GatewayError ? thrown : gatewayError(UNFORESEEN, thrown)
@@ -36,7 +39,8 @@ function send(x: Exchange, error: GatewayError): void {
   if (upstream !== undefined) headers.push('x-sluice-upstream', upstream)
   if (x.rateHeaders.length > 0) headers.push(...x.rateHeaders)
   if (x.facts.losses.length > 0) headers.push('x-sluice-lost', x.facts.losses.join(', '))
-  const { retryAfterSeconds, retryable } = error.wire
+  const { retryable } = error.wire
+  const retryAfterSeconds = error.wire.retryAfterSeconds ?? waitFor(error)
   if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
   if (retryable === false) headers.push('x-should-retry', 'false')
   if (error.kind === 'method_not_allowed') headers.push('allow', methodsAt(x.path).join(', '))
@@ -45,4 +49,9 @@ function send(x: Exchange, error: GatewayError): void {
   if (!req.complete || error.kind === 'headers_too_large') headers.push('connection', 'close')
   x.facts.sentBytes = body.length
   res.send(status, headers, body)
+}
+
+/** What is said of a busy upstream that named no time; nothing where no other try helps. */
+function waitFor({ kind, wire }: GatewayError): number | undefined {
+  return kind === 'upstream_busy' && wire.retryable !== false ? BUSY_SECONDS : undefined
 }

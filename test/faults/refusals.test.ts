@@ -63,9 +63,11 @@ for (const { name, model } of UPSTREAMS) {
     const cases = [
       [{ 'retry-after': '1' }, '1'],
       [{ 'retry-after': '9999999' }, '3600'],
-      [{ 'retry-after': 'soon' }, undefined],
-      [{ 'retry-after': '-5' }, undefined],
-      [{ 'retry-after': '1e9' }, undefined],
+      // Where it names no time, the gateway does.
+      [{}, '1'],
+      [{ 'retry-after': 'soon' }, '1'],
+      [{ 'retry-after': '-5' }, '1'],
+      [{ 'retry-after': '1e9' }, '1'],
     ] as const
     for (const [fields, wanted] of cases) {
       gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 429, ...fields } })
@@ -73,6 +75,10 @@ for (const { name, model } of UPSTREAMS) {
       t.equal(seen.status, 429)
       t.equal(seen.headers['retry-after'], wanted, JSON.stringify(fields))
     }
+    gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 402 } })
+    const spent = await ask(gateway, question(model, true))
+    t.equal(spent.headers['retry-after'], undefined, 'an empty purse is not full in a second')
+    t.equal(spent.headers['x-should-retry'], 'false')
     await checkAfter(t, gateway)
   })
 }
