@@ -210,6 +210,8 @@ export interface StreamTap extends TapResult {
   readonly content: boolean
   /** The format's own terminator has been seen, so an end of file is an end. */
   readonly complete: boolean
+  /** Every answer that began has its reason, so an end of file cuts none of them. */
+  readonly finished: boolean
   /** The terminator, for a stream that is finished and came without one. */
   readonly ending: string
 }

@@ -71,7 +71,7 @@ export class PassedStream implements Translation, FrameSink {
     if (this.outcome !== 'open') return ''
     this.framer.end()
     this.settle()
-    if (this.tap.reason !== null) this.terminate()
+    if (this.tap.finished) this.terminate()
     this.fail(TRUNCATED)
     return this.take()
   }

@@ -8,6 +8,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  numberOf,
   objectOf,
   stringOf,
 } from '../../chat/json.js'
@@ -49,6 +50,8 @@ export class ChunkTap implements StreamTap {
   complete = false
   trim = ''
   readonly ending = 'data: [DONE]\n\n'
+  /** Answers, by their index, and whether each has its reason. */
+  private readonly answers = new Map<number, boolean>()
   private readonly shapes = new Shapes<Ordinary>(SLOT)
   /** Where the last frame had its delta, and most have theirs: a search takes longer than a look. */
   private deltaAt = -1
@@ -56,6 +59,12 @@ export class ChunkTap implements StreamTap {
 
   constructor(request: TapRequest) {
     this.includeUsage = request.includeUsage
+  }
+
+  get finished(): boolean {
+    if (this.reason === null) return false
+    for (const hasReason of this.answers.values()) if (!hasReason) return false
+    return true
   }
 
   frame(_name: string, data: string): boolean {
@@ -118,7 +127,10 @@ export class ChunkTap implements StreamTap {
   private choice(choice: JsonObject): void {
     this.content ||= hasContent(objectOf(choice['delta']))
     const reason = choice['finish_reason']
-    if (typeof reason !== 'string' || reason === '') return
+    const hasReason = typeof reason === 'string' && reason !== ''
+    const index = numberOf(choice['index']) ?? 0
+    this.answers.set(index, hasReason || this.answers.get(index) === true)
+    if (!hasReason) return
     this.content = true
     this.reason ??= finishReason(reason)
   }

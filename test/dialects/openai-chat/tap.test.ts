@@ -37,6 +37,25 @@ void t.test('usage, reason, model, content and the end are learnt', (t) => {
   t.end()
 })
 
+void t.test('an end of file finishes a stream only where each answer has its reason', (t) => {
+  const at = (index: number, reason: string | null): string =>
+    JSON.stringify({ choices: [{ index, delta: { content: 'x' }, finish_reason: reason }] })
+  const tap = newTap()
+  t.equal(tap.finished, false)
+  for (const [index, reason, finished] of [
+    [0, null, false],
+    [1, null, false],
+    [0, 'stop', false],
+    [0, null, false],
+    [1, 'length', true],
+    [0, null, true],
+  ] as const) {
+    tap.frame('', at(index, reason))
+    t.equal(tap.finished, finished, `${index} ${reason}`)
+  }
+  t.end()
+})
+
 void t.test('the usage chunk passes where the client asked', (t) => {
   const tap = newTap(true)
   tap.frame('', chunk({ content: 'x' }, 'length'))
