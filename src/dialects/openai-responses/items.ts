@@ -120,13 +120,14 @@ export class Items {
 
   /**
    * The whole output, as the last event repeats it. Only what did not come before is taken: items that
-   * are not done, and those after the last that was seen.
+   * are not done, and those after the last that was seen. One that came at another place is known by
+   * its id.
    */
   reconcile(output: readonly JsonValue[]): void {
     const { last } = this
     for (const [place, value] of output.entries()) {
       const json = objectOf(value)
-      const key = this.items.has(place) ? place : idOf(json)
+      const key = this.keyOf(place, json)
       const item = this.items.get(key)
       if (item === undefined) {
         if (place > last) this.done(place, json)
@@ -134,6 +135,14 @@ export class Items {
         this.done(key, json)
       }
     }
+  }
+
+  private keyOf(place: number, json: JsonObject): number | string {
+    const [id, type] = [idOf(json), typeOf(json)]
+    if (id !== '' && this.items.get(place)?.id !== id) {
+      for (const [key, item] of this.items) if (item.id === id && item.type === type) return key
+    }
+    return this.items.has(place) ? place : id
   }
 
   /** False where something came that nobody can make an answer of. */

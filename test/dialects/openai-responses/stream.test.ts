@@ -50,6 +50,19 @@ function calls(heard: Heard): string[] | undefined {
   return heard.reply?.blocks.map((it) => (it.type === 'tool' ? `${it.id}=${it.json}` : '?'))
 }
 
+void t.test('an item that the last event has at another place is not said twice', (t) => {
+  const item = (content: JsonObject[]): JsonObject => ({ type: 'message', id: 'msg_1', content })
+  const whole = item([{ type: 'output_text', text: 'One two' }])
+  const last: JsonObject = {
+    type: 'response.completed',
+    response: { id: 'resp_1', output: [{ type: 'reasoning', id: 'rs_1', summary: [] }, whole] },
+  }
+  t.equal(text(hear(added(0, item([])), words(0, 'One two'), last)), 'One two')
+  t.equal(text(hear(added(0, item([])), words(0, 'One'), last)), 'One two', 'the rest of it is')
+  t.equal(text(hear(added(0, item([])), words(0, 'One two'), done(0, whole), last)), 'One two')
+  t.end()
+})
+
 void t.test('empty-argument-deltas-end-nothing', (t) => {
   const heard = hear(
     added(0, call('a')),
