@@ -22,6 +22,7 @@ const LF = '\n'
 const COLON = 58
 const SPACE = 32
 const LF_CODE = 10
+const BRACE = 123
 const DATA = 'data: '
 const BOM = '\uFEFF'
 const BOM_BYTES = '\u00EF\u00BB\u00BF'
@@ -33,6 +34,9 @@ const BOM_BYTES = '\u00EF\u00BB\u00BF'
  * an event that the end of the stream cuts off before its blank line is delivered if its data are
  * whole JSON (or `[DONE]`), since some proxies drop the last line. `id` and `retry` are read over:
  * nothing here reconnects.
+ *
+ * A third, for upstreams that fail in the middle and then write a plain body: lines that are no field
+ * and together are a JSON object with an `error` are delivered as a frame.
  */
 export class SseFramer implements Framer {
   private readonly sink: FrameSink
@@ -46,6 +50,8 @@ export class SseFramer implements Framer {
   private isFirstLine = true
   private name = ''
   private data: string | null = null
+  /** Lines that are no field, from one that begins an object on; '' nearly always. */
+  private bare = ''
   /** Characters of the lines of the event that has begun; 0 between events. */
   private size = 0
   /** The chunk under work and the offset of its first character that no frame has taken. */
@@ -126,7 +132,7 @@ export class SseFramer implements Framer {
     this.partial = ''
     if (tail !== '') this.line(tail, 0, tail.length, 0)
     if (this.isDead()) return
-    if (this.data !== null && this.data !== '' && isWhole(this.data)) this.blank(0)
+    if (this.data === null ? isError(this.bare) : isWhole(this.data)) this.blank(0)
     else this.isTailTruncated = this.size > 0
     this.loose += this.heldRaw
     this.heldRaw = ''
@@ -217,6 +223,9 @@ export class SseFramer implements Framer {
     else if (source.startsWith('event:', start)) this.name = value(source, start + 6, end)
     else if (end - start === 4 && source.startsWith('data', start)) this.addData('')
     else if (end - start === 5 && source.startsWith('event', start)) this.name = ''
+    else if (this.bare !== '' || source.charCodeAt(start) === BRACE) {
+      this.bare += source.slice(start, end) + LF
+    }
   }
 
   private addData(text: string): void {
@@ -224,9 +233,11 @@ export class SseFramer implements Framer {
   }
 
   private blank(after: number): void {
-    const { name, data } = this
+    const { name, bare } = this
+    const data = this.data ?? (isError(bare) ? bare : null)
     this.name = ''
     this.data = null
+    this.bare = ''
     this.size = 0
     if (name === this.lastName) this.know(name)
     this.lastName = name
@@ -266,6 +277,7 @@ export class SseFramer implements Framer {
     this.partial = ''
     this.name = ''
     this.data = null
+    this.bare = ''
     this.size = 0
     this.heldRaw = ''
     this.loose = ''
@@ -282,11 +294,20 @@ function value(source: string, from: number, end: number): string {
 }
 
 function isWhole(data: string): boolean {
-  if (data === '[DONE]') return true
+  return data === '[DONE]' || parsed(data) !== undefined
+}
+
+function isError(bare: string): boolean {
+  if (bare === '') return false
+  const value = parsed(bare)
+  return typeof value === 'object' && value !== null && 'error' in value
+}
+
+/** Undefined where it is not JSON. */
+function parsed(text: string): unknown {
   try {
-    JSON.parse(data)
-    return true
+    return JSON.parse(text)
   } catch {
-    return false
+    return undefined
   }
 }

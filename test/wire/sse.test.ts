@@ -124,6 +124,32 @@ void t.test('the end tells a whole tail from a cut one', (t) => {
   t.end()
 })
 
+void t.test('an error that is no event is one all the same, however it is laid out', (t) => {
+  const error = { error: { code: 503, message: 'data: over\n\n', status: 'UNAVAILABLE' } }
+  const first = 'data: {"a":1}\n\n'
+  for (const text of [JSON.stringify(error), JSON.stringify(error, null, 2)]) {
+    for (const end of ['', '\n', '\n\n', '\r\n\r\n']) {
+      for (const before of ['', first]) {
+        const { framer, frames } = framerOf()
+        for (const char of before + text + end) framer.write(Buffer.from(char))
+        framer.end()
+        const last = frames.at(-1)?.slice(1, -1) ?? ''
+        t.same(JSON.parse(last), error, JSON.stringify(before + text + end))
+        t.equal(frames.length, before === '' ? 1 : 2)
+        t.notOk(framer.truncatedTail)
+      }
+    }
+  }
+  for (const text of ['{"text":"no error"}', '{"error":', 'x\n{"error":1', '[{"error":1}]']) {
+    const { framer, frames } = framerOf()
+    framer.write(Buffer.from(`${first}${text}`))
+    framer.end()
+    t.equal(frames.length, 1, text)
+    t.ok(framer.truncatedTail, text)
+  }
+  t.end()
+})
+
 void t.test(
   'a name that came before is known, and no frame is taken for one of it that is not',
   (t) => {
