@@ -191,10 +191,14 @@ export class Attempt implements ReplyHandler, Timed {
     const silentMs = nowMs - this.heardMs
     switch (this.phase) {
       case 'connecting':
-        if (nowMs - this.dispatchedMs > timeouts.connectMs) this.late('did not accept a connection')
+        if (nowMs - this.dispatchedMs > timeouts.connectMs) {
+          this.late('did not accept a connection in time')
+        }
         return
       case 'waiting':
-        if (nowMs - this.sentMs > this.outgoing.firstByteMs) this.late('did not begin to answer')
+        if (nowMs - this.sentMs > this.outgoing.firstByteMs) {
+          this.late('did not begin to answer in time')
+        }
         break
       case 'lingering':
         if (nowMs - this.lingerMs > LINGER_MS) this.abandon()

@@ -18,9 +18,9 @@ export const LEFT: Readonly<WireError> = {
 /** The codes of an answer that is not HTTP. */
 const MALFORMED = new Set(['HEAD_TOO_LARGE', 'BAD_HEAD', 'BAD_BODY'])
 
-/** A time-out, by what the upstream did not do in time. */
+/** A time-out, by what the upstream did. */
 export function tooLate(what: string): WireError {
-  return { kind: 'upstream_timeout', message: `The upstream ${what} in time.` }
+  return { kind: 'upstream_timeout', message: `The upstream ${what}.` }
 }
 
 /** `inReply`: the head had arrived and the body was cut. Never names a host; the cause is for the log. */

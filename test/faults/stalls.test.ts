@@ -54,6 +54,7 @@ for (const { name, model } of UPSTREAMS) {
       const seen = await ask(gateway, question(model, stream))
       if (where !== 'inside an event') t.equal(seen.status, status, where)
       checkFailed(t, seen, where, ['upstream_timeout'])
+      t.match(seen.body, /The upstream (?:did not begin to answer in time|fell silent)\./, where)
       t.ok(seen.tookMs >= 290 && seen.ownMs < 1200, `${where}: ${seen.tookMs} ms`)
       await eventually(() => gateway.emulator.open() === 0, 'upstream closed', 300)
     }
@@ -92,6 +93,7 @@ void t.test('a stream that never ends is cut after total_ms', async (t) => {
   })
   const seen = await ask(gateway, question('gpt-4o', true, '[[words: 1000]] [[pace: 20]]'))
   checkFailed(t, seen, 'too long', ['upstream_timeout'])
+  t.match(seen.body, /The upstream took too long\./)
   t.not(seen.text, '')
   t.ok(seen.tookMs >= 690 && seen.ownMs < 1500, `${seen.tookMs} ms`)
   await checkAfter(t, gateway)

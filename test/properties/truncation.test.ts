@@ -82,7 +82,7 @@ for (const pair of PAIRS) {
         const translation = pair.open()
         translation.write(bytes.subarray(0, cut))
         const before = translation.outcome
-        translation.fail({ kind: 'upstream_timeout', message: 'The upstream fell silent in time.' })
+        translation.fail({ kind: 'upstream_timeout', message: 'The upstream fell silent.' })
         const after = translation.outcome
         const more = [translation.write(bytes.subarray(cut)), translation.end()]
         const isFinal = translation.outcome === after && more.every((it) => it.length === 0)
