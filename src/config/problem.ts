@@ -162,9 +162,12 @@ export function valueAt(value: unknown, path: Path): unknown {
   return at
 }
 
-/** A key as it may be printed: a key that does not look like one may be a misplaced secret. */
+/**
+ * A key as it may be printed: words, and what YAML and placeholders have (`<<`, `${NAME}`). One that does
+ * not look like a key may be a misplaced secret.
+ */
 function shown(key: string): string {
-  return /^[\w.-]{1,64}$/.test(key) ? key : '(unprintable)'
+  return /^[\p{L}\p{N} _.<${}-]{1,64}$/u.test(key) ? key : '(unprintable)'
 }
 
 function editDistance(a: string, b: string): number {

@@ -50,6 +50,18 @@ const RULES: [string, string, string][] = [
   ],
   ['unknown key like no other', `${GOOD}zebra: 1\n`, ":8:1: zebra: unknown key 'zebra'"],
   [
+    'unknown key of two words',
+    `${GOOD}on loss: reject\n`,
+    ":8:1: on loss: unknown key 'on loss' (did you mean 'on_loss'?)",
+  ],
+  ['unknown key in other letters', `${GOOD}größe: 1\n`, ":8:1: größe: unknown key 'größe'"],
+  ['merge key', `${GOOD}'<<': 1\n`, ":8:1: <<: unknown key '<<'"],
+  [
+    'unknown key that may be a secret',
+    `${GOOD}"ab+/cd==": 1\n`,
+    ":8:1: (unprintable): unknown key '(unprintable)'",
+  ],
+  [
     'no dialect and no preset',
     changed('    dialect: openai\n', ''),
     ':3:5: upstreams.openai.dialect: is required',
@@ -120,7 +132,7 @@ const RULES: [string, string, string][] = [
   [
     'bad name',
     changed('  openai:\n', '  "open ai":\n'),
-    ':2:3: upstreams.(unprintable): must be 1 to 64 letters, digits, dots, dashes or underscores, and begin with one of the first two',
+    ':2:3: upstreams.open ai: must be 1 to 64 letters, digits, dots, dashes or underscores, and begin with one of the first two',
   ],
   [
     'a name that objects are made with',
@@ -207,7 +219,7 @@ const RULES: [string, string, string][] = [
   [
     'header with a bad name',
     changed(URL_LINE, `${URL_LINE}\n    headers: { "x a": b }`),
-    ':5:16: upstreams.openai.headers.(unprintable): is no header name',
+    ':5:16: upstreams.openai.headers.x a: is no header name',
   ],
   [
     'empty prefix',
