@@ -9,6 +9,7 @@ import type { ModelFacts } from '../chat/model.js'
 import { factsFor } from '../config/catalogue.js'
 import { isConfigured, type Catalogue, type Config } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
+import { snakeKeys } from '../config/snapshot.js'
 import { GatewayError } from '../errors.js'
 import { reasonOf, speaksOf, type Speaks } from '../upstreams/explain.js'
 import { createRouter } from '../upstreams/router.js'
@@ -65,13 +66,13 @@ Example:
     const answer = explain(model, loaded.config, loaded.catalogue)
     const { body } = values
     if (body === undefined || answer.route === null) {
-      console.log(values.json ? JSON.stringify(answer) : answerText(answer))
+      console.log(values.json ? JSON.stringify(forPrograms(answer)) : answerText(answer))
       return answer.route === null ? 1 : 0
     }
     const read = await readBody(body)
     const request = 'error' in read ? read : bodyAnswer(read.bytes, model, loaded)
     const text = `${answerText(answer)}\n\n${bodyText(request)}`
-    console.log(values.json ? JSON.stringify({ ...answer, request }) : text)
+    console.log(values.json ? JSON.stringify({ ...forPrograms(answer), request }) : text)
     return 'error' in request || request.verdict === 'refused' ? 1 : 0
   },
 }
@@ -184,6 +185,13 @@ function explain(model: string, config: Config, catalogue: Catalogue): Explanati
     upstream_model: match?.model ?? null,
     catalogue: facts === null ? null : { match: catalogueMatch(asked, facts), facts },
   }
+}
+
+/** With the catalogue's facts in the spelling of the rest. */
+function forPrograms(answer: Explanation): object {
+  const { catalogue } = answer
+  if (catalogue === null) return answer
+  return { ...answer, catalogue: { ...catalogue, facts: snakeKeys(catalogue.facts) } }
 }
 
 function catalogueMatch(asked: string, facts: ModelFacts): string {

@@ -231,12 +231,14 @@ function mapValues<T>(
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value)]))
 }
 
-function snakeKeys(values: object): JsonObject {
+/** The values in the file's spelling. */
+export function snakeKeys(values: object): JsonObject {
   const entries: [string, unknown][] = Object.entries(values)
   return Object.fromEntries(entries.map(([key, value]) => [snakeCase(key), shownValue(value)]))
 }
 
 function shownValue(value: unknown): JsonValue {
+  if (Array.isArray(value)) return value.map((item) => shownValue(item))
   if (typeof value === 'object' && value !== null) return snakeKeys(value)
   return typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean'
     ? value

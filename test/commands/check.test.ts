@@ -125,8 +125,9 @@ void t.test('explain --json: an alias, with the routes that lose', async (t) => 
     configured: true,
     api_key_source: 'KEY',
     upstream_model: 'gpt-5.5',
-    catalogue: { match: 'exact', facts: { id: 'gpt-5.5', family: 'openai' } },
+    catalogue: { match: 'exact', facts: { id: 'gpt-5.5', family: 'openai', variants: [/^gpt/] } },
   })
+  t.notMatch(alias.out, /"[a-z]+[A-Z]\w*":/, 'keys are spelled as in the file')
   t.match(JSON.parse((await ask('gpt-5.5-x')).out), {
     route: 'routes[2]',
     catalogue: { match: 'extends gpt-5.5' },
