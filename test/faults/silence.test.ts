@@ -116,11 +116,15 @@ void t.test('a client that never reads holds little and is cut', async (t) => {
   await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'and the exchange ended')
 })
 
-const ENDINGS = {
-  complete: `${LAST}data: [DONE]\n\n`,
-  failed: `data: {"error":{"message":"no","type":"server_error"}}\n\n`,
-}
-for (const [name, body] of Object.entries(ENDINGS)) {
+const ENDINGS = [
+  { name: 'complete', body: `${LAST}data: [DONE]\n\n`, outcome: 'client_gone' },
+  {
+    name: 'failed',
+    body: `data: {"error":{"message":"no","type":"server_error"}}\n\n`,
+    outcome: 'upstream_failed',
+  },
+]
+for (const { name, body, outcome } of ENDINGS) {
   void t.test(`a client that does not take the end of a ${name} stream is cut`, async (t) => {
     watchProcess(t)
     const upstream = await startRawUpstream(t, ({ socket }) => {
@@ -140,7 +144,7 @@ for (const [name, body] of Object.entries(ENDINGS)) {
     forward(31_000)
     await eventually(() => server?.destroyed === true, 'the client was cut')
     await idle(gateway)
-    await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'the line')
+    await eventually(() => lastLine(gateway)['outcome'] === outcome, 'the line')
   })
 }
 
