@@ -262,10 +262,8 @@ export class Attempt implements ReplyHandler, Timed {
 
   private resume(): void {
     if (this.pausedMs === null) return
-    const nowMs = performance.now()
-    this.target.series.backpressure('client', (nowMs - this.pausedMs) / 1000)
     this.pausedMs = null
-    this.heardMs = nowMs
+    this.heardMs = performance.now()
     this.controller?.resume()
   }
 

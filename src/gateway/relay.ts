@@ -191,9 +191,14 @@ class StreamRelay implements Timed, ReplySink, ResponseWatcher {
   drained(): void {
     if (this.isEnding) this.stalledMs = performance.now()
     if (this.stalledMs === null || this.isEnding) return
+    this.noteStall()
+    this.stream.drained()
+  }
+
+  private noteStall(): void {
+    if (this.stalledMs === null) return
     this.x.facts.clientWaitMs += performance.now() - this.stalledMs
     this.stalledMs = null
-    this.stream.drained()
   }
 
   /**
@@ -203,6 +208,7 @@ class StreamRelay implements Timed, ReplySink, ResponseWatcher {
   finish(): void {
     const { translation } = this.stream
     // Nothing more may be written but this, and a client that does not take it is given up.
+    this.noteStall()
     this.isEnding = true
     this.stalledMs = performance.now()
     if (translation.outcome === 'complete') {
@@ -215,6 +221,8 @@ class StreamRelay implements Timed, ReplySink, ResponseWatcher {
 
   closed(): void {
     this.deadlines.remove(this)
+    // How long the last bytes take is no standing still.
+    if (!this.isEnding) this.noteStall()
     this.x.facts.relayMs = performance.now() - this.beganMs
     this.stream.destroy()
     this.resolve()

@@ -25,6 +25,7 @@ const CHUNK = JSON.stringify({
 })
 const EVENT = `data: ${CHUNK}\n\n`
 const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n'
+const CLIENT_SECONDS = 'sluice_backpressure_seconds_total{side="client"}'
 const LAST = EVENT.replace('"finish_reason":null', '"finish_reason":"stop"')
 
 /**
@@ -114,6 +115,37 @@ void t.test('a client that never reads holds little and is cut', async (t) => {
   forward(31_000)
   await eventually(() => upstream.connections[0]?.closedMs !== null, 'the upstream was let go')
   await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'and the exchange ended')
+  const seconds = await series(gateway, CLIENT_SECONDS)
+  t.ok(seconds > 30 && seconds < 60, `${seconds} s of waiting for it are counted`)
+})
+
+void t.test('what a client keeps waiting is counted once', async (t) => {
+  watchProcess(t)
+  let source: Socket | undefined
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    source = socket
+    socket.write(HEAD)
+    for (let i = 0; i < 20; i++) socket.write(EVENT.repeat(1000))
+    socket.write(`${LAST}data: [DONE]\n\n`)
+  })
+  const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
+  const forward = fastClock(t)
+  const client = openClient(t, gateway, question('gpt-4o', true))
+  client.socket.pause()
+  let last = -1
+  await eventually(async () => {
+    const waiting = source?.writableLength ?? 0
+    const isStill = waiting > 0 && waiting === last
+    last = waiting
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    return isStill
+  }, 'the upstream has to wait')
+  forward(20_000)
+  client.socket.resume()
+  await eventually(() => client.text().includes('[DONE]'), 'the whole stream')
+  await eventually(() => lastLine(gateway)['outcome'] === 'ok', 'the line')
+  const seconds = await series(gateway, CLIENT_SECONDS)
+  t.ok(seconds > 19 && seconds < 38, `${seconds} s`)
 })
 
 const ENDINGS = [
