@@ -252,7 +252,7 @@ export class Books {
   private async replay(): Promise<void> {
     const { spool, onRow } = this.options
     for (const segment of spool.segments()) {
-      const rows = this.rowsOf(segment)
+      const { rows, damaged } = this.rowsOf(segment)
       for (let at = this.brought.get(segment.path) ?? 0; at < rows.length; at += BATCH) {
         const batch = rows.slice(at, at + BATCH)
         const settling = batch.map(({ row, claim }) => this.options.ledger.settle(row, claim))
@@ -260,13 +260,15 @@ export class Books {
         onRow('replayed', batch.length)
         this.brought.set(segment.path, at + batch.length)
       }
-      spool.remove(segment)
+      // A line that cannot be read is the only one of its row: an operator may still, or another version.
+      if (damaged > 0) spool.setAside(segment)
+      else spool.remove(segment)
       this.brought.delete(segment.path)
       if (spool.owns(segment)) this.spooledRows = Math.max(0, this.spooledRows - rows.length)
     }
   }
 
-  private rowsOf(segment: Segment): Spooled[] {
+  private rowsOf(segment: Segment): { rows: Spooled[]; damaged: number } {
     const rows: Spooled[] = []
     const lines = segment.lines()
     let { damaged } = segment
@@ -285,7 +287,7 @@ export class Books {
         rows: damaged,
       })
     }
-    return rows
+    return { rows, damaged }
   }
 
   private async prune(): Promise<void> {

@@ -3,6 +3,7 @@
  * refuses, is frozen, comes back, forgets to answer; each row arrives once.
  * Method: books over a ledger in memory that fails on command, spools in temporary folders.
  */
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { Books, type RowKind } from '../../src/ledger/books.js'
@@ -227,7 +228,7 @@ void t.test('at the end the spool is emptied once more', async (t) => {
   t.same(spool.segments(), [])
 })
 
-void t.test('lines that are no rows are counted and cost the others nothing', async (t) => {
+void t.test('lines that are no rows are counted, kept, and cost the others nothing', async (t) => {
   const { books, ledger, spool, kinds } = stage(t)
   ledger.mode = 'refuses'
   await books.settle(aRow('a'), HELD)
@@ -236,4 +237,8 @@ void t.test('lines that are no rows are counted and cost the others nothing', as
   ledger.mode = 'answers'
   await until(() => ledger.rows.size === 2)
   t.equal(kinds.get('damaged'), 1)
+  await until(() => spool.segments().length === 0)
+  const [name = '', ...more] = readdirSync(join(t.testdirName, 'spool'))
+  t.match(name, /\.spool\.damaged$/)
+  t.same(more, [])
 })
