@@ -93,6 +93,8 @@ export function parseRedisUrl(url: string): RedisPlace | BadRedisUrl {
   if ('problem' in where) return where
   const options = optionsOf(query)
   if ('problem' in options) return options
+  const stray = strayOf(options, scheme[0])
+  if (stray !== null) return stray
   return {
     kind,
     hosts,
@@ -160,6 +162,19 @@ function optionsOf(query: string): Map<string, string> | BadRedisUrl {
     options.set(known, text)
   }
   return options
+}
+
+/** An option that the address has no use for: whoever names an authority means TLS. */
+function strayOf(options: ReadonlyMap<string, string>, scheme: string): BadRedisUrl | null {
+  for (const name of options.keys()) {
+    if (name.startsWith('tls_') && !scheme.startsWith('rediss')) {
+      return bad(`has ${name} and no TLS; write rediss in place of redis`)
+    }
+    if (name.startsWith('sentinel_') && !scheme.includes('+sentinel')) {
+      return bad(`has ${name} and no sentinels; write it as ${EXAMPLES.sentinel}`)
+    }
+  }
+  return null
 }
 
 function withDefaults(kind: RedisPlace['kind'], options: ReadonlyMap<string, string>) {

@@ -18,7 +18,7 @@ const GOOD: readonly [string, Partial<RedisPlace>][] = [
   ['redis://h', { waitReplicas: 0, timeoutMs: 100 }],
   ['redis://h?timeout_ms=2000', { timeoutMs: 2_000 }],
   [
-    'redis://h?tls_ca=/a/b.pem&tls_cert=/c&tls_key=/k',
+    'rediss://h?tls_ca=/a/b.pem&tls_cert=/c&tls_key=/k',
     { tlsCa: '/a/b.pem', tlsCert: '/c', tlsKey: '/k' },
   ],
   [
@@ -58,6 +58,9 @@ const BAD: readonly [string, RegExp][] = [
   ['redis://h?wait_replicas=x', /wait_replicas/],
   ['redis://h?timeout_ms=5', /timeout_ms/],
   ['redis://h?tls_ca=', /tls_ca/],
+  ['redis://h?timeout_ms=50&tls_ca=/a.pem', /tls_ca and no TLS/],
+  ['redis+cluster://h?tls_key=/k.pem', /tls_key and no TLS/],
+  ['rediss://h?sentinel_password=hunter2', /sentinel_password and no sentinels/],
   ['redis+sentinel://hunter2@h', /no master/],
   ['redis+sentinel://h/m/x', /database/],
   ['redis+cluster://h/1', /no databases/],
