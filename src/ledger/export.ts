@@ -19,7 +19,11 @@ export const COLUMNS: readonly (readonly [
   ['account_id', 'Whose it was.', (row) => row.accountId],
   ['key_id', 'The key it came with, or `playground`.', (row) => row.keyId],
   ['model_asked', 'As the client wrote it.', (row) => row.modelAsked],
-  ['model_answered', 'What the upstream says that it ran.', (row) => row.modelAnswered],
+  [
+    'model_answered',
+    'What the upstream says it ran, else what it was asked for.',
+    (row) => row.modelAnswered,
+  ],
   ['model', 'What sums count it under.', (row) => row.model],
   ['upstream', 'Empty where none was chosen.', (row) => row.upstream],
   ['dialect', 'How the upstream was spoken to.', (row) => row.dialect],
