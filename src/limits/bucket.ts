@@ -12,8 +12,8 @@
 /** Units of one request or token. */
 export const UNITS = 60_000
 
-/** What to wait where places are all taken: they free as requests end, and nobody knows when. */
-export const PLACE_RETRY_MS = 1_000
+/** What to wait for requests that run to end: nobody knows when. */
+export const RUNNING_RETRY_MS = 1_000
 
 /** How a limit stands; see `Standing` of the ledger, which has the same fields. */
 export interface LimitStanding {
@@ -45,13 +45,17 @@ export function rateStanding(units: number, perMinute: number, cost: number): Li
 
 /** How a number of places stands with `taken` of them taken. */
 export function placeStanding(taken: number, limit: number): LimitStanding {
-  const retryAfterMs = taken < limit ? 0 : limit > 0 ? PLACE_RETRY_MS : -1
+  const retryAfterMs = taken < limit ? 0 : limit > 0 ? RUNNING_RETRY_MS : -1
   return { limit, remaining: Math.max(0, limit - taken), resetMs: 0, retryAfterMs }
 }
 
-/** How a budget stands with `spent` of it spent, `leftMs` before its day or month ends. */
+/**
+ * How a budget stands with `spent` of it spent, `leftMs` before its day or month ends. `reserved` of that is the
+ * most that requests may cost which run: what they do not use can be had when they end.
+ */
 export function budgetStanding(
   spent: number,
+  reserved: number,
   limit: number,
   cost: number,
   leftMs: number,
@@ -60,7 +64,7 @@ export function budgetStanding(
     limit,
     remaining: Math.max(0, limit - spent),
     resetMs: spent > 0 ? leftMs : 0,
-    retryAfterMs: cost > limit ? -1 : spent + cost <= limit ? 0 : leftMs,
+    retryAfterMs: budgetRetryMs(spent, reserved, limit, cost, leftMs),
   }
 }
 
@@ -91,4 +95,16 @@ function rateRetryMs(units: number, perMinute: number, cost: number): number {
   if (rateFits(units, perMinute, cost)) return 0
   if (cost > perMinute || perMinute <= 0) return -1
   return Math.ceil((units - (perMinute - cost) * UNITS) / perMinute)
+}
+
+function budgetRetryMs(
+  spent: number,
+  reserved: number,
+  limit: number,
+  cost: number,
+  leftMs: number,
+): number {
+  if (cost > limit) return -1
+  if (spent + cost <= limit) return 0
+  return spent - reserved + cost <= limit ? Math.min(RUNNING_RETRY_MS, leftMs) : leftMs
 }

@@ -25,24 +25,45 @@ export const PLACE_OF = {
   daySpent: 7,
   month: 8,
   monthSpent: 9,
+  // Of what was spent, what requests that run have reserved.
+  dayReserved: 10,
+  monthReserved: 11,
 } as const
 /** How many numbers a record has. */
-export const LIMIT_NUMBERS = 10
-const VERSION = 1
+export const LIMIT_NUMBERS = 12
+const VERSION = 2
+/** As versions before wrote it, which did not tell what is reserved. */
+export const FORMER_NUMBERS = 10
+const FORMER_VERSION = 1
 
 /** The record of a subject; one that is not there has nothing taken. Throws what is damaged. */
 export function readLimits(bytes: Buffer | undefined, name: string): Float64Array {
   const record = new Float64Array(LIMIT_NUMBERS)
   record[PLACE_OF.version] = VERSION
   if (bytes === undefined) return record
-  if (bytes.length !== record.byteLength) {
+  const isFormer = bytes.length === FORMER_NUMBERS * record.BYTES_PER_ELEMENT
+  if (bytes.length !== record.byteLength && !isFormer) {
     throw damaged(`the limits of '${name}'`, 'its length is wrong')
   }
   new Uint8Array(record.buffer).set(bytes)
-  if (record[PLACE_OF.version] !== VERSION) {
+  if (record[PLACE_OF.version] !== (isFormer ? FORMER_VERSION : VERSION)) {
     throw damaged(`the limits of '${name}'`, `its version is not ${VERSION}`)
   }
+  record[PLACE_OF.version] = VERSION
   return record
+}
+
+/** The same, of so many numbers that stand somewhere in others. */
+export function takeLimits(
+  record: Float64Array,
+  numbers: Float64Array,
+  from: number,
+  count: number,
+): void {
+  for (let at = 0; at < LIMIT_NUMBERS; at += 1) {
+    record[at] = at < count ? (numbers[from + at] ?? 0) : 0
+  }
+  record[PLACE_OF.version] = VERSION
 }
 
 /** The bytes of a record; good until the next. */

@@ -3,21 +3,22 @@
  * how things stand and not what was done to them, so one that is read again, or whose content is in the tables
  * already, does no harm. Numbers come first, then all texts one behind another. Knows no table.
  */
-import { LIMIT_NUMBERS, type Hold } from './lmdb-limits.js'
+import { FORMER_NUMBERS, LIMIT_NUMBERS, type Hold } from './lmdb-limits.js'
 import type { Reservation } from './lmdb-reservation.js'
 
 /** Who is told what a record says, in the order in which it was written. */
 export interface LogReader {
-  /** A subject's record stands in the numbers from there on. */
-  limits(name: string, numbers: Float64Array, from: number): void
+  /** A subject's record is so many of the numbers, from there on. */
+  limits(name: string, numbers: Float64Array, from: number, count: number): void
   /** `isNew`: it was opened, and not only prolonged. */
   reserved(requestId: string, reservation: Reservation, isNew: boolean): void
   /** There is no such reservation any more. */
   ended(requestId: string): void
 }
 
-/** The version that this code writes and reads. */
-const VERSION = 1
+/** The version that this code writes; it reads the one before, too, whose limits have fewer numbers. */
+const VERSION = 2
+const FORMER_VERSION = 1
 /** What stands before the numbers: the version, and how many there are. */
 const HEAD = 2
 const [LIMITS, RESERVED, ENDED] = [1, 2, 3]
@@ -110,7 +111,8 @@ export function readLog(bytes: Buffer, reader: LogReader): void {
     const kind = record.number()
     if (kind === LIMITS) {
       const name = record.text()
-      reader.limits(name, record.all, record.skip(LIMIT_NUMBERS))
+      const count = record.isFormer ? FORMER_NUMBERS : LIMIT_NUMBERS
+      reader.limits(name, record.all, record.skip(count), count)
     } else if (kind === RESERVED) {
       const requestId = record.text()
       const row = record.text()
@@ -129,6 +131,8 @@ export function readLog(bytes: Buffer, reader: LogReader): void {
 /** A record, asked one after another. */
 class Fields {
   readonly all: Float64Array
+  /** Whether the version before has written it. */
+  readonly isFormer: boolean
   private readonly texts: string
   private at = 0
   private textAt = 0
@@ -138,7 +142,8 @@ class Fields {
     const head = new Float64Array(HEAD)
     copy(bytes, 0, head)
     const [version, count = 0] = head
-    if (version !== VERSION) throw new Error(`its version is not ${VERSION}`)
+    this.isFormer = version === FORMER_VERSION
+    if (version !== VERSION && !this.isFormer) throw new Error(`its version is not ${VERSION}`)
     const end = head.byteLength + count * head.BYTES_PER_ELEMENT
     if (end > bytes.length) throw new Error('it is cut short')
     this.all = new Float64Array(count)

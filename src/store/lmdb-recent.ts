@@ -8,7 +8,7 @@
 import { damaged, quietly } from './lmdb-failure.js'
 import type { LedgerTables } from './lmdb-ledger-tables.js'
 import type { Demand } from './ledger.js'
-import { LIMIT_NUMBERS, readLimits, subjectName } from './lmdb-limits.js'
+import { LIMIT_NUMBERS, readLimits, subjectName, takeLimits } from './lmdb-limits.js'
 import { LogWriter, readLog, type LogReader } from './lmdb-log.js'
 import { readReservation, type Reservation } from './lmdb-reservation.js'
 
@@ -208,14 +208,13 @@ export class Recent implements LogReader {
     this.writeMarks(tables)
   }
 
-  limits(name: string, numbers: Float64Array, from: number): void {
+  limits(name: string, numbers: Float64Array, from: number, count: number): void {
     let subject = this.subjects.get(name)
     if (subject === undefined) {
       subject = { name, owner: null, record: new Float64Array(LIMIT_NUMBERS), at: 0 }
       this.subjects.set(name, subject)
     }
-    const { record } = subject
-    for (let at = 0; at < LIMIT_NUMBERS; at += 1) record[at] = numbers[from + at] ?? 0
+    takeLimits(subject.record, numbers, from, count)
     this.mark(subject)
   }
 

@@ -126,10 +126,12 @@ export class Subjects {
         if (usedTokens === null) continue
         this.drain(record, TOKENS, hold[3])
         shift(record, TOKENS, (usedTokens - hold[2]) * UNITS)
-      } else if (costNanoUsd !== null) {
+      } else {
         // A period that is over has been forgotten, and the new one owes it nothing.
         const place = hold[0] === 'usd_day' ? DAY : MONTH
-        if (record[place] === hold[3]) shift(record, place + 1, costNanoUsd - hold[2])
+        if (record[place] !== hold[3]) continue
+        shift(record, reservedAt(place), -hold[2])
+        if (costNanoUsd !== null) shift(record, place + 1, costNanoUsd - hold[2])
       }
     }
   }
@@ -160,7 +162,7 @@ export class Subjects {
     const { record } = this.changing(name)
     const at = kind === 'usd_day' ? DAY : MONTH
     if ((record[at] ?? 0) > period) return
-    record[at] = period
+    begin(record, at, period)
     record[at + 1] = nanoUsd
   }
 
@@ -233,8 +235,11 @@ export class Subjects {
     const isDay = demand.kind === 'usd_day'
     const at = isDay ? DAY : MONTH
     const { number, leftMs } = isDay ? this.day : this.month
-    const spent = isOver(record, at, number) ? 0 : (record[at + 1] ?? 0)
-    return budgetStanding(spent + more, demand.limitNanoUsd, demand.costNanoUsd, leftMs)
+    const { limitNanoUsd, costNanoUsd } = demand
+    if (isOver(record, at, number))
+      return budgetStanding(more, 0, limitNanoUsd, costNanoUsd, leftMs)
+    const [spent, reserved] = [record[at + 1] ?? 0, record[reservedAt(at)] ?? 0]
+    return budgetStanding(spent + more, reserved, limitNanoUsd, costNanoUsd, leftMs)
   }
 
   private apply(record: Float64Array, demand: Demand): void {
@@ -256,6 +261,7 @@ export class Subjects {
         const { number } = isDay ? this.day : this.month
         if (isOver(record, at, number)) begin(record, at, number)
         shift(record, at + 1, demand.costNanoUsd)
+        shift(record, reservedAt(at), demand.costNanoUsd)
       }
     }
   }
@@ -318,9 +324,15 @@ function isOver(record: Float64Array, at: number, period: number): boolean {
   return period > (record[at] ?? 0)
 }
 
-function begin(record: Float64Array, at: number, period: number): void {
+function begin(record: Float64Array, at: typeof DAY | typeof MONTH, period: number): void {
   record[at] = period
   record[at + 1] = 0
+  record[reservedAt(at)] = 0
+}
+
+/** Where it stands how much of what the day or month has spent is reserved. */
+function reservedAt(at: typeof DAY | typeof MONTH): number {
+  return at === DAY ? PLACE_OF.dayReserved : PLACE_OF.monthReserved
 }
 
 /** The last place is taken, and this request has it. */

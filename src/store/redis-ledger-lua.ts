@@ -91,7 +91,8 @@ end
 `
 
 /**
- * How a rate or a budget is counted: `u` units used at `t` of a rate, `s` spent in the period `p` of a budget;
+ * How a rate or a budget is counted: `u` units used at `t` of a rate, `s` spent in the period `p` of a budget, `r`
+ * of that reserved by requests that run;
  * and `h`, what processes hold in slices besides, one of which may have run out at `x`. What is held
  * counts as used and does not flow back. `@PROCESS` has what that one was granted, has taken and has given
  * back so far, and until when it is believed to live. What the dead held counts as used.
@@ -110,7 +111,7 @@ local function keep(s, key, limit, ...)
     stay(key, s.u, limit, s.before, s.t)
     s.before = s.t
   else
-    redis.call('HSET', key, 'p', s.p, 's', s.s, ...)
+    redis.call('HSET', key, 'p', s.p, 's', s.s, 'r', s.r, ...)
     -- Once: no period is as long.
     if s.is_new then redis.call('PEXPIRE', key, whole(40 * DAY)) end
     s.is_new = false
@@ -145,12 +146,12 @@ local function counted(key, kind, limit, now, day, month, field)
     s = { rate = true, u = tonumber(r[1] or '0'), t = tonumber(r[2] or '0') }
     s.h, s.x, s.mine, s.before = tonumber(r[3] or '0'), tonumber(r[4] or '0'), r[5], s.t
   else
-    local r = redis.call('HMGET', key, 'p', 's', 'h', 'x', field or 'x')
-    s = { rate = false, p = tonumber(r[1] or '0'), s = tonumber(r[2] or '0') }
+    local r = redis.call('HMGET', key, 'p', 's', 'h', 'x', field or 'x', 'r')
+    s = { rate = false, p = tonumber(r[1] or '0'), s = tonumber(r[2] or '0'), r = tonumber(r[6] or '0') }
     s.h, s.x, s.mine = tonumber(r[3] or '0'), tonumber(r[4] or '0'), r[5]
     local period = kind == 'usd_day' and day or month
     -- Never backwards: a clock that is set back over midnight would make a budget whole twice.
-    if period > s.p then s.p, s.s, s.is_new = period, 0, true end
+    if period > s.p then s.p, s.s, s.r, s.is_new = period, 0, 0, true end
   end
   if s.h > 0 and s.x <= now then
     bury(s, key, limit, now)
@@ -183,9 +184,12 @@ local function held(key, now)
 end
 `
 
-/** Replaces what holds reserved by what was used; empty is not known, and what is reserved stands. */
+/**
+ * Replaces what holds reserved by what was used; empty is not known, and what is reserved stands. `is_reserved`: it
+ * was counted among what is reserved.
+ */
 export const GIVE_BACK = `
-local function give_back(now, holds, day, month, used, cost)
+local function give_back(now, holds, day, month, used, cost, is_reserved)
   for _, hold in ipairs(holds) do
     local kind, key, reserved, limit = hold[1], hold[2], hold[3], hold[4]
     if kind == 'concurrent' then
@@ -208,15 +212,17 @@ local function give_back(now, holds, day, month, used, cost)
         redis.call('HSET', key, 'u', math.max(0, u - reserved * UNITS), 't', now)
         stay(key, u, limit, before, now)
       end
-    elseif cost ~= '' then
+    elseif cost ~= '' or is_reserved then
       -- A period that is over has been forgotten, and the new one owes it nothing.
-      local r = redis.call('HMGET', key, 'p', 's')
+      local r = redis.call('HMGET', key, 'p', 's', 'r')
       local period, known = kind == 'usd_day' and day or month, tonumber(r[1] or '0')
+      local spent, open = cost == '' and reserved or tonumber(cost), tonumber(r[3] or '0')
       if known == period then
-        redis.call('HSET', key, 's', math.max(0, tonumber(r[2]) + tonumber(cost) - reserved))
+        if is_reserved then open = math.max(0, open - reserved) end
+        redis.call('HSET', key, 's', math.max(0, tonumber(r[2]) + spent - reserved), 'r', open)
       elseif known < period and reserved == 0 then
         -- Spent while nobody could ask, the first of its day or month.
-        redis.call('HSET', key, 'p', whole(period), 's', whole(tonumber(cost)))
+        redis.call('HSET', key, 'p', whole(period), 's', whole(spent), 'r', 0)
         redis.call('PEXPIRE', key, whole(40 * DAY))
       end
     end

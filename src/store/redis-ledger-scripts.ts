@@ -40,10 +40,16 @@ local function wait_for(s, kind, cost, limit)
     return math.ceil((u - (limit - cost) * UNITS) / limit)
   end
   if cost > limit then return -1 end
-  return s.s + s.h + cost <= limit and 0 or left_of[kind]
+  if s.s + s.h + cost <= limit then return 0 end
+  -- What requests that run, and slices, do not use comes back.
+  return s.s - s.r + cost <= limit and math.min(1000, left_of[kind]) or left_of[kind]
 end
 local function apply(s, kind, cost, limit)
-  if kind == 'concurrent' then s.n = s.n + cost else use(s, limit, now, cost) end
+  if kind == 'concurrent' then s.n = s.n + cost
+  else
+    use(s, limit, now, cost)
+    if not s.rate then s.r = s.r + cost end
+  end
 end
 local function write(s, kind, key, limit, member, lease)
   if kind ~= 'concurrent' then return keep(s, key, limit) end
@@ -92,6 +98,20 @@ local function reserve(open, id, place, lease, of_day, of_month, text)
   redis.call('ZADD', ends, now + lease, place)
   return true
 end
+-- What a slice has let in is reserved from now on.
+local function note(holds, of_day, of_month)
+  for _, hold in ipairs(holds) do
+    local kind, key, cost, limit = unpack(hold)
+    local is_day = kind == 'usd_day'
+    if is_day or kind == 'usd_month' then
+      local s = state_of(kind, key, limit)
+      if s.p == (is_day and of_day or of_month) then
+        s.r = s.r + cost
+        keep(s, key, limit)
+      end
+    end
+  end
+end
 local function decide(text)
   local place, account, id, lease_ms, what, at, rest =
     string.match(text, '^(([^%z]*)%z([^%z]*))%z(%d+)%z(%a+)%z(%d*)%z()')
@@ -110,7 +130,8 @@ local function decide(text)
     if outcome == 0 then
       local is_known = redis.call('HEXISTS', ids, id) + redis.call('HEXISTS', open, id) > 0
       if is_known then outcome = 2 end
-    elseif not reserve(open, id, place, lease, of_day, of_month, reserved) then outcome = 2 end
+    elseif not reserve(open, id, place, lease, of_day, of_month, reserved) then outcome = 2
+    elseif what == 'note' then note(holds, of_day, of_month) end
   end
   add(outcome)
   if what == 'note' then return end
@@ -145,7 +166,7 @@ local rest = {}
 for _, hold in ipairs(holds) do
   if hold[1] ~= 'requests' then rest[#rest + 1] = hold end
 end
-give_back(clock(ARGV[1]), rest, tonumber(ARGV[3]), tonumber(ARGV[4]), used, ARGV[6])
+give_back(clock(ARGV[1]), rest, tonumber(ARGV[3]), tonumber(ARGV[4]), used, ARGV[6], true)
 return 1`)
 
 /**

@@ -84,7 +84,7 @@ local function slice(now, me, given)
   local is_low = room * 10 < limit
   if want > mine and not is_low then
     local all = math.floor(limit / 100)
-    local holders = math.max(0, redis.call('HLEN', key) - 4) + (text and 0 or 1)
+    local holders = math.max(0, redis.call('HLEN', key) - (s.rate and 4 or 5)) + (text and 0 or 1)
     local aim = math.min(want, all - others, math.floor(all / (holders + 1)))
     if aim > mine and aim >= least then
       granted = taken + back + aim
@@ -156,13 +156,13 @@ local function settle(text)
   local known = redis.call('HGET', open, id)
   if known then
     local day, month, held, shared = string.match(known, '^(%d+) (%d+)\\n([^\\n]*)\\n([^\\n]*)\\n')
-    give_back(now, cjson.decode(held), tonumber(day), tonumber(month), tokens, cost)
+    give_back(now, cjson.decode(held), tonumber(day), tonumber(month), tokens, cost, true)
     redis.call('HDEL', open, id)
     redis.call('ZREM', ends, place)
     if shared ~= '[]' then reserved = shared end
   elseif holds ~= '[]' then
     local day = math.floor(at / DAY)
-    give_back(now, cjson.decode(holds), day, month_of(day), tokens, owed)
+    give_back(now, cjson.decode(holds), day, month_of(day), tokens, owed, false)
   end
   local entry = redis.call('XADD', own .. '${SUFFIX.rows}', '*', 'row', string.sub(text, from))
   redis.call('HSET', ids, id, entry .. ' ' .. account)

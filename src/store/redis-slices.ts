@@ -371,7 +371,7 @@ function standingOf(
   const isRate = slice.kind === 'requests' || slice.kind === 'tokens'
   const standing = isRate
     ? rateStanding(Math.ceil(drained(used, elapsedMs, limit)) + held * UNITS, limit, cost)
-    : budgetStanding(used + held, limit, cost, Math.ceil(Math.max(0, leftMs - elapsedMs)))
+    : budgetStanding(used + held, 0, limit, cost, Math.ceil(Math.max(0, leftMs - elapsedMs)))
   return { ...standing, retryAfterMs: 0 }
 }
 

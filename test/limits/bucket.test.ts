@@ -11,7 +11,7 @@ import {
   leftOfDay,
   leftOfMonth,
   monthOf,
-  PLACE_RETRY_MS,
+  RUNNING_RETRY_MS,
   placeStanding,
   rateFits,
   rateStanding,
@@ -59,13 +59,16 @@ void t.test('standings at the edges', (t) => {
   t.same(rateStanding(1, 5, 1), at(5, 4, 1, 0), 'a unit taken is not a whole request left')
   t.same(placeStanding(0, 0), at(0, 0, 0, -1))
   t.same(placeStanding(4, 5), at(5, 1, 0, 0))
-  t.same(placeStanding(5, 5), at(5, 0, 0, PLACE_RETRY_MS))
-  t.same(placeStanding(9, 5), at(5, 0, 0, PLACE_RETRY_MS), 'a limit that was made smaller')
-  t.same(budgetStanding(0, 10, 10, 77), at(10, 10, 0, 0))
-  t.same(budgetStanding(1, 10, 10, 77), at(10, 9, 77, 77))
-  t.same(budgetStanding(0, 10, 11, 77), at(10, 10, 0, -1))
-  t.same(budgetStanding(12, 10, 0, 77), at(10, 0, 77, 77), 'overspent, for nothing')
-  t.same(budgetStanding(MOST, MOST, MOST, 77), at(MOST, 0, 77, 77))
+  t.same(placeStanding(5, 5), at(5, 0, 0, RUNNING_RETRY_MS))
+  t.same(placeStanding(9, 5), at(5, 0, 0, RUNNING_RETRY_MS), 'a limit that was made smaller')
+  t.same(budgetStanding(0, 0, 10, 10, 77), at(10, 10, 0, 0))
+  t.same(budgetStanding(1, 0, 10, 10, 77), at(10, 9, 77, 77))
+  t.same(budgetStanding(0, 0, 10, 11, 77), at(10, 10, 0, -1))
+  t.same(budgetStanding(12, 0, 10, 0, 77), at(10, 0, 77, 77), 'overspent, for nothing')
+  t.same(budgetStanding(MOST, 0, MOST, MOST, 77), at(MOST, 0, 77, 77))
+  t.same(budgetStanding(9, 5, 10, 6, 9_000), at(10, 1, 9_000, RUNNING_RETRY_MS), 'reserved')
+  t.same(budgetStanding(9, 5, 10, 7, 9_000), at(10, 1, 9_000, 9_000), 'too much even then')
+  t.same(budgetStanding(9, 5, 10, 6, 77), at(10, 1, 77, 77), 'the day is over sooner')
   t.equal(drained(500, -1, 60), 500, 'a clock set back gives nothing back')
   t.equal(drained(500, 0, 60), 500)
   t.equal(drained(500, 1, MOST), 0)

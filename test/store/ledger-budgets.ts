@@ -14,6 +14,8 @@ import {
   type LedgerUnderTest,
 } from './ledger-records.js'
 
+/** What requests that run have reserved may be there again as soon as one has ended. */
+const SOON = 1_000
 const NOON_TO_MIDNIGHT = 12 * HOUR
 /** From noon of 20 November to 1 December. */
 const NOON_TO_MONTH = 10 * DAY + NOON_TO_MIDNIGHT
@@ -29,8 +31,8 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   )
   t.same(
     await ledger.admit(anAdmission(spent(41))),
-    no(standing(100, 40, NOON_TO_MIDNIGHT, NOON_TO_MIDNIGHT), standing(250, 190, NOON_TO_MONTH)),
-    'what is reserved is not there for others',
+    no(standing(100, 40, NOON_TO_MIDNIGHT, SOON), standing(250, 190, NOON_TO_MONTH)),
+    'what is reserved is not there for others until it is settled',
   )
   t.ok((await ledger.admit(anAdmission([budget('usd_day', 100, 40)]))).admitted, 'n')
   t.notOk((await ledger.admit(anAdmission([budget('usd_day', 100, 1)]))).admitted, 'n + 1')
@@ -73,6 +75,43 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   )
 }
 
+/** When a budget that cannot take a request may: when another has ended, or with its next day or month. */
+export async function waits(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
+  const demands = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 200, cost)]
+  const wait = async (cost: number) => {
+    const { admitted, standings } = await ledger.admit(anAdmission(demands(cost)))
+    t.notOk(admitted)
+    return standings.map(({ retryAfterMs }) => retryAfterMs)
+  }
+  const admitted = async (cost: number): Promise<string> => {
+    const admission = anAdmission(demands(cost))
+    t.ok((await ledger.admit(admission)).admitted)
+    return admission.requestId
+  }
+  const settled = (requestId: string, costNanoUsd: number | null) =>
+    ledger.settle(aRow({ requestId, costNanoUsd }))
+  const [first, second] = [await admitted(60), await admitted(30)]
+  t.same(await wait(100), [SOON, 0], 'two that run may use nothing')
+  await settled(first, 20)
+  t.same(await wait(80), [SOON, 0], '20 spent, 30 reserved')
+  t.same(await wait(81), [NOON_TO_MIDNIGHT, 0], 'more than is left when all have ended')
+  await settled(second, null)
+  t.same(await wait(51), [NOON_TO_MIDNIGHT, 0], 'of no price: what was reserved is spent')
+  await settled(await admitted(50), 0)
+  const last = await admitted(50)
+  await settled(last, 50)
+  await settled(last, 50)
+  t.same(await wait(1), [NOON_TO_MIDNIGHT, 0], 'nothing runs')
+
+  clock.atMs += NOON_TO_MIDNIGHT
+  const next = await admitted(90)
+  t.same(await wait(90), [SOON, SOON], 'a new day')
+  clock.atMs += DAY
+  t.ok((await ledger.admit(anAdmission([budget('usd_day', 100, 100)]))).admitted)
+  await settled(next, 10)
+  t.same(await wait(1), [SOON, 0], 'what ends of the day before was reserved of that')
+}
+
 export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const demands = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 150, cost)]
   const left = async () =>
@@ -87,7 +126,7 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
 
   t.ok((await ledger.admit(anAdmission(demands(100)))).admitted)
   const refused = await ledger.admit(anAdmission(demands(20)))
-  t.same(refused.standings[0], standing(100, 0, DAY, DAY))
+  t.same(refused.standings[0], standing(100, 0, DAY, SOON))
   clock.atMs = Date.UTC(2026, 11, 1) - 1
   t.same(await left(), [0, 20])
   clock.atMs += 1

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { openStore } from '../../src/store/open.js'
 import type { Demand, Standing } from '../../src/store/ledger.js'
 import type { NewUrl } from './contract.js'
-import { budgets, calendar, owed } from './ledger-budgets.js'
+import { budgets, calendar, owed, waits } from './ledger-budgets.js'
 import { killedWriters } from './ledger-kills.js'
 import { crowds, exactness } from './ledger-races.js'
 import { expiry, renewal } from './ledger-leases.js'
@@ -37,6 +37,7 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     places: concurrency,
     budgets,
     calendar,
+    'when a budget can take what it refused': waits,
     'what budgets are owed': owed,
     'all or nothing': allOrNothing,
     'the same request again': repeated,

@@ -65,8 +65,21 @@ void t.test('a record of the log', (t) => {
     t.throws(() => told(bytes.subarray(0, length)), `${length} of its bytes`)
   }
   const newer = Buffer.from(bytes)
-  newer.writeDoubleLE(2, 0)
+  newer.writeDoubleLE(3, 0)
   t.throws(() => told(newer), /version/)
+  const numbers = 2 + 2 + 10 + 2
+  const former = Buffer.concat([Buffer.alloc(8 * numbers), Buffer.from('a key')])
+  for (const [at, number] of [1, 14, 1, 4, ...limits.slice(0, 10), 3, 1].entries()) {
+    former.writeDoubleLE(number, 8 * at)
+  }
+  t.same(
+    told(former),
+    [
+      ['limits', 'a ke', [...limits.slice(0, 10)]],
+      ['ended', 'y'],
+    ],
+    'of the version before, with ten numbers',
+  )
   const unknown = Buffer.from(bytes)
   unknown.writeDoubleLE(9, 16)
   t.throws(() => told(unknown), /does not know/)
@@ -269,8 +282,8 @@ void t.test('a damaged log', async (t) => {
 function told(bytes: Buffer): unknown[] {
   const all: unknown[] = []
   const reader: LogReader = {
-    limits: (name, numbers, from) =>
-      all.push(['limits', name, [...numbers.slice(from, from + LIMIT_NUMBERS)]]),
+    limits: (name, numbers, from, count) =>
+      all.push(['limits', name, [...numbers.slice(from, from + count)]]),
     reserved: (...of) => all.push(['reserved', ...of]),
     ended: (...of) => all.push(['ended', ...of]),
   }
