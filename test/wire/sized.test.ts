@@ -31,6 +31,17 @@ void t.test('a text of many parts has the bytes of its parts', (t) => {
   t.end()
 })
 
+void t.test('a name is written and counted the same whenever it comes', (t) => {
+  const many = Array.from({ length: 300 }, (_, n) => `model-${n}`)
+  for (const name of [...PARTS, ...many, 'é'.repeat(100), ...PARTS, ...many]) {
+    const sizer = new Sizer()
+    const text = sizer.name(name)
+    t.equal(text, quote(name))
+    t.same(sizer.whole(text), { text, bytes: Buffer.byteLength(text) })
+  }
+  t.end()
+})
+
 void t.test('a text of one piece is counted as it is', (t) => {
   for (const text of PARTS) t.same(sized(text), { text, bytes: Buffer.byteLength(text) })
   t.end()

@@ -22,7 +22,7 @@ export function write(body: JsonObject): Sized {
 function memberText(name: string, value: JsonValue, sizer: Sizer): string {
   switch (name) {
     case 'model':
-      if (typeof value === 'string') return `"model":${sizer.quoted(value)}`
+      if (typeof value === 'string') return `"model":${sizer.name(value)}`
       break
     case 'system':
       if (Array.isArray(value)) return `"system":${listText(value, blockText, sizer)}`
@@ -55,7 +55,7 @@ function messageText(message: JsonValue, sizer: Sizer): string {
   if (isObject(message) && hasOnly(message, 'role', 'content')) {
     const { role, content } = message
     if (typeof role === 'string' && Array.isArray(content)) {
-      return `{"role":${sizer.quoted(role)},"content":${listText(content, blockText, sizer)}}`
+      return `{"role":${sizer.name(role)},"content":${listText(content, blockText, sizer)}}`
     }
   }
   return sizer.part(stringifyExact(message))

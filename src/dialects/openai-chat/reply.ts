@@ -30,7 +30,7 @@ export function encodeChoices(choices: readonly Choice[], request: ChatRequest, 
   }
   const tier = serviceTier === undefined ? '' : `,"service_tier":${sizer.quoted(serviceTier)}`
   return sizer.whole(
-    `{"id":"${seed.id}","object":"chat.completion","created":${seed.createdAtSeconds},"model":${sizer.quoted(seed.model)},"choices":[${texts}],"usage":${usageText(usage)}${tier}}`,
+    `{"id":"${seed.id}","object":"chat.completion","created":${seed.createdAtSeconds},"model":${sizer.name(seed.model)},"choices":[${texts}],"usage":${usageText(usage)}${tier}}`,
   )
 }
 
@@ -49,13 +49,24 @@ function choiceOut(
     if (block.type !== 'text' || block.logprobs === undefined) continue
     for (const token of block.logprobs) tokens.push(token)
   }
-  const logprobs = tokens.length === 0 ? 'null' : sizer.part(JSON.stringify(logprobsOut(tokens)))
-  const message = messageOf(reply, legacy, seed.origin, sizer)
+  const logprobs =
+    tokens.length === 0
+      ? NO_LOGPROBS
+      : `},"logprobs":${sizer.part(JSON.stringify(logprobsOut(tokens)))},"finish_reason":"`
+  const members = membersOf(reply, legacy, seed.origin, sizer)
   const reason = finishReasonOut(reply.reason, tools, legacy)
-  return `{"index":${index},"message":${message},"logprobs":${logprobs},"finish_reason":"${reason}"}`
+  const beginning = index === 0 ? FIRST : `{"index":${index}${MESSAGE}`
+  return `${beginning}${members}${logprobs}${reason}"}`
 }
 
-function messageOf(
+// As much as can stand in one constant: each part of a text costs (docs/decisions/0037).
+const MESSAGE = ',"message":{"role":"assistant","content":'
+const FIRST = `{"index":0${MESSAGE}`
+const NO_REFUSAL = ',"refusal":null'
+const NO_LOGPROBS = '},"logprobs":null,"finish_reason":"'
+
+/** The message from its content on, without the brace at its end. */
+function membersOf(
   reply: Reply,
   legacy: boolean,
   origin: string | undefined,
@@ -103,10 +114,10 @@ function messageOf(
   const empty = silent ? null : ''
   const content = text === null || text === '' ? empty : text
   const said = content === null ? 'null' : sizer.quoted(content)
-  const refused = refusal === null ? 'null' : sizer.quoted(refusal)
-  let message = `{"role":"assistant","content":${said},"refusal":${refused}`
+  const refused = refusal === null ? NO_REFUSAL : `,"refusal":${sizer.quoted(refusal)}`
+  let members = said + refused
   const add = (member: string, value: JsonValue): void => {
-    message += `,"${member}":${sizer.part(JSON.stringify(value))}`
+    members += `,"${member}":${sizer.part(JSON.stringify(value))}`
   }
   if (thinking !== '') add('reasoning_content', thinking)
   if (state.length > 0) add('reasoning_details', state)
@@ -114,10 +125,10 @@ function messageOf(
   if (images.length > 0) add('images', images)
   if (annotations.length > 0) add('annotations', annotations)
   const [first] = calls
-  if (first === undefined) return `${message}}`
+  if (first === undefined) return members
   if (legacy) add('function_call', { name: first.name, arguments: argumentsOf(first) })
   else add('tool_calls', calls.map(toolCall))
-  return `${message}}`
+  return members
 }
 
 function toolCall(block: ToolBlock): JsonObject {

@@ -102,25 +102,25 @@ const KINDS = [
 
 /** Writes a `usage` object. The three totals are always integers, because clients' types demand it. By hand: each reply has one. */
 export function usageText(usage: Usage): string {
-  let prompt = put('', 'cached_tokens', usage.cacheRead)
-  prompt = put(prompt, 'cache_write_tokens', usage.cacheWrite)
-  prompt = put(prompt, 'text_tokens', usage.inputText)
-  prompt = put(prompt, 'image_tokens', usage.inputImage)
-  prompt = put(prompt, 'audio_tokens', usage.inputAudio)
-  let completion = put('', 'reasoning_tokens', usage.reasoning)
-  completion = put(completion, 'text_tokens', usage.outputText)
-  completion = put(completion, 'image_tokens', usage.outputImage)
-  completion = put(completion, 'audio_tokens', usage.outputAudio)
+  let prompt = put('', '"cached_tokens":', usage.cacheRead)
+  prompt = put(prompt, '"cache_write_tokens":', usage.cacheWrite)
+  prompt = put(prompt, '"text_tokens":', usage.inputText)
+  prompt = put(prompt, '"image_tokens":', usage.inputImage)
+  prompt = put(prompt, '"audio_tokens":', usage.inputAudio)
+  let completion = put('', '"reasoning_tokens":', usage.reasoning)
+  completion = put(completion, '"text_tokens":', usage.outputText)
+  completion = put(completion, '"image_tokens":', usage.outputImage)
+  completion = put(completion, '"audio_tokens":', usage.outputAudio)
   const { input = 0, output = 0 } = usage
   const behind = completion === '' ? '}' : `,"completion_tokens_details":{${completion}}}`
   const details = prompt === '' ? behind : `,"prompt_tokens_details":{${prompt}}${behind}`
   return `{"prompt_tokens":${input},"completion_tokens":${output},"total_tokens":${totalTokens(usage) ?? 0}${details}`
 }
 
-/** `members` with one more, where there is a count for it. */
+/** `members` with one more, where there is a count for it; `name` as JSON writes it before a value. */
 function put(members: string, name: string, count: number | undefined): string {
   if (count === undefined) return members
-  return `${members}${members === '' ? '' : ','}"${name}":${count}`
+  return members === '' ? name + String(count) : `${members},${name}${count}`
 }
 
 /** The `logprobs` of a choice. */
