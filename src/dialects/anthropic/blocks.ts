@@ -40,6 +40,34 @@ export interface ToolNames {
 /** Why a block cannot be understood; the answer then ends in `upstream_malformed`. */
 export type Fault = string | null
 
+/** Blocks that have not stopped, by their upstream index. There is nearly always one, and a Map costs 0.2 µs. */
+class OpenBlocks {
+  private one: Block | null = null
+  private others: Map<number, Block> | null = null
+
+  get(at: number): Block | undefined {
+    return this.one?.at === at ? this.one : this.others?.get(at)
+  }
+
+  add(block: Block): void {
+    if (this.one === null) this.one = block
+    else (this.others ??= new Map<number, Block>()).set(block.at, block)
+  }
+
+  remove(block: Block): void {
+    if (this.one === block) this.one = null
+    else this.others?.delete(block.at)
+  }
+
+  all(): readonly Block[] {
+    const { one, others } = this
+    if (others === null) return one === null ? NONE : [one]
+    return one === null ? [...others.values()] : [one, ...others.values()]
+  }
+}
+
+const NONE: readonly Block[] = []
+
 /** The blocks of one answer. */
 export class Blocks {
   /** How many canonical blocks have started. */
@@ -49,7 +77,7 @@ export class Blocks {
   /** True once the synthetic tool whose arguments are the answer has been called. */
   sawJson = false
   private readonly queue: Block[] = []
-  private readonly byIndex = new Map<number, Block>()
+  private readonly growing = new OpenBlocks()
   private readonly sink: EventSink
   private readonly names: ToolNames
   /** The block that is being sent, and its upstream index: what the hot path looks at. */
@@ -85,7 +113,7 @@ export class Blocks {
     if (input === null) return 'tool input is nested too deeply'
     this.stop(at)
     const block = newBlock(at, kind, start, input)
-    this.byIndex.set(at, block)
+    this.growing.add(block)
     this.queue.push(block)
     this.advance()
     if (kind === 'text') this.append(block, stringOf(start.text) ?? '')
@@ -100,7 +128,7 @@ export class Blocks {
    * nothing is lost by it. A fragment of tool input without its tool cannot be understood.
    */
   delta(at: number, delta: JsonObject): Fault {
-    const known = this.byIndex.get(at)
+    const known = this.growing.get(at)
     switch (delta.type) {
       case 'text_delta':
         return this.grow(at, known, 'text', stringOf(delta.text) ?? '')
@@ -126,17 +154,16 @@ export class Blocks {
 
   /** A block stops. A stop for a block that is not open is ignored. */
   stop(at: number): void {
-    const block = this.byIndex.get(at)
+    const block = this.growing.get(at)
     if (block === undefined) return
     block.stopped = true
-    this.byIndex.delete(at)
+    this.growing.remove(block)
     this.advance()
   }
 
   /** The message is over: whatever is still open is closed in order. */
   closeAll(): void {
-    if (this.byIndex.size === 0) return
-    for (const at of [...this.byIndex.keys()]) this.stop(at)
+    for (const { at } of this.growing.all()) this.stop(at)
   }
 
   private kindOf(start: JsonObject): Kind {
@@ -157,7 +184,7 @@ export class Blocks {
       if (text === '') return null
       const fault = this.start(at, { type: kind })
       if (fault !== null) return fault
-      const block = this.byIndex.get(at)
+      const block = this.growing.get(at)
       if (block !== undefined) this.append(block, text)
       return null
     }
