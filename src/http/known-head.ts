@@ -44,7 +44,7 @@ export class Heads {
     this.strangers += 1
     this.bytes = null
     if (to - from > MAX_KNOWN_BYTES || this.strangers > MAX_STRANGERS) return
-    this.known = head
+    this.known = head.own()
     this.bytes = Buffer.from(bytes.subarray(from, to))
     const text = this.bytes.toString('latin1')
     const found = LENGTH_LINE.exec(text)

@@ -2,7 +2,7 @@
  * What the head of a request says, and the heads of one connection.
  * Knows no route and no rule: what a request may be is `gateway/admit.ts`'s to say.
  */
-import { headFields, type Framing } from '../wire/http-message.js'
+import { flat, headFields, ownFields, type Framing } from '../wire/http-message.js'
 
 const LINE = /^([A-Z-]{1,32}) ([!-~\x80-\xff]+) HTTP\/(\d\.\d)$/
 /** The beginning of such a line; what does not match can become none any more. */
@@ -73,6 +73,12 @@ export class RequestHead {
       if (headers[i] === name) return headers[i + 1]
     }
     return undefined
+  }
+
+  /** The same head in texts of its own, for whoever keeps it. */
+  own(): RequestHead {
+    const { method, url, httpVersion, headers } = this
+    return new RequestHead(flat(method), flat(url), flat(httpVersion), ownFields(headers))
   }
 
   /** The same head before a body of another length, where it tells one. */

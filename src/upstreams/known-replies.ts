@@ -2,7 +2,7 @@
  * The heads that an upstream's replies came with. One reply's head is most often another's but for a few
  * values: the date, an id, the length. What is the same is not read again. Knows no connection.
  */
-import { headEnd } from '../wire/http-message.js'
+import { headEnd, ownFields } from '../wire/http-message.js'
 import { parseReplyHead, replyHead, type ReplyHead } from './reply-head.js'
 
 /** As many kinds of head are remembered: of whole replies, of streams, with what comes only at times. */
@@ -50,15 +50,16 @@ export class KnownReplies {
     if (this.match !== null) return this.match
     const head = parseReplyHead(bytes.toString('latin1', from, to))
     // Others are rare, and some of them have no body whatever their fields say.
-    if (head?.status === 200 && to - from <= MAX_KNOWN_BYTES) this.remember(head, bytes, from, to)
-    return head
+    if (head?.status !== 200 || to - from > MAX_KNOWN_BYTES) return head
+    this.strangers += 1
+    return this.strangers > MAX_STRANGERS ? head : this.remember(head, bytes, from, to)
   }
 
-  private remember(head: ReplyHead, bytes: Buffer, from: number, to: number): void {
-    this.strangers += 1
-    if (this.strangers > MAX_STRANGERS) return
-    this.known.unshift(new KnownReply(head, Buffer.from(bytes.subarray(from, to))))
+  private remember(head: ReplyHead, bytes: Buffer, from: number, to: number): ReplyHead {
+    const own = { ...head, headers: ownFields(head.headers) }
+    this.known.unshift(new KnownReply(own, Buffer.from(bytes.subarray(from, to))))
     if (this.known.length > MAX_KNOWN) this.known.pop()
+    return own
   }
 }
 
