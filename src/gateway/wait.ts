@@ -22,8 +22,19 @@ export class Wait {
   next(awaited: Awaited | null, nowMs: number): void {
     const { facts } = this
     if (facts === null) return
-    if (this.awaited !== null) {
-      facts[this.awaited] = (facts[this.awaited] ?? 0) + nowMs - this.sinceMs
+    const waitedMs = nowMs - this.sinceMs
+    // Each by its name (docs/decisions/0037).
+    switch (this.awaited) {
+      case 'connectMs':
+        facts.connectMs = (facts.connectMs ?? 0) + waitedMs
+        break
+      case 'firstByteMs':
+        facts.firstByteMs = (facts.firstByteMs ?? 0) + waitedMs
+        break
+      case 'replyMs':
+        facts.replyMs = (facts.replyMs ?? 0) + waitedMs
+        break
+      default:
     }
     this.awaited = awaited
     this.sinceMs = nowMs
