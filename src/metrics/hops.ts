@@ -280,12 +280,17 @@ const MAX_KEPT = 256
 /** Remembers what `resolve` gave for each of a closed set of names. */
 function kept<T>(resolve: (name: string) => T): (name: string) => T {
   const held = new Map<string, T>()
+  // Most are asked for the same name over and over.
+  let lastName: string | null = null
+  let last: T
   return (name) => {
+    if (name === lastName) return last
     const found = held.get(name)
-    if (found !== undefined) return found
-    const made = resolve(name)
-    if (held.size < MAX_KEPT) held.set(name, made)
-    return made
+    const given = found ?? resolve(name)
+    if (found === undefined && held.size < MAX_KEPT) held.set(name, given)
+    lastName = name
+    last = given
+    return given
   }
 }
 
