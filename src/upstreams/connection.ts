@@ -61,6 +61,8 @@ export interface ConnectionOwner {
   /** What the upstream is asked, and how it answers. */
   readonly lines: RequestLines
   readonly replies: KnownReplies
+  /** When idle connections were last looked at, monotonic ms: near enough, and no look at the clock for each. */
+  readonly sweptMs: number
   freed(connection: Connection): void
   lost(connection: Connection, cause: Error): void
 }
@@ -96,7 +98,7 @@ type Phase = 'connecting' | 'idle' | 'head' | 'body' | 'over'
 export class Connection implements ReplyController {
   /** True until it has been free once. */
   isNew = true
-  /** When it was last free, monotonic ms. */
+  /** When it was last free, or a sweep earlier; monotonic ms. */
   idleSinceMs = 0
   /** How long the upstream keeps it open without a request, as it said; Infinity where it did not. */
   keepAliveMs = Infinity
@@ -195,7 +197,7 @@ export class Connection implements ReplyController {
     this.phase = 'idle'
     this.handler = null
     this.body = null
-    this.idleSinceMs = performance.now()
+    this.idleSinceMs = this.owner.sweptMs
     this.owner.freed(this)
     this.isNew = false
   }

@@ -40,6 +40,7 @@ export class Pool implements ConnectionOwner {
   session: Buffer | undefined = undefined
   readonly lines: RequestLines
   readonly replies = new KnownReplies()
+  sweptMs = 0
   private readonly options: PoolOptions
   private readonly all = new Set<Connection>()
   /** The one used last is at the end, and is used first: it is the least likely to be closed. */
@@ -92,10 +93,7 @@ export class Pool implements ConnectionOwner {
       this.idle.push(connection)
       this.schedule()
     } else if (this.isClosed) connection.destroy()
-    else {
-      this.idle.push(connection)
-      this.sweeper ??= setInterval(() => this.sweep(), SWEEP_MS).unref()
-    }
+    else this.idle.push(connection)
   }
 
   lost(connection: Connection, cause: Error): void {
@@ -137,12 +135,19 @@ export class Pool implements ConnectionOwner {
     }
     while (waiting.length > this.connecting && this.all.size < this.options.connections) {
       this.connecting += 1
+      this.sweeper ??= this.newSweeper()
       this.all.add(new Connection(this.options.destination, this))
     }
   }
 
+  private newSweeper(): NodeJS.Timeout {
+    this.sweptMs = performance.now()
+    return setInterval(() => this.sweep(), SWEEP_MS).unref()
+  }
+
   private sweep(): void {
     const nowMs = performance.now()
+    this.sweptMs = nowMs
     for (const connection of [...this.idle]) {
       const patienceMs = Math.min(this.options.keepAliveMs, connection.keepAliveMs)
       if (nowMs - connection.idleSinceMs > patienceMs) connection.destroy()
