@@ -28,6 +28,29 @@ void t.test('a row comes back as it was', (t) => {
   t.end()
 })
 
+void t.test('rows that ask for one model say who answered each', (t) => {
+  const row = aRow()
+  const others = [
+    row,
+    { ...row, modelAnswered: 'another' },
+    { ...row, modelAnswered: null },
+    { ...row, model: 'another' },
+    { ...row, upstream: 'another' },
+    { ...row, upstream: null },
+    { ...row, dialect: 'gemini' as const },
+    { ...row, dialect: null },
+    { ...row, modelAsked: 'x'.repeat(600) },
+  ]
+  for (const each of [...others, ...others.flatMap((one) => [one, one, row])]) {
+    t.strictSame(readRow(writeRow(each)), each)
+  }
+  for (let n = 0; n < 1_100; n += 1) {
+    const each = { ...row, modelAsked: `model-${n}` }
+    t.strictSame(readRow(writeRow(each)), each)
+  }
+  t.end()
+})
+
 void t.test('each damaged place is named, and no value repeated', (t) => {
   const row = aRow()
   const values = JSON.parse(writeRow(row)) as unknown[]
