@@ -25,10 +25,10 @@ function memberText(name: string, value: JsonValue, sizer: Sizer): string {
       if (typeof value === 'string') return `"model":${sizer.name(value)}`
       break
     case 'system':
-      if (Array.isArray(value)) return `"system":${listText(value, blockText, sizer)}`
+      if (Array.isArray(value)) return `"system":[${itemsText(value, blockText, sizer)}]`
       break
     case 'messages':
-      if (Array.isArray(value)) return `"messages":${listText(value, messageText, sizer)}`
+      if (Array.isArray(value)) return `"messages":[${itemsText(value, messageText, sizer)}]`
       break
     case 'max_tokens':
       if (typeof value === 'number' && Number.isInteger(value)) return `"max_tokens":${value}`
@@ -38,24 +38,25 @@ function memberText(name: string, value: JsonValue, sizer: Sizer): string {
   return `${sizer.quoted(name)}:${sizer.part(stringifyExact(value))}`
 }
 
-function listText(
+/** What stands between the brackets of a list. */
+function itemsText(
   items: readonly JsonValue[],
   itemText: (item: JsonValue, sizer: Sizer) => string,
   sizer: Sizer,
 ): string {
-  let text = '['
+  let text = ''
   for (let at = 0; at < items.length; at += 1) {
     const item = items[at] ?? null
     text += at === 0 ? itemText(item, sizer) : `,${itemText(item, sizer)}`
   }
-  return `${text}]`
+  return text
 }
 
 function messageText(message: JsonValue, sizer: Sizer): string {
   if (isObject(message) && hasOnly(message, 'role', 'content')) {
     const { role, content } = message
     if (typeof role === 'string' && Array.isArray(content)) {
-      return `{"role":${sizer.name(role)},"content":${listText(content, blockText, sizer)}}`
+      return `{"role":${sizer.name(role)},"content":[${itemsText(content, blockText, sizer)}]}`
     }
   }
   return sizer.part(stringifyExact(message))
