@@ -26,19 +26,19 @@ export function settle(x: Exchange, metrics: Metrics, log: Logger): void {
     recordLosses(x, facts.target.dialect, metrics)
   }
   log.exchangeLine(lineOf(x, status, outcome, seconds))
-  metrics.hop('settle', (facts.bookMs + performance.now() - beganMs) / 1000)
+  metrics.hops.settle.observe((facts.bookMs + performance.now() - beganMs) / 1000)
 }
 
-function recordHops(facts: Facts, metrics: Metrics): void {
+function recordHops(facts: Facts, { hops }: Metrics): void {
   const { authenticateMs, receiveMs, routeMs, admitMs, connectMs, firstByteMs, relayMs } = facts
-  if (authenticateMs !== null) metrics.hop('authenticate', authenticateMs / 1000)
-  if (receiveMs !== null) metrics.hop('receive', receiveMs / 1000)
-  if (routeMs !== null) metrics.hop('route', routeMs / 1000)
-  if (admitMs !== null) metrics.hop('admit', admitMs / 1000)
-  if (connectMs !== null) metrics.hop('connect', connectMs / 1000)
-  if (firstByteMs !== null) metrics.hop('first_byte', firstByteMs / 1000)
-  if (facts.translateMs > 0) metrics.hop('translate', facts.translateMs / 1000)
-  if (relayMs !== null) metrics.hop('relay', relayMs / 1000)
+  if (authenticateMs !== null) hops.authenticate.observe(authenticateMs / 1000)
+  if (receiveMs !== null) hops.receive.observe(receiveMs / 1000)
+  if (routeMs !== null) hops.route.observe(routeMs / 1000)
+  if (admitMs !== null) hops.admit.observe(admitMs / 1000)
+  if (connectMs !== null) hops.connect.observe(connectMs / 1000)
+  if (firstByteMs !== null) hops.first_byte.observe(firstByteMs / 1000)
+  if (facts.translateMs > 0) hops.translate.observe(facts.translateMs / 1000)
+  if (relayMs !== null) hops.relay.observe(relayMs / 1000)
 }
 
 function recordReply(x: Exchange, facts: Facts, seconds: number, outcome: string): void {

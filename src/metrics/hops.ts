@@ -75,7 +75,8 @@ interface ModelSeries {
 export class Metrics {
   private readonly set: MetricSet
   private readonly families: ReturnType<typeof register>
-  private readonly hopSeries: Record<Hop, Distribution>
+  /** How long each phase of a request took, in seconds; by a member of its own, since a name is a search for V8. */
+  readonly hops: Readonly<Record<Hop, Distribution>>
   private readonly overheadSeries: Distribution
   private readonly authSeries: (result: string) => Count
   private readonly escrowSeries: (result: string) => Count
@@ -91,7 +92,7 @@ export class Metrics {
     this.set = new MetricSet(options.maxLines ?? MAX_LINES)
     this.families = register(this.set)
     const hop = (name: Hop): Distribution => this.families.hops.child(name)
-    this.hopSeries = {
+    this.hops = {
       authenticate: hop('authenticate'),
       receive: hop('receive'),
       route: hop('route'),
@@ -125,10 +126,6 @@ export class Metrics {
   /** The metrics as data, to be aggregated by another process. */
   collect(): Promise<Collected[]> {
     return this.set.collect()
-  }
-
-  hop(hop: Hop, seconds: number): void {
-    this.hopSeries[hop].observe(seconds)
   }
 
   /** The part of a request's time that was ours. */

@@ -33,7 +33,7 @@ const MODEL =
 
 void t.test('what is told is counted', async (t) => {
   const metrics = new Metrics()
-  for (const hop of HOPS) metrics.hop(hop, 0.0002)
+  for (const hop of HOPS) metrics.hops[hop].observe(0.0002)
   for (const result of RESULTS) metrics.auth(result)
   metrics.overhead(0.00007)
   metrics.loss('openai-chat', 'anthropic', 'messages[2].content[0].detail')
