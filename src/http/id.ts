@@ -19,9 +19,8 @@ export function newRequestId(nowMs: number): string {
     used = 0
   }
   if (nowMs !== prefixMs) {
-    const time = nowMs.toString(16).padStart(12, '0')
     prefixMs = nowMs
-    prefix = `${time.slice(0, 8)}-${time.slice(8)}-7`
+    prefix = prefixOf(nowMs)
   }
   const at = used
   used += DIGITS
@@ -35,6 +34,13 @@ export function newRequestId(nowMs: number): string {
     '-' +
     pool.slice(at + 7, at + 19)
   )
+}
+
+/** V8 writes a number beyond 32 bits in another base than ten three times as slowly as two below it. */
+function prefixOf(nowMs: number): string {
+  const high = Math.floor(nowMs / 2 ** 16)
+  const low = nowMs - high * 2 ** 16
+  return `${high.toString(16).padStart(8, '0')}-${low.toString(16).padStart(4, '0')}-7`
 }
 
 /** The two bits that mark RFC 9562's variant, with two random ones. */
