@@ -262,19 +262,19 @@ function statusLine(status: number): string {
 }
 
 let date = ''
-/** The lines behind the date, and all of them as one part. */
-let keeping = ''
+/** The lines behind the date that were asked for last, and all of them as one part. */
+let lastBehind = ''
 let last = ''
 
 /** The time by the second, made once in each, and the lines behind it. */
 function lastLines(behind: string): string {
-  if (date !== '' && behind === keeping) return last
+  if (date !== '' && behind === lastBehind) return last
   if (date === '') {
     const now = new Date()
     date = `Date: ${now.toUTCString()}\r\n`
     setTimeout(() => (date = ''), 1000 - now.getMilliseconds()).unref()
   }
-  keeping = behind
+  lastBehind = behind
   last = flat(date + behind)
   return last
 }

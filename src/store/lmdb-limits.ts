@@ -53,8 +53,8 @@ export function readLimits(bytes: Buffer | undefined, name: string): Float64Arra
   return record
 }
 
-/** The same, of so many numbers that stand somewhere in others. */
-export function takeLimits(
+/** Makes `record` what so many of the numbers say, from there on. */
+export function copyLimits(
   record: Float64Array,
   numbers: Float64Array,
   from: number,

@@ -8,7 +8,7 @@
 import { damaged, quietly } from './lmdb-failure.js'
 import type { LedgerTables } from './lmdb-ledger-tables.js'
 import type { Demand } from './ledger.js'
-import { LIMIT_NUMBERS, readLimits, subjectName, takeLimits } from './lmdb-limits.js'
+import { LIMIT_NUMBERS, readLimits, subjectName, copyLimits } from './lmdb-limits.js'
 import { LogWriter, readLog, type LogReader } from './lmdb-log.js'
 import { readReservation, type Reservation } from './lmdb-reservation.js'
 
@@ -215,7 +215,7 @@ export class Recent implements LogReader {
       subject = { name, owner: null, record: new Float64Array(LIMIT_NUMBERS), at: 0 }
       this.subjects.set(name, subject)
     }
-    takeLimits(subject.record, numbers, from, count)
+    copyLimits(subject.record, numbers, from, count)
     this.mark(subject)
   }
 

@@ -216,10 +216,10 @@ local function give_back(now, holds, day, month, used, cost, is_reserved)
       -- A period that is over has been forgotten, and the new one owes it nothing.
       local r = redis.call('HMGET', key, 'p', 's', 'r')
       local period, known = kind == 'usd_day' and day or month, tonumber(r[1] or '0')
-      local spent, open = cost == '' and reserved or tonumber(cost), tonumber(r[3] or '0')
+      local spent, running = cost == '' and reserved or tonumber(cost), tonumber(r[3] or '0')
       if known == period then
-        if is_reserved then open = math.max(0, open - reserved) end
-        redis.call('HSET', key, 's', math.max(0, tonumber(r[2]) + spent - reserved), 'r', open)
+        if is_reserved then running = math.max(0, running - reserved) end
+        redis.call('HSET', key, 's', math.max(0, tonumber(r[2]) + spent - reserved), 'r', running)
       elseif known < period and reserved == 0 then
         -- Spent while nobody could ask, the first of its day or month.
         redis.call('HSET', key, 'p', whole(period), 's', whole(spent), 'r', 0)

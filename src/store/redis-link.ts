@@ -267,8 +267,9 @@ export class RedisLink {
 
   /** The client gives up for good where it hears of a failover just while it asks the sentinels for the primary. */
   private revive(): void {
-    const again = () => (this.closed ? undefined : this.client.connect().catch(() => undefined))
-    setTimeout(() => void again(), retryDelayMs(1)).unref()
+    setTimeout(() => {
+      if (!this.closed) this.client.connect().catch(() => undefined)
+    }, retryDelayMs(1)).unref()
   }
 
   private async judged<T>(what: string, reply: Promise<T>): Promise<T> {

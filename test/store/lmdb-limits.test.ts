@@ -8,7 +8,7 @@ import {
   LIMIT_NUMBERS,
   PLACE_OF,
   readLimits,
-  takeLimits,
+  copyLimits,
   writeLimits,
 } from '../../src/store/lmdb-limits.js'
 
@@ -33,7 +33,7 @@ void t.test('of the version before: nothing is reserved', (t) => {
   t.equal(former.length, FORMER_NUMBERS)
   t.same([...readLimits(bytesOf(former), 'a')], now)
   const record = new Float64Array(LIMIT_NUMBERS).fill(9)
-  takeLimits(record, Float64Array.from([0, ...former, 5, 5]), 1, FORMER_NUMBERS)
+  copyLimits(record, Float64Array.from([0, ...former, 5, 5]), 1, FORMER_NUMBERS)
   t.same([...record], now)
   t.end()
 })
