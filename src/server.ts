@@ -84,8 +84,6 @@ class FrontDoor implements GatewayServer, Door {
   private readonly clock: NodeJS.Timeout
   private isDraining = false
   private drained: Promise<void> | null = null
-  /** Whole requests of this turn of the event loop (docs/decisions/0039). */
-  private waiting: { readonly req: Request; readonly res: Response }[] = []
   /** Set while somebody waits for the last connection. */
   private onEmpty: (() => void) | null = null
 
@@ -140,28 +138,15 @@ class FrontDoor implements GatewayServer, Door {
     return this.drained
   }
 
-  requested(req: Request, res: Response): boolean {
+  requested(req: Request, res: Response): void {
     const refusal = admit(req)
     if (refusal === null) {
       this.options.handler(req, res)
-      return true
+      return
     }
     const id = newId()
     this.options.onRefused?.(refusal.kind, id)
     refuse(res, refusal, id)
-    return false
-  }
-
-  admitted(req: Request, res: Response, isWhole: boolean): void {
-    if (!isWhole) this.options.handler(req, res)
-    else if (this.waiting.push({ req, res }) === 1) setImmediate(() => this.handOn())
-  }
-
-  private handOn(): void {
-    const { waiting } = this
-    this.waiting = []
-    // That a client has left is told in a later phase of the loop.
-    for (const { req, res } of waiting) this.options.handler(req, res)
   }
 
   breached(breach: Breach, req: Request | null, res: Response): void {

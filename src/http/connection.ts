@@ -3,13 +3,12 @@
  * Knows how HTTP/1.1 begins and ends, not what a request may be or what is answered.
  */
 import type { Socket } from 'node:net'
-import { BodyReader, type Framing } from '../wire/http-message.js'
+import { BodyReader, headEnd, type Framing } from '../wire/http-message.js'
 import type { Accepted, Breach, Door } from './door.js'
-import { Heads } from './known-head.js'
 import { copied, lendReads } from './lent-reads.js'
 import { Outbox, type OutboxOwner } from './outbox.js'
 import { Request, type Intake } from './request.js'
-import { firstOf, mayBeRequest } from './request-head.js'
+import { firstOf, mayBeRequest, parseHead } from './request-head.js'
 import { Response, type Outlet } from './response.js'
 
 const MAX_HEAD_BYTES = 16 * 1024
@@ -28,7 +27,6 @@ type Phase = 'head' | 'body' | 'answer' | 'over'
 export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
   private readonly socket: Socket
   private readonly door: Door
-  private readonly heads = new Heads()
   private readonly outbox: Outbox
   private phase: Phase = 'head'
   private request: Request | null = null
@@ -169,7 +167,7 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
       if (at === bytes.length) return
       if (isNew && this.requests > 0) this.sinceTick = this.door.ticks
       isNew = true
-      const end = this.heads.end(bytes, at)
+      const end = headEnd(bytes, at)
       if (end === -1) {
         this.beginning(at === 0 ? bytes : bytes.subarray(at))
         return
@@ -193,8 +191,7 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
 
   /** One request, with as much of its body as is here; answers where what is behind it begins. */
   private begin(bytes: Buffer, from: number, to: number): number {
-    const { isKnown } = this.heads
-    const head = this.heads.read(bytes, from, to)
+    const head = parseHead(bytes.toString('latin1', from, to))
     if (head === null) {
       this.fail('malformed')
       return bytes.length
@@ -209,10 +206,7 @@ export class Connection implements Accepted, Intake, Outlet, OutboxOwner {
     this.request = request
     this.response = response
     const end = this.beginBody(request, head.framing, bytes, to)
-    // Where more has come, the answer may have to leave before that is looked at.
-    const isWhole = request.complete && end === bytes.length
-    if (isKnown) this.door.admitted(request, response, isWhole)
-    else if (this.door.requested(request, response)) this.heads.remember(head, bytes, from, to)
+    this.door.requested(request, response)
     this.checkBody()
     return end
   }

@@ -29,10 +29,8 @@ export interface Door {
   /** No connection is kept after its answer. */
   readonly draining: boolean
   readonly keepAliveLines: string
-  /** Takes the request, or answers why not; true where one with the same head could be taken too. */
-  requested(req: Request, res: Response): boolean
-  /** Takes a request whose head has passed before; one that is whole, at the end of the turn. */
-  admitted(req: Request, res: Response, isWhole: boolean): void
+  /** Takes the request, or answers why not. */
+  requested(req: Request, res: Response): void
   /** Answers what is no request, or has a body that is none; `req` is null where nobody began on it. */
   breached(breach: Breach, req: Request | null, res: Response): void
   closed(connection: Accepted): void

@@ -2,16 +2,15 @@
  * What the head of a request says, and the heads of one connection.
  * Knows no route and no rule: what a request may be is `gateway/admit.ts`'s to say.
  */
-import { flat, headFields, ownFields, type Framing } from '../wire/http-message.js'
+import { headFields, type Framing } from '../wire/http-message.js'
 
 const LINE = /^([A-Z-]{1,32}) ([!-~\x80-\xff]+) HTTP\/(\d\.\d)$/
 /** The beginning of such a line; what does not match can become none any more. */
 const LINE_BEGUN = /^[A-Z-]{1,32}(?: [!-~\x80-\xff]*(?: [HTP/.\d]{0,8}\r?)?)?$/
 const CONTINUE = /^100-continue$/i
 const LENGTH = /^(?:0|[1-9]\d{0,10})$/
-const LENGTH_NAME = 'content-length'
 
-/** One head. The same bytes say the same, so that it may stand before several requests. */
+/** The head of one request. */
 export class RequestHead {
   readonly method: string
   /** The target as it was written. */
@@ -55,7 +54,7 @@ export class RequestHead {
           if (hasToken(value, 'close')) ends = true
           break
         case 14:
-          if (name === LENGTH_NAME) length ??= value
+          if (name === 'content-length') length ??= value
           break
         case 17:
           if (name === 'transfer-encoding') encoding ??= value
@@ -73,19 +72,6 @@ export class RequestHead {
       if (headers[i] === name) return headers[i + 1]
     }
     return undefined
-  }
-
-  /** The same head in texts of its own, for whoever keeps it. */
-  own(): RequestHead {
-    const { method, url, httpVersion, headers } = this
-    return new RequestHead(flat(method), flat(url), flat(httpVersion), ownFields(headers))
-  }
-
-  /** The same head before a body of another length, where it tells one. */
-  withLength(length: string): RequestHead {
-    const headers = [...this.headers]
-    headers[headers.indexOf(LENGTH_NAME) + 1] = length
-    return new RequestHead(this.method, this.url, this.httpVersion, headers)
   }
 }
 
