@@ -26,8 +26,17 @@ export interface KeyChange {
  */
 export type AccountOutcome = 'created' | 'email_taken' | 'id_taken' | 'bad_name'
 
-/** What became of a new key. `id_taken`: its id or digest is in use, by a revoked key too. */
-export type KeyOutcome = 'created' | 'plan_limit' | 'no_account' | 'id_taken' | 'bad_name'
+/**
+ * What became of a new key. `id_taken`: its id or digest is in use, by a revoked key too.
+ * `account_full`: the account has `StoreBounds.keysPerAccount` keys, revoked ones included.
+ */
+export type KeyOutcome =
+  | 'created'
+  | 'plan_limit'
+  | 'account_full'
+  | 'no_account'
+  | 'id_taken'
+  | 'bad_name'
 
 /** What may be changed of an account; what is left out stays. */
 export interface AccountEdit {
@@ -43,6 +52,43 @@ export interface KeyEdit {
   readonly models?: readonly string[] | null
   readonly limits?: KeyLimits | null
   readonly replacedBy?: string
+}
+
+/** Which part of a list to read. */
+export interface PageQuery {
+  /** By creation, not by date. */
+  readonly order: 'oldest_first' | 'newest_first'
+  /** `Page.next` of the page before, read in the same order; null for the first page. */
+  readonly after: string | null
+  /** 1 to 1,000. */
+  readonly limit: number
+}
+
+/** A part of a list. Items added or removed between two pages do not shift the others. */
+export interface Page<Item> {
+  readonly items: readonly Item[]
+  /**
+   * Reads on behind the last item: 1 to 100 characters of A-Z, a-z, 0-9, `_`, `-`, whose meaning is the
+   * engine's. Null on the last page. A text that is no such cursor reads as an empty last page.
+   */
+  readonly next: string | null
+}
+
+/** The most that a store keeps of what grows with the actions of clients. */
+export interface StoreBounds {
+  /** Keys of one account, revoked and expired ones included. */
+  readonly keysPerAccount: number
+  /** Audit entries of one account; the account's oldest entry goes first. */
+  readonly trailPerAccount: number
+  /** Audit entries of all accounts together; the oldest entry goes first. */
+  readonly trailTotal: number
+}
+
+/** The bounds of every engine. */
+export const STORE_BOUNDS: StoreBounds = {
+  keysPerAccount: 20_000,
+  trailPerAccount: 5_000,
+  trailTotal: 500_000,
 }
 
 /** How much a shelf may hold. */
@@ -83,6 +129,13 @@ export interface StoreOptions {
   readonly warn?: (message: string) => void
   /** Reject where there is no store yet, in place of making one. */
   readonly mustExist?: boolean
+  /**
+   * `Store.id` as it was when this store was last opened. If another store, or none, is found there, opening
+   * rejects with `GatewayError(store_unavailable)` and changes nothing (`storeLost` in failure.ts).
+   */
+  readonly expectedId?: string
+  /** For tests: smaller bounds. */
+  readonly bounds?: Partial<StoreBounds>
   /** For work that no request waits for: an engine at a distance may take so long to answer, in ms. */
   readonly patienceMs?: number
   /** For tests: ms since 1970 in place of the engine's own clock, for all that the ledger decides. */
@@ -95,6 +148,10 @@ export interface StoreOptions {
  * Every method rejects with `GatewayError(store_unavailable)` when the engine fails, and only then; "not there" and a rule that was not met are answers.
  */
 export interface Store {
+  /** Made once, with the store, at random; 1 to 100 characters. An emptied store gets another one. */
+  readonly id: string
+  /** This process made the store when it opened it: there was none. */
+  readonly isNew: boolean
   readonly shelf: Shelf
   /** Limits, budgets and usage; in another file, or other names, than the keys. */
   readonly ledger: Ledger
@@ -106,17 +163,17 @@ export interface Store {
   accountById(id: string): Promise<Account | null>
   /** `email` is compared in lower case. */
   accountByEmail(email: string): Promise<Account | null>
-  /** In order of creation. */
-  listAccounts(): Promise<Account[]>
+  /** A page of the accounts. */
+  listAccounts(query: PageQuery): Promise<Page<Account>>
   /** As it then is; null where there is no such account. Durable before it resolves. */
   changeAccount(accountId: string, edit: AccountEdit, told?: Told<Account>): Promise<Account | null>
   /**
-   * Adds a key if the account then has at most `maxKeys` that are not revoked (null: no limit);
-   * count and insert are one atomic step. Durable before it resolves.
+   * Adds a key if the account then has at most `maxKeys` that are not revoked (null: no limit), and at most
+   * `StoreBounds.keysPerAccount` in all; counts and insert are one atomic step. Durable before it resolves.
    */
   createKey(key: ApiKey, maxKeys: number | null, told?: readonly TrailEntry[]): Promise<KeyOutcome>
-  /** In order of creation, revoked ones included. */
-  listKeys(accountId: string): Promise<ApiKey[]>
+  /** A page of the account's keys, revoked and expired ones included. */
+  listKeys(accountId: string, query: PageQuery): Promise<Page<ApiKey>>
   /** Null where the account has no such key. */
   keyById(accountId: string, keyId: string): Promise<ApiKey | null>
   /** Keys of the account that are not revoked; 0 where there is no such account. */
@@ -141,7 +198,14 @@ export interface Store {
     told?: readonly TrailEntry[],
   ): Promise<boolean>
   /**
-   * By digest, lower-case hex. A synchronous answer where the engine can; an engine's failure is
+   * Removes those of the account's keys (at most 1,000) that were revoked, or expired, before `endedBeforeMs`,
+   * and answers how many; the others, and ids that the account does not have, are left alone. Their digests
+   * are then unknown, and they no longer count for any limit. Durable before it resolves.
+   */
+  removeKeys(accountId: string, keyIds: readonly string[], endedBeforeMs: number): Promise<number>
+  /**
+   * By digest, lower-case hex. A record that cannot be read, and a key that this process found before and
+   * that is gone without having been revoked or having expired, is a failure of the engine, not null. A synchronous answer where the engine can; an engine's failure is
    * then thrown and not a rejection.
    */
   findKey(digest: string): KeyLookup | null | Promise<KeyLookup | null>

@@ -31,15 +31,17 @@ export interface TrailQuery {
   readonly limit: number
 }
 
-/** How many entries are kept, the newest; about 300 bytes each. */
-export const TRAIL_LENGTH = 500_000
-
 /** The entries that a change makes, given what there was and what there is. Pure; it may be asked again. */
 export type Told<T> = (before: T, after: T) => readonly TrailEntry[]
 
 /** Entries in order of their ids. Fails as the store does. */
 export interface Trail {
-  /** What no change of the store goes with. Durable before it resolves. Beyond `TRAIL_LENGTH`, the oldest goes. */
+  /**
+   * Adds an entry that belongs to no change of the store. Durable before it resolves. Beyond
+   * `StoreBounds.trailPerAccount`, the oldest entry of the same account is removed, so that no account pushes
+   * out the entries of another; beyond `StoreBounds.trailTotal`, the oldest of all. The same holds for the
+   * entries that a change of the store adds.
+   */
   add(entry: TrailEntry): Promise<void>
   /** A page that is shorter than `limit` is the last. */
   page(query: TrailQuery): Promise<TrailEntry[]>
