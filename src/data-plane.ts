@@ -21,6 +21,7 @@ import { Escrow } from './reasoning/escrow.js'
 import { newSealSecret } from './reasoning/seal.js'
 import { openServer } from './server.js'
 import type { Ledger } from './store/ledger.js'
+import { removeEndedKeysInTurn } from './store/ended-keys.js'
 import { openStore } from './store/open.js'
 import type { Store } from './store/store.js'
 
@@ -51,6 +52,8 @@ export interface DataPlaneOptions {
 
 /** How often the store has to prove that it works. */
 const PROBE_MS = 2000
+/** How often a worker asks whether it is its turn to remove keys that ended long ago. */
+const REMOVAL_MS = 600_000
 /** How long new connections are still taken after SIGTERM, while load balancers find out. */
 const LAME_DUCK_MS = 1000
 
@@ -90,6 +93,7 @@ export async function openDataPlane(
     await dashboard.offerSetUp(setUpSecret, server.port, onSetUp)
   }
   const probe = probing(store, limiter)
+  const removal = removingEndedKeys(store)
   return {
     port: server.port,
     adopt(next) {
@@ -112,6 +116,7 @@ export async function openDataPlane(
       const lameDuckMs = Math.min(LAME_DUCK_MS, drainMs / 10)
       await server.drain(drainMs - lameDuckMs, { lameDuckMs, onDeadline: () => gateway.endAll() })
       clearInterval(probe.timer)
+      clearInterval(removal)
       await dashboard.close()
       await gateway.close()
       await books.close()
@@ -191,6 +196,13 @@ function probing(store: Store, limiter: Limiter): { state: string; timer: NodeJS
   }, PROBE_MS).unref()
   const probe = { state: 'ok', timer }
   return probe
+}
+
+/** Removes keys that ended long ago. A store that fails is tried again, and reported by the probe. */
+function removingEndedKeys(store: Store): NodeJS.Timeout {
+  return setInterval(() => {
+    removeEndedKeysInTurn(store, Date.now()).catch(() => undefined)
+  }, REMOVAL_MS).unref()
 }
 
 /** An account as it runs chats from the dashboard: no key, and metered like one. */

@@ -30,19 +30,23 @@ export function observeStore(store: Store, metrics: Metrics): Store {
     return found
   }
   return {
+    id: store.id,
+    isNew: store.isNew,
     createAccount: (account, told) => timed('accounts', () => store.createAccount(account, told)),
     accountById: (id) => timed('accounts', () => store.accountById(id)),
     accountByEmail: (email) => timed('accounts', () => store.accountByEmail(email)),
-    listAccounts: () => timed('accounts', () => store.listAccounts()),
+    listAccounts: (query) => timed('accounts', () => store.listAccounts(query)),
     changeAccount: (id, edit, told) => timed('accounts', () => store.changeAccount(id, edit, told)),
     createKey: (key, maxKeys, told) => timed('keys', () => store.createKey(key, maxKeys, told)),
-    listKeys: (accountId) => timed('keys', () => store.listKeys(accountId)),
+    listKeys: (accountId, query) => timed('keys', () => store.listKeys(accountId, query)),
     keyById: (accountId, keyId) => timed('keys', () => store.keyById(accountId, keyId)),
     countKeys: (accountId) => timed('keys', () => store.countKeys(accountId)),
     changeKey: (accountId, keyId, edit, told) =>
       timed('keys', () => store.changeKey(accountId, keyId, edit, told)),
     revokeKey: (accountId, keyId, atMs, told) =>
       timed('keys', () => store.revokeKey(accountId, keyId, atMs, told)),
+    removeKeys: (accountId, keyIds, beforeMs) =>
+      timed('keys', () => store.removeKeys(accountId, keyIds, beforeMs)),
     findKey: (digest) => now('find_key', () => store.findKey(digest)),
     subscribe: (listener) => store.subscribe(listener),
     probe: () => timed('probe', () => store.probe()),

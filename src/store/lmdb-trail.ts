@@ -5,7 +5,8 @@ import type { Database } from 'lmdb'
 import { intact, isName, put, remove, type LmdbEngine } from './lmdb-engine.js'
 import { damaged } from './lmdb-failure.js'
 import { readTrailEntry, writeTrailEntry } from './record.js'
-import { TRAIL_LENGTH, type Trail, type TrailEntry, type TrailQuery } from './trail.js'
+import type { StoreBounds } from './store.js'
+import type { Trail, TrailEntry, TrailQuery } from './trail.js'
 
 /** After every id. */
 const LAST = '\uffff'
@@ -17,9 +18,11 @@ export class LmdbTrail implements Trail {
   /** Account and id. */
   private readonly owners: Database<string>
   private readonly counts: Database<string>
+  private readonly bounds: StoreBounds
 
-  constructor(engine: LmdbEngine) {
+  constructor(engine: LmdbEngine, bounds: StoreBounds) {
     this.engine = engine
+    this.bounds = bounds
     this.entries = engine.table('trail')
     this.owners = engine.table('trail-owners')
     this.counts = engine.table('trail-counts')
@@ -34,9 +37,15 @@ export class LmdbTrail implements Trail {
     if (told.length === 0) return () => undefined
     const texts = told.map((entry) => [entry, writeTrailEntry(entry)] as const)
     const count = Number(this.counts.get('entries') ?? '0')
-    const gone = this.oldest(Math.max(0, count + told.length - TRAIL_LENGTH))
+    const gone = new Map<string, TrailEntry>()
+    for (const accountId of new Set(told.map((entry) => entry.accountId))) {
+      const added = told.filter((entry) => entry.accountId === accountId).length
+      for (const entry of this.surplusOf(accountId, added)) gone.set(entry.id, entry)
+    }
+    const surplus = count + told.length - gone.size - this.bounds.trailTotal
+    for (const entry of this.oldest(Math.max(0, surplus))) gone.set(entry.id, entry)
     return () => {
-      for (const { id, accountId } of gone) {
+      for (const { id, accountId } of gone.values()) {
         remove(this.entries, id)
         remove(this.owners, [accountId, id])
       }
@@ -44,7 +53,7 @@ export class LmdbTrail implements Trail {
         put(this.entries, id, text)
         put(this.owners, [accountId, id], '')
       }
-      put(this.counts, 'entries', String(count + told.length - gone.length))
+      put(this.counts, 'entries', String(count + told.length - gone.size))
     }
   }
 
@@ -66,6 +75,14 @@ export class LmdbTrail implements Trail {
         .slice(0, limit)
         .map((id) => this.indexed(id))
     })
+  }
+
+  /** The account's oldest entries, which have to go when some are added. */
+  private surplusOf(accountId: string, added: number): TrailEntry[] {
+    const range = { start: [accountId], end: [accountId, LAST] }
+    const limit = this.owners.getKeysCount(range) + added - this.bounds.trailPerAccount
+    if (limit <= 0) return []
+    return Array.from(this.owners.getKeys({ ...range, limit }), (key) => this.indexed(idIn(key)))
   }
 
   private oldest(limit: number): TrailEntry[] {

@@ -10,22 +10,18 @@ import { join } from 'node:path'
 import type { Database } from 'lmdb'
 import type { Account, ApiKey } from '../accounts/account.js'
 import { LmdbAttempts } from './lmdb-attempts.js'
-import { intact, isName, LmdbEngine, put, remove } from './lmdb-engine.js'
-import { damaged, unavailable } from './lmdb-failure.js'
+import { isName, LmdbEngine, put, remove, type Place } from './lmdb-engine.js'
+import { storeLost } from './failure.js'
+import { identify, type Identity } from './lmdb-identity.js'
+import { endOf, hasEndedBefore, pageOf } from './lmdb-lists.js'
+import { unavailable } from './lmdb-failure.js'
 import { LmdbLedger } from './lmdb-ledger.js'
 import { LmdbPasses } from './lmdb-passes.js'
+import { LmdbRecords } from './lmdb-records.js'
 import { LmdbShelf } from './lmdb-shelf.js'
 import { LmdbTrail } from './lmdb-trail.js'
 import type { Told, TrailEntry } from './trail.js'
-import {
-  editedAccount,
-  editedKey,
-  readAccount,
-  readKey,
-  writeAccount,
-  writeKey,
-  type AccountRecord,
-} from './record.js'
+import { editedAccount, editedKey, writeAccount, writeKey } from './record.js'
 import type {
   AccountEdit,
   AccountOutcome,
@@ -33,9 +29,13 @@ import type {
   KeyEdit,
   KeyLookup,
   KeyOutcome,
+  Page,
+  PageQuery,
   Store,
+  StoreBounds,
   StoreOptions,
 } from './store.js'
+import { STORE_BOUNDS } from './store.js'
 
 /** Changes kept in the log: 4,096 in 200 ms is 20,000 key changes a second. */
 const LOG_LENGTH = 4096
@@ -58,14 +58,24 @@ export interface LmdbOptions extends StoreOptions {
  * `GatewayError(store_unavailable)`.
  */
 export async function openLmdb(path: string, options: LmdbOptions = {}): Promise<Store> {
-  if (options.mustExist === true && !existsSync(join(path, 'data.mdb'))) {
+  const isThere = existsSync(join(path, 'data.mdb'))
+  if (options.expectedId !== undefined && !isThere) throw storeLost('none')
+  if (options.mustExist === true && !isThere) {
     throw unavailable(`opening the store in '${path}' failed`, new Error('there is none'))
   }
   const engine = await LmdbEngine.open(path)
-  return new LmdbStore(engine, path, options)
+  try {
+    const identity = await identify(engine, options.expectedId)
+    return new LmdbStore(engine, path, options, identity)
+  } catch (error) {
+    await engine.close()
+    throw error
+  }
 }
 
 class LmdbStore implements Store {
+  readonly id: string
+  readonly isNew: boolean
   readonly shelf: LmdbShelf
   readonly ledger: LmdbLedger
   readonly passes: LmdbPasses
@@ -73,7 +83,9 @@ class LmdbStore implements Store {
   readonly attempts: LmdbAttempts
   private readonly engine: LmdbEngine
   private readonly tables: Tables
+  private readonly records: LmdbRecords
   private readonly logLength: number
+  private readonly bounds: StoreBounds
   private readonly listeners = new Set<(change: KeyChange) => void>()
   private timer: NodeJS.Timeout | null = null
   /** The last change that listeners were told of. */
@@ -81,12 +93,15 @@ class LmdbStore implements Store {
   private pollFailed = false
   private closed = false
 
-  constructor(engine: LmdbEngine, path: string, options: LmdbOptions) {
+  constructor(engine: LmdbEngine, path: string, options: LmdbOptions, { id, isNew }: Identity) {
+    this.id = id
+    this.isNew = isNew
     this.engine = engine
+    this.bounds = { ...STORE_BOUNDS, ...options.bounds }
     this.shelf = new LmdbShelf(join(path, 'shelf'))
     this.ledger = new LmdbLedger(join(path, 'ledger'), options.nowMs ?? Date.now, options.boot)
     this.passes = new LmdbPasses(engine)
-    this.trail = new LmdbTrail(engine)
+    this.trail = new LmdbTrail(engine, this.bounds)
     this.attempts = new LmdbAttempts(engine)
     this.logLength = options.logLength ?? LOG_LENGTH
     this.tables = {
@@ -99,6 +114,7 @@ class LmdbStore implements Store {
       changes: engine.table('changes'),
       meta: engine.table('meta'),
     }
+    this.records = new LmdbRecords(this.tables)
     // Whoever changed something here hears of it now and not at the next poll.
     engine.onWritten = () => {
       if (this.timer !== null) this.poll()
@@ -123,21 +139,27 @@ class LmdbStore implements Store {
   }
 
   accountById(id: string): Promise<Account | null> {
-    return this.engine.read('reading an account', () => this.account(id)?.account ?? null)
+    return this.engine.read('reading an account', () => this.records.account(id)?.account ?? null)
   }
 
   accountByEmail(email: string): Promise<Account | null> {
     return this.engine.read('reading an account', () => {
       const name = email.toLowerCase()
       const id = isName(name) ? this.tables.emails.get(name) : undefined
-      return id === undefined ? null : this.indexedAccount(id).account
+      return id === undefined ? null : this.records.indexedAccount(id).account
     })
   }
 
-  listAccounts(): Promise<Account[]> {
-    return this.engine.read('listing accounts', () =>
-      Array.from(this.tables.order.getRange(), ({ value }) => this.indexedAccount(value).account),
-    )
+  listAccounts(query: PageQuery): Promise<Page<Account>> {
+    return this.engine.read('listing accounts', () => {
+      const last = Number.MAX_SAFE_INTEGER
+      return pageOf(
+        this.tables.order,
+        query,
+        [0, last],
+        (id) => this.records.indexedAccount(id).account,
+      )
+    })
   }
 
   async changeAccount(
@@ -146,7 +168,7 @@ class LmdbStore implements Store {
     told: Told<Account> = () => [],
   ): Promise<Account | null> {
     return this.engine.write('changing an account', () => {
-      const record = this.account(accountId)
+      const record = this.records.account(accountId)
       if (record === null) return null
       const account = editedAccount(record.account, edit)
       const tell = this.trail.prepared(told(record.account, account))
@@ -166,9 +188,11 @@ class LmdbStore implements Store {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
     return this.engine.write<KeyOutcome>('creating a key', () => {
       const { accounts, keys, keyIds, accountKeys } = this.tables
-      const record = this.account(key.accountId)
+      const record = this.records.account(key.accountId)
       if (record === null) return 'no_account'
       if (maxKeys !== null && record.liveKeys >= maxKeys) return 'plan_limit'
+      const all = accountKeys.getKeysCount({ start: [key.accountId, 0], end: endOf(key.accountId) })
+      if (all >= this.bounds.keysPerAccount) return 'account_full'
       // A digest once used is never written again: that could bring a revoked key back to life.
       if (keys.get(key.digest) !== undefined || keyIds.get(key.id) !== undefined) return 'id_taken'
       const tell = this.trail.prepared(told)
@@ -184,22 +208,21 @@ class LmdbStore implements Store {
     })
   }
 
-  listKeys(accountId: string): Promise<ApiKey[]> {
+  listKeys(accountId: string, query: PageQuery): Promise<Page<ApiKey>> {
     return this.engine.read('listing keys', () => {
-      if (!isName(accountId)) return []
-      const range = { start: [accountId, 0], end: [accountId, Number.MAX_SAFE_INTEGER] }
-      return Array.from(this.tables.accountKeys.getRange(range), ({ value }) =>
-        this.indexedKey(value),
-      )
+      if (!isName(accountId)) return { items: [], next: null }
+      const { accountKeys } = this.tables
+      const range: [Place, Place] = [[accountId, 0], endOf(accountId)]
+      return pageOf(accountKeys, query, range, (digest) => this.records.indexedKey(digest))
     })
   }
 
   keyById(accountId: string, keyId: string): Promise<ApiKey | null> {
-    return this.engine.read('reading a key', () => this.keyOf(accountId, keyId))
+    return this.engine.read('reading a key', () => this.records.keyOf(accountId, keyId))
   }
 
   countKeys(accountId: string): Promise<number> {
-    return this.engine.read('counting keys', () => this.account(accountId)?.liveKeys ?? 0)
+    return this.engine.read('counting keys', () => this.records.account(accountId)?.liveKeys ?? 0)
   }
 
   async changeKey(
@@ -209,7 +232,7 @@ class LmdbStore implements Store {
     told: Told<ApiKey> = () => [],
   ): Promise<ApiKey | null> {
     return this.engine.write('changing a key', () => {
-      const key = this.keyOf(accountId, keyId)
+      const key = this.records.keyOf(accountId, keyId)
       if (key === null || key.revokedAtMs !== undefined) return null
       const edited = editedKey(key, edit)
       const text = writeKey(edited)
@@ -228,10 +251,10 @@ class LmdbStore implements Store {
     told: readonly TrailEntry[] = [],
   ): Promise<boolean> {
     return this.engine.write('revoking a key', () => {
-      const key = this.keyOf(accountId, keyId)
+      const key = this.records.keyOf(accountId, keyId)
       if (key === null) return false
       if (key.revokedAtMs !== undefined) return true
-      const record = this.indexedAccount(accountId)
+      const record = this.records.indexedAccount(accountId)
       const liveKeys = Math.max(0, record.liveKeys - 1)
       const tell = this.trail.prepared(told)
       tell()
@@ -242,11 +265,38 @@ class LmdbStore implements Store {
     })
   }
 
+  async removeKeys(
+    accountId: string,
+    keyIds: readonly string[],
+    endedBeforeMs: number,
+  ): Promise<number> {
+    return this.engine.write('removing keys', () => {
+      const record = this.records.account(accountId)
+      const { keys, keyIds: ids, accountKeys, accounts } = this.tables
+      const found = [...new Set(keyIds)].map((id) => this.records.keyOf(accountId, id))
+      const ended = found.filter((key) => key !== null && hasEndedBefore(key, endedBeforeMs))
+      const gone = new Map(ended.flatMap((key) => (key === null ? [] : [[key.digest, key]])))
+      if (record === null || gone.size === 0) return 0
+      const range = { start: [accountId, 0], end: endOf(accountId) }
+      const places = Array.from(accountKeys.getRange(range)).filter(({ value }) => gone.has(value))
+      let { liveKeys } = record
+      for (const { digest, id, revokedAtMs } of gone.values()) {
+        this.log(digest)
+        remove(keys, digest)
+        remove(ids, id)
+        if (revokedAtMs === undefined) liveKeys -= 1
+      }
+      for (const { key } of places) remove(accountKeys, key as Place)
+      put(accounts, accountId, writeAccount({ ...record, liveKeys: Math.max(0, liveKeys) }))
+      return gone.size
+    })
+  }
+
   findKey(digest: string): KeyLookup | null {
     return this.engine.readNow('looking a key up', () => {
-      const key = this.key(digest)
+      const key = this.records.key(digest)
       if (key === null) return null
-      return { key, account: this.indexedAccount(key.accountId).account }
+      return { key, account: this.records.indexedAccount(key.accountId).account }
     })
   }
 
@@ -337,41 +387,5 @@ class LmdbStore implements Store {
       throw new Error(`the store is damaged: the sequence of ${name} is not a number`)
     }
     return value
-  }
-
-  private account(id: string): AccountRecord | null {
-    const text = isName(id) ? this.tables.accounts.get(id) : undefined
-    if (text === undefined) return null
-    const record = intact(`account '${id}'`, () => readAccount(text))
-    if (record.account.id !== id) throw damaged(`account '${id}'`, 'it is another account')
-    return record
-  }
-
-  private key(digest: string): ApiKey | null {
-    const text = isName(digest) ? this.tables.keys.get(digest) : undefined
-    if (text === undefined) return null
-    const key = intact('a key', () => readKey(text))
-    // The answer must be to this question and no other, whatever went wrong below.
-    if (key.digest !== digest) throw damaged(`key '${key.id}'`, 'its digest is not the one asked')
-    return key
-  }
-
-  private keyOf(accountId: string, keyId: string): ApiKey | null {
-    const digest = isName(keyId) ? this.tables.keyIds.get(keyId) : undefined
-    if (digest === undefined) return null
-    const key = this.indexedKey(digest)
-    return key.accountId === accountId ? key : null
-  }
-
-  private indexedAccount(id: string): AccountRecord {
-    const record = this.account(id)
-    if (record === null) throw damaged(`account '${id}'`, 'an index or a key names it; it is gone')
-    return record
-  }
-
-  private indexedKey(digest: string): ApiKey {
-    const key = this.key(digest)
-    if (key === null) throw damaged('a key', 'an index names it; it is gone')
-    return key
   }
 }
