@@ -5,17 +5,14 @@
  * `wire/scrub.ts` makes an upstream's message fit for a client and hides more; this is for every line.
  */
 import { GatewayError, rowOf } from './errors.js'
+import { hideSecrets } from './secrets.js'
 
 /** Clients choose some of the strings (model, path, their id); none of them fills the log. */
 const MAX_STRING = 256
 
-/** Keys and tokens by their looks: ours, OpenAI's and Anthropic's, Google's, and password hashes. */
-const SECRETS =
-  /sk[-_][A-Za-z0-9_-]{12,}|AIza[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{12,}|[Bb]earer\s+[^\s"\\]+|\$argon2[^\s"\\]+/g
-
-/** Replaces what looks like a secret with `***`. */
+/** Replaces secrets with `***`. */
 export function scrub(text: string): string {
-  return text.replace(SECRETS, '***')
+  return hideSecrets(text, '***')
 }
 
 /** At most `MAX_STRING` units; a cut ends in `…`. */

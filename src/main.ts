@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { isObject, stringOf } from './chat/json.js'
 import { UsageError, type Command } from './commands/command.js'
 import { packageFile } from './package-file.js'
+import { hideSecrets } from './secrets.js'
 
 /** Commands by name, loaded only when asked for so that `sluice keys` does not pay for the gateway. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -69,7 +70,8 @@ try {
     (error instanceof TypeError &&
       'code' in error &&
       String(error.code).startsWith('ERR_PARSE_ARGS'))
-  process.stderr.write(`sluice: ${error instanceof Error ? error.message : String(error)}\n`)
+  const message = error instanceof Error ? error.message : String(error)
+  process.stderr.write(`sluice: ${hideSecrets(message)}\n`)
   if (usage && !String(error).includes('--help')) {
     const [name = ''] = process.argv.slice(2)
     process.stderr.write(`'sluice ${name} --help' explains it\n`)

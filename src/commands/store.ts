@@ -4,6 +4,8 @@
  */
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { passwordsIn } from '../config/secrets.js'
+import { protectSecrets } from '../secrets.js'
 import { copyStore } from '../store/migrate.js'
 import { compareStores, MigrationRefused, type Compared } from '../store/migrate-check.js'
 import type { Part } from '../store/migrate-parts.js'
@@ -76,6 +78,7 @@ export async function runMigrate(
 ): Promise<number> {
   const warn = (message: string) => terminal.err(`sluice: ${message}`)
   const options = { warn, patienceMs: PATIENCE_MS }
+  protectSecrets([...passwordsIn(from), ...passwordsIn(to)])
   return using(await openStore(from, { ...options, mustExist: true }), async (source) =>
     using(await openStore(to, options), async (target) => {
       try {

@@ -5,7 +5,9 @@
 import type { Account } from '../accounts/account.js'
 import { findAccount, type Plans } from '../accounts/accounts.js'
 import { loadConfig } from '../config/load.js'
+import { secretsOf } from '../config/secrets.js'
 import { GatewayError } from '../errors.js'
+import { hideSecrets, protectSecrets } from '../secrets.js'
 import { openStore } from '../store/open.js'
 import type { Store } from '../store/store.js'
 import { problemLines } from './check.js'
@@ -76,6 +78,7 @@ export async function withStore(
     return 1
   }
   const { store: url, plans } = loaded.config
+  protectSecrets(secretsOf(loaded.config))
   return reporting(terminal, async () => {
     const store = await openStore(url)
     try {
@@ -94,7 +97,7 @@ export async function reporting(terminal: Terminal, work: () => Promise<number>)
     if (!(error instanceof GatewayError)) throw error
     // A client must not see the cause; the operator at this terminal needs it.
     const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
-    terminal.err(`sluice: ${error.message}${cause}`)
+    terminal.err(hideSecrets(`sluice: ${error.message}${cause}`))
     return 1
   }
 }

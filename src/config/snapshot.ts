@@ -3,7 +3,7 @@
  * Reads nothing; knows no file system and no clock.
  */
 import { createHash } from 'node:crypto'
-import type { JsonObject, JsonValue } from '../chat/json.js'
+import { isObject, objectOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import {
   isConfigured,
   type Catalogue,
@@ -16,7 +16,9 @@ import {
   type Snapshot,
   type UpstreamConfig,
 } from './config.js'
+import { hideSecrets, protectSecrets } from '../secrets.js'
 import { shownAmounts, shownLimit } from './limits.js'
+import { secretsOf } from './secrets.js'
 
 /** What a snapshot is made of: a successful load has it. */
 export interface SnapshotParts {
@@ -27,7 +29,7 @@ export interface SnapshotParts {
 
 /**
  * A snapshot that nobody can change: every object in it is frozen. `changes`: what differs from the
- * generation before, as `changesBetween` says.
+ * generation before, as `changesBetween` says. Its secrets are hidden in what this process writes from now on.
  */
 export function createSnapshot(
   parts: SnapshotParts,
@@ -36,6 +38,7 @@ export function createSnapshot(
   changes: readonly SettingChange[] = [],
 ): Snapshot {
   const { config, catalogue, fileHash } = parts
+  protectSecrets(secretsOf(config))
   return deepFreeze({ generation, fileHash, loadedAtMs, config, catalogue, changes })
 }
 
@@ -61,7 +64,7 @@ export function changesBetween(former: Config, next: Config): SettingChange[] {
 function gather(value: JsonValue, path: string, leaves: Map<string, string>): void {
   const isLeaf = typeof value !== 'object' || value === null || Object.keys(value).length === 0
   if (isLeaf) {
-    leaves.set(path, JSON.stringify(value))
+    leaves.set(path, hideSecrets(JSON.stringify(value), '***'))
     return
   }
   const isList = Array.isArray(value)
@@ -99,9 +102,17 @@ export function maskedConfig(snapshot: Snapshot): JsonObject {
     generation: snapshot.generation,
     file_hash: snapshot.fileHash,
     loaded_at: new Date(snapshot.loadedAtMs).toISOString(),
-    ...shownConfig(snapshot.config),
+    ...objectOf(withoutSecrets(shownConfig(snapshot.config))),
     models: snapshot.catalogue.models.length,
   }
+}
+
+/** What the masks by name have missed: a secret that stands in a setting meant for something else. */
+function withoutSecrets(value: JsonValue): JsonValue {
+  if (typeof value === 'string') return hideSecrets(value, '***')
+  if (Array.isArray(value)) return value.map(withoutSecrets)
+  if (!isObject(value)) return value
+  return mapValues(value, (inner) => withoutSecrets(inner ?? null))
 }
 
 function shownConfig(config: Config): JsonObject {

@@ -65,7 +65,8 @@ export class ApiRouter {
     req: Request,
     res: Response,
   ): Promise<Handled> {
-    const { route, id } = this.find(req.method, path)
+    // A HEAD is a GET whose body is not sent.
+    const { route, id } = this.find(req.method === 'HEAD' ? 'GET' : req.method, path)
     const origin = assertSameOrigin(route, req, this.options.publicUrl())
     const session = await this.sessionOf(route, req)
     assertAllowed(route, session)
@@ -94,12 +95,16 @@ export class ApiRouter {
       if (!ID.test(id)) throw notFound()
       return { route, id }
     }
-    const known = [...this.routes.values()].filter((each) => [path, pattern].includes(each.path))
-    if (known.length === 0) {
+    const methods = this.methodsAt(path, pattern)
+    if (methods.length === 0) {
       throw new GatewayError('unknown_endpoint', 'The dashboard has no such endpoint.')
     }
-    const methods = known.map((each) => each.method).join(', ')
-    throw new GatewayError('method_not_allowed', `This path takes ${methods}, not ${method}.`)
+    throw new MethodNotAllowed(method, methods)
+  }
+
+  private methodsAt(path: string, pattern: string): string[] {
+    const known = [...this.routes.values()].filter((each) => [path, pattern].includes(each.path))
+    return known.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
   }
 
   private async sessionOf(route: Route, req: Request): Promise<Session | null> {
@@ -127,9 +132,21 @@ export class ApiRouter {
     const headers = headersOf(requestId)
     const { retryAfterSeconds } = error.wire
     if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
+    if (error instanceof MethodNotAllowed) headers.push('allow', error.methods.join(', '))
     // What follows a body that was not read cannot be trusted to be a request.
     if (!req.complete) headers.push('connection', 'close')
     res.send(rowOf(error.kind).status, headers, errorBody(error.wire))
+  }
+}
+
+/** The path exists with other methods, which the reply's `allow` header lists. */
+class MethodNotAllowed extends GatewayError {
+  readonly methods: readonly string[]
+
+  constructor(method: string, methods: readonly string[]) {
+    const message = `This path takes ${methods.join(', ')}, not ${method}.`
+    super('method_not_allowed', message)
+    this.methods = methods
   }
 }
 

@@ -2,6 +2,7 @@
  * What a request may take at most, before anybody is asked: prompt, answer and money.
  * Pure; counts bytes, not tokens.
  */
+import { objectOf } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
 import { bulkOf, inputTokens, mostInputTokens } from '../ledger/estimate.js'
@@ -35,7 +36,7 @@ export function reckon(request: ChatRequest, facts: ModelFacts, price: Price | n
   const { family, contextWindow = Number.POSITIVE_INFINITY } = facts
   const input = Math.min(mostInputTokens(bulk, family), contextWindow)
   const answers = Math.max(1, request.candidates ?? 1)
-  const each = request.maxOutputTokens ?? facts.maxOutputTokens
+  const each = mostOutput(request) ?? facts.maxOutputTokens
   const output = each === undefined ? null : each * answers
   return {
     input,
@@ -47,6 +48,34 @@ export function reckon(request: ChatRequest, facts: ModelFacts, price: Price | n
     isPriced: price !== null && mostNanoUsd(price, { input, output: 0 }) !== null,
     nanoUsd: price === null || output === null ? null : mostNanoUsd(price, { input, output }),
   }
+}
+
+/**
+ * The client's limit for one answer, as an upstream may count it: OpenAI's Responses raise a smaller one to
+ * 16, and some upstreams count a budget for thinking besides it (Alibaba Model Studio, "Deep thinking").
+ */
+function mostOutput({ maxOutputTokens, rest }: ChatRequest): number | undefined {
+  if (maxOutputTokens === undefined) return undefined
+  return Math.max(maxOutputTokens, LEAST_OUTPUT_TOKENS) + thinkingTokens(rest)
+}
+
+/** The largest budget for thinking that the request names in the words of any vendor; 0 if none. */
+function thinkingTokens(rest: ChatRequest['rest']): number {
+  const extra = objectOf(rest['extra_body'])
+  const google = [rest['extra_content'], extra].map(
+    (each) => objectOf(objectOf(each)['google'])['thinking_config'],
+  )
+  const budgets = [rest, extra, ...google.map(objectOf)].flatMap((each) => [
+    objectOf(each['thinking'])['budget_tokens'],
+    objectOf(each['reasoning'])['max_tokens'],
+    each['thinking_budget'],
+    each['thinkingBudget'],
+  ])
+  return budgets.reduce<number>(
+    (most, each) =>
+      typeof each === 'number' && Number.isFinite(each) ? Math.max(most, each) : most,
+    0,
+  )
 }
 
 /** The longest answer that so much money can pay; null where that is none worth asking for. */

@@ -12,6 +12,7 @@ import type { RowHops, UsageRow, UsageSource } from '../ledger/row.js'
 import { claimOf, type Limiter } from '../limits/limiter.js'
 import type { Logger } from '../log.js'
 import type { Metrics, Outcome } from '../metrics/hops.js'
+import { hideSecrets } from '../secrets.js'
 import type { Exchange } from './exchange.js'
 
 /** Where the row and what is said about it go. */
@@ -78,8 +79,8 @@ function rowFor(x: Exchange, nowMs: number, epochMs: number): UsageRow {
     durationMs: micro(nowMs - x.startedMs),
     accountId: x.accountId ?? '',
     keyId: facts.keyId ?? '',
-    modelAsked: facts.model?.slice(0, MAX_NAME) ?? null,
-    modelAnswered: (verdict?.model ?? asked)?.slice(0, MAX_NAME) ?? null,
+    modelAsked: nameOf(facts.model),
+    modelAnswered: nameOf(verdict?.model ?? asked),
     model: countedAs(x),
     upstream: target?.upstream.config.name ?? null,
     dialect: target?.dialect ?? null,
@@ -97,6 +98,11 @@ function rowFor(x: Exchange, nowMs: number, epochMs: number): UsageRow {
     generation: generation.snapshot.generation,
     hops: hopsOf(x, nowMs, outcome),
   }
+}
+
+/** A client or an upstream chose it. */
+function nameOf(name: string | null): string | null {
+  return name === null ? null : hideSecrets(name).slice(0, MAX_NAME)
 }
 
 /** A closed set, the same that limits go by. */

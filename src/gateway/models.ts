@@ -1,26 +1,42 @@
 /**
- * `GET /v1/models`: the catalogue's models that a route takes, rendered once per generation.
+ * `GET /v1/models`: the catalogue's models that a route takes and the key may use, as JSON text.
+ * Each list is rendered once per generation for each set of allowed models, within a bound.
  */
 import type { ModelFacts } from '../chat/model.js'
 import { factsFor } from '../config/catalogue.js'
 import type { Snapshot } from '../config/config.js'
 import type { Router } from '../upstreams/router.js'
 
+/** Rendered lists of keys with a model list, in UTF-16 units of their text and of what they are for. */
+const MAX_CACHED_CHARS = 4 * 1024 * 1024
+
 /** The list and its single entries as JSON text. */
 export class ModelList {
-  /** The whole list as JSON text. */
+  /** Every model that a route takes, as JSON text. */
   readonly json: string
   private readonly snapshot: Snapshot
   private readonly router: Router
+  private readonly models: readonly ModelFacts[]
+  private readonly lists = new Map<string, string>()
+  private cachedChars = 0
 
   constructor(snapshot: Snapshot, router: Router) {
     this.snapshot = snapshot
     this.router = router
-    const data = snapshot.catalogue.models.filter((model) => router.route(model.id) !== null)
-    this.json = JSON.stringify({
-      object: 'list',
-      data: data.map((model) => entry(model.id, model)),
-    })
+    this.models = snapshot.catalogue.models.filter((model) => router.route(model.id) !== null)
+    this.json = listOf(this.models)
+  }
+
+  /** The list for a key; `allowed` is its model list as in `ApiKey.models`, null for all. */
+  of(allowed: readonly string[] | null): string {
+    if (allowed === null) return this.json
+    const key = JSON.stringify(allowed)
+    const known = this.lists.get(key)
+    if (known !== undefined) return known
+    const isAllowed = allowing(allowed)
+    const json = listOf(this.models.filter(({ id }) => isAllowed(id)))
+    this.remember(key, json)
+    return json
   }
 
   /** One model as JSON text: any id that a route takes; null for others. */
@@ -28,6 +44,36 @@ export class ModelList {
     if (this.router.route(id) === null) return null
     return JSON.stringify(entry(id, factsFor(this.snapshot.catalogue, id)))
   }
+
+  private remember(key: string, json: string): void {
+    const chars = key.length + json.length
+    if (chars > MAX_CACHED_CHARS) return
+    if (this.cachedChars + chars > MAX_CACHED_CHARS) {
+      this.lists.clear()
+      this.cachedChars = 0
+    }
+    this.lists.set(key, json)
+    this.cachedChars += chars
+  }
+}
+
+/** As `namesModel`, for many models: the time for each does not grow with the list. */
+function allowing(patterns: readonly string[]): (id: string) => boolean {
+  const exact = new Set(patterns)
+  const prefixes = new Set(
+    patterns.filter((each) => each.endsWith('*')).map((each) => each.slice(0, -1)),
+  )
+  return (id) => {
+    if (exact.has(id)) return true
+    for (let length = 0; length <= id.length; length += 1) {
+      if (prefixes.has(id.slice(0, length))) return true
+    }
+    return false
+  }
+}
+
+function listOf(models: readonly ModelFacts[]): string {
+  return JSON.stringify({ object: 'list', data: models.map((model) => entry(model.id, model)) })
 }
 
 function entry(id: string, facts: ModelFacts): object {

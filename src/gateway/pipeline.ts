@@ -6,6 +6,7 @@ import type { Authenticator } from '../auth/authenticate.js'
 import { namesModel, type Identity } from '../accounts/account.js'
 import { addressed, INGRESSES, methodsAt, type Addressed } from '../dialects/index.js'
 import { GatewayError } from '../errors.js'
+import type { Request } from '../http/request.js'
 import type { Books } from '../ledger/books.js'
 import type { Limiter } from '../limits/limiter.js'
 import type { Logger } from '../log.js'
@@ -92,15 +93,29 @@ function identify(x: Exchange): Addressed | null {
   const at = addressed(x.req.method, x.path)
   x.dialect = at?.dialect ?? INGRESSES[0]?.dialect ?? null
   x.operation = at?.endpoint.operation ?? null
-  const client = x.req.header('x-request-id')
-  if (client !== undefined) x.facts.clientRequestId = client.slice(0, 128)
+  x.facts.clientRequestId = clientRequestId(x.req)
   return at
 }
 
+/** Characters of a client's own request id that are kept. */
+const CLIENT_ID_CHARS = 128
+
+/**
+ * The request id that the client chose, for the log line: printable ASCII without quotes and backslashes,
+ * the rest removed, at most 128 characters. Null if nothing is left.
+ */
+function clientRequestId(req: Request): string | null {
+  const sent = req.header('x-request-id') ?? req.header('x-client-request-id')
+  if (sent === undefined) return null
+  const kept = sent.replace(/[^ -~]|["'`\\]/g, '').slice(0, CLIENT_ID_CHARS)
+  return kept === '' ? null : kept
+}
+
 function unknownEndpoint(method: string, path: string): GatewayError {
-  const [known] = methodsAt(path)
-  if (known !== undefined) {
-    return new GatewayError('method_not_allowed', `This path takes ${known}, not ${method}.`)
+  const known = methodsAt(path)
+  if (known.length > 0) {
+    const message = `This path takes ${known.join(', ')}, not ${method}.`
+    return new GatewayError('method_not_allowed', message)
   }
   return new GatewayError(
     'unknown_endpoint',
@@ -171,9 +186,7 @@ function choose(x: Exchange, call: Call): { target: Target; model: string } {
   const beganMs = x.startedMs + (authenticateMs ?? 0) + (receiveMs ?? 0)
   const match: RouteMatch | null = x.generation.route(call.request.model)
   if (match === null) throw unknownModel(call.request.model)
-  if (x.allowedModels !== null && !namesModel(x.allowedModels, call.request.model)) {
-    throw modelNotAllowed(call.request.model)
-  }
+  assertAllowed(x, call.request.model)
   const target = x.generation.target(match, call.request)
   x.facts.target = target
   x.facts.upstreamModel = match.model
@@ -189,8 +202,10 @@ function unknownModel(model: string): GatewayError {
   )
 }
 
-function modelNotAllowed(model: string): GatewayError {
-  return new GatewayError(
+/** Throws `forbidden` for a model that the key's list does not name. */
+function assertAllowed({ allowedModels }: Exchange, model: string): void {
+  if (allowedModels === null || namesModel(allowedModels, model)) return
+  throw new GatewayError(
     'forbidden',
     `This API key may not ask for the model '${shortened(model)}'; its owner says which it may.`,
     { param: 'model' },
@@ -213,8 +228,9 @@ function unrecorded(): GatewayError {
 function answerModels(x: Exchange, at: Addressed): void {
   const { model } = at.endpoint
   const { models } = x.generation
-  const json = model === undefined ? models.json : models.one(model)
+  const json = model === undefined ? models.of(x.allowedModels) : models.one(model)
   if (json === null) throw unknownModel(model ?? '')
+  if (model !== undefined) assertAllowed(x, model)
   x.facts.sentBytes = Buffer.byteLength(json)
   const generation = String(x.generation.snapshot.generation)
   x.res.send(

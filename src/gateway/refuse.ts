@@ -4,7 +4,7 @@
  */
 import { ingressOf, methodsAt } from '../dialects/index.js'
 import { gatewayError, GatewayError, rowOf } from '../errors.js'
-import { errorBody } from '../wire/error-body.js'
+import { errorBody, withoutSecrets } from '../wire/error-body.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
 
@@ -32,7 +32,7 @@ function send(x: Exchange, error: GatewayError): void {
   const { status, body } =
     x.dialect === null
       ? { status: rowOf(error.kind).status, body: errorBody(error.wire) }
-      : ingressOf(x.dialect).encodeError(error.wire)
+      : ingressOf(x.dialect).encodeError(withoutSecrets(error.wire))
   const headers = ['content-type', 'application/json', 'x-request-id', x.id]
   headers.push('x-sluice-generation', String(x.generation.snapshot.generation))
   const upstream = x.facts.target?.upstream.config.name

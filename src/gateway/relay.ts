@@ -6,6 +6,7 @@ import type { Ingress } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
 import type { Response, ResponseWatcher } from '../http/response.js'
 import { decimal } from '../wire/decimal.js'
+import { withoutSecrets } from '../wire/error-body.js'
 import type { Answer } from './answer.js'
 import type { Deadlines, Timed } from './deadlines.js'
 import type { Exchange, Facts } from './exchange.js'
@@ -216,7 +217,7 @@ class StreamRelay implements Timed, ReplySink, ResponseWatcher {
       return
     }
     const error = translation.error ?? new GatewayError('bug', 'The stream ended unfinished.').wire
-    this.res.breakOff(this.ingress.encodeStreamError(error))
+    this.res.breakOff(this.ingress.encodeStreamError(withoutSecrets(error)))
   }
 
   closed(): void {

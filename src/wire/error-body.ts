@@ -4,14 +4,23 @@
  */
 import { rowOf } from '../errors.js'
 import type { WireError } from '../errors.js'
+import { hideSecrets } from '../secrets.js'
 
 /** `{"error":{message,type,code,kind,param?}}`; `code` is the HTTP status. */
 export function errorBody(error: WireError): string {
   const { status } = rowOf(error.kind)
-  const { message, kind, param } = error
+  const { message, kind, param } = withoutSecrets(error)
   return JSON.stringify({
     error: { message, type: errorType(status), code: status, kind, param },
   })
+}
+
+/** The error as it may leave the process: neither its message nor its parameter holds a secret. */
+export function withoutSecrets(error: WireError): WireError {
+  const message = hideSecrets(error.message)
+  const param = error.param === undefined ? undefined : hideSecrets(error.param)
+  if (message === error.message && param === error.param) return error
+  return param === undefined ? { ...error, message } : { ...error, message, param }
 }
 
 /** The `type` that goes with a status. */

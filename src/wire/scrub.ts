@@ -1,7 +1,8 @@
 /**
  * Makes an upstream's own words fit to show: no keys, no account ids, a bounded length.
- * Knows no dialect; it works on any text, so it also takes what only looks like a secret.
+ * Works on any text of any dialect; `secrets.ts` finds what is a secret for certain.
  */
+import { hideSecrets } from '../secrets.js'
 
 /** The most of an upstream's message that is passed on, in UTF-16 units (2 KB of ASCII). */
 export const SCRUBBED_MAX = 2048
@@ -29,11 +30,11 @@ const SECRETS = [
 ]
 
 /**
- * `text` without what looks like a key, a token, or an organisation or project id, and at most
+ * `text` without configured secrets, what looks like a key, a token, or an organisation or project id, and at most
  * `SCRUBBED_MAX` units long; a cut ends in `…`. Never throws.
  */
 export function scrub(text: string): string {
-  let clean = text.slice(0, SEARCHED_MAX)
+  let clean = hideSecrets(text.slice(0, SEARCHED_MAX))
   for (const secret of SECRETS) clean = clean.replace(secret, '[redacted]')
   if (clean.length <= SCRUBBED_MAX && text.length <= SEARCHED_MAX) return clean
   return clean.slice(0, SCRUBBED_MAX - 1).replace(/[\uD800-\uDBFF]$/, '') + '…'

@@ -10,7 +10,7 @@ import { filesBelow, importsOf, type Import, type Source } from './tree.js'
 
 /** A module is a folder of `src`, or a file directly in it; it imports only modules of lower rows. */
 const ROWS: readonly (readonly string[])[] = [
-  ['errors'],
+  ['errors', 'secrets'],
   ['chat'],
   ['wire', 'log-text'],
   ['dialects', 'emulator', 'log-lines'],

@@ -7,7 +7,7 @@ import t from 'tap'
 import { filesBelow, importsOf, withoutComments, type Source } from './tree.js'
 
 const PURE = [
-  /^errors\.ts$/,
+  /^(?:errors|secrets)\.ts$/,
   /^(?:chat|wire|dialects)\//,
   /^upstreams\/(?:place|quirks|router)\.ts$/,
   /^ledger\/(?:row|price|prices|estimate)\.ts$/,

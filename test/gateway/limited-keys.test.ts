@@ -5,7 +5,7 @@
 import t from 'tap'
 import { createKey, type NewKey } from '../../src/accounts/accounts.js'
 import { namesModel } from '../../src/accounts/account.js'
-import { objectOf } from '../../src/chat/json.js'
+import { arrayOf, objectOf, stringOf } from '../../src/chat/json.js'
 import { loadConfig } from '../../src/config/load.js'
 import { openStore } from '../../src/store/open.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
@@ -60,4 +60,35 @@ void t.test('a pattern is an id, or the beginning of ids', (t) => {
   for (const pattern of ['gpt-*', 'gpt-5', 'g*-5', '']) t.notOk(namesModel([pattern], 'gpt'))
   t.notOk(namesModel([], 'gpt'))
   t.end()
+})
+
+/** Status and body of a GET with the key. */
+async function get(
+  gateway: TestGateway,
+  secret: string,
+  path: string,
+): Promise<{ status: number; ids: (string | undefined)[] }> {
+  const headers = { authorization: `Bearer ${secret}` }
+  const res = await fetch(`${gateway.origin}${path}`, { headers })
+  const { data } = objectOf(await res.json())
+  return { status: res.status, ids: arrayOf(data).map((one) => stringOf(objectOf(one)['id'])) }
+}
+
+void t.test('a key lists the models that it may ask for', async (t) => {
+  const gateway = await startGateway(t)
+  const all = await get(gateway, gateway.secret, '/v1/models')
+  const patterns = ['gpt-5.4-mini', 'claude-*', 'no-such-model', '']
+  const secret = await keyWith(gateway, { models: patterns.filter((one) => one !== '') })
+  const some = await get(gateway, secret, '/v1/models')
+  t.ok(all.ids.length > some.ids.length)
+  t.same(
+    some.ids,
+    all.ids.filter((id) => namesModel(patterns, id ?? '')),
+  )
+  t.ok(some.ids.length > 2)
+  t.same(await get(gateway, secret, '/v1/models'), some, 'and again')
+  const one = await get(gateway, secret, '/v1/models/claude-sonnet-4-5')
+  t.equal(one.status, 200)
+  t.equal((await get(gateway, secret, '/v1/models/gemini-2.5-flash')).status, 403)
+  t.equal((await get(gateway, secret, '/v1/models/no-such-model')).status, 404)
 })

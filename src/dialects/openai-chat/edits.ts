@@ -10,6 +10,7 @@ import type { Edit } from '../../wire/splice.js'
 import type { Losses } from '../dialect.js'
 import { effortFor, isDefault, SAMPLING, takes, takesStop } from './model-rules.js'
 import { passedMessages, passedTools } from './passed.js'
+import { withheldEdits } from './withheld.js'
 
 /** Fields of other formats that OpenAI answers 400 to. */
 const FOREIGN = ['reasoning', 'thinking', 'thinking_config', 'extra_body', 'extra_content']
@@ -26,14 +27,18 @@ export function edits(body: JsonObject, model: string, facts: ModelFacts, losses
   }
   // Absent by the format's own rules; some upstreams of the format take that less well.
   for (const key in body) if (body[key] === null) out.push({ key, json: null })
+  out.push(...withheldEdits(body, losses))
   if (body['model'] !== model) put('model', model)
   const options = body['stream_options']
   if (body['stream'] === true && objectOf(options)['include_usage'] !== true) {
     put('stream_options', { ...objectOf(options), include_usage: true })
   }
   if (body['cache_control'] !== undefined) out.push({ key: 'cache_control', json: null })
-  if (facts.family !== 'openai') return out
   const drop = (key: string): void => void out.push({ key, json: null })
+  if (facts.family !== 'openai') {
+    sameLimit(body, put)
+    return out
+  }
   limitEdit(body, facts, drop, put)
   if (facts.endpoints === undefined) return out
   dropRefused(body, facts, effortEdit(body, facts, losses, drop, put), drop, losses)
@@ -50,12 +55,25 @@ export function edits(body: JsonObject, model: string, facts: ModelFacts, losses
 type Drop = (key: string) => void
 type Put = (key: string, value: JsonValue) => void
 
-/** Reasoning models refuse `max_tokens`; its successor means the same to them. */
+/**
+ * `max_completion_tokens` wins over `max_tokens`, as in the request that was admitted. Reasoning models
+ * refuse `max_tokens`; its successor means the same to them.
+ */
 function limitEdit(body: JsonObject, facts: ModelFacts, drop: Drop, put: Put): void {
   const limit = body['max_tokens']
-  if (facts.reasoning !== true || typeof limit !== 'number') return
+  if (typeof limit !== 'number') return
+  const isBoth = typeof body['max_completion_tokens'] === 'number'
+  if (facts.endpoints === undefined && facts.reasoning !== true) return sameLimit(body, put)
+  if (!isBoth && facts.reasoning !== true) return
   drop('max_tokens')
-  if (typeof body['max_completion_tokens'] !== 'number') put('max_completion_tokens', limit)
+  if (!isBoth) put('max_completion_tokens', limit)
+}
+
+/** Upstreams of which nothing is known may read either field, so both carry the limit that was admitted. */
+function sameLimit(body: JsonObject, put: Put): void {
+  const limit = body['max_completion_tokens']
+  if (typeof limit !== 'number' || typeof body['max_tokens'] !== 'number') return
+  if (body['max_tokens'] !== limit) put('max_tokens', limit)
 }
 
 /** Makes the effort one that the model has; returns it. */

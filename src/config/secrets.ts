@@ -1,0 +1,76 @@
+/**
+ * Which values of a configuration are secrets. Finds them by their names and forms wherever they stand, so
+ * that a new setting does not have to be listed here.
+ */
+import type { Config } from './config.js'
+
+/** Settings whose value is a secret. */
+const SECRET_NAME = /(?:api_?keys?|escrow\.key|token|secret|password|passphrase)$/i
+/** Maps whose every value is taken for one. */
+const SECRET_MAP = /\.(?:headers|query)$/
+/** Headers that say nothing secret. */
+const PLAIN_HEADERS: ReadonlySet<string> = new Set([
+  'accept',
+  'anthropic-beta',
+  'anthropic-version',
+  'content-type',
+  'http-referer',
+  'openai-beta',
+  'referer',
+  'user-agent',
+  'x-title',
+])
+const SCHEME = /^(bearer|basic)\s+/i
+
+/** All secrets in the configuration: keys, header and query values, passwords in addresses. */
+export function secretsOf(config: Config): string[] {
+  const found = new Set<string>()
+  visit(config, '', false, found)
+  found.delete('')
+  return [...found]
+}
+
+function visit(value: unknown, path: string, isSecret: boolean, found: Set<string>): void {
+  if (typeof value === 'string') {
+    if (isSecret) addValue(value, found)
+    for (const password of passwordsIn(value)) found.add(password)
+    return
+  }
+  if (typeof value !== 'object' || value === null) return
+  const isMap = SECRET_MAP.test(path)
+  for (const [name, inner] of Object.entries(value)) {
+    const at = `${path}.${name}`
+    const isHere = isMap ? !PLAIN_HEADERS.has(name.toLowerCase()) : SECRET_NAME.test(at)
+    visit(inner, at, Array.isArray(value) ? isSecret : isHere, found)
+  }
+}
+
+function addValue(value: string, found: Set<string>): void {
+  const scheme = SCHEME.exec(value)
+  const bare = scheme === null ? value : value.slice(scheme[0].length)
+  found.add(bare)
+  if (scheme?.[1]?.toLowerCase() !== 'basic') return
+  const pair = Buffer.from(bare, 'base64').toString('utf8')
+  found.add(pair.slice(pair.indexOf(':') + 1))
+}
+
+/** Passwords of an address, as written and decoded: between its user and its last `@`, and in its options. */
+export function passwordsIn(address: string): string[] {
+  const scheme = address.indexOf('://')
+  if (scheme === -1) return []
+  const rest = address.slice(scheme + 3)
+  const at = rest.lastIndexOf('@')
+  const colon = rest.indexOf(':')
+  const written = [...rest.matchAll(/[?&][a-z_]*password=([^&]*)/g)].map(([, one = '']) => one)
+  if (at > colon && colon !== -1) written.push(rest.slice(colon + 1, at))
+  return written.flatMap((one) => [one, decoded(one)])
+}
+
+function decoded(password: string): string {
+  try {
+    return decodeURIComponent(password)
+  } catch {
+    // It is no percent-encoding, and stands for itself.
+    return password
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * Hides secrets in texts that leave the process: error messages, log lines, ledger entries, the ops port.
+ * Finds the configured secrets of this process and what looks like a key or a token. Successful replies
+ * are not searched (docs/decisions/0062).
+ */
+
+/** A secret shorter than this is not searched for: it would be found in ordinary words. */
+const LEAST_CHARS = 8
+/** A beginning of a secret of this length is hidden too: messages quote keys shortened. */
+const PREFIX_CHARS = 12
+/** Sets of secrets that stay hidden: requests and log lines of older configurations are on their way. */
+const MAX_SETS = 20
+/** A longer value is a certificate or a text; its beginning is searched for. */
+const MAX_CHARS = 4_096
+
+/** Ours, those of OpenAI and Anthropic, Google's, and password hashes. */
+const CREDENTIALS =
+  /sk[-_][A-Za-z0-9_-]{12,}|AIza[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{12,}|[Bb]earer\s+[A-Za-z0-9._~+/=-]+|\$argon2[^\s"\\]+/g
+
+/** Finds a set of secrets, and their beginnings of 12 characters or more, in time linear in the text. */
+export class SecretFinder {
+  /** Any beginning; null if there is nothing to find. */
+  private readonly heads: RegExp | null
+  /** By their first `PREFIX_CHARS` characters, or all of a shorter one. */
+  private readonly forms = new Map<string, string[]>()
+
+  constructor(secrets: Iterable<string>) {
+    for (const secret of secrets) {
+      for (const form of formsOf(secret.slice(0, MAX_CHARS))) {
+        const head = form.slice(0, PREFIX_CHARS)
+        const known = this.forms.get(head)
+        if (known === undefined) this.forms.set(head, [form])
+        else if (!known.includes(form)) known.push(form)
+      }
+    }
+    // Longer ones first: of several that begin alike the longest is to be found.
+    const heads = [...this.forms.keys()].sort((one, other) => other.length - one.length)
+    this.heads = heads.length === 0 ? null : new RegExp(heads.map(escaped).join('|'), 'g')
+  }
+
+  /** The text with `mark` in the place of each secret. */
+  hide(text: string, mark: string): string {
+    const { heads } = this
+    if (heads === null) return text
+    let hidden = ''
+    let from = 0
+    heads.lastIndex = 0
+    for (let found = heads.exec(text); found !== null; found = heads.exec(text)) {
+      hidden += text.slice(from, found.index) + mark
+      from = this.endAt(text, found.index, found[0])
+      heads.lastIndex = from
+    }
+    return from === 0 ? text : hidden + text.slice(from)
+  }
+
+  /** Where the longest beginning of a secret ends. */
+  private endAt(text: string, start: number, head: string): number {
+    let end = start + head.length
+    for (const form of this.forms.get(head) ?? []) {
+      let length = head.length
+      while (length < form.length && text[start + length] === form[length]) length += 1
+      end = Math.max(end, start + length)
+    }
+    return end
+  }
+}
+
+/** A secret as it is, in a URL, in JSON and in base64, wherever it begins in that. */
+function formsOf(secret: string): Set<string> {
+  if (secret.length < LEAST_CHARS) return new Set()
+  const bare = Buffer.from(secret)
+  const inUrl = encodeURIComponent(bare.toString())
+  const lowerUrl = inUrl.replace(/%[0-9A-F]{2}/g, (escape) => escape.toLowerCase())
+  const inJson = JSON.stringify(secret).slice(1, -1)
+  const forms = new Set([secret, inUrl, lowerUrl, inJson])
+  for (const before of [0, 1, 2]) {
+    const bytes = Buffer.concat([Buffer.alloc(before), bare])
+    // Without the characters that also hold bits of what stands before and after.
+    const whole = bytes.subarray(0, bytes.length - (bytes.length % 3)).toString('base64')
+    const base64 = whole.slice(before === 0 ? 0 : before + 1)
+    if (base64.length < PREFIX_CHARS) continue
+    forms.add(base64)
+    forms.add(base64.replaceAll('+', '-').replaceAll('/', '_'))
+  }
+  return forms
+}
+
+function escaped(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
+}
+
+const sets = new Map<string, readonly string[]>()
+let finder = new SecretFinder([])
+
+/**
+ * From now on `hideSecrets` finds these secrets in this process, and those of the 19 sets before. Called
+ * with all secrets of each configuration that is read.
+ */
+export function protectSecrets(secrets: readonly string[]): void {
+  const key = JSON.stringify(secrets)
+  const isKnown = sets.delete(key)
+  sets.set(key, secrets)
+  if (isKnown) return
+  const [oldest] = sets.keys()
+  if (sets.size > MAX_SETS && oldest !== undefined) sets.delete(oldest)
+  finder = new SecretFinder(new Set([...sets.values()].flat()))
+}
+
+/** The text with `mark` in the place of configured secrets and of what looks like a key or a token. */
+export function hideSecrets(text: string, mark = '[redacted]'): string {
+  return finder.hide(text, mark).replace(CREDENTIALS, mark)
+}
