@@ -5,25 +5,34 @@
 import type { Collected } from './metrics/registry.js'
 import type { Readiness } from './ops.js'
 
-/** What the primary says. */
+/** What the primary sends; `ping` is answered by `pong`. */
 export type ToWorker =
+  | { type: 'ping' }
   | { type: 'config'; payload: unknown }
   | { type: 'collect' }
   | { type: 'drain' }
   | { type: 'told'; id: number; answer: unknown }
 
-/** What a worker says; `hello` first, `state` whenever its readiness changes; `ask` is answered by `told`. */
+/** What a worker sends; `hello` first, `state` whenever its readiness changes; `ask` is answered by `told`. */
 export type ToPrimary =
   | { type: 'hello' }
+  | { type: 'pong' }
   | { type: 'state'; state: Readiness }
   | { type: 'failed'; message: string }
   | { type: 'metrics'; metrics: Collected[] }
   | { type: 'ask'; id: number }
 
+const TO_WORKER = new Set<unknown>([
+  'ping',
+  'config',
+  'collect',
+  'drain',
+  'told',
+] satisfies ToWorker['type'][])
+
 /** True for a message of ours; the channel carries Node's own and libraries' too. */
 export function isToWorker(value: unknown): value is ToWorker {
-  const type = typeOf(value)
-  return type === 'config' || type === 'collect' || type === 'drain' || type === 'told'
+  return TO_WORKER.has(typeOf(value))
 }
 
 /** True for a message of ours with the fields of its type. */
@@ -31,6 +40,7 @@ export function isToPrimary(value: unknown): value is ToPrimary {
   if (typeof value !== 'object' || value === null) return false
   switch (typeOf(value)) {
     case 'hello':
+    case 'pong':
       return true
     case 'failed':
       return 'message' in value && typeof value.message === 'string'

@@ -7,6 +7,7 @@ import type { Logger } from './log.js'
 import { scrub } from './log-text.js'
 import type { Collected } from './metrics/registry.js'
 import type { Readiness } from './ops.js'
+import { endWithParent } from './parent-guard.js'
 import { onSignals } from './signals.js'
 
 /** What a worker does for the primary’s messages. */
@@ -68,6 +69,9 @@ class Member<Payload> {
 
   private heard(message: ToWorker): void {
     switch (message.type) {
+      case 'ping':
+        void tell({ type: 'pong' })
+        return
       case 'config': {
         const step = this.begun ? this.apply(message.payload) : this.begin(message.payload)
         this.begun = true
@@ -99,6 +103,7 @@ class Member<Payload> {
       try {
         await this.options.start(this.checked(payload), () => this.ask())
         this.report()
+        endWithParent()
         this.started?.()
       } catch (error) {
         this.options.log.error('worker cannot start', error)

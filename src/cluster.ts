@@ -3,14 +3,15 @@
  * Knows no gateway and no configuration; both are handed in. The primary reads no byte of traffic:
  * it accepts connections only to hand them on, in turn (Node's round robin).
  *
- * A worker says hello, gets the configuration, starts, and then reports its state every second.
- * Workers die with the primary: Node ends a worker whose channel closes, so no listener is orphaned.
+ * A worker says hello, gets the configuration, starts, and then reports its state every second. The
+ * primary pings each worker every second, and kills and replaces one that sends nothing for ten pings.
  */
-import cluster, { type Worker } from 'node:cluster'
+import cluster from 'node:cluster'
 import type { Logger } from './log.js'
 import { aggregate, aggregateText, type Collected } from './metrics/registry.js'
 import type { Readiness } from './ops.js'
 import { isToPrimary, type ToPrimary, type ToWorker } from './cluster-messages.js'
+import { failing, newSlot, troubleOf, type Slot } from './cluster-slot.js'
 import { onSignals } from './signals.js'
 
 export { runWorker, type WorkerOptions } from './cluster-worker.js'
@@ -39,6 +40,10 @@ export interface PrimaryOptions<Payload> {
   closed?: () => Promise<void>
   /** The back-off's base and cap; 250 ms and 30 s where absent. */
   respawn?: { baseMs: number; capMs: number }
+  /** Time between pings of a worker; 1 s where absent. */
+  pingMs?: number
+  /** Called for each worker that is replaced: it ended by itself, or was killed because it was silent. */
+  onReplaced?: (reason: 'ended' | 'silent') => void
 }
 
 /** The running primary, as the program sees it. */
@@ -55,8 +60,13 @@ export interface Primary<Payload> {
 
 /** A worker that lived this long was healthy: its next death starts the back-off from the base. */
 const HEALTHY_MS = 30_000
-/** State older than this means that the worker's event loop stands still. */
-const SILENT_MS = 5000
+/**
+ * Pings without any message from the worker before it is killed. Pings are counted and not time: a primary
+ * that was suspended itself sends one when it resumes, and hears the workers before the next.
+ */
+const MAX_UNANSWERED = 10
+/** The same for a worker that is not ready yet: opening a large store may block its event loop. */
+const MAX_UNANSWERED_AT_START = 60
 /** A worker that does not give its metrics within this stands in with the last ones it gave. */
 const COLLECT_MS = 1000
 /** On top of the drain's own deadline, before what is left is killed. */
@@ -80,25 +90,6 @@ export function runPrimary<Payload>(options: PrimaryOptions<Payload>): Primary<P
   return fleet
 }
 
-/** One place for a worker; who fills it changes. */
-interface Slot {
-  readonly number: number
-  worker: Worker | null
-  startedAtMs: number
-  /** Deaths in a row without a healthy life between. */
-  failures: number
-  /** Why the last one ended, for as long as the next is not ready. */
-  lastError: string | null
-  /** What the present one says of its own failure. */
-  failure: string | null
-  state: Readiness | null
-  reportedAtMs: number
-  retry: NodeJS.Timeout | null
-  /** What it last counted; kept so that sums never fall when a worker is slow. */
-  counted: Collected[]
-  answer: (() => void) | null
-}
-
 class Fleet<Payload> implements Primary<Payload> {
   private readonly options: PrimaryOptions<Payload>
   private readonly slots: Slot[]
@@ -109,6 +100,7 @@ class Fleet<Payload> implements Primary<Payload> {
   private draining: Promise<void> | null = null
   private hasStarted = false
   private ended: (() => void) | null = null
+  private scrape: Promise<string> | null = null
 
   constructor(options: PrimaryOptions<Payload>) {
     this.options = options
@@ -121,6 +113,7 @@ class Fleet<Payload> implements Primary<Payload> {
     cluster.schedulingPolicy = cluster.SCHED_NONE
     cluster.setupPrimary({ execArgv: [...process.execArgv, ...(this.options.execArgv ?? [])] })
     for (const slot of this.slots) this.fill(slot)
+    setInterval(() => this.pingAll(), this.options.pingMs ?? 1000).unref()
   }
 
   publish(payload: Payload): void {
@@ -128,7 +121,15 @@ class Fleet<Payload> implements Primary<Payload> {
     for (const slot of this.slots) this.send(slot, { type: 'config', payload })
   }
 
-  async metrics(): Promise<string> {
+  /** Scrapes that overlap share one collection. */
+  metrics(): Promise<string> {
+    this.scrape ??= this.collectAll().finally(() => {
+      this.scrape = null
+    })
+    return this.scrape
+  }
+
+  private async collectAll(): Promise<string> {
     const [own] = await Promise.all([
       this.options.collect(),
       ...this.slots.map((slot) => this.ask(slot)),
@@ -178,6 +179,28 @@ class Fleet<Payload> implements Primary<Payload> {
     await done.finally(() => clearTimeout(timer))
   }
 
+  private pingAll(): void {
+    for (const slot of this.slots) {
+      if (slot.worker === null || slot.isSilent) continue
+      const max = slot.state?.ready === true ? MAX_UNANSWERED : MAX_UNANSWERED_AT_START
+      if (slot.unanswered < max) {
+        slot.unanswered += 1
+        this.send(slot, { type: 'ping' })
+      } else this.killSilent(slot)
+    }
+  }
+
+  private killSilent(slot: Slot): void {
+    slot.isSilent = true
+    slot.failure = `no answer to ${String(slot.unanswered)} pings`
+    this.options.log.warn('worker does not answer and is killed', {
+      worker: slot.number,
+      worker_pid: slot.worker?.process.pid,
+      reason: slot.failure,
+    })
+    slot.worker?.process.kill('SIGKILL')
+  }
+
   private countDown(): void {
     if (this.slots.every((slot) => slot.worker === null)) this.ended?.()
   }
@@ -186,6 +209,8 @@ class Fleet<Payload> implements Primary<Payload> {
     slot.retry = null
     slot.state = null
     slot.failure = null
+    slot.isSilent = false
+    slot.unanswered = 0
     slot.startedAtMs = Date.now()
     const worker = cluster.fork()
     slot.worker = worker
@@ -207,6 +232,7 @@ class Fleet<Payload> implements Primary<Payload> {
   }
 
   private heard(slot: Slot, message: ToPrimary): void {
+    slot.unanswered = 0
     switch (message.type) {
       case 'hello':
         // A drain may have begun while it was starting; it then never opens a listener.
@@ -220,6 +246,8 @@ class Fleet<Payload> implements Primary<Payload> {
           this.announceStart()
         }
         slot.reportedAtMs = Date.now()
+        return
+      case 'pong':
         return
       case 'failed':
         slot.failure = message.message
@@ -296,6 +324,7 @@ class Fleet<Payload> implements Primary<Payload> {
       delay_ms: delayMs,
       elapsed_ms: lived,
     })
+    this.options.onReplaced?.(slot.isSilent ? 'silent' : 'ended')
     slot.retry = setTimeout(() => this.fill(slot), delayMs)
   }
 
@@ -315,33 +344,4 @@ class Fleet<Payload> implements Primary<Payload> {
   private send(slot: Slot, message: ToWorker): void {
     if (slot.worker?.isConnected() === true) slot.worker.send(message)
   }
-}
-
-function newSlot(number: number): Slot {
-  return {
-    number,
-    worker: null,
-    startedAtMs: 0,
-    failures: 0,
-    lastError: null,
-    failure: null,
-    state: null,
-    reportedAtMs: 0,
-    retry: null,
-    counted: [],
-    answer: null,
-  }
-}
-
-function troubleOf(slot: Slot): string | null {
-  const why = slot.lastError === null ? '' : ` after: ${slot.lastError}`
-  if (slot.worker === null) return `restarting${why}`
-  if (slot.state === null) return `starting${why}`
-  if (Date.now() - slot.reportedAtMs > SILENT_MS) return 'silent'
-  return slot.state.ready ? null : failing(slot) || 'not ready'
-}
-
-function failing({ state }: Slot): string {
-  const checks = Object.entries(state?.checks ?? {}).filter(([, check]) => check !== 'ok')
-  return checks.map(([name, check]) => `${name}: ${check}`).join('; ')
 }

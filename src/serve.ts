@@ -70,6 +70,7 @@ export async function serve(path: string, env: Env): Promise<void> {
       payload: payloadOf(source.current(), made),
       log,
       collect: () => metrics.collect(),
+      onReplaced: (reason) => metrics.workerReplaced(reason),
       drainMs: () => source.current().config.server.drainMs,
       started: resolve,
       answer: async () => outlookOf(await fleet.metrics(), refused()),

@@ -18,6 +18,8 @@ export const LABELS: Readonly<Record<string, string>> = {
   from: 'the dialect of the request or reply',
   to: 'the dialect that it was translated to',
   field: 'a field of the interface with array indices removed, or `other`',
+  reason:
+    '`ended`: the process ended by itself; `silent`: it answered no ping for ten seconds and was killed',
   result: 'a verdict; each metric’s help lists its values',
   op: 'find_key, admit, settle, renew, expire, shelf_put, shelf_get, probe; accounts, keys, usage, sweep, passes, trail, attempts: all methods of a kind',
   gen_ai_operation_name: 'always `chat`',
@@ -112,6 +114,12 @@ export const DEFINITIONS = {
   }),
   tokensAfterDisconnect: counter('sluice_tokens_after_disconnect_total', 40, ['upstream'], {
     help: 'Output tokens that an upstream charged for after its client had left.',
+  }),
+  workerRestarts: counter('sluice_worker_restarts_total', 2, ['reason'], {
+    help: 'Worker processes that were replaced while the gateway ran.',
+  }),
+  logLinesLost: counter('sluice_log_lines_lost_total', 1, [], {
+    help: 'Log lines that were dropped because stdout did not take them: 8 MiB were already waiting, or it failed.',
   }),
   seriesDropped: counter('sluice_series_dropped_total', 1, [], {
     help: 'Series refused because a metric, or all of them together, had reached the cap.',

@@ -160,6 +160,16 @@ export class Metrics {
     this.families.configReloads.child(result).add()
   }
 
+  /** A worker process that was replaced: it ended by itself, or did not answer and was killed. */
+  workerReplaced(reason: 'ended' | 'silent'): void {
+    this.families.workerRestarts.child(reason).add()
+  }
+
+  /** Log lines that the log's destination did not take in time. */
+  logLinesLost(lines: number): void {
+    this.families.logLinesLost.child().add(lines)
+  }
+
   /** A request that a limit of this kind refused. */
   limited(kind: LimitKind): void {
     this.limitSeries(kind).add()
@@ -316,6 +326,8 @@ function register(set: MetricSet) {
     cost: set.counter(d.cost),
     usageRows: set.counter(d.usageRows),
     tokensAfterDisconnect: set.counter(d.tokensAfterDisconnect),
+    workerRestarts: set.counter(d.workerRestarts),
+    logLinesLost: set.counter(d.logLinesLost),
     tokenUsage: set.histogram(d.tokenUsage),
     requestDuration: set.histogram(d.requestDuration),
     timeToFirstToken: set.histogram(d.timeToFirstToken),
@@ -323,6 +335,8 @@ function register(set: MetricSet) {
   }
   // Zero from the start, so that a rate over the first event is not lost.
   for (const kind of ['spooled', 'dropped']) families.usageRows.child(kind)
+  for (const reason of ['ended', 'silent']) families.workerRestarts.child(reason)
+  families.logLinesLost.child()
   families.configReloads.child('ok')
   families.configReloads.child('refused')
   families.limitsLocal.child().set(0)

@@ -14,6 +14,8 @@ export interface Service {
   readonly ops: number
   /** Process ids of the workers that have announced themselves. */
   readonly pids: Set<number>
+  /** How many workers have said that they enter an endless loop. */
+  blocked(): number
   /** Everything written to stdout and stderr so far. */
   output(): string
   /** The answer of the shared port. */
@@ -36,7 +38,15 @@ export async function startService(
   let ops = 0
   let port = 0
   const pids = new Set<number>()
-  child.on('message', (message: { ops?: number; port?: number; pid?: number }) => {
+  let blocked = 0
+  interface Said {
+    ops?: number
+    port?: number
+    pid?: number
+    blocked?: true
+  }
+  child.on('message', (message: Said) => {
+    if (message.blocked === true) blocked += 1
     ops = message.ops ?? ops
     port = message.port ?? port
     if (message.pid !== undefined) pids.add(message.pid)
@@ -55,6 +65,7 @@ export async function startService(
     port,
     ops,
     pids,
+    blocked: () => blocked,
     output: () => output,
     get: async (path) => (await fetched(port, path)).text(),
     getOps: async (path) => {

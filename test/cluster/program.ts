@@ -31,6 +31,8 @@ async function primary(): Promise<void> {
     collect,
     drainMs: () => 5000,
     respawn: { baseMs: 20, capMs: 100 },
+    pingMs: Number(process.env['PING_MS'] ?? 1000),
+    onReplaced: (reason) => metrics.workerReplaced(reason),
     closed: () => ops.close(),
   })
   const ops = await openOps({
@@ -41,9 +43,9 @@ async function primary(): Promise<void> {
     config: () => ({}),
   })
   cluster.on('message', (worker, message: unknown) => {
-    if (typeof message === 'object' && message !== null && 'port' in message) {
-      process.send?.({ ...message, pid: worker.process.pid })
-    }
+    if (typeof message !== 'object' || message === null) return
+    if ('port' in message) process.send?.({ ...message, pid: worker.process.pid })
+    if ('blocked' in message) process.send?.(message)
   })
   process.on('message', (message: unknown) => {
     if (isPayload(message)) running.publish(message)
@@ -56,6 +58,10 @@ async function worker(): Promise<void> {
   const target = metrics.target('route', 'upstream')
   const server = createServer((req, res) => {
     if (req.url === '/crash') process.exit(7)
+    if (req.url === '/block') {
+      process.send?.({ blocked: true })
+      for (;;) Math.sqrt(2)
+    }
     if (req.url === '/throw') {
       setImmediate(() => void JSON.parse('"a canary" in a prompt'))
       return

@@ -1,0 +1,14 @@
+/**
+ * The thread of `parent-guard.ts`: kills its process when the parent is another one than at the start. An
+ * orphan gets a new parent at once, on every Unix, and no process of the same PID namespace can fake that.
+ */
+import { workerData } from 'node:worker_threads'
+import type { GuardedParent } from './parent-guard.js'
+
+const { parentPid, intervalMs, graceMs } = workerData as GuardedParent
+
+const timer = setInterval(() => {
+  if (process.ppid === parentPid) return
+  clearInterval(timer)
+  setTimeout(() => process.kill(process.pid, 'SIGKILL'), graceMs)
+}, intervalMs)

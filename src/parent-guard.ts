@@ -1,0 +1,34 @@
+/**
+ * Ends a worker whose primary is gone. Node does that itself when the channel closes, but only once the event
+ * loop is free and every exit handler has run. The guard is a thread, so a blocked event loop does not stop it.
+ */
+import { Worker } from 'node:worker_threads'
+
+/** What the thread is given. */
+export interface GuardedParent {
+  readonly parentPid: number
+  /** Time between looks at the parent's id. */
+  readonly intervalMs: number
+  /** How long the process may take to end by itself. */
+  readonly graceMs: number
+}
+
+/** The thread runs one timer: V8's defaults for its heap would reserve several times as much. */
+const THREAD_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1, stackSizeMb: 1 }
+
+/**
+ * Starts the guard: within 3 s of the parent's end this process ends too, at the latest by SIGKILL.
+ * A thread that cannot be started leaves Node's own handling of the closed channel.
+ */
+export function endWithParent(): void {
+  const workerData: GuardedParent = {
+    parentPid: process.ppid,
+    intervalMs: 1000,
+    graceMs: 2000,
+  }
+  const script = new URL('./parent-guard-thread.js', import.meta.url)
+  const options = { workerData, resourceLimits: THREAD_LIMITS, execArgv: [] }
+  const thread = new Worker(script, options)
+  thread.unref()
+  thread.on('error', () => undefined)
+}

@@ -1,0 +1,28 @@
+/**
+ * Goal: scrapes that overlap are all answered at once and in full.
+ * Method: ten requests for `/metrics` at the same time, on the real program with two workers.
+ */
+import t from 'tap'
+import { startServe } from './program.js'
+
+const AT_ONCE = 10
+/** A worker that does not send its metrics is given a second: no scrape may wait that long. */
+const GIVEN_UP_MS = 1000
+
+void t.test('ten scrapes at once take no longer than one worker needs', async (t) => {
+  const served = await startServe(t)
+  for (let count = 0; count < 4; count += 1) t.equal((await served.chat()).status, 200)
+  await served.ops('/metrics')
+  for (let round = 0; round < 3; round += 1) {
+    const began = performance.now()
+    const scrapes = Array.from({ length: AT_ONCE }, async () => {
+      const { status, text } = await served.ops('/metrics')
+      return { status, text, ms: performance.now() - began }
+    })
+    for (const { status, text, ms } of await Promise.all(scrapes)) {
+      t.equal(status, 200)
+      t.match(text, /^sluice_requests_total\{[^\n]*outcome="ok"\} 4$/m, 'both workers are in it')
+      t.ok(ms < GIVEN_UP_MS, `${ms.toFixed()} ms`)
+    }
+  }
+})
