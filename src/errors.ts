@@ -50,6 +50,12 @@ export const ERRORS = {
     'The body must be application/json, unencoded.',
   ),
   rate_limited: row(429, 'client', 'never', 'A limit of the gateway; see retry-after.'),
+  auth_throttled: row(
+    429,
+    'client',
+    'never',
+    'Too many wrong keys came from this address; see retry-after. Keys in use go on working.',
+  ),
   headers_too_large: row(431, 'client', 'never', 'Too many headers, or too large ones.'),
   client_gone: row(499, 'client', 'never', 'The client left. Log only.'),
   bug: row(

@@ -11,6 +11,7 @@ import { digestOf, hasValidForm, looksLikeSecret } from '../accounts/secret.js'
 import type { AuthConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { KeyLookup, Store } from '../store/store.js'
+import { Failures } from './failures.js'
 import { AuthCache, type Remembered, type Verdict } from './cache.js'
 import { Shown } from './shown.js'
 
@@ -23,6 +24,7 @@ export type AuthResult =
   | 'revoked'
   | 'expired'
   | 'disabled'
+  | 'throttled'
   | 'store_unavailable'
 
 /** What authentication is given: where keys are, how long they are believed, and the time. */
@@ -57,6 +59,8 @@ const SWEEP_MS = 2_000
 const REFRESH_AT = 2 / 3
 
 const NO_VALID_KEY = 'No valid API key was given: send it as `Authorization: Bearer sk_…`.'
+const THROTTLED =
+  'Too many wrong API keys came from this address: check the key and try again later.'
 const DISABLED = 'The account that this API key belongs to is disabled.'
 
 /** What runs at the moment, by the digest of its key. */
@@ -78,6 +82,7 @@ export class Authenticator {
   private readonly onResult: (result: AuthResult) => void
   private readonly cache: AuthCache
   private readonly shown = new Shown()
+  private readonly failures = new Failures()
   private readonly flights = new Map<string, Promise<Verdict>>()
   private readonly waiting: (() => void)[] = []
   private lookups = 0
@@ -104,19 +109,13 @@ export class Authenticator {
   /**
    * The identity of the key: at once where memory or the engine has it, else a promise. Throws or
    * rejects with `GatewayError`: `unauthenticated`, with one message whatever was wrong; `forbidden`
-   * for a disabled account; `store_unavailable`.
+   * for a disabled account; `auth_throttled` if too many wrong keys came from the client's address
+   * (docs/decisions/0063); `store_unavailable`. An empty address is not throttled.
    *
    * A verdict is used for `freshSeconds`, and for `staleSeconds` while the store is failing.
    */
-  identify(secret: string | null): Identity | Promise<Identity> {
-    if (secret === null || secret === '') throw this.unauthenticated('missing')
-    if (!looksLikeSecret(secret)) throw this.unauthenticated('malformed')
-    const digest = digestOf(secret)
-    const nowMs = this.now()
-    const held = this.cache.get(digest, nowMs)
-    // What has been looked up had a right checksum.
-    if (held === null && !hasValidForm(secret)) throw this.unauthenticated('malformed')
-    return this.decide(digest, held, nowMs)
+  identify(secret: string | null, address = ''): Identity | Promise<Identity> {
+    return this.counted(address, () => this.identifySecret(secret, address))
   }
 
   /**
@@ -127,17 +126,73 @@ export class Authenticator {
   identifyBy(
     header: string | undefined,
     keyIn: (header: string) => string | null,
+    address = '',
   ): Identity | Promise<Identity> {
     if (header === undefined) return this.identify(null)
     const digest = this.shown.get(header)
     if (digest !== undefined) {
       const nowMs = this.now()
       const held = this.cache.get(digest, nowMs)
-      if (held !== null) return this.decide(digest, held, nowMs)
+      if (held?.verdict.good === true) {
+        return this.counted(address, () => this.decide(digest, held, nowMs))
+      }
     }
-    const found = this.identify(keyIn(header))
+    const found = this.identify(keyIn(header), address)
     if (!(found instanceof Promise) && found.digest !== null) this.shown.put(header, found.digest)
     return found
+  }
+
+  private identifySecret(secret: string | null, address: string): Identity | Promise<Identity> {
+    const nowMs = this.now()
+    const isThrottled = this.failures.isThrottled(address, nowMs)
+    if (secret === null || !looksLikeSecret(secret)) {
+      if (isThrottled) return this.throttled()
+      throw this.unauthenticated(secret === null || secret === '' ? 'missing' : 'malformed')
+    }
+    const digest = digestOf(secret)
+    const held = this.cache.get(digest, nowMs)
+    // A key that is known to be good is never refused for what others send from its address.
+    if (isThrottled && held?.verdict.good !== true) {
+      const mayBeGood = held === null && hasValidForm(secret)
+      if (!mayBeGood || !this.failures.takeLookUp(address, nowMs)) return this.throttled()
+    }
+    // What has been looked up had a right checksum.
+    if (held === null && !hasValidForm(secret)) throw this.unauthenticated('malformed')
+    return this.decide(digest, held, nowMs)
+  }
+
+  /** Counts the failure of `identify` for the address. */
+  private counted(
+    address: string,
+    identify: () => Identity | Promise<Identity>,
+  ): Identity | Promise<Identity> {
+    try {
+      const found = identify()
+      if (!(found instanceof Promise)) return found
+      return found.catch((error: unknown) => {
+        this.noteFailure(address, error)
+        throw error
+      })
+    } catch (error) {
+      this.noteFailure(address, error)
+      throw error
+    }
+  }
+
+  private noteFailure(address: string, error: unknown): void {
+    if (!(error instanceof GatewayError) || error.kind !== 'unauthenticated') return
+    this.failures.note(address, this.now())
+  }
+
+  /** Refuses a little later, without asking the store. */
+  private throttled(): Promise<Identity> {
+    this.onResult('throttled')
+    const error = new GatewayError('auth_throttled', THROTTLED, { retryAfterSeconds: 1 })
+    const later = this.failures.holdBack()
+    if (later === null) throw error
+    return later.then(() => {
+      throw error
+    })
   }
 
   private decide(

@@ -137,7 +137,7 @@ function authenticate(
   const found =
     ingress === undefined
       ? authenticator.identify(null)
-      : authenticator.identifyBy(x.req.header(ingress.keyHeader), ingress.keyIn)
+      : authenticator.identifyBy(x.req.header(ingress.keyHeader), ingress.keyIn, x.res.address)
   if (found instanceof Promise) return found.then((identity) => accept(x, identity))
   accept(x, found)
   return undefined

@@ -81,8 +81,8 @@ export const DEFINITIONS = {
   reasoningDropped: counter('sluice_reasoning_dropped_total', 40, ['upstream'], {
     help: 'Requests sent again without the reasoning of earlier turns, because the upstream found it bound to another conversation.',
   }),
-  auth: counter('sluice_auth_total', 8, ['result'], {
-    help: 'Keys judged: ok, missing, malformed, unknown, revoked, expired, disabled, store_unavailable.',
+  auth: counter('sluice_auth_total', 9, ['result'], {
+    help: 'Keys judged: ok, missing, malformed, unknown, revoked, expired, disabled, throttled, store_unavailable.',
   }),
   limitRejections: counter('sluice_limit_rejections_total', 5, ['kind'], {
     help: 'Requests refused by a limit, by what it limits.',

@@ -32,6 +32,7 @@ export type AuthResult =
   | 'revoked'
   | 'expired'
   | 'disabled'
+  | 'throttled'
   | 'store_unavailable'
 
 /** What a limit is about. */

@@ -21,6 +21,7 @@ const TOLD = new Map<string, [status: number, type: string]>([
   ['body_too_large', [413, 'invalid_request_error']],
   ['unsupported_media_type', [415, 'invalid_request_error']],
   ['rate_limited', [429, 'rate_limit_error']],
+  ['auth_throttled', [429, 'rate_limit_error']],
   ['headers_too_large', [431, 'invalid_request_error']],
   ['client_gone', [499, 'invalid_request_error']],
   ['bug', [500, 'api_error']],
