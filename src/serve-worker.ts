@@ -31,13 +31,14 @@ export async function serveAsWorker(): Promise<void> {
   settleGlobals()
   const metrics = new Metrics()
   let plane: DataPlane | null = null
-  let log = createLogger({ level: 'info' })
+  const onLost = (lines: number): void => metrics.logLinesLost(lines)
+  let log = createLogger({ level: 'info', onLost })
   await runWorker<Generation>({
     log,
     isPayload: isGeneration,
     start: async (payload, ask) => {
       const snapshot = snapshotOf(payload)
-      log = createLogger({ level: snapshot.config.log.level })
+      log = createLogger({ level: snapshot.config.log.level, onLost })
       const opened = await openDataPlane(snapshot, log, metrics, {
         setUpSecret: payload.setUpSecret,
         onSetUp: tellSetUp,

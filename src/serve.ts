@@ -45,8 +45,11 @@ export const WORKER_FLAGS = [
 export async function serve(path: string, env: Env): Promise<void> {
   const source = await openConfig(path, env)
   const { config } = source.current()
-  const log = createLogger({ level: config.log.level })
   const metrics = new Metrics()
+  const log = createLogger({
+    level: config.log.level,
+    onLost: (lines) => metrics.logLinesLost(lines),
+  })
   // One for all workers, and for those that replace them.
   const made = { escrowKey: config.escrow.key ?? newSealSecret(), setUpSecret: newSealSecret() }
   const refused = lastRefusal(source)

@@ -13,7 +13,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['errors', 'secrets'],
   ['chat'],
   ['wire', 'log-text'],
-  ['dialects', 'emulator', 'log-lines'],
+  ['dialects', 'emulator', 'log-lines', 'log-sink'],
   [
     'accounts',
     'auth',
@@ -86,7 +86,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   ioredis: [/^store\/redis[^/]*\.ts$/],
   lmdb: [/^store\/lmdb[^/]*\.ts$/],
   'openid-client': [/^dashboard\/identity-provider\.ts$/],
-  pino: [/^log\.ts$/],
+  pino: [/^log\.ts$/, /^log-sink\.ts$/],
   'prom-client': [/^metrics\//],
   undici: [/^upstreams\/media\.ts$/],
   yaml: [/^config\/load\.ts$/],
