@@ -22,7 +22,9 @@ import { newSealSecret } from './reasoning/seal.js'
 import { openServer } from './server.js'
 import type { Ledger } from './store/ledger.js'
 import { removeEndedKeysInTurn } from './store/ended-keys.js'
-import { openStore } from './store/open.js'
+import { FailureLog } from './store/failure-log.js'
+import { reasonOf } from './store/failure.js'
+import { openKnownStore } from './store/known-store.js'
 import type { Store } from './store/store.js'
 
 /** One running data plane. */
@@ -65,9 +67,15 @@ export async function openDataPlane(
   options: DataPlaneOptions = {},
 ): Promise<DataPlane> {
   let current = snapshot
+  const failures = new FailureLog(log)
   const store = observeStore(
-    await openStore(snapshot.config.store, { warn: (reason) => log.warn('store', { reason }) }),
+    await openKnownStore({
+      url: snapshot.config.store,
+      folder: snapshot.config.ledger.spool,
+      warn: (reason) => log.warn('store', { reason }),
+    }),
     metrics,
+    (op, error) => failures.report(op, error),
   )
   const parts = partsOf(store, () => current, metrics, log)
   const { authenticator, escrow, limiter, books } = parts
@@ -191,7 +199,7 @@ function probing(store: Store, limiter: Limiter): { state: string; timer: NodeJS
         probe.state = 'ok'
         limiter.answered()
       },
-      () => (probe.state = 'unavailable'),
+      (error: unknown) => (probe.state = `unavailable: ${reasonOf(error)}`),
     )
   }, PROBE_MS).unref()
   const probe = { state: 'ok', timer }

@@ -112,7 +112,8 @@ export async function setPlan(store: Store, accountId: string, plan: PlanName): 
 
 /**
  * Makes a key for the account and hands out its secret, once; `told` as with accounts. Throws
- * `malformed_request` naming the field, `plan_limit` where the plan's keys are used up, `store_unavailable`.
+ * `malformed_request` naming the field, `plan_limit` where the plan's keys are used up, `store_unavailable`,
+ * `store_unconfirmed`.
  */
 export async function createKey(
   store: Store,
@@ -133,12 +134,28 @@ export async function createKey(
     createdAtMs: now(),
     ...rest,
   }
-  const outcome = await store.createKey(key, maxKeys, told(key))
+  const outcome = await store.createKey(key, maxKeys, told(key)).catch((error: unknown) => {
+    return withdraw(store, key, now(), error)
+  })
   if (outcome === 'no_account') throw noAccount()
   if (outcome === 'plan_limit') throw planLimit(account.plan, maxKeys)
   if (outcome === 'account_full') throw accountFull()
   if (outcome !== 'created') throw unforeseen('key', outcome)
   return { key, secret }
+}
+
+/** A key that may not last is not handed out, and revoked, since nobody has its secret. */
+async function withdraw(
+  store: Store,
+  { id, accountId }: ApiKey,
+  nowMs: number,
+  error: unknown,
+): Promise<never> {
+  if (!(error instanceof GatewayError) || error.kind !== 'store_unconfirmed') throw error
+  // Where this fails, the key is listed, and its secret is still nobody's.
+  await store.revokeKey(accountId, id, nowMs).catch(() => undefined)
+  const message = `Key ${id} is applied, not yet confirmed by a replica; it is revoked and its secret is not shown. Make another one.`
+  throw new GatewayError('store_unconfirmed', message, { retryAfterSeconds: 1, cause: error.cause })
 }
 
 /**

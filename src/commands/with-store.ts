@@ -8,7 +8,7 @@ import { loadConfig } from '../config/load.js'
 import { secretsOf } from '../config/secrets.js'
 import { GatewayError } from '../errors.js'
 import { hideSecrets, protectSecrets } from '../secrets.js'
-import { openStore } from '../store/open.js'
+import { openKnownStore } from '../store/known-store.js'
 import type { Store } from '../store/store.js'
 import { problemLines } from './check.js'
 import { UsageError } from './command.js'
@@ -77,10 +77,11 @@ export async function withStore(
     terminal.err(problemLines(loaded.errors))
     return 1
   }
-  const { store: url, plans } = loaded.config
+  const { store: url, plans, ledger } = loaded.config
   protectSecrets(secretsOf(loaded.config))
+  const warn = (message: string): void => terminal.err(`sluice: ${message}`)
   return reporting(terminal, async () => {
-    const store = await openStore(url)
+    const store = await openKnownStore({ url, folder: ledger.spool, warn })
     try {
       return await work({ store, plans, terminal })
     } finally {

@@ -7,8 +7,11 @@ import type { Ledger } from '../store/ledger.js'
 import type { Store } from '../store/store.js'
 import type { Metrics } from './hops.js'
 
+/** Called with each failure and the name of the operation. */
+type OnFailure = (op: string, error: unknown) => void
+
 /** The same store, observed: `sluice_store_duration_seconds{op}`, `sluice_store_errors_total{op}`. */
-export function observeStore(store: Store, metrics: Metrics): Store {
+export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailure): Store {
   const timed = <Value>(op: string, call: () => Promise<Value>): Promise<Value> => {
     const beganMs = performance.now()
     const record = (failed: boolean): void => {
@@ -18,13 +21,16 @@ export function observeStore(store: Store, metrics: Metrics): Store {
     const answer = call()
     answer.then(
       () => record(false),
-      () => record(true),
+      (error: unknown) => {
+        record(true)
+        onFailure(op, error)
+      },
     )
     return answer
   }
   const now = <Value>(op: string, call: () => Value | Promise<Value>): Value | Promise<Value> => {
     const beganMs = performance.now()
-    const found = attempt(op, call, metrics, beganMs)
+    const found = attempt(op, call, metrics, { beganMs, onFailure })
     if (found instanceof Promise) return timed(op, () => found)
     metrics.storeOperation(op, (performance.now() - beganMs) / 1000, false)
     return found
@@ -113,11 +119,17 @@ function observedHolders(
 }
 
 /** A synchronous answer, counted where it fails. */
-function attempt<Value>(op: string, call: () => Value, metrics: Metrics, beganMs: number): Value {
+function attempt<Value>(
+  op: string,
+  call: () => Value,
+  metrics: Metrics,
+  { beganMs, onFailure }: { readonly beganMs: number; readonly onFailure: OnFailure },
+): Value {
   try {
     return call()
   } catch (error) {
     metrics.storeOperation(op, (performance.now() - beganMs) / 1000, true)
+    onFailure(op, error)
     throw error
   }
 }

@@ -34,7 +34,7 @@ export async function removeEndedKeys(
         const ended = keys.filter((key) => isRemovable(key, nowMs)).map((key) => key.id)
         if (ended.length > 0) count += await store.removeKeys(id, ended, nowMs - KEY_RETENTION_MS)
       }
-      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs).unref())
+      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }
   }
   return count

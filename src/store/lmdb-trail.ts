@@ -80,9 +80,10 @@ export class LmdbTrail implements Trail {
   /** The account's oldest entries, which have to go when some are added. */
   private surplusOf(accountId: string, added: number): TrailEntry[] {
     const range = { start: [accountId], end: [accountId, LAST] }
-    const limit = this.owners.getKeysCount(range) + added - this.bounds.trailPerAccount
+    const limit = this.owners.getKeysCount({ ...range }) + added - this.bounds.trailPerAccount
     if (limit <= 0) return []
-    return Array.from(this.owners.getKeys({ ...range, limit }), (key) => this.indexed(idIn(key)))
+    const found = Array.from(this.owners.getRange({ ...range, limit }), ({ key }) => idIn(key))
+    return found.map((id) => this.indexed(id))
   }
 
   private oldest(limit: number): TrailEntry[] {

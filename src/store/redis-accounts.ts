@@ -38,10 +38,11 @@ export class RedisAccounts {
     const { admin, changes } = this.engine
     const own = [layout.accountKey(account.id)]
     const keys = [...own, layout.toldKey(account.id)]
-    const put = await changes.runDurably(what, layout.PUT_ACCOUNT, keys, [textOf(account), ...told])
+    const args = [textOf(account), ...told]
+    const put = await changes.prepareDurably(what, layout.PUT_ACCOUNT, keys, args)
     const claim = [layout.emailKey(email)]
     if (put !== 1 && !(await this.isUnfinished(what, account, claim))) return 'id_taken'
-    await changes.runDurably(what, layout.PUT_IN_ORDER, layout.ORDER_KEYS, [account.id])
+    await changes.prepareDurably(what, layout.PUT_IN_ORDER, layout.ORDER_KEYS, [account.id])
     const [claimed, owner] = listOf(
       await changes.runDurably(what, layout.CLAIM, claim, [account.id]),
     )

@@ -3,7 +3,7 @@
  * Knows nothing of what is kept.
  */
 import { randomBytes } from 'node:crypto'
-import { storeLost, unavailable } from './failure.js'
+import { LostStore, storeLost, unavailable } from './failure.js'
 import { checkServer } from './redis-check.js'
 import { CLAIM, newsChannel, PROBE_KEY, STORE_KEY } from './redis-layout.js'
 import { OTHER_STORE, RedisLink } from './redis-link.js'
@@ -122,7 +122,7 @@ export class RedisEngine {
     const { value, refusal } = await link.look(what, STORE_KEY)
     if (value === this.id) return refusal
     // Rows must not go where nobody will look for them.
-    const reason = new Error(OTHER_STORE)
+    const reason = new LostStore(OTHER_STORE)
     if (this.id !== '') suspect(reason, this.ledger)
     throw unavailable(`${what} failed`, reason)
   }

@@ -54,7 +54,7 @@ export class RedisKeys {
     const mine = `${key.accountId} ${key.id} ${key.digest}`
     const made: string[] = []
     for (const claim of [layout.idKey(key.id), layout.digestKey(key.digest)]) {
-      const answer = await changes.runDurably(what, layout.CLAIM, [claim], [mine])
+      const answer = await changes.prepareDurably(what, layout.CLAIM, [claim], [mine])
       const [claimed, owner] = listOf(answer)
       if (claimed === 1) made.push(claim)
       else if (owner !== mine) return this.undo(what, made, mine, 'id_taken')
@@ -160,7 +160,7 @@ export class RedisKeys {
     const { admin, changes, channel } = this.engine
     const own = [layout.accountKey(accountId)]
     const ended = listOf(
-      await changes.runDurably(what, layout.END_KEYS, own, [endedBeforeMs, ...ids]),
+      await changes.prepareDurably(what, layout.END_KEYS, own, [endedBeforeMs, ...ids]),
     ).map(String)
     if (ended.length === 0) return 0
     for (let at = 0; at < ended.length; at += 2) {

@@ -32,7 +32,7 @@ export function toldKey(id: string): string {
 
 /** The digests of an account's keys by their place in the order of creation. */
 export function orderKey(id: string): string {
-  return `${PREFIX}{${id}}:order`
+  return `${PREFIX}{${id}}:key-order`
 }
 
 /** The same as earlier versions kept it: a list, from which no page can be read by its place. */

@@ -93,7 +93,7 @@ export class RedisTrail implements Trail {
     const ids = told.map(({ id }) => id)
     const announced = ids.flatMap((id) => [Date.now(), placeOf(accountId, id)])
     const what = 'announcing a change'
-    await this.engine.changes.runDurably(what, ANNOUNCE, [ANNOUNCED], announced)
+    await this.engine.changes.prepareDurably(what, ANNOUNCE, [ANNOUNCED], announced)
     const answer = await change(told.flatMap((entry) => [entry.id, writeTrailEntry(entry)]))
     // Safe where it is: whoever reads next brings what cannot be brought now.
     await this.bring(accountId, ids).catch(() => undefined)

@@ -160,7 +160,7 @@ void t.test('the program: statuses, and no address in what it says', async (t) =
   t.equal((await sluice([...args, at('from')])).status, 2)
 
   const wrong: [string[], RegExp][] = [
-    [[], /needs: migrate/],
+    [[], /needs one of: migrate, accept/],
     [['migrate', 'all'], /options only/],
     [['migrate', '--from', 'lmdb:a'], /--to URL/],
     [['migrate', '--from', 'lmdb:a', '--to', 'lmdb:./a'], /same store/],

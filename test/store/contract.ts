@@ -7,6 +7,7 @@ import type { KeyChange, Store } from '../../src/store/store.js'
 import { openStore } from '../../src/store/open.js'
 import { GatewayError } from '../../src/errors.js'
 import { attempts, changes, passes, told, trail } from './holders-contract.js'
+import { bounds, identity, lists, removal, retention } from './lists-contract.js'
 import { killedWriter, otherProcess } from './processes.js'
 import { aKey, anAccount } from './records.js'
 import { ROOM, shelf, shelved, shelfRoom } from './shelf-contract.js'
@@ -20,6 +21,11 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test('accounts', (t) => accounts(t, newUrl))
     void t.test('keys', (t) => keys(t, newUrl))
     void t.test('revocation', (t) => revocation(t, newUrl))
+    void t.test('pages', (t) => lists(t, newUrl))
+    void t.test('the removal of keys', (t) => removal(t, newUrl))
+    void t.test('the retention of keys', (t) => retention(t, newUrl))
+    void t.test('bounds', (t) => bounds(t, newUrl))
+    void t.test('identity', (t) => identity(t, newUrl))
     void t.test('the limit of keys', (t) => keyLimit(t, newUrl))
     void t.test('news of changes', (t) => news(t, newUrl))
     void t.test('lasting', (t) => lasting(t, newUrl))
@@ -324,6 +330,7 @@ async function closing(t: Test, newUrl: NewUrl): Promise<void> {
     error instanceof GatewayError && error.kind === 'store_unavailable'
   const asked: (() => unknown)[] = [
     () => store.findKey(aKey(ada.id).digest),
+    () => store.removeKeys(ada.id, ['key_1'], 1),
     () => store.accountById(ada.id),
     () => store.accountByEmail(ada.email),
     () => allAccounts(store),

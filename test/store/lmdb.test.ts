@@ -3,7 +3,7 @@
  * Method: the black-box suite; then the same files opened behind its back with the bare engine.
  */
 import { open } from 'lmdb'
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
@@ -15,7 +15,11 @@ import { fullDisk } from './processes.js'
 import { aKey, anAccount } from './records.js'
 import { allKeys } from '../helpers/lists.js'
 
-storeContract('lmdb', (t) => `lmdb:${join(t.testdir(), 'store')}`)
+storeContract('lmdb', (t) => {
+  // A test's folder is emptied whenever it is asked for.
+  if (!existsSync(t.testdirName)) t.testdir()
+  return `lmdb:${join(mkdtempSync(join(t.testdirName, 'store-')), 'data')}`
+})
 
 void t.test('a damaged record is a failure of the engine, not an unknown key', async (t) => {
   const path = join(t.testdir(), 'store')
