@@ -10,6 +10,8 @@ export interface ExchangeLine {
   request_id: string
   /** The client's own id, as it sent it. */
   client_request_id?: string | undefined
+  /** Where the client is, behind trusted proxies too. */
+  client_address?: string | undefined
   method?: string | undefined
   /** Without the query. */
   path?: string | undefined

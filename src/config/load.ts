@@ -19,6 +19,7 @@ import type { z } from 'zod'
 import { catalogueSchema, duplicateIds, factsOfCatalogue } from './catalogue-schema.js'
 import { createCatalogue } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
+import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/tls-files.js'
 import { fillPlaceholders, type Surroundings } from './placeholder.js'
 import {
   findingsOf,
@@ -133,11 +134,25 @@ function readConfig(file: string, text: string, around: Surroundings): OwnResult
   const all = [...filled.findings, ...others]
   if (values === null) return { config: null, errors: located(all, yaml) }
   const folder = dirname(file)
-  const resolved = resolveConfig(values, { folder, keySources: filled.keySources })
+  const resolved = resolveConfig(values, {
+    folder,
+    keySources: filled.keySources,
+    checkTls,
+  })
   all.push(...resolved.findings)
   if (resolved.config === null || all.length > 0)
     return { config: null, errors: located(all, yaml) }
   return { config: resolved.config, modelsPath: values.models, locate: yaml.locate }
+}
+
+function checkTls(files: TlsFiles): { setting: string; message: string } | null {
+  try {
+    readTlsFiles(files)
+    return null
+  } catch (error) {
+    if (error instanceof TlsFileError) return error
+    throw error
+  }
 }
 
 interface CatalogueResult {

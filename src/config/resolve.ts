@@ -3,7 +3,6 @@
  * keys that this version cannot honour, defaults that depend on other keys.
  * Reads no file.
  */
-import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { checkDashboard, dashboardOf } from './dashboard-schema.js'
 import type {
@@ -20,6 +19,7 @@ import { amountsOf, checkLimits, limitingOf, limitsOf } from './limits.js'
 import { PLAIN, PRESETS, type Preset } from './presets.js'
 import { nearest, type Finding, type Path } from './problem.js'
 import type { FileValues } from './schema.js'
+import { checkServer, serverOf, type TlsCheck } from './server-schema.js'
 import { isRedisUrl, parseRedisUrl } from '../store/redis-url.js'
 import { isPrivateAddress } from '../upstreams/address.js'
 
@@ -29,6 +29,8 @@ export interface ResolveContext {
   readonly folder: string
   /** Where each upstream's key comes from. */
   readonly keySources: ReadonlyMap<string, string>
+  /** Reads the certificate files. */
+  readonly checkTls: TlsCheck
 }
 
 /** What the schema gives a stream to begin, and what a whole reply has beside that: it is sent once it is complete. */
@@ -48,7 +50,7 @@ export function resolveConfig(
     findings.push({ path, message, suggestion })
   }
   checkSupported(values, (path, what) => fault(path, `${what} is not supported by this version`))
-  checkServer(values, fault)
+  checkServer(values.server, context.folder, context.checkTls, fault)
   const store = storeOf(values.store, context.folder, fault)
   for (const [name, upstream] of Object.entries(values.upstreams)) {
     checkUpstream(upstream, ['upstreams', name], fault)
@@ -76,15 +78,6 @@ function checkSupported(values: FileValues, refuse: (path: Path, what: string) =
       refuse([...path, 'targets'], 'more than one entry')
     }
   })
-}
-
-function checkServer(values: FileValues, fault: Fault): void {
-  const { host, port, ops_host: opsHost, ops_port: opsPort } = values.server
-  const sameHost =
-    host === opsHost || ['0.0.0.0', '::'].some((any) => any === host || any === opsHost)
-  if (port !== 0 && port === opsPort && sameHost) {
-    fault(['server', 'ops_port'], 'is the same as server.port')
-  }
 }
 
 function checkUpstream(upstream: UpstreamValues, path: Path, fault: Fault): void {
@@ -206,18 +199,10 @@ function storeOf(store: string, folder: string, fault: Fault): string | null {
 }
 
 function configOf(values: FileValues, store: string, context: ResolveContext): Config {
-  const { server, auth, escrow, plans } = values
-  const workers = server.workers === 'auto' ? availableParallelism() : server.workers
+  const { auth, escrow, plans } = values
+  const server = serverOf(values.server, context.folder)
   return {
-    server: {
-      host: server.host,
-      port: server.port,
-      opsHost: server.ops_host,
-      opsPort: server.ops_port,
-      workers,
-      drainMs: server.drain_ms,
-      maxBodyBytes: server.max_body_bytes,
-    },
+    server,
     store,
     auth: { freshSeconds: auth.fresh_seconds, staleSeconds: auth.stale_seconds },
     escrow: {
@@ -255,7 +240,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
       max: planOf(plans.max),
     },
     limits: limitsOf(values),
-    limiting: limitingOf(values, workers),
+    limiting: limitingOf(values, server.workers),
   }
 }
 

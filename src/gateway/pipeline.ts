@@ -6,7 +6,8 @@ import type { Authenticator } from '../auth/authenticate.js'
 import { namesModel, type Identity } from '../accounts/account.js'
 import { addressed, INGRESSES, methodsAt, type Addressed } from '../dialects/index.js'
 import { GatewayError } from '../errors.js'
-import type { Request } from '../http/request.js'
+import { headerOf, type HttpRequest } from '../http/message.js'
+import { sendReply } from '../http/respond.js'
 import type { Books } from '../ledger/books.js'
 import type { Limiter } from '../limits/limiter.js'
 import type { Logger } from '../log.js'
@@ -44,13 +45,12 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     const at = identify(x)
     const identity = authenticate(x, at, services)
     if (identity instanceof Promise) await identity
-    if (at === null) throw unknownEndpoint(x.req.method, x.path)
+    if (at === null) throw unknownEndpoint(x.req.method ?? '', x.path)
     if (at.endpoint.operation === 'models') {
       answerModels(x, at)
       return
     }
-    const receiving = receiveTimed(x, at, services)
-    const received = receiving instanceof Promise ? await receiving : receiving
+    const received = await receiveTimed(x, at, services)
     const { target, model } = choose(x, received)
     if (services.books.isRefusing) throw unrecorded()
     const limited = limit(x, received, target, model, services)
@@ -90,7 +90,7 @@ function report(x: Exchange, { metrics, log, ended }: Services): void {
 
 /** Method and path → dialect and endpoint; null where there is none, which is told after the key. */
 function identify(x: Exchange): Addressed | null {
-  const at = addressed(x.req.method, x.path)
+  const at = addressed(x.req.method ?? '', x.path)
   x.dialect = at?.dialect ?? INGRESSES[0]?.dialect ?? null
   x.operation = at?.endpoint.operation ?? null
   x.facts.clientRequestId = clientRequestId(x.req)
@@ -104,8 +104,8 @@ const CLIENT_ID_CHARS = 128
  * The request id that the client chose, for the log line: printable ASCII without quotes and backslashes,
  * the rest removed, at most 128 characters. Null if nothing is left.
  */
-function clientRequestId(req: Request): string | null {
-  const sent = req.header('x-request-id') ?? req.header('x-client-request-id')
+function clientRequestId(req: HttpRequest): string | null {
+  const sent = headerOf(req, 'x-request-id') ?? headerOf(req, 'x-client-request-id')
   if (sent === undefined) return null
   const kept = sent.replace(/[^ -~]|["'`\\]/g, '').slice(0, CLIENT_ID_CHARS)
   return kept === '' ? null : kept
@@ -137,7 +137,11 @@ function authenticate(
   const found =
     ingress === undefined
       ? authenticator.identify(null)
-      : authenticator.identifyBy(x.req.header(ingress.keyHeader), ingress.keyIn, x.res.address)
+      : authenticator.identifyBy(
+          headerOf(x.req, ingress.keyHeader),
+          ingress.keyIn,
+          x.clientAddress,
+        )
   if (found instanceof Promise) return found.then((identity) => accept(x, identity))
   accept(x, found)
   return undefined
@@ -154,20 +158,10 @@ function accept(x: Exchange, identity: Identity): void {
   x.cancellation.check()
 }
 
-/** At once where the body is here already. */
-function receiveTimed(x: Exchange, at: Addressed, services: Services): Call | Promise<Call> {
+async function receiveTimed(x: Exchange, at: Addressed, services: Services): Promise<Call> {
   const beganMs = x.startedMs + (x.facts.authenticateMs ?? 0)
   try {
-    const received = receive(x, at, services.bodies)
-    return received instanceof Promise ? arriving(x, received, beganMs) : asked(x, received)
-  } finally {
-    x.facts.receiveMs = performance.now() - beganMs
-  }
-}
-
-async function arriving(x: Exchange, received: Promise<Call>, beganMs: number): Promise<Call> {
-  try {
-    return asked(x, await received)
+    return asked(x, await receive(x, at, services.bodies))
   } finally {
     x.facts.receiveMs = performance.now() - beganMs
   }
@@ -233,7 +227,8 @@ function answerModels(x: Exchange, at: Addressed): void {
   if (model !== undefined) assertAllowed(x, model)
   x.facts.sentBytes = Buffer.byteLength(json)
   const generation = String(x.generation.snapshot.generation)
-  x.res.send(
+  sendReply(
+    x.res,
     200,
     ['content-type', 'application/json', 'x-request-id', x.id, 'x-sluice-generation', generation],
     json,
