@@ -21,7 +21,10 @@ import { Escrow } from './reasoning/escrow.js'
 import { newSealSecret } from './reasoning/seal.js'
 import { openServer } from './server.js'
 import type { Ledger } from './store/ledger.js'
-import { openStore } from './store/open.js'
+import { removeEndedKeysInTurn } from './store/ended-keys.js'
+import { FailureLog } from './store/failure-log.js'
+import { reasonOf } from './store/failure.js'
+import { openKnownStore } from './store/known-store.js'
 import type { Store } from './store/store.js'
 
 /** One running data plane. */
@@ -51,6 +54,8 @@ export interface DataPlaneOptions {
 
 /** How often the store has to prove that it works. */
 const PROBE_MS = 2000
+/** How often a worker asks whether it is its turn to remove keys that ended long ago. */
+const REMOVAL_MS = 600_000
 /** How long new connections are still taken after SIGTERM, while load balancers find out. */
 const LAME_DUCK_MS = 1000
 
@@ -62,9 +67,15 @@ export async function openDataPlane(
   options: DataPlaneOptions = {},
 ): Promise<DataPlane> {
   let current = snapshot
+  const failures = new FailureLog(log)
   const store = observeStore(
-    await openStore(snapshot.config.store, { warn: (reason) => log.warn('store', { reason }) }),
+    await openKnownStore({
+      url: snapshot.config.store,
+      folder: snapshot.config.ledger.spool,
+      warn: (reason) => log.warn('store', { reason }),
+    }),
     metrics,
+    (op, error) => failures.report(op, error),
   )
   const parts = partsOf(store, () => current, metrics, log)
   const { authenticator, escrow, limiter, books } = parts
@@ -90,6 +101,7 @@ export async function openDataPlane(
     await dashboard.offerSetUp(setUpSecret, server.port, onSetUp)
   }
   const probe = probing(store, limiter)
+  const removal = removingEndedKeys(store)
   return {
     port: server.port,
     adopt(next) {
@@ -112,6 +124,7 @@ export async function openDataPlane(
       const lameDuckMs = Math.min(LAME_DUCK_MS, drainMs / 10)
       await server.drain(drainMs - lameDuckMs, { lameDuckMs, onDeadline: () => gateway.endAll() })
       clearInterval(probe.timer)
+      clearInterval(removal)
       await dashboard.close()
       await gateway.close()
       await books.close()
@@ -186,11 +199,18 @@ function probing(store: Store, limiter: Limiter): { state: string; timer: NodeJS
         probe.state = 'ok'
         limiter.answered()
       },
-      () => (probe.state = 'unavailable'),
+      (error: unknown) => (probe.state = `unavailable: ${reasonOf(error)}`),
     )
   }, PROBE_MS).unref()
   const probe = { state: 'ok', timer }
   return probe
+}
+
+/** Removes keys that ended long ago. A store that fails is tried again, and reported by the probe. */
+function removingEndedKeys(store: Store): NodeJS.Timeout {
+  return setInterval(() => {
+    removeEndedKeysInTurn(store, Date.now()).catch(() => undefined)
+  }, REMOVAL_MS).unref()
 }
 
 /** An account as it runs chats from the dashboard: no key, and metered like one. */

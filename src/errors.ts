@@ -64,6 +64,12 @@ export const ERRORS = {
     'never',
     'The key store does not answer; keys are not judged.',
   ),
+  store_unconfirmed: row(
+    503,
+    'gateway',
+    'never',
+    'The change took effect in the primary store, but no replica has confirmed it yet: a failover now could undo it. Repeating it is safe. Dashboard and commands only.',
+  ),
   draining: row(503, 'gateway', 'never', 'The gateway is shutting down; try again elsewhere.'),
   overloaded: row(503, 'gateway', 'never', 'The gateway is full; see retry-after.'),
   upstream_unconfigured: row(

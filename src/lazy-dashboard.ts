@@ -5,6 +5,7 @@
 import { readFile } from 'node:fs/promises'
 import { isObject, stringOf } from './chat/json.js'
 import type { Dashboard, DashboardOptions } from './dashboard/dashboard.js'
+import { securityHeadersOf } from './dashboard/security-headers.js'
 import { offerSetUp } from './dashboard/set-up.js'
 import { pathOf } from './gateway/admit.js'
 import type { Request } from './http/request.js'
@@ -27,8 +28,6 @@ const REFUSED: readonly string[] = [
   '1',
   'cache-control',
   'no-store',
-  'x-content-type-options',
-  'nosniff',
 ]
 
 /** Takes requests below `/dashboard`. */
@@ -58,6 +57,7 @@ export class LazyDashboard {
   }
 
   handle(req: Request, res: Response): void {
+    res.besides = securityHeadersOf(pathOf(req.url))
     if (!this.turns.take(() => this.take(req, res))) refuse(req, res)
   }
 

@@ -4,7 +4,7 @@
  */
 import type { PlanConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
-import type { Store } from '../store/store.js'
+import { STORE_BOUNDS, type Store } from '../store/store.js'
 import type { TrailEntry } from '../store/trail.js'
 import type { Account, ApiKey, KeyLimits, PlanName } from './account.js'
 import { hashPassword, newPassword } from './password.js'
@@ -61,6 +61,8 @@ const EMAIL = /^[^\s@"(),:;<>[\\\]\p{Cc}]{1,64}@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]
 /** The longest address that SMTP carries (RFC 5321, 4.5.3.1.3). */
 const MAX_EMAIL = 254
 const MAX_KEY_NAME = 100
+/** Live keys of an account whose plan has no limit (`max_keys: unlimited`). */
+export const UNLIMITED_KEYS = 10_000
 
 /** True for one of the plans' names. */
 export function isPlanName(name: string): name is PlanName {
@@ -110,7 +112,8 @@ export async function setPlan(store: Store, accountId: string, plan: PlanName): 
 
 /**
  * Makes a key for the account and hands out its secret, once; `told` as with accounts. Throws
- * `malformed_request` naming the field, `plan_limit` where the plan's keys are used up, `store_unavailable`.
+ * `malformed_request` naming the field, `plan_limit` where the plan's keys are used up, `store_unavailable`,
+ * `store_unconfirmed`.
  */
 export async function createKey(
   store: Store,
@@ -120,7 +123,7 @@ export async function createKey(
   { now = Date.now, random, ...rest }: NewKey = {},
   told: (key: ApiKey) => readonly TrailEntry[] = () => [],
 ): Promise<CreatedKey> {
-  const { maxKeys } = plans[account.plan]
+  const maxKeys = plans[account.plan].maxKeys ?? UNLIMITED_KEYS
   const secret = newSecret(random)
   const key: ApiKey = {
     id: `key_${randomBase62(16, random)}`,
@@ -131,11 +134,28 @@ export async function createKey(
     createdAtMs: now(),
     ...rest,
   }
-  const outcome = await store.createKey(key, maxKeys, told(key))
+  const outcome = await store.createKey(key, maxKeys, told(key)).catch((error: unknown) => {
+    return withdraw(store, key, now(), error)
+  })
   if (outcome === 'no_account') throw noAccount()
-  if (outcome === 'plan_limit') throw planLimit(account.plan, maxKeys ?? 0)
+  if (outcome === 'plan_limit') throw planLimit(account.plan, maxKeys)
+  if (outcome === 'account_full') throw accountFull()
   if (outcome !== 'created') throw unforeseen('key', outcome)
   return { key, secret }
+}
+
+/** A key that may not last is not handed out, and revoked, since nobody has its secret. */
+async function withdraw(
+  store: Store,
+  { id, accountId }: ApiKey,
+  nowMs: number,
+  error: unknown,
+): Promise<never> {
+  if (!(error instanceof GatewayError) || error.kind !== 'store_unconfirmed') throw error
+  // Where this fails, the key is listed, and its secret is still nobody's.
+  await store.revokeKey(accountId, id, nowMs).catch(() => undefined)
+  const message = `Key ${id} is applied, not yet confirmed by a replica; it is revoked and its secret is not shown. Make another one.`
+  throw new GatewayError('store_unconfirmed', message, { retryAfterSeconds: 1, cause: error.cause })
 }
 
 /**
@@ -152,11 +172,6 @@ export async function revokeKey(
   if (!(await store.revokeKey(accountId, keyId, now(), told))) {
     throw refused('the account has no key with this id', 'key')
   }
-}
-
-/** The account's keys in order of creation, revoked ones included. Throws `store_unavailable`. */
-export function listKeys(store: Store, accountId: string): Promise<ApiKey[]> {
-  return store.listKeys(accountId)
 }
 
 /** True for what `checkedEmail` takes. */
@@ -192,6 +207,11 @@ export function checkedName(text: string): string {
 function planLimit(plan: PlanName, maxKeys: number): GatewayError {
   const limit = `the plan '${plan}' allows ${maxKeys} keys and the account has as many`
   return new GatewayError('plan_limit', `${limit}; revoke one or choose a larger plan`)
+}
+
+function accountFull(): GatewayError {
+  const limit = `the account has ${STORE_BOUNDS.keysPerAccount} keys, revoked and expired ones included`
+  return new GatewayError('plan_limit', `${limit}; those are removed 30 days after they ended`)
 }
 
 /** Ids and digests are random: two alike mean a broken source of randomness. */

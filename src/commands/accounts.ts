@@ -6,11 +6,12 @@ import { parseArgs } from 'node:util'
 import type { PlanName } from '../accounts/account.js'
 import { createAccount, isPlanName, setPlan } from '../accounts/accounts.js'
 import { actionOf, UsageError, type Command } from './command.js'
+import { accountPages } from '../store/pages.js'
+import { outJson, outTable } from './lists.js'
 import {
   namedAccount,
   processTerminal,
   required,
-  table,
   withStore,
   type StoreSession,
 } from './with-store.js'
@@ -147,20 +148,19 @@ async function changePlan(session: StoreSession, values: AccountsValues): Promis
 }
 
 async function list({ store, terminal }: StoreSession, values: AccountsValues): Promise<number> {
-  const accounts = await store.listAccounts()
   if (values.json === true) {
-    const shown = accounts.map(({ id, email, plan, role, disabled, createdAtMs }) => {
+    await outJson(terminal, accountPages(store), (account) => {
+      const { id, email, plan, role, disabled, createdAtMs } = account
       return { id, email, plan, role, disabled, created_at: new Date(createdAtMs).toISOString() }
     })
-    terminal.out(JSON.stringify(shown))
     return 0
   }
-  const rows = accounts.map(({ id, email, plan, disabled, createdAtMs }) => {
-    const created = new Date(createdAtMs).toISOString()
-    return [id, email, plan, created, disabled ? 'disabled' : '']
+  const head = ['ACCOUNT', 'E-MAIL', 'PLAN', 'CREATED', '']
+  const count = await outTable(terminal, accountPages(store), head, (account) => {
+    const { id, email, plan, disabled, createdAtMs } = account
+    return [id, email, plan, new Date(createdAtMs).toISOString(), disabled ? 'disabled' : '']
   })
-  if (rows.length === 0) terminal.err('There are no accounts yet.')
-  else terminal.out(table([['ACCOUNT', 'E-MAIL', 'PLAN', 'CREATED', ''], ...rows]))
+  if (count === 0) terminal.err('There are no accounts yet.')
   return 0
 }
 

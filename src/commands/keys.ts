@@ -4,17 +4,18 @@
  */
 import { parseArgs } from 'node:util'
 import type { ApiKey } from '../accounts/account.js'
-import { createKey, listKeys, revokeKey } from '../accounts/accounts.js'
+import { createKey, revokeKey } from '../accounts/accounts.js'
 import type { JsonObject } from '../chat/json.js'
 import { shownAmounts } from '../config/limits.js'
 import { GatewayError } from '../errors.js'
 import { actionOf, type Command } from './command.js'
 import { KEY_OPTIONS, readKeyOptions, type KeyOptions } from './key-options.js'
+import { keyPages } from '../store/pages.js'
+import { outJson, outTable } from './lists.js'
 import {
   namedAccount,
   processTerminal,
   required,
-  table,
   withStore,
   type StoreSession,
 } from './with-store.js'
@@ -136,17 +137,17 @@ async function list(session: StoreSession, values: KeysValues): Promise<number> 
   const { store, terminal } = session
   const account = await namedAccount(session, accountOf(values, 'list'))
   if (account === null) return 1
-  const keys = await listKeys(store, account.id)
+  const pages = keyPages(store, account.id)
   if (values.json === true) {
-    terminal.out(JSON.stringify(keys.map((key) => shownKey(key))))
+    await outJson(terminal, pages, shownKey)
     return 0
   }
-  const rows = keys.map((key) => {
+  const head = ['KEY', 'SECRET', 'NAME', 'CREATED', '']
+  const count = await outTable(terminal, pages, head, (key) => {
     const { id, name, prefix, lastFour, createdAtMs } = key
     return [id, `${prefix}…${lastFour}`, name, time(createdAtMs) ?? '', stateOf(key)]
   })
-  if (rows.length === 0) terminal.err(`${account.email} has no keys yet.`)
-  else terminal.out(table([['KEY', 'SECRET', 'NAME', 'CREATED', ''], ...rows]))
+  if (count === 0) terminal.err(`${account.email} has no keys yet.`)
   return 0
 }
 

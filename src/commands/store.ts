@@ -1,26 +1,32 @@
 /**
- * `sluice store`: moves all that a store keeps into another, whatever their engines.
- * Knows what to print; the work is `store/migrate.ts`.
+ * `sluice store`: moves all that a store keeps into another, whatever their engines, and accepts a store that
+ * was emptied. The work is in `store/migrate.ts` and `store/known-store.ts`.
  */
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { loadConfig } from '../config/load.js'
+import { acceptStore } from '../store/known-store.js'
 import { copyStore } from '../store/migrate.js'
 import { compareStores, MigrationRefused, type Compared } from '../store/migrate-check.js'
 import type { Part } from '../store/migrate-parts.js'
 import { openStore } from '../store/open.js'
 import { isRedisUrl } from '../store/redis-url.js'
 import type { Store } from '../store/store.js'
+import { problemLines } from './check.js'
 import { UsageError, type Command } from './command.js'
 import { processTerminal, reporting, required, table, type Terminal } from './with-store.js'
 
 /** `sluice store`. */
 export const command: Command = {
   name: 'store',
-  summary: 'move accounts, keys and usage to another store',
+  summary: 'move accounts, keys and usage to another store, or begin a new one',
   help: `
 Usage: sluice store migrate --from URL --to URL [--json]
+       sluice store accept  --config FILE
 
-Copies accounts, keys (revoked ones too), the audit trail, usage rows, sums and budgets from one store to another,
+'accept' begins with the store that is there now. Each machine remembers, in the spool folder, which store
+it opened; one that comes back empty, or another one in its place, is refused until it is restored or
+accepted. Run it on each machine, then restart the gateway. 'migrate' copies accounts, keys (revoked ones too), the audit trail, usage rows, sums and budgets from one store to another,
 reads both back and prints counts and digests of each. Interrupted, or run beside a gateway: run it again,
 it goes on. A target that has something else is refused before anything is written. The source is not
 changed. Sessions, limits' counters and kept reasoning state are not copied; docs/operations.md says more.
@@ -32,15 +38,40 @@ Options:
   --to URL    the store to fill, the same way
   --json      print JSON
 
+  --config FILE
+              for accept: the configuration file, whose store is accepted
+
 Exit status: 0 the target has all that the source has, 1 it has not or was refused, 2 wrong use.
 
 Example:
   REDIS=redis://:secret@10.0.0.5 sluice store migrate --from lmdb:./data --to env:REDIS
 `,
   run(argv) {
+    if (argv[0] === 'accept') {
+      const { values } = parseArgs({ args: argv.slice(1), options: { config: { type: 'string' } } })
+      const config = required(values.config, 'sluice store accept', '--config FILE')
+      return runAccept(config, processTerminal)
+    }
     const values = parseStore(argv, process.env)
     return reporting(processTerminal, () => runMigrate(values, processTerminal))
   },
+}
+
+/** Accepts the store of a configuration file as the one to expect; exit status 1 where it cannot be opened. */
+export async function runAccept(configPath: string, terminal: Terminal): Promise<number> {
+  const loaded = loadConfig(configPath, process.env)
+  if (!loaded.ok) {
+    terminal.err(problemLines(loaded.errors))
+    return 1
+  }
+  const { store: url, ledger } = loaded.config
+  const warn = (message: string): void => terminal.err(`sluice: ${message}`)
+  return reporting(terminal, async () => {
+    const store = await acceptStore({ url, folder: ledger.spool, warn })
+    terminal.out(`accepted store ${store.id}; restart the gateway on this machine`)
+    await store.close()
+    return 0
+  })
 }
 
 /** What is asked, checked as far as words go. */
@@ -61,7 +92,7 @@ export function parseStore(
     options: { from: { type: 'string' }, to: { type: 'string' }, json: { type: 'boolean' } },
   })
   const [action, ...surplus] = positionals
-  if (action !== 'migrate') throw new UsageError("'sluice store' needs: migrate")
+  if (action !== 'migrate') throw new UsageError("'sluice store' needs one of: migrate, accept")
   if (surplus.length > 0) throw new UsageError("'sluice store migrate' takes options only")
   const from = addressOf(values.from, '--from', env)
   const to = addressOf(values.to, '--to', env)

@@ -6,7 +6,7 @@ import type { Account } from '../accounts/account.js'
 import { findAccount, type Plans } from '../accounts/accounts.js'
 import { loadConfig } from '../config/load.js'
 import { GatewayError } from '../errors.js'
-import { openStore } from '../store/open.js'
+import { openKnownStore } from '../store/known-store.js'
 import type { Store } from '../store/store.js'
 import { problemLines } from './check.js'
 import { UsageError } from './command.js'
@@ -75,9 +75,10 @@ export async function withStore(
     terminal.err(problemLines(loaded.errors))
     return 1
   }
-  const { store: url, plans } = loaded.config
+  const { store: url, plans, ledger } = loaded.config
+  const warn = (message: string): void => terminal.err(`sluice: ${message}`)
   return reporting(terminal, async () => {
-    const store = await openStore(url)
+    const store = await openKnownStore({ url, folder: ledger.spool, warn })
     try {
       return await work({ store, plans, terminal })
     } finally {

@@ -9,6 +9,7 @@ import type { Request } from '../http/request.js'
 import type { Response } from '../http/response.js'
 import type { Logger } from '../log.js'
 import type { Store } from '../store/store.js'
+import { socketAddress, type ClientAddress } from './client-address.js'
 import { StaticFiles } from './files.js'
 import type { Outlook } from './outlook.js'
 import { ApiRouter } from './router.js'
@@ -27,11 +28,13 @@ export interface DashboardOptions {
   readonly folder: string
   readonly chat: (req: Request, res: Response, account: Account) => void
   readonly outlook: () => Promise<Outlook | null>
+  /** Whom a request is counted for; the socket's address where left out. */
+  readonly addressOf?: ClientAddress
   /** Ms since 1970; the machine's clock where left out. */
   readonly now?: () => number
 }
 
-/** Expired sessions and links are removed so often; they are never good, whether removed or not. */
+/** How often expired sessions and links are removed; they are never good, whether removed or not. */
 const SWEEP_MS = 600_000
 
 /** Serves `/dashboard/`. */
@@ -57,6 +60,7 @@ export class Dashboard {
       sessions,
       log,
       publicUrl: () => snapshot().config.dashboard.publicUrl,
+      addressOf: options.addressOf ?? socketAddress,
     })
     this.files = new StaticFiles(options.folder)
     this.sweep = setInterval(() => {

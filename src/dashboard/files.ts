@@ -25,36 +25,6 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 const COMPRESSED = new Set(['.css', '.html', '.js', '.json', '.map', '.svg', '.txt'])
 
-/**
- * Scripts, styles, pictures and requests of this origin and no other; nothing inline, nothing framed.
- * `data:` pictures are what bundlers make of small ones.
- */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "font-src 'self'",
-  "connect-src 'self'",
-  "manifest-src 'self'",
-  "base-uri 'none'",
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-].join('; ')
-
-const HEADERS = [
-  'content-security-policy',
-  POLICY,
-  'x-content-type-options',
-  'nosniff',
-  'referrer-policy',
-  'same-origin',
-  'cross-origin-opener-policy',
-  'same-origin',
-  'permissions-policy',
-  'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
-]
-
 const NOT_BUILT =
   'The dashboard has not been built: run `npm run build` in the folder of sluice, then reload this page.\n'
 
@@ -100,7 +70,7 @@ export class StaticFiles {
     const zipped = acceptsGzip(req.header('accept-encoding')) ? file.zipped : null
     const headers = ['content-type', file.type, 'etag', file.etag, 'vary', 'accept-encoding']
     const life = file.isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache'
-    headers.push('cache-control', life, ...HEADERS)
+    headers.push('cache-control', life)
     if (namesTag(req.header('if-none-match'), file.etag)) {
       res.send(304, headers, '')
       return
@@ -157,5 +127,5 @@ function namesTag(header: string | undefined, etag: string): boolean {
 
 function plain(res: Response, status: number, text: string, more: string[] = []): void {
   const headers = ['content-type', 'text/plain; charset=utf-8', 'cache-control', 'no-store']
-  res.send(status, [...headers, ...HEADERS, ...more], text)
+  res.send(status, [...headers, ...more], text)
 }

@@ -19,7 +19,7 @@ export interface Ask<Query, Body> {
   readonly id: string
   readonly query: Query
   readonly body: Body
-  /** The client's address as the socket has it. */
+  /** The client's address (`client-address.ts`). */
   readonly address: string
   /** The origin that the page came from; null where the request says none. */
   readonly origin: string | null

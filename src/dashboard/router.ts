@@ -10,6 +10,7 @@ import type { Response } from '../http/response.js'
 import type { Logger } from '../log.js'
 import { errorBody } from '../wire/error-body.js'
 import { parseBody, parseQuery, readBody } from './body.js'
+import type { ClientAddress } from './client-address.js'
 import { cookieOf, SESSION_COOKIE } from './cookies.js'
 import { assertRoutes, TAKEN, type Handled, type Reply, type Route } from './route.js'
 import type { Session, Sessions } from './sessions.js'
@@ -21,22 +22,13 @@ export interface RouterOptions {
   readonly log: Logger
   /** The origin that the configuration says; null: any that the request was sent to. */
   readonly publicUrl: () => string | null
+  readonly addressOf: ClientAddress
 }
 
 /** What the API is below. */
 const PREFIX = '/dashboard/api'
 /** An opaque id; anything else in its place is as good as an unknown one. */
 const ID = /^[A-Za-z0-9_-]{1,100}$/
-
-/** On every answer of the API: kept by nobody, run by nobody, framed by nobody. */
-const HEADERS: readonly string[] = [
-  'x-content-type-options',
-  'nosniff',
-  'content-security-policy',
-  "default-src 'none'; frame-ancestors 'none'",
-  'cross-origin-resource-policy',
-  'same-origin',
-]
 
 interface Found {
   readonly route: Route
@@ -83,9 +75,9 @@ export class ApiRouter {
       route.body === null || route.body === 'raw'
         ? undefined
         : parseBody(await readBody(req, res), route.body)
-    const { address } = res
-    // A handler that answers by itself knows nothing of browsers.
-    if (route.body === 'raw') res.besides = ['cache-control', 'no-store', ...HEADERS]
+    const address = this.options.addressOf(req, res)
+    // A handler that answers by itself is not the dashboard's own.
+    if (route.body === 'raw') res.besides = ['cache-control', 'no-store', ...res.besides]
     return route.handle({ requestId, req, res, id, query, body, address, origin, session })
   }
 
@@ -213,7 +205,6 @@ function headersOf(requestId: string): string[] {
     requestId,
     'cache-control',
     'no-store',
-    ...HEADERS,
   ]
 }
 

@@ -1,10 +1,9 @@
 /**
  * How often somebody may try to sign in: by the account and network, the address, and all together, counted
- * in the store for every process. Slows guessing down and locks nobody out: who knows the password gets in
+ * in the store for every process; and how often an account may make keys. Slows guessing down and locks nobody out: who knows the password gets in
  * after a short wait, and from a device that has signed in before without one.
  *
- * Addresses are the sockets', since anybody can write an `x-forwarded-for`; behind a proxy all are one, which
- * has the limit of a whole network.
+ * Addresses come from `client-address.ts`.
  */
 import { createHash } from 'node:crypto'
 import { isIPv4 } from 'node:net'
@@ -14,6 +13,14 @@ import type { Attempts, Rate } from '../store/attempts.js'
 /** 8,640 guesses a day for one account from one network, where nobody knows the password. */
 const ACCOUNT: Rate = { burst: 5, everyMs: 10_000 }
 const ADDRESS: Rate = { burst: 50, everyMs: 1_000 }
+/**
+ * New keys of one account, replacements included: each is a record that stays for weeks. A plan with a number
+ * of keys is a limit already, and what it refuses is counted here too, so its burst is larger.
+ */
+const KEYS = {
+  unlimited: { burst: 60, everyMs: 10_000 },
+  limited: { burst: 300, everyMs: 10_000 },
+} as const satisfies Record<string, Rate>
 /** What one worker's thread can compare. */
 const ALL: Rate = { burst: 200, everyMs: 25 }
 /** So long a refusal is repeated without asking the store: a flood of tries is no flood of questions. */
@@ -57,6 +64,12 @@ export class Throttle {
     return this.count(shared(address))
   }
 
+  /** Counts a new key of an account, whose plan allows so many (null: any number); rejects as `attempt` does. */
+  keyCreation(accountId: string, maxKeys: number | null): Promise<void> {
+    const rate = maxKeys === null ? KEYS.unlimited : KEYS.limited
+    return this.count([[`keys ${accountId}`, rate]], 'Too many new keys')
+  }
+
   /** The password was right: whoever mistyped it before need not wait the next time. */
   async forgive(name: string, address: string, device: string | null): Promise<void> {
     const subject = digestOf(subjectOf(name, address, device))
@@ -64,15 +77,15 @@ export class Throttle {
     await this.attempts.forget(subject)
   }
 
-  private async count(counted: readonly Counted[]): Promise<void> {
+  private async count(counted: readonly Counted[], what = 'Too many attempts'): Promise<void> {
     const nowMs = this.now()
     const subjects = counted.map(([subject, rate]) => ({ name: digestOf(subject), ...rate }))
     const known = subjects.map(({ name }) => this.refusedFor(name, nowMs))
-    if (known.some((wait) => wait > 0)) throw tooMany(known)
+    if (known.some((wait) => wait > 0)) throw tooMany(what, known)
     const waits = await this.attempts.take(subjects, nowMs)
     if (waits.every((wait) => wait === 0)) return
     subjects.forEach(({ name }, at) => this.remember(name, waits[at] ?? 0, nowMs))
-    throw tooMany(waits)
+    throw tooMany(what, waits)
   }
 
   private refusedFor(subject: string, nowMs: number): number {
@@ -95,9 +108,9 @@ export class Throttle {
 /** What is counted, and how often it may be. */
 type Counted = readonly [subject: string, rate: Rate]
 
-function tooMany(waits: readonly number[]): GatewayError {
+function tooMany(what: string, waits: readonly number[]): GatewayError {
   const seconds = Math.ceil(Math.max(...waits) / 1000)
-  return new GatewayError('rate_limited', `Too many attempts; try again in ${seconds} s.`, {
+  return new GatewayError('rate_limited', `${what}; try again in ${seconds} s.`, {
     retryAfterSeconds: seconds,
   })
 }

@@ -7,8 +7,11 @@ import type { Ledger } from '../store/ledger.js'
 import type { Store } from '../store/store.js'
 import type { Metrics } from './hops.js'
 
+/** Called with each failure and the name of the operation. */
+type OnFailure = (op: string, error: unknown) => void
+
 /** The same store, observed: `sluice_store_duration_seconds{op}`, `sluice_store_errors_total{op}`. */
-export function observeStore(store: Store, metrics: Metrics): Store {
+export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailure): Store {
   const timed = <Value>(op: string, call: () => Promise<Value>): Promise<Value> => {
     const beganMs = performance.now()
     const record = (failed: boolean): void => {
@@ -18,31 +21,38 @@ export function observeStore(store: Store, metrics: Metrics): Store {
     const answer = call()
     answer.then(
       () => record(false),
-      () => record(true),
+      (error: unknown) => {
+        record(true)
+        onFailure(op, error)
+      },
     )
     return answer
   }
   const now = <Value>(op: string, call: () => Value | Promise<Value>): Value | Promise<Value> => {
     const beganMs = performance.now()
-    const found = attempt(op, call, metrics, beganMs)
+    const found = attempt(op, call, metrics, { beganMs, onFailure })
     if (found instanceof Promise) return timed(op, () => found)
     metrics.storeOperation(op, (performance.now() - beganMs) / 1000, false)
     return found
   }
   return {
+    id: store.id,
+    isNew: store.isNew,
     createAccount: (account, told) => timed('accounts', () => store.createAccount(account, told)),
     accountById: (id) => timed('accounts', () => store.accountById(id)),
     accountByEmail: (email) => timed('accounts', () => store.accountByEmail(email)),
-    listAccounts: () => timed('accounts', () => store.listAccounts()),
+    listAccounts: (query) => timed('accounts', () => store.listAccounts(query)),
     changeAccount: (id, edit, told) => timed('accounts', () => store.changeAccount(id, edit, told)),
     createKey: (key, maxKeys, told) => timed('keys', () => store.createKey(key, maxKeys, told)),
-    listKeys: (accountId) => timed('keys', () => store.listKeys(accountId)),
+    listKeys: (accountId, query) => timed('keys', () => store.listKeys(accountId, query)),
     keyById: (accountId, keyId) => timed('keys', () => store.keyById(accountId, keyId)),
     countKeys: (accountId) => timed('keys', () => store.countKeys(accountId)),
     changeKey: (accountId, keyId, edit, told) =>
       timed('keys', () => store.changeKey(accountId, keyId, edit, told)),
     revokeKey: (accountId, keyId, atMs, told) =>
       timed('keys', () => store.revokeKey(accountId, keyId, atMs, told)),
+    removeKeys: (accountId, keyIds, beforeMs) =>
+      timed('keys', () => store.removeKeys(accountId, keyIds, beforeMs)),
     findKey: (digest) => now('find_key', () => store.findKey(digest)),
     subscribe: (listener) => store.subscribe(listener),
     probe: () => timed('probe', () => store.probe()),
@@ -109,11 +119,17 @@ function observedHolders(
 }
 
 /** A synchronous answer, counted where it fails. */
-function attempt<Value>(op: string, call: () => Value, metrics: Metrics, beganMs: number): Value {
+function attempt<Value>(
+  op: string,
+  call: () => Value,
+  metrics: Metrics,
+  { beganMs, onFailure }: { readonly beganMs: number; readonly onFailure: OnFailure },
+): Value {
   try {
     return call()
   } catch (error) {
     metrics.storeOperation(op, (performance.now() - beganMs) / 1000, true)
+    onFailure(op, error)
     throw error
   }
 }

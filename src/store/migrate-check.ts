@@ -11,9 +11,10 @@ import {
   type Part,
   type Progress,
 } from './migrate-parts.js'
-import type { Store } from './store.js'
+import { isRemovable } from './ended-keys.js'
+import { everyAccount, everyKey } from './pages.js'
+import { STORE_BOUNDS, type Store } from './store.js'
 import { Tally } from './tally.js'
-import { TRAIL_LENGTH } from './trail.js'
 
 /** The target has what the source has not, or cannot take something; the message names it. */
 export class MigrationRefused extends Error {
@@ -53,14 +54,15 @@ export async function compareStores(
  * others, or the newer one of the two. What is older than all of the source's the source has dropped.
  */
 export async function refuseForeign(from: Store, to: Store, rowsBeginMs: number): Promise<void> {
-  for (const account of await to.listAccounts()) {
+  const nowMs = Date.now()
+  for await (const account of everyAccount(to)) {
     const { id, email, role, createdAtMs } = account
     const own = await from.accountById(id)
     const isSame = own?.email === email && own.role === role && own.createdAtMs === createdAtMs
     if (!isSame) throw foreign(`account '${id}'`)
-    const keys = new Map((await from.listKeys(id)).map((key) => [key.id, key]))
-    for (const key of await to.listKeys(id)) {
-      if (!isKept(keys.get(key.id), key)) throw foreign(`key '${key.id}'`)
+    for await (const key of everyKey(to, id)) {
+      if (isRemovable(key, nowMs)) continue
+      if (!isKept(await from.keyById(id, key.id), key)) throw foreign(`key '${key.id}'`)
     }
   }
   await refuseForeignTrail(from, to)
@@ -74,7 +76,7 @@ export async function refuseForeign(from: Store, to: Store, rowsBeginMs: number)
 }
 
 /** A key that only the target has revoked would be good again. */
-function isKept(own: ApiKey | undefined, key: ApiKey): boolean {
+function isKept(own: ApiKey | null, key: ApiKey): boolean {
   if (own?.digest !== key.digest) return false
   return key.revokedAtMs === undefined || key.revokedAtMs === own.revokedAtMs
 }
@@ -83,8 +85,8 @@ async function refuseForeignTrail(from: Store, to: Store): Promise<void> {
   const own = new Set<string>()
   let oldest = ''
   for await (const page of trailOf(from)) for (const { id } of page) own.add((oldest = id))
-  // A trail that is not full has dropped nothing.
-  if (own.size < TRAIL_LENGTH) oldest = ''
+  // A trail that is not full has dropped nothing, unless one account's share of it was full.
+  if (own.size < STORE_BOUNDS.trailPerAccount) oldest = ''
   for await (const page of trailOf(to)) {
     const other = page.find(({ id }) => id >= oldest && !own.has(id))
     if (other !== undefined) throw foreign(`entry '${other.id}' of the audit trail`)
@@ -112,15 +114,15 @@ async function talliesOf(
     days: new Tally(),
     budgets: new Tally(),
   }
-  const accounts = await store.listAccounts()
-  for (const [place, account] of accounts.entries()) {
+  let place = 0
+  for await (const account of everyAccount(store)) {
     const { id } = account
     tallies.accounts.add([place, account])
-    const keys = await store.listKeys(id)
-    keys.forEach((key, at) => tallies.keys.add([at, key]))
+    let at = 0
+    for await (const key of everyKey(store, id)) tallies.keys.add([at++, key])
     for (const sum of await sumsOf(store, id, 'hour', begin.hours)) tallies.hours.add(sum)
     for (const sum of await sumsOf(store, id, 'day', begin.days)) tallies.days.add(sum)
-    tell('accounts', place + 1)
+    tell('accounts', (place += 1))
   }
   for await (const page of trailOf(store)) {
     for (const entry of page) if (entry.id >= begin.trail) tallies.trail.add(entry)

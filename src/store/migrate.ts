@@ -1,8 +1,8 @@
 /**
  * Copies one store into another, whatever their engines, and compares the two. Knows no engine.
  *
- * The source is only read (save that reservations that have run out are settled first, as any gateway
- * would). What the target has already is left, or brought up to date; so a copy that was interrupted, or
+ * The source is only read (save that reservations that have run out are settled, and keys that ended long ago
+ * are removed, as any gateway would). What the target has already is left, or brought up to date; so a copy that was interrupted, or
  * that fell behind, is completed by another one. What the target alone has is never touched: it is
  * refused before anything is written.
  */
@@ -11,6 +11,8 @@ import type { UsageRow } from '../ledger/row.js'
 import type { UsageSum } from './ledger.js'
 import { MigrationRefused, refuseForeign } from './migrate-check.js'
 import { budgetsOf, sumsOf, trailOf, type Beginnings, type Progress } from './migrate-parts.js'
+import { removeEndedKeys } from './ended-keys.js'
+import { accountPages, everyAccount, everyKey } from './pages.js'
 import type { KeyEdit, Store } from './store.js'
 import { canonical } from './tally.js'
 
@@ -28,29 +30,28 @@ const SUMS = [
 export async function copyStore(from: Store, to: Store, tell: Progress): Promise<Beginnings> {
   await refuseForeign(from, to, await rowsBegin(from))
   await from.ledger.expire()
-  const accounts = await from.listAccounts()
-  for (const [at, account] of accounts.entries()) {
+  const nowMs = Date.now()
+  for (const store of [from, to]) await removeEndedKeys(store, nowMs, 0)
+  let accounts = 0
+  for await (const account of everyAccount(from)) {
     await copyAccount(to, account)
-    tell('accounts', at + 1)
+    tell('accounts', (accounts += 1))
   }
   let keys = 0
-  for (let at = 0; at < accounts.length; at += AT_ONCE) {
-    const some = accounts.slice(at, at + AT_ONCE)
-    await Promise.all(
-      some.map(async ({ id }) => {
-        for (const key of await from.listKeys(id)) {
-          await copyKey(to, key)
-          tell('keys', (keys += 1))
-        }
-      }),
-    )
+  for await (const page of accountPages(from)) {
+    await inBatches(page, async ({ id }) => {
+      for await (const key of everyKey(from, id)) {
+        await copyKey(to, key)
+        tell('keys', (keys += 1))
+      }
+    })
   }
   const trail = await copyTrail(from, to, tell)
   const rows = await copyRows(from, to, tell)
   const begin = { hours: Number.MAX_SAFE_INTEGER, days: Number.MAX_SAFE_INTEGER }
   for (const [part, by] of SUMS) {
     let done = 0
-    for (const { id } of accounts) {
+    for await (const { id } of everyAccount(from)) {
       const sums = await copySums(from, to, id, by)
       begin[part] = Math.min(begin[part], sums[0]?.startMs ?? begin[part])
       tell(part, (done += sums.length))

@@ -1,5 +1,5 @@
 /**
- * Reads whole lists of a store, a page at a time, so that no list is ever held at once.
+ * Reads whole lists of a store a page at a time, so that no list is ever held at once.
  */
 import type { Account, ApiKey } from '../accounts/account.js'
 import type { Page, PageQuery, Store } from './store.js'
@@ -7,24 +7,39 @@ import type { Page, PageQuery, Store } from './store.js'
 const PAGE_ITEMS = 500
 
 /** Every account, the oldest first. Throws `store_unavailable`. */
-export function everyAccount(store: Pick<Store, 'listAccounts'>): AsyncGenerator<Account> {
-  return every((query) => store.listAccounts(query))
+export async function* everyAccount(store: Pick<Store, 'listAccounts'>): AsyncGenerator<Account> {
+  for await (const page of accountPages(store)) yield* page
 }
 
 /** Every key of the account, the oldest first, revoked ones included. Throws `store_unavailable`. */
-export function everyKey(
+export async function* everyKey(
   store: Pick<Store, 'listKeys'>,
   accountId: string,
 ): AsyncGenerator<ApiKey> {
-  return every((query) => store.listKeys(accountId, query))
+  for await (const page of keyPages(store, accountId)) yield* page
 }
 
-async function* every<Item>(
+/** The same accounts, in lists of at most 500. */
+export function accountPages(
+  store: Pick<Store, 'listAccounts'>,
+): AsyncGenerator<readonly Account[]> {
+  return pages((query) => store.listAccounts(query))
+}
+
+/** The same keys, in lists of at most 500. */
+export function keyPages(
+  store: Pick<Store, 'listKeys'>,
+  accountId: string,
+): AsyncGenerator<readonly ApiKey[]> {
+  return pages((query) => store.listKeys(accountId, query))
+}
+
+async function* pages<Item>(
   read: (query: PageQuery) => Promise<Page<Item>>,
-): AsyncGenerator<Item> {
+): AsyncGenerator<readonly Item[]> {
   for (let after: string | null = null; ;) {
     const page: Page<Item> = await read({ order: 'oldest_first', after, limit: PAGE_ITEMS })
-    yield* page.items
+    yield page.items
     if (page.next === null) return
     after = page.next
   }

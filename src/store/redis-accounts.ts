@@ -7,13 +7,10 @@ import { damaged, unavailable } from './failure.js'
 import { editedAccount, writeAccount } from './record.js'
 import { isAccountId, isName, type RedisEngine } from './redis-engine.js'
 import * as layout from './redis-layout.js'
-import { MISFIT, accountOf, listOf } from './redis-records.js'
+import { MISFIT, NO_PAGE, accountOf, isPlace, listOf } from './redis-records.js'
 import type { RedisTrail } from './redis-trail.js'
-import type { AccountEdit, AccountOutcome } from './store.js'
+import type { AccountEdit, AccountOutcome, Page, PageQuery } from './store.js'
 import type { Told, TrailEntry } from './trail.js'
-
-/** Accounts that are read at once. */
-const CHUNK = 500
 
 /** The part of `Store` that is about accounts. */
 export class RedisAccounts {
@@ -41,10 +38,11 @@ export class RedisAccounts {
     const { admin, changes } = this.engine
     const own = [layout.accountKey(account.id)]
     const keys = [...own, layout.toldKey(account.id)]
-    const put = await changes.runDurably(what, layout.PUT_ACCOUNT, keys, [textOf(account), ...told])
+    const args = [textOf(account), ...told]
+    const put = await changes.prepareDurably(what, layout.PUT_ACCOUNT, keys, args)
     const claim = [layout.emailKey(email)]
     if (put !== 1 && !(await this.isUnfinished(what, account, claim))) return 'id_taken'
-    await changes.runDurably(what, layout.PUT_IN_ORDER, layout.ORDER_KEYS, [account.id])
+    await changes.prepareDurably(what, layout.PUT_IN_ORDER, layout.ORDER_KEYS, [account.id])
     const [claimed, owner] = listOf(
       await changes.runDurably(what, layout.CLAIM, claim, [account.id]),
     )
@@ -77,17 +75,20 @@ export class RedisAccounts {
     return account
   }
 
-  async list(): Promise<Account[]> {
+  async list({ order, after, limit }: PageQuery): Promise<Page<Account>> {
+    if (!isPlace(after)) return this.engine.none(NO_PAGE)
     const what = 'listing accounts'
-    const order = await this.engine.admin.send(what, 'zrange', [layout.ORDER_KEYS[0], 0, -1])
-    const ids = listOf(order).map(String)
-    if (ids.length === 0) await this.engine.assertSame(what)
-    const accounts: Account[] = []
-    for (let from = 0; from < ids.length; from += CHUNK) {
-      const some = await Promise.all(ids.slice(from, from + CHUNK).map((id) => this.listed(id)))
-      for (const account of some) if (account !== null) accounts.push(account)
-    }
-    return accounts
+    const start = after === null ? null : `(${after}`
+    const range = order === 'newest_first' ? [start ?? '+inf', '-inf'] : [start ?? '-inf', '+inf']
+    const command = order === 'newest_first' ? 'zrevrangebyscore' : 'zrangebyscore'
+    // One more than asked for shows whether there is another page.
+    const args = [layout.ORDER_KEYS[0], ...range, 'WITHSCORES', 'LIMIT', 0, limit + 1]
+    const found = listOf(await this.engine.admin.send(what, command, args)).map(String)
+    if (found.length === 0) await this.engine.assertSame(what)
+    const ids = found.filter((_, at) => at % 2 === 0).slice(0, limit)
+    const listed = await Promise.all(ids.map((id) => this.listed(id)))
+    const items = listed.filter((account) => account !== null)
+    return { items, next: found.length > 2 * limit ? (found[2 * limit - 1] ?? null) : null }
   }
 
   async change(accountId: string, edit: AccountEdit, told: Told<Account>): Promise<Account | null> {

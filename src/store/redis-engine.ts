@@ -3,11 +3,12 @@
  * Knows nothing of what is kept.
  */
 import { randomBytes } from 'node:crypto'
-import { unavailable } from './failure.js'
+import { LostStore, storeLost, unavailable } from './failure.js'
 import { checkServer } from './redis-check.js'
 import { CLAIM, newsChannel, PROBE_KEY, STORE_KEY } from './redis-layout.js'
 import { OTHER_STORE, RedisLink } from './redis-link.js'
 import type { RedisPlace } from './redis-url.js'
+import type { StoreOptions } from './store.js'
 
 /** For what a person waits for. */
 const ADMIN_MS = 1_000
@@ -41,7 +42,7 @@ export class RedisEngine {
   /** For reasoning state, which they wait for a little. */
   readonly shelf: RedisLink
   readonly warn: (message: string) => void
-  private id = ''
+  private made: { readonly id: string; readonly isNew: boolean } = { id: '', isNew: false }
   private closed = false
 
   private constructor(place: RedisPlace, warn: (message: string) => void) {
@@ -59,16 +60,17 @@ export class RedisEngine {
   }
 
   /** Connects, checks the server and learns which store it is. Rejects with `GatewayError`. */
-  static async open(
-    place: RedisPlace,
-    warn: (message: string) => void,
-    mustExist = false,
-  ): Promise<RedisEngine> {
+  static async open(place: RedisPlace, options: StoreOptions): Promise<RedisEngine> {
+    const { warn = () => undefined, mustExist, expectedId } = options
     const engine = new RedisEngine(place, warn)
     try {
       await Promise.all([engine.admin, engine.changes, engine.lookups].map((link) => link.opened()))
       await checkServer(engine.admin, place.waitReplicas, warn)
-      if (mustExist && (await engine.admin.send('opening', 'get', [STORE_KEY])) === null) {
+      const there = await engine.admin.send('opening', 'get', [STORE_KEY])
+      if (expectedId !== undefined && there !== expectedId) {
+        throw storeLost(there === null ? 'none' : 'another')
+      }
+      if (mustExist === true && there === null) {
         throw unavailable('opening the store failed', new Error('there is none'))
       }
       await engine.identify()
@@ -78,6 +80,16 @@ export class RedisEngine {
       engine.close()
       throw error
     }
+  }
+
+  /** As `Store.id`. */
+  get id(): string {
+    return this.made.id
+  }
+
+  /** As `Store.isNew`. */
+  get isNew(): boolean {
+    return this.made.isNew
   }
 
   /** Where changes are told. */
@@ -110,7 +122,7 @@ export class RedisEngine {
     const { value, refusal } = await link.look(what, STORE_KEY)
     if (value === this.id) return refusal
     // Rows must not go where nobody will look for them.
-    const reason = new Error(OTHER_STORE)
+    const reason = new LostStore(OTHER_STORE)
     if (this.id !== '') suspect(reason, this.ledger)
     throw unavailable(`${what} failed`, reason)
   }
@@ -144,7 +156,7 @@ export class RedisEngine {
     await claim.catch(() => undefined)
     const id = await this.admin.send('opening', 'get', [STORE_KEY])
     if (typeof id !== 'string') throw unavailable('opening failed', new Error('it has no name'))
-    this.id = id
+    this.made = { id, isNew: id === made }
     for (const link of [this.lookups, this.ledger]) link.proof = { key: STORE_KEY, value: id }
   }
 }

@@ -7,28 +7,38 @@ import { damaged, unavailable } from './failure.js'
 import { editedKey, writeKey } from './record.js'
 import { isAccountId, isName, type RedisEngine } from './redis-engine.js'
 import * as layout from './redis-layout.js'
-import { MISFIT, accountOf, keyOf, listOf } from './redis-records.js'
+import { MISFIT, NO_PAGE, accountOf, isPlace, keyNamed, keyOf, listOf } from './redis-records.js'
 import type { RedisTrail } from './redis-trail.js'
-import type { KeyEdit, KeyLookup, KeyOutcome } from './store.js'
+import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery } from './store.js'
 import type { Told, TrailEntry } from './trail.js'
 
 /** Digests whose account, or whose revocation, is remembered. */
 const MOST_REMEMBERED = 100_000
-/** Records read with one command. */
-const CHUNK = 500
+
+/** Whose a digest is, and when its key was last found to be good. */
+interface Owned {
+  readonly accountId: string
+  readonly goodAtMs: number
+}
+
+/** Parts of an answer for each key (`LIST_KEYS`). */
+const PARTS = 4
 
 /** The part of `Store` that is about keys. */
 export class RedisKeys {
   private readonly engine: RedisEngine
   private readonly trail: RedisTrail
-  /** Whose a digest is never changes, so it is asked once. */
-  private readonly owners = new Map<string, string>()
+  private readonly mostKeys: number
+  /** By digest; whose one is never changes, so it is asked once. */
+  private readonly owners = new Map<string, Owned>()
   /** When keys were revoked: what was seen once holds, whatever a store that lost it says later. */
   private readonly tombstones = new Map<string, number>()
 
-  constructor(engine: RedisEngine, trail: RedisTrail) {
+  /** `mostKeys`: as `StoreBounds.keysPerAccount`. */
+  constructor(engine: RedisEngine, trail: RedisTrail, mostKeys: number) {
     this.engine = engine
     this.trail = trail
+    this.mostKeys = mostKeys
   }
 
   async create(
@@ -44,40 +54,39 @@ export class RedisKeys {
     const mine = `${key.accountId} ${key.id} ${key.digest}`
     const made: string[] = []
     for (const claim of [layout.idKey(key.id), layout.digestKey(key.digest)]) {
-      const answer = await changes.runDurably(what, layout.CLAIM, [claim], [mine])
+      const answer = await changes.prepareDurably(what, layout.CLAIM, [claim], [mine])
       const [claimed, owner] = listOf(answer)
       if (claimed === 1) made.push(claim)
       else if (owner !== mine) return this.undo(what, made, mine, 'id_taken')
     }
     const { accountId } = key
-    const own = [layout.accountKey, layout.orderKey, layout.toldKey].map((name) => name(accountId))
+    const own = [...orderKeys(accountId), layout.toldKey(accountId)]
     const revoked = key.revokedAtMs ?? ''
-    const args = [key.digest, key.id, writeKey(key), maxKeys ?? '', revoked, channel]
+    const limits = [maxKeys ?? '', revoked, channel, this.mostKeys]
+    const args = [key.digest, key.id, writeKey(key), ...limits]
     const outcome = await this.trail.along(accountId, told, async (texts) =>
       outcomeOf(await changes.runDurably(what, layout.PUT_KEY, own, [...args, ...texts])),
     )
     return outcome === 'created' ? outcome : this.undo(what, made, mine, outcome)
   }
 
-  async list(accountId: string): Promise<ApiKey[]> {
-    if (!isAccountId(accountId)) return this.engine.none([])
+  async list(accountId: string, { order, after, limit }: PageQuery): Promise<Page<ApiKey>> {
+    if (!isAccountId(accountId) || !isPlace(after)) return this.engine.none(NO_PAGE)
     const what = 'listing keys'
-    const order = [layout.orderKey(accountId), 0, -1]
-    const digests = listOf(await this.engine.admin.send(what, 'lrange', order)).map(String)
-    if (digests.length === 0) await this.engine.assertSame(what)
-    const keys: ApiKey[] = []
-    for (let from = 0; from < digests.length; from += CHUNK) {
-      const some = digests.slice(from, from + CHUNK)
-      const fields = some.flatMap((digest) => [`key:${digest}`, `revoked:${digest}`])
-      const args = [layout.accountKey(accountId), ...fields]
-      const texts = listOf(await this.engine.admin.send(what, 'hmget', args))
-      some.forEach((digest, at) => {
-        const key = this.keyOf(what, digest, texts[2 * at], texts[2 * at + 1])
-        if (key === null) throw unavailable(`${what} failed`, damaged('the order of keys', MISFIT))
-        keys.push(key)
-      })
+    // One more than asked for shows whether there is another page.
+    const args = [after ?? '', limit + 1, order]
+    const own = orderKeys(accountId)
+    const parts = listOf(await this.engine.admin.run(what, layout.LIST_KEYS, own, args))
+    if (parts.length === 0) await this.engine.assertSame(what)
+    const items: ApiKey[] = []
+    for (let at = 0; at < Math.min(parts.length, PARTS * limit); at += PARTS) {
+      const digest = String(parts[at])
+      const key = this.keyOf(what, digest, parts[at + 2], parts[at + 3])
+      if (key === null) throw unavailable(`${what} failed`, damaged(keyNamed(digest), 'it is gone'))
+      items.push(key)
     }
-    return keys
+    const isLast = parts.length <= PARTS * limit
+    return { items, next: isLast ? null : String(parts[PARTS * (limit - 1) + 1]) }
   }
 
   async byId(accountId: string, keyId: string): Promise<ApiKey | null> {
@@ -136,21 +145,76 @@ export class RedisKeys {
     return false
   }
 
+  /**
+   * In this order, so that whatever dies in between can be repeated: the key is ended for good, then its
+   * pointers go, then its record.
+   */
+  async remove(
+    accountId: string,
+    keyIds: readonly string[],
+    endedBeforeMs: number,
+  ): Promise<number> {
+    const ids = keyIds.filter(isName)
+    if (!isAccountId(accountId) || ids.length === 0) return this.engine.none(0)
+    const what = 'removing keys'
+    const { admin, changes, channel } = this.engine
+    const own = [layout.accountKey(accountId)]
+    const ended = listOf(
+      await changes.prepareDurably(what, layout.END_KEYS, own, [endedBeforeMs, ...ids]),
+    ).map(String)
+    if (ended.length === 0) return 0
+    for (let at = 0; at < ended.length; at += 2) {
+      const [id = '', digest = ''] = ended.slice(at, at + 2)
+      const mine = `${accountId} ${id} ${digest}`
+      for (const claim of [layout.digestKey(digest), layout.idKey(id)]) {
+        await admin.run(what, layout.RELEASE, [claim], [mine])
+      }
+      this.owners.delete(digest)
+    }
+    const args = [channel, ...ended]
+    const keys = orderKeys(accountId)
+    return Number(await changes.runDurably(what, layout.REMOVE_KEYS, keys, args))
+  }
+
   async find(digest: string): Promise<KeyLookup | null> {
     if (!isName(digest)) return this.engine.none(null)
     const what = 'looking a key up'
-    const owner = this.owners.get(digest) ?? (await this.ownerOf(what, digest))
+    const known = this.owners.get(digest)
+    const owner = known?.accountId ?? (await this.ownerOf(what, digest))
     if (owner === null) return null
-    const fields = ['account', `key:${digest}`, `revoked:${digest}`]
+    const fields = ['account', `key:${digest}`, `revoked:${digest}`, 'removed-before']
     const args = [layout.accountKey(owner), ...fields]
-    const [account, text, revoked] = listOf(await this.engine.lookups.send(what, 'hmget', args))
+    const [account, text, revoked, removedBefore] = listOf(
+      await this.engine.lookups.send(what, 'hmget', args),
+    )
     // A pointer without its account: a part of the store is gone, which is not an unknown key.
-    if (typeof account !== 'string')
-      throw unavailable(`${what} failed`, damaged('its account', MISFIT))
+    if (typeof account !== 'string') {
+      throw unavailable(`${what} failed`, damaged(`account '${owner}'`, 'it is gone'))
+    }
     const key = this.keyOf(what, digest, text, revoked)
-    if (key === null) return null
-    remember(this.owners, digest, owner)
+    if (key === null) {
+      this.assertRemoved(what, digest, known, Number(removedBefore ?? 0))
+      return null
+    }
+    const isGood = key.revokedAtMs === undefined
+    const owned = { accountId: owner, goodAtMs: isGood ? Date.now() : 0 }
+    if (known === undefined) remember(this.owners, digest, owned)
+    else this.owners.set(digest, owned)
     return { key, account: accountOf(what, owner, account) }
+  }
+
+  /** A key that was good after all that was removed had ended has not been removed: it is lost. */
+  private assertRemoved(
+    what: string,
+    digest: string,
+    known: Owned | undefined,
+    removedBeforeMs: number,
+  ): void {
+    if (known !== undefined && (known.goodAtMs < removedBeforeMs || this.tombstones.has(digest))) {
+      this.owners.delete(digest)
+      return
+    }
+    throw unavailable(`${what} failed`, damaged(keyNamed(digest), 'it is gone and was not revoked'))
   }
 
   private async ownerOf(what: string, digest: string): Promise<string | null> {
@@ -176,7 +240,7 @@ export class RedisKeys {
     const [text, revoked] = listOf(await admin.send(what, 'hmget', args))
     const key = this.keyOf(what, digest, text, revoked)
     if (key === null || typeof text !== 'string') {
-      throw unavailable(`${what} failed`, damaged('a key', MISFIT))
+      throw unavailable(`${what} failed`, damaged(`key '${keyId}'`, MISFIT))
     }
     return { key, text }
   }
@@ -201,11 +265,16 @@ export class RedisKeys {
   }
 }
 
+const OUTCOMES = ['created', 'plan_limit', 'account_full', 'no_account', 'id_taken'] as const
+
 function outcomeOf(answer: unknown): KeyOutcome {
-  for (const outcome of ['created', 'plan_limit', 'no_account', 'id_taken'] as const) {
-    if (answer === outcome) return outcome
-  }
+  for (const outcome of OUTCOMES) if (answer === outcome) return outcome
   throw unavailable('creating a key failed', new Error('the script gave no answer'))
+}
+
+/** Of an account; all in one slot. */
+function orderKeys(accountId: string): string[] {
+  return [layout.accountKey, layout.orderKey, layout.formerOrderKey].map((name) => name(accountId))
 }
 
 /** The oldest is forgotten; it is asked for again. */

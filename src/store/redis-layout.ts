@@ -5,7 +5,9 @@
  * All of an account is in one slot of a Cluster (`{acc_…}`), so that one script can change it. In the
  * account's hash: `account` (its record), `live` (keys that are not revoked), `gen` (changes so far),
  * for each key `key:DIGEST` (its record), `id:KEY_ID` (its digest) and, once revoked, `revoked:DIGEST`
- * (when). Outside are only pointers that never change: `key:DIGEST` and `key-id:ID` say whose it is.
+ * (when), `place` (the last place given in the order of keys) and `removed-before` (keys that ended before
+ * that time may have been removed). Outside are pointers, which stand while the key does: `key:DIGEST` and
+ * `key-id:ID` say whose it is.
  */
 import { script } from './redis-link.js'
 
@@ -28,8 +30,13 @@ export function toldKey(id: string): string {
   return `${PREFIX}{${id}}:told`
 }
 
-/** The digests of an account's keys in order of creation. */
+/** The digests of an account's keys by their place in the order of creation. */
 export function orderKey(id: string): string {
+  return `${PREFIX}{${id}}:key-order`
+}
+
+/** The same as earlier versions kept it: a list, from which no page can be read by its place. */
+export function formerOrderKey(id: string): string {
   return `${PREFIX}{${id}}:keys`
 }
 
@@ -93,15 +100,30 @@ if ARGV[3] ~= '' then redis.call('PUBLISH', ARGV[3], '*') end
 ${tell(4)}
 return 1`)
 
+/** Moves the list of an earlier version into the order of keys. KEYS: the account, the order, the list. */
+const IN_ORDER = `
+local function ordered(digest)
+  redis.call('ZADD', KEYS[2], redis.call('HINCRBY', KEYS[1], 'place', 1), digest)
+end
+if redis.call('EXISTS', KEYS[3]) == 1 then
+  for _, digest in ipairs(redis.call('LRANGE', KEYS[3], 0, -1)) do
+    if not redis.call('ZSCORE', KEYS[2], digest) then ordered(digest) end
+  end
+  redis.call('DEL', KEYS[3])
+end`
+
 /**
- * KEYS: the account, the order of its keys, what is told. ARGV: digest, id, record, most keys (empty: no
- * limit), when revoked (empty: it is not), channel, and what is told.
+ * KEYS: the account, the order of its keys, the list of an earlier version, what is told. ARGV: digest, id,
+ * record, most live keys (empty: no limit), when revoked (empty: it is not), channel, most keys, and what is
+ * told.
  */
 export const PUT_KEY = script(`
 local account, digest = KEYS[1], ARGV[1]
 local live = redis.call('HGET', account, 'live')
 if not live then return 'no_account' end
+${IN_ORDER}
 if ARGV[4] ~= '' and tonumber(live) >= tonumber(ARGV[4]) then return 'plan_limit' end
+if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[7]) then return 'account_full' end
 if redis.call('HEXISTS', account, 'key:' .. digest) == 1 then return 'id_taken' end
 if redis.call('HEXISTS', account, 'id:' .. ARGV[2]) == 1 then return 'id_taken' end
 redis.call('HSET', account, 'key:' .. digest, ARGV[3], 'id:' .. ARGV[2], digest)
@@ -111,10 +133,76 @@ else
   redis.call('HSET', account, 'revoked:' .. digest, ARGV[5])
 end
 redis.call('HINCRBY', account, 'gen', 1)
-redis.call('RPUSH', KEYS[2], digest)
+ordered(digest)
 redis.call('PUBLISH', ARGV[6], digest)
-${tell(7)}
+${tell(8)}
 return 'created'`)
+
+/**
+ * KEYS: the account, the order of its keys, the list of an earlier version. ARGV: the place of the last key of
+ * the page before (empty: none), how many, `newest_first` or not. Four parts for each key: its digest, its
+ * place, its record, and when it was revoked.
+ */
+export const LIST_KEYS = script(`
+${IN_ORDER}
+local found
+if ARGV[3] == 'newest_first' then
+  local first = ARGV[1] == '' and '+inf' or '(' .. ARGV[1]
+  found = redis.call('ZREVRANGEBYSCORE', KEYS[2], first, '-inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+else
+  local first = ARGV[1] == '' and '-inf' or '(' .. ARGV[1]
+  found = redis.call('ZRANGEBYSCORE', KEYS[2], first, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+end
+local answer = {}
+for at = 1, #found, 2 do
+  local digest = found[at]
+  answer[2 * at - 1], answer[2 * at] = digest, found[at + 1]
+  answer[2 * at + 1] = redis.call('HGET', KEYS[1], 'key:' .. digest)
+  answer[2 * at + 2] = redis.call('HGET', KEYS[1], 'revoked:' .. digest)
+end
+return answer`)
+
+/**
+ * Marks the keys that ended before a time as revoked, so that nothing brings them back while they are
+ * removed. KEYS: the account. ARGV: the time, then ids. The ids and digests of those keys, by turns.
+ */
+export const END_KEYS = script(`
+local answer, before = {}, tonumber(ARGV[1])
+for at = 2, #ARGV do
+  local digest = redis.call('HGET', KEYS[1], 'id:' .. ARGV[at])
+  local text = digest and redis.call('HGET', KEYS[1], 'key:' .. digest)
+  if text then
+    local revoked = tonumber(redis.call('HGET', KEYS[1], 'revoked:' .. digest) or nil)
+    local expires = tonumber(cjson.decode(text).expiresAtMs)
+    if (revoked and revoked < before) or (expires and expires < before) then
+      if not revoked then
+        redis.call('HSET', KEYS[1], 'revoked:' .. digest, string.format('%.0f', expires))
+        redis.call('HINCRBY', KEYS[1], 'live', -1)
+      end
+      answer[#answer + 1], answer[#answer + 2] = ARGV[at], digest
+    end
+  end
+end
+local former = tonumber(redis.call('HGET', KEYS[1], 'removed-before') or '0')
+if #answer > 0 and before > former then
+  redis.call('HSET', KEYS[1], 'removed-before', string.format('%.0f', before))
+end
+redis.call('HINCRBY', KEYS[1], 'gen', 1)
+return answer`)
+
+/** KEYS: the account, the order of its keys, the list. ARGV: the channel, then ids and digests by turns. */
+export const REMOVE_KEYS = script(`
+${IN_ORDER}
+local count = 0
+for at = 2, #ARGV, 2 do
+  local id, digest = 'id:' .. ARGV[at], ARGV[at + 1]
+  count = count + redis.call('HDEL', KEYS[1], 'key:' .. digest)
+  redis.call('HDEL', KEYS[1], id, 'revoked:' .. digest)
+  redis.call('ZREM', KEYS[2], digest)
+  redis.call('PUBLISH', ARGV[1], digest)
+end
+redis.call('HINCRBY', KEYS[1], 'gen', 1)
+return count`)
 
 /**
  * KEYS: the account, what is told. ARGV: digest, the record as it was, as it shall be, channel, and what is

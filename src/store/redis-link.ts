@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import { Cluster, Redis } from 'ioredis'
 import type { GatewayError } from '../errors.js'
 import { Breaker } from './redis-breaker.js'
-import { unavailable } from './failure.js'
+import { LostStore, notMade, reasonOf, unavailable, unconfirmed } from './failure.js'
 import { clientOptions, clusterOptions, retryDelayMs } from './redis-options.js'
 import type { RedisPlace } from './redis-url.js'
 
@@ -173,7 +173,10 @@ export class RedisLink {
     }
   }
 
-  /** A script whose effect must be on the replicas, too, before it is acknowledged. */
+  /**
+   * A script whose effect must be on the replicas, too, before it is acknowledged. Rejects with
+   * `store_unconfirmed` where it took effect and too few replicas have it.
+   */
   async runDurably(
     what: string,
     text: Script,
@@ -184,6 +187,20 @@ export class RedisLink {
     const answer = await this.run(what, text, keys, args)
     if (this.waitReplicas > 0) await this.replicated(what, keys[0] ?? '')
     return answer
+  }
+
+  /** The same for a step that prepares a change, which is not made where this rejects. */
+  async prepareDurably(
+    what: string,
+    text: Script,
+    keys: readonly string[],
+    args: readonly Argument[],
+  ): Promise<unknown> {
+    try {
+      return await this.runDurably(what, text, keys, args)
+    } catch (error) {
+      throw notMade(error)
+    }
   }
 
   /** Sends nothing until the server has answered a probe, which goes at once: somebody else waited in vain. */
@@ -239,7 +256,9 @@ export class RedisLink {
   }
 
   private refusal(what: string): GatewayError {
-    const reason = this.lastError?.message ?? 'it failed several times'
+    const { lastError } = this
+    if (lastError instanceof LostStore) return unavailable(`${what} failed`, lastError)
+    const reason = lastError?.message ?? 'it failed several times'
     return unavailable(`${what} failed`, new Error(`Redis is not asked for a moment: ${reason}`))
   }
 
@@ -296,11 +315,18 @@ export class RedisLink {
 
   /** `WAIT` counts for the connection that wrote; of a Cluster, that is the one of the key's node. */
   private async replicated(what: string, key: string): Promise<void> {
-    const node = await this.nodeOf(what, key)
-    const count = await (this.waits.get(node) ?? this.waitAt(what, node))
+    let count: unknown
+    try {
+      const node = await this.nodeOf(what, key)
+      count = await (this.waits.get(node) ?? this.waitAt(what, node))
+    } catch (error) {
+      throw unconfirmed(what, reasonOf(error))
+    }
     if (typeof count === 'number' && count >= this.waitReplicas) return
-    const missing = `${String(count)} of ${this.waitReplicas} replicas have it (wait_replicas)`
-    throw unavailable(`${what} is not safe yet`, new Error(missing))
+    throw unconfirmed(
+      what,
+      `${String(count)} of ${this.waitReplicas} replicas have it (wait_replicas)`,
+    )
   }
 
   private waitAt(what: string, node: Redis): Promise<unknown> {
@@ -350,7 +376,7 @@ export class RedisLink {
         this.isAgain = false
       },
       (error: unknown) => {
-        this.lastError = new Error(messageOf(error))
+        this.lastError = error instanceof LostStore ? error : new Error(messageOf(error))
         this.isReplica = isReadOnly(this.lastError.message)
         this.probeLater()
       },
@@ -365,7 +391,8 @@ export class RedisLink {
       return
     }
     const sight = this.evaluated(LOOK, [proof.key], []).then(sightOf)
-    if ((await inTime(sight, this.timeoutMs)).value !== proof.value) throw new Error(OTHER_STORE)
+    if ((await inTime(sight, this.timeoutMs)).value !== proof.value)
+      throw new LostStore(OTHER_STORE)
   }
 }
 

@@ -5,9 +5,23 @@
 import type { Account, ApiKey } from '../accounts/account.js'
 import { damaged, unavailable } from './failure.js'
 import { readAccount, readKey } from './record.js'
+import type { Page } from './store.js'
 
 /** What is wrong with a record that can be read and is not the one that it should be. */
 export const MISFIT = 'it is another, or its index is'
+
+/** What there is behind a cursor that no store gave out. */
+export const NO_PAGE: Page<never> = { items: [], next: null }
+
+/** Whether it is a cursor of a list here: a place in an order, or null for the start. */
+export function isPlace(cursor: string | null): boolean {
+  return cursor === null || /^\d{1,16}$/.test(cursor)
+}
+
+/** A key whose id is not known, for the log: the beginning of a digest names it and opens nothing. */
+export function keyNamed(digest: string): string {
+  return `the key with digest ${digest.slice(0, 12)}…`
+}
 
 /** The account, which must be the one that was asked for. */
 export function accountOf(what: string, id: string, text: unknown): Account {
@@ -24,7 +38,7 @@ export function keyOf(
   revoked: unknown,
 ): ApiKey | null {
   if (typeof text !== 'string') return null
-  const key = intact(what, 'a key', () => readKey(text))
+  const key = intact(what, keyNamed(digest), () => readKey(text))
   // The answer must be to this question and no other, whatever went wrong below.
   if (key.digest !== digest) throw unavailable(`${what} failed`, damaged(`key '${key.id}'`, MISFIT))
   if (typeof revoked !== 'string') return key

@@ -11,7 +11,8 @@ import { isName, type RedisEngine } from './redis-engine.js'
 import { accountKey, emailKey, toldKey } from './redis-layout.js'
 import { script } from './redis-link.js'
 import { accountOf, MISFIT, intact, listOf } from './redis-records.js'
-import { TRAIL_LENGTH, type Trail, type TrailEntry, type TrailQuery } from './trail.js'
+import type { StoreBounds } from './store.js'
+import type { Trail, TrailEntry, TrailQuery } from './trail.js'
 
 const TEXTS = 'sluice:{trail}:texts'
 const IDS = 'sluice:{trail}:ids'
@@ -28,33 +29,54 @@ return 1`)
 const NEVER_MS = 600_000
 /** Announcements that one reader looks at. */
 const MOST_BROUGHT = 1_000
+/** Entries that one new entry removes at most. */
+const MOST_REMOVED = 10
 
-/** ARGV: id, text, owner, most entries. */
+/**
+ * ARGV: id, text, account, most entries of the account, most entries. More than one entry is removed while a
+ * bound is exceeded by more than one, which a smaller bound in a new version brings about.
+ */
 const ADD = script(`
+local function remove(id, account)
+  redis.call('HDEL', KEYS[1], id)
+  redis.call('ZREM', KEYS[2], id)
+  redis.call('ZREM', KEYS[3], account .. '\\0' .. id)
+end
+local own = ARGV[3] .. '\\0'
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('ZADD', KEYS[2], 0, ARGV[1])
-redis.call('ZADD', KEYS[3], 0, ARGV[3])
-if redis.call('ZCARD', KEYS[2]) <= tonumber(ARGV[4]) then return 0 end
-local oldest = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
-local text = redis.call('HGET', KEYS[1], oldest)
-if text then
-  redis.call('ZREM', KEYS[3], cjson.decode(text).accountId .. '\\0' .. oldest)
+redis.call('ZADD', KEYS[3], 0, own .. ARGV[1])
+local first, last = '[' .. own, '[' .. own .. '\\255'
+local surplus = redis.call('ZLEXCOUNT', KEYS[3], first, last) - tonumber(ARGV[4])
+if surplus > 0 then
+  local most = math.min(surplus, ${MOST_REMOVED})
+  for _, place in ipairs(redis.call('ZRANGEBYLEX', KEYS[3], first, last, 'LIMIT', 0, most)) do
+    remove(string.sub(place, #own + 1), ARGV[3])
+  end
 end
-redis.call('HDEL', KEYS[1], oldest)
-redis.call('ZREM', KEYS[2], oldest)
+surplus = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[5])
+if surplus > 0 then
+  for _, id in ipairs(redis.call('ZRANGE', KEYS[2], 0, math.min(surplus, ${MOST_REMOVED}) - 1)) do
+    local text = redis.call('HGET', KEYS[1], id)
+    remove(id, text and cjson.decode(text).accountId or '')
+  end
+end
 return 1`)
 
 /** The trail of a store. */
 export class RedisTrail implements Trail {
   private readonly engine: RedisEngine
+  private readonly bounds: StoreBounds
 
-  constructor(engine: RedisEngine) {
+  constructor(engine: RedisEngine, bounds: StoreBounds) {
     this.engine = engine
+    this.bounds = bounds
   }
 
   async add(entry: TrailEntry): Promise<void> {
     const { id, accountId } = entry
-    const args = [id, writeTrailEntry(entry), placeOf(accountId, id), TRAIL_LENGTH]
+    const { trailPerAccount, trailTotal } = this.bounds
+    const args = [id, writeTrailEntry(entry), accountId, trailPerAccount, trailTotal]
     await this.engine.changes.runDurably('adding to the audit trail', ADD, KEYS, args)
   }
 
@@ -71,7 +93,7 @@ export class RedisTrail implements Trail {
     const ids = told.map(({ id }) => id)
     const announced = ids.flatMap((id) => [Date.now(), placeOf(accountId, id)])
     const what = 'announcing a change'
-    await this.engine.changes.runDurably(what, ANNOUNCE, [ANNOUNCED], announced)
+    await this.engine.changes.prepareDurably(what, ANNOUNCE, [ANNOUNCED], announced)
     const answer = await change(told.flatMap((entry) => [entry.id, writeTrailEntry(entry)]))
     // Safe where it is: whoever reads next brings what cannot be brought now.
     await this.bring(accountId, ids).catch(() => undefined)

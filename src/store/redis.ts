@@ -22,9 +22,13 @@ import type {
   KeyEdit,
   KeyLookup,
   KeyOutcome,
+  Page,
+  PageQuery,
   Store,
+  StoreBounds,
   StoreOptions,
 } from './store.js'
+import { STORE_BOUNDS } from './store.js'
 
 /**
  * Connects to the Redis at `place` and checks that keys can be kept there; An operator is
@@ -32,12 +36,8 @@ import type {
  */
 export async function openRedis(place: RedisPlace, options: StoreOptions): Promise<Store> {
   const timeoutMs = Math.max(place.timeoutMs, options.patienceMs ?? 0)
-  const engine = await RedisEngine.open(
-    { ...place, timeoutMs },
-    options.warn ?? (() => undefined),
-    options.mustExist,
-  )
-  const store = new RedisStore(engine, options.nowMs)
+  const engine = await RedisEngine.open({ ...place, timeoutMs }, options)
+  const store = new RedisStore(engine, { ...STORE_BOUNDS, ...options.bounds }, options.nowMs)
   try {
     await store.opened()
     return store
@@ -60,15 +60,15 @@ class RedisStore implements Store {
   private readonly listeners = new Set<(change: KeyChange) => void>()
   private closed = false
 
-  constructor(engine: RedisEngine, nowMs: (() => number) | undefined) {
+  constructor(engine: RedisEngine, bounds: StoreBounds, nowMs: (() => number) | undefined) {
     this.engine = engine
     this.ledger = new RedisLedger(engine, nowMs)
     this.shelf = new RedisShelf(engine)
     this.passes = new RedisPasses(engine)
-    this.trail = new RedisTrail(engine)
+    this.trail = new RedisTrail(engine, bounds)
     this.attempts = new RedisAttempts(engine)
     this.accounts = new RedisAccounts(engine, this.trail)
-    this.keys = new RedisKeys(engine, this.trail)
+    this.keys = new RedisKeys(engine, this.trail, bounds.keysPerAccount)
     const tell = (change: KeyChange): void => {
       for (const listener of this.listeners) listener(change)
     }
@@ -80,6 +80,14 @@ class RedisStore implements Store {
   /** Resolves when every connection is there: none has to be made while a request waits. */
   async opened(): Promise<void> {
     await Promise.all([this.news.opened(), this.ledger.opened(), this.shelf.opened()])
+  }
+
+  get id(): string {
+    return this.engine.id
+  }
+
+  get isNew(): boolean {
+    return this.engine.isNew
   }
 
   createAccount(account: Account, told: readonly TrailEntry[] = []): Promise<AccountOutcome> {
@@ -94,8 +102,8 @@ class RedisStore implements Store {
     return this.accounts.byEmail(email)
   }
 
-  listAccounts(): Promise<Account[]> {
-    return this.accounts.list()
+  listAccounts(query: PageQuery): Promise<Page<Account>> {
+    return this.accounts.list(query)
   }
 
   changeAccount(
@@ -114,8 +122,8 @@ class RedisStore implements Store {
     return this.keys.create(key, maxKeys, told)
   }
 
-  listKeys(accountId: string): Promise<ApiKey[]> {
-    return this.keys.list(accountId)
+  listKeys(accountId: string, query: PageQuery): Promise<Page<ApiKey>> {
+    return this.keys.list(accountId, query)
   }
 
   keyById(accountId: string, keyId: string): Promise<ApiKey | null> {
@@ -142,6 +150,10 @@ class RedisStore implements Store {
     told: readonly TrailEntry[] = [],
   ): Promise<boolean> {
     return this.keys.revoke(accountId, keyId, atMs, told)
+  }
+
+  removeKeys(accountId: string, keyIds: readonly string[], endedBeforeMs: number): Promise<number> {
+    return this.keys.remove(accountId, keyIds, endedBeforeMs)
   }
 
   findKey(digest: string): Promise<KeyLookup | null> {

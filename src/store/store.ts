@@ -31,12 +31,7 @@ export type AccountOutcome = 'created' | 'email_taken' | 'id_taken' | 'bad_name'
  * `account_full`: the account has `StoreBounds.keysPerAccount` keys, revoked ones included.
  */
 export type KeyOutcome =
-  | 'created'
-  | 'plan_limit'
-  | 'account_full'
-  | 'no_account'
-  | 'id_taken'
-  | 'bad_name'
+  'created' | 'plan_limit' | 'account_full' | 'no_account' | 'id_taken' | 'bad_name'
 
 /** What may be changed of an account; what is left out stays. */
 export interface AccountEdit {
@@ -145,7 +140,9 @@ export interface StoreOptions {
 /**
  * Durable accounts and keys. What a change is to leave in the audit trail is given with it: of the two there
  * are both or neither, whatever dies in between. Its entries are of the account that changes.
- * Every method rejects with `GatewayError(store_unavailable)` when the engine fails, and only then; "not there" and a rule that was not met are answers.
+ * Every method rejects with `GatewayError(store_unavailable)` when the engine fails, and only then; "not there"
+ * and a rule that was not met are answers. A change that took effect and that too few replicas have confirmed
+ * rejects with `store_unconfirmed`; repeating it is safe.
  */
 export interface Store {
   /** Made once, with the store, at random; 1 to 100 characters. An emptied store gets another one. */

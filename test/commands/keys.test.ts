@@ -9,6 +9,7 @@ import { UsageError } from '../../src/commands/command.js'
 import { parseKeys, runKeys } from '../../src/commands/keys.js'
 import { reporting } from '../../src/commands/with-store.js'
 import { configFolder, newSession, sluice, type TestSession } from './session.js'
+import { allAccounts, allKeys } from '../helpers/lists.js'
 
 function run(session: TestSession, line: string): Promise<number> {
   const { action, values } = parseKeys(line.split(' '))
@@ -186,6 +187,6 @@ void t.test('what is no limit is refused by name, and nothing is made', async (t
       option,
     )
   }
-  const [ada] = await session.store.listAccounts()
-  t.same(await session.store.listKeys(ada?.id ?? ''), [])
+  const [ada] = await allAccounts(session.store)
+  t.same(await allKeys(session.store, ada?.id ?? ''), [])
 })

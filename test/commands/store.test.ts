@@ -13,6 +13,7 @@ import type { Store } from '../../src/store/store.js'
 import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
 import { aRow } from '../ledger/row.js'
 import { sluice } from './session.js'
+import { allAccounts, allKeys } from '../helpers/lists.js'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
@@ -48,10 +49,10 @@ void t.test('an interrupted copy is completed', async (t) => {
   await filled(from)
   await withOpen(from, (source) =>
     withOpen(to, async (target) => {
-      const [account] = await source.listAccounts()
+      const [account] = await allAccounts(source)
       if (account === undefined) throw new Error('the source is empty')
       await target.createAccount(account)
-      const [key] = await source.listKeys(account.id)
+      const [key] = await allKeys(source, account.id)
       if (key !== undefined) await target.createKey(key, null)
       await target.ledger.settle(aRow('r20', { atMs: NOON + 20 }))
     }),
@@ -137,7 +138,7 @@ void t.test('lmdb to redis and back', { skip: redisMissing() }, async (t) => {
   await assertSame(t, from, to)
 
   // Killed between the record of an account and its e-mail, which is written last.
-  const [zoe] = await withOpen(from, (store) => store.listAccounts())
+  const [zoe] = await withOpen(from, (store) => allAccounts(store))
   if (zoe === undefined) throw new Error('the source is empty')
   await withOpen(server.url(), (store) => store.createAccount(zoe))
   t.equal(await server.ask('del', 'sluice:email:acc_zoe@example.com'), 1)
@@ -159,7 +160,7 @@ void t.test('the program: statuses, and no address in what it says', async (t) =
   t.equal((await sluice([...args, at('from')])).status, 2)
 
   const wrong: [string[], RegExp][] = [
-    [[], /needs: migrate/],
+    [[], /needs one of: migrate, accept/],
     [['migrate', 'all'], /options only/],
     [['migrate', '--from', 'lmdb:a'], /--to URL/],
     [['migrate', '--from', 'lmdb:a', '--to', 'lmdb:./a'], /same store/],
@@ -282,8 +283,8 @@ async function changed(url: string): Promise<void> {
 /** All that a store keeps, read by other means than the command's. */
 async function contentsOf(url: string) {
   return withOpen(url, async (store) => {
-    const accounts = await store.listAccounts()
-    const keys = await Promise.all(accounts.map(({ id }) => store.listKeys(id)))
+    const accounts = await allAccounts(store)
+    const keys = await Promise.all(accounts.map(({ id }) => allKeys(store, id)))
     const counts = await Promise.all(accounts.map(({ id }) => store.countKeys(id)))
     const found = await Promise.all(keys.flat().map(async ({ digest }) => store.findKey(digest)))
     const all = { accountId: null, fromMs: NOON - DAY, toMs: NOON + DAY }

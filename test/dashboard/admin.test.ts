@@ -28,12 +28,11 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
 
   const found = accountsReply.parse((await root.get('/accounts?search=ADA')).json)
   t.match(found, {
-    total: 1,
+    next: null,
     accounts: [{ id, liveKeys: 1, requests: 1, spendNanoUsd: 1_500_000 }],
   })
   const all = accountsReply.parse((await root.get('/accounts?limit=2')).json)
   t.match(all, {
-    total: 3,
     accounts: [{ email: 'ada@example.com' }, { email: 'root@example.com' }],
   })
   const rest = await root.get(`/accounts?limit=2&after=${all.next ?? ''}`)

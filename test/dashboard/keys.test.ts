@@ -53,15 +53,15 @@ void t.test('made, used, renamed, rotated, revoked', async (t) => {
   t.equal(await statusWith(stage, secret), 200, 'both work')
   t.equal(await statusWith(stage, next.secret), 200)
   const both = keysReply.parse((await browser.get('/keys')).json)
-  t.match(both, { total: 2, keys: [{ id: next.key.id }, { id: key.id, replacedBy: next.key.id }] })
+  t.match(both, { keys: [{ id: next.key.id }, { id: key.id, replacedBy: next.key.id }] })
 
   const watch = stopwatch()
   t.match(await browser.ask('DELETE', `/keys/${key.id}`), { json: { key: { state: 'revoked' } } })
   t.equal(await eventually(() => statusWith(stage, secret), 401), 401)
   t.ok(watch() < 1_000, 'within a second')
   t.equal(await statusWith(stage, next.secret), 200, 'its successor works on')
-  t.match((await browser.get('/keys')).json, { total: 1 })
-  t.match((await browser.get('/keys?state=all')).json, { total: 2 })
+  t.equal(keysReply.parse((await browser.get('/keys')).json).keys.length, 1)
+  t.equal(keysReply.parse((await browser.get('/keys?state=all')).json).keys.length, 2)
   t.equal((await browser.ask('POST', `/keys/${key.id}/rotate`, {})).status, 400)
   t.equal((await browser.ask('PATCH', `/keys/${key.id}`, { name: 'x' })).status, 404)
   t.equal((await browser.ask('DELETE', `/keys/${key.id}`)).status, 200, 'again is no error')
@@ -97,7 +97,7 @@ void t.test('K-173: five keys on Starter, twenty on Pro, however many ask', asyn
     t.match(refused[0]?.error['message'], /revoke one or choose a larger plan/)
     t.match((await browser.get('/session')).json, { account: { liveKeys: limit } })
     const keys = keysReply.parse((await browser.get('/keys')).json)
-    t.equal(keys.total, limit)
+    t.equal(keys.keys.length, limit)
     const [first] = keys.keys
     const turned = await browser.ask('POST', `/keys/${first?.id ?? ''}/rotate`, {})
     t.match([turned.status, turned.error['kind']], [403, 'plan_limit'], 'two need two places')
@@ -142,7 +142,7 @@ void t.test('K-172 and what else a key may not be', async (t) => {
   const large = await browser.ask('POST', '/keys', { name: 'x'.repeat(70_000) })
   t.equal(large.status, 413)
   t.equal((await browser.ask('POST', `/keys?account=${bob.id}`, { name: 'k' })).status, 400)
-  t.equal((await browser.get('/keys')).json['total'], 0)
+  t.same((await browser.get('/keys')).json['keys'], [])
   t.equal(await stage.store.countKeys(bob.id), 0)
 })
 
@@ -164,8 +164,7 @@ void t.test('a list of keys: pages, searches, and what each used', async (t) => 
   let after = ''
   for (let page = 0; page < 9; page += 1) {
     const answer = await browser.get(`/keys?limit=3${after === '' ? '' : `&after=${after}`}`)
-    const { keys: part, total, next } = keysReply.parse(answer.json)
-    t.equal(total, 8)
+    const { keys: part, next } = keysReply.parse(answer.json)
     seen.push(...part.map(({ id }) => id))
     if (next === null) break
     after = next

@@ -58,7 +58,6 @@ const keys = schema.keysReply.parse({
     spendNanoUsd: 11_200_000_000 * index,
     unpricedRequests: index,
   })),
-  total: 3,
   next: null,
 })
 
@@ -210,7 +209,6 @@ const accounts = schema.accountsReply.parse({
     spendNanoUsd: 18_420_000_000,
     unpricedRequests: 0,
   })),
-  total: 3,
   next: null,
 })
 
@@ -261,6 +259,6 @@ export function emptyReplyTo(path: string, query: URLSearchParams): unknown {
   if (path === '/usage') return usage(query, true)
   if (path === '/live') return { ...live, rows: [], hour: { ...live.hour, ...figures(0) } }
   if (path === '/requests') return { rows: [], next: null }
-  if (path === '/keys') return { keys: [], total: 0, next: null }
+  if (path === '/keys') return { keys: [], next: null }
   return replyTo(path, query)
 }

@@ -4,10 +4,11 @@
  * stream, a change by another handle on the same store, and the bytes that the client saw.
  */
 import t from 'tap'
-import { listKeys, revokeKey } from '../../src/accounts/accounts.js'
+import { revokeKey } from '../../src/accounts/accounts.js'
 import { openStore } from '../../src/store/open.js'
 import type { Store } from '../../src/store/store.js'
 import { startGateway } from '../helpers/gateway.js'
+import { allKeys } from '../helpers/lists.js'
 
 type Change = (store: Store, accountId: string, keyId: string) => Promise<unknown>
 
@@ -36,7 +37,7 @@ for (const [what, change] of CHANGES) {
       let text = Buffer.from((first.value ?? new Uint8Array()) as Uint8Array).toString()
       const store = await openStore(`lmdb:${gateway.folder}/data`)
       const account = await store.accountByEmail('test@example.com')
-      const [key] = await listKeys(store, account?.id ?? '')
+      const [key] = await allKeys(store, account?.id ?? '')
       await change(store, account?.id ?? '', key?.id ?? '')
       await store.close()
       const changedMs = performance.now()

@@ -6,16 +6,11 @@ import t from 'tap'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { Account, PlanName } from '../../src/accounts/account.js'
-import {
-  createAccount,
-  createKey,
-  listKeys,
-  revokeKey,
-  setPlan,
-} from '../../src/accounts/accounts.js'
+import { createAccount, createKey, revokeKey, setPlan } from '../../src/accounts/accounts.js'
 import { loadConfig } from '../../src/config/load.js'
 import { openLmdb } from '../../src/store/lmdb.js'
 import type { Store } from '../../src/store/store.js'
+import { allKeys } from '../helpers/lists.js'
 
 const loaded = loadConfig('config/gateway.yaml', {})
 if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
@@ -48,8 +43,8 @@ for (const [plan, limit] of [
     await t.rejects(createKey(store, plans, owner, 'too many'), {
       message: new RegExp(`${plan}.*${limit}`),
     })
-    t.equal((await listKeys(store, owner.id)).length, limit)
-    const [first] = await listKeys(store, owner.id)
+    t.equal((await allKeys(store, owner.id)).length, limit)
+    const [first] = await allKeys(store, owner.id)
     await revokeKey(store, owner.id, first?.id ?? '')
     await createKey(store, plans, owner, 'in place of a revoked one')
     await t.rejects(createKey(store, plans, owner, 'too many'), { message: /allows/ })
@@ -66,7 +61,7 @@ void t.test('S8: twenty at once on a plan of five: five are made', async (t) => 
 void t.test('S8: max has no limit', async (t) => {
   const { store, account: owner } = await account(t, 'max')
   for (let at = 0; at < 60; at += 1) await createKey(store, plans, owner, `key ${at}`)
-  t.equal((await listKeys(store, owner.id)).length, 60)
+  t.equal((await allKeys(store, owner.id)).length, 60)
 })
 
 void t.test('S8: a larger plan makes room, a smaller one takes no key away', async (t) => {
@@ -76,6 +71,6 @@ void t.test('S8: a larger plan makes room, a smaller one takes no key away', asy
   await createKey(store, plans, { ...owner, plan: 'pro' }, 'sixth')
   await setPlan(store, owner.id, 'starter')
   await t.rejects(createKey(store, plans, owner, 'seventh'), { message: /allows/ })
-  const kept = await listKeys(store, owner.id)
+  const kept = await allKeys(store, owner.id)
   t.equal(kept.filter(({ revokedAtMs }) => revokedAtMs === undefined).length, 6)
 })

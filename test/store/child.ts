@@ -9,6 +9,7 @@ import { aKey, anEntry } from './records.js'
 import type { Account, ApiKey } from '../../src/accounts/account.js'
 import type { PassKind } from '../../src/store/passes.js'
 import type { AccountEdit } from '../../src/store/store.js'
+import { allKeys } from '../helpers/lists.js'
 
 export type Order =
   | { op: 'createAccount'; account: Account }
@@ -91,6 +92,6 @@ async function writeUntilFull(owner: string): Promise<void> {
       writeSync(1, `failed ${String(error)} ${cause?.message ?? ''}\n`)
     }
   }
-  writeSync(1, `listed ${(await store.listKeys(owner)).length}\n`)
+  writeSync(1, `listed ${(await allKeys(store, owner)).length}\n`)
   await store.close()
 }

@@ -7,9 +7,11 @@ import type { KeyChange, Store } from '../../src/store/store.js'
 import { openStore } from '../../src/store/open.js'
 import { GatewayError } from '../../src/errors.js'
 import { attempts, changes, passes, told, trail } from './holders-contract.js'
+import { bounds, identity, lists, removal, retention } from './lists-contract.js'
 import { killedWriter, otherProcess } from './processes.js'
 import { aKey, anAccount } from './records.js'
 import { ROOM, shelf, shelved, shelfRoom } from './shelf-contract.js'
+import { allAccounts, allKeys } from '../helpers/lists.js'
 
 export type NewUrl = (t: Test) => string | Promise<string>
 
@@ -19,6 +21,11 @@ export function storeContract(engine: string, newUrl: NewUrl): void {
     void t.test('accounts', (t) => accounts(t, newUrl))
     void t.test('keys', (t) => keys(t, newUrl))
     void t.test('revocation', (t) => revocation(t, newUrl))
+    void t.test('pages', (t) => lists(t, newUrl))
+    void t.test('the removal of keys', (t) => removal(t, newUrl))
+    void t.test('the retention of keys', (t) => retention(t, newUrl))
+    void t.test('bounds', (t) => bounds(t, newUrl))
+    void t.test('identity', (t) => identity(t, newUrl))
     void t.test('the limit of keys', (t) => keyLimit(t, newUrl))
     void t.test('news of changes', (t) => news(t, newUrl))
     void t.test('lasting', (t) => lasting(t, newUrl))
@@ -48,13 +55,13 @@ async function accounts(t: Test, newUrl: NewUrl): Promise<void> {
 
   t.equal(await store.accountById(ada.id), null, 'nobody is there yet')
   t.equal(await store.accountByEmail(ada.email), null)
-  t.same(await store.listAccounts(), [])
+  t.same(await allAccounts(store), [])
 
   t.equal(await store.createAccount(ada), 'created')
   t.equal(await store.createAccount(bob), 'created')
   t.same(await store.accountById(ada.id), ada, 'by id')
   t.same(await store.accountByEmail('aDA@example.COM'), ada, 'by e-mail, in any case')
-  t.same(await store.listAccounts(), [ada, bob], 'in order of creation, not of date')
+  t.same(await allAccounts(store), [ada, bob], 'in order of creation, not of date')
 
   const again = anAccount({ email: 'ADA@EXAMPLE.COM' })
   t.equal(await store.createAccount(again), 'email_taken')
@@ -97,9 +104,9 @@ async function keys(t: Test, newUrl: NewUrl): Promise<void> {
   for (const key of [first, second, other]) t.equal(await store.createKey(key, 5), 'created')
 
   t.same(await store.findKey(first.digest), { key: first, account: ada }, 'key and account at once')
-  t.same(await store.listKeys(ada.id), [first, second], 'in order of creation, nobody else’s')
-  t.same(await store.listKeys(bob.id), [other])
-  t.same(await store.listKeys('acc_nobody'), [])
+  t.same(await allKeys(store, ada.id), [first, second], 'in order of creation, nobody else’s')
+  t.same(await allKeys(store, bob.id), [other])
+  t.same(await allKeys(store, 'acc_nobody'), [])
 
   t.equal(await store.createKey(aKey('acc_nobody'), 5), 'no_account')
   t.equal(await store.createKey(aKey(ada.id, { digest: other.digest }), 5), 'id_taken')
@@ -144,7 +151,7 @@ async function revocation(t: Test, newUrl: NewUrl): Promise<void> {
   const revoked = { ...key, revokedAtMs: 7 }
   t.same((await store.findKey(key.digest))?.key, revoked, 'it stays, as revoked')
   t.equal(await store.revokeKey(ada.id, key.id, 9), true, 'again is no error')
-  t.same(await store.listKeys(ada.id), [revoked], 'and keeps the first time')
+  t.same(await allKeys(store, ada.id), [revoked], 'and keeps the first time')
 
   t.equal(await store.createKey(key, 5), 'id_taken', 'its digest is used up for good')
   t.equal(await store.createKey(aKey(bob.id, { digest: key.digest }), 5), 'id_taken')
@@ -185,7 +192,7 @@ async function keyLimit(t: Test, newUrl: NewUrl): Promise<void> {
     )
     const created = outcomes.filter((outcome) => outcome === 'created').length
     t.equal(created, limit, `200 at once in two processes: exactly ${limit}`)
-    t.equal((await store.listKeys(owner.id)).length, limit)
+    t.equal((await allKeys(store, owner.id)).length, limit)
   }
 }
 
@@ -261,8 +268,8 @@ async function lasting(t: Test, newUrl: NewUrl): Promise<void> {
   const again = await opened(t, url)
   const account = { ...ada, plan: 'max' }
   t.same(await again.findKey(key.digest), { key, account })
-  t.same(await again.listKeys(ada.id), [key, { ...gone, revokedAtMs: 3 }])
-  t.same(await again.listAccounts(), [account])
+  t.same(await allKeys(again, ada.id), [key, { ...gone, revokedAtMs: 3 }])
+  t.same(await allAccounts(again), [account])
 }
 
 async function killed(t: Test, newUrl: NewUrl): Promise<void> {
@@ -289,7 +296,7 @@ async function killed(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(alive, 0, 'no revoked key is alive')
   await agrees(t, store, ada.id)
 
-  const all = await store.listKeys(ada.id)
+  const all = await allKeys(store, ada.id)
   const live = all.filter(({ revokedAtMs }) => revokedAtMs === undefined).length
   t.equal(await store.createKey(aKey(ada.id), live), 'plan_limit', 'the count is that of the keys')
   t.equal(await store.createKey(aKey(ada.id), live + 1), 'created', 'and a writer can write')
@@ -304,7 +311,7 @@ async function agrees(t: Test, store: Store, accountId: string): Promise<void> {
     after = page.at(-1)?.id ?? null
     isLast = page.length < 1_000
   }
-  const keys = await store.listKeys(accountId)
+  const keys = await allKeys(store, accountId)
   const done = keys.flatMap(({ id, revokedAtMs }) =>
     revokedAtMs === undefined ? [`key.create ${id}`] : [`key.create ${id}`, `key.revoke ${id}`],
   )
@@ -323,10 +330,11 @@ async function closing(t: Test, newUrl: NewUrl): Promise<void> {
     error instanceof GatewayError && error.kind === 'store_unavailable'
   const asked: (() => unknown)[] = [
     () => store.findKey(aKey(ada.id).digest),
+    () => store.removeKeys(ada.id, ['key_1'], 1),
     () => store.accountById(ada.id),
     () => store.accountByEmail(ada.email),
-    () => store.listAccounts(),
-    () => store.listKeys(ada.id),
+    () => allAccounts(store),
+    () => allKeys(store, ada.id),
     () => store.createAccount(anAccount()),
     () => store.createKey(aKey(ada.id), 5),
     () => store.revokeKey(ada.id, 'key_1', 1),

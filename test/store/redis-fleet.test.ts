@@ -20,6 +20,7 @@ import {
 } from '../helpers/redis.js'
 import { anAdmission, aRow, NOON, places, requests, tokens } from './ledger-records.js'
 import { aKey, anAccount } from './records.js'
+import { allAccounts, allKeys } from '../helpers/lists.js'
 
 const KILLS = Number(process.env['SLUICE_KILLS'] ?? '3')
 const missing = redisMissing()
@@ -140,7 +141,7 @@ void t.test('a Cluster', { ...options, timeout: 120_000 }, async (t) => {
   const store = await opened(t, patient)
   const accounts = [anAccount(), anAccount(), anAccount(), anAccount()]
   for (const account of accounts) t.equal(await store.createAccount(account), 'created')
-  t.same(await store.listAccounts(), accounts)
+  t.same(await allAccounts(store), accounts)
   const [ada] = accounts
   if (ada === undefined) throw new Error('no account')
   const outcomes = await Promise.all(
@@ -149,7 +150,7 @@ void t.test('a Cluster', { ...options, timeout: 120_000 }, async (t) => {
   t.equal(outcomes.filter((outcome) => outcome === 'created').length, 5, 'the limit is exact')
   const heard: (string | null)[] = []
   store.subscribe(({ digest }) => heard.push(digest))
-  const [first] = await store.listKeys(ada.id)
+  const [first] = await allKeys(store, ada.id)
   const other = await opened(t, patient)
   await other.revokeKey(ada.id, first?.id ?? '', 1)
   await until(() => Promise.resolve(heard.includes(first?.digest ?? '')), 'the news')

@@ -4,6 +4,7 @@ import { createAccount } from '../../accounts/accounts.js'
 import type { UsageSum } from '../../store/ledger.js'
 import type { AccountEdit } from '../../store/store.js'
 import type { TrailEntry } from '../../store/trail.js'
+import { listPage } from '../list-page.js'
 import { signedRoute, type Reply, type Route, type SignedAsk } from '../route.js'
 import { notFound } from '../router.js'
 import { GatewayError } from '../../errors.js'
@@ -49,18 +50,13 @@ async function list(
   query: ReturnType<typeof schema.accountsQuery.parse>,
 ): Promise<Reply> {
   const words = query.search?.toLowerCase() ?? ''
-  const all = await services.store.listAccounts()
-  const found = all
-    .reverse()
-    .filter(({ email, id }) => email.includes(words) || id === query.search)
-  const start = query.after === undefined ? 0 : found.findIndex(({ id }) => id === query.after) + 1
-  const page = found.slice(start, start + (query.limit ?? 50))
-  const last = page.at(-1)
-  const json: schema.AccountsReply = {
-    accounts: await Promise.all(page.map((account) => accountRow(services, account))),
-    total: found.length,
-    next: last !== undefined && last !== found.at(-1) ? last.id : null,
-  }
+  const { items, next } = await listPage((page) => services.store.listAccounts(page), {
+    after: query.after ?? null,
+    limit: query.limit ?? 50,
+    keeps: ({ email, id }) => email.includes(words) || id === query.search,
+  })
+  const accounts = await Promise.all(items.map((account) => accountRow(services, account)))
+  const json: schema.AccountsReply = { accounts, next }
   return { status: 200, json }
 }
 

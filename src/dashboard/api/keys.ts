@@ -5,6 +5,7 @@ import { GatewayError } from '../../errors.js'
 import type { KeyUse } from '../../store/ledger.js'
 import type { KeyEdit } from '../../store/store.js'
 import type { TrailEntry } from '../../store/trail.js'
+import { listPage } from '../list-page.js'
 import { signedRoute, type Reply, type Route, type SignedAsk } from '../route.js'
 import { notFound } from '../router.js'
 import * as schema from '../schema.js'
@@ -58,20 +59,17 @@ async function list(
     throw new GatewayError('malformed_request', message, { param: 'account' })
   }
   const words = query.search?.toLowerCase() ?? ''
-  const all = await services.store.listKeys(accountId)
-  const found = all.reverse().filter((key) => {
-    if (query.state !== 'all' && key.revokedAtMs !== undefined) return false
-    return words === '' || key.name.toLowerCase().includes(words) || key.lastFour === query.search
+  const { items, next } = await listPage((page) => services.store.listKeys(accountId, page), {
+    after: query.after ?? null,
+    limit: query.limit ?? 100,
+    keeps: (key) => {
+      if (query.state !== 'all' && key.revokedAtMs !== undefined) return false
+      return words === '' || key.name.toLowerCase().includes(words) || key.lastFour === query.search
+    },
   })
-  const start = query.after === undefined ? 0 : found.findIndex(({ id }) => id === query.after) + 1
-  const page = found.slice(start, start + (query.limit ?? 100))
-  const figures = await figuresOf(services, accountId, page)
-  const last = page.at(-1)
-  const json: schema.KeysReply = {
-    keys: page.map((key) => keyView(key, figures, services.now())),
-    total: found.length,
-    next: last !== undefined && last !== found.at(-1) ? last.id : null,
-  }
+  const figures = await figuresOf(services, accountId, items)
+  const keys = items.map((key) => keyView(key, figures, services.now()))
+  const json: schema.KeysReply = { keys, next }
   return { status: 200, json }
 }
 
@@ -80,6 +78,7 @@ async function create(services: Services, ask: SignedAsk<unknown, Wanted>): Prom
   const { store, now, snapshot } = services
   const { name = '', ...rest } = ask.body
   const { plans } = snapshot().config
+  await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
   assertWithin(rest.limits, plans[account.plan].limits)
   const wanted = newKeyOf(rest, now())
   const told = (made: ApiKey) => [keyEntry(services, ask, 'key.create', made, namedKey(made))]
@@ -127,8 +126,9 @@ async function rotate(services: Services, ask: SignedAsk<unknown, unknown>): Pro
   if (stateOf(old, now()) !== 'live') {
     throw new GatewayError('malformed_request', 'This key no longer works; make a new one.')
   }
-  const { expiresAtMs, models, limits } = old
   const { plans } = snapshot().config
+  await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
+  const { expiresAtMs, models, limits } = old
   const wanted: NewKey = {
     ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
     ...(models === undefined ? {} : { models }),

@@ -184,7 +184,7 @@ async function csv(
   res.writeHead(200, [
     ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
     ...['content-disposition', `attachment; filename="${name}"`],
-    ...['cache-control', 'no-store', 'x-content-type-options', 'nosniff'],
+    ...['cache-control', 'no-store'],
   ])
   res.write(csvHead())
   for (let left = MAX_CSV_ROWS; ;) {

@@ -77,11 +77,9 @@ export const accountsQuery = z.strictObject({
   /** 1 to 200; 50 where left out. */
   limit: numberText(1, 200).optional(),
 })
-/** A page of accounts. */
+/** A page of accounts, with the same promise as a page of keys. */
 export const accountsReply = z.strictObject({
   accounts: z.array(accountRow),
-  /** How many the search finds on all pages. */
-  total: count,
   next: z.string().nullable(),
 })
 

@@ -58,15 +58,17 @@ export const keysQuery = z.strictObject({
   /** 1 to 500; 100 where left out. */
   limit: numberText(1, 500).optional(),
 })
-/** A page of keys. */
-export const keysReply = z.strictObject({
-  keys: z.array(key),
-  /** How many the query finds on all pages. */
-  total: count,
-  next: z.string().nullable(),
-})
+/**
+ * A page of keys. With a filter it may have fewer keys than `limit`, or none, and not be the last: that is the
+ * one whose `next` is null.
+ */
+export const keysReply = z.strictObject({ keys: z.array(key), next: z.string().nullable() })
 
-/** `POST /keys` → 201 `createdKeyReply`; 403 `plan_limit`; 403 with `param` for a limit above the plan's. */
+/**
+ * `POST /keys` → 201 `createdKeyReply`; 403 `plan_limit`; 403 with `param` for a limit above the plan's; 429
+ * with `retry-after` for an account that makes more than 60 keys at once (300 on a plan with a number of keys),
+ * or then more than 6 a minute.
+ */
 export const createKeyBody = z.strictObject({
   name,
   expiresAtMs: timeMs.nullable().optional(),

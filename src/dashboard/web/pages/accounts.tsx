@@ -1,14 +1,14 @@
 /** For administrators: who has an account, on which plan; make one, change it, switch it off. */
 import { useState } from 'react'
 import type { AccountRow } from '../../schema.js'
-import { useResource } from '../api/resource.js'
+import { usePages } from '../api/pages.js'
 import { Button, IconButton } from '../parts/button.js'
 import { Menu } from '../parts/menu.js'
+import { More } from '../parts/more.js'
 import { Search } from '../parts/search.js'
 import { Empty, Failed, TableSkeleton } from '../parts/states.js'
 import { Table, type Column } from '../parts/table.js'
 import { go, usePlace } from '../routing/place.js'
-import { plural } from '../format/number.js'
 import { Page } from '../shell/page.js'
 import { useAccount } from '../shell/session.js'
 import { AccountDialog, type AccountAct } from './account-dialogs.js'
@@ -41,12 +41,18 @@ const COLUMNS: readonly Column<AccountRow>[] = [
   CREATED,
 ]
 
+/** Accounts on a page; older ones are loaded on demand. */
+const PAGE_ACCOUNTS = 100
+
 /** The page of accounts. */
 export function AccountsPage() {
   const { query } = usePlace()
   const search = query.get('search') ?? ''
   const [act, setAct] = useState<AccountAct | null>(null)
-  const { data, problem, reload } = useResource('/accounts', { search, limit: 200 })
+  const asked = { search, limit: PAGE_ACCOUNTS }
+  const pages = usePages('/accounts', asked, ({ accounts }) => accounts.length === 0)
+  const { replies, problem, reload } = pages
+  const accounts = replies?.flatMap((reply) => reply.accounts) ?? null
   return (
     <Page
       title="Accounts"
@@ -62,30 +68,28 @@ export function AccountsPage() {
           Create account
         </Button>
       }
-      filters={
-        <>
-          <Search label="Search accounts" value={search} />
-          {data === null ? null : <p className="filter-note">{plural(data.total, 'account')}</p>}
-        </>
-      }
+      filters={<Search label="Search accounts" value={search} />}
     >
-      {problem !== null && data === null ? (
+      {problem !== null && accounts === null ? (
         <Failed what="The list of accounts" problem={problem} retry={() => reload()} />
-      ) : data === null ? (
+      ) : accounts === null ? (
         <TableSkeleton />
-      ) : data.accounts.length === 0 ? (
+      ) : accounts.length === 0 ? (
         <Empty title="No account has this e-mail">
           <p>The search looks at all accounts.</p>
         </Empty>
       ) : (
-        <Table
-          caption="Accounts"
-          columns={COLUMNS}
-          rows={data.accounts}
-          keyOf={({ id }) => id}
-          faded={({ disabled }) => disabled}
-          actions={(account) => <RowMenu account={account} open={setAct} />}
-        />
+        <>
+          <Table
+            caption="Accounts"
+            columns={COLUMNS}
+            rows={accounts}
+            keyOf={({ id }) => id}
+            faded={({ disabled }) => disabled}
+            actions={(account) => <RowMenu account={account} open={setAct} />}
+          />
+          <More pages={pages} label="Older accounts" />
+        </>
       )}
       {act === null ? null : (
         <AccountDialog

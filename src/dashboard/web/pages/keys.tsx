@@ -1,12 +1,12 @@
 /** The list of keys: make one, see what each is used for, replace or revoke it. */
 import { useState } from 'react'
 import type { Key, KeysReply } from '../../schema.js'
-import { useResource } from '../api/resource.js'
-import { exactCount } from '../format/number.js'
+import { usePages, type Pages } from '../api/pages.js'
 import { clockTime, until } from '../format/time.js'
 import { Button, IconButton } from '../parts/button.js'
 import { Ago } from '../parts/figure.js'
 import { Menu } from '../parts/menu.js'
+import { More } from '../parts/more.js'
 import { report } from '../parts/notice.js'
 import { Empty, Failed, TableSkeleton } from '../parts/states.js'
 import { Search } from '../parts/search.js'
@@ -20,8 +20,8 @@ import { EditKey, RevokeKey, RotateKey } from './key-dialogs.js'
 import { maskOf } from './key-name.js'
 import { CREATED, RECENT_USE } from './recent-columns.js'
 
-/** Of more than these the newest are shown, and the others are searched for. */
-const SHOWN = 200
+/** Keys on a page; older ones are loaded on demand. */
+const PAGE_KEYS = 100
 
 type Open = { readonly act: 'edit' | 'rotate' | 'revoke'; readonly key: Key } | null
 
@@ -71,12 +71,10 @@ export function KeysPage() {
   const [dialog, setDialog] = useState<Open>(null)
   const search = query.get('search') ?? ''
   const state = query.get('state') === 'all' ? 'all' : null
-  const { data, problem, reload } = useResource('/keys', {
-    account: scope,
-    search,
-    state,
-    limit: SHOWN,
-  })
+  const asked = { account: scope, search, state, limit: PAGE_KEYS }
+  const pages = usePages('/keys', asked, ({ keys }) => keys.length === 0)
+  const { replies, problem, reload } = pages
+  const keys = replies?.flatMap((reply) => reply.keys) ?? null
   const creating = query.get('create') !== null
   const close = (): void => {
     setDialog(null)
@@ -107,19 +105,19 @@ export function KeysPage() {
         </>
       }
     >
-      {problem !== null && data === null ? (
+      {problem !== null && keys === null ? (
         <Failed
           what="The list of keys"
           problem={problem}
           holds="Keys keep working."
           retry={() => reload()}
         />
-      ) : data === null ? (
+      ) : keys === null ? (
         <TableSkeleton />
-      ) : data.keys.length === 0 ? (
+      ) : keys.length === 0 ? (
         <NoKeys filtered={search !== ''} />
       ) : (
-        <KeyList data={data} scope={scope} open={setDialog} />
+        <KeyList keys={keys} pages={pages} scope={scope} open={setDialog} />
       )}
       {creating ? <CreateKey onClose={stopCreating} /> : null}
       {dialog === null ? null : <KeyDialog dialog={dialog} onClose={close} />}
@@ -128,27 +126,24 @@ export function KeysPage() {
 }
 
 interface ListProps {
-  readonly data: KeysReply
+  readonly keys: readonly Key[]
+  readonly pages: Pages<KeysReply>
   readonly scope: string | null
   readonly open: (dialog: Open) => void
 }
 
-function KeyList({ data, scope, open }: ListProps) {
+function KeyList({ keys, pages, scope, open }: ListProps) {
   return (
     <>
       <Table
         caption="Keys"
         columns={COLUMNS}
-        rows={data.keys}
+        rows={keys}
         keyOf={({ id }) => id}
         faded={(key) => key.state !== 'live'}
         actions={(key) => <RowMenu apiKey={key} scope={scope} open={open} />}
       />
-      {data.next === null ? null : (
-        <p className="soft">
-          The newest {SHOWN} of {exactCount(data.total)} keys. Search for the others by name.
-        </p>
-      )}
+      <More pages={pages} label="Older keys" />
     </>
   )
 }

@@ -2,10 +2,11 @@
 import { useState } from 'react'
 import type { AuditEntry } from '../../schema.js'
 import { change } from '../api/calls.js'
-import { useResource } from '../api/resource.js'
+import { usePages } from '../api/pages.js'
 import { Button } from '../parts/button.js'
 import { Confirm } from '../parts/dialog.js'
 import { Ago, Day } from '../parts/figure.js'
+import { More } from '../parts/more.js'
 import { report } from '../parts/notice.js'
 import { Failed, ProblemLine, TableSkeleton } from '../parts/states.js'
 import { Table, type Column } from '../parts/table.js'
@@ -113,20 +114,24 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
 ]
 
 function AuditBlock() {
-  const { data, problem, reload } = useResource('/audit', { limit: 20 })
+  const pages = usePages('/audit', { limit: 20 }, ({ entries }) => entries.length === 0)
+  const { replies, problem, reload } = pages
   return (
-    <Block title="What was done" note="the last 20 changes to this account and its keys">
-      {problem !== null && data === null ? (
+    <Block title="What was done" note="changes to this account and its keys, the newest first">
+      {problem !== null && replies === null ? (
         <Failed what="The trail" problem={problem} retry={() => reload()} />
-      ) : data === null ? (
+      ) : replies === null ? (
         <TableSkeleton rows={4} />
       ) : (
-        <Table
-          caption="Changes to the account and its keys"
-          columns={COLUMNS}
-          rows={data.entries}
-          keyOf={({ id }) => id}
-        />
+        <>
+          <Table
+            caption="Changes to the account and its keys"
+            columns={COLUMNS}
+            rows={replies.flatMap(({ entries }) => entries)}
+            keyOf={({ id }) => id}
+          />
+          <More pages={pages} label="Older changes" />
+        </>
       )}
     </Block>
   )

@@ -1,0 +1,37 @@
+/**
+ * Prints lists that come in pages, each page as it comes: a list of any length needs the memory of one page.
+ */
+import { table, type Terminal } from './with-store.js'
+
+/** One JSON array, an item on each line. */
+export async function outJson<Item>(
+  terminal: Terminal,
+  pages: AsyncIterable<readonly Item[]>,
+  shown: (item: Item) => unknown,
+): Promise<void> {
+  let held: string | null = null
+  for await (const page of pages) {
+    for (const item of page) {
+      if (held !== null) terminal.out(`${held},`)
+      held = (held === null ? '[' : '') + JSON.stringify(shown(item))
+    }
+  }
+  terminal.out(held === null ? '[]' : `${held}]`)
+}
+
+/** A table whose columns are aligned within each page. Answers how many rows it has; none, no head either. */
+export async function outTable<Item>(
+  terminal: Terminal,
+  pages: AsyncIterable<readonly Item[]>,
+  head: readonly string[],
+  cells: (item: Item) => readonly string[],
+): Promise<number> {
+  let count = 0
+  for await (const page of pages) {
+    if (page.length === 0) continue
+    const rows = page.map(cells)
+    terminal.out(table(count === 0 ? [head, ...rows] : rows))
+    count += page.length
+  }
+  return count
+}
