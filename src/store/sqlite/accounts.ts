@@ -66,7 +66,8 @@ export class SqliteAccounts {
 
   byEmail(email: string): Promise<Account | null> {
     return this.engine.read('reading an account', () => {
-      const row = this.byEmailRow.get(email.toLowerCase())
+      const name = email.toLowerCase()
+      const row = isName(name) ? this.byEmailRow.get(name) : undefined
       return row === undefined ? null : recordIn(row, textIn(row, 'id')).account
     })
   }
@@ -94,7 +95,7 @@ export class SqliteAccounts {
 
   /** Null if there is none; only for this engine. Throws what is damaged. */
   record(id: string): AccountRecord | null {
-    const row = this.byIdRow.get(id)
+    const row = isName(id) ? this.byIdRow.get(id) : undefined
     return row === undefined ? null : recordIn(row, id)
   }
 

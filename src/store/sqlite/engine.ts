@@ -6,7 +6,7 @@
  * machine loses those since the last checkpoint, in order. `writeDurably` syncs the log before it resolves.
  */
 import { open as openFile, mkdir } from 'node:fs/promises'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,6 +16,8 @@ import { Background } from './background.js'
 import { connect, isBusy, numberIn, textIn, type Connection, type Statement } from './driver.js'
 import { Turns, type Hooks } from './turn.js'
 
+/** The smallest page of SQLite. */
+const LEAST_BYTES = 512
 /** 'SLUI', so that no other program's file is taken for ours. */
 const APPLICATION_ID = 0x53_4c_55_49
 /** The version of schema.sql. A newer program adds a step to `migrate` for each. */
@@ -77,7 +79,8 @@ export class Engine {
     }
     let db: Connection | null = null
     try {
-      if (!isThere) await createFile(path)
+      if (isThere) assertSize(path)
+      else await createFile(path)
       db = await connect(path)
       db.exec(PRAGMAS)
       const identity = await migrate(db, options.expectedId)
@@ -137,6 +140,12 @@ export class Engine {
     this.isClosed = true
     await this.background.close()
     try {
+      // Statements that are not collected yet keep the driver from closing the file, and so from doing this.
+      this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    } catch {
+      // The disk is full, or another process writes: the log is copied by whoever opens the file next.
+    }
+    try {
       this.db.close()
     } catch (cause) {
       throw unavailable('closing the store failed', cause)
@@ -162,6 +171,12 @@ async function syncFile(path: string): Promise<void> {
   } finally {
     await file.close()
   }
+}
+
+/** SQLite takes a file that is shorter than its header for an empty one. It is not opened: that would drop locks. */
+function assertSize(path: string): void {
+  const { size } = statSync(path)
+  if (size > 0 && size < LEAST_BYTES) throw new Error('it is not a database')
 }
 
 /** Makes an empty file for the owner alone: it will hold password hashes. SQLite gives its log the same mode. */

@@ -88,6 +88,7 @@ export class SqliteKeys {
   /** By digest, at once. Throws `GatewayError(store_unavailable)`. */
   find(digest: string): KeyLookup | null {
     return this.options.engine.readNow('looking a key up', () => {
+      if (!isName(digest)) return null
       const row = this.lookup.get(digest)
       if (row === undefined) return this.none(digest)
       const key = keyIn(textIn(row, 'key'), digest)
@@ -101,7 +102,7 @@ export class SqliteKeys {
 
   list(accountId: string, query: PageQuery): Promise<Page<ApiKey>> {
     return this.options.engine.read('listing keys', () =>
-      pageOf(this.pages, [accountId], query, (row) => keyOf(row)),
+      isName(accountId) ? pageOf(this.pages, [accountId], query, keyOf) : { items: [], next: null },
     )
   }
 
@@ -141,7 +142,7 @@ export class SqliteKeys {
     atMs: number,
     told: readonly TrailEntry[],
   ): Promise<boolean> {
-    const { engine, accounts, trail, changes } = this.options
+    const { engine, trail, changes } = this.options
     return changes.announced(
       engine.writeDurably('revoking a key', () => {
         const key = this.own(accountId, keyId)
@@ -162,7 +163,7 @@ export class SqliteKeys {
     keyIds: readonly string[],
     endedBeforeMs: number,
   ): Promise<number> {
-    const { engine, accounts, changes } = this.options
+    const { engine, changes } = this.options
     return changes.announced(
       engine.writeDurably('removing keys', () => {
         let [removed, live] = [0, 0]
@@ -188,7 +189,7 @@ export class SqliteKeys {
   }
 
   private own(accountId: string, keyId: string): ApiKey | null {
-    const row = this.byIdRow.get(keyId)
+    const row = isName(keyId) ? this.byIdRow.get(keyId) : undefined
     if (row === undefined || textIn(row, 'account_id') !== accountId) return null
     return keyOf(row)
   }

@@ -8,7 +8,10 @@ import { numberIn, type Row, type Statement, type Value } from './driver.js'
 const NAME = /^[^\0-\x20\x7f]{1,400}$/
 const CURSOR = /^\d{1,15}$/
 
-/** Whether something may be kept under the name; the rule of every engine. */
+/**
+ * Whether something may be kept under the name; the rule of every engine. A driver may end a text at its first
+ * NUL, so that what is looked up by a client's text must be a name.
+ */
 export function isName(name: string): boolean {
   return NAME.test(name)
 }

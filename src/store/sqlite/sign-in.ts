@@ -6,7 +6,7 @@ import type { Pass, Passes, PassKind } from '../passes.js'
 import { readPass, writePass } from '../record.js'
 import { numberIn, textIn, type Statement } from './driver.js'
 import type { Engine } from './engine.js'
-import { intact } from './records.js'
+import { intact, isName } from './records.js'
 
 /** Removed in one step; other writes come in between. */
 const BATCH = 256
@@ -81,7 +81,7 @@ export class SqlitePasses implements Passes {
   }
 
   private good(kind: PassKind, id: string, nowMs: number): Pass | null {
-    const row = this.select.get(id)
+    const row = isName(id) ? this.select.get(id) : undefined
     if (row === undefined) return null
     const pass = intact('a pass', () => readPass(textIn(row, 'record')))
     return pass.kind === kind && pass.expiresAtMs > nowMs ? pass : null

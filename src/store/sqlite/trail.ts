@@ -6,7 +6,7 @@ import type { StoreBounds } from '../store.js'
 import type { Trail, TrailEntry, TrailQuery } from '../trail.js'
 import { numberIn, textIn, type Row, type Statement } from './driver.js'
 import type { Engine } from './engine.js'
-import { intact } from './records.js'
+import { intact, isName } from './records.js'
 
 /** After every id. */
 const LAST = '\uffff'
@@ -67,6 +67,7 @@ export class SqliteTrail implements Trail {
   page({ accountId, after, limit }: TrailQuery): Promise<TrailEntry[]> {
     return this.engine.read('reading the audit trail', () => {
       const before = after ?? LAST
+      if (!isName(before) || (accountId !== null && !isName(accountId))) return []
       const rows =
         accountId === null
           ? this.pageOfAll.all(before, limit)

@@ -26,7 +26,7 @@ import { textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
 import { Limits, type Hold } from './limits.js'
-import { intact } from '../records.js'
+import { intact, isName } from '../records.js'
 import { RollUp } from './roll-up.js'
 
 /** Reservations settled, prolonged or looked at in one step; other writes come in between. */
@@ -144,7 +144,7 @@ export class SqliteLedger implements Ledger {
 
   row(accountId: string | null, requestId: string): Promise<UsageRow | null> {
     return this.engine.read('reading a row', () => {
-      const found = this.entryOf.get(requestId)
+      const found = isName(requestId) ? this.entryOf.get(requestId) : undefined
       if (found === undefined) return null
       const row = entryIn(found)
       return accountId === null || row.accountId === accountId ? row : null

@@ -358,10 +358,21 @@ function ahead(subjects: readonly Subject[], demands: readonly Demand[], at: num
 }
 
 function amountOf(demand: Demand): number {
-  if (demand.kind === 'concurrent') return 1
-  return 'cost' in demand ? demand.cost : demand.costNanoUsd
+  switch (demand.kind) {
+    case 'requests':
+    case 'tokens':
+      return demand.cost
+    case 'concurrent':
+      return 1
+    case 'usd_day':
+    case 'usd_month':
+      return demand.costNanoUsd
+    default:
+      return demand satisfies never
+  }
 }
 
+/** What a reservation for these demands has to remember. */
 function holdsOf(
   accountId: string,
   demands: readonly Demand[],
@@ -371,16 +382,23 @@ function holdsOf(
   const holds: Hold[] = []
   demands.forEach((demand, at) => {
     const account = accountOf(accountId, demand)
-    const { kind, subject } = demand
-    if (kind === 'tokens') {
-      holds.push([kind, account, subject, demand.cost, demand.perMinute])
-    } else if (kind === 'concurrent') {
-      holds.push([kind, account, subject])
-    } else if (kind !== 'requests') {
-      const row = subjects[at]
-      const began = row === undefined ? 0 : budgetOf(row, kind).period
-      const period = Math.max(began, periodOf(kind, nowMs))
-      holds.push([kind, account, subject, demand.costNanoUsd, period])
+    const { subject } = demand
+    switch (demand.kind) {
+      case 'requests':
+        return
+      case 'tokens':
+        return void holds.push([demand.kind, account, subject, demand.cost, demand.perMinute])
+      case 'concurrent':
+        return void holds.push([demand.kind, account, subject])
+      case 'usd_day':
+      case 'usd_month': {
+        const row = subjects[at]
+        const began = row === undefined ? 0 : budgetOf(row, demand.kind).period
+        const period = Math.max(began, periodOf(demand.kind, nowMs))
+        return void holds.push([demand.kind, account, subject, demand.costNanoUsd, period])
+      }
+      default:
+        demand satisfies never
     }
   })
   return holds
