@@ -7,7 +7,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Admission, Demand, Ledger, Verdict } from '../src/store/ledger.js'
 import { newRequestId } from '../src/http/id.js'
-import type { UsageRow } from '../src/ledger/row.js'
+import { UNEXPLAINED, type UsageRow } from '../src/ledger/row.js'
 import { settleGlobals, settleStrings } from '../src/serve-worker.js'
 import { openStore } from '../src/store/open.js'
 import { obey, type LedgerLoad, type LedgerOrder } from './ledger-orders.js'
@@ -127,6 +127,7 @@ function rowOf(requestId: string, key: number): UsageRow {
     tokensAfterDisconnect: 0,
     losses: [],
     generation: 1,
+    ...UNEXPLAINED,
     hops: { authenticate: 0.04, receive: 0.11, admit: 0.2, firstContent: 412.3, overhead: 0.9 },
   }
 }

@@ -139,7 +139,7 @@ function configText(emulator: Emulator, port: number, opsPort: number): string {
   const { openai, anthropic, gemini } = emulator.baseUrls
   return `# The demo's configuration. Edit it while the demo runs: the change is in force within a second.
 server: { host: 127.0.0.1, port: ${port}, ops_port: ${opsPort}, workers: 1, drain_ms: 2000 }
-store: lmdb:./data
+store: sqlite:./data/sluice.db
 upstreams: # the built-in emulator, as three providers
   openai: { dialect: openai, base_url: ${openai}, api_key: emulated }
   anthropic: { dialect: anthropic, base_url: ${anthropic}, api_key: emulated }

@@ -34,7 +34,7 @@ it goes on. A target that has something else is refused before anything is writt
 changed. Sessions, limits' counters and kept reasoning state are not copied; docs/operations.md says more.
 
 Options:
-  --from URL  the store to read: lmdb:PATH (a relative path starts here), redis://…, redis+sentinel://…,
+  --from URL  the store to read: sqlite:FILE (a relative path starts here), redis://…, redis+sentinel://…,
               redis+cluster://…, as in the configuration's 'store'; env:NAME reads the URL from the
               environment variable NAME, so that its password is not in the list of processes
   --to URL    the store to fill, the same way
@@ -46,7 +46,7 @@ Options:
 Exit status: 0 the target has all that the source has, 1 it has not or was refused, 2 wrong use.
 
 Example:
-  REDIS=redis://:secret@10.0.0.5 sluice store migrate --from lmdb:./data --to env:REDIS
+  REDIS=redis://:secret@10.0.0.5 sluice store migrate --from sqlite:./data/sluice.db --to env:REDIS
 `,
   run(argv) {
     if (argv[0] === 'accept') {
@@ -188,15 +188,15 @@ function addressOf(
   if (url === undefined || url === '') {
     throw new UsageError(`${option}: the environment variable '${name ?? ''}' is not set`)
   }
-  if (isRedisUrl(url) || /^lmdb:./.test(url)) return url
+  if (isRedisUrl(url) || /^sqlite:./.test(url)) return url
   throw new UsageError(
-    `${option} takes lmdb:PATH, redis://…, redis+sentinel://… or redis+cluster://…`,
+    `${option} takes sqlite:FILE, redis://…, redis+sentinel://… or redis+cluster://…`,
   )
 }
 
-/** The same folder may be written in several ways. */
+/** The same path may be written in several ways. */
 function placeOf(url: string): string {
-  return url.startsWith('lmdb:') ? resolve(url.slice('lmdb:'.length)) : url
+  return url.startsWith('sqlite:') ? resolve(url.slice('sqlite:'.length)) : url
 }
 
 async function using(store: Store, work: (store: Store) => Promise<number>): Promise<number> {

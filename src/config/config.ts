@@ -124,6 +124,8 @@ export interface LedgerConfig {
   readonly spool: string
   /** Of each process. */
   readonly spoolMaxBytes: number
+  /** Entries keep the message that a failed request was answered with. */
+  readonly errorMessages: boolean
   readonly whenFull: 'serve' | 'refuse'
 }
 
@@ -222,7 +224,7 @@ export interface LimitingConfig {
 /** The whole configuration of one generation. */
 export interface Config {
   readonly server: ServerConfig
-  /** `lmdb:` and an absolute folder. */
+  /** `sqlite:` and an absolute path. */
   readonly store: string
   readonly auth: AuthConfig
   readonly escrow: EscrowConfig

@@ -2,7 +2,7 @@
  * The keys of the ledger and of what happens when a client leaves: types, bounds, defaults, words.
  * Part of `schema.ts`; reads no file.
  */
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import type { AfterDisconnectConfig, LedgerConfig } from './config.js'
 
@@ -21,11 +21,17 @@ export const ledgerSchema = z.strictObject({
     .max(4_096)
     .optional()
     .describe(
-      'The folder where rows wait while the store does not answer; of one machine, for all its processes. A relative folder starts at this file. Left out: `spool` in the folder of an `lmdb:` store, else beside this file.',
+      'The folder where rows wait while the store does not answer; of one machine, for all its processes. A relative folder starts at this file. Left out: `spool` beside the file of a `sqlite:` store, else beside this file.',
     ),
   spool_max_bytes: whole(65_536, 68_719_476_736)
     .default(268_435_456)
     .describe('Most bytes that rows of one process may have there; a row has about 700.'),
+  error_messages: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Whether an entry keeps the message that a refused or failed request was answered with. A provider may quote the prompt in one; of those, 200 characters are kept.',
+    ),
   when_full: z
     .enum(['serve', 'refuse'])
     .default('serve')
@@ -51,13 +57,14 @@ export function ledgerOf(
   folder: string,
   store: string,
 ): LedgerConfig {
-  const beside = store.startsWith('lmdb:') ? store.slice('lmdb:'.length) : folder
+  const beside = store.startsWith('sqlite:') ? dirname(store.slice('sqlite:'.length)) : folder
   return {
     rowsDays: values.rows_days,
     hoursDays: values.hours_days,
     daysDays: values.days_days,
     spool: values.spool === undefined ? resolve(beside, 'spool') : resolve(folder, values.spool),
     spoolMaxBytes: values.spool_max_bytes,
+    errorMessages: values.error_messages,
     whenFull: values.when_full,
   }
 }

@@ -184,7 +184,12 @@ function checkMatch(route: RouteValues, path: Path, fault: Fault): void {
   }
 }
 
-/** The address with an absolute folder where it has one; null where it is none. */
+const FORMER_STORE =
+  "'lmdb:' is no longer supported: use 'sqlite:' and a file, as in sqlite:./data/sluice.db"
+const UNKNOWN_STORE =
+  "must be 'sqlite:' and a file, as in sqlite:./data/sluice.db, or a redis:// address"
+
+/** The address with an absolute path if it has one; null if it is none. */
 function storeOf(store: string, folder: string, fault: Fault): string | null {
   if (isRedisUrl(store)) {
     const place = parseRedisUrl(store)
@@ -192,9 +197,10 @@ function storeOf(store: string, folder: string, fault: Fault): string | null {
     fault(['store'], place.problem)
     return null
   }
-  const path = /^lmdb:(.+)$/.exec(store)?.[1]
-  if (path !== undefined) return `lmdb:${resolve(folder, path)}`
-  fault(['store'], "must be 'lmdb:' and a folder, as in lmdb:./data, or a redis:// address")
+  const path = /^sqlite:(.+)$/.exec(store)?.[1]
+  if (path !== undefined) return `sqlite:${resolve(folder, path)}`
+  const isFormer = store.startsWith('lmdb:')
+  fault(['store'], isFormer ? FORMER_STORE : UNKNOWN_STORE)
   return null
 }
 

@@ -255,9 +255,9 @@ const escrow = z.strictObject({
 export const fileSchema = z.strictObject({
   server: serverSchema.prefault({}).describe('Listeners and processes.'),
   store: text(4_096)
-    .default('lmdb:./data')
+    .default('sqlite:./data/sluice.db')
     .describe(
-      'Where accounts, keys and usage are kept. `lmdb:` and a folder (a relative one starts at this file): one machine. For a fleet `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`, `redis+sentinel://…HOST[:PORT],…/MASTER[/DB]` or `redis+cluster://…HOST[:PORT],…`, with `rediss` for TLS; options after `?`: `wait_replicas`, `timeout_ms`, `sentinel_user`, `sentinel_password`, `tls_ca`, `tls_cert`, `tls_key`.',
+      'Where accounts, keys and usage are kept. `sqlite:` and a file (a relative one starts at this file): one machine. For a fleet `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`, `redis+sentinel://…HOST[:PORT],…/MASTER[/DB]` or `redis+cluster://…HOST[:PORT],…`, with `rediss` for TLS; options after `?`: `wait_replicas`, `timeout_ms`, `sentinel_user`, `sentinel_password`, `tls_ca`, `tls_cert`, `tls_key`.',
     ),
   auth: z
     .strictObject({

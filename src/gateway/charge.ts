@@ -4,11 +4,12 @@
  */
 import { NOTHING_SAID } from '../chat/said.js'
 import { isAbsurd, type Usage } from '../chat/usage.js'
+import type { DialectName } from '../dialects/dialect.js'
 import { rowOf } from '../errors.js'
 import type { Books } from '../ledger/books.js'
 import { bulkOf, inputTokens, outputTokens } from '../ledger/estimate.js'
 import { costNanoUsd, tierPrice } from '../ledger/price.js'
-import type { RowHops, UsageRow, UsageSource } from '../ledger/row.js'
+import { UNEXPLAINED, type RowHops, type UsageRow, type UsageSource } from '../ledger/row.js'
 import { claimOf, type Limiter } from '../limits/limiter.js'
 import type { Logger } from '../log.js'
 import type { Metrics, Outcome } from '../metrics/hops.js'
@@ -25,6 +26,8 @@ export interface Bookkeeping {
 
 /** A model's name that a client or an upstream made up may not fill the ledger. */
 const MAX_NAME = 256
+const MAX_MESSAGE = 500
+const MAX_QUOTING_MESSAGE = 200
 
 /** Settles the exchange's row; null where nothing has to be waited for. Never rejects. */
 export function book(
@@ -97,6 +100,7 @@ function rowFor(x: Exchange, nowMs: number, epochMs: number): UsageRow {
     losses: lossesOf(x),
     generation: generation.snapshot.generation,
     hops: hopsOf(x, nowMs, outcome),
+    ...explained(x, outcome),
   }
 }
 
@@ -104,6 +108,35 @@ function rowFor(x: Exchange, nowMs: number, epochMs: number): UsageRow {
 function nameOf(name: string | null): string | null {
   return name === null ? null : hideSecrets(name).slice(0, MAX_NAME)
 }
+
+/** What tells why it ended so; the client's prompt is in none of it. */
+function explained(x: Exchange, outcome: Outcome): Pick<UsageRow, keyof typeof UNEXPLAINED> {
+  const { facts, generation } = x
+  const { verdict, target } = facts
+  const wire = facts.error?.wire ?? x.cancellation.reason?.wire ?? verdict?.error
+  const isKept =
+    wire !== undefined && wire !== null && generation.snapshot.config.ledger.errorMessages
+  // A provider may quote the prompt in its message.
+  const most = facts.upstreamStatus === null ? MAX_MESSAGE : MAX_QUOTING_MESSAGE
+  const isOne = facts.attempts === 1 && target !== null
+  return {
+    ...UNEXPLAINED,
+    ingress: x.dialect === null ? null : INGRESS[x.dialect],
+    errorMessage: isKept ? hideSecrets(wire.message).slice(0, most) : null,
+    limit: facts.limit,
+    upstreamStatus: facts.upstreamStatus,
+    upstreamRequestId: facts.upstreamRequestId?.slice(0, MAX_NAME) ?? null,
+    attempted: isOne ? `${target.upstream.config.name}:${outcome}` : null,
+    clientRequestId: facts.clientRequestId,
+  }
+}
+
+const INGRESS = {
+  'openai-chat': 'chat',
+  'openai-responses': 'responses',
+  anthropic: 'messages',
+  gemini: 'gemini',
+} as const satisfies Record<DialectName, string>
 
 /** A closed set, the same that limits go by. */
 function countedAs({ facts, generation }: Exchange): string {

@@ -25,7 +25,7 @@ import type { Verdict } from './translate.js'
  * | authenticate | keyId accountId authenticateMs |
  * | receive      | model stream request receivedBytes receiveMs clientRequestId |
  * | choose       | target upstreamModel routeMs |
- * | limit        | admitMs |
+ * | limit        | admitMs limit |
  * | fetchMedia   | fetchedBytes fetchMs |
  * | forward      | translateMs connectMs firstByteMs replyMs upstreamStatus upstreamRequestId losses verdict attempts countsAreFinal outputWhenLeft |
  * | relay        | firstContentMs relayMs clientWaitMs sentBytes |
@@ -48,6 +48,8 @@ export interface Facts {
   upstreamModel: string | null
   routeMs: number | null
   admitMs: number | null
+  /** The rule that refused it, as the ledger entry names it. */
+  limit: string | null
   translateMs: number
   connectMs: number | null
   firstByteMs: number | null
@@ -137,6 +139,7 @@ export class Exchange implements Flight {
     upstreamModel: null,
     routeMs: null,
     admitMs: null,
+    limit: null,
     translateMs: 0,
     connectMs: null,
     firstByteMs: null,

@@ -209,7 +209,8 @@ function refused(
   metrics: Metrics,
 ): GatewayError {
   x.cancellation.check()
-  const { kind, error } = refusalOf(claims, standings)
+  const { kind, error, limit } = refusalOf(claims, standings)
+  x.facts.limit = limit
   metrics.limited(kind satisfies LimitKind)
   if (!closed) return error
   return new GatewayError('store_unavailable', 'The budget cannot be checked now; try again.', {

@@ -2,7 +2,7 @@
  * The row that stands for a request until its own is written: what the ledger keeps should this process
  * die meanwhile. Knows no engine.
  */
-import type { UsageRow } from '../ledger/row.js'
+import { UNEXPLAINED, type UsageRow } from '../ledger/row.js'
 import type { Reckoning } from './bounds.js'
 import type { Exchange } from './exchange.js'
 
@@ -33,5 +33,7 @@ export function unsettledRow(x: Exchange, modelName: string, most: Reckoning): U
     losses: [],
     generation: x.generation.snapshot.generation,
     hops: {},
+    ...UNEXPLAINED,
+    clientRequestId: facts.clientRequestId,
   }
 }

@@ -64,4 +64,35 @@ export interface UsageRow {
   readonly losses: readonly string[]
   readonly generation: number
   readonly hops: RowHops
+  /** The format that the client spoke (`chat`, `messages`, …); null if the path is none of them. */
+  readonly ingress: string | null
+  /** Why it was refused or failed, as the client saw it, without any of the prompt. At most 500 characters. */
+  readonly errorMessage: string | null
+  /** The rule that refused it, with its scope and window: `key:… requests_per_minute`. */
+  readonly limit: string | null
+  /** The HTTP status of the upstream that was asked last; null if none answered. */
+  readonly upstreamStatus: number | null
+  /** That upstream's own id of the request. */
+  readonly upstreamRequestId: string | null
+  /** Each attempt in order, `upstream:outcome`, with `, ` between; null if none was made. */
+  readonly attempted: string | null
+  /** The request that this one repeats for comparison. */
+  readonly shadowOf: string | null
+  /** `k=v`, with spaces between. */
+  readonly labels: string | null
+  /** The id that the client gave the request (`x-request-id` or `x-client-request-id`). */
+  readonly clientRequestId: string | null
 }
+
+/** The members of a row that explain it, where nothing is known. */
+export const UNEXPLAINED = {
+  ingress: null,
+  errorMessage: null,
+  limit: null,
+  upstreamStatus: null,
+  upstreamRequestId: null,
+  attempted: null,
+  shadowOf: null,
+  labels: null,
+  clientRequestId: null,
+} as const satisfies Partial<UsageRow>

@@ -13,6 +13,16 @@ export type LimitKind = Claim['demand']['kind']
 export interface Refusal {
   readonly kind: LimitKind
   readonly error: GatewayError
+  /** The rule by its subject and its name in the configuration; null if none is at fault. */
+  readonly limit: string | null
+}
+
+const NAMES: Readonly<Record<LimitKind, string>> = {
+  requests: 'requests_per_minute',
+  tokens: 'tokens_per_minute',
+  concurrent: 'concurrent',
+  usd_day: 'usd_per_day',
+  usd_month: 'usd_per_month',
 }
 
 /** A place that comes free is not announced; a second is what clients of all kinds can do. */
@@ -40,7 +50,7 @@ export function refusalOf(claims: readonly Claim[], standings: readonly Standing
   }
   if (worst === null) {
     const error = new GatewayError('bug', 'A request was refused and every limit was met.')
-    return { kind: 'requests', error }
+    return { kind: 'requests', error, limit: null }
   }
   const { claim, standing } = worst
   const never = standing.retryAfterMs === -1
@@ -49,7 +59,8 @@ export function refusalOf(claims: readonly Claim[], standings: readonly Standing
     retryAfterSeconds: seconds,
     ...(never || seconds > WORTH_WAITING_SECONDS ? { retryable: false } : {}),
   })
-  return { kind: claim.demand.kind, error }
+  const { kind, subject } = claim.demand
+  return { kind, error, limit: `${subject} ${NAMES[kind]}` }
 }
 
 function waitMs({ demand }: Claim, { retryAfterMs, resetMs }: Standing): number {

@@ -5,7 +5,7 @@
  * A request is admitted against all its demands in one atomic step (check all, then commit all), and
  * leaves a reservation: what it may cost at most, until when, and the row that stands for it should
  * nobody come back. `settle` replaces the reservation by what happened, in one atomic step with the row.
- * The engine's clock is the only one: Redis has its own, LMDB that of the machine.
+ * The engine's clock is the only one: Redis has its own, SQLite that of the machine.
  */
 import type { UsageRow } from '../ledger/row.js'
 
@@ -179,6 +179,11 @@ export interface RowQuery {
   /** As in `UsageRow.model`. */
   readonly model?: string
   readonly failed?: boolean
+  /** As in `UsageRow`, the whole name. */
+  readonly modelAsked?: string
+  readonly upstream?: string
+  /** The HTTP status, such as 429. */
+  readonly status?: number
   /** Inclusive. */
   readonly fromMs?: number
   /** Exclusive. */

@@ -3,16 +3,16 @@
  * Knows the engines' names and nothing of what they do.
  */
 import { GatewayError } from '../errors.js'
-import { openLmdb } from './lmdb.js'
 import { openRedis } from './redis.js'
 import { isRedisUrl, parseRedisUrl } from './redis-url.js'
+import { openSqlite } from './sqlite/store.js'
 import type { Store, StoreOptions } from './store.js'
 
 const SUPPORTED =
-  "'lmdb:PATH' (embedded, one machine), such as 'lmdb:./data', or 'redis://HOST', 'redis+sentinel://HOST/MASTER', 'redis+cluster://HOST' (a fleet; TLS with 'rediss')"
+  "'sqlite:FILE' (embedded, one machine), such as 'sqlite:./data/sluice.db', or 'redis://HOST', 'redis+sentinel://HOST/MASTER', 'redis+cluster://HOST' (a fleet; TLS with 'rediss')"
 
 /**
- * Opens the store that `url` names, such as `lmdb:./data`; a relative path starts at the working
+ * Opens the store that `url` names, such as `sqlite:./data/sluice.db`; a relative path starts at the working
  * directory. Rejects with
  * `GatewayError(store_unavailable)` where the engine cannot be opened or is not one of ours; then
  * the message says which are.
@@ -28,9 +28,10 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
   const scheme = colon < 0 ? '' : url.slice(0, colon)
   const path = url.slice(colon + 1)
   if (scheme === '') throw refused('it names no engine')
-  if (scheme !== 'lmdb') throw refused(`'${scheme}:' is not supported`)
-  if (path === '') throw refused("'lmdb:' has no path")
-  return openLmdb(path, options)
+  if (scheme === 'lmdb') throw refused(`'lmdb:' is no longer supported, use 'sqlite:FILE'`)
+  if (scheme !== 'sqlite') throw refused(`'${scheme}:' is not supported`)
+  if (path === '') throw refused("'sqlite:' names no file")
+  return openSqlite(path, options)
 }
 
 function refused(why: string): GatewayError {

@@ -280,8 +280,12 @@ export class RedisUsage {
   }
 }
 
-function matches(row: UsageRow, { keyId, model, failed }: RowQuery): boolean {
+function matches(row: UsageRow, query: RowQuery): boolean {
+  const { keyId, model, failed, modelAsked, upstream, status } = query
   return (
+    (modelAsked === undefined || row.modelAsked === modelAsked) &&
+    (upstream === undefined || row.upstream === upstream) &&
+    (status === undefined || row.status === status) &&
     (keyId === undefined || row.keyId === keyId) &&
     (model === undefined || row.model === model) &&
     (failed === undefined || (row.outcome !== 'ok') === failed)

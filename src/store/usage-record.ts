@@ -5,10 +5,11 @@
 import type { Usage } from '../chat/usage.js'
 import { ERRORS } from '../errors.js'
 import { putAscii, putNumber, putQuoted } from '../wire/json-bytes.js'
-import type { RowHops, RowOutcome, UsageRow, UsageSource } from '../ledger/row.js'
+import { UNEXPLAINED, type RowHops, type RowOutcome, type UsageRow, type UsageSource } from '../ledger/row.js'
 
-/** The version that this code writes. It reads no other: a migration is a decision, not a guess. */
-const VERSION = 1
+/** The version that this code writes. It reads version 1 too, which ends with `hops`, and no other. */
+const VERSION = 2
+const WITHOUT_EXPLANATION = 1
 
 type DialectName = NonNullable<UsageRow['dialect']>
 
@@ -37,6 +38,15 @@ const FIELDS = [
   'losses',
   'generation',
   'hops',
+  'ingress',
+  'errorMessage',
+  'limit',
+  'upstreamStatus',
+  'upstreamRequestId',
+  'attempted',
+  'shadowOf',
+  'labels',
+  'clientRequestId',
 ] as const
 type Field = (typeof FIELDS)[number]
 const PLACE = Object.fromEntries(FIELDS.map((name, at) => [name, at])) as Record<Field, number>
@@ -75,7 +85,8 @@ export function writeRow(row: UsageRow): string {
     lengthOf(modelAnswered) +
     lengthOf(upstream) +
     lengthOf(finish) +
-    losses.length
+    losses.length +
+    explainedLength(row)
   const most = MOST_BESIDE + 6 * characters
   if (most > scratch.length) scratch = Buffer.allocUnsafeSlow(2 * most)
   const bytes = scratch
@@ -99,8 +110,35 @@ export function writeRow(row: UsageRow): string {
   at = losses === '' ? putAscii(bytes, at + 1, '[]') : at + 1 + bytes.write(losses, at + 1)
   at = numberBehind(bytes, at, row.generation)
   at = putStages(bytes, at, row.hops)
+  at = putExplanation(bytes, at, row)
   bytes[at] = CLOSE
   return bytes.toString('utf8', 0, at + 1)
+}
+
+function explainedLength(row: UsageRow): number {
+  return (
+    lengthOf(row.ingress) +
+    lengthOf(row.errorMessage) +
+    lengthOf(row.limit) +
+    lengthOf(row.upstreamRequestId) +
+    lengthOf(row.attempted) +
+    lengthOf(row.shadowOf) +
+    lengthOf(row.labels) +
+    lengthOf(row.clientRequestId)
+  )
+}
+
+/** The members from `ingress` on, each behind a comma. */
+function putExplanation(bytes: Buffer, from: number, row: UsageRow): number {
+  let at = textBehind(bytes, from, row.ingress)
+  at = textBehind(bytes, at, row.errorMessage)
+  at = textBehind(bytes, at, row.limit)
+  at = numberBehind(bytes, at, row.upstreamStatus)
+  at = textBehind(bytes, at, row.upstreamRequestId)
+  at = textBehind(bytes, at, row.attempted)
+  at = textBehind(bytes, at, row.shadowOf)
+  at = textBehind(bytes, at, row.labels)
+  return textBehind(bytes, at, row.clientRequestId)
 }
 
 /** What rows of one model have in common: kept as bytes, which cost a third of what it takes to write them. */
@@ -143,13 +181,6 @@ function putModels(bytes: Buffer, from: number, row: UsageRow): number {
 const BEGIN = `[${VERSION},`
 const [COMMA, OPEN, CLOSE, LAST_OF_NULL] = [0x2c, 0x5b, 0x5d, 0x6c]
 
-/** The request id in a row's text, without reading the rest; null where only reading can tell. */
-export function requestIdIn(text: string): string | null {
-  return LEADING_ID.exec(text)?.[1] ?? null
-}
-
-const LEADING_ID = /^\[\d+,"([!#-[\]-~]+)",/
-
 /** Throws an Error naming the field that is damaged, never its value. */
 export function readRow(text: string): UsageRow {
   const from = new Fields(text)
@@ -176,6 +207,21 @@ export function readRow(text: string): UsageRow {
     losses: from.strings('losses'),
     generation: from.number('generation'),
     hops: from.hops(),
+    ...(from.isExplained ? explanationIn(from) : UNEXPLAINED),
+  }
+}
+
+function explanationIn(from: Fields): Pick<UsageRow, keyof typeof UNEXPLAINED> {
+  return {
+    ingress: from.stringOrNull('ingress'),
+    errorMessage: from.stringOrNull('errorMessage'),
+    limit: from.stringOrNull('limit'),
+    upstreamStatus: from.numberOrNull('upstreamStatus'),
+    upstreamRequestId: from.stringOrNull('upstreamRequestId'),
+    attempted: from.stringOrNull('attempted'),
+    shadowOf: from.stringOrNull('shadowOf'),
+    labels: from.stringOrNull('labels'),
+    clientRequestId: from.stringOrNull('clientRequestId'),
   }
 }
 
@@ -244,13 +290,18 @@ function bracketed(bytes: Buffer, from: number, at: number): number {
 
 /** The array of a row, asked field by field. */
 class Fields {
+  /** Has the members from `ingress` on. */
+  readonly isExplained: boolean
   private readonly values: readonly unknown[]
 
   constructor(text: string) {
     const value = parsed(text)
     if (!Array.isArray(value)) throw new Error('not a JSON array')
     this.values = value
-    if (this.values[0] !== VERSION) throw new Error(`field 'v' is not ${VERSION}`)
+    this.isExplained = this.values[0] === VERSION
+    if (!this.isExplained && this.values[0] !== WITHOUT_EXPLANATION) {
+      throw new Error(`field 'v' is not ${VERSION}`)
+    }
   }
 
   string(name: Field): string {
@@ -342,14 +393,17 @@ function parsed(text: string): unknown {
   }
 }
 
-function isDialect(value: string): value is DialectName {
+/** Whether it is the name of a dialect. */
+export function isDialect(value: string): value is DialectName {
   return DIALECTS.includes(value)
 }
 
-function isSource(value: string): value is UsageSource {
+/** Whether it is the name of a source. */
+export function isSource(value: string): value is UsageSource {
   return SOURCES.includes(value)
 }
 
-function isOutcome(value: string): value is RowOutcome {
+/** Whether it is the name of an outcome. */
+export function isOutcome(value: string): value is RowOutcome {
   return value === 'ok' || value === 'lost' || Object.hasOwn(ERRORS, value)
 }

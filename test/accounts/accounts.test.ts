@@ -9,7 +9,7 @@ import * as accounts from '../../src/accounts/accounts.js'
 import { hashPassword, isOutdated, isPassword, newPassword } from '../../src/accounts/password.js'
 import { digestOf, hasValidForm } from '../../src/accounts/secret.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
-import { openLmdb } from '../../src/store/lmdb.js'
+import { openSqlite } from '../../src/store/sqlite/store.js'
 import { allAccounts, allKeys } from '../helpers/lists.js'
 
 const PLANS: accounts.Plans = {
@@ -33,7 +33,7 @@ function hashing(password: string): Promise<string> {
 }
 
 async function newStore(t: Test) {
-  const store = await openLmdb(join(t.testdir(), 'store'))
+  const store = await openSqlite(join(t.testdir(), 'store'))
   t.teardown(() => store.close())
   return store
 }

@@ -46,10 +46,8 @@ const SIBLINGS = ROWS[4] ?? []
 const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'auth/authenticate.ts → accounts/secret.ts':
     'what a key looks like and how it is digested is one fact for minting and for checking',
-  'store/lmdb-subjects.ts → limits/bucket.ts':
+  'store/sqlite/ledger/limits.ts → limits/bucket.ts':
     'the arithmetic of limits is pure, and an engine that decides has to do it where it decides',
-  'store/lmdb-journal.ts → ledger/spool.ts':
-    'lines that survive their process are one thing, on the way to a store and inside it',
   'store/migrate-parts.ts → limits/bucket.ts':
     'which day or month is running is one arithmetic, for counting and for moving the counts',
   'store/redis-slices.ts → limits/bucket.ts':
@@ -83,8 +81,8 @@ const FORBIDDEN: Readonly<Record<string, readonly string[]>> = {
 /** Which files may import a package. */
 const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@node-rs/argon2': [/^accounts\/password\.ts$/],
+  '@photostructure/sqlite': [/^store\/sqlite\/driver\.ts$/],
   ioredis: [/^store\/redis[^/]*\.ts$/],
-  lmdb: [/^store\/lmdb[^/]*\.ts$/],
   'openid-client': [/^dashboard\/identity-provider\.ts$/],
   pino: [/^log\.ts$/, /^log-sink\.ts$/],
   'prom-client': [/^metrics\//],

@@ -17,7 +17,7 @@ import { aKey, anAccount } from '../store/records.js'
 const LIMIT_MS = 1_000
 
 void t.test('a key made, then revoked, by another process', async (t) => {
-  const url = `lmdb:${join(t.testdir(), 'store')}`
+  const url = `sqlite:${join(t.testdir(), 'store')}`
   const store = await openStore(url)
   t.teardown(() => store.close())
   const other = await otherProcess(t, url)

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import type { StoreSession } from '../../src/commands/with-store.js'
-import { openLmdb } from '../../src/store/lmdb.js'
+import { openSqlite } from '../../src/store/sqlite/store.js'
 
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 
@@ -14,7 +14,7 @@ const MODELS = fileURLToPath(new URL('../../../config/models.yaml', import.meta.
 
 /** What a configuration needs to be good and to name a store; no upstream is ever asked. */
 const CONFIG = `
-store: lmdb:./data
+store: sqlite:./data/sluice.db
 models: ${MODELS}
 upstreams:
   one: { dialect: openai-chat, base_url: https://example.com/v1, api_key: x }
@@ -35,7 +35,7 @@ export interface TestSession extends StoreSession {
 }
 
 export async function newSession(t: Test): Promise<TestSession> {
-  const store = await openLmdb(join(t.testdir(), 'store'))
+  const store = await openSqlite(join(t.testdir(), 'store'))
   t.teardown(() => store.close())
   const out: string[] = []
   const err: string[] = []

@@ -21,8 +21,8 @@ const NOON = Date.parse('2026-11-20T12:00:00Z')
 const HASH = '$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA'
 const digestOf = (n: number): string => n.toString(16).padStart(64, 'd')
 
-void t.test('lmdb to lmdb: everything, then again', async (t) => {
-  const [from, to] = lmdbPlaces(t)
+void t.test('sqlite to sqlite: everything, then again', async (t) => {
+  const [from, to] = sqlitePlaces(t)
   await filled(from)
   const first = await moved(from, to)
   t.equal(first.status, 0, first.text)
@@ -45,7 +45,7 @@ void t.test('lmdb to lmdb: everything, then again', async (t) => {
 })
 
 void t.test('an interrupted copy is completed', async (t) => {
-  const [from, to] = lmdbPlaces(t)
+  const [from, to] = sqlitePlaces(t)
   await filled(from)
   await withOpen(from, (source) =>
     withOpen(to, async (target) => {
@@ -86,10 +86,10 @@ void t.test('what the target alone has is never touched', async (t) => {
     ],
   ]
   const root = t.testdir()
-  const from = `lmdb:${join(root, 'from')}`
+  const from = `sqlite:${join(root, 'from')}`
   await filled(from)
   for (const [at, [name, make, message]] of foreign.entries()) {
-    const to = `lmdb:${join(root, `to-${at}`)}`
+    const to = `sqlite:${join(root, `to-${at}`)}`
     await withOpen(to, make)
     const before = await contentsOf(to)
     const { status, text, errors } = await moved(from, to)
@@ -101,7 +101,7 @@ void t.test('what the target alone has is never touched', async (t) => {
 })
 
 void t.test('a copy that cannot be the same says so', async (t) => {
-  const [from, to] = lmdbPlaces(t)
+  const [from, to] = sqlitePlaces(t)
   await filled(from)
   await withOpen(to, (target) =>
     // The same request, with another cost: the ledger keeps what it has.
@@ -118,10 +118,10 @@ void t.test('a copy that cannot be the same says so', async (t) => {
   t.match(errors, /the two differ/)
 })
 
-void t.test('lmdb to redis and back', { skip: redisMissing() }, async (t) => {
+void t.test('sqlite to redis and back', { skip: redisMissing() }, async (t) => {
   const server = await startRedis(t)
   const fresh = freshDatabases(server)
-  const [from, back] = lmdbPlaces(t)
+  const [from, back] = sqlitePlaces(t)
   const [to, second] = [fresh(), fresh()]
   await filled(from)
   for (const [source, target] of [
@@ -148,7 +148,7 @@ void t.test('lmdb to redis and back', { skip: redisMissing() }, async (t) => {
 
 void t.test('the program: statuses, and no address in what it says', async (t) => {
   const root = t.testdir()
-  const at = (name: string): string => `lmdb:${join(root, name)}`
+  const at = (name: string): string => `sqlite:${join(root, name)}`
   await filled(at('from'))
   const args = ['store', 'migrate', '--from']
   const done = await sluice([...args, at('from'), '--to', at('to'), '--json'])
@@ -162,13 +162,13 @@ void t.test('the program: statuses, and no address in what it says', async (t) =
   const wrong: [string[], RegExp][] = [
     [[], /needs one of: migrate, accept/],
     [['migrate', 'all'], /options only/],
-    [['migrate', '--from', 'lmdb:a'], /--to URL/],
-    [['migrate', '--from', 'lmdb:a', '--to', 'lmdb:./a'], /same store/],
-    [['migrate', '--from', 'lmdb:a', '--to', 'postgres://u:secret@h'], /--to takes lmdb:PATH/],
-    [['migrate', '--from', 'lmdb:a', '--to', 'env:NONE'], /'NONE' is not set/],
+    [['migrate', '--from', 'sqlite:a'], /--to URL/],
+    [['migrate', '--from', 'sqlite:a', '--to', 'sqlite:./a'], /same store/],
+    [['migrate', '--from', 'sqlite:a', '--to', 'postgres://u:secret@h'], /--to takes sqlite:FILE/],
+    [['migrate', '--from', 'sqlite:a', '--to', 'env:NONE'], /'NONE' is not set/],
   ]
   for (const [argv, message] of wrong) t.throws(() => parseStore(argv, {}), message, argv.join(' '))
-  const values = ['migrate', '--from', 'lmdb:a', '--to', 'env:URL']
+  const values = ['migrate', '--from', 'sqlite:a', '--to', 'env:URL']
   t.equal(parseStore(values, { URL: 'redis://:pw@h' }).to, 'redis://:pw@h')
   t.notMatch(
     throwing(() => parseStore(wrong[4]?.[0] ?? [], {})),
@@ -176,9 +176,9 @@ void t.test('the program: statuses, and no address in what it says', async (t) =
   )
 })
 
-function lmdbPlaces(t: Test): [string, string] {
+function sqlitePlaces(t: Test): [string, string] {
   const root = t.testdir()
-  return [`lmdb:${join(root, 'from')}`, `lmdb:${join(root, 'to')}`]
+  return [`sqlite:${join(root, 'from')}`, `sqlite:${join(root, 'to')}`]
 }
 
 async function moved(from: string, to: string, json = false) {

@@ -17,7 +17,7 @@ server:
   workers: auto               # processes that share the port: a number, or auto = cores
   drain_ms: 30000
   max_body_bytes: 33554432
-store: lmdb:./data
+store: sqlite:./data/sluice.db
 auth: { fresh_seconds: 30, stale_seconds: 300 }
 on_loss: report               # report | reject
 on_disconnect: cancel         # cancel | drain | drain_until_usage

@@ -29,7 +29,7 @@ void t.test('what the file leaves out has the documented default', (t) => {
       drainMs: 30_000,
       maxBodyBytes: 33_554_432,
     },
-    store: 'lmdb:/etc/sluice/data',
+    store: 'sqlite:/etc/sluice/data/sluice.db',
     auth: { freshSeconds: 30, staleSeconds: 300 },
     escrow: {
       enabled: true,
@@ -115,7 +115,7 @@ void t.test('what the file leaves out has the documented default', (t) => {
 void t.test('what the file says arrives', (t) => {
   const config = configOf(`
 server: { port: 0, workers: 3, drain_ms: 0 }
-store: lmdb:/var/lib/sluice
+store: sqlite:/var/lib/sluice/sluice.db
 auth: { fresh_seconds: 1, stale_seconds: 0 }
 escrow: { enabled: false, key: \${KEY}-and-twenty-six-characters, ttl_seconds: 3600, memory_bytes: 0 }
 log: { level: debug }
@@ -136,7 +136,7 @@ limiting: { unknown_price: allow, away: { budget_usd: 0 } }
 `)
   t.match(config, {
     server: { port: 0, workers: 3, drainMs: 0, opsPort: 9464 },
-    store: 'lmdb:/var/lib/sluice',
+    store: 'sqlite:/var/lib/sluice/sluice.db',
     auth: { freshSeconds: 1, staleSeconds: 0 },
     escrow: {
       enabled: false,
@@ -256,7 +256,7 @@ void t.test(
 void t.test('a placeholder without a value is an error that names it', (t) => {
   const at = (text: string, files = {}) => problemsOf(`${GOOD}store: ${text}\n`, {}, files)[0]
   const place = '/etc/sluice/gateway.yaml:8:8: store: '
-  t.equal(at('lmdb:${DIR}'), `${place}the environment variable DIR is not set or is empty`)
+  t.equal(at('sqlite:${DIR}'), `${place}the environment variable DIR is not set or is empty`)
   t.equal(
     problemsOf(`${GOOD}server: { port: "\${P}", host: "\${P}" }\n`, {}).length,
     2,

@@ -179,7 +179,7 @@ const RULES: [string, string, string][] = [
   [
     'not a store',
     `${GOOD}store: mysql://db\n`,
-    ":8:8: store: must be 'lmdb:' and a folder, as in lmdb:./data, or a redis:// address",
+    ":8:8: store: must be 'sqlite:' and a file, as in sqlite:./data/sluice.db, or a redis:// address",
   ],
   [
     'no URL',
@@ -268,7 +268,7 @@ const RULES: [string, string, string][] = [
   ],
   [
     'same key twice',
-    `${GOOD}store: lmdb:a\nstore: lmdb:b\n`,
+    `${GOOD}store: sqlite:a\nstore: sqlite:b\n`,
     ':9:1: the same key stands twice in this map',
   ],
   ['two documents', `${GOOD}---\na: 1\n`, ':8:1: holds more than one YAML document'],

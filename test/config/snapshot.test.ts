@@ -39,7 +39,7 @@ void t.test('settings are shown in the file’s spelling', (t) => {
     file_hash: loaded.fileHash,
     loaded_at: '2027-01-15T08:00:00.000Z',
     server: { port: 8080, ops_host: '127.0.0.1', max_body_bytes: 33_554_432 },
-    store: 'lmdb:/etc/sluice/data',
+    store: 'sqlite:/etc/sluice/data/sluice.db',
     auth: { fresh_seconds: 30 },
     escrow: { enabled: true, key: /^\*\*\*[0-9a-f]{4}$/, ttl_seconds: 14_400 },
     log: { level: 'info' },
@@ -86,7 +86,7 @@ void t.test('what a running process cannot take over is named (I-134)', (t) => {
     needsRestart(
       running,
       config(
-        'store: lmdb:x\nescrow: { key: 0123456789abcdef0123456789abcdef }\nlog: { level: warn }\nserver: { port: 1, ops_host: a, workers: 99 }\n',
+        'store: sqlite:x\nescrow: { key: 0123456789abcdef0123456789abcdef }\nlog: { level: warn }\nserver: { port: 1, ops_host: a, workers: 99 }\n',
       ),
     ),
     [

@@ -2,9 +2,10 @@
  * A store that looks like a month of use: an account, its keys, and rows of the ledger over thirty days.
  * The same each time but for the clock; judges nothing.
  */
+import { join } from 'node:path'
 import { createAccount, createKey } from '../../src/accounts/accounts.js'
 import type { ApiKey } from '../../src/accounts/account.js'
-import type { UsageRow } from '../../src/ledger/row.js'
+import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
 import { openStore } from '../../src/store/open.js'
 
 /** Who signs in to it. */
@@ -77,7 +78,7 @@ function busyness(atMs: number): number {
 
 /** Fills the store in this folder with about `perDay` requests a day; resolves with how many there are. */
 export async function fill(folder: string, nowMs: number, perDay: number): Promise<number> {
-  const store = await openStore(`lmdb:${folder}`)
+  const store = await openStore(`sqlite:${join(folder, 'sluice.db')}`)
   try {
     const { account } = await createAccount(store, { ...LOGIN, plan: 'pro', role: 'admin' })
     const plans = { starter: PLAN, pro: PLAN, max: PLAN }
@@ -136,6 +137,7 @@ function rowOf(
     source: failed ? 'none' : 'reported',
     costNanoUsd: failed ? 0 : input * chosen.in + output * chosen.out,
     ...{ tokensAfterDisconnect: 0, losses: [], generation: 1 },
+    ...UNEXPLAINED,
     hops: {
       ...{ authenticate: 0.04, receive: 0.2, route: 0.02, admit: 0.11, connect: 9, firstByte },
       ...(failed ? {} : { relay, firstContent: firstByte + 9.4 }),

@@ -5,7 +5,7 @@
  */
 import { createAccount, createKey } from '../../src/accounts/accounts.js'
 import type { Account } from '../../src/accounts/account.js'
-import type { UsageRow } from '../../src/ledger/row.js'
+import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
 import type { Store } from '../../src/store/store.js'
 
 /** How much. */
@@ -90,6 +90,7 @@ function rowOf(
     source: failed ? 'none' : 'reported',
     costNanoUsd: failed ? 0 : input * 2_000 + output * 10_000,
     ...{ tokensAfterDisconnect: 0, losses: [], generation: 1 },
+    ...UNEXPLAINED,
     hops: { authenticate: 0.04, receive: 0.2, admit: 0.11, firstByte: firstContent, firstContent },
   }
 }

@@ -56,7 +56,7 @@ function questions(nowMs: number, keyId: string, requestId: string): string[] {
 void t.test('every page of a large store', { timeout: 3_600_000 }, async (t) => {
   const { file, folder } = await prepare(t)
   const nowMs = Date.now()
-  const store = await openStore(`lmdb:${join(folder, 'data')}`)
+  const store = await openStore(`sqlite:${join(folder, 'data', 'sluice.db')}`)
   const amount = { keys: KEYS, rows: ROWS, accounts: IS_WHOLE ? 1_000 : 50 }
   const keyId = await fillStore(store, amount, nowMs)
   await store.close()

@@ -175,7 +175,7 @@ void t.test('who comes over plain http from elsewhere is told why it cannot work
 })
 
 void t.test('idle for half an hour, or half a day old, a session is over', async (t) => {
-  const store = await openStore(`lmdb:${join(t.testdir(), 'store')}`)
+  const store = await openStore(`sqlite:${join(t.testdir(), 'store')}`)
   t.teardown(() => store.close())
   const account = anAccount()
   await store.createAccount(account)

@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { createAccount } from '../../src/accounts/accounts.js'
 import type { Account, PlanName } from '../../src/accounts/account.js'
 import { isObject, objectOf, type JsonObject } from '../../src/chat/json.js'
-import type { UsageRow } from '../../src/ledger/row.js'
+import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
 import { openStore } from '../../src/store/open.js'
 import type { Store } from '../../src/store/store.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../helpers/gateway.js'
@@ -109,7 +109,7 @@ export interface Stage {
 
 export async function startStage(t: Test, settings: GatewaySettings = {}): Promise<Stage> {
   const gateway = await startGateway(t, settings)
-  const store = await openStore(`lmdb:${gateway.folder}/data`)
+  const store = await openStore(`sqlite:${gateway.folder}/data/sluice.db`)
   t.teardown(() => store.close())
   const { origin } = gateway
   const account = async (
@@ -164,6 +164,7 @@ export function aRow(accountId: string, over: Partial<UsageRow> = {}): UsageRow 
     tokensAfterDisconnect: 0,
     losses: ['logit_bias'],
     generation: 1,
+    ...UNEXPLAINED,
     hops: { authenticate: 0.2, receive: 0.4, connect: 12, firstByte: 300, firstContent: 320 },
     ...over,
   }

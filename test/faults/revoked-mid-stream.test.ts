@@ -35,7 +35,7 @@ for (const [what, change] of CHANGES) {
       if (reader === undefined) throw new Error('no body')
       const first = await reader.read()
       let text = Buffer.from((first.value ?? new Uint8Array()) as Uint8Array).toString()
-      const store = await openStore(`lmdb:${gateway.folder}/data`)
+      const store = await openStore(`sqlite:${gateway.folder}/data/sluice.db`)
       const account = await store.accountByEmail('test@example.com')
       const [key] = await allKeys(store, account?.id ?? '')
       await change(store, account?.id ?? '', key?.id ?? '')

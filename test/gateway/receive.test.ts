@@ -38,7 +38,7 @@ async function listening(t: Test): Promise<Taken> {
   const folder = t.testdir({
     'gateway.yaml': `
 server: { host: 127.0.0.1, port: 0, max_body_bytes: ${CAP} }
-store: lmdb:./data
+store: sqlite:./data/sluice.db
 models: models.yaml
 upstreams:
   one: { dialect: openai-chat, base_url: https://example.com/v1, api_key: x }

@@ -117,7 +117,7 @@ export function configText(emulator: Emulator, settings: GatewaySettings): strin
   const { baseUrls } = emulator
   return `
 server: { host: 127.0.0.1, port: 0, drain_ms: 500${server === undefined ? '' : `, ${server}`} }
-store: lmdb:./data
+store: sqlite:./data/sluice.db
 upstreams:
   openai: { dialect: openai, base_url: ${upstreams.openai ?? baseUrls.openai}, api_key: emulated${options} }
   anthropic: { dialect: anthropic, base_url: ${upstreams.anthropic ?? baseUrls.anthropic}, api_key: emulated${options} }

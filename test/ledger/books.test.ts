@@ -81,6 +81,7 @@ function stage(t: Test, options: { bytes?: number; whenFull?: 'serve' | 'refuse'
     daysDays: 1,
     spool: '',
     spoolMaxBytes: 0,
+    errorMessages: true,
     whenFull: options.whenFull ?? 'serve',
   }
   const books = new Books({

@@ -1,7 +1,7 @@
 /**
  * Rows for the tests of the ledger.
  */
-import type { UsageRow } from '../../src/ledger/row.js'
+import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
 
 /** A row of its own; what the test does not say is as good as anything. */
 export function aRow(requestId: string, over: Partial<UsageRow> = {}): UsageRow {
@@ -27,6 +27,7 @@ export function aRow(requestId: string, over: Partial<UsageRow> = {}): UsageRow 
     tokensAfterDisconnect: 0,
     losses: [],
     generation: 1,
+    ...UNEXPLAINED,
     hops: { authenticate: 0.1, overhead: 0.4 },
     ...over,
   }

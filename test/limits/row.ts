@@ -1,7 +1,7 @@
 /**
  * Rows as a test needs them: about a request that took nothing.
  */
-import type { UsageRow } from '../../src/ledger/row.js'
+import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
 
 /** A row of that request. */
 export function aRow(requestId: string, change: Partial<UsageRow> = {}): UsageRow {
@@ -27,6 +27,7 @@ export function aRow(requestId: string, change: Partial<UsageRow> = {}): UsageRo
     tokensAfterDisconnect: 0,
     losses: [],
     generation: 1,
+    ...UNEXPLAINED,
     hops: {},
     ...change,
   }

@@ -47,7 +47,7 @@ async function shout(served: Served): Promise<number> {
 }
 
 async function secondKey(served: Served): Promise<string> {
-  const store = await openStore(`lmdb:${join(dirname(served.file), 'data')}`)
+  const store = await openStore(`sqlite:${join(dirname(served.file), 'data', 'sluice.db')}`)
   try {
     const account = await findAccount(store, EMAIL)
     if (account === null) throw new Error('the account is gone')

@@ -105,7 +105,7 @@ async function kills(t: Test, url: string | null, redis: RedisServer | null): Pr
     t,
     url === null ? settings : { ...settings, store: url },
   )
-  const store = url ?? `lmdb:${join(folder, 'data')}`
+  const store = url ?? `sqlite:${join(folder, 'data', 'sluice.db')}`
   const secret = await makeKey(store, { nanoUsdPerDay: BUDGET })
   const gateway = new Gateway(t, file, port)
   await gateway.start()

@@ -97,7 +97,7 @@ async function startStage(t: Test, url: string | null, through: string | null): 
   const text = readFileSync(file, 'utf8')
   const own = `http://127.0.0.1:${upstream.port}`
   writeFileSync(file, text.replace(emulator.baseUrls.openai, own))
-  const store = url ?? `lmdb:${join(folder, 'data')}`
+  const store = url ?? `sqlite:${join(folder, 'data', 'sluice.db')}`
   // One place: were one kept, nobody would be admitted any more.
   const secret = await makeKey(store, { concurrent: 1, nanoUsdPerDay: BUDGET })
   return { t, upstream, folder, file, url: store, secret }

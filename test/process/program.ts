@@ -116,7 +116,7 @@ export interface FileSettings {
 /** The gateway's file: OpenAI and Anthropic behind the emulator. */
 export function fileText(emulator: Emulator, settings: FileSettings = {}): string {
   const { server = 'workers: 2, drain_ms: 5000', port = 0, opsPort = 0, key = CANARY } = settings
-  const { upstreams = ['openai', 'anthropic'], store = 'lmdb:./data', more = '' } = settings
+  const { upstreams = ['openai', 'anthropic'], store = 'sqlite:./data/sluice.db', more = '' } = settings
   const keys = { openai: key, anthropic: CANARY }
   const prefixes = { openai: 'gpt-', anthropic: 'claude-' }
   return `server: { host: 127.0.0.1, port: ${port}, ops_port: ${opsPort}, ${server} }
@@ -165,7 +165,7 @@ export async function startServe(
   env: NodeJS.ProcessEnv = {},
 ): Promise<Served> {
   const { emulator, folder, file } = await prepare(t, settings)
-  const secret = await makeKey(settings.store ?? `lmdb:${join(folder, 'data')}`)
+  const secret = await makeKey(settings.store ?? `sqlite:${join(folder, 'data', 'sluice.db')}`)
   const program = run(t, ['serve', '--config', file], env)
   await until(() => {
     if (program.child.exitCode !== null) throw new Error(`it ended: ${program.err()}`)

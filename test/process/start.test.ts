@@ -34,11 +34,11 @@ void t.test('a port that is taken: which one, and the end', async (t) => {
 })
 
 void t.test('a store that cannot be opened: where, and why', async (t) => {
-  const inFile = await failedStart(t, { store: 'lmdb:./models.yaml' })
+  const inFile = await failedStart(t, { store: 'sqlite:./models.yaml' })
   t.equal(inFile.status, 1)
   t.match(inFile.err, /opening the store in '.*models\.yaml' failed: .*EEXIST|ENOTDIR/)
   // Root may write everywhere, save where the kernel itself says no.
-  const readOnly = await failedStart(t, { store: 'lmdb:/sys/sluice' })
+  const readOnly = await failedStart(t, { store: 'sqlite:/sys/sluice/sluice.db' })
   t.equal(readOnly.status, 1)
   t.match(readOnly.err, /opening the store in '\/sys\/sluice' failed: (EACCES|EPERM|EROFS)/)
 })

@@ -8,7 +8,7 @@ import type { Test } from 'tap'
 import type { Account, PlanName } from '../../src/accounts/account.js'
 import { createAccount, createKey, revokeKey, setPlan } from '../../src/accounts/accounts.js'
 import { loadConfig } from '../../src/config/load.js'
-import { openLmdb } from '../../src/store/lmdb.js'
+import { openSqlite } from '../../src/store/sqlite/store.js'
 import type { Store } from '../../src/store/store.js'
 import { allKeys } from '../helpers/lists.js'
 
@@ -17,7 +17,7 @@ if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
 const { plans } = loaded.config
 
 async function account(t: Test, plan: PlanName): Promise<{ store: Store; account: Account }> {
-  const store = await openLmdb(join(t.testdir(), 'store'))
+  const store = await openSqlite(join(t.testdir(), 'store'))
   t.teardown(() => store.close())
   const made = await createAccount(store, { email: 'a@example.com', plan, password: 'long enough' })
   return { store, account: made.account }

@@ -9,7 +9,7 @@ import type {
   Standing,
   Verdict,
 } from '../../src/store/ledger.js'
-import type { UsageRow } from '../../src/ledger/row.js'
+import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
 
 /** Friday noon, far from every edge of the calendar. */
 export const NOON = Date.UTC(2026, 10, 20, 12)
@@ -62,6 +62,7 @@ export function aRow(over: Partial<UsageRow> = {}): UsageRow {
     tokensAfterDisconnect: 0,
     losses: [],
     generation: 3,
+    ...UNEXPLAINED,
     hops: { authenticate: 0.05, admit: 0.2, firstContent: 420, overhead: 1.1 },
     ...over,
   }

@@ -87,11 +87,11 @@ export function fullDisk(url: string, accountId: string): Promise<Ended> {
   return onFullDisk([CHILD, url, accountId, 'full'])
 }
 
-/** Runs a program that may not let a file grow beyond half a megabyte. */
+/** Runs a program that may not let a file grow beyond two megabytes. */
 export async function onFullDisk(program: readonly string[]): Promise<Ended> {
   // The limit stands for a full disk: without the signal, a write beyond it is an error. What the test
   // runner adds to every process of Node's would end it on that signal.
-  const script = 'unset NODE_OPTIONS; trap \'\' XFSZ; ulimit -f 512; exec "$@"'
+  const script = 'unset NODE_OPTIONS; trap \'\' XFSZ; ulimit -f 4096; exec "$@"'
   const args = ['-c', script, 'sh', process.execPath, ...program]
   const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'] })
   const [out, stderr] = await Promise.all([

@@ -81,6 +81,6 @@ void t.test('what is none says why, and repeats nothing', (t) => {
     t.match(answer, { problem: why }, url)
     t.notMatch(JSON.stringify(answer), 'hunter2')
   }
-  for (const url of ['lmdb:./redis', 'rediss', 'mysql://h', '']) t.notOk(isRedisUrl(url), url)
+  for (const url of ['sqlite:./redis', 'rediss', 'mysql://h', '']) t.notOk(isRedisUrl(url), url)
   t.end()
 })

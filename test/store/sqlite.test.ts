@@ -1,13 +1,13 @@
 /**
  * Goal: the embedded engine keeps the contract of every store, and its own promises on damage.
- * Method: the black-box suite; then the same files opened behind its back with the bare engine.
+ * Method: the black-box suite; then the same file changed behind its back.
  */
-import { open } from 'lmdb'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
-import { openLmdb } from '../../src/store/lmdb.js'
+import { connect } from '../../src/store/sqlite/driver.js'
+import { openSqlite } from '../../src/store/sqlite/store.js'
 import { openStore } from '../../src/store/open.js'
 import type { KeyChange, Store } from '../../src/store/store.js'
 import { storeContract } from './contract.js'
@@ -15,10 +15,10 @@ import { fullDisk } from './processes.js'
 import { aKey, anAccount } from './records.js'
 import { allKeys } from '../helpers/lists.js'
 
-storeContract('lmdb', (t) => {
+storeContract('sqlite', (t) => {
   // A test's folder is emptied whenever it is asked for.
   if (!existsSync(t.testdirName)) t.testdir()
-  return `lmdb:${join(mkdtempSync(join(t.testdirName, 'store-')), 'data')}`
+  return `sqlite:${join(mkdtempSync(join(t.testdirName, 'store-')), 'data')}`
 })
 
 void t.test('a damaged record is a failure of the engine, not an unknown key', async (t) => {
@@ -71,8 +71,8 @@ void t.test("a damaged account fails the account's keys and nobody else's", asyn
 
 void t.test('who falls behind the log hears that anything may have changed', async (t) => {
   const path = join(t.testdir(), 'store')
-  const writer = await openLmdb(path, { logLength: 8 })
-  const reader = await openLmdb(path, { logLength: 8 })
+  const writer = await openSqlite(path, { changesKept: 8 })
+  const reader = await openSqlite(path, { changesKept: 8 })
   t.teardown(() => Promise.all([writer.close(), reader.close()]))
   const ada = anAccount()
   await writer.createAccount(ada)
@@ -90,7 +90,7 @@ void t.test(
     const path = join(t.testdir(), 'store')
     const { store, key } = await filled(t, path)
     await store.close()
-    const { lines, status, stderr } = await fullDisk(`lmdb:${path}`, key.accountId)
+    const { lines, status, stderr } = await fullDisk(`sqlite:${path}`, key.accountId)
     t.equal(status, 0, 'the process lives, with no promise unhandled')
     t.notMatch(stderr, /UnhandledPromise|triggerUncaught/)
     const created = lines.filter((line) => line.startsWith('created '))
@@ -100,57 +100,69 @@ void t.test(
     for (const line of failed) t.match(line, /key store.*creating a key failed: (?!Commit)/)
     t.equal(lines.at(-1), `listed ${created.length + 1}`)
 
-    const again = await openLmdb(path)
+    const again = await openSqlite(path)
     t.teardown(() => again.close())
     const digests = (await allKeys(again, key.accountId)).map(({ digest }) => digest)
     t.same(digests, [key.digest, ...created.map((line) => line.slice(8))], 'all acknowledged, only')
   },
 )
 
-void t.test('the folder is for its owner alone, since it holds password hashes', async (t) => {
-  const path = join(t.testdir(), 'deep', 'store')
-  const store = await openLmdb(path)
-  t.teardown(() => store.close())
-  t.equal(statSync(path).mode & 0o777, 0o700)
+void t.test('folder and files are for their owner alone: they hold password hashes', async (t) => {
+  const folder = join(t.testdir(), 'deep')
+  const path = join(folder, 'store')
+  const { store } = await filled(t, path)
+  t.equal(statSync(folder).mode & 0o777, 0o700)
+  t.same(readdirSync(folder).sort(), ['store', 'store-shm', 'store-wal'])
+  for (const name of readdirSync(folder)) {
+    t.equal(statSync(join(folder, name)).mode & 0o777, 0o600, name)
+  }
+  await store.close()
+  const log = join(folder, 'store-wal')
+  t.ok(!existsSync(log) || statSync(log).size === 0, 'a store that is closed is whole in one file')
 })
 
 void t.test('what is no store is refused at once, with its path', async (t) => {
-  const path = t.testdir({ 'a-file': 'x', junk: {}, newer: {}, empty: { 'data.mdb': '' } })
+  const path = t.testdir({ folder: {}, 'a-file': 'x', empty: '' })
   const { store } = await filled(t, join(path, 'good'))
   await store.close()
-  const good = readFileSync(join(path, 'good', 'data.mdb'))
+  const good = readFileSync(join(path, 'good'))
   const newer = Buffer.from(good)
-  newer.writeUInt32LE(3, 28)
-  writeFileSync(join(path, 'junk', 'data.mdb'), Buffer.alloc(65_536, 0x5a))
-  writeFileSync(join(path, 'newer', 'data.mdb'), newer)
-  for (const bytes of [1, 100, 4096, 8191, 8192, 12_288]) {
-    mkdirSync(join(path, `cut-${bytes}`))
-    writeFileSync(join(path, `cut-${bytes}`, 'data.mdb'), good.subarray(0, bytes))
-  }
-  const names = ['a-file', 'a-file/below', 'junk', 'newer']
-  names.push(...[1, 100, 4096, 8191, 8192, 12_288].map((bytes) => `cut-${bytes}`))
+  newer.writeUInt32BE(99, 60)
+  writeFileSync(join(path, 'newer'), newer)
+  writeFileSync(join(path, 'junk'), Buffer.alloc(65_536, 0x5a))
+  const other = await connect(join(path, 'other'))
+  other.exec('CREATE TABLE things (name TEXT)')
+  other.close()
+  const sizes = [1, 100, 4_096, 8_191, 8_192, 12_288]
+  for (const bytes of sizes) writeFileSync(join(path, `cut-${bytes}`), good.subarray(0, bytes))
+  const names = ['folder', 'a-file', 'a-file/below', 'junk', 'newer', 'other']
+  names.push(...sizes.map((bytes) => `cut-${bytes}`))
   for (const name of names) {
     await t.rejects(
-      openStore(`lmdb:${join(path, name)}`),
+      openStore(`sqlite:${join(path, name)}`),
       { kind: 'store_unavailable', cause: { message: new RegExp(name) } },
       name,
     )
   }
-  const begun = await openStore(`lmdb:${join(path, 'empty')}`)
+  const begun = await openStore(`sqlite:${join(path, 'empty')}`)
   await begun.probe()
   await begun.close()
+  await t.rejects(openStore(`sqlite:${join(path, 'none')}`, { mustExist: true }), {
+    cause: { message: /none' does not exist/ },
+  })
 })
 
 void t.test('a setting that names no engine of ours says which there are', async (t) => {
-  for (const url of ['redis+x://u:hunter2@h', 'mysql://u:hunter2@h', 'lmdb', 'lmdb:', '']) {
+  for (const url of ['redis+x://u:hunter2@h', 'mysql://u:hunter2@h', 'lmdb:x', 'sqlite:', '']) {
     const error: unknown = await openStore(url).catch((cause: unknown) => cause)
-    t.match(error, { kind: 'store_unavailable', message: /lmdb:\.\/data/ })
+    t.match(error, { kind: 'store_unavailable', message: /sqlite:\.\/data\/sluice\.db/ })
     t.notMatch(String(error), 'hunter2', 'and repeats no password')
   }
+  await t.rejects(openStore('lmdb:./data'), { message: /'lmdb:' is no longer supported/ })
 })
 
 async function filled(t: Test, path: string) {
-  const store = await openLmdb(path)
+  const store = await openSqlite(path)
   t.teardown(() => store.close())
   const account = anAccount()
   const key = aKey(account.id)
@@ -159,11 +171,20 @@ async function filled(t: Test, path: string) {
   return { store, key }
 }
 
-/** Writes a text where the store keeps its own. */
-async function behind(path: string, table: string, key: string, text: string): Promise<void> {
-  const root = open<string>({ path, noSubdir: false, encoding: 'string', overlappingSync: false })
-  await root.openDB<string>(table, { encoding: 'string' }).put(key, text)
-  await root.close()
+/** Writes a text where the store keeps its own; `name` is a digest or an account's id. */
+async function behind(
+  path: string,
+  table: 'keys' | 'accounts',
+  name: string,
+  text: string,
+): Promise<void> {
+  const db = await connect(path)
+  try {
+    const column = table === 'keys' ? 'digest' : 'id'
+    db.prepare(`UPDATE ${table} SET record = ? WHERE ${column} = ?`).run(text, name)
+  } finally {
+    db.close()
+  }
 }
 
 function failureOf(action: () => unknown): GatewayError {

@@ -1,0 +1,68 @@
+/**
+ * The thread of `background.ts`: answers questions one after another, each in a read transaction of its own.
+ */
+import { parentPort, workerData } from 'node:worker_threads'
+import type { Answer, Asked, Question } from './background.js'
+import { connect, numberIn } from './driver.js'
+import { budgetsOf, exported, keyUseOf, lastUseOf, pageOf, sumsOf } from './ledger/usage.js'
+
+/** Frames of the log (4 KiB each) above which writers wait once, so that it starts from its beginning: 64 MiB. */
+const LONG_LOG = 16_384
+const PRAGMAS = `
+  PRAGMA busy_timeout = 1000;
+  PRAGMA synchronous = NORMAL;
+  PRAGMA wal_autocheckpoint = 0;
+  PRAGMA query_only = OFF;
+  PRAGMA temp_store = MEMORY;
+  PRAGMA cache_size = -16000;
+`
+
+const db = await connect(String(workerData))
+db.exec(PRAGMAS)
+
+parentPort?.on('message', ({ id, question }: Asked) => {
+  parentPort?.postMessage({ id, answer: tried(question) })
+})
+
+function tried(question: Question): Answer {
+  try {
+    return answerTo(question)
+  } catch (error) {
+    return { is: 'failed', why: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+function answerTo(question: Question): Answer {
+  switch (question.ask) {
+    case 'checkpoint':
+      checkpoint()
+      return { is: 'checkpoint' }
+    case 'rows':
+      return { is: 'rows', page: pageOf(db, question.query) }
+    case 'sums':
+      return { is: 'sums', sums: sumsOf(db, question.query) }
+    case 'keyUse':
+      return { is: 'keyUse', uses: keyUseOf(db, question.query) }
+    case 'lastUse':
+      return { is: 'lastUse', uses: lastUseOf(db, question.accountId, question.keyIds) }
+    case 'exported':
+      return { is: 'exported', batch: exported(db, question.after) }
+    case 'budgets':
+      return { is: 'budgets', batch: budgetsOf(db, question.after) }
+    case 'close':
+      db.close()
+      return { is: 'close' }
+    default:
+      return question satisfies never
+  }
+}
+
+/**
+ * Copies the log into the file. While requests go on, the log is never copied to its end and would grow: once it is
+ * long, the rest is copied while writers wait, which is as long as a sync of a few pages takes.
+ */
+function checkpoint(): void {
+  const row = db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
+  if (row === undefined || numberIn(row, 'log') < LONG_LOG) return
+  db.prepare('PRAGMA wal_checkpoint(RESTART)').get()
+}

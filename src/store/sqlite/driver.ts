@@ -1,0 +1,89 @@
+/**
+ * The SQLite driver: `node:sqlite` when this Node has it, else `@photostructure/sqlite`, which has the same API.
+ * Statements do not keep their connection alive (the second driver frees it with the object): whoever
+ * prepares statements must hold the connection, too.
+ */
+
+/** What a column may hold. */
+export type Value = string | number | bigint | null | Uint8Array
+/** A row by column names. */
+export type Row = Readonly<Record<string, Value>>
+
+/** A prepared statement. */
+export interface Statement {
+  run(...values: readonly Value[]): { readonly changes: number | bigint }
+  get(...values: readonly Value[]): Row | undefined
+  all(...values: readonly Value[]): readonly Row[]
+  iterate(...values: readonly Value[]): Iterable<Row>
+}
+
+/** An open connection. */
+export interface Connection {
+  exec(sql: string): void
+  prepare(sql: string): Statement
+  close(): void
+}
+
+/** What both drivers export. */
+interface Driver {
+  readonly DatabaseSync: new (path: string, options?: { readonly readOnly?: boolean }) => Connection
+}
+
+const BUSY = 5
+let loaded: Promise<Driver> | null = null
+
+/** Opens a connection; creates the file if it is not there. Throws the driver's error. */
+export async function connect(path: string): Promise<Connection> {
+  loaded ??= load()
+  const { DatabaseSync } = await loaded
+  return new DatabaseSync(path)
+}
+
+async function load(): Promise<Driver> {
+  // Absent before Node 22.13, where `node:sqlite` needs a flag or does not exist.
+  const builtIn: unknown = process.getBuiltinModule('node:sqlite')
+  if (isDriver(builtIn)) return builtIn
+  const installed: unknown = await import('@photostructure/sqlite')
+  if (isDriver(installed)) return installed
+  throw new Error('neither node:sqlite nor @photostructure/sqlite can be loaded')
+}
+
+function isDriver(module: unknown): module is Driver {
+  return (
+    typeof module === 'object' &&
+    module !== null &&
+    'DatabaseSync' in module &&
+    typeof module.DatabaseSync === 'function'
+  )
+}
+
+/** Whether another connection holds the lock that this one needed. */
+export function isBusy(error: unknown): boolean {
+  if (!(error instanceof Error) || !('errcode' in error)) return false
+  return typeof error.errcode === 'number' && (error.errcode & 0xff) === BUSY
+}
+
+/** The text in a column. Throws if it is none. */
+export function textIn(row: Row, name: string): string {
+  const value = row[name]
+  if (typeof value !== 'string') throw new Error(`column '${name}' is not a text`)
+  return value
+}
+
+/** The text in a column, or null. Throws if it is neither. */
+export function textOrNull(row: Row, name: string): string | null {
+  return row[name] === null ? null : textIn(row, name)
+}
+
+/** The number in a column. Throws if it is none. */
+export function numberIn(row: Row, name: string): number {
+  const value = row[name]
+  if (typeof value === 'bigint') return Number(value)
+  if (typeof value !== 'number') throw new Error(`column '${name}' is not a number`)
+  return value
+}
+
+/** The number in a column, or null. Throws if it is neither. */
+export function numberOrNull(row: Row, name: string): number | null {
+  return row[name] === null ? null : numberIn(row, name)
+}

@@ -1,0 +1,188 @@
+/**
+ * Ledger entries as rows of `ledger_entries`.
+ */
+import type { Usage } from '../../../chat/usage.js'
+import type { RowHops, UsageRow } from '../../../ledger/row.js'
+import { damaged } from '../../failure.js'
+import { isDialect, isOutcome, isSource } from '../../usage-record.js'
+import { numberIn, numberOrNull, textIn, textOrNull, type Row, type Value } from '../driver.js'
+
+/** Each column, and what of an entry it holds, in the order of the table. */
+const COLUMNS: readonly (readonly [name: string, value: (row: UsageRow) => Value | undefined])[] = [
+  ['request_id', (row) => row.requestId],
+  ['at_ms', (row) => row.atMs],
+  ['duration_ms', (row) => row.durationMs],
+  ['account_id', (row) => row.accountId],
+  ['key_id', (row) => row.keyId],
+  ['model_asked', (row) => row.modelAsked],
+  ['model_answered', (row) => row.modelAnswered],
+  ['model', (row) => row.model],
+  ['upstream', (row) => row.upstream],
+  ['dialect', (row) => row.dialect],
+  ['attempts', (row) => row.attempts],
+  ['stream', (row) => (row.stream ? 1 : 0)],
+  ['status', (row) => row.status],
+  ['outcome', (row) => row.outcome],
+  ['finish_reason', (row) => row.finish],
+  ['source', (row) => row.source],
+  ['input_tokens', (row) => row.usage.input],
+  ['output_tokens', (row) => row.usage.output],
+  ['cache_read_tokens', (row) => row.usage.cacheRead],
+  ['cache_write_tokens', (row) => row.usage.cacheWrite],
+  ['cache_write_1h_tokens', (row) => row.usage.cacheWrite1h],
+  ['reasoning_tokens', (row) => row.usage.reasoning],
+  ['cost_nano_usd', (row) => row.costNanoUsd],
+  ['tokens_after_disconnect', (row) => row.tokensAfterDisconnect],
+  ['losses', (row) => (row.losses.length === 0 ? '[]' : JSON.stringify(row.losses))],
+  ['generation', (row) => row.generation],
+  ['first_content_ms', (row) => row.hops.firstContent],
+  ['overhead_ms', (row) => row.hops.overhead],
+  ['hops', (row) => hopsText(row.hops)],
+  ['ingress', (row) => row.ingress],
+  ['error_message', (row) => row.errorMessage],
+  ['"limit"', (row) => row.limit],
+  ['upstream_status', (row) => row.upstreamStatus],
+  ['upstream_request_id', (row) => row.upstreamRequestId],
+  ['attempted', (row) => row.attempted],
+  ['shadow_of', (row) => row.shadowOf],
+  ['labels', (row) => row.labels],
+  ['client_request_id', (row) => row.clientRequestId],
+]
+
+/** Adds an entry unless its request has one; the parameters are `valuesOf`. */
+export const INSERT_ENTRY = `INSERT INTO ledger_entries (${COLUMNS.map(([name]) => name).join(', ')})
+  VALUES (${COLUMNS.map(() => '?').join(', ')}) ON CONFLICT (request_id) DO NOTHING`
+
+/** The values of `INSERT_ENTRY`. */
+export function valuesOf(row: UsageRow): Value[] {
+  return COLUMNS.map(([, value]) => value(row) ?? null)
+}
+
+/** The entry in a row with all columns. Throws an Error that names it if it is damaged. */
+export function entryIn(row: Row): UsageRow {
+  try {
+    return read(row)
+  } catch (cause) {
+    const id = typeof row['request_id'] === 'string' ? row['request_id'] : ''
+    throw damaged(`request '${id}'`, cause instanceof Error ? cause.message : String(cause))
+  }
+}
+
+function read(row: Row): UsageRow {
+  return {
+    requestId: textIn(row, 'request_id'),
+    atMs: numberIn(row, 'at_ms'),
+    durationMs: numberIn(row, 'duration_ms'),
+    accountId: textIn(row, 'account_id'),
+    keyId: textIn(row, 'key_id'),
+    modelAsked: textOrNull(row, 'model_asked'),
+    modelAnswered: textOrNull(row, 'model_answered'),
+    model: textIn(row, 'model'),
+    upstream: textOrNull(row, 'upstream'),
+    dialect: dialectIn(row),
+    attempts: numberIn(row, 'attempts'),
+    stream: numberIn(row, 'stream') === 1,
+    status: numberIn(row, 'status'),
+    outcome: named(row, 'outcome', isOutcome),
+    finish: textOrNull(row, 'finish_reason'),
+    usage: usageIn(row),
+    source: named(row, 'source', isSource),
+    costNanoUsd: numberOrNull(row, 'cost_nano_usd'),
+    tokensAfterDisconnect: numberIn(row, 'tokens_after_disconnect'),
+    losses: lossesIn(row),
+    generation: numberIn(row, 'generation'),
+    hops: hopsIn(row),
+    ingress: textOrNull(row, 'ingress'),
+    errorMessage: textOrNull(row, 'error_message'),
+    limit: textOrNull(row, 'limit'),
+    upstreamStatus: numberOrNull(row, 'upstream_status'),
+    upstreamRequestId: textOrNull(row, 'upstream_request_id'),
+    attempted: textOrNull(row, 'attempted'),
+    shadowOf: textOrNull(row, 'shadow_of'),
+    labels: textOrNull(row, 'labels'),
+    clientRequestId: textOrNull(row, 'client_request_id'),
+  }
+}
+
+const COUNTS = [
+  ['input', 'input_tokens'],
+  ['output', 'output_tokens'],
+  ['cacheRead', 'cache_read_tokens'],
+  ['cacheWrite', 'cache_write_tokens'],
+  ['cacheWrite1h', 'cache_write_1h_tokens'],
+  ['reasoning', 'reasoning_tokens'],
+] as const
+
+function usageIn(row: Row): Usage {
+  const usage: Usage = {}
+  for (const [name, column] of COUNTS) {
+    const count = numberOrNull(row, column)
+    if (count !== null) usage[name] = count
+  }
+  return usage
+}
+
+const STAGES = [
+  'authenticate',
+  'receive',
+  'route',
+  'admit',
+  'connect',
+  'firstByte',
+  'translate',
+  'relay',
+] as const
+
+/** The stages without a column of their own, in the order of `STAGES`; null is "not reached". */
+function hopsText(hops: RowHops): string {
+  return JSON.stringify(STAGES.map((stage) => hops[stage] ?? null))
+}
+
+function hopsIn(row: Row): RowHops {
+  const hops: { -readonly [Stage in keyof RowHops]: number } = {}
+  const times = listIn(row, 'hops')
+  STAGES.forEach((stage, at) => {
+    const time = times[at]
+    if (typeof time === 'number') hops[stage] = time
+  })
+  const firstContent = numberOrNull(row, 'first_content_ms')
+  const overhead = numberOrNull(row, 'overhead_ms')
+  if (firstContent !== null) hops.firstContent = firstContent
+  if (overhead !== null) hops.overhead = overhead
+  return hops
+}
+
+function lossesIn(row: Row): string[] {
+  return listIn(row, 'losses').map((loss) => {
+    if (typeof loss !== 'string') throw new Error("column 'losses' is not a list of strings")
+    return loss
+  })
+}
+
+function listIn(row: Row, name: string): readonly unknown[] {
+  const text = textIn(row, name)
+  if (text === '[]') return []
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    // The parser's own message quotes the text.
+    throw new Error(`column '${name}' is not JSON`)
+  }
+  if (!Array.isArray(value)) throw new Error(`column '${name}' is not a list`)
+  return value
+}
+
+function dialectIn(row: Row): UsageRow['dialect'] {
+  return row['dialect'] === null ? null : named(row, 'dialect', isDialect)
+}
+
+function named<Name extends string>(
+  row: Row,
+  column: string,
+  is: (value: string) => value is Name,
+): Name {
+  const value = textIn(row, column)
+  if (!is(value)) throw new Error(`column '${column}' has an unknown name`)
+  return value
+}

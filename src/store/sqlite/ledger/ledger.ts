@@ -1,0 +1,307 @@
+/**
+ * Limits, reservations and ledger entries in SQLite: every admission and settlement of one turn of the event
+ * loop shares one transaction (turn.ts), in which their arithmetic runs, so that limits hold across processes.
+ */
+import type { UsageRow } from '../../../ledger/row.js'
+import type {
+  Admission,
+  BudgetSpent,
+  Claim,
+  Demand,
+  KeyUse,
+  KeyUseQuery,
+  Ledger,
+  Retention,
+  RowPage,
+  RowQuery,
+  SettleOutcome,
+  Standing,
+  SumQuery,
+  UsageSum,
+  Verdict,
+} from '../../ledger.js'
+import { readRow, writeRow } from '../../usage-record.js'
+import { usedTokens } from '../../usage-sum.js'
+import { textIn, type Statement } from '../driver.js'
+import type { Engine } from '../engine.js'
+import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
+import { Limits, type Hold } from './limits.js'
+import { intact, isName } from '../records.js'
+import { RollUp } from './roll-up.js'
+
+/** Reservations settled, prolonged or looked at in one step; other writes come in between. */
+const BATCH = 64
+/** Reservations that are looked for at once; the rest is found the next time. */
+const MOST_DUE = 10_000
+
+/** The ledger of a store. */
+export class SqliteLedger implements Ledger {
+  private readonly engine: Engine
+  private readonly nowMs: () => number
+  private readonly limits: Limits
+  private readonly rollUp: RollUp
+  private readonly insertEntry: Statement
+  private readonly entryOf: Statement
+  private readonly hasEntry: Statement
+  private readonly reserve: Statement
+  private readonly isReserved: Statement
+  private readonly unreserve: Statement
+  private readonly reservation: Statement
+  private readonly prolong: Statement
+  private readonly due: Statement
+
+  constructor(engine: Engine, nowMs: () => number) {
+    this.engine = engine
+    this.nowMs = nowMs
+    this.limits = new Limits(engine)
+    this.rollUp = new RollUp(engine)
+    this.insertEntry = engine.prepare(INSERT_ENTRY)
+    this.entryOf = engine.prepare('SELECT * FROM ledger_entries WHERE request_id = ?')
+    this.hasEntry = engine.prepare('SELECT 1 FROM ledger_entries WHERE request_id = ?')
+    this.reserve = engine.prepare(
+      `INSERT INTO reservations (request_id, until_ms, holds, entry) VALUES (?, ?, ?, ?)
+       ON CONFLICT (request_id) DO NOTHING`,
+    )
+    this.isReserved = engine.prepare('SELECT 1 FROM reservations WHERE request_id = ?')
+    this.unreserve = engine.prepare('DELETE FROM reservations WHERE request_id = ? RETURNING holds')
+    this.reservation = engine.prepare(
+      'SELECT holds, entry FROM reservations WHERE request_id = ? AND until_ms <= ?',
+    )
+    this.prolong = engine.prepare(
+      'UPDATE reservations SET until_ms = ? WHERE request_id = ? AND until_ms > ?',
+    )
+    this.due = engine.prepare(
+      'SELECT request_id FROM reservations WHERE until_ms <= ? ORDER BY until_ms LIMIT ?',
+    )
+  }
+
+  admit(admission: Admission): Promise<Verdict> {
+    return this.engine.write('admitting a request', () => {
+      const nowMs = this.nowMs()
+      const verdict = this.tryToAdmit(admission, nowMs)
+      if (verdict.admitted || !admission.demands.some(({ kind }) => kind === 'concurrent')) {
+        return verdict
+      }
+      // A process that died does not hold its places any longer than its leases last.
+      return this.freePlaces(nowMs) > 0 ? this.tryToAdmit(admission, nowMs) : verdict
+    })
+  }
+
+  settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
+    return this.engine.write('settling a request', () => this.settleNow(row, claim))
+  }
+
+  async append(row: UsageRow): Promise<void> {
+    await this.engine.write('settling a request', () => this.settleNow(row))
+  }
+
+  async renew(
+    requests: readonly { requestId: string; accountId: string }[],
+    leaseMs: number,
+  ): Promise<void> {
+    for (let from = 0; from < requests.length; from += BATCH) {
+      await this.engine.write('prolonging reservations', () => {
+        const nowMs = this.nowMs()
+        for (const { requestId } of requests.slice(from, from + BATCH)) {
+          // What has run out may have lost its place to another request already.
+          this.prolong.run(nowMs + leaseMs, requestId, nowMs)
+        }
+      })
+    }
+  }
+
+  async expire(overdueMs = 0): Promise<number> {
+    const latestMs = this.nowMs() - overdueMs
+    const due = this.engine.readNow('looking for reservations that have run out', () =>
+      this.due.all(latestMs, MOST_DUE).map((row) => textIn(row, 'request_id')),
+    )
+    const all: Promise<boolean>[] = []
+    for (let at = 0; at < due.length; at += BATCH) {
+      const some = due.slice(at, at + BATCH).map((requestId) =>
+        this.engine.write('settling what has run out', () => this.expireNow(requestId, latestMs)),
+      )
+      all.push(...some)
+      await Promise.allSettled(some)
+    }
+    // What is damaged rejects once the others are settled.
+    return (await Promise.all(all)).filter(Boolean).length
+  }
+
+  async look(accountId: string, demands: readonly Demand[]): Promise<Standing[]> {
+    return this.engine.read('reading limits', () =>
+      this.limits.look(accountId, demands, this.nowMs()),
+    )
+  }
+
+  async sums(query: SumQuery): Promise<UsageSum[]> {
+    await this.rollUp.catchUp()
+    return this.engine.background.sums(query)
+  }
+
+  rows(query: RowQuery): Promise<RowPage> {
+    return this.engine.background.rows(query)
+  }
+
+  row(accountId: string | null, requestId: string): Promise<UsageRow | null> {
+    return this.engine.read('reading a row', () => {
+      const found = isName(requestId) ? this.entryOf.get(requestId) : undefined
+      if (found === undefined) return null
+      const row = entryIn(found)
+      return accountId === null || row.accountId === accountId ? row : null
+    })
+  }
+
+  async *export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
+    for (let after: readonly [atMs: number, seq: number] = [sinceMs, 0]; ;) {
+      const batch = await this.engine.background.exported(after)
+      if (batch.rows.length > 0) yield batch.rows
+      if (batch.next === null) return
+      after = batch.next
+    }
+  }
+
+  async keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
+    await this.rollUp.catchUp()
+    return this.engine.background.keyUse(query)
+  }
+
+  async lastUse(
+    accountId: string,
+    keyIds?: readonly string[],
+  ): Promise<ReadonlyMap<string, number>> {
+    await this.rollUp.catchUp()
+    return new Map(await this.engine.background.lastUse(accountId, keyIds ?? null))
+  }
+
+  async putSums(
+    by: 'hour' | 'day',
+    sums: readonly UsageSum[],
+    lastUse: ReadonlyMap<string, number>,
+  ): Promise<void> {
+    await this.rollUp.catchUp()
+    await this.rollUp.put(by, sums, lastUse)
+  }
+
+  async *budgets(): AsyncIterable<readonly BudgetSpent[]> {
+    for (let after: readonly [account: string, subject: string] = ['', '']; ;) {
+      const batch = await this.engine.background.budgets(after)
+      if (batch.spent.length > 0) yield batch.spent
+      if (batch.next === null) return
+      after = batch.next
+    }
+  }
+
+  async putBudgets(budgets: readonly BudgetSpent[]): Promise<void> {
+    for (let at = 0; at < budgets.length; at += BATCH) {
+      await this.engine.write('putting budgets', () => {
+        for (const spent of budgets.slice(at, at + BATCH)) this.limits.put(spent)
+      })
+    }
+  }
+
+  async prune({ rowsBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
+    await this.rollUp.catchUp()
+    const rows = await this.rollUp.pruneEntries(rowsBeforeMs)
+    await this.rollUp.pruneSums('hour', hoursBeforeMs)
+    await this.rollUp.pruneSums('day', daysBeforeMs)
+    await this.limits.prune(this.nowMs())
+    return rows
+  }
+
+  /** Stops the timer. */
+  close(): void {
+    this.rollUp.close()
+  }
+
+  private tryToAdmit(admission: Admission, nowMs: number): Verdict {
+    const { requestId, accountId, demands, leaseMs } = admission
+    const checked = this.limits.check(accountId, demands, nowMs)
+    if (checked.fits && this.hasEntry.get(requestId) === undefined) {
+      const holds = JSON.stringify(checked.holds)
+      const entry = writeRow(admission.unsettled)
+      const { changes } = this.reserve.run(requestId, nowMs + leaseMs, holds, entry)
+      if (Number(changes) === 1) {
+        return { admitted: true, standings: this.limits.apply(checked, demands, nowMs) }
+      }
+    } else if (!this.isKnown(requestId)) {
+      return { admitted: false, standings: checked.standings }
+    }
+    // The same request again: it was admitted, and takes nothing more.
+    const standings = checked.standings.map((each) => ({ ...each, retryAfterMs: 0 }))
+    return { admitted: true, standings }
+  }
+
+  private isKnown(requestId: string): boolean {
+    return (this.isReserved.get(requestId) ?? this.hasEntry.get(requestId)) !== undefined
+  }
+
+  private settleNow(row: UsageRow, claim?: Claim): SettleOutcome {
+    const nowMs = this.nowMs()
+    if (Number(this.insertEntry.run(...valuesOf(row)).changes) === 0) return 'already'
+    const reserved = this.unreserve.get(row.requestId)
+    if (reserved !== undefined) {
+      const holds = holdsIn(row.requestId, textIn(reserved, 'holds'))
+      this.limits.release(holds, { tokens: usedTokens(row), nanoUsd: row.costNanoUsd }, nowMs)
+    } else if (claim?.taken === 'nothing') {
+      this.limits.charge(row, claim.demands)
+    }
+    this.rollUp.note()
+    return 'settled'
+  }
+
+  /** Settles a reservation by its own entry; false if there is none that has run out by then. */
+  private expireNow(requestId: string, latestMs: number): boolean {
+    const found = this.reservation.get(requestId, latestMs)
+    if (found === undefined) return false
+    const row = intact(`the reservation of '${requestId}'`, () => readRow(textIn(found, 'entry')))
+    return this.settleNow(row) === 'settled'
+  }
+
+  private freePlaces(nowMs: number): number {
+    let freed = 0
+    for (const row of this.due.all(nowMs, BATCH)) {
+      const requestId = textIn(row, 'request_id')
+      const found = this.reservation.get(requestId, nowMs)
+      // A damaged one is reported by the next `expire`, and must not fail another request.
+      if (found === undefined || !isWhole(requestId, found['holds'], found['entry'])) continue
+      if (this.expireNow(requestId, nowMs)) freed += 1
+    }
+    return freed
+  }
+}
+
+function isWhole(requestId: string, holds: unknown, entry: unknown): boolean {
+  try {
+    holdsIn(requestId, String(holds))
+    readRow(String(entry))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What a reservation holds. Throws an Error that names it if it is damaged. */
+function holdsIn(requestId: string, text: string): readonly Hold[] {
+  return intact(`the reservation of '${requestId}'`, () => {
+    const holds: unknown = parsed(text)
+    if (!Array.isArray(holds) || !holds.every(isHold)) throw new Error('what it holds is unknown')
+    return holds
+  })
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Error('not JSON')
+  }
+}
+
+function isHold(value: unknown): value is Hold {
+  if (!Array.isArray(value)) return false
+  const [kind, account, subject, cost, last]: readonly unknown[] = value
+  if (typeof account !== 'string' || typeof subject !== 'string') return false
+  if (kind === 'concurrent') return true
+  if (kind !== 'tokens' && kind !== 'usd_day' && kind !== 'usd_month') return false
+  return typeof cost === 'number' && typeof last === 'number'
+}

@@ -1,0 +1,405 @@
+/**
+ * What is taken of limits, in SQLite: the rows of `limits` as one transaction reads and changes them, with the
+ * arithmetic that every engine shares (src/limits/bucket.ts).
+ *
+ * A row is read once in a transaction and written once, at its end. Rows stay in memory from one transaction
+ * to the next as long as no other connection has written (`PRAGMA data_version`).
+ */
+import type { UsageRow } from '../../../ledger/row.js'
+import {
+  budgetStanding,
+  dayOf,
+  drained,
+  leftOfDay,
+  leftOfMonth,
+  monthOf,
+  placeStanding,
+  rateStanding,
+  UNITS,
+} from '../../../limits/bucket.js'
+import type { BudgetDemand, BudgetSpent, Demand, RateDemand, Standing } from '../../ledger.js'
+import { numberIn, textIn, type Row, type Statement } from '../driver.js'
+import type { Engine } from '../engine.js'
+
+/** Rows kept in memory. */
+const MOST_ROWS = 20_000
+
+/** What a reservation holds of a subject until it ends; `account` is empty for a shared subject. */
+export type Hold =
+  | readonly [kind: 'tokens', account: string, subject: string, cost: number, perMinute: number]
+  | readonly [kind: 'concurrent', account: string, subject: string]
+  | readonly [kind: BudgetDemand['kind'], account: string, subject: string, cost: number, period: number]
+
+/** A rate: what has not flowed back, and when that was so. */
+interface Rate {
+  units: number
+  atMs: number
+}
+
+/** A budget: of which day or month, and what of it is spent. */
+interface Budget {
+  period: number
+  spent: number
+  reserved: number
+}
+
+/** A row of `limits`. */
+interface Subject {
+  readonly account: string
+  readonly subject: string
+  readonly requests: Rate
+  readonly tokens: Rate
+  places: number
+  readonly day: Budget
+  readonly month: Budget
+  isChanged: boolean
+}
+
+/** What became of a request's demands; `subjects` are those of the demands, for `apply`. */
+export interface Checked {
+  readonly fits: boolean
+  readonly standings: readonly Standing[]
+  readonly subjects: readonly Subject[]
+  readonly holds: readonly Hold[]
+}
+
+/** Rows looked at in one step of pruning; other writes come in between. */
+const PRUNED_AT_ONCE = 500
+const DAY_MS = 86_400_000
+
+const COLUMNS = `requests, requests_at_ms, tokens, tokens_at_ms, places, day, day_spent, day_reserved,
+  month, month_spent, month_reserved`
+
+/** The limits of a store. Its methods are for the inside of a transaction, except `look`. */
+export class Limits {
+  private readonly rows = new Map<string, Subject>()
+  private readonly changed: Subject[] = []
+  private readonly select: Statement
+  private readonly upsert: Statement
+  private readonly dataVersion: Statement
+  private readonly engine: Engine
+  private version: unknown = null
+
+  constructor(engine: Engine) {
+    this.engine = engine
+    this.select = engine.prepare(
+      `SELECT ${COLUMNS} FROM limits WHERE account_id = ? AND subject = ?`,
+    )
+    this.upsert = engine.prepare(
+      `INSERT OR REPLACE INTO limits (account_id, subject, ${COLUMNS})
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    )
+    this.dataVersion = engine.prepare('PRAGMA data_version')
+    engine.hook({
+      begun: () => this.begun(),
+      committing: () => this.flush(),
+      rolledBack: () => this.forget(),
+    })
+  }
+
+  /** Whether all demands can be met, and how each stands. Changes nothing. */
+  check(accountId: string, demands: readonly Demand[], nowMs: number): Checked {
+    const subjects = demands.map((demand) => this.subject(accountOf(accountId, demand), demand.subject))
+    const standings = demands.map((demand, at) => {
+      const more = ahead(subjects, demands, at)
+      const { retryAfterMs } = standingOf(subjects[at], demand, more, nowMs)
+      // What the demands before it in the same request would have taken is not taken.
+      const untouched = standingOf(subjects[at], demand, 0, nowMs)
+      return untouched.retryAfterMs === retryAfterMs ? untouched : { ...untouched, retryAfterMs }
+    })
+    const fits = standings.every(({ retryAfterMs }) => retryAfterMs === 0)
+    const holds = fits ? holdsOf(accountId, demands, subjects, nowMs) : []
+    return { fits, standings, subjects, holds }
+  }
+
+  /** Takes what was checked; how each demand stands then. */
+  apply({ subjects }: Checked, demands: readonly Demand[], nowMs: number): Standing[] {
+    demands.forEach((demand, at) => {
+      const subject = this.change(subjects[at])
+      switch (demand.kind) {
+        case 'requests':
+        case 'tokens':
+          drain(subject[demand.kind], demand.perMinute, nowMs)
+          subject[demand.kind].units += demand.cost * UNITS
+          return
+        case 'concurrent':
+          subject.places += 1
+          return
+        case 'usd_day':
+        case 'usd_month': {
+          const budget = budgetOf(subject, demand.kind)
+          begin(budget, periodOf(demand.kind, nowMs))
+          budget.spent += demand.costNanoUsd
+          budget.reserved += demand.costNanoUsd
+          return
+        }
+        default:
+          demand satisfies never
+      }
+    })
+    return demands.map((demand, at) => {
+      const standing = standingOf(subjects[at], demand, 0, nowMs)
+      // The last place is taken, and this request has it.
+      return standing.retryAfterMs === 0 ? standing : { ...standing, retryAfterMs: 0 }
+    })
+  }
+
+  /** How the demands stand, each for itself, as committed. */
+  look(accountId: string, demands: readonly Demand[], nowMs: number): Standing[] {
+    return demands.map((demand) => {
+      const subject = this.read(accountOf(accountId, demand), demand.subject)
+      return standingOf(subject, demand, 0, nowMs)
+    })
+  }
+
+  /** Replaces what was reserved by what was used; null is unknown, and the reservation stands as charged. */
+  release(
+    holds: readonly Hold[],
+    used: { readonly tokens: number | null; readonly nanoUsd: number | null },
+    nowMs: number,
+  ): void {
+    for (const hold of holds) {
+      const subject = this.change(this.subject(hold[1], hold[2]))
+      if (hold[0] === 'concurrent') {
+        subject.places = Math.max(0, subject.places - 1)
+      } else if (hold[0] === 'tokens') {
+        if (used.tokens === null) continue
+        drain(subject.tokens, hold[4], nowMs)
+        subject.tokens.units = Math.max(0, subject.tokens.units + (used.tokens - hold[3]) * UNITS)
+      } else {
+        const budget = budgetOf(subject, hold[0])
+        // A day or month that is over has been forgotten, and the new one owes it nothing.
+        if (budget.period !== hold[4]) continue
+        budget.reserved = Math.max(0, budget.reserved - hold[3])
+        if (used.nanoUsd !== null) {
+          budget.spent = Math.max(0, budget.spent + used.nanoUsd - hold[3])
+        }
+      }
+    }
+  }
+
+  /** Charges budgets, of the request's own day and month, for what ran without a reservation. */
+  charge(row: UsageRow, demands: readonly Demand[]): void {
+    for (const demand of demands) {
+      if (demand.kind !== 'usd_day' && demand.kind !== 'usd_month') continue
+      const subject = this.change(this.subject(accountOf(row.accountId, demand), demand.subject))
+      const budget = budgetOf(subject, demand.kind)
+      const period = periodOf(demand.kind, row.atMs)
+      if (period < budget.period) continue
+      begin(budget, period)
+      budget.spent += row.costNanoUsd ?? demand.costNanoUsd
+    }
+  }
+
+  /** Puts what another ledger has counted, unless this one has a later day or month. */
+  put({ accountId, kind, subject, period, nanoUsd }: BudgetSpent): void {
+    const row = this.change(this.subject(accountId ?? '', subject))
+    const budget = budgetOf(row, kind)
+    if (budget.period > period) return
+    Object.assign(budget, { period, spent: nanoUsd, reserved: 0 })
+  }
+
+  /** Removes what no limit needs any more: nothing is held or spent, and it was not used for a day. */
+  async prune(nowMs: number): Promise<void> {
+    const page = this.engine.prepare(
+      `SELECT account_id, subject, places = 0 AND (day < ? OR day_spent = 0)
+         AND (month < ? OR month_spent = 0) AND max(requests_at_ms, tokens_at_ms) < ? AS is_idle
+       FROM limits WHERE (account_id, subject) > (?, ?) ORDER BY account_id, subject LIMIT ?`,
+    )
+    const remove = this.engine.prepare('DELETE FROM limits WHERE account_id = ? AND subject = ?')
+    const idle = [dayOf(nowMs), monthOf(nowMs), nowMs - DAY_MS] as const
+    for (let after: [string, string] | null = ['', '']; after !== null;) {
+      const from: [string, string] = after
+      after = await this.engine.write('pruning limits', () => {
+        const rows = page.all(...idle, ...from, PRUNED_AT_ONCE)
+        for (const row of rows) {
+          if (row['is_idle'] !== 1) continue
+          const [account, subject] = [textIn(row, 'account_id'), textIn(row, 'subject')]
+          remove.run(account, subject)
+          this.rows.delete(nameOf({ account, subject }))
+        }
+        const last = rows.length < PRUNED_AT_ONCE ? undefined : rows.at(-1)
+        return last === undefined ? null : [textIn(last, 'account_id'), textIn(last, 'subject')]
+      })
+    }
+  }
+
+  private begun(): void {
+    const version = this.dataVersion.get()?.['data_version'] ?? null
+    if (version !== this.version || this.rows.size > MOST_ROWS) this.rows.clear()
+    this.version = version
+  }
+
+  private flush(): void {
+    for (const row of this.changed.splice(0)) {
+      const { account, subject, requests, tokens, places, day, month } = row
+      row.isChanged = false
+      this.upsert.run(
+        ...[account, subject, requests.units, requests.atMs, tokens.units, tokens.atMs, places],
+        ...[day.period, day.spent, day.reserved, month.period, month.spent, month.reserved],
+      )
+    }
+  }
+
+  private forget(): void {
+    this.rows.clear()
+    this.changed.length = 0
+  }
+
+  private subject(account: string, subject: string): Subject {
+    const name = nameOf({ account, subject })
+    const held = this.rows.get(name)
+    if (held !== undefined) return held
+    const read = this.read(account, subject)
+    this.rows.set(name, read)
+    return read
+  }
+
+  private read(account: string, subject: string): Subject {
+    return subjectOf(account, subject, this.select.get(account, subject))
+  }
+
+  private change(subject: Subject | undefined): Subject {
+    if (subject === undefined) throw new Error('a demand without a subject')
+    if (!subject.isChanged) {
+      subject.isChanged = true
+      this.changed.push(subject)
+    }
+    return subject
+  }
+}
+
+/** An account's own subjects are apart from everybody else's; a shared one is everybody's. */
+function accountOf(accountId: string, { shared }: Pick<Demand, 'shared'>): string {
+  return shared ? '' : accountId
+}
+
+function nameOf({ account, subject }: Pick<Subject, 'account' | 'subject'>): string {
+  return `${account}\0${subject}`
+}
+
+function subjectOf(account: string, subject: string, row: Row | undefined): Subject {
+  const of = (name: string) => (row === undefined ? 0 : numberIn(row, name))
+  return {
+    account,
+    subject,
+    requests: { units: of('requests'), atMs: of('requests_at_ms') },
+    tokens: { units: of('tokens'), atMs: of('tokens_at_ms') },
+    places: of('places'),
+    day: { period: of('day'), spent: of('day_spent'), reserved: of('day_reserved') },
+    month: { period: of('month'), spent: of('month_spent'), reserved: of('month_reserved') },
+    isChanged: false,
+  }
+}
+
+function budgetOf({ day, month }: Subject, kind: BudgetDemand['kind']): Budget {
+  return kind === 'usd_day' ? day : month
+}
+
+function periodOf(kind: BudgetDemand['kind'], atMs: number): number {
+  return kind === 'usd_day' ? dayOf(atMs) : monthOf(atMs)
+}
+
+/** Starts a new day or month. Never an earlier one: a clock that is set back would make a budget whole twice. */
+function begin(budget: Budget, period: number): void {
+  if (period > budget.period) Object.assign(budget, { period, spent: 0, reserved: 0 })
+}
+
+/** Lets flow back what has by now; a clock that was set back starts anew from there. */
+function drain(rate: Rate, perMinute: number, nowMs: number): void {
+  rate.units = drained(rate.units, nowMs - rate.atMs, perMinute)
+  rate.atMs = nowMs
+}
+
+/** How the demand stands if `more` is taken besides what the row says. */
+function standingOf(
+  subject: Subject | undefined,
+  demand: Demand,
+  more: number,
+  nowMs: number,
+): Standing {
+  if (subject === undefined) throw new Error('a demand without a subject')
+  switch (demand.kind) {
+    case 'requests':
+    case 'tokens': {
+      const units = unitsOf(subject[demand.kind], demand, nowMs) + more * UNITS
+      return rateStanding(units, demand.perMinute, demand.cost)
+    }
+    case 'concurrent':
+      return placeStanding(subject.places + more, demand.limit)
+    case 'usd_day':
+    case 'usd_month': {
+      const { limitNanoUsd, costNanoUsd } = demand
+      const budget = budgetOf(subject, demand.kind)
+      const leftMs = demand.kind === 'usd_day' ? leftOfDay(nowMs) : leftOfMonth(nowMs)
+      const isOver = periodOf(demand.kind, nowMs) > budget.period
+      const [spent, reserved] = isOver ? [0, 0] : [budget.spent, budget.reserved]
+      return budgetStanding(spent + more, reserved, limitNanoUsd, costNanoUsd, leftMs)
+    }
+    default:
+      return demand satisfies never
+  }
+}
+
+function unitsOf({ units, atMs }: Rate, { perMinute }: RateDemand, nowMs: number): number {
+  return drained(units, nowMs - atMs, perMinute)
+}
+
+/** What demands before this one take of the same; two rules of one subject both count. */
+function ahead(subjects: readonly Subject[], demands: readonly Demand[], at: number): number {
+  const own = demands[at]
+  let sum = 0
+  for (let before = 0; before < at; before += 1) {
+    const demand = demands[before]
+    if (demand === undefined || demand.kind !== own?.kind) continue
+    if (subjects[before] === subjects[at]) sum += amountOf(demand)
+  }
+  return sum
+}
+
+function amountOf(demand: Demand): number {
+  switch (demand.kind) {
+    case 'requests':
+    case 'tokens':
+      return demand.cost
+    case 'concurrent':
+      return 1
+    case 'usd_day':
+    case 'usd_month':
+      return demand.costNanoUsd
+    default:
+      return demand satisfies never
+  }
+}
+
+/** What a reservation for these demands has to remember. */
+function holdsOf(
+  accountId: string,
+  demands: readonly Demand[],
+  subjects: readonly Subject[],
+  nowMs: number,
+): Hold[] {
+  const holds: Hold[] = []
+  demands.forEach((demand, at) => {
+    const account = accountOf(accountId, demand)
+    const { subject } = demand
+    switch (demand.kind) {
+      case 'requests':
+        return
+      case 'tokens':
+        return void holds.push([demand.kind, account, subject, demand.cost, demand.perMinute])
+      case 'concurrent':
+        return void holds.push([demand.kind, account, subject])
+      case 'usd_day':
+      case 'usd_month': {
+        const row = subjects[at]
+        const began = row === undefined ? 0 : budgetOf(row, demand.kind).period
+        const period = Math.max(began, periodOf(demand.kind, nowMs))
+        return void holds.push([demand.kind, account, subject, demand.costNanoUsd, period])
+      }
+      default:
+        demand satisfies never
+    }
+  })
+  return holds
+}

@@ -1,0 +1,279 @@
+/**
+ * Questions about usage, as SQL: pages of entries, sums, what keys used, the export. They run in a thread of
+ * their own (background-worker.ts), so that no question, however wide, holds up the event loop.
+ */
+import type { UsageRow } from '../../../ledger/row.js'
+import type {
+  BudgetSpent,
+  KeyUse,
+  KeyUseQuery,
+  RowPage,
+  RowQuery,
+  SumQuery,
+  UsageSum,
+} from '../../ledger.js'
+import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
+import { entryIn } from './entry.js'
+import { BUCKET_MS, COUNTER_COLUMNS, sumIn, TABLE_OF } from './roll-up.js'
+
+/** Entries looked at for one page; if no more match, the page is short and says where it stopped. */
+const MOST_LOOKED_AT = 20_000
+/** Entries of one batch of the export. */
+const EXPORT_BATCH = 500
+/** Limits of one batch of budgets. */
+const BUDGET_BATCH = 500
+const MOST = Number.MAX_SAFE_INTEGER
+const CURSOR = /^(\d{1,16})_(\d{1,16})$/
+
+/** A batch of the export, and where the next one begins; null behind the last. */
+export interface ExportBatch {
+  readonly rows: readonly UsageRow[]
+  readonly next: readonly [atMs: number, seq: number] | null
+}
+
+/** A batch of budgets, and where the next one begins; null behind the last. */
+export interface BudgetBatch {
+  readonly spent: readonly BudgetSpent[]
+  readonly next: readonly [account: string, subject: string] | null
+}
+
+/** A condition of a query and its value. */
+type Where = readonly [sql: string, value: Value]
+
+/** One page of entries, newest first. */
+export function pageOf(db: Connection, query: RowQuery): RowPage {
+  const cursor = query.after === null ? null : CURSOR.exec(query.after)
+  if (query.after !== null && cursor === null) return { rows: [], next: null }
+  const range: Where[] = [['at_ms >= ?', query.fromMs ?? 0]]
+  if (query.toMs !== undefined) range.push(['at_ms < ?', query.toMs])
+  if (query.accountId !== null) range.push(['account_id = ?', query.accountId])
+  if (query.keyId !== undefined) range.push(['key_id = ?', query.keyId])
+  const filter = filterOf(query)
+  const before: Value[] = cursor === null ? [] : [Number(cursor[1]), Number(cursor[2])]
+  const conditions = [
+    ...range.map(([sql]) => sql),
+    ...(cursor === null ? [] : ['(at_ms, seq) < (?, ?)']),
+    ...(isFailure(query) ? ["outcome <> 'ok'"] : []),
+  ]
+  const found = db
+    .prepare(
+      `SELECT at_ms, seq, ${filter.map(([sql]) => sql).join(' AND ') || '1'} AS hit
+       FROM ledger_entries INDEXED BY ${indexFor(query)}
+       WHERE ${conditions.join(' AND ')} ORDER BY at_ms DESC, seq DESC LIMIT ${MOST_LOOKED_AT}`,
+    )
+    .iterate(...values(filter), ...values(range), ...before)
+  return { ...pageIn(db, found, query.limit) }
+}
+
+/** Reads on until the page is full, and one further, so that the last page is known as such. */
+function pageIn(
+  db: Connection,
+  found: Iterable<Row>,
+  limit: number,
+): { rows: UsageRow[]; next: string | null } {
+  const entry = db.prepare('SELECT * FROM ledger_entries WHERE seq = ?')
+  const hits: Row[] = []
+  let lookedAt = 0
+  let last = ''
+  for (const row of found) {
+    lookedAt += 1
+    if (row['hit'] === 1) {
+      if (hits.length === limit) return { rows: entriesOf(hits), next: last }
+      hits.push(row)
+    }
+    last = `${numberIn(row, 'at_ms')}_${numberIn(row, 'seq')}`
+  }
+  return { rows: entriesOf(hits), next: lookedAt < MOST_LOOKED_AT ? null : last }
+
+  function entriesOf(rows: readonly Row[]): UsageRow[] {
+    return rows.flatMap((row) => {
+      // One that was pruned in between is left out.
+      const whole = entry.get(numberIn(row, 'seq'))
+      return whole === undefined ? [] : [entryIn(whole)]
+    })
+  }
+}
+
+function filterOf({ model, modelAsked, upstream, status, failed }: RowQuery): Where[] {
+  const filter: Where[] = []
+  if (model !== undefined) filter.push(['model = ?', model])
+  if (modelAsked !== undefined) filter.push(['model_asked IS ?', modelAsked])
+  if (upstream !== undefined) filter.push(['upstream IS ?', upstream])
+  if (status !== undefined) filter.push(['status = ?', status])
+  if (failed === false) filter.push(['(outcome = ?)', 'ok'])
+  return filter
+}
+
+/** Every status but 200 is that of a failure. */
+function isFailure({ failed, status }: RowQuery): boolean {
+  return failed === true || (status !== undefined && status !== 200)
+}
+
+/** The index that leaves the fewest entries to look at. */
+function indexFor(query: RowQuery): string {
+  if (query.keyId !== undefined) return 'entries_by_key'
+  if (isFailure(query)) return 'entries_failed'
+  return query.accountId === null ? 'entries_by_time' : 'entries_by_account'
+}
+
+/** Entries from a place on, oldest first. */
+export function exported(db: Connection, after: readonly [atMs: number, seq: number]): ExportBatch {
+  const rows = db
+    .prepare(
+      `SELECT * FROM ledger_entries INDEXED BY entries_by_time
+       WHERE (at_ms, seq) > (?, ?) ORDER BY at_ms, seq LIMIT ${EXPORT_BATCH}`,
+    )
+    .all(...after)
+  const last = rows.length < EXPORT_BATCH ? undefined : rows.at(-1)
+  return {
+    rows: rows.map(entryIn),
+    next: last === undefined ? null : [numberIn(last, 'at_ms'), numberIn(last, 'seq')],
+  }
+}
+
+/**
+ * The buckets of a table from one time to another, found by one index step each; the primary key begins with
+ * the time, so that a year of buckets is not read for one account's.
+ */
+function bucketsOf(table: string): string {
+  return `WITH RECURSIVE buckets (at) AS (
+      SELECT min(start_ms) FROM ${table} WHERE start_ms BETWEEN ?1 AND ?2
+      UNION ALL
+      SELECT (SELECT min(start_ms) FROM ${table} WHERE start_ms > at AND start_ms <= ?2)
+      FROM buckets WHERE at IS NOT NULL
+    )`
+}
+
+/** Sums, in order of time. */
+export function sumsOf(db: Connection, query: SumQuery): UsageSum[] {
+  const { by, keyId, model, per = 'key' } = query
+  const table = TABLE_OF[by]
+  const from = bucketOf(query.fromMs, BUCKET_MS[by])
+  const to = bucketOf(query.toMs, BUCKET_MS[by])
+  const isWhole = per === 'model' && query.accountId === null
+  const owner = isWhole ? '' : query.accountId
+  const more: Where[] = []
+  if (model !== undefined) more.push(['model = ', model])
+  if (keyId !== undefined) more.push(['key_id = ', keyId])
+  if (owner !== null) more.push(['account_id = ', owner])
+  const conditions = more.map(([sql], at) => `${sql}?${at + 3}`)
+  if (owner === null) conditions.push("account_id <> ''")
+  const group = per === 'model' && !isWhole
+  const columns = group
+    ? `start_ms, account_id, '' AS key_id, model, ${COUNTER_COLUMNS.map(added).join(', ')}`
+    : '*'
+  return db
+    .prepare(
+      `${bucketsOf(table)} SELECT ${columns}
+       FROM buckets CROSS JOIN ${table} ON start_ms = at AND ${conditions.join(' AND ')}
+       ${group ? 'GROUP BY start_ms, account_id, model' : ''} ORDER BY start_ms`,
+    )
+    .all(from, to, ...values(more))
+    .map(sumIn)
+}
+
+/** What each key used on the days of a span. */
+export function keyUseOf(db: Connection, query: KeyUseQuery): KeyUse[] {
+  const { accountId, keyIds, model } = query
+  const [from, to] = [bucketOf(query.fromMs, BUCKET_MS.day), bucketOf(query.toMs, BUCKET_MS.day)]
+  const sums = ['requests', 'cost_nano_usd', 'unpriced'].map(added).join(', ')
+  const more: Where[] = model === undefined ? [] : [['model = ', model]]
+  const ofModel = model === undefined ? '' : ' AND model = ?3'
+  if (accountId !== null && keyIds !== undefined) {
+    const one = db.prepare(
+      `SELECT account_id, key_id, ${sums} FROM usage_days INDEXED BY usage_days_by_key
+       WHERE start_ms BETWEEN ?1 AND ?2${ofModel} AND account_id = ?${more.length + 3}
+         AND key_id = ?${more.length + 4} GROUP BY account_id, key_id`,
+    )
+    return keyIds.flatMap((keyId) =>
+      one.all(from, to, ...values(more), accountId, keyId).map(useIn),
+    )
+  }
+  if (accountId !== null) more.push(['account_id = ', accountId])
+  const whose = accountId === null ? "account_id <> ''" : `account_id = ?${more.length + 2}`
+  const uses = db
+    .prepare(
+      `${bucketsOf('usage_days')} SELECT account_id, key_id, ${sums}
+       FROM buckets CROSS JOIN usage_days ON start_ms = at AND ${whose}${ofModel}
+       GROUP BY account_id, key_id`,
+    )
+    .all(from, to, ...values(more))
+    .map(useIn)
+  return keyIds === undefined ? uses : uses.filter(({ keyId }) => keyIds.includes(keyId))
+}
+
+/** When each key of the account, or each of these keys, was last used. */
+export function lastUseOf(
+  db: Connection,
+  accountId: string,
+  keyIds: readonly string[] | null,
+): [keyId: string, atMs: number][] {
+  const last = db.prepare(
+    `SELECT max(last_at_ms) AS at_ms FROM usage_days
+     WHERE account_id = ?1 AND key_id = ?2 AND start_ms = (
+       SELECT max(start_ms) FROM usage_days WHERE account_id = ?1 AND key_id = ?2)`,
+  )
+  const keys =
+    keyIds ??
+    db
+      .prepare('SELECT DISTINCT key_id FROM usage_days WHERE account_id = ?')
+      .all(accountId)
+      .map((row) => textIn(row, 'key_id'))
+  return keys.flatMap((keyId): [string, number][] => {
+    const atMs = last.get(accountId, keyId)?.['at_ms']
+    return typeof atMs === 'number' ? [[keyId, atMs]] : []
+  })
+}
+
+/** What is spent of budgets, what is reserved included. */
+export function budgetsOf(
+  db: Connection,
+  after: readonly [account: string, subject: string],
+): BudgetBatch {
+  const rows = db
+    .prepare(
+      `SELECT account_id, subject, day, day_spent, month, month_spent FROM limits
+       WHERE (account_id, subject) > (?, ?) ORDER BY account_id, subject LIMIT ${BUDGET_BATCH}`,
+    )
+    .all(...after)
+  const last = rows.length < BUDGET_BATCH ? undefined : rows.at(-1)
+  return {
+    spent: rows.flatMap(spentIn),
+    next: last === undefined ? null : [textIn(last, 'account_id'), textIn(last, 'subject')],
+  }
+}
+
+function spentIn(row: Row): BudgetSpent[] {
+  const account = textIn(row, 'account_id')
+  const of = (kind: BudgetSpent['kind'], column: string): BudgetSpent => ({
+    accountId: account === '' ? null : account,
+    kind,
+    subject: textIn(row, 'subject'),
+    period: numberIn(row, column),
+    nanoUsd: numberIn(row, `${column}_spent`),
+  })
+  return [of('usd_day', 'day'), of('usd_month', 'month')].filter(({ nanoUsd }) => nanoUsd > 0)
+}
+
+function useIn(row: Row): KeyUse {
+  return {
+    accountId: textIn(row, 'account_id'),
+    keyId: textIn(row, 'key_id'),
+    requests: numberIn(row, 'requests'),
+    costNanoUsd: numberIn(row, 'cost_nano_usd'),
+    unpriced: numberIn(row, 'unpriced'),
+  }
+}
+
+function added(column: string): string {
+  return `min(${MOST}, total(${column})) AS ${column}`
+}
+
+function values(of: readonly Where[]): Value[] {
+  return of.map(([, value]) => value)
+}
+
+/** Where the bucket begins that a time is in. */
+function bucketOf(atMs: number, lengthMs: number): number {
+  return Math.floor(Math.max(0, atMs) / lengthMs) * lengthMs
+}

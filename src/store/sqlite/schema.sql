@@ -1,0 +1,241 @@
+-- The tables of the embedded store, version 1 (PRAGMA user_version).
+-- Money is in whole nano-dollars (1e-9 USD); times are milliseconds since 1970 (UTC).
+-- `record` columns hold the JSON texts of src/store/record.ts, which all engines share.
+
+-- 'store_id': the id made with the store. 'counted_seq': the last ledger entry that the usage tables include.
+CREATE TABLE meta (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- `place` is the order of creation.
+CREATE TABLE accounts (
+  place INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  email TEXT NOT NULL UNIQUE,
+  record TEXT NOT NULL
+);
+
+CREATE TABLE keys (
+  place INTEGER PRIMARY KEY AUTOINCREMENT,
+  digest TEXT NOT NULL UNIQUE,
+  id TEXT NOT NULL UNIQUE,
+  account_id TEXT NOT NULL REFERENCES accounts (id),
+  record TEXT NOT NULL
+);
+CREATE INDEX keys_by_account ON keys (account_id, place);
+
+-- What other processes must forget; a null digest means every key. Bounded by the code.
+CREATE TABLE changes (
+  place INTEGER PRIMARY KEY AUTOINCREMENT,
+  digest TEXT
+);
+
+-- The audit trail; ids sort by time.
+CREATE TABLE trail (
+  id TEXT PRIMARY KEY,
+  account_id TEXT NOT NULL,
+  record TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX trail_by_account ON trail (account_id, id);
+
+-- Sessions, known devices and one-time links.
+CREATE TABLE passes (
+  id TEXT PRIMARY KEY,
+  kind TEXT NOT NULL,
+  account_id TEXT NOT NULL,
+  expires_at_ms REAL NOT NULL,
+  record TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX passes_by_account ON passes (account_id, kind);
+CREATE INDEX passes_by_end ON passes (expires_at_ms);
+
+-- How often something was tried: when the bucket of attempts is full again.
+CREATE TABLE attempts (
+  name TEXT PRIMARY KEY,
+  full_at_ms REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX attempts_by_end ON attempts (full_at_ms);
+
+-- Values that need not last, such as reasoning state. `bytes` is the size of name and value together.
+CREATE TABLE shelf (
+  name TEXT PRIMARY KEY,
+  expires_at_ms REAL NOT NULL,
+  bytes INTEGER NOT NULL,
+  value BLOB NOT NULL
+);
+CREATE INDEX shelf_by_end ON shelf (expires_at_ms);
+
+-- How much the bounded tables hold, kept by triggers so that no bound needs a count of the whole table.
+CREATE TABLE sizes (
+  name TEXT PRIMARY KEY,
+  entries INTEGER NOT NULL,
+  bytes INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO sizes VALUES ('shelf', 0, 0), ('trail', 0, 0);
+CREATE TRIGGER shelf_added AFTER INSERT ON shelf BEGIN
+  UPDATE sizes SET entries = entries + 1, bytes = bytes + new.bytes WHERE name = 'shelf';
+END;
+CREATE TRIGGER shelf_removed AFTER DELETE ON shelf BEGIN
+  UPDATE sizes SET entries = entries - 1, bytes = bytes - old.bytes WHERE name = 'shelf';
+END;
+CREATE TRIGGER trail_added AFTER INSERT ON trail BEGIN
+  UPDATE sizes SET entries = entries + 1 WHERE name = 'trail';
+END;
+CREATE TRIGGER trail_removed AFTER DELETE ON trail BEGIN
+  UPDATE sizes SET entries = entries - 1 WHERE name = 'trail';
+END;
+
+-- What is taken of each limit. `account_id` is empty for a limit that accounts share. Rates count
+-- 1/60,000 of a request or token that has not flowed back (src/limits/bucket.ts); `day` and `month`
+-- are days and months since 1970 (UTC). `..._reserved` is the part of `..._spent` that running requests hold.
+CREATE TABLE limits (
+  account_id TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  requests REAL NOT NULL,
+  requests_at_ms REAL NOT NULL,
+  tokens REAL NOT NULL,
+  tokens_at_ms REAL NOT NULL,
+  places INTEGER NOT NULL,
+  day INTEGER NOT NULL,
+  day_spent REAL NOT NULL,
+  day_reserved REAL NOT NULL,
+  month INTEGER NOT NULL,
+  month_spent REAL NOT NULL,
+  month_reserved REAL NOT NULL,
+  PRIMARY KEY (account_id, subject)
+) WITHOUT ROWID;
+
+-- Requests that run. `holds` is what each took of limits (JSON); `entry` is the ledger entry that is
+-- written if its process never settles it (src/store/usage-record.ts).
+CREATE TABLE reservations (
+  request_id TEXT PRIMARY KEY,
+  until_ms REAL NOT NULL,
+  holds TEXT NOT NULL,
+  entry TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX reservations_by_end ON reservations (until_ms);
+
+-- One row for each request. Read it through the view `entries`, whose columns are documented and stay.
+CREATE TABLE ledger_entries (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  request_id TEXT NOT NULL UNIQUE,
+  at_ms INTEGER NOT NULL,
+  duration_ms REAL NOT NULL,
+  account_id TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  model_asked TEXT,
+  model_answered TEXT,
+  model TEXT NOT NULL,
+  upstream TEXT,
+  dialect TEXT,
+  attempts INTEGER NOT NULL,
+  stream INTEGER NOT NULL,
+  status INTEGER NOT NULL,
+  outcome TEXT NOT NULL,
+  finish_reason TEXT,
+  source TEXT NOT NULL,
+  input_tokens INTEGER,
+  output_tokens INTEGER,
+  cache_read_tokens INTEGER,
+  cache_write_tokens INTEGER,
+  cache_write_1h_tokens INTEGER,
+  reasoning_tokens INTEGER,
+  cost_nano_usd INTEGER,
+  tokens_after_disconnect INTEGER NOT NULL,
+  losses TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  first_content_ms REAL,
+  overhead_ms REAL,
+  hops TEXT NOT NULL,
+  ingress TEXT,
+  error_message TEXT,
+  "limit" TEXT,
+  upstream_status INTEGER,
+  upstream_request_id TEXT,
+  attempted TEXT,
+  shadow_of TEXT,
+  labels TEXT,
+  client_request_id TEXT
+);
+CREATE INDEX entries_by_time ON ledger_entries (at_ms);
+CREATE INDEX entries_by_account ON ledger_entries (account_id, at_ms);
+CREATE INDEX entries_by_key ON ledger_entries (key_id, at_ms);
+CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
+
+-- The columns of `sluice usage export`, in its order.
+CREATE VIEW entries AS SELECT
+  request_id, strftime('%Y-%m-%dT%H:%M:%fZ', at_ms / 1000.0, 'unixepoch') AS at, duration_ms,
+  account_id, key_id, model_asked, model_answered, model, upstream, dialect, attempts, stream, status,
+  outcome, finish_reason, source, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
+  cache_write_1h_tokens, reasoning_tokens, cost_nano_usd, cost_nano_usd / 1e9 AS cost_usd,
+  tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
+  "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, at_ms
+FROM ledger_entries;
+
+-- Sums of an hour or day (UTC) for each key and model; rows with an empty account are those of all accounts.
+-- `last_at_ms` is when the last of the requests arrived. `first_content_N` counts requests by time to first content, one for each bound of FIRST_CONTENT_BOUNDS_MS.
+CREATE TABLE usage_hours (
+  start_ms INTEGER NOT NULL,
+  account_id TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  model TEXT NOT NULL,
+  requests INTEGER NOT NULL,
+  errors INTEGER NOT NULL,
+  input_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL,
+  cache_read_tokens INTEGER NOT NULL,
+  cache_write_tokens INTEGER NOT NULL,
+  reasoning_tokens INTEGER NOT NULL,
+  cost_nano_usd INTEGER NOT NULL,
+  unpriced INTEGER NOT NULL,
+  estimated INTEGER NOT NULL,
+  last_at_ms INTEGER NOT NULL,
+  first_content_0 INTEGER NOT NULL,
+  first_content_1 INTEGER NOT NULL,
+  first_content_2 INTEGER NOT NULL,
+  first_content_3 INTEGER NOT NULL,
+  first_content_4 INTEGER NOT NULL,
+  first_content_5 INTEGER NOT NULL,
+  first_content_6 INTEGER NOT NULL,
+  first_content_7 INTEGER NOT NULL,
+  first_content_8 INTEGER NOT NULL,
+  first_content_9 INTEGER NOT NULL,
+  first_content_10 INTEGER NOT NULL,
+  first_content_11 INTEGER NOT NULL,
+  first_content_12 INTEGER NOT NULL,
+  PRIMARY KEY (start_ms, account_id, key_id, model)
+) WITHOUT ROWID;
+
+CREATE TABLE usage_days (
+  start_ms INTEGER NOT NULL,
+  account_id TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  model TEXT NOT NULL,
+  requests INTEGER NOT NULL,
+  errors INTEGER NOT NULL,
+  input_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL,
+  cache_read_tokens INTEGER NOT NULL,
+  cache_write_tokens INTEGER NOT NULL,
+  reasoning_tokens INTEGER NOT NULL,
+  cost_nano_usd INTEGER NOT NULL,
+  unpriced INTEGER NOT NULL,
+  estimated INTEGER NOT NULL,
+  last_at_ms INTEGER NOT NULL,
+  first_content_0 INTEGER NOT NULL,
+  first_content_1 INTEGER NOT NULL,
+  first_content_2 INTEGER NOT NULL,
+  first_content_3 INTEGER NOT NULL,
+  first_content_4 INTEGER NOT NULL,
+  first_content_5 INTEGER NOT NULL,
+  first_content_6 INTEGER NOT NULL,
+  first_content_7 INTEGER NOT NULL,
+  first_content_8 INTEGER NOT NULL,
+  first_content_9 INTEGER NOT NULL,
+  first_content_10 INTEGER NOT NULL,
+  first_content_11 INTEGER NOT NULL,
+  first_content_12 INTEGER NOT NULL,
+  PRIMARY KEY (start_ms, account_id, key_id, model)
+) WITHOUT ROWID;
+CREATE INDEX usage_days_by_key ON usage_days (account_id, key_id, start_ms);

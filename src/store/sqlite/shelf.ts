@@ -1,0 +1,80 @@
+/**
+ * The shelf in SQLite: values that need not last, such as reasoning state.
+ */
+import type { Shelf, Shelved, ShelfRoom } from '../store.js'
+import { numberIn, type Row, type Statement } from './driver.js'
+import type { Engine } from './engine.js'
+
+/** Removed in one step; other writes come in between. */
+const BATCH = 256
+
+/** The shelf of a store. */
+export class SqliteShelf implements Shelf {
+  private readonly engine: Engine
+  private readonly insert: Statement
+  private readonly delete: Statement
+  private readonly select: Statement
+  private readonly size: Statement
+  private readonly first: Statement
+
+  constructor(engine: Engine) {
+    this.engine = engine
+    this.insert = engine.prepare(
+      'INSERT INTO shelf (name, expires_at_ms, bytes, value) VALUES (?, ?, ?, ?)',
+    )
+    this.delete = engine.prepare('DELETE FROM shelf WHERE name = ?')
+    this.select = engine.prepare('SELECT expires_at_ms, value FROM shelf WHERE name = ?')
+    this.size = engine.prepare("SELECT entries, bytes FROM sizes WHERE name = 'shelf'")
+    this.first = engine.prepare(
+      'SELECT name, expires_at_ms FROM shelf ORDER BY expires_at_ms LIMIT 1',
+    )
+  }
+
+  async put(name: string, item: Shelved, room: ShelfRoom, nowMs: number): Promise<void> {
+    const { value, expiresAtMs } = item
+    await this.engine.write('keeping a value', () => {
+      this.delete.run(name)
+      this.insert.run(name, expiresAtMs, name.length + value.length, value)
+      this.trim(room, nowMs)
+    })
+  }
+
+  get(names: readonly string[], nowMs: number): (Shelved | null)[] {
+    return this.engine.readNow('reading a value', () =>
+      names.map((name) => {
+        const row = this.select.get(name)
+        if (row === undefined) return null
+        const item = { value: bytesIn(row), expiresAtMs: numberIn(row, 'expires_at_ms') }
+        return item.expiresAtMs <= nowMs ? null : item
+      }),
+    )
+  }
+
+  async sweep(room: ShelfRoom, nowMs: number): Promise<number> {
+    for (let count = 0; ;) {
+      const gone = await this.engine.write('sweeping values', () => this.trim(room, nowMs))
+      count += gone
+      if (gone < BATCH) return count
+    }
+  }
+
+  /** Removes up to `BATCH`: what has expired, then what expires next while there is no room. */
+  private trim(room: ShelfRoom, nowMs: number): number {
+    for (let gone = 0; gone < BATCH; gone += 1) {
+      const first = this.first.get()
+      const size = this.size.get()
+      if (first === undefined || size === undefined) return gone
+      const hasRoom =
+        numberIn(size, 'entries') <= room.entries && numberIn(size, 'bytes') <= room.bytes
+      if (hasRoom && numberIn(first, 'expires_at_ms') > nowMs) return gone
+      this.delete.run(first['name'] ?? null)
+    }
+    return BATCH
+  }
+}
+
+function bytesIn(row: Row): Uint8Array {
+  const { value } = row
+  if (!(value instanceof Uint8Array)) throw new Error("column 'value' has no bytes")
+  return value
+}

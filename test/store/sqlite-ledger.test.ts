@@ -1,0 +1,203 @@
+/**
+ * Goal: the embedded engine's ledger keeps the contract of every ledger, and its own promises on damage, on a
+ * full disk and on another process's lock.
+ * Method: the black-box suite; then the same file changed behind its back, and a process whose files may not
+ * grow.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { connect, type Row, type Value } from '../../src/store/sqlite/driver.js'
+import { openSqlite } from '../../src/store/sqlite/store.js'
+import { ledgerContract } from './ledger-contract.js'
+import { LEDGER_WRITER } from './ledger-kills.js'
+import { anAdmission, aRow, MINUTE, NOON, places, TestClock } from './ledger-records.js'
+import { onFullDisk } from './processes.js'
+
+const HOLDER = fileURLToPath(new URL('./ledger-holder.js', import.meta.url))
+const QUITTER = fileURLToPath(new URL('./ledger-quitter.js', import.meta.url))
+
+ledgerContract('sqlite', (t) => `sqlite:${join(t.testdir(), 'store')}`)
+
+void t.test(
+  'a full disk fails what it cannot keep, and neither the process nor the rest',
+  async (t) => {
+    const path = join(t.testdir(), 'store')
+    const { lines, status, stderr } = await onFullDisk([LEDGER_WRITER, `sqlite:${path}`, 'full'])
+    t.equal(status, 0, 'the process lives, with no promise unhandled')
+    t.notMatch(stderr, /UnhandledPromise|triggerUncaught/)
+    t.equal(lines.at(-1), 'read 1', 'and still reads')
+    const settled = lines.filter((line) => line.startsWith('settled '))
+    const failed = lines.filter((line) => line.startsWith('failed '))
+    t.ok(settled.length > 10, `${settled.length} requests fitted`)
+    t.ok(failed.length >= 3)
+    for (const line of failed) t.match(line, /store does not answer.* failed: /)
+
+    const clock = new TestClock()
+    const again = await openSqlite(path, { nowMs: clock.now })
+    t.teardown(() => again.close())
+    for (const line of settled) {
+      const row = await again.ledger.row('acc_ada', line.slice('settled '.length))
+      if (row?.outcome !== 'ok') t.fail(`${line}: it is gone`)
+    }
+    clock.atMs = NOON + MINUTE
+    await again.ledger.expire()
+    const [free] = await again.ledger.look('acc_ada', [places(1_000, 'key:writer')])
+    t.equal(free?.remaining, 1_000, 'with room again, all places are free')
+  },
+)
+
+void t.test('a damaged record fails what it concerns, by name, and nothing else', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const clock = new TestClock()
+  const { ledger, close } = await opened(path, clock)
+  t.teardown(close)
+  const row = aRow({ atMs: NOON })
+  const fine = aRow({ atMs: NOON + 1, accountId: 'acc_bob' })
+  const held = anAdmission([places(3)])
+  const other = anAdmission([places(3)])
+  await ledger.settle(row)
+  await ledger.settle(fine)
+  await ledger.admit(held)
+  await ledger.admit(other)
+  const secret = 'gpt-that-must-not-show'
+  const damages: [column: string, value: Value, RegExp][] = [
+    ['hops', `{"${secret}`, /'hops' is not JSON/],
+    ['losses', `"${secret}"`, /'losses'/],
+    ['outcome', secret, /'outcome'/],
+    ['dialect', secret, /'dialect'/],
+    ['duration_ms', secret, /'duration_ms'/],
+  ]
+  for (const [column, value, why] of damages) {
+    const before = await behind(path, `SELECT ${column} AS it FROM ledger_entries WHERE request_id = ?`, row.requestId)
+    const update = `UPDATE ledger_entries SET ${column} = ? WHERE request_id = ?`
+    await behind(path, update, value, row.requestId)
+    const error: unknown = await ledger.row(null, row.requestId).catch((cause: unknown) => cause)
+    t.match(error, { kind: 'store_unavailable', cause: { message: why } })
+    t.match(error, { cause: { message: new RegExp(row.requestId) } })
+    t.notMatch(String(error instanceof Error ? error.cause : error), secret)
+    t.same(await ledger.row(null, fine.requestId), fine)
+    await behind(path, update, before?.['it'] ?? null, row.requestId)
+  }
+  await behind(path, "UPDATE reservations SET holds = '[0]', entry = '[1]' WHERE request_id = ?", held.requestId)
+  const [damaged, good] = await Promise.allSettled([
+    ledger.settle(aRow({ requestId: held.requestId })),
+    ledger.settle(aRow({ requestId: other.requestId })),
+  ])
+  t.equal(damaged.status, 'rejected')
+  t.equal(good.status, 'fulfilled', 'of one transaction only the one fails')
+  const third = anAdmission([places(3)])
+  await ledger.admit(third)
+  clock.atMs += MINUTE
+  t.ok((await ledger.admit(anAdmission([places(3)]))).admitted)
+  await t.rejects(ledger.expire(), { cause: { message: new RegExp(held.requestId) } })
+  t.match(await ledger.row(null, third.requestId), { outcome: 'lost' }, 'the others are settled')
+})
+
+void t.test("another process's lock is waited for, and not by the event loop", async (t) => {
+  const path = join(t.testdir(), 'store')
+  const { ledger, close } = await opened(path, new TestClock())
+  t.teardown(close)
+  await ledger.settle(aRow())
+  const heldMs = 1_500
+  const holder = spawn(process.execPath, [HOLDER, path, String(heldMs)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const gone = once(holder, 'exit')
+  await once(holder.stdout, 'data')
+  const beganMs = performance.now()
+  let turns = 0
+  const took: number[] = []
+  const settled = ledger.settle(aRow()).then(() => took.push(performance.now() - beganMs))
+  while (took.length === 0) {
+    await sleep(10)
+    turns += 1
+    await ledger.look('acc_ada', [places(1)])
+  }
+  await Promise.all([settled, gone])
+  const [tookMs = 0] = took
+  t.ok(tookMs > heldMs / 2, `the write waited for ${Math.round(tookMs)} ms`)
+  t.ok(turns > 20, `and the loop turned ${turns} times meanwhile, and read`)
+})
+
+void t.test('a process that ends amidst its work ends, and holds nobody up', async (t) => {
+  const path = join(t.testdir(), 'store')
+  for (let round = 0; round < 4; round += 1) {
+    const how = round % 2 === 0 ? 'exit' : 'throw'
+    const quitter = spawn(process.execPath, [QUITTER, `sqlite:${path}`, how], { stdio: 'ignore' })
+    // Had it hung, it would hold the writers' lock.
+    const patience = setTimeout(() => quitter.kill('SIGTERM'), 60_000)
+    await once(quitter, 'exit')
+    clearTimeout(patience)
+    t.not(quitter.signalCode, 'SIGTERM', 'it has ended by itself')
+  }
+  const { ledger, close } = await opened(path, new TestClock())
+  t.teardown(close)
+  await ledger.settle(aRow())
+})
+
+void t.test('entries are counted once, whichever process counts them', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const clock = new TestClock()
+  const one = await opened(path, clock)
+  t.teardown(one.close)
+  const other = await opened(path, clock)
+  t.teardown(other.close)
+  const ROWS = 600
+  const rows = Array.from({ length: ROWS }, (_, at) =>
+    aRow({ atMs: NOON, keyId: `key_${at % 7}`, costNanoUsd: at }),
+  )
+  const settled = async ({ ledger }: typeof one, from: number, to: number) => {
+    await Promise.all(rows.slice(from, to).map((row) => ledger.append(row)))
+  }
+  const counted = async ({ ledger }: typeof one, per: 'key' | 'model' = 'key') => {
+    const sums = await ledger.sums({ accountId: null, by: 'hour', fromMs: NOON, toMs: NOON, per })
+    const requests = sums.reduce((sum, each) => sum + each.requests, 0)
+    return [requests, sums.reduce((sum, each) => sum + each.costNanoUsd, 0)]
+  }
+  const of = (upTo: number) => [upTo, (upTo * (upTo - 1)) / 2]
+  await settled(one, 0, 200)
+  t.same(await counted(other), of(200), 'by another')
+  await settled(one, 200, 400)
+  t.same(await counted(other), of(400), 'by another again')
+  t.same(await counted(one), of(400), 'and not by its own then')
+  await Promise.all([settled(one, 400, 500), settled(other, 500, ROWS)])
+  t.same(await Promise.all([counted(one), counted(other)]), [of(ROWS), of(ROWS)], 'by both at once')
+  t.same(await counted(one, 'model'), of(ROWS), 'and so are those of all keys together')
+})
+
+void t.test('the view `entries` has the columns of the export', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const { ledger, close } = await opened(path, new TestClock())
+  t.teardown(close)
+  await ledger.settle(aRow({ costNanoUsd: 1_500_000_000 }))
+  await ledger.settle(aRow({ costNanoUsd: 250_000_000 }))
+  const found = await behind(
+    path,
+    'SELECT model, sum(cost_usd) AS cost, min(at) AS at FROM entries WHERE key_id = ? GROUP BY model',
+    'key_one',
+  )
+  t.same({ ...found }, { model: 'gpt-5.4-mini', cost: 1.75, at: '2026-11-20T12:00:00.000Z' })
+})
+
+async function opened(path: string, clock: TestClock) {
+  const store = await openSqlite(path, { nowMs: clock.now })
+  return { ledger: store.ledger, close: () => store.close() }
+}
+
+/** Runs a statement on a connection of its own; its first row. */
+async function behind(
+  path: string,
+  sql: string,
+  ...values: readonly Value[]
+): Promise<Row | undefined> {
+  const db = await connect(path)
+  try {
+    return db.prepare(sql).get(...values)
+  } finally {
+    db.close()
+  }
+}
