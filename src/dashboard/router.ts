@@ -4,6 +4,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../errors.js'
+import { pathOf } from '../gateway/admit.js'
 import { newRequestId } from '../http/id.js'
 import type { Request } from '../http/request.js'
 import type { Response } from '../http/response.js'
@@ -85,21 +86,24 @@ export class ApiRouter {
   private find(method: string, path: string): Found {
     const plain = this.routes.get(`${method} ${path}`)
     if (plain !== undefined) return { route: plain, id: '' }
-    const parts = path.split('/')
-    const [, , id = ''] = parts
-    const pattern =
-      parts.length > 2 ? [...parts.slice(0, 2), '{id}', ...parts.slice(3)].join('/') : ''
-    const route = this.routes.get(`${method} ${pattern}`)
+    const [, , id = ''] = path.split('/', 3)
+    const route = this.routes.get(`${method} ${patternOf(path)}`)
     if (route !== undefined) {
       if (!ID.test(id)) throw notFound()
       return { route, id }
     }
-    const known = [...this.routes.values()].filter((each) => [path, pattern].includes(each.path))
-    if (known.length === 0) {
+    const methods = this.methodsAt(path)
+    if (methods === '') {
       throw new GatewayError('unknown_endpoint', 'The dashboard has no such endpoint.')
     }
-    const methods = known.map((each) => each.method).join(', ')
     throw new GatewayError('method_not_allowed', `This path takes ${methods}, not ${method}.`)
+  }
+
+  /** As the `allow` header has them; empty where no route has the path. */
+  private methodsAt(path: string): string {
+    const own = [path, patternOf(path)]
+    const known = [...this.routes.values()].filter((route) => own.includes(route.path))
+    return known.map(({ method }) => method).join(', ')
   }
 
   private async sessionOf(route: Route, req: Request): Promise<Session | null> {
@@ -129,8 +133,17 @@ export class ApiRouter {
     if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
     // What follows a body that was not read cannot be trusted to be a request.
     if (!req.complete) headers.push('connection', 'close')
+    if (error.kind === 'method_not_allowed') {
+      headers.push('allow', this.methodsAt(pathOf(req.url).slice(PREFIX.length)))
+    }
     res.send(rowOf(error.kind).status, headers, errorBody(error.wire))
   }
+}
+
+/** The path with `{id}` in the place of an id; empty where it has no such place. */
+function patternOf(path: string): string {
+  const parts = path.split('/')
+  return parts.length > 2 ? [...parts.slice(0, 2), '{id}', ...parts.slice(3)].join('/') : ''
 }
 
 /** The error for what is not there, or is somebody else's: one and the same. */
