@@ -4,7 +4,6 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../errors.js'
-import { pathOf } from '../gateway/admit.js'
 import { newRequestId } from '../http/id.js'
 import type { Request } from '../http/request.js'
 import type { Response } from '../http/response.js'
@@ -31,6 +30,14 @@ const PREFIX = '/dashboard/api'
 /** An opaque id; anything else in its place is as good as an unknown one. */
 const ID = /^[A-Za-z0-9_-]{1,100}$/
 
+interface Refused {
+  readonly req: Request
+  readonly res: Response
+  readonly requestId: string
+  /** Below the prefix. */
+  readonly path: string
+}
+
 interface Found {
   readonly route: Route
   readonly id: string
@@ -56,7 +63,7 @@ export class ApiRouter {
       const handled = await this.handle(path.slice(PREFIX.length), requestId, req, res)
       if (handled !== TAKEN) send(req, res, requestId, handled)
     } catch (thrown) {
-      this.refuse(req, res, requestId, thrown)
+      this.refuse({ req, res, requestId, path: path.slice(PREFIX.length) }, thrown)
     }
   }
 
@@ -114,7 +121,7 @@ export class ApiRouter {
     return this.options.sessions.find(secret, isPassive)
   }
 
-  private refuse(req: Request, res: Response, requestId: string, thrown: unknown): void {
+  private refuse({ req, res, requestId, path }: Refused, thrown: unknown): void {
     const error =
       thrown instanceof GatewayError
         ? thrown
@@ -134,7 +141,7 @@ export class ApiRouter {
     // What follows a body that was not read cannot be trusted to be a request.
     if (!req.complete) headers.push('connection', 'close')
     if (error.kind === 'method_not_allowed') {
-      headers.push('allow', this.methodsAt(pathOf(req.url).slice(PREFIX.length)))
+      headers.push('allow', this.methodsAt(path))
     }
     res.send(rowOf(error.kind).status, headers, errorBody(error.wire))
   }

@@ -45,7 +45,8 @@ async function keep(
   warn: (message: string) => void = () => undefined,
 ): Promise<void> {
   // An embedded store begins with its folder, which whoever removed it has noticed.
-  if (isNew && isRedisUrl(url)) warn('the store was empty; a new one was begun, without accounts and keys')
+  if (isNew && isRedisUrl(url))
+    warn('the store was empty; a new one was begun, without accounts and keys')
   const draft = `${path}.${randomBytes(6).toString('hex')}`
   try {
     await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })

@@ -187,6 +187,8 @@ void t.test(
     t.teardown(() => strict.close())
     const applied =
       /^store_unconfirmed: The change is applied, not yet confirmed by a replica.*safe/
+    const kept: unknown = await strict.revokeKey(account.id, known.id, 7).catch((e: unknown) => e)
+    t.match(kept, { kind: 'store_unconfirmed', wire: { retryAfterSeconds: 1 } })
     const notMade = /^store_unavailable: The change was not made: too few replicas.*0 of 1 replicas/
 
     t.match(await failure(() => strict.revokeKey(account.id, known.id, 7)), applied)
