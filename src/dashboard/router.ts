@@ -86,24 +86,22 @@ export class ApiRouter {
   private find(method: string, path: string): Found {
     const plain = this.routes.get(`${method} ${path}`)
     if (plain !== undefined) return { route: plain, id: '' }
-    const parts = path.split('/')
-    const [, , id = ''] = parts
-    const pattern =
-      parts.length > 2 ? [...parts.slice(0, 2), '{id}', ...parts.slice(3)].join('/') : ''
-    const route = this.routes.get(`${method} ${pattern}`)
+    const [, , id = ''] = path.split('/', 3)
+    const route = this.routes.get(`${method} ${patternOf(path)}`)
     if (route !== undefined) {
       if (!ID.test(id)) throw notFound()
       return { route, id }
     }
-    const methods = this.methodsAt(path, pattern)
+    const methods = this.methodsAt(path)
     if (methods.length === 0) {
       throw new GatewayError('unknown_endpoint', 'The dashboard has no such endpoint.')
     }
     throw new MethodNotAllowed(method, methods)
   }
 
-  private methodsAt(path: string, pattern: string): string[] {
-    const known = [...this.routes.values()].filter((each) => [path, pattern].includes(each.path))
+  private methodsAt(path: string): string[] {
+    const own = [path, patternOf(path)]
+    const known = [...this.routes.values()].filter((each) => own.includes(each.path))
     return known.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
   }
 
@@ -146,6 +144,12 @@ class MethodNotAllowed extends GatewayError {
     super('method_not_allowed', message)
     this.methods = methods
   }
+}
+
+/** The path with `{id}` in the place of an id; empty where it has no such place. */
+function patternOf(path: string): string {
+  const parts = path.split('/')
+  return parts.length > 2 ? [...parts.slice(0, 2), '{id}', ...parts.slice(3)].join('/') : ''
 }
 
 /** The error for what is not there, or is somebody else's: one and the same. */
