@@ -64,6 +64,12 @@ export const ERRORS = {
     'never',
     'The key store does not answer; keys are not judged.',
   ),
+  cannot_listen: row(
+    500,
+    'gateway',
+    'never',
+    'An address to listen on is in use or not allowed; the message names it. Start and log only.',
+  ),
   draining: row(503, 'gateway', 'never', 'The gateway is shutting down; try again elsewhere.'),
   overloaded: row(503, 'gateway', 'never', 'The gateway is full; see retry-after.'),
   upstream_unconfigured: row(

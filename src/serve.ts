@@ -81,7 +81,12 @@ export async function serve(path: string, env: Env): Promise<void> {
     })
     primary = fleet
     followConfig(source, log, metrics, (snapshot) => fleet.publish(payloadOf(snapshot, made)))
-    process.on('SIGHUP', () => void source.reload())
+    process.on('SIGHUP', () => {
+      void source.reload().then(({ result }) => {
+        const { generation } = source.current()
+        log.info('configuration looked at', { signal: 'SIGHUP', generation, reason: result })
+      })
+    })
   })
   if (failure !== null) {
     await Promise.all([ops.close(), source.close(), log.flush()])

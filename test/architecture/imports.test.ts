@@ -12,7 +12,7 @@ import { filesBelow, importsOf, type Import, type Source } from './tree.js'
 const ROWS: readonly (readonly string[])[] = [
   ['errors'],
   ['chat'],
-  ['wire', 'log-text'],
+  ['wire', 'log-text', 'bounded-file'],
   ['dialects', 'emulator', 'log-lines', 'log-sink'],
   [
     'accounts',
@@ -36,7 +36,8 @@ const ROWS: readonly (readonly string[])[] = [
   ['serve-worker'],
   ['serve'],
   ['commands'],
-  ['generate', 'main'],
+  ['generate', 'program'],
+  ['main'],
 ]
 
 /** The row whose modules are siblings: of each other they import types. */
