@@ -84,6 +84,7 @@ const FORBIDDEN: Readonly<Record<string, readonly string[]>> = {
 /** Which files may import a package. */
 const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@node-rs/argon2': [/^accounts\/password\.ts$/],
+  '@photostructure/sqlite': [/^ledger\/owner-lock\.ts$/],
   ioredis: [/^store\/redis[^/]*\.ts$/],
   lmdb: [/^store\/lmdb[^/]*\.ts$/],
   'openid-client': [/^dashboard\/identity-provider\.ts$/],
