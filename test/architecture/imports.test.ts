@@ -30,7 +30,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['gateway', 'dashboard'],
   ['concepts', 'errors-page', 'ops', 'package-file', 'server', 'signals'],
   ['lazy-dashboard'],
-  ['cluster-messages', 'data-plane', 'parent-guard'],
+  ['cluster-messages', 'data-plane', 'parent-guard', 'private-files'],
   ['cluster-slot', 'cluster-worker', 'parent-guard-thread'],
   ['cluster'],
   ['serve-worker'],

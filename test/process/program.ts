@@ -139,6 +139,8 @@ export interface Served {
   readonly port: number
   readonly opsPort: number
   readonly secret: string
+  /** Starts the program once more on the same file. */
+  again(): Program
   /** Replaces the file in one step, as careful editors do. */
   write(text: string): void
   ops(path: string): Promise<{ status: number; text: string }>
@@ -183,6 +185,7 @@ export async function startServe(
     port,
     opsPort,
     secret,
+    again: () => run(t, ['serve', '--config', file], env),
     write(text) {
       writeFileSync(`${file}.new`, text)
       renameSync(`${file}.new`, file)
