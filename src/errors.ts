@@ -76,6 +76,12 @@ export const ERRORS = {
     'never',
     'The change took effect in the primary store, but no replica has confirmed it yet: a failover now could undo it. Repeating it is safe. Dashboard and commands only.',
   ),
+  cannot_listen: row(
+    500,
+    'gateway',
+    'never',
+    'An address to listen on is in use or not allowed; the message names it. Start and log only.',
+  ),
   draining: row(503, 'gateway', 'never', 'The gateway is shutting down; try again elsewhere.'),
   overloaded: row(503, 'gateway', 'never', 'The gateway is full; see retry-after.'),
   upstream_unconfigured: row(

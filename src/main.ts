@@ -1,80 +1,24 @@
 #!/usr/bin/env node
 /**
- * The program `sluice`: the first argument picks the command.
- * Knows no command's options.
+ * The entry of `sluice`: refuses a Node version that the program does not run on, then loads the program. It
+ * imports nothing before that and keeps to syntax of Node 12, so that an older version prints one line and no stack.
  */
-import { readFileSync } from 'node:fs'
-import { isObject, stringOf } from './chat/json.js'
-import { UsageError, type Command } from './commands/command.js'
-import { packageFile } from './package-file.js'
-import { hideSecrets } from './secrets.js'
 
-/** Commands by name, loaded only when asked for so that `sluice keys` does not pay for the gateway. */
-const COMMANDS: Record<string, () => Promise<Command>> = {
-  accounts: async () => (await import('./commands/accounts.js')).command,
-  check: async () => (await import('./commands/check.js')).command,
-  demo: async () => (await import('./commands/demo.js')).command,
-  emulate: async () => (await import('./commands/emulate.js')).command,
-  explain: async () => (await import('./commands/explain.js')).command,
-  keys: async () => (await import('./commands/keys.js')).command,
-  serve: async () => (await import('./commands/serve.js')).command,
-  store: async () => (await import('./commands/store.js')).command,
-  usage: async () => (await import('./commands/usage.js')).command,
+/** `engines.node` of package.json. */
+const [LEAST_MAJOR, LEAST_MINOR, LEAST_PATCH] = [20, 18, 1]
+
+function isSupported(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
+  if (major !== LEAST_MAJOR) return major > LEAST_MAJOR
+  return minor === LEAST_MINOR ? patch >= LEAST_PATCH : minor > LEAST_MINOR
 }
 
-async function main(argv: readonly string[]): Promise<number> {
-  const [name, ...rest] = argv
-  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
-    await printOverview()
-    return name === undefined ? 2 : 0
-  }
-  if (name === '--version' || name === '-v') {
-    process.stdout.write(`sluice ${version()}\n`)
-    return 0
-  }
-  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-  if (load === undefined) {
-    throw new UsageError(`unknown command '${name}'; 'sluice --help' lists the commands`)
-  }
-  const command = await load()
-  if (rest.includes('--help') || rest.includes('-h')) {
-    process.stdout.write(`${command.help.trim()}\n`)
-    return 0
-  }
-  return command.run(rest)
-}
-
-function version(): string {
-  const manifest: unknown = JSON.parse(readFileSync(packageFile('package.json'), 'utf8'))
-  return isObject(manifest) ? (stringOf(manifest['version']) ?? '') : ''
-}
-
-async function printOverview(): Promise<void> {
-  const lines = ['Usage: sluice COMMAND [OPTIONS]', '', 'Commands:']
-  for (const load of Object.values(COMMANDS)) {
-    const { name, summary } = await load()
-    lines.push(`  ${name.padEnd(10)} ${summary}`)
-  }
-  lines.push(
-    '',
-    "'sluice COMMAND --help' explains one command; 'sluice --version' names the version.",
+if (isSupported(process.versions.node)) {
+  void import('./program.js')
+} else {
+  const least = [LEAST_MAJOR, LEAST_MINOR, LEAST_PATCH].join('.')
+  process.stderr.write(
+    `sluice: Needs Node.js ${least} or newer, this is ${process.versions.node}\n`,
   )
-  process.stdout.write(`${lines.join('\n')}\n`)
-}
-
-try {
-  process.exitCode = await main(process.argv.slice(2))
-} catch (error) {
-  const usage =
-    error instanceof UsageError ||
-    (error instanceof TypeError &&
-      'code' in error &&
-      String(error.code).startsWith('ERR_PARSE_ARGS'))
-  const message = error instanceof Error ? error.message : String(error)
-  process.stderr.write(`sluice: ${hideSecrets(message)}\n`)
-  if (usage && !String(error).includes('--help')) {
-    const [name = ''] = process.argv.slice(2)
-    process.stderr.write(`'sluice ${name} --help' explains it\n`)
-  }
-  process.exitCode = usage ? 2 : 1
+  process.exitCode = 1
 }

@@ -58,7 +58,7 @@ function listen(server: Server, host: string, port: number): Promise<void> {
     const refused = (cause: NodeJS.ErrnoException): void => {
       const why = cause.code ?? cause.message
       const message = `cannot listen on ${host}:${port} (${why}), the ops address; free it or choose another`
-      reject(new GatewayError('bug', message, { cause }))
+      reject(new GatewayError('cannot_listen', message, { cause }))
     }
     server.once('error', refused)
     server.listen(port, host, () => {

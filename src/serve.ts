@@ -13,6 +13,7 @@ import { openConfig, type ConfigSource } from './config/watch.js'
 import { createLogger, type Logger } from './log.js'
 import { Metrics } from './metrics/hops.js'
 import { openOps } from './ops.js'
+import { dataFolders, makePrivate } from './private-files.js'
 import { newSealSecret } from './reasoning/seal.js'
 import { outlookOf, type Outlook } from './dashboard/outlook.js'
 import type { Generation } from './serve-worker.js'
@@ -50,6 +51,9 @@ export async function serve(path: string, env: Env): Promise<void> {
     level: config.log.level,
     onLost: (lines) => metrics.logLinesLost(lines),
   })
+  for (const folder of dataFolders(config.store, config.ledger.spool)) {
+    makePrivate(folder, (reason) => log.warn('store', { reason }))
+  }
   // One for all workers, and for those that replace them.
   const made = { escrowKey: config.escrow.key ?? newSealSecret(), setUpSecret: newSealSecret() }
   const refused = lastRefusal(source)
@@ -81,7 +85,12 @@ export async function serve(path: string, env: Env): Promise<void> {
     })
     primary = fleet
     followConfig(source, log, metrics, (snapshot) => fleet.publish(payloadOf(snapshot, made)))
-    process.on('SIGHUP', () => void source.reload())
+    process.on('SIGHUP', () => {
+      void source.reload().then(({ result }) => {
+        const { generation } = source.current()
+        log.info('configuration looked at', { signal: 'SIGHUP', generation, reason: result })
+      })
+    })
   })
   if (failure !== null) {
     await Promise.all([ops.close(), source.close(), log.flush()])

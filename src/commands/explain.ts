@@ -2,9 +2,8 @@
  * `sluice explain`: where a model id would go under a configuration, and why.
  * Asks no upstream.
  */
-import { readFile } from 'node:fs/promises'
-import { buffer } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
+import { readBoundedFile } from '../bounded-file.js'
 import type { ModelFacts } from '../chat/model.js'
 import { factsFor } from '../config/catalogue.js'
 import { isConfigured, type Catalogue, type Config } from '../config/config.js'
@@ -87,13 +86,27 @@ const MAX_BODY_BYTES = 268_435_456
 
 async function readBody(file: string): Promise<{ bytes: Buffer } | BodyError> {
   try {
-    const bytes = file === '-' ? await buffer(process.stdin) : await readFile(file)
-    if (bytes.length <= MAX_BODY_BYTES) return { bytes }
-    return bodyError(null, `${file} is larger than ${MAX_BODY_BYTES} bytes`)
+    const bytes = file === '-' ? await standardInput() : readBoundedFile(file, MAX_BODY_BYTES)
+    if (bytes !== null) return { bytes }
+    return bodyError(null, `standard input is larger than ${MAX_BODY_BYTES} bytes`)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-    return bodyError(null, `cannot read ${file} (${code})`)
+    const why = error instanceof Error ? error.message : code
+    return bodyError(null, `cannot read ${file} (${code === 'ENOENT' ? code : why})`)
   }
+}
+
+/** All of it; null as soon as it is larger than a body may be. */
+async function standardInput(): Promise<Buffer | null> {
+  const chunks: Buffer[] = []
+  let total = 0
+  for await (const chunk of process.stdin) {
+    const bytes = Buffer.from(chunk as Uint8Array)
+    total += bytes.length
+    if (total > MAX_BODY_BYTES) return null
+    chunks.push(bytes)
+  }
+  return Buffer.concat(chunks)
 }
 
 function bodyError(param: string | null, message: string): BodyError {

@@ -3,7 +3,6 @@
  * The only file that knows YAML. Starts nothing, writes nothing, keeps only the last catalogue.
  */
 import { createHash } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import {
   isAlias,
@@ -16,6 +15,7 @@ import {
   type Document,
 } from 'yaml'
 import type { z } from 'zod'
+import { readBoundedFile } from '../bounded-file.js'
 import { catalogueSchema, duplicateIds, factsOfCatalogue } from './catalogue-schema.js'
 import { createCatalogue } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
@@ -70,8 +70,7 @@ const MAX_PROBLEMS = 100
 /** Reads the file, its catalogue and its secret files from disk. Never throws. */
 export function loadConfig(path: string, env: Env): LoadResult {
   const absolute = resolve(path)
-  const text = readText(absolute, MAX_FILE_BYTES)
-  return load(absolute, text, env, (file, maxBytes) => readText(file, maxBytes))
+  return load(absolute, readText(absolute), env, readText)
 }
 
 /** The same from texts that have been read already. Never throws. */
@@ -110,12 +109,12 @@ function load(path: string, text: string | null, env: Env, read: ReadFile): Load
 }
 
 function catalogueMissing(path: string): Finding {
-  const message = `the catalogue '${path}' cannot be read, or is larger than 4 MiB`
+  const message = `the catalogue '${path}' cannot be read, is no regular file, or is larger than 4 MiB`
   return { path: ['models'], message }
 }
 
 function unreadable(file: string): ConfigProblem {
-  const message = 'the file cannot be read, or is larger than 4 MiB'
+  const message = 'the file cannot be read, is no regular file, or is larger than 4 MiB'
   return { file, line: 1, column: 1, path: '', message, suggestion: null }
 }
 
@@ -349,13 +348,12 @@ function startOf(node: unknown): number | undefined {
   return Array.isArray(range) && typeof range[0] === 'number' ? range[0] : undefined
 }
 
-/** The text without a byte order mark; null where it cannot be read or is too large. */
-function readText(path: string, maxBytes: number): string | null {
+/** The text without a byte order mark; null when it cannot be read, is too large or is no regular file. */
+export function readText(path: string, maxBytes = MAX_FILE_BYTES): string | null {
   try {
-    if (statSync(path).size > maxBytes) return null
-    const bytes = readFileSync(path)
-    if (bytes.length > maxBytes) return null
-    return bytes.toString('utf8').replace(/^\uFEFF/, '')
+    return readBoundedFile(path, maxBytes)
+      .toString('utf8')
+      .replace(/^\uFEFF/, '')
   } catch {
     return null
   }

@@ -112,7 +112,10 @@ class Filling {
     if (isKey(path)) this.keySources.set(String(path[1]), `file:${file}`)
     const text = this.around.readFile(file)
     if (text === null) {
-      return this.fault(path, `the file '${file}' cannot be read, or is larger than 64 KiB`)
+      return this.fault(
+        path,
+        `the file '${file}' cannot be read, is no regular file, or is larger than 64 KiB`,
+      )
     }
     if (text.trim() === '') return this.fault(path, `the file '${file}' is empty`)
     return text.trim()

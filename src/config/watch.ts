@@ -4,10 +4,10 @@
  * Knows nothing of who uses it, and counts no metric: listeners do.
  */
 import { watch, type FSWatcher } from 'node:fs'
-import { readFile, realpath, stat } from 'node:fs/promises'
+import { realpath, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Snapshot } from './config.js'
-import { loadConfig, type ConfigSources, type Env } from './load.js'
+import { loadConfig, readText, type ConfigSources, type Env } from './load.js'
 import { formatProblem, type ConfigProblem } from './problem.js'
 import { changesBetween, createSnapshot } from './snapshot.js'
 
@@ -196,7 +196,7 @@ class WatchedConfig implements ConfigSource {
   private async lookIfChanged(): Promise<ReloadOutcome> {
     // Noted before the files are read: what changes while they are is then seen by the poll.
     this.signature = await signatureOf(filesOf(this.seen))
-    const same = await isSame(this.seen)
+    const same = isSame(this.seen)
     if (same || this.closed) return this.standing()
     const outcome = this.look()
     await this.arm()
@@ -245,18 +245,11 @@ function equalSources(a: ConfigSources, b: ConfigSources): boolean {
   )
 }
 
-/** Whether the files still hold what was read: no parsing where nothing has changed. */
-async function isSame(sources: ConfigSources): Promise<boolean> {
-  const textOf = async (file: string): Promise<string | null> => {
-    const text = await readFile(file, 'utf8').catch(() => null)
-    return text?.replace(/^\uFEFF/, '') ?? null
-  }
+/** Whether the files still hold what was read: nothing is parsed when nothing has changed. */
+function isSame(sources: ConfigSources): boolean {
   // A missing file was noted as an empty one.
-  if (((await textOf(sources.path)) ?? '') !== sources.text) return false
-  for (const [file, text] of Object.entries(sources.files)) {
-    if ((await textOf(file)) !== text) return false
-  }
-  return true
+  if ((readText(sources.path) ?? '') !== sources.text) return false
+  return Object.entries(sources.files).every(([file, text]) => readText(file) === text)
 }
 
 async function signatureOf(files: readonly string[]): Promise<string> {

@@ -176,7 +176,7 @@ class Listener implements GatewayServer {
       const refused = (cause: NodeJS.ErrnoException): void => {
         const why = cause.code ?? cause.message
         const message = `cannot listen on ${host}:${port} (${why}); free the address or choose another`
-        reject(new GatewayError('bug', message, { cause }))
+        reject(new GatewayError('cannot_listen', message, { cause }))
       }
       this.server.once('error', refused)
       this.server.listen({ host, port, backlog: 1024 }, () => {

@@ -3,9 +3,9 @@
  * a checksum in segment files of bounded size, in a folder that all processes of a machine share. Knows
  * no ledger and no row.
  *
- * A line is in the kernel's hands before `append` returns, so the death of the process loses nothing.
- * A segment belongs to the process that its name tells; those of the dead are anyone's. Reading one twice
- * is harmless: the ledger knows each row by its id.
+ * A line is in the kernel's hands before `append` returns, so the death of the process loses nothing. A segment's
+ * name holds its owner, and the owner holds a lock for as long as it lives; segments of owners without a lock are
+ * read by any process. Reading one twice is harmless: the ledger takes each row once, by its id.
  */
 import {
   closeSync,
@@ -23,12 +23,15 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { crc32 } from 'node:zlib'
+import { OwnerLock } from './owner-lock.js'
 
 /** Small enough to be read at once, large enough that 10,000 rows share one file. */
 const SEGMENT_BYTES = 8 * 1024 * 1024
 /** How long the disk may lag behind where it has to follow. */
 const SYNC_MS = 250
-const NAME = /^rows-(\d+)-(\d+)-([0-9a-f]+)-(\d+)\.spool$/
+/** Owner (its start in Unix ms and a random number) and number; version 0.1.0 put a process id before the owner. */
+const SEGMENT = /^rows-(?:\d+-)?(\d+-[0-9a-f]+)-\d+\.spool$/
+const LOCK = /^rows-(\d+-[0-9a-f]+)\.lock$/
 
 /** What became of a line; `full`: there is no room for it, or the disk took none. */
 export type Spooled = 'kept' | 'full'
@@ -54,6 +57,7 @@ export class Spool {
   private readonly maxBytes: number
   private readonly isSynced: boolean
   private readonly owner: string
+  private lock: OwnerLock | null = null
   private fd: number | null = null
   private current: string | null = null
   private currentBytes = 0
@@ -74,7 +78,7 @@ export class Spool {
     this.maxBytes = maxBytes
     this.isSynced = isSynced
     const unique = Math.floor(Math.random() * 2 ** 48).toString(16)
-    this.owner = `${process.pid}-${startOf(process.pid) ?? 0}-${unique}`
+    this.owner = `${Date.now()}-${unique}`
   }
 
   /** Bytes that wait. */
@@ -104,17 +108,18 @@ export class Spool {
   /** All that can be read now, oldest first: what this process has written, and what the dead have left. */
   segments(): Segment[] {
     this.cut()
+    const alive = this.livingOwners()
     return segmentNames(this.folder)
-      .filter((name) => name.includes(`-${this.owner}-`) || !isAlive(name))
+      .filter((name) => !alive.has(ownerOf(name)))
       .map((name) => this.named(name))
   }
 
   /** What other processes have written, oldest first; those that live may be writing on. */
   others(): Foreign[] {
-    const own = `-${this.owner}-`
+    const alive = this.livingOwners()
     return segmentNames(this.folder)
-      .filter((name) => !name.includes(own))
-      .map((name) => ({ segment: this.named(name), isOrphan: !isAlive(name) }))
+      .filter((name) => ownerOf(name) !== this.owner)
+      .map((name) => ({ segment: this.named(name), isOrphan: !alive.has(ownerOf(name)) }))
   }
 
   /** Ends the present segment: what follows begins a file of its own. Null where nothing was written. */
@@ -153,6 +158,24 @@ export class Spool {
     this.seal()
     if (this.timer !== null) clearInterval(this.timer)
     this.timer = null
+    const isOver = segmentNames(this.folder).every((name) => ownerOf(name) !== this.owner)
+    this.lock?.release(isOver)
+    this.lock = null
+  }
+
+  /** Other owners that hold their locks. The locks of those that are gone, with all their segments, are removed. */
+  private livingOwners(): ReadonlySet<string> {
+    const alive = new Set<string>()
+    const names = namesIn(this.folder)
+    const owners = new Set(names.filter((name) => SEGMENT.test(name)).map(ownerOf))
+    for (const name of names) {
+      const [, owner] = LOCK.exec(name) ?? []
+      if (owner === undefined || owner === this.owner) continue
+      const lock = OwnerLock.take(join(this.folder, name))
+      if (lock === null) alive.add(owner)
+      else lock.release(!owners.has(owner))
+    }
+    return alive
   }
 
   private named(name: string): Segment {
@@ -177,6 +200,8 @@ export class Spool {
       const recursive = !existsSync(dirname(this.folder))
       mkdirSync(this.folder, { recursive, mode: 0o700 })
     }
+    // Before the first segment: one whose owner has no lock is taken for a dead process's.
+    this.lock ??= OwnerLock.take(join(this.folder, `rows-${this.owner}.lock`))
     this.sequence += 1
     const number = String(this.sequence).padStart(6, '0')
     this.current = join(this.folder, `rows-${this.owner}-${number}.spool`)
@@ -274,40 +299,21 @@ function linesOf(texts: readonly string[]): Buffer {
   return scratch.subarray(0, at)
 }
 
-/** By time of the process and then by sequence, which is the order of their names within one process. */
+/** By the start of their owner and then by number. */
 function segmentNames(folder: string): string[] {
-  if (!existsSync(folder)) return []
-  return readdirSync(folder)
-    .filter((name) => NAME.test(name))
+  return namesIn(folder)
+    .filter((name) => SEGMENT.test(name))
     .sort()
+}
+
+function namesIn(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder) : []
+}
+
+function ownerOf(name: string): string {
+  return SEGMENT.exec(name)?.[1] ?? ''
 }
 
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
-}
-
-/** Whether the process of a segment still runs: the same id, and born at the same time. */
-function isAlive(name: string): boolean {
-  const [, pid = '', start = ''] = NAME.exec(name) ?? []
-  const now = startOf(Number(pid))
-  if (now !== null) return String(now) === start
-  if (existsSync('/proc/self/stat')) return false
-  try {
-    process.kill(Number(pid), 0)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** When a process was born, in the kernel's ticks; null where there is none, or no `/proc`. */
-function startOf(pid: number): number | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The name in parentheses may hold anything; the 20th field after it is the start.
-    const field = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
-    return field === undefined ? null : Number(field)
-  } catch {
-    return null
-  }
 }

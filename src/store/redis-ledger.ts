@@ -142,7 +142,8 @@ export class RedisLedger implements Ledger {
         const due = listOf(await this.run(what, scripts.DUE, ends, args)).map(String)
         const done = await Promise.all(due.map((place) => this.settleDue(what, place)))
         count += done.filter(Boolean).length
-        if (due.length < DUE_AT_ONCE) break
+        // What could not be settled is still due: asking for it again at once would never end.
+        if (due.length < DUE_AT_ONCE || !done.includes(true)) break
       }
     }
     return count

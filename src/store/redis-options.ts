@@ -1,7 +1,7 @@
 /**
  * How a client of Redis is set up: time-outs, reconnects, TLS, sentinels. Knows no command.
  */
-import { readFileSync } from 'node:fs'
+import { readBoundedFile } from '../bounded-file.js'
 import type { RedisOptions } from 'ioredis'
 import { unavailable } from './failure.js'
 import type { RedisPlace } from './redis-url.js'
@@ -63,9 +63,12 @@ function tlsOptions({ tlsCa, tlsCert, tlsKey }: RedisPlace) {
   }
 }
 
+/** Bundles of a system's certificate authorities have 200 KiB. */
+const MAX_PEM_BYTES = 4 * 1024 * 1024
+
 function pemIn(file: string): Buffer {
   try {
-    return readFileSync(file)
+    return readBoundedFile(file, MAX_PEM_BYTES)
   } catch (error) {
     throw unavailable(
       'opening the store failed',

@@ -12,7 +12,7 @@ import { filesBelow, importsOf, type Import, type Source } from './tree.js'
 const ROWS: readonly (readonly string[])[] = [
   ['errors', 'secrets'],
   ['chat'],
-  ['wire', 'log-text'],
+  ['wire', 'log-text', 'bounded-file'],
   ['dialects', 'emulator', 'log-lines', 'log-sink'],
   [
     'accounts',
@@ -30,13 +30,14 @@ const ROWS: readonly (readonly string[])[] = [
   ['gateway', 'dashboard'],
   ['concepts', 'errors-page', 'ops', 'package-file', 'server', 'signals'],
   ['lazy-dashboard'],
-  ['cluster-messages', 'data-plane', 'parent-guard'],
+  ['cluster-messages', 'data-plane', 'parent-guard', 'private-files'],
   ['cluster-slot', 'cluster-worker', 'parent-guard-thread'],
   ['cluster'],
   ['serve-worker'],
   ['serve'],
   ['commands'],
-  ['generate', 'main'],
+  ['generate', 'program'],
+  ['main'],
 ]
 
 /** The row whose modules are siblings: of each other they import types. */
@@ -81,7 +82,7 @@ const FORBIDDEN: Readonly<Record<string, readonly string[]>> = {
 /** Which files may import a package. */
 const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@node-rs/argon2': [/^accounts\/password\.ts$/],
-  '@photostructure/sqlite': [/^store\/sqlite\/driver\.ts$/],
+  '@photostructure/sqlite': [/^store\/sqlite\/driver\.ts$/, /^ledger\/owner-lock\.ts$/],
   ioredis: [/^store\/redis[^/]*\.ts$/],
   'openid-client': [/^dashboard\/identity-provider\.ts$/],
   pino: [/^log\.ts$/, /^log-sink\.ts$/],

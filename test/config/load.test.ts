@@ -262,7 +262,10 @@ void t.test('a placeholder without a value is an error that names it', (t) => {
     2,
     'once each',
   )
-  t.equal(at('"${file:/no}"'), `${place}the file '/no' cannot be read, or is larger than 64 KiB`)
+  t.equal(
+    at('"${file:/no}"'),
+    `${place}the file '/no' cannot be read, is no regular file, or is larger than 64 KiB`,
+  )
   t.equal(at('"${file:/e}"', { '/e': ' \n' }), `${place}the file '/e' is empty`)
   t.equal(at('"${A"'), `${place}has a $\{ without its }`)
   t.equal(at('"${}"'), `${place}has a placeholder that is neither $\{NAME} nor $\{file:/path}`)

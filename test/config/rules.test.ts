@@ -281,7 +281,7 @@ const RULES: [string, string, string][] = [
   [
     'missing catalogue',
     `${GOOD}models: other.yaml\n`,
-    ":8:9: models: the catalogue '/etc/sluice/other.yaml' cannot be read, or is larger than 4 MiB",
+    ":8:9: models: the catalogue '/etc/sluice/other.yaml' cannot be read, is no regular file, or is larger than 4 MiB",
   ],
   [
     'breaker',

@@ -3,18 +3,19 @@
  * counted and costs nothing else; the spool never grows past its bound, and a full disk is an answer.
  * Method: spools in temporary folders, files damaged by hand, a process killed with SIGKILL, /dev/full.
  */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import {
   appendFileSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { Spool } from '../../src/ledger/spool.js'
 
 const ROOM = 10_000_000
@@ -96,28 +97,97 @@ void t.test('a disk that takes nothing is an answer, not an exception', (t) => {
   t.end()
 })
 
-void t.test('the dead leave theirs to anyone, the living keep their own', async (t) => {
-  const folder = join(t.testdir(), 'spool')
+/** A process that has kept 100 lines and stays; `isolated`: in a PID namespace of its own. */
+async function startOwner(t: Test, folder: string, isolated: boolean): Promise<ChildProcess> {
   const module = new URL('../../src/ledger/spool.js', import.meta.url).href
   const program = `
     import { Spool } from '${module}'
     const spool = new Spool(process.argv[1], ${ROOM})
     for (let index = 0; index < 100; index += 1) spool.append('row ' + index)
-    process.stdout.write('ready')
+    process.stdout.write('ready ' + process.pid)
     setInterval(() => undefined, 1000)
   `
-  const child = spawn(process.execPath, ['--input-type=module', '-e', program, folder])
-  await once(child.stdout, 'data')
-  const spool = new Spool(folder, ROOM)
-  t.same(linesOf(spool), [], 'it lives')
-  child.kill('SIGKILL')
-  await once(child, 'exit')
-  t.equal(linesOf(spool).length, 100, 'all that it had kept')
-  for (const segment of spool.segments()) {
-    t.notOk(spool.owns(segment))
-    spool.remove(segment)
+  const node = [process.execPath, '--input-type=module', '-e', program, folder]
+  const [command = '', ...args] = isolated ? [...UNSHARE, ...node] : node
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const [said] = (await once(child.stdout, 'data')) as [Buffer]
+  if (isolated) t.equal(String(said), 'ready 1', 'the first process of its namespace')
+  return child
+}
+
+/** As a container has it: the first process is number 1, and dies with this command. */
+const UNSHARE = ['unshare', '--pid', '--fork', '--kill-child=SIGKILL']
+const [unshare = '', ...unshareArgs] = UNSHARE
+const canUnshare = spawnSync(unshare, [...unshareArgs, 'true']).status === 0
+
+for (const [name, isolated] of [
+  ['of this machine', false],
+  ['of another PID namespace', true],
+] as const) {
+  const skip = isolated && !canUnshare ? 'no right to make PID namespaces' : false
+  const title = `a process ${name} keeps its segments while it lives and leaves them when it is killed`
+  void t.test(title, { skip }, async (t) => {
+    const folder = join(t.testdir(), 'spool')
+    const child = await startOwner(t, folder, isolated)
+    const spool = new Spool(folder, ROOM)
+    t.same(linesOf(spool), [], 'it lives')
+    t.same(
+      spool.others().map(({ isOrphan }) => isOrphan),
+      [false],
+    )
+    t.same(linesOf(spool), [], 'looking ends no lock')
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    t.equal((await settled(() => linesOf(spool))).length, 100, 'all that it had kept')
+    for (const segment of spool.segments()) {
+      t.notOk(spool.owns(segment))
+      spool.remove(segment)
+    }
+    t.same(linesOf(spool), [])
+    t.equal(spool.waitingBytes, 0)
+    spool.append('own')
+    spool.close()
+    t.same(
+      readdirSync(folder).map((file) => file.replace(/.*\./, '')),
+      ['spool', 'lock'],
+      'the lock of the dead is gone',
+    )
+  })
+}
+
+/** The kernel ends a namespace's processes a moment after the one that made it. */
+async function settled(look: () => string[]): Promise<string[]> {
+  for (let turn = 0; turn < 500 && look().length === 0; turn += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 10))
   }
+  return look()
+}
+
+void t.test('two living owners in two PID namespaces do not take each other’s', async (t) => {
+  if (!canUnshare) {
+    t.pass('no right to make PID namespaces')
+    return
+  }
+  const folder = join(t.testdir(), 'spool')
+  const children = [await startOwner(t, folder, true), await startOwner(t, folder, true)]
+  const spool = new Spool(folder, ROOM)
+  t.equal(spool.others().length, 2)
   t.same(linesOf(spool), [])
-  t.equal(spool.waitingBytes, 0)
+  children[0]?.kill('SIGKILL')
+  t.equal((await settled(() => linesOf(spool))).length, 100, 'those of one of them')
   spool.close()
+})
+
+void t.test('segments of version 0.1.0, which knows no lock, are read', (t) => {
+  const folder = join(t.testdir(), 'spool')
+  const spool = new Spool(folder, ROOM)
+  spool.append('a row')
+  spool.close()
+  const [name = ''] = readdirSync(folder)
+  renameSync(join(folder, name), join(folder, 'rows-17-123456-0123456789ab-000001.spool'))
+  const next = new Spool(folder, ROOM)
+  t.same(linesOf(next), ['a row'])
+  next.close()
+  t.end()
 })

@@ -68,7 +68,7 @@ void t.test('an answer that fails is a 500 without its reason', async (t) => {
 
 void t.test('a port that is taken rejects with the reason', async (t) => {
   const { port } = await open(t)
-  await t.rejects(open(t, { port }), { message: /EADDRINUSE.*ops address/ })
+  await t.rejects(open(t, { port }), { kind: 'cannot_listen', message: /EADDRINUSE.*ops address/ })
 })
 
 void t.test('close frees the port at once, open connections or not', async (t) => {

@@ -46,6 +46,9 @@ export function run(t: Test, args: readonly string[], env: NodeJS.ProcessEnv = {
   })
   let out = ''
   let err = ''
+  // Parsed as they come: tests ask for all lines again and again while they wait.
+  const lines: Record<string, unknown>[] = []
+  let parsedTo = 0
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
   const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
@@ -62,7 +65,12 @@ export function run(t: Test, args: readonly string[], env: NodeJS.ProcessEnv = {
     child,
     out: () => out,
     err: () => err,
-    lines: () => out.split('\n').flatMap(parsed),
+    lines() {
+      const end = out.lastIndexOf('\n') + 1
+      if (end > parsedTo) lines.push(...out.slice(parsedTo, end).split('\n').flatMap(parsed))
+      parsedTo = end
+      return [...lines]
+    },
     ended,
     workers: () => childrenOf(pid),
   }
@@ -87,13 +95,20 @@ function kill(pid: number): void {
   }
 }
 
-/** Asks until the answer is yes and tells how long that took; throws after `ms`, with what was asked. */
-export async function until(met: () => boolean | Promise<boolean>, ms = 20_000): Promise<number> {
+/**
+ * Asks until the answer is yes and returns how long that took; throws after `ms`, with what was asked. Waits `pauseMs`
+ * between two questions: let one that is expensive wait longer, or the test itself is what keeps the machine busy.
+ */
+export async function until(
+  met: () => boolean | Promise<boolean>,
+  ms = 20_000,
+  pauseMs = 10,
+): Promise<number> {
   const began = performance.now()
   const watch = stopwatch()
   while (!(await met())) {
     if (performance.now() - began > ms) throw new Error(`not within ${ms} ms: ${met.toString()}`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
   return watch()
 }
@@ -139,6 +154,8 @@ export interface Served {
   readonly port: number
   readonly opsPort: number
   readonly secret: string
+  /** Starts the program once more on the same file. */
+  again(): Program
   /** Replaces the file in one step, as careful editors do. */
   write(text: string): void
   ops(path: string): Promise<{ status: number; text: string }>
@@ -183,6 +200,7 @@ export async function startServe(
     port,
     opsPort,
     secret,
+    again: () => run(t, ['serve', '--config', file], env),
     write(text) {
       writeFileSync(`${file}.new`, text)
       renameSync(`${file}.new`, file)

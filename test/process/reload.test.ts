@@ -55,6 +55,28 @@ void t.test('SIGHUP looks at the file at once', async (t) => {
   t.ok((await until(() => allIn(served, '2'))) < 1000)
 })
 
+void t.test('each SIGHUP is answered in the log, also when nothing has changed', async (t) => {
+  const served = await startServe(t)
+  const answers = (): unknown[] =>
+    served.program
+      .lines()
+      .filter(({ msg }) => msg === 'configuration looked at')
+      .map(({ reason, generation }) => `${String(reason)} ${String(generation)}`)
+  const hangUp = async (count: number): Promise<void> => {
+    served.program.child.kill('SIGHUP')
+    await until(() => answers().length === count)
+  }
+  await hangUp(1)
+  await hangUp(2)
+  served.write('upstreams: [')
+  await hangUp(3)
+  await hangUp(4)
+  served.write(`${fileText(served.emulator)}on_loss: reject\n`)
+  await hangUp(5)
+  t.same(answers().slice(0, 4), ['unchanged 1', 'unchanged 1', 'refused 1', 'refused 1'])
+  t.match(answers()[4], /^(?:applied|unchanged) 2$/, 'or the watcher was quicker')
+})
+
 void t.test('an upstream that is removed finishes what it has and takes no more', async (t) => {
   const served = await startServe(t)
   const running = await served.chat({ ...SLOW, model: 'claude-sonnet-4-5' })

@@ -27,9 +27,11 @@ void t.test('a bad file: its fault with line and column', async (t) => {
 void t.test('a port that is taken: which one, and the end', async (t) => {
   const port = await takenPort(t)
   for (const settings of [{ port }, { opsPort: port }]) {
-    const { status, err } = await failedStart(t, settings)
+    const { status, err, out } = await failedStart(t, settings)
     t.equal(status, 1)
     t.match(err, `cannot listen on 127.0.0.1:${port} (EADDRINUSE)`)
+    t.notMatch(out, '"kind":"bug"')
+    if ('port' in settings) t.match(out, '"kind":"cannot_listen"', 'the log of the worker')
   }
 })
 
@@ -86,7 +88,7 @@ async function failedStart(t: Test, settings: FileSettings) {
   const { file } = await prepare(t, settings)
   const program = run(t, ['serve', '--config', file])
   const status = await program.ended
-  return { status, err: program.err() }
+  return { status, err: program.err(), out: program.out() }
 }
 
 async function takenPort(t: Test): Promise<number> {

@@ -1,0 +1,80 @@
+/**
+ * The program `sluice`: the first argument picks the command. Files and folders that it creates are private to
+ * its user, whatever the umask was: stores and spools hold hashes of keys, e-mail addresses and costs.
+ */
+import { readFileSync } from 'node:fs'
+import { isObject, stringOf } from './chat/json.js'
+import { UsageError, type Command } from './commands/command.js'
+import { packageFile } from './package-file.js'
+import { hideSecrets } from './secrets.js'
+
+/** Commands by name, loaded only when asked for so that `sluice keys` does not pay for the gateway. */
+const COMMANDS: Record<string, () => Promise<Command>> = {
+  accounts: async () => (await import('./commands/accounts.js')).command,
+  check: async () => (await import('./commands/check.js')).command,
+  demo: async () => (await import('./commands/demo.js')).command,
+  emulate: async () => (await import('./commands/emulate.js')).command,
+  explain: async () => (await import('./commands/explain.js')).command,
+  keys: async () => (await import('./commands/keys.js')).command,
+  serve: async () => (await import('./commands/serve.js')).command,
+  store: async () => (await import('./commands/store.js')).command,
+  usage: async () => (await import('./commands/usage.js')).command,
+}
+
+async function main(argv: readonly string[]): Promise<number> {
+  const [name, ...rest] = argv
+  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+    await printOverview()
+    return name === undefined ? 2 : 0
+  }
+  if (name === '--version' || name === '-v') {
+    process.stdout.write(`sluice ${version()}\n`)
+    return 0
+  }
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (load === undefined) {
+    throw new UsageError(`unknown command '${name}'; 'sluice --help' lists the commands`)
+  }
+  const command = await load()
+  if (rest.includes('--help') || rest.includes('-h')) {
+    process.stdout.write(`${command.help.trim()}\n`)
+    return 0
+  }
+  return command.run(rest)
+}
+
+function version(): string {
+  const manifest: unknown = JSON.parse(readFileSync(packageFile('package.json'), 'utf8'))
+  return isObject(manifest) ? (stringOf(manifest['version']) ?? '') : ''
+}
+
+async function printOverview(): Promise<void> {
+  const lines = ['Usage: sluice COMMAND [OPTIONS]', '', 'Commands:']
+  for (const load of Object.values(COMMANDS)) {
+    const { name, summary } = await load()
+    lines.push(`  ${name.padEnd(10)} ${summary}`)
+  }
+  lines.push(
+    '',
+    "'sluice COMMAND --help' explains one command; 'sluice --version' names the version.",
+  )
+  process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+process.umask(0o077)
+try {
+  process.exitCode = await main(process.argv.slice(2))
+} catch (error) {
+  const usage =
+    error instanceof UsageError ||
+    (error instanceof TypeError &&
+      'code' in error &&
+      String(error.code).startsWith('ERR_PARSE_ARGS'))
+  const message = error instanceof Error ? error.message : String(error)
+  process.stderr.write(`sluice: ${hideSecrets(message)}\n`)
+  if (usage && !String(error).includes('--help')) {
+    const [name = ''] = process.argv.slice(2)
+    process.stderr.write(`'sluice ${name} --help' explains it\n`)
+  }
+  process.exitCode = usage ? 2 : 1
+}
