@@ -145,9 +145,14 @@ export class Attempt implements ReplyHandler, Timed {
     // All of it at once need not be copied: it is read before it is overwritten.
     this.isLent = isLast && this.chunks.length === 0
     const room = roomFor(this.phase === 'whole')
-    if (this.bytes <= room) this.chunks.push(this.isLent ? chunk : Buffer.from(chunk))
+    if (this.bytes <= room) this.guard(() => this.collect(chunk))
     else if (this.phase === 'error') this.refusedByUpstream()
     else this.fail({ kind: 'upstream_malformed', message: 'The upstream’s reply is too large.' })
+  }
+
+  private collect(chunk: Buffer): void {
+    this.x.held.takeReply(chunk.length)
+    this.chunks.push(this.isLent ? chunk : Buffer.from(chunk))
   }
 
   onResponseEnd(): void {
@@ -218,7 +223,8 @@ export class Attempt implements ReplyHandler, Timed {
     try {
       step()
     } catch (cause) {
-      this.fail(UNFORESEEN, cause)
+      if (cause instanceof GatewayError && cause.kind === 'overloaded') this.fail(cause.wire)
+      else this.fail(UNFORESEEN, cause)
     }
   }
 

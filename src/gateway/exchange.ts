@@ -10,6 +10,7 @@ import type { Request } from '../http/request.js'
 import type { Response, ResponseOwner } from '../http/response.js'
 import type { Lease } from '../limits/limiter.js'
 import { pathOf } from './admit.js'
+import { BodyBudget } from './body-budget.js'
 import { Cancellation } from './cancellation.js'
 import type { Drains } from './drains.js'
 import type { Generation, Target } from './generation.js'
@@ -86,6 +87,8 @@ export interface Aftercare {
   readonly drains: Drains
 }
 
+const NOT_COUNTED = new BodyBudget(Number.POSITIVE_INFINITY)
+
 /** Identity, sockets, cancellation and facts of one request, from its head to `settle`. */
 export class Exchange implements ResponseOwner, Flight {
   place = LANDED
@@ -113,6 +116,8 @@ export class Exchange implements ResponseOwner, Flight {
   allowedModels: readonly string[] | null = null
   /** What it runs as, once that is known. */
   identity: Identity | null = null
+  /** The memory that its bodies take; counted from when its account is known. */
+  held = NOT_COUNTED.open('')
   /** What is held for it by the limits, once it is admitted. */
   lease: Lease | null = null
   /** Name, value, …: what every answer says of the limits that apply. */

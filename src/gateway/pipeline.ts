@@ -19,7 +19,8 @@ import { forward } from './forward.js'
 import type { Target } from './generation.js'
 import { limit } from './limit.js'
 import { fetchMedia } from './media.js'
-import { receive, type BodyBudget, type Call } from './receive.js'
+import type { BodyBudget } from './body-budget.js'
+import { receive, type Call } from './receive.js'
 import { refuse, understood } from './refuse.js'
 import { relay } from './relay.js'
 import { settle } from './settle.js'
@@ -49,13 +50,14 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
       answerModels(x, at)
       return
     }
-    const receiving = receiveTimed(x, at, services)
+    x.held = services.bodies.open(x.accountId ?? '')
+    const receiving = receiveTimed(x, at)
     const received = receiving instanceof Promise ? await receiving : receiving
     const { target, model } = choose(x, received)
     if (services.books.isRefusing) throw unrecorded()
     const limited = limit(x, received, target, model, services)
     const admitted = limited instanceof Promise ? await limited : limited
-    const fetching = fetchMedia(x, admitted, target, services.bodies)
+    const fetching = fetchMedia(x, admitted, target, x.held)
     const call = fetching === null ? admitted : await fetching
     const answer = await forward(x, call, target, model, services)
     // A stream holds its own end back.
@@ -73,7 +75,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     if (x.draining !== null) await x.draining
     const ending = x.ending()
     if (ending !== null) await ending
-    services.bodies.give(x.facts.receivedBytes + x.facts.fetchedBytes)
+    x.held.end()
     report(x, services)
   }
 }
@@ -155,10 +157,10 @@ function accept(x: Exchange, identity: Identity): void {
 }
 
 /** At once where the body is here already. */
-function receiveTimed(x: Exchange, at: Addressed, services: Services): Call | Promise<Call> {
+function receiveTimed(x: Exchange, at: Addressed): Call | Promise<Call> {
   const beganMs = x.startedMs + (x.facts.authenticateMs ?? 0)
   try {
-    const received = receive(x, at, services.bodies)
+    const received = receive(x, at, x.held)
     return received instanceof Promise ? arriving(x, received, beganMs) : asked(x, received)
   } finally {
     x.facts.receiveMs = performance.now() - beganMs
@@ -175,6 +177,7 @@ async function arriving(x: Exchange, received: Promise<Call>, beganMs: number): 
 
 function asked(x: Exchange, call: Call): Call {
   const { request } = call
+  x.held.endParsing(call.body)
   x.facts.request = request
   x.facts.model = request.model
   x.facts.stream = request.stream

@@ -11,6 +11,7 @@ import type { BodyTaker, Request } from '../http/request.js'
 import { parseObject, type ParsedObject } from '../wire/json.js'
 import type { Edit } from '../wire/splice.js'
 import { admitTrailers } from './admit.js'
+import type { Holding } from './body-budget.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
 import { joined } from './pieces.js'
@@ -26,49 +27,20 @@ export interface Call extends Addressed {
   readonly added?: readonly Edit[]
 }
 
-/** Bodies that are held at this moment, over all requests of the process. */
-export class BodyBudget {
-  private held = 0
-  private readonly maxBytes: number
-
-  constructor(maxBytes: number) {
-    this.maxBytes = maxBytes
-  }
-
-  /** Throws `overloaded` where the process holds too much already. */
-  take(bytes: number): void {
-    if (this.held + bytes > this.maxBytes) {
-      throw new GatewayError(
-        'overloaded',
-        'The gateway holds too many request bodies; try again.',
-        {
-          retryAfterSeconds: 1,
-        },
-      )
-    }
-    this.held += bytes
-  }
-
-  give(bytes: number): void {
-    this.held -= bytes
-  }
-}
-
 /**
  * Reads, limits and checks the body: at once where it is here already. Throws, or rejects with,
- * `GatewayError`. What it took from the budget stands in `facts.receivedBytes`, for the caller to give
- * back.
+ * `GatewayError`. What the body takes is counted in `held`, which the caller ends.
  */
-export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Call | Promise<Call> {
+export function receive(x: Exchange, at: Addressed, held: Holding): Call | Promise<Call> {
   const { maxBodyBytes } = x.generation.snapshot.config.server
-  checkHeaders(x.req, maxBodyBytes)
-  const intake = new Intake(x, at, budget, maxBodyBytes)
+  checkHeaders(x.req, maxBodyBytes, held)
+  const intake = new Intake(x, at, held, maxBodyBytes)
   x.req.read(intake)
   return intake.call()
 }
 
 /** What can be refused before a byte of the body is read. */
-function checkHeaders(req: Request, maxBytes: number): void {
+function checkHeaders(req: Request, maxBytes: number, held: Holding): void {
   const type = req.header('content-type')
   if (type === undefined || !isJson(type)) {
     throw new GatewayError(
@@ -86,7 +58,9 @@ function checkHeaders(req: Request, maxBytes: number): void {
     )
   }
   const length = req.header('content-length')
-  if (length !== undefined && Number(length) > maxBytes) throw tooLarge(maxBytes)
+  if (length === undefined) return
+  if (Number(length) > maxBytes) throw tooLarge(maxBytes)
+  held.check(Number(length))
 }
 
 function isJson(type: string): boolean {
@@ -107,18 +81,18 @@ function tooLarge(maxBytes: number): GatewayError {
 class Intake implements BodyTaker {
   private readonly x: Exchange
   private readonly at: Addressed
-  private readonly budget: BodyBudget
+  private readonly held: Holding
   private readonly maxBytes: number
-  private readonly chunks: Buffer[] = []
+  private chunks: Buffer[] = []
   private isWhole = false
   private error: GatewayError | null = null
   private resolve: ((call: Call) => void) | null = null
   private reject: ((error: unknown) => void) | null = null
 
-  constructor(x: Exchange, at: Addressed, budget: BodyBudget, maxBytes: number) {
+  constructor(x: Exchange, at: Addressed, held: Holding, maxBytes: number) {
     this.x = x
     this.at = at
-    this.budget = budget
+    this.held = held
     this.maxBytes = maxBytes
   }
 
@@ -156,24 +130,28 @@ class Intake implements BodyTaker {
   private stop(error: unknown): void {
     this.x.req.discard()
     this.x.cancellation.onCancel(null)
+    this.chunks = []
     this.error = error instanceof GatewayError ? error : gatewayError(UNFORESEEN, error)
     this.reject?.(this.error)
   }
 
-  /** Throws `body_too_large` at the first byte over the cap, `overloaded` where the process is full. */
+  /** Throws `body_too_large` at the first byte over the cap, `overloaded` or `rate_limited` if too much is held. */
   private write(chunk: Buffer): void {
     const { facts } = this.x
     if (facts.receivedBytes + chunk.length > this.maxBytes) throw tooLarge(this.maxBytes)
-    this.budget.take(chunk.length)
+    this.held.take(chunk.length)
     facts.receivedBytes += chunk.length
     this.chunks.push(chunk)
   }
 
-  /** Throws `malformed_request` naming what is wrong. */
+  /** Throws `malformed_request` naming what is wrong, or as `write` if the parsed body cannot be held. */
   private checked(): Call {
     const refusal = admitTrailers(this.x.req)
     if (refusal !== null) throw gatewayError(refusal)
-    return callOf(joined(this.chunks), this.at)
+    const raw = joined(this.chunks)
+    this.chunks = []
+    this.held.beginParsing(raw)
+    return callOf(raw, this.at)
   }
 }
 
