@@ -11,7 +11,8 @@ import { digestOf, hasValidForm, looksLikeSecret } from '../accounts/secret.js'
 import type { AuthConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { KeyLookup, Store } from '../store/store.js'
-import { Failures } from './failures.js'
+import { WrongKeys } from './failures.js'
+import { judge, storeUnavailable } from './judge.js'
 import { AuthCache, type Remembered, type Verdict } from './cache.js'
 import { Shown } from './shown.js'
 
@@ -59,8 +60,6 @@ const SWEEP_MS = 2_000
 const REFRESH_AT = 2 / 3
 
 const NO_VALID_KEY = 'No valid API key was given: send it as `Authorization: Bearer sk_…`.'
-const THROTTLED =
-  'Too many wrong API keys came from this address: check the key and try again later.'
 const DISABLED = 'The account that this API key belongs to is disabled.'
 
 /** What runs at the moment, by the digest of its key. */
@@ -82,7 +81,7 @@ export class Authenticator {
   private readonly onResult: (result: AuthResult) => void
   private readonly cache: AuthCache
   private readonly shown = new Shown()
-  private readonly failures = new Failures()
+  private readonly wrongKeys: WrongKeys
   private readonly flights = new Map<string, Promise<Verdict>>()
   private readonly waiting: (() => void)[] = []
   private lookups = 0
@@ -103,6 +102,7 @@ export class Authenticator {
     this.random = options.random ?? Math.random
     this.onResult = options.onResult ?? (() => undefined)
     this.cache = options.cache ?? new AuthCache()
+    this.wrongKeys = new WrongKeys(options.now)
     this.unsubscribe = this.store.subscribe(({ digest }) => this.changed(digest))
   }
 
@@ -115,7 +115,7 @@ export class Authenticator {
    * A verdict is used for `freshSeconds`, and for `staleSeconds` while the store is failing.
    */
   identify(secret: string | null, address = ''): Identity | Promise<Identity> {
-    return this.counted(address, () => this.identifySecret(secret, address))
+    return this.wrongKeys.counted(address, () => this.identifySecret(secret, address))
   }
 
   /**
@@ -134,7 +134,7 @@ export class Authenticator {
       const nowMs = this.now()
       const held = this.cache.get(digest, nowMs)
       if (held?.verdict.good === true) {
-        return this.counted(address, () => this.decide(digest, held, nowMs))
+        return this.wrongKeys.counted(address, () => this.decide(digest, held, nowMs))
       }
     }
     const found = this.identify(keyIn(header), address)
@@ -144,7 +144,7 @@ export class Authenticator {
 
   private identifySecret(secret: string | null, address: string): Identity | Promise<Identity> {
     const nowMs = this.now()
-    const isThrottled = this.failures.isThrottled(address, nowMs)
+    const isThrottled = this.wrongKeys.isThrottled(address, nowMs)
     if (secret === null || !looksLikeSecret(secret)) {
       if (isThrottled) return this.throttled()
       throw this.unauthenticated(secret === null || secret === '' ? 'missing' : 'malformed')
@@ -154,45 +154,16 @@ export class Authenticator {
     // A key that is known to be good is never refused for what others send from its address.
     if (isThrottled && held?.verdict.good !== true) {
       const mayBeGood = held === null && hasValidForm(secret)
-      if (!mayBeGood || !this.failures.takeLookUp(address, nowMs)) return this.throttled()
+      if (!mayBeGood || !this.wrongKeys.takeLookUp(address, nowMs)) return this.throttled()
     }
     // What has been looked up had a right checksum.
     if (held === null && !hasValidForm(secret)) throw this.unauthenticated('malformed')
     return this.decide(digest, held, nowMs)
   }
 
-  /** Counts the failure of `identify` for the address. */
-  private counted(
-    address: string,
-    identify: () => Identity | Promise<Identity>,
-  ): Identity | Promise<Identity> {
-    try {
-      const found = identify()
-      if (!(found instanceof Promise)) return found
-      return found.catch((error: unknown) => {
-        this.noteFailure(address, error)
-        throw error
-      })
-    } catch (error) {
-      this.noteFailure(address, error)
-      throw error
-    }
-  }
-
-  private noteFailure(address: string, error: unknown): void {
-    if (!(error instanceof GatewayError) || error.kind !== 'unauthenticated') return
-    this.failures.note(address, this.now())
-  }
-
-  /** Refuses a little later, without asking the store. */
   private throttled(): Promise<Identity> {
     this.onResult('throttled')
-    const error = new GatewayError('auth_throttled', THROTTLED, { retryAfterSeconds: 1 })
-    const later = this.failures.holdBack()
-    if (later === null) throw error
-    return later.then(() => {
-      throw error
-    })
+    return this.wrongKeys.refuse()
   }
 
   private decide(
@@ -409,35 +380,4 @@ export class Authenticator {
     this.onResult(result)
     return new GatewayError('unauthenticated', NO_VALID_KEY)
   }
-}
-
-/** Throws where the store answered another question than the one asked: that is no answer. */
-function judge(digest: string, found: KeyLookup | null): Verdict {
-  if (found === null) return { good: false, why: 'unknown' }
-  const { key, account } = found
-  if (key.digest !== digest || key.accountId !== account.id) {
-    throw storeUnavailable(new Error('the store answered with another key or account'))
-  }
-  if (key.revokedAtMs !== undefined) return { good: false, why: 'revoked' }
-  if (account.disabled) return { good: false, why: 'disabled' }
-  return {
-    good: true,
-    identity: {
-      keyId: key.id,
-      accountId: account.id,
-      plan: account.plan,
-      digest,
-      expiresAtMs: key.expiresAtMs ?? null,
-      models: key.models ?? null,
-      limits: key.limits ?? null,
-    },
-  }
-}
-
-function storeUnavailable(cause: unknown): GatewayError {
-  if (cause instanceof GatewayError && cause.kind === 'store_unavailable') return cause
-  return new GatewayError('store_unavailable', 'The key store does not answer; try again.', {
-    retryAfterSeconds: 1,
-    cause,
-  })
 }

@@ -21,9 +21,13 @@ export interface Remembered {
   readonly trusted: boolean
 }
 
-/** About 300 bytes each: 30 MB when full. At least half of these, those used last, are held. */
+/** What an entry without a model list takes. */
+const ENTRY_BYTES = 300
+/** Of `ENTRY_BYTES` each: 30 MB when full. At least half of these, those used last, are held. */
 const GOOD_ENTRIES = 100_000
 const BAD_ENTRIES = 50_000
+/** A text of V8, besides its characters. */
+const NAME_BYTES = 32
 /** Short, since a key can be made at any time and the news of it can be lost. */
 const BAD_MS = 5_000
 
@@ -38,6 +42,14 @@ function remembered({ verdict, checkedAtMs }: Entry, trusted: boolean): Remember
   return { verdict, checkedAtMs, trusted }
 }
 
+/** In entries: a key with a hundred model names takes as much as several keys without. */
+function weightOf({ verdict }: Entry): number {
+  if (!verdict.good || verdict.identity.models === null) return 1
+  let bytes = ENTRY_BYTES
+  for (const model of verdict.identity.models) bytes += NAME_BYTES + model.length
+  return bytes / ENTRY_BYTES
+}
+
 /** Two bounded maps, each forgetting what was not asked for longest. Never throws. */
 export class AuthCache {
   private readonly good: Lru<Entry>
@@ -47,7 +59,7 @@ export class AuthCache {
 
   /** The numbers of entries, for tests; the defaults are for production. */
   constructor(goodEntries = GOOD_ENTRIES, badEntries = BAD_ENTRIES) {
-    this.good = new Lru(goodEntries)
+    this.good = new Lru(goodEntries, weightOf)
     this.bad = new Lru(badEntries)
   }
 

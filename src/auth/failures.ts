@@ -1,7 +1,9 @@
 /**
  * Counts wrong keys by client address and slows down an address that sends many. Of one process; holds
- * a bounded number of addresses. Knows no key, no HTTP and no clock.
+ * a bounded number of addresses. Knows no key and no HTTP.
  */
+import type { Identity } from '../accounts/account.js'
+import { GatewayError } from '../errors.js'
 
 /** An address may send this many wrong keys at once, and then so many a second. */
 export const FAILURES_BURST = 30
@@ -18,6 +20,9 @@ const HOLD_MS = 200
 /** Refusals held back at once; one more is answered at once. */
 const MAX_HELD = 1_000
 
+const THROTTLED =
+  'Too many wrong API keys came from this address: check the key and try again later.'
+
 /** What an address has left of both rates, at a time. */
 interface Count {
   failures: number
@@ -29,7 +34,6 @@ interface Count {
 export class Failures {
   private readonly counts = new Map<string, Count>()
   private readonly maxAddresses: number
-  private held = 0
 
   /** `maxAddresses`: for tests; the default is for production. */
   constructor(maxAddresses = MAX_ADDRESSES) {
@@ -70,22 +74,61 @@ export class Failures {
     return true
   }
 
-  /** Resolves when a throttled refusal may be sent; null if it may at once, since too many are held back. */
-  holdBack(): Promise<void> | null {
-    if (this.held >= MAX_HELD) return null
-    this.held += 1
-    return new Promise((resolve) => {
-      setTimeout(() => {
-        this.held -= 1
-        resolve()
-      }, HOLD_MS)
-    })
-  }
-
   private now(name: string, nowMs: number): Count {
     const count = this.counts.get(name)
     if (count !== undefined) return refilled(count, nowMs)
     return { failures: FAILURES_BURST, lookups: LOOKUPS_BURST, atMs: nowMs }
+  }
+}
+
+/** Refuses keys from addresses that have sent too many wrong ones. */
+export class WrongKeys {
+  private readonly failures = new Failures()
+  private readonly clock: () => number
+  private held = 0
+
+  /** `clock`: monotonic, in ms. */
+  constructor(clock: () => number) {
+    this.clock = clock
+  }
+
+  isThrottled(address: string, nowMs: number): boolean {
+    return this.failures.isThrottled(address, nowMs)
+  }
+
+  takeLookUp(address: string, nowMs: number): boolean {
+    return this.failures.takeLookUp(address, nowMs)
+  }
+
+  /** What `identify` gives; its failure is counted for the address. */
+  counted(
+    address: string,
+    identify: () => Identity | Promise<Identity>,
+  ): Identity | Promise<Identity> {
+    try {
+      const found = identify()
+      if (!(found instanceof Promise)) return found
+      return found.catch((error: unknown) => this.failed(address, error))
+    } catch (error) {
+      return this.failed(address, error)
+    }
+  }
+
+  /** Rejects with `auth_throttled` a little later; at once if too many refusals are held back. */
+  async refuse(): Promise<never> {
+    if (this.held < MAX_HELD) {
+      this.held += 1
+      await new Promise((resolve) => setTimeout(resolve, HOLD_MS))
+      this.held -= 1
+    }
+    throw new GatewayError('auth_throttled', THROTTLED, { retryAfterSeconds: 1 })
+  }
+
+  private failed(address: string, error: unknown): never {
+    if (error instanceof GatewayError && error.kind === 'unauthenticated') {
+      this.failures.note(address, this.clock())
+    }
+    throw error
   }
 }
 

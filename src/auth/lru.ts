@@ -11,9 +11,14 @@
 export class Lru<T> {
   private recent = new Map<string, T>()
   private old = new Map<string, T>()
+  private recentWeight = 0
   private readonly generation: number
 
-  constructor(capacity: number) {
+  private readonly weightOf: (value: T) => number
+
+  /** `capacity`: what all entries weigh together; each weighs 1 unless `weightOf` says otherwise. */
+  constructor(capacity: number, weightOf: (value: T) => number = () => 1) {
+    this.weightOf = weightOf
     this.generation = Math.max(1, Math.floor(capacity / 2))
   }
 
@@ -30,23 +35,30 @@ export class Lru<T> {
   }
 
   set(key: string, value: T): void {
+    const before = this.recent.get(key)
+    if (before !== undefined) this.recentWeight -= this.weightOf(before)
     this.recent.set(key, value)
-    if (this.recent.size >= this.generation) this.turn()
+    this.recentWeight += this.weightOf(value)
+    if (this.recentWeight >= this.generation) this.turn()
   }
 
   /** What has not been asked for since the turn before is forgotten. */
   turn(): void {
     this.old = this.recent
     this.recent = new Map()
+    this.recentWeight = 0
   }
 
   delete(key: string): void {
+    const before = this.recent.get(key)
+    if (before !== undefined) this.recentWeight -= this.weightOf(before)
     this.recent.delete(key)
     this.old.delete(key)
   }
 
   clear(): void {
     this.recent.clear()
+    this.recentWeight = 0
     this.old.clear()
   }
 }

@@ -5,6 +5,8 @@
 import { Lru } from './lru.js'
 
 const HEADERS = 4_096
+/** A longer header is looked at each time; ours are of 60 characters. */
+const MAX_CHARS = 512
 /** A header that does not come again is forgotten after one such time, or two. */
 const KEPT_MS = 60_000
 
@@ -19,7 +21,7 @@ export class Shown {
   }
 
   put(header: string, digest: string): void {
-    this.digests.set(header, digest)
+    if (header.length <= MAX_CHARS) this.digests.set(header, digest)
   }
 
   clear(): void {

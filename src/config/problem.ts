@@ -3,6 +3,7 @@
  * Never holds a value of the file, since any value may be a secret.
  */
 import { z } from 'zod'
+import { hideSecrets } from '../secrets.js'
 
 /** The way from the top of a file to a value. */
 export type Path = readonly PropertyKey[]
@@ -167,7 +168,8 @@ export function valueAt(value: unknown, path: Path): unknown {
  * not look like a key may be a misplaced secret.
  */
 function shown(key: string): string {
-  return /^[\p{L}\p{N} _.<${}-]{1,64}$/u.test(key) ? key : '(unprintable)'
+  const isPlain = /^[\p{L}\p{N} _.<${}-]{1,64}$/u.test(key) && hideSecrets(key) === key
+  return isPlain ? key : '(unprintable)'
 }
 
 function editDistance(a: string, b: string): number {

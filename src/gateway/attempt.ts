@@ -10,7 +10,7 @@ import { type ErrorKind, gatewayError, GatewayError, type WireError } from '../e
 import { NOT_BEGUN, type Begun, type Settlement } from './answer.js'
 import type { Timed, Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
-import { LEFT, tooLate, transportError, UNFORESEEN } from './fault.js'
+import { LEFT, tooLate, transportError, UNFORESEEN, wireOf } from './fault.js'
 import type { Target } from './generation.js'
 import { Leftover } from './leftover.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from './head.js'
@@ -139,9 +139,9 @@ export class Attempt implements ReplyHandler, Timed {
   onResponseData(controller: ReplyController, chunk: Buffer, isLast: boolean): void {
     if (this.phase === 'stream') return this.feed(controller, chunk)
     if (this.phase !== 'whole' && this.phase !== 'error') return
-    // What ends with this is silent no more.
     if (!isLast) this.heardMs = performance.now()
     this.bytes += chunk.length
+    this.guard(() => this.x.held.takeReply(chunk.length))
     // All of it at once need not be copied: it is read before it is overwritten.
     this.isLent = isLast && this.chunks.length === 0
     const room = roomFor(this.phase === 'whole')
@@ -218,7 +218,7 @@ export class Attempt implements ReplyHandler, Timed {
     try {
       step()
     } catch (cause) {
-      this.fail(UNFORESEEN, cause)
+      this.fail(wireOf(cause), cause)
     }
   }
 

@@ -104,9 +104,9 @@ function rowFor(x: Exchange, nowMs: number, epochMs: number): UsageRow {
   }
 }
 
-/** A client or an upstream chose it. */
-function nameOf(name: string | null): string | null {
-  return name === null ? null : hideSecrets(name).slice(0, MAX_NAME)
+/** A name that a client or an upstream chose, as ledger and log keep it: short and without secrets. */
+export function nameOf(name: string | null): string | null {
+  return name === null ? null : hideSecrets(name.slice(0, MAX_NAME))
 }
 
 /** What tells why it ended so; the client's prompt is in none of it. */

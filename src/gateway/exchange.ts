@@ -10,6 +10,7 @@ import type { HttpRequest, HttpResponse } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
 import { hasLeft, REFUSED } from '../http/respond.js'
 import type { Lease } from '../limits/limiter.js'
+import { BodyBudget } from './body-budget.js'
 import { Cancellation } from './cancellation.js'
 import type { Drains } from './drains.js'
 import type { Generation, Target } from './generation.js'
@@ -88,6 +89,8 @@ export interface Aftercare {
   readonly drains: Drains
 }
 
+const NOT_COUNTED = new BodyBudget(Number.POSITIVE_INFINITY)
+
 /** Identity, sockets, cancellation and facts of one request, from its head to `settle`. */
 export class Exchange implements Flight {
   place = LANDED
@@ -119,6 +122,8 @@ export class Exchange implements Flight {
   allowedModels: readonly string[] | null = null
   /** What it runs as, once that is known. */
   identity: Identity | null = null
+  /** The memory that its bodies take; counted from when its account is known. */
+  held = NOT_COUNTED.open('')
   /** What is held for it by the limits, once it is admitted. */
   lease: Lease | null = null
   /** Name, value, …: what every answer says of the limits that apply. */

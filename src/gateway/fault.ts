@@ -1,12 +1,17 @@
 /**
  * What a failing connection means to the client. The one place that reads a transport's error codes.
  */
-import type { WireError } from '../errors.js'
+import { GatewayError, type WireError } from '../errors.js'
 
 /** What a client learns of a failure that nobody foresaw; the log has the rest. */
 export const UNFORESEEN: Readonly<WireError> = {
   kind: 'bug',
   message: 'The gateway failed; tell its operator the request id.',
+}
+
+/** What a client learns of something thrown: that there is no room for the reply, or nothing. */
+export function wireOf(thrown: unknown): WireError {
+  return thrown instanceof GatewayError && thrown.kind === 'overloaded' ? thrown.wire : UNFORESEEN
 }
 
 /** Why an answer that is read on without its client is given up. */

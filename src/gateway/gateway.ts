@@ -8,6 +8,7 @@ import type { Snapshot } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import { newRequestId } from '../http/id.js'
 import type { HttpRequest, HttpResponse } from '../http/message.js'
+import { BodyBudget } from './body-budget.js'
 import { book } from './charge.js'
 import { Deadlines } from './deadlines.js'
 import { Drains } from './drains.js'
@@ -15,10 +16,9 @@ import { Exchange, type Aftercare } from './exchange.js'
 import { Generation } from './generation.js'
 import { InFlight } from './in-flight.js'
 import { serve, type Services } from './pipeline.js'
-import { BodyBudget } from './receive.js'
 
-/** Bodies may hold a quarter of the heap; beyond that new ones are refused. */
-const BODY_SHARE_OF_HEAP = 0.25
+/** Requests and whole replies may hold half of the heap, copies included; the rest is for work on them. */
+const BODY_SHARE_OF_HEAP = 0.5
 
 /** Serves requests with the generation in force, until it is drained. */
 export class Gateway {

@@ -7,18 +7,19 @@ import { GatewayError } from '../errors.js'
 import { MediaError, type Media, type MediaFetcher } from '../upstreams/media.js'
 import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
-import type { BodyBudget, Call } from './receive.js'
+import type { Holding } from './body-budget.js'
+import type { Call } from './receive.js'
 
 /**
  * The call with bytes in place of the URLs that its upstream cannot read; null where there is nothing
- * to fetch, or fetching is off. Rejects with `malformed_request` naming the part. What it took from the
- * budget stands in `facts.fetchedBytes`, for the caller to give back.
+ * to fetch, or fetching is off. Rejects with `malformed_request` naming the part. What the media take is
+ * counted in `held`, which the caller ends.
  */
 export function fetchMedia(
   x: Exchange,
   call: Call,
   target: Target,
-  budget: BodyBudget,
+  held: Holding,
 ): Promise<Call> | null {
   const { media } = x.generation
   const { egress } = target
@@ -30,10 +31,13 @@ export function fetchMedia(
       if (!egress.readsUrl(url) && !urls.has(url)) urls.set(url, path)
   }
   if (urls.size === 0) return null
-  return fetchAll(x, media, urls, budget).then((found) => {
+  return fetchAll(x, media, urls, held).then((found) => {
     return { ...call, request: withMedia(call.request, found) }
   })
 }
+
+/** The bytes themselves, their base64, and that in the encoded request: 1 + 4/3 + 4/3, rounded up. */
+const MEDIA_COPIES = 4
 
 /** The URLs of a message and where each stands. */
 function urlsOf(message: Message): [path: string, url: string][] {
@@ -53,7 +57,7 @@ async function fetchAll(
   x: Exchange,
   media: MediaFetcher,
   urls: ReadonlyMap<string, string>,
-  budget: BodyBudget,
+  held: Holding,
 ): Promise<Map<string, Media>> {
   const { maxPerRequest } = x.generation.snapshot.config.fetchMedia
   if (urls.size > maxPerRequest) {
@@ -71,7 +75,7 @@ async function fetchAll(
   const fetchOne = async ([url, path]: [string, string]): Promise<void> => {
     try {
       const one = await media.fetch(url, aborter.signal)
-      budget.take(one.bytes.length)
+      held.take(one.bytes.length * MEDIA_COPIES)
       x.facts.fetchedBytes += one.bytes.length
       found.set(url, one)
     } catch (cause) {

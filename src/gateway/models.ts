@@ -18,13 +18,18 @@ export class ModelList {
   private readonly router: Router
   private readonly models: readonly ModelFacts[]
   private readonly lists = new Map<string, string>()
-  private cachedChars = 0
+  private chars = 0
 
   constructor(snapshot: Snapshot, router: Router) {
     this.snapshot = snapshot
     this.router = router
     this.models = snapshot.catalogue.models.filter((model) => router.route(model.id) !== null)
     this.json = listOf(this.models)
+  }
+
+  /** What the rendered lists of keys hold, in UTF-16 units. */
+  get cachedChars(): number {
+    return this.chars
   }
 
   /** The list for a key; `allowed` is its model list as in `ApiKey.models`, null for all. */
@@ -48,12 +53,12 @@ export class ModelList {
   private remember(key: string, json: string): void {
     const chars = key.length + json.length
     if (chars > MAX_CACHED_CHARS) return
-    if (this.cachedChars + chars > MAX_CACHED_CHARS) {
+    if (this.chars + chars > MAX_CACHED_CHARS) {
       this.lists.clear()
-      this.cachedChars = 0
+      this.chars = 0
     }
     this.lists.set(key, json)
-    this.cachedChars += chars
+    this.chars += chars
   }
 }
 

@@ -20,7 +20,8 @@ import { forward } from './forward.js'
 import type { Target } from './generation.js'
 import { limit } from './limit.js'
 import { fetchMedia } from './media.js'
-import { receive, type BodyBudget, type Call } from './receive.js'
+import type { BodyBudget } from './body-budget.js'
+import { receive, type Call } from './receive.js'
 import { refuse, understood } from './refuse.js'
 import { relay } from './relay.js'
 import { settle } from './settle.js'
@@ -50,12 +51,13 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
       answerModels(x, at)
       return
     }
-    const received = await receiveTimed(x, at, services)
+    x.held = services.bodies.open(x.accountId ?? '')
+    const received = await receiveTimed(x, at)
     const { target, model } = choose(x, received)
     if (services.books.isRefusing) throw unrecorded()
     const limited = limit(x, received, target, model, services)
     const admitted = limited instanceof Promise ? await limited : limited
-    const fetching = fetchMedia(x, admitted, target, services.bodies)
+    const fetching = fetchMedia(x, admitted, target, x.held)
     const call = fetching === null ? admitted : await fetching
     const answer = await forward(x, call, target, model, services)
     // A stream holds its own end back.
@@ -73,7 +75,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     if (x.draining !== null) await x.draining
     const ending = x.ending()
     if (ending !== null) await ending
-    services.bodies.give(x.facts.receivedBytes + x.facts.fetchedBytes)
+    x.held.end()
     report(x, services)
   }
 }
@@ -158,10 +160,10 @@ function accept(x: Exchange, identity: Identity): void {
   x.cancellation.check()
 }
 
-async function receiveTimed(x: Exchange, at: Addressed, services: Services): Promise<Call> {
+async function receiveTimed(x: Exchange, at: Addressed): Promise<Call> {
   const beganMs = x.startedMs + (x.facts.authenticateMs ?? 0)
   try {
-    return asked(x, await receive(x, at, services.bodies))
+    return asked(x, await receive(x, at, x.held))
   } finally {
     x.facts.receiveMs = performance.now() - beganMs
   }
@@ -169,6 +171,7 @@ async function receiveTimed(x: Exchange, at: Addressed, services: Services): Pro
 
 function asked(x: Exchange, call: Call): Call {
   const { request } = call
+  x.held.endParsing(call.body)
   x.facts.request = request
   x.facts.model = request.model
   x.facts.stream = request.stream

@@ -11,6 +11,7 @@ import { headerOf, type HttpRequest } from '../http/message.js'
 import { guardTrailers } from '../http/request-guard.js'
 import { parseObject, type ParsedObject } from '../wire/json.js'
 import type { Edit } from '../wire/splice.js'
+import type { Holding } from './body-budget.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
 import { RequestTransform } from './streams/request-transform.js'
@@ -26,52 +27,25 @@ export interface Call extends Addressed {
   readonly added?: readonly Edit[]
 }
 
-/** Bodies that are held at this moment, over all requests of the process. */
-export class BodyBudget {
-  private held = 0
-  private readonly maxBytes: number
-
-  constructor(maxBytes: number) {
-    this.maxBytes = maxBytes
-  }
-
-  /** Throws `overloaded` where the process holds too much already. */
-  take(bytes: number): void {
-    if (this.held + bytes > this.maxBytes) {
-      throw new GatewayError(
-        'overloaded',
-        'The gateway holds too many request bodies; try again.',
-        {
-          retryAfterSeconds: 1,
-        },
-      )
-    }
-    this.held += bytes
-  }
-
-  give(bytes: number): void {
-    this.held -= bytes
-  }
-}
-
 /**
- * Reads, limits and checks the body. Rejects with `GatewayError`. What it took from the budget stands in
- * `facts.receivedBytes`, for the caller to give back.
+ * Reads, limits and checks the body. Rejects with `GatewayError`. What the body takes is counted in `held`, which
+ * the caller ends.
  */
-export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Promise<Call> {
+export function receive(x: Exchange, at: Addressed, held: Holding): Promise<Call> {
   const { req, facts, cancellation } = x
   const maxBytes = x.generation.snapshot.config.server.maxBodyBytes
   return new Promise((resolve, reject) => {
-    checkHeaders(req, maxBytes)
+    checkHeaders(req, maxBytes, held)
     const transform = new RequestTransform({
       take(bytes) {
         if (facts.receivedBytes + bytes > maxBytes) throw tooLarge(maxBytes)
-        budget.take(bytes)
+        held.take(bytes)
         facts.receivedBytes += bytes
       },
       check(raw) {
         const refusal = guardTrailers(req)
         if (refusal !== null) throw gatewayError(refusal)
+        held.beginParsing(raw)
         return callOf(raw, at)
       },
     })
@@ -93,7 +67,7 @@ export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Promise
 }
 
 /** What can be refused before a byte of the body is read. */
-function checkHeaders(req: HttpRequest, maxBytes: number): void {
+function checkHeaders(req: HttpRequest, maxBytes: number, held: Holding): void {
   const type = headerOf(req, 'content-type')
   if (type === undefined || !isJson(type)) {
     throw new GatewayError(
@@ -111,7 +85,9 @@ function checkHeaders(req: HttpRequest, maxBytes: number): void {
     )
   }
   const length = headerOf(req, 'content-length')
-  if (length !== undefined && Number(length) > maxBytes) throw tooLarge(maxBytes)
+  if (length === undefined) return
+  if (Number(length) > maxBytes) throw tooLarge(maxBytes)
+  held.check(Number(length))
 }
 
 function isJson(type: string): boolean {

@@ -6,6 +6,7 @@ import { NOTHING_SAID } from '../chat/said.js'
 import type { Seed } from '../dialects/dialect.js'
 import type { WireError } from '../errors.js'
 import { parseArray, parseReply } from '../wire/json.js'
+import { copiesOf } from './body-budget.js'
 import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
 import type { Call } from './receive.js'
@@ -64,7 +65,7 @@ export interface Given {
   readonly begun: WholeReply | null
 }
 
-/** Reads a whole reply, or one part of it. */
+/** Reads a whole reply, or one part of it. Throws `overloaded` if its copies cannot be held. */
 export function readReply(
   bytes: Buffer,
   x: Exchange,
@@ -73,6 +74,7 @@ export function readReply(
   { isEvents, mayPause, begun }: Given,
 ): ReadReply {
   const { stream } = call.request
+  x.held.takeReply(copiesOf(bytes))
   const answer = (): WholeReply =>
     begun ?? newWhole(call, target, seedOf(x, call, target), mayPause)
   if (isEvents) return readOn(answer(), (it) => it.readEvents(bytes))

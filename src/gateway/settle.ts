@@ -5,8 +5,11 @@ import type { DialectName } from '../dialects/dialect.js'
 import type { Logger } from '../log.js'
 import type { ExchangeLine } from '../log-lines.js'
 import type { Metrics, Outcome, StreamEnd } from '../metrics/hops.js'
-import { outcomeOf, overheadMs } from './charge.js'
+import { nameOf, outcomeOf, overheadMs } from './charge.js'
 import type { Exchange, Facts } from './exchange.js'
+
+/** A path with a model's name may be as long as a head. */
+const MAX_PATH = 256
 
 /** Records what happened. Called exactly once per exchange. */
 export function settle(x: Exchange, metrics: Metrics, log: Logger): void {
@@ -76,7 +79,7 @@ function lineOf(x: Exchange, status: number, outcome: Outcome, seconds: number):
     client_request_id: facts.clientRequestId ?? undefined,
     client_address: x.clientAddress,
     method: req.method ?? '',
-    path: x.operation === null ? undefined : x.path,
+    path: x.operation === null ? undefined : x.path.slice(0, MAX_PATH),
     status,
     outcome,
     key_id: facts.keyId ?? undefined,
@@ -85,7 +88,7 @@ function lineOf(x: Exchange, status: number, outcome: Outcome, seconds: number):
     upstream: target?.upstream.config.name,
     dialect: target?.dialect,
     model: facts.model === null ? undefined : x.generation.modelLabel(facts.model),
-    upstream_model: verdict?.model ?? facts.upstreamModel ?? undefined,
+    upstream_model: nameOf(verdict?.model ?? facts.upstreamModel) ?? undefined,
     stream: facts.stream,
     generation: x.generation.snapshot.generation,
     upstream_status: facts.upstreamStatus ?? undefined,

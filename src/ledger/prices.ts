@@ -16,6 +16,8 @@ const SAME_MODEL = /^-(\d{4}-\d{2}-\d{2}|\d{8}|\d{3,4}|latest|preview(-\d{2}-\d{
 
 /** More names than upstreams have; beyond, each is searched for every time. */
 const MAX_FOUND = 1_000
+/** An upstream may call its model anything; no id is longer. */
+const MAX_NAME_CHARS = 256
 
 /** The prices of one model list, by id. */
 class Listed {
@@ -30,6 +32,7 @@ class Listed {
   find(model: string): Price | null {
     const exact = this.byId.get(model)
     if (exact !== undefined) return exact
+    if (model.length > MAX_NAME_CHARS) return null
     const before = this.found.get(model)
     if (before !== undefined) return before
     const price = this.search(model)

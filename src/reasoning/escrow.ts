@@ -39,6 +39,8 @@ export interface EscrowOptions {
 /** The end of a reply waits no longer than this for the store; the state is kept all the same. */
 const WAIT_MS = 500
 const SWEEP_MS = 60_000
+/** Of a state in memory, besides its text. */
+const ENTRY_BYTES = 300
 /** One answer may have so much of the store's room. */
 const SHARE = 64
 
@@ -171,7 +173,7 @@ export class Escrow {
     const text = item === null ? null : this.seal.open(name, item.value)
     const blocks = text === null ? null : readState(text)
     if (item === null || text === null || blocks === null) return null
-    const held = { blocks, bytes: text.length, expiresAtMs: item.expiresAtMs }
+    const held = { blocks, bytes: memoryBytesOf(text), expiresAtMs: item.expiresAtMs }
     this.memory.set(name, held, this.options.settings().memoryBytes)
     this.prolong(name, held, nowMs)
     return blocks
@@ -187,7 +189,7 @@ export class Escrow {
     const { ttlSeconds, maxEntries, maxBytes, memoryBytes } = this.options.settings()
     const nowMs = this.options.now()
     const expiresAtMs = nowMs + ttlSeconds * 1000
-    this.memory.set(name, { blocks, bytes: text.length, expiresAtMs }, memoryBytes)
+    this.memory.set(name, { blocks, bytes: memoryBytesOf(text), expiresAtMs }, memoryBytes)
     const item = { value: this.seal.seal(name, text), expiresAtMs }
     const room = { entries: maxEntries, bytes: maxBytes }
     try {
@@ -209,6 +211,11 @@ export class Escrow {
     this.options.onResult('failed')
     return []
   }
+}
+
+/** What a state takes in memory: two bytes a character at most, and its name, objects and place in a map. */
+function memoryBytesOf(text: string): number {
+  return 2 * text.length + ENTRY_BYTES
 }
 
 function isAnswer({ role }: Message): boolean {
