@@ -32,7 +32,8 @@ export function fetchMedia(
   }
   if (urls.size === 0) return null
   return fetchAll(x, media, urls, held).then((found) => {
-    return { ...call, request: withMedia(call.request, found) }
+    const fetchedBytes = x.facts.fetchedBytes
+    return { ...call, request: withMedia(call.request, found), fetchedBytes }
   })
 }
 

@@ -37,7 +37,10 @@ export class RequestTransform<T> extends Transform {
   override _flush(done: TransformCallback): void {
     let value: T
     try {
-      value = this.steps.check(joined(this.chunks))
+      const body = joined(this.chunks)
+      // The chunks are not held beside the whole body.
+      this.chunks.length = 0
+      value = this.steps.check(body)
     } catch (error) {
       done(asError(error))
       return
