@@ -133,7 +133,11 @@ function readConfig(file: string, text: string, around: Surroundings): OwnResult
   const all = [...filled.findings, ...others]
   if (values === null) return { config: null, errors: located(all, yaml) }
   const folder = dirname(file)
-  const resolved = resolveConfig(values, { folder, keySources: filled.keySources })
+  const resolved = resolveConfig(values, {
+    folder,
+    keySources: filled.keySources,
+    readFile: (path) => around.readFile(path),
+  })
   all.push(...resolved.findings)
   if (resolved.config === null || all.length > 0)
     return { config: null, errors: located(all, yaml) }

@@ -60,8 +60,7 @@ export class ReplyStream {
     }
     this.x.facts.translateMs += performance.now() - nowMs
     if (this.translation.outcome === 'complete') this.hold()
-    // A chunk that passes as it is was only lent.
-    if (ready.length > 0) this.pass(ready === chunk ? Buffer.from(chunk) : ready)
+    if (ready.length > 0) this.pass(ready)
     this.onStep()
     return !this.isFull
   }
