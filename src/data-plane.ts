@@ -3,12 +3,14 @@
  * Knows no command line, no cluster and no file; it is given snapshots.
  */
 import { Authenticator } from './auth/authenticate.js'
-import type { LedgerConfig, LimitingConfig, Snapshot } from './config/config.js'
+import type { LedgerConfig, LimitingConfig, ServerConfig, Snapshot } from './config/config.js'
 import { rowOf } from './errors.js'
 import type { ErrorKind } from './errors.js'
 import type { Account, Identity } from './accounts/account.js'
 import type { Outlook } from './dashboard/outlook.js'
 import { Gateway } from './gateway/gateway.js'
+import { TrustedProxies } from './http/client-address.js'
+import { openServer, type ServerOptions } from './http/server.js'
 import { LazyDashboard } from './lazy-dashboard.js'
 import { Books } from './ledger/books.js'
 import { Spool } from './ledger/spool.js'
@@ -19,7 +21,6 @@ import { observeStore } from './metrics/store.js'
 import type { Readiness } from './ops.js'
 import { Escrow } from './reasoning/escrow.js'
 import { newSealSecret } from './reasoning/seal.js'
-import { openServer } from './server.js'
 import type { Ledger } from './store/ledger.js'
 import { openStore } from './store/open.js'
 import type { Store } from './store/store.js'
@@ -69,7 +70,7 @@ export async function openDataPlane(
   const parts = partsOf(store, () => current, metrics, log)
   const { authenticator, escrow, limiter, books } = parts
   const gateway = new Gateway({ ...parts, metrics, log }, snapshot)
-  const { host, port } = snapshot.config.server
+  let proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
   const dashboard = new LazyDashboard({
     store,
     log,
@@ -78,12 +79,13 @@ export async function openDataPlane(
       gateway.handleAs(req, res, playgroundOf(account), '/v1/chat/completions')
     },
     outlook: options.outlook ?? (() => Promise.resolve(null)),
+    addressOf: (req) => proxies.addressOf(req),
   })
   const server = await openServer({
-    host,
-    port,
-    handler: (req, res) => (dashboard.takes(req.url) ? dashboard : gateway).handle(req, res),
+    ...listenerOf(snapshot.config.server),
+    handler: (req, res) => (dashboard.takes(req.url ?? '') ? dashboard : gateway).handle(req, res),
     onRefused: turnedAway(metrics, log),
+    onTlsProblem: (problem) => log.error('the changed certificate is not used', problem),
   })
   const { setUpSecret, onSetUp } = options
   if (setUpSecret !== undefined && onSetUp !== undefined) {
@@ -94,6 +96,7 @@ export async function openDataPlane(
     port: server.port,
     adopt(next) {
       current = next
+      proxies = new TrustedProxies(next.config.server.trustedProxies)
       gateway.adopt(next)
     },
     ready: () => {
@@ -120,6 +123,18 @@ export async function openDataPlane(
       limiter.close()
       await store.close()
     },
+  }
+}
+
+function listenerOf(server: ServerConfig): Omit<ServerOptions, 'handler'> {
+  return {
+    host: server.host,
+    port: server.port,
+    headersTimeoutMs: server.headersTimeoutMs,
+    keepAliveTimeoutMs: server.keepAliveMs,
+    clientStallMs: server.clientStallMs,
+    maxConnections: server.maxConnections,
+    tls: server.tls,
   }
 }
 

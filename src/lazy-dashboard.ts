@@ -6,9 +6,9 @@ import { readFile } from 'node:fs/promises'
 import { isObject, stringOf } from './chat/json.js'
 import type { Dashboard, DashboardOptions } from './dashboard/dashboard.js'
 import { offerSetUp } from './dashboard/set-up.js'
-import { pathOf } from './gateway/admit.js'
-import type { Request } from './http/request.js'
-import type { Response } from './http/response.js'
+import type { HttpRequest, HttpResponse } from './http/message.js'
+import { pathOf } from './http/request-guard.js'
+import { abandon, isGone, sendReply } from './http/respond.js'
 import { packageFile } from './package-file.js'
 import { Turns } from './dashboard/turns.js'
 import { errorBody } from './wire/error-body.js'
@@ -20,6 +20,7 @@ const CROWD = errorBody({
   kind: 'rate_limited',
   message: 'Too many people ask the dashboard right now; try again.',
 })
+/** Made beforehand: it is sent while there is too much to do. */
 const REFUSED: readonly string[] = [
   'content-type',
   'application/json',
@@ -57,8 +58,8 @@ export class LazyDashboard {
     return isBelow && this.parts.snapshot().config.dashboard.enabled
   }
 
-  handle(req: Request, res: Response): void {
-    if (!this.turns.take(() => this.take(req, res))) refuse(req, res)
+  handle(req: HttpRequest, res: HttpResponse): void {
+    if (!this.turns.take(() => this.take(req, res))) sendReply(res, 429, REFUSED, CROWD)
   }
 
   /**
@@ -78,15 +79,14 @@ export class LazyDashboard {
     await dashboard?.close()
   }
 
-  private take(req: Request, res: Response): void {
-    // Whoever did not wait is owed nothing.
-    if (res.destroyed) return
+  private take(req: HttpRequest, res: HttpResponse): void {
+    if (isGone(res) || res.headersSent) return
     this.opened().then(
-      (dashboard) => dashboard.handle(pathOf(req.url), req, res),
+      (dashboard) => dashboard.handle(pathOf(req.url ?? ''), req, res),
       (error: unknown) => {
         this.parts.log.error('the dashboard cannot be opened', error)
         this.opening = null
-        res.destroy()
+        abandon(res)
       },
     )
   }
@@ -95,12 +95,6 @@ export class LazyDashboard {
     this.opening ??= open(this.parts)
     return this.opening
   }
-}
-
-/** Costs as little as an answer can: it is given to whoever comes in too great a crowd. */
-function refuse(req: Request, res: Response): void {
-  // What follows a body that was not read cannot be trusted to be a request.
-  res.send(429, req.complete ? REFUSED : [...REFUSED, 'connection', 'close'], CROWD)
 }
 
 async function open(parts: DashboardParts): Promise<Dashboard> {

@@ -17,6 +17,8 @@ export interface ExchangeLine {
   request_id: string
   /** The client's own id, as it sent it. */
   client_request_id?: string | undefined
+  /** Where the client is, behind trusted proxies too. */
+  client_address?: string | undefined
   method?: string | undefined
   /** Without the query. */
   path?: string | undefined
@@ -181,6 +183,7 @@ export class Lines {
 
   /** What differs from one exchange to the next, and most do not have. */
   private more(x: ExchangeLine): void {
+    if (x.client_address !== undefined) this.text(`,"client_address":${safe(x.client_address)}`)
     if (x.upstream_code !== undefined) this.text(`,"upstream_code":${safe(x.upstream_code)}`)
     if (x.upstream_request_id !== undefined) {
       this.text(`,"upstream_request_id":${safe(x.upstream_request_id)}`)

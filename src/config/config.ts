@@ -5,6 +5,7 @@
 import type { ModelFacts, ModelPrice } from '../chat/model.js'
 import type { KeyLimits, PlanName } from '../accounts/account.js'
 import type { DialectName } from '../dialects/dialect.js'
+import type { TlsFiles } from '../http/tls-files.js'
 import type { LogLevel } from '../log.js'
 
 /** How an upstream is spoken to: `openai` picks chat or Responses per model and request. */
@@ -20,6 +21,16 @@ export interface ServerConfig {
   readonly workers: number
   readonly drainMs: number
   readonly maxBodyBytes: number
+  /** Client connections of one worker. */
+  readonly maxConnections: number
+  readonly headersTimeoutMs: number
+  readonly keepAliveMs: number
+  /** How long a client may read nothing of a reply. */
+  readonly clientStallMs: number
+  /** Addresses and networks. */
+  readonly trustedProxies: readonly string[]
+  /** Absolute paths; null: plain HTTP/1.1. */
+  readonly tls: TlsFiles | null
 }
 
 /** For how many seconds a key is believed: without asking again, and while the store is away. */

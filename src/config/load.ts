@@ -19,6 +19,7 @@ import type { z } from 'zod'
 import { catalogueSchema, duplicateIds, factsOfCatalogue } from './catalogue-schema.js'
 import { createCatalogue } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
+import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/tls-files.js'
 import { fillPlaceholders, type Surroundings } from './placeholder.js'
 import {
   findingsOf,
@@ -137,11 +138,22 @@ function readConfig(file: string, text: string, around: Surroundings): OwnResult
     folder,
     keySources: filled.keySources,
     readFile: (path) => around.readFile(path),
+    checkTls,
   })
   all.push(...resolved.findings)
   if (resolved.config === null || all.length > 0)
     return { config: null, errors: located(all, yaml) }
   return { config: resolved.config, modelsPath: values.models, locate: yaml.locate }
+}
+
+function checkTls(files: TlsFiles): { setting: string; message: string } | null {
+  try {
+    readTlsFiles(files)
+    return null
+  } catch (error) {
+    if (error instanceof TlsFileError) return error
+    throw error
+  }
 }
 
 interface CatalogueResult {

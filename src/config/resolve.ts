@@ -3,7 +3,6 @@
  * keys that this version cannot honour, defaults that depend on other keys.
  * Reads no file.
  */
-import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { checkDashboard, dashboardOf } from './dashboard-schema.js'
 import type {
@@ -20,6 +19,7 @@ import { amountsOf, checkLimits, limitingOf, limitsOf } from './limits.js'
 import { PLAIN, PRESETS, type Preset } from './presets.js'
 import { nearest, type Finding, type Path } from './problem.js'
 import type { FileValues } from './schema.js'
+import { checkServer, serverOf, type TlsCheck } from './server-schema.js'
 import { isRedisUrl, parseRedisUrl } from '../store/redis-url.js'
 import { isPrivateAddress } from '../upstreams/address.js'
 import { checkConnection, connectionOf } from './upstream-connection.js'
@@ -32,6 +32,8 @@ export interface ResolveContext {
   readonly keySources: ReadonlyMap<string, string>
   /** The text of a file that the configuration names, relative to `folder`; null: not readable. */
   readonly readFile: (path: string) => string | null
+  /** Reads the certificate files. */
+  readonly checkTls: TlsCheck
 }
 
 /** What the schema gives a stream to begin, and what a whole reply has beside that: it is sent once it is complete. */
@@ -51,7 +53,7 @@ export function resolveConfig(
     findings.push({ path, message, suggestion })
   }
   checkSupported(values, (path, what) => fault(path, `${what} is not supported by this version`))
-  checkServer(values, fault)
+  checkServer(values.server, context.folder, context.checkTls, fault)
   const store = storeOf(values.store, context.folder, fault)
   for (const [name, upstream] of Object.entries(values.upstreams)) {
     checkUpstream(upstream, ['upstreams', name], context, fault)
@@ -79,15 +81,6 @@ function checkSupported(values: FileValues, refuse: (path: Path, what: string) =
       refuse([...path, 'targets'], 'more than one entry')
     }
   })
-}
-
-function checkServer(values: FileValues, fault: Fault): void {
-  const { host, port, ops_host: opsHost, ops_port: opsPort } = values.server
-  const sameHost =
-    host === opsHost || ['0.0.0.0', '::'].some((any) => any === host || any === opsHost)
-  if (port !== 0 && port === opsPort && sameHost) {
-    fault(['server', 'ops_port'], 'is the same as server.port')
-  }
 }
 
 function checkUpstream(
@@ -216,18 +209,10 @@ function storeOf(store: string, folder: string, fault: Fault): string | null {
 }
 
 function configOf(values: FileValues, store: string, context: ResolveContext): Config {
-  const { server, auth, escrow, plans } = values
-  const workers = server.workers === 'auto' ? availableParallelism() : server.workers
+  const { auth, escrow, plans } = values
+  const server = serverOf(values.server, context.folder)
   return {
-    server: {
-      host: server.host,
-      port: server.port,
-      opsHost: server.ops_host,
-      opsPort: server.ops_port,
-      workers,
-      drainMs: server.drain_ms,
-      maxBodyBytes: server.max_body_bytes,
-    },
+    server,
     store,
     auth: { freshSeconds: auth.fresh_seconds, staleSeconds: auth.stale_seconds },
     escrow: {
@@ -265,7 +250,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
       max: planOf(plans.max),
     },
     limits: limitsOf(values),
-    limiting: limitingOf(values, workers),
+    limiting: limitingOf(values, server.workers),
   }
 }
 

@@ -9,6 +9,7 @@ import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.j
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
 import { PRESET_NAMES } from './presets.js'
 import { http2Schema, proxySchema, upstreamTlsSchema } from './upstream-connection.js'
+import { serverSchema } from './server-schema.js'
 
 const DAY_MS = 86_400_000
 
@@ -231,27 +232,6 @@ const plan = (price: number, keys: number | 'unlimited', title: string) =>
     .prefault({})
     .describe(title)
 
-const server = z.strictObject({
-  host: text(255).default('0.0.0.0').describe('Address that the API and the dashboard listen on.'),
-  port: whole(0, 65_535).default(8_080).describe('Their port; 0 takes any free one.'),
-  ops_host: text(255)
-    .default('127.0.0.1')
-    .describe('Address of `/metrics`, `/healthz`, `/readyz` and `/config`; loopback by default.'),
-  ops_port: whole(0, 65_535).default(9_464).describe('Their port; 0 takes any free one.'),
-  workers: z
-    .union([z.literal('auto'), whole(1, 1_024)], {
-      error: 'must be `auto` or a whole number from 1 to 1,024',
-    })
-    .default('auto')
-    .describe('Processes that share the port: a number, or `auto` for one per core.'),
-  drain_ms: whole(0, 3_600_000)
-    .default(30_000)
-    .describe('How long running requests may go on after a signal to stop.'),
-  max_body_bytes: whole(1, 268_435_456)
-    .default(33_554_432)
-    .describe('Largest request body; a larger one is answered 413.'),
-})
-
 /** The least time is an hour: people leave agents alone over lunch. OpenAI keeps responses for 30 days. */
 const escrow = z.strictObject({
   enabled: z
@@ -281,7 +261,7 @@ const escrow = z.strictObject({
 
 /** The whole file. What it yields is turned into a `Config` by `resolve.ts`. */
 export const fileSchema = z.strictObject({
-  server: server.prefault({}).describe('Listeners and processes.'),
+  server: serverSchema.prefault({}).describe('Listeners and processes.'),
   store: text(4_096)
     .default('lmdb:./data')
     .describe(

@@ -72,15 +72,19 @@ function gather(value: JsonValue, path: string, leaves: Map<string, string>): vo
   }
 }
 
+const LISTENER_KEYS = [
+  ...(['host', 'port', 'opsHost', 'opsPort', 'workers', 'maxConnections'] as const),
+  ...(['headersTimeoutMs', 'keepAliveMs', 'clientStallMs', 'tls'] as const),
+]
+
 /**
  * The settings that differ and that a running process cannot take over, in the file's spelling:
  * listeners, processes, the log and the store are opened once, and what is sealed stays readable.
  */
 export function needsRestart(running: Config, next: Config): string[] {
-  const keys = ['host', 'port', 'opsHost', 'opsPort', 'workers'] as const
-  const changed = keys
-    .filter((key) => running.server[key] !== next.server[key])
-    .map((key) => `server.${snakeCase(key)}`)
+  const changed = LISTENER_KEYS.filter(
+    (key) => JSON.stringify(running.server[key]) !== JSON.stringify(next.server[key]),
+  ).map((key) => `server.${snakeCase(key)}`)
   if (running.log.level !== next.log.level) changed.push('log.level')
   if (running.store !== next.store) changed.push('store')
   if (running.escrow.key !== next.escrow.key) changed.push('escrow.key')

@@ -1,35 +1,35 @@
 /** A request's body, and its query, checked by a schema. Knows no route. */
 import type { z } from 'zod'
 import { GatewayError } from '../errors.js'
-import type { Request } from '../http/request.js'
-import type { Response } from '../http/response.js'
+import { headerOf, type HttpRequest, type HttpResponse } from '../http/message.js'
+import { REFUSED } from '../http/respond.js'
 import { parseObject } from '../wire/json.js'
 
 /** The largest is a password of 1,024 bytes in JSON's longest spelling, many times over. */
 const MAX_BYTES = 65_536
 
 /** The whole body. Rejects with `body_too_large` at the first byte over the cap, `client_gone`. */
-export function readBody(req: Request, res: Response): Promise<Buffer> {
-  const length = req.header('content-length')
+export function readBody(req: HttpRequest, res: HttpResponse): Promise<Buffer> {
+  const length = headerOf(req, 'content-length')
   if (length !== undefined && Number(length) > MAX_BYTES) return Promise.reject(tooLarge())
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = []
     let bytes = 0
-    res.owner = {
-      closed: () => reject(new GatewayError('client_gone', 'The client closed the connection.')),
+    const refused = (error: GatewayError): void => {
+      req.off('data', take).off('end', finish).pause()
+      reject(error)
     }
-    req.read({
-      data(piece) {
-        bytes += piece.length
-        if (bytes > MAX_BYTES) {
-          req.discard()
-          reject(tooLarge())
-          return
-        }
-        pieces.push(piece)
-      },
-      end: () => resolve(Buffer.concat(pieces)),
+    const take = (piece: Buffer): void => {
+      bytes += piece.length
+      if (bytes > MAX_BYTES) refused(tooLarge())
+      else pieces.push(piece)
+    }
+    const finish = (): void => resolve(Buffer.concat(pieces))
+    res.once(REFUSED, refused)
+    res.once('close', () => {
+      reject(new GatewayError('client_gone', 'The client closed the connection.'))
     })
+    req.on('data', take).once('end', finish)
   })
 }
 

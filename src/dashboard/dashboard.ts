@@ -5,8 +5,8 @@
 import type { Account } from '../accounts/account.js'
 import { PasswordDesk } from '../accounts/password-desk.js'
 import type { Snapshot } from '../config/config.js'
-import type { Request } from '../http/request.js'
-import type { Response } from '../http/response.js'
+import type { HttpRequest, HttpResponse } from '../http/message.js'
+import { sendReply } from '../http/respond.js'
 import type { Logger } from '../log.js'
 import type { Store } from '../store/store.js'
 import { StaticFiles } from './files.js'
@@ -25,8 +25,10 @@ export interface DashboardOptions {
   readonly version: string
   /** Where Vite has put the page. */
   readonly folder: string
-  readonly chat: (req: Request, res: Response, account: Account) => void
+  readonly chat: (req: HttpRequest, res: HttpResponse, account: Account) => void
   readonly outlook: () => Promise<Outlook | null>
+  /** The client's address. */
+  readonly addressOf: (req: HttpRequest) => string
   /** Ms since 1970; the machine's clock where left out. */
   readonly now?: () => number
 }
@@ -57,6 +59,7 @@ export class Dashboard {
       sessions,
       log,
       publicUrl: () => snapshot().config.dashboard.publicUrl,
+      addressOf: options.addressOf,
     })
     this.files = new StaticFiles(options.folder)
     this.sweep = setInterval(() => {
@@ -67,9 +70,9 @@ export class Dashboard {
   }
 
   /** Answers one request whose path, without the query, is or begins with `/dashboard`. Never rejects. */
-  async handle(path: string, req: Request, res: Response): Promise<void> {
+  async handle(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
     if (path === '/dashboard') {
-      res.send(308, ['location', '/dashboard/', 'cache-control', 'no-store'], '')
+      sendReply(res, 308, ['location', '/dashboard/', 'cache-control', 'no-store'], '')
       return
     }
     if (path === '/dashboard/api' || path.startsWith('/dashboard/api/')) {

@@ -7,8 +7,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import { extname, join, relative, sep } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import type { Request } from '../http/request.js'
-import type { Response } from '../http/response.js'
+import { headerOf, type HttpRequest, type HttpResponse } from '../http/message.js'
+import { sendReply } from '../http/respond.js'
 
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
@@ -84,7 +84,7 @@ export class StaticFiles {
   }
 
   /** Answers for a path below the page's own, without its leading slash. Never rejects. */
-  async answer(path: string, req: Request, res: Response): Promise<void> {
+  async answer(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
     if (req.method !== 'GET' && req.method !== 'HEAD') {
       plain(res, 405, 'This path takes GET and HEAD.\n', ['allow', 'GET, HEAD'])
       return
@@ -97,16 +97,16 @@ export class StaticFiles {
       else plain(res, 404, 'There is no such file.\n')
       return
     }
-    const zipped = acceptsGzip(req.header('accept-encoding')) ? file.zipped : null
+    const zipped = acceptsGzip(headerOf(req, 'accept-encoding')) ? file.zipped : null
     const headers = ['content-type', file.type, 'etag', file.etag, 'vary', 'accept-encoding']
     const life = file.isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache'
     headers.push('cache-control', life, ...HEADERS)
-    if (namesTag(req.header('if-none-match'), file.etag)) {
-      res.send(304, headers, '')
+    if (namesTag(headerOf(req, 'if-none-match'), file.etag)) {
+      sendReply(res, 304, headers, '')
       return
     }
     if (zipped !== null) headers.push('content-encoding', 'gzip')
-    res.send(200, headers, zipped ?? file.bytes)
+    sendReply(res, 200, headers, zipped ?? file.bytes)
   }
 
   private async files(): Promise<Files> {
@@ -155,7 +155,7 @@ function namesTag(header: string | undefined, etag: string): boolean {
   return (header ?? '').split(',').some((part) => part.trim() === etag)
 }
 
-function plain(res: Response, status: number, text: string, more: string[] = []): void {
+function plain(res: HttpResponse, status: number, text: string, more: string[] = []): void {
   const headers = ['content-type', 'text/plain; charset=utf-8', 'cache-control', 'no-store']
-  res.send(status, [...headers, ...HEADERS, ...more], text)
+  sendReply(res, status, [...headers, ...HEADERS, ...more], text)
 }

@@ -3,8 +3,7 @@
  * Knows no path and no handler.
  */
 import type { ZodType } from 'zod'
-import type { Request } from '../http/request.js'
-import type { Response } from '../http/response.js'
+import type { HttpRequest, HttpResponse } from '../http/message.js'
 import type { Session } from './sessions.js'
 
 /** Who may ask: nobody in particular, whoever is signed in, an administrator. */
@@ -13,13 +12,13 @@ export type Credential = 'open' | 'session' | 'admin'
 /** A request that has passed every check of its route. */
 export interface Ask<Query, Body> {
   readonly requestId: string
-  readonly req: Request
-  readonly res: Response
+  readonly req: HttpRequest
+  readonly res: HttpResponse
   /** The `{id}` of the path; empty where it has none. */
   readonly id: string
   readonly query: Query
   readonly body: Body
-  /** The client's address as the socket has it. */
+  /** The client's address, behind trusted proxies too. */
   readonly address: string
   /** The origin that the page came from; null where the request says none. */
   readonly origin: string | null

@@ -5,8 +5,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../errors.js'
 import { newRequestId } from '../http/id.js'
-import type { Request } from '../http/request.js'
-import type { Response } from '../http/response.js'
+import { headerOf, hostOf, type HttpRequest, type HttpResponse } from '../http/message.js'
+import { abandon, isGone, sendReply } from '../http/respond.js'
 import type { Logger } from '../log.js'
 import { errorBody } from '../wire/error-body.js'
 import { parseBody, parseQuery, readBody } from './body.js'
@@ -21,6 +21,8 @@ export interface RouterOptions {
   readonly log: Logger
   /** The origin that the configuration says; null: any that the request was sent to. */
   readonly publicUrl: () => string | null
+  /** The client's address. */
+  readonly addressOf: (req: HttpRequest) => string
 }
 
 /** What the API is below. */
@@ -57,35 +59,35 @@ export class ApiRouter {
   }
 
   /** Never rejects. */
-  async answer(path: string, req: Request, res: Response): Promise<void> {
+  async answer(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
     const requestId = newRequestId(Date.now())
     try {
       const handled = await this.handle(path.slice(PREFIX.length), requestId, req, res)
       if (handled !== TAKEN) send(req, res, requestId, handled)
     } catch (thrown) {
-      this.refuse(req, res, requestId, thrown)
+      this.refuse(res, requestId, thrown)
     }
   }
 
   private async handle(
     path: string,
     requestId: string,
-    req: Request,
-    res: Response,
+    req: HttpRequest,
+    res: HttpResponse,
   ): Promise<Handled> {
-    const { route, id } = this.find(req.method, path)
+    const { route, id } = this.find(req.method ?? '', path)
     const origin = assertSameOrigin(route, req, this.options.publicUrl())
     const session = await this.sessionOf(route, req)
     assertAllowed(route, session)
     if (route.method !== 'GET' && route.credential !== 'open') assertToken(req, session)
-    const query = parseQuery(req.url, route.query)
+    const query = parseQuery(req.url ?? '', route.query)
     const body =
       route.body === null || route.body === 'raw'
         ? undefined
         : parseBody(await readBody(req, res), route.body)
-    const { address } = res
-    // A handler that answers by itself knows nothing of browsers.
-    if (route.body === 'raw') res.besides = ['cache-control', 'no-store', ...HEADERS]
+    const address = this.options.addressOf(req)
+    // A handler that writes the reply by itself adds no headers for browsers.
+    if (route.body === 'raw') setHeaders(res, ['cache-control', 'no-store', ...HEADERS])
     return route.handle({ requestId, req, res, id, query, body, address, origin, session })
   }
 
@@ -110,15 +112,15 @@ export class ApiRouter {
     throw new GatewayError('method_not_allowed', `This path takes ${methods}, not ${method}.`)
   }
 
-  private async sessionOf(route: Route, req: Request): Promise<Session | null> {
-    const secret = cookieOf(req.header('cookie'), SESSION_COOKIE)
+  private async sessionOf(route: Route, req: HttpRequest): Promise<Session | null> {
+    const secret = cookieOf(headerOf(req, 'cookie'), SESSION_COOKIE)
     if (secret === null) return null
     const isPassive =
-      route.method === 'GET' && (route.passive || req.header('x-sluice-passive') === '1')
+      route.method === 'GET' && (route.passive || headerOf(req, 'x-sluice-passive') === '1')
     return this.options.sessions.find(secret, isPassive)
   }
 
-  private refuse(req: Request, res: Response, requestId: string, thrown: unknown): void {
+  private refuse(res: HttpResponse, requestId: string, thrown: unknown): void {
     const error =
       thrown instanceof GatewayError
         ? thrown
@@ -128,16 +130,14 @@ export class ApiRouter {
         request_id: requestId,
       })
     }
-    if (error.kind === 'client_gone' || res.destroyed || res.headersSent) {
-      res.destroy()
+    if (error.kind === 'client_gone' || isGone(res) || res.headersSent) {
+      abandon(res)
       return
     }
     const headers = headersOf(requestId)
     const { retryAfterSeconds } = error.wire
     if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
-    // What follows a body that was not read cannot be trusted to be a request.
-    if (!req.complete) headers.push('connection', 'close')
-    res.send(rowOf(error.kind).status, headers, errorBody(error.wire))
+    sendReply(res, rowOf(error.kind).status, headers, errorBody(error.wire))
   }
 }
 
@@ -151,22 +151,22 @@ export function notFound(): GatewayError {
  * send `sec-fetch-site` over https and on this machine only, so `origin` has to do without it. Gives back
  * the origin. Throws `forbidden`.
  */
-function assertSameOrigin(route: Route, req: Request, publicUrl: string | null): string | null {
-  const origin = req.header('origin') ?? null
-  const site = req.header('sec-fetch-site')
+function assertSameOrigin(route: Route, req: HttpRequest, publicUrl: string | null): string | null {
+  const origin = headerOf(req, 'origin') ?? null
+  const site = headerOf(req, 'sec-fetch-site')
   if (site === 'cross-site') throw elsewhere()
   if (route.method === 'GET') return origin
   if (site !== undefined && site !== 'same-origin') throw elsewhere()
-  const own = req.header('host')?.toLowerCase()
-  const isOwn = origin !== null && (origin === publicUrl || hostOf(origin) === own)
+  const own = hostOf(req)?.toLowerCase()
+  const isOwn = origin !== null && (origin === publicUrl || hostIn(origin) === own)
   if (!isOwn) throw elsewhere()
-  if (route.method !== 'DELETE' && !isJson(req.header('content-type'))) {
+  if (route.method !== 'DELETE' && !isJson(headerOf(req, 'content-type'))) {
     throw refused('forbidden', 'The content-type header must be application/json.')
   }
   return origin
 }
 
-function hostOf(origin: string): string | null {
+function hostIn(origin: string): string | null {
   const match = /^https?:\/\/([^/?#@\s]+)$/i.exec(origin)
   return match?.[1]?.toLowerCase() ?? null
 }
@@ -189,8 +189,8 @@ function assertAllowed(route: Route, session: Session | null): void {
   }
 }
 
-function assertToken(req: Request, session: Session | null): void {
-  const given = digest(req.header('x-sluice-csrf') ?? '')
+function assertToken(req: HttpRequest, session: Session | null): void {
+  const given = digest(headerOf(req, 'x-sluice-csrf') ?? '')
   if (session === null || !timingSafeEqual(given, digest(session.csrf))) {
     throw refused('forbidden', 'The page is out of date: reload it.')
   }
@@ -205,6 +205,12 @@ function refused(kind: ErrorKind, message: string): GatewayError {
   return new GatewayError(kind, message)
 }
 
+function setHeaders(res: HttpResponse, headers: readonly string[]): void {
+  for (let at = 0; at < headers.length; at += 2) {
+    res.setHeader(headers[at] ?? '', headers[at + 1] ?? '')
+  }
+}
+
 function headersOf(requestId: string): string[] {
   return [
     'content-type',
@@ -217,18 +223,18 @@ function headersOf(requestId: string): string[] {
   ]
 }
 
-function send(req: Request, res: Response, requestId: string, reply: Reply): void {
+function send(req: HttpRequest, res: HttpResponse, requestId: string, reply: Reply): void {
   const body = JSON.stringify(reply.json)
   const headers = headersOf(requestId)
   for (const cookie of reply.cookies ?? []) headers.push('set-cookie', cookie)
   if (reply.etag !== true) {
-    res.send(reply.status, headers, body)
+    sendReply(res, reply.status, headers, body)
     return
   }
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
   // Kept by this browser alone, and asked about each time.
   headers[headers.indexOf('no-store')] = 'private, no-cache'
   headers.push('etag', etag, 'vary', 'cookie')
-  if (req.header('if-none-match') === etag) res.send(304, headers, '')
-  else res.send(reply.status, headers, body)
+  if (headerOf(req, 'if-none-match') === etag) sendReply(res, 304, headers, '')
+  else sendReply(res, reply.status, headers, body)
 }

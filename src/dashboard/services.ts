@@ -6,8 +6,7 @@ import type { Account } from '../accounts/account.js'
 import type { PasswordDesk } from '../accounts/password-desk.js'
 import type { Snapshot } from '../config/config.js'
 import { newRequestId } from '../http/id.js'
-import type { Request } from '../http/request.js'
-import type { Response } from '../http/response.js'
+import type { HttpRequest, HttpResponse } from '../http/message.js'
 import type { Logger } from '../log.js'
 import type { Ledger } from '../store/ledger.js'
 import type { Store } from '../store/store.js'
@@ -33,7 +32,7 @@ export interface Services {
   readonly now: () => number
   readonly version: string
   /** Runs a chat as the account and answers it; the body has not been read. */
-  readonly chat: (req: Request, res: Response, account: Account) => void
+  readonly chat: (req: HttpRequest, res: HttpResponse, account: Account) => void
   /** Null where nobody knows. */
   readonly outlook: () => Promise<Outlook | null>
 }

@@ -6,10 +6,10 @@ import type { Identity } from '../accounts/account.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { DialectName, Endpoint } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
-import type { Request } from '../http/request.js'
-import type { Response, ResponseOwner } from '../http/response.js'
+import type { HttpRequest, HttpResponse } from '../http/message.js'
+import { pathOf } from '../http/request-guard.js'
+import { hasLeft, REFUSED } from '../http/respond.js'
 import type { Lease } from '../limits/limiter.js'
-import { pathOf } from './admit.js'
 import { Cancellation } from './cancellation.js'
 import type { Drains } from './drains.js'
 import type { Generation, Target } from './generation.js'
@@ -87,20 +87,24 @@ export interface Aftercare {
 }
 
 /** Identity, sockets, cancellation and facts of one request, from its head to `settle`. */
-export class Exchange implements ResponseOwner, Flight {
+export class Exchange implements Flight {
   place = LANDED
   readonly id: string
-  readonly req: Request
-  readonly res: Response
+  readonly req: HttpRequest
+  readonly res: HttpResponse
   readonly generation: Generation
   readonly cancellation = new Cancellation()
   /** Monotonic, in ms. */
   readonly startedMs: number
+  /** Where the client is, behind trusted proxies too. */
+  readonly clientAddress: string
   /** Without the query. */
   readonly path: string
   /** Set as soon as the path is known, so that even a 401 is spelled in the client's dialect. */
   dialect: DialectName | null = null
   operation: Endpoint['operation'] | null = null
+  /** The reply was ended with an error: that its connection closes does not mean that the client left. */
+  isBrokenOff = false
   /** What was thrown and nobody foresaw, for the log. */
   failure: unknown = null
   /** Who it runs as, where somebody else has seen to that; null: its key says. */
@@ -162,8 +166,8 @@ export class Exchange implements ResponseOwner, Flight {
   /** `as`: who it runs as and the path that it asks for, where its own head does not say. */
   constructor(
     id: string,
-    req: Request,
-    res: Response,
+    req: HttpRequest,
+    res: HttpResponse,
     generation: Generation,
     startedMs: number,
     after: Aftercare,
@@ -175,9 +179,11 @@ export class Exchange implements ResponseOwner, Flight {
     this.res = res
     this.generation = generation
     this.startedMs = startedMs
-    this.path = as === null ? pathOf(req.url) : as.path
+    this.clientAddress = generation.proxies.addressOf(req)
+    this.path = as === null ? pathOf(req.url ?? '') : as.path
     this.runsAs = as === null ? null : as.identity
-    res.owner = this
+    res.once('close', () => this.closed())
+    res.once(REFUSED, (error: GatewayError) => this.cancellation.cancel(error))
   }
 
   /**
@@ -204,35 +210,14 @@ export class Exchange implements ResponseOwner, Flight {
     return booked
   }
 
-  /**
-   * The connection tells so in every phase, read or not (another gateway once held 24,000 zombie
-   * streams).
-   */
-  closed(): void {
-    const { req, res } = this
-    if (res.brokenOff) return
-    if (!res.writableFinished || !req.complete) this.cancellation.cancel(whyClosed(res))
+  /** A client may leave in any phase (another gateway once held 24,000 zombie streams). */
+  private closed(): void {
+    if (this.isBrokenOff || hasLeft(this.res)) return
+    this.cancellation.cancel(new GatewayError('client_gone', 'The client closed the connection.'))
   }
 }
 
 async function both(one: Promise<void>, other: Promise<void>): Promise<void> {
   await one
   await other
-}
-
-/** The front door answers a body that breaks the protocol by itself, in the middle of our reading it. */
-function whyClosed(res: Response): GatewayError {
-  const message = 'The request body did not arrive whole.'
-  switch (res.writableFinished ? res.statusCode : 0) {
-    case 400:
-      return new GatewayError('malformed_request', message)
-    case 408:
-      return new GatewayError('request_timeout', message)
-    case 413:
-      return new GatewayError('body_too_large', message)
-    case 431:
-      return new GatewayError('headers_too_large', message)
-    default:
-      return new GatewayError('client_gone', 'The client closed the connection.')
-  }
 }

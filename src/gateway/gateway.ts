@@ -7,8 +7,7 @@ import type { Identity } from '../accounts/account.js'
 import type { Snapshot } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import { newRequestId } from '../http/id.js'
-import type { Request } from '../http/request.js'
-import type { Response } from '../http/response.js'
+import type { HttpRequest, HttpResponse } from '../http/message.js'
 import { book } from './charge.js'
 import { Deadlines } from './deadlines.js'
 import { Drains } from './drains.js'
@@ -59,23 +58,23 @@ export class Gateway {
   }
 
   /** Takes one request that has passed the front door. */
-  handle(req: Request, res: Response): void {
+  handle(req: HttpRequest, res: HttpResponse): void {
     this.run(req, res, null)
   }
 
   /** Takes one request to the path as an account, whose session somebody else has checked. */
-  handleAs(req: Request, res: Response, identity: Identity, path: string): void {
+  handleAs(req: HttpRequest, res: HttpResponse, identity: Identity, path: string): void {
     this.run(req, res, { identity, path })
   }
 
   private run(
-    req: Request,
-    res: Response,
+    req: HttpRequest,
+    res: HttpResponse,
     as: { readonly identity: Identity; readonly path: string } | null,
   ): void {
     const generation = this.current
     const id = newRequestId(Date.now())
-    const x = new Exchange(id, req, res, generation, req.arrivedMs, this.after, as)
+    const x = new Exchange(id, req, res, generation, performance.now(), this.after, as)
     generation.enter()
     this.inFlight.add(x)
     void serve(x, this.services)

@@ -9,7 +9,7 @@ import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { DialectName, Egress } from '../dialects/dialect.js'
 import { egressOf } from '../dialects/index.js'
-import { headLines } from '../http/response.js'
+import { TrustedProxies } from '../http/client-address.js'
 import { Prices } from '../ledger/prices.js'
 import { Rules } from '../limits/rules.js'
 import type { Metrics, TargetSeries } from '../metrics/hops.js'
@@ -17,7 +17,6 @@ import { openAiEndpoint } from '../upstreams/endpoint.js'
 import { MediaFetcher } from '../upstreams/media.js'
 import { createRouter, type RouteMatch, type Router } from '../upstreams/router.js'
 import { Upstreams, type Upstream } from '../upstreams/upstream.js'
-import { flat } from '../wire/http-message.js'
 import { ModelList } from './models.js'
 
 /** Where a request goes: everything that is the same for every request of a route in one dialect. */
@@ -28,8 +27,8 @@ export interface Target {
   readonly egress: Egress
   /** Name, value, name, value: what every request to this upstream carries. */
   readonly headers: readonly string[]
-  /** Lines of a head: what every answer of this upstream tells of the gateway. */
-  readonly answerLines: string
+  /** Name, value, …: what every reply of this upstream tells of the gateway. */
+  readonly replyHeaders: readonly string[]
   readonly series: TargetSeries
 }
 
@@ -41,6 +40,8 @@ export class Generation {
   readonly media: MediaFetcher | null
   readonly prices: Prices
   readonly limits: Rules
+  /** Whose `X-Forwarded-For` counts. */
+  readonly proxies: TrustedProxies
   private readonly router: Router
   private readonly upstreams: Upstreams
   private readonly metrics: Metrics
@@ -58,6 +59,7 @@ export class Generation {
     this.models = new ModelList(snapshot, this.router)
     this.prices = new Prices(snapshot.catalogue.models, Object.values(snapshot.config.upstreams))
     this.limits = new Rules(snapshot.config)
+    this.proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
     const { fetchMedia } = snapshot.config
     this.media = fetchMedia.enabled ? new MediaFetcher(fetchMedia) : null
   }
@@ -141,9 +143,7 @@ export class Generation {
       dialect,
       egress,
       headers: fixedHeaders(config, egress),
-      answerLines: flat(
-        headLines(['x-sluice-upstream', config.name, 'x-sluice-generation', generation]),
-      ),
+      replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation],
       series: this.metrics.target(match.label, config.name),
     }
   }

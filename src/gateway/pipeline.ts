@@ -6,6 +6,8 @@ import type { Authenticator } from '../auth/authenticate.js'
 import { namesModel, type Identity } from '../accounts/account.js'
 import { addressed, INGRESSES, methodsAt, type Addressed } from '../dialects/index.js'
 import { GatewayError } from '../errors.js'
+import { headerOf } from '../http/message.js'
+import { sendReply } from '../http/respond.js'
 import type { Books } from '../ledger/books.js'
 import type { Limiter } from '../limits/limiter.js'
 import type { Logger } from '../log.js'
@@ -43,13 +45,12 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     const at = identify(x)
     const identity = authenticate(x, at, services)
     if (identity instanceof Promise) await identity
-    if (at === null) throw unknownEndpoint(x.req.method, x.path)
+    if (at === null) throw unknownEndpoint(x.req.method ?? '', x.path)
     if (at.endpoint.operation === 'models') {
       answerModels(x, at)
       return
     }
-    const receiving = receiveTimed(x, at, services)
-    const received = receiving instanceof Promise ? await receiving : receiving
+    const received = await receiveTimed(x, at, services)
     const { target, model } = choose(x, received)
     if (services.books.isRefusing) throw unrecorded()
     const limited = limit(x, received, target, model, services)
@@ -89,10 +90,10 @@ function report(x: Exchange, { metrics, log, ended }: Services): void {
 
 /** Method and path → dialect and endpoint; null where there is none, which is told after the key. */
 function identify(x: Exchange): Addressed | null {
-  const at = addressed(x.req.method, x.path)
+  const at = addressed(x.req.method ?? '', x.path)
   x.dialect = at?.dialect ?? INGRESSES[0]?.dialect ?? null
   x.operation = at?.endpoint.operation ?? null
-  const client = x.req.header('x-request-id')
+  const client = headerOf(x.req, 'x-request-id')
   if (client !== undefined) x.facts.clientRequestId = client.slice(0, 128)
   return at
 }
@@ -122,7 +123,7 @@ function authenticate(
   const found =
     ingress === undefined
       ? authenticator.identify(null)
-      : authenticator.identifyBy(x.req.header(ingress.keyHeader), ingress.keyIn)
+      : authenticator.identifyBy(headerOf(x.req, ingress.keyHeader), ingress.keyIn)
   if (found instanceof Promise) return found.then((identity) => accept(x, identity))
   accept(x, found)
   return undefined
@@ -139,20 +140,10 @@ function accept(x: Exchange, identity: Identity): void {
   x.cancellation.check()
 }
 
-/** At once where the body is here already. */
-function receiveTimed(x: Exchange, at: Addressed, services: Services): Call | Promise<Call> {
+async function receiveTimed(x: Exchange, at: Addressed, services: Services): Promise<Call> {
   const beganMs = x.startedMs + (x.facts.authenticateMs ?? 0)
   try {
-    const received = receive(x, at, services.bodies)
-    return received instanceof Promise ? arriving(x, received, beganMs) : asked(x, received)
-  } finally {
-    x.facts.receiveMs = performance.now() - beganMs
-  }
-}
-
-async function arriving(x: Exchange, received: Promise<Call>, beganMs: number): Promise<Call> {
-  try {
-    return asked(x, await received)
+    return asked(x, await receive(x, at, services.bodies))
   } finally {
     x.facts.receiveMs = performance.now() - beganMs
   }
@@ -217,7 +208,8 @@ function answerModels(x: Exchange, at: Addressed): void {
   if (json === null) throw unknownModel(model ?? '')
   x.facts.sentBytes = Buffer.byteLength(json)
   const generation = String(x.generation.snapshot.generation)
-  x.res.send(
+  sendReply(
+    x.res,
     200,
     ['content-type', 'application/json', 'x-request-id', x.id, 'x-sluice-generation', generation],
     json,

@@ -7,13 +7,13 @@ import type { JsonObject } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { Addressed } from '../dialects/index.js'
 import { gatewayError, GatewayError } from '../errors.js'
-import type { BodyTaker, Request } from '../http/request.js'
+import { headerOf, type HttpRequest } from '../http/message.js'
+import { guardTrailers } from '../http/request-guard.js'
 import { parseObject, type ParsedObject } from '../wire/json.js'
 import type { Edit } from '../wire/splice.js'
-import { admitTrailers } from './admit.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
-import { joined } from './pieces.js'
+import { RequestTransform } from './streams/request-transform.js'
 
 /** A request as it was asked for. */
 export interface Call extends Addressed {
@@ -55,21 +55,46 @@ export class BodyBudget {
 }
 
 /**
- * Reads, limits and checks the body: at once where it is here already. Throws, or rejects with,
- * `GatewayError`. What it took from the budget stands in `facts.receivedBytes`, for the caller to give
- * back.
+ * Reads, limits and checks the body. Rejects with `GatewayError`. What it took from the budget stands in
+ * `facts.receivedBytes`, for the caller to give back.
  */
-export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Call | Promise<Call> {
-  const { maxBodyBytes } = x.generation.snapshot.config.server
-  checkHeaders(x.req, maxBodyBytes)
-  const intake = new Intake(x, at, budget, maxBodyBytes)
-  x.req.read(intake)
-  return intake.call()
+export function receive(x: Exchange, at: Addressed, budget: BodyBudget): Promise<Call> {
+  const { req, facts, cancellation } = x
+  const maxBytes = x.generation.snapshot.config.server.maxBodyBytes
+  return new Promise((resolve, reject) => {
+    checkHeaders(req, maxBytes)
+    const transform = new RequestTransform({
+      take(bytes) {
+        if (facts.receivedBytes + bytes > maxBytes) throw tooLarge(maxBytes)
+        budget.take(bytes)
+        facts.receivedBytes += bytes
+      },
+      check(raw) {
+        const refusal = guardTrailers(req)
+        if (refusal !== null) throw gatewayError(refusal)
+        return callOf(raw, at)
+      },
+    })
+    const over = (): void => {
+      cancellation.onCancel(null)
+      req.unpipe(transform)
+    }
+    transform.once('data', (call: Call) => {
+      over()
+      resolve(call)
+    })
+    transform.once('error', (error) => {
+      over()
+      reject(error instanceof GatewayError ? error : gatewayError(UNFORESEEN, error))
+    })
+    cancellation.onCancel((reason) => transform.destroy(reason))
+    req.pipe(transform)
+  })
 }
 
 /** What can be refused before a byte of the body is read. */
-function checkHeaders(req: Request, maxBytes: number): void {
-  const type = req.header('content-type')
+function checkHeaders(req: HttpRequest, maxBytes: number): void {
+  const type = headerOf(req, 'content-type')
   if (type === undefined || !isJson(type)) {
     throw new GatewayError(
       'unsupported_media_type',
@@ -77,7 +102,7 @@ function checkHeaders(req: Request, maxBytes: number): void {
       { param: 'content-type' },
     )
   }
-  const encoding = req.header('content-encoding')
+  const encoding = headerOf(req, 'content-encoding')
   if (encoding !== undefined && encoding !== 'identity') {
     throw new GatewayError(
       'unsupported_media_type',
@@ -85,7 +110,7 @@ function checkHeaders(req: Request, maxBytes: number): void {
       { param: 'content-encoding' },
     )
   }
-  const length = req.header('content-length')
+  const length = headerOf(req, 'content-length')
   if (length !== undefined && Number(length) > maxBytes) throw tooLarge(maxBytes)
 }
 
@@ -101,80 +126,6 @@ function isJson(type: string): boolean {
 
 function tooLarge(maxBytes: number): GatewayError {
   return new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
-}
-
-/** Collects within the limits; the end makes the checked call of it. */
-class Intake implements BodyTaker {
-  private readonly x: Exchange
-  private readonly at: Addressed
-  private readonly budget: BodyBudget
-  private readonly maxBytes: number
-  private readonly chunks: Buffer[] = []
-  private isWhole = false
-  private error: GatewayError | null = null
-  private resolve: ((call: Call) => void) | null = null
-  private reject: ((error: unknown) => void) | null = null
-
-  constructor(x: Exchange, at: Addressed, budget: BodyBudget, maxBytes: number) {
-    this.x = x
-    this.at = at
-    this.budget = budget
-    this.maxBytes = maxBytes
-  }
-
-  data(chunk: Buffer): void {
-    try {
-      this.write(chunk)
-    } catch (error) {
-      this.stop(error)
-    }
-  }
-
-  end(): void {
-    this.isWhole = true
-    if (this.resolve === null) return
-    this.x.cancellation.onCancel(null)
-    try {
-      this.resolve(this.checked())
-    } catch (error) {
-      this.stop(error)
-    }
-  }
-
-  /** What came, now or once it is whole. */
-  call(): Call | Promise<Call> {
-    if (this.error !== null) throw this.error
-    if (this.isWhole) return this.checked()
-    return new Promise((resolve, reject) => {
-      this.resolve = resolve
-      this.reject = reject
-      this.x.cancellation.onCancel((reason) => this.stop(reason))
-    })
-  }
-
-  /** Once over, it takes no more: what a lingering connection still sends is not held or counted. */
-  private stop(error: unknown): void {
-    this.x.req.discard()
-    this.x.cancellation.onCancel(null)
-    this.error = error instanceof GatewayError ? error : gatewayError(UNFORESEEN, error)
-    this.reject?.(this.error)
-  }
-
-  /** Throws `body_too_large` at the first byte over the cap, `overloaded` where the process is full. */
-  private write(chunk: Buffer): void {
-    const { facts } = this.x
-    if (facts.receivedBytes + chunk.length > this.maxBytes) throw tooLarge(this.maxBytes)
-    this.budget.take(chunk.length)
-    facts.receivedBytes += chunk.length
-    this.chunks.push(chunk)
-  }
-
-  /** Throws `malformed_request` naming what is wrong. */
-  private checked(): Call {
-    const refusal = admitTrailers(this.x.req)
-    if (refusal !== null) throw gatewayError(refusal)
-    return callOf(joined(this.chunks), this.at)
-  }
 }
 
 function callOf(raw: Buffer, at: Addressed): Call {

@@ -4,6 +4,7 @@
  */
 import { ingressOf, methodsAt } from '../dialects/index.js'
 import { gatewayError, GatewayError, rowOf } from '../errors.js'
+import { abandon, isGone, sendReply } from '../http/respond.js'
 import { errorBody } from '../wire/error-body.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
@@ -23,12 +24,12 @@ export function understood(x: Exchange, thrown: unknown): GatewayError {
 export function refuse(x: Exchange, error: GatewayError): void {
   const { res } = x
   // Where the head has left only a bug gets here: relay answers its own failures.
-  if (error.kind === 'client_gone' || res.destroyed || res.headersSent) res.destroy()
+  if (error.kind === 'client_gone' || isGone(res) || res.headersSent) abandon(res)
   else send(x, error)
 }
 
 function send(x: Exchange, error: GatewayError): void {
-  const { res, req } = x
+  const { res } = x
   const { status, body } =
     x.dialect === null
       ? { status: rowOf(error.kind).status, body: errorBody(error.wire) }
@@ -46,9 +47,9 @@ function send(x: Exchange, error: GatewayError): void {
   if (error.kind === 'method_not_allowed') headers.push('allow', methodsAt(x.path).join(', '))
   if (error.kind === 'unauthenticated') headers.push('www-authenticate', 'Bearer')
   // What follows a broken request on its connection cannot be trusted to be one.
-  if (!req.complete || error.kind === 'headers_too_large') headers.push('connection', 'close')
+  if (error.kind === 'headers_too_large') headers.push('connection', 'close')
   x.facts.sentBytes = body.length
-  res.send(status, headers, body)
+  sendReply(res, status, headers, body)
 }
 
 /** What is said of a busy upstream that named no time; nothing where no other try helps. */

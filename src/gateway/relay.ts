@@ -4,7 +4,8 @@
  */
 import type { Ingress } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
-import type { Response, ResponseWatcher } from '../http/response.js'
+import type { HttpResponse } from '../http/message.js'
+import { beginReply, breakOff, hasLeft, sendReply } from '../http/respond.js'
 import { decimal } from '../wire/decimal.js'
 import type { Answer } from './answer.js'
 import type { Deadlines, Timed } from './deadlines.js'
@@ -16,11 +17,6 @@ import type { ReplySink, ReplyStream } from './reply-stream.js'
 const HEARTBEAT_MS = 15_000
 /** A comment is legal for every SSE client and invisible to the SDKs. */
 const HEARTBEAT = ': keep-alive\n\n'
-/** A client that takes nothing for this long has hung; nginx's send_timeout is 60 s. */
-const WRITE_STALL_MS = 30_000
-/** A whole body leaves in pieces of this, so that one that moves can be told from one that does not. */
-const SLICE_BYTES = 65_536
-
 /** Sends the answer; resolves when the client has it all, or is gone. */
 export function relay(
   x: Exchange,
@@ -30,51 +26,34 @@ export function relay(
 ): Promise<void> | undefined {
   x.cancellation.check()
   if (answer.kind === 'stream') return new StreamRelay(x, answer.stream, ingress, deadlines).run()
-  const { body, bytes: length } = answer
   const { res } = x
-  x.facts.sentBytes = length
-  const lines = linesOf(x, answer.stream ? EVENTS_LINE : JSON_LINE)
-  const fields = fieldsOf(x, lostOf(x.facts))
-  const headers = answer.stream ? [...fields, ...STREAM_HEADERS] : fields
-  if (length > SLICE_BYTES) {
-    res.writeHead(200, [...headers, 'content-length', String(length)], lines)
-    return new WholeRelay(res, bytesOf(body), deadlines).run()
-  }
-  res.send(200, headers, body, length, lines)
-  // Nothing is left to wait for where the system took it all, as it does for most replies.
-  if (res.writableFinished) return undefined
-  return new WholeRelay(res, null, deadlines).run()
-}
-
-function bytesOf(body: string | Buffer): Buffer {
-  return typeof body === 'string' ? Buffer.from(body) : body
+  x.facts.sentBytes = answer.bytes
+  const headers = headersOf(x, answer.stream ? EVENT_STREAM : JSON_TYPE, lostOf(x.facts))
+  if (answer.stream) headers.push(...STREAM_HEADERS)
+  sendReply(res, 200, headers, answer.body)
+  // The operating system takes most replies at once.
+  if (hasLeft(res)) return undefined
+  return new Promise((resolve) => res.once('close', resolve))
 }
 
 const STREAM_HEADERS = ['cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']
 
-/** The type's line, and the beginning of the id's. */
-const JSON_LINE = 'content-type: application/json\r\nx-request-id: '
-const EVENTS_LINE = 'content-type: text/event-stream; charset=utf-8\r\nx-request-id: '
-const NO_LIMIT = ', limit;dur=0, upstream;dur='
+const JSON_TYPE = 'application/json'
+const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
-/**
- * What every answer of an upstream carries: ids and numbers of the gateway's own, and the target's lines. Times are
- * in ms; `upstream` is the time until its first byte.
- */
-function linesOf(x: Exchange, typeLine: string): string {
+/** Name, value, …: what every reply of an upstream carries. Times are in ms; `upstream` is until its first byte. */
+function headersOf(x: Exchange, type: string, lost: readonly string[]): string[] {
   const { target, authenticateMs, routeMs, admitMs, connectMs, firstByteMs } = x.facts
-  const lines = target?.answerLines ?? ''
   const auth = decimal(authenticateMs ?? 0)
   const route = decimal(routeMs ?? 0)
-  // Most are not limited; the constant is one part instead of three.
-  const limit = admitMs === null ? NO_LIMIT : `, limit;dur=${decimal(admitMs)}, upstream;dur=`
+  const limit = decimal(admitMs ?? 0)
   const upstream = decimal((connectMs ?? 0) + (firstByteMs ?? 0))
-  return `${typeLine}${x.id}\r\n${lines}server-timing: auth;dur=${auth}, route;dur=${route}${limit}${upstream}\r\n`
-}
-
-/** Name, value, …: what an answer says of losses and of limits. */
-function fieldsOf({ rateHeaders }: Exchange, lost: readonly string[]): readonly string[] {
-  return lost.length === 0 ? rateHeaders : ['x-sluice-lost', lost.join(', '), ...rateHeaders]
+  const timing = `auth;dur=${auth}, route;dur=${route}, limit;dur=${limit}, upstream;dur=${upstream}`
+  const headers = ['content-type', type, 'x-request-id', x.id, 'server-timing', timing]
+  if (target !== null) headers.push(...target.replyHeaders)
+  if (lost.length > 0) headers.push('x-sluice-lost', lost.join(', '))
+  if (x.rateHeaders.length > 0) headers.push(...x.rateHeaders)
+  return headers
 }
 
 /** Of a whole reply it is known what is lost either way; of a stream the head says only the one. */
@@ -83,63 +62,17 @@ function lostOf({ losses, verdict }: Facts): readonly string[] {
   return said.length === 0 ? losses : [...losses, ...said]
 }
 
-/** A whole reply that the client does not take at once; given up where it takes nothing at all. */
-class WholeRelay implements Timed, ResponseWatcher {
-  place = LANDED
-  private readonly res: Response
-  private readonly deadlines: Deadlines
-  private rest: Buffer | null
-  private movedMs = 0
-  private resolve: () => void = () => undefined
-
-  /** `rest` is what has to be written; null where all is and only has to leave. */
-  constructor(res: Response, rest: Buffer | null, deadlines: Deadlines) {
-    this.res = res
-    this.rest = rest
-    this.deadlines = deadlines
-  }
-
-  run(): Promise<void> {
-    const closed = new Promise<void>((resolve) => {
-      this.resolve = resolve
-    })
-    this.deadlines.add(this)
-    this.res.watcher = this
-    this.drained()
-    return closed
-  }
-
-  closed(): void {
-    this.deadlines.remove(this)
-    this.resolve()
-  }
-
-  tick(nowMs: number): void {
-    if (nowMs - this.movedMs > WRITE_STALL_MS) this.res.destroy()
-  }
-
-  drained(): void {
-    this.movedMs = performance.now()
-    while (this.rest !== null) {
-      const slice = this.rest.subarray(0, SLICE_BYTES)
-      this.rest = this.rest.length > SLICE_BYTES ? this.rest.subarray(SLICE_BYTES) : null
-      if (this.rest === null) this.res.end(slice)
-      else if (!this.res.write(slice)) return
-    }
-  }
-}
-
 /** One streamed reply: pumps, keeps alive, and ends it honestly. */
-class StreamRelay implements Timed, ReplySink, ResponseWatcher {
+class StreamRelay implements Timed, ReplySink {
   place = LANDED
   private readonly x: Exchange
-  private readonly res: Response
+  private readonly res: HttpResponse
   private readonly stream: ReplyStream
   private readonly ingress: Ingress
   private readonly deadlines: Deadlines
   private readonly beganMs = performance.now()
   private wroteMs = this.beganMs
-  /** Since when the client has taken nothing of what waits for it; null while nothing waits. */
+  /** Since when the client is behind; null if it is not. */
   private stalledMs: number | null = null
   private isEnding = false
   private resolve: () => void = () => undefined
@@ -155,25 +88,21 @@ class StreamRelay implements Timed, ReplySink, ResponseWatcher {
   run(): Promise<void> {
     const { res, stream, x } = this
     x.facts.firstContentMs = this.beganMs - x.startedMs
-    const headers = [...fieldsOf(x, x.facts.losses), ...STREAM_HEADERS]
-    res.writeHead(200, headers, linesOf(x, EVENTS_LINE))
+    const headers = headersOf(x, EVENT_STREAM, x.facts.losses)
+    beginReply(res, 200, [...headers, ...STREAM_HEADERS])
     // The head goes out with the first piece; where there is none yet, it must not wait for it.
-    if (!stream.isWaiting) res.flushHeaders()
+    if (!stream.isWaiting) res.flushHeaders?.()
     const closed = new Promise<void>((resolve) => {
       this.resolve = resolve
     })
     this.deadlines.add(this)
-    res.watcher = this
+    res.on('drain', () => this.drained()).once('close', () => this.closed())
     stream.open(this)
     return closed
   }
 
   tick(nowMs: number): void {
-    if (this.stalledMs !== null) {
-      if (nowMs - this.stalledMs > WRITE_STALL_MS) this.res.destroy()
-      return
-    }
-    if (nowMs - this.wroteMs > HEARTBEAT_MS) {
+    if (this.stalledMs === null && !this.isEnding && nowMs - this.wroteMs > HEARTBEAT_MS) {
       this.wroteMs = nowMs
       this.res.write(HEARTBEAT)
     }
@@ -181,15 +110,13 @@ class StreamRelay implements Timed, ReplySink, ResponseWatcher {
 
   take(piece: string | Buffer): boolean {
     this.wroteMs = performance.now()
-    const length = Buffer.byteLength(piece)
-    this.x.facts.sentBytes += length
-    if (this.res.write(piece, length)) return true
+    this.x.facts.sentBytes += Buffer.byteLength(piece)
+    if (this.res.write(piece)) return true
     this.stalledMs ??= this.wroteMs
     return false
   }
 
-  drained(): void {
-    if (this.isEnding) this.stalledMs = performance.now()
+  private drained(): void {
     if (this.stalledMs === null || this.isEnding) return
     this.noteStall()
     this.stream.drained()
@@ -207,22 +134,20 @@ class StreamRelay implements Timed, ReplySink, ResponseWatcher {
    */
   finish(): void {
     const { translation } = this.stream
-    // Nothing more may be written but this, and a client that does not take it is given up.
     this.noteStall()
     this.isEnding = true
-    this.stalledMs = performance.now()
     if (translation.outcome === 'complete') {
       this.res.end()
       return
     }
     const error = translation.error ?? new GatewayError('bug', 'The stream ended unfinished.').wire
-    this.res.breakOff(this.ingress.encodeStreamError(error))
+    this.x.isBrokenOff = true
+    breakOff(this.res, this.ingress.encodeStreamError(error))
   }
 
-  closed(): void {
+  private closed(): void {
     this.deadlines.remove(this)
-    // How long the last bytes take is no standing still.
-    if (!this.isEnding) this.noteStall()
+    this.noteStall()
     this.x.facts.relayMs = performance.now() - this.beganMs
     this.stream.destroy()
     this.resolve()

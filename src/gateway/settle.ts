@@ -74,7 +74,8 @@ function lineOf(x: Exchange, status: number, outcome: Outcome, seconds: number):
   return {
     request_id: x.id,
     client_request_id: facts.clientRequestId ?? undefined,
-    method: req.method,
+    client_address: x.clientAddress,
+    method: req.method ?? '',
     path: x.operation === null ? undefined : x.path,
     status,
     outcome,

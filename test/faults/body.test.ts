@@ -7,7 +7,8 @@ import { ingressOf } from '../../src/dialects/index.js'
 import { Exchange } from '../../src/gateway/exchange.js'
 import { Generation } from '../../src/gateway/generation.js'
 import { BodyBudget, receive } from '../../src/gateway/receive.js'
-import { openServer } from '../../src/server.js'
+import { sendReply } from '../../src/http/respond.js'
+import { openServer } from '../../src/http/server.js'
 import { NO_AFTERCARE } from '../helpers/aftercare.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { send } from './raw-client.js'
@@ -66,7 +67,7 @@ void t.test('a refused body gives back what it took, and takes nothing more', as
         .catch(() => (errors += 1))
         .finally(() => {
           budget.give(x.facts.receivedBytes)
-          res.send(200, [], '')
+          sendReply(res, 200, [], '')
         })
         .catch(() => undefined)
     },

@@ -3,8 +3,10 @@
  * Method: seeded mutations of a good request over raw sockets, fifty at a time, then a good one.
  */
 import t from 'tap'
-import { pathOf } from '../../src/gateway/admit.js'
-import { openServer } from '../../src/server.js'
+import { pathOf } from '../../src/http/request-guard.js'
+import { headerOf } from '../../src/http/message.js'
+import { sendReply } from '../../src/http/respond.js'
+import { openServer } from '../../src/http/server.js'
 import { bodyOf } from '../helpers/requests.js'
 import { send } from './raw-client.js'
 
@@ -80,18 +82,18 @@ void t.test('seeded mutations of a request never get past the rules', async (t) 
     port: 0,
     handler: (req, res) => {
       begun += 1
-      const host = req.header('host') ?? ''
-      const length = req.header('content-length')
-      const encoding = req.header('transfer-encoding')
-      const hosts = req.headers.filter((name, i) => i % 2 === 0 && name === 'host')
+      const host = headerOf(req, 'host') ?? ''
+      const length = headerOf(req, 'content-length')
+      const encoding = headerOf(req, 'transfer-encoding')
+      const hosts = req.rawHeaders.filter((name, i) => i % 2 === 0 && /^host$/i.test(name))
       const isFramed = encoding === undefined || (encoding === 'chunked' && length === undefined)
-      const path = pathOf(req.url)
+      const path = pathOf(req.url ?? '')
       const isPath = /^\/(?!\/)[!-~]*$/.test(path) && !/\/\/|\/\.\.?(?:\/|$)|[\\#]/.test(path)
       if (hosts.length !== 1 || !/^[\w.:[\]-]+$/.test(host) || !isFramed || !isPath) {
-        wrong.push(JSON.stringify([req.url, req.headers]))
+        wrong.push(JSON.stringify([req.url, req.rawHeaders]))
       }
       bodyOf(req, () => {
-        if (!res.headersSent) res.send(200, [], '')
+        if (!res.headersSent) sendReply(res, 200, [], '')
       })
     },
   })

@@ -7,11 +7,11 @@ import { connect } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
-import { admitTrailers } from '../../src/gateway/admit.js'
-import type { Request } from '../../src/http/request.js'
-import type { Response } from '../../src/http/response.js'
-import { openServer } from '../../src/server.js'
-import type { GatewayServer, ServerOptions } from '../../src/server.js'
+import { guardTrailers } from '../../src/http/request-guard.js'
+import type { HttpRequest, HttpResponse } from '../../src/http/message.js'
+import { beginReply, sendReply } from '../../src/http/respond.js'
+import { openServer } from '../../src/http/server.js'
+import type { GatewayServer, ServerOptions } from '../../src/http/server.js'
 import { bodyOf } from '../helpers/requests.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 import { send } from './raw-client.js'
@@ -21,13 +21,13 @@ function head(...lines: string[]): string {
 }
 
 /** Reads the body and answers with it. */
-function echo(req: Request, res: Response): void {
-  bodyOf(req, (body) => res.send(200, [], body))
+function echo(req: HttpRequest, res: HttpResponse): void {
+  bodyOf(req, (body) => sendReply(res, 200, [], body))
 }
 
 /** Answers 401 without looking at the body. */
-function deny(_req: Request, res: Response): void {
-  res.send(401, [], 'no')
+function deny(_req: HttpRequest, res: HttpResponse): void {
+  sendReply(res, 401, [], 'no')
 }
 
 async function open(t: Test, options: Partial<ServerOptions>): Promise<GatewayServer> {
@@ -137,7 +137,7 @@ void t.test('an answer in flight is never spoilt by what comes behind it', async
   let finish = (): void => undefined
   const door = await open(t, {
     handler: (_req, res) => {
-      res.writeHead(200, ['content-length', '4'])
+      beginReply(res, 200, ['content-length', '4'])
       res.write('ab')
       finish = () => res.end('cd')
     },
@@ -162,7 +162,7 @@ void t.test('an answer in flight is never spoilt by what comes behind it', async
 void t.test('a content-length that is too low, or missing, is answered', async (t) => {
   const door = await open(t, {
     handler: (req, res) => {
-      bodyOf(req, (body) => setTimeout(() => res.send(400, [], `read ${body.length}`), 50))
+      bodyOf(req, (body) => setTimeout(() => sendReply(res, 400, [], `read ${body.length}`), 50))
     },
   })
   for (const [lines, read] of [
@@ -182,8 +182,8 @@ void t.test('trailers are few or too many, never a silent part of them', async (
   const door = await open(t, {
     handler: (req, res) => {
       bodyOf(req, () => {
-        verdicts.push(admitTrailers(req)?.kind)
-        res.send(200, [], '')
+        verdicts.push(guardTrailers(req)?.kind)
+        sendReply(res, 200, [], '')
       })
     },
   })
@@ -216,14 +216,15 @@ void t.test('a port that is taken is said so', async (t) => {
 })
 
 void t.test('a server that drains finishes what is open and takes nothing new', async (t) => {
-  const waiting: Response[] = []
+  const waiting: HttpResponse[] = []
   const door = await open(t, { handler: (_req, res) => waiting.push(res) })
   const silent = connect(door.port, '127.0.0.1')
   await once(silent, 'connect')
   const idle = send(door.port, head('Content-Length: 0'))
   const busy = send(door.port, head('Content-Length: 0'))
   while (waiting.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
-  waiting.shift()?.send(200, [], '')
+  const [finished] = waiting.splice(0, 1)
+  if (finished !== undefined) sendReply(finished, 200, [], '')
   const half = send(door.port, [head('Content-Length: 2') + '{', '}'], { pieceEveryMs: 400 })
   while (waiting.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
   const silentGone = once(silent, 'close')
@@ -234,7 +235,7 @@ void t.test('a server that drains finishes what is open and takes nothing new', 
   t.ok((await idle).closed, 'an idle connection goes')
   const late = await send(door.port, head('Content-Length: 0'))
   t.equal(late.text, '', 'a new one is not taken')
-  for (const res of waiting) res.send(200, [], 'ok')
+  for (const res of waiting) sendReply(res, 200, [], 'ok')
   for (const outcome of [await busy, await half]) {
     t.equal(outcome.answers[0]?.body, 'ok')
     t.equal(outcome.answers[0]?.headers['connection'], 'close')
@@ -254,10 +255,10 @@ void t.test('the lame duck still answers, and closes each connection', async (t)
 })
 
 void t.test('at the deadline the rest is told, then cut off', async (t) => {
-  const streams: Response[] = []
+  const streams: HttpResponse[] = []
   const door = await open(t, {
     handler: (_req, res) => {
-      res.writeHead(200, ['content-type', 'text/event-stream'])
+      beginReply(res, 200, ['content-type', 'text/event-stream'])
       res.write('data: 1\n\n')
       streams.push(res)
     },

@@ -5,8 +5,9 @@
  */
 import t from 'tap'
 import type { Test } from 'tap'
-import { openServer } from '../../src/server.js'
-import type { GatewayServer, ServerOptions } from '../../src/server.js'
+import { sendReply } from '../../src/http/respond.js'
+import { openServer } from '../../src/http/server.js'
+import type { GatewayServer, ServerOptions } from '../../src/http/server.js'
 import { bodyOf } from '../helpers/requests.js'
 import { send } from './raw-client.js'
 import type { RawOutcome } from './raw-client.js'
@@ -33,9 +34,9 @@ async function open(
     handler: (req, res) => {
       seen.begun += 1
       bodyOf(req, (body) => {
-        seen.whole.push(`${req.method} ${req.url} ${body.toString('latin1')}`)
+        seen.whole.push(`${req.method ?? ''} ${req.url ?? ''} ${body.toString('latin1')}`)
         if (res.headersSent) return
-        res.send(200, ['content-type', 'application/json'], JSON.stringify({ ok: true }))
+        sendReply(res, 200, ['content-type', 'application/json'], JSON.stringify({ ok: true }))
       })
     },
     ...options,

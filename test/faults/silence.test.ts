@@ -1,6 +1,6 @@
 // Goal: a client is never left without a sign of life, and one that takes nothing is let go (G2, G8).
 // Method: upstreams that fall silent, clients that do not read, and a clock that is put forward; the
-//   raw bytes and the sockets of both sides are looked at.
+//   raw bytes and the sockets of both sides are looked at. Stalled clients have seconds instead of a minute.
 import { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
@@ -93,8 +93,10 @@ void t.test('a client that never reads holds little and is cut', async (t) => {
     socket.on('drain', blast)
     blast()
   })
-  const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
-  const forward = fastClock(t)
+  const gateway = await startGateway(t, {
+    upstreams: { openai: upstream.url },
+    server: 'client_stall_ms: 3000',
+  })
   const heapBefore = process.memoryUsage().heapUsed + process.memoryUsage().external
   const client = openClient(t, gateway, question('gpt-4o', true))
   client.socket.pause()
@@ -112,11 +114,10 @@ void t.test('a client that never reads holds little and is cut', async (t) => {
   const held = process.memoryUsage().heapUsed + process.memoryUsage().external - heapBefore
   t.ok(held < 24e6, `${held} bytes more in this process, client and upstream included`)
   t.equal(upstream.connections[0]?.closedMs, null, 'not cut yet')
-  forward(31_000)
   await eventually(() => upstream.connections[0]?.closedMs !== null, 'the upstream was let go')
   await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'and the exchange ended')
   const seconds = await series(gateway, CLIENT_SECONDS)
-  t.ok(seconds > 30 && seconds < 60, `${seconds} s of waiting for it are counted`)
+  t.ok(seconds > 2 && seconds < 30, `${seconds} s of waiting for it are counted`)
 })
 
 void t.test('what a client keeps waiting is counted once', async (t) => {
@@ -164,16 +165,16 @@ for (const { name, body, outcome } of ENDINGS) {
       // Content first, so that the failure is one of a stream that has begun.
       setTimeout(() => socket.write(body), 50)
     })
-    const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
-    const forward = fastClock(t)
+    const gateway = await startGateway(t, {
+      upstreams: { openai: upstream.url },
+      server: 'client_stall_ms: 1500',
+    })
     let server: Socket | undefined
     clogServerSockets(t, gateway, (socket) => (server = socket))
     openClient(t, gateway, question('gpt-4o', true))
     await eventually(() => (server?.writableLength ?? 0) > 1000, 'the answer waits')
-    forward(16_000)
     await new Promise((resolve) => setTimeout(resolve, 250))
     t.equal(server?.destroyed, false, 'a little patience')
-    forward(31_000)
     await eventually(() => server?.destroyed === true, 'the client was cut')
     await idle(gateway)
     await eventually(() => lastLine(gateway)['outcome'] === outcome, 'the line')
@@ -182,14 +183,12 @@ for (const { name, body, outcome } of ENDINGS) {
 
 void t.test('a client that does not take a whole reply is cut', async (t) => {
   watchProcess(t)
-  const gateway = await startGateway(t)
-  const forward = fastClock(t)
+  const gateway = await startGateway(t, { server: 'client_stall_ms: 1500' })
   for (const words of [5, 200_000]) {
     let server: Socket | undefined
     clogServerSockets(t, gateway, (socket) => (server = socket))
     const client = openClient(t, gateway, question('gpt-4o', false, `[[words: ${words}]]`))
     await eventually(() => (server?.writableLength ?? 0) > 500, 'the answer waits')
-    forward(31_000)
     await eventually(() => server?.destroyed === true, 'the client was cut')
     await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'the line')
     client.socket.destroy()

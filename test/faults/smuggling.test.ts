@@ -4,7 +4,8 @@
  * as a request is a smuggled request.
  */
 import t from 'tap'
-import { openServer } from '../../src/server.js'
+import { sendReply } from '../../src/http/respond.js'
+import { openServer } from '../../src/http/server.js'
 import { bodyOf } from '../helpers/requests.js'
 import { send } from './raw-client.js'
 
@@ -34,10 +35,10 @@ for (const decoy of decoys) {
       host: '127.0.0.1',
       port: 0,
       handler: (req, res) => {
-        paths.push(req.url)
+        paths.push(req.url ?? '')
         bodyOf(req, (body) => {
           bodies.push(body.toString('latin1'))
-          res.send(200, ['content-type', 'application/json'], '{}')
+          sendReply(res, 200, ['content-type', 'application/json'], '{}')
         })
       },
     })

@@ -17,7 +17,8 @@ import { Generation } from '../../src/gateway/generation.js'
 import { BodyBudget, receive, type Call } from '../../src/gateway/receive.js'
 import { refuse, understood } from '../../src/gateway/refuse.js'
 import { Metrics } from '../../src/metrics/hops.js'
-import { openServer } from '../../src/server.js'
+import { sendReply } from '../../src/http/respond.js'
+import { openServer } from '../../src/http/server.js'
 import { NO_AFTERCARE } from '../helpers/aftercare.js'
 
 const CAP = 1_000
@@ -71,7 +72,7 @@ plans:
         .then(
           (call) => {
             calls.push(call)
-            res.send(200, [], 'taken')
+            sendReply(res, 200, [], 'taken')
           },
           (thrown: unknown) => {
             const error = understood(x, thrown)

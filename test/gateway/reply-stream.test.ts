@@ -11,10 +11,9 @@ import { Generation } from '../../src/gateway/generation.js'
 import { ReplyStream } from '../../src/gateway/reply-stream.js'
 import { PassedStream } from '../../src/gateway/passed.js'
 import { egressOf } from '../../src/dialects/index.js'
-import type { Request } from '../../src/http/request.js'
-import type { Response } from '../../src/http/response.js'
 import { Metrics } from '../../src/metrics/hops.js'
-import { openServer } from '../../src/server.js'
+import type { HttpRequest, HttpResponse } from '../../src/http/message.js'
+import { openServer } from '../../src/http/server.js'
 import { NO_AFTERCARE } from '../helpers/aftercare.js'
 
 /** An exchange of a real request, which nobody answers. */
@@ -24,7 +23,7 @@ async function exchange(t: Test): Promise<Exchange> {
   const metrics = new Metrics({ processMetrics: false })
   const generation = new Generation(createSnapshot(loaded, 1, 0), metrics, null)
   t.teardown(() => generation.destroy())
-  const handed = new Promise<[Request, Response]>((resolve) => {
+  const handed = new Promise<[HttpRequest, HttpResponse]>((resolve) => {
     void openServer({
       host: '127.0.0.1',
       port: 0,

@@ -1,13 +1,10 @@
 /**
- * Bodies of requests that have come through the front door, for handlers in tests.
+ * Bodies of requests that have come through the listener, for handlers in tests.
  */
-import type { Request } from '../../src/http/request.js'
+import type { HttpRequest } from '../../src/http/message.js'
 
 /** Calls back with the body once it is whole. */
-export function bodyOf(req: Request, done: (body: Buffer) => void): void {
+export function bodyOf(req: HttpRequest, done: (body: Buffer) => void): void {
   const pieces: Buffer[] = []
-  req.read({
-    data: (piece) => pieces.push(piece),
-    end: () => done(Buffer.concat(pieces)),
-  })
+  req.on('data', (piece: Buffer) => pieces.push(piece)).on('end', () => done(Buffer.concat(pieces)))
 }

@@ -7,6 +7,7 @@ import type { Account } from '../../accounts/account.js'
 import { checkedEmail, createAccount, isEmail } from '../../accounts/accounts.js'
 import type { OidcConfig } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
+import { headerOf } from '../../http/message.js'
 import { cookieOf, cookieText, noCookieText, OIDC_COOKIE } from '../cookies.js'
 import { IdentityError, IdentityProvider } from '../identity-provider.js'
 import { openRoute, type Ask, type Reply, type Route } from '../route.js'
@@ -48,7 +49,7 @@ async function start(
     throw new GatewayError('forbidden', `Open ${publicUrl}/dashboard/ to sign in this way.`)
   }
   await throttle.step(ask.address)
-  const former = cookieOf(ask.req.header('cookie'), OIDC_COOKIE)
+  const former = cookieOf(headerOf(ask.req, 'cookie'), OIDC_COOKIE)
   if (former !== null) await store.passes.take('oidc', passIdOf(former), now())
   const secret = await sessions.issue('oidc', '', AWAY_MS)
   const url = await provider
@@ -66,7 +67,7 @@ async function finish(
   const { config, redirectUri } = doorOf(services)
   assertKeepsCookies(ask.origin)
   await throttle.step(ask.address)
-  const secret = cookieOf(ask.req.header('cookie'), OIDC_COOKIE)
+  const secret = cookieOf(headerOf(ask.req, 'cookie'), OIDC_COOKIE)
   const pass = secret === null ? null : await store.passes.take('oidc', passIdOf(secret), now())
   if (secret === null || pass === null) {
     throw new GatewayError(

@@ -6,6 +6,7 @@ import type { Account } from '../../accounts/account.js'
 import { isOutdated } from '../../accounts/password.js'
 import { isLoopback } from '../../config/dashboard-schema.js'
 import { GatewayError } from '../../errors.js'
+import { headerOf } from '../../http/message.js'
 import { cookieOf, cookieText, DEVICE_COOKIE, noCookieText, SESSION_COOKIE } from '../cookies.js'
 import { openRoute, signedRoute, type Ask, type Reply, type Route } from '../route.js'
 import * as schema from '../schema.js'
@@ -31,7 +32,7 @@ export function sessionRoutes(services: Services): Route[] {
     signedRoute('session', 'DELETE', '/session', {
       reply: schema.doneReply,
       handle: async ({ req }) => {
-        const secret = cookieOf(req.header('cookie'), SESSION_COOKIE)
+        const secret = cookieOf(headerOf(req, 'cookie'), SESSION_COOKIE)
         if (secret !== null) await sessions.end(secret)
         return goodbye()
       },
@@ -69,7 +70,7 @@ export async function enter(
 ): Promise<Reply> {
   assertKeepsCookies(ask.origin)
   const { sessions, store } = services
-  const header = ask.req.header('cookie')
+  const header = headerOf(ask.req, 'cookie')
   const former = cookieOf(header, SESSION_COOKIE)
   if (former !== null) await sessions.end(former)
   const session = await sessions.open(account)
@@ -125,7 +126,7 @@ async function signIn(
   assertKeepsCookies(ask.origin)
   const email = body.email.trim().toLowerCase()
   const account = await store.accountByEmail(email)
-  const secret = cookieOf(ask.req.header('cookie'), DEVICE_COOKIE)
+  const secret = cookieOf(headerOf(ask.req, 'cookie'), DEVICE_COOKIE)
   const device = await sessions.device(secret, account?.id ?? null)
   await throttle.attempt(email, address, device)
   const isRight = await passwords.matches(account?.passwordHash ?? null, body.password)

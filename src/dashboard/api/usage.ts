@@ -1,6 +1,7 @@
 /** Usage: sums over time, single requests, a file of them, and what happens now. */
 import { GatewayError } from '../../errors.js'
-import type { Response } from '../../http/response.js'
+import type { HttpResponse } from '../../http/message.js'
+import { beginReply, isGone } from '../../http/respond.js'
 import type { RowQuery, SumQuery, UsageSum } from '../../store/ledger.js'
 import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, restOf } from '../figures.js'
 import {
@@ -181,7 +182,7 @@ async function csv(
   const asked = rowQuery(accountId, query)
   let page = await services.ledger.rows({ ...asked, after: null, limit: CSV_PAGE })
   const name = `requests-${new Date(services.now()).toISOString().slice(0, 10)}.csv`
-  res.writeHead(200, [
+  beginReply(res, 200, [
     ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
     ...['content-disposition', `attachment; filename="${name}"`],
     ...['cache-control', 'no-store', 'x-content-type-options', 'nosniff'],
@@ -191,7 +192,7 @@ async function csv(
     const views = await rowViews(services, page.rows.slice(0, left))
     if (!res.write(views.map(csvLine).join(''))) await drained(res)
     left -= views.length
-    if (page.next === null || left === 0 || res.destroyed) break
+    if (page.next === null || left === 0 || isGone(res)) break
     page = await services.ledger.rows({ ...asked, after: page.next, limit: CSV_PAGE })
   }
   res.end()
@@ -199,9 +200,14 @@ async function csv(
 }
 
 /** Resolves when the client has caught up, or is gone. */
-function drained(res: Response): Promise<void> {
+function drained(res: HttpResponse): Promise<void> {
   return new Promise((resolve) => {
-    res.watcher = { drained: resolve, closed: resolve }
+    const done = (): void => {
+      res.off('drain', done).off('close', done)
+      resolve()
+    }
+    if (isGone(res)) resolve()
+    else res.once('drain', done).once('close', done)
   })
 }
 

@@ -1,56 +1,62 @@
 /**
- * What a request's line and headers must be before anything else looks at them.
- * Knows no route, key or body; reads every field that the parser kept, so that none is judged twice.
+ * Rejects requests that two programs could read in different ways, and requests with too many headers. Node's parser
+ * tolerates some of them. Reads `rawHeaders`, so that no repeated header is merged or dropped before it is judged.
  */
 import type { ErrorKind, WireError } from '../errors.js'
-import type { Request } from '../http/request.js'
+import { headerOf, type HttpRequest } from './message.js'
 
-/** The methods that any route may have; the rest end here. */
+/** Methods that some route may have. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
 const ALLOWED: ReadonlySet<string> = new Set(METHODS)
 
-/** Header lines, and trailer lines, of one request. Nginx allows 100 too, Apache and Envoy as well. */
+/** Header lines, and trailer lines, of one request. nginx, Apache and Envoy allow 100 as well. */
 const MAX_HEADERS = 100
+/** The longest host name of DNS. */
+const MAX_HOST = 255
 const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
 const LENGTH = /^(?:0|[1-9]\d{0,10})$/
 const TARGET = /^\/[!-~]*$/
-/** In a path: escaped control characters, DEL, and the backslash that some servers take for a slash. */
+/** In a path: escaped control characters, DEL, and the backslash that some servers read as a slash. */
 const UNSAFE = /%(?:[01][0-9a-f]|7f|5c)/
 
-/** What the headers said, as far as framing and identity go. */
+/** The headers that decide where the body ends and which host is asked. */
 interface Seen {
+  /** `:authority` of HTTP/2. */
+  readonly authority: string | null
   host: string | null
   length: string | null
   encoding: string | null
+  expect: string | null
 }
 
 /**
- * Null where the request may go on, else why not; the answer must then close the connection, since
- * what follows on it cannot be trusted to be a request. Synchronous, about a microsecond.
+ * Returns null if the request may be served, else why not. The reply to a rejected request must close its connection:
+ * the bytes that follow cannot be trusted to be a request.
  */
-export function admit(req: Request): WireError | null {
-  const { httpVersion, method } = req
-  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    return malformed(`HTTP/${httpVersion} is not spoken on this port; use HTTP/1.1`)
+export function guardRequest(req: HttpRequest, isHttp2: boolean): WireError | null {
+  const { httpVersion, method = '', url = '' } = req
+  if (!isHttp2 && httpVersion !== '1.1' && httpVersion !== '1.0') {
+    return malformed(`HTTP/${httpVersion} is not supported on this port; use HTTP/1.1`)
   }
   if (!ALLOWED.has(method)) {
     return refusal('method_not_allowed', `the method ${method} is never allowed here`)
   }
-  const seen: Seen = { host: null, length: null, encoding: null }
+  const authority = isHttp2 ? (headerOf(req, ':authority') ?? null) : null
+  const seen: Seen = { authority, host: null, length: null, encoding: null, expect: null }
   return (
-    targetProblem(req.url) ??
-    headersProblem(req.headers, seen) ??
+    targetProblem(url) ??
+    headersProblem(req.rawHeaders, seen) ??
     framingProblem(httpVersion, method, seen)
   )
 }
 
-/** Null where the trailers of a request that has been read are few enough; they are never used. */
-export function admitTrailers(req: Request): WireError | null {
-  return req.trailers.length > 2 * MAX_HEADERS ? tooMany('trailers') : null
+/** Null if the trailers of a request whose body has been read are few enough; they are never used. */
+export function guardTrailers(req: HttpRequest): WireError | null {
+  return req.rawTrailers.length > 2 * MAX_HEADERS ? tooMany('trailers') : null
 }
 
-/** The path of a target in origin form: what is before the query. */
+/** The path of a target in origin form: the part before the query. */
 export function pathOf(target: string): string {
   const query = target.indexOf('?')
   return query === -1 ? target : target.slice(0, query)
@@ -94,7 +100,7 @@ function escapesProblem(target: string, path: string): WireError | null {
   return null
 }
 
-/** Fills `seen`. By length first: most headers are dismissed without looking at their name. */
+/** Fills `seen`. The switch over lengths skips most headers without looking at their name. */
 function headersProblem(raw: readonly string[], seen: Seen): WireError | null {
   if (raw.length > 2 * MAX_HEADERS) return tooMany('headers')
   let credentials = 0
@@ -103,65 +109,70 @@ function headersProblem(raw: readonly string[], seen: Seen): WireError | null {
     switch (name.length) {
       case 4:
       case 6:
+      case 9:
+      case 12:
+      case 13:
       case 14:
       case 17: {
-        const problem = frameHeader(name, raw[i + 1] ?? '', seen)
+        const lower = name.toLowerCase()
+        const problem = frameHeader(lower, raw[i + 1] ?? '', seen)
         if (problem !== null) return problem
+        const bit = CREDENTIALS.get(lower) ?? 0
+        // RFC 9113, 8.2.3: HTTP/2 may split the cookie.
+        if (bit === COOKIE && seen.authority !== null) continue
+        if ((credentials & bit) !== 0) return malformed(`the header ${lower} must come only once`)
+        credentials |= bit
       }
     }
-    const bit = singleBit(name)
-    if (bit === 0) continue
-    if ((credentials & bit) !== 0) return malformed(`the header ${name} must come only once`)
-    credentials |= bit
   }
   return null
 }
+
+const COOKIE = 1
+/** A bit for each header that decides who asks or what is read: two programs could read two different ones. */
+const CREDENTIALS: ReadonlyMap<string, number> = new Map([
+  ['cookie', COOKIE],
+  ['x-api-key', 2],
+  ['content-type', 4],
+  ['authorization', 8],
+  ['x-goog-api-key', 16],
+])
 
 function frameHeader(name: string, value: string, seen: Seen): WireError | null {
-  if (name.length === 4) {
-    if (name !== 'host') return null
-    if (seen.host !== null) return malformed('the header host must come exactly once')
-    seen.host = value
-  } else if (name.length === 6) {
-    if (name !== 'expect' || value.toLowerCase() === '100-continue') return null
-    return malformed('the header expect may only be 100-continue')
-  } else if (name.length === 14) {
-    if (name !== 'content-length') return null
-    if (seen.length !== null) return malformed('the header content-length must come only once')
-    seen.length = value
-  } else if (name.length === 17) {
-    if (name !== 'transfer-encoding') return null
-    if (seen.encoding !== null) return malformed('the header transfer-encoding must come only once')
-    seen.encoding = value
-  }
-  return null
-}
-
-/**
- * A bit for each header that decides who asks or what is read, where a second one would let two
- * programs see two requests; 0 for any other.
- */
-function singleBit(name: string): number {
-  switch (name.length) {
-    case 6:
-      return name === 'cookie' ? 1 : 0
-    case 9:
-      return name === 'x-api-key' ? 2 : 0
-    case 12:
-      return name === 'content-type' ? 4 : 0
-    case 13:
-      return name === 'authorization' ? 8 : 0
-    case 14:
-      return name === 'x-goog-api-key' ? 16 : 0
+  switch (name) {
+    case 'host':
+      // RFC 9113, 8.3.1: a `host` beside `:authority` must be the same.
+      if (seen.host !== null || (seen.authority !== null && seen.authority !== value)) {
+        return malformed('the header host must come exactly once')
+      }
+      seen.host = value
+      return null
+    case 'expect':
+      if (seen.expect !== null) return malformed('the header expect must come only once')
+      seen.expect = value
+      if (value.toLowerCase() === '100-continue') return null
+      return malformed('the header expect may only be 100-continue')
+    case 'content-length':
+      if (seen.length !== null) return malformed('the header content-length must come only once')
+      seen.length = value
+      return null
+    case 'transfer-encoding':
+      if (seen.encoding !== null) {
+        return malformed('the header transfer-encoding must come only once')
+      }
+      seen.encoding = value
+      return null
     default:
-      return 0
+      return null
   }
 }
 
 function framingProblem(version: string, method: string, seen: Seen): WireError | null {
-  const { host, length, encoding } = seen
+  const { length, encoding } = seen
+  const host = seen.host ?? seen.authority
   if (host === null) return malformed('the header host is missing')
-  if (!HOST.test(host)) return malformed('the header host must be a host name and maybe a port')
+  if (host.length > MAX_HOST || !HOST.test(host))
+    return malformed('the header host must be a host name and optionally a port')
   if (length !== null && !LENGTH.test(length)) {
     return malformed('the header content-length must be a plain decimal number')
   }

@@ -1,0 +1,51 @@
+/**
+ * A request body on its way in: chunks are written, and one checked value is read once the body is complete.
+ * Collects the whole body, so that a framing error at its end reaches no upstream and a second attempt is possible.
+ */
+import { Transform, type TransformCallback } from 'node:stream'
+import { joined } from '../pieces.js'
+
+/** What is done with a body. Both functions refuse by throwing. */
+export interface RequestSteps<T> {
+  /** Reserves room for a chunk before it is kept. */
+  take(bytes: number): void
+  /** Parses and validates the complete body. */
+  check(body: Buffer): T
+}
+
+/** Emits `data` with the checked value once, or `error` with what a step threw. */
+export class RequestTransform<T> extends Transform {
+  private readonly steps: RequestSteps<T>
+  private readonly chunks: Buffer[] = []
+
+  constructor(steps: RequestSteps<T>) {
+    super({ readableObjectMode: true })
+    this.steps = steps
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    try {
+      this.steps.take(chunk.length)
+    } catch (error) {
+      done(asError(error))
+      return
+    }
+    this.chunks.push(chunk)
+    done()
+  }
+
+  override _flush(done: TransformCallback): void {
+    let value: T
+    try {
+      value = this.steps.check(joined(this.chunks))
+    } catch (error) {
+      done(asError(error))
+      return
+    }
+    done(null, value)
+  }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
+}

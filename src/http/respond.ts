@@ -1,0 +1,115 @@
+/**
+ * How replies are written: whole in one write, or begun, streamed with `res.write` and ended or broken off.
+ * Headers are name, value, … lists.
+ */
+import { headerOf, type HttpRequest, type HttpResponse } from './message.js'
+
+/**
+ * Emitted on a reply, with the `GatewayError`, when the rest of its request is broken or late. A handler that listens
+ * sends the error; if nobody listens, the listener does.
+ */
+export const REFUSED = Symbol('refused')
+
+/** Error codes of HTTP/2 (RFC 9113, section 7). */
+const INTERNAL_ERROR = 2
+const CANCEL = 8
+
+/** A longer rest of an unread body closes the connection. */
+const MAX_DRAINED_BYTES = 65_536
+/** How long the rest of an unread body is read and dropped before the connection closes. */
+const LINGER_MS = 1000
+
+/**
+ * Sends a whole reply with its `content-length`; the caller leaves that header out. If much of the request's body has
+ * not arrived, the connection closes behind the reply.
+ */
+export function sendReply(
+  res: HttpResponse,
+  status: number,
+  headers: readonly string[],
+  body: string | Buffer,
+): void {
+  const { req } = res
+  const all = [...headers, 'content-length', String(Buffer.byteLength(body))]
+  const isBodiless = req.method === 'HEAD' || status === 304 || status === 204
+  const closes = headers.includes('connection')
+  if (res.stream === undefined && !req.complete && (closes || restIsLong(req))) {
+    res.writeHead(status, closes ? all : [...all, 'connection', 'close'])
+    if (!isBodiless) res.write(body)
+    endLater(req, res)
+    return
+  }
+  beginReply(res, status, all)
+  if (isBodiless) res.end()
+  else res.end(body)
+}
+
+/** Writes the head of a reply; it leaves with the first piece of the body, or with `flushHeaders`. */
+export function beginReply(res: HttpResponse, status: number, headers: string[]): void {
+  res.writeHead(status, res.stream === undefined ? headers : http2Headers(headers))
+}
+
+/**
+ * Ends a reply that is not complete, after a last piece. The client can tell it from a complete one: HTTP/1.1 lacks
+ * the terminating chunk, HTTP/2 has a RST_STREAM with INTERNAL_ERROR.
+ */
+export function breakOff(res: HttpResponse, piece: string): void {
+  const { stream } = res
+  if (stream === undefined) {
+    res.write(piece)
+    res.req.socket.destroySoon()
+  } else {
+    res.write(piece, () => stream.close(INTERNAL_ERROR))
+  }
+}
+
+/** Ends the exchange at once: the connection in HTTP/1.1, the stream in HTTP/2. */
+export function abandon(res: HttpResponse): void {
+  if (res.stream === undefined) res.destroy()
+  else res.stream.close(CANCEL)
+}
+
+/** True once the operating system has the whole reply. */
+export function hasLeft(res: HttpResponse): boolean {
+  const { stream } = res
+  if (stream === undefined) return res.writableFinished
+  return res.writableEnded && stream.writableFinished && stream.rstCode === 0
+}
+
+/** True if nothing that is written reaches the client any more. */
+export function isGone(res: HttpResponse): boolean {
+  return res.stream === undefined ? res.destroyed : res.stream.destroyed
+}
+
+/** True if what remains of the body is not worth waiting for, or may never come. */
+function restIsLong(req: HttpRequest): boolean {
+  if (headerOf(req, 'transfer-encoding') !== undefined) return true
+  return Number(headerOf(req, 'content-length') ?? 0) > MAX_DRAINED_BYTES
+}
+
+/**
+ * Ends a reply whose head and body are written, once the client has stopped sending or been given time. Closing a
+ * socket with unread data can reset the connection and discard the reply.
+ */
+function endLater(req: HttpRequest, res: HttpResponse): void {
+  const end = (): void => {
+    clearTimeout(timer)
+    res.end()
+  }
+  const timer = setTimeout(end, LINGER_MS)
+  req.unpipe()
+  req.once('end', end).once('close', end).resume()
+}
+
+/** HTTP/2 has no connection headers; a repeated name becomes a list. */
+function http2Headers(list: readonly string[]): Record<string, string | string[]> {
+  const headers: Record<string, string | string[]> = {}
+  for (let at = 0; at < list.length; at += 2) {
+    const name = list[at] ?? ''
+    if (name === 'connection' || name === 'keep-alive') continue
+    const value = list[at + 1] ?? ''
+    const known = headers[name]
+    headers[name] = known === undefined ? value : [known, value].flat()
+  }
+  return headers
+}
