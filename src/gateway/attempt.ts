@@ -18,8 +18,8 @@ import { LANDED } from './in-flight.js'
 import type { Outgoing } from './outgoing.js'
 import { joined } from './pieces.js'
 import type { Call } from './receive.js'
-import { ReplyStream } from './reply-stream.js'
-import { openTranslation, readReply, roomFor, streamsOn } from './replies.js'
+import { openReplyStream, readReply, roomFor, streamsOn } from './replies.js'
+import type { ReplyTransform } from './streams/reply-transform.js'
 import { Wait } from './wait.js'
 
 /** How long the head may be held for first content; then proxies want to see a status. */
@@ -53,7 +53,7 @@ export class Attempt implements ReplyHandler, Timed {
   /** The upstream's body has ended, well or badly; what is left of it waits for the client to read. */
   private heardAll = false
   private upstream: UpstreamCall | null = null
-  private stream: ReplyStream | null
+  private stream: ReplyTransform | null
   private chunks: Buffer[] = []
   private bytes = 0
   private headers: IncomingHttpHeaders = {}
@@ -213,23 +213,21 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   private openStream(): void {
-    const stream = this.stream ?? this.newStream()
+    const { x, call, target } = this
+    const stream = this.stream ?? openReplyStream(x, call, target, this.outgoing.next !== null)
     this.stream = stream
     this.x.facts.verdict = stream.translation
     stream.onStep = () => this.step(stream)
     stream.onDrain = () => this.resume()
+    if (this.leftover !== null) stream.drain()
     this.phase = 'stream'
-  }
-
-  private newStream(): ReplyStream {
-    const mayPause = this.outgoing.next !== null
-    return new ReplyStream(openTranslation(this.x, this.call, this.target, mayPause), this.x)
   }
 
   /** A failing source is data too: the translation hears an end of file and says what is missing. */
   private endStream(): void {
     this.heardAll = true
-    this.stream?.end()
+    if (this.outgoing.next === null) this.stream?.end()
+    else this.stream?.endPart()
   }
 
   private feed(chunk: Buffer): void {
@@ -238,8 +236,8 @@ export class Attempt implements ReplyHandler, Timed {
     const nowMs = performance.now()
     if (this.committed) this.target.series.chunkGap((nowMs - this.heardMs) / 1000)
     this.heardMs = nowMs
-    const takesMore = stream.write(chunk, nowMs)
-    // Where this chunk ended the stream nobody would resume, and the socket could not be used again.
+    const takesMore = stream.write(chunk)
+    // If this chunk ended the stream nobody would resume, and the socket could not be used again.
     if (takesMore || this.phase !== 'stream' || this.pausedMs !== null) return
     this.pausedMs = nowMs
     this.upstream?.pause()
@@ -258,7 +256,7 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   /** After each piece of the stream: commit, refuse or finish. */
-  private step(stream: ReplyStream): void {
+  private step(stream: ReplyTransform): void {
     const { translation } = stream
     if (this.phase !== 'stream') return
     // Also where the failure came with it: what the client gets must not hang on how the bytes were cut.
@@ -362,9 +360,8 @@ export class Attempt implements ReplyHandler, Timed {
     const { stream } = this
     this.abandon()
     if (this.committed && error.kind !== 'client_gone') {
-      // The client has the beginning; the relay tells it why there is no more.
-      stream?.translation.fail(error)
-      stream?.end()
+      // The client has the beginning; the relay sends it the error.
+      stream?.fail(error)
       return
     }
     stream?.destroy()
