@@ -129,6 +129,14 @@ export interface LedgerConfig {
   readonly whenFull: 'serve' | 'refuse'
 }
 
+/** TLS with one upstream; PEM texts, null where the defaults hold. */
+export interface UpstreamTlsConfig {
+  readonly ca: string | null
+  readonly cert: string | null
+  readonly key: string | null
+  readonly serverName: string | null
+}
+
 /** A service that models are asked at. */
 export interface UpstreamConfig {
   readonly name: string
@@ -155,6 +163,12 @@ export interface UpstreamConfig {
   readonly maxConnections: number
   /** Whether `base_url` may resolve to a loopback, private or link-local address. */
   readonly allowPrivateAddress: boolean
+  /** Null: the usual authorities, no client certificate. */
+  readonly tls: UpstreamTlsConfig | null
+  /** Whether HTTP/2 may be negotiated. */
+  readonly http2: boolean
+  /** `env`, `none` or the URL of a proxy, which may hold a password. */
+  readonly proxy: string
   readonly quirks: QuirksConfig
   /** What it takes for a model, where that is not what the catalogue says; `*` is any other model. */
   readonly prices: Readonly<Record<string, ModelPrice>>

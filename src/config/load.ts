@@ -136,6 +136,7 @@ function readConfig(file: string, text: string, around: Surroundings): OwnResult
   const resolved = resolveConfig(values, {
     folder,
     keySources: filled.keySources,
+    readFile: (path) => around.readFile(path),
     checkTls,
   })
   all.push(...resolved.findings)

@@ -22,6 +22,7 @@ import type { FileValues } from './schema.js'
 import { checkServer, serverOf, type TlsCheck } from './server-schema.js'
 import { isRedisUrl, parseRedisUrl } from '../store/redis-url.js'
 import { isPrivateAddress } from '../upstreams/address.js'
+import { checkConnection, connectionOf } from './upstream-connection.js'
 
 /** What else the values are resolved against. */
 export interface ResolveContext {
@@ -29,6 +30,8 @@ export interface ResolveContext {
   readonly folder: string
   /** Where each upstream's key comes from. */
   readonly keySources: ReadonlyMap<string, string>
+  /** The text of a file that the configuration names, relative to `folder`; null: not readable. */
+  readonly readFile: (path: string) => string | null
   /** Reads the certificate files. */
   readonly checkTls: TlsCheck
 }
@@ -53,7 +56,7 @@ export function resolveConfig(
   checkServer(values.server, context.folder, context.checkTls, fault)
   const store = storeOf(values.store, context.folder, fault)
   for (const [name, upstream] of Object.entries(values.upstreams)) {
-    checkUpstream(upstream, ['upstreams', name], fault)
+    checkUpstream(upstream, ['upstreams', name], context, fault)
   }
   checkDashboard(values.dashboard, (path, message) => fault(['dashboard', ...path], message))
   checkRoutes(values, fault)
@@ -80,7 +83,12 @@ function checkSupported(values: FileValues, refuse: (path: Path, what: string) =
   })
 }
 
-function checkUpstream(upstream: UpstreamValues, path: Path, fault: Fault): void {
+function checkUpstream(
+  upstream: UpstreamValues,
+  path: Path,
+  { readFile }: ResolveContext,
+  fault: Fault,
+): void {
   const { preset, dialect } = upstream
   if (dialect === undefined && preset === undefined) fault([...path, 'dialect'], 'is required')
   if (preset !== undefined && dialect !== undefined && !dialect.startsWith('openai')) {
@@ -103,6 +111,8 @@ function checkUpstream(upstream: UpstreamValues, path: Path, fault: Fault): void
     return
   }
   checkAddress(new URL(baseUrl), at, fault)
+  const isTls = new URL(baseUrl).protocol === 'https:'
+  checkConnection(upstream, { path, isTls, readFile }, fault)
   checkHeaders(upstream, path, fault)
 }
 
@@ -236,7 +246,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
     upstreams: Object.fromEntries(
       Object.entries(values.upstreams).map(([name, upstream]) => [
         name,
-        upstreamOf(name, upstream, context.keySources.get(name) ?? null, values.on_disconnect),
+        upstreamOf(name, upstream, context, values.on_disconnect),
       ]),
     ),
     routes: values.routes.flatMap((route) => routeOf(route)),
@@ -262,7 +272,7 @@ function presetOf(values: UpstreamValues): Preset | null {
 function upstreamOf(
   name: string,
   values: UpstreamValues,
-  source: string | null,
+  { keySources, readFile }: ResolveContext,
   onDisconnect: OnDisconnect,
 ): UpstreamConfig {
   const { timeouts } = values
@@ -277,7 +287,7 @@ function upstreamOf(
     query: values.query,
     keyHeader: values.key_header ?? preset?.keyHeader ?? null,
     apiKey: values.api_key ?? null,
-    apiKeySource: source,
+    apiKeySource: keySources.get(name) ?? null,
     headers: values.headers,
     timeouts: {
       connectMs: timeouts.connect_ms,
@@ -288,6 +298,7 @@ function upstreamOf(
     },
     maxConnections: values.max_connections,
     allowPrivateAddress: values.allow_private_address ?? isPrivateHost(new URL(baseUrl).hostname),
+    ...connectionOf(values, readFile),
     quirks: quirksOf(values.quirks, preset?.quirks ?? PLAIN),
     prices: Object.fromEntries(
       Object.entries(values.prices).map(([model, price]) => [model, priceFacts(price)]),

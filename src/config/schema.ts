@@ -8,6 +8,7 @@ import { priceSchema } from './catalogue-schema.js'
 import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
 import { PRESET_NAMES } from './presets.js'
+import { http2Schema, proxySchema, upstreamTlsSchema } from './upstream-connection.js'
 import { serverSchema } from './server-schema.js'
 
 const DAY_MS = 86_400_000
@@ -140,7 +141,14 @@ const upstream = z.strictObject({
     .default({})
     .describe('Headers added to every request.'),
   timeouts: timeouts.prefault({}).describe('How long to wait.'),
-  max_connections: whole(1, 65_535).default(1_024).describe('Most connections of one process.'),
+  max_connections: whole(1, 65_535)
+    .default(1_024)
+    .describe(
+      'Most connections of one worker; a request beyond them waits for one, for `connect_ms` at most.',
+    ),
+  tls: upstreamTlsSchema.optional().describe('For an upstream with certificates of its own.'),
+  http2: http2Schema,
+  proxy: proxySchema,
   allow_private_address: z
     .boolean()
     .optional()

@@ -15,6 +15,7 @@ import {
   type RouteConfig,
   type Snapshot,
   type UpstreamConfig,
+  type UpstreamTlsConfig,
 } from './config.js'
 import { hideSecrets, protectSecrets } from '../secrets.js'
 import { shownAmounts, shownLimit } from './limits.js'
@@ -204,6 +205,9 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
     timeouts: snakeKeys(upstream.timeouts),
     max_connections: upstream.maxConnections,
     allow_private_address: upstream.allowPrivateAddress,
+    tls: upstream.tls === null ? null : maskedTls(upstream.tls),
+    http2: upstream.http2,
+    proxy: maskedProxy(upstream.proxy),
     prices: mapValues(upstream.prices, (price) => snakeKeys(price)),
     on_disconnect: upstream.onDisconnect,
     quirks: {
@@ -218,6 +222,19 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
       replies: quirks.replies,
     },
   }
+}
+
+/** Certificates are as long as they are public: what tells two apart is enough. */
+function maskedTls({ ca, cert, key, serverName }: UpstreamTlsConfig): JsonObject {
+  const shown = (pem: string | null): string | null => (pem === null ? null : masked(pem))
+  return { ca: shown(ca), cert: shown(cert), key: shown(key), server_name: serverName }
+}
+
+/** Without its credentials, which end with the last `@`. */
+function maskedProxy(proxy: string): string {
+  return proxy.replace(/^(\w+:\/\/)(.*)@/, (_, scheme: string, secret: string) => {
+    return `${scheme}${masked(secret)}@`
+  })
 }
 
 function shownRoute(route: RouteConfig): JsonObject {

@@ -3,7 +3,7 @@
  * Knows no upstream.
  */
 import type { GatewayError } from '../errors.js'
-import type { ReplyStream } from './reply-stream.js'
+import type { ReplyTransform } from './streams/reply-transform.js'
 import type { WholeReply } from './whole.js'
 
 /** The promise of an answer, which all attempts that it takes share. */
@@ -14,7 +14,7 @@ export interface Settlement {
 
 /** What there is already of an answer that the upstream paused. */
 export interface Begun {
-  readonly stream: ReplyStream | null
+  readonly stream: ReplyTransform | null
   readonly whole: WholeReply | null
   /** The client has the beginning of it. */
   readonly committed: boolean
@@ -30,7 +30,7 @@ export type Answer =
       /** It is all of a stream. */
       readonly stream: boolean
     }
-  | { readonly kind: 'stream'; readonly stream: ReplyStream }
+  | { readonly kind: 'stream'; readonly stream: ReplyTransform }
 
 /** The first attempt has nothing to go on from. */
 export const NOT_BEGUN: Begun = { stream: null, whole: null, committed: false }

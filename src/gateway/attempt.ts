@@ -3,10 +3,10 @@
  * Knows no client socket. Its callbacks feed the translation directly: a response body as a Readable
  * costs 60 µs per request that this does not.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { JsonObject } from '../chat/json.js'
-import type { ReplyController, ReplyHandler } from '../upstreams/connection.js'
-import { recordOf } from '../upstreams/reply-head.js'
-import { type ErrorKind, gatewayError, GatewayError, type WireError } from '../errors.js'
+import type { ReplyHandler, UpstreamCall } from '../upstreams/pool.js'
+import { type ErrorKind, gatewayError, type GatewayError, type WireError } from '../errors.js'
 import { NOT_BEGUN, type Begun, type Settlement } from './answer.js'
 import type { Timed, Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
@@ -18,8 +18,8 @@ import { LANDED } from './in-flight.js'
 import type { Outgoing } from './outgoing.js'
 import { joined } from './pieces.js'
 import type { Call } from './receive.js'
-import { ReplyStream } from './reply-stream.js'
-import { openTranslation, readReply, roomFor, streamsOn } from './replies.js'
+import { openReplyStream, readReply, roomFor, streamsOn } from './replies.js'
+import type { ReplyTransform } from './streams/reply-transform.js'
 import { Wait } from './wait.js'
 
 /** How long the head may be held for first content; then proxies want to see a status. */
@@ -28,6 +28,8 @@ const COMMIT_WAIT_MS = 1000
 const LINGER_MS = 1000
 /** Where there is an answer to read on: one that was asked for. */
 const DRAINABLE: ReadonlySet<Phase> = new Set(['waiting', 'whole', 'stream'])
+
+const PROGRESS = { connecting: 'connecting', waiting: 'sent', whole: 'in reply' } as const
 
 type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
 
@@ -50,13 +52,11 @@ export class Attempt implements ReplyHandler, Timed {
   private committed: boolean
   /** The upstream's body has ended, well or badly; what is left of it waits for the client to read. */
   private heardAll = false
-  private controller: ReplyController | null = null
-  private stream: ReplyStream | null
+  private upstream: UpstreamCall | null = null
+  private stream: ReplyTransform | null
   private chunks: Buffer[] = []
   private bytes = 0
-  /** What has come is the connection's own memory. */
-  private isLent = false
-  private headers: readonly string[] = []
+  private headers: IncomingHttpHeaders = {}
   private dispatchedMs = 0
   private sentMs = 0
   private headMs = 0
@@ -97,24 +97,18 @@ export class Attempt implements ReplyHandler, Timed {
     this.x.cancellation.onCancel((reason) => this.cancelled(reason))
     if (this.phase === 'over') return
     const { pool } = this.target.upstream
-    const { path, headers, body, bytes } = this.outgoing
-    pool.dispatch({ path, method: 'POST', headers, body, bytes }, this)
+    const { path, headers, body } = this.outgoing
+    this.upstream = pool.send({ path, headers, body }, this)
   }
 
-  onRequestStart(controller: ReplyController): void {
-    this.controller = controller
-    if (this.phase === 'over') {
-      controller.abort(new GatewayError('client_gone', 'The exchange ended before it was sent.'))
-      return
-    }
+  onRequestStart(): void {
     this.phase = 'waiting'
     this.sentMs = performance.now()
     this.x.facts.attempts += 1
     this.wait.next('firstByteMs', this.sentMs)
   }
 
-  onResponseStart(_controller: ReplyController, status: number, headers: readonly string[]): void {
-    if (this.phase !== 'waiting' || status < 200) return
+  onResponseStart(status: number, headers: IncomingHttpHeaders): void {
     const { facts } = this.x
     this.headMs = performance.now()
     this.heardMs = this.headMs
@@ -136,16 +130,19 @@ export class Attempt implements ReplyHandler, Timed {
     else this.phase = 'whole'
   }
 
-  onResponseData(controller: ReplyController, chunk: Buffer, isLast: boolean): void {
-    if (this.phase === 'stream') return this.feed(controller, chunk)
+  onResponseData(chunk: Buffer): void {
+    if (this.phase === 'stream') return this.feed(chunk)
     if (this.phase !== 'whole' && this.phase !== 'error') return
-    if (!isLast) this.heardMs = performance.now()
+    this.heardMs = performance.now()
+    this.guard(() => {
+      this.x.held.takeReply(chunk.length)
+      this.keep(chunk)
+    })
+  }
+
+  private keep(chunk: Buffer): void {
     this.bytes += chunk.length
-    this.guard(() => this.x.held.takeReply(chunk.length))
-    // All of it at once need not be copied: it is read before it is overwritten.
-    this.isLent = isLast && this.chunks.length === 0
-    const room = roomFor(this.phase === 'whole')
-    if (this.bytes <= room) this.chunks.push(this.isLent ? chunk : Buffer.from(chunk))
+    if (this.bytes <= roomFor(this.phase === 'whole')) this.chunks.push(chunk)
     else if (this.phase === 'error') this.refusedByUpstream()
     else this.fail({ kind: 'upstream_malformed', message: 'The upstream’s reply is too large.' })
   }
@@ -168,7 +165,7 @@ export class Attempt implements ReplyHandler, Timed {
     }
   }
 
-  onResponseError(_controller: ReplyController, cause: Error): void {
+  onResponseError(cause: Error): void {
     switch (this.phase) {
       case 'stream':
         this.endStream()
@@ -182,7 +179,7 @@ export class Attempt implements ReplyHandler, Timed {
       case 'over':
         return
       default:
-        this.fail(transportError(cause, this.phase === 'whole'), cause)
+        this.fail(transportError(cause, PROGRESS[this.phase]), cause)
     }
   }
 
@@ -223,36 +220,34 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   private openStream(): void {
-    const stream = this.stream ?? this.newStream()
+    const { x, call, target } = this
+    const stream = this.stream ?? openReplyStream(x, call, target, this.outgoing.next !== null)
     this.stream = stream
     this.x.facts.verdict = stream.translation
     stream.onStep = () => this.step(stream)
     stream.onDrain = () => this.resume()
+    if (this.leftover !== null) stream.drain()
     this.phase = 'stream'
-  }
-
-  private newStream(): ReplyStream {
-    const mayPause = this.outgoing.next !== null
-    return new ReplyStream(openTranslation(this.x, this.call, this.target, mayPause), this.x)
   }
 
   /** A failing source is data too: the translation hears an end of file and says what is missing. */
   private endStream(): void {
     this.heardAll = true
-    this.stream?.end()
+    if (this.outgoing.next === null) this.stream?.end()
+    else this.stream?.endPart()
   }
 
-  private feed(controller: ReplyController, chunk: Buffer): void {
+  private feed(chunk: Buffer): void {
     const { stream } = this
     if (stream === null) return
     const nowMs = performance.now()
     if (this.committed) this.target.series.chunkGap((nowMs - this.heardMs) / 1000)
     this.heardMs = nowMs
-    const takesMore = stream.write(chunk, nowMs)
-    // Where this chunk ended the stream nobody would resume, and the socket could not be used again.
+    const takesMore = stream.write(chunk)
+    // If this chunk ended the stream nobody would resume, and the socket could not be used again.
     if (takesMore || this.phase !== 'stream' || this.pausedMs !== null) return
     this.pausedMs = nowMs
-    controller.pause()
+    this.upstream?.pause()
   }
 
   /** False while silence is not the upstream's: it is paused, or has said all. */
@@ -264,11 +259,11 @@ export class Attempt implements ReplyHandler, Timed {
     if (this.pausedMs === null) return
     this.pausedMs = null
     this.heardMs = performance.now()
-    this.controller?.resume()
+    this.upstream?.resume()
   }
 
   /** After each piece of the stream: commit, refuse or finish. */
-  private step(stream: ReplyStream): void {
+  private step(stream: ReplyTransform): void {
     const { translation } = stream
     if (this.phase !== 'stream') return
     // Also where the failure came with it: what the client gets must not hang on how the bytes were cut.
@@ -308,7 +303,7 @@ export class Attempt implements ReplyHandler, Timed {
     } else {
       this.phase = 'lingering'
       this.lingerMs = performance.now()
-      this.controller?.resume()
+      this.upstream?.resume()
     }
   }
 
@@ -349,14 +344,14 @@ export class Attempt implements ReplyHandler, Timed {
     facts.verdict = read.verdict
     target.series.attempt(error?.kind ?? 'ok')
     if (error !== null) return this.settlement.reject(gatewayError(error))
-    const body = this.isLent && read.body === text ? Buffer.from(text) : read.body
-    this.settlement.resolve({ kind: 'whole', body, bytes: read.bytes, stream: call.request.stream })
+    const { body, bytes } = read
+    this.settlement.resolve({ kind: 'whole', body, bytes, stream: call.request.stream })
   }
 
   private refusedByUpstream(): void {
     const status = this.x.facts.upstreamStatus ?? 0
     const text = joined(this.chunks).toString('utf8')
-    this.fail(this.target.egress.decodeError(status, recordOf(this.headers), text))
+    this.fail(this.target.egress.decodeError(status, this.headers, text))
   }
 
   private late(what: string): void {
@@ -372,9 +367,8 @@ export class Attempt implements ReplyHandler, Timed {
     const { stream } = this
     this.abandon()
     if (this.committed && error.kind !== 'client_gone') {
-      // The client has the beginning; the relay tells it why there is no more.
-      stream?.translation.fail(error)
-      stream?.end()
+      // The client has the beginning; the relay sends it the error.
+      stream?.fail(error)
       return
     }
     stream?.destroy()
@@ -385,7 +379,7 @@ export class Attempt implements ReplyHandler, Timed {
   private abandon(): void {
     if (this.phase === 'over') return
     this.over()
-    this.controller?.abort(new GatewayError('client_gone', 'The exchange has ended.'))
+    this.upstream?.abort()
   }
 
   private over(): void {

@@ -20,41 +20,59 @@ export const LEFT: Readonly<WireError> = {
   message: 'The client closed the connection.',
 }
 
-/** The codes of an answer that is not HTTP. */
-const MALFORMED = new Set(['HEAD_TOO_LARGE', 'BAD_HEAD', 'BAD_BODY'])
-
 /** A time-out, by what the upstream did. */
 export function tooLate(what: string): WireError {
   return { kind: 'upstream_timeout', message: `The upstream ${what}.` }
 }
 
-/** `inReply`: the head had arrived and the body was cut. Never names a host; the cause is for the log. */
-export function transportError(cause: unknown, inReply: boolean): WireError {
+/** How far the exchange had come when its connection failed. */
+type Progress = 'connecting' | 'sent' | 'in reply'
+
+/** Never names a host; the cause is for the log. */
+export function transportError(cause: unknown, progress: Progress): WireError {
   const code = codeOf(cause)
-  if (MALFORMED.has(code)) {
+  if (progress === 'connecting') return notConnected(code)
+  if (isMalformed(cause, code, progress)) {
     return {
       kind: 'upstream_malformed',
       message: 'The upstream’s answer is not valid HTTP.',
       upstreamCode: code,
     }
   }
-  if (inReply) {
+  if (progress === 'in reply') {
     const message = 'The upstream closed the connection before its reply was complete.'
     return { kind: 'upstream_truncated', message, upstreamCode: code }
   }
-  if (code === 'CONNECT_TIMEOUT' || code === 'ETIMEDOUT') {
+  const message = 'The upstream closed the connection without an answer.'
+  return { kind: 'upstream_failed', message, upstreamCode: code }
+}
+
+function notConnected(code: string): WireError {
+  if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT') {
     const message = 'The upstream did not accept a connection in time.'
     return { kind: 'upstream_timeout', message, upstreamCode: code }
-  }
-  if (code === 'CLOSED' || code === 'ECONNRESET' || code === 'EPIPE') {
-    const message = 'The upstream closed the connection without an answer.'
-    return { kind: 'upstream_failed', message, upstreamCode: code }
   }
   const message = 'The upstream could not be reached.'
   return { kind: 'upstream_unreachable', message, upstreamCode: code }
 }
 
+/**
+ * A reply that is not HTTP. A body shorter than its length, or than its chunks, is a reply that was cut; two different
+ * lengths in a head have undici's code for the former.
+ */
+function isMalformed(cause: unknown, code: string, progress: Progress): boolean {
+  if (code === 'UND_ERR_HEADERS_OVERFLOW') return true
+  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return progress === 'sent'
+  if (code !== 'HTTPParserError') return false
+  return progress === 'sent' || !messageOf(cause).includes('EOF')
+}
+
+function messageOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : ''
+}
+
+/** The code of the error; its class where it has none, as undici's parser errors. */
 function codeOf(cause: unknown): string {
   if (!(cause instanceof Error)) return ''
-  return 'code' in cause && typeof cause.code === 'string' ? cause.code : ''
+  return 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name
 }

@@ -12,7 +12,7 @@ import type { Answer } from './answer.js'
 import type { Deadlines, Timed } from './deadlines.js'
 import type { Exchange, Facts } from './exchange.js'
 import { LANDED } from './in-flight.js'
-import type { ReplySink, ReplyStream } from './reply-stream.js'
+import type { ReplyTransform } from './streams/reply-transform.js'
 
 /** Proxies drop silent connections after 30–60 s; vLLM and OpenRouter send comments every 10–15 s. */
 const HEARTBEAT_MS = 15_000
@@ -63,12 +63,12 @@ function lostOf({ losses, verdict }: Facts): readonly string[] {
   return said.length === 0 ? losses : [...losses, ...said]
 }
 
-/** One streamed reply: pumps, keeps alive, and ends it honestly. */
-class StreamRelay implements Timed, ReplySink {
+/** One streamed reply: piped to the client, kept alive, and ended honestly. */
+class StreamRelay implements Timed {
   place = LANDED
   private readonly x: Exchange
   private readonly res: HttpResponse
-  private readonly stream: ReplyStream
+  private readonly stream: ReplyTransform
   private readonly ingress: Ingress
   private readonly deadlines: Deadlines
   private readonly beganMs = performance.now()
@@ -78,7 +78,7 @@ class StreamRelay implements Timed, ReplySink {
   private isEnding = false
   private resolve: () => void = () => undefined
 
-  constructor(x: Exchange, stream: ReplyStream, ingress: Ingress, deadlines: Deadlines) {
+  constructor(x: Exchange, stream: ReplyTransform, ingress: Ingress, deadlines: Deadlines) {
     this.x = x
     this.res = x.res
     this.stream = stream
@@ -91,14 +91,18 @@ class StreamRelay implements Timed, ReplySink {
     x.facts.firstContentMs = this.beganMs - x.startedMs
     const headers = headersOf(x, EVENT_STREAM, x.facts.losses)
     beginReply(res, 200, [...headers, ...STREAM_HEADERS])
-    // The head goes out with the first piece; where there is none yet, it must not wait for it.
-    if (!stream.isWaiting) res.flushHeaders?.()
+    // The head goes out with the first piece; if there is none yet, it must not wait for it.
+    if (stream.readableLength === 0) res.flushHeaders?.()
     const closed = new Promise<void>((resolve) => {
       this.resolve = resolve
     })
     this.deadlines.add(this)
-    res.on('drain', () => this.drained()).once('close', () => this.closed())
-    stream.open(this)
+    stream.pipe(res, { end: false })
+    // After the pipe's own listener: by now the piece is written.
+    stream.on('data', (piece: Buffer) => this.wrote(piece))
+    stream.once('end', () => this.finish()).once('failed', () => this.finish())
+    res.on('drain', () => this.noteStall()).once('close', () => this.closed())
+    if (stream.hasFailed) this.finish()
     return closed
   }
 
@@ -109,18 +113,11 @@ class StreamRelay implements Timed, ReplySink {
     }
   }
 
-  take(piece: string | Buffer): boolean {
+  private wrote(piece: Buffer): void {
     this.wroteMs = performance.now()
-    this.x.facts.sentBytes += Buffer.byteLength(piece)
-    if (this.res.write(piece)) return true
-    this.stalledMs ??= this.wroteMs
-    return false
-  }
-
-  private drained(): void {
-    if (this.stalledMs === null || this.isEnding) return
-    this.noteStall()
-    this.stream.drained()
+    this.x.facts.sentBytes += piece.length
+    // The pipe waits for the client.
+    if (this.stream.readableFlowing === false) this.stalledMs ??= this.wroteMs
   }
 
   private noteStall(): void {
@@ -130,27 +127,37 @@ class StreamRelay implements Timed, ReplySink {
   }
 
   /**
-   * A whole stream ends as HTTP ends. One that failed gets its error event and then a cut connection:
-   * without the last chunk, even a client that only counts bytes sees that it is not complete.
+   * A complete stream ends as HTTP ends. One that failed gets its error event and then a cut connection: without the
+   * last chunk, even a client that only counts bytes sees that it is not complete.
    */
-  finish(): void {
-    const { translation } = this.stream
+  private finish(): void {
+    if (this.isEnding) return
+    const { stream, res, x } = this
+    const { translation } = stream
     this.noteStall()
     this.isEnding = true
     if (translation.outcome === 'complete') {
-      this.res.end()
+      res.end()
       return
     }
+    // The client may be behind: what has been translated goes before the error.
+    stream.unpipe(res)
+    const rest: unknown = stream.read()
+    if (Buffer.isBuffer(rest)) {
+      x.facts.sentBytes += rest.length
+      res.write(rest)
+    }
     const error = translation.error ?? new GatewayError('bug', 'The stream ended unfinished.').wire
-    this.x.isBrokenOff = true
-    breakOff(this.res, this.ingress.encodeStreamError(withoutSecrets(error)))
+    x.isBrokenOff = true
+    breakOff(res, this.ingress.encodeStreamError(withoutSecrets(error)))
   }
 
   private closed(): void {
     this.deadlines.remove(this)
+    this.isEnding = true
     this.noteStall()
     this.x.facts.relayMs = performance.now() - this.beganMs
-    this.stream.destroy()
+    this.stream.leave()
     this.resolve()
   }
 }

@@ -10,8 +10,9 @@ import { copiesOf } from './body-budget.js'
 import type { Exchange } from './exchange.js'
 import type { Target } from './generation.js'
 import type { Call } from './receive.js'
-import { PassedStream } from './passed.js'
-import { TranslatedStream, type Translation, type Verdict } from './translate.js'
+import { PassthroughTransform } from './streams/passthrough-transform.js'
+import { ReplyTransform } from './streams/reply-transform.js'
+import { TranslatedStream, type Verdict } from './translate.js'
 import { WholeAnswer, type WholeReply } from './whole.js'
 import { WholeChoices } from './choices.js'
 
@@ -30,18 +31,20 @@ export function roomFor(isReply: boolean): number {
   return isReply ? MAX_REPLY_BYTES : MAX_ERROR_BYTES
 }
 
-/** The machine for a streamed reply; `mayPause` where it may come in several parts. */
-export function openTranslation(
+/** The stream for a streamed reply; `mayPause` if it may come in several parts. */
+export function openReplyStream(
   x: Exchange,
   call: Call,
   target: Target,
   mayPause: boolean,
-): Translation {
+): ReplyTransform {
   const { egress } = target
+  const { ingress, request } = call
   if (egress.newTap !== null && passes(call, target)) {
-    return new PassedStream(egress.newTap({ includeUsage: call.request.includeUsage }))
+    return new PassthroughTransform(egress.newTap({ includeUsage: request.includeUsage }), x)
   }
-  return new TranslatedStream(egress, call.ingress, call.request, seedOf(x, call, target), mayPause)
+  const seed = seedOf(x, call, target)
+  return new ReplyTransform(new TranslatedStream(egress, ingress, request, seed, mayPause), x)
 }
 
 /** A whole reply as it was read: what the client gets, or a part after which the upstream paused. */

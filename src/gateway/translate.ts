@@ -44,7 +44,7 @@ export interface Translation extends Verdict {
   readonly mishap: ErrorKind | null
   /** The rest of a paused answer is about to come, as a stream of its own. */
   proceed(): void
-  /** What is ready for the client; empty where nothing is. The chunk is only lent, for this call. */
+  /** What is ready for the client; empty if nothing is. */
   write(chunk: Buffer): string | Buffer
   /** The upstream's end of file. */
   end(): string | Buffer

@@ -4,22 +4,15 @@
  * Knows no request and no dialect. Whatever goes wrong is a `MediaError`, whose text may be shown: it
  * tells no address, and the same of a name that does not exist as of one that is not public.
  */
-import { isIP, type LookupFunction } from 'node:net'
-import { Agent, buildConnector, type Dispatcher } from 'undici'
+import { Agent, type Dispatcher } from 'undici'
 import type { FetchMediaConfig } from '../config/config.js'
 import { sniffBytes } from '../wire/media-type.js'
-import { isPrivateAddress, PrivateAddressError, publicLookup } from './address.js'
+import { ANY, guardedConnector, PUBLIC } from './connector.js'
 
 /** Bytes and what they are. */
 export interface Media {
   readonly mediaType: string
   readonly bytes: Buffer
-}
-
-/** Which addresses may be spoken to, and how names become addresses; node's own way where left out. */
-export interface Network {
-  permits(address: string): boolean
-  readonly lookup?: LookupFunction
 }
 
 /** Why there is no media, in words for the client. */
@@ -36,12 +29,6 @@ const REQUEST_HEADERS = {
   'user-agent': 'sluice',
 }
 
-const PUBLIC: Network = {
-  permits: (address) => !isPrivateAddress(address),
-  lookup: publicLookup,
-}
-const ANY: Network = { permits: () => true }
-
 /** A bounded number of fetches at once, over all requests of a process. */
 export class MediaFetcher {
   private readonly limits: FetchMediaConfig
@@ -53,7 +40,7 @@ export class MediaFetcher {
     this.limits = limits
     this.free = limits.concurrency
     this.agent = new Agent({
-      connect: guarded(network, limits.timeoutMs),
+      connect: guardedConnector(network, { timeout: limits.timeoutMs }),
       connections: limits.concurrency,
       pipelining: 1,
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -160,33 +147,4 @@ function addressOf(text: string, base?: URL): URL {
     throw new MediaError('the URL must not hold a user or password')
   }
   return url
-}
-
-/**
- * Three guards, of which the last alone would do: an IP literal never reaches the look-up, the look-up
- * leaves out what is not public, and the address that the socket did connect to is looked at before a
- * byte is sent. What a name resolves to a second time is thus of no matter.
- */
-function guarded(network: Network, timeoutMs: number): buildConnector.connector {
-  const { lookup } = network
-  const connect = buildConnector({
-    timeout: timeoutMs,
-    ...(lookup === undefined ? {} : { lookup }),
-  })
-  return (options, callback) => {
-    const host = options.hostname.replace(/^\[|\]$/g, '')
-    if (isIP(host) !== 0 && !network.permits(host)) {
-      callback(new PrivateAddressError('the URL is a private address'), null)
-      return
-    }
-    connect(options, (...result) => {
-      const [error, socket] = result
-      if (error !== null || network.permits(socket.remoteAddress ?? '::')) {
-        callback(...result)
-        return
-      }
-      socket.destroy()
-      callback(new PrivateAddressError('the connection leads to a private address'), null)
-    })
-  }
 }

@@ -1,164 +1,231 @@
 /**
- * The connections of one upstream: reused, bounded, and closed before the upstream loses patience.
- * Knows no request's meaning.
+ * The requests of one upstream on undici's connections, in the order in which they came.
+ *
+ * undici cannot take back a request once it is queued: it keeps the body, and aborting the request when its turn
+ * comes destroys the connection. Requests beyond `max_connections` therefore wait here, where a cancelled one is
+ * removed at once.
  */
-import {
-  Connection,
-  ConnectionError,
-  type ConnectionOwner,
-  type Destination,
-  type ReplyController,
-  type ReplyHandler,
-} from './connection.js'
-import { KnownReplies } from './known-replies.js'
-import { RequestLines, type UpstreamRequest } from './request-lines.js'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Dispatcher } from 'undici'
 
-/** Where to, how many connections, and how long one may be idle. */
+/** What goes upstream. `headers` is name, value, name, value; undici adds framing and host. */
+export interface UpstreamRequest {
+  readonly path: string
+  readonly headers: readonly string[]
+  readonly body: Buffer | string
+}
+
+/** Receives one reply, in this order; after `onResponseEnd` or `onResponseError` nothing follows. */
+export interface ReplyHandler {
+  /** There is a connection, and the request goes out when this returns. */
+  onRequestStart(): void
+  onResponseStart(status: number, headers: IncomingHttpHeaders): void
+  onResponseData(chunk: Buffer): void
+  onResponseEnd(): void
+  onResponseError(cause: Error): void
+}
+
+/** One request under way. */
+export interface UpstreamCall {
+  /** Stops reading the reply; the chunk being handled is the last until `resume`. */
+  pause(): void
+  resume(): void
+  /**
+   * Ends the exchange in every phase; the handler receives nothing more. A request that has not been sent opens and
+   * closes no connection; the connection of one that has been sent is destroyed (HTTP/2: the stream).
+   */
+  abort(): void
+}
+
+/** Where requests go, and how many at once. */
 export interface PoolOptions {
-  readonly destination: Destination
-  readonly connections: number
-  readonly keepAliveMs: number
+  readonly origin: string
+  readonly dispatcher: Dispatcher
+  readonly maxConnections: number
 }
 
-interface Waiting {
-  readonly request: UpstreamRequest
-  readonly handler: ReplyHandler
+/** What may not stand in a request's path, and in a header's value. undici refuses the same. */
+const NOT_IN_PATH = /[^\x21-\xff]/
+const NOT_IN_HEADER = /[^\t\x20-\x7e\x80-\xff]/
+
+/** Thrown at undici when the turn of a cancelled request comes: undici drops it and keeps the connection. */
+const CANCELLED = new Error('the request was cancelled before it was sent')
+
+/** A request that cannot be written as HTTP, or a pool that is closed. */
+export class NotSentError extends Error {
+  readonly code = 'NOT_SENT'
 }
 
-/** How often idle connections are looked at. */
-const SWEEP_MS = 500
-
-/** For a handler that never got a connection. */
-const NO_CONNECTION: ReplyController = {
-  pause: () => undefined,
-  resume: () => undefined,
-  abort: () => undefined,
-}
-
-/** Requests wait, in order, where all connections are in use. */
-export class Pool implements ConnectionOwner {
-  session: Buffer | undefined = undefined
-  readonly lines: RequestLines
-  readonly replies = new KnownReplies()
-  sweptMs = 0
+/** The requests of one upstream. */
+export class UpstreamPool {
   private readonly options: PoolOptions
-  private readonly all = new Set<Connection>()
-  /** The one used last is at the end, and is used first: it is the least likely to be closed. */
-  private readonly idle: Connection[] = []
-  private readonly waiting: Waiting[] = []
-  /** Connections that are being made: each will serve one that waits. */
-  private connecting = 0
+  /** In the order in which they came; a set, so that a cancelled one leaves in constant time. */
+  private readonly waiting = new Set<Exchange>()
+  private running = 0
   private isDue = false
-  private sweeper: NodeJS.Timeout | null = null
-  private isClosed = false
-  private onEmpty: (() => void) | null = null
-  private readonly send = (): void => {
-    this.isDue = false
-    this.sendWaiting()
-  }
+  private isDestroyed = false
+  private onAllSent: (() => void) | null = null
 
   constructor(options: PoolOptions) {
     this.options = options
-    this.lines = new RequestLines(options.destination.authority)
   }
 
-  /** Sends the request as soon as there is a connection; the handler hears how it goes. */
-  dispatch(request: UpstreamRequest, handler: ReplyHandler): void {
-    this.waiting.push({ request, handler })
+  /** Sends the request as soon as fewer than `max_connections` are under way. The handler is called later. */
+  send(request: UpstreamRequest, handler: ReplyHandler): UpstreamCall {
+    const exchange = new Exchange(request, handler, this)
+    this.waiting.add(exchange)
     this.schedule()
+    return exchange
   }
 
-  /** Lets what runs and what waits finish, and resolves when no connection is left. */
-  close(): Promise<void> {
-    this.isClosed = true
-    for (const connection of this.idle.splice(0)) connection.destroy()
-    return new Promise((resolve) => {
-      this.onEmpty = resolve
-      this.settle()
-    })
-  }
-
-  /** Ends everything at once. */
-  destroy(): Promise<void> {
-    this.isClosed = true
-    const cause = new ConnectionError('CLOSED', 'the connections were closed')
-    for (const { handler } of this.waiting.splice(0)) handler.onResponseError(NO_CONNECTION, cause)
-    for (const connection of [...this.all]) connection.destroy()
-    return this.close()
-  }
-
-  freed(connection: Connection): void {
-    if (connection.isNew) this.connecting -= 1
-    if (this.waiting.length > 0) {
-      this.idle.push(connection)
-      this.schedule()
-    } else if (this.isClosed) connection.destroy()
-    else this.idle.push(connection)
-  }
-
-  lost(connection: Connection, cause: Error): void {
-    this.all.delete(connection)
-    if (connection.isNew) {
-      this.connecting -= 1
-      // It was made for one that waits, who must hear that there is no way.
-      this.waiting.shift()?.handler.onResponseError(NO_CONNECTION, cause)
-    } else {
-      const at = this.idle.lastIndexOf(connection)
-      if (at !== -1) this.idle.splice(at, 1)
+  /** Lets everything under way and waiting finish; resolves when no connection is left. */
+  async close(): Promise<void> {
+    if (this.waiting.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.onAllSent = resolve
+      })
     }
-    if (this.waiting.length > 0) this.schedule()
-    this.settle()
+    if (!this.isDestroyed) await this.options.dispatcher.close()
   }
 
-  /**
-   * All requests of a turn go out at its end, when whatever has arrived on idle connections has been
-   * read: an end, or bytes that nobody asked for, are then seen before a request goes into them.
-   */
+  /** Ends everything at once; handlers receive an error. */
+  async destroy(): Promise<void> {
+    if (this.isDestroyed) return
+    this.isDestroyed = true
+    this.flush()
+    await this.options.dispatcher.destroy()
+  }
+
+  /** A request was cancelled while it waited. */
+  left(exchange: Exchange): void {
+    if (this.waiting.delete(exchange) && this.waiting.size === 0) this.allSent()
+  }
+
+  /** A request is over. */
+  released(): void {
+    this.running -= 1
+    if (this.waiting.size > 0) this.schedule()
+  }
+
+  /** Not at once: undici's parser, in whose callback this may be called, cannot be entered twice. */
   private schedule(): void {
     if (this.isDue) return
     this.isDue = true
-    setImmediate(this.send)
+    queueMicrotask(() => this.flush())
   }
 
-  private sendWaiting(): void {
-    const { waiting, idle } = this
-    while (waiting.length > 0) {
-      const connection = idle.pop()
-      if (connection === undefined) break
-      if (!connection.isUsable) continue
-      const next = waiting.shift()
-      if (next !== undefined) connection.send(next.request, next.handler)
+  private flush(): void {
+    this.isDue = false
+    for (const exchange of this.waiting) {
+      if (this.running >= this.options.maxConnections && !this.isDestroyed) return
+      this.waiting.delete(exchange)
+      this.running += 1
+      this.dispatch(exchange)
     }
-    const { refusal } = this.options.destination
-    if (refusal !== undefined) {
-      for (const { handler } of waiting.splice(0)) handler.onResponseError(NO_CONNECTION, refusal)
-    }
-    while (waiting.length > this.connecting && this.all.size < this.options.connections) {
-      this.connecting += 1
-      this.sweeper ??= this.newSweeper()
-      this.all.add(new Connection(this.options.destination, this))
-    }
+    this.allSent()
   }
 
-  private newSweeper(): NodeJS.Timeout {
-    this.sweptMs = performance.now()
-    return setInterval(() => this.sweep(), SWEEP_MS).unref()
-  }
-
-  private sweep(): void {
-    const nowMs = performance.now()
-    this.sweptMs = nowMs
-    for (const connection of [...this.idle]) {
-      const patienceMs = Math.min(this.options.keepAliveMs, connection.keepAliveMs)
-      if (nowMs - connection.idleSinceMs > patienceMs) connection.destroy()
+  private dispatch(exchange: Exchange): void {
+    const { dispatcher, origin } = this.options
+    const { path, headers, body } = exchange.request
+    const problem = this.isDestroyed ? 'the upstream is closed' : problemOf(exchange.request)
+    if (problem !== null) {
+      exchange.onResponseError(null, new NotSentError(problem))
+      return
     }
-    this.settle()
+    dispatcher.dispatch(
+      // The gateway has time-outs of its own; 0 turns undici's off.
+      {
+        origin,
+        path,
+        method: 'POST',
+        headers: headers as string[],
+        body,
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      },
+      exchange,
+    )
   }
 
-  private settle(): void {
-    if (this.all.size > 0 || this.waiting.length > 0) return
-    if (this.sweeper !== null) clearInterval(this.sweeper)
-    this.sweeper = null
-    this.onEmpty?.()
+  private allSent(): void {
+    this.onAllSent?.()
+    this.onAllSent = null
+  }
+}
+
+/** Checked here as well: a pool of undici that refuses a request takes its connection for busy ever after. */
+function problemOf({ path, headers }: UpstreamRequest): string | null {
+  if (NOT_IN_PATH.test(path)) return 'the path has a character that it may not have'
+  for (let at = 1; at < headers.length; at += 2) {
+    if (NOT_IN_HEADER.test(headers[at] ?? '')) {
+      return `the header '${headers[at - 1] ?? ''}' has a character that it may not have`
+    }
+  }
+  return null
+}
+
+/** One request, as undici's handler and as the caller's handle on it. */
+class Exchange implements UpstreamCall, Dispatcher.DispatchHandler {
+  readonly request: UpstreamRequest
+  private readonly pool: UpstreamPool
+  /** Null once the caller has ended it. */
+  private handler: ReplyHandler | null
+  private controller: Dispatcher.DispatchController | null = null
+  private isOver = false
+
+  constructor(request: UpstreamRequest, handler: ReplyHandler, pool: UpstreamPool) {
+    this.request = request
+    this.handler = handler
+    this.pool = pool
+  }
+
+  pause(): void {
+    this.controller?.pause()
+  }
+
+  resume(): void {
+    this.controller?.resume()
+  }
+
+  abort(): void {
+    this.handler = null
+    if (this.controller === null) this.pool.left(this)
+    else if (!this.isOver) this.controller.abort(CANCELLED)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.handler === null) throw CANCELLED
+    this.controller = controller
+    this.handler.onRequestStart()
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    // Informational replies precede the one that counts.
+    if (status >= 200) this.handler?.onResponseStart(status, headers)
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.handler?.onResponseData(chunk)
+  }
+
+  onResponseEnd(): void {
+    this.over()
+    this.handler?.onResponseEnd()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, cause: Error): void {
+    this.over()
+    this.handler?.onResponseError(cause)
+  }
+
+  private over(): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.pool.released()
   }
 }

@@ -2,39 +2,30 @@
  * Upstreams: an address, credentials and limits that speak a dialect, with their connections.
  * Knows nothing of requests; `gateway/forward.ts` sends them.
  */
-import { isIP } from 'node:net'
 import type { UpstreamConfig } from '../config/config.js'
-import { isPrivateAddress, PrivateAddressError, publicLookup } from './address.js'
-import type { Destination } from './connection.js'
-import { Pool } from './pool.js'
+import { openDispatcher, settingsOf } from './dispatcher.js'
+import { UpstreamPool } from './pool.js'
 import { placeOf, type Place } from './place.js'
-
-/**
- * Idle sockets are dropped before common front ends drop theirs. A shorter idle time than the
- * peer's is what prevents the keep-alive race: 2.4 % of requests failed without.
- */
-const KEEP_ALIVE_MS = 4000
 
 /** One upstream of one generation. The pool may be shared with generations before and after. */
 export interface Upstream {
   readonly config: UpstreamConfig
-  readonly pool: Pool
+  readonly pool: UpstreamPool
   readonly place: Place
 }
 
 /** All upstreams of a generation, and the pools they run on. */
 export class Upstreams {
   private readonly byName: ReadonlyMap<string, Upstream>
-  private readonly pools: ReadonlyMap<string, Pool>
+  private readonly pools: ReadonlyMap<string, UpstreamPool>
 
   /** Pools whose address and connection settings did not change are taken over from `previous`. */
   constructor(configs: Readonly<Record<string, UpstreamConfig>>, previous: Upstreams | null) {
     const byName = new Map<string, Upstream>()
-    const pools = new Map<string, Pool>()
+    const pools = new Map<string, UpstreamPool>()
     for (const config of Object.values(configs)) {
-      const url = new URL(config.baseUrl)
-      const key = poolKey(config)
-      const pool = pools.get(key) ?? previous?.pools.get(key) ?? openPool(config, url)
+      const key = settingsOf(config)
+      const pool = pools.get(key) ?? previous?.pools.get(key) ?? openPool(config)
       pools.set(key, pool)
       byName.set(config.name, { config, pool, place: placeOf(config) })
     }
@@ -61,34 +52,8 @@ export class Upstreams {
   }
 }
 
-/** Everything that a pool is made from; the credential is not part of it, it travels per request. */
-function poolKey(config: UpstreamConfig): string {
-  return JSON.stringify([
-    config.name,
-    new URL(config.baseUrl).origin,
-    config.maxConnections,
-    config.timeouts.connectMs,
-    config.allowPrivateAddress,
-  ])
-}
-
-function openPool(config: UpstreamConfig, url: URL): Pool {
-  return new Pool({
-    destination: destinationOf(config, url),
-    connections: config.maxConnections,
-    keepAliveMs: KEEP_ALIVE_MS,
-  })
-}
-
-function destinationOf(config: UpstreamConfig, url: URL): Destination {
-  const isTls = url.protocol === 'https:'
-  const host = url.hostname.replace(/^\[|\]$/g, '')
-  const port = url.port === '' ? (isTls ? 443 : 80) : Number(url.port)
-  const { connectMs } = config.timeouts
-  const place = { isTls, host, port, authority: url.host, connectMs }
-  if (config.allowPrivateAddress) return place
-  // An IP literal never reaches `lookup`, so one that may not be used is refused here.
-  return isIP(host) !== 0 && isPrivateAddress(host)
-    ? { ...place, refusal: new PrivateAddressError('base_url is a private address') }
-    : { ...place, lookup: publicLookup }
+function openPool(config: UpstreamConfig): UpstreamPool {
+  const { maxConnections } = config
+  const { origin } = new URL(config.baseUrl)
+  return new UpstreamPool({ origin, dispatcher: openDispatcher(config), maxConnections })
 }

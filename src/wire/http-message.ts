@@ -74,17 +74,6 @@ export function headFields(text: string, from: number): string[] | null {
   return fields
 }
 
-/** The value of the fields of a name, joined where it comes more than once; the name is in lower case. */
-export function fieldOf(fields: readonly string[], name: string): string | undefined {
-  let found: string | undefined
-  for (let at = 0; at < fields.length; at += 2) {
-    if (fields[at] !== name) continue
-    const value = fields[at + 1] ?? ''
-    found = found === undefined ? value : `${found}, ${value}`
-  }
-  return found
-}
-
 /** True for text that may stand in a line of a head. */
 export function isFieldText(text: string): boolean {
   return VALUE.test(text)
@@ -96,11 +85,6 @@ export function isFieldText(text: string): boolean {
  */
 export function flat(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
-}
-
-/** The same fields, each value a text of its own: a slice of the head is compared and hashed the slow way. */
-export function ownFields(fields: readonly string[]): string[] {
-  return fields.map((text, at) => (at % 2 === 0 ? text : flat(text)))
 }
 
 function isBlank(code: number): boolean {

@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
 import { GatewayError } from '../../src/errors.js'
-import { PassedStream } from '../../src/gateway/passed.js'
+import { PassedStream } from '../../src/gateway/streams/passthrough-transform.js'
 import { type Translation } from '../../src/gateway/translate.js'
 import { translateReply } from '../../src/gateway/whole.js'
 import { client, PAIRS, REQUEST, SEED, upstream } from '../properties/streams.js'

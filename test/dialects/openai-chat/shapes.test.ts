@@ -6,7 +6,7 @@
  */
 import t from 'tap'
 import { isObject } from '../../../src/chat/json.js'
-import { PassedStream } from '../../../src/gateway/passed.js'
+import { PassedStream } from '../../../src/gateway/streams/passthrough-transform.js'
 import { dice } from '../../properties/streams.js'
 import { chunk, egress } from './driver.js'
 import type { StreamTap } from '../../../src/dialects/dialect.js'

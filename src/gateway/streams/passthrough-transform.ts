@@ -1,17 +1,25 @@
 /**
- * A stream of the same dialect on both sides: the upstream's own bytes, watched by the dialect's tap.
- * Pure and synchronous, like every translation; nothing is parsed but what the tap looks at.
+ * A stream of the same dialect on both sides: the upstream's own bytes, watched by the dialect's tap for usage, errors
+ * and its end. Nothing is parsed but what the tap looks at.
  */
-import type { FinishReason } from '../chat/event.js'
-import type { Said } from '../chat/said.js'
-import type { Usage } from '../chat/usage.js'
-import type { StreamTap } from '../dialects/dialect.js'
-import type { WireError } from '../errors.js'
-import type { FrameSink } from '../wire/framer.js'
-import { SseFramer } from '../wire/sse.js'
-import { OVERFLOW, TRUNCATED, type Translation, type Verdict } from './translate.js'
+import type { FinishReason } from '../../chat/event.js'
+import type { Said } from '../../chat/said.js'
+import type { Usage } from '../../chat/usage.js'
+import type { StreamTap } from '../../dialects/dialect.js'
+import type { WireError } from '../../errors.js'
+import type { FrameSink } from '../../wire/framer.js'
+import { SseFramer } from '../../wire/sse.js'
+import { OVERFLOW, TRUNCATED, type Translation, type Verdict } from '../translate.js'
+import { ReplyTransform, type ReplyOwner } from './reply-transform.js'
 
-/** The same dialect on both sides: the bytes themselves, less the frames that are not the client's. */
+/** Passes a stream on as it is. */
+export class PassthroughTransform extends ReplyTransform {
+  constructor(tap: StreamTap, owner: ReplyOwner) {
+    super(new PassedStream(tap), owner)
+  }
+}
+
+/** The bytes themselves, less the frames that are not the client's. Pure and synchronous. */
 export class PassedStream implements Translation, FrameSink {
   outcome: Verdict['outcome'] = 'open'
   error: WireError | null = null

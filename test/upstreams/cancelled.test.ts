@@ -1,0 +1,144 @@
+/**
+ * Goal: a request that is cancelled while it waits for a connection neither opens nor closes one, and leaves nothing behind.
+ * Method: an upstream that answers only when the test says so, two connections, two hundred requests.
+ */
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { createServer as createTcpServer } from 'node:net'
+import t, { type Test } from 'tap'
+import { eventually } from '../faults/scene.js'
+import { ask, openPool, send } from './scene.js'
+
+interface Slow {
+  readonly baseUrl: string
+  /** Replies that have not been given. */
+  readonly held: ServerResponse[]
+  opened: number
+  closed: number
+}
+
+async function slowUpstream(t: Test): Promise<Slow> {
+  const held: ServerResponse[] = []
+  const server = createServer((req, res) => {
+    req.resume()
+    held.push(res)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const slow: Slow = { baseUrl: `http://127.0.0.1:${port}`, held, opened: 0, closed: 0 }
+  server.on('connection', (socket) => {
+    slow.opened += 1
+    socket.once('close', () => (slow.closed += 1))
+  })
+  t.teardown(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return slow
+}
+
+void t.test('two hundred queued requests are cancelled', async (t) => {
+  const slow = await slowUpstream(t)
+  const pool = openPool({ baseUrl: slow.baseUrl, maxConnections: 2 })
+  t.teardown(() => pool.destroy())
+  const running = [send(pool, 'a'), send(pool, 'b')]
+  await eventually(() => slow.held.length === 2, 'both connections are in use')
+  const body = Buffer.alloc(100_000, 'x')
+  const queued = Array.from({ length: 200 }, () => send(pool, 'queued', body))
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  for (const { call } of queued) call.abort()
+  for (const res of slow.held.splice(0)) res.end('hello')
+  t.same(await Promise.all(running.map(({ reply }) => reply)), ['200 hello', '200 hello'])
+  const after = ask(pool, 'after')
+  await eventually(() => slow.held.length === 1, 'the next request comes through')
+  slow.held[0]?.end('hello')
+  t.equal(await after, '200 hello')
+  t.equal(slow.opened, 2, 'no connection was opened for the cancelled')
+  t.equal(slow.closed, 0, 'none was closed for them')
+})
+
+void t.test('cancelled ones make room in the order in which the others came', async (t) => {
+  const slow = await slowUpstream(t)
+  const pool = openPool({ baseUrl: slow.baseUrl, maxConnections: 1 })
+  t.teardown(() => pool.destroy())
+  const seen: string[] = []
+  const first = send(pool, 'first')
+  const [second, third, fourth] = ['second', 'third', 'fourth'].map((path) => send(pool, path))
+  second?.call.abort()
+  for (const asked of [first, third, fourth]) {
+    await eventually(() => slow.held.length === 1, 'one request is upstream')
+    const res = slow.held.pop()
+    seen.push(res?.req.url ?? '')
+    res?.end('hello')
+    await asked?.reply
+  }
+  t.same(seen, ['/first', '/third', '/fourth'])
+  t.equal(slow.opened, 1)
+})
+
+void t.test(
+  'one that is cancelled before its connection is there leaves it to the next',
+  async (t) => {
+    const slow = await slowUpstream(t)
+    const pool = openPool({ baseUrl: slow.baseUrl, maxConnections: 1 })
+    t.teardown(() => pool.destroy())
+    const cancelled = send(pool, 'cancelled')
+    // Handed to undici, which is connecting.
+    await new Promise<void>((resolve) => queueMicrotask(resolve))
+    cancelled.call.abort()
+    const next = ask(pool, 'next')
+    await eventually(() => slow.held.length === 1, 'the next is upstream')
+    t.equal(slow.held[0]?.req.url, '/next', 'the cancelled one was never sent')
+    slow.held[0]?.end('hello')
+    t.equal(await next, '200 hello')
+    t.equal(slow.opened, 1, 'over the connection that was opened for the other')
+    t.equal(slow.closed, 0)
+  },
+)
+
+void t.test('closing waits for those in the queue, and destroying ends them', async (t) => {
+  const slow = await slowUpstream(t)
+  const pool = openPool({ baseUrl: slow.baseUrl, maxConnections: 1 })
+  const asked = [send(pool, 'a'), send(pool, 'b')]
+  let isClosed = false
+  const closed = pool.close().then(() => (isClosed = true))
+  for (const { reply } of asked) {
+    await eventually(() => slow.held.length === 1, 'one request is upstream')
+    t.notOk(isClosed)
+    slow.held.pop()?.end('hello')
+    t.equal(await reply, '200 hello')
+  }
+  await closed
+  const other = openPool({ baseUrl: slow.baseUrl, maxConnections: 1 })
+  const ended = [send(other, 'a'), send(other, 'b')]
+  await eventually(() => slow.held.length === 1, 'one request is upstream')
+  await other.destroy()
+  t.same(await Promise.all(ended.map(({ reply }) => reply)), ['UND_ERR_DESTROYED', 'NOT_SENT'])
+  t.equal(await ask(other, 'late'), 'NOT_SENT', 'nothing is sent after it')
+})
+
+void t.test(
+  'a TLS handshake that hangs ends after connect_ms, and holds nobody longer',
+  async (t) => {
+    const server = createTcpServer((socket) => socket.on('error', () => undefined))
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const address = server.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const pool = openPool({
+      baseUrl: `https://127.0.0.1:${port}`,
+      maxConnections: 1,
+      timeouts: { connectMs: 200 },
+    })
+    t.teardown(() => pool.destroy())
+    const began = performance.now()
+    t.same(await Promise.all([ask(pool, 'a'), ask(pool, 'b')]), [
+      'UND_ERR_CONNECT_TIMEOUT',
+      'UND_ERR_CONNECT_TIMEOUT',
+    ])
+    t.ok(performance.now() - began > 300, 'one after the other')
+  },
+)

@@ -1,0 +1,140 @@
+/**
+ * Goal: requests go through the configured proxy, and nowhere else when it fails.
+ * Method: a proxy that opens tunnels, counts them and fails as the test says.
+ */
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { ask, openPool } from './scene.js'
+
+interface Proxy {
+  readonly url: string
+  /** Targets that tunnels were asked for, with the credentials sent. */
+  readonly asked: string[]
+  mode: 'open' | 'refuse' | 'close' | 'silent'
+}
+
+async function listen(t: Test, server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => sockets.add(socket))
+  t.teardown(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  const address = server.address()
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+async function startProxy(t: Test): Promise<Proxy> {
+  const server = createServer()
+  const proxy = { url: '', asked: [] as string[], mode: 'open' as Proxy['mode'] }
+  server.on('connect', (req, socket: Socket) => {
+    proxy.asked.push(`${req.url ?? ''} ${req.headers['proxy-authorization'] ?? ''}`.trim())
+    socket.on('error', () => undefined)
+    if (proxy.mode === 'close') socket.destroy()
+    if (proxy.mode === 'refuse') socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
+    if (proxy.mode !== 'open') return
+    const [host = '', port = ''] = (req.url ?? '').split(':')
+    const upstream = connect(Number(port), host, () => {
+      socket.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+      upstream.pipe(socket).pipe(upstream)
+    })
+    upstream.on('error', () => socket.destroy())
+    socket.on('close', () => upstream.destroy())
+  })
+  proxy.url = `http://127.0.0.1:${await listen(t, server)}`
+  return proxy
+}
+
+async function startUpstream(t: Test): Promise<{ baseUrl: string; asked: () => number }> {
+  let asked = 0
+  const server = createServer((req, res) => {
+    asked += 1
+    req.resume().on('end', () => res.end('hello'))
+  })
+  return { baseUrl: `http://127.0.0.1:${await listen(t, server)}`, asked: () => asked }
+}
+
+/** Sets variables for the time of a test. */
+function setEnv(t: Test, values: Record<string, string>): void {
+  for (const [name, value] of Object.entries(values)) {
+    const before = process.env[name]
+    process.env[name] = value
+    t.teardown(() => {
+      if (before === undefined) Reflect.deleteProperty(process.env, name)
+      else process.env[name] = before
+    })
+  }
+}
+
+void t.test('a proxy by its URL', async (t) => {
+  const proxy = await startProxy(t)
+  const upstream = await startUpstream(t)
+  const target = new URL(upstream.baseUrl).host
+  const withUser = proxy.url.replace('//', '//user:pass@')
+  const pool = openPool({ baseUrl: upstream.baseUrl, proxy: withUser })
+  t.teardown(() => pool.destroy())
+  t.equal(await ask(pool, 'a'), '200 hello')
+  t.equal(await ask(pool, 'b'), '200 hello')
+  const basic = Buffer.from('user:pass').toString('base64')
+  t.equal(proxy.asked[0], `${target} Basic ${basic}`)
+  t.equal(upstream.asked(), 2)
+})
+
+void t.test('a proxy that fails is never bypassed', async (t) => {
+  const proxy = await startProxy(t)
+  const upstream = await startUpstream(t)
+  const settings = { baseUrl: upstream.baseUrl, maxConnections: 2, timeouts: { connectMs: 300 } }
+  const pool = openPool({ ...settings, proxy: proxy.url })
+  t.teardown(() => pool.destroy())
+  const codes = { refuse: 'UND_ERR_ABORTED', close: 'PROXY_FAILED', silent: 'PROXY_FAILED' }
+  for (const mode of ['refuse', 'close', 'silent'] as const) {
+    proxy.mode = mode
+    const before = proxy.asked.length
+    t.equal(await ask(pool, 'a'), codes[mode], mode)
+    t.equal(proxy.asked.length, before + 1, `${mode}: it is asked once`)
+  }
+  const gone = openPool({ ...settings, proxy: 'http://127.0.0.1:1' })
+  t.teardown(() => gone.destroy())
+  t.match(await ask(gone, 'a'), /PROXY_FAILED|ECONNREFUSED/)
+  t.equal(upstream.asked(), 0, 'nothing reached the upstream')
+  proxy.mode = 'open'
+  t.equal(await ask(pool, 'a'), '200 hello', 'it works once the proxy does')
+})
+
+void t.test('the proxy of the environment', async (t) => {
+  const proxy = await startProxy(t)
+  const upstream = await startUpstream(t)
+  setEnv(t, { http_proxy: proxy.url, no_proxy: '' })
+  const through = openPool({ baseUrl: upstream.baseUrl, proxy: 'env' })
+  t.equal(await ask(through, 'a'), '200 hello')
+  t.equal(proxy.asked.length, 1)
+  const none = openPool({ baseUrl: upstream.baseUrl, proxy: 'none' })
+  t.equal(await ask(none, 'a'), '200 hello')
+  t.equal(proxy.asked.length, 1, '`none` goes around it')
+  setEnv(t, { no_proxy: '127.0.0.1' })
+  const excepted = openPool({ baseUrl: upstream.baseUrl, proxy: 'env' })
+  t.equal(await ask(excepted, 'a'), '200 hello')
+  t.equal(proxy.asked.length, 1, 'NO_PROXY goes around it')
+  setEnv(t, { http_proxy: 'no url', no_proxy: '' })
+  const wrong = openPool({ baseUrl: upstream.baseUrl, proxy: 'env' })
+  t.equal(
+    await ask(wrong, 'a'),
+    'PROXY_FAILED',
+    'an address that is none is no reason to go around it',
+  )
+  for (const pool of [through, none, excepted, wrong]) await pool.destroy()
+})
+
+void t.test('a private address is not asked for at a proxy', async (t) => {
+  const proxy = await startProxy(t)
+  const upstream = await startUpstream(t)
+  const settings = { baseUrl: upstream.baseUrl, allowPrivateAddress: false, proxy: proxy.url }
+  const pool = openPool(settings)
+  t.teardown(() => pool.destroy())
+  t.equal(await ask(pool, 'a'), 'EPRIVATE')
+  t.same(proxy.asked, [])
+})
