@@ -38,6 +38,8 @@ export interface Asked {
   readonly id: number
   readonly question: Question
 }
+
+/** An answer as it is posted. */
 export interface Answered {
   readonly id: number
   readonly answer: Answer

@@ -6,7 +6,10 @@ import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../ledger.js'
 import { numberIn, textIn, type Row, type Statement, type Value } from '../driver.js'
 import type { Engine } from '../engine.js'
 
-/** Entries counted, or rows removed, in one step: about 3 ms. */
+/** Entries counted in one step, of an eighth of those that wait: half a millisecond, and under load 5 ms. */
+const LEAST_COUNTED = 50
+const MOST_COUNTED = 500
+/** Rows removed in one step. */
 const BATCH = 200
 /** How long entries may wait to be counted when nobody asks for sums. */
 const EVERY_MS = 1_000
@@ -86,10 +89,7 @@ export class RollUp {
     this.mark = engine.prepare(
       "SELECT CAST(value AS INTEGER) AS seq FROM meta WHERE name = 'counted_seq'",
     )
-    this.end = engine.prepare(
-      `SELECT max(seq) AS seq
-       FROM (SELECT seq FROM ledger_entries WHERE seq > ? ORDER BY seq LIMIT ${BATCH})`,
-    )
+    this.end = engine.prepare('SELECT max(seq) AS seq FROM ledger_entries WHERE seq > ?')
     this.move = engine.prepare("UPDATE meta SET value = ? WHERE name = 'counted_seq'")
   }
 
@@ -170,8 +170,10 @@ export class RollUp {
   /** Only inside a transaction: another process may have counted meanwhile. */
   private step(): void {
     const from = seqIn(this.mark.get())
-    const to = this.end.get(from)?.['seq']
-    if (typeof to !== 'number') return
+    const last = this.end.get(from)?.['seq']
+    if (typeof last !== 'number') return
+    const share = Math.floor((last - from) / 8)
+    const to = Math.min(last, from + Math.max(LEAST_COUNTED, Math.min(MOST_COUNTED, share)))
     for (const count of this.counts) count.run(from, to)
     this.move.run(String(to))
   }
