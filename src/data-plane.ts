@@ -67,16 +67,7 @@ export async function openDataPlane(
   options: DataPlaneOptions = {},
 ): Promise<DataPlane> {
   let current = snapshot
-  const failures = new FailureLog(log)
-  const store = observeStore(
-    await openKnownStore({
-      url: snapshot.config.store,
-      folder: snapshot.config.ledger.spool,
-      warn: (reason) => log.warn('store', { reason }),
-    }),
-    metrics,
-    (op, error) => failures.report(op, error),
-  )
+  const store = await openObservedStore(snapshot, log, metrics)
   const parts = partsOf(store, () => current, metrics, log)
   const { authenticator, escrow, limiter, books } = parts
   const gateway = new Gateway({ ...parts, metrics, log }, snapshot)
@@ -134,6 +125,18 @@ export async function openDataPlane(
       await store.close()
     },
   }
+}
+
+/** The store, whose failures are counted and logged. */
+async function openObservedStore(
+  { config }: Snapshot,
+  log: Logger,
+  metrics: Metrics,
+): Promise<Store> {
+  const failures = new FailureLog(log)
+  const warn = (reason: string): void => log.warn('store', { reason })
+  const store = await openKnownStore({ url: config.store, folder: config.ledger.spool, warn })
+  return observeStore(store, metrics, (op, error) => failures.report(op, error))
 }
 
 /** Tells of what never got past the front door. */

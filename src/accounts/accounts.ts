@@ -4,7 +4,7 @@
  */
 import type { PlanConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
-import { STORE_BOUNDS, type Store } from '../store/store.js'
+import type { Store } from '../store/store.js'
 import type { TrailEntry } from '../store/trail.js'
 import type { Account, ApiKey, KeyLimits, PlanName } from './account.js'
 import { hashPassword, newPassword } from './password.js'
@@ -210,7 +210,7 @@ function planLimit(plan: PlanName, maxKeys: number): GatewayError {
 }
 
 function accountFull(): GatewayError {
-  const limit = `the account has ${STORE_BOUNDS.keysPerAccount} keys, revoked and expired ones included`
+  const limit = 'the account has as many keys as the store keeps, revoked and expired ones included'
   return new GatewayError('plan_limit', `${limit}; those are removed 30 days after they ended`)
 }
 

@@ -30,6 +30,14 @@ const PREFIX = '/dashboard/api'
 /** An opaque id; anything else in its place is as good as an unknown one. */
 const ID = /^[A-Za-z0-9_-]{1,100}$/
 
+interface Refused {
+  readonly req: Request
+  readonly res: Response
+  readonly requestId: string
+  /** Below the prefix. */
+  readonly path: string
+}
+
 interface Found {
   readonly route: Route
   readonly id: string
@@ -55,7 +63,7 @@ export class ApiRouter {
       const handled = await this.handle(path.slice(PREFIX.length), requestId, req, res)
       if (handled !== TAKEN) send(req, res, requestId, handled)
     } catch (thrown) {
-      this.refuse(req, res, requestId, thrown)
+      this.refuse({ req, res, requestId, path: path.slice(PREFIX.length) }, thrown)
     }
   }
 
@@ -85,21 +93,24 @@ export class ApiRouter {
   private find(method: string, path: string): Found {
     const plain = this.routes.get(`${method} ${path}`)
     if (plain !== undefined) return { route: plain, id: '' }
-    const parts = path.split('/')
-    const [, , id = ''] = parts
-    const pattern =
-      parts.length > 2 ? [...parts.slice(0, 2), '{id}', ...parts.slice(3)].join('/') : ''
-    const route = this.routes.get(`${method} ${pattern}`)
+    const [, , id = ''] = path.split('/', 3)
+    const route = this.routes.get(`${method} ${patternOf(path)}`)
     if (route !== undefined) {
       if (!ID.test(id)) throw notFound()
       return { route, id }
     }
-    const known = [...this.routes.values()].filter((each) => [path, pattern].includes(each.path))
-    if (known.length === 0) {
+    const methods = this.methodsAt(path)
+    if (methods === '') {
       throw new GatewayError('unknown_endpoint', 'The dashboard has no such endpoint.')
     }
-    const methods = known.map((each) => each.method).join(', ')
     throw new GatewayError('method_not_allowed', `This path takes ${methods}, not ${method}.`)
+  }
+
+  /** As the `allow` header has them; empty where no route has the path. */
+  private methodsAt(path: string): string {
+    const own = [path, patternOf(path)]
+    const known = [...this.routes.values()].filter((route) => own.includes(route.path))
+    return known.map(({ method }) => method).join(', ')
   }
 
   private async sessionOf(route: Route, req: Request): Promise<Session | null> {
@@ -110,7 +121,7 @@ export class ApiRouter {
     return this.options.sessions.find(secret, isPassive)
   }
 
-  private refuse(req: Request, res: Response, requestId: string, thrown: unknown): void {
+  private refuse({ req, res, requestId, path }: Refused, thrown: unknown): void {
     const error =
       thrown instanceof GatewayError
         ? thrown
@@ -129,8 +140,17 @@ export class ApiRouter {
     if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
     // What follows a body that was not read cannot be trusted to be a request.
     if (!req.complete) headers.push('connection', 'close')
+    if (error.kind === 'method_not_allowed') {
+      headers.push('allow', this.methodsAt(path))
+    }
     res.send(rowOf(error.kind).status, headers, errorBody(error.wire))
   }
+}
+
+/** The path with `{id}` in the place of an id; empty where it has no such place. */
+function patternOf(path: string): string {
+  const parts = path.split('/')
+  return parts.length > 2 ? [...parts.slice(0, 2), '{id}', ...parts.slice(3)].join('/') : ''
 }
 
 /** The error for what is not there, or is somebody else's: one and the same. */

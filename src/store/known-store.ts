@@ -7,6 +7,7 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isObject, stringOf } from '../chat/json.js'
 import { openStore } from './open.js'
+import { isRedisUrl } from './redis-url.js'
 import type { Store, StoreOptions } from './store.js'
 
 /** Where a store is, and where its id is remembered. */
@@ -19,31 +20,33 @@ export interface KnownStore extends StoreOptions {
 
 /**
  * Opens the store; a store that another one stood in for, or that was emptied, since this machine opened it
- * last is refused with `GatewayError(store_unavailable)`. Warns of a store that it had to make. Rejects as
- * `openStore` does.
+ * last is refused with `GatewayError(store_unavailable)`. Warns of an empty Redis in which it began a store.
+ * Rejects as `openStore` does.
  */
 export async function openKnownStore({ url, folder, ...options }: KnownStore): Promise<Store> {
   const path = join(folder, `store-${nameOf(url)}.json`)
   const expectedId = await remembered(path)
   const known = expectedId === undefined ? {} : { expectedId }
   const store = await openStore(url, { ...options, ...known })
-  if (expectedId === undefined) await keep(store, path, options.warn)
+  if (expectedId === undefined) await keep(store, { path, url }, options.warn)
   return store
 }
 
 /** Opens whatever store is there, one that it makes included, and remembers it as the one to expect. */
 export async function acceptStore({ url, folder, ...options }: KnownStore): Promise<Store> {
   const store = await openStore(url, options)
-  await keep(store, join(folder, `store-${nameOf(url)}.json`), options.warn)
+  await keep(store, { path: join(folder, `store-${nameOf(url)}.json`), url }, options.warn)
   return store
 }
 
 async function keep(
   { id, isNew }: Store,
-  path: string,
+  { path, url }: { readonly path: string; readonly url: string },
   warn: (message: string) => void = () => undefined,
 ): Promise<void> {
-  if (isNew) warn('the store was empty; a new one was begun, without accounts and keys')
+  // An embedded store begins with its folder, which whoever removed it has noticed.
+  if (isNew && isRedisUrl(url))
+    warn('the store was empty; a new one was begun, without accounts and keys')
   const draft = `${path}.${randomBytes(6).toString('hex')}`
   try {
     await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })

@@ -9,6 +9,7 @@ import { Cluster, Redis } from 'ioredis'
 import type { GatewayError } from '../errors.js'
 import { Breaker } from './redis-breaker.js'
 import { LostStore, notMade, reasonOf, unavailable, unconfirmed } from './failure.js'
+import { inTime, isReadOnly, Late, messageOf, sightOf, type Sight } from './redis-answers.js'
 import { clientOptions, clusterOptions, retryDelayMs } from './redis-options.js'
 import type { RedisPlace } from './redis-url.js'
 
@@ -16,12 +17,6 @@ import type { RedisPlace } from './redis-url.js'
 export interface Script {
   readonly lua: string
   readonly sha: string
-}
-
-/** What stands at a key; `refusal` is why the primary takes no writes now, null where it does. */
-export interface Sight {
-  readonly value: unknown
-  readonly refusal: string | null
 }
 
 /** What tells a store from any other: a key, and what is there. */
@@ -60,9 +55,6 @@ export const OTHER_STORE =
 const LOOK = script(`
 local written = redis.pcall('PERSIST', KEYS[1])
 return {redis.call('GET', KEYS[1]), type(written) == 'table' and written.err or ''}`)
-
-/** A server that let a command wait for as long as that. */
-class Late extends Error {}
 
 /** Fails fast, and only with `GatewayError(store_unavailable)`; comes back by itself. */
 export class RedisLink {
@@ -394,32 +386,4 @@ export class RedisLink {
     if ((await inTime(sight, this.timeoutMs)).value !== proof.value)
       throw new LostStore(OTHER_STORE)
   }
-}
-
-/** Older servers put the place in the script before it. */
-function isReadOnly(message: string): boolean {
-  return message.includes('READONLY ')
-}
-
-function sightOf(answer: unknown): Sight {
-  const [value, refusal] = Array.isArray(answer) ? (answer as unknown[]) : []
-  const why = typeof refusal === 'string' ? refusal : ''
-  if (isReadOnly(why)) throw new Error(why)
-  return { value, refusal: why === '' ? null : why }
-}
-
-/**
- * A process that was held up runs its timers before it reads its sockets: what is late by then may
- * have been answered long ago, and is looked for before anybody is blamed.
- */
-function inTime<T>(reply: Promise<T>, timeoutMs: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const late = (): void => reject(new Late(`no answer within ${timeoutMs} ms`))
-    const timer = setTimeout(() => setImmediate(late), timeoutMs)
-    reply.then(resolve, reject).finally(() => clearTimeout(timer))
-  })
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
