@@ -56,6 +56,9 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'how a limit stands is the same arithmetic, whoever tells of it',
   'ledger/spooled.ts → store/usage-record.ts':
     'a row has one text, in the store and on its way to it',
+  'ledger/spooled.ts → store/read-usage-record.ts': 'the same, for reading',
+  'store/read-usage-record.ts → ledger/row.ts':
+    'what a row of an earlier version has in place of its explanation stands with the row',
   'config/resolve.ts → upstreams/address.ts':
     'which networks are private is one list, for what may be plain http and for where a name may lead',
   'config/resolve.ts → store/redis-url.ts':

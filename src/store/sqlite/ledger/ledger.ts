@@ -20,7 +20,8 @@ import type {
   UsageSum,
   Verdict,
 } from '../../ledger.js'
-import { readRow, writeRow } from '../../usage-record.js'
+import { readRow } from '../../read-usage-record.js'
+import { writeRow } from '../../usage-record.js'
 import { usedTokens } from '../../usage-sum.js'
 import { textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
@@ -50,6 +51,7 @@ export class SqliteLedger implements Ledger {
   private readonly reservation: Statement
   private readonly prolong: Statement
   private readonly due: Statement
+  private readonly touch: Statement
 
   constructor(engine: Engine, nowMs: () => number) {
     this.engine = engine
@@ -70,6 +72,9 @@ export class SqliteLedger implements Ledger {
     )
     this.prolong = engine.prepare(
       'UPDATE reservations SET until_ms = ? WHERE request_id = ? AND until_ms > ?',
+    )
+    this.touch = engine.prepare(
+      "INSERT OR REPLACE INTO meta (name, value) VALUES ('proof', ?)",
     )
     this.due = engine.prepare(
       'SELECT request_id FROM reservations WHERE until_ms <= ? ORDER BY until_ms LIMIT ?',
@@ -116,6 +121,8 @@ export class SqliteLedger implements Ledger {
     const due = this.engine.readNow('looking for reservations that have run out', () =>
       this.due.all(latestMs, MOST_DUE).map((row) => textIn(row, 'request_id')),
     )
+    // Whoever asks takes the answer for proof that the store can be written.
+    await this.engine.write('proving that it can be written', () => this.touch.run(String(latestMs)))
     const all: Promise<boolean>[] = []
     for (let at = 0; at < due.length; at += BATCH) {
       const some = due.slice(at, at + BATCH).map((requestId) =>
@@ -153,7 +160,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async *export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
-    for (let after: readonly [atMs: number, seq: number] = [sinceMs, 0]; ;) {
+    for (let after: readonly [atMs: number, requestId: string] = [sinceMs, '']; ;) {
       const batch = await this.engine.background.exported(after)
       if (batch.rows.length > 0) yield batch.rows
       if (batch.next === null) return
