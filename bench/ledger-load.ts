@@ -163,10 +163,10 @@ async function run({ url, seconds }: LedgerOrder): Promise<LedgerLoad> {
   const before = process.cpuUsage()
   await Promise.all(clients)
   const endedMs = performance.now()
+  delay.disable()
   // What was put off is part of the cost.
   await close()
   const { user, system } = process.cpuUsage(before)
-  delay.disable()
   const sorted = round.latencies.sort((a, b) => a - b)
   const quantile = (share: number) => sorted[Math.floor(sorted.length * share)] ?? Number.NaN
   return {
@@ -174,7 +174,7 @@ async function run({ url, seconds }: LedgerOrder): Promise<LedgerLoad> {
     seconds: (endedMs - beganMs) / 1000,
     cpuMicroseconds: user + system,
     admitMs: { p50: quantile(0.5), p99: quantile(0.99) },
-    loopMs: delay.max / 1e6,
+    loopMs: { p999: delay.percentile(99.9) / 1e6, most: delay.max / 1e6 },
   }
 }
 

@@ -14,9 +14,7 @@ import { order, type LedgerLoad } from './ledger-orders.js'
 import { CORES, findProgram } from './machine.js'
 
 const LOAD = fileURLToPath(new URL('./ledger-load.js', import.meta.url))
-const BARE = fileURLToPath(new URL('./ledger-bare.js', import.meta.url))
 const ROUNDS = 3
-/** As long as the embedded ledger puts off what it does together. */
 const SECONDS = 5
 /** Until V8 has compiled what a process does all the time; the last burst of it was over after 14 to 20 s. */
 const WARM_UP_SECONDS = 20
@@ -24,8 +22,8 @@ const WARM_UP_SECONDS = 20
 /** How many processes, and how many requests at a time in each. */
 interface Case {
   readonly name: string
-  /** The embedded ledger, the bare engine, that of Redis, or the load alone. */
-  readonly at: 'ledger' | 'bare' | 'redis' | 'none'
+  /** The embedded ledger, that of Redis, or the load alone. */
+  readonly at: 'ledger' | 'redis' | 'none'
   /**
    * Requests that nothing limits, of which only a row is kept; or sixteen keys in place of 10,000, without a
    * limit on places, and with one.
@@ -37,7 +35,6 @@ interface Case {
 
 const CASES: readonly Case[] = [
   { name: 'nothing', at: 'none', processes: 1, atOnce: 64 },
-  { name: 'bare', at: 'bare', processes: 1, atOnce: 64 },
   { name: 'alone', at: 'ledger', processes: 1, atOnce: 1 },
   { name: 'sixteen', at: 'ledger', processes: 1, atOnce: 16 },
   { name: 'load', at: 'ledger', processes: 1, atOnce: 64 },
@@ -86,16 +83,13 @@ export async function runLedger(pace: Pace): Promise<SuiteResult> {
   // What the load itself takes is not the ledger's.
   const own = (found.get('nothing') ?? []).map(cpuOf)
   const cpu = (name: string) =>
-    (found.get(name) ?? []).map((load, at) => cpuOf(load) - (name === 'bare' ? 0 : (own[at] ?? 0)))
+    (found.get(name) ?? []).map((load, at) => cpuOf(load) - (own[at] ?? 0))
   return {
     figures: [
       ...cases.flatMap(({ name }) => figuresOf(name, found.get(name) ?? [], cpu(name))),
       ...Array.from(cold, ([name, load]) =>
         figure(`ledger.${name}.cold_cpu`, 'µs/op', [cpuOf(load)]),
       ),
-      figure('ledger.over_bare_ratio', 'of bare', ratios(cpu('load'), cpu('bare')), {
-        better: 'lower',
-      }),
       figure('ledger.batching_ratio', 'of alone', ratios(cpu('load'), cpu('alone')), {
         better: 'lower',
       }),
@@ -112,15 +106,12 @@ function figuresOf(name: string, loads: readonly LedgerLoad[], cpu: readonly num
   const of = (what: string, unit: string, pick: (load: LedgerLoad) => number) =>
     figure(`ledger.${name}.${what}`, unit, loads.map(pick))
   return [
-    figure(`ledger.${name}.cpu`, 'µs/op', cpu, GOALS.has(name) ? { goal: '≤ 12' } : {}),
-    ...(name === 'bare'
-      ? []
-      : [
-          of('operations', '/s', (load) => load.operations / load.seconds),
-          of('admit_p50', 'ms', (load) => load.admitMs.p50),
-          of('admit_p99', 'ms', (load) => load.admitMs.p99),
-          of('loop', 'ms at most', (load) => load.loopMs),
-        ]),
+    figure(`ledger.${name}.cpu`, 'µs/op', cpu, GOALS.has(name) ? { goal: '≤ 30' } : {}),
+    of('operations', '/s', (load) => load.operations / load.seconds),
+    of('admit_p50', 'ms', (load) => load.admitMs.p50),
+    of('admit_p99', 'ms', (load) => load.admitMs.p99),
+    of('loop_p999', 'ms', (load) => load.loopMs.p999),
+    of('loop', 'ms at most', (load) => load.loopMs.most),
   ]
 }
 
@@ -129,8 +120,8 @@ function cpuOf(load: LedgerLoad): number {
 }
 
 /** The processes of a case, with the flags of the gateway's. */
-function startLoads(children: Children, { at, processes, atOnce, what }: Case): ChildProcess[] {
-  const args = [at === 'bare' ? BARE : LOAD, String(atOnce), what ?? 'limited']
+function startLoads(children: Children, { processes, atOnce, what }: Case): ChildProcess[] {
+  const args = [LOAD, String(atOnce), what ?? 'limited']
   return Array.from({ length: processes }, (_, child) => {
     const core = child % 2 === 0 ? CORES.tested : CORES.rest
     const command = [process.execPath, ...WORKER_FLAGS, ...args]
@@ -143,7 +134,7 @@ function storeOf(children: Children, { at }: Case, redis: NewDatabase | null): s
   const store = join(children.folder, 'store')
   rmSync(store, { recursive: true, force: true })
   if (at === 'redis') return redis?.() ?? ''
-  return { ledger: `lmdb:${store}`, bare: store, none: 'none' }[at]
+  return { ledger: `sqlite:${join(store, 'sluice.db')}`, none: 'none' }[at]
 }
 
 /** All processes of a case at one store; counts are added, of times the worst stands. */
@@ -161,7 +152,10 @@ async function runCase(
       p50: Math.max(one.admitMs.p50, other.admitMs.p50),
       p99: Math.max(one.admitMs.p99, other.admitMs.p99),
     },
-    loopMs: Math.max(one.loopMs, other.loopMs),
+    loopMs: {
+      p999: Math.max(one.loopMs.p999, other.loopMs.p999),
+      most: Math.max(one.loopMs.most, other.loopMs.most),
+    },
   }))
 }
 

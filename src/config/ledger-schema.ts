@@ -34,9 +34,9 @@ export const ledgerSchema = z.strictObject({
     ),
   when_full: z
     .enum(['serve', 'refuse'])
-    .default('serve')
+    .default('refuse')
     .describe(
-      'While the store does not answer and the spool takes no more. `serve`: requests are answered, and rows that are lost are counted and logged. `refuse`: requests that cost money are answered 503.',
+      'While the store does not answer and the spool takes no more. `refuse`: requests that cost money are answered 503, and rows of those that ran are held in memory until there is room. `serve`: requests are answered, and rows that are lost are counted and logged.',
     ),
 })
 

@@ -57,6 +57,8 @@ const BATCH = 64
 const PATIENCE_MS = 5_000
 /** Dropped rows are counted one by one and told of this often. */
 const ALARM_MS = 10_000
+/** Rows of requests that ran when the disk became full; new requests are refused then. About 1 KB each. */
+const MOST_HELD = 20_000
 const DAY_MS = 86_400_000
 
 /** A row on its way to the ledger. */
@@ -88,6 +90,8 @@ export class Books {
   /** How many rows of a segment have been brought in, so that a slow ledger is not brought them again. */
   private readonly brought = new Map<string, number>()
   private isFull = false
+  /** Rows that neither the ledger nor the spool has taken, with `when_full: refuse`. */
+  private readonly held: Spooled[] = []
   private isClosed = false
   private spooledRows = 0
   private droppedRows = 0
@@ -100,14 +104,17 @@ export class Books {
 
   /** Nothing that costs money may be started: a row could neither be settled nor kept. */
   get isRefusing(): boolean {
-    return this.isFull && this.isAway && this.options.settings().whenFull === 'refuse'
+    if (this.options.settings().whenFull !== 'refuse') return false
+    return this.held.length > 0 || (this.isFull && this.isAway)
   }
 
   /** `ok`, or what is wrong, in words for an operator. */
   get state(): string {
     if (!this.isAway) return 'ok'
-    const spooled = `unavailable, ${this.spooledRows} rows spooled`
-    return this.droppedRows === 0 ? spooled : `${spooled}, ${this.droppedRows} dropped`
+    const parts = [`unavailable, ${this.spooledRows} rows spooled`]
+    if (this.held.length > 0) parts.push(`${this.held.length} in memory, requests are refused`)
+    if (this.droppedRows > 0) parts.push(`${this.droppedRows} dropped`)
+    return parts.join(', ')
   }
 
   /**
@@ -141,7 +148,8 @@ export class Books {
     while (this.waiting.length > 0) await pause(SWEEP_MS / 4)
     clearInterval(this.sweep)
     await this.tendingNow
-    if (this.spooledRows > 0) await this.replay().catch(() => undefined)
+    if (this.spooledRows + this.held.length > 0) await this.replay().catch(() => undefined)
+    for (const spooled of this.held.splice(0)) this.keep(spooled)
     this.options.spool.close()
   }
 
@@ -193,14 +201,35 @@ export class Books {
       onRow('spooled', 1)
       return
     }
-    this.droppedRows += 1
-    onRow('dropped', 1)
+    const isHeld = this.canHold
+    if (isHeld) this.held.push({ row, claim })
+    else this.droppedRows += 1
+    onRow(isHeld ? 'spooled' : 'dropped', 1)
     if (performance.now() - this.alarmedMs < ALARM_MS) return
     this.alarmedMs = performance.now()
-    log.error('usage row dropped, ledger unavailable and spool full', spool.fault, {
+    const event = isHeld
+      ? 'usage row held in memory, ledger unavailable and spool full'
+      : 'usage row dropped, ledger unavailable and spool full'
+    log.error(event, spool.fault, {
       request_id: row.requestId,
-      rows: this.droppedRows,
+      rows: isHeld ? this.held.length : this.droppedRows,
     })
+  }
+
+  private get canHold(): boolean {
+    const isRefused = this.options.settings().whenFull === 'refuse'
+    return isRefused && !this.isClosed && this.held.length < MOST_HELD
+  }
+
+  /** Brings what is held in memory to the ledger, the oldest first. Rejects if it takes none. */
+  private async bringHeld(): Promise<void> {
+    while (this.held.length > 0) {
+      const batch = this.held.slice(0, BATCH)
+      const settling = batch.map(({ row, claim }) => this.options.ledger.settle(row, claim))
+      await within(PATIENCE_MS, Promise.all(settling))
+      this.held.splice(0, batch.length)
+      this.options.onRow('replayed', batch.length)
+    }
   }
 
   private tendAfter(ms: number): void {
@@ -251,6 +280,7 @@ export class Books {
   /** The ledger takes each row once, however often it is brought. */
   private async replay(): Promise<void> {
     const { spool, onRow } = this.options
+    await this.bringHeld()
     for (const segment of spool.segments()) {
       const { rows, damaged } = this.rowsOf(segment)
       for (let at = this.brought.get(segment.path) ?? 0; at < rows.length; at += BATCH) {

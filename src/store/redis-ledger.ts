@@ -35,7 +35,8 @@ import { Slices } from './redis-slices.js'
 import { Slots } from './redis-slots.js'
 import { putSums } from './redis-sums.js'
 import { RedisUsage } from './redis-usage.js'
-import { readRow, writeRow } from './usage-record.js'
+import { readRow } from './read-usage-record.js'
+import { writeRow } from './usage-record.js'
 
 /** Reservations that ran out, settled before the next are asked for. */
 const DUE_AT_ONCE = 64

@@ -25,7 +25,7 @@ import { DROP_ROWS, READ_ROWS } from './redis-ledger-scripts.js'
 import type { RedisLink } from './redis-link.js'
 import { listOf } from './redis-records.js'
 import { asAsked, usesOf } from './usage-groups.js'
-import { readRow } from './usage-record.js'
+import { readRow } from './read-usage-record.js'
 import { newSum, setCounter, shownSum, type SumCounters } from './usage-sum.js'
 
 /** Rows read in one slice, and dropped in one step. */

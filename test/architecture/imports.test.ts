@@ -49,12 +49,17 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'what a key looks like and how it is digested is one fact for minting and for checking',
   'store/sqlite/ledger/limits.ts → limits/bucket.ts':
     'the arithmetic of limits is pure, and an engine that decides has to do it where it decides',
+  'store/sqlite/ledger/subject.ts → limits/bucket.ts':
+    'the same, for one row of limits',
   'store/migrate-parts.ts → limits/bucket.ts':
     'which day or month is running is one arithmetic, for counting and for moving the counts',
   'store/redis-slices.ts → limits/bucket.ts':
     'how a limit stands is the same arithmetic, whoever tells of it',
   'ledger/spooled.ts → store/usage-record.ts':
     'a row has one text, in the store and on its way to it',
+  'ledger/spooled.ts → store/read-usage-record.ts': 'the same, for reading',
+  'store/read-usage-record.ts → ledger/row.ts':
+    'what a row of an earlier version has in place of its explanation stands with the row',
   'config/resolve.ts → upstreams/address.ts':
     'which networks are private is one list, for what may be plain http and for where a name may lead',
   'config/resolve.ts → store/redis-url.ts':

@@ -55,7 +55,8 @@ void t.test('what the file leaves out has the documented default', (t) => {
       daysDays: 1_100,
       spool: '/etc/sluice/data/spool',
       spoolMaxBytes: 268_435_456,
-      whenFull: 'serve',
+      errorMessages: true,
+      whenFull: 'refuse',
     },
     allowSyntheticUser: false,
     fetchMedia: {

@@ -4,7 +4,8 @@
  */
 import t from 'tap'
 import { ERRORS } from '../../src/errors.js'
-import { readRow, writeRow } from '../../src/store/usage-record.js'
+import { readRow } from '../../src/store/read-usage-record.js'
+import { writeRow } from '../../src/store/usage-record.js'
 import { addToSum, newSum, readSum, shownSum, writeSum } from '../../src/store/usage-sum.js'
 import { aRow, NOON } from './ledger-records.js'
 
@@ -77,8 +78,8 @@ void t.test('each damaged place is named, and no value repeated', (t) => {
     )
   }
   t.match(
-    failureOf(() => readRow('[2]')),
-    /'v' is not 1/,
+    failureOf(() => readRow('[3]')),
+    /'v' is not 2/,
   )
   t.match(
     failureOf(() => readRow(JSON.stringify(values.with(14, 'gone')))),

@@ -17,7 +17,7 @@ export type Question =
   | { readonly ask: 'sums'; readonly query: SumQuery }
   | { readonly ask: 'keyUse'; readonly query: KeyUseQuery }
   | { readonly ask: 'lastUse'; readonly accountId: string; readonly keyIds: readonly string[] | null }
-  | { readonly ask: 'exported'; readonly after: readonly [atMs: number, seq: number] }
+  | { readonly ask: 'exported'; readonly after: readonly [atMs: number, requestId: string] }
   | { readonly ask: 'budgets'; readonly after: readonly [account: string, subject: string] }
   | { readonly ask: 'close' }
 
@@ -38,6 +38,8 @@ export interface Asked {
   readonly id: number
   readonly question: Question
 }
+
+/** An answer as it is posted. */
 export interface Answered {
   readonly id: number
   readonly answer: Answer
@@ -85,7 +87,7 @@ export class Background {
     return answer.is === 'lastUse' ? answer.uses : refuse(answer)
   }
 
-  async exported(after: readonly [atMs: number, seq: number]): Promise<ExportBatch> {
+  async exported(after: readonly [atMs: number, requestId: string]): Promise<ExportBatch> {
     const answer = await this.ask('exporting rows', { ask: 'exported', after })
     return answer.is === 'exported' ? answer.batch : refuse(answer)
   }

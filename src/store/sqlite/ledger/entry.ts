@@ -4,7 +4,7 @@
 import type { Usage } from '../../../chat/usage.js'
 import type { RowHops, UsageRow } from '../../../ledger/row.js'
 import { damaged } from '../../failure.js'
-import { isDialect, isOutcome, isSource } from '../../usage-record.js'
+import { isDialect, isOutcome, isSource } from '../../read-usage-record.js'
 import { numberIn, numberOrNull, textIn, textOrNull, type Row, type Value } from '../driver.js'
 
 /** Each column, and what of an entry it holds, in the order of the table. */
@@ -109,8 +109,8 @@ const COUNTS = [
   ['output', 'output_tokens'],
   ['cacheRead', 'cache_read_tokens'],
   ['cacheWrite', 'cache_write_tokens'],
-  ['cacheWrite1h', 'cache_write_1h_tokens'],
   ['reasoning', 'reasoning_tokens'],
+  ['cacheWrite1h', 'cache_write_1h_tokens'],
 ] as const
 
 function usageIn(row: Row): Usage {

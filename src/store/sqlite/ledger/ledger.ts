@@ -20,12 +20,14 @@ import type {
   UsageSum,
   Verdict,
 } from '../../ledger.js'
-import { readRow, writeRow } from '../../usage-record.js'
+import { readRow } from '../../read-usage-record.js'
+import { writeRow } from '../../usage-record.js'
 import { usedTokens } from '../../usage-sum.js'
 import { textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
-import { Limits, type Hold } from './limits.js'
+import { holdsIn, isWhole } from './holds.js'
+import { Limits } from './limits.js'
 import { intact, isName } from '../records.js'
 import { RollUp } from './roll-up.js'
 
@@ -49,6 +51,7 @@ export class SqliteLedger implements Ledger {
   private readonly reservation: Statement
   private readonly prolong: Statement
   private readonly due: Statement
+  private readonly touch: Statement
 
   constructor(engine: Engine, nowMs: () => number) {
     this.engine = engine
@@ -69,6 +72,9 @@ export class SqliteLedger implements Ledger {
     )
     this.prolong = engine.prepare(
       'UPDATE reservations SET until_ms = ? WHERE request_id = ? AND until_ms > ?',
+    )
+    this.touch = engine.prepare(
+      "INSERT OR REPLACE INTO meta (name, value) VALUES ('proof', ?)",
     )
     this.due = engine.prepare(
       'SELECT request_id FROM reservations WHERE until_ms <= ? ORDER BY until_ms LIMIT ?',
@@ -115,6 +121,8 @@ export class SqliteLedger implements Ledger {
     const due = this.engine.readNow('looking for reservations that have run out', () =>
       this.due.all(latestMs, MOST_DUE).map((row) => textIn(row, 'request_id')),
     )
+    // Whoever asks takes the answer for proof that the store can be written.
+    await this.engine.write('proving that it can be written', () => this.touch.run(String(latestMs)))
     const all: Promise<boolean>[] = []
     for (let at = 0; at < due.length; at += BATCH) {
       const some = due.slice(at, at + BATCH).map((requestId) =>
@@ -152,7 +160,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async *export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
-    for (let after: readonly [atMs: number, seq: number] = [sinceMs, 0]; ;) {
+    for (let after: readonly [atMs: number, requestId: string] = [sinceMs, '']; ;) {
       const batch = await this.engine.background.exported(after)
       if (batch.rows.length > 0) yield batch.rows
       if (batch.next === null) return
@@ -268,40 +276,4 @@ export class SqliteLedger implements Ledger {
     }
     return freed
   }
-}
-
-function isWhole(requestId: string, holds: unknown, entry: unknown): boolean {
-  try {
-    holdsIn(requestId, String(holds))
-    readRow(String(entry))
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** What a reservation holds. Throws an Error that names it if it is damaged. */
-function holdsIn(requestId: string, text: string): readonly Hold[] {
-  return intact(`the reservation of '${requestId}'`, () => {
-    const holds: unknown = parsed(text)
-    if (!Array.isArray(holds) || !holds.every(isHold)) throw new Error('what it holds is unknown')
-    return holds
-  })
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new Error('not JSON')
-  }
-}
-
-function isHold(value: unknown): value is Hold {
-  if (!Array.isArray(value)) return false
-  const [kind, account, subject, cost, last]: readonly unknown[] = value
-  if (typeof account !== 'string' || typeof subject !== 'string') return false
-  if (kind === 'concurrent') return true
-  if (kind !== 'tokens' && kind !== 'usd_day' && kind !== 'usd_month') return false
-  return typeof cost === 'number' && typeof last === 'number'
 }

@@ -14,7 +14,7 @@ import type {
 } from '../../ledger.js'
 import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
 import { entryIn } from './entry.js'
-import { BUCKET_MS, COUNTER_COLUMNS, sumIn, TABLE_OF } from './roll-up.js'
+import { BUCKET_MS, COUNTER_COLUMNS, MOST, sumIn, TABLE_OF } from './sums.js'
 
 /** Entries looked at for one page; if no more match, the page is short and says where it stopped. */
 const MOST_LOOKED_AT = 20_000
@@ -22,13 +22,12 @@ const MOST_LOOKED_AT = 20_000
 const EXPORT_BATCH = 500
 /** Limits of one batch of budgets. */
 const BUDGET_BATCH = 500
-const MOST = Number.MAX_SAFE_INTEGER
 const CURSOR = /^(\d{1,16})_(\d{1,16})$/
 
 /** A batch of the export, and where the next one begins; null behind the last. */
 export interface ExportBatch {
   readonly rows: readonly UsageRow[]
-  readonly next: readonly [atMs: number, seq: number] | null
+  readonly next: readonly [atMs: number, requestId: string] | null
 }
 
 /** A batch of budgets, and where the next one begins; null behind the last. */
@@ -117,17 +116,20 @@ function indexFor(query: RowQuery): string {
 }
 
 /** Entries from a place on, oldest first. */
-export function exported(db: Connection, after: readonly [atMs: number, seq: number]): ExportBatch {
+export function exported(
+  db: Connection,
+  after: readonly [atMs: number, requestId: string],
+): ExportBatch {
   const rows = db
     .prepare(
       `SELECT * FROM ledger_entries INDEXED BY entries_by_time
-       WHERE (at_ms, seq) > (?, ?) ORDER BY at_ms, seq LIMIT ${EXPORT_BATCH}`,
+       WHERE (at_ms, request_id) > (?, ?) ORDER BY at_ms, request_id LIMIT ${EXPORT_BATCH}`,
     )
     .all(...after)
   const last = rows.length < EXPORT_BATCH ? undefined : rows.at(-1)
   return {
     rows: rows.map(entryIn),
-    next: last === undefined ? null : [numberIn(last, 'at_ms'), numberIn(last, 'seq')],
+    next: last === undefined ? null : [numberIn(last, 'at_ms'), textIn(last, 'request_id')],
   }
 }
 

@@ -1,0 +1,71 @@
+/**
+ * The columns of `usage_hours` and `usage_days`, and what an entry adds to each.
+ */
+import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../ledger.js'
+import { numberIn, textIn, type Row } from '../driver.js'
+
+const DAY_MS = 86_400_000
+/** The length of each kind of bucket, in ms. */
+export const BUCKET_MS = { hour: 3_600_000, day: DAY_MS } as const
+/** The table of each kind of bucket. */
+export const TABLE_OF = { hour: 'usage_hours', day: 'usage_days' } as const
+/** What sums are kept by. */
+export type Bucket = keyof typeof BUCKET_MS
+
+/** Counters and what an entry adds to each; `sum`s of whole numbers, at most 2^53 - 1. */
+export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
+  ['requests', 'count(*)'],
+  ['errors', "sum(outcome <> 'ok')"],
+  ['input_tokens', tokens('input_tokens')],
+  ['output_tokens', tokens('output_tokens')],
+  ['cache_read_tokens', tokens('cache_read_tokens')],
+  ['cache_write_tokens', tokens('cache_write_tokens')],
+  ['reasoning_tokens', tokens('reasoning_tokens')],
+  ['cost_nano_usd', tokens('cost_nano_usd')],
+  ['unpriced', "sum(cost_nano_usd IS NULL AND source <> 'none')"],
+  ['estimated', "sum(source = 'estimated')"],
+  ...histogram(),
+]
+/** The columns of `COUNTERS`. */
+export const COUNTER_COLUMNS = COUNTERS.map(([column]) => column)
+/** The largest number that a counter reaches. */
+export const MOST = Number.MAX_SAFE_INTEGER
+
+function tokens(column: string): string {
+  return `coalesce(sum(CAST(${column} AS INTEGER)), 0)`
+}
+
+/** One counter for each bound, and one above the last. */
+function histogram(): [string, string][] {
+  const above = (bound: number | undefined) => (bound === undefined ? '' : ` > ${bound}`)
+  return [...FIRST_CONTENT_BOUNDS_MS, Number.POSITIVE_INFINITY].map((bound, at) => {
+    const from = above(FIRST_CONTENT_BOUNDS_MS[at - 1])
+    const parts = [
+      'first_content_ms IS NOT NULL',
+      ...(from === '' ? [] : [`first_content_ms${from}`]),
+      ...(bound === Number.POSITIVE_INFINITY ? [] : [`first_content_ms <= ${bound}`]),
+    ]
+    return [`first_content_${at}`, `sum(${parts.join(' AND ')})`]
+  })
+}
+
+/** The sum in a row with all columns. */
+export function sumIn(row: Row): UsageSum {
+  return {
+    startMs: numberIn(row, 'start_ms'),
+    accountId: textIn(row, 'account_id'),
+    keyId: textIn(row, 'key_id'),
+    model: textIn(row, 'model'),
+    requests: numberIn(row, 'requests'),
+    errors: numberIn(row, 'errors'),
+    inputTokens: numberIn(row, 'input_tokens'),
+    outputTokens: numberIn(row, 'output_tokens'),
+    cacheReadTokens: numberIn(row, 'cache_read_tokens'),
+    cacheWriteTokens: numberIn(row, 'cache_write_tokens'),
+    reasoningTokens: numberIn(row, 'reasoning_tokens'),
+    costNanoUsd: numberIn(row, 'cost_nano_usd'),
+    unpriced: numberIn(row, 'unpriced'),
+    estimated: numberIn(row, 'estimated'),
+    firstContent: COUNTER_COLUMNS.slice(10).map((column) => numberIn(row, column)),
+  }
+}
