@@ -1,11 +1,15 @@
-/**
- * Certificates for tests over TLS, made with openssl: an authority, a server and a client that it vouches for.
- */
+/** Certificates for tests, made by the openssl command. */
 import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Paths of PEM files. */
+/** Files in PEM. */
+export interface Pair {
+  readonly cert: string
+  readonly key: string
+}
+
+/** Files in PEM: an authority, and a server and a client that it vouches for. */
 export interface Certificates {
   readonly ca: string
   readonly serverCert: string
@@ -14,25 +18,42 @@ export interface Certificates {
   readonly clientKey: string
 }
 
+const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']
+
+/** A certificate authority that signs itself. */
+export function newAuthority(folder: string, name: string): Pair {
+  const pair = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) }
+  const files = ['-keyout', pair.key, '-out', pair.cert]
+  openssl('req', '-x509', ...NEW_KEY, '-subj', `/CN=${name}`, ...files)
+  return pair
+}
+
+/** A certificate of the authority for `subject`, an address or DNS name as `subjectAltName` has it. */
+export function newPair(
+  folder: string,
+  name: string,
+  authority: Pair,
+  subject = 'IP:127.0.0.1',
+): Pair {
+  const pair = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) }
+  const by = ['-CA', authority.cert, '-CAkey', authority.key]
+  const names = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=${subject}`]
+  openssl('req', '-x509', ...NEW_KEY, ...by, ...names, '-keyout', pair.key, '-out', pair.cert)
+  return pair
+}
+
 /** Makes them in `folder`; the server's certificate is for `serverName` and no other. */
 export function makeCertificates(folder: string, serverName: string): Certificates {
-  const file = (name: string): string => join(folder, name)
-  const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  const ca = file('ca.pem')
-  const caKey = file('ca.key')
-  openssl('req', '-x509', ...ec, '-days', '2', '-subj', '/CN=Test CA', '-keyout', caKey, '-out', ca)
-  const issue = (name: string, subject: string, extension: string): [string, string] => {
-    const [cert, key] = [file(`${name}.pem`), file(`${name}.key`)]
-    const [request, ext] = [file(`${name}.csr`), file(`${name}.ext`)]
-    writeFileSync(ext, extension)
-    openssl('req', ...ec, '-subj', `/CN=${subject}`, '-keyout', key, '-out', request)
-    const from = ['-req', '-in', request, '-CA', ca, '-CAkey', caKey, '-CAcreateserial']
-    openssl('x509', ...from, '-days', '2', '-extfile', ext, '-out', cert)
-    return [cert, key]
+  const authority = newAuthority(folder, 'ca')
+  const server = newPair(folder, 'server', authority, `DNS:${serverName}`)
+  const client = newPair(folder, 'client', authority, 'DNS:gateway')
+  return {
+    ca: authority.cert,
+    serverCert: server.cert,
+    serverKey: server.key,
+    clientCert: client.cert,
+    clientKey: client.key,
   }
-  const [serverCert, serverKey] = issue('server', serverName, `subjectAltName=DNS:${serverName}`)
-  const [clientCert, clientKey] = issue('client', 'gateway', 'extendedKeyUsage=clientAuth')
-  return { ca, serverCert, serverKey, clientCert, clientKey }
 }
 
 /** The text of a file. */
@@ -40,6 +61,6 @@ export function pem(path: string): string {
   return readFileSync(path, 'utf8')
 }
 
-function openssl(...args: string[]): void {
+function openssl(...args: readonly string[]): void {
   execFileSync('openssl', args, { stdio: 'ignore' })
 }
