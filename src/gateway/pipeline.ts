@@ -139,11 +139,7 @@ function authenticate(
   const found =
     ingress === undefined
       ? authenticator.identify(null)
-      : authenticator.identifyBy(
-          headerOf(x.req, ingress.keyHeader),
-          ingress.keyIn,
-          x.clientAddress,
-        )
+      : authenticator.identifyBy(headerOf(x.req, ingress.keyHeader), ingress.keyIn, x.clientAddress)
   if (found instanceof Promise) return found.then((identity) => accept(x, identity))
   accept(x, found)
   return undefined
