@@ -111,7 +111,8 @@ export async function listening(
 ): Promise<void> {
   const until = performance.now() + withinMs
   while (performance.now() < until) {
-    if (child.exitCode !== null) throw new Error(`${child.spawnargs.slice(-3).join(' ')} ended: ${child.exitCode}`)
+    if (child.exitCode !== null)
+      throw new Error(`${child.spawnargs.slice(-3).join(' ')} ended: ${child.exitCode}`)
     const socket = createConnection(port, '127.0.0.1')
     try {
       await once(socket, 'connect')

@@ -36,6 +36,8 @@ export interface RunningGateway {
 export interface GatewaySettings {
   readonly tree?: Tree
   readonly workers?: number
+  /** `upstreams:` and `routes:` as YAML, in place of two upstreams at the port. */
+  readonly upstreams?: string
   /** Further keys of `server:`, as YAML flow entries. */
   readonly server?: string
 }
@@ -106,19 +108,23 @@ interface ConfigSettings extends GatewaySettings {
 }
 
 function configText(settings: ConfigSettings): string {
-  const { tree, port, opsPort, upstreamPort, workers = 1, server = '' } = settings
-  const base = `http://127.0.0.1:${upstreamPort}/v1`
+  const { tree, port, opsPort, workers = 1, server = '' } = settings
   const more = server === '' ? '' : `, ${server}`
   return `server: { host: 127.0.0.1, port: ${port}, ops_port: ${opsPort}, workers: ${workers}, drain_ms: 0${more} }
 store: ${tree.store}
 log: { level: info }
-upstreams:
+models: models.yaml
+${settings.upstreams ?? twoUpstreams(settings.upstreamPort)}`
+}
+
+function twoUpstreams(port: number): string {
+  const base = `http://127.0.0.1:${port}/v1`
+  return `upstreams:
   anthropic: { dialect: anthropic, base_url: '${base}', api_key: measured }
   openai: { dialect: openai-chat, base_url: '${base}', api_key: measured }
 routes:
   - { prefix: claude-, upstream: anthropic }
   - { prefix: gpt-, upstream: openai }
-models: models.yaml
 `
 }
 

@@ -10,6 +10,7 @@ import { breaches, readBaseline, writeBaseline, type SuiteRecord } from './basel
 /** Suites by name, loaded when asked for. */
 const SUITES: Readonly<Record<string, () => Promise<(pace: Pace) => Promise<SuiteResult>>>> = {
   codec: async () => (await import('./codec.js')).runCodec,
+  hostile: async () => (await import('./hostile.js')).runHostile,
 
   ledger: async () => (await import('./ledger.js')).runLedger,
   load: async () => (await import('./load.js')).runLoad,

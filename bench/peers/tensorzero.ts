@@ -2,6 +2,7 @@
  * TensorZero (Rust, PyPI) without ClickHouse. Its standalone gateway is published as a container only; the Python
  * package has the same HTTP gateway as a library, which `tensorzero.py` starts on a port that the library chooses.
  */
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -47,11 +48,11 @@ api_key_location = "none"
 `,
     )
     const python = peerFile(FOLDER, 'bin', 'python')
-    const started = children.start(core, [python, '-c', PROGRAM, file], [
-      'ignore',
-      'pipe',
-      'ignore',
-    ])
+    const started = children.start(
+      core,
+      [python, '-c', PROGRAM, file],
+      ['ignore', 'pipe', 'ignore'],
+    )
     const base = new URL(await baseUrl(started.process))
     return {
       started,
@@ -64,7 +65,7 @@ api_key_location = "none"
 }
 
 /** The first line that is a URL; log lines come before it. */
-async function baseUrl(child: import('node:child_process').ChildProcess): Promise<string> {
+async function baseUrl(child: ChildProcess): Promise<string> {
   let text = ''
   child.stdout?.on('data', (bytes: Buffer) => (text += bytes.toString()))
   const signal = AbortSignal.timeout(START_MS)
