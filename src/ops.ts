@@ -106,7 +106,7 @@ async function answer(
 }
 
 async function choose(options: OpsOptions, req: IncomingMessage): Promise<Page> {
-  const path = (req.url ?? '/').replace(/\?.*$/, '')
+  const path = (req.url ?? '/').split('?', 1)[0] ?? '/'
   const page = Object.hasOwn(PAGES, path) ? PAGES[path] : undefined
   if (page === undefined) {
     return refusal('unknown_endpoint', `this port has ${Object.keys(PAGES).join(', ')}`)

@@ -177,7 +177,10 @@ export class Fold implements EventSink {
     const block = this.blocks[event.index]
     if (block?.type !== 'text') return
     if (event.type === 'citation') block.citations.push(event.citation)
-    else (block.logprobs ??= []).push(...event.tokens)
+    else {
+      block.logprobs ??= []
+      for (const token of event.tokens) block.logprobs.push(token)
+    }
   }
 
   private close(signature: string | undefined): void {

@@ -25,7 +25,7 @@ export class Grammar implements EventSink {
   private nextIndex = 0
   private open: BlockKind | null = null
   /** The text blocks so far, which may be cited. */
-  private readonly texts: number[] = []
+  private readonly texts = new Set<number>()
   private readonly next: EventSink
 
   constructor(next: EventSink) {
@@ -74,11 +74,11 @@ export class Grammar implements EventSink {
       case 'opaque':
         return this.openBlock(null, event.index)
       case 'citation':
-        return this.texts.includes(event.index) ? null : `citation of ${event.index}, no text`
+        return this.texts.has(event.index) ? null : `citation of ${event.index}, no text`
       case 'logprobs':
         return this.inside('text', event.index)
       case 'text-start':
-        this.texts.push(event.index)
+        this.texts.add(event.index)
         return this.openBlock('text', event.index)
       case 'refusal-start':
         return this.openBlock('refusal', event.index)

@@ -8,6 +8,8 @@ import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from './
 
 /** More than an answer of 128,000 tokens needs; a schema of unions in unions could need any number. */
 const MAX_STEPS = 100_000
+/** Characters that are compared or counted in the time of one step. */
+const CHARS_PER_STEP = 64
 /** Deeper than any answer; also what keeps references to themselves off the stack's limit. */
 const MAX_DEPTH = 256
 
@@ -22,6 +24,8 @@ class Judgement {
   private readonly root: JsonObject
   private steps = 0
   private depth = 0
+  /** The JSON texts of values that have been compared: a list of the schema meets many values. */
+  private readonly texts = new WeakMap<object, string>()
 
   constructor(root: JsonObject) {
     this.root = root
@@ -35,6 +39,29 @@ class Judgement {
     const fulfilled = RULES.every((rule) => rule(value, schema, this))
     this.depth -= 1
     return fulfilled
+  }
+
+  /** Counts work that is not a step of its own; false once there has been too much of it. */
+  spend(steps: number): boolean {
+    this.steps += steps
+    return this.steps <= MAX_STEPS
+  }
+
+  /** Members in another order make another text; an answer that says them so is rare, and only reported. */
+  isSame(one: JsonValue, other: JsonValue): boolean {
+    if (typeof one !== 'object' || typeof other !== 'object') return one === other
+    if (one === null || other === null) return one === other
+    return this.textOf(one) === this.textOf(other)
+  }
+
+  private textOf(value: object): string {
+    let text = this.texts.get(value)
+    if (text === undefined) {
+      text = JSON.stringify(value)
+      this.texts.set(value, text)
+    }
+    this.steps += text.length / CHARS_PER_STEP
+    return text
   }
 
   /** What a local `$ref` points at; undefined where it points nowhere. */
@@ -55,14 +82,18 @@ const RULES: readonly Rule[] = [
     const types = typeof type === 'string' ? [type] : arrayOf(type)
     return types.length === 0 || types.some((one) => isOfType(value, one))
   },
-  (value, { enum: list }) => !Array.isArray(list) || list.some((one) => isSame(value, one)),
-  (value, { const: only }) => only === undefined || isSame(value, only),
+  (value, { enum: list }, judge) => {
+    return (
+      !Array.isArray(list) || list.some((one) => !judge.spend(1 / 8) || judge.isSame(value, one))
+    )
+  },
+  (value, { const: only }, judge) => only === undefined || judge.isSame(value, only),
   (value, { allOf }, judge) => arrayOf(allOf).every((one) => judge.of(value, one)),
   (value, { anyOf }, judge) => isOneOf(value, anyOf, judge),
   (value, { oneOf }, judge) => isOneOf(value, oneOf, judge),
   (value, { not }, judge) => !isObject(not) || !judge.of(value, not),
   (value, schema) => typeof value !== 'number' || isWithin(value, schema),
-  (value, schema) => typeof value !== 'string' || isLong(lengthOf(value), schema, 'Length'),
+  (value, schema, judge) => typeof value !== 'string' || isTextLong(value, schema, judge),
   (value, schema, judge) => !Array.isArray(value) || isList(value, schema, judge),
   (value, schema, judge) => !isObject(value) || isRecord(value, schema, judge),
 ]
@@ -94,11 +125,6 @@ function isOfType(value: JsonValue, type: JsonValue): boolean {
   }
 }
 
-/** Members in another order make another text; an answer that says them so is rare, and only reported. */
-function isSame(one: JsonValue, other: JsonValue): boolean {
-  return one === other || JSON.stringify(one) === JSON.stringify(other)
-}
-
 function isWithin(value: number, schema: JsonObject): boolean {
   const { minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below, multipleOf } = schema
   if (typeof minimum === 'number' && value < minimum) return false
@@ -108,6 +134,11 @@ function isWithin(value: number, schema: JsonObject): boolean {
   if (typeof multipleOf !== 'number' || multipleOf <= 0) return true
   const times = value / multipleOf
   return Math.abs(times - Math.round(times)) < 1e-9
+}
+
+function isTextLong(text: string, schema: JsonObject, judge: Judgement): boolean {
+  if (schema['minLength'] === undefined && schema['maxLength'] === undefined) return true
+  return !judge.spend(text.length / CHARS_PER_STEP) || isLong(lengthOf(text), schema, 'Length')
 }
 
 /** JSON Schema counts code points. */
@@ -133,6 +164,7 @@ function isRecord(value: JsonObject, schema: JsonObject, judge: Judgement): bool
   const keys = Object.keys(value)
   if (!isLong(keys.length, schema, 'Properties')) return false
   const required = arrayOf(schema['required'])
+  if (!judge.spend((keys.length + required.length) / 8)) return true
   if (!required.every((key) => typeof key !== 'string' || Object.hasOwn(value, key))) return false
   const properties = isObject(schema['properties']) ? schema['properties'] : {}
   // With patterns it is not known here which keys are additional.

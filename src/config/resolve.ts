@@ -281,7 +281,7 @@ function upstreamOf(
     name,
     preset: values.preset ?? null,
     dialect: values.dialect ?? 'openai-chat',
-    baseUrl: baseUrl.replace(/\/+$/, ''),
+    baseUrl: withoutSlashes(baseUrl),
     path: values.path ?? null,
     query: values.query,
     keyHeader: values.key_header ?? preset?.keyHeader ?? null,
@@ -363,4 +363,11 @@ function isPrivateHost(hostname: string): boolean {
 /** Who has set a time of their own means every reply. */
 function wholeFirstByte(firstByteMs: number): number {
   return firstByteMs === USUAL_FIRST_BYTE_MS ? USUAL_FIRST_BYTE_WHOLE_MS : firstByteMs
+}
+
+/** The text without the slashes at its end. */
+function withoutSlashes(text: string): string {
+  let end = text.length
+  while (text[end - 1] === '/') end -= 1
+  return text.slice(0, end)
 }

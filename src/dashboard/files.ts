@@ -141,7 +141,7 @@ async function fileOf(name: string, bytes: Buffer): Promise<StaticFile> {
     etag: `W/"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`,
     bytes,
     zipped: zipped !== null && zipped.length < bytes.length ? zipped : null,
-    isImmutable: name.startsWith('assets/') && /-[\w-]{8,}\.\w+$/.test(name),
+    isImmutable: name.startsWith('assets/') && isHashed(name),
   }
 }
 
@@ -158,4 +158,10 @@ function namesTag(header: string | undefined, etag: string): boolean {
 function plain(res: Response, status: number, text: string, more: string[] = []): void {
   const headers = ['content-type', 'text/plain; charset=utf-8', 'cache-control', 'no-store']
   res.send(status, [...headers, ...HEADERS, ...more], text)
+}
+
+/** Whether the name ends as the build names files by their content: `index-Bx12Yz89.js`. */
+function isHashed(name: string): boolean {
+  const hash = name.slice(name.indexOf('-') + 1, name.lastIndexOf('.'))
+  return /^[\w-]{8,}$/.test(hash)
 }

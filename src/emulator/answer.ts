@@ -119,9 +119,19 @@ export function weighed({ pieces }: Answer, rivals: number): Weighed[] {
   })
 }
 
-/** Pieces of about one word each, as providers cut text. */
-function piecesOf(text: string): string[] {
-  return text.match(/\s*\S+\s*$|\s*\S+|\s+/g) ?? []
+/** Pieces of about one word each, as providers cut text. White space stands before its word, at the end after it. */
+export function piecesOf(text: string): string[] {
+  const pieces: string[] = []
+  let blank = ''
+  for (const run of text.match(/\s+|\S+/g) ?? []) {
+    if (run.trim() === '') blank = run
+    else {
+      pieces.push(blank + run)
+      blank = ''
+    }
+  }
+  if (blank !== '') pieces.push((pieces.pop() ?? '') + blank)
+  return pieces
 }
 
 function hintIn(prompt: string): string | undefined {

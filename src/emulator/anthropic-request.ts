@@ -67,7 +67,7 @@ export function readAnthropic(call: Call): AnthropicRequest {
 /** Throws 401 where neither header holds a key, or the key says that it is invalid. */
 export function checkAnthropicKey(call: Call): void {
   const header = call.headers['x-api-key']
-  const bearer = /^Bearer\s+(.+)$/i.exec(call.headers.authorization ?? '')?.[1]
+  const bearer = /^Bearer\s+(\S.*)$/i.exec(call.headers.authorization ?? '')?.[1]
   const key = typeof header === 'string' && header !== '' ? header : bearer
   if (key === undefined) {
     refuseAnthropic(401, 'x-api-key header is required')

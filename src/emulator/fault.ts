@@ -166,7 +166,7 @@ export interface Directions {
   readonly pace: number | undefined
 }
 
-const DIRECTIVE = /\[\[\s*(fault|words|pace)\s*:\s*([^\]]*?)\s*\]\]/g
+const DIRECTIVE = /\[\[\s*(fault|words|pace)\s*:([^[\]]{0,500})\]\]/g
 
 /** Reads `[[fault: cut bytes=120]]`, `[[words: 50]]`, `[[pace: 20]]`. Throws as `faultOf` does. */
 export function directionsOf(prompt: string): Directions {
@@ -176,7 +176,8 @@ export function directionsOf(prompt: string): Directions {
   const faults: Fault[] = []
   let words: number | undefined
   let pace: number | undefined
-  const text = prompt.replace(DIRECTIVE, (_all, name: string, rest: string) => {
+  const text = prompt.replace(DIRECTIVE, (_all, name: string, said: string) => {
+    const rest = said.trim()
     if (name === 'fault') {
       faults.push(faultFromWords(rest))
     } else {

@@ -196,14 +196,15 @@ function plain(status: number, headers: Readonly<Record<string, string>>, body: 
 function replayed(recorded: NonNullable<Scene['replay']>): Reply {
   const { status, headers, body } = recorded
   // Cut into events, so that faults at an event work on recordings too.
-  const units = typeof body === 'string' ? (body.match(EVENTS) ?? []) : [body]
+  const units = typeof body === 'string' ? body.split(BETWEEN_EVENTS) : [body]
   return { status, headers, units, stream: false, terminators: 0 }
 }
 
 /** Shared, so that a healthy reply costs no promise of its own. */
 const DONE = Promise.resolve()
 
-const EVENTS = /[\s\S]+?(?:\r\n\r\n|\n\n|$)/g
+/** Behind each blank line. */
+const BETWEEN_EVENTS = /(?<=\r\n\r\n|\n\n)(?=[\s\S])/
 
 function parsed(raw: Buffer): JsonObject | undefined {
   try {

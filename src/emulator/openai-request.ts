@@ -50,7 +50,7 @@ export function readOpenAi(call: Call): OpenAiRequest {
 
 /** Throws 401 where the bearer key is missing or says that it is invalid. */
 export function checkOpenAiKey(call: Call): void {
-  const key = /^Bearer\s+(.+)$/i.exec(call.headers.authorization ?? '')?.[1]
+  const key = /^Bearer\s+(\S.*)$/i.exec(call.headers.authorization ?? '')?.[1]
   if (key === undefined) {
     refuseOpenAi(
       401,

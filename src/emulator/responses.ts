@@ -2,7 +2,7 @@
  * OpenAI's Responses as a provider speaks them: whole reply and stream.
  * Knows no other provider and no fault. Follows recorded traffic of 2025–2026.
  */
-import { answerTo, weighed, type Weighed } from './answer.js'
+import { answerTo, piecesOf, weighed, type Weighed } from './answer.js'
 import { datedModel } from './openai.js'
 import { STREAM, WHOLE, openAiVoice } from './openai-voice.js'
 import { readResponses } from './responses-request.js'
@@ -178,7 +178,7 @@ function reasoningItem(answer: Answer, request: ResponsesRequest, dice: Dice): I
   const summary = request.summarised ? [part] : []
   const head = { id, type: 'reasoning', ...sealed }
   const place = { item_id: id, summary_index: 0 }
-  const pieces = answer.thinking.match(/\s*\S+/g) ?? []
+  const pieces = piecesOf(answer.thinking)
   const told: JsonObject[] = [
     {
       type: 'response.reasoning_summary_part.added',

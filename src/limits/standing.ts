@@ -94,7 +94,7 @@ function messageOf({ demand, whose }: Claim, standing: Standing, seconds: number
 
 /** To the nano-dollar, without zeros at the end: `0.0125`. */
 function dollars(nanoUsd: number): string {
-  const text = (nanoUsd / 1e9).toFixed(9).replace(/0+$/, '')
+  const text = (nanoUsd / 1e9).toFixed(9).replace(/0{1,9}$/, '')
   return text.endsWith('.') ? text.slice(0, -1) : text
 }
 

@@ -4,7 +4,7 @@
  */
 
 const THOUSANDTHS: readonly string[] = Array.from({ length: 1000 }, (_, n) =>
-  n === 0 ? '' : `.${String(n).padStart(3, '0')}`.replace(/0+$/, ''),
+  n === 0 ? '' : `.${String(n).padStart(3, '0')}`.replace(/0{1,3}$/, ''),
 )
 /** Above this the thousandths are noise, and the product below would not be exact. */
 const MAX_EXACT = 1e9

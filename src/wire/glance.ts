@@ -3,6 +3,9 @@
  * Knows no field. It only counts and compares, and never says what is wrong: `json.ts` looks closer then.
  */
 
+import { DATA_BYTES, isInlineData, type Range } from './inline-data.js'
+import { stringEnd } from './string-end.js'
+
 /** A top-level member and where its bytes are: `{"key": value}` from the key's quote to the value's end. */
 export interface Member {
   readonly key: string
@@ -33,29 +36,48 @@ const LAST_ASCII = 127
 
 /** A number of so many characters without an exponent is below the largest double, 1.8e308. */
 const MAX_DIGITS = 300
-/** Keys and words are shorter; beyond, a search for the quote costs less than a look at each character. */
-const SHORT = 16
 /** Objects with more keys, and deeper ones, are for whoever looks closer. */
 const MAX_KEYS = 64
 const MAX_DEPTH = 64
+/** A body with more members, longer names or longer stretches of blanks is for whoever looks closer. */
+const MAX_MEMBERS = 10_000
+const MAX_NAME_BYTES = 256
+const MAX_BLANKS = 1_024
+
+/** What a glance finds. */
+export interface Glance {
+  readonly members: readonly Member[]
+  /** The inline data (`wire/inline-data.ts`), in the order of the bytes. */
+  readonly data: readonly Range[]
+}
+
+/** What a body may have at most. */
+export interface GlanceCaps {
+  readonly maxDepth: number
+  readonly maxTokens: number
+  /** Bytes beside inline data. */
+  readonly maxTextBytes: number
+}
 
 /** Of the objects that are open: what their keys hash to, one after the other, and where each begins. */
 const hashes = new Int32Array(MAX_KEYS * (MAX_DEPTH + 1))
 const begins = new Int32Array(MAX_DEPTH + 1)
 
 /**
- * The members of the object in the bytes, in their order; `text` is the same bytes as Latin-1, where long
+ * The members of the object in the bytes, in their order, and its inline data; `text` is the same bytes as Latin-1, where long
  * strings are stepped over. If it is JSON, then no key comes twice in one object, no number is beyond a double
  * and the caps are kept. Null where that is not so, or takes a closer look to tell: keys with escapes, numbers
  * with an exponent.
  */
 export function glance(
-  bytes: Uint8Array,
+  bytes: Buffer,
   text: string,
-  maxDepth: number,
-  maxTokens: number,
-): Member[] | null {
+  { maxDepth, maxTokens, maxTextBytes }: GlanceCaps,
+): Glance | null {
   const members: Member[] = []
+  const data: Range[] = []
+  let dataBytes = 0
+  let names = 0
   let depth = 0
   let tokens = 0
   /** How many keys of open objects are held, and where those of the innermost begin. */
@@ -66,24 +88,32 @@ export function glance(
   let valueStart = 0
   let valueEnd = 0
   let at = 0
-  while (at < bytes.length && tokens <= maxTokens) {
+  while (at < bytes.length && tokens <= maxTokens && at - dataBytes <= maxTextBytes) {
     const code = bytes[at] ?? END
     if (code === QUOTE) {
       const start = at + 1
-      at = stringEnd(bytes, text, start)
+      at = stringEnd(bytes, text, start, maxTextBytes)
       if (at === -1) return null
       const end = at
       at = skipBlanks(bytes, at + 1)
+      if (at === -1) return null
       if ((bytes[at] ?? END) !== COLON) {
         valueEnd = end + 1
+        if (end - start >= DATA_BYTES && isInlineData(bytes, { start, end })) {
+          data.push({ start, end })
+          dataBytes += end - start
+        }
         continue
       }
+      names += 1
+      if (names > MAX_MEMBERS || end - start > MAX_NAME_BYTES) return null
       const hash = hashOf(bytes, start, end)
       if (hash === -1 || held - begin === MAX_KEYS || isAmong(hash, begin, held)) return null
       hashes[held] = hash
       held += 1
       tokens += 1
       at = skipBlanks(bytes, at + 1)
+      if (at === -1) return null
       if (depth !== 1) continue
       keyStart = start
       keyEnd = end
@@ -112,13 +142,13 @@ export function glance(
     } else if (code === SPACE || code === LINE_FEED || code === CARRIAGE_RETURN || code === TAB) {
       at += 1
     } else {
-      const start = at
       at = wordEnd(bytes, at)
-      if (at === -1 || at - start > MAX_DIGITS) return null
+      if (at === -1) return null
       valueEnd = at
     }
   }
-  return tokens > maxTokens ? null : members
+  const isWithin = tokens <= maxTokens && bytes.length - dataBytes <= maxTextBytes
+  return isWithin ? { members, data } : null
 }
 
 function isAmong(hash: number, from: number, to: number): boolean {
@@ -126,31 +156,13 @@ function isAmong(hash: number, from: number, to: number): boolean {
   return false
 }
 
-/** Where the quote at the end of a string is; -1 where there is none. */
-function stringEnd(bytes: Uint8Array, text: string, from: number): number {
-  const near = Math.min(bytes.length, from + SHORT)
-  let at = from
-  let code = bytes[at] ?? END
-  while (at < near && code !== QUOTE && code !== BACKSLASH) {
-    at += 1
-    code = bytes[at] ?? END
-  }
-  if (code === QUOTE) return at
-  for (;;) {
-    at = text.indexOf('"', at)
-    if (at === -1) return -1
-    let back = at
-    while (back > from && (bytes[back - 1] ?? END) === BACKSLASH) back -= 1
-    if ((at - back) % 2 === 0) return at
-    at += 1
-  }
-}
-
+/** Where blanks end; -1 where there are too many of them. */
 function skipBlanks(bytes: Uint8Array, from: number): number {
   let at = from
   let code = bytes[at] ?? END
   while (code === SPACE || code === LINE_FEED || code === CARRIAGE_RETURN || code === TAB) {
     at += 1
+    if (at - from > MAX_BLANKS) return -1
     code = bytes[at] ?? END
   }
   return at
@@ -167,7 +179,7 @@ function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return hash
 }
 
-/** Where a number, or a word like `null`, ends; -1 where a number has an exponent. */
+/** Where a number, or a word like `null`, ends; -1 where it is too long, or a number has an exponent. */
 function wordEnd(bytes: Uint8Array, from: number): number {
   let at = from
   let code = bytes[at] ?? END
@@ -175,6 +187,7 @@ function wordEnd(bytes: Uint8Array, from: number): number {
   do {
     if (isNumber && (code === LOWER_E || code === UPPER_E)) return -1
     at += 1
+    if (at - from > MAX_DIGITS) return -1
     code = bytes[at] ?? END
   } while ((code >= PLUS && code <= NINE && code !== COMMA) || isLetter(code))
   return at

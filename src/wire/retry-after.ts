@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
 const GO_DURATION = /^(?:\d{1,9}(?:\.\d{1,9})?(?:h|ms|m|s|us|µs|ns)){1,6}$/
-const GO_PART = /(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)/g
+const GO_PART = /(\d{1,9}(?:\.\d{1,9})?)(h|ms|m|s|us|µs|ns)/g
 const SECONDS: Readonly<Record<string, number>> = {
   h: 3600,
   m: 60,

@@ -19,7 +19,7 @@ const SECRETS = [
   // Google's newer keys, and projects by name or number.
   /\bAQ\.[A-Za-z0-9_-]{20,}/g,
   /(?<=\bprojects\/)[A-Za-z0-9_-]+/g,
-  /(?<=\bproject(?:_number|_id)?[:= ]+)\d{5,}/gi,
+  /(?<=\bproject(?:_number|_id)?[:= ]{1,8})\d{5,}/gi,
   // Organisations and workspaces by UUID.
   /(?<=\b(?:organi[sz]ation|org|workspace)(?:[ _]id)?[:= ("']{1,4})[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi,
   // Addresses that mean something only inside, and the operator's own resource at a cloud.

@@ -55,7 +55,9 @@ export class RawContent {
   private readonly blocks = new Map<number, { block: JsonObject; json: string }>()
 
   start(at: number, block: JsonObject): void {
-    this.blocks.set(at, { block: { ...block }, json: '' })
+    const { citations } = block
+    const copy = Array.isArray(citations) ? { ...block, citations: [...citations] } : { ...block }
+    this.blocks.set(at, { block: copy, json: '' })
   }
 
   delta(at: number, delta: JsonObject): void {
@@ -79,7 +81,9 @@ export class RawContent {
         block.content = delta.content ?? null
         return
       case 'citations_delta':
-        block.citations = [...arrayOf(block.citations), delta.citation ?? null]
+        // The block and its list are copies of this object's own.
+        if (Array.isArray(block.citations)) block.citations.push(delta.citation ?? null)
+        else block.citations = [delta.citation ?? null]
         return
       default:
     }

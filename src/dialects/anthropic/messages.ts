@@ -14,6 +14,7 @@ import type {
   UserPart,
 } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
+import { NestedJson } from '../../wire/nested-json.js'
 import type { Losses } from '../dialect.js'
 import { mediaBlock } from './media.js'
 import {
@@ -53,9 +54,11 @@ class Rendering {
   private readonly messages: WireMessage[] = []
   private readonly model: ModelFacts
   private readonly losses: Losses
-  /** Calls of the latest assistant turn, and where its results begin in the user turn after it. */
-  private calls: ToolCall[] = []
+  /** Calls of the latest assistant turn: the place of each by its id. */
+  private places = new Map<string, number>()
+  /** Their results so far, which stand first in the user turn that is being made, and what follows them. */
   private results: { order: number; block: JsonObject }[] = []
+  private readonly nested = new NestedJson()
 
   constructor(model: ModelFacts, losses: Losses) {
     this.model = model
@@ -63,7 +66,7 @@ class Rendering {
   }
 
   add(message: Message): void {
-    if (message.role !== 'tool') this.results = []
+    if (message.role !== 'tool') this.placeResults()
     switch (message.role) {
       case 'system':
       case 'developer':
@@ -84,6 +87,7 @@ class Rendering {
   }
 
   done(): Conversation {
+    this.placeResults()
     const { system, messages } = this
     if (messages.length === 0) {
       throw refused('messages', 'Anthropic models need at least one user message.')
@@ -118,22 +122,26 @@ class Rendering {
       )
     }
     const blocks: JsonObject[] = []
-    for (const part of message.parts) blocks.push(...this.assistantBlocks(part, message.index))
+    for (const part of message.parts) this.addAssistantPart(part, message.index, blocks)
     for (const call of message.toolCalls) {
       if (call.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
-      blocks.push(callBlock(call))
+      blocks.push(callBlock(call, this.nested))
     }
-    this.calls = message.toolCalls
+    this.places = new Map(message.toolCalls.map((call, at) => [call.id, at]))
     if (blocks.length > 0) this.push('assistant', blocks)
   }
 
-  private assistantBlocks(part: AssistantPart, index: number): JsonObject[] {
+  private addAssistantPart(part: AssistantPart, index: number, blocks: JsonObject[]): void {
     switch (part.type) {
       case 'text':
         if (part.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
-        return addText(part, [])
+        addText(part, blocks)
+        return
       case 'opaque':
-        if (part.provider === PROVIDER) return [{ ...part.block }]
+        if (part.provider === PROVIDER) {
+          blocks.push({ ...part.block })
+          return
+        }
         if (part.block.type === 'audio') {
           throw refused(
             `messages[${index}].audio`,
@@ -142,44 +150,43 @@ class Rendering {
           )
         }
         this.losses.drop('messages.opaque', 'no-equivalent')
-        return []
+        return
       case 'thinking':
         if (part.origin === PROVIDER && part.redacted !== undefined) {
-          return [{ type: 'redacted_thinking', data: part.redacted }]
-        }
-        if (part.origin === PROVIDER && part.signature !== undefined) {
-          return [{ type: 'thinking', thinking: part.text, signature: part.signature }]
-        }
-        this.losses.drop('messages.reasoning', 'no-equivalent')
-        return []
+          blocks.push({ type: 'redacted_thinking', data: part.redacted })
+        } else if (part.origin === PROVIDER && part.signature !== undefined) {
+          blocks.push({ type: 'thinking', thinking: part.text, signature: part.signature })
+        } else this.losses.drop('messages.reasoning', 'no-equivalent')
+        return
       default:
-        return part satisfies never
+        part satisfies never
     }
   }
 
-  /** Results stand first in the user turn, in the order of the calls. */
   private addResult(message: Of<'tool'>): void {
     const content = userBlocks(message.parts, message.index)
     const block: JsonObject = { type: 'tool_result', tool_use_id: wireId(message.callId) }
     if (content.length > 0) block.content = content
     if (message.isError === true) block.is_error = true
     Object.assign(block, cacheControl(message.cache))
-    const order = this.calls.findIndex((call) => call.id === message.callId)
-    if (this.results.length === 0) this.push('user', [])
-    this.results.push({ order, block })
+    this.results.push({ order: this.places.get(message.callId) ?? -1, block })
+  }
+
+  /** Results stand first in the user turn, in the order of the calls. */
+  private placeResults(): void {
+    if (this.results.length === 0) return
     this.results.sort((a, b) => a.order - b.order)
+    const blocks = this.results.map(({ block }) => block)
+    this.results = []
     const turn = this.messages.at(-1)
-    if (turn === undefined) return
-    const others = turn.content.filter(
-      (one) => !this.results.some((result) => result.block === one),
-    )
-    turn.content = [...this.results.map((result) => result.block), ...others]
+    if (turn?.role === 'user') turn.content = [...blocks, ...turn.content]
+    else this.messages.push({ role: 'user', content: blocks })
   }
 
   /** Turns of one role in a row are one turn. */
   private push(role: WireMessage['role'], content: JsonObject[]): void {
     const last = this.messages.at(-1)
-    if (last?.role === role) last.content.push(...content)
+    if (last?.role === role) for (const block of content) last.content.push(block)
     else this.messages.push({ role, content })
   }
 
@@ -203,11 +210,10 @@ class Rendering {
 }
 
 /**
- * Puts a text part to the blocks, and gives them back; the API refuses blank ones, and nothing is lost with
- * them. An instruction that may not stand as one of its own is marked as such.
+ * Puts a text part to the blocks; the API refuses blank ones, and nothing is lost with them. An instruction that may not stand as one of its own is marked as such.
  */
-function addText(part: TextPart, blocks: JsonObject[], instruction = false): JsonObject[] {
-  if (isBlank(part.text)) return blocks
+function addText(part: TextPart, blocks: JsonObject[], instruction = false): void {
+  if (isBlank(part.text)) return
   const text = instruction
     ? `<system>
 ${part.text}
@@ -219,7 +225,6 @@ ${part.text}
       ? { type: 'text', text }
       : { type: 'text', text, ...cacheControl(part.cache) },
   )
-  return blocks
 }
 
 function contentOf(index: number): string {
@@ -235,12 +240,13 @@ function userBlocks(parts: UserPart[], index: number): JsonObject[] {
   return blocks
 }
 
-function callBlock(call: ToolCall): JsonObject {
+function callBlock(call: ToolCall, nested: NestedJson): JsonObject {
   return {
     type: 'tool_use',
     id: wireId(call.id),
     name: call.name,
-    input: call.custom === true ? { [CUSTOM_INPUT]: call.arguments } : inputOf(call.arguments),
+    input:
+      call.custom === true ? { [CUSTOM_INPUT]: call.arguments } : inputOf(call.arguments, nested),
     ...cacheControl(call.cache),
   }
 }

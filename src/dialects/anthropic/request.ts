@@ -6,6 +6,7 @@ import { arrayOf, isObject, type JsonObject } from '../../chat/json.js'
 import { wantsAnyJson } from '../../chat/json-answer.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest, ToolChoice } from '../../chat/request.js'
+import { SchemaBudget } from '../../chat/schema-budget.js'
 import { GatewayError } from '../../errors.js'
 import { sha256Hex } from '../../wire/sha256.js'
 import type { Losses } from '../dialect.js'
@@ -106,7 +107,7 @@ function answerFormat(
   const format = request.responseFormat
   if (wantsAnyJson(request)) losses.drop('response_format', 'approximated')
   if (format?.type !== 'json-schema' || wantsAnyJson(request)) return { native: null, tool: null }
-  const strict = strictSchema(format.schema)
+  const strict = strictSchema(format.schema, new SchemaBudget('response_format.json_schema.schema'))
   if (model.structuredOutput !== false && 'schema' in strict) {
     return { native: strict.schema, tool: null }
   }

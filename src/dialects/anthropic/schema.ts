@@ -10,6 +10,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../chat/json.js'
+import { SchemaBudget } from '../../chat/schema-budget.js'
 
 /** A schema for `output_config.format` or a strict tool, or what keeps it from being one. */
 export type StrictSchema = { schema: JsonObject } | { problem: string }
@@ -50,17 +51,21 @@ const OPEN = 'additionalProperties must be false'
 /** Deeper than any schema a person writes; also what keeps recursion off the stack's limit. */
 const DEPTH_MAX = 200
 
+/** What of a schema's text takes about as long to write as one part of a schema takes to rewrite. */
+const CHARS_PER_PART = 64
+
 /**
  * The schema within what Anthropic can enforce: closed objects, `oneOf` as `anyOf`, and every other
  * keyword as words in the description. A recursive `$ref` or an open map cannot be expressed; the
- * problem names the keyword and where it stands. Never changes its argument.
+ * problem names the keyword and where it stands. Never changes its argument. Throws
+ * `GatewayError(malformed_request)` where it grows beyond the budget, which all schemas of a request share.
  */
-export function strictSchema(schema: JsonObject): StrictSchema {
+export function strictSchema(schema: JsonObject, budget = new SchemaBudget()): StrictSchema {
   if (!hasObjectRoot(schema)) return { problem: 'the root must be an object' }
   const problem = recursion(schema)
   if (problem !== null) return { problem }
   const problems: string[] = []
-  const root = rootObject(sanitised(schema, '', 0, problems))
+  const root = rootObject(sanitised(schema, '', 0, { problems, budget }), budget)
   // Variants that were merged, or nothing at all, may have left no member with a name.
   if (openMap(root)) problems.push(OPEN)
   const first = problems[0]
@@ -72,77 +77,143 @@ export function strictSchema(schema: JsonObject): StrictSchema {
 /**
  * A schema whose root is an object without combinators, as tools need. Variants at the root are
  * merged: all their properties, and only what every variant requires. A schema that already fits
- * is handed back as it is.
+ * is handed back as it is. Throws as `strictSchema` does.
  */
-export function rootObject(schema: JsonObject): JsonObject {
-  return merged(schema, { root: schema, seen: new Set() }, 0)
+export function rootObject(schema: JsonObject, budget = new SchemaBudget()): JsonObject {
+  return merged(schema, { root: schema, seen: new Set(), budget }, 0)
 }
 
 /** True unless the schema says that its value is, or may be, something else than an object (or null). */
 export function hasObjectRoot(schema: JsonObject): boolean {
-  return isObjectOnly(schema, { root: schema, seen: new Set() })
-}
-
-function isObjectOnly(schema: JsonObject, following: Following): boolean {
-  const { type, $ref, anyOf, oneOf } = schema
-  if (type !== undefined && type !== 'object' && !arrayOf(type).includes('object')) return false
-  const variants = [...arrayOf(anyOf), ...arrayOf(oneOf)].map(objectOf)
-  if (typeof $ref === 'string' && !following.seen.has($ref)) {
-    following.seen.add($ref)
-    variants.push(referenced(following.root, $ref))
+  const seen = new Set<string>()
+  const pending = [schema]
+  // Without recursion: a chain of thousands of references would overflow the stack.
+  for (let each = pending.pop(); each !== undefined; each = pending.pop()) {
+    const { type, $ref, anyOf, oneOf } = each
+    if (type !== undefined && type !== 'object' && !arrayOf(type).includes('object')) return false
+    for (const list of [anyOf, oneOf]) {
+      for (const one of arrayOf(list).map(objectOf)) if (one.type !== 'null') pending.push(one)
+    }
+    if (typeof $ref !== 'string' || seen.has($ref)) continue
+    seen.add($ref)
+    const target = referenced(schema, $ref)
+    if (target.type !== 'null') pending.push(target)
   }
-  return variants.every((one) => one.type === 'null' || isObjectOnly(one, following))
+  return true
 }
 
 /** Where references lead, and which have been followed: each is followed once, so cycles end. */
 interface Following {
   readonly root: JsonObject
   readonly seen: Set<string>
+  readonly budget: SchemaBudget
 }
 
 function merged(schema: JsonObject, following: Following, depth: number): JsonObject {
   const { anyOf, oneOf, allOf, $ref, ...rest } = schema
+  following.budget.spend(1)
   const combined = [anyOf, oneOf, allOf, $ref].some((one) => one !== undefined)
   if (!combined) return schema.type === 'object' ? schema : { ...rest, type: 'object' }
-  const result: JsonObject = { ...rest, type: 'object' }
-  if (depth > DEPTH_MAX) return result
-  const { root, seen } = following
+  if (depth > DEPTH_MAX) return { ...rest, type: 'object' }
+  const { root, seen, budget } = following
   const variants = (list: JsonValue | undefined): JsonObject[] =>
     arrayOf(list).map((one) => merged(objectOf(one), following, depth + 1))
+  const union = new Union(rest, budget)
   if (typeof $ref === 'string' && !seen.has($ref)) {
     seen.add($ref)
-    include(result, [merged(referenced(root, $ref), following, depth + 1)], true)
+    union.include([merged(referenced(root, $ref), following, depth + 1)], true)
   }
-  include(result, variants(allOf), true)
-  include(result, variants(anyOf), false)
-  include(result, variants(oneOf), false)
-  return result
+  union.include(variants(allOf), true)
+  union.include(variants(anyOf), false)
+  union.include(variants(oneOf), false)
+  return { ...rest, type: 'object', ...union.members() }
 }
 
-/** Adds the variants' properties; `all` says that every one of them holds, not just one. */
-function include(into: JsonObject, variants: JsonObject[], all: boolean): void {
-  if (variants.length === 0) return
-  const properties = new Map(Object.entries(objectOf(into.properties)))
-  for (const variant of variants) {
-    for (const [name, schema] of Object.entries(objectOf(variant.properties))) {
-      const known = properties.get(name)
-      const same = known === undefined || JSON.stringify(known) === JSON.stringify(schema)
-      properties.set(name, same ? schema : { anyOf: [...alternatives(known), schema ?? {}] })
+/** The properties of an object and of its variants; a property that differs among them has alternatives. */
+class Union {
+  private readonly budget: SchemaBudget
+  private readonly required: Set<JsonValue>
+  private readonly properties = new Map<string, Alternatives>()
+  private isUsed = false
+
+  constructor(own: JsonObject, budget: SchemaBudget) {
+    this.budget = budget
+    this.required = new Set(arrayOf(own.required))
+    this.addProperties(own)
+  }
+
+  /** Adds the variants' properties; `all` says that every one of them holds, not just one. */
+  include(variants: readonly JsonObject[], all: boolean): void {
+    const [first, ...others] = variants
+    if (first === undefined) return
+    this.isUsed = true
+    for (const variant of variants) {
+      this.addProperties(variant)
+      this.budget.spendList(variant.required)
+    }
+    const lists = all ? variants : [first]
+    const rest = all ? [] : others.map((variant) => new Set(arrayOf(variant.required)))
+    for (const name of lists.flatMap((variant) => arrayOf(variant.required))) {
+      if (rest.every((names) => names.has(name))) this.required.add(name)
     }
   }
-  const required = variants.map((variant) => arrayOf(variant.required))
-  const [first = []] = required
-  const added = all
-    ? required.flat()
-    : first.filter((name) => required.every((names) => names.includes(name)))
-  into.properties = Object.fromEntries(properties)
-  into.required = [...new Set([...arrayOf(into.required), ...added])]
+
+  members(): JsonObject {
+    if (!this.isUsed) return {}
+    const properties = Object.fromEntries(
+      [...this.properties].map(([name, known]) => [name, known.schema()]),
+    )
+    return { properties, required: [...this.required] }
+  }
+
+  private addProperties(variant: JsonObject): void {
+    const entries = Object.entries(objectOf(variant.properties))
+    this.budget.spend(entries.length)
+    for (const [name, schema = {}] of entries) {
+      const known = this.properties.get(name)
+      if (known === undefined) this.properties.set(name, new Alternatives(schema))
+      else known.add(schema, this.budget)
+    }
+  }
+}
+
+/** Schemas of which one holds, each once. Their texts are made only once there is a second, and compared as keys. */
+class Alternatives {
+  private readonly first: JsonValue
+  private all: Map<string, JsonValue> | null = null
+
+  constructor(first: JsonValue) {
+    this.first = first
+  }
+
+  add(schema: JsonValue, budget: SchemaBudget): void {
+    this.all ??= texts(alternatives(this.first), budget)
+    for (const [text, one] of texts(alternatives(schema), budget)) this.all.set(text, one)
+  }
+
+  schema(): JsonValue {
+    const { all, first } = this
+    if (all === null) return first
+    const [only = first, ...others] = all.values()
+    return others.length === 0 ? only : { anyOf: [...all.values()] }
+  }
+}
+
+/** The schemas by their JSON texts. */
+function texts(schemas: readonly JsonValue[], budget: SchemaBudget): Map<string, JsonValue> {
+  const found = new Map<string, JsonValue>()
+  for (const schema of schemas) {
+    const text = JSON.stringify(schema)
+    budget.spend(1 + Math.floor(text.length / CHARS_PER_PART))
+    found.set(text, schema)
+  }
+  return found
 }
 
 /** A schema as the list of its variants. */
-function alternatives(schema: JsonValue | undefined): JsonValue[] {
+function alternatives(schema: JsonValue): JsonValue[] {
   const { anyOf, ...rest } = objectOf(schema)
-  return Array.isArray(anyOf) && Object.keys(rest).length === 0 ? anyOf : [schema ?? {}]
+  return Array.isArray(anyOf) && Object.keys(rest).length === 0 ? anyOf : [schema]
 }
 
 /** What a local `$ref` points at; an empty schema where it points nowhere. */
@@ -156,12 +227,15 @@ function referenced(root: JsonObject, ref: string): JsonObject {
   return objectOf(at)
 }
 
-function sanitised(
-  schema: JsonObject,
-  path: string,
-  depth: number,
-  problems: string[],
-): JsonObject {
+/** What went wrong so far, and how much more may be written. */
+interface Sanitising {
+  readonly problems: string[]
+  readonly budget: SchemaBudget
+}
+
+function sanitised(schema: JsonObject, path: string, depth: number, state: Sanitising): JsonObject {
+  const { problems, budget } = state
+  budget.spend(1)
   if (depth > DEPTH_MAX) {
     problems.push(`${path || 'the schema'} is nested too deeply`)
     return {}
@@ -169,7 +243,7 @@ function sanitised(
   const entries: [string, JsonValue][] = []
   const notes: string[] = []
   const clean = (value: JsonValue | undefined, at: string): JsonValue =>
-    isObject(value) ? sanitised(value, at, depth + 1, problems) : (value ?? null)
+    isObject(value) ? sanitised(value, at, depth + 1, state) : (value ?? null)
   for (const [key, value] of Object.entries(schema)) {
     if (value === undefined || key === 'additionalProperties') continue
     const at = path === '' ? key : `${path}.${key}`

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest, Tool } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
+import { SchemaBudget } from '../../chat/schema-budget.js'
 import type { Losses } from '../dialect.js'
 import { rootObject, strictSchema } from './schema.js'
 import { cacheControl, CUSTOM_INPUT } from './wire.js'
@@ -34,14 +35,16 @@ export function toolFields(
   answer: JsonObject | null,
   losses: Losses,
 ): ToolFields {
-  if (answer !== null) return withAnswer(request, model, answer, losses)
+  if (answer !== null) return withAnswer(request, answer, { model, losses })
   if (request.tools.length === 0) return synthesised(request)
   const choice = request.toolChoice ?? { mode: 'auto' }
   const chosen = choose(request, forced, losses)
-  if (chosen.tools.length === 0) return synthesised(request)
-  const tools = chosen.tools.map((tool) =>
-    wireTool(tool, request.tools.indexOf(tool), model, losses),
-  )
+  const means = { model, losses, budget: new SchemaBudget() }
+  const tools: JsonObject[] = []
+  for (const [at, tool] of request.tools.entries()) {
+    if (chosen.isKept(tool)) tools.push(wireTool(tool, at, means))
+  }
+  if (tools.length === 0) return synthesised(request)
   const single = request.parallelToolCalls === false && choice.mode !== 'none'
   if (chosen.type === 'auto' && !single) return { tools }
   const tool_choice: JsonObject = { type: chosen.type }
@@ -52,67 +55,77 @@ export function toolFields(
 
 interface Chosen {
   type: 'auto' | 'any' | 'none' | 'tool'
-  tools: Tool[]
+  isKept: (tool: Tool) => boolean
   name?: string
 }
 
+const ALL = (): boolean => true
+
 /** A forced choice on a model that refuses it becomes the nearest free one, and is reported. */
 function choose(request: ChatRequest, forced: boolean, losses: Losses): Chosen {
-  const { tools } = request
   const choice = request.toolChoice ?? { mode: 'auto' }
-  const must = (kept: Tool[]): Chosen => {
-    if (forced) return { type: 'any', tools: kept }
+  const must = (isKept: Chosen['isKept']): Chosen => {
+    if (forced) return { type: 'any', isKept }
     losses.drop('tool_choice', 'approximated')
-    return { type: 'auto', tools: kept }
+    return { type: 'auto', isKept }
   }
   switch (choice.mode) {
     case 'auto':
     case 'none':
-      return { type: choice.mode, tools }
+      return { type: choice.mode, isKept: ALL }
     case 'required':
-      return must(tools)
+      return must(ALL)
     case 'named': {
-      if (forced) return { type: 'tool', tools, name: choice.name }
-      return must(tools.filter((tool) => tool.name === choice.name))
+      if (forced) return { type: 'tool', isKept: ALL, name: choice.name }
+      return must((tool) => tool.name === choice.name)
     }
     case 'allowed': {
-      const kept = tools.filter((tool) => choice.names.includes(tool.name))
-      return choice.required ? must(kept) : { type: 'auto', tools: kept }
+      const names = new Set(choice.names)
+      const isKept = (tool: Tool): boolean => names.has(tool.name)
+      return choice.required ? must(isKept) : { type: 'auto', isKept }
     }
     default:
       choice satisfies never
-      return { type: 'auto', tools }
+      return { type: 'auto', isKept: ALL }
   }
 }
 
-function wireTool(tool: Tool, at: number, model: ModelFacts, losses: Losses): JsonObject {
+/** What tools are written with. */
+interface Means {
+  readonly model: ModelFacts
+  readonly losses: Losses
+  readonly budget: SchemaBudget
+}
+
+function wireTool(tool: Tool, at: number, { model, losses, budget }: Means): JsonObject {
   const wire: JsonObject = { name: tool.name }
   if (tool.description !== undefined && tool.description !== '') wire.description = tool.description
   if (tool.custom !== undefined) {
     refuseGrammar(tool, at)
     wire.input_schema = customSchema()
   } else {
-    const strict = tool.strict === true ? strictInput(tool, model) : null
+    budget.path = `tools[${at}].function.parameters`
+    const strict = tool.strict === true ? strictInput(tool, model, budget) : null
     if (tool.strict === true && strict === null) losses.drop('tools.strict', 'approximated')
-    wire.input_schema = strict ?? inputSchema(tool.parameters)
+    wire.input_schema = strict ?? inputSchema(tool.parameters, budget)
     if (strict !== null) wire.strict = true
   }
   return Object.assign(wire, cacheControl(tool.cache))
 }
 
-function inputSchema(parameters: JsonObject | undefined): JsonObject {
+function inputSchema(parameters: JsonObject | undefined, budget: SchemaBudget): JsonObject {
   if (parameters === undefined || Object.keys(parameters).length === 0) {
     return { type: 'object', properties: {} }
   }
-  return rootObject(parameters)
+  return rootObject(parameters, budget)
 }
 
 /** The schema of a strict tool, or null where this model or API cannot enforce it. */
-function strictInput(tool: Tool, model: ModelFacts): JsonObject | null {
+function strictInput(tool: Tool, model: ModelFacts, budget: SchemaBudget): JsonObject | null {
   if (model.structuredOutput === false) return null
-  const schema = inputSchema(tool.parameters)
+  const schema = inputSchema(tool.parameters, budget)
   const closed = tool.parameters === undefined ? { ...schema, additionalProperties: false } : schema
-  const strict = strictSchema(closed)
+  const strict = strictSchema(closed, budget)
   return 'schema' in strict ? strict.schema : null
 }
 
@@ -151,20 +164,21 @@ function synthesised(request: ChatRequest): ToolFields {
 /** The answer by way of a forced tool; the client's own tools stay callable unless it said none. */
 function withAnswer(
   request: ChatRequest,
-  model: ModelFacts,
   answer: JsonObject,
-  losses: Losses,
+  { model, losses }: Omit<Means, 'budget'>,
 ): ToolFields {
+  const means = { model, losses, budget: new SchemaBudget() }
   const name = jsonToolName(request)
   const choice = request.toolChoice
-  const own = request.tools.flatMap((tool, at) => {
-    const callable = choice?.mode !== 'allowed' || choice.names.includes(tool.name)
-    return callable ? [wireTool(tool, at, model, losses)] : []
-  })
+  const callable = choice?.mode === 'allowed' ? new Set(choice.names) : null
+  const own = request.tools.flatMap((tool, at) =>
+    callable === null || callable.has(tool.name) ? [wireTool(tool, at, means)] : [],
+  )
+  means.budget.path = 'response_format.json_schema.schema'
   const synthetic: JsonObject = {
     name,
     description: 'Give the final answer by calling this tool, once.',
-    input_schema: rootObject(answer),
+    input_schema: rootObject(answer, means.budget),
   }
   const before = own.length > 0 ? own : (synthesised(request).tools ?? [])
   const free = own.length > 0 && choice?.mode !== 'none'

@@ -4,7 +4,7 @@
  */
 import type { CacheMark } from '../../chat/request.js'
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
-import { parseExact } from '../../wire/exact.js'
+import type { NestedJson } from '../../wire/nested-json.js'
 import { sha256Hex } from '../../wire/sha256.js'
 
 /** The current API version; it refuses sampling parameters. */
@@ -51,18 +51,13 @@ export function isBlank(text: string): boolean {
 }
 
 /**
- * The arguments of a call in the history as the object that `tool_use.input` must be: blank is `{}`,
- * anything that is not a JSON object is kept as `{"_raw": text}`. Integers beyond 2^53 keep their digits.
+ * The arguments of a call in the history as the object that `tool_use.input` must be: blank is `{}`, anything
+ * that is not a JSON object within the limits is kept as `{"_raw": text}`. Integers beyond 2^53 keep their digits.
  */
-export function inputOf(text: string): JsonObject {
+export function inputOf(text: string, nested: NestedJson): JsonObject {
   if (isBlank(text)) return {}
-  try {
-    const value = parseExact(text)
-    if (isObject(value)) return value
-  } catch {
-    // Kept as it is, below.
-  }
-  return { _raw: text }
+  const value = nested.parse(text)
+  return isObject(value) ? value : { _raw: text }
 }
 
 /** The JSON value of a text, or `undefined` where it is not JSON. */

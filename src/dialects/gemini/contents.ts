@@ -6,7 +6,7 @@
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { AssistantPart, Message, ToolCall } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
-import { parseExact } from '../../wire/exact.js'
+import { NestedJson } from '../../wire/nested-json.js'
 import type { Losses } from '../dialect.js'
 import { encodeUserPart } from './media.js'
 import type { ToolNames } from './tool-names.js'
@@ -59,11 +59,12 @@ class Rendering {
   private readonly system: Part[] = []
   private readonly contents: Content[] = []
   /** The calls that wait for results, in the order of the calls. */
-  private step: { call: ToolCall; result: ToolMessage | null }[] = []
+  private step = new Map<string, { call: ToolCall; result: ToolMessage | null }>()
   private stepIndex = 0
   /** User parts that came between the calls and their results. */
   private held: Part[] = []
   private leading = true
+  private readonly nested = new NestedJson()
 
   constructor(options: ContentsOptions) {
     this.options = options
@@ -113,13 +114,13 @@ class Rendering {
     if (texts.length === 0) return
     if (this.leading) {
       const parts = texts.map((text): Part => ({ text }))
-      if (this.options.systemInstruction) this.system.push(...parts)
+      if (this.options.systemInstruction) for (const part of parts) this.system.push(part)
       else this.push('user', parts)
       return
     }
     // Hoisting it to the top would reorder instructions and change what was already sent.
     const part = { text: `<system>\n${texts.join('\n')}\n</system>` }
-    if (this.step.length > 0) this.held.push(part)
+    if (this.step.size > 0) this.held.push(part)
     else this.push('user', [part])
   }
 
@@ -140,7 +141,7 @@ class Rendering {
       )
     }
     this.push('model', parts)
-    this.step = message.toolCalls.map((call) => ({ call, result: null }))
+    this.step = new Map(message.toolCalls.map((call) => [call.id, { call, result: null }]))
     this.stepIndex = message.index
   }
 
@@ -151,7 +152,7 @@ class Rendering {
   private callPart(call: ToolCall, first: boolean): Part {
     const functionCall: JsonObject = {
       name: this.options.names.toWire(call.name),
-      args: callArguments(call),
+      args: callArguments(call, this.nested),
     }
     if (this.options.thirdGeneration) functionCall.id = call.id
     const part: Part = { functionCall }
@@ -161,7 +162,7 @@ class Rendering {
   }
 
   private addResult(message: ToolMessage): void {
-    const slot = this.step.find(({ call }) => call.id === message.callId)
+    const slot = this.step.get(message.callId)
     if (slot === undefined || slot.result !== null) {
       const why =
         slot === undefined
@@ -180,10 +181,10 @@ class Rendering {
 
   /** All results of a step as one run of parts, as many as the calls and in their order. */
   private closeStep(): void {
-    if (this.step.length === 0) return
+    if (this.step.size === 0) return
     const responses: Part[] = []
     const beside: Part[] = []
-    for (const { call, result } of this.step) {
+    for (const { call, result } of this.step.values()) {
       if (result === null) {
         throw new GatewayError(
           'malformed_request',
@@ -194,7 +195,7 @@ class Rendering {
       responses.push(this.resultPart(call, result, beside))
     }
     const held = this.held
-    this.step = []
+    this.step = new Map()
     this.held = []
     this.push('user', [...responses, ...beside, ...held])
   }
@@ -211,18 +212,18 @@ class Rendering {
     }
     const functionResponse: JsonObject = {
       name: this.options.names.toWire(call.name),
-      response: responseOf(texts.join(''), message.isError === true),
+      response: responseOf(texts.join(''), message.isError === true, this.nested),
     }
     if (this.options.thirdGeneration) {
       functionResponse.id = call.id
       if (media.length > 0) functionResponse.parts = media
-    } else beside.push(...media)
+    } else for (const one of media) beside.push(one)
     return { functionResponse }
   }
 
   private push(role: Content['role'], parts: Part[]): void {
     const last = this.contents.at(-1)
-    if (last?.role === role) last.parts.push(...parts)
+    if (last?.role === role) for (const part of parts) last.parts.push(part)
     else this.contents.push({ role, parts: [...parts] })
   }
 }
@@ -266,24 +267,20 @@ function assistantPart(part: AssistantPart, index: number, losses: Losses): Part
 }
 
 /** The arguments as an object. Text that is not one is kept under `_raw`: the call must not vanish. */
-function callArguments(call: ToolCall): JsonObject {
+function callArguments(call: ToolCall, nested: NestedJson): JsonObject {
   if (call.custom === true) return { [CUSTOM_INPUT]: call.arguments }
   if (call.arguments.trim() === '') return {}
-  return parsedObject(call.arguments) ?? { _raw: call.arguments }
+  return parsedObject(call.arguments, nested) ?? { _raw: call.arguments }
 }
 
-function responseOf(text: string, isError: boolean): JsonObject {
+function responseOf(text: string, isError: boolean, nested: NestedJson): JsonObject {
   if (isError) return { error: text }
-  return parsedObject(text) ?? { output: text }
+  return parsedObject(text, nested) ?? { output: text }
 }
 
-function parsedObject(text: string): JsonObject | null {
+function parsedObject(text: string, nested: NestedJson): JsonObject | null {
   // Only text that can be an object is parsed; tool results may be megabytes of prose.
   if (!/^\s*\{/.test(text)) return null
-  try {
-    const value: unknown = parseExact(text)
-    return isObject(value) ? value : null
-  } catch {
-    return null
-  }
+  const value = nested.parse(text)
+  return isObject(value) ? value : null
 }

@@ -12,6 +12,7 @@ import {
 } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
+import { SchemaBudget } from '../../chat/schema-budget.js'
 import { GatewayError } from '../../errors.js'
 import type { Losses } from '../dialect.js'
 import { encodeContents } from './contents.js'
@@ -232,7 +233,8 @@ function chooseFormat(
     return { ...none, instruction: JSON_ONLY }
   }
   if (native) {
-    const responseJsonSchema = relaxSchema(format.schema)
+    const budget = new SchemaBudget('response_format.json_schema.schema')
+    const responseJsonSchema = relaxSchema(format.schema, budget)
     return { ...none, config: { responseMimeType: 'application/json', responseJsonSchema } }
   }
   const name = jsonToolName(request)

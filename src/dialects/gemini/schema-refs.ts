@@ -1,21 +1,20 @@
 /**
  * The references of one JSON Schema: which definitions it has and which lead back to themselves.
  * Knows nothing of what else a schema may say; takes `$defs` and the older `definitions`.
+ * Its cost is linear in the size of the schema: every definition is searched once.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { cyclesOf } from './cycles.js'
 
 /** Deeper than any schema that is sent; the rest is not searched for references. */
 const MAX_DEPTH = 64
-
-/** Copies double with every level of `allOf`; generated schemas that were seen need under twenty. */
-const MAX_COPIES = 256
 
 /** The definitions of one schema and the graph of references between them; '' is the root. */
 export class SchemaRefs {
   private readonly definitions = new Map<string, JsonObject>()
   private readonly edges = new Map<string, Set<string>>()
-  private readonly reach = new Map<string, Set<string>>()
-  private copies = 0
+  /** Of each definition, the number of the cycle that it is part of; its own where it is in none. */
+  private readonly cycles: ReadonlyMap<string, number>
 
   constructor(root: JsonObject) {
     for (const group of [root.definitions, root.$defs]) {
@@ -26,6 +25,7 @@ export class SchemaRefs {
     }
     this.edges.set('', this.refsIn({ ...root, $defs: null, definitions: null }))
     for (const [name, schema] of this.definitions) this.edges.set(name, this.refsIn(schema))
+    this.cycles = cyclesOf(this.edges)
   }
 
   /** The definitions' names in the order of the schema. */
@@ -47,26 +47,14 @@ export class SchemaRefs {
     return this.definitions.has(name) ? name : null
   }
 
-  /** True where following references from `from` can lead to `to`. */
-  reaches(from: string, to: string): boolean {
-    let seen = this.reach.get(from)
-    if (seen === undefined) {
-      seen = new Set([from])
-      // A set takes what is added while it is walked, so this is the whole closure.
-      for (const name of seen) for (const next of this.edges.get(name) ?? []) seen.add(next)
-      this.reach.set(from, seen)
-    }
-    return seen.has(to)
+  /** True where the definition `to`, which `from` refers to, leads back to `from`. */
+  leadsBack(from: string, to: string): boolean {
+    return this.cycles.get(from) === this.cycles.get(to)
   }
 
-  /**
-   * The definition for copying it into another schema; null where it contains itself, or where so
-   * much has been copied that the schema would grow without measure.
-   */
+  /** The definition for copying it into another schema; null where it contains itself. */
   copyOf(name: string): JsonObject | null {
-    const cyclic = [...(this.edges.get(name) ?? [])].some((next) => this.reaches(next, name))
-    if (cyclic || this.copies === MAX_COPIES) return null
-    this.copies += 1
+    for (const next of this.edges.get(name) ?? []) if (this.leadsBack(name, next)) return null
     return this.definition(name)
   }
 

@@ -6,10 +6,13 @@
  * the list and nothing else. Bounded by depth; references are never followed without end.
  */
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { SchemaBudget } from '../../chat/schema-budget.js'
 import { SchemaRefs } from './schema-refs.js'
 
 /** Deeper schemas are cut to "anything" there; OpenAI stops at 10 levels, Google names no number. */
 const MAX_DEPTH = 48
+/** Copies double with every level of `allOf`; generated schemas that were seen need under twenty. */
+const MAX_COPIES = 256
 
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'])
 
@@ -20,6 +23,9 @@ const NUMBERS = ['minimum', 'maximum', 'minItems', 'maxItems'] as const
 /** Where in a schema the walk is. */
 interface Place {
   readonly refs: SchemaRefs
+  readonly budget: SchemaBudget
+  /** Definitions that have been copied into other schemas so far. */
+  readonly copied: { count: number }
   readonly depth: number
   /** The definition being walked; '' is the root. */
   readonly inside: string
@@ -27,10 +33,20 @@ interface Place {
   readonly property: { cyclic: boolean } | null
 }
 
-/** The schema, relaxed to what `responseJsonSchema` and `parametersJsonSchema` accept. */
-export function relaxSchema(schema: JsonObject): JsonObject {
+/**
+ * The schema, relaxed to what `responseJsonSchema` and `parametersJsonSchema` accept. Throws
+ * `GatewayError(malformed_request)` where it grows beyond the budget, which all schemas of a request share.
+ */
+export function relaxSchema(schema: JsonObject, budget = new SchemaBudget()): JsonObject {
   const refs = new SchemaRefs(schema)
-  const place: Place = { refs, depth: 0, inside: '', property: null }
+  const place: Place = {
+    refs,
+    budget,
+    copied: { count: 0 },
+    depth: 0,
+    inside: '',
+    property: null,
+  }
   const root = relax(schema, place)
   const defs = refs.names().map((name): [string, JsonValue] => {
     return [name, relax(refs.definition(name), { ...place, inside: name })]
@@ -40,6 +56,7 @@ export function relaxSchema(schema: JsonObject): JsonObject {
 
 function relax(node: JsonValue | undefined, place: Place): JsonObject {
   if (!isObject(node) || place.depth > MAX_DEPTH) return {}
+  place.budget.spend(1)
   if (typeof node.$ref === 'string') return relaxRef(node.$ref, place)
   const merged = Array.isArray(node.allOf) ? mergeAllOf(node, place) : node
   if (typeof merged.$ref === 'string') return relaxRef(merged.$ref, place)
@@ -50,6 +67,7 @@ function relax(node: JsonValue | undefined, place: Place): JsonObject {
   copyArray(merged, out, place)
   const choices = arrayOf(merged.anyOf ?? merged.oneOf)
   if (choices.length > 0) out.anyOf = choices.map((choice) => relax(choice, deeper(place)))
+  place.budget.spendList(merged.enum)
   return copyEnum(merged, out)
 }
 
@@ -57,7 +75,7 @@ function relax(node: JsonValue | undefined, place: Place): JsonObject {
 function relaxRef(ref: string, place: Place): JsonObject {
   const name = place.refs.nameOf(ref)
   if (name === null) return {}
-  if (place.refs.reaches(name, place.inside)) {
+  if (place.refs.leadsBack(place.inside, name)) {
     if (place.property === null) return {}
     place.property.cyclic = true
   }
@@ -90,6 +108,7 @@ function copyBounds(node: JsonObject, out: JsonObject): void {
 
 function copyObject(node: JsonObject, out: JsonObject, place: Place): void {
   const cyclic = new Set<string>()
+  place.budget.spendList(node.required)
   if (isObject(node.properties)) {
     const entries = Object.entries(node.properties).map(([name, value]): [string, JsonValue] => {
       const property = { cyclic: false }
@@ -142,37 +161,81 @@ function copyEnum(node: JsonObject, out: JsonObject): JsonObject {
 }
 
 /** All of the branches in one node, as far as they can be joined; what cannot be is left out. */
-function mergeAllOf(node: JsonObject, place: Place, depth = 0): JsonObject {
+function mergeAllOf(node: JsonObject, place: Place): JsonObject {
   const { allOf, ...own } = node
-  let merged: JsonObject = own
-  for (const branch of arrayOf(allOf)) {
-    if (!isObject(branch) || depth > MAX_DEPTH) continue
-    const bare = Object.keys(merged).every((key) => key === 'description' || key === 'title')
-    if (typeof branch.$ref === 'string' && bare && arrayOf(allOf).length === 1) return branch
-    const known = inlined(branch, place)
+  const branches = arrayOf(allOf)
+  const [only] = branches
+  const isBare = Object.keys(own).every((key) => key === 'description' || key === 'title')
+  if (branches.length === 1 && isObject(only) && typeof only.$ref === 'string' && isBare)
+    return only
+  const merged = new Merged(own, place.budget)
+  addBranches(branches, merged, place, 0)
+  return merged.schema()
+}
+
+function addBranches(branches: JsonValue[], merged: Merged, place: Place, depth: number): void {
+  if (depth > MAX_DEPTH) return
+  for (const branch of branches) {
+    place.budget.spend(1)
+    const known = isObject(branch) ? inlined(branch, place) : null
     if (known === null) continue
-    const flat = Array.isArray(known.allOf) ? mergeAllOf(known, place, depth + 1) : known
-    if (flat.$ref === undefined) merged = mergeTwo(merged, flat)
+    const { allOf, ...flat } = known
+    if (flat.$ref === undefined) merged.add(flat)
+    if (Array.isArray(allOf)) addBranches(allOf, merged, place, depth + 1)
   }
-  return merged
 }
 
 function inlined(branch: JsonObject, place: Place): JsonObject | null {
   if (typeof branch.$ref !== 'string') return branch
   const name = place.refs.nameOf(branch.$ref)
-  return name === null || name === place.inside ? null : place.refs.copyOf(name)
+  if (name === null || name === place.inside || place.copied.count === MAX_COPIES) return null
+  const copy = place.refs.copyOf(name)
+  if (copy !== null) place.copied.count += 1
+  return copy
 }
 
-function mergeTwo(first: JsonObject, second: JsonObject): JsonObject {
-  const merged: JsonObject = { ...second, ...first }
-  if (isObject(first.properties) && isObject(second.properties)) {
-    merged.properties = { ...second.properties, ...first.properties }
+/** Schemas that all hold, as one; of two keywords of one name the earlier counts. */
+class Merged {
+  private readonly members: Map<string, JsonValue | undefined>
+  private readonly budget: SchemaBudget
+  private readonly properties = new Map<string, JsonValue | undefined>()
+  private readonly required = new Set<JsonValue>()
+  private isJoined = false
+
+  constructor(own: JsonObject, budget: SchemaBudget) {
+    this.members = new Map(Object.entries(own))
+    this.budget = budget
+    this.addMembers(own)
   }
-  const required = [...arrayOf(first.required), ...arrayOf(second.required)]
-  if (required.length > 0) merged.required = [...new Set(required)]
-  // One branch's `false` speaks of its own properties only.
-  if (merged.additionalProperties === false) delete merged.additionalProperties
-  return merged
+
+  add(schema: JsonObject): void {
+    this.isJoined = true
+    for (const [key, value] of Object.entries(schema)) {
+      if (!this.members.has(key)) this.members.set(key, value)
+    }
+    this.addMembers(schema)
+  }
+
+  schema(): JsonObject {
+    const members: JsonObject = Object.fromEntries(this.members)
+    if (!this.isJoined) return members
+    if (isObject(members.properties)) members.properties = Object.fromEntries(this.properties)
+    if (this.required.size > 0) members.required = [...this.required]
+    // One branch's `false` speaks of its own properties only.
+    if (members.additionalProperties === false) delete members.additionalProperties
+    return members
+  }
+
+  private addMembers({ properties, required }: JsonObject): void {
+    this.budget.spendList(required)
+    for (const name of arrayOf(required)) this.required.add(name)
+    if (!isObject(properties)) return
+    const entries = Object.entries(properties)
+    this.budget.spend(entries.length)
+    for (const [name, value] of entries) {
+      if (!this.properties.has(name)) this.properties.set(name, value)
+    }
+  }
 }
 
 function deeper(place: Place): Place {

@@ -13,7 +13,7 @@ import type { ErrorKind, WireError } from '../../errors.js'
 import { parseExact, stringifyExact } from '../../wire/exact.js'
 import type { StreamDecoder } from '../dialect.js'
 import { Calls, type ClientCall } from './calls.js'
-import { citationsOf, recitationsOf } from './citations.js'
+import { CitationBudget, citationsOf, recitationsOf } from './citations.js'
 import { Counts } from './counts.js'
 import { scrub } from '../../wire/scrub.js'
 import { Shapes } from '../../wire/shapes.js'
@@ -54,6 +54,7 @@ export class GeminiDecoder implements StreamDecoder {
   private tokens: TokenLogprob[] = []
   /** Texts that were over before their sources were named. */
   private readonly uncited: { readonly index: number; readonly text: string }[] = []
+  private readonly citing = new CitationBudget()
   private calls: Calls | null = null
   private readonly shapes = new Shapes<true>(SLOT)
 
@@ -170,7 +171,8 @@ export class GeminiDecoder implements StreamDecoder {
   private candidate(candidate: JsonObject): void {
     const content = candidate.content
     if (this.request.logprobs === true) {
-      this.tokens.push(...logprobsOf(candidate.logprobsResult, this.request.topLogprobs ?? 0))
+      const found = logprobsOf(candidate.logprobsResult, this.request.topLogprobs ?? 0)
+      for (const token of found) this.tokens.push(token)
     }
     this.sources(candidate)
     if (isObject(content) && Array.isArray(content.parts)) {
@@ -335,12 +337,12 @@ export class GeminiDecoder implements StreamDecoder {
   private cite(index: number, text: string): void {
     const { grounding, recited } = this
     if (grounding !== null) {
-      for (const citation of citationsOf(grounding, text)) {
+      for (const citation of citationsOf(grounding, text, this.citing)) {
         this.sink.event({ type: 'citation', index, citation })
       }
     }
     if (recited === null) return
-    for (const citation of recitationsOf(recited, text)) {
+    for (const citation of recitationsOf(recited, text, this.citing)) {
       this.sink.event({ type: 'citation', index, citation })
     }
   }

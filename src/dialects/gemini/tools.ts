@@ -5,6 +5,7 @@
 import type { JsonObject } from '../../chat/json.js'
 import { isObject } from '../../chat/json.js'
 import type { ChatRequest, Tool, ToolChoice } from '../../chat/request.js'
+import { SchemaBudget } from '../../chat/schema-budget.js'
 import { GatewayError } from '../../errors.js'
 import { relaxSchema } from './schema.js'
 import type { ToolNames } from './tool-names.js'
@@ -25,13 +26,15 @@ export function encodeTools(
   names: ToolNames,
   json: JsonTool | null,
 ): JsonObject[] {
-  const declarations = tools.map((tool, at) => declaration(tool, names, at))
+  const budget = new SchemaBudget()
+  const declarations = tools.map((tool, at) => declaration(tool, names, at, budget))
   if (json !== null) {
+    budget.path = 'response_format.json_schema.schema'
     declarations.push({
       name: json.name,
       description:
         'Gives the final answer to the user. Call it once, when no other tool is needed.',
-      parametersJsonSchema: relaxSchema(json.schema),
+      parametersJsonSchema: relaxSchema(json.schema, budget),
     })
   }
   return declarations.length === 0 ? [] : [{ functionDeclarations: declarations }]
@@ -84,7 +87,7 @@ function config(mode: string, allowedFunctionNames?: string[]): JsonObject {
   return { functionCallingConfig }
 }
 
-function declaration(tool: Tool, names: ToolNames, at: number): JsonObject {
+function declaration(tool: Tool, names: ToolNames, at: number, budget: SchemaBudget): JsonObject {
   const out: JsonObject = { name: names.toWire(tool.name), description: tool.description ?? '' }
   if (tool.custom !== undefined) {
     const kind = tool.custom.format?.type
@@ -103,7 +106,8 @@ function declaration(tool: Tool, names: ToolNames, at: number): JsonObject {
     }
     return out
   }
-  const schema = tool.parameters === undefined ? {} : relaxSchema(tool.parameters)
+  budget.path = `tools[${at}].function.parameters`
+  const schema = tool.parameters === undefined ? {} : relaxSchema(tool.parameters, budget)
   if (hasArguments(schema)) out.parametersJsonSchema = withObjectType(schema)
   return out
 }

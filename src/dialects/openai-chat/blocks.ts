@@ -7,6 +7,7 @@
  * begun; a call when its arguments are a whole JSON value, or at the end of the reply.
  */
 import type { Citation, EventSink } from '../../chat/event.js'
+import { JsonEnd } from '../../wire/json-end.js'
 import { CallIds } from '../../wire/openai-names.js'
 
 type WordKind = 'text' | 'refusal' | 'thinking'
@@ -28,8 +29,8 @@ interface CallBlock {
   pieces: string[]
   /** All arguments so far, to see whether they are complete. */
   json: string
-  /** How much of `json` has been looked at; it is not parsed twice at one length. */
-  checked: number
+  /** Tells when they are complete. */
+  end: JsonEnd
   signature?: string
 }
 
@@ -137,7 +138,7 @@ export class Blocks {
         custom: piece.custom,
         pieces: [],
         json: '',
-        checked: 0,
+        end: new JsonEnd(),
       }
       if (!this.push(block)) return false
       this.calls += 1
@@ -152,6 +153,7 @@ export class Blocks {
     if (piece.signature !== undefined) block.signature = piece.signature
     if (piece.json !== '') {
       block.json += piece.json
+      block.end.add(piece.json)
       block.pieces.push(piece.json)
     }
     this.advance()
@@ -276,12 +278,5 @@ function another(block: CallBlock, piece: CallPiece): boolean {
 function complete(block: WordBlock | CallBlock): boolean {
   if (block.kind !== 'tool') return true
   // Free text may always go on.
-  if (block.custom || block.json.length === block.checked) return false
-  try {
-    JSON.parse(block.json)
-    return true
-  } catch {
-    block.checked = block.json.length
-    return false
-  }
+  return !block.custom && block.end.isWhole(block.json)
 }

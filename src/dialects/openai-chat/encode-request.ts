@@ -65,8 +65,9 @@ function encodeTool(tool: Tool): JsonObject {
 }
 
 function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): string | JsonObject {
+  const customs = new Set(tools.filter((tool) => tool.custom !== undefined).map(({ name }) => name))
   const named = (name: string): JsonObject => {
-    const custom = tools.find((tool) => tool.name === name)?.custom !== undefined
+    const custom = customs.has(name)
     const type = custom ? 'custom' : 'function'
     return { type, [type]: { name: wireName(name) } }
   }

@@ -21,6 +21,7 @@ const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] a
 interface Turn {
   path: string
   calls: ToolCall[]
+  ids: Set<string>
   answers: Map<string, ToolMessage>
   /** Set where the call came as the legacy `function_call`. */
   legacy: boolean
@@ -49,7 +50,8 @@ export function decodeMessages(value: JsonValue | undefined): Message[] {
     out.push(message)
     if (message.role === 'assistant' && message.toolCalls.length > 0) {
       const legacy = !given(item['tool_calls'])
-      turn = { path, calls: message.toolCalls, answers: new Map(), legacy }
+      const ids = new Set(message.toolCalls.map((call) => call.id))
+      turn = { path, calls: message.toolCalls, ids, answers: new Map(), legacy }
     }
   }
   if (turn !== null) out.push(...answersOf(turn))
@@ -192,7 +194,7 @@ function callNamed(item: JsonObject, path: string, turn: Turn): string {
 
 function answer(turn: Turn, message: ToolMessage, path: string): void {
   const at = `${path}.tool_call_id`
-  if (!turn.calls.some((call) => call.id === message.callId)) {
+  if (!turn.ids.has(message.callId)) {
     refuse(at, 'matches no call of the assistant message before it')
   }
   if (turn.answers.has(message.callId)) refuse(at, 'already has a result')

@@ -73,14 +73,17 @@ export function decodeToolChoice(value: JsonValue, tools: readonly Tool[]): Tool
   const choice = readToolChoice(value)
   if (choice.mode === 'auto' || choice.mode === 'none') return choice
   if (tools.length === 0) refuse('tool_choice', 'needs at least one tool in tools')
-  if (choice.mode === 'named') known(choice.name, tools)
-  if (choice.mode === 'allowed') choice.names.forEach((name) => known(name, tools))
+  const known = new Set(tools.map((tool) => tool.name))
+  for (const name of choice.mode === 'named' ? [choice.name] : namesOf(choice)) {
+    if (!known.has(name)) {
+      refuse('tool_choice', `names ${JSON.stringify(name)}, which is not in tools`)
+    }
+  }
   return choice
 }
 
-function known(name: string, tools: readonly Tool[]): void {
-  if (tools.some((tool) => tool.name === name)) return
-  refuse('tool_choice', `names ${JSON.stringify(name)}, which is not in tools`)
+function namesOf(choice: ToolChoice): readonly string[] {
+  return choice.mode === 'allowed' ? choice.names : []
 }
 
 function readToolChoice(value: JsonValue): ToolChoice {

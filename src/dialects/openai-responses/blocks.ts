@@ -75,7 +75,7 @@ export class Blocks {
 
   /** Tells the tokens of the text that comes next, or that came. */
   weigh(block: Block, tokens: readonly TokenLogprob[]): void {
-    block.tokens.push(...tokens)
+    for (const token of tokens) block.tokens.push(token)
   }
 
   /** Cites a source, after all text so far. */

@@ -125,22 +125,33 @@ export class Items {
    */
   reconcile(output: readonly JsonValue[]): void {
     const { last } = this
+    const known = new Map<string, number | string>()
+    for (const [key, item] of this.items) if (!known.has(nameOf(item))) known.set(nameOf(item), key)
     for (const [place, value] of output.entries()) {
       const json = objectOf(value)
-      const key = this.keyOf(place, json)
+      const key = this.keyOf(place, json, known)
       const item = this.items.get(key)
       if (item === undefined) {
-        if (place > last) this.done(place, json)
+        if (place <= last) continue
+        this.done(place, json)
+        const name = nameOf({ id: idOf(json), type: typeOf(json) })
+        if (!known.has(name)) known.set(name, place)
       } else if (!item.done && (item.type === typeOf(json) || item.type === '')) {
         this.done(key, json)
       }
     }
   }
 
-  private keyOf(place: number, json: JsonObject): number | string {
-    const [id, type] = [idOf(json), typeOf(json)]
+  /** `known`: the items that came before, by what `nameOf` makes of them. */
+  private keyOf(
+    place: number,
+    json: JsonObject,
+    known: ReadonlyMap<string, number | string>,
+  ): number | string {
+    const id = idOf(json)
     if (id !== '' && this.items.get(place)?.id !== id) {
-      for (const [key, item] of this.items) if (item.id === id && item.type === type) return key
+      const key = known.get(nameOf({ id, type: typeOf(json) }))
+      if (key !== undefined) return key
     }
     return this.items.has(place) ? place : id
   }
@@ -242,7 +253,8 @@ export class Items {
   private settle(item: Item, kind: Piece['kind'], at: number, whole: string): void {
     const said = item.sections.get(kind + String(at))?.said ?? ''
     // Where the two disagree, what the client has read already stands.
-    if (whole.startsWith(said)) this.say(item, kind, at, whole.slice(said.length))
+    if (whole.length >= said.length && whole.startsWith(said))
+      this.say(item, kind, at, whole.slice(said.length))
   }
 
   private say(item: Item, kind: Piece['kind'], at: number, text: string): void {
@@ -319,6 +331,11 @@ export class Items {
     for (const { block } of item.sections.values()) if (block !== null) this.blocks.end(block)
     item.sections.clear()
   }
+}
+
+/** One text of an item's type and id; the types are words without a blank. */
+function nameOf({ id, type }: Pick<Item, 'id' | 'type'>): string {
+  return `${type} ${id}`
 }
 
 function idOf(json: JsonObject): string {

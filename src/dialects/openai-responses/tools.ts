@@ -36,8 +36,9 @@ function customFormat(format: JsonObject): JsonObject {
 
 /** `tool_choice`; `tools` tells which of the names are custom tools. */
 export function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): string | JsonObject {
+  const customs = new Set(tools.filter((tool) => tool.custom !== undefined).map(({ name }) => name))
   const named = (name: string): JsonObject => {
-    const custom = tools.find((tool) => tool.name === name)?.custom !== undefined
+    const custom = customs.has(name)
     return { type: custom ? 'custom' : 'function', name: wireName(name) }
   }
   switch (choice.mode) {
