@@ -80,7 +80,9 @@ function isChunked(head: string): boolean {
 
 /** Behind the last chunk; -1 while it has not come. */
 function chunksEnd(text: string, from: number): number {
-  const last = text.startsWith(LAST_CHUNK, from) ? from : text.indexOf(`\r\n${LAST_CHUNK}`, from) + 2
+  const last = text.startsWith(LAST_CHUNK, from)
+    ? from
+    : text.indexOf(`\r\n${LAST_CHUNK}`, from) + 2
   return last === 1 ? -1 : last + LAST_CHUNK.length
 }
 
