@@ -3,7 +3,7 @@
  * Knows no field. It only counts and compares, and never says what is wrong: `json.ts` looks closer then.
  */
 
-import { DATA_BYTES, isInlineData, LONG_TEXT_BYTES, type Range } from './inline-data.js'
+import { longString, type Range } from './inline-data.js'
 import { StringScan } from './string-scan.js'
 
 /** A top-level member and where its bytes are: `{"key": value}` from the key's quote to the value's end. */
@@ -98,13 +98,9 @@ export function glance(
       if (at === -1) return null
       if ((bytes[at] ?? END) !== COLON) {
         valueEnd = end + 1
-        const length = end - start
-        if (length >= DATA_BYTES && isInlineData(bytes, { start, end })) {
-          data.push({ start, end })
-          dataBytes += length
-        } else if (length >= LONG_TEXT_BYTES) {
-          data.push({ start, end, textBytes: length - strings.savedBytes })
-        }
+        const long = longString(bytes, { start, end }, strings.savedBytes)
+        if (long !== null) data.push(long)
+        if (long !== null && long.textBytes === undefined) dataBytes += end - start
         continue
       }
       names += 1

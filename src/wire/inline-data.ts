@@ -19,7 +19,7 @@ export interface Range {
 export const DATA_BYTES = 64 * 1024
 
 /** Shorter texts cost less to parse than to put back. */
-export const LONG_TEXT_BYTES = 4 * 1024
+const LONG_TEXT_BYTES = 4 * 1024
 
 const BACKSLASH = 92
 const SPACE = 32
@@ -29,6 +29,14 @@ const MARK_CODE = 0xdc01
 const ESCAPED_MARK = /"\\u[dD][cC]01/
 /** A larger text is decoded by way of UTF-16, which is seven times as fast. */
 const TRANSCODED_BYTES = 64 * 1024
+
+/** What a string is that a parser takes, if it is long; `savedBytes` is what its escapes take more than they say. */
+export function longString(bytes: Buffer, range: Range, savedBytes: number): Range | null {
+  const length = range.end - range.start
+  if (length < LONG_TEXT_BYTES) return null
+  if (savedBytes === 0 && isInlineData(bytes, range)) return range
+  return { ...range, textBytes: length - savedBytes }
+}
 
 /** True for a string that a JSON parser takes as it is: ASCII, no control character, no escape. */
 export function isInlineData(bytes: Buffer, { start, end }: Range): boolean {
