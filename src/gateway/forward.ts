@@ -3,6 +3,7 @@
  * Knows no client socket. A 200 is not believed until its first content event, so an upstream that says
  * 200 and dies is still an ordinary failed attempt with a real status.
  */
+import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../chat/json.js'
 import type { Egress } from '../dialects/dialect.js'
 import { gatewayError, GatewayError } from '../errors.js'
@@ -16,7 +17,7 @@ import { UNFORESEEN } from './fault.js'
 import type { Target } from './generation.js'
 import { LossList, lossy } from './losses.js'
 import { bodyOf, render, type Outgoing } from './outgoing.js'
-import type { Call } from './receive.js'
+import { LARGE_BYTES, type Call } from './receive.js'
 import { remembered } from './remember.js'
 
 /**
@@ -45,8 +46,23 @@ export function forward(
     x.facts.translateMs += nowMs - beganMs
     return attempt(x, asked, target, deadlines, outgoing, nowMs)
   }
+  if (call.raw.length > LARGE_BYTES)
+    return inTurns(x, () => remembered(x, call, target, model, escrow), send)
   const found = remembered(x, call, target, model, escrow)
   return found instanceof Promise ? found.then(send) : send(found)
+}
+
+/** The same for a large body: other requests are served before its earlier turns are sought, and after. */
+async function inTurns(
+  x: Exchange,
+  find: () => Call | Promise<Call>,
+  send: (call: Call) => Promise<Answer>,
+): Promise<Answer> {
+  await turn()
+  const found = await find()
+  await turn()
+  x.cancellation.check()
+  return send(found)
 }
 
 /** What an exchange is carried out with. */
@@ -91,14 +107,14 @@ function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoi
   const { body, bytes, said, streams } = rendered
   const { timeouts } = upstream.config
   const firstByteMs = streams ? timeouts.firstByteMs : timeouts.firstByteWholeMs
-  const next = nextOf({ path, headers, firstByteMs }, said, egress)
+  const next = nextOf({ path, headers, firstByteMs, bytes }, said, egress)
   // Without a spread: V8 would make a new hidden class for each (docs/decisions/0037).
   return { path, headers, firstByteMs, body, bytes, said, next }
 }
 
 /** How the rest of an answer is asked for, where the upstream may pause before its end. */
 function nextOf(
-  way: Pick<Outgoing, 'path' | 'headers' | 'firstByteMs'>,
+  way: Pick<Outgoing, 'path' | 'headers' | 'firstByteMs' | 'bytes'>,
   said: JsonObject | null,
   egress: Egress,
 ): Outgoing['next'] {
@@ -107,8 +123,7 @@ function nextOf(
   return (resume) => {
     const rest = continuation.next(said, resume)
     const next = nextOf(way, rest, egress)
-    const { text, bytes } = bodyOf(rest, egress)
-    return { ...way, body: text, bytes, said: rest, next }
+    return { ...way, ...bodyOf(rest, egress, way.bytes), said: rest, next }
   }
 }
 
@@ -142,9 +157,9 @@ function amended(
   for (const [name, value] of Object.entries(egress.headers(said))) {
     if (!(name in known)) headers.push(name, value)
   }
-  const way = { path: outgoing.path, headers, firstByteMs: outgoing.firstByteMs }
-  const { text, bytes } = bodyOf(said, egress)
-  return { ...way, body: text, bytes, said, next: nextOf(way, said, egress) }
+  const { path, firstByteMs, bytes } = outgoing
+  const way = { path, headers, firstByteMs, bytes }
+  return { ...way, ...bodyOf(said, egress, bytes), said, next: nextOf(way, said, egress) }
 }
 
 function withRequestHeaders(

@@ -31,7 +31,8 @@ export function fetchMedia(
   }
   if (urls.size === 0) return null
   return fetchAll(x, media, urls, budget).then((found) => {
-    return { ...call, request: withMedia(call.request, found) }
+    const fetchedBytes = x.facts.fetchedBytes
+    return { ...call, request: withMedia(call.request, found), fetchedBytes }
   })
 }
 

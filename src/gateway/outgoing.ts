@@ -10,9 +10,10 @@ import type { QuirksConfig } from '../config/config.js'
 import type { DialectName, Egress, Losses } from '../dialects/dialect.js'
 import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
 import { stringifyExact } from '../wire/exact.js'
-import { sized, type Sized } from '../wire/sized.js'
+import { sized } from '../wire/sized.js'
 import { splice } from '../wire/splice.js'
-import type { Call } from './receive.js'
+import { writeJson } from '../wire/write-json.js'
+import { LARGE_BYTES, type Call } from './receive.js'
 
 /** The upstream's side of a request. */
 export interface Destination {
@@ -58,7 +59,7 @@ export interface Outgoing {
  * `GatewayError(untranslatable)` for what may not.
  */
 export function render(
-  call: Pick<Call, 'dialect' | 'raw' | 'members' | 'body' | 'request' | 'added'>,
+  call: Pick<Call, 'dialect' | 'raw' | 'members' | 'body' | 'request' | 'added' | 'fetchedBytes'>,
   destination: Destination,
   model: string,
   facts: ModelFacts,
@@ -81,13 +82,22 @@ export function render(
   const streams = request.stream
   const { path, accept } = egress.target(model, streams)
   const headers = egress.headers(said)
-  const { text, bytes } = bodyOf(said, egress)
-  return { path, accept, streams, body: text, bytes, said, headers }
+  const { body, bytes } = bodyOf(said, egress, call.raw.length + (call.fetchedBytes ?? 0))
+  return { path, accept, streams, body, bytes, said, headers }
 }
 
-/** The text of a body that was said anew. */
-export function bodyOf(said: JsonObject, { write }: Egress): Sized {
-  return write === undefined ? sized(stringifyExact(said)) : write(said)
+/** A body that was said anew; `sourceBytes` is how large that is from which it was made. */
+export function bodyOf(
+  said: JsonObject,
+  { write }: Egress,
+  sourceBytes: number,
+): Pick<Rendered, 'body' | 'bytes'> {
+  if (sourceBytes > LARGE_BYTES) {
+    const body = writeJson(said)
+    return { body, bytes: body.length }
+  }
+  const { text, bytes } = write === undefined ? sized(stringifyExact(said)) : write(said)
+  return { body: text, bytes }
 }
 
 /** The request as this upstream is to be asked: its model, whether to stream, and who begins. */

@@ -3,12 +3,14 @@
  * Knows no upstream. The whole body is buffered before anything goes upstream: a framing error at the
  * end of it is then harmless, and a second attempt is possible.
  */
+import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
+import { textUnits } from '../chat/text-size.js'
 import type { Addressed } from '../dialects/index.js'
 import { gatewayError, GatewayError } from '../errors.js'
 import type { BodyTaker, Request } from '../http/request.js'
-import { parseObject, type ParsedObject } from '../wire/json.js'
+import { parseObject, textOf, type ParsedObject } from '../wire/json.js'
 import type { Edit } from '../wire/splice.js'
 import { admitTrailers } from './admit.js'
 import type { Exchange } from './exchange.js'
@@ -24,6 +26,8 @@ export interface Call extends Addressed {
   readonly request: ChatRequest
   /** What the gateway adds to the client's own bytes, for a route of the same dialect. */
   readonly added?: readonly Edit[]
+  /** Bytes of the media that were fetched for it. */
+  readonly fetchedBytes?: number
 }
 
 /** Bodies that are held at this moment, over all requests of the process. */
@@ -112,7 +116,7 @@ class Intake implements BodyTaker {
   private readonly chunks: Buffer[] = []
   private isWhole = false
   private error: GatewayError | null = null
-  private resolve: ((call: Call) => void) | null = null
+  private resolve: ((call: Call | Promise<Call>) => void) | null = null
   private reject: ((error: unknown) => void) | null = null
 
   constructor(x: Exchange, at: Addressed, budget: BodyBudget, maxBytes: number) {
@@ -170,16 +174,48 @@ class Intake implements BodyTaker {
   }
 
   /** Throws `malformed_request` naming what is wrong. */
-  private checked(): Call {
+  private checked(): Call | Promise<Call> {
     const refusal = admitTrailers(this.x.req)
     if (refusal !== null) throw gatewayError(refusal)
-    return callOf(joined(this.chunks), this.at)
+    const raw = joined(this.chunks)
+    // The pieces are not held beside the whole.
+    this.chunks.length = 0
+    return raw.length > LARGE_BYTES ? callInTurns(raw, this.at) : callOf(raw, this.at)
   }
 }
 
+/** A body with more bytes takes milliseconds for each look at it: what is done with it is done in turns. */
+export const LARGE_BYTES = 1024 * 1024
+
+/** The same call, made in several turns of the event loop: other requests are served between them. */
+async function callInTurns(raw: Buffer, at: Addressed): Promise<Call> {
+  await turn()
+  const text = textOf(raw)
+  await turn()
+  const parsed = parseObject(raw, {}, text)
+  await turn()
+  const call = callFrom(raw, parsed, at)
+  await turn()
+  return call
+}
+
 function callOf(raw: Buffer, at: Addressed): Call {
-  const { value, members } = parseObject(raw)
+  return callFrom(raw, parseObject(raw), at)
+}
+
+/** A body with more text is refused before it is read as JSON; this finds text that looked like inline data. */
+const MAX_TEXT_UNITS = 8 * 1024 * 1024
+
+/** The call of a body that has been parsed. Throws `malformed_request` naming what is wrong. */
+export function callFrom(raw: Buffer, { value, members }: ParsedObject, at: Addressed): Call {
   const request = at.ingress.decodeRequest(value, at.endpoint)
+  if (raw.length > MAX_TEXT_UNITS && textUnits(request) > MAX_TEXT_UNITS) {
+    throw new GatewayError(
+      'malformed_request',
+      `The request has more than ${MAX_TEXT_UNITS} characters of text beside its images, files and audio.`,
+      { param: 'messages' },
+    )
+  }
   const { dialect, ingress, endpoint } = at
   return { dialect, ingress, endpoint, raw, members, body: value, request }
 }

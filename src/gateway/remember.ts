@@ -46,8 +46,7 @@ function together(one: Promise<void> | null, other: Promise<void> | null): Promi
 }
 
 function withHistory(call: Call, ingress: Ingress, request: ChatRequest): Call {
-  const { dialect, endpoint, raw, members, body } = call
-  return { dialect, ingress, endpoint, raw, members, body, request }
+  return { ...call, ingress, request }
 }
 
 /** The client's dialect; `heard` gets the finished reply before its last words are written. */

@@ -5,6 +5,7 @@
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { QuirksConfig } from '../config/config.js'
 import type { Edit } from '../wire/splice.js'
+import { writeJson } from '../wire/write-json.js'
 
 /** Told of every member that a client sent with something in it and that does not go upstream. */
 export type Report = (path: string) => void
@@ -26,7 +27,8 @@ export function quirkEdits(
   const valueOf = (key: string): JsonValue | undefined => {
     const edit = made.findLast((one) => one.key === key)
     if (edit === undefined) return Object.hasOwn(body, key) ? body[key] : undefined
-    return edit.json === null ? undefined : (JSON.parse(edit.json) as JsonValue)
+    if (edit.json === null) return undefined
+    return edit.value ?? (JSON.parse(edit.json.toString()) as JsonValue)
   }
   for (const key of quirks.drop) {
     const value = valueOf(key)
@@ -37,11 +39,12 @@ export function quirkEdits(
   for (const [from, to] of Object.entries(quirks.rename)) {
     const value = valueOf(from)
     if (value === undefined) continue
-    edits.push({ key: from, json: null }, { key: to, json: JSON.stringify(value) })
+    edits.push({ key: from, json: null }, { key: to, json: writeJson(value), value })
   }
   if (!isPlain(quirks.messages)) {
     const messages = changedMessages(arrayOf(valueOf('messages')), quirks.messages, report)
-    if (messages !== null) edits.push({ key: 'messages', json: JSON.stringify(messages) })
+    if (messages !== null)
+      edits.push({ key: 'messages', json: writeJson(messages), value: messages })
   }
   for (const [key, value] of Object.entries(quirks.set)) {
     edits.push({ key, json: JSON.stringify(value) })
@@ -54,9 +57,9 @@ export function applyQuirks(body: JsonObject, quirks: QuirksConfig, report: Repo
   const edits = quirkEdits(body, [], quirks, report)
   if (edits.length === 0) return body
   const changed = { ...body }
-  for (const { key, json } of edits) {
+  for (const { key, json, value } of edits) {
     if (json === null) Reflect.deleteProperty(changed, key)
-    else changed[key] = JSON.parse(json) as JsonValue
+    else changed[key] = value ?? (JSON.parse(json.toString()) as JsonValue)
   }
   return changed
 }

@@ -3,7 +3,7 @@
  * large body, and the parser need not see them: it gets a short mark in place of each. Then the value gets the data
  * itself, and a text that is decoded when it is first read.
  */
-import { isAscii, transcode } from 'node:buffer'
+import { transcode } from 'node:buffer'
 import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
 import { LongText, putLongText } from '../chat/long-text.js'
 
@@ -21,8 +21,13 @@ export const DATA_BYTES = 64 * 1024
 /** Shorter texts cost less to parse than to put back. */
 const LONG_TEXT_BYTES = 4 * 1024
 
-const BACKSLASH = 92
 const SPACE = 32
+const QUOTE = 34
+const BACKSLASH = 92
+const LAST_ASCII = 127
+/** Percent escapes, and the two characters of the alphabet for addresses. */
+const OTHER_ALPHABETS = [37, 45, 95]
+const MEDIA_TYPE_BYTES = 256
 /** What a mark begins with: half a character, which valid UTF-8 does not hold. Only an escape can say it. */
 const MARK = '\uDC01'
 const MARK_CODE = 0xdc01
@@ -38,25 +43,32 @@ export function longString(bytes: Buffer, range: Range, savedBytes: number): Ran
   return { ...range, textBytes: length - savedBytes }
 }
 
-/** True for a string that a JSON parser takes as it is: ASCII, no control character, no escape. */
-export function isInlineData(bytes: Buffer, { start, end }: Range): boolean {
+/** True for a string that a JSON parser takes as it is, and that is base64 as the standard writes it. */
+export function isInlineData(bytes: Buffer, range: Range): boolean {
+  if (range.end - range.start < DATA_BYTES || !isAsWritten(bytes, range)) return false
+  // A media type before the data may hold such characters.
+  const data = bytes.subarray(range.start + MEDIA_TYPE_BYTES, range.end)
+  return !OTHER_ALPHABETS.some((code) => data.includes(code))
+}
+
+/** True where JSON writes the bytes as they are: ASCII, no control character, quote or backslash. */
+export function isAsWritten(bytes: Buffer, { start, end }: Range): boolean {
   const inside = bytes.subarray(start, end)
-  return inside.length >= DATA_BYTES && !inside.includes(BACKSLASH) && isPrintable(inside)
+  return !inside.includes(BACKSLASH) && !inside.includes(QUOTE) && isPrintable(inside)
 }
 
 /** Four bytes at a time: a byte below 32 borrows from its highest bit. */
 function isPrintable(bytes: Buffer): boolean {
-  if (!isAscii(bytes)) return false
   const head = (4 - (bytes.byteOffset % 4)) % 4
   const words = new Int32Array(bytes.buffer, bytes.byteOffset + head, (bytes.length - head) >> 2)
   let found = 0
   for (let at = 0; at < words.length; at += 1) {
     const word = words[at] ?? 0
-    found |= (word - 0x20202020) & ~word & 0x80808080
+    found |= ((word - 0x20202020) & ~word) | word
   }
-  const isRest = (byte: number): boolean => byte >= SPACE
+  const isRest = (byte: number): boolean => byte >= SPACE && byte <= LAST_ASCII
   const ends = [bytes.subarray(0, head), bytes.subarray(head + words.length * 4)]
-  return found === 0 && ends.every((end) => end.every(isRest))
+  return (found & 0x80808080) === 0 && ends.every((end) => end.every(isRest))
 }
 
 /** The text of the bytes, marks in place of the long strings; null if a string of the body looks like a mark. */

@@ -31,17 +31,34 @@ export interface JsonCaps {
   readonly maxTextBytes?: number
 }
 
-/**
- * The object in the bytes: strict UTF-8 without a byte order mark, no key twice in one object (after
- * unescaping), no number beyond a double, nothing after the object. A key `__proto__` is an own
- * property like any other. Throws `GatewayError(malformed_request)` whose message names the path.
- */
-export function parseObject(bytes: Buffer, caps: JsonCaps = {}): ParsedObject {
+/** What is known of the text of a body. */
+export interface BodyText {
+  /** The text is ASCII. */
+  readonly isPlain: boolean
+}
+
+/** The text of the bytes. Throws `GatewayError(malformed_request)` for a byte order mark and for invalid UTF-8. */
+export function textOf(bytes: Buffer): BodyText {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw malformed('the body starts with a byte order mark; send plain UTF-8')
   }
   const isPlain = isAscii(bytes)
   if (!isPlain && !isUtf8(bytes)) throw malformed('the body is not valid UTF-8')
+  return { isPlain }
+}
+
+/**
+ * The object in the bytes: strict UTF-8 without a byte order mark, no key twice in one object (after
+ * unescaping), no number beyond a double, nothing after the object. A key `__proto__` is an own
+ * property like any other. Throws `GatewayError(malformed_request)` whose message names the path.
+ * `body` is what `textOf` says of the bytes, for a large body that is read in several turns of the event loop.
+ */
+export function parseObject(
+  bytes: Buffer,
+  caps: JsonCaps = {},
+  body = textOf(bytes),
+): ParsedObject {
+  const { isPlain } = body
   const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = 8 * 1024 * 1024 } = caps
   const options = { isPlain, maxDepth, maxTokens, maxTextBytes, isProbing: false }
   // A larger body has to be looked at closer: how much of it is inline data decides.

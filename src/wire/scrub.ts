@@ -25,7 +25,7 @@ const SECRETS = [
   // Addresses that mean something only inside, and the operator's own resource at a cloud.
   /\bhttps?:\/\/(?:\[[0-9a-f:.]+\]|\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9-]+|[a-z0-9.-]+\.(?:internal|local|localdomain|lan|corp|intra|svc|arpa))(?::\d+)?(?![a-z0-9.-])[^\s"'<>)]*/gi,
   /\b(?:10|127|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}(?::\d+)?\b/g,
-  /\b[a-z0-9-]+(?=\.(?:openai|cognitiveservices|services\.ai)\.azure\.com\b)/gi,
+  /\b[a-z0-9-]{1,64}(?=\.(?:openai|cognitiveservices|services\.ai)\.azure\.com\b)/gi,
 ]
 
 /**

@@ -2,13 +2,16 @@
  * Edits to the top-level members of a JSON object, made on its bytes.
  * Never re-serialises what did not change: big integers, key order and escapes survive.
  */
+import type { JsonValue } from '../chat/json.js'
 import type { Member } from './glance.js'
 
 /** Sets (or, with `json: null`, removes) one top-level key of a JSON object in place. */
 export interface Edit {
   key: string
-  /** The new value as JSON text; null removes the key. */
-  json: string | null
+  /** The new value as JSON, in UTF-8 where it is bytes; null removes the key. */
+  json: string | Buffer | null
+  /** The value itself, where a later edit may want to look at it. */
+  value?: JsonValue
 }
 
 /**
@@ -33,18 +36,22 @@ export function splice(bytes: Buffer, members: readonly Member[], edits: readonl
     }
     kept += 1
     if (json === undefined) continue
-    parts.push(bytes.subarray(from, member.valueStart), Buffer.from(json))
+    parts.push(bytes.subarray(from, member.valueStart), bytesOf(json))
     from = member.valueEnd
   }
   const end = members.at(-1)?.valueEnd ?? bytes.indexOf('{') + 1
   parts.push(bytes.subarray(from, end))
   for (const [key, json] of open) {
     if (json === null) continue
-    parts.push(Buffer.from(`${kept > 0 ? ',' : ''}${JSON.stringify(key)}:${json}`))
+    parts.push(Buffer.from(`${kept > 0 ? ',' : ''}${JSON.stringify(key)}:`), bytesOf(json))
     kept += 1
   }
   parts.push(bytes.subarray(end))
   return Buffer.concat(parts)
+}
+
+function bytesOf(json: string | Buffer): Buffer {
+  return typeof json === 'string' ? Buffer.from(json) : json
 }
 
 /** What goes with a removed member: the comma before it where something stays there, else the one after. */

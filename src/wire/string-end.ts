@@ -28,7 +28,7 @@ export function stringEnd(bytes: Uint8Array, text: string, from: number, most: n
     if ((quote - back) % 2 === 0) return quote
     at = quote + 1
     if (at - from > most) return -1
-    for (const until = Math.min(bytes.length, at + LOOKED_AT); at < until; ) {
+    for (const until = Math.min(bytes.length, at + LOOKED_AT); at < until;) {
       if (bytes[at] === QUOTE) return at
       at += bytes[at] === BACKSLASH ? 2 : 1
     }

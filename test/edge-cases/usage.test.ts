@@ -39,7 +39,11 @@ void t.test('16: streams had no usage, or lost it', (t) => {
     { drop: () => undefined },
   )
   const edit = edits.find(({ key }) => key === 'stream_options')
-  t.match(JSON.parse(edit?.json ?? 'null'), { include_usage: true }, 'also where bytes pass')
+  t.match(
+    JSON.parse(edit?.json?.toString() ?? 'null'),
+    { include_usage: true },
+    'also where bytes pass',
+  )
   for (const told of [
     streamed('anthropic', [messageStart(), ...textBlock(0, 'Hi'), ...messageEnd('end_turn')]),
     streamed('gemini', [candidate([{ text: 'Hi' }], 'STOP')]),

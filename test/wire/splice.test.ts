@@ -85,7 +85,7 @@ void t.test(
       const expected = new Map(texts)
       for (const { key, json } of edits) {
         if (json === null) expected.delete(key)
-        else expected.set(key, json)
+        else expected.set(key, json.toString())
       }
       const bytes = Buffer.from(result)
       const found = parseObject(bytes).members.map((member): [string, string] => [

@@ -81,6 +81,11 @@ export class Blocks {
     this.replyId = replyId
   }
 
+  /** Whether anything of an answer has come. */
+  get began(): boolean {
+    return this.total > 0
+  }
+
   /** Adds text, a refusal or a thought. False where the reply has too many blocks. */
   words(kind: WordKind, text: string): boolean {
     if (text === '') return true

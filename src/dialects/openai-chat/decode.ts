@@ -2,9 +2,9 @@
  * Reads what an upstream answers, whole or in chunks, whatever disorder it is in.
  * Emits a grammatical stream for any input; knows no client dialect.
  *
- * Rules: finish waits for `[DONE]` or the end, because usage comes after `finish_reason`; an end
- * after `finish_reason` is complete without `[DONE]`; `[DONE]` or an end without a `finish_reason` is
- * a truncated reply. Only the first choice is read.
+ * Rules: finish waits for `[DONE]` or the end, because usage comes after `finish_reason`; an end after
+ * `finish_reason` is complete without `[DONE]`, and so is `[DONE]` after content without a `finish_reason`
+ * (OpenRouter's streams from Novita). An end without either is a truncated reply. Only the first choice is read.
  */
 import type { Citation, EventSink, FinishReason } from '../../chat/event.js'
 import {
@@ -54,6 +54,8 @@ export class ChunkDecoder implements StreamDecoder {
   private started = false
   private ended = false
   private raw: string | null = null
+  /** The answer ended without a reason. */
+  private isUnnamed = false
   private usage: JsonValue | undefined
   private tier: string | undefined
   /** Members with something in them that the canon has no place for. */
@@ -69,7 +71,7 @@ export class ChunkDecoder implements StreamDecoder {
     if (this.ended) return
     const known = this.shapes.read(data)
     if (known !== null) return this.chunk(known)
-    if (data === '[DONE]' || data.trim() === '[DONE]') return this.finish()
+    if (data === '[DONE]' || data.trim() === '[DONE]') return this.terminator()
     let chunk: unknown
     try {
       chunk = JSON.parse(data)
@@ -203,6 +205,15 @@ export class ChunkDecoder implements StreamDecoder {
     if (this.strangers.size < MAX_STRANGERS) this.strangers.add(name)
   }
 
+  /** The format's own end. Without a reason before it the answer is whole all the same, if there is one. */
+  private terminator(): void {
+    if (this.raw === null && this.blocks.began) {
+      this.raw = ''
+      this.isUnnamed = true
+    }
+    this.finish()
+  }
+
   private finish(): void {
     if (this.raw === null) {
       return this.fail(TRUNCATED)
@@ -219,7 +230,8 @@ export class ChunkDecoder implements StreamDecoder {
       const index = this.blocks.next()
       this.sink.event({ type: 'opaque', index, provider: 'openai-chat', block: { type } })
     }
-    let reason: FinishReason = finishReason(this.raw)
+    // No word for it is the word for an ordinary end.
+    let reason: FinishReason = this.isUnnamed ? 'stop' : finishReason(this.raw)
     if (reason === 'stop' && this.blocks.calls > 0) reason = 'tool-use'
     const raw = this.raw === '' ? null : this.raw
     const { tier } = this

@@ -188,12 +188,41 @@ function dataUrl(url: string, path: string): MediaSource {
  * canon has none of them.
  */
 function standardBase64(data: string): string {
-  let out = data
-  if (out.includes('%')) out = out.replace(/%(2[bBfF]|3[dD])/g, (it) => decodeURIComponent(it))
-  // Four searches at the speed of memory; a class of characters would take 20 times as long.
-  if ([' ', '\n', '\r', '\t'].some((blank) => out.includes(blank))) out = out.replace(/\s+/g, '')
-  if (out.includes('-')) out = out.replaceAll('-', '+')
-  if (out.includes('_')) out = out.replaceAll('_', '/')
+  // Searches at the speed of memory; a class of characters would take 20 times as long.
+  const out = UNUSUAL.some((each) => data.includes(each)) ? rewritten(data) : data
   const open = out.length % 4
   return open === 0 ? out : out.padEnd(out.length + 4 - open, '=')
+}
+
+const UNUSUAL = [' ', '\n', '\r', '\t', '%', '-', '_']
+const [TAB, LINE_FEED, CARRIAGE_RETURN, BLANK, PERCENT] = [9, 10, 13, 32, 37]
+const [PLUS, MINUS, SLASH, EQUALS, UNDERSCORE] = [43, 45, 47, 61, 95]
+
+/** Byte by byte in one pass: to replace millions of characters of a string takes seconds. */
+function rewritten(data: string): string {
+  const bytes = Buffer.from(data)
+  let to = 0
+  for (let from = 0; from < bytes.length; from += 1) {
+    let code = bytes[from] ?? 0
+    if (code === BLANK || code === TAB || code === LINE_FEED || code === CARRIAGE_RETURN) continue
+    if (code === MINUS) code = PLUS
+    else if (code === UNDERSCORE) code = SLASH
+    else if (code === PERCENT) {
+      const escaped = escapedAt(bytes, from + 1)
+      if (escaped !== null) {
+        code = escaped
+        from += 2
+      }
+    }
+    bytes[to] = code
+    to += 1
+  }
+  return bytes.toString('utf8', 0, to)
+}
+
+/** `2B` and `3D`, in either case; null for any other escape, which base64 does not need. */
+function escapedAt(bytes: Buffer, at: number): number | null {
+  const [first, second] = [bytes[at], (bytes[at + 1] ?? 0) | 32]
+  if (first === 50 && second === 98) return PLUS
+  return first === 51 && second === 100 ? EQUALS : null
 }

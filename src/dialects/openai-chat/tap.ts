@@ -55,6 +55,8 @@ export class ChunkTap implements StreamTap {
   private readonly shapes = new Shapes<Ordinary>(SLOT)
   /** Where the last frame had its delta, and most have theirs: a search takes longer than a look. */
   private deltaAt = -1
+  /** A call has begun: the reason of an answer that ends without one. */
+  private sawCall = false
   private readonly includeUsage: boolean
 
   constructor(request: TapRequest) {
@@ -103,9 +105,14 @@ export class ChunkTap implements StreamTap {
       this.complete = true
       return true
     }
-    // The end without a reason is a cut reply, as in the decoder.
-    this.error = { ...TRUNCATED }
-    return false
+    // As in the decoder: after content it is an end, before any the reply was cut.
+    if (!this.content) {
+      this.error = { ...TRUNCATED }
+      return false
+    }
+    this.reason = this.sawCall ? 'tool-use' : 'stop'
+    this.complete = true
+    return true
   }
 
   private watch(chunk: JsonObject): boolean {
@@ -125,7 +132,9 @@ export class ChunkTap implements StreamTap {
   }
 
   private choice(choice: JsonObject): void {
-    this.content ||= hasContent(objectOf(choice['delta']))
+    const delta = objectOf(choice['delta'])
+    this.content ||= hasContent(delta)
+    this.sawCall ||= arrayOf(delta['tool_calls']).length > 0
     const reason = choice['finish_reason']
     const hasReason = typeof reason === 'string' && reason !== ''
     const index = numberOf(choice['index']) ?? 0

@@ -78,9 +78,25 @@ void t.test('text after the reason and anything after [DONE] is ignored', (t) =>
   t.end()
 })
 
+void t.test('[DONE] after content completes an answer that came without a reason', (t) => {
+  // As OpenRouter's streams from Novita end.
+  const said = decodeFrames([ROLE, say('Hi'), usageChunk(3, 2), DONE])
+  t.match(said.reply, { reason: 'stop', raw: null, blocks: [{ text: 'Hi' }], usage: { output: 2 } })
+  t.equal(said.breach, null)
+  const called = decodeFrames([ROLE, call(piece(0, '{"a":1}', 'f', 'c1')), DONE])
+  t.match(called.reply, { reason: 'tool-use', raw: null, blocks: [{ name: 'f', json: '{"a":1}' }] })
+  t.equal(
+    decodeFrames([say('Hi'), DONE, say('!')]).reply?.reason,
+    'stop',
+    'what follows is ignored',
+  )
+  t.end()
+})
+
 void t.test('an end after the reason is complete; any other end is not', (t) => {
   t.equal(decodeFrames([say('Hi'), stop()]).reply?.reason, 'stop')
-  for (const frames of [[], [ROLE], [say('Hi')], [say('Hi'), DONE], [DONE], ['{"choices":[]}']]) {
+  const cut = [call(piece(0, '{"a"', 'f', 'c1'))]
+  for (const frames of [[], [ROLE], [say('Hi')], cut, [ROLE, DONE], [DONE], ['{"choices":[]}']]) {
     const { error, reply } = decodeFrames(frames)
     t.equal(error?.kind, 'upstream_truncated', JSON.stringify(frames))
     t.equal(reply, null)

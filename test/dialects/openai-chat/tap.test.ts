@@ -127,7 +127,26 @@ void t.test('what counts as content', (t) => {
   t.end()
 })
 
-void t.test('errors, broken frames and a [DONE] without a reason stop the stream', (t) => {
+void t.test('[DONE] is the end of a stream without a reason where content came before it', (t) => {
+  const cases: [JsonObject, string][] = [
+    [{ content: 'x' }, 'stop'],
+    [{ tool_calls: [{ index: 0, id: 'c', function: { name: 'f', arguments: '{}' } }] }, 'tool-use'],
+  ]
+  for (const [delta, reason] of cases) {
+    const tap = newTap()
+    tap.frame('', chunk({ role: 'assistant', content: '' }))
+    tap.frame('', chunk(delta))
+    t.equal(tap.frame('', '[DONE]'), true)
+    t.match(tap, { complete: true, reason, error: null })
+  }
+  const empty = newTap()
+  empty.frame('', chunk({ role: 'assistant', content: '' }))
+  t.equal(empty.frame('', '[DONE]'), false)
+  t.match(empty, { complete: false, error: { kind: 'upstream_truncated' } })
+  t.end()
+})
+
+void t.test('errors and broken frames stop the stream', (t) => {
   const cases: [string, string][] = [
     ['{"error":{"message":"Überlast","code":503}}', 'upstream_busy'],
     [
@@ -138,7 +157,6 @@ void t.test('errors, broken frames and a [DONE] without a reason stop the stream
     ['{broken', 'upstream_malformed'],
     ['<html>', 'upstream_malformed'],
     ['', 'upstream_malformed'],
-    ['[DONE]', 'upstream_truncated'],
   ]
   for (const [frame, kind] of cases) {
     const tap = newTap()

@@ -1,0 +1,53 @@
+/**
+ * How much text a request has, beside inline pictures, files and sound.
+ * Counts UTF-16 units and looks at no character: a request may hold 32 MiB.
+ */
+import type { JsonValue } from './json.js'
+import type { AssistantPart, ChatRequest, UserPart } from './request.js'
+
+/** Units of text in all that is asked; of a text file as much as its bytes are. */
+export function textUnits(request: ChatRequest): number {
+  let units = unitsIn(request.rest) + unitsIn(request.stop ?? [])
+  for (const message of request.messages) {
+    for (const part of message.parts) units += unitsOf(part)
+    if (message.role !== 'assistant') continue
+    for (const call of message.toolCalls)
+      units += call.arguments.length + (call.signature?.length ?? 0)
+  }
+  for (const { description = '', parameters = {}, custom = {} } of request.tools) {
+    units += description.length + unitsIn(parameters) + unitsIn(custom.format ?? {})
+  }
+  const format = request.responseFormat
+  return format?.type === 'json-schema' ? units + unitsIn(format.schema) : units
+}
+
+function unitsOf(part: AssistantPart | UserPart): number {
+  switch (part.type) {
+    case 'text':
+      return part.text.length + (part.signature?.length ?? 0)
+    case 'thinking':
+      return part.text.length + (part.signature?.length ?? 0) + (part.redacted?.length ?? 0)
+    case 'opaque':
+      return unitsIn(part.block)
+    case 'file': {
+      const { source } = part
+      const isText = source.kind === 'base64' && source.mediaType.startsWith('text/')
+      return isText ? (source.data.length * 3) / 4 : 0
+    }
+    case 'image':
+    case 'audio':
+      return 0
+    default:
+      return part satisfies never
+  }
+}
+
+function unitsIn(value: JsonValue): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return 0
+  let units = 0
+  for (const item of Array.isArray(value) ? value : Object.values(value)) {
+    if (item !== undefined) units += unitsIn(item)
+  }
+  return units
+}

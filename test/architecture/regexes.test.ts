@@ -1,0 +1,96 @@
+/**
+ * Goal: every regular expression of the product takes time in proportion to the text that it meets.
+ * Method: lint knows most that do not (eslint-plugin-regexp); here each expression of the sources meets texts made of
+ * repetitions of what it looks for. One that looks at a text again for each of its characters takes seconds for them.
+ */
+import t from 'tap'
+import ts from 'typescript'
+import { filesBelow } from './tree.js'
+
+const TEXT_CHARS = 12_000
+/** A linear expression takes well below a millisecond; one that looks again for each character, 100 and more. */
+const MOST_MS = 40
+const TRIES = 3
+/** Beside the expression's own characters: one of each class that it may name. */
+const CLASSES = ['a', '0', ' ', '"']
+const MAX_ALPHABET = 8
+
+interface Found {
+  readonly where: string
+  readonly regex: RegExp
+}
+
+function regexesIn(path: string, text: string): Found[] {
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)
+  const found: Found[] = []
+  const add = (node: ts.Node, pattern: string, flags: string): void => {
+    const line = source.getLineAndCharacterOfPosition(node.getStart()).line + 1
+    found.push({ where: `${path}:${String(line)}`, regex: new RegExp(pattern, flags) })
+  }
+  const visit = (node: ts.Node): void => {
+    if (ts.isRegularExpressionLiteral(node)) {
+      const end = node.text.lastIndexOf('/')
+      add(node, node.text.slice(1, end), node.text.slice(end + 1))
+    } else if (ts.isNewExpression(node) && node.expression.getText() === 'RegExp') {
+      const [pattern, flags] = node.arguments ?? []
+      if (pattern === undefined || !ts.isStringLiteralLike(pattern)) {
+        throw new Error(`${path}: an expression that is put together cannot be checked`)
+      }
+      add(
+        node,
+        pattern.text,
+        flags !== undefined && ts.isStringLiteralLike(flags) ? flags.text : '',
+      )
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(source)
+  return found
+}
+
+/** Repetitions of one and of two characters, alone and behind a beginning that the expression may want. */
+function textsFor({ source }: RegExp): string[] {
+  const own = [...source.replace(/\\[a-zA-Z]|[[\](){}^$.*+?|]/g, ' ')].filter(
+    (each) => each !== ' ',
+  )
+  const alphabet = [...new Set([...CLASSES, ...own])].slice(0, MAX_ALPHABET)
+  const pairs = alphabet.flatMap((one) => alphabet.map((other) => one + other))
+  const word = own.join('').slice(0, 40)
+  return [...alphabet, ...pairs, word === '' ? 'x' : word].flatMap((unit) => {
+    const long = unit.repeat(Math.ceil(TEXT_CHARS / unit.length))
+    return [`${long}\0`]
+  })
+}
+
+function slowest(regex: RegExp): { text: string; ms: number } {
+  let worst = { text: '', ms: 0 }
+  for (const text of textsFor(regex)) {
+    let best = Infinity
+    for (let tries = 0; tries < TRIES && best > MOST_MS; tries += 1) {
+      const began = performance.now()
+      text.replace(regex, '')
+      best = Math.min(best, performance.now() - began)
+    }
+    if (best > worst.ms) worst = { text: text.slice(0, 20), ms: best }
+    if (worst.ms > MOST_MS) return worst
+  }
+  return worst
+}
+
+void t.test('every expression of the sources is linear', (t) => {
+  const files = ['.ts', '.tsx'].flatMap((extension) => filesBelow('src', extension))
+  const found = files.flatMap(({ path, text }) => regexesIn(path, text))
+  t.ok(found.length > 100, `${String(found.length)} expressions`)
+  for (const { where, regex } of found) {
+    const { text, ms } = slowest(regex)
+    if (ms > MOST_MS)
+      t.fail(`${where}: ${ms.toFixed(0)} ms for repetitions of ${JSON.stringify(text)}`)
+  }
+  t.end()
+})
+
+void t.test('an expression that is not linear is found', (t) => {
+  const quadratic = [/a+$/, /"[^"\\]*(?:\\.[^"\\]*)*"/gs, /(?:a|b)*c/, /a.*z/]
+  for (const regex of quadratic) t.ok(slowest(regex).ms > MOST_MS, String(regex))
+  t.end()
+})

@@ -1,0 +1,35 @@
+/**
+ * Started by `memory.test.ts` with `--expose-gc` and the name of a body: prints what the gateway holds of it while an
+ * upstream works, as a multiple of its bytes, for each encoder.
+ */
+import { HOSTILE } from './bodies.js'
+import { ENCODERS, trip } from './steps.js'
+
+const name = process.argv[2] ?? ''
+const make = HOSTILE.find((each) => each.name === name)?.make
+const collect = globalThis.gc
+if (make === undefined || collect === undefined)
+  throw new Error(`no body ${name}, or no --expose-gc`)
+
+function heldBytes(): number {
+  // The first run finds buffers that nothing holds any more, the second gives their memory back.
+  for (let round = 0; round < 3; round += 1) collect?.()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
+
+const found: Record<string, number> = {}
+const warm = Buffer.from('{"model":"m","messages":[{"role":"user","content":"Hi"}]}')
+for (const encoder of ENCODERS) trip(warm, encoder)
+const body = Buffer.from(make())
+
+/** What is held of the body for this encoder; it is let go of before the next one. */
+function timesHeld(encoder: string): number {
+  const before = heldBytes()
+  const { held } = trip(body, encoder)
+  const after = heldBytes()
+  return held.length === 0 ? 0 : (after - before) / body.length
+}
+
+for (const encoder of ENCODERS) found[encoder] = timesHeld(encoder)
+process.stdout.write(JSON.stringify(found))
