@@ -55,6 +55,32 @@ export function question(shape: Shape, stream: boolean): string {
   })
 }
 
+/** What a long prompt is made of: ASCII text, or text in which every second character takes several bytes. */
+export type Script = 'ascii' | 'unicode'
+
+const PARAGRAPHS: Readonly<Record<Script, string>> = {
+  ascii:
+    'He wrote: "The tide is late again." The boats waited outside the wall until the bell rang.\n' +
+    '\tconst depth = soundings.map((each) => each.metres) // as measured at noon\n',
+  unicode:
+    'Он написал: «Прилив снова опоздал». 船在墙外等到钟声响起，守夜人记下了风向。\n' +
+    'Die Fähre fährt um fünf Uhr – „pünktlich“, heißt es. 🚢\n',
+}
+
+/** A request whose prompt is one document of about that many bytes, with quotes, tabs and line ends. */
+export function longQuestion(script: Script, bytes: number): string {
+  const paragraph = PARAGRAPHS[script]
+  const size = Buffer.byteLength(JSON.stringify(paragraph)) - 2
+  return JSON.stringify({
+    model: MODELS.openai,
+    messages: [
+      { role: 'system', content: 'Summarise the document in one sentence.' },
+      { role: 'user', content: paragraph.repeat(Math.ceil(bytes / size)) },
+    ],
+    max_tokens: 256,
+  })
+}
+
 /** The whole reply of an upstream. */
 export function wholeReply(shape: Shape): string {
   return JSON.stringify(shape === 'anthropic' ? anthropicReply() : openaiReply())

@@ -9,7 +9,7 @@ import { createConnection, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { bound, childOf, pinned } from './machine.js'
+import { bound, childOf, pinned, processTree } from './machine.js'
 
 /** How long a process may take to end before it is killed. */
 const END_MS = 3000
@@ -32,10 +32,15 @@ export class Children {
     process.once('exit', this.onExit)
   }
 
-  /** Starts a program on one core. Throws where it cannot be started. */
-  start(core: number, command: readonly string[], stdio: StdioOptions): Started {
-    const [program = '', ...args] = pinned(core, bound(command))
-    const child = spawn(program, args, { stdio, cwd: this.folder })
+  /** Starts a program on one core, or on all if `core` is null. Throws if it cannot be started. */
+  start(
+    core: number | null,
+    command: readonly string[],
+    stdio: StdioOptions,
+    env: NodeJS.ProcessEnv = {},
+  ): Started {
+    const [program = '', ...args] = core === null ? bound(command) : pinned(core, bound(command))
+    const child = spawn(program, args, { stdio, cwd: this.folder, env: { ...process.env, ...env } })
     this.running.set(child, command.slice(0, 2).join(' '))
     child.once('exit', () => this.running.delete(child))
     child.once('error', () => this.running.delete(child))
@@ -57,9 +62,9 @@ export class Children {
   /** Ends the rest at once, workers included; also runs when this process ends. */
   private kill(): void {
     for (const child of this.running.keys()) {
-      const worker = child.pid === undefined ? null : childOf(child.pid)
+      const all = child.pid === undefined ? [] : processTree(child.pid)
       child.kill('SIGKILL')
-      if (worker !== null) endQuietly(worker)
+      for (const pid of all) endQuietly(pid)
     }
     rmSync(this.folder, { recursive: true, force: true })
   }
@@ -99,10 +104,15 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 /** Resolves when the port takes connections; rejects where its process ends or takes too long. */
-export async function listening(port: number, { process: child }: Started): Promise<void> {
-  const until = performance.now() + LISTEN_MS
+export async function listening(
+  port: number,
+  { process: child }: Started,
+  withinMs = LISTEN_MS,
+): Promise<void> {
+  const until = performance.now() + withinMs
   while (performance.now() < until) {
-    if (child.exitCode !== null) throw new Error(`${child.spawnfile} ended: ${child.exitCode}`)
+    if (child.exitCode !== null)
+      throw new Error(`${child.spawnargs.slice(-3).join(' ')} ended: ${child.exitCode}`)
     const socket = createConnection(port, '127.0.0.1')
     try {
       await once(socket, 'connect')

@@ -19,6 +19,15 @@ export interface Ask {
   readonly body: string
 }
 
+/** Which processes a run is charged to, and how much load it is. */
+export interface Load {
+  /** The process under test, or all processes of it. */
+  readonly pids: number | readonly number[]
+  readonly seconds: number
+  /** Keep-alive connections (default 32). */
+  readonly connections?: number
+}
+
 /** One run against one process. */
 export interface Run {
   readonly replies: number
@@ -33,17 +42,12 @@ export interface Run {
 
 const CONNECTIONS = 32
 
-/** Loads the process for so many seconds. Rejects where a reply was not a 200 or a socket failed. */
-export async function closedLoop(
-  children: Children,
-  ask: Ask,
-  pid: number,
-  seconds: number,
-): Promise<Run> {
-  const command = commandFor(children, ask, seconds)
-  const cpuBefore = cpuMicroseconds(pid)
+/** Runs the load. Rejects if a reply was not a 200 or a socket failed. */
+export async function closedLoop(children: Children, ask: Ask, load: Load): Promise<Run> {
+  const command = commandFor(children, ask, load)
+  const cpuBefore = cpuMicroseconds(load.pids)
   const text = await outputOf(children, command)
-  const cpu = cpuMicroseconds(pid) - cpuBefore
+  const cpu = cpuMicroseconds(load.pids) - cpuBefore
   const last = text.trim().split('\n').at(-1) ?? ''
   if (!last.startsWith('{')) throw new Error(`the load generator said: ${text.trim()}`)
   const found = objectOf(JSON.parse(last) as unknown)
@@ -79,16 +83,17 @@ export function askOnce(ask: Ask): Promise<{ status: number; text: string }> {
   })
 }
 
-function commandFor(children: Children, ask: Ask, seconds: number): string[] {
+function commandFor(children: Children, ask: Ask, load: Load): string[] {
+  const { seconds, connections = CONNECTIONS } = load
   const wrk = findProgram('wrk')
   if (wrk === null) {
     const own = fileURLToPath(new URL('requests.js', import.meta.url))
-    return [process.execPath, own, JSON.stringify({ ...ask, connections: CONNECTIONS, seconds })]
+    return [process.execPath, own, JSON.stringify({ ...ask, connections, seconds })]
   }
   const script = join(children.folder, 'wrk.lua')
   writeFileSync(script, luaOf(ask), { mode: 0o600 })
   const url = `http://127.0.0.1:${ask.port}${ask.path}`
-  return [wrk, '-t1', `-c${CONNECTIONS}`, `-d${seconds}s`, '-s', script, url]
+  return [wrk, '-t1', '--timeout', '30s', `-c${connections}`, `-d${seconds}s`, '-s', script, url]
 }
 
 function luaOf({ headers, body }: Ask): string {

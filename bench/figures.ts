@@ -24,6 +24,8 @@ export interface SuiteResult {
   readonly figures: readonly Figure[]
   /** What was missing, lost or doubtful, one sentence each. Printed, never swallowed. */
   readonly remarks: readonly string[]
+  /** Promises that did not hold, one sentence each; any of them makes the bench exit 1. */
+  readonly failures?: readonly string[]
 }
 
 /** The length of a run, as the command line gave it; null where it did not. */
@@ -31,8 +33,14 @@ export interface Pace {
   /** Seconds of one round of one peer; the codec, which needs no other process, has its own. */
   readonly seconds: number | null
   readonly rounds: number | null
-  /** Concurrent streams of `relay`. */
+  /** Concurrent streams of `relay` and `peers`. */
   readonly streams: number | null
+  /** An older commit of Sluice, or the folder of a build, to measure by turns with this one. */
+  readonly commit: string | null
+  /** Which peers `peers` measures; all where it is null. */
+  readonly only: readonly string[] | null
+  /** Installs missing peers first. */
+  readonly install: boolean
 }
 
 /** The middle of the samples; the mean of the middle two where their number is even. */

@@ -26,7 +26,7 @@ const FRAGMENTS = 50
  * Until V8 has compiled what the gateway does all the time. For about 20 s it goes on compiling, with a burst of
  * it 12 to 17 s into the load.
  */
-const WARM_UP_SECONDS = 28
+export const WARM_UP_SECONDS = 28
 const GOALS: Readonly<Record<string, string>> = {
   'whole.replies': '≥ 0.33',
   'whole.cpu': '≤ 3.0',
@@ -142,13 +142,14 @@ async function warmUp(
 ): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const { name, ask, pid } of peers) {
-    const cold = await closedLoop(children, ask, pid, seconds)
+    const cold = await closedLoop(children, ask, { pids: pid, seconds })
     if (name === 'nginx') continue
     // `same` is asked of the process that `translated` has warmed up.
     if (name !== 'same') {
       figures.push(figure(`load.${kind}.${name}.cold_cpu`, 'µs/reply', [cold.cpuMicrosecondsEach]))
     }
-    await closedLoop(children, ask, pid, Math.max(1, WARM_UP_SECONDS - seconds))
+    const warmUp = Math.max(1, WARM_UP_SECONDS - seconds)
+    await closedLoop(children, ask, { pids: pid, seconds: warmUp })
   }
   return figures
 }
@@ -164,7 +165,7 @@ async function runRounds(
   for (let round = 0; round < rounds; round++) {
     for (const { name, ask, pid } of peers) {
       gateway.takeLogLines()
-      const run = await closedLoop(children, ask, pid, seconds)
+      const run = await closedLoop(children, ask, { pids: pid, seconds })
       runs.get(name)?.push(run)
       const lines = gateway.takeLogLines()
       if (pid === gateway.pid && lines < run.replies * 0.95) {

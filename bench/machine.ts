@@ -78,10 +78,45 @@ export function bound(command: readonly string[]): string[] {
   return setpriv === null ? [...command] : [setpriv, '--pdeathsig', 'TERM', ...command]
 }
 
-/** User and system time of a process with all its threads, in microseconds. Throws where it has ended. */
-export function cpuMicroseconds(pid: number): number {
-  const [user, system] = statFields(pid).slice(11, 13).map(Number)
-  return ((user ?? Number.NaN) + (system ?? Number.NaN)) * TICK_MICROSECONDS
+/**
+ * User and system time of one process or of several, all threads included, in microseconds. Throws if one of
+ * them has ended.
+ */
+export function cpuMicroseconds(pids: number | readonly number[]): number {
+  let ticks = 0
+  for (const pid of typeof pids === 'number' ? [pids] : pids) {
+    const [user, system] = statFields(pid).slice(11, 13).map(Number)
+    ticks += (user ?? Number.NaN) + (system ?? Number.NaN)
+  }
+  return ticks * TICK_MICROSECONDS
+}
+
+/** Resident memory of these processes, in bytes. Throws if one of them has ended. */
+export function residentBytes(pids: readonly number[]): number {
+  let bytes = 0
+  for (const pid of pids) {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+    bytes += Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? Number.NaN) * 1024
+  }
+  return bytes
+}
+
+/** A process and all its descendants, the process first. */
+export function processTree(root: number): number[] {
+  const children = new Map<number, number[]>()
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry)) continue
+    try {
+      const pid = Number(entry)
+      const parent = Number(statFields(pid)[1])
+      children.set(parent, [...(children.get(parent) ?? []), pid])
+    } catch {
+      continue
+    }
+  }
+  const found = [root]
+  for (const pid of found) found.push(...(children.get(pid) ?? []))
+  return found
 }
 
 /** The one child of a process: the worker of a primary. Null where it has none yet. */

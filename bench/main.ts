@@ -10,36 +10,54 @@ import { breaches, readBaseline, writeBaseline, type SuiteRecord } from './basel
 /** Suites by name, loaded when asked for. */
 const SUITES: Readonly<Record<string, () => Promise<(pace: Pace) => Promise<SuiteResult>>>> = {
   codec: async () => (await import('./codec.js')).runCodec,
+  hostile: async () => (await import('./hostile.js')).runHostile,
+
   ledger: async () => (await import('./ledger.js')).runLedger,
   load: async () => (await import('./load.js')).runLoad,
+  peers: async () => (await import('./peers.js')).runPeers,
   relay: async () => (await import('./relay.js')).runRelay,
+  splice: async () => (await import('./splice.js')).runSplice,
+  start: async () => (await import('./start.js')).runStart,
 }
+/** What `all` runs: the suites whose ratios need nothing that this machine may not have. */
+const ALL = ['codec', 'ledger', 'load', 'relay', 'splice']
 
 const HELP = `Usage: npm run bench -- SUITE... [OPTIONS]
 
 Suites:
-  codec   ns per frame of framing, decoding and encoding, in this process
-  ledger  admissions and settlements at the embedded store, in one to four processes
-  load    whole replies and burst streams at saturation, against nginx in the same run
-  relay   paced streams: cpu per fragment, against nginx in the same run
-  all     the four of them
+  codec    ns per frame of framing, decoding and encoding, in this process
+  hostile  ordinary requests beside hostile ones: failures, latency, event loop, memory; exits 1 on a breach
+  ledger   admissions and settlements at the embedded store, in one to four processes
+  load     whole replies and burst streams at saturation, against nginx in the same run
+  peers    whole replies, paced streams and 1 MB prompts: other gateways by turns with this one
+  relay    paced streams: cpu per fragment, against nginx in the same run
+  splice   1 MB prompts, same dialect: cpu per request, against nginx in the same run
+  start    time from start to ready and idle memory of one worker
+  all      codec, ledger, load, relay and splice
 
 Options:
-  --rounds N    rounds of each peer, alternating (codec 7, ledger 3, load and relay 5)
-  --seconds N   seconds of each round of ledger (5), load (4) and relay (5); a round of codec takes 0.2
-  --streams N   concurrent streams of relay (400)
-  --json        print JSON instead of a table
-  --check       exit with 1 where a ratio is more than 15 % worse than in bench/baseline.json
-  --write       put the figures into bench/baseline.json and the table of bench/README.md
+  --rounds N      rounds of each peer, alternating (codec 7, ledger 3, peers 3, the others 5)
+  --seconds N     seconds of each round of ledger (5), load, peers and splice (4), relay (5); of hostile, the
+                  length of the run (60); of start, the idle time before memory is read (10); a round of codec
+                  takes 0.2
+  --streams N     concurrent streams of relay (400) and peers (100)
+  --commit C      also measure an older commit of Sluice, by turns: peers, splice and start. C is a commit, which
+                  is built under build/bench-trees, or the folder of a build
+  --only NAMES    peers or classes of hostile requests, separated by commas: measure only these
+  --install       peers: install those that are missing (pip, npm, cargo; the Rust builds take up to an hour)
+  --json          print JSON instead of a table
+  --check         exit 1 if a ratio is more than 15 % worse than in bench/baseline.json
+  --write         put the figures into bench/baseline.json and the table of bench/README.md
 
-load and relay need Linux, nginx, wrk and taskset; what is missing is reported. Run them on an idle
-machine: the load average stands beside the numbers.
+All but codec and ledger need Linux; nginx, wrk and taskset are reported if they are missing. Run the suites on an
+idle machine: the load average is printed with the figures.
 
 Example:
   npm run bench -- load --rounds 5 --seconds 4
+  npm run bench -- splice start --commit 924e320
 `
-/** The longest that all suites together may take, so that nothing hangs unwatched. */
-const MAX_MINUTES = 45
+/** The longest that all suites together may take; the first build of peers written in Rust takes an hour. */
+const MAX_MINUTES = 120
 /** The load average above which something else was running. */
 const CALM = 0.5
 
@@ -58,6 +76,9 @@ async function main(argv: readonly string[]): Promise<number> {
       rounds: { type: 'string' },
       seconds: { type: 'string' },
       streams: { type: 'string' },
+      commit: { type: 'string' },
+      only: { type: 'string' },
+      install: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       check: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
@@ -72,9 +93,13 @@ async function main(argv: readonly string[]): Promise<number> {
     seconds: count(values.seconds, '--seconds'),
     rounds: count(values.rounds, '--rounds'),
     streams: count(values.streams, '--streams'),
+    commit: values.commit ?? null,
+    only: values.only?.split(',') ?? null,
+    install: values.install,
   }
   const records: SuiteRecord[] = []
-  for (const name of positionals.includes('all') ? Object.keys(SUITES) : positionals) {
+  const failures: string[] = []
+  for (const name of positionals.includes('all') ? ALL : positionals) {
     const load = Object.hasOwn(SUITES, name) ? SUITES[name] : undefined
     if (load === undefined) throw new TypeError(`there is no suite '${name}'; see --help`)
     const run = await load()
@@ -83,11 +108,13 @@ async function main(argv: readonly string[]): Promise<number> {
     const remarks = [...busyRemark(before), ...result.remarks]
     const record: SuiteRecord = { suite: name, ...before, figures: result.figures, remarks }
     records.push(record)
+    failures.push(...(result.failures ?? []))
     if (!values.json) print(record)
   }
   if (values.json) console.log(JSON.stringify(records, null, 2))
   if (values.write) writeBaseline(records)
-  return values.check ? report(breaches(records, readBaseline())) : 0
+  const failed = report(failures)
+  return values.check ? Math.max(failed, report(breaches(records, readBaseline()))) : failed
 }
 
 function busyRemark({ loadAverage }: Stamp): string[] {

@@ -70,7 +70,7 @@ async function start(
 events { worker_connections 8192; }
 http {
   access_log off; keepalive_requests 1000000000; keepalive_timeout 75s;
-  client_body_buffer_size 64k; ${temporary}
+  client_max_body_size 64m; client_body_buffer_size 2m; ${temporary}
   ${upstream}
   server { listen 127.0.0.1:${port}; ${locations} }
 }

@@ -5,9 +5,11 @@
 import { isObject, type JsonObject } from '../src/chat/json.js'
 
 const HEAD_END = '\r\n\r\n'
+const LAST_CHUNK = '0\r\n\r\n'
 
 /**
- * Cuts the bytes of a keep-alive connection into requests that carry a `content-length`. A request
+ * Cuts the bytes of a keep-alive connection into requests with a length or in chunks, whose framing stays in the
+ * body. A request
  * like the one before it, in one piece, is not read again: under load nearly all of them are.
  */
 export class RequestReader {
@@ -32,8 +34,8 @@ export class RequestReader {
       if (headEnd < 0) return
       const head = this.text.slice(0, headEnd)
       const from = headEnd + HEAD_END.length
-      const end = from + contentLength(head)
-      if (this.text.length < end) return
+      const end = isChunked(head) ? chunksEnd(this.text, from) : from + contentLength(head)
+      if (end === -1 || this.text.length < end) return
       const body = this.text.slice(from, end)
       this.text = this.text.slice(end)
       const path = head.split(' ', 2)[1] ?? ''
@@ -74,6 +76,14 @@ export function statusOf(head: string): number {
 
 function isChunked(head: string): boolean {
   return /^transfer-encoding: *chunked/im.test(head)
+}
+
+/** Behind the last chunk; -1 while it has not come. */
+function chunksEnd(text: string, from: number): number {
+  const last = text.startsWith(LAST_CHUNK, from)
+    ? from
+    : text.indexOf(`\r\n${LAST_CHUNK}`, from) + 2
+  return last === 1 ? -1 : last + LAST_CHUNK.length
 }
 
 function contentLength(head: string): number {

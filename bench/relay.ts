@@ -31,7 +31,7 @@ interface Peer {
 }
 
 /** One round of one peer. */
-interface Round {
+export interface Round {
   readonly cpuMicrosecondsEach: number
   /** Fragments per second that reached the clients, as a share of those that were due. */
   readonly kept: number
@@ -40,13 +40,13 @@ interface Round {
 }
 
 /** How many streams of how many fragments, and how long of it is measured. */
-interface Shape {
+export interface Shape {
   readonly streams: number
   readonly fragments: number
   readonly seconds: number
 }
 
-const EVERY_MS = 20
+export const EVERY_MS = 20
 /** After the last stream has opened, before the measuring begins. */
 const SETTLE_MS = 700
 /** Streams open in waves of 20 per 20 ms; they must all be open while it is measured. */
@@ -58,23 +58,29 @@ const PATIENCE_MS = 20_000
 export async function runRelay(pace: Pace): Promise<SuiteResult> {
   const seconds = pace.seconds ?? 5
   const streams = pace.streams ?? 400
-  const lengthMs = (streams / OPEN_PER_SECOND) * 1000 + SETTLE_MS + seconds * 1000 + 700
-  const shape = { streams, seconds, fragments: Math.ceil(lengthMs / EVERY_MS) }
+  const shape = shapeOf(streams, seconds)
   const children = new Children()
   try {
     const peers = await startPeers(children, shape.fragments)
     const rounds = new Map<Peer['name'], Round[]>(peers.map(({ name }) => [name, []]))
     const warmUp = { ...shape, streams: Math.min(streams, 100) }
-    for (const peer of peers) await measure(children, peer, warmUp)
+    for (const peer of peers) await measure(children, { ...peer, pids: [peer.pid] }, warmUp)
     for (let round = 0; round < (pace.rounds ?? 5); round++) {
       for (const peer of peers) {
-        rounds.get(peer.name)?.push(await measure(children, peer, shape))
+        const measured = { ...peer, pids: [peer.pid] }
+        rounds.get(peer.name)?.push(await measure(children, measured, shape))
       }
     }
     return { figures: figuresOf(rounds), remarks: [...missingPrograms(), ...doubts(rounds)] }
   } finally {
     await children.close()
   }
+}
+
+/** Streams long enough to be all open for so many seconds. */
+export function shapeOf(streams: number, seconds: number): Shape {
+  const lengthMs = (streams / OPEN_PER_SECOND) * 1000 + SETTLE_MS + seconds * 1000 + 700
+  return { streams, seconds, fragments: Math.ceil(lengthMs / EVERY_MS) }
 }
 
 async function startPeers(children: Children, fragments: number): Promise<Peer[]> {
@@ -99,7 +105,12 @@ async function startPeers(children: Children, fragments: number): Promise<Peer[]
   return peers
 }
 
-async function measure(children: Children, peer: Peer, shape: Shape): Promise<Round> {
+/** One round: the CPU time of these processes for each fragment. Rejects if a stream lost a part or its end. */
+export async function measure(
+  children: Children,
+  peer: { readonly name: string; readonly pids: readonly number[]; readonly ask: Ask },
+  shape: Shape,
+): Promise<Round> {
   const { streams, fragments, seconds } = shape
   const path = fileURLToPath(new URL('streams.js', import.meta.url))
   const settings = JSON.stringify({ ...peer.ask, streams, fragments })
@@ -116,9 +127,9 @@ async function measure(children: Children, peer: Peer, shape: Shape): Promise<Ro
   // Streams that fail at once end the wait for all to open.
   await Promise.race([open, done])
   await sleep(SETTLE_MS)
-  const [cpuBefore, before, from] = [cpuMicroseconds(peer.pid), await count(clients), now()]
+  const [cpuBefore, before, from] = [cpuMicroseconds(peer.pids), await count(clients), now()]
   await sleep(seconds * 1000)
-  const [cpuAfter, after, to] = [cpuMicroseconds(peer.pid), await count(clients), now()]
+  const [cpuAfter, after, to] = [cpuMicroseconds(peer.pids), await count(clients), now()]
   const found = await done
   clients.disconnect()
   const [whole, fault] = [numberOf(found.whole), stringOf(found.firstFault)]

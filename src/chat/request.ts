@@ -17,6 +17,8 @@ export interface CacheMark {
 export interface TextPart {
   type: 'text'
   text: string
+  /** The UTF-8 length of `text`; given for a long text, which is decoded when it is first read. */
+  textBytes?: number
   signature?: string
   cache?: CacheMark
 }

@@ -149,7 +149,7 @@ function addThinking(bulk: Bulk, { text, signature, redacted }: ThinkingPart): v
 function addPart(bulk: Bulk, part: UserPart): void {
   switch (part.type) {
     case 'text':
-      bulk.textBytes += Buffer.byteLength(part.text)
+      bulk.textBytes += part.textBytes ?? Buffer.byteLength(part.text)
       bulk.fileBytes += part.signature?.length ?? 0
       return
     case 'image':

@@ -3,8 +3,8 @@
  * Knows no field. It only counts and compares, and never says what is wrong: `json.ts` looks closer then.
  */
 
-import { DATA_BYTES, isInlineData, type Range } from './inline-data.js'
-import { stringEnd } from './string-end.js'
+import { longString, type Range } from './inline-data.js'
+import { StringScan } from './string-scan.js'
 
 /** A top-level member and where its bytes are: `{"key": value}` from the key's quote to the value's end. */
 export interface Member {
@@ -47,7 +47,7 @@ const MAX_BLANKS = 1_024
 /** What a glance finds. */
 export interface Glance {
   readonly members: readonly Member[]
-  /** The inline data (`wire/inline-data.ts`), in the order of the bytes. */
+  /** The inline data and long texts (`wire/inline-data.ts`), in the order of the bytes. */
   readonly data: readonly Range[]
 }
 
@@ -64,18 +64,17 @@ const hashes = new Int32Array(MAX_KEYS * (MAX_DEPTH + 1))
 const begins = new Int32Array(MAX_DEPTH + 1)
 
 /**
- * The members of the object in the bytes, in their order, and its inline data; `text` is the same bytes as Latin-1, where long
- * strings are stepped over. If it is JSON, then no key comes twice in one object, no number is beyond a double
- * and the caps are kept. Null where that is not so, or takes a closer look to tell: keys with escapes, numbers
- * with an exponent.
+ * The members of the object in the bytes, in their order, its inline data and its long texts. If it is JSON, then no
+ * key comes twice in one object, no number is beyond a double and the caps are kept. Null if that is not so, or if it
+ * takes a closer look to tell: keys with escapes, numbers with an exponent, strings that JSON does not have.
  */
 export function glance(
   bytes: Buffer,
-  text: string,
   { maxDepth, maxTokens, maxTextBytes }: GlanceCaps,
 ): Glance | null {
   const members: Member[] = []
   const data: Range[] = []
+  const strings = new StringScan(bytes)
   let dataBytes = 0
   let names = 0
   let depth = 0
@@ -92,17 +91,16 @@ export function glance(
     const code = bytes[at] ?? END
     if (code === QUOTE) {
       const start = at + 1
-      at = stringEnd(bytes, text, start, maxTextBytes)
+      at = strings.end(start)
       if (at === -1) return null
       const end = at
       at = skipBlanks(bytes, at + 1)
       if (at === -1) return null
       if ((bytes[at] ?? END) !== COLON) {
         valueEnd = end + 1
-        if (end - start >= DATA_BYTES && isInlineData(bytes, { start, end })) {
-          data.push({ start, end })
-          dataBytes += end - start
-        }
+        const long = longString(bytes, { start, end }, strings.savedBytes)
+        if (long !== null) data.push(long)
+        if (long !== null && long.textBytes === undefined) dataBytes += end - start
         continue
       }
       names += 1
@@ -120,7 +118,7 @@ export function glance(
       valueStart = at
     } else if (code === COMMA || code === CLOSE_OBJECT || code === CLOSE_ARRAY) {
       if (depth === 1 && keyStart !== -1) {
-        const key = text.slice(keyStart, keyEnd)
+        const key = bytes.toString('latin1', keyStart, keyEnd)
         members.push({ key, memberStart: keyStart - 1, valueStart, valueEnd })
         keyStart = -1
       }

@@ -7,9 +7,9 @@ import { isAscii, isUtf8 } from 'node:buffer'
 import { isObject } from '../chat/json.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
 import { parseExact } from './exact.js'
-import { glance, type Member } from './glance.js'
+import { glance, type Glance, type Member } from './glance.js'
 import { putData, withoutData } from './inline-data.js'
-import { malformed, parseOrNull, Scan } from './scan.js'
+import { malformed, parseOrNull, Scan, type ScanOptions } from './scan.js'
 
 /** A body that passed every check. */
 export interface ParsedObject {
@@ -31,10 +31,8 @@ export interface JsonCaps {
   readonly maxTextBytes?: number
 }
 
-/** The text of a body, read once. */
+/** What is known of the text of a body. */
 export interface BodyText {
-  /** The bytes as Latin-1, which keeps offsets equal to bytes; `indexOf` on it runs at the speed of memory. */
-  readonly latin1: string
   /** The text is ASCII. */
   readonly isPlain: boolean
 }
@@ -46,7 +44,7 @@ export function textOf(bytes: Buffer): BodyText {
   }
   const isPlain = isAscii(bytes)
   if (!isPlain && !isUtf8(bytes)) throw malformed('the body is not valid UTF-8')
-  return { latin1: bytes.toString('latin1'), isPlain }
+  return { isPlain }
 }
 
 /**
@@ -60,24 +58,29 @@ export function parseObject(
   caps: JsonCaps = {},
   body = textOf(bytes),
 ): ParsedObject {
-  const { latin1: text, isPlain } = body
+  const { isPlain } = body
   const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = 8 * 1024 * 1024 } = caps
   const options = { isPlain, maxDepth, maxTokens, maxTextBytes, isProbing: false }
   // A larger body has to be looked at closer: how much of it is inline data decides.
-  const seen = bytes.length > maxTextBytes ? null : glance(bytes, text, options)
-  const { members, data } = seen ?? new Scan(bytes, text, options).run()
-  const plain = withoutData(bytes, text, isPlain, data)
+  const seen = bytes.length > maxTextBytes ? null : glance(bytes, options)
+  const { members, data } = seen ?? closerLook(bytes, options)
+  const plain = withoutData(bytes, isPlain, data)
   if (plain === null) {
     throw malformed('the body is not valid Unicode: a string begins with the escape \\udc01')
   }
   const value = parseOrNull(plain)
   if (isObject(value)) {
-    putData(value, text, data)
+    putData(value, bytes, isPlain, data)
     return { value, members }
   }
-  if (seen !== null) new Scan(bytes, text, options).run()
-  new Scan(bytes, text, { ...options, isProbing: true }).run()
+  if (seen !== null) closerLook(bytes, options)
+  closerLook(bytes, { ...options, isProbing: true })
   throw malformed('the body is not valid JSON: one of its keys or values is malformed')
+}
+
+function closerLook(bytes: Buffer, options: ScanOptions): Glance {
+  // Latin1 keeps offsets equal to bytes, and `indexOf` on it runs at the speed of memory.
+  return new Scan(bytes, bytes.toString('latin1'), options).run()
 }
 
 /**

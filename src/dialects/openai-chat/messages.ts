@@ -4,7 +4,7 @@
  */
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { AssistantPart, Message, ToolCall } from '../../chat/request.js'
-import { assistantParts, textParts, userParts } from './parts.js'
+import { assistantParts, contentOf, textParts, userParts } from './parts.js'
 import { decodeReasoning, sign, thoughtSignature } from './reasoning.js'
 import { array, given, object, oneOf, refuse, string, text } from './rules.js'
 import { cacheMark, toolName } from './tools.js'
@@ -70,12 +70,12 @@ function said(
   switch (role) {
     case 'system':
     case 'developer': {
-      const parts = textParts(item['content'], at)
+      const parts = textParts(contentOf(item), at)
       messageMark(item, path, parts)
       return parts.length === 0 ? null : { role, index, parts }
     }
     case 'user': {
-      const parts = userParts(item['content'], at)
+      const parts = userParts(contentOf(item), at)
       if (parts.length === 0) refuse(at, 'must not be empty')
       messageMark(item, path, parts)
       return { role, index, parts }
@@ -106,7 +106,8 @@ function assistant(item: JsonObject, path: string, index: number): Message | nul
   }
   const state = decodeReasoning(item, path)
   const parts: AssistantPart[] = state.thoughts
-  if (given(item['content'])) parts.push(...assistantParts(item['content'], `${path}.content`))
+  const content = contentOf(item)
+  if (given(content)) parts.push(...assistantParts(content, `${path}.content`))
   const other = otherContent(item, path)
   if (other !== null) parts.push(other)
   messageMark(item, path, parts)
@@ -175,7 +176,7 @@ function toolMessage(
   const parts =
     role === 'function' && item['content'] === null
       ? []
-      : userParts(item['content'], `${path}.content`)
+      : userParts(contentOf(item), `${path}.content`)
   const message: ToolMessage = { role: 'tool', index, callId, parts }
   const cache = cacheMark(item, path)
   if (cache !== undefined) message.cache = cache

@@ -3,6 +3,7 @@
  * Knows nothing of turns; which role may hold what is said by its caller.
  */
 import type { JsonObject, JsonValue } from '../../chat/json.js'
+import { LongText, longTextOf } from '../../chat/long-text.js'
 import type {
   AssistantPart,
   MediaSource,
@@ -17,8 +18,16 @@ import { cacheMark } from './tools.js'
 const MAX_PARTS = 4_096
 const MAX_URL = 8_192
 
+/** What the content of a message is; a long text is not decoded. */
+export type Content = JsonValue | LongText | undefined
+
+/** The content of a message. */
+export function contentOf(item: JsonObject): Content {
+  return longTextOf(item, 'content') ?? item['content']
+}
+
 /** Text only: what system and developer messages hold. Empty text is dropped. */
-export function textParts(value: JsonValue | undefined, path: string): TextPart[] {
+export function textParts(value: Content, path: string): TextPart[] {
   return parts(value, path, (item, at) => {
     oneOf(item['type'], `${at}.type`, ['text'])
     return textPart(item, at)
@@ -26,7 +35,7 @@ export function textParts(value: JsonValue | undefined, path: string): TextPart[
 }
 
 /** What a user or a tool may send. Empty text is dropped. */
-export function userParts(value: JsonValue | undefined, path: string): UserPart[] {
+export function userParts(value: Content, path: string): UserPart[] {
   return parts(value, path, (item, at) => {
     const type = oneOf(item['type'], `${at}.type`, ['text', 'image_url', 'input_audio', 'file'])
     switch (type) {
@@ -45,7 +54,7 @@ export function userParts(value: JsonValue | undefined, path: string): UserPart[
 }
 
 /** What an assistant said: text, refusals (which are text to the next turn) and Mistral's thinking. */
-export function assistantParts(value: JsonValue | undefined, path: string): AssistantPart[] {
+export function assistantParts(value: Content, path: string): AssistantPart[] {
   return parts<AssistantPart>(value, path, (item, at) => {
     const type = oneOf(item['type'], `${at}.type`, ['text', 'refusal', 'thinking'])
     if (type === 'text') return textPart(item, at)
@@ -55,22 +64,37 @@ export function assistantParts(value: JsonValue | undefined, path: string): Assi
 }
 
 function parts<T extends AssistantPart | UserPart>(
-  value: JsonValue | undefined,
+  value: Content,
   path: string,
   read: (item: JsonObject, path: string) => T | TextPart,
 ): (T | TextPart)[] {
+  if (value instanceof LongText) return [longPart(value)]
   if (typeof value === 'string') return value === '' ? [] : [{ type: 'text', text: value }]
   if (!Array.isArray(value)) return refuse(path, 'must be a string or an array of parts')
   const out: (T | TextPart)[] = []
   array(value, path, MAX_PARTS).forEach((item, at) => {
     const where = `${path}[${at}]`
     const part = read(object(item, where), where)
-    if (part.type !== 'text' || part.text !== '') out.push(part)
+    const isEmpty = part.type === 'text' && part.textBytes === undefined && part.text === ''
+    if (!isEmpty) out.push(part)
   })
   return out
 }
 
+/** A text that is decoded if an encoder, or anything else, asks for it. */
+function longPart(long: LongText): TextPart {
+  return {
+    type: 'text',
+    textBytes: long.textBytes,
+    get text() {
+      return long.text
+    },
+  }
+}
+
 function textPart(item: JsonObject, path: string): TextPart {
+  const long = longTextOf(item, 'text')
+  if (long !== null) return marked(longPart(long), item, path)
   return marked({ type: 'text', text: string(item['text'], `${path}.text`) }, item, path)
 }
 

@@ -4,6 +4,7 @@
  * along; OpenAI answers 400 to each. A member without any is not written again.
  */
 import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../chat/json.js'
+import { longTextOf } from '../../chat/long-text.js'
 import { wireCallId } from '../../wire/openai-names.js'
 import { MAX_CALL_ID } from './wire.js'
 
@@ -47,7 +48,8 @@ function message(item: JsonObject, foreign: readonly string[]): JsonObject | nul
     set['tool_call_id'] = wireCallId(id, MAX_CALL_ID)
   const calls = changed(arrayOf(item['tool_calls']), call)
   if (calls !== null) set['tool_calls'] = calls
-  const content = contentOf(item['content'], foreign)
+  const isText = longTextOf(item, 'content') !== null
+  const content = isText ? null : contentOf(item['content'], foreign)
   if (content !== null) set['content'] = content.length === 0 ? '' : content
   const rest = own(item, foreign)
   return rest === null && Object.keys(set).length === 0 ? null : { ...(rest ?? item), ...set }

@@ -1,0 +1,37 @@
+/** LiteLLM's proxy (Python, PyPI) with one worker and a master key, without a database. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { MODELS, PATHS } from '../answers.js'
+import { listening } from '../children.js'
+import { CLIENT_KEY, peerFile, START_MS, wheel, type PeerKind } from './peer.js'
+
+const VERSION = '1.106.0'
+const FOLDER = `litellm-${VERSION}`
+const installed = wheel(FOLDER, `litellm[proxy]==${VERSION}`, 'bin/litellm')
+
+export const LITELLM: PeerKind = {
+  name: 'litellm',
+  version: VERSION,
+  ...installed,
+  async start({ children, core, port, upstreamPort }) {
+    const file = join(children.folder, `litellm-${port}.yaml`)
+    writeFileSync(
+      file,
+      `model_list:
+  - model_name: ${MODELS.openai}
+    litellm_params: { model: 'openai/${MODELS.openai}', api_base: 'http://127.0.0.1:${upstreamPort}/v1', api_key: measured }
+general_settings: { master_key: ${CLIENT_KEY} }
+`,
+      { mode: 0o600 },
+    )
+    const command = [peerFile(FOLDER, 'bin', 'litellm'), '--config', file]
+    const options = ['--host', '127.0.0.1', '--port', String(port), '--num_workers', '1']
+    const started = children.start(core, [...command, ...options], 'ignore', {
+      LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+      LITELLM_TELEMETRY: 'False',
+    })
+    await listening(port, started, START_MS)
+    const headers = { authorization: `Bearer ${CLIENT_KEY}` }
+    return { started, path: PATHS.openai, model: MODELS.openai, headers }
+  },
+}

@@ -1,0 +1,40 @@
+/**
+ * Goal: hostile requests of every class at once harm no ordinary request, end no worker and leave no memory behind.
+ * Method: the real program with two workers before two emulators; `npm run bench -- hostile` is the long form, with
+ * latencies. Bounds are generous: a busy machine must not fail this test.
+ */
+import t from 'tap'
+import { Children } from '../../bench/children.js'
+import { CLASSES } from '../../bench/hostile/classes.js'
+import { runPlan } from '../../bench/hostile/run.js'
+import { thisTree } from '../../bench/tree.js'
+
+const SECONDS = 5
+/** Of all processes, after the run; a leak of one body of 31 MB for each shot of its class is more. */
+const MAX_LEFT_MEGABYTES = 300
+
+void t.test('serves ordinary requests beside hostile ones', async (t) => {
+  const children = new Children()
+  t.teardown(() => children.close())
+  const result = await runPlan(children, {
+    tree: thisTree(),
+    classes: [...CLASSES.keys()],
+    quietSeconds: 2,
+    soloSeconds: 0,
+    mixedSeconds: SECONDS,
+    connections: CLASSES.size,
+    ordinaryPerSecond: 40,
+    recoverySeconds: 30,
+  })
+  const { quiet, mixed } = result
+  t.ok(mixed.ordinary.sent > SECONDS * 20, `${mixed.ordinary.sent} ordinary requests`)
+  t.strictSame(mixed.ordinary.failures, [], 'no ordinary request fails')
+  t.strictSame(result.workersAfter, result.workersBefore, 'no worker ends')
+  const left = result.afterMegabytes - quiet.residentMegabytes
+  t.ok(left < MAX_LEFT_MEGABYTES, `${Math.round(left)} MB more than before`)
+  for (const { name, shots, words } of mixed.classes) {
+    t.ok(shots > 0, `${name} was sent`)
+    const holes = Object.keys(words).filter((word) => word.startsWith('!') || word === 'no answer')
+    t.strictSame(holes, [], `${name} finds no hole`)
+  }
+})
