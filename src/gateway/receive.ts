@@ -15,7 +15,7 @@ import type { Edit } from '../wire/splice.js'
 import { admitTrailers } from './admit.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
-import { joined } from './pieces.js'
+import { joined, LARGE_BYTES } from './pieces.js'
 
 /** A request as it was asked for. */
 export interface Call extends Addressed {
@@ -183,9 +183,6 @@ class Intake implements BodyTaker {
     return raw.length > LARGE_BYTES ? callInTurns(raw, this.at) : callOf(raw, this.at)
   }
 }
-
-/** A body with more bytes takes milliseconds for each look at it: what is done with it is done in turns. */
-export const LARGE_BYTES = 1024 * 1024
 
 /** The same call, made in several turns of the event loop: other requests are served between them. */
 async function callInTurns(raw: Buffer, at: Addressed): Promise<Call> {

@@ -69,6 +69,7 @@ const begins = new Int32Array(MAX_DEPTH + 1)
  * and the caps are kept. Null where that is not so, or takes a closer look to tell: keys with escapes, numbers
  * with an exponent.
  */
+// eslint-disable-next-line max-lines-per-function -- one loop with all its state in variables: it sees every byte
 export function glance(
   bytes: Buffer,
   text: string,
