@@ -17,7 +17,8 @@ import { UNFORESEEN } from './fault.js'
 import type { Target } from './generation.js'
 import { LossList, lossy } from './losses.js'
 import { bodyOf, render, type Outgoing } from './outgoing.js'
-import { LARGE_BYTES, type Call } from './receive.js'
+import { LARGE_BYTES } from './pieces.js'
+import type { Call } from './receive.js'
 import { remembered } from './remember.js'
 
 /**

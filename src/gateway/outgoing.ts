@@ -13,7 +13,8 @@ import { stringifyExact } from '../wire/exact.js'
 import { sized } from '../wire/sized.js'
 import { splice } from '../wire/splice.js'
 import { writeJson } from '../wire/write-json.js'
-import { LARGE_BYTES, type Call } from './receive.js'
+import { LARGE_BYTES } from './pieces.js'
+import type { Call } from './receive.js'
 
 /** The upstream's side of a request. */
 export interface Destination {

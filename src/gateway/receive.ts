@@ -16,6 +16,7 @@ import type { Edit } from '../wire/splice.js'
 import type { Holding } from './body-budget.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
+import { LARGE_BYTES } from './pieces.js'
 import { RequestTransform } from './streams/request-transform.js'
 
 /** A request as it was asked for. */
@@ -108,8 +109,6 @@ function tooLarge(maxBytes: number): GatewayError {
   return new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
 }
 
-/** A body with more bytes takes milliseconds for each look at it: what is done with it is done in turns. */
-export const LARGE_BYTES = 1024 * 1024
 
 /** The same call, made in several turns of the event loop: other requests are served between them. */
 async function callInTurns(raw: Buffer, at: Addressed): Promise<Call> {

@@ -5,7 +5,7 @@
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { QuirksConfig } from '../config/config.js'
 import type { Edit } from '../wire/splice.js'
-import { writeJson } from '../wire/write-json.js'
+import { largeEdit } from '../wire/write-json.js'
 
 /** Told of every member that a client sent with something in it and that does not go upstream. */
 export type Report = (path: string) => void
@@ -39,12 +39,11 @@ export function quirkEdits(
   for (const [from, to] of Object.entries(quirks.rename)) {
     const value = valueOf(from)
     if (value === undefined) continue
-    edits.push({ key: from, json: null }, { key: to, json: writeJson(value), value })
+    edits.push({ key: from, json: null }, largeEdit(to, value))
   }
   if (!isPlain(quirks.messages)) {
     const messages = changedMessages(arrayOf(valueOf('messages')), quirks.messages, report)
-    if (messages !== null)
-      edits.push({ key: 'messages', json: writeJson(messages), value: messages })
+    if (messages !== null) edits.push(largeEdit('messages', messages))
   }
   for (const [key, value] of Object.entries(quirks.set)) {
     edits.push({ key, json: JSON.stringify(value) })

@@ -68,6 +68,7 @@ const begins = new Int32Array(MAX_DEPTH + 1)
  * key comes twice in one object, no number is beyond a double and the caps are kept. Null if that is not so, or if it
  * takes a closer look to tell: keys with escapes, numbers with an exponent, strings that JSON does not have.
  */
+// eslint-disable-next-line max-lines-per-function -- one loop with all its state in variables: it sees every byte
 export function glance(
   bytes: Buffer,
   { maxDepth, maxTokens, maxTextBytes }: GlanceCaps,

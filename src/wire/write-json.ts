@@ -7,6 +7,7 @@ import { transcode } from 'node:buffer'
 import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
 import { stringifyExact } from './exact.js'
 import { DATA_BYTES, isAsWritten } from './inline-data.js'
+import type { Edit } from './splice.js'
 
 const QUOTE = 34
 /** In what is no inline data one of these comes soon, and the serialiser may have it at once. */
@@ -23,6 +24,13 @@ interface Long {
 export function writeJson(value: JsonValue): Buffer {
   const parts = new Parts(value).list
   return written(parts) ?? written(parts) ?? utf8(stringifyExact(value))
+}
+
+/** The edit that sets a member whose value may hold inline data. */
+export function largeEdit(key: string, value: JsonValue): Edit {
+  const [text, ...more] = new Parts(value).list
+  if (typeof text === 'string' && more.length === 0) return { key, json: text }
+  return { key, json: writeJson(value), value }
 }
 
 /** The parts as bytes; null where strings that were taken for inline data are none, and are marked so now. */

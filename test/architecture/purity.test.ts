@@ -11,7 +11,7 @@ const PURE = [
   /^(?:chat|wire|dialects)\//,
   /^upstreams\/(?:place|quirks|router)\.ts$/,
   /^ledger\/(?:row|price|prices|estimate)\.ts$/,
-  /^gateway\/(?:losses|outgoing|passed|translate)\.ts$/,
+  /^gateway\/(?:losses|outgoing|passed|pieces|translate)\.ts$/,
 ]
 
 const NODE_VALUES = ['node:buffer', 'node:string_decoder']

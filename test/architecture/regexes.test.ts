@@ -50,7 +50,7 @@ function regexesIn(path: string, text: string): Found[] {
 
 /** Repetitions of one and of two characters, alone and behind a beginning that the expression may want. */
 function textsFor({ source }: RegExp): string[] {
-  const own = [...source.replace(/\\[a-zA-Z]|[[\](){}^$.*+?|]/g, ' ')].filter(
+  const own = Array.from(source.replace(/\\[a-zA-Z]|[[\](){}^$.*+?|]/g, ' ')).filter(
     (each) => each !== ' ',
   )
   const alphabet = [...new Set([...CLASSES, ...own])].slice(0, MAX_ALPHABET)

@@ -93,8 +93,11 @@ void t.test('the end without a terminator: complete with a reason, cut without o
   t.equal(feed(cut, HELLO, STOP.slice(0, -9)), HELLO)
   t.match(cut, { outcome: 'failed', error: { kind: 'upstream_truncated' } })
   const done = open()
-  t.equal(feed(done, HELLO, DONE), HELLO, 'the terminator without a reason is no end')
-  t.match(done, { outcome: 'failed', error: { kind: 'upstream_truncated' } })
+  t.equal(feed(done, HELLO, DONE), HELLO + DONE, 'the terminator after content is an end')
+  t.match(done, { outcome: 'complete', error: null, reason: 'stop' })
+  const empty = open()
+  t.equal(feed(empty, DONE), '', 'and before content it is none')
+  t.match(empty, { outcome: 'failed', error: { kind: 'upstream_truncated' } })
   t.end()
 })
 

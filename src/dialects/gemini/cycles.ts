@@ -6,7 +6,7 @@
 /** A node on the way from the start, and which of its edges have been followed. */
 interface Step {
   readonly node: string
-  readonly next: Iterator<string>
+  readonly next: Iterator<string, undefined>
 }
 
 /** Numbers the nodes so that two have the same number exactly where each leads to the other. */
@@ -33,8 +33,9 @@ class Search {
     if (this.met.has(start)) return
     const way: Step[] = [this.enter(start)]
     for (let step = way.at(-1); step !== undefined; step = way.at(-1)) {
-      const { done, value: to } = step.next.next()
-      if (done === true) {
+      const next: IteratorResult<string, undefined> = step.next.next()
+      const to = next.value
+      if (to === undefined) {
         way.pop()
         this.leave(step.node, way.at(-1)?.node)
       } else if (!this.met.has(to)) way.push(this.enter(to))

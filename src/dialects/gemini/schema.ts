@@ -5,7 +5,7 @@
  * A keyword that the API does not list makes it refuse the whole request, so this copies what is on
  * the list and nothing else. Bounded by depth; references are never followed without end.
  */
-import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import { SchemaBudget } from '../../chat/schema-budget.js'
 import { SchemaRefs } from './schema-refs.js'
 
@@ -13,6 +13,8 @@ import { SchemaRefs } from './schema-refs.js'
 const MAX_DEPTH = 48
 /** Copies double with every level of `allOf`; generated schemas that were seen need under twenty. */
 const MAX_COPIES = 256
+/** What a definition costs beside being written. */
+const PARTS_PER_DEFINITION = 2
 
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'])
 
@@ -38,6 +40,10 @@ interface Place {
  * `GatewayError(malformed_request)` where it grows beyond the budget, which all schemas of a request share.
  */
 export function relaxSchema(schema: JsonObject, budget = new SchemaBudget()): JsonObject {
+  // Each is searched for references, and its place among them found.
+  for (const group of [schema.definitions, schema.$defs]) {
+    budget.spend(PARTS_PER_DEFINITION * Object.keys(objectOf(group)).length)
+  }
   const refs = new SchemaRefs(schema)
   const place: Place = {
     refs,

@@ -7,7 +7,7 @@ import { EFFORTS } from '../../chat/effort.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue, objectOf } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { Edit } from '../../wire/splice.js'
-import { writeJson } from '../../wire/write-json.js'
+import { largeEdit } from '../../wire/write-json.js'
 import type { Losses } from '../dialect.js'
 import { effortFor, isDefault, SAMPLING, takes, takesStop } from './model-rules.js'
 import { passedMessages, passedTools } from './passed.js'
@@ -24,7 +24,7 @@ const FOREIGN = ['reasoning', 'thinking', 'thinking_config', 'extra_body', 'extr
 export function edits(body: JsonObject, model: string, facts: ModelFacts, losses: Losses): Edit[] {
   const out: Edit[] = []
   const put = (key: string, value: JsonValue): void => {
-    out.push({ key, json: JSON.stringify(value), value })
+    out.push({ key, json: JSON.stringify(value) })
   }
   // Absent by the format's own rules; some upstreams of the format take that less well.
   for (const key in body) if (body[key] === null) out.push({ key, json: null })
@@ -47,7 +47,7 @@ export function edits(body: JsonObject, model: string, facts: ModelFacts, losses
   const marks = facts.promptCacheBreakpoints === true
   if (!marks && (body['prompt_cache_options'] ?? null) !== null) drop('prompt_cache_options')
   const messages = passedMessages(body['messages'], marks)
-  if (messages !== null) out.push({ key: 'messages', json: writeJson(messages), value: messages })
+  if (messages !== null) out.push(largeEdit('messages', messages))
   const tools = passedTools(body['tools'])
   if (tools !== null) put('tools', tools)
   return out
