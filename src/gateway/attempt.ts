@@ -10,7 +10,7 @@ import { type ErrorKind, gatewayError, type GatewayError, type WireError } from 
 import { NOT_BEGUN, type Begun, type Settlement } from './answer.js'
 import type { Timed, Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
-import { LEFT, tooLate, transportError, UNFORESEEN } from './fault.js'
+import { LEFT, NO_FREE_CONNECTION, STALLED, tooLate, transportError, UNFORESEEN } from './fault.js'
 import type { Target } from './generation.js'
 import { Leftover } from './leftover.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from './head.js'
@@ -63,6 +63,8 @@ export class Attempt implements ReplyHandler, Timed {
   /** When the upstream was last heard; moves on while we are the ones who do not listen. */
   private heardMs = 0
   private pausedMs: number | null = null
+  /** How long the upstream was paused because the client did not read. */
+  private waitedForClientMs = 0
   private lingerMs = 0
   /** Set once the client has left and the answer is read on. */
   private leftover: Leftover | null = null
@@ -181,9 +183,9 @@ export class Attempt implements ReplyHandler, Timed {
     const silentMs = nowMs - this.heardMs
     switch (this.phase) {
       case 'connecting':
-        if (nowMs - this.dispatchedMs > timeouts.connectMs) {
-          this.late('did not accept a connection in time')
-        }
+        if (nowMs - this.dispatchedMs <= timeouts.connectMs) return
+        if (this.upstream?.isWaiting === true) this.fail(NO_FREE_CONNECTION)
+        else this.late('did not accept a connection in time')
         return
       case 'waiting':
         if (nowMs - this.sentMs > this.outgoing.firstByteMs) {
@@ -199,7 +201,10 @@ export class Attempt implements ReplyHandler, Timed {
         if (this.isListening() && silentMs > timeouts.idleMs) this.late('fell silent')
     }
     if (this.leftover?.isLate(nowMs) === true) return this.fail(LEFT)
-    if (nowMs - this.x.startedMs > timeouts.totalMs) this.late('took too long')
+    if (nowMs - this.x.startedMs > timeouts.totalMs) {
+      if (this.isClientSlow(nowMs, timeouts.totalMs)) this.fail(STALLED)
+      else this.late('took too long')
+    }
     if (this.phase === 'stream' && nowMs - this.headMs > COMMIT_WAIT_MS) this.commit()
   }
 
@@ -248,10 +253,19 @@ export class Attempt implements ReplyHandler, Timed {
     return this.pausedMs === null && !this.heardAll
   }
 
+  /** Whether the time went on a client that does not read, now or for most of it. */
+  private isClientSlow(nowMs: number, totalMs: number): boolean {
+    if (!this.committed) return false
+    const pausedMs = this.pausedMs === null ? 0 : nowMs - this.pausedMs
+    return pausedMs > 0 || this.waitedForClientMs > totalMs / 2
+  }
+
   private resume(): void {
     if (this.pausedMs === null) return
+    const nowMs = performance.now()
+    this.waitedForClientMs += nowMs - this.pausedMs
     this.pausedMs = null
-    this.heardMs = performance.now()
+    this.heardMs = nowMs
     this.upstream?.resume()
   }
 
