@@ -29,14 +29,19 @@ export function relay(
   const { res } = x
   x.facts.sentBytes = answer.bytes
   const headers = headersOf(x, answer.stream ? EVENT_STREAM : JSON_TYPE, lostOf(x.facts))
-  if (answer.stream) headers.push(...STREAM_HEADERS)
+  if (answer.stream) headers.push(...streamHeaders(res))
   sendReply(res, 200, headers, answer.body)
   // The operating system takes most replies at once.
   if (hasLeft(res)) return undefined
   return new Promise((resolve) => res.once('close', resolve))
 }
 
-const STREAM_HEADERS = ['cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']
+/** Proxies must neither hold nor change a stream. What the dashboard has set for the reply is kept. */
+function streamHeaders(res: HttpResponse): string[] {
+  const set = res.getHeader('cache-control')
+  const cacheControl = `no-cache, no-transform${typeof set === 'string' ? `, ${set}` : ''}`
+  return ['cache-control', cacheControl, 'x-accel-buffering', 'no']
+}
 
 const JSON_TYPE = 'application/json'
 const EVENT_STREAM = 'text/event-stream; charset=utf-8'
@@ -89,7 +94,7 @@ class StreamRelay implements Timed {
     const { res, stream, x } = this
     x.facts.firstContentMs = this.beganMs - x.startedMs
     const headers = headersOf(x, EVENT_STREAM, x.facts.losses)
-    beginReply(res, 200, [...headers, ...STREAM_HEADERS])
+    beginReply(res, 200, [...headers, ...streamHeaders(res)])
     // The head goes out with the first piece; if there is none yet, it must not wait for it.
     if (stream.readableLength === 0) res.flushHeaders?.()
     const closed = new Promise<void>((resolve) => {

@@ -3,16 +3,41 @@
  */
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { rowOf, type WireError } from '../errors.js'
+import { gatewayError, rowOf, type ErrorKind, type WireError } from '../errors.js'
 import { errorBody } from '../wire/error-body.js'
+import { newRequestId } from './id.js'
 import type { HttpResponse } from './message.js'
 import { METHODS } from './request-guard.js'
-import { sendReply } from './respond.js'
+import { REFUSED, sendReply } from './respond.js'
 
-/** Request line and headers of one request. */
-export const MAX_HEADER_BYTES = 16 * 1024
 /** How long the client may take to read the reply and to stop sending. */
 const LINGER_MS = 250
+
+/** Slowest body after its grace, bytes per ms. */
+const MIN_BODY_RATE = 1024 / 1000
+
+/** The refusal of a connection beyond the most that may be open. */
+export const TOO_MANY: WireError = {
+  kind: 'overloaded',
+  message: 'the gateway has too many connections',
+}
+
+/** How long a body may have taken by now, ms, with so many bytes here. */
+export function allowedForBody(graceMs: number, bytes: number): number {
+  return graceMs + bytes / MIN_BODY_RATE
+}
+
+/** Ends a request whose rest is broken or late: its handler sends the error, if it can, else the listener does. */
+export function interrupt(
+  res: HttpResponse,
+  error: WireError,
+  onRefused: (kind: ErrorKind, id: string) => void,
+): void {
+  if (res.emit(REFUSED, gatewayError(error))) return
+  const id = newRequestId(Date.now())
+  onRefused(error.kind, id)
+  refuseRequest(res, error, id)
+}
 
 /** Refuses a request that has a reply. */
 export function refuseRequest(res: HttpResponse, error: WireError, id: string): void {

@@ -12,6 +12,8 @@ const ALLOWED: ReadonlySet<string> = new Set(METHODS)
 
 /** Header lines, and trailer lines, of one request. nginx, Apache and Envoy allow 100 as well. */
 const MAX_HEADERS = 100
+/** Request line and headers of one request. */
+export const MAX_HEAD_BYTES = 16 * 1024
 /** The longest host name of DNS. */
 const MAX_HOST = 255
 const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
@@ -41,6 +43,10 @@ export function guardRequest(req: HttpRequest, isHttp2: boolean): WireError | nu
   }
   if (!ALLOWED.has(method)) {
     return refusal('method_not_allowed', `the method ${method} is never allowed here`)
+  }
+  // `node:http` limits the size of the head; `node:http2` only announces a limit.
+  if (isHttp2 && bytesIn(req.rawHeaders) > MAX_HEAD_BYTES) {
+    return refusal('headers_too_large', 'the headers exceed 16 KiB')
   }
   const authority = isHttp2 ? (headerOf(req, ':authority') ?? null) : null
   const seen: Seen = { authority, host: null, length: null, encoding: null, expect: null }
@@ -190,6 +196,12 @@ function framingProblem(version: string, method: string, seen: Seen): WireError 
     return malformed('an HTTP/1.0 request with a body needs a content-length')
   }
   return null
+}
+
+function bytesIn(raw: readonly string[]): number {
+  let bytes = 0
+  for (const text of raw) bytes += text.length
+  return bytes
 }
 
 function tooMany(what: string): WireError {

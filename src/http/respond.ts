@@ -11,8 +11,8 @@ import { headerOf, type HttpRequest, type HttpResponse } from './message.js'
 export const REFUSED = Symbol('refused')
 
 /** Error codes of HTTP/2 (RFC 9113, section 7). */
+const NO_ERROR = 0
 const INTERNAL_ERROR = 2
-const CANCEL = 8
 
 /** A longer rest of an unread body closes the connection. */
 const MAX_DRAINED_BYTES = 65_536
@@ -42,6 +42,10 @@ export function sendReply(
   beginReply(res, status, all)
   if (isBodiless) res.end()
   else res.end(body)
+  const { stream } = res
+  // NO_ERROR asks the client to stop sending (RFC 9113, 8.1).
+  if (stream !== undefined && !req.complete)
+    stream.once('finish', () => setImmediate(() => stream.close(NO_ERROR)))
 }
 
 /** Writes the head of a reply; it leaves with the first piece of the body, or with `flushHeaders`. */
@@ -66,13 +70,14 @@ export function breakOff(res: HttpResponse, piece: string): void {
 /** Ends the exchange at once: the connection in HTTP/1.1, the stream in HTTP/2. */
 export function abandon(res: HttpResponse): void {
   if (res.stream === undefined) res.destroy()
-  else res.stream.close(CANCEL)
+  else res.stream.close(INTERNAL_ERROR)
 }
 
 /** True once the operating system has the whole reply. */
 export function hasLeft(res: HttpResponse): boolean {
   const { stream } = res
-  if (stream === undefined) return res.writableFinished
+  // A reply stays "finished" if its socket was destroyed with the last write; only a complete one lets go of it.
+  if (stream === undefined) return res.writableFinished && res.socket?.destroyed !== true
   return res.writableEnded && stream.writableFinished && stream.rstCode === 0
 }
 

@@ -7,6 +7,7 @@ import {
   checkAfter,
   checkFailed,
   eventually,
+  fastClock,
   lastLine,
   openClient,
   question,
@@ -35,20 +36,27 @@ function attempts(gateway: TestGateway, kind: string): Promise<number> {
 
 void t.test('a client that does not read until total_ms is the one that stalled', async (t) => {
   watchProcess(t)
+  let sent = 0
   const upstream = await startRawUpstream(t, ({ socket }) => {
     socket.write(HEAD)
     const blast = (): void => {
-      while (!socket.destroyed && socket.write(EVENT.repeat(50)));
+      while (!socket.destroyed && socket.write(EVENT.repeat(50))) sent += 1
     }
     socket.on('drain', blast)
     blast()
   })
-  const gateway = await startGateway(t, {
-    upstreams: { openai: upstream.url },
-    upstreamOptions: 'timeouts: { total_ms: 1500 }',
-  })
+  const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
+  const forward = fastClock(t)
   const client = openClient(t, gateway, question('gpt-4o', true))
   client.socket.pause()
+  let last = -1
+  await eventually(async () => {
+    const isStill = sent > 0 && sent === last
+    last = sent
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    return isStill
+  }, 'the upstream has to wait')
+  forward(901_000)
   await eventually(
     async () => (await attempts(gateway, 'client_stalled')) === 1,
     'the attempt ends',

@@ -1,45 +1,37 @@
-/**
- * Certificates for tests over TLS, made with openssl: an authority, a server and a client that it vouches for.
- */
+/** Certificates for tests, made by the openssl command. */
 import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Paths of PEM files. */
-export interface Certificates {
-  readonly ca: string
-  readonly serverCert: string
-  readonly serverKey: string
-  readonly clientCert: string
-  readonly clientKey: string
+/** Files in PEM. */
+export interface Pair {
+  readonly cert: string
+  readonly key: string
 }
 
-/** Makes them in `folder`; the server's certificate is for `serverName` and no other. */
-export function makeCertificates(folder: string, serverName: string): Certificates {
-  const file = (name: string): string => join(folder, name)
-  const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  const ca = file('ca.pem')
-  const caKey = file('ca.key')
-  openssl('req', '-x509', ...ec, '-days', '2', '-subj', '/CN=Test CA', '-keyout', caKey, '-out', ca)
-  const issue = (name: string, subject: string, extension: string): [string, string] => {
-    const [cert, key] = [file(`${name}.pem`), file(`${name}.key`)]
-    const [request, ext] = [file(`${name}.csr`), file(`${name}.ext`)]
-    writeFileSync(ext, extension)
-    openssl('req', ...ec, '-subj', `/CN=${subject}`, '-keyout', key, '-out', request)
-    const from = ['-req', '-in', request, '-CA', ca, '-CAkey', caKey, '-CAcreateserial']
-    openssl('x509', ...from, '-days', '2', '-extfile', ext, '-out', cert)
-    return [cert, key]
-  }
-  const [serverCert, serverKey] = issue('server', serverName, `subjectAltName=DNS:${serverName}`)
-  const [clientCert, clientKey] = issue('client', 'gateway', 'extendedKeyUsage=clientAuth')
-  return { ca, serverCert, serverKey, clientCert, clientKey }
+const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']
+
+/** A certificate authority that signs itself. */
+export function newAuthority(folder: string, name: string): Pair {
+  const pair = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) }
+  const files = ['-keyout', pair.key, '-out', pair.cert]
+  openssl('req', '-x509', ...NEW_KEY, '-subj', `/CN=${name}`, ...files)
+  return pair
 }
 
-/** The text of a file. */
-export function pem(path: string): string {
-  return readFileSync(path, 'utf8')
+/** A certificate of the authority, for 127.0.0.1 or another name. */
+export function newPair(
+  folder: string,
+  name: string,
+  authority: Pair,
+  subject = 'IP:127.0.0.1',
+): Pair {
+  const pair = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) }
+  const by = ['-CA', authority.cert, '-CAkey', authority.key]
+  const names = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=${subject}`]
+  openssl('req', '-x509', ...NEW_KEY, ...by, ...names, '-keyout', pair.key, '-out', pair.cert)
+  return pair
 }
 
-function openssl(...args: string[]): void {
+function openssl(...args: readonly string[]): void {
   execFileSync('openssl', args, { stdio: 'ignore' })
 }
