@@ -58,6 +58,12 @@ export const ERRORS = {
   ),
   headers_too_large: row(431, 'client', 'never', 'Too many headers, or too large ones.'),
   client_gone: row(499, 'client', 'never', 'The client left. Log only.'),
+  client_stalled: row(
+    499,
+    'client',
+    'never',
+    'The client read its reply so slowly that `total_ms` passed. Seen by the client as the last event of a stream.',
+  ),
   bug: row(
     500,
     'gateway',

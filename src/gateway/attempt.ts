@@ -7,10 +7,19 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { JsonObject } from '../chat/json.js'
 import type { ReplyHandler, UpstreamCall } from '../upstreams/pool.js'
 import { type ErrorKind, gatewayError, type GatewayError, type WireError } from '../errors.js'
+import { AttemptClock, type Phase } from './attempt-clock.js'
 import { NOT_BEGUN, type Begun, type Settlement } from './answer.js'
 import type { Timed, Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
-import { LEFT, tooLate, transportError, UNFORESEEN, wireOf } from './fault.js'
+import {
+  LEFT,
+  NO_FREE_CONNECTION,
+  STALLED,
+  tooLate,
+  transportError,
+  UNFORESEEN,
+  wireOf,
+} from './fault.js'
 import type { Target } from './generation.js'
 import { Leftover } from './leftover.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from './head.js'
@@ -24,14 +33,10 @@ import { Wait } from './wait.js'
 
 /** How long the head may be held for first content; then proxies want to see a status. */
 const COMMIT_WAIT_MS = 1000
-/** How long an upstream may take to end its body after its own terminator, to reuse the socket. */
-const LINGER_MS = 1000
 /** Where there is an answer to read on: one that was asked for. */
 const DRAINABLE: ReadonlySet<Phase> = new Set(['waiting', 'whole', 'stream'])
 
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', whole: 'in reply' } as const
-
-type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
 
 /**
  * Settles its promise exactly once: with an answer that has content, or with the error that came first.
@@ -50,20 +55,12 @@ export class Attempt implements ReplyHandler, Timed {
   private readonly wait: Wait
   private phase: Phase = 'connecting'
   private committed: boolean
-  /** The upstream's body has ended, well or badly; what is left of it waits for the client to read. */
-  private heardAll = false
   private upstream: UpstreamCall | null = null
   private stream: ReplyTransform | null
   private chunks: Buffer[] = []
   private bytes = 0
   private headers: IncomingHttpHeaders = {}
-  private dispatchedMs = 0
-  private sentMs = 0
-  private headMs = 0
-  /** When the upstream was last heard; moves on while we are the ones who do not listen. */
-  private heardMs = 0
-  private pausedMs: number | null = null
-  private lingerMs = 0
+  private readonly clock: AttemptClock
   /** Set once the client has left and the answer is read on. */
   private leftover: Leftover | null = null
 
@@ -86,12 +83,16 @@ export class Attempt implements ReplyHandler, Timed {
     this.stream = begun.stream
     this.committed = begun.committed
     this.wait = new Wait(begun.committed ? null : x.facts)
+    const { connectMs, idleMs, totalMs } = target.upstream.config.timeouts
+    const { firstByteMs } = outgoing
+    const { startedMs } = x
+    this.clock = new AttemptClock({ connectMs, firstByteMs, idleMs, totalMs, startedMs })
   }
 
   /** `nowMs` is the time, for who has just looked. */
   send(nowMs = performance.now()): void {
-    this.dispatchedMs = nowMs
-    this.wait.next('connectMs', this.dispatchedMs)
+    this.clock.begin(nowMs)
+    this.wait.next('connectMs', nowMs)
     this.target.series.inflight(1)
     this.deadlines.add(this)
     this.x.cancellation.onCancel((reason) => this.cancelled(reason))
@@ -103,17 +104,18 @@ export class Attempt implements ReplyHandler, Timed {
 
   onRequestStart(): void {
     this.phase = 'waiting'
-    this.sentMs = performance.now()
+    const nowMs = performance.now()
+    this.clock.begin(nowMs)
     this.x.facts.attempts += 1
-    this.wait.next('firstByteMs', this.sentMs)
+    this.wait.next('firstByteMs', nowMs)
   }
 
   onResponseStart(status: number, headers: IncomingHttpHeaders): void {
     const { facts } = this.x
-    this.headMs = performance.now()
-    this.heardMs = this.headMs
+    const nowMs = performance.now()
+    this.clock.head(nowMs)
     this.headers = headers
-    this.wait.next('replyMs', this.headMs)
+    this.wait.next('replyMs', nowMs)
     facts.upstreamStatus = status
     facts.upstreamRequestId = requestIdIn(headers)
     if (status !== 200) {
@@ -133,7 +135,7 @@ export class Attempt implements ReplyHandler, Timed {
   onResponseData(chunk: Buffer): void {
     if (this.phase === 'stream') return this.feed(chunk)
     if (this.phase !== 'whole' && this.phase !== 'error') return
-    this.heardMs = performance.now()
+    this.clock.heard(performance.now())
     this.guard(() => {
       this.x.held.takeReply(chunk.length)
       this.keep(chunk)
@@ -184,30 +186,25 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   tick(nowMs: number): void {
-    const { timeouts } = this.target.upstream.config
-    const silentMs = nowMs - this.heardMs
-    switch (this.phase) {
-      case 'connecting':
-        if (nowMs - this.dispatchedMs > timeouts.connectMs) {
-          this.late('did not accept a connection in time')
-        }
-        return
-      case 'waiting':
-        if (nowMs - this.sentMs > this.outgoing.firstByteMs) {
-          this.late('did not begin to answer in time')
-        }
-        break
-      case 'lingering':
-        if (nowMs - this.lingerMs > LINGER_MS) this.abandon()
-        return
-      case 'over':
-        return
-      default:
-        if (this.isListening() && silentMs > timeouts.idleMs) this.late('fell silent')
-    }
     if (this.leftover?.isLate(nowMs) === true) return this.fail(LEFT)
-    if (nowMs - this.x.startedMs > timeouts.totalMs) this.late('took too long')
-    if (this.phase === 'stream' && nowMs - this.headMs > COMMIT_WAIT_MS) this.commit()
+    switch (this.clock.overdue(this.phase, nowMs, this.committed)) {
+      case 'connect':
+        if (this.upstream?.isWaiting === true) this.fail(NO_FREE_CONNECTION)
+        else this.late('did not accept a connection in time')
+        return
+      case 'first byte':
+        return this.late('did not begin to answer in time')
+      case 'idle':
+        return this.late('fell silent')
+      case 'total':
+        return this.late('took too long')
+      case 'stalled':
+        return this.fail(STALLED)
+      case 'linger':
+        return this.abandon()
+      case null:
+    }
+    if (this.phase === 'stream' && nowMs - this.clock.headMs > COMMIT_WAIT_MS) this.commit()
   }
 
   /** A codec that throws must not leave the exchange without an end. */
@@ -232,7 +229,7 @@ export class Attempt implements ReplyHandler, Timed {
 
   /** A failing source is data too: the translation hears an end of file and says what is missing. */
   private endStream(): void {
-    this.heardAll = true
+    this.clock.ended()
     if (this.outgoing.next === null) this.stream?.end()
     else this.stream?.endPart()
   }
@@ -241,24 +238,18 @@ export class Attempt implements ReplyHandler, Timed {
     const { stream } = this
     if (stream === null) return
     const nowMs = performance.now()
-    if (this.committed) this.target.series.chunkGap((nowMs - this.heardMs) / 1000)
-    this.heardMs = nowMs
+    const gapMs = this.clock.heard(nowMs)
+    if (this.committed) this.target.series.chunkGap(gapMs / 1000)
     const takesMore = stream.write(chunk)
     // If this chunk ended the stream nobody would resume, and the socket could not be used again.
-    if (takesMore || this.phase !== 'stream' || this.pausedMs !== null) return
-    this.pausedMs = nowMs
+    if (takesMore || this.phase !== 'stream' || this.clock.isPaused) return
+    this.clock.pause(nowMs)
     this.upstream?.pause()
   }
 
-  /** False while silence is not the upstream's: it is paused, or has said all. */
-  private isListening(): boolean {
-    return this.pausedMs === null && !this.heardAll
-  }
-
   private resume(): void {
-    if (this.pausedMs === null) return
-    this.pausedMs = null
-    this.heardMs = performance.now()
+    if (!this.clock.isPaused) return
+    this.clock.resume(performance.now())
     this.upstream?.resume()
   }
 
@@ -298,11 +289,11 @@ export class Attempt implements ReplyHandler, Timed {
   private linger(kind: ErrorKind | 'ok'): void {
     this.wait.end()
     this.target.series.attempt(kind)
-    if (this.heardAll) {
+    if (this.clock.hasEnded) {
       this.over()
     } else {
       this.phase = 'lingering'
-      this.lingerMs = performance.now()
+      this.clock.begin(performance.now())
       this.upstream?.resume()
     }
   }

@@ -190,7 +190,8 @@ function used(x: Exchange, outcome: Outcome): { usage: Usage; source: UsageSourc
 function isOurDoing(x: Exchange, outcome: Outcome): boolean {
   const { upstreamStatus } = x.facts
   if (upstreamStatus !== null && upstreamStatus !== 200) return false
-  return x.cancellation.reason !== null || outcome === 'upstream_timeout'
+  if (x.cancellation.reason !== null) return true
+  return outcome === 'upstream_timeout' || outcome === 'client_stalled'
 }
 
 /** The counts that can be true: a prompt has tokens, and no answer has a hundred million. */

@@ -20,6 +20,19 @@ export const LEFT: Readonly<WireError> = {
   message: 'The client closed the connection.',
 }
 
+/** Every connection to the upstream was in use for as long as a connection may take. */
+export const NO_FREE_CONNECTION: Readonly<WireError> = {
+  kind: 'overloaded',
+  message: 'All connections of the gateway to the upstream are in use; try again.',
+  retryAfterSeconds: 1,
+}
+
+/** The reply took longer than it may because its client did not read. */
+export const STALLED: Readonly<WireError> = {
+  kind: 'client_stalled',
+  message: 'The client read its reply too slowly.',
+}
+
 /** A time-out, by what the upstream did. */
 export function tooLate(what: string): WireError {
   return { kind: 'upstream_timeout', message: `The upstream ${what}.` }
@@ -47,7 +60,18 @@ export function transportError(cause: unknown, progress: Progress): WireError {
   return { kind: 'upstream_failed', message, upstreamCode: code }
 }
 
+/** Codes of the system when the gateway itself is out of file descriptors, ports or memory. */
+const EXHAUSTED = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM', 'EAGAIN'])
+
 function notConnected(code: string): WireError {
+  if (code === 'DESTROYED' || code === 'UND_ERR_DESTROYED' || code === 'UND_ERR_CLOSED') {
+    return { kind: 'draining', message: 'The gateway is shutting down; please try again.' }
+  }
+  if (code === 'BAD_REQUEST') return { ...UNFORESEEN, upstreamCode: code }
+  if (EXHAUSTED.has(code)) {
+    const message = 'The gateway cannot open more connections; try again.'
+    return { kind: 'overloaded', message, upstreamCode: code, retryAfterSeconds: 1 }
+  }
   if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT') {
     const message = 'The upstream did not accept a connection in time.'
     return { kind: 'upstream_timeout', message, upstreamCode: code }

@@ -2,6 +2,7 @@
  * The end of every exchange: metrics and the one log line. The only reader of `facts`.
  */
 import type { DialectName } from '../dialects/dialect.js'
+import { rowOf } from '../errors.js'
 import type { Logger } from '../log.js'
 import type { ExchangeLine } from '../log-lines.js'
 import type { Metrics, Outcome, StreamEnd } from '../metrics/hops.js'
@@ -44,10 +45,10 @@ function recordHops(facts: Facts, { hops }: Metrics): void {
   if (relayMs !== null) hops.relay.observe(relayMs / 1000)
 }
 
-function recordReply(x: Exchange, facts: Facts, seconds: number, outcome: string): void {
+function recordReply(x: Exchange, facts: Facts, seconds: number, outcome: Outcome): void {
   const { target, verdict } = facts
   if (target === null || verdict === null) return
-  if (facts.stream) target.series.streamEnd(streamEndOf(outcome, verdict.outcome))
+  if (facts.stream) target.series.streamEnd(streamEndOf(outcome, verdict.outcome === 'complete'))
   if (facts.clientWaitMs > 0) target.series.backpressure('client', facts.clientWaitMs / 1000)
   const ttftMs = facts.firstContentMs
   const model = x.generation.modelLabel(facts.model ?? '')
@@ -62,11 +63,24 @@ function recordLosses(x: Exchange, upstream: DialectName, metrics: Metrics): voi
   for (const path of facts.verdict?.lost ?? []) metrics.loss(upstream, dialect, path)
 }
 
-function streamEndOf(outcome: string, verdict: string): StreamEnd {
+/** `complete`: the upstream's reply came to its proper end. */
+function streamEndOf(outcome: Outcome, isComplete: boolean): StreamEnd {
   if (outcome === 'client_gone') return 'client_gone'
-  if (verdict === 'complete') return 'complete'
-  if (outcome === 'upstream_truncated') return 'truncated'
-  return outcome === 'upstream_malformed' ? 'malformed' : 'upstream_error'
+  if (outcome === 'ok' || isComplete) return 'complete'
+  switch (outcome) {
+    case 'upstream_truncated':
+      return 'truncated'
+    case 'upstream_malformed':
+      return 'malformed'
+    case 'client_stalled':
+    case 'draining':
+    case 'upstream_timeout':
+      return outcome
+    default:
+  }
+  const { source } = rowOf(outcome)
+  if (source === 'upstream') return 'upstream_error'
+  return source === 'client' ? 'key_ended' : 'gateway_error'
 }
 
 function lineOf(x: Exchange, status: number, outcome: Outcome, seconds: number): ExchangeLine {
@@ -94,7 +108,10 @@ function lineOf(x: Exchange, status: number, outcome: Outcome, seconds: number):
     upstream_status: facts.upstreamStatus ?? undefined,
     upstream_code: wire?.upstreamCode ?? verdict?.breach ?? undefined,
     upstream_request_id: facts.upstreamRequestId ?? undefined,
-    end: facts.stream && verdict !== null ? streamEndOf(outcome, verdict.outcome) : undefined,
+    end:
+      facts.stream && verdict !== null
+        ? streamEndOf(outcome, verdict.outcome === 'complete')
+        : undefined,
     finish_reason: verdict?.reason ?? undefined,
     param: loggedParam(wire?.param),
     lost: joined(facts.losses),

@@ -13,7 +13,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   kind: '`ok`, or an error kind of errors.md; of limits: requests, tokens, concurrent, usd_day, usd_month; of rows: a word that their metric’s help lists',
   model: 'a model of the catalogue, or `other`',
   hop: 'authenticate, receive, route, admit, connect, first_byte, translate, relay, settle',
-  end: 'complete, truncated, malformed, client_gone, upstream_error',
+  end: '`complete`; the upstream’s doing: `truncated`, `malformed`, `upstream_timeout`, `upstream_error`; the client’s: `client_gone`, `client_stalled`, `key_ended` (its key was revoked or expired); the gateway’s: `draining`, `gateway_error`',
   side: '`client`: the client read slowly; `upstream`: the upstream took the request slowly',
   from: 'the dialect of the request or reply',
   to: 'the dialect that it was translated to',
@@ -63,13 +63,13 @@ export const DEFINITIONS = {
     help: 'Requests sent to an upstream, by how they ended; one client request may need several.',
   }),
   streamEnds: counter('sluice_stream_ends_total', 80, ['upstream', 'end'], {
-    help: 'Streamed replies by how they ended; only `complete` carried a proper end.',
+    help: 'Streamed replies by how they ended. Only `complete` carried a proper end; the label separates what the upstream, the client and the gateway caused.',
   }),
   chunkGap: histogram('sluice_chunk_gap_seconds', 10, ['upstream'], GAP_BUCKETS, {
     help: 'Seconds between two pieces of a stream as they came from the upstream.',
   }),
-  backpressure: counter('sluice_backpressure_seconds_total', 2, ['side'], {
-    help: 'Seconds that a transfer stood still because the side named was slow.',
+  backpressure: counter('sluice_backpressure_seconds_total', 1, ['side'], {
+    help: 'Seconds that streams stood still because their clients read too slowly.',
   }),
   losses: counter('sluice_translation_losses_total', 60, ['from', 'to', 'field'], {
     help: 'Fields that a translation could not carry.',

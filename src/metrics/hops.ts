@@ -20,8 +20,18 @@ export type Hop =
   | 'relay'
   | 'settle'
 
-/** How a streamed reply ended. */
-export type StreamEnd = 'complete' | 'truncated' | 'malformed' | 'client_gone' | 'upstream_error'
+/** How a streamed reply ended: as it should, by the upstream, by the client, or by the gateway. */
+export type StreamEnd =
+  | 'complete'
+  | 'truncated'
+  | 'malformed'
+  | 'upstream_timeout'
+  | 'upstream_error'
+  | 'client_gone'
+  | 'client_stalled'
+  | 'key_ended'
+  | 'draining'
+  | 'gateway_error'
 
 /** What became of a client's key. */
 export type AuthResult =
@@ -38,8 +48,8 @@ export type AuthResult =
 /** What a limit is about. */
 export type LimitKind = 'requests' | 'tokens' | 'concurrent' | 'usd_day' | 'usd_month'
 
-/** Which side of a transfer was too slow for the other. */
-export type Side = 'client' | 'upstream'
+/** Whom a transfer waited for. undici does not report how long an upstream takes to read a request. */
+export type Side = 'client'
 
 /** How a request or attempt ended. */
 export type Outcome = 'ok' | ErrorKind
@@ -216,7 +226,7 @@ export class Metrics {
     const { inflight, attempts, requests, streamEnds, chunkGap, backpressure } = this.families
     const level = inflight.child(upstream)
     const gap = chunkGap.child(upstream)
-    const slow = { client: backpressure.child('client'), upstream: backpressure.child('upstream') }
+    const slow = { client: backpressure.child('client') }
     const attempt = kept((kind) => attempts.child(upstream, kind))
     const models = kept((model) => this.model(upstream, model))
     const end = kept((name) => streamEnds.child(upstream, name))

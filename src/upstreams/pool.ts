@@ -30,6 +30,8 @@ export interface UpstreamCall {
   /** Stops reading the reply; the chunk being handled is the last until `resume`. */
   pause(): void
   resume(): void
+  /** True while all `max_connections` connections are in use and the request waits for one. */
+  readonly isWaiting: boolean
   /**
    * Ends the exchange in every phase; the handler receives nothing more. A request that has not been sent opens and
    * closes no connection; the connection of one that has been sent is destroyed (HTTP/2: the stream).
@@ -51,10 +53,17 @@ const NOT_IN_HEADER = /[^\t\x20-\x7e\x80-\xff]/
 /** Thrown at undici when the turn of a cancelled request comes: undici drops it and keeps the connection. */
 const CANCELLED = new Error('the request was cancelled before it was sent')
 
-/** A request that cannot be written as HTTP, or a pool that is closed. */
+/** A request that cannot be written as HTTP, or a pool that has been destroyed. */
 export class NotSentError extends Error {
-  readonly code = 'NOT_SENT'
+  readonly code: 'BAD_REQUEST' | 'DESTROYED'
+
+  constructor(code: NotSentError['code'], message: string) {
+    super(message)
+    this.code = code
+  }
 }
+
+const DESTROYED = new NotSentError('DESTROYED', 'the connections have been closed')
 
 /** The requests of one upstream. */
 export class UpstreamPool {
@@ -96,6 +105,10 @@ export class UpstreamPool {
     await this.options.dispatcher.destroy()
   }
 
+  isWaiting(exchange: Exchange): boolean {
+    return this.waiting.has(exchange)
+  }
+
   /** A request was cancelled while it waited. */
   left(exchange: Exchange): void {
     if (this.waiting.delete(exchange) && this.waiting.size === 0) this.allSent()
@@ -128,9 +141,9 @@ export class UpstreamPool {
   private dispatch(exchange: Exchange): void {
     const { dispatcher, origin } = this.options
     const { path, headers, body } = exchange.request
-    const problem = this.isDestroyed ? 'the upstream is closed' : problemOf(exchange.request)
+    const problem = this.isDestroyed ? DESTROYED : problemOf(exchange.request)
     if (problem !== null) {
-      exchange.onResponseError(null, new NotSentError(problem))
+      exchange.onResponseError(null, problem)
       return
     }
     dispatcher.dispatch(
@@ -155,11 +168,15 @@ export class UpstreamPool {
 }
 
 /** Checked here as well: a pool of undici that refuses a request takes its connection for busy ever after. */
-function problemOf({ path, headers }: UpstreamRequest): string | null {
-  if (NOT_IN_PATH.test(path)) return 'the path has a character that it may not have'
+function problemOf({ path, headers }: UpstreamRequest): NotSentError | null {
+  if (NOT_IN_PATH.test(path)) {
+    return new NotSentError('BAD_REQUEST', 'the path has a character that it may not have')
+  }
   for (let at = 1; at < headers.length; at += 2) {
     if (NOT_IN_HEADER.test(headers[at] ?? '')) {
-      return `the header '${headers[at - 1] ?? ''}' has a character that it may not have`
+      const name = headers[at - 1] ?? ''
+      const message = `the header '${name}' has a character that it may not have`
+      return new NotSentError('BAD_REQUEST', message)
     }
   }
   return null
@@ -178,6 +195,10 @@ class Exchange implements UpstreamCall, Dispatcher.DispatchHandler {
     this.request = request
     this.handler = handler
     this.pool = pool
+  }
+
+  get isWaiting(): boolean {
+    return this.pool.isWaiting(this)
   }
 
   pause(): void {

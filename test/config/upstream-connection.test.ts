@@ -2,19 +2,23 @@
  * Goal: how an upstream is connected to is checked when the file is loaded, and shown without its secrets.
  * Method: real certificates given to the loader as files; the whole line that a user would see is compared.
  */
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { createSnapshot, masked, maskedConfig } from '../../src/config/snapshot.js'
 import { settingsOf } from '../../src/upstreams/dispatcher.js'
-import { makeCertificates, pem } from '../helpers/certificates.js'
+import { newAuthority, newPair } from '../helpers/certificates.js'
 import { changed, loadText, problemsOf } from './sample.js'
 
 const LINE = 'base_url: https://api.openai.com/v1'
-const made = makeCertificates(t.testdir(), 'api.internal')
+const folder = t.testdir()
+const authority = newAuthority(folder, 'ca')
+const client = newPair(folder, 'client', authority)
+const pem = (path: string): string => readFileSync(path, 'utf8')
 const FILES = {
-  '/etc/sluice/ca.pem': pem(made.ca),
-  '/etc/sluice/cert.pem': pem(made.clientCert),
-  '/etc/sluice/key.pem': pem(made.clientKey),
-  '/etc/sluice/other.key': pem(made.serverKey),
+  '/etc/sluice/ca.pem': pem(authority.cert),
+  '/etc/sluice/cert.pem': pem(client.cert),
+  '/etc/sluice/key.pem': pem(client.key),
+  '/etc/sluice/other.key': pem(authority.key),
   '/etc/sluice/text.pem': 'no certificate',
 }
 
@@ -80,7 +84,7 @@ void t.test('the password of a proxy and a private key are not shown', (t) => {
     upstreams: {
       openai: {
         proxy: `http://${masked('user:canary')}@proxy.corp:3128`,
-        tls: { ca: null, key: masked(pem(made.clientKey)), server_name: null },
+        tls: { ca: null, key: masked(pem(client.key)), server_name: null },
         http2: false,
       },
     },
@@ -97,7 +101,7 @@ void t.test('connections are kept while nothing about them changes', (t) => {
   }
   const before = settings('tls: { ca: ca.pem }')
   t.equal(settings('tls: { ca: ca.pem }\n    headers: { a: b }'), before, 'another header')
-  const renewed = { ...FILES, '/etc/sluice/ca.pem': pem(made.clientCert) }
+  const renewed = { ...FILES, '/etc/sluice/ca.pem': pem(client.cert) }
   const others = [
     settings('tls: { ca: ca.pem }', renewed),
     settings('tls: { ca: ca.pem, server_name: a }'),

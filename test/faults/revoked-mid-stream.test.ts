@@ -9,6 +9,7 @@ import { openStore } from '../../src/store/open.js'
 import type { Store } from '../../src/store/store.js'
 import { startGateway } from '../helpers/gateway.js'
 import { allKeys } from '../helpers/lists.js'
+import { series } from './scene.js'
 
 type Change = (store: Store, accountId: string, keyId: string) => Promise<unknown>
 
@@ -53,6 +54,13 @@ for (const [what, change] of CHANGES) {
       t.notMatch(text, /\[DONE\]/)
       t.equal((await gateway.chat({ model, messages: [] })).status, 401)
       t.equal(gateway.emulator.open(), 0)
+      const upstream = model.startsWith('gpt')
+        ? 'openai'
+        : model.startsWith('claude')
+          ? 'anthropic'
+          : 'google'
+      const name = `sluice_stream_ends_total{upstream="${upstream}",end="key_ended"}`
+      t.equal(await series(gateway, name), 1, 'no upstream is blamed')
     })
   }
 }

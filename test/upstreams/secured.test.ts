@@ -3,14 +3,30 @@
  * Method: real servers with certificates of an authority made for the test.
  */
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createSecureServer, type Http2SecureServer } from 'node:http2'
 import { createServer, type Server } from 'node:https'
 import t, { type Test } from 'tap'
-import { makeCertificates, pem } from '../helpers/certificates.js'
+import { newAuthority, newPair, type Pair } from '../helpers/certificates.js'
 import { eventually } from '../faults/scene.js'
 import { ask, openPool, send } from './scene.js'
 
 const NAME = 'api.internal'
+
+interface Files {
+  readonly authority: Pair
+  readonly server: Pair
+  readonly client: Pair
+}
+
+function certificates(t: Test): Files {
+  const folder = t.testdir()
+  const authority = newAuthority(folder, 'ca')
+  const server = newPair(folder, 'server', authority, `DNS:${NAME}`)
+  return { authority, server, client: newPair(folder, 'client', authority) }
+}
+
+const pem = (path: string): string => readFileSync(path, 'utf8')
 
 async function listening(t: Test, server: Server | Http2SecureServer): Promise<string> {
   server.listen(0, '127.0.0.1')
@@ -25,20 +41,20 @@ async function listening(t: Test, server: Server | Http2SecureServer): Promise<s
 const NO_TLS = { ca: null, cert: null, key: null, serverName: null }
 
 void t.test('an authority, a client certificate and a server name', async (t) => {
-  const files = makeCertificates(t.testdir(), NAME)
-  const ca = pem(files.ca)
+  const files = certificates(t)
+  const ca = pem(files.authority.cert)
   const server = createServer(
     {
       ca,
-      cert: pem(files.serverCert),
-      key: pem(files.serverKey),
+      cert: pem(files.server.cert),
+      key: pem(files.server.key),
       requestCert: true,
       rejectUnauthorized: true,
     },
     (_req, res) => res.end('hello'),
   )
   const baseUrl = await listening(t, server)
-  const client = { cert: pem(files.clientCert), key: pem(files.clientKey) }
+  const client = { cert: pem(files.client.cert), key: pem(files.client.key) }
   const cases = [
     ['200 hello', { ...NO_TLS, ...client, ca, serverName: NAME }],
     ['ERR_TLS_CERT_ALTNAME_INVALID', { ...NO_TLS, ...client, ca, serverName: 'other.internal' }],
@@ -55,12 +71,12 @@ void t.test('an authority, a client certificate and a server name', async (t) =>
 })
 
 void t.test('HTTP/2 where both sides have it', async (t) => {
-  const files = makeCertificates(t.testdir(), NAME)
-  const tls = { ...NO_TLS, ca: pem(files.ca), serverName: NAME }
+  const files = certificates(t)
+  const tls = { ...NO_TLS, ca: pem(files.authority.cert), serverName: NAME }
   const versions: string[] = []
   let sessions = 0
   const server = createSecureServer(
-    { cert: pem(files.serverCert), key: pem(files.serverKey), allowHTTP1: true },
+    { cert: pem(files.server.cert), key: pem(files.server.key), allowHTTP1: true },
     (req, res) => {
       versions.push(req.httpVersion)
       if (req.url === '/slow') res.write('hel')

@@ -1,0 +1,126 @@
+// Goal: an error, and the end of a stream, name the side that caused it.
+// Method: each cause on a real gateway; the client's reply, the metrics and the log line are compared.
+import t from 'tap'
+import { startGateway, type TestGateway } from '../helpers/gateway.js'
+import {
+  ask,
+  checkAfter,
+  checkFailed,
+  eventually,
+  fastClock,
+  lastLine,
+  openClient,
+  question,
+  series,
+  startRawUpstream,
+  watchProcess,
+} from './scene.js'
+
+const CHUNK = JSON.stringify({
+  id: 'chatcmpl-1',
+  object: 'chat.completion.chunk',
+  created: 1,
+  model: 'gpt-4o',
+  choices: [{ index: 0, delta: { content: 'x'.repeat(1000) }, finish_reason: null }],
+})
+const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n'
+const EVENT = `data: ${CHUNK}\n\n`
+
+function ends(gateway: TestGateway, end: string): Promise<number> {
+  return series(gateway, `sluice_stream_ends_total{upstream="openai",end="${end}"}`)
+}
+
+function attempts(gateway: TestGateway, kind: string): Promise<number> {
+  return series(gateway, `sluice_attempts_total{upstream="openai",kind="${kind}"}`)
+}
+
+void t.test('a client that does not read until total_ms is the one that stalled', async (t) => {
+  watchProcess(t)
+  let sent = 0
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    socket.write(HEAD)
+    const blast = (): void => {
+      while (!socket.destroyed && socket.write(EVENT.repeat(50))) sent += 1
+    }
+    socket.on('drain', blast)
+    blast()
+  })
+  const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
+  const forward = fastClock(t)
+  const client = openClient(t, gateway, question('gpt-4o', true))
+  client.socket.pause()
+  let last = -1
+  await eventually(async () => {
+    const isStill = sent > 0 && sent === last
+    last = sent
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    return isStill
+  }, 'the upstream has to wait')
+  forward(901_000)
+  await eventually(
+    async () => (await attempts(gateway, 'client_stalled')) === 1,
+    'the attempt ends',
+  )
+  t.equal(await attempts(gateway, 'upstream_timeout'), 0, 'the upstream is not blamed')
+  await eventually(() => upstream.connections[0]?.closedMs !== null, 'the upstream was let go')
+  client.socket.resume()
+  await eventually(() => client.text().includes('"kind":"client_stalled"'), 'the client is told')
+  t.notMatch(client.text(), /\[DONE\]/)
+  await eventually(() => lastLine(gateway)['outcome'] === 'client_stalled', 'the line')
+  t.equal(lastLine(gateway)['end'], 'client_stalled')
+  t.equal(await ends(gateway, 'client_stalled'), 1)
+})
+
+void t.test('a client that reads leaves total_ms to the upstream', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t, { upstreamOptions: 'timeouts: { total_ms: 700 }' })
+  const seen = await ask(gateway, question('gpt-4o', true, '[[words: 200]] [[pace: 30]]'))
+  checkFailed(t, seen, 'too long', ['upstream_timeout'])
+  t.equal(await attempts(gateway, 'upstream_timeout'), 1)
+  t.equal(await ends(gateway, 'upstream_timeout'), 1)
+  await checkAfter(t, gateway)
+})
+
+void t.test('a request that finds no free connection is the gateway’s', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t, {
+    upstreamOptions: 'max_connections: 1, timeouts: { connect_ms: 300 }',
+  })
+  gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 5 } })
+  const busy = openClient(t, gateway, question('gpt-4o', true))
+  await eventually(() => busy.text().includes('"content":"'), 'the connection is in use')
+  const seen = await ask(gateway, question('gpt-4o', true))
+  t.equal(seen.status, 503)
+  t.equal(seen.headers['retry-after'], '1')
+  checkFailed(t, seen, 'no free connection', ['overloaded'])
+  busy.socket.destroy()
+  await checkAfter(t, gateway)
+  t.equal(await ends(gateway, 'client_gone'), 1)
+})
+
+void t.test(
+  'a stream that the gateway ends as it stops is not the upstream’s failure',
+  async (t) => {
+    watchProcess(t)
+    const gateway = await startGateway(t)
+    const stream = ask(gateway, question('gpt-4o', true, '[[words: 500]] [[pace: 30]]'))
+    await eventually(() => gateway.emulator.open() === 1, 'it runs')
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    await gateway.plane.drain()
+    checkFailed(t, await stream, 'the drain', ['draining'])
+    t.equal(await ends(gateway, 'draining'), 1)
+    t.equal(await ends(gateway, 'upstream_error'), 0)
+  },
+)
+
+void t.test('a stream that its upstream breaks is', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t)
+  gateway.emulator.script({ times: 1, fault: { kind: 'error', event: 3 } })
+  checkFailed(t, await ask(gateway, question('gpt-4o', true)), 'an error event', [
+    'upstream_failed',
+    'upstream_busy',
+  ])
+  t.equal(await ends(gateway, 'upstream_error'), 1)
+  await checkAfter(t, gateway)
+})
