@@ -11,6 +11,7 @@ import { hideSecrets } from './secrets.js'
 /** Commands by name, loaded only when asked for so that `sluice keys` does not pay for the gateway. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
   accounts: async () => (await import('./commands/accounts.js')).command,
+  backup: async () => (await import('./commands/backup.js')).command,
   check: async () => (await import('./commands/check.js')).command,
   demo: async () => (await import('./commands/demo.js')).command,
   emulate: async () => (await import('./commands/emulate.js')).command,

@@ -1,0 +1,62 @@
+/**
+ * Goal: `sluice backup` copies the embedded store beside its writers, whole, and the copy can be started with.
+ * Method: the program itself while another process writes; then the copy in the place of the store.
+ */
+import { copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import t from 'tap'
+import { openSqlite } from '../../src/store/sqlite/store.js'
+import { aRow } from '../ledger/row.js'
+import { aKey, anAccount } from '../store/records.js'
+import { configFolder, sluice } from './session.js'
+
+void t.test('a copy beside writers, and a restore', async (t) => {
+  const { good } = configFolder(t)
+  const path = join(dirname(good), 'data', 'sluice.db')
+  const copy = join(dirname(good), 'copy.db')
+  const store = await openSqlite(path)
+  t.teardown(() => store.close())
+  const ada = anAccount()
+  const key = aKey(ada.id)
+  await store.createAccount(ada)
+  await store.createKey(key, null)
+  let [isOver, written] = [false, 0]
+  const writing = (async () => {
+    for (; !isOver; written += 1) await store.ledger.settle(aRow(`during-${written}`))
+  })()
+  const { status, out, err } = await sluice(['backup', copy, '--config', good])
+  isOver = true
+  await writing
+  t.same([status, err], [0, ''])
+  const [, entries = ''] = /1 accounts, 1 keys, (\d+) ledger entries/.exec(out) ?? []
+  t.ok(Number(entries) > 0 && Number(entries) <= written, `${entries} of ${written} entries`)
+  t.equal(statSync(copy).mode & 0o777, 0o600)
+  await store.close()
+
+  for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true })
+  copyFileSync(copy, path)
+  const restored = await openSqlite(path)
+  t.teardown(() => restored.close())
+  t.equal(restored.id, store.id, 'it is the same store')
+  t.same((await restored.findKey(key.digest))?.key, key)
+  for (let at = 0; at < Number(entries); at += 1) {
+    if ((await restored.ledger.row(null, `during-${at}`)) === null) t.fail(`entry ${at} is gone`)
+  }
+  t.equal(await restored.createKey(aKey(ada.id), null), 'created', 'and it takes writes')
+})
+
+void t.test('what cannot be copied, or would be overwritten', async (t) => {
+  const { good, bad } = configFolder(t)
+  const copy = join(dirname(good), 'copy.db')
+  const missing = await sluice(['backup', copy, '--config', good])
+  t.equal(missing.status, 1)
+  t.match(missing.err, /sluice\.db' failed: it does not exist/)
+  const store = await openSqlite(join(dirname(good), 'data', 'sluice.db'))
+  await store.close()
+  const taken = await sluice(['backup', good, '--config', good])
+  t.equal(taken.status, 1)
+  t.match(taken.err, /EEXIST/)
+  t.equal((await sluice(['backup', copy, '--config', bad])).status, 1)
+  t.equal((await sluice(['backup', '--config', good])).status, 2)
+  t.notOk(existsSync(copy), 'nothing is left behind')
+})

@@ -1,0 +1,106 @@
+/**
+ * Goal: a disk that becomes full is a 503 and never an answer without an entry: nothing is given away, and what
+ * ran at that moment is in the ledger once there is room.
+ * Method: the program with its store on a small file system of its own (root on Linux), filled up to the last
+ * byte under load, and emptied again.
+ */
+import { spawnSync } from 'node:child_process'
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { openStore } from '../../src/store/open.js'
+import { startServe, type Served } from '../process/program.js'
+
+const isRoot = process.platform === 'linux' && process.getuid?.() === 0
+const skip = isRoot ? false : 'needs root on Linux, for a file system of its own'
+const AT_ONCE = 8
+
+void t.test('a full disk under load', { skip }, async (t) => {
+  const disk = mounted(t)
+  const url = `sqlite:${join(disk, 'data', 'sluice.db')}`
+  const served = await startServe(t, { store: url, server: 'workers: 2, drain_ms: 500' })
+  const answered = new Map<string, number>()
+  const statuses: number[] = []
+  let isOver = false
+  const clients = Array.from({ length: AT_ONCE }, async () => {
+    while (!isOver) {
+      const { status, id } = await asked(served)
+      statuses.push(status)
+      if (status === 200) answered.set(id, performance.now())
+      if (status === 503) await sleep(20)
+    }
+  })
+  await until(() => answered.size > 20)
+  const filler = join(disk, 'filler')
+  fill(filler)
+  await until(() => statuses.slice(-20).every((status) => status === 503), 60_000)
+  const { status, message } = await asked(served)
+  t.equal(status, 503)
+  t.match(message, /cannot record what requests cost/, 'it says what is wrong')
+  t.match((await served.ops('/readyz')).text, /ledger.*unavailable/s)
+  const before = answered.size
+  await sleep(3_000)
+  t.equal(answered.size, before, 'and it stays so')
+  rmSync(filler)
+  await until(() => answered.size > before + 20, 60_000)
+  isOver = true
+  await Promise.all(clients)
+  t.notOk(statuses.some((each) => each !== 200 && each !== 503), 'nothing but 200 and 503')
+
+  const store = await openStore(url)
+  t.teardown(() => store.close())
+  const without: string[] = []
+  await until(async () => {
+    without.length = 0
+    for (const id of answered.keys()) {
+      if ((await store.ledger.row(null, id)) === null) without.push(id)
+    }
+    return without.length === 0
+  }, 20_000).catch(() => undefined)
+  t.equal(without.length, 0, `${answered.size} answers, each with its entry`)
+})
+
+async function asked(served: Served): Promise<{ status: number; id: string; message: string }> {
+  const res = await served.chat()
+  const message = await res.text()
+  return { status: res.status, id: res.headers.get('x-request-id') ?? '', message }
+}
+
+/** A file system of 6 MiB, for this test alone. */
+function mounted(t: Test): string {
+  // Not in the test's own folder, which is emptied whenever it is asked for.
+  const disk = mkdtempSync(join(tmpdir(), 'sluice-disk-'))
+  const { status, stderr } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', disk])
+  if (status !== 0) throw new Error(`mount failed: ${String(stderr)}`)
+  t.teardown(() => {
+    spawnSync('umount', ['--lazy', disk])
+    rmSync(disk, { recursive: true, force: true })
+  })
+  return disk
+}
+
+/** Takes all the room that there is. */
+function fill(path: string): void {
+  const file = openSync(path, 'w')
+  try {
+    for (let bytes = 65_536; bytes >= 1;) {
+      try {
+        writeSync(file, Buffer.alloc(bytes))
+      } catch {
+        bytes = Math.floor(bytes / 2)
+      }
+    }
+  } finally {
+    closeSync(file)
+  }
+}
+
+async function until(isSo: () => boolean | Promise<boolean>, ms = 30_000): Promise<void> {
+  const endsMs = performance.now() + ms
+  while (!(await isSo())) {
+    if (performance.now() > endsMs) throw new Error('never so')
+    await sleep(20)
+  }
+}
