@@ -27,8 +27,6 @@ export interface HttpResponse extends Writable {
   statusCode: number
   readonly headersSent: boolean
   readonly req: HttpRequest
-  /** Null in HTTP/1.1 once the reply has left. */
-  readonly socket: Socket | null
   /** Of HTTP/2 only. */
   readonly stream?: ServerHttp2Stream | undefined
   getHeader(name: string): unknown

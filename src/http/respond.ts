@@ -80,12 +80,14 @@ export function abandon(res: HttpResponse): void {
   else res.stream.close(INTERNAL_ERROR)
 }
 
-/** True once the operating system has the whole reply. */
+/** True once the operating system has the whole reply. Call it after `res.end`, or in a listener of `close`. */
 export function hasLeft(res: HttpResponse): boolean {
   const { stream } = res
-  // A reply stays "finished" if its socket was destroyed with the last write; only a complete one lets go of it.
-  if (stream === undefined) return res.writableFinished && res.socket?.destroyed !== true
-  return res.writableEnded && stream.writableFinished && stream.rstCode === 0
+  // Node finishes a pending write of a TLS socket that is destroyed without an error.
+  if (stream === undefined) return res.writableFinished && !res.req.socket.destroyed
+  return (
+    res.writableEnded && stream.rstCode === NO_ERROR && (stream.writableFinished || stream.closed)
+  )
 }
 
 /** True if nothing that is written reaches the client any more. */

@@ -9,6 +9,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
+import type { TLSSocket } from 'node:tls'
 import type { ErrorKind } from '../errors.js'
 import type { Exchange } from './connections.js'
 import { newRequestId } from './id.js'
@@ -40,17 +41,20 @@ const MAX_HEADER_PAIRS = 128
 /** Streams that a client may reset in a second before its session ends (CVE-2023-44487). */
 const MAX_RESETS_PER_SECOND = 100
 
+/** How long the GOAWAY of a session that is ended may take. */
+const LAST_WORDS_MS = 100
+
 interface Body {
   readonly exchange: Exchange
   readonly sinceMs: number
   readonly fromBytes: number
 }
 
-/** All sessions; `server` takes sockets by its `connection` event. */
+/** All sessions. */
 export class Sessions {
-  readonly server: Http2Server
+  private readonly server: Http2Server
   private readonly options: SessionsOptions
-  private readonly sessions = new Set<ServerHttp2Session>()
+  private readonly sessions = new Map<ServerHttp2Session, TLSSocket>()
   /** Of requests that are not complete. */
   private readonly bodies = new Set<Body>()
 
@@ -67,7 +71,6 @@ export class Sessions {
       maxSessionRejectedStreams: MAX_RESETS_PER_SECOND,
     })
     this.server
-      .on('session', (session) => this.begin(session))
       .on('request', (req, res) => this.requested({ req, res, awaitsContinue: false }, req.stream))
       .on('checkContinue', (req, res) => {
         this.requested({ req, res, awaitsContinue: true }, req.stream)
@@ -76,17 +79,29 @@ export class Sessions {
       .on('sessionError', () => undefined)
   }
 
+  /** Serves HTTP/2 on a socket that has chosen it. */
+  accept(socket: TLSSocket): void {
+    // The server emits `session` before `emit` returns.
+    const begin = (session: ServerHttp2Session): void => this.begin(session, socket)
+    this.server.once('session', begin)
+    this.server.emit('connection', socket)
+    this.server.off('session', begin)
+  }
+
   get size(): number {
     return this.sessions.size
   }
 
   /** Sends GOAWAY to every session: open streams finish, new ones are refused. */
   close(): void {
-    for (const session of this.sessions) session.close()
+    for (const session of this.sessions.keys()) session.close()
   }
 
   destroy(): void {
-    for (const session of this.sessions) session.destroy()
+    for (const [session, socket] of this.sessions) {
+      session.destroy()
+      socket.destroy()
+    }
   }
 
   /** A body that is read must arrive at the minimum rate once its grace is over. */
@@ -106,10 +121,10 @@ export class Sessions {
     }
   }
 
-  private begin(session: ServerHttp2Session): void {
-    this.sessions.add(session)
+  private begin(session: ServerHttp2Session, socket: TLSSocket): void {
+    this.sessions.set(session, socket)
     session.once('close', () => this.sessions.delete(session))
-    limitResets(session)
+    limitResets(session, socket)
     let open = 0
     session.on('stream', (stream: ServerHttp2Stream) => {
       open += 1
@@ -147,7 +162,7 @@ function bytesRead({ socket }: HttpRequest): number {
 }
 
 /** Ends a session whose client opens streams only to reset them. */
-function limitResets(session: ServerHttp2Session): void {
+function limitResets(session: ServerHttp2Session, socket: TLSSocket): void {
   let resets = 0
   let sinceMs = performance.now()
   const reset = (): void => {
@@ -157,9 +172,10 @@ function limitResets(session: ServerHttp2Session): void {
       resets = 0
     }
     resets += 1
-    if (resets > MAX_RESETS_PER_SECOND) {
-      session.destroy(undefined, NGHTTP2_ENHANCE_YOUR_CALM)
-    }
+    if (resets <= MAX_RESETS_PER_SECOND || session.destroyed) return
+    session.destroy(undefined, NGHTTP2_ENHANCE_YOUR_CALM)
+    // A destroyed session keeps its socket while the client goes on sending.
+    setTimeout(() => socket.destroy(), LAST_WORDS_MS)
   }
   session.on('stream', (stream: ServerHttp2Stream) => {
     stream.once('close', () => {

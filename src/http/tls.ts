@@ -4,7 +4,6 @@
  */
 import { unwatchFile, watchFile } from 'node:fs'
 import type { ServerOptions as HttpOptions } from 'node:http'
-import type { Http2Server } from 'node:http2'
 import { createServer, type Server } from 'node:https'
 import type { TLSSocket } from 'node:tls'
 import { Sessions, type SessionsOptions } from './sessions.js'
@@ -45,7 +44,7 @@ export function createTlsServer(
   })
   const keepAliveMs = settings.keepAliveTimeout ?? 65_000
   const sessions = new Sessions({ ...options, keepAliveMs })
-  splitByProtocol(server, sessions.server)
+  splitByProtocol(server, sessions)
   const stopWatching = watchTlsFiles(files, server, options.onProblem)
   return {
     server,
@@ -58,12 +57,12 @@ export function createTlsServer(
 }
 
 /** HTTP/1.1 connections are announced by `http1Connection` and served by `node:https`; the others are HTTP/2. */
-function splitByProtocol(server: Server, http2: Http2Server): void {
+function splitByProtocol(server: Server, sessions: Sessions): void {
   const [serveHttp1] = server.listeners('secureConnection')
   server.removeAllListeners('secureConnection')
   server.on('secureConnection', (socket: TLSSocket) => {
     if (socket.alpnProtocol === 'h2') {
-      http2.emit('connection', socket)
+      sessions.accept(socket)
       return
     }
     server.emit('http1Connection', socket)
