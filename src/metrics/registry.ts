@@ -1,11 +1,9 @@
 /**
- * Counters, gauges and histograms that cost nanoseconds, collected by prom-client's registry.
- * Knows no metric by name; `hops.ts` does.
- *
- * prom-client checks and hashes the labels of every observation (about 1 µs each); here a series is
- * resolved once and kept by the caller, so that an observation is an addition.
+ * prom-client's registry, counters and gauges, under a cap on the lines of the text format: no client can make
+ * the page grow. Names no metric; `hops.ts` does.
  */
-import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
+import { AggregatorRegistry, collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
+import { type Distribution, SeriesHistogram } from './histogram.js'
 
 /** What is fixed about a metric; `labels` are names, in the order in which values are given. */
 export interface Definition {
@@ -40,207 +38,85 @@ export interface Collected {
   readonly values: readonly Sample[]
 }
 
-/** What prom-client's `Registry` asks of a metric. */
-interface Collectable {
-  readonly name: string
-  get(): Promise<Collected>
-  getForPromString(): Promise<Collected>
-  reset(): void
-}
-
 declare module 'prom-client' {
   // The parameter must be spelled as prom-client spells it for the declarations to merge.
   interface Registry<BoundRegistryContentType extends RegistryContentType = PrometheusContentType> {
     readonly contentType: BoundRegistryContentType
-    registerMetric(metric: Collectable): void
+    registerMetric(metric: SeriesHistogram): void
   }
 }
 
 /** A counter's series. */
-export class Count {
-  private value = 0
-
-  /** Adds `amount`; a negative one or NaN is ignored, since a counter only rises. */
-  add(amount = 1): void {
-    if (amount > 0) this.value += amount
-  }
-
-  samples(labels: Record<string, string>): Sample[] {
-    return [{ labels: {}, sharedLabels: labels, value: this.value }]
-  }
-
-  reset(): void {
-    this.value = 0
-  }
+export interface Count {
+  /** Adds `amount`, 1 where absent. What is not above 0 is ignored, since a counter only rises. */
+  add(amount?: number): void
 }
 
 /** A gauge's series. */
-class Level {
-  private value = 0
-
-  add(amount: number): void {
-    this.value += amount
-  }
-
-  set(value: number): void {
-    this.value = value
-  }
-
-  samples(labels: Record<string, string>): Sample[] {
-    return [{ labels: {}, sharedLabels: labels, value: this.value }]
-  }
-
-  reset(): void {
-    this.value = 0
-  }
+export interface Level {
+  add(amount: number): void
+  set(value: number): void
 }
 
-/** A histogram's series. */
-export class Distribution {
-  private readonly name: string
-  private readonly bounds: Float64Array
-  private readonly counts: Float64Array
-  private sum = 0
-
-  constructor(name: string, buckets: readonly number[]) {
-    this.name = name
-    // The closing Infinity keeps the search inside the array without a test of its length.
-    this.bounds = Float64Array.from([...buckets, Infinity])
-    this.counts = new Float64Array(this.bounds.length)
-  }
-
-  /** Counts one value. A negative one (a clock that stepped back) counts as 0; NaN is ignored. */
-  observe(value: number): void {
-    if (!Number.isFinite(value)) return
-    const seen = value < 0 ? 0 : value
-    let bucket = 0
-    while (seen > (this.bounds[bucket] ?? Infinity)) bucket += 1
-    this.counts[bucket] = (this.counts[bucket] ?? 0) + 1
-    this.sum += seen
-  }
-
-  samples(labels: Record<string, string>): Sample[] {
-    const samples: Sample[] = []
-    const line = (suffix: string, own: Sample['labels'], value: number): void => {
-      samples.push({
-        labels: own,
-        sharedLabels: labels,
-        value,
-        metricName: `${this.name}_${suffix}`,
-      })
-    }
-    let total = 0
-    this.bounds.forEach((bound, index) => {
-      total += this.counts[index] ?? 0
-      line('bucket', { le: bound === Infinity ? '+Inf' : bound }, total)
-    })
-    line('sum', {}, this.sum)
-    line('count', {}, total)
-    return samples
-  }
-
-  reset(): void {
-    this.counts.fill(0)
-    this.sum = 0
-  }
-}
-
-type Series = Count | Level | Distribution
-
-/** A metric and its series. Registers nothing itself. */
-class Family<One extends Series> implements Collectable {
-  readonly name: string
-  readonly help: string
-  readonly type: 'counter' | 'gauge' | 'histogram'
-  readonly aggregator: string
+/** The series of one metric, never more than fit. */
+export class Family<Series> {
   private readonly definition: Definition
-  private readonly make: () => One
   private readonly budget: Budget
-  private readonly children = new Map<string, { labels: Record<string, string>; series: One }>()
-  /** Takes what is refused a series of its own; never exported. */
-  private readonly sink: One
+  private readonly make: (values: readonly string[]) => Series
+  /** Takes what is refused a series of its own. */
+  private readonly sink: Series
+  private readonly held = new Map<string, Series>()
   private readonly linesPerSeries: number
 
-  constructor(definition: Definition, type: Family<One>['type'], make: () => One, budget: Budget) {
-    this.name = definition.name
-    this.help = definition.help
-    this.type = type
-    this.aggregator = definition.aggregator ?? 'sum'
+  constructor(
+    definition: Definition,
+    budget: Budget,
+    make: (values: readonly string[]) => Series,
+    sink: Series,
+  ) {
     this.definition = definition
-    this.make = make
     this.budget = budget
-    this.sink = make()
+    this.make = make
+    this.sink = sink
     this.linesPerSeries = definition.buckets === undefined ? 1 : definition.buckets.length + 3
   }
 
   /**
-   * The series of these label values, made where it is new and fits; otherwise the folded series,
-   * or one that goes nowhere, with `sluice_series_dropped_total` raised. Keep the result: this is
-   * the slow path.
+   * The series of these label values, made when it is new and fits; otherwise the folded series, or one that goes
+   * nowhere, with `sluice_series_dropped_total` raised. Keep the result: this is the slow path.
    */
-  child(...values: string[]): One {
-    const held = this.children.get(JSON.stringify(values))
-    if (held !== undefined) return held.series
-    const room = (this.children.size + 1) * this.linesPerSeries <= this.definition.maxLines
+  child(...values: string[]): Series {
+    const held = this.held.get(JSON.stringify(values))
+    if (held !== undefined) return held
+    const room = (this.held.size + 1) * this.linesPerSeries <= this.definition.maxLines
     if (room && this.budget.take(this.linesPerSeries)) return this.add(values)
     this.budget.dropped.add()
     return this.folded(values) ?? this.sink
   }
 
-  /** For prom-client's JSON and for other processes: labels in one object. */
-  get(): Promise<Collected> {
-    return Promise.resolve(
-      this.collect((sample) => ({
-        labels: { ...sample.sharedLabels, ...sample.labels },
-        value: sample.value,
-        ...(sample.metricName === undefined ? {} : { metricName: sample.metricName }),
-      })),
-    )
-  }
-
-  /** For prom-client's text: shared labels apart, so that they are formatted once. */
-  getForPromString(): Promise<Collected> {
-    return Promise.resolve(this.collect((sample) => sample))
-  }
-
-  /** Sets every series to zero; callers keep the ones they hold. */
-  reset(): void {
-    for (const { series } of this.children.values()) series.reset()
-  }
-
-  private collect(shape: (sample: Sample) => Sample): Collected {
-    const values: Sample[] = []
-    for (const { labels, series } of this.children.values()) {
-      for (const sample of series.samples(labels)) values.push(shape(sample))
-    }
-    const { name, help, type, aggregator } = this
-    return { name, help, type, aggregator, values }
-  }
-
   /** The series that refused label values share; it may go over the metric's cap, never the total. */
-  private folded(values: readonly string[]): One | null {
+  private folded(values: readonly string[]): Series | null {
     const at = this.definition.labels.indexOf(this.definition.fold ?? '')
     if (at === -1) return null
     const other = values.map((value, index) => (index === at ? 'other' : value))
-    const held = this.children.get(JSON.stringify(other))
-    if (held !== undefined) return held.series
+    const held = this.held.get(JSON.stringify(other))
+    if (held !== undefined) return held
     return this.budget.take(this.linesPerSeries) ? this.add(other) : null
   }
 
-  private add(values: readonly string[]): One {
-    const labels: Record<string, string> = {}
-    this.definition.labels.forEach((name, index) => {
-      labels[name] = values[index] ?? ''
-    })
-    const series = this.make()
-    this.children.set(JSON.stringify(values), { labels, series })
+  private add(values: readonly string[]): Series {
+    const series = this.make(values)
+    this.held.set(JSON.stringify(values), series)
     return series
   }
 }
 
+const NO_COUNT: Count = { add: () => undefined }
+const NO_LEVEL: Level = { add: () => undefined, set: () => undefined }
+
 /** The lines that all metrics of a process share. */
 class Budget {
-  readonly dropped = new Count()
+  dropped: Count = NO_COUNT
   private left: number
 
   constructor(lines: number) {
@@ -267,23 +143,30 @@ export class MetricSet {
   }
 
   counter(definition: Definition): Family<Count> {
-    return this.register(new Family(definition, 'counter', () => new Count(), this.budget))
+    return new Family(definition, this.budget, countsOf(this.newCounter(definition)), NO_COUNT)
   }
 
   gauge(definition: Definition): Family<Level> {
-    return this.register(new Family(definition, 'gauge', () => new Level(), this.budget))
+    const gauge = new Gauge(this.configOf(definition))
+    const make = (values: readonly string[]): Level => {
+      const series = gauge.labels(...values)
+      series.set(0)
+      return { add: (amount) => series.inc(amount), set: (value) => series.set(value) }
+    }
+    return new Family(definition, this.budget, make, NO_LEVEL)
   }
 
   histogram(definition: Definition): Family<Distribution> {
-    const { name, buckets = [] } = definition
-    const make = (): Distribution => new Distribution(name, buckets)
-    return this.register(new Family(definition, 'histogram', make, this.budget))
+    const histogram = new SeriesHistogram(definition)
+    this.registry.registerMetric(histogram)
+    // One that is never exported.
+    const sink = new SeriesHistogram(definition).add([])
+    return new Family(definition, this.budget, (values) => histogram.add(values), sink)
   }
 
   /** The counter that counts refused series. It has no labels and needs no room. */
   droppedSeries(definition: Definition): void {
-    const family = new Family(definition, 'counter', () => this.budget.dropped, this.budget)
-    this.register(family).child()
+    this.budget.dropped = countsOf(this.newCounter(definition))([])
   }
 
   /** Adds Node's own metrics: CPU, memory, event loop, garbage collection, handles. */
@@ -296,9 +179,25 @@ export class MetricSet {
     return collectFrom(this.registry)
   }
 
-  private register<One extends Series>(family: Family<One>): Family<One> {
-    this.registry.registerMetric(family)
-    return family
+  private newCounter(definition: Definition): Counter {
+    return new Counter(this.configOf(definition))
+  }
+
+  private configOf({ name, help, labels, aggregator = 'sum' }: Definition) {
+    return { name, help, labelNames: [...labels], aggregator, registers: [this.registry] }
+  }
+}
+
+/** Makes series of a counter, 0 from the start, so that a rate over the first event is not lost. */
+function countsOf(counter: Counter): (values: readonly string[]) => Count {
+  return (values) => {
+    const series = counter.labels(...values)
+    series.inc(0)
+    return {
+      add(amount = 1) {
+        if (amount > 0 && amount < Infinity) series.inc(amount)
+      },
+    }
   }
 }
 
