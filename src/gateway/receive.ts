@@ -109,7 +109,6 @@ function tooLarge(maxBytes: number): GatewayError {
   return new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
 }
 
-
 /** The same call, made in several turns of the event loop: other requests are served between them. */
 async function callInTurns(raw: Buffer, at: Addressed): Promise<Call> {
   await turn()

@@ -32,6 +32,7 @@ export interface HttpResponse extends Writable {
   getHeader(name: string): unknown
   setHeader(name: string, value: string): unknown
   removeHeader(name: string): void
+  getHeaderNames(): string[]
   /** A list only in HTTP/1.1. */
   writeHead(status: number, headers?: OutgoingHttpHeaders | string[]): unknown
   /** Of HTTP/1.1 only; HTTP/2 sends the head at once. */

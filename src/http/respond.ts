@@ -34,7 +34,7 @@ export function sendReply(
   const isBodiless = req.method === 'HEAD' || status === 304 || status === 204
   const closes = headers.includes('connection')
   if (res.stream === undefined && !req.complete && (closes || restIsLong(req))) {
-    res.writeHead(status, closes ? all : [...all, 'connection', 'close'])
+    beginReply(res, status, closes ? all : [...all, 'connection', 'close'])
     if (!isBodiless) res.write(body)
     endLater(req, res)
     return
@@ -57,7 +57,8 @@ export function setHeaders(res: HttpResponse, headers: readonly string[]): void 
 
 /** Writes the head of a reply; it leaves with the first piece of the body, or with `flushHeaders`. */
 export function beginReply(res: HttpResponse, status: number, headers: string[]): void {
-  res.writeHead(status, res.stream === undefined ? headers : http2Headers(headers))
+  const isList = res.stream === undefined && res.getHeaderNames().length === 0
+  res.writeHead(status, isList ? headers : headerObject(res, headers))
 }
 
 /**
@@ -115,12 +116,18 @@ function endLater(req: HttpRequest, res: HttpResponse): void {
   req.once('end', end).once('close', end).resume()
 }
 
-/** HTTP/2 has no connection headers; a repeated name becomes a list. */
-function http2Headers(list: readonly string[]): Record<string, string | string[]> {
+/**
+ * The list as an object, in which a repeated name becomes a list. HTTP/2 takes no other form and has no connection
+ * headers; in HTTP/1.1, Node 20 keeps only the last of a repeated name if other headers were set before.
+ */
+function headerObject(
+  res: HttpResponse,
+  list: readonly string[],
+): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = {}
   for (let at = 0; at < list.length; at += 2) {
     const name = list[at] ?? ''
-    if (name === 'connection' || name === 'keep-alive') continue
+    if (res.stream !== undefined && (name === 'connection' || name === 'keep-alive')) continue
     const value = list[at + 1] ?? ''
     const known = headers[name]
     headers[name] = known === undefined ? value : [known, value].flat()

@@ -70,6 +70,7 @@ async function remembered(path: string): Promise<string | undefined> {
 
 /** One name for one place: neither who signs in there nor how long to wait makes it another one. */
 function nameOf(url: string): string {
-  const place = url.replace(/\/\/[^/@]*@/, '//').replace(/\?.*$/, '')
+  const [address = ''] = url.split('?', 1)
+  const place = address.replace(/\/\/[^/@]*@/, '//')
   return createHash('sha256').update(place).digest('hex').slice(0, 16)
 }

@@ -99,7 +99,7 @@ function get(client: ClientHttp2Session, headers: object, body?: string): Promis
     stream.on('response', (head) => (got = { ...got, status: head[':status'] ?? 0, headers: head }))
     stream.on('data', (piece: Buffer) => (got.body += piece.toString()))
     stream.on('error', () => undefined)
-    stream.on('close', () => resolve({ ...got, code: stream.rstCode ?? 0 }))
+    stream.on('close', () => resolve({ ...got, code: stream.rstCode }))
     if (body !== undefined) stream.end(body)
   })
 }

@@ -113,8 +113,8 @@ export class Engine {
   }
 
   /** The same as a promise. */
-  async read<T>(what: string, read: () => T): Promise<T> {
-    return this.readNow(what, read)
+  read<T>(what: string, read: () => T): Promise<T> {
+    return Promise.resolve().then(() => this.readNow(what, read))
   }
 
   /** See `Turns.write`: what resolves survives the death of this process. */

@@ -35,7 +35,8 @@ function parsed(text: string): unknown {
 
 function isHold(value: unknown): value is Hold {
   if (!Array.isArray(value)) return false
-  const [kind, account, subject, cost, last]: readonly unknown[] = value
+  const parts: readonly unknown[] = value
+  const [kind, account, subject, cost, last] = parts
   if (typeof account !== 'string' || typeof subject !== 'string') return false
   if (kind === 'concurrent') return true
   if (kind !== 'tokens' && kind !== 'usd_day' && kind !== 'usd_month') return false
