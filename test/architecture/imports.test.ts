@@ -28,7 +28,7 @@ const ROWS: readonly (readonly string[])[] = [
     'upstreams',
   ],
   ['gateway', 'dashboard'],
-  ['concepts', 'errors-page', 'ops', 'package-file', 'server', 'signals'],
+  ['concepts', 'errors-page', 'ops', 'package-file', 'signals'],
   ['lazy-dashboard'],
   ['cluster-messages', 'data-plane'],
   ['cluster-worker'],
@@ -56,6 +56,8 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'how a limit stands is the same arithmetic, whoever tells of it',
   'ledger/spooled.ts → store/usage-record.ts':
     'a row has one text, in the store and on its way to it',
+  'config/load.ts → http/tls-files.ts':
+    'which certificate files the listener takes is one check, for the file and for the listener',
   'config/resolve.ts → upstreams/address.ts':
     'which networks are private is one list, for what may be plain http and for where a name may lead',
   'config/resolve.ts → store/redis-url.ts':
