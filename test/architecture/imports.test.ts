@@ -236,7 +236,7 @@ const BROKEN: readonly { name: string; files: Record<string, string>; says: RegE
   },
   {
     name: 'an arrow up over several lines',
-    files: { 'wire/a.ts': "\nimport {\n  x,\n  type Y,\n} from '../server.js'" },
+    files: { 'wire/a.ts': "\nimport {\n  x,\n  type Y,\n} from '../ops.js'" },
     says: /a\.ts:2 .*points up/,
   },
   {
