@@ -108,7 +108,8 @@ function explained(x: Exchange, outcome: Outcome): Pick<UsageRow, keyof typeof U
   const { facts, generation } = x
   const { verdict, target } = facts
   const wire = facts.error?.wire ?? x.cancellation.reason?.wire ?? verdict?.error
-  const isKept = wire !== undefined && wire !== null && generation.snapshot.config.ledger.errorMessages
+  const isKept =
+    wire !== undefined && wire !== null && generation.snapshot.config.ledger.errorMessages
   // A provider may quote the prompt in its message.
   const most = facts.upstreamStatus === null ? MAX_MESSAGE : MAX_QUOTING_MESSAGE
   const isOne = facts.attempts === 1 && target !== null

@@ -63,7 +63,11 @@ export const COLUMNS: readonly (readonly [
   ['first_content_ms', 'Until the first content left.', (row) => row.hops.firstContent ?? null],
   ['overhead_ms', 'What of its time was the gateway’s own.', (row) => row.hops.overhead ?? null],
   ['ingress', 'The format that the client spoke.', (row) => row.ingress],
-  ['error_message', 'Why it failed or was refused, as the client saw it.', (row) => row.errorMessage],
+  [
+    'error_message',
+    'Why it failed or was refused, as the client saw it.',
+    (row) => row.errorMessage,
+  ],
   ['limit', 'The rule that refused it, with its scope and window.', (row) => row.limit],
   ['upstream_status', 'The HTTP status of the last upstream.', (row) => row.upstreamStatus],
   ['upstream_request_id', 'Its own id of the request.', (row) => row.upstreamRequestId],

@@ -48,8 +48,7 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'what a key looks like and how it is digested is one fact for minting and for checking',
   'store/sqlite/ledger/limits.ts → limits/bucket.ts':
     'the arithmetic of limits is pure, and an engine that decides has to do it where it decides',
-  'store/sqlite/ledger/subject.ts → limits/bucket.ts':
-    'the same, for one row of limits',
+  'store/sqlite/ledger/subject.ts → limits/bucket.ts': 'the same, for one row of limits',
   'store/migrate-parts.ts → limits/bucket.ts':
     'which day or month is running is one arithmetic, for counting and for moving the counts',
   'store/redis-slices.ts → limits/bucket.ts':

@@ -46,7 +46,9 @@ for (const workers of [1, 4]) {
       more: `limits:\n${limits}`,
       ...(STORE === undefined ? {} : { store: STORE }),
     })
-    const store = await openStore(STORE ?? `sqlite:${join(dirname(served.file), 'data', 'sluice.db')}`)
+    const store = await openStore(
+      STORE ?? `sqlite:${join(dirname(served.file), 'data', 'sluice.db')}`,
+    )
     t.teardown(() => store.close())
     served.emulator.script({ fault: { kind: 'hang' } })
     for (let round = 0; round < ROUNDS; round += 1) {

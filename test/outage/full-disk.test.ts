@@ -47,7 +47,10 @@ void t.test('a full disk under load', { skip }, async (t) => {
   await until(() => answered.size > before + 20, 60_000)
   isOver = true
   await Promise.all(clients)
-  t.notOk(statuses.some((each) => each !== 200 && each !== 503), 'nothing but 200 and 503')
+  t.notOk(
+    statuses.some((each) => each !== 200 && each !== 503),
+    'nothing but 200 and 503',
+  )
 
   const store = await openStore(url)
   t.teardown(() => store.close())

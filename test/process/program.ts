@@ -116,7 +116,11 @@ export interface FileSettings {
 /** The gateway's file: OpenAI and Anthropic behind the emulator. */
 export function fileText(emulator: Emulator, settings: FileSettings = {}): string {
   const { server = 'workers: 2, drain_ms: 5000', port = 0, opsPort = 0, key = CANARY } = settings
-  const { upstreams = ['openai', 'anthropic'], store = 'sqlite:./data/sluice.db', more = '' } = settings
+  const {
+    upstreams = ['openai', 'anthropic'],
+    store = 'sqlite:./data/sluice.db',
+    more = '',
+  } = settings
   const keys = { openai: key, anthropic: CANARY }
   const prefixes = { openai: 'gpt-', anthropic: 'claude-' }
   return `server: { host: 127.0.0.1, port: ${port}, ops_port: ${opsPort}, ${server} }

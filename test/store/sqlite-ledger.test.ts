@@ -72,7 +72,11 @@ void t.test('a damaged record fails what it concerns, by name, and nothing else'
     ['duration_ms', secret, /'duration_ms'/],
   ]
   for (const [column, value, why] of damages) {
-    const before = await behind(path, `SELECT ${column} AS it FROM ledger_entries WHERE request_id = ?`, row.requestId)
+    const before = await behind(
+      path,
+      `SELECT ${column} AS it FROM ledger_entries WHERE request_id = ?`,
+      row.requestId,
+    )
     const update = `UPDATE ledger_entries SET ${column} = ? WHERE request_id = ?`
     await behind(path, update, value, row.requestId)
     const error: unknown = await ledger.row(null, row.requestId).catch((cause: unknown) => cause)
@@ -82,7 +86,11 @@ void t.test('a damaged record fails what it concerns, by name, and nothing else'
     t.same(await ledger.row(null, fine.requestId), fine)
     await behind(path, update, before?.['it'] ?? null, row.requestId)
   }
-  await behind(path, "UPDATE reservations SET holds = '[0]', entry = '[1]' WHERE request_id = ?", held.requestId)
+  await behind(
+    path,
+    "UPDATE reservations SET holds = '[0]', entry = '[1]' WHERE request_id = ?",
+    held.requestId,
+  )
   const [damaged, good] = await Promise.allSettled([
     ledger.settle(aRow({ requestId: held.requestId })),
     ledger.settle(aRow({ requestId: other.requestId })),

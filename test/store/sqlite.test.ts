@@ -2,7 +2,14 @@
  * Goal: the embedded engine keeps the contract of every store, and its own promises on damage.
  * Method: the black-box suite; then the same file changed behind its back.
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'

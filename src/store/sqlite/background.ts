@@ -16,7 +16,11 @@ export type Question =
   | { readonly ask: 'rows'; readonly query: RowQuery }
   | { readonly ask: 'sums'; readonly query: SumQuery }
   | { readonly ask: 'keyUse'; readonly query: KeyUseQuery }
-  | { readonly ask: 'lastUse'; readonly accountId: string; readonly keyIds: readonly string[] | null }
+  | {
+      readonly ask: 'lastUse'
+      readonly accountId: string
+      readonly keyIds: readonly string[] | null
+    }
   | { readonly ask: 'exported'; readonly after: readonly [atMs: number, requestId: string] }
   | { readonly ask: 'budgets'; readonly after: readonly [account: string, subject: string] }
   | { readonly ask: 'close' }

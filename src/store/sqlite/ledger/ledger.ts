@@ -73,9 +73,7 @@ export class SqliteLedger implements Ledger {
     this.prolong = engine.prepare(
       'UPDATE reservations SET until_ms = ? WHERE request_id = ? AND until_ms > ?',
     )
-    this.touch = engine.prepare(
-      "INSERT OR REPLACE INTO meta (name, value) VALUES ('proof', ?)",
-    )
+    this.touch = engine.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES ('proof', ?)")
     this.due = engine.prepare(
       'SELECT request_id FROM reservations WHERE until_ms <= ? ORDER BY until_ms LIMIT ?',
     )
@@ -122,12 +120,16 @@ export class SqliteLedger implements Ledger {
       this.due.all(latestMs, MOST_DUE).map((row) => textIn(row, 'request_id')),
     )
     // Whoever asks takes the answer for proof that the store can be written.
-    await this.engine.write('proving that it can be written', () => this.touch.run(String(latestMs)))
+    await this.engine.write('proving that it can be written', () =>
+      this.touch.run(String(latestMs)),
+    )
     const all: Promise<boolean>[] = []
     for (let at = 0; at < due.length; at += BATCH) {
-      const some = due.slice(at, at + BATCH).map((requestId) =>
-        this.engine.write('settling what has run out', () => this.expireNow(requestId, latestMs)),
-      )
+      const some = due
+        .slice(at, at + BATCH)
+        .map((requestId) =>
+          this.engine.write('settling what has run out', () => this.expireNow(requestId, latestMs)),
+        )
       all.push(...some)
       await Promise.allSettled(some)
     }

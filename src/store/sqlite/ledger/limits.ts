@@ -72,7 +72,9 @@ export class Limits {
 
   /** Whether all demands can be met, and how each stands. Changes nothing. */
   check(accountId: string, demands: readonly Demand[], nowMs: number): Checked {
-    const subjects = demands.map((demand) => this.subject(accountOf(accountId, demand), demand.subject))
+    const subjects = demands.map((demand) =>
+      this.subject(accountOf(accountId, demand), demand.subject),
+    )
     const standings = demands.map((demand, at) => {
       const more = ahead(subjects, demands, at)
       const { retryAfterMs } = standingOf(subjects[at], demand, more, nowMs)

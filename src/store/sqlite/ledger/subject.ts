@@ -19,7 +19,13 @@ import { numberIn, type Row } from '../driver.js'
 export type Hold =
   | readonly [kind: 'tokens', account: string, subject: string, cost: number, perMinute: number]
   | readonly [kind: 'concurrent', account: string, subject: string]
-  | readonly [kind: BudgetDemand['kind'], account: string, subject: string, cost: number, period: number]
+  | readonly [
+      kind: BudgetDemand['kind'],
+      account: string,
+      subject: string,
+      cost: number,
+      period: number,
+    ]
 
 /** A rate: what has not flowed back, and when that was so. */
 export interface Rate {
@@ -127,7 +133,11 @@ function unitsOf({ units, atMs }: Rate, { perMinute }: RateDemand, nowMs: number
 }
 
 /** What demands before this one take of the same; two rules of one subject both count. */
-export function ahead(subjects: readonly Subject[], demands: readonly Demand[], at: number): number {
+export function ahead(
+  subjects: readonly Subject[],
+  demands: readonly Demand[],
+  at: number,
+): number {
   const own = demands[at]
   let sum = 0
   for (let before = 0; before < at; before += 1) {
