@@ -4,7 +4,7 @@
 import type { Database } from 'lmdb'
 import { intact, isName, put, remove, type LmdbEngine } from './lmdb-engine.js'
 import { damaged } from './lmdb-failure.js'
-import type { Pass, Passes, PassKind } from './passes.js'
+import { surplusOf, type Pass, type Passes, type PassKind } from './passes.js'
 import { readPass, writePass } from './record.js'
 
 /** Removed in one transaction; others may write in between. */
@@ -32,6 +32,8 @@ export class LmdbPasses implements Passes {
     return this.engine.write('adding a pass', () => {
       if (this.pass(pass.id) !== null) return false
       const text = writePass(pass)
+      const others = pass.accountId === '' ? [] : this.of(pass.kind, pass.accountId)
+      for (const gone of surplusOf([...others, pass])) if (gone.id !== pass.id) this.drop(gone)
       put(this.passes, pass.id, text)
       put(this.owners, ownerPlace(pass), '')
       put(this.ends, [pass.expiresAtMs, pass.id], '')
@@ -66,11 +68,7 @@ export class LmdbPasses implements Passes {
   end(kind: PassKind, accountId: string, except: string | null): Promise<number> {
     return this.engine.write('ending passes', () => {
       if (accountId !== '' && !isName(accountId)) return 0
-      const owner = accountId === '' ? NOBODY : accountId
-      const range = { start: [owner, kind, ''], end: [owner, kind, '\uffff'] }
-      const ids: string[] = []
-      for (const { key } of this.owners.getRange(range)) ids.push(idIn(key))
-      const ending = ids.filter((id) => id !== except).map((id) => this.indexed(id))
+      const ending = this.of(kind, accountId).filter(({ id }) => id !== except)
       for (const pass of ending) this.drop(pass)
       return ending.length
     })
@@ -90,6 +88,13 @@ export class LmdbPasses implements Passes {
       count += gone
       if (gone < BATCH) return count
     }
+  }
+
+  private of(kind: PassKind, accountId: string): Pass[] {
+    const owner = accountId === '' ? NOBODY : accountId
+    const range = { start: [owner, kind, ''], end: [owner, kind, '\uffff'] }
+    const ids = Array.from(this.owners.getRange(range), ({ key }) => idIn(key))
+    return ids.map((id) => this.indexed(id))
   }
 
   private good(kind: PassKind, id: string, nowMs: number): Pass | null {
