@@ -5,6 +5,8 @@
 import { Lru } from './lru.js'
 
 const HEADERS = 4_096
+/** A longer one, padded with spaces for instance, is read each time: all together are at most 1 MiB. */
+const HEADER_CHARACTERS = 256
 /** A header that does not come again is forgotten after one such time, or two. */
 const KEPT_MS = 60_000
 
@@ -19,7 +21,7 @@ export class Shown {
   }
 
   put(header: string, digest: string): void {
-    this.digests.set(header, digest)
+    if (header.length <= HEADER_CHARACTERS) this.digests.set(header, digest)
   }
 
   clear(): void {
