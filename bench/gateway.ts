@@ -69,7 +69,7 @@ export async function startGateway(
 function configText(port: number, opsPort: number, upstreamPort: number): string {
   const base = `http://127.0.0.1:${upstreamPort}/v1`
   return `server: { host: 127.0.0.1, port: ${port}, ops_port: ${opsPort}, workers: 1, drain_ms: 0 }
-store: lmdb:./data
+store: sqlite:./data/sluice.db
 log: { level: info }
 upstreams:
   anthropic: { dialect: anthropic, base_url: '${base}', api_key: measured }
