@@ -14,6 +14,9 @@ void t.test('a row comes back as it was', (t) => {
     aRow({ usage: {}, hops: {}, losses: [], modelAsked: null, costNanoUsd: null }),
     aRow({ usage: { reasoning: 0 }, hops: { overhead: 0 }, losses: ['a', ''] }),
     aRow({ usage: { input: 2 ** 53 - 1 }, costNanoUsd: 0, durationMs: 0.125 }),
+    aRow({ ingress: 'chat', errorMessage: 'n "o"', limit: 'a b', upstreamStatus: 429 }),
+    aRow({ upstreamRequestId: 'r', attempted: 'a:ok', shadowOf: 's', labels: 'k=v' }),
+    aRow({ clientRequestId: 'c' }),
     aRow({ modelAsked: '\n\r\u2028"\\\0', finish: '' }),
     ...Object.keys(ERRORS).map((kind) => ({ ...aRow(), outcome: kind as keyof typeof ERRORS })),
   ]
@@ -22,6 +25,8 @@ void t.test('a row comes back as it was', (t) => {
     t.strictSame(readRow(text), row)
     t.notMatch(text, '\n', 'on one line')
   }
+  const former = JSON.stringify([1, ...(JSON.parse(writeRow(aRow())) as unknown[]).slice(1, 23)])
+  t.match(readRow(former), { clientRequestId: null, upstreamStatus: null, attempts: 1 }, 'version 1')
   t.ok(writeRow(aRow()).length < 380, 'a third of what the names would add')
   const odd = readRow(writeRow(aRow({ durationMs: Number.NaN, atMs: Number.POSITIVE_INFINITY })))
   t.match(odd, { durationMs: 0, atMs: 0 }, 'a number that is none leaves a row that can be read')

@@ -141,7 +141,9 @@ export class Engine {
     this.isClosed = true
     await this.background.close()
     try {
-      // Statements that are not collected yet keep the driver from closing the file, and so from doing this.
+      // Statements that are not collected yet keep the driver from closing the file, and so from doing this. Most is
+      // copied while other processes write; only for the rest do they wait.
+      this.db.exec('PRAGMA wal_checkpoint(PASSIVE)')
       this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     } catch {
       // The disk is full, or another process writes: the log is copied by whoever opens the file next.
