@@ -10,7 +10,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { storeLost, unavailable } from '../failure.js'
+import { CannotOpen, storeLost, unavailable } from '../failure.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background.js'
 import { connect, isBusy, numberIn, textIn, type Connection, type Statement } from './driver.js'
@@ -75,7 +75,7 @@ export class Engine {
     const isThere = existsSync(path)
     if (options.expectedId !== undefined && !isThere) throw storeLost('none')
     if (options.mustExist === true && !isThere) {
-      throw unavailable('opening the store failed', new Error(`'${path}' does not exist`))
+      throw unavailable('opening the store failed', new CannotOpen(`'${path}' does not exist`))
     }
     let db: Connection | null = null
     try {
@@ -88,7 +88,8 @@ export class Engine {
     } catch (cause) {
       db?.close()
       if (cause instanceof Error && cause.name === 'GatewayError') throw cause
-      throw unavailable(`opening the store '${path}' failed`, cause)
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw unavailable(`opening '${path}' failed`, new CannotOpen(reason, { cause }))
     }
   }
 
@@ -114,7 +115,7 @@ export class Engine {
 
   /** The same as a promise. */
   read<T>(what: string, read: () => T): Promise<T> {
-    return Promise.resolve().then(() => this.readNow(what, read))
+    return new Promise((resolve) => resolve(this.readNow(what, read)))
   }
 
   /** See `Turns.write`: what resolves survives the death of this process. */
@@ -140,7 +141,9 @@ export class Engine {
     this.isClosed = true
     await this.background.close()
     try {
-      // Statements that are not collected yet keep the driver from closing the file, and so from doing this.
+      // Statements that are not collected yet keep the driver from closing the file, and so from doing this. Most is
+      // copied while other processes write; only for the rest do they wait.
+      this.db.exec('PRAGMA wal_checkpoint(PASSIVE)')
       this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     } catch {
       // The disk is full, or another process writes: the log is copied by whoever opens the file next.

@@ -26,6 +26,7 @@ const TOLD = new Map<string, [status: number, type: string]>([
   ['client_gone', [499, 'invalid_request_error']],
   ['bug', [500, 'api_error']],
   ['store_unavailable', [503, 'api_error']],
+  ['store_unconfirmed', [503, 'api_error']],
   ['draining', [503, 'api_error']],
   ['overloaded', [503, 'api_error']],
   ['identity_unavailable', [503, 'api_error']],
