@@ -26,7 +26,11 @@ void t.test('a row comes back as it was', (t) => {
     t.notMatch(text, '\n', 'on one line')
   }
   const former = JSON.stringify([1, ...(JSON.parse(writeRow(aRow())) as unknown[]).slice(1, 23)])
-  t.match(readRow(former), { clientRequestId: null, upstreamStatus: null, attempts: 1 }, 'version 1')
+  t.match(
+    readRow(former),
+    { clientRequestId: null, upstreamStatus: null, attempts: 1 },
+    'version 1',
+  )
   t.ok(writeRow(aRow()).length < 380, 'a third of what the names would add')
   const odd = readRow(writeRow(aRow({ durationMs: Number.NaN, atMs: Number.POSITIVE_INFINITY })))
   t.match(odd, { durationMs: 0, atMs: 0 }, 'a number that is none leaves a row that can be read')

@@ -6,6 +6,9 @@ import { open, rm } from 'node:fs/promises'
 import { CannotOpen, unavailable } from '../failure.js'
 import { connect, numberIn, type Connection } from './driver.js'
 
+/** How long a lock of another process is waited for. */
+const PATIENCE_MS = 10_000
+
 /** What the copy has, so that an operator sees that it is the right store. */
 export interface Backup {
   readonly bytes: number
@@ -29,6 +32,7 @@ export async function backupSqlite(path: string, file: string): Promise<Backup> 
   }
   try {
     const db = await connect(path)
+    db.exec(`PRAGMA busy_timeout = ${PATIENCE_MS}`)
     db.prepare('VACUUM INTO ?').run(file)
     db.close()
     const made = await checked(file)

@@ -29,8 +29,9 @@ const OPEN_PATIENCE_MS = 10_000
  * instead (turn.ts), so that the event loop is held for no longer than this.
  */
 const BUSY_MS = 2
+/** While opening, the first of several processes recovers the log of a crash, and the others wait in SQLite. */
 const PRAGMAS = `
-  PRAGMA busy_timeout = ${BUSY_MS};
+  PRAGMA busy_timeout = ${OPEN_PATIENCE_MS};
   PRAGMA synchronous = NORMAL;
   PRAGMA foreign_keys = ON;
   PRAGMA wal_autocheckpoint = 0;
@@ -84,6 +85,7 @@ export class Engine {
       db = await connect(path)
       db.exec(PRAGMAS)
       const identity = await migrate(db, options.expectedId)
+      db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`)
       return new Engine(db, path, identity)
     } catch (cause) {
       db?.close()
