@@ -34,6 +34,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['cluster-slot', 'cluster-worker', 'parent-guard-thread'],
   ['cluster'],
   ['serve-worker'],
+  ['serve-alone'],
   ['serve'],
   ['commands'],
   ['generate', 'program'],
