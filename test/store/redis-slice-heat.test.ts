@@ -3,7 +3,7 @@
  * Method: the counts alone, told what time it is.
  */
 import t from 'tap'
-import { Heat, HOT, WINDOW_MS } from '../../src/store/redis-slice-heat.js'
+import { Heat, HOT, WINDOW_MS } from '../../src/store/redis/limits/slice-heat.js'
 
 function ask(heat: Heat, subject: string, times: number, nowMs: number): boolean {
   let isHot = false
