@@ -52,7 +52,7 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'store/sqlite/ledger/subject.ts → limits/bucket.ts': 'the same, for one row of limits',
   'store/migrate-parts.ts → limits/bucket.ts':
     'which day or month is running is one arithmetic, for counting and for moving the counts',
-  'store/redis/limits/slices.ts → limits/bucket.ts':
+  'store/redis/limits/flow-slices.ts → limits/bucket.ts':
     'how a limit stands is the same arithmetic, whoever tells of it',
   'ledger/spooled.ts → store/usage-record.ts':
     'a row has one text, in the store and on its way to it',

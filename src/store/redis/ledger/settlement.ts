@@ -21,7 +21,6 @@ import { countersOf, usedTokens } from '../../usage-sum.js'
  */
 const AT_ONCE = 32
 const WHAT = 'settling a request'
-const NOTHING = { demands: [], taken: null } as const
 /** What the script says of a row. */
 const [ALREADY, SETTLED] = [0, 1]
 
@@ -69,10 +68,10 @@ export class Settlement {
     return new Promise((resolve, reject) => {
       const { isCluster } = this.options.names
       const { accountId } = row
-      const { demands, taken } = claim ?? NOTHING
+      const demands = claim?.demands ?? []
       const holds = owedHolds(accountId, claim, ({ shared }) => !isCluster || !shared)
       const text = `${settlingText(row, isDue, claim)}\0${holds}\n${rowText}`
-      const waiting = { row, claim, accountId, demands, taken, text, resolve, reject }
+      const waiting = { row, claim, accountId, demands, text, resolve, reject }
       this.batches.add(isCluster ? accountId : '', waiting)
     })
   }
