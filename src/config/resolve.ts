@@ -20,7 +20,7 @@ import { PLAIN, PRESETS, type Preset } from './presets.js'
 import { nearest, type Finding, type Path } from './problem.js'
 import type { FileValues } from './schema.js'
 import { checkServer, serverOf, type TlsCheck } from './server-schema.js'
-import { isRedisUrl, parseRedisUrl } from '../store/redis-url.js'
+import { isRedisUrl, parseRedisUrl } from '../store/redis/connection/address.js'
 import { isPrivateAddress } from '../upstreams/address.js'
 import { checkConnection, connectionOf } from './upstream-connection.js'
 
