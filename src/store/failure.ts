@@ -6,6 +6,9 @@ import { GatewayError } from '../errors.js'
 /** The store that was opened has lost its data, or another one is in its place. */
 export class LostStore extends Error {}
 
+/** There is no store where the configuration or a command names one. The message names the place. */
+export class MissingStore extends Error {}
+
 /** A record that cannot be used, or is gone. */
 export class DamagedRecord extends Error {}
 
@@ -25,6 +28,7 @@ function messageFor(cause: unknown): string {
   if (cause instanceof DamagedRecord) {
     return 'A record of the key store is damaged; an administrator has to restore it.'
   }
+  if (cause instanceof MissingStore) return 'The store does not exist.'
   return 'The key store does not answer; try again.'
 }
 
@@ -56,15 +60,16 @@ export function reasonOf(error: unknown): string {
 
 /**
  * The store was emptied, or another one is in its place, since it was last opened: its keys are gone, and to
- * call the keys of clients wrong would be false.
+ * call the keys of clients wrong would be false. `missingPath`: the file of an embedded store, if it is gone.
  */
-export function storeLost(found: 'none' | 'another'): GatewayError {
+export function storeLost(found: 'none' | 'another', missingPath?: string): GatewayError {
   const what =
     found === 'none'
       ? 'the store is empty, and it was not when it was last opened'
       : 'another store is in the place of the one that was opened last'
   const advice = "restore it, or begin with what is there: 'sluice store accept --config FILE'"
-  return unavailable('opening the store failed', new LostStore(`${what}; ${advice}`))
+  const where = missingPath === undefined ? '' : `'${missingPath}' does not exist: `
+  return unavailable('opening the store failed', new LostStore(`${where}${what}; ${advice}`))
 }
 
 /** A record that cannot be read, or is not what it should be. */

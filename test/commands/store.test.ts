@@ -156,7 +156,7 @@ void t.test('the program: statuses, and no address in what it says', async (t) =
   t.equal((JSON.parse(done.out) as { same: boolean }).same, true)
   const none = await sluice([...args, at('nothing'), '--to', at('to')])
   t.equal(none.status, 1)
-  t.match(none.err, /there is none/, 'a source is never made')
+  t.match(none.err, /does not exist/, 'a source is never made')
   t.equal((await sluice([...args, at('from')])).status, 2)
 
   const wrong: [string[], RegExp][] = [

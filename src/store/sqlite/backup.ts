@@ -3,7 +3,7 @@
  */
 import { existsSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
-import { unavailable } from '../failure.js'
+import { MissingStore, unavailable } from '../failure.js'
 import { connect, numberIn, type Connection } from './driver.js'
 
 /** What the copy has, so that an operator sees that it is the right store. */
@@ -20,7 +20,7 @@ export interface Backup {
  */
 export async function backupSqlite(path: string, file: string): Promise<Backup> {
   const what = `copying the store '${path}' failed`
-  if (!existsSync(path)) throw unavailable(what, new Error('it does not exist'))
+  if (!existsSync(path)) throw unavailable(what, new MissingStore(`'${path}' does not exist`))
   try {
     // For its owner alone from the start; SQLite takes an empty file for one that is not there.
     await (await open(file, 'wx', 0o600)).close()

@@ -10,7 +10,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { storeLost, unavailable } from '../failure.js'
+import { MissingStore, storeLost, unavailable } from '../failure.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background.js'
 import { connect, isBusy, numberIn, textIn, type Connection, type Statement } from './driver.js'
@@ -73,9 +73,9 @@ export class Engine {
   /** Opens the file, and creates it unless `mustExist`. Rejects with `GatewayError(store_unavailable)`. */
   static async open(path: string, options: StoreOptions): Promise<Engine> {
     const isThere = existsSync(path)
-    if (options.expectedId !== undefined && !isThere) throw storeLost('none')
+    if (options.expectedId !== undefined && !isThere) throw storeLost('none', path)
     if (options.mustExist === true && !isThere) {
-      throw unavailable('opening the store failed', new Error(`'${path}' does not exist`))
+      throw unavailable('opening the store failed', new MissingStore(`'${path}' does not exist`))
     }
     let db: Connection | null = null
     try {
