@@ -117,7 +117,7 @@ export interface AfterDisconnectConfig {
 
 /** What the ledger keeps, and where rows wait while it is away. */
 export interface LedgerConfig {
-  readonly rowsDays: number
+  readonly keepDays: number
   readonly hoursDays: number
   readonly daysDays: number
   /** An absolute folder. */

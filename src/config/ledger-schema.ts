@@ -10,7 +10,7 @@ const whole = (min: number, max: number) => z.int().min(min).max(max)
 
 /** `ledger:` */
 export const ledgerSchema = z.strictObject({
-  rows_days: whole(1, 3_650)
+  keep_days: whole(1, 3_650)
     .default(30)
     .describe('How long each request’s row is kept; `usage export` has what is kept.'),
   hours_days: whole(1, 3_650).default(90).describe('How long sums of an hour are kept.'),
@@ -59,7 +59,7 @@ export function ledgerOf(
 ): LedgerConfig {
   const beside = store.startsWith('sqlite:') ? dirname(store.slice('sqlite:'.length)) : folder
   return {
-    rowsDays: values.rows_days,
+    keepDays: values.keep_days,
     hoursDays: values.hours_days,
     daysDays: values.days_days,
     spool: values.spool === undefined ? resolve(beside, 'spool') : resolve(folder, values.spool),

@@ -46,13 +46,14 @@ export class Dashboard {
   constructor(options: DashboardOptions) {
     const { store, log, snapshot, now = Date.now } = options
     const sessions = new Sessions(store, now)
+    const throttle = new Throttle(store.attempts, now)
     const services: Services = {
       ...options,
       ledger: store.ledger,
       now,
       sessions,
       passwords: this.passwords,
-      throttle: new Throttle(store.attempts, now),
+      throttle,
     }
     this.router = new ApiRouter({
       routes: dashboardRoutes(services),
@@ -66,6 +67,7 @@ export class Dashboard {
       // A store that does not answer is told of by whoever needs it.
       store.passes.sweep(now()).catch(() => undefined)
       store.attempts.sweep(now()).catch(() => undefined)
+      throttle.sweep()
     }, SWEEP_MS).unref()
   }
 

@@ -77,6 +77,14 @@ export class Throttle {
     await this.attempts.forget(subject)
   }
 
+  /** Forgets the refusals that are no longer repeated; to be called now and then. */
+  sweep(): void {
+    const nowMs = this.now()
+    for (const [subject, { believedUntilMs }] of this.refusals) {
+      if (believedUntilMs <= nowMs) this.refusals.delete(subject)
+    }
+  }
+
   private async count(counted: readonly Counted[], what = 'Too many attempts'): Promise<void> {
     const nowMs = this.now()
     const subjects = counted.map(([subject, rate]) => ({ name: digestOf(subject), ...rate }))

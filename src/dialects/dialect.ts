@@ -206,6 +206,8 @@ export interface StreamTap extends TapResult {
   frame(name: string, data: string): boolean
   /** What stands in the frame just watched that only the gateway asked for; empty where nothing does. */
   readonly trim: string
+  /** A frame that the upstream left out, to be sent before the frame just watched; empty if there is none. */
+  readonly before: string
   /** Content has been seen: from here on nothing may be retried. */
   readonly content: boolean
   /** The format's own terminator has been seen, so an end of file is an end. */

@@ -1,6 +1,6 @@
 /**
  * The data plane of one process: takes requests, holds the generation in force, ends exchanges on
- * shutdown. Knows no listener; `server.ts` has one.
+ * shutdown. Knows no listener; `http/server.ts` has one.
  */
 import { getHeapStatistics } from 'node:v8'
 import type { Identity } from '../accounts/account.js'

@@ -175,8 +175,12 @@ export class Connections {
   /** Node calls this when the socket has moved no byte for `clientStallMs`, or idled for `keepAliveTimeoutMs`. */
   timedOut(socket: Socket): void {
     const connection = this.connections.get(socket)
-    if (connection === undefined || connection.current === null) socket.destroy()
-    else if (socket.writableLength > 0) abandon(connection.current.res)
+    if (connection === undefined) socket.destroy()
+    else if (connection.current !== null) {
+      if (socket.writableLength > 0) abandon(connection.current.res)
+    }
+    // The first request has `headersTimeoutMs`.
+    else if (connection.requests > 0) socket.destroy()
   }
 
   /** Called every second or so. */

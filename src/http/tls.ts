@@ -1,6 +1,6 @@
 /**
  * HTTPS for the listener: HTTP/1.1 and HTTP/2 on one port, chosen by ALPN. `node:https` serves HTTP/1.1 with the limits
- * of the plain listener; connections that chose `h2` are handed to a `node:http2` server (docs/decisions/0042).
+ * of the plain listener; connections that chose `h2` are handed to a `node:http2` server (docs/decisions/0050).
  */
 import { unwatchFile, watchFile } from 'node:fs'
 import type { ServerOptions as HttpOptions } from 'node:http'

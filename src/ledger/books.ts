@@ -323,10 +323,10 @@ export class Books {
   private async prune(): Promise<void> {
     if (performance.now() - this.prunedMs < PRUNE_MS) return
     this.prunedMs = performance.now()
-    const { rowsDays, hoursDays, daysDays } = this.options.settings()
+    const { keepDays, hoursDays, daysDays } = this.options.settings()
     const nowMs = Date.now()
     await this.options.ledger.prune({
-      rowsBeforeMs: nowMs - rowsDays * DAY_MS,
+      rowsBeforeMs: nowMs - keepDays * DAY_MS,
       hoursBeforeMs: nowMs - hoursDays * DAY_MS,
       daysBeforeMs: nowMs - daysDays * DAY_MS,
     })

@@ -6,8 +6,8 @@ import { GatewayError } from '../errors.js'
 /** The store that was opened has lost its data, or another one is in its place. */
 export class LostStore extends Error {}
 
-/** There is no store where the configuration or a command names one. The message names the place. */
-export class MissingStore extends Error {}
+/** The store is not there, or is none. */
+export class CannotOpen extends Error {}
 
 /** A record that cannot be used, or is gone. */
 export class DamagedRecord extends Error {}
@@ -25,10 +25,10 @@ function messageFor(cause: unknown): string {
   if (cause instanceof LostStore) {
     return 'The key store has lost its data; an administrator has to restore it.'
   }
+  if (cause instanceof CannotOpen) return 'The key store cannot be opened.'
   if (cause instanceof DamagedRecord) {
     return 'A record of the key store is damaged; an administrator has to restore it.'
   }
-  if (cause instanceof MissingStore) return 'The store does not exist.'
   return 'The key store does not answer; try again.'
 }
 

@@ -19,11 +19,27 @@ export interface Pass {
 }
 
 /**
+ * Passes of one account and kind that are kept: whoever signs in again and again has the newest, and fills no
+ * store. Nobody's passes (an empty `accountId`) end within a day, and are not counted.
+ */
+export const PASSES_PER_ACCOUNT = 100
+
+/** Those of an account that have to go for one more to be kept: the first to expire. */
+export function surplusOf(passes: readonly Pass[]): Pass[] {
+  const surplus = passes.length - PASSES_PER_ACCOUNT
+  if (surplus <= 0) return []
+  return [...passes].sort((a, b) => a.expiresAtMs - b.expiresAtMs).slice(0, surplus)
+}
+
+/**
  * Passes by id. Fails as the store does. Durable before it resolves; every process sees a change once it
  * has resolved. What has expired is never given out, whether it was swept or not.
  */
 export interface Passes {
-  /** False where its id is in use; nothing is changed then. */
+  /**
+   * False where its id is in use; nothing is changed then. Beyond `PASSES_PER_ACCOUNT` of the account and kind,
+   * those that expire first end.
+   */
   add(pass: Pass): Promise<boolean>
   /** Null where there is none of this kind, or it has expired. */
   find(kind: PassKind, id: string, nowMs: number): Promise<Pass | null>

@@ -3,7 +3,7 @@
  * Knows nothing of what is kept.
  */
 import { randomBytes } from 'node:crypto'
-import { LostStore, MissingStore, storeLost, unavailable } from './failure.js'
+import { CannotOpen, LostStore, storeLost, unavailable } from './failure.js'
 import { checkServer } from './redis-check.js'
 import { CLAIM, newsChannel, PROBE_KEY, STORE_KEY } from './redis-layout.js'
 import { OTHER_STORE, RedisLink } from './redis-link.js'
@@ -71,7 +71,7 @@ export class RedisEngine {
         throw storeLost(there === null ? 'none' : 'another')
       }
       if (mustExist === true && there === null) {
-        throw unavailable('opening the store failed', new MissingStore('this Redis has no store'))
+        throw unavailable('opening the store failed', new CannotOpen('this Redis has no store'))
       }
       await engine.identify()
       await engine.probe()

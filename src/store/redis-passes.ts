@@ -2,7 +2,7 @@
  * Passes in Redis: their texts by id, with an index by end and one by whose they are, all in one slot.
  * Who changes one names the text that it has read; where that is no longer there, it reads again.
  */
-import type { Pass, Passes, PassKind } from './passes.js'
+import { PASSES_PER_ACCOUNT, surplusOf, type Pass, type Passes, type PassKind } from './passes.js'
 import { readPass, writePass } from './record.js'
 import type { RedisEngine } from './redis-engine.js'
 import { script } from './redis-link.js'
@@ -59,8 +59,17 @@ export class RedisPasses implements Passes {
   }
 
   async add(pass: Pass): Promise<boolean> {
+    const what = 'adding a pass'
     const args = [pass.id, writePass(pass), pass.expiresAtMs, ownerOf(pass)]
-    return (await this.engine.changes.runDurably('adding a pass', ADD, KEYS, args)) === 1
+    if ((await this.engine.changes.runDurably(what, ADD, KEYS, args)) !== 1) return false
+    if (pass.accountId === '') return true
+    const ids = await this.idsOf(what, pass.kind, pass.accountId)
+    if (ids.length <= PASSES_PER_ACCOUNT) return true
+    const all = await this.read(what, ids)
+    const surplus = new Set(surplusOf(all.map((found) => found.pass)).map(({ id }) => id))
+    const gone = all.filter((found) => surplus.has(found.pass.id) && found.pass.id !== pass.id)
+    await this.drop(what, gone.slice(0, BATCH))
+    return true
   }
 
   async find(kind: PassKind, id: string, nowMs: number): Promise<Pass | null> {
@@ -89,10 +98,7 @@ export class RedisPasses implements Passes {
 
   async end(kind: PassKind, accountId: string, except: string | null): Promise<number> {
     const what = 'ending passes'
-    const start = `${accountId}\0${kind}\0`
-    const range = [OWNERS, `[${start}`, `[${start}\uffff`]
-    const owners = listOf(await this.engine.admin.send(what, 'zrangebylex', range)).map(String)
-    const ids = owners.map((owner) => owner.slice(start.length)).filter((id) => id !== except)
+    const ids = (await this.idsOf(what, kind, accountId)).filter((id) => id !== except)
     let count = 0
     for (let from = 0; from < ids.length; from += BATCH) {
       count += await this.drop(what, await this.read(what, ids.slice(from, from + BATCH)))
@@ -112,6 +118,13 @@ export class RedisPasses implements Passes {
       )
       if (ids.length < BATCH) return count
     }
+  }
+
+  private async idsOf(what: string, kind: PassKind, accountId: string): Promise<string[]> {
+    const start = `${accountId}\0${kind}\0`
+    const range = [OWNERS, `[${start}`, `[${start}\uffff`]
+    const owners = listOf(await this.engine.admin.send(what, 'zrangebylex', range)).map(String)
+    return owners.map((owner) => owner.slice(start.length))
   }
 
   private async good(

@@ -101,7 +101,7 @@ export interface Shelved {
 
 /**
  * Values that need not last, shared by every process of the store: whoever asks must be able to do
- * without. Fails as the store does, and never together with it: keys have another file, or database.
+ * without. Fails as the store does.
  */
 export interface Shelf {
   /**
@@ -150,7 +150,7 @@ export interface Store {
   /** This process made the store when it opened it: there was none. */
   readonly isNew: boolean
   readonly shelf: Shelf
-  /** Limits, budgets and usage; in another file, or other names, than the keys. */
+  /** Limits, budgets and usage. */
   readonly ledger: Ledger
   readonly passes: Passes
   readonly trail: Trail

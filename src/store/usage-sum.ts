@@ -1,15 +1,9 @@
 /**
- * What the ledger adds up of each hour and day for a key and a model, and how that is written down:
- * a version, then counters as variable-length numbers, about 40 bytes where JSON would take 150.
- * Knows no engine.
+ * What the ledger adds up of each hour and day for a key and a model, for engines that count in TypeScript or in
+ * scripts of their own.
  */
 import type { UsageRow } from '../ledger/row.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from './ledger.js'
-import type { DayUse } from './usage-days.js'
-import { NUMBER_BYTES, NumberReader, writeNumber } from './numbers.js'
-
-/** The version that this code writes and reads. */
-const VERSION = 1
 
 /** Where each counter is; the histogram of first content follows the last. */
 const REQUESTS = 0
@@ -88,20 +82,6 @@ export function setCounter(sum: SumCounters, place: number, count: number): void
   if (place in sum) sum[place] = Math.min(Number.MAX_SAFE_INTEGER, count)
 }
 
-/** When its last request arrived. */
-export function lastAtMs(sum: SumCounters): number {
-  return sum[LAST_AT] ?? 0
-}
-
-/** What a record of days keeps of it. */
-export function dayUseOf(sum: SumCounters): DayUse {
-  return {
-    requests: sum[REQUESTS] ?? 0,
-    costNanoUsd: sum[COST] ?? 0,
-    unpriced: sum[UNPRICED] ?? 0,
-  }
-}
-
 /** As the ledger shows it. */
 export function shownSum(
   sum: SumCounters,
@@ -163,28 +143,6 @@ export function shownPlaces(sum: UsageSum): [place: number, count: number][] {
   const places = shownCounters(sum, 0).map((count, at): [number, number] => [at, count])
   return places.filter(([place]) => place !== LAST_AT)
 }
-
-/** The bytes of a sum: its version and its counters. */
-export function writeSum(sum: SumCounters): Buffer {
-  SCRATCH[0] = VERSION
-  let at = 1
-  for (let place = 0; place < COUNTERS; place += 1) {
-    at = writeNumber(SCRATCH, at, sum[place] ?? 0)
-  }
-  return Buffer.from(SCRATCH.subarray(0, at))
-}
-
-/** Throws an Error that says how the bytes are damaged. */
-export function readSum(bytes: Uint8Array): SumCounters {
-  if (bytes[0] !== VERSION) throw new Error(`its version is not ${VERSION}`)
-  const sum = newSum()
-  const numbers = new NumberReader(bytes, 1)
-  for (let place = 0; place < COUNTERS; place += 1) sum[place] = numbers.next()
-  if (!numbers.done) throw new Error('it is too long')
-  return sum
-}
-
-const SCRATCH = Buffer.alloc(1 + COUNTERS * NUMBER_BYTES)
 
 /** Counters stay whole numbers that can be written; one beyond 2^53 would be none. */
 function add(sum: SumCounters, place: number, value: number | undefined): void {

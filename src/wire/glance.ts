@@ -2,6 +2,7 @@
  * A quick look over the bytes of a JSON text before it is parsed: whether the parser alone may have it.
  * Knows no field. It only counts and compares, and never says what is wrong: `json.ts` looks closer then.
  */
+/* eslint max-lines-per-function: off -- one loop with all its state in variables: it sees every byte */
 
 import { longString, type Range } from './inline-data.js'
 import { StringScan } from './string-scan.js'
@@ -68,7 +69,6 @@ const begins = new Int32Array(MAX_DEPTH + 1)
  * key comes twice in one object, no number is beyond a double and the caps are kept. Null if that is not so, or if it
  * takes a closer look to tell: keys with escapes, numbers with an exponent, strings that JSON does not have.
  */
-// eslint-disable-next-line max-lines-per-function -- one loop with all its state in variables: it sees every byte
 export function glance(
   bytes: Buffer,
   { maxDepth, maxTokens, maxTextBytes }: GlanceCaps,

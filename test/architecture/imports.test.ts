@@ -28,7 +28,7 @@ const ROWS: readonly (readonly string[])[] = [
     'upstreams',
   ],
   ['gateway', 'dashboard'],
-  ['concepts', 'errors-page', 'ops', 'package-file', 'server', 'signals'],
+  ['concepts', 'errors-page', 'ops', 'package-file', 'signals'],
   ['lazy-dashboard'],
   ['cluster-messages', 'data-plane', 'parent-guard', 'private-files'],
   ['cluster-slot', 'cluster-worker', 'parent-guard-thread'],
@@ -59,6 +59,8 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'ledger/spooled.ts → store/read-usage-record.ts': 'the same, for reading',
   'store/read-usage-record.ts → ledger/row.ts':
     'what a row of an earlier version has in place of its explanation stands with the row',
+  'config/load.ts → http/tls-files.ts':
+    'which certificate files the listener takes is one check, for the file and for the listener',
   'config/resolve.ts → upstreams/address.ts':
     'which networks are private is one list, for what may be plain http and for where a name may lead',
   'config/resolve.ts → store/redis-url.ts':
@@ -237,7 +239,7 @@ const BROKEN: readonly { name: string; files: Record<string, string>; says: RegE
   },
   {
     name: 'an arrow up over several lines',
-    files: { 'wire/a.ts': "\nimport {\n  x,\n  type Y,\n} from '../server.js'" },
+    files: { 'wire/a.ts': "\nimport {\n  x,\n  type Y,\n} from '../ops.js'" },
     says: /a\.ts:2 .*points up/,
   },
   {

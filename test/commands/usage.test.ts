@@ -163,7 +163,7 @@ void t.test('a store that is not there is named, and none is made', async (t) =>
   for (const args of [summary, ['keys', 'list', '--config', good, '--account', 'a']]) {
     const { status, err } = await sluice(args)
     t.equal(status, 1)
-    t.match(err, /store does not exist.*data\/sluice\.db' does not exist/)
+    t.match(err, /cannot be opened.*data\/sluice\.db' does not exist/)
   }
   t.notOk(existsSync(join(dirname(good), 'data', 'sluice.db')))
 })

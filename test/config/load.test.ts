@@ -56,7 +56,7 @@ void t.test('what the file leaves out has the documented default', (t) => {
     onLoss: 'report',
     afterDisconnect: { maxStreams: 100, maxMs: 120_000 },
     ledger: {
-      rowsDays: 30,
+      keepDays: 30,
       hoursDays: 90,
       daysDays: 1_100,
       spool: '/etc/sluice/data/spool',

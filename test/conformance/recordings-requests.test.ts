@@ -189,7 +189,8 @@ function exceptionFor(label: string, model: string, error: JsonObject): Exceptio
  */
 function takenBy4o(body: JsonObject): JsonObject {
   const own = JSON.stringify(body, (key, value: unknown) => {
-    if (FOREIGN_MEMBERS.has(key)) return undefined
+    // OpenRouter's `provider.order`: the gateway chooses the provider (docs/decisions/0061).
+    if (FOREIGN_MEMBERS.has(key) || key === 'order') return undefined
     return /^(?:tool_call_)?id$/.test(key) && typeof value === 'string' ? value.slice(0, 31) : value
   })
   const members = Object.entries(objectOf(JSON.parse(own))).filter(

@@ -9,6 +9,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { StaticFiles } from '../../src/dashboard/files.js'
+import { securityHeadersOf } from '../../src/dashboard/security-headers.js'
+import { setHeaders } from '../../src/http/respond.js'
 import { openServer } from '../../src/http/server.js'
 
 async function served(t: Test, folder: string): Promise<string> {
@@ -16,7 +18,11 @@ async function served(t: Test, folder: string): Promise<string> {
   const server = await openServer({
     host: '127.0.0.1',
     port: 0,
-    handler: (req, res) => void files.answer((req.url ?? '').slice(1), req, res),
+    handler: (req, res) => {
+      // As the dashboard does before anything answers.
+      setHeaders(res, securityHeadersOf('/dashboard/'))
+      void files.answer((req.url ?? '').slice(1), req, res)
+    },
   })
   t.teardown(() => server.drain(0))
   return `http://127.0.0.1:${server.port}/`

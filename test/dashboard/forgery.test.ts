@@ -63,7 +63,7 @@ void t.test('K-158: GET and HEAD change nothing, and no header makes them', asyn
   const paths = ['/keys', `/keys/${id}`, `/keys/${id}/rotate`, '/session', '/sessions', '/password']
   for (const path of paths) {
     for (const method of ['GET', 'HEAD', 'OPTIONS']) {
-      if (method === 'GET' && (path === '/keys' || path === '/session')) continue
+      if (method !== 'OPTIONS' && (path === '/keys' || path === '/session')) continue
       const headers = { 'x-http-method-override': 'DELETE', 'x-method-override': 'DELETE' }
       const answer = await browser.ask(method, path, undefined, headers)
       t.equal(answer.status, 405, `${method} ${path}`)
@@ -73,7 +73,7 @@ void t.test('K-158: GET and HEAD change nothing, and no header makes them', asyn
   }
   const after = await browser.get('/keys')
   t.match(after.json, { keys: [{ id, state: 'live' }] })
-  t.match((await browser.ask('PATCH', '/keys', {})).error['message'], /GET, POST/)
+  t.match((await browser.ask('PATCH', '/keys', {})).error['message'], /GET, HEAD, POST/)
 })
 
 void t.test('K-166: what a client says of its address and host is not believed', async (t) => {

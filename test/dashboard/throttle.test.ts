@@ -123,6 +123,9 @@ void t.test(
     })
     for (let at = 0; at < 20_010; at += 1) await wait(`x${at}`, '11.0.0.1', null, full)
     t.equal(full.size, 20_000)
+    clock.ms += 1_000_000
+    throttle.sweep()
+    t.equal(throttle.size, 0, 'what is not repeated any more is forgotten')
     t.ok(throttle.size < 10)
   },
 )

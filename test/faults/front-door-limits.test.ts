@@ -9,7 +9,7 @@ import type { Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
 import { guardTrailers } from '../../src/http/request-guard.js'
 import type { HttpRequest, HttpResponse } from '../../src/http/message.js'
-import { beginReply, sendReply } from '../../src/http/respond.js'
+import { beginReply, hasLeft, sendReply } from '../../src/http/respond.js'
 import { openServer } from '../../src/http/server.js'
 import type { GatewayServer, ServerOptions } from '../../src/http/server.js'
 import { bodyOf } from '../helpers/requests.js'
@@ -285,4 +285,62 @@ void t.test('at the deadline the rest is told, then cut off', async (t) => {
     1,
     'the other ends without its end',
   )
+})
+
+void t.test('one connection more than the most is answered 503 and closed', async (t) => {
+  const refused: string[] = []
+  const door = await open(t, { maxConnections: 2, onRefused: (kind) => refused.push(kind) })
+  const held = [connect(door.port, '127.0.0.1'), connect(door.port, '127.0.0.1')]
+  t.teardown(() => held.forEach((socket) => socket.destroy()))
+  await Promise.all(held.map((socket) => once(socket, 'connect')))
+  const outcome = await send(door.port, head('Content-Length: 2') + '{}')
+  t.equal(outcome.answers[0]?.status, 503)
+  t.match(outcome.answers[0]?.body, '"kind":"overloaded"')
+  t.equal(outcome.answers[0]?.headers['retry-after'], '1')
+  t.ok(outcome.closed)
+  t.equal(outcome.answers.length, 1)
+  t.same(refused, ['overloaded'])
+  held[0]?.destroy()
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  const next = await send(door.port, head('Connection: close', 'Content-Length: 2') + '{}')
+  t.equal(next.answers[0]?.status, 200, 'a place is free again')
+})
+
+void t.test(
+  'a client that reads nothing is disconnected, one that reads slowly is not',
+  async (t) => {
+    const left: boolean[] = []
+    const door = await open(t, {
+      clientStallMs: 500,
+      handler: (_req, res) => {
+        res.once('close', () => left.push(hasLeft(res)))
+        sendReply(res, 200, [], Buffer.alloc(32e6))
+      },
+    })
+    const stuck = connect(door.port, '127.0.0.1').pause()
+    const slow = connect(door.port, '127.0.0.1')
+    t.teardown(() => [stuck, slow].forEach((socket) => socket.destroy()))
+    stuck.write(head('Content-Length: 0'))
+    while (left.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+    t.same(left, [false])
+    let bytes = 0
+    slow.on('data', (piece: Buffer) => {
+      bytes += piece.length
+      slow.pause()
+      setTimeout(() => slow.resume(), 2)
+    })
+    slow.write(head('Content-Length: 0'))
+    while (left.length === 1) await new Promise((resolve) => setTimeout(resolve, 10))
+    t.same(left, [false, true])
+    while (bytes < 32e6) await new Promise((resolve) => setTimeout(resolve, 10))
+    t.ok(bytes > 32e6)
+  },
+)
+
+void t.test('a long upload that keeps the rate is not cut off', async (t) => {
+  const door = await open(t, { headersTimeoutMs: 200, checkingIntervalMs: 50 })
+  const pieces = Array.from({ length: 30 }, () => 'x'.repeat(1000))
+  const length = head('Connection: close', 'Content-Length: 30000')
+  const outcome = await send(door.port, [length, ...pieces], { pieceEveryMs: 40 })
+  t.equal(outcome.answers[0]?.status, 200, `${outcome.tookMs} ms`)
 })

@@ -162,6 +162,13 @@ const headers: Record<string, string> = {
       (host) => [`Host ${host}`, `GET /v1/models HTTP/1.1\r\nHost: ${host}\r\n\r\n`],
     ),
   ),
+  'a Host of 256 characters': `GET / HTTP/1.1\r\nHost: ${'a'.repeat(256)}\r\n\r\n`,
+  'a Host of 10 KB': `GET / HTTP/1.1\r\nHost: ${'a'.repeat(10_000)}\r\n\r\n`,
+  'two Expects, the same': post([
+    'Expect: 100-continue',
+    'Expect: 100-continue',
+    'Content-Length: 2',
+  ]),
   'Expect x 100-continue': post(['Expect: x 100-continue', 'Content-Length: 2'], '{}'),
   'Expect 200-ok': post(['Expect: 200-ok', 'Content-Length: 2'], '{}'),
   'two Authorizations': post([

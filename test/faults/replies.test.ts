@@ -72,18 +72,24 @@ for (const { name, model } of UPSTREAMS) {
   })
 }
 
-void t.test('a terminator without a finish is no end', async (t) => {
+void t.test('[DONE] ends a stream without a finish reason only after content', async (t) => {
   watchProcess(t)
-  const chunk =
-    '{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}'
+  const chunk = (delta: string): string =>
+    `{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":${delta},"finish_reason":null}]}`
+  let delta = ''
   const upstream = await startRawUpstream(t, ({ socket }) => {
-    socket.write(`HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: ${chunk}\n\n`)
+    const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n'
+    socket.write(`${head}data: ${chunk(delta)}\n\n`)
     setTimeout(() => socket.end('data: [DONE]\n\n'), 30)
   })
   const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
+  delta = '{"content":"Hi"}'
   const seen = await ask(gateway, question('gpt-4o', true))
   t.equal(seen.text, 'Hi')
-  checkFailed(t, seen, '[DONE] without a reason', FAILED)
+  t.ok(isComplete(seen), 'after content it is complete')
+  delta = '{"role":"assistant"}'
+  const empty = await ask(gateway, question('gpt-4o', true))
+  checkFailed(t, empty, '[DONE] before content', FAILED)
 })
 
 void t.test('informational answers before the real one', async (t) => {

@@ -41,6 +41,8 @@ void t.test('an answer that is complete: what the upstream counted', async (t) =
       const counted = gateway.emulator.ledger.at(-1)?.counted
       t.match(row, { source: 'reported', outcome: 'ok', status: 200, attempts: 1, finish: 'stop' })
       t.match(row, { stream, upstream: name, model, modelAsked: model })
+      t.match(row, { ingress: 'chat', errorMessage: null, limit: null, upstreamStatus: 200 })
+      t.equal(row.attempted, `${name}:ok`)
       t.match(row.modelAnswered, new RegExp(`^${model}`))
       t.match(row.usage, { input: counted?.input, output: counted?.output }, `${name} tokens`)
       t.ok((row.costNanoUsd ?? 0) > 0, `${name} cost`)
@@ -196,6 +198,8 @@ void t.test('what never reached an upstream has a row of nothing', async (t) => 
   for (const [name, body, outcome, status] of cases) {
     const row = await rowAfter(t, gateway, () => ask(gateway, body))
     t.match(row, { outcome, status, source: 'none', usage: {}, costNanoUsd: 0, attempts: 0 }, name)
+    t.match(row, { upstreamStatus: null, attempted: null, limit: null })
+    t.ok((row.errorMessage ?? '') !== '', 'it says why')
     t.equal(row.modelAnswered, null)
   }
   const before = (await rowsOf(gateway)).length

@@ -76,7 +76,7 @@ function stage(t: Test, options: { bytes?: number; whenFull?: 'serve' | 'refuse'
   const said: string[] = []
   const say = (event: string): void => void said.push(event)
   const settings = {
-    rowsDays: 1,
+    keepDays: 1,
     hoursDays: 1,
     daysDays: 1,
     spool: '',

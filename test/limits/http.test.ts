@@ -6,6 +6,7 @@
 import { writeFileSync, readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { numberOf } from '../../src/chat/json.js'
+import { rowsOf } from '../helpers/ledger.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { until } from '../helpers/upstream.js'
 
@@ -90,6 +91,11 @@ async function requests(t: Test, gateway: TestGateway): Promise<void> {
   t.equal(gateway.emulator.ledger.length, 3, 'the upstream never heard of it')
   t.equal(await rejections(gateway, 'requests'), 1)
   t.match(gateway.lines.at(-1), { outcome: 'rate_limited', status: 429 })
+  t.match((await rowsOf(gateway)).at(-1), {
+    outcome: 'rate_limited',
+    limit: /^key:.* requests_per_minute$/,
+    errorMessage: /^The limit of 3 requests a minute for this key is reached; try/,
+  })
   t.match(await gateway.metrics.text(), /sluice_hop_duration_seconds_count{hop="admit"} [1-9]/)
 }
 

@@ -264,7 +264,7 @@ void t.test(
 
 /** Another process has the lock that every change of the embedded ledger takes. */
 async function lockHeld({ t, folder }: Stage): Promise<() => void> {
-  const args = [HOLDER, join(folder, 'data', 'ledger'), '60000']
+  const args = [HOLDER, join(folder, 'data', 'sluice.db'), '60000']
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))
   await once(child.stdout, 'data')

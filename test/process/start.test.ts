@@ -38,11 +38,14 @@ void t.test('a port that is taken: which one, and the end', async (t) => {
 void t.test('a store that cannot be opened: where, and why', async (t) => {
   const inFile = await failedStart(t, { store: 'sqlite:./models.yaml' })
   t.equal(inFile.status, 1)
-  t.match(inFile.err, /opening the store in '.*models\.yaml' failed: .*EEXIST|ENOTDIR/)
+  t.match(
+    inFile.err,
+    /The key store cannot be opened\..*opening '.*models\.yaml' failed: file is not a database/,
+  )
   // Root may write everywhere, save where the kernel itself says no.
   const readOnly = await failedStart(t, { store: 'sqlite:/sys/sluice/sluice.db' })
   t.equal(readOnly.status, 1)
-  t.match(readOnly.err, /opening the store in '\/sys\/sluice' failed: (EACCES|EPERM|EROFS)/)
+  t.match(readOnly.err, /opening '\/sys\/sluice\/sluice\.db' failed: (EACCES|EPERM|EROFS)/)
 })
 
 void t.test('wrong use ends with 2 and a hint', async (t) => {

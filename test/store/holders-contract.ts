@@ -133,6 +133,19 @@ export async function passes(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await passes.find('set-up', nobody.id, 0), null)
   t.equal(await passes.end('session', 'acc_nobody', null), 0)
 
+  const many = Array.from({ length: 130 }, (_, at) =>
+    aPass({ kind: 'device', accountId: 'acc_many', expiresAtMs: 9_000 + ((at * 7) % 130) }),
+  )
+  const beside = aPass({ kind: 'device', accountId: 'acc_few', expiresAtMs: 9_000 })
+  for (const pass of [beside, ...many]) t.equal(await passes.add(pass), true)
+  const held = await Promise.all(many.map(({ id }) => passes.find('device', id, 0)))
+  const count = held.filter((pass) => pass !== null).length
+  t.equal(count, 100, 'of one account and kind a hundred are kept')
+  t.not(held.at(-1), null, 'the newest among them')
+  t.same(await passes.find('device', beside.id, 0), beside, 'and those of others')
+  t.equal(await passes.end('device', 'acc_many', null), 100, 'the indexes have no more')
+  await passes.end('device', 'acc_few', null)
+
   t.ok((await passes.sweep(8_999)) >= 0)
   t.same(await passes.find('session', kept.id, 0), kept, 'a sweep takes only what has expired')
   await passes.sweep(9_000)

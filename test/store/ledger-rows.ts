@@ -19,6 +19,15 @@ export async function settled(t: Test, { ledger }: LedgerUnderTest): Promise<voi
     usage: { input: 1, output: 2, cacheRead: 3, cacheWrite: 4, reasoning: 5 },
     losses: ['logit_bias', 'top_logprobs'],
     tokensAfterDisconnect: 7,
+    ingress: 'messages',
+    errorMessage: 'The "upstream" said: ü\n',
+    limit: 'key:one;own requests_per_minute',
+    upstreamStatus: 529,
+    upstreamRequestId: 'req_011C',
+    attempted: 'anthropic:upstream_busy, openai:ok',
+    shadowOf: 'req_shadowed',
+    labels: 'team=research env=prod',
+    clientRequestId: 'client-1',
     hops: {
       authenticate: 0.1,
       receive: 0.2,
@@ -251,6 +260,9 @@ export async function bounded(t: Test, { ledger }: LedgerUnderTest): Promise<voi
       keyId: at % 3 === 0 ? 'key_three' : 'key_one',
       model: at % 4 === 0 ? 'other' : 'gpt-5.4-mini',
       outcome: at % 5 === 0 ? 'upstream_timeout' : 'ok',
+      status: at % 5 === 0 ? 504 : 200,
+      upstream: at % 7 === 0 ? 'anthropic' : 'openai',
+      modelAsked: at % 6 === 0 ? 'fast' : 'gpt-5.4-mini',
       accountId: at % 2 === 0 ? 'acc_ada' : 'acc_bob',
     }),
   )
@@ -267,6 +279,11 @@ export async function bounded(t: Test, { ledger }: LedgerUnderTest): Promise<voi
     { accountId: null, fromMs: NOON + 6_000, toMs: NOON + 6_000 },
     { accountId: null, keyId: 'key_three', model: 'other', failed: true, fromMs: NOON + 1_000 },
     { accountId: null, keyId: 'key_' },
+    { accountId: null, status: 504 },
+    { accountId: 'acc_ada', status: 200, upstream: 'anthropic' },
+    { accountId: null, upstream: 'anthropic', failed: true },
+    { accountId: 'acc_bob', modelAsked: 'gpt-5.4-mini', keyId: 'key_three' },
+    { accountId: null, modelAsked: 'fas' },
   ]
   for (const query of queries) {
     const wanted = rows.filter((row) => matches(row, query))
@@ -376,8 +393,11 @@ async function allPages(
 }
 
 function matches(row: UsageRow, query: Omit<RowQuery, 'after' | 'limit'>): boolean {
-  const { accountId, keyId, model, failed, fromMs, toMs } = query
+  const { accountId, keyId, model, failed, fromMs, toMs, status, upstream, modelAsked } = query
   return (
+    (status === undefined || row.status === status) &&
+    (upstream === undefined || row.upstream === upstream) &&
+    (modelAsked === undefined || row.modelAsked === modelAsked) &&
     (accountId === null || row.accountId === accountId) &&
     (keyId === undefined || row.keyId === keyId) &&
     (model === undefined || row.model === model) &&

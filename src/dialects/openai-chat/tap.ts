@@ -49,6 +49,7 @@ export class ChunkTap implements StreamTap {
   content = false
   complete = false
   trim = ''
+  before = ''
   readonly ending = 'data: [DONE]\n\n'
   /** Answers, by their index, and whether each has its reason. */
   private readonly answers = new Map<number, boolean>()
@@ -57,6 +58,8 @@ export class ChunkTap implements StreamTap {
   private deltaAt = -1
   /** A call has begun: the reason of an answer that ends without one. */
   private sawCall = false
+  /** The first chunk: a chunk that the upstream left out is like it. */
+  private first: JsonObject | null = null
   private readonly includeUsage: boolean
 
   constructor(request: TapRequest) {
@@ -111,11 +114,23 @@ export class ChunkTap implements StreamTap {
       return false
     }
     this.reason = this.sawCall ? 'tool-use' : 'stop'
+    this.before = this.lastChunk(this.sawCall ? 'tool_calls' : 'stop')
     this.complete = true
     return true
   }
 
+  /** The chunk with the reason that the upstream left out, for each of its answers; the bytes read as Latin-1. */
+  private lastChunk(reason: string): string {
+    const { id = '', created = 0, model = '' } = this.first ?? {}
+    const choices = [...this.answers.keys()].map((index) => {
+      return { index, delta: {}, finish_reason: reason }
+    })
+    const chunk = { id, object: 'chat.completion.chunk', created, model, choices }
+    return Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`).toString('latin1')
+  }
+
   private watch(chunk: JsonObject): boolean {
+    this.first ??= chunk
     this.model ??= nameOf(chunk)
     this.tier ??= stringOf(chunk['service_tier']) ?? null
     this.count(chunk)

@@ -92,8 +92,10 @@ export class PassedStream implements Translation, FrameSink {
 
   frame(name: string, data: string): void {
     if (this.outcome !== 'open') return
-    if (this.tap.frame(name, data)) this.pass(this.framer.raw, this.tap.trim)
-    else {
+    if (this.tap.frame(name, data)) {
+      this.ready += this.tap.before
+      this.pass(this.framer.raw, this.tap.trim)
+    } else {
       this.ready += this.framer.lead
       this.dropped = true
     }

@@ -3,8 +3,11 @@
  */
 import { existsSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
-import { MissingStore, unavailable } from '../failure.js'
+import { CannotOpen, unavailable } from '../failure.js'
 import { connect, numberIn, type Connection } from './driver.js'
+
+/** How long a lock of another process is waited for. */
+const PATIENCE_MS = 10_000
 
 /** What the copy has, so that an operator sees that it is the right store. */
 export interface Backup {
@@ -20,7 +23,7 @@ export interface Backup {
  */
 export async function backupSqlite(path: string, file: string): Promise<Backup> {
   const what = `copying the store '${path}' failed`
-  if (!existsSync(path)) throw unavailable(what, new MissingStore(`'${path}' does not exist`))
+  if (!existsSync(path)) throw unavailable(what, new CannotOpen(`'${path}' does not exist`))
   try {
     // For its owner alone from the start; SQLite takes an empty file for one that is not there.
     await (await open(file, 'wx', 0o600)).close()
@@ -29,6 +32,7 @@ export async function backupSqlite(path: string, file: string): Promise<Backup> 
   }
   try {
     const db = await connect(path)
+    db.exec(`PRAGMA busy_timeout = ${PATIENCE_MS}`)
     db.prepare('VACUUM INTO ?').run(file)
     db.close()
     const made = await checked(file)

@@ -42,10 +42,22 @@ export async function connect(path: string): Promise<Connection> {
 async function load(): Promise<Driver> {
   // Absent before Node 22.13, where `node:sqlite` needs a flag or does not exist.
   const builtIn: unknown = process.getBuiltinModule('node:sqlite')
-  if (isDriver(builtIn)) return builtIn
+  if (isDriver(builtIn) && bindsByNumber(builtIn)) return builtIn
   const installed: unknown = await import('@photostructure/sqlite')
   if (isDriver(installed)) return installed
   throw new Error('neither node:sqlite nor @photostructure/sqlite can be loaded')
+}
+
+/** Early releases of `node:sqlite` pass over parameters with a number, such as `?1`. */
+function bindsByNumber({ DatabaseSync }: Driver): boolean {
+  const db = new DatabaseSync(':memory:')
+  try {
+    return db.prepare('SELECT ?2 AS second, ?1 AS first').get(1, 2)?.['second'] === 2
+  } catch {
+    return false
+  } finally {
+    db.close()
+  }
 }
 
 function isDriver(module: unknown): module is Driver {

@@ -10,7 +10,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { MissingStore, storeLost, unavailable } from '../failure.js'
+import { CannotOpen, storeLost, unavailable } from '../failure.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background.js'
 import { connect, isBusy, numberIn, textIn, type Connection, type Statement } from './driver.js'
@@ -29,8 +29,9 @@ const OPEN_PATIENCE_MS = 10_000
  * instead (turn.ts), so that the event loop is held for no longer than this.
  */
 const BUSY_MS = 2
+/** While opening, the first of several processes recovers the log of a crash, and the others wait in SQLite. */
 const PRAGMAS = `
-  PRAGMA busy_timeout = ${BUSY_MS};
+  PRAGMA busy_timeout = ${OPEN_PATIENCE_MS};
   PRAGMA synchronous = NORMAL;
   PRAGMA foreign_keys = ON;
   PRAGMA wal_autocheckpoint = 0;
@@ -75,7 +76,7 @@ export class Engine {
     const isThere = existsSync(path)
     if (options.expectedId !== undefined && !isThere) throw storeLost('none', path)
     if (options.mustExist === true && !isThere) {
-      throw unavailable('opening the store failed', new MissingStore(`'${path}' does not exist`))
+      throw unavailable('opening the store failed', new CannotOpen(`'${path}' does not exist`))
     }
     let db: Connection | null = null
     try {
@@ -84,11 +85,13 @@ export class Engine {
       db = await connect(path)
       db.exec(PRAGMAS)
       const identity = await migrate(db, options.expectedId)
+      db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`)
       return new Engine(db, path, identity)
     } catch (cause) {
       db?.close()
       if (cause instanceof Error && cause.name === 'GatewayError') throw cause
-      throw unavailable(`opening the store '${path}' failed`, cause)
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw unavailable(`opening '${path}' failed`, new CannotOpen(reason, { cause }))
     }
   }
 
@@ -114,7 +117,7 @@ export class Engine {
 
   /** The same as a promise. */
   read<T>(what: string, read: () => T): Promise<T> {
-    return Promise.resolve().then(() => this.readNow(what, read))
+    return new Promise((resolve) => resolve(this.readNow(what, read)))
   }
 
   /** See `Turns.write`: what resolves survives the death of this process. */
@@ -140,7 +143,9 @@ export class Engine {
     this.isClosed = true
     await this.background.close()
     try {
-      // Statements that are not collected yet keep the driver from closing the file, and so from doing this.
+      // Statements that are not collected yet keep the driver from closing the file, and so from doing this. Most is
+      // copied while other processes write; only for the rest do they wait.
+      this.db.exec('PRAGMA wal_checkpoint(PASSIVE)')
       this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     } catch {
       // The disk is full, or another process writes: the log is copied by whoever opens the file next.

@@ -2,7 +2,7 @@
  * What signing in needs, in SQLite: passes (sessions, known devices, one-time links) and counts of attempts.
  */
 import { fullAfter, waitOf, type Attempts, type Tried } from '../attempts.js'
-import type { Pass, Passes, PassKind } from '../passes.js'
+import { PASSES_PER_ACCOUNT, type Pass, type Passes, type PassKind } from '../passes.js'
 import { readPass, writePass } from '../record.js'
 import { numberIn, textIn, type Statement } from './driver.js'
 import type { Engine } from './engine.js'
@@ -15,6 +15,7 @@ const BATCH = 256
 export class SqlitePasses implements Passes {
   private readonly engine: Engine
   private readonly insert: Statement
+  private readonly trim: Statement
   private readonly select: Statement
   private readonly move: Statement
   private readonly delete: Statement
@@ -26,6 +27,12 @@ export class SqlitePasses implements Passes {
     this.insert = engine.prepare(
       `INSERT INTO passes (id, kind, account_id, expires_at_ms, record) VALUES (?, ?, ?, ?, ?)
        ON CONFLICT DO NOTHING`,
+    )
+    this.trim = engine.prepare(
+      `DELETE FROM passes WHERE id IN (
+         SELECT id FROM passes WHERE account_id = ?1 AND kind = ?2 AND id <> ?3 ORDER BY expires_at_ms
+         LIMIT max(0, (SELECT count(*) FROM passes WHERE account_id = ?1 AND kind = ?2)
+           - ${PASSES_PER_ACCOUNT}))`,
     )
     this.select = engine.prepare('SELECT record FROM passes WHERE id = ?')
     this.move = engine.prepare('UPDATE passes SET expires_at_ms = ?, record = ? WHERE id = ?')
@@ -43,7 +50,9 @@ export class SqlitePasses implements Passes {
     const { id, kind, accountId, expiresAtMs } = pass
     return this.engine.writeDurably('adding a pass', () => {
       const { changes } = this.insert.run(id, kind, accountId, expiresAtMs, writePass(pass))
-      return Number(changes) === 1
+      if (Number(changes) === 0) return false
+      if (accountId !== '') this.trim.run(accountId, kind, id)
+      return true
     })
   }
 

@@ -10,8 +10,8 @@ import { numberIn, numberOrNull, textIn, textOrNull, type Row, type Value } from
 /** Each column, and what of an entry it holds, in the order of the table. */
 const COLUMNS: readonly (readonly [name: string, value: (row: UsageRow) => Value | undefined])[] = [
   ['request_id', (row) => row.requestId],
-  ['at_ms', (row) => row.atMs],
-  ['duration_ms', (row) => row.durationMs],
+  ['at_ms', (row) => finite(row.atMs)],
+  ['duration_ms', (row) => finite(row.durationMs)],
   ['account_id', (row) => row.accountId],
   ['key_id', (row) => row.keyId],
   ['model_asked', (row) => row.modelAsked],
@@ -56,6 +56,11 @@ export const INSERT_ENTRY = `INSERT INTO ledger_entries (${COLUMNS.map(([name]) 
 /** The values of `INSERT_ENTRY`. */
 export function valuesOf(row: UsageRow): Value[] {
   return COLUMNS.map(([, value]) => value(row) ?? null)
+}
+
+/** A number that is none would be kept as null, and the entry refused. */
+function finite(value: number): number {
+  return Number.isFinite(value) ? value : 0
 }
 
 /** The entry in a row with all columns. Throws an Error that names it if it is damaged. */

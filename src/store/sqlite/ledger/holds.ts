@@ -34,11 +34,14 @@ function parsed(text: string): unknown {
 }
 
 function isHold(value: unknown): value is Hold {
-  if (!Array.isArray(value)) return false
-  const parts: readonly unknown[] = value
-  const [kind, account, subject, cost, last] = parts
+  if (!isList(value)) return false
+  const [kind, account, subject, cost, last] = value
   if (typeof account !== 'string' || typeof subject !== 'string') return false
   if (kind === 'concurrent') return true
   if (kind !== 'tokens' && kind !== 'usd_day' && kind !== 'usd_month') return false
   return typeof cost === 'number' && typeof last === 'number'
+}
+
+function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value)
 }

@@ -62,7 +62,8 @@ export class SqliteLedger implements Ledger {
     this.entryOf = engine.prepare('SELECT * FROM ledger_entries WHERE request_id = ?')
     this.hasEntry = engine.prepare('SELECT 1 FROM ledger_entries WHERE request_id = ?')
     this.reserve = engine.prepare(
-      `INSERT INTO reservations (request_id, until_ms, holds, entry) VALUES (?, ?, ?, ?)
+      `INSERT INTO reservations (request_id, until_ms, holds, entry) SELECT ?1, ?2, ?3, ?4
+       WHERE NOT EXISTS (SELECT 1 FROM ledger_entries WHERE request_id = ?1)
        ON CONFLICT (request_id) DO NOTHING`,
     )
     this.isReserved = engine.prepare('SELECT 1 FROM reservations WHERE request_id = ?')
@@ -226,7 +227,7 @@ export class SqliteLedger implements Ledger {
   private tryToAdmit(admission: Admission, nowMs: number): Verdict {
     const { requestId, accountId, demands, leaseMs } = admission
     const checked = this.limits.check(accountId, demands, nowMs)
-    if (checked.fits && this.hasEntry.get(requestId) === undefined) {
+    if (checked.fits) {
       const holds = JSON.stringify(checked.holds)
       const entry = writeRow(admission.unsettled)
       const { changes } = this.reserve.run(requestId, nowMs + leaseMs, holds, entry)

@@ -64,12 +64,13 @@ export class RollUp {
 
   /** Counts all that was written before, by any process. Rejects with `GatewayError(store_unavailable)`. */
   async catchUp(): Promise<void> {
-    for (;;) {
-      const from = this.engine.readNow('reading sums', () => seqIn(this.mark.get()))
-      const to = this.engine.readNow('reading sums', () => this.end.get(from)?.['seq'])
-      if (to === null || to === undefined) return
-      await this.engine.write('counting usage', () => this.step())
-    }
+    const what = 'counting usage'
+    const counted = () => this.engine.readNow(what, () => seqIn(this.mark.get()))
+    const from = counted()
+    // What is written from now on is not waited for: under load there would always be more.
+    const last = this.engine.readNow(what, () => this.end.get(from)?.['seq'])
+    if (typeof last !== 'number') return
+    while (counted() < last) await this.engine.write(what, () => this.step())
   }
 
   /** See `Ledger.putSums`. */

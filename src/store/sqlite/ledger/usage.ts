@@ -22,7 +22,8 @@ const MOST_LOOKED_AT = 20_000
 const EXPORT_BATCH = 500
 /** Limits of one batch of budgets. */
 const BUDGET_BATCH = 500
-const CURSOR = /^(\d{1,16})_(\d{1,16})$/
+/** The time and request of the last entry that was looked at. */
+const CURSOR = /^(\d{1,16})_(.{1,400})$/s
 
 /** A batch of the export, and where the next one begins; null behind the last. */
 export interface ExportBatch {
@@ -48,17 +49,17 @@ export function pageOf(db: Connection, query: RowQuery): RowPage {
   if (query.accountId !== null) range.push(['account_id = ?', query.accountId])
   if (query.keyId !== undefined) range.push(['key_id = ?', query.keyId])
   const filter = filterOf(query)
-  const before: Value[] = cursor === null ? [] : [Number(cursor[1]), Number(cursor[2])]
+  const before: Value[] = cursor === null ? [] : [Number(cursor[1]), cursor[2] ?? '']
   const conditions = [
     ...range.map(([sql]) => sql),
-    ...(cursor === null ? [] : ['(at_ms, seq) < (?, ?)']),
+    ...(cursor === null ? [] : ['(at_ms, request_id) < (?, ?)']),
     ...(isFailure(query) ? ["outcome <> 'ok'"] : []),
   ]
   const found = db
     .prepare(
-      `SELECT at_ms, seq, ${filter.map(([sql]) => sql).join(' AND ') || '1'} AS hit
+      `SELECT at_ms, request_id, seq, ${filter.map(([sql]) => sql).join(' AND ') || '1'} AS hit
        FROM ledger_entries INDEXED BY ${indexFor(query)}
-       WHERE ${conditions.join(' AND ')} ORDER BY at_ms DESC, seq DESC LIMIT ${MOST_LOOKED_AT}`,
+       WHERE ${conditions.join(' AND ')} ORDER BY at_ms DESC, request_id DESC LIMIT ${MOST_LOOKED_AT}`,
     )
     .iterate(...values(filter), ...values(range), ...before)
   return { ...pageIn(db, found, query.limit) }
@@ -80,7 +81,7 @@ function pageIn(
       if (hits.length === limit) return { rows: entriesOf(hits), next: last }
       hits.push(row)
     }
-    last = `${numberIn(row, 'at_ms')}_${numberIn(row, 'seq')}`
+    last = `${numberIn(row, 'at_ms')}_${textIn(row, 'request_id')}`
   }
   return { rows: entriesOf(hits), next: lookedAt < MOST_LOOKED_AT ? null : last }
 
