@@ -3,6 +3,7 @@
  * its user, whatever the umask was: stores and spools hold hashes of keys, e-mail addresses and costs.
  */
 import { readFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { isObject, stringOf } from './chat/json.js'
 import { UsageError, type Command } from './commands/command.js'
 import { packageFile } from './package-file.js'
@@ -38,7 +39,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   const command = await load()
   if (rest.includes('--help') || rest.includes('-h')) {
-    process.stdout.write(`${command.help.trim()}\n`)
+    process.stdout.write(`${command.help.trim()}\n${callHint()}`)
     return 0
   }
   return command.run(rest)
@@ -47,6 +48,13 @@ async function main(argv: readonly string[]): Promise<number> {
 function version(): string {
   const manifest: unknown = JSON.parse(readFileSync(packageFile('package.json'), 'utf8'))
   return isObject(manifest) ? (stringOf(manifest['version']) ?? '') : ''
+}
+
+/** Without an installed `sluice`, what to type in its place. */
+function callHint(): string {
+  return basename(process.argv[1] ?? '') === 'main.js'
+    ? "\nIn the folder of the program, 'sluice' is 'node dist/main.js'.\n"
+    : ''
 }
 
 async function printOverview(): Promise<void> {
@@ -59,7 +67,7 @@ async function printOverview(): Promise<void> {
     '',
     "'sluice COMMAND --help' explains one command; 'sluice --version' names the version.",
   )
-  process.stdout.write(`${lines.join('\n')}\n`)
+  process.stdout.write(`${lines.join('\n')}\n${callHint()}`)
 }
 
 process.umask(0o077)

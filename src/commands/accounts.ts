@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util'
 import type { PlanName } from '../accounts/account.js'
 import { createAccount, isPlanName, setPlan } from '../accounts/accounts.js'
 import { actionOf, UsageError, type Command } from './command.js'
+import { configPath } from './config-option.js'
 import { accountPages } from '../store/pages.js'
 import { outJson, outTable } from './lists.js'
 import {
@@ -21,16 +22,16 @@ export const command: Command = {
   name: 'accounts',
   summary: 'make accounts, change their plans, list them',
   help: `
-Usage: sluice accounts create   --config FILE --email EMAIL --plan PLAN [--admin]
-                                [--password-stdin] [--json]
-       sluice accounts set-plan --config FILE --account ACCOUNT --plan PLAN
-       sluice accounts list     --config FILE [--json]
+Usage: sluice accounts create   --email EMAIL --plan PLAN [--admin] [--password-stdin]
+                                [--config FILE] [--json]
+       sluice accounts set-plan --account ACCOUNT --plan PLAN [--config FILE]
+       sluice accounts list     [--config FILE] [--json]
 
 Works on the store that the configuration names, whether or not a gateway is running; a running one
 sees the change within a second. Exits with 1 where the answer is no, with the reason.
 
 Options:
-  --config FILE      the configuration file; only its 'store' and 'plans' matter here
+  --config FILE      the configuration file; without it, the one that SLUICE_CONFIG names
   --email EMAIL      the e-mail to sign in with; set-plan takes it in place of --account
   --account ACCOUNT  an account's id or e-mail
   --plan PLAN        starter, pro or max
@@ -44,8 +45,12 @@ Example:
 `,
   run(argv) {
     const { action, values } = parseAccounts(argv)
-    const config = required(values.config, 'sluice accounts', '--config FILE')
-    return withStore(config, processTerminal, (session) => runAccounts(session, action, values))
+    const opening = {
+      configPath: configPath(values.config, 'sluice accounts'),
+      terminal: processTerminal,
+      mustExist: action !== 'create',
+    }
+    return withStore(opening, (session) => runAccounts(session, action, values))
   },
 }
 

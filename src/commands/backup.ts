@@ -7,21 +7,22 @@ import { loadConfig } from '../config/load.js'
 import { backupSqlite } from '../store/sqlite/backup.js'
 import { problemLines } from './check.js'
 import { UsageError, type Command } from './command.js'
-import { processTerminal, reporting, required, type Terminal } from './with-store.js'
+import { configPath } from './config-option.js'
+import { processTerminal, reporting, type Terminal } from './with-store.js'
 
 /** `sluice backup`. */
 export const command: Command = {
   name: 'backup',
   summary: 'copy the embedded store to a file',
   help: `
-Usage: sluice backup FILE --config FILE
+Usage: sluice backup FILE [--config FILE]
 
 Makes a consistent copy of the embedded store beside a running gateway, and checks it. FILE must not exist;
 its mode is 0600, since it holds password hashes. To restore: stop the gateway, remove sluice.db-wal and
 sluice.db-shm, put the copy in the place of sluice.db, and start.
 
 Options:
-  --config FILE  the configuration file, whose store is copied
+  --config FILE  the configuration file, whose store is copied; without it, the one that SLUICE_CONFIG names
 
 Exit status: 0 the copy is made and checked, 1 it is not, 2 wrong use.
 
@@ -32,7 +33,7 @@ Example:
     const options = { config: { type: 'string' } } as const
     const { values, positionals } = parseArgs({ args: argv, options, allowPositionals: true })
     if (positionals.length !== 1) throw new UsageError("'sluice backup' needs one FILE")
-    const config = required(values.config, 'sluice backup', '--config FILE')
+    const config = configPath(values.config, 'sluice backup')
     return runBackup(config, resolve(positionals[0] ?? ''), processTerminal)
   },
 }

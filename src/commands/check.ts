@@ -7,20 +7,21 @@ import { parseArgs } from 'node:util'
 import { isConfigured } from '../config/config.js'
 import { loadConfig, type LoadResult } from '../config/load.js'
 import { formatProblem, type ConfigProblem } from '../config/problem.js'
-import { UsageError, type Command } from './command.js'
+import type { Command } from './command.js'
+import { configPath } from './config-option.js'
 
 /** `sluice check`. */
 export const command: Command = {
   name: 'check',
   summary: 'say whether a configuration file is good, with file, line and column',
   help: `
-Usage: sluice check --config FILE [--json]
+Usage: sluice check [--config FILE] [--json]
 
 Gives the verdict that loading the file would give, without starting anything. Exits with 0 where
 the file is good and with 1 where it is not.
 
 Options:
-  --config FILE   the configuration file
+  --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
   --json          print one JSON object: { ok, file, errors: [{ file, line, column, path, message,
                   suggestion }] }, and for a good file file_hash, upstreams, routes and models
 
@@ -32,8 +33,8 @@ Example:
       args: [...argv],
       options: { config: { type: 'string' }, json: { type: 'boolean', default: false } },
     })
-    if (values.config === undefined) throw new UsageError("'sluice check' needs --config FILE")
-    const loaded = loadConfig(values.config, process.env)
+    const config = configPath(values.config, 'sluice check')
+    const loaded = loadConfig(config, process.env)
     console.log(values.json ? JSON.stringify(verdict(loaded)) : verdictText(loaded))
     return Promise.resolve(loaded.ok ? 0 : 1)
   },

@@ -14,6 +14,7 @@ import { reasonOf, speaksOf, type Speaks } from '../upstreams/explain.js'
 import { createRouter } from '../upstreams/router.js'
 import { problemLines } from './check.js'
 import { UsageError, type Command } from './command.js'
+import { configPath } from './config-option.js'
 import { explainBody, type BodyExplanation } from './explain-body.js'
 
 /** `sluice explain`. */
@@ -21,7 +22,7 @@ export const command: Command = {
   name: 'explain',
   summary: 'say which route and upstream a model id takes, and why',
   help: `
-Usage: sluice explain MODEL --config FILE [--body FILE] [--json]
+Usage: sluice explain MODEL [--config FILE] [--body FILE] [--json]
 
 Prints the route that takes the model id and why, the upstream with its dialect (for OpenAI the
 endpoint that is chosen, for requests with tools and without) and whether its key is known, the model
@@ -31,7 +32,7 @@ printed but the names of fields. Exits with 1 where no route takes the id, the r
 or a file is not good.
 
 Options:
-  --config FILE   the configuration file
+  --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
   --body FILE     a chat-completions request; - reads it from standard input
   --json          print one JSON object
 
@@ -53,8 +54,8 @@ Example:
     if (model === undefined || more.length > 0) {
       throw new UsageError("'sluice explain' needs one MODEL")
     }
-    if (values.config === undefined) throw new UsageError("'sluice explain' needs --config FILE")
-    const loaded = loadConfig(values.config, process.env)
+    const config = configPath(values.config, 'sluice explain')
+    const loaded = loadConfig(config, process.env)
     if (!loaded.ok) {
       const text = values.json
         ? JSON.stringify({ model, errors: loaded.errors })

@@ -9,6 +9,7 @@ import type { JsonObject } from '../chat/json.js'
 import { shownAmounts } from '../config/limits.js'
 import { GatewayError } from '../errors.js'
 import { actionOf, type Command } from './command.js'
+import { configPath } from './config-option.js'
 import { KEY_OPTIONS, readKeyOptions, type KeyOptions } from './key-options.js'
 import { keyPages } from '../store/pages.js'
 import { outJson, outTable } from './lists.js'
@@ -25,16 +26,16 @@ export const command: Command = {
   name: 'keys',
   summary: "make, list and revoke an account's keys",
   help: `
-Usage: sluice keys create --config FILE --account ACCOUNT --name NAME [limits]
-       sluice keys list   --config FILE --account ACCOUNT [--json]
-       sluice keys revoke --config FILE --account ACCOUNT --key ID
+Usage: sluice keys create --account ACCOUNT --name NAME [limits] [--config FILE]
+       sluice keys list   --account ACCOUNT [--json] [--config FILE]
+       sluice keys revoke --account ACCOUNT --key ID [--config FILE]
 
 'create' prints the secret alone on standard output, this once; all else goes to standard error. A
 running gateway sees a new or revoked key within a second. Exits with 1 where the answer is no, with
 the reason.
 
 Options:
-  --config FILE      the configuration file; only its 'store' and 'plans' matter here
+  --config FILE      the configuration file; without it, the one that SLUICE_CONFIG names
   --account ACCOUNT  the account's id or e-mail
   --name NAME        what the key is for, 1 to 100 characters
   --key ID           the key's id, as 'list' shows it
@@ -54,8 +55,12 @@ Example:
 `,
   run(argv) {
     const { action, values } = parseKeys(argv)
-    const config = required(values.config, 'sluice keys', '--config FILE')
-    return withStore(config, processTerminal, (session) => runKeys(session, action, values))
+    const opening = {
+      configPath: configPath(values.config, 'sluice keys'),
+      terminal: processTerminal,
+      mustExist: true,
+    }
+    return withStore(opening, (session) => runKeys(session, action, values))
   },
 }
 

@@ -16,6 +16,7 @@ import { isRedisUrl } from '../store/redis/connection/address.js'
 import type { Store } from '../store/store.js'
 import { problemLines } from './check.js'
 import { UsageError, type Command } from './command.js'
+import { configPath } from './config-option.js'
 import { processTerminal, reporting, required, table, type Terminal } from './with-store.js'
 
 /** `sluice store`. */
@@ -24,7 +25,7 @@ export const command: Command = {
   summary: 'move accounts, keys and usage to another store, or begin a new one',
   help: `
 Usage: sluice store migrate --from URL --to URL [--json]
-       sluice store accept  --config FILE
+       sluice store accept  [--config FILE]
 
 'accept' begins with the store that is there now. Each machine remembers, in the spool folder, which store
 it opened; one that comes back empty, or another one in its place, is refused until it is restored or
@@ -41,7 +42,8 @@ Options:
   --json      print JSON
 
   --config FILE
-              for accept: the configuration file, whose store is accepted
+              for accept: the configuration file, whose store is accepted; without it, the one
+              that SLUICE_CONFIG names
 
 Exit status: 0 the target has all that the source has, 1 it has not or was refused, 2 wrong use.
 
@@ -51,7 +53,7 @@ Example:
   run(argv) {
     if (argv[0] === 'accept') {
       const { values } = parseArgs({ args: argv.slice(1), options: { config: { type: 'string' } } })
-      const config = required(values.config, 'sluice store accept', '--config FILE')
+      const config = configPath(values.config, 'sluice store accept')
       return runAccept(config, processTerminal)
     }
     const values = parseStore(argv, process.env)

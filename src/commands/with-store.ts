@@ -9,6 +9,7 @@ import { secretsOf } from '../config/secrets.js'
 import { GatewayError } from '../errors.js'
 import { hideSecrets, protectSecrets } from '../secrets.js'
 import { openKnownStore } from '../store/known-store.js'
+import { isRedisUrl } from '../store/redis-url.js'
 import type { Store } from '../store/store.js'
 import { problemLines } from './check.js'
 import { UsageError } from './command.js'
@@ -28,6 +29,14 @@ export interface StoreSession {
   readonly store: Store
   readonly plans: Plans
   readonly terminal: Terminal
+}
+
+/** Which store a command opens. */
+export interface StoreOpening {
+  readonly configPath: string
+  readonly terminal: Terminal
+  /** An embedded store that is not there is an error; otherwise the command makes it, with a warning on Redis. */
+  readonly mustExist: boolean
 }
 
 /** Far beyond any password that would be taken; only keeps a wrong pipe from filling the memory. */
@@ -68,8 +77,7 @@ export const processTerminal: Terminal = {
  * good and an error of the store or of the accounts are lines on standard error and status 1.
  */
 export async function withStore(
-  configPath: string,
-  terminal: Terminal,
+  { configPath, terminal, mustExist }: StoreOpening,
   work: (session: StoreSession) => Promise<number>,
 ): Promise<number> {
   const loaded = loadConfig(configPath, process.env)
@@ -81,7 +89,12 @@ export async function withStore(
   protectSecrets(secretsOf(loaded.config))
   const warn = (message: string): void => terminal.err(`sluice: ${message}`)
   return reporting(terminal, async () => {
-    const store = await openKnownStore({ url, folder: ledger.spool, warn })
+    const store = await openKnownStore({
+      url,
+      folder: ledger.spool,
+      warn,
+      mustExist: mustExist && !isRedisUrl(url),
+    })
     try {
       return await work({ store, plans, terminal })
     } finally {

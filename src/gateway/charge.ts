@@ -84,7 +84,7 @@ function rowFor(x: Exchange, nowMs: number, epochMs: number): UsageRow {
     keyId: facts.keyId ?? '',
     modelAsked: nameOf(facts.model),
     modelAnswered: nameOf(verdict?.model ?? asked),
-    model: countedAs(x),
+    model: countedAs(x, outcome),
     upstream: target?.upstream.config.name ?? null,
     dialect: target?.dialect ?? null,
     attempts: facts.attempts,
@@ -139,10 +139,11 @@ const INGRESS = {
 } as const satisfies Record<DialectName, string>
 
 /** A closed set, the same that limits go by. */
-function countedAs({ facts, generation }: Exchange): string {
+function countedAs({ facts, generation }: Exchange, outcome: Outcome): string {
   const { model, target } = facts
   if (model === null) return 'other'
-  return target === null ? generation.modelLabel(model) : generation.limitedAs(model, target)
+  if (target === null) return generation.modelLabel(model)
+  return hideSecrets(generation.countedAs(model, target, outcome === 'ok'))
 }
 
 /** As the client saw it: where it has the beginning of an answer, 200 it was. */

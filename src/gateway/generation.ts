@@ -32,6 +32,10 @@ export interface Target {
   readonly series: TargetSeries
 }
 
+/** Names of models beyond the catalogue that sums tell apart, for each process and generation. */
+const MAX_UNLISTED = 200
+const MODEL_NAME = /^[\w.:/@-]{1,128}$/
+
 /** One configuration at work. Counts who holds it, and closes its pools when nobody does. */
 export class Generation {
   readonly snapshot: Snapshot
@@ -47,6 +51,8 @@ export class Generation {
   private readonly metrics: Metrics
   /** By the label of their route, for each dialect: no key has to be put together. */
   private readonly targets = new Map<DialectName, Map<string, Target>>()
+  /** Names of served models that the catalogue does not list. */
+  private readonly unlisted = new Set<string>()
   private active = 0
   private successor: Generation | null | undefined = undefined
   private onRetired: (() => void) | null = null
@@ -92,9 +98,20 @@ export class Generation {
     return this.snapshot.catalogue.find(model)?.id ?? 'other'
   }
 
-  /** What limits and sums count a model as: one of the catalogue's, else the route that takes it. */
+  /** What limits count a model as: one of the catalogue's, else the route that takes it. */
   limitedAs(model: string, { route }: Target): string {
     return this.snapshot.catalogue.find(model)?.id ?? route
+  }
+
+  /**
+   * What sums count a model as: one of the catalogue's, else its own name if the upstream served it, else the route.
+   * Clients choose names, so only the first 200 that were served count by themselves.
+   */
+  countedAs(model: string, target: Target, isServed: boolean): string {
+    const name = this.limitedAs(model, target)
+    if (name !== target.route || !isServed || !MODEL_NAME.test(model)) return name
+    if (this.unlisted.size < MAX_UNLISTED) this.unlisted.add(model)
+    return this.unlisted.has(model) ? model : name
   }
 
   enter(): void {

@@ -60,15 +60,16 @@ export function reasonOf(error: unknown): string {
 
 /**
  * The store was emptied, or another one is in its place, since it was last opened: its keys are gone, and to
- * call the keys of clients wrong would be false.
+ * call the keys of clients wrong would be false. `missingPath`: the file of an embedded store, if it is gone.
  */
-export function storeLost(found: 'none' | 'another'): GatewayError {
+export function storeLost(found: 'none' | 'another', missingPath?: string): GatewayError {
   const what =
     found === 'none'
       ? 'the store is empty, and it was not when it was last opened'
       : 'another store is in the place of the one that was opened last'
   const advice = "restore it, or begin with what is there: 'sluice store accept --config FILE'"
-  return unavailable('opening the store failed', new LostStore(`${what}; ${advice}`))
+  const where = missingPath === undefined ? '' : `'${missingPath}' does not exist: `
+  return unavailable('opening the store failed', new LostStore(`${where}${what}; ${advice}`))
 }
 
 /** A record that cannot be read, or is not what it should be. */

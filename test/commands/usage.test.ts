@@ -3,8 +3,10 @@
  * name that a client chose becomes a formula or breaks a line.
  * Method: rows settled in a store in a temporary folder; the program itself for the exit status.
  */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import t from 'tap'
+import { createAccount, createKey } from '../../src/accounts/accounts.js'
 import { parseUsage, runUsage, sinceOf } from '../../src/commands/usage.js'
 import { COLUMNS, csvLine, usd } from '../../src/ledger/export.js'
 import { aRow } from '../ledger/row.js'
@@ -105,6 +107,67 @@ void t.test('summary: sums by model, key and account', async (t) => {
   t.match(session.output().join('\n'), /gpt-4o +2 +1 +20 +40 +0\.000450000 +0 +0/)
 })
 
+void t.test('--until ends an export and a summary', async (t) => {
+  const session = await newSession(t)
+  for (const [id, atMs] of [
+    ['a', NOW - 2 * DAY],
+    ['b', NOW - DAY],
+    ['c', NOW - 1000],
+  ] as const) {
+    await session.store.ledger.settle(aRow(id, { atMs }))
+  }
+  const exported = async (until: string): Promise<number> => {
+    await runUsage(session, 'export', { format: 'jsonl', until }, NOW)
+    return (
+      session
+        .output()
+        .join('\n')
+        .match(/"request_id"/g)?.length ?? 0
+    )
+  }
+  t.equal(await exported('2026-11-19T12:00:00Z'), 1, 'the end itself is not included')
+  t.equal(await exported('1m'), 2)
+  t.equal(await exported('2026-11-21'), 3)
+  await runUsage(session, 'summary', { until: '2026-11-20', json: true }, NOW)
+  t.match(JSON.parse(session.output().join('\n')), [{ requests: 2 }], 'not the day that begins')
+  await t.rejects(
+    async () => runUsage(session, 'export', { format: 'csv', until: 'soon' }, NOW),
+    /--until takes/,
+  )
+})
+
+void t.test('a summary shows names of keys and e-mail addresses beside ids', async (t) => {
+  const session = await newSession(t)
+  const { store, plans } = session
+  const wanted = { email: 'ada@x.org', plan: 'pro', role: 'owner', password: null } as const
+  const { account } = await createAccount(store, wanted)
+  const { key } = await createKey(store, plans, account, 'nightly build')
+  const now = Date.now()
+  await store.ledger.settle(aRow('a', { atMs: now, accountId: account.id, keyId: key.id }))
+  await store.ledger.settle(aRow('b', { atMs: now, accountId: account.id, keyId: 'key_gone' }))
+  await runUsage(session, 'summary', { by: 'key', json: true }, now)
+  const known = { key: key.id, name: 'nightly build', email: 'ada@x.org', requests: 1 }
+  const gone = { key: 'key_gone', name: null, email: 'ada@x.org', requests: 1 }
+  const lines = JSON.parse(session.output().join('\n')) as { key: string }[]
+  t.match(
+    lines.sort((a, b) => a.key.localeCompare(b.key)),
+    [known, gone].sort((a, b) => a.key.localeCompare(b.key)),
+  )
+  await runUsage(session, 'summary', { by: 'account' }, now)
+  t.match(session.output().join('\n'), new RegExp(`${account.id} +ada@x.org +2 `))
+})
+
+void t.test('a store that is not there is named, and none is made', async (t) => {
+  const { good } = configFolder(t)
+  const summary = ['usage', 'summary', '--config', good]
+  for (const args of [summary, ['keys', 'list', '--config', good, '--account', 'a']]) {
+    const { status, err } = await sluice(args)
+    t.equal(status, 1)
+    t.match(err, /cannot be opened.*data\/sluice\.db' does not exist/)
+  }
+  t.notOk(existsSync(join(dirname(good), 'data', 'sluice.db')))
+})
+
 void t.test('operations.md has every column, in order, with its meaning', (t) => {
   const page = readFileSync('docs/operations.md', 'utf8')
   let at = page.indexOf('### Columns of the export')
@@ -137,6 +200,8 @@ void t.test('words that make no sense are named', (t) => {
 
 void t.test('a reader that leaves (`| head`) ends it, without a word', async (t) => {
   const { good } = configFolder(t)
+  const account = ['accounts', 'create', '--config', good, '--email', 'ada@x.org', '--plan', 'pro']
+  t.match(await sluice(account), { status: 0 })
   const { status, err } = await sluice(
     ['usage', 'export', '--config', good, '--format', 'csv'],
     '',

@@ -81,6 +81,16 @@ void t.test('the tier that served it: at its own price, or at none', async (t) =
   }
 })
 
+void t.test('a model beyond the catalogue counts by its own name once it was served', async (t) => {
+  const gateway = await startGateway(t)
+  const asked = async (model: string) =>
+    rowAfter(t, gateway, () => ask(gateway, question(model, false)))
+  t.match(await asked('gpt-house-1'), { outcome: 'ok', model: 'gpt-house-1' })
+  gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 500 } })
+  t.match(await asked('gpt-house-2'), { model: 'gpt-' }, 'one that failed counts as its route')
+  t.match(await asked('gpt-"; drop table'), { model: 'gpt-' }, 'and a text that is no name')
+})
+
 void t.test('counts that are missing or absurd: estimated, and never nothing', async (t) => {
   const gateway = await startGateway(t)
   for (const { name, model } of UPSTREAMS) {

@@ -23,7 +23,7 @@ export interface Backup {
  */
 export async function backupSqlite(path: string, file: string): Promise<Backup> {
   const what = `copying the store '${path}' failed`
-  if (!existsSync(path)) throw unavailable(what, new CannotOpen('it does not exist'))
+  if (!existsSync(path)) throw unavailable(what, new CannotOpen(`'${path}' does not exist`))
   try {
     // For its owner alone from the start; SQLite takes an empty file for one that is not there.
     await (await open(file, 'wx', 0o600)).close()

@@ -74,7 +74,7 @@ export class Engine {
   /** Opens the file, and creates it unless `mustExist`. Rejects with `GatewayError(store_unavailable)`. */
   static async open(path: string, options: StoreOptions): Promise<Engine> {
     const isThere = existsSync(path)
-    if (options.expectedId !== undefined && !isThere) throw storeLost('none')
+    if (options.expectedId !== undefined && !isThere) throw storeLost('none', path)
     if (options.mustExist === true && !isThere) {
       throw unavailable('opening the store failed', new CannotOpen(`'${path}' does not exist`))
     }

@@ -1,0 +1,20 @@
+/**
+ * Where every command finds the configuration file: `--config FILE`, else the environment variable SLUICE_CONFIG.
+ */
+import { UsageError } from './command.js'
+
+/**
+ * The path of the configuration file. `option` is the value of `--config`, which wins over SLUICE_CONFIG.
+ * Throws `UsageError` that names both if neither is given.
+ */
+export function configPath(
+  option: string | undefined,
+  command: string,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): string {
+  const path = option ?? env['SLUICE_CONFIG'] ?? ''
+  if (path !== '') return path
+  throw new UsageError(
+    `'${command}' needs a configuration file: pass --config FILE or set SLUICE_CONFIG`,
+  )
+}
