@@ -3,21 +3,12 @@
  * Knows nothing of what is kept.
  */
 import { randomBytes } from 'node:crypto'
-<<<<<<< HEAD:src/store/redis/connection/engine.ts
-import { LostStore, storeLost, unavailable } from '../../failure.js'
+import { CannotOpen, LostStore, storeLost, unavailable } from '../../failure.js'
 import { checkServer } from './server-check.js'
 import { CLAIM, newsChannel, PROBE_KEY, STORE_KEY } from '../keys/names.js'
 import { OTHER_STORE, RedisLink } from './link.js'
 import type { RedisPlace } from './address.js'
 import type { StoreOptions } from '../../store.js'
-=======
-import { CannotOpen, LostStore, storeLost, unavailable } from './failure.js'
-import { checkServer } from './redis-check.js'
-import { CLAIM, newsChannel, PROBE_KEY, STORE_KEY } from './redis-layout.js'
-import { OTHER_STORE, RedisLink } from './redis-link.js'
-import type { RedisPlace } from './redis-url.js'
-import type { StoreOptions } from './store.js'
->>>>>>> h-j:src/store/redis-engine.ts
 
 /** For what a person waits for. */
 const ADMIN_MS = 1_000
