@@ -92,6 +92,7 @@ export function exchangeFields(line: ExchangeLine): object {
   return {
     request_id: clipped(line.request_id),
     client_request_id: clipped(line.client_request_id),
+    client_address: clipped(line.client_address),
     method: clipped(line.method),
     path: line.path === undefined ? undefined : clip(withoutQuery(line.path)),
     status: rounded(line.status),

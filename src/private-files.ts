@@ -6,19 +6,17 @@ import { chmodSync, lstatSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /** What stores and spools write, by its ending. Nothing else in a folder is touched. */
-const OURS = /\.(?:mdb|db|db-wal|db-shm|db-journal|spool|spool\.damaged|lock)$/
+const OURS = /\.(?:db|db-wal|db-shm|db-journal|spool|spool\.damaged|lock)$|^store-[0-9a-f]{16}\.json$/
 /** Folders in a store's folder; they may be empty. */
-const OUR_FOLDERS = new Set(['ledger', 'synced', 'journal', 'spool'])
+const OUR_FOLDERS = new Set(['spool'])
 /** A store has folders in its folder, and these have folders. */
 const MAX_DEPTH = 3
 const OTHERS = 0o077
 
 /** The folders that hold data of this configuration: the embedded store's and the spool's. */
 export function dataFolders(store: string, spool: string): string[] {
-  const embedded = /^(lmdb|sqlite):(.+)$/.exec(store)
-  if (embedded === null) return [spool]
-  const [, scheme, path = ''] = embedded
-  return [scheme === 'lmdb' ? path : dirname(path), spool]
+  const path = /^sqlite:(.+)$/.exec(store)?.[1]
+  return path === undefined ? [spool] : [dirname(path), spool]
 }
 
 /**
