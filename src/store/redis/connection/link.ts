@@ -7,10 +7,12 @@
 import { Cluster, Redis } from 'ioredis'
 import type { GatewayError } from '../../../errors.js'
 import { Breaker } from './breaker.js'
-import { LostStore, notMade, reasonOf, unavailable, unconfirmed } from '../../failure.js'
+import { LostStore, notMade, unavailable } from '../../failure.js'
 import { inTime, isReadOnly, Late, messageOf, sightOf, type Sight } from './replies.js'
-import { clientOptions, clusterOptions, retryDelayMs } from './options.js'
-import { loadScript, type Script } from './script.js'
+import { clientOptions, clusterOptions, firstReady, retryDelayMs } from './options.js'
+import { Queue } from './queue.js'
+import { Replicas } from './replicas.js'
+import { evaluate, loadScript, type Argument, type Script } from './script.js'
 import type { RedisPlace } from './address.js'
 
 /** What tells a store from any other: a key, and what is there. */
@@ -19,20 +21,8 @@ export interface Proof {
   readonly value: string
 }
 
-/** What a command is made of. */
-export type Argument = string | number | Buffer
-
 /** An open breaker asks the server itself; no request waits to find out. */
 const PROBE_MS = 1_000
-/** For the first connection: sentinels that are gone are tried one after the other. */
-const OPEN_DEADLINE_MS = 3_000
-const LEAST_WAIT_MS = 100
-/**
- * Commands under way at once. More wait here, where no time-out runs: what a burst of a thousand takes
- * is not held against the server, and one that has frozen is found out by the first of them.
- */
-const MOST_UNDER_WAY = 16
-const MOST_WAITING = 10_000
 /** Names that the server looks at for one answer. */
 const SCANNED_AT_ONCE = 1_000
 
@@ -52,17 +42,9 @@ export class RedisLink {
   proof: Proof | null = null
   private readonly client: Redis | Cluster
   private readonly breaker = new Breaker()
-  private readonly waitReplicas: number
   private readonly timeoutMs: number
-  /** For the replicas to have it. */
-  private readonly waitMs: number
-  /**
-   * For replicas, by node. The server answers nothing else on a connection until such a wait ends, so that no
-   * change is sent meanwhile, and one wait is for all that were.
-   */
-  private readonly waits = new Map<Redis, Promise<unknown>>()
-  private underWay = 0
-  private readonly waiting: (() => void)[] = []
+  private readonly queue = new Queue(() => this.closed || this.breaker.open)
+  private readonly replicas: Replicas
   private opening: Promise<void> | null = null
   private probing: NodeJS.Timeout | null = null
   /** Connected once; from then on the client sees to it by itself. */
@@ -76,13 +58,17 @@ export class RedisLink {
 
   /** Connects on first use; `timeoutMs` is for each command. */
   constructor(place: RedisPlace, name: string, timeoutMs: number) {
-    this.waitReplicas = place.waitReplicas
     this.timeoutMs = timeoutMs
-    this.waitMs = Math.max(LEAST_WAIT_MS, Math.floor(timeoutMs / 2))
     this.client =
       place.kind === 'cluster'
         ? new Cluster([...place.hosts], clusterOptions(place, name, timeoutMs))
         : new Redis(clientOptions(place, name, timeoutMs))
+    this.replicas = new Replicas({
+      client: this.client,
+      replicas: place.waitReplicas,
+      timeoutMs,
+      judged: (what, reply) => this.judged(what, reply),
+    })
     this.client.on('error', (error: Error) => (this.lastError = error))
     this.client.on('node error', (error: Error) => (this.lastError = error))
     this.client.on('end', () => this.revive())
@@ -107,32 +93,34 @@ export class RedisLink {
   /** One command. A Promise that only ever rejects with `GatewayError(store_unavailable)`. */
   async send(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
     await this.admitted(what)
-    return this.judged(what, this.client.call(command, [...args])).finally(() => this.left())
+    return this.judged(what, this.client.call(command, [...args])).finally(() => this.queue.left())
   }
 
   /** One command whose answer may hold any bytes. */
   async sendForBytes(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
     await this.admitted(what)
-    return this.judged(what, this.client.callBuffer(command, [...args])).finally(() => this.left())
+    return this.judged(what, this.client.callBuffer(command, [...args])).finally(() =>
+      this.queue.left(),
+    )
   }
 
   /** One atomic step. `keys` are all of one slot. */
   async run(
     what: string,
-    { lua, sha }: Script,
+    text: Script,
     keys: readonly string[],
     args: readonly Argument[],
   ): Promise<unknown> {
     await this.admitted(what)
-    const answer = this.evaluated({ lua, sha }, keys, args)
-    return this.judged(what, answer).finally(() => this.left())
+    const answer = evaluate(this.client, text, keys, args)
+    return this.judged(what, answer).finally(() => this.queue.left())
   }
 
   /** What stands at the key of a primary; a replica is as good as away. */
   async look(what: string, key: string): Promise<Sight> {
     await this.admitted(what)
-    const sight = this.evaluated(LOOK, [key], []).then(sightOf)
-    return this.judged(what, sight).finally(() => this.left())
+    const sight = evaluate(this.client, LOOK, [key], []).then(sightOf)
+    return this.judged(what, sight).finally(() => this.queue.left())
   }
 
   /** The names that fit a pattern, of every node, some at a time; one that moves meanwhile may come twice. */
@@ -143,7 +131,9 @@ export class RedisLink {
       for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
         const args = [cursor, 'MATCH', pattern, 'COUNT', SCANNED_AT_ONCE]
         await this.admitted(what)
-        const answer = await this.judged(what, node.call('scan', args)).finally(() => this.left())
+        const answer = await this.judged(what, node.call('scan', args)).finally(() =>
+          this.queue.left(),
+        )
         const [next, names] = Array.isArray(answer) ? (answer as unknown[]) : []
         cursor = String(next)
         if (Array.isArray(names) && names.length > 0) yield names.map(String)
@@ -161,9 +151,9 @@ export class RedisLink {
     keys: readonly string[],
     args: readonly Argument[],
   ): Promise<unknown> {
-    while (this.waits.size > 0) await Promise.allSettled(this.waits.values())
+    await this.replicas.idle()
     const answer = await this.run(what, text, keys, args)
-    if (this.waitReplicas > 0) await this.replicated(what, keys[0] ?? '')
+    await this.replicas.confirm(what, keys[0] ?? '')
     return answer
   }
 
@@ -195,42 +185,13 @@ export class RedisLink {
     this.client.disconnect()
   }
 
-  private evaluated(
-    { lua, sha }: Script,
-    keys: readonly string[],
-    args: readonly Argument[],
-  ): Promise<unknown> {
-    const parameters = [keys.length, ...keys, ...args]
-    return this.client.call('evalsha', [sha, ...parameters]).catch((error: unknown) => {
-      // The server has been restarted, or has failed over, since it saw the text.
-      if (!messageOf(error).startsWith('NOSCRIPT')) throw error
-      return this.client.call('eval', [lua, ...parameters])
-    })
-  }
-
-  /** Resolves when the command may be sent; who has been let in calls `left` afterwards. */
+  /** Resolves when the command may be sent; who has been let in calls `queue.left` afterwards. */
   private async admitted(what: string): Promise<void> {
     if (!this.connected) await this.opened()
-    if (this.underWay >= MOST_UNDER_WAY) await this.turn(what)
+    if (this.queue.isFull) await this.queue.turn(what)
     if (this.closed) throw unavailable(`${what} failed`, new Error('the store has been closed'))
     if (this.breaker.open) throw this.refusal(what)
-    this.underWay += 1
-  }
-
-  private async turn(what: string): Promise<void> {
-    if (this.waiting.length >= MOST_WAITING) {
-      throw unavailable(`${what} failed`, new Error(`${MOST_WAITING} commands wait already`))
-    }
-    while (this.underWay >= MOST_UNDER_WAY) {
-      if (this.closed || this.breaker.open) return
-      await new Promise<void>((resolve) => this.waiting.push(resolve))
-    }
-  }
-
-  private left(): void {
-    this.underWay -= 1
-    if (this.breaker.open) for (const go of this.waiting.splice(0)) go()
-    else this.waiting.shift()?.()
+    this.queue.enter()
   }
 
   private refusal(what: string): GatewayError {
@@ -242,23 +203,13 @@ export class RedisLink {
 
   /** The client goes on trying by itself; what a server says of our credentials it will say again. */
   private async connect(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const ready = new Promise<void>((resolve, reject) => {
-      this.client.once('ready', resolve)
-      this.client.on('error', (error: Error) => {
-        if (/^(?:WRONGPASS|NOAUTH|NOPERM|ERR) /.test(error.message)) reject(error)
-      })
-      timer = setTimeout(() => reject(new Error('it takes too long')), OPEN_DEADLINE_MS)
-    })
     try {
-      this.client.connect().catch(() => undefined)
-      await ready
+      await firstReady(this.client)
     } catch (error) {
       const reason = this.lastError?.message ?? messageOf(error)
       throw unavailable('connecting to Redis failed', new Error(reason))
     } finally {
       this.connected = true
-      clearTimeout(timer)
     }
   }
 
@@ -289,41 +240,6 @@ export class RedisLink {
       }
       throw unavailable(`${what} failed`, reason)
     }
-  }
-
-  /** `WAIT` counts for the connection that wrote; of a Cluster, that is the one of the key's node. */
-  private async replicated(what: string, key: string): Promise<void> {
-    let count: unknown
-    try {
-      const node = await this.nodeOf(what, key)
-      count = await (this.waits.get(node) ?? this.waitAt(what, node))
-    } catch (error) {
-      throw unconfirmed(what, reasonOf(error))
-    }
-    if (typeof count === 'number' && count >= this.waitReplicas) return
-    throw unconfirmed(
-      what,
-      `${String(count)} of ${this.waitReplicas} replicas have it (wait_replicas)`,
-    )
-  }
-
-  private waitAt(what: string, node: Redis): Promise<unknown> {
-    const reply = node.call('wait', [this.waitReplicas, this.waitMs])
-    const wait = this.judged(what, reply).finally(() => this.waits.delete(node))
-    this.waits.set(node, wait)
-    return wait
-  }
-
-  private async nodeOf(what: string, key: string): Promise<Redis> {
-    const { client } = this
-    if (client instanceof Redis) return client
-    const slot = await this.judged(what, client.call('cluster', ['keyslot', key]))
-    const name = typeof slot === 'number' ? client.slots[slot]?.[0] : undefined
-    const node = client
-      .nodes('master')
-      .find(({ options }) => `${options.host ?? ''}:${options.port ?? 0}` === name)
-    if (node === undefined) throw unavailable(`${what} failed`, new Error('its node is not known'))
-    return node
   }
 
   /** The client goes on in database 0 where its own `SELECT` failed or was late; here, a failure reconnects. */
@@ -368,7 +284,7 @@ export class RedisLink {
       await inTime(client.call('ping'), this.timeoutMs)
       return
     }
-    const sight = this.evaluated(LOOK, [proof.key], []).then(sightOf)
+    const sight = evaluate(client, LOOK, [proof.key], []).then(sightOf)
     if ((await inTime(sight, this.timeoutMs)).value !== proof.value)
       throw new LostStore(OTHER_STORE)
   }

@@ -2,7 +2,7 @@
  * How a client of Redis is set up: time-outs, reconnects, TLS, sentinels. Knows no command.
  */
 import { readBoundedFile } from '../../../bounded-file.js'
-import type { RedisOptions } from 'ioredis'
+import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { unavailable } from '../../failure.js'
 import type { RedisPlace } from './address.js'
 
@@ -106,4 +106,24 @@ export function clusterOptions(place: RedisPlace, name: string, timeoutMs: numbe
     slotsRefreshInterval: SOCKET_TIMEOUT_MS,
     redisOptions: clientOptions({ ...place, db: 0 }, name, timeoutMs),
   }
+}
+
+/** For the first connection: sentinels that do not answer are tried one after the other. */
+const OPEN_DEADLINE_MS = 3_000
+
+/**
+ * Connects for the first time. Rejects if that takes too long or the server refuses the credentials; the client
+ * goes on trying.
+ */
+export async function firstReady(client: Redis | Cluster): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const ready = new Promise<void>((resolve, reject) => {
+    client.once('ready', resolve)
+    client.on('error', (error: Error) => {
+      if (/^(?:WRONGPASS|NOAUTH|NOPERM|ERR) /.test(error.message)) reject(error)
+    })
+    timer = setTimeout(() => reject(new Error('it takes too long')), OPEN_DEADLINE_MS)
+  })
+  client.connect().catch(() => undefined)
+  await ready.finally(() => clearTimeout(timer))
 }

@@ -3,6 +3,8 @@
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import type { Cluster, Redis } from 'ioredis'
+import { messageOf } from './replies.js'
 
 /** A Lua script. All gateways send the same text, so a Redis server finds it by its hash (`EVALSHA`). */
 export interface Script {
@@ -10,6 +12,9 @@ export interface Script {
   /** SHA-1 of the text, in hex, as Redis computes it. */
   readonly sha: string
 }
+
+/** What a command is made of. */
+export type Argument = string | number | Buffer
 
 const FOLDER = new URL('../scripts/', import.meta.url)
 
@@ -20,4 +25,18 @@ const FOLDER = new URL('../scripts/', import.meta.url)
 export function loadScript(...names: readonly string[]): Script {
   const lua = names.map((name) => readFileSync(new URL(`${name}.lua`, FOLDER), 'utf8')).join('\n')
   return { lua, sha: createHash('sha1').update(lua).digest('hex') }
+}
+
+/** Runs a script by its hash; a server that does not have it is sent the text. Rejects with the client's error. */
+export async function evaluate(
+  client: Redis | Cluster,
+  { lua, sha }: Script,
+  keys: readonly string[],
+  args: readonly Argument[],
+): Promise<unknown> {
+  const parameters = [keys.length, ...keys, ...args]
+  return client.call('evalsha', [sha, ...parameters]).catch((error: unknown) => {
+    if (!messageOf(error).startsWith('NOSCRIPT')) throw error
+    return client.call('eval', [lua, ...parameters])
+  })
 }

@@ -60,24 +60,35 @@ export function newsChannel(storeId: string): string {
   return `${PREFIX}news:${storeId}`
 }
 
+/** Makes a pointer (digest, key id, e-mail) if there is none. */
 export const CLAIM = loadScript('keys/claim')
 
+/** Deletes a pointer of the same owner. */
 export const RELEASE = loadScript('keys/release-claim')
 
+/** Makes an account. */
 export const PUT_ACCOUNT = loadScript('keys/leave-audit-entries', 'keys/put-account')
 
+/** Puts an account into the order of accounts. */
 export const PUT_IN_ORDER = loadScript('keys/put-account-in-order')
 
+/** Changes an account that is still as it was read. */
 export const REPLACE_ACCOUNT = loadScript('keys/leave-audit-entries', 'keys/replace-account')
 
+/** Makes a key, within the limits of its account. */
 export const PUT_KEY = loadScript('keys/leave-audit-entries', 'keys/key-order', 'keys/put-key')
 
+/** A page of the keys of an account. */
 export const LIST_KEYS = loadScript('keys/key-order', 'keys/list-keys')
 
+/** Marks ended keys as revoked before they are removed. */
 export const END_KEYS = loadScript('keys/end-keys')
 
+/** Removes keys that END_KEYS has marked. */
 export const REMOVE_KEYS = loadScript('keys/key-order', 'keys/remove-keys')
 
+/** Changes a key that is still as it was read. */
 export const REPLACE_KEY = loadScript('keys/leave-audit-entries', 'keys/replace-key')
 
+/** Revokes a key. */
 export const REVOKE_KEY = loadScript('keys/leave-audit-entries', 'keys/revoke-key')

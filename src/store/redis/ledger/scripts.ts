@@ -4,6 +4,7 @@
  */
 import { loadScript } from '../connection/script.js'
 
+/** Admits requests, or reads how limits stand. */
 export const ADMIT = loadScript(
   'limits/time',
   'limits/each',
@@ -12,18 +13,25 @@ export const ADMIT = loadScript(
   'limits/admit',
 )
 
+/** Gives back what a limit in another slot of a Cluster holds. */
 export const RELEASE_SHARED = loadScript('limits/time', 'limits/give-back', 'limits/release-shared')
 
+/** Prolongs the leases of running requests. */
 export const RENEW = loadScript('limits/time', 'limits/renew')
 
+/** The same for a limit in another slot of a Cluster. */
 export const RENEW_SHARED = loadScript('limits/time', 'limits/renew-shared')
 
+/** Lists leases that have run out. */
 export const DUE = loadScript('limits/time', 'ledger/due')
 
+/** Reads ledger entries by request id. */
 export const READ_ROWS = loadScript('ledger/read-rows')
 
+/** Deletes ledger entries. */
 export const DROP_ROWS = loadScript('ledger/drop-rows')
 
+/** Reports slices and asks for more. */
 export const SLICES = loadScript(
   'limits/time',
   'limits/each',
@@ -34,6 +42,7 @@ export const SLICES = loadScript(
   'limits/slices',
 )
 
+/** Writes ledger entries and corrects what was reserved. */
 export const SETTLE = loadScript(
   'limits/time',
   'limits/each',

@@ -3,8 +3,8 @@
  */
 import type { UsageSum } from '../../ledger.js'
 import type { LedgerNames } from './names.js'
-import { loadScript } from '../connection/script.js'
-import type { Argument, RedisLink } from '../connection/link.js'
+import { loadScript, type Argument } from '../connection/script.js'
+import type { RedisLink } from '../connection/link.js'
 import { shownPlaces } from '../../usage-sum.js'
 
 /** Sums put with one script; each is two dozen counters. */

@@ -16,7 +16,7 @@ import type {
 import { ACCOUNTS, AFTER_ALL, BUCKET_MS, requestOf, timeName, type LedgerNames } from './names.js'
 import { DROP_ROWS, READ_ROWS } from './scripts.js'
 import type { RedisLink } from '../connection/link.js'
-import { listOf } from '../keys/records.js'
+import { intact, listOf } from '../keys/records.js'
 import { asAsked, usesOf } from '../../usage-groups.js'
 import { readRow } from '../../read-usage-record.js'
 import { newSum, setCounter, shownSum, type SumCounters } from '../../usage-sum.js'
@@ -245,7 +245,7 @@ export class RedisUsage {
     return ids.map((id, at) => {
       const text = texts[at]
       if (typeof text !== 'string') return null
-      const row = intact(what, id, () => readRow(text))
+      const row = intact(what, `row '${id}'`, () => readRow(text))
       if (row.accountId === accountId) return row
       throw unavailable(`${what} failed`, damaged(`row '${id}'`, 'it is another account’s'))
     })
@@ -289,13 +289,4 @@ function matches(row: UsageRow, query: RowQuery): boolean {
 function pairsOf(reply: unknown): [string, string][] {
   if (typeof reply !== 'object' || reply === null) return []
   return Object.entries(reply).map(([name, value]) => [name, String(value)])
-}
-
-function intact<T>(what: string, id: string, read: () => T): T {
-  try {
-    return read()
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw unavailable(`${what} failed`, damaged(`row '${id}'`, why))
-  }
 }

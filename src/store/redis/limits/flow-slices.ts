@@ -51,6 +51,7 @@ export interface FlowSlice {
   largest: number
 }
 
+/** A slice that nothing is granted of yet. */
 export function newSlice(
   name: string,
   kind: SliceDemand['kind'],
@@ -107,19 +108,23 @@ function wantOf(slice: FlowSlice): number {
   return Math.max(2 * largest, Math.ceil(Math.max(amount, amountBefore) / 2))
 }
 
+/** Whether the limit is used often enough for a slice. */
 export function isHot({ count, countBefore }: FlowSlice | PlaceSlice): boolean {
   return Math.max(count, countBefore) >= HOT
 }
 
+/** What is granted and not used. */
 export function leftOf({ granted, taken, givenBack }: FlowSlice): number {
   return Math.max(0, granted - taken - givenBack)
 }
 
+/** Whether the slice admits one more request with this demand. */
 export function covers(slice: FlowSlice | PlaceSlice, demand: Demand, nowMs: number): boolean {
   if (slice.kind === 'concurrent') return hasPlace(slice, nowMs)
   return nowMs < slice.usableUntilMs && !slice.isLow && leftOf(slice) >= Math.max(1, costOf(demand))
 }
 
+/** Begins the next window if the last one is over. */
 export function roll(slice: FlowSlice, nowMs: number): void {
   const sinceMs = nowMs - slice.windowMs
   if (sinceMs < WINDOW_MS) return
@@ -148,10 +153,12 @@ export function standingOf(
   return { ...standing, retryAfterMs: 0 }
 }
 
+/** The size of the limit, in units of its kind. */
 export function limitOf(demand: SliceDemand): number {
   return 'perMinute' in demand ? demand.perMinute : demand.limitNanoUsd
 }
 
+/** What the demand takes, in units of its kind; 0 of concurrent requests. */
 export function costOf(demand: Demand): number {
   if (demand.kind === 'concurrent') return 0
   return 'cost' in demand ? demand.cost : demand.costNanoUsd

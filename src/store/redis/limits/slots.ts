@@ -10,7 +10,8 @@ import { questionOf, type Admissions, type Answer } from './admissions.js'
 import { numbersOf, type Hold } from './demands.js'
 import { limitName, own, slotOf, type LedgerNames } from '../ledger/names.js'
 import { RELEASE_SHARED } from '../ledger/scripts.js'
-import type { Argument, RedisLink } from '../connection/link.js'
+import type { RedisLink } from '../connection/link.js'
+import type { Argument } from '../connection/script.js'
 
 const WHAT = 'admitting a request'
 /** What asks for no reservation of its own. */

@@ -1,4 +1,5 @@
--- Moves the list of an earlier version into the order of keys. KEYS: the account, the order, the list.
+-- `ordered` puts a digest at the end of the order of keys. Before that, the list that earlier versions kept in its
+-- place is moved into the order. KEYS: the account, the order, the list.
 local function ordered(digest)
   redis.call('ZADD', KEYS[2], redis.call('HINCRBY', KEYS[1], 'place', 1), digest)
 end

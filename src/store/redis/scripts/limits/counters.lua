@@ -1,8 +1,7 @@
--- How a rate or a budget is counted: `u` units used at `t` of a rate, `s` spent in the period `p` of a budget, `r`
--- of that reserved by requests that run;
--- and `h`, what processes hold in slices besides, one of which may have run out at `x`. What is held
--- counts as used and does not flow back. `@PROCESS` has what that one was granted, has taken and has given
--- back so far, and until when it is believed to live. What the dead held counts as used.
+-- Reads and writes a rate or a budget. A rate has `u` units used at time `t`. A budget has `s` spent in period `p`, of
+-- that `r` reserved by running requests. Both have `h`, what slices of processes hold; it counts as used and does
+-- not flow back. Field `@PROCESS` has the totals of one slice: granted, taken, given back, and when it ends;
+-- `x` is when the first slice ends. What an ended slice holds counts as used.
 local function use(s, limit, now, cost)
   if s.rate then
     s.u = drained(s.u, now - s.t, limit) + cost * UNITS

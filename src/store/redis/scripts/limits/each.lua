@@ -1,8 +1,8 @@
--- Many requests in one script, each for itself: `run` adds what it says to `answer`, and returns what more there is
--- to say of its request. One that fails keeps no other from it: `undo` forgets what was thought of it, its answer is
--- -1, and what went wrong is what there is to say. Answers: `answer` as JSON, since the client's own reader of numbers is not exact up to 2^53
--- and reads many texts slowly; then for requests that there is more to say of, their number and that. Fails
--- where every request does, or where the server takes no writes from anybody.
+-- Several requests in one script, each for itself. `run` adds numbers of its request to `answer` with `add`, and returns
+-- what else there is to say of it. If it fails, its number is -1, its error is what else there is to say, the
+-- others go on, and `undo` forgets what was computed and not written. Answers with `answer` as JSON (the client reads
+-- integers near 2^53 wrongly from Redis replies), then pairs: the place of a request, and what else there is to say of it.
+-- Fails if every request fails, or if the server is a replica.
 local answer = {}
 local function add(n)
   if n < 1e14 then answer[#answer + 1] = n

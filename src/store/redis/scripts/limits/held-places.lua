@@ -1,5 +1,6 @@
--- What processes hold of the places of a limit, beside those of the requests that asked for one: `h` all, one of
--- which may have run out at `x`; `@PROCESS` the number of its last word, how many it holds, and until when.
+-- `held`: how many concurrent requests the slices of a limit hold, beside the requests with leases of their own.
+-- Key `:held`: `h` the sum, `x` when the first slice ends, `@PROCESS` the number of its last report, what it holds and
+-- when it ends.
 local function held(key, now)
   local all = key .. ':held'
   local r = redis.call('HMGET', all, 'h', 'x')

@@ -1,3 +1,4 @@
+-- ARGV: name, time of expiry, value, now, most values, most bytes. Answers with how many values were deleted.
 local name, ends, value = ARGV[1], ARGV[2], ARGV[3]
 removed(name)
 redis.call('HSET', KEYS[1], name, value)
