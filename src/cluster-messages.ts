@@ -2,7 +2,7 @@
  * What the primary and its workers say to each other.
  * Knows no payload: the configuration's shape is the caller's.
  */
-import type { Collected } from './metrics/registry.js'
+import type { Collected } from './metrics/metric.js'
 import type { Readiness } from './ops.js'
 
 /** What the primary sends; `ping` is answered by `pong`. */

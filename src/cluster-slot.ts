@@ -3,7 +3,7 @@
  * last reported. Sends nothing.
  */
 import type { Worker } from 'node:cluster'
-import type { Collected } from './metrics/registry.js'
+import type { Collected } from './metrics/metric.js'
 import type { Readiness } from './ops.js'
 
 /** One place for a worker. A process that ends is replaced in the same slot. */

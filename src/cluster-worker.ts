@@ -5,7 +5,7 @@
 import { isToWorker, type ToPrimary, type ToWorker } from './cluster-messages.js'
 import type { Logger } from './log.js'
 import { scrub } from './log-text.js'
-import type { Collected } from './metrics/registry.js'
+import type { Collected } from './metrics/metric.js'
 import type { Readiness } from './ops.js'
 import { endWithParent } from './parent-guard.js'
 import { onSignals } from './signals.js'

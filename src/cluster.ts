@@ -8,7 +8,8 @@
  */
 import cluster from 'node:cluster'
 import type { Logger } from './log.js'
-import { aggregate, aggregateText, type Collected } from './metrics/registry.js'
+import type { Collected } from './metrics/metric.js'
+import { aggregate, aggregateText } from './metrics/registry.js'
 import type { Readiness } from './ops.js'
 import { isToPrimary, type ToPrimary, type ToWorker } from './cluster-messages.js'
 import { failing, newSlot, troubleOf, type Slot } from './cluster-slot.js'

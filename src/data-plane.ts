@@ -9,6 +9,7 @@ import type { ErrorKind } from './errors.js'
 import type { Account, Identity } from './accounts/account.js'
 import type { Outlook } from './dashboard/outlook.js'
 import { Gateway } from './gateway/gateway.js'
+import { isWebSocket, opensWebSockets } from './gateway/native/websocket.js'
 import { TrustedProxies } from './http/client-address.js'
 import { openServer, type ServerOptions } from './http/server.js'
 import { LazyDashboard } from './lazy-dashboard.js'
@@ -85,7 +86,11 @@ export async function openDataPlane(
   })
   const server = await openServer({
     ...listenerOf(snapshot.config.server),
-    handler: (req, res) => (dashboard.takes(req.url ?? '') ? dashboard : gateway).handle(req, res),
+    handler: (req, res, upgrade) => {
+      if (dashboard.takes(req.url ?? '')) dashboard.handle(req, res)
+      else gateway.handle(req, res, upgrade)
+    },
+    takesUpgrade: isWebSocket,
     onRefused: turnedAway(metrics, log),
     onTlsProblem: (problem) => log.error('the changed certificate is not used', problem),
   })
@@ -93,6 +98,7 @@ export async function openDataPlane(
   if (setUpSecret !== undefined && onSetUp !== undefined) {
     await dashboard.offerSetUp(setUpSecret, server.port, onSetUp)
   }
+  server.allowUpgrades(opensWebSockets(snapshot.config))
   const probe = probing(store, limiter)
   const removal = removingEndedKeys(store)
   return {
@@ -101,6 +107,7 @@ export async function openDataPlane(
       current = next
       proxies = new TrustedProxies(next.config.server.trustedProxies)
       gateway.adopt(next)
+      server.allowUpgrades(opensWebSockets(next.config))
     },
     ready: () => {
       const checks = {

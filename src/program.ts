@@ -86,4 +86,6 @@ try {
     process.stderr.write(`'sluice ${name} --help' explains it\n`)
   }
   process.exitCode = usage ? 2 : 1
+  // A store's connections may still be open after a start that failed.
+  setTimeout(() => process.exit(), 500).unref()
 }

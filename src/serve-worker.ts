@@ -98,14 +98,14 @@ function snapshotOf(sent: Generation): Snapshot {
 }
 
 /** To the terminal and not to the log: whoever has the link is the administrator. */
-function tellSetUp(url: string): void {
+export function tellSetUp(url: string): void {
   process.stderr.write(
     `\nNo administrator exists yet. Open this link within a day to make one (it works once):\n\n  ${url}\n\n`,
   )
 }
 
 /** A client must not see why the store cannot be opened; the operator who starts it must. */
-function withReason(error: unknown): never {
+export function withReason(error: unknown): never {
   if (error instanceof GatewayError && error.kind === 'store_unavailable') {
     const { cause } = error
     const why = cause instanceof Error ? `: ${cause.message}` : ''

@@ -1,7 +1,6 @@
 /**
- * The running gateway: a primary that owns the configuration and the ops port, and workers that
- * share the data port. Even one worker is a process of its own, so that a crash is a respawn.
- * Loads nothing of the data plane, which lives in the workers (`serve-worker.ts`).
+ * The running gateway: a primary that owns the configuration and the ops port, and workers that share the data
+ * port. With one worker all of it is one process (`serve-alone.ts`). A primary loads nothing of the data plane.
  */
 import cluster from 'node:cluster'
 import { runPrimary, type Primary } from './cluster.js'
@@ -12,38 +11,50 @@ import { isConfigured, type Snapshot } from './config/config.js'
 import { openConfig, type ConfigSource } from './config/watch.js'
 import { createLogger, type Logger } from './log.js'
 import { Metrics } from './metrics/hops.js'
-import { openOps } from './ops.js'
+import { openOps, type Ops, type OpsOptions } from './ops.js'
 import { dataFolders, makePrivate } from './private-files.js'
 import { newSealSecret } from './reasoning/seal.js'
 import { outlookOf, type Outlook } from './dashboard/outlook.js'
+import type { DataPlane } from './data-plane.js'
 import type { Generation } from './serve-worker.js'
 
 /**
- * Young objects die young here: a larger nursery is collected less often. And a worker has one core, so
- * helper threads that collect in parallel only wait for each other: 10 % of its processor time with V8's
- * defaults (`npm run bench -- load`). Nothing is put among the old because its like has lived for long:
- * dead, it keeps alive what it points to, and that is what the like of it then lives for
- * (docs/decisions/0037). A request goes through many small functions, of which V8 puts no more than a few
- * into each other: three times as many of them save 4 % of our own code's time. Node's own code in large
- * pages saves 9 % more where the kernel has them, most of all under virtualisation, where a missed page
- * table entry costs two walks.
+ * V8 options that a running process can still set. A worker has one core, so threads that collect garbage in
+ * parallel only wait for each other. Pretenuring keeps alive what short-lived objects point to. Requests go through
+ * many small functions: inlining three times as many saves 4 % of our own code's time (docs/decisions/0037).
  */
-export const WORKER_FLAGS = [
-  '--max-semi-space-size=32',
-  '--min-semi-space-size=32',
+const V8_FLAGS = [
   '--no-parallel-scavenge',
   // Bodies of 1 MB beside a small heap: without it V8 marks the whole heap for every 30 MB of them (bench -- splice).
   '--initial-old-space-size=128',
   '--no-allocation-site-pretenuring',
   '--max-inlined-bytecode-size=1000',
   '--max-inlined-bytecode-size-cumulative=3000',
-  '--use-largepages=silent',
 ]
 
 /**
- * Starts the gateway; a signal ends the process. Resolves when the first worker takes requests.
- * Rejects, with nothing left running, where the file is bad (`ConfigRefused`), the ops port cannot
- * be had, or a worker dies before any was ever ready: what never worked is not tried again.
+ * The options of a worker process. Only the start of a process can set the nursery, which is collected less often
+ * when it is larger, and large pages for Node's own code, which save 9 % under virtualisation.
+ */
+export const WORKER_FLAGS = [
+  '--max-semi-space-size=32',
+  '--min-semi-space-size=32',
+  '--use-largepages=silent',
+  ...V8_FLAGS,
+]
+
+/** What both ways to serve are made of. */
+interface Opened {
+  readonly source: ConfigSource
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly refused: () => Outlook['refused']
+}
+
+/**
+ * Starts the gateway; a signal ends the process. Resolves when the first worker takes requests. With `workers: 1`
+ * the worker is this process. Rejects when the file is bad (`ConfigRefused`), the ops port is taken, or no worker
+ * ever became ready; then nothing that was started is left, and the start is not tried again.
  */
 export async function serve(path: string, env: Env): Promise<void> {
   const source = await openConfig(path, env)
@@ -56,21 +67,65 @@ export async function serve(path: string, env: Env): Promise<void> {
   for (const folder of dataFolders(config.store, config.ledger.spool)) {
     makePrivate(folder, (reason) => log.warn('store', { reason }))
   }
+  const opened = { source, log, metrics, refused: lastRefusal(source) }
+  process.on('SIGHUP', () => {
+    void source.reload().then(({ result }) => {
+      const { generation } = source.current()
+      log.info('configuration looked at', { signal: 'SIGHUP', generation, reason: result })
+    })
+  })
+  const { port, opsPort } = await (config.server.workers === 1
+    ? inOneProcess(opened)
+    : inWorkers(opened))
+  log.info('sluice serves', {
+    host: config.server.host,
+    port,
+    ops_port: opsPort,
+    workers: config.server.workers,
+    store: config.store.split(':')[0],
+  })
+}
+
+interface Ports {
+  readonly port: number
+  readonly opsPort: number
+}
+
+async function inOneProcess(opened: Opened): Promise<Ports> {
+  const { source, log, metrics, refused } = opened
+  // The data plane is most of the code, and a primary never needs it.
+  const loading = import('./serve-alone.js')
+  let plane: DataPlane | null = null
+  const ops = await openOpsPort(opened, {
+    metrics: () => metrics.text(),
+    ready: () => plane?.ready() ?? { ready: false, checks: { listener: 'not open' } },
+  })
+  const closed = async (): Promise<void> => {
+    await Promise.all([ops.close(), source.close()])
+  }
+  try {
+    const { serveAlone } = await loading
+    const running = await serveAlone({ source, log, metrics, refused, closed, flags: V8_FLAGS })
+    plane = running
+    followConfig(source, log, metrics, (snapshot) => running.adopt(snapshot))
+    return { port: running.port, opsPort: ops.port }
+  } catch (error) {
+    await Promise.all([closed(), log.flush()])
+    throw error
+  }
+}
+
+async function inWorkers(opened: Opened): Promise<Ports> {
+  const { source, log, metrics, refused } = opened
+  const { config } = source.current()
   // One for all workers, and for those that replace them.
   const made = { escrowKey: config.escrow.key ?? newSealSecret(), setUpSecret: newSealSecret() }
-  const refused = lastRefusal(source)
   let primary: Primary<Generation> | null = null
-  const ops = await openOps({
-    host: config.server.opsHost,
-    port: config.server.opsPort,
+  const ops = await openOpsPort(opened, {
     metrics: () => primary?.metrics() ?? metrics.text(),
     ready: () => primary?.ready() ?? { ready: false, checks: { workers: 'not started' } },
-    config: () => configPage(source),
-  }).catch(async (error: unknown) => {
-    await source.close()
-    throw error
   })
-  let port = config.server.port
+  let { port } = config.server
   cluster.on('listening', (_worker, address) => (port = address.port))
   const failure = await new Promise<string | null>((resolve) => {
     const fleet: Primary<Generation> = runPrimary<Generation>({
@@ -87,23 +142,23 @@ export async function serve(path: string, env: Env): Promise<void> {
     })
     primary = fleet
     followConfig(source, log, metrics, (snapshot) => fleet.publish(payloadOf(snapshot, made)))
-    process.on('SIGHUP', () => {
-      void source.reload().then(({ result }) => {
-        const { generation } = source.current()
-        log.info('configuration looked at', { signal: 'SIGHUP', generation, reason: result })
-      })
-    })
   })
   if (failure !== null) {
     await Promise.all([ops.close(), source.close(), log.flush()])
     throw new Error(`the gateway cannot start: ${failure}`)
   }
-  log.info('sluice serves', {
-    host: config.server.host,
-    port,
-    ops_port: ops.port,
-    workers: config.server.workers,
-    store: config.store.split(':')[0],
+  return { port, opsPort: ops.port }
+}
+
+function openOpsPort(
+  { source }: Opened,
+  pages: Pick<OpsOptions, 'metrics' | 'ready'>,
+): Promise<Ops> {
+  const { opsHost: host, opsPort: port } = source.current().config.server
+  const options = { host, port, ...pages, config: () => configPage(source) }
+  return openOps(options).catch(async (error: unknown) => {
+    await source.close()
+    throw error
   })
 }
 

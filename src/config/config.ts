@@ -137,6 +137,21 @@ export interface UpstreamTlsConfig {
   readonly serverName: string | null
 }
 
+/** An endpoint that clients may call untranslated. */
+export interface NativeRule {
+  readonly method: string
+  /** Of the provider's path; `*` stands for one or more. */
+  readonly segments: readonly string[]
+}
+
+/** Native access to one upstream. */
+export interface NativeConfig {
+  /** Empty: none. */
+  readonly rules: readonly NativeRule[]
+  /** Null: unknown. */
+  readonly nanoUsdPerRequest: number | null
+}
+
 /** A service that models are asked at. */
 export interface UpstreamConfig {
   readonly name: string
@@ -169,6 +184,7 @@ export interface UpstreamConfig {
   readonly http2: boolean
   /** `env`, `none` or the URL of a proxy, which may hold a password. */
   readonly proxy: string
+  readonly native: NativeConfig
   readonly quirks: QuirksConfig
   /** What it takes for a model, where that is not what the catalogue says; `*` is any other model. */
   readonly prices: Readonly<Record<string, ModelPrice>>

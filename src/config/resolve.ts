@@ -16,11 +16,12 @@ import type {
 import { afterDisconnectOf, ledgerOf } from './ledger-schema.js'
 import { priceFacts } from './catalogue-schema.js'
 import { amountsOf, checkLimits, limitingOf, limitsOf } from './limits.js'
+import { checkNative, nativeOf } from './native.js'
 import { PLAIN, PRESETS, type Preset } from './presets.js'
 import { nearest, type Finding, type Path } from './problem.js'
 import type { FileValues } from './schema.js'
 import { checkServer, serverOf, type TlsCheck } from './server-schema.js'
-import { isRedisUrl, parseRedisUrl } from '../store/redis-url.js'
+import { isRedisUrl, parseRedisUrl } from '../store/redis/connection/address.js'
 import { isPrivateAddress } from '../upstreams/address.js'
 import { checkConnection, connectionOf } from './upstream-connection.js'
 
@@ -114,6 +115,7 @@ function checkUpstream(
   const isTls = new URL(baseUrl).protocol === 'https:'
   checkConnection(upstream, { path, isTls, readFile }, fault)
   checkHeaders(upstream, path, fault)
+  checkNative(upstream, path, fault)
 }
 
 function checkAddress(url: URL, at: Path, fault: Fault): void {
@@ -299,6 +301,7 @@ function upstreamOf(
     maxConnections: values.max_connections,
     allowPrivateAddress: values.allow_private_address ?? isPrivateHost(new URL(baseUrl).hostname),
     ...connectionOf(values, readFile),
+    native: nativeOf(values),
     quirks: quirksOf(values.quirks, preset?.quirks ?? PLAIN),
     prices: Object.fromEntries(
       Object.entries(values.prices).map(([model, price]) => [model, priceFacts(price)]),

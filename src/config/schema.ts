@@ -7,6 +7,7 @@ import { dashboardSchema } from './dashboard-schema.js'
 import { priceSchema } from './catalogue-schema.js'
 import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
+import { nativePriceSchema, nativeSchema } from './native.js'
 import { PRESET_NAMES } from './presets.js'
 import { http2Schema, proxySchema, upstreamTlsSchema } from './upstream-connection.js'
 import { serverSchema } from './server-schema.js'
@@ -149,6 +150,8 @@ const upstream = z.strictObject({
   tls: upstreamTlsSchema.optional().describe('For an upstream with certificates of its own.'),
   http2: http2Schema,
   proxy: proxySchema,
+  native: nativeSchema,
+  native_usd_per_request: nativePriceSchema,
   allow_private_address: z
     .boolean()
     .optional()

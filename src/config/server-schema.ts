@@ -47,7 +47,9 @@ export const serverSchema = z.strictObject({
       error: 'must be `auto` or a whole number from 1 to 1,024',
     })
     .default('auto')
-    .describe('Processes that share the port: a number, or `auto` for one per core.'),
+    .describe(
+      'Processes that share the port: a number, or `auto` for one per core. 1 is one process in all, which nothing restarts after a crash.',
+    ),
   drain_ms: whole(0, 3_600_000)
     .default(30_000)
     .describe('How long running requests may go on after a signal to stop.'),

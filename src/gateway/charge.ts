@@ -121,14 +121,24 @@ function explained(x: Exchange, outcome: Outcome): Pick<UsageRow, keyof typeof U
   const isOne = facts.attempts === 1 && target !== null
   return {
     ...UNEXPLAINED,
-    ingress: x.dialect === null ? null : INGRESS[x.dialect],
+    ingress: ingressOf(x),
     errorMessage: isKept ? hideSecrets(wire.message).slice(0, most) : null,
     limit: facts.limit,
     upstreamStatus: facts.upstreamStatus,
     upstreamRequestId: facts.upstreamRequestId?.slice(0, MAX_NAME) ?? null,
     attempted: isOne ? `${target.upstream.config.name}:${outcome}` : null,
     clientRequestId: facts.clientRequestId,
+    labels: x.operation === 'native' ? bytesOf(x) : null,
   }
+}
+
+function ingressOf({ operation, dialect }: Exchange): string | null {
+  if (operation === 'native') return 'native'
+  return dialect === null ? null : INGRESS[dialect]
+}
+
+function bytesOf({ facts }: Exchange): string {
+  return `bytes_in=${facts.receivedBytes} bytes_out=${facts.sentBytes}`
 }
 
 const INGRESS = {
@@ -148,8 +158,9 @@ function countedAs({ facts, generation }: Exchange, outcome: Outcome): string {
 
 /** As the client saw it: where it has the beginning of an answer, 200 it was. */
 function statusOf(x: Exchange, outcome: Outcome): number {
-  if (outcome === 'ok') return 200
   if (outcome === 'client_gone') return 499
+  if (x.operation === 'native' && x.facts.verdict !== null) return x.facts.upstreamStatus ?? 200
+  if (outcome === 'ok') return 200
   return x.facts.error === null ? 200 : rowOf(outcome).status
 }
 
@@ -164,6 +175,10 @@ const NOTHING_USED: { usage: Usage; source: UsageSource } = { usage: {}, source:
 function used(x: Exchange, outcome: Outcome): { usage: Usage; source: UsageSource } {
   const { facts } = x
   const { attempts, verdict, request } = facts
+  if (x.operation === 'native') {
+    const usage = verdict === null || isAbsurd(verdict.usage) ? {} : verdict.usage
+    return Object.keys(usage).length === 0 ? NOTHING_USED : { usage, source: 'reported' }
+  }
   if (attempts === 0 || request === null) return NOTHING_USED
   const { said } = verdict ?? { said: NOTHING_SAID }
   const hasWords = said.bytes + said.calls > 0
@@ -208,11 +223,19 @@ function believed(usage: Usage): Usage {
 
 function costOf(x: Exchange, usage: Usage, source: UsageSource): number | null {
   const { target, upstreamModel, verdict } = x.facts
+  if (x.operation === 'native') return nativeCost(x)
   if (source === 'none' || target === null) return 0
   const { name } = target.upstream.config
   const price = x.generation.prices.find(name, upstreamModel ?? '', verdict?.model ?? null)
   const served = price === null ? null : tierPrice(price, verdict?.tier ?? null)
   return served === null ? null : costNanoUsd(served, usage)
+}
+
+/** A request that the upstream did not accept costs nothing. */
+function nativeCost({ facts }: Exchange): number | null {
+  const { target, attempts, upstreamStatus } = facts
+  if (target === null || attempts === 0 || (upstreamStatus ?? 0) >= 400) return 0
+  return target.upstream.config.native.nanoUsdPerRequest
 }
 
 function hopsOf(x: Exchange, nowMs: number, outcome: Outcome): RowHops {

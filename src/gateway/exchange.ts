@@ -6,7 +6,7 @@ import type { Identity } from '../accounts/account.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { DialectName, Endpoint } from '../dialects/dialect.js'
 import { GatewayError } from '../errors.js'
-import type { HttpRequest, HttpResponse } from '../http/message.js'
+import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
 import { hasLeft, REFUSED } from '../http/respond.js'
 import type { Lease } from '../limits/limiter.js'
@@ -107,7 +107,9 @@ export class Exchange implements Flight {
   readonly path: string
   /** Set as soon as the path is known, so that even a 401 is spelled in the client's dialect. */
   dialect: DialectName | null = null
-  operation: Endpoint['operation'] | null = null
+  operation: Endpoint['operation'] | 'native' | null = null
+  /** The connection of a request for a WebSocket. */
+  upgrade: Upgrade | null = null
   /** The reply was ended with an error: that its connection closes does not mean that the client left. */
   isBrokenOff = false
   /** What was thrown and nobody foresaw, for the log. */
@@ -205,9 +207,10 @@ export class Exchange implements Flight {
     return holding === null || booked === null ? (holding ?? booked) : both(holding, booked)
   }
 
-  /** Of authenticated requests for a chat; a list of models costs nothing. */
+  /** Of authenticated requests for a chat or to an upstream's own endpoints; a list of models costs nothing. */
   private book(): Promise<void> | null {
-    if (this.isBooked || this.accountId === null || this.operation !== 'chat') return null
+    if (this.isBooked || this.accountId === null) return null
+    if (this.operation !== 'chat' && this.operation !== 'native') return null
     this.isBooked = true
     const beganMs = performance.now()
     const note = (): void => void (this.facts.bookMs = performance.now() - beganMs)

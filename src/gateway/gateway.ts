@@ -7,7 +7,7 @@ import type { Identity } from '../accounts/account.js'
 import type { Snapshot } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import { newRequestId } from '../http/id.js'
-import type { HttpRequest, HttpResponse } from '../http/message.js'
+import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import { BodyBudget } from './body-budget.js'
 import { book } from './charge.js'
 import { Deadlines } from './deadlines.js'
@@ -58,8 +58,8 @@ export class Gateway {
   }
 
   /** Takes one request that has passed the front door. */
-  handle(req: HttpRequest, res: HttpResponse): void {
-    this.run(req, res, null)
+  handle(req: HttpRequest, res: HttpResponse, upgrade: Upgrade | null = null): void {
+    this.run(req, res, null, upgrade)
   }
 
   /** Takes one request to the path as an account, whose session somebody else has checked. */
@@ -71,10 +71,12 @@ export class Gateway {
     req: HttpRequest,
     res: HttpResponse,
     as: { readonly identity: Identity; readonly path: string } | null,
+    upgrade: Upgrade | null = null,
   ): void {
     const generation = this.current
     const id = newRequestId(Date.now())
     const x = new Exchange(id, req, res, generation, performance.now(), this.after, as)
+    x.upgrade = upgrade
     generation.enter()
     this.inFlight.add(x)
     void serve(x, this.services)

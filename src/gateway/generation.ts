@@ -88,6 +88,15 @@ export class Generation {
     return made
   }
 
+  /** The target of native requests to an upstream; null if there is no such upstream. Its dialect is not used. */
+  nativeTarget(name: string): Target | null {
+    const choice = this.upstreams.get(name)?.config.dialect
+    const dialect = choice === 'openai' ? 'openai-chat' : choice
+    const upstream = this.snapshot.config.upstreams[name]
+    if (dialect === undefined || upstream === undefined) return null
+    return this.makeTarget({ label: `native:${name}`, upstream }, dialect)
+  }
+
   /** What the catalogue knows of a model, or what is true of its family. */
   facts(model: string): ModelFacts {
     return factsFor(this.snapshot.catalogue, model)
@@ -146,7 +155,7 @@ export class Generation {
     this.onRetired = null
   }
 
-  private makeTarget(match: RouteMatch, dialect: DialectName): Target {
+  private makeTarget(match: Pick<RouteMatch, 'label' | 'upstream'>, dialect: DialectName): Target {
     const config = match.upstream
     const upstream = this.upstreams.get(config.name)
     const egress = egressOf(dialect)
@@ -166,6 +175,11 @@ export class Generation {
   }
 }
 
+/** The headers of the upstream's credential and configuration. */
+export function ownHeaders(config: UpstreamConfig, egress: Egress): Record<string, string> {
+  return { ...credentialOf(config, egress), ...config.headers }
+}
+
 function credentialOf(
   { apiKey, keyHeader }: UpstreamConfig,
   egress: Egress,
@@ -177,8 +191,7 @@ function credentialOf(
 /** Built from constants and the configuration; nothing of the client's gets in here (CVE-2026-1525). */
 function fixedHeaders(config: UpstreamConfig, egress: Egress): string[] {
   const headers = ['content-type', 'application/json', 'accept-encoding', 'identity']
-  const credential = credentialOf(config, egress)
-  for (const [name, value] of Object.entries({ ...credential, ...config.headers })) {
+  for (const [name, value] of Object.entries(ownHeaders(config, egress))) {
     headers.push(name, value)
   }
   return headers

@@ -202,7 +202,8 @@ function affordable(
   return Number.isFinite(left) ? outputFor(reckoning, left) : null
 }
 
-function refused(
+/** The error of a request that was not admitted; notes the rule. Throws if the exchange is cancelled. */
+export function refused(
   x: Exchange,
   claims: readonly Claim[],
   { closed, standings }: Decision,

@@ -19,6 +19,9 @@ import type { Exchange } from './exchange.js'
 import { forward } from './forward.js'
 import type { Target } from './generation.js'
 import { limit } from './limit.js'
+import { serveNative } from './native/native.js'
+import { keyPlaceOf, type KeyPlace } from './native/open.js'
+import { isNativePath } from './native/path.js'
 import { fetchMedia } from './media.js'
 import type { BodyBudget } from './body-budget.js'
 import { receive, type Call } from './receive.js'
@@ -46,6 +49,10 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     const at = identify(x)
     const identity = authenticate(x, at, services)
     if (identity instanceof Promise) await identity
+    if (x.operation === 'native') {
+      await serveNative(x, services)
+      return
+    }
     if (at === null) throw unknownEndpoint(x.req.method ?? '', x.path)
     if (at.endpoint.operation === 'models') {
       answerModels(x, at)
@@ -94,7 +101,7 @@ function report(x: Exchange, { metrics, log, ended }: Services): void {
 function identify(x: Exchange): Addressed | null {
   const at = addressed(x.req.method ?? '', x.path)
   x.dialect = at?.dialect ?? INGRESSES[0]?.dialect ?? null
-  x.operation = at?.endpoint.operation ?? null
+  x.operation = at?.endpoint.operation ?? (isNativePath(x.path) ? 'native' : null)
   x.facts.clientRequestId = clientRequestId(x.req)
   return at
 }
@@ -135,14 +142,17 @@ function authenticate(
     accept(x, x.runsAs)
     return undefined
   }
-  const ingress = at?.ingress ?? INGRESSES[0]?.ingress
-  const found =
-    ingress === undefined
-      ? authenticator.identify(null)
-      : authenticator.identifyBy(headerOf(x.req, ingress.keyHeader), ingress.keyIn, x.clientAddress)
+  const { header, keyIn } = x.operation === 'native' ? keyPlaceOf(x.req) : keyPlaceAt(x, at)
+  const found = authenticator.identifyBy(header, keyIn, x.clientAddress)
   if (found instanceof Promise) return found.then((identity) => accept(x, identity))
   accept(x, found)
   return undefined
+}
+
+function keyPlaceAt(x: Exchange, at: Addressed | null): KeyPlace {
+  const ingress = at?.ingress ?? INGRESSES[0]?.ingress
+  if (ingress === undefined) return { header: undefined, keyIn: () => null }
+  return { header: headerOf(x.req, ingress.keyHeader), keyIn: ingress.keyIn }
 }
 
 function accept(x: Exchange, identity: Identity): void {

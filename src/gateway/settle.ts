@@ -47,7 +47,7 @@ function recordHops(facts: Facts, { hops }: Metrics): void {
 
 function recordReply(x: Exchange, facts: Facts, seconds: number, outcome: Outcome): void {
   const { target, verdict } = facts
-  if (target === null || verdict === null) return
+  if (target === null || verdict === null || x.operation === 'native') return
   if (facts.stream) target.series.streamEnd(streamEndOf(outcome, verdict.outcome === 'complete'))
   if (facts.clientWaitMs > 0) target.series.backpressure('client', facts.clientWaitMs / 1000)
   const ttftMs = facts.firstContentMs
@@ -100,7 +100,7 @@ function lineOf(x: Exchange, status: number, outcome: Outcome, seconds: number):
     account_id: facts.accountId ?? undefined,
     route: target?.route,
     upstream: target?.upstream.config.name,
-    dialect: target?.dialect,
+    dialect: x.operation === 'native' ? 'native' : target?.dialect,
     model: facts.model === null ? undefined : x.generation.modelLabel(facts.model),
     upstream_model: nameOf(verdict?.model ?? facts.upstreamModel) ?? undefined,
     stream: facts.stream,

@@ -7,7 +7,11 @@ import type { Reckoning } from './bounds.js'
 import type { Exchange } from './exchange.js'
 
 /** As if everything had been used that may be. */
-export function unsettledRow(x: Exchange, modelName: string, most: Reckoning): UsageRow {
+export function unsettledRow(
+  x: Exchange,
+  modelName: string,
+  most: Pick<Reckoning, 'input' | 'output' | 'nanoUsd'>,
+): UsageRow {
   const { facts } = x
   const { input, output } = most
   return {

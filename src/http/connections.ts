@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ErrorKind, WireError } from '../errors.js'
 import { newRequestId } from './id.js'
-import type { HttpRequest, HttpResponse } from './message.js'
+import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
 import { allowedForBody, breachOf, interrupt, refuseSocket, TOO_MANY } from './refuse.js'
 import { abandon } from './respond.js'
 
@@ -22,6 +22,8 @@ export interface Exchange {
   readonly res: HttpResponse
   /** The client waits for `100 Continue` before it sends the body. */
   readonly awaitsContinue: boolean
+  /** Node has given up the connection: the listener asked for such requests. */
+  readonly upgrade?: Upgrade
 }
 
 /** A client's HTTP/1.1 connection. */
@@ -104,6 +106,15 @@ export class Connections {
     }
     connection.waiting.push(exchange)
     if (connection.waiting.length >= MAX_WAITING) connection.socket.pause()
+  }
+
+  /** The first request on a connection may ask for another protocol; Node reads nothing behind it. */
+  upgrade(exchange: Exchange & { readonly upgrade: Upgrade }): void {
+    const { socket } = exchange.upgrade
+    const connection = this.connections.get(socket)
+    if (connection?.isEnding === true) return
+    if (connection === undefined || connection.current !== null) socket.destroy()
+    else this.begin(connection, exchange)
   }
 
   private begin(connection: Connection, exchange: Exchange): void {

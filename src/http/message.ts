@@ -41,6 +41,12 @@ export interface HttpResponse extends Writable {
   setTimeout(ms: number, callback: () => void): unknown
 }
 
+/** A request that asks for another protocol: its connection, and what came behind its head. */
+export interface Upgrade {
+  readonly socket: Socket
+  readonly head: Buffer
+}
+
 /** The value of a header, whose name is given in lower case. */
 export function headerOf({ headers }: HttpRequest, name: string): string | undefined {
   const value = headers[name]

@@ -2,12 +2,13 @@
  * The listener of the data plane: HTTP/1.1 by `node:http`, with TLS also HTTP/2. Refuses requests that the guard
  * rejects, runs one request of a connection at a time, limits slow clients, and drains.
  */
-import { createServer, type Server } from 'node:http'
-import type { Socket } from 'node:net'
-import { GatewayError, type ErrorKind } from '../errors.js'
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { GatewayError, type ErrorKind, type WireError } from '../errors.js'
 import { Connections, MAX_REQUESTS, type Exchange } from './connections.js'
 import { newRequestId } from './id.js'
-import type { HttpRequest, HttpResponse } from './message.js'
+import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
 import { refuseRequest } from './refuse.js'
 import { guardRequest, MAX_HEAD_BYTES } from './request-guard.js'
 import type { createTlsServer, TlsServer } from './tls.js'
@@ -18,8 +19,13 @@ export interface ServerOptions {
   host: string
   /** 0 takes a free one. */
   port: number
-  /** Called for each request that the guard lets through, once its headers are here. */
-  handler: (req: HttpRequest, res: HttpResponse) => void
+  /**
+   * Called for each request that the guard lets through, once its headers are here. `upgrade` is null unless
+   * `takesUpgrade` returned true for the request.
+   */
+  handler: (req: HttpRequest, res: HttpResponse, upgrade: Upgrade | null) => void
+  /** Whether the handler serves this request for a WebSocket; see `GatewayServer.allowUpgrades`. */
+  takesUpgrade?: (req: HttpRequest) => boolean
   /**
    * Called for each request that never reached the handler, with the id in its reply, and for each
    * connection that could not be accepted, which has none.
@@ -54,6 +60,11 @@ export interface DrainOptions {
 /** A listening server. */
 export interface GatewayServer {
   readonly port: number
+  /**
+   * Whether requests for another protocol reach `takesUpgrade`. While they do, each of them that is not taken is
+   * refused; otherwise they are served as ordinary requests whose connection closes.
+   */
+  allowUpgrades(isAllowed: boolean): void
   /** True from the moment that drain() is called. */
   readonly draining: boolean
   /**
@@ -69,6 +80,11 @@ const SWEEP_MS = 250
 const GRACE_MS = 250
 /** Above `maxConnections`, connections that are being refused with a reply. */
 const REFUSED_CONNECTIONS = 256
+
+const NO_UPGRADE: WireError = {
+  kind: 'malformed_request',
+  message: 'the only upgrade is to websocket, below /native/ and by GET without a body',
+}
 
 /** Listens. Rejects with a `GatewayError` that names the cause if the address cannot be used. */
 export async function openServer(options: ServerOptions): Promise<GatewayServer> {
@@ -87,6 +103,19 @@ class Listener implements GatewayServer {
   private readonly tls: TlsServer | null
   private readonly connections: Connections
   private readonly clock: NodeJS.Timeout
+  private readonly upgraded = (req: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    // Node has removed its own listeners.
+    socket.on('error', () => socket.destroy())
+    if (!(socket instanceof Socket)) return
+    const res = new ServerResponse(req)
+    res.assignSocket(socket)
+    res.once('finish', () => {
+      res.detachSocket(socket)
+      res.emit('close')
+    })
+    this.connections.upgrade({ req, res, awaitsContinue: false, upgrade: { socket, head } })
+  }
+
   private isDraining = false
   private drained: Promise<void> | null = null
 
@@ -141,6 +170,11 @@ class Listener implements GatewayServer {
     return this.isDraining
   }
 
+  allowUpgrades(isAllowed: boolean): void {
+    this.server.off('upgrade', this.upgraded)
+    if (isAllowed) this.server.on('upgrade', this.upgraded)
+  }
+
   private get maxConnections(): number {
     return this.options.maxConnections ?? 10_000
   }
@@ -192,13 +226,14 @@ class Listener implements GatewayServer {
       )
       .on('clientError', (error, socket) => this.connections.parserFailed(error, socket))
       .on('timeout', (socket: Socket) => this.connections.timedOut(socket))
-      // There is no listener for `upgrade`: such a request is served as an ordinary one and closes.
+      // Without a listener for `upgrade` such a request is served as an ordinary one and closes.
       .on('connect', (_req, socket) => socket.destroy())
   }
 
   /** Gives the request to the handler; false if the guard refuses it. */
-  private serve({ req, res, awaitsContinue }: Exchange, isLast: boolean): boolean {
-    const refusal = guardRequest(req, res.stream !== undefined)
+  private serve({ req, res, awaitsContinue, upgrade }: Exchange, isLast: boolean): boolean {
+    const isTaken = upgrade === undefined || this.options.takesUpgrade?.(req) === true
+    const refusal = guardRequest(req, res.stream !== undefined) ?? (isTaken ? null : NO_UPGRADE)
     if (refusal !== null) {
       const id = newRequestId(Date.now())
       this.options.onRefused?.(refusal.kind, id)
@@ -207,7 +242,7 @@ class Listener implements GatewayServer {
     }
     if (isLast && res.stream === undefined) res.setHeader('connection', 'close')
     if (awaitsContinue) this.continueWhenRead(req, res, isLast)
-    this.options.handler(req, res)
+    this.options.handler(req, res, upgrade ?? null)
     return true
   }
 

@@ -2,7 +2,7 @@
  * Every metric of the gateway's own, by name, with help, labels and buckets.
  * Counts nothing; `hops.ts` does, and `docs/metrics.md` is made from this.
  */
-import type { Definition } from './registry.js'
+import type { Definition } from './metric.js'
 
 /** Each label, and the closed set that its values come from. */
 export const LABELS: Readonly<Record<string, string>> = {

@@ -7,7 +7,8 @@ import type { ErrorKind } from '../errors.js'
 import { DEFINITIONS, MAX_MODEL_PAIRS } from './definitions.js'
 import { fieldLabel } from './fields.js'
 import type { Distribution } from './histogram.js'
-import { type Collected, type Count, MAX_LINES, MetricSet } from './registry.js'
+import type { Collected } from './metric.js'
+import { type Count, MAX_LINES, MetricSet } from './registry.js'
 
 /** A phase of a request, in order of happening. */
 export type Hop =

@@ -7,7 +7,7 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isObject, stringOf } from '../chat/json.js'
 import { openStore } from './open.js'
-import { isRedisUrl } from './redis-url.js'
+import { isRedisUrl } from './redis/connection/address.js'
 import type { Store, StoreOptions } from './store.js'
 
 /** Where a store is, and where its id is remembered. */

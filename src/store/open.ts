@@ -3,8 +3,8 @@
  * Knows the engines' names and nothing of what they do.
  */
 import { GatewayError } from '../errors.js'
-import { openRedis } from './redis.js'
-import { isRedisUrl, parseRedisUrl } from './redis-url.js'
+import { openRedis } from './redis/store.js'
+import { isRedisUrl, parseRedisUrl } from './redis/connection/address.js'
 import { openSqlite } from './sqlite/store.js'
 import type { Store, StoreOptions } from './store.js'
 

@@ -2,7 +2,9 @@
  * Upstreams: an address, credentials and limits that speak a dialect, with their connections.
  * Knows nothing of requests; `gateway/forward.ts` sends them.
  */
+import type { Agent } from 'node:http'
 import type { UpstreamConfig } from '../config/config.js'
+import { openAgent, type Unreachable } from './agent.js'
 import { openDispatcher, settingsOf } from './dispatcher.js'
 import { UpstreamPool } from './pool.js'
 import { placeOf, type Place } from './place.js'
@@ -12,25 +14,33 @@ export interface Upstream {
   readonly config: UpstreamConfig
   readonly pool: UpstreamPool
   readonly place: Place
+  /** For native access; null if the upstream has none. */
+  readonly agent: Agent | Unreachable | null
 }
 
 /** All upstreams of a generation, and the pools they run on. */
 export class Upstreams {
   private readonly byName: ReadonlyMap<string, Upstream>
   private readonly pools: ReadonlyMap<string, UpstreamPool>
+  private readonly agents: ReadonlyMap<string, Agent | Unreachable>
 
   /** Pools whose address and connection settings did not change are taken over from `previous`. */
   constructor(configs: Readonly<Record<string, UpstreamConfig>>, previous: Upstreams | null) {
     const byName = new Map<string, Upstream>()
     const pools = new Map<string, UpstreamPool>()
+    const agents = new Map<string, Agent | Unreachable>()
     for (const config of Object.values(configs)) {
       const key = settingsOf(config)
       const pool = pools.get(key) ?? previous?.pools.get(key) ?? openPool(config)
       pools.set(key, pool)
-      byName.set(config.name, { config, pool, place: placeOf(config) })
+      const isNative = config.native.rules.length > 0
+      const agent = isNative ? (previous?.agents.get(key) ?? openAgent(config)) : null
+      if (agent !== null) agents.set(key, agent)
+      byName.set(config.name, { config, pool, place: placeOf(config), agent })
     }
     this.byName = byName
     this.pools = pools
+    this.agents = agents
   }
 
   /** Undefined where the generation has no upstream of that name. */
@@ -43,13 +53,20 @@ export class Upstreams {
     const kept = new Set(next === null ? [] : next.pools.values())
     const closing: Promise<void>[] = []
     for (const pool of this.pools.values()) if (!kept.has(pool)) closing.push(pool.close())
+    const keptAgents = new Set(next === null ? [] : next.agents.values())
+    for (const agent of this.agents.values()) if (!keptAgents.has(agent)) close(agent)
     await Promise.allSettled(closing)
   }
 
   /** Destroys every connection at once. */
   async destroy(): Promise<void> {
+    for (const agent of this.agents.values()) close(agent)
     await Promise.allSettled([...this.pools.values()].map((pool) => pool.destroy()))
   }
+}
+
+function close(agent: Agent | Unreachable): void {
+  if ('destroy' in agent) agent.destroy()
 }
 
 function openPool(config: UpstreamConfig): UpstreamPool {

@@ -34,6 +34,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['cluster-slot', 'cluster-worker', 'parent-guard-thread'],
   ['cluster'],
   ['serve-worker'],
+  ['serve-alone'],
   ['serve'],
   ['commands'],
   ['generate', 'program'],
@@ -52,7 +53,7 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'store/sqlite/ledger/subject.ts → limits/bucket.ts': 'the same, for one row of limits',
   'store/migrate-parts.ts → limits/bucket.ts':
     'which day or month is running is one arithmetic, for counting and for moving the counts',
-  'store/redis-slices.ts → limits/bucket.ts':
+  'store/redis/limits/flow-slices.ts → limits/bucket.ts':
     'how a limit stands is the same arithmetic, whoever tells of it',
   'ledger/spooled.ts → store/usage-record.ts':
     'a row has one text, in the store and on its way to it',
@@ -63,7 +64,7 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'which certificate files the listener takes is one check, for the file and for the listener',
   'config/resolve.ts → upstreams/address.ts':
     'which networks are private is one list, for what may be plain http and for where a name may lead',
-  'config/resolve.ts → store/redis-url.ts':
+  'config/resolve.ts → store/redis/connection/address.ts':
     'what an address of a store may look like is one fact for checking the file and for opening',
 }
 
@@ -89,7 +90,8 @@ const FORBIDDEN: Readonly<Record<string, readonly string[]>> = {
 const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@node-rs/argon2': [/^accounts\/password\.ts$/],
   '@photostructure/sqlite': [/^store\/sqlite\/driver\.ts$/, /^ledger\/owner-lock\.ts$/],
-  ioredis: [/^store\/redis[^/]*\.ts$/],
+  'http-proxy-3': [/^http\/native-proxy\.ts$/],
+  ioredis: [/^store\/redis\/connection\//],
   'openid-client': [/^dashboard\/identity-provider\.ts$/],
   pino: [/^log\.ts$/, /^log-sink\.ts$/],
   'prom-client': [/^metrics\//],

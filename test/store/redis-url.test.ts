@@ -3,7 +3,7 @@
  * Method: addresses and what they say, as data.
  */
 import t from 'tap'
-import { isRedisUrl, parseRedisUrl, type RedisPlace } from '../../src/store/redis-url.js'
+import { isRedisUrl, parseRedisUrl, type RedisPlace } from '../../src/store/redis/connection/address.js'
 
 const GOOD: readonly [string, Partial<RedisPlace>][] = [
   ['redis://h', { kind: 'single', hosts: [{ host: 'h', port: 6379 }], tls: false, db: 0 }],

@@ -1,0 +1,222 @@
+/**
+ * One native request at its upstream: the body up, the reply down, and the timeouts of the upstream.
+ */
+import type { Agent, IncomingMessage } from 'node:http'
+import { GatewayError, gatewayError, type ErrorKind } from '../../errors.js'
+import { headerOf } from '../../http/message.js'
+import { sendNative } from '../../http/native-proxy.js'
+import { beginReply } from '../../http/respond.js'
+import { AttemptClock, type Overdue, type Phase } from '../attempt-clock.js'
+import type { Deadlines, Timed } from '../deadlines.js'
+import type { Exchange } from '../exchange.js'
+import { STALLED, tooLate, transportError, UNFORESEEN } from '../fault.js'
+import { requestIdIn } from '../head.js'
+import { LANDED } from '../in-flight.js'
+import { headersForClient } from './headers.js'
+import type { NativeCall } from './open.js'
+import { ReplyTap, RequestLimit, tooLarge } from './streams.js'
+import { nativeVerdict } from './verdict.js'
+
+/** Methods whose requests have a body only if they say how long it is. */
+const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
+
+const PROGRESS = { connecting: 'connecting', waiting: 'sent', stream: 'in reply' } as const
+
+/** Why nothing more comes, by the timeout that has passed. */
+export function overdueError(overdue: Overdue): GatewayError {
+  if (overdue === 'stalled') return gatewayError(STALLED)
+  if (overdue === 'connect') return gatewayError(tooLate('did not accept a connection in time'))
+  if (overdue === 'first byte') return gatewayError(tooLate('did not answer in time'))
+  return gatewayError(tooLate(overdue === 'idle' ? 'was silent for too long' : 'took too long'))
+}
+
+/** Resolves when the client has the whole reply; rejects with `GatewayError` when that cannot be. */
+export class NativeAttempt implements Timed {
+  place = LANDED
+  private readonly x: Exchange
+  private readonly call: NativeCall
+  private readonly deadlines: Deadlines
+  private readonly clock: AttemptClock
+  private phase: Exclude<Phase, 'error' | 'whole' | 'lingering'> = 'connecting'
+  private abort: () => void = () => undefined
+  private tap: ReplyTap | null = null
+  private limit: RequestLimit | null = null
+  private resolve: () => void = () => undefined
+  private reject: (error: GatewayError) => void = () => undefined
+
+  constructor(x: Exchange, call: NativeCall, deadlines: Deadlines) {
+    this.x = x
+    this.call = call
+    this.deadlines = deadlines
+    const { connectMs, firstByteWholeMs, idleMs, totalMs } = call.target.upstream.config.timeouts
+    const { startedMs } = x
+    this.clock = new AttemptClock({
+      ...{ connectMs, firstByteMs: firstByteWholeMs, idleMs, totalMs, startedMs },
+    })
+  }
+
+  run(agent: Agent): Promise<void> {
+    const { x, call } = this
+    const body = this.limitedBody()
+    this.clock.begin(performance.now())
+    call.target.series.inflight(1)
+    this.deadlines.add(this)
+    return new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+      body.once('error', (error) => this.fail(error))
+      x.cancellation.onCancel((reason) => this.fail(reason))
+      if (this.phase === 'over') return
+      this.abort = sendNative({ ...call, agent, socket: x.req.socket }, body, {
+        connected: () => this.connected(),
+        replied: (reply) => this.guard(() => this.begin(reply)),
+        failed: (error) => this.failedInTransit(error),
+      })
+      x.req.pipe(body)
+    })
+  }
+
+  /** Throws `body_too_large` if the announced length is above the limit. */
+  private limitedBody(): RequestLimit {
+    const { req, facts, generation } = this.x
+    const length = headerOf(req, 'content-length')
+    const isBodiless = length === undefined && BODILESS.has(this.call.method)
+    const maxBytes = isBodiless ? 0 : generation.snapshot.config.server.maxBodyBytes
+    const declared = length === undefined ? null : Number(length)
+    if (declared !== null && declared > maxBytes) throw tooLarge(maxBytes)
+    this.limit = new RequestLimit(maxBytes, declared, (bytes) => {
+      facts.receivedBytes += bytes
+      // The time for the first byte begins when the request is sent.
+      this.clock.begin(performance.now())
+    })
+    return this.limit
+  }
+
+  private connected(): void {
+    if (this.phase !== 'connecting') return
+    const nowMs = performance.now()
+    const { facts } = this.x
+    facts.attempts = 1
+    facts.connectMs = nowMs - this.x.startedMs - (facts.authenticateMs ?? 0) - (facts.admitMs ?? 0)
+    this.phase = 'waiting'
+    this.clock.begin(nowMs)
+  }
+
+  private begin(reply: IncomingMessage): void {
+    if (this.phase === 'over') {
+      reply.destroy()
+      return
+    }
+    this.connected()
+    const { x, call } = this
+    const { facts, res } = x
+    const nowMs = performance.now()
+    const status = reply.statusCode ?? 0
+    reply.once('error', (error) => this.failedInTransit(error))
+    this.phase = 'stream'
+    this.clock.head(nowMs)
+    facts.upstreamStatus = status
+    facts.upstreamRequestId = requestIdIn(reply.headers)
+    facts.firstContentMs = nowMs - x.startedMs
+    facts.firstByteMs = Math.max(0, facts.firstContentMs - (facts.connectMs ?? 0))
+    const wrong = wrongStatus(status)
+    if (wrong !== null) throw wrong
+    facts.verdict = nativeVerdict(status, {})
+    const tap = this.tapOf(reply, status)
+    beginReply(res, status, headList(x, call, headersForClient(reply.headers)))
+    res.once('finish', () => this.finished())
+    reply.pipe(tap).pipe(res)
+    // A reply without a body, or a slow one: the client has the head at once.
+    res.flushHeaders?.()
+  }
+
+  private tapOf(reply: IncomingMessage, status: number): ReplyTap {
+    const { x } = this
+    const { facts } = x
+    const encoding = reply.headers['content-encoding'] ?? 'identity'
+    this.tap = new ReplyTap({
+      isJson: encoding === 'identity' && (reply.headers['content-type'] ?? '').includes('json'),
+      onBytes: (bytes) => {
+        facts.sentBytes += bytes
+        this.clock.heard(performance.now())
+      },
+      ending: (usage) => {
+        this.clock.ended()
+        facts.verdict = nativeVerdict(status, usage)
+        facts.relayMs = performance.now() - x.startedMs - (facts.firstContentMs ?? 0)
+        return x.ending()
+      },
+    })
+    return this.tap
+  }
+
+  private finished(): void {
+    if (this.phase === 'over') return
+    this.over(this.x.facts.verdict?.error?.kind ?? 'ok')
+    this.resolve()
+  }
+
+  tick(nowMs: number): void {
+    // What waits in the tap waits for the client.
+    if ((this.tap?.readableLength ?? 0) > 0) this.clock.pause(nowMs)
+    else this.clock.resume(nowMs)
+    const overdue = this.clock.overdue(this.phase, nowMs, this.x.res.headersSent)
+    if (overdue !== null) this.fail(overdueError(overdue))
+  }
+
+  private failedInTransit(error: Error): void {
+    if (this.phase !== 'over') {
+      this.fail(gatewayError(transportError(error, PROGRESS[this.phase]), error))
+    }
+  }
+
+  private guard(act: () => void): void {
+    try {
+      act()
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  private fail(cause: unknown): void {
+    if (this.phase === 'over') return
+    const error = cause instanceof GatewayError ? cause : gatewayError(UNFORESEEN, cause)
+    if (this.x.res.headersSent) this.x.isBrokenOff = true
+    this.over(error.kind)
+    this.reject(error)
+  }
+
+  private over(kind: ErrorKind | 'ok'): void {
+    const { x, call, limit } = this
+    this.phase = 'over'
+    this.deadlines.remove(this)
+    x.cancellation.onCancel(null)
+    call.target.series.inflight(-1)
+    if (x.facts.attempts > 0) call.target.series.attempt(kind)
+    if (limit !== null) x.req.unpipe(limit)
+    this.tap?.unpipe()
+    this.abort()
+    limit?.destroy()
+  }
+}
+
+/** The gateway's own credential was refused, or the reply is none that can be passed on. */
+function wrongStatus(status: number): GatewayError | null {
+  if (status === 401 || status === 407) {
+    return new GatewayError('upstream_denied', 'The upstream refused the gateway’s credential.')
+  }
+  if (status >= 200 && status <= 599) return null
+  return new GatewayError('upstream_malformed', 'The upstream’s reply has no valid status.')
+}
+
+function headList(
+  x: Exchange,
+  { target }: NativeCall,
+  headers: Readonly<Record<string, string | string[]>>,
+): string[] {
+  const list = ['x-request-id', x.id, ...target.replyHeaders, ...x.rateHeaders]
+  for (const [name, value] of Object.entries(headers)) {
+    for (const each of Array.isArray(value) ? value : [value]) list.push(name, each)
+  }
+  return list
+}

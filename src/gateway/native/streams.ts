@@ -1,0 +1,115 @@
+/**
+ * The bodies of native access on their way through: the request's is limited, the reply's is counted and, if it is
+ * short JSON, searched for `usage`. Neither is held back.
+ */
+import { Transform, type TransformCallback } from 'node:stream'
+import type { JsonValue } from '../../chat/json.js'
+import type { Usage } from '../../chat/usage.js'
+import { GatewayError } from '../../errors.js'
+import { parseReply } from '../../wire/json.js'
+
+/** A longer reply is not searched for `usage`. */
+const MAX_SEARCHED_BYTES = 1024 * 1024
+
+/** A request's body. Fails with `GatewayError` at the first byte that is too many. */
+export class RequestLimit extends Transform {
+  private readonly maxBytes: number
+  private readonly declaredBytes: number | null
+  private readonly onBytes: (bytes: number) => void
+  private bytes = 0
+
+  /** `declaredBytes`: the request's `content-length`; null if it has none. */
+  constructor(maxBytes: number, declaredBytes: number | null, onBytes: (bytes: number) => void) {
+    super()
+    this.maxBytes = maxBytes
+    this.declaredBytes = declaredBytes
+    this.onBytes = onBytes
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, callback: TransformCallback): void {
+    this.bytes += chunk.length
+    if (this.bytes > this.maxBytes) {
+      callback(tooLarge(this.maxBytes))
+      return
+    }
+    this.onBytes(chunk.length)
+    callback(null, chunk)
+  }
+
+  override _flush(callback: TransformCallback): void {
+    const { bytes, declaredBytes } = this
+    const isShort = declaredBytes !== null && bytes !== declaredBytes
+    callback(
+      isShort ? new GatewayError('malformed_request', 'The body is shorter than announced.') : null,
+    )
+  }
+}
+
+/** The error of a body above `max_body_bytes`, or of one that the method does not take. */
+export function tooLarge(maxBytes: number): GatewayError {
+  return maxBytes === 0
+    ? new GatewayError(
+        'malformed_request',
+        'A body with this method needs the header content-length.',
+      )
+    : new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
+}
+
+/** What a `ReplyTap` is given. */
+export interface ReplyTapOptions {
+  /** The body may be searched for `usage`. */
+  readonly isJson: boolean
+  /** Called for each chunk before it goes on. */
+  readonly onBytes: (bytes: number) => void
+  /** Called once the whole body has come; the end of the reply waits for the promise. */
+  readonly ending: (usage: Usage) => Promise<void> | null
+}
+
+/** A reply's body. */
+export class ReplyTap extends Transform {
+  private readonly options: ReplyTapOptions
+  private chunks: Buffer[] | null
+  private bytes = 0
+
+  constructor(options: ReplyTapOptions) {
+    super()
+    this.options = options
+    this.chunks = options.isJson ? [] : null
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, callback: TransformCallback): void {
+    this.bytes += chunk.length
+    if (this.bytes > MAX_SEARCHED_BYTES) this.chunks = null
+    this.chunks?.push(chunk)
+    this.options.onBytes(chunk.length)
+    callback(null, chunk)
+  }
+
+  override _flush(callback: TransformCallback): void {
+    const usage = this.chunks === null ? {} : usageIn(Buffer.concat(this.chunks).toString())
+    this.chunks = null
+    const ending = this.options.ending(usage)
+    if (ending === null) callback()
+    else void ending.then(() => callback())
+  }
+}
+
+/** The counts of a JSON object's `usage`, in the words of any provider; empty if there are none. */
+export function usageIn(text: string): Usage {
+  const reply = parseReply(text)
+  const counts = reply?.['usage'] ?? reply?.['usageMetadata']
+  if (typeof counts !== 'object' || counts === null || Array.isArray(counts)) return {}
+  const count = (...names: string[]): number | undefined => {
+    for (const name of names) if (isCount(counts[name])) return counts[name]
+    return undefined
+  }
+  const input = count('prompt_tokens', 'input_tokens', 'promptTokenCount')
+  const output = count('completion_tokens', 'output_tokens', 'candidatesTokenCount')
+  if (input === undefined) return output === undefined ? {} : { output }
+  // Replies to embeddings count the prompt alone.
+  return { input, output: output ?? 0 }
+}
+
+function isCount(value: JsonValue | undefined): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}

@@ -1,0 +1,208 @@
+/**
+ * One WebSocket: from its request to the end of both connections. It may be idle for as long as both sides like.
+ */
+import type { Agent, IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Config } from '../../config/config.js'
+import { gatewayError, GatewayError } from '../../errors.js'
+import { headerOf, type HttpRequest, type Upgrade } from '../../http/message.js'
+import { sendWebSocket } from '../../http/native-proxy.js'
+import { pathOf } from '../../http/request-guard.js'
+import { AttemptClock } from '../attempt-clock.js'
+import type { Deadlines, Timed } from '../deadlines.js'
+import type { Exchange } from '../exchange.js'
+import { transportError } from '../fault.js'
+import { requestIdIn } from '../head.js'
+import { LANDED } from '../in-flight.js'
+import { refuse, understood } from '../refuse.js'
+import { overdueError } from './attempt.js'
+import { headersForClient } from './headers.js'
+import type { NativeCall } from './open.js'
+import { isNativePath } from './path.js'
+import { nativeVerdict } from './verdict.js'
+
+/** How long one side may take to close after the other has. */
+const CLOSING_MS = 1000
+
+/** Whether any upstream opens a path to WebSockets. */
+export function opensWebSockets({ upstreams }: Pick<Config, 'upstreams'>): boolean {
+  return Object.values(upstreams).some(({ native }) =>
+    native.rules.some(({ method }) => method === 'GET'),
+  )
+}
+
+/** Whether the request asks for a WebSocket where there may be one; nothing else may follow its head. */
+export function isWebSocket(req: HttpRequest): boolean {
+  return (
+    req.method === 'GET' &&
+    isNativePath(pathOf(req.url ?? '')) &&
+    headerOf(req, 'upgrade')?.toLowerCase() === 'websocket' &&
+    headerOf(req, 'transfer-encoding') === undefined &&
+    Number(headerOf(req, 'content-length') ?? 0) === 0
+  )
+}
+
+/** Resolves when the WebSocket is closed, or when it has been refused. Never rejects. */
+export class WebSocketAttempt implements Timed {
+  place = LANDED
+  private readonly x: Exchange
+  private readonly call: NativeCall
+  private readonly deadlines: Deadlines
+  private readonly client: Upgrade
+  private readonly clock: AttemptClock
+  private phase: 'connecting' | 'waiting' | 'open' | 'over' = 'connecting'
+  private abort: () => void = () => undefined
+  private upstream: Socket | null = null
+  private resolve: () => void = () => undefined
+  private readonly fromBytes: { readonly read: number; readonly written: number }
+
+  constructor(x: Exchange, call: NativeCall, client: Upgrade, deadlines: Deadlines) {
+    this.x = x
+    this.call = call
+    this.client = client
+    this.deadlines = deadlines
+    const { connectMs, firstByteMs, idleMs, totalMs } = call.target.upstream.config.timeouts
+    const { startedMs } = x
+    this.clock = new AttemptClock({ connectMs, firstByteMs, idleMs, totalMs, startedMs })
+    const { bytesRead: read, bytesWritten: written } = client.socket
+    this.fromBytes = { read: read - client.head.length, written }
+  }
+
+  run(agent: Agent): Promise<void> {
+    const { x, call, client } = this
+    this.clock.begin(performance.now())
+    this.deadlines.add(this)
+    call.target.series.inflight(1)
+    return new Promise((resolve) => {
+      this.resolve = resolve
+      client.socket.once('close', () => this.closed())
+      x.cancellation.onCancel((reason) => this.fail(reason))
+      if (this.phase === 'over') return
+      const headers = { ...call.headers, connection: 'Upgrade', upgrade: 'websocket' }
+      this.abort = sendWebSocket({ ...call, headers, agent, socket: client.socket }, client, {
+        connected: () => this.connected(),
+        opening: (reply) => this.opening(reply),
+        opened: (upstream) => this.opened(upstream),
+        replied: (reply) => this.refusedByUpstream(reply),
+        failed: (error) => this.failedInTransit(error),
+      })
+    })
+  }
+
+  private connected(): void {
+    if (this.phase !== 'connecting') return
+    this.phase = 'waiting'
+    this.x.facts.attempts = 1
+    this.x.facts.connectMs = performance.now() - this.x.startedMs
+    this.clock.begin(performance.now())
+  }
+
+  private opening(reply: IncomingMessage): void {
+    const { facts, id, res } = this.x
+    facts.upstreamRequestId = requestIdIn(reply.headers)
+    facts.upstreamStatus = 101
+    facts.verdict = nativeVerdict(101, {})
+    res.statusCode = 101
+    const headers = headersForClient(reply.headers)
+    replaceHeaders(reply, {
+      ...headers,
+      connection: 'Upgrade',
+      upgrade: 'websocket',
+      'x-request-id': id,
+    })
+  }
+
+  private opened(upstream: Socket): void {
+    this.upstream = upstream
+    if (this.phase === 'over') {
+      this.destroy()
+      return
+    }
+    this.phase = 'open'
+    this.deadlines.remove(this)
+    // From here on the end of the client's connection is the end of the WebSocket, not a client that left early.
+    this.x.res.removeAllListeners('close')
+    upstream.once('close', () => this.destroySoon())
+    this.client.socket.once('end', () => this.destroySoon())
+  }
+
+  /** http-proxy-3 passes the reply on and closes the connection. */
+  private refusedByUpstream(reply: IncomingMessage): void {
+    const { facts, res, id } = this.x
+    const status = reply.statusCode ?? 502
+    facts.upstreamStatus = status
+    facts.verdict = nativeVerdict(status, {})
+    this.phase = 'open'
+    this.deadlines.remove(this)
+    this.x.isBrokenOff = true
+    res.statusCode = status
+    replaceHeaders(reply, {
+      ...headersForClient(reply.headers),
+      connection: 'close',
+      'x-request-id': id,
+    })
+    reply.once('close', () => this.destroySoon())
+  }
+
+  tick(nowMs: number): void {
+    if (this.phase === 'open' || this.phase === 'over') return
+    const overdue = this.clock.overdue(this.phase, nowMs, false)
+    if (overdue !== null) this.fail(overdueError(overdue))
+  }
+
+  private failedInTransit(error: Error): void {
+    if (this.phase === 'open') this.destroy()
+    else if (this.phase !== 'over') {
+      const progress = this.phase === 'connecting' ? 'connecting' : 'sent'
+      this.fail(gatewayError(transportError(error, progress), error))
+    }
+  }
+
+  /** Before the WebSocket is open the client gets an error; afterwards its connection ends. */
+  private fail(reason: GatewayError): void {
+    if (this.phase === 'over') return
+    const error = understood(this.x, reason)
+    if (this.phase === 'open') {
+      this.destroy()
+      return
+    }
+    refuse(this.x, error)
+    this.over()
+  }
+
+  private closed(): void {
+    this.upstream?.destroy()
+    if (this.phase !== 'over') this.over()
+  }
+
+  private destroySoon(): void {
+    setTimeout(() => this.destroy(), CLOSING_MS).unref()
+  }
+
+  private destroy(): void {
+    this.client.socket.destroy()
+    this.upstream?.destroy()
+  }
+
+  private over(): void {
+    const { x, call, client, fromBytes } = this
+    this.phase = 'over'
+    this.deadlines.remove(this)
+    x.cancellation.onCancel(null)
+    x.facts.receivedBytes = client.socket.bytesRead - fromBytes.read
+    x.facts.sentBytes = client.socket.bytesWritten - fromBytes.written
+    call.target.series.inflight(-1)
+    const { error, verdict } = x.facts
+    if (x.facts.attempts > 0)
+      call.target.series.attempt(error?.kind ?? verdict?.error?.kind ?? 'ok')
+    this.abort()
+    this.resolve()
+  }
+}
+
+function replaceHeaders(
+  reply: IncomingMessage,
+  headers: Readonly<Record<string, string | string[]>>,
+): void {
+  reply.headers = { ...headers }
+}

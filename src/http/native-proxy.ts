@@ -1,0 +1,107 @@
+/**
+ * Requests that pass through untranslated, by http-proxy-3. It is given a request of the gateway's own making, so
+ * that only the headers and the body that are handed in reach the upstream.
+ */
+import { type Agent, type ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
+import { createProxyServer, type ProxyServer, type ServerOptions } from 'http-proxy-3'
+import type { Upgrade } from './message.js'
+
+/** A request for an upstream. */
+export interface NativeRequest {
+  readonly method: string
+  readonly url: URL
+  /** All of them, names in lower case. */
+  readonly headers: Readonly<Record<string, string | string[]>>
+  /** The client's connection. */
+  readonly socket: Socket
+  /** Connections to the upstream. */
+  readonly agent: Agent
+}
+
+/** Called as the request proceeds. Nothing may be thrown. */
+export interface NativeEvents {
+  /** The upstream's connection stands; the request is on its way. */
+  readonly connected: () => void
+  /** The head of the reply. Its body must be read or destroyed. */
+  readonly replied: (reply: IncomingMessage) => void
+  readonly failed: (error: Error) => void
+}
+
+/** Called as a WebSocket proceeds. In `failed` the client's socket can be written to, but not later. */
+export interface WebSocketEvents extends NativeEvents {
+  /** The head of the reply that opens it; headers that are removed or added reach the client. */
+  readonly opening: (reply: IncomingMessage) => void
+  /** Bytes flow. `upstream` is the upstream's connection. */
+  readonly opened: (upstream: Socket) => void
+}
+
+/** Sends the request with a body; the returned function gives it up and closes its connection. */
+export function sendNative(
+  request: NativeRequest,
+  body: Readable,
+  events: NativeEvents,
+): () => void {
+  const asked = messageOf(request)
+  // Never written to: http-proxy-3 watches it for the end of the exchange.
+  const exchange = new ServerResponse(asked)
+  const proxy = proxyFor(request, { selfHandleResponse: true, buffer: body }, events)
+  proxy.on('proxyReq', (_proxyReq, _req, _res, _options, socket) => {
+    whenConnected(socket, events.connected)
+  })
+  proxy.on('proxyRes', (reply) => events.replied(reply))
+  proxy.web(asked, exchange)
+  return () => void exchange.emit('close')
+}
+
+/**
+ * Opens a WebSocket and joins the two connections. A reply that opens none reaches the client as it is, and the
+ * client's connection closes. The returned function gives the attempt up.
+ */
+export function sendWebSocket(
+  request: NativeRequest,
+  { socket, head }: Upgrade,
+  events: WebSocketEvents,
+): () => void {
+  const asked = messageOf(request)
+  const proxy = proxyFor(request, {}, events)
+  let sent: ClientRequest | null = null
+  proxy.on('proxyReqWs', (proxyReq) => {
+    sent = proxyReq
+    proxyReq
+      .on('socket', (upstream: Socket) => whenConnected(upstream, events.connected))
+      // Before the listeners of http-proxy-3, which write these heads to the client.
+      .on('upgrade', events.opening)
+      .on('response', events.replied)
+  })
+  proxy.on('open', events.opened)
+  proxy.ws(asked, socket, head)
+  return () => void sent?.destroy()
+}
+
+function messageOf({ method, headers, socket }: NativeRequest): IncomingMessage {
+  const message = new IncomingMessage(socket)
+  message.method = method
+  message.url = '/'
+  message.httpVersion = '1.1'
+  message.headers = { ...headers }
+  return message
+}
+
+function proxyFor(
+  { url, agent }: NativeRequest,
+  more: ServerOptions,
+  { failed }: NativeEvents,
+): ProxyServer {
+  const target = url.href
+  const proxy = createProxyServer({ target, agent, ignorePath: true, changeOrigin: true, ...more })
+  proxy.on('error', failed)
+  proxy.on('econnreset', failed)
+  return proxy
+}
+
+function whenConnected(socket: Socket, connected: () => void): void {
+  if (!socket.connecting) connected()
+  else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', connected)
+}

@@ -1,0 +1,71 @@
+/**
+ * What wants the same of Redis in one turn of the event loop goes there as one command: a command costs this process
+ * and the server several times what one more request in it does. Knows no command.
+ */
+import { unavailable } from '../../failure.js'
+
+/** More are refused: what waits behind a server that does not answer must not grow for ever. */
+const MOST_WAITING = 10_000
+
+/** Something that waits for its command. */
+export interface Waiting {
+  reject(error: unknown): void
+}
+
+/** Commands under way at once, to one server and to those of a Cluster; what comes meanwhile goes with the next. */
+const UNDER_WAY = { one: 2, cluster: 16 } as const
+
+/** Gathers until the turn is over, then sends slot by slot. */
+export class Batches<Item extends Waiting> {
+  private readonly send: (items: readonly Item[]) => Promise<void>
+  private readonly atOnce: number
+  private readonly mostUnderWay: number
+  private readonly slots = new Map<string, Item[]>()
+  private waiting = 0
+  private underWay = 0
+  private isDue = false
+
+  /**
+   * So many are one command's, while which the server does nothing else. `send` tells each item what became of it,
+   * and never rejects.
+   */
+  constructor(atOnce: number, isCluster: boolean, send: (items: readonly Item[]) => Promise<void>) {
+    this.atOnce = atOnce
+    this.mostUnderWay = isCluster ? UNDER_WAY.cluster : UNDER_WAY.one
+    this.send = send
+  }
+
+  /** Items of one slot go together. Rejects the item where too many wait. */
+  add(slot: string, item: Item): void {
+    if (this.waiting >= MOST_WAITING) {
+      item.reject(unavailable('asking failed', new Error(`${MOST_WAITING} requests wait already`)))
+      return
+    }
+    this.waiting += 1
+    const items = this.slots.get(slot)
+    if (items === undefined) this.slots.set(slot, [item])
+    else items.push(item)
+    if (this.isDue) return
+    this.isDue = true
+    setImmediate(() => {
+      this.isDue = false
+      this.flush()
+    })
+  }
+
+  private flush(): void {
+    for (const [slot, items] of this.slots) {
+      if (this.underWay >= this.mostUnderWay) return
+      // One that is never empty takes its turn behind the others.
+      this.slots.delete(slot)
+      const some = items.length <= this.atOnce ? items : items.splice(0, this.atOnce)
+      if (some !== items) this.slots.set(slot, items)
+      this.waiting -= some.length
+      this.underWay += 1
+      void this.send(some).finally(() => {
+        this.underWay -= 1
+        this.flush()
+      })
+    }
+  }
+}

@@ -1,0 +1,375 @@
+/**
+ * One connection to Redis (to each node, of a Cluster): time-outs, breaker, scripts.
+ * Knows no key and no meaning of what is sent.
+ *
+ * Every purpose has its own, so that what is slow for one never stands before another's command.
+ */
+import { Cluster, Redis } from 'ioredis'
+import type { GatewayError } from '../../../errors.js'
+import { Breaker } from './breaker.js'
+import { LostStore, notMade, reasonOf, unavailable, unconfirmed } from '../../failure.js'
+import { inTime, isReadOnly, Late, messageOf, sightOf, type Sight } from './replies.js'
+import { clientOptions, clusterOptions, retryDelayMs } from './options.js'
+import { loadScript, type Script } from './script.js'
+import type { RedisPlace } from './address.js'
+
+/** What tells a store from any other: a key, and what is there. */
+export interface Proof {
+  readonly key: string
+  readonly value: string
+}
+
+/** What a command is made of. */
+export type Argument = string | number | Buffer
+
+/** An open breaker asks the server itself; no request waits to find out. */
+const PROBE_MS = 1_000
+/** For the first connection: sentinels that are gone are tried one after the other. */
+const OPEN_DEADLINE_MS = 3_000
+const LEAST_WAIT_MS = 100
+/**
+ * Commands under way at once. More wait here, where no time-out runs: what a burst of a thousand takes
+ * is not held against the server, and one that has frozen is found out by the first of them.
+ */
+const MOST_UNDER_WAY = 16
+const MOST_WAITING = 10_000
+/** Names that the server looks at for one answer. */
+const SCANNED_AT_ONCE = 1_000
+
+/** Why a store that is not the one that was opened is not used. */
+export const OTHER_STORE =
+  'the store that was opened is gone (emptied, or another in its place); restore it, or restart the gateway to begin with what is there'
+
+const LOOK = loadScript('records/look')
+
+/** Fails fast, and only with `GatewayError(store_unavailable)`; comes back by itself. */
+export class RedisLink {
+  /** Called when a connection that was lost is there again, to the store that it was to. */
+  onBack: () => void = () => undefined
+  /** Called, with the reason, when one answer, late or of a replica, is why those that follow are not sent. */
+  onAway: (reason: Error) => void = () => undefined
+  /** What the server must have to be asked again after a failure; null asks for an answer only. */
+  proof: Proof | null = null
+  private readonly client: Redis | Cluster
+  private readonly breaker = new Breaker()
+  private readonly waitReplicas: number
+  private readonly timeoutMs: number
+  /** For the replicas to have it. */
+  private readonly waitMs: number
+  /**
+   * For replicas, by node. The server answers nothing else on a connection until such a wait ends, so that no
+   * change is sent meanwhile, and one wait is for all that were.
+   */
+  private readonly waits = new Map<Redis, Promise<unknown>>()
+  private underWay = 0
+  private readonly waiting: (() => void)[] = []
+  private opening: Promise<void> | null = null
+  private probing: NodeJS.Timeout | null = null
+  /** Connected once; from then on the client sees to it by itself. */
+  private connected = false
+  /** Lost and made again, and `onBack` not called yet. */
+  private isAgain = false
+  /** It was a replica when it was last asked: another server may be the primary by now. */
+  private isReplica = false
+  private lastError: Error | null = null
+  private closed = false
+
+  /** Connects on first use; `timeoutMs` is for each command. */
+  constructor(place: RedisPlace, name: string, timeoutMs: number) {
+    this.waitReplicas = place.waitReplicas
+    this.timeoutMs = timeoutMs
+    this.waitMs = Math.max(LEAST_WAIT_MS, Math.floor(timeoutMs / 2))
+    this.client =
+      place.kind === 'cluster'
+        ? new Cluster([...place.hosts], clusterOptions(place, name, timeoutMs))
+        : new Redis(clientOptions(place, name, timeoutMs))
+    this.client.on('error', (error: Error) => (this.lastError = error))
+    this.client.on('node error', (error: Error) => (this.lastError = error))
+    this.client.on('end', () => this.revive())
+    // What answers now may have forgotten everything meanwhile: it is asked before anybody is sent there.
+    this.client.on('ready', () => {
+      this.select(place.db)
+      if (!this.connected) return
+      this.isAgain = true
+      this.breaker.trip()
+      this.probe()
+    })
+  }
+
+  /** Resolves when connected; rejects where that fails or takes too long. */
+  async opened(): Promise<void> {
+    if (this.closed) throw unavailable('connecting failed', new Error('the store has been closed'))
+    if (this.connected) return
+    this.opening ??= this.connect()
+    await this.opening
+  }
+
+  /** One command. A Promise that only ever rejects with `GatewayError(store_unavailable)`. */
+  async send(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
+    await this.admitted(what)
+    return this.judged(what, this.client.call(command, [...args])).finally(() => this.left())
+  }
+
+  /** One command whose answer may hold any bytes. */
+  async sendForBytes(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
+    await this.admitted(what)
+    return this.judged(what, this.client.callBuffer(command, [...args])).finally(() => this.left())
+  }
+
+  /** One atomic step. `keys` are all of one slot. */
+  async run(
+    what: string,
+    { lua, sha }: Script,
+    keys: readonly string[],
+    args: readonly Argument[],
+  ): Promise<unknown> {
+    await this.admitted(what)
+    const answer = this.evaluated({ lua, sha }, keys, args)
+    return this.judged(what, answer).finally(() => this.left())
+  }
+
+  /** What stands at the key of a primary; a replica is as good as away. */
+  async look(what: string, key: string): Promise<Sight> {
+    await this.admitted(what)
+    const sight = this.evaluated(LOOK, [key], []).then(sightOf)
+    return this.judged(what, sight).finally(() => this.left())
+  }
+
+  /** The names that fit a pattern, of every node, some at a time; one that moves meanwhile may come twice. */
+  async *scan(what: string, pattern: string): AsyncGenerator<string[]> {
+    await this.opened()
+    const nodes = this.client instanceof Redis ? [this.client] : this.client.nodes('master')
+    for (const node of nodes) {
+      for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
+        const args = [cursor, 'MATCH', pattern, 'COUNT', SCANNED_AT_ONCE]
+        await this.admitted(what)
+        const answer = await this.judged(what, node.call('scan', args)).finally(() => this.left())
+        const [next, names] = Array.isArray(answer) ? (answer as unknown[]) : []
+        cursor = String(next)
+        if (Array.isArray(names) && names.length > 0) yield names.map(String)
+      }
+    }
+  }
+
+  /**
+   * A script whose effect must be on the replicas, too, before it is acknowledged. Rejects with
+   * `store_unconfirmed` where it took effect and too few replicas have it.
+   */
+  async runDurably(
+    what: string,
+    text: Script,
+    keys: readonly string[],
+    args: readonly Argument[],
+  ): Promise<unknown> {
+    while (this.waits.size > 0) await Promise.allSettled(this.waits.values())
+    const answer = await this.run(what, text, keys, args)
+    if (this.waitReplicas > 0) await this.replicated(what, keys[0] ?? '')
+    return answer
+  }
+
+  /** The same for a step that prepares a change, which is not made where this rejects. */
+  async prepareDurably(
+    what: string,
+    text: Script,
+    keys: readonly string[],
+    args: readonly Argument[],
+  ): Promise<unknown> {
+    try {
+      return await this.runDurably(what, text, keys, args)
+    } catch (error) {
+      throw notMade(error)
+    }
+  }
+
+  /** Sends nothing until the server has answered a probe, which goes at once: somebody else waited in vain. */
+  suspect(reason: Error): void {
+    if (!this.breaker.trip()) return
+    this.lastError = reason
+    this.probe()
+  }
+
+  /** Ends the connection; what is under way fails. */
+  close(): void {
+    this.closed = true
+    if (this.probing !== null) clearTimeout(this.probing)
+    this.client.disconnect()
+  }
+
+  private evaluated(
+    { lua, sha }: Script,
+    keys: readonly string[],
+    args: readonly Argument[],
+  ): Promise<unknown> {
+    const parameters = [keys.length, ...keys, ...args]
+    return this.client.call('evalsha', [sha, ...parameters]).catch((error: unknown) => {
+      // The server has been restarted, or has failed over, since it saw the text.
+      if (!messageOf(error).startsWith('NOSCRIPT')) throw error
+      return this.client.call('eval', [lua, ...parameters])
+    })
+  }
+
+  /** Resolves when the command may be sent; who has been let in calls `left` afterwards. */
+  private async admitted(what: string): Promise<void> {
+    if (!this.connected) await this.opened()
+    if (this.underWay >= MOST_UNDER_WAY) await this.turn(what)
+    if (this.closed) throw unavailable(`${what} failed`, new Error('the store has been closed'))
+    if (this.breaker.open) throw this.refusal(what)
+    this.underWay += 1
+  }
+
+  private async turn(what: string): Promise<void> {
+    if (this.waiting.length >= MOST_WAITING) {
+      throw unavailable(`${what} failed`, new Error(`${MOST_WAITING} commands wait already`))
+    }
+    while (this.underWay >= MOST_UNDER_WAY) {
+      if (this.closed || this.breaker.open) return
+      await new Promise<void>((resolve) => this.waiting.push(resolve))
+    }
+  }
+
+  private left(): void {
+    this.underWay -= 1
+    if (this.breaker.open) for (const go of this.waiting.splice(0)) go()
+    else this.waiting.shift()?.()
+  }
+
+  private refusal(what: string): GatewayError {
+    const { lastError } = this
+    if (lastError instanceof LostStore) return unavailable(`${what} failed`, lastError)
+    const reason = lastError?.message ?? 'it failed several times'
+    return unavailable(`${what} failed`, new Error(`Redis is not asked for a moment: ${reason}`))
+  }
+
+  /** The client goes on trying by itself; what a server says of our credentials it will say again. */
+  private async connect(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const ready = new Promise<void>((resolve, reject) => {
+      this.client.once('ready', resolve)
+      this.client.on('error', (error: Error) => {
+        if (/^(?:WRONGPASS|NOAUTH|NOPERM|ERR) /.test(error.message)) reject(error)
+      })
+      timer = setTimeout(() => reject(new Error('it takes too long')), OPEN_DEADLINE_MS)
+    })
+    try {
+      this.client.connect().catch(() => undefined)
+      await ready
+    } catch (error) {
+      const reason = this.lastError?.message ?? messageOf(error)
+      throw unavailable('connecting to Redis failed', new Error(reason))
+    } finally {
+      this.connected = true
+      clearTimeout(timer)
+    }
+  }
+
+  /** The client gives up for good where it hears of a failover just while it asks the sentinels for the primary. */
+  private revive(): void {
+    setTimeout(() => {
+      if (!this.closed) this.client.connect().catch(() => undefined)
+    }, retryDelayMs(1)).unref()
+  }
+
+  private async judged<T>(what: string, reply: Promise<T>): Promise<T> {
+    try {
+      const value = await inTime(reply, this.timeoutMs)
+      this.breaker.succeeded(performance.now())
+      return value
+    } catch (error) {
+      // A new error: the client's own holds the command with its arguments, a password among them.
+      const reason = new Error(messageOf(error))
+      this.lastError = reason
+      const opened = this.breaker.failed(performance.now())
+      // The next would wait as long, or be refused as well: one request pays, once, and no other does.
+      const isAway = error instanceof Late || isReadOnly(reason.message)
+      if (isAway && (this.breaker.trip() || opened)) {
+        this.probe()
+        this.onAway(reason)
+      } else if (opened) {
+        this.probeLater()
+      }
+      throw unavailable(`${what} failed`, reason)
+    }
+  }
+
+  /** `WAIT` counts for the connection that wrote; of a Cluster, that is the one of the key's node. */
+  private async replicated(what: string, key: string): Promise<void> {
+    let count: unknown
+    try {
+      const node = await this.nodeOf(what, key)
+      count = await (this.waits.get(node) ?? this.waitAt(what, node))
+    } catch (error) {
+      throw unconfirmed(what, reasonOf(error))
+    }
+    if (typeof count === 'number' && count >= this.waitReplicas) return
+    throw unconfirmed(
+      what,
+      `${String(count)} of ${this.waitReplicas} replicas have it (wait_replicas)`,
+    )
+  }
+
+  private waitAt(what: string, node: Redis): Promise<unknown> {
+    const reply = node.call('wait', [this.waitReplicas, this.waitMs])
+    const wait = this.judged(what, reply).finally(() => this.waits.delete(node))
+    this.waits.set(node, wait)
+    return wait
+  }
+
+  private async nodeOf(what: string, key: string): Promise<Redis> {
+    const { client } = this
+    if (client instanceof Redis) return client
+    const slot = await this.judged(what, client.call('cluster', ['keyslot', key]))
+    const name = typeof slot === 'number' ? client.slots[slot]?.[0] : undefined
+    const node = client
+      .nodes('master')
+      .find(({ options }) => `${options.host ?? ''}:${options.port ?? 0}` === name)
+    if (node === undefined) throw unavailable(`${what} failed`, new Error('its node is not known'))
+    return node
+  }
+
+  /** The client goes on in database 0 where its own `SELECT` failed or was late; here, a failure reconnects. */
+  private select(db: number): void {
+    if (this.client instanceof Cluster || db === 0) return
+    const { client } = this
+    client.select(db).catch(() => {
+      if (!this.closed) client.disconnect(true)
+    })
+  }
+
+  private probeLater(): void {
+    if (this.probing !== null || this.closed) return
+    this.probing = setTimeout(() => {
+      this.probing = null
+      // A new connection is made to whoever is primary then, and asked as soon as it is there.
+      if (this.isReplica && this.client instanceof Redis) this.client.disconnect(true)
+      else this.probe()
+    }, PROBE_MS).unref()
+  }
+
+  private probe(): void {
+    if (!this.breaker.open || this.closed) return
+    this.prove().then(
+      () => {
+        this.breaker.close()
+        if (this.isAgain) this.onBack()
+        this.isAgain = false
+      },
+      (error: unknown) => {
+        this.lastError = error instanceof LostStore ? error : new Error(messageOf(error))
+        this.isReplica = isReadOnly(this.lastError.message)
+        this.probeLater()
+      },
+    )
+  }
+
+  /** As fast as any command must be, or there would be requests again that wait in vain. */
+  private async prove(): Promise<void> {
+    const { proof, client } = this
+    if (proof === null) {
+      await inTime(client.call('ping'), this.timeoutMs)
+      return
+    }
+    const sight = this.evaluated(LOOK, [proof.key], []).then(sightOf)
+    if ((await inTime(sight, this.timeoutMs)).value !== proof.value)
+      throw new LostStore(OTHER_STORE)
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Accounts in Redis. An account exists once its e-mail names it, which is written last: before that
+ * its record is one that nobody can name, and lists leave it out.
+ */
+import type { Account } from '../../../accounts/account.js'
+import { damaged, unavailable } from '../../failure.js'
+import { editedAccount, writeAccount } from '../../record.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
+import * as layout from './names.js'
+import { MISFIT, NO_PAGE, accountOf, isPlace, listOf } from './records.js'
+import type { RedisTrail } from './audit-trail.js'
+import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
+import type { Told, TrailEntry } from '../../trail.js'
+
+/** The part of `Store` that is about accounts. */
+export class RedisAccounts {
+  private readonly engine: RedisEngine
+  private readonly trail: RedisTrail
+
+  constructor(engine: RedisEngine, trail: RedisTrail) {
+    this.engine = engine
+    this.trail = trail
+  }
+
+  async create(account: Account, told: readonly TrailEntry[]): Promise<AccountOutcome> {
+    const email = account.email.toLowerCase()
+    if (!isAccountId(account.id) || !isName(email)) return 'bad_name'
+    await this.engine.assertSame('creating an account')
+    return this.trail.along(account.id, told, (texts) => this.put(account, email, texts))
+  }
+
+  private async put(
+    account: Account,
+    email: string,
+    told: readonly string[],
+  ): Promise<AccountOutcome> {
+    const what = 'creating an account'
+    const { admin, changes } = this.engine
+    const own = [layout.accountKey(account.id)]
+    const keys = [...own, layout.toldKey(account.id)]
+    const args = [textOf(account), ...told]
+    const put = await changes.prepareDurably(what, layout.PUT_ACCOUNT, keys, args)
+    const claim = [layout.emailKey(email)]
+    if (put !== 1 && !(await this.isUnfinished(what, account, claim))) return 'id_taken'
+    await changes.prepareDurably(what, layout.PUT_IN_ORDER, layout.ORDER_KEYS, [account.id])
+    const [claimed, owner] = listOf(
+      await changes.runDurably(what, layout.CLAIM, claim, [account.id]),
+    )
+    if (claimed === 1) return 'created'
+    // Somebody else has finished the same account.
+    if (owner === account.id) return 'id_taken'
+    await admin.send(what, 'del', keys)
+    await admin.send(what, 'zrem', [layout.ORDER_KEYS[0], account.id])
+    return 'email_taken'
+  }
+
+  async byId(id: string): Promise<Account | null> {
+    if (!isAccountId(id)) return this.engine.none(null)
+    const what = 'reading an account'
+    const text = await this.textOf(what, id)
+    return text === null ? null : accountOf(what, id, text)
+  }
+
+  async byEmail(email: string): Promise<Account | null> {
+    const name = email.toLowerCase()
+    if (!isName(name)) return this.engine.none(null)
+    const what = 'reading an account by its e-mail'
+    const id = await this.engine.admin.send(what, 'get', [layout.emailKey(name)])
+    if (id === null) {
+      await this.engine.assertSame(what)
+      return null
+    }
+    const account = typeof id === 'string' ? await this.byId(id) : null
+    if (account === null) throw unavailable(`${what} failed`, damaged('an e-mail', MISFIT))
+    return account
+  }
+
+  async list({ order, after, limit }: PageQuery): Promise<Page<Account>> {
+    if (!isPlace(after)) return this.engine.none(NO_PAGE)
+    const what = 'listing accounts'
+    const start = after === null ? null : `(${after}`
+    const range = order === 'newest_first' ? [start ?? '+inf', '-inf'] : [start ?? '-inf', '+inf']
+    const command = order === 'newest_first' ? 'zrevrangebyscore' : 'zrangebyscore'
+    // One more than asked for shows whether there is another page.
+    const args = [layout.ORDER_KEYS[0], ...range, 'WITHSCORES', 'LIMIT', 0, limit + 1]
+    const found = listOf(await this.engine.admin.send(what, command, args)).map(String)
+    if (found.length === 0) await this.engine.assertSame(what)
+    const ids = found.filter((_, at) => at % 2 === 0).slice(0, limit)
+    const listed = await Promise.all(ids.map((id) => this.listed(id)))
+    const items = listed.filter((account) => account !== null)
+    return { items, next: found.length > 2 * limit ? (found[2 * limit - 1] ?? null) : null }
+  }
+
+  async change(accountId: string, edit: AccountEdit, told: Told<Account>): Promise<Account | null> {
+    if (!isAccountId(accountId)) return this.engine.none(null)
+    const what = 'changing an account'
+    const keys = [layout.accountKey(accountId), layout.toldKey(accountId)]
+    // A password concerns no key.
+    const isNews = edit.plan !== undefined || edit.disabled !== undefined
+    const channel = isNews ? this.engine.channel : ''
+    for (;;) {
+      const old = await this.textOf(what, accountId)
+      if (old === null) return null
+      const before = accountOf(what, accountId, old)
+      const account = editedAccount(before, edit)
+      const args = [old, textOf(account), channel]
+      // Another change may have come in between; then it is read again.
+      const done = await this.trail.along(accountId, told(before, account), (texts) =>
+        this.engine.changes.runDurably(what, layout.REPLACE_ACCOUNT, keys, [...args, ...texts]),
+      )
+      if (done === 1) return account
+    }
+  }
+
+  /** Whether it is what a process left that was killed before the e-mail named the account. */
+  private async isUnfinished(what: string, account: Account, email: string[]): Promise<boolean> {
+    if ((await this.engine.admin.send(what, 'get', email)) !== null) return false
+    return (await this.textOf(what, account.id)) === textOf(account)
+  }
+
+  private async textOf(what: string, id: string): Promise<string | null> {
+    const args = [layout.accountKey(id), 'account']
+    const text = await this.engine.admin.send(what, 'hget', args)
+    if (typeof text === 'string') return text
+    await this.engine.assertSame(what)
+    return null
+  }
+
+  /** Null for one that was never finished: its e-mail is nobody's, or another's. */
+  private async listed(id: string): Promise<Account | null> {
+    const account = await this.byId(id)
+    if (account === null) return null
+    const email = layout.emailKey(account.email.toLowerCase())
+    const owner = await this.engine.admin.send('listing accounts', 'get', [email])
+    return owner === id ? account : null
+  }
+}
+
+/** What the store counts stands beside the record here, not in it. */
+function textOf(account: Account): string {
+  return writeAccount({ account, order: 0, liveKeys: 0 })
+}

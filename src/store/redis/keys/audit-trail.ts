@@ -1,0 +1,132 @@
+/**
+ * The audit trail in Redis: texts by id, with an index in order of ids and one by account, in one slot.
+ *
+ * An account is in another slot, and no step is atomic in two. So a change is announced here, its own script
+ * leaves the entry beside what it changes, and from there it is brought here. Whoever dies on the way leaves
+ * the announcement, and the next reader brings what it announced.
+ */
+import { readTrailEntry, writeTrailEntry } from '../../record.js'
+import { damaged, unavailable } from '../../failure.js'
+import { isName, type RedisEngine } from '../connection/engine.js'
+import { accountKey, emailKey, toldKey } from './names.js'
+import { loadScript } from '../connection/script.js'
+import { accountOf, MISFIT, intact, listOf } from './records.js'
+import type { StoreBounds } from '../../store.js'
+import type { Trail, TrailEntry, TrailQuery } from '../../trail.js'
+
+const TEXTS = 'sluice:{trail}:texts'
+const IDS = 'sluice:{trail}:ids'
+/** Account and id. */
+const OWNERS = 'sluice:{trail}:owners'
+const KEYS = [TEXTS, IDS, OWNERS]
+/** Account and id of what is announced, by when it was. */
+const ANNOUNCED = 'sluice:{trail}:announced'
+const ANNOUNCE = loadScript('records/announce-audit-entry')
+/** A change takes some commands of a second each; what was announced so long ago was never made. */
+const NEVER_MS = 600_000
+/** Announcements that one reader looks at. */
+const MOST_BROUGHT = 1_000
+
+const ADD = loadScript('records/add-audit-entry')
+
+/** The trail of a store. */
+export class RedisTrail implements Trail {
+  private readonly engine: RedisEngine
+  private readonly bounds: StoreBounds
+
+  constructor(engine: RedisEngine, bounds: StoreBounds) {
+    this.engine = engine
+    this.bounds = bounds
+  }
+
+  async add(entry: TrailEntry): Promise<void> {
+    const { id, accountId } = entry
+    const { trailPerAccount, trailTotal } = this.bounds
+    const args = [id, writeTrailEntry(entry), accountId, trailPerAccount, trailTotal]
+    await this.engine.changes.runDurably('adding to the audit trail', ADD, KEYS, args)
+  }
+
+  /**
+   * A change of an account, and what it leaves here: `change` is given the ids and texts for its script. Where
+   * it rejects, readers find out what it came to.
+   */
+  async along<T>(
+    accountId: string,
+    told: readonly TrailEntry[],
+    change: (texts: readonly string[]) => Promise<T>,
+  ): Promise<T> {
+    if (told.length === 0) return change([])
+    const ids = told.map(({ id }) => id)
+    const announced = ids.flatMap((id) => [Date.now(), placeOf(accountId, id)])
+    const what = 'announcing a change'
+    await this.engine.changes.prepareDurably(what, ANNOUNCE, [ANNOUNCED], announced)
+    const answer = await change(told.flatMap((entry) => [entry.id, writeTrailEntry(entry)]))
+    // Safe where it is: whoever reads next brings what cannot be brought now.
+    await this.bring(accountId, ids).catch(() => undefined)
+    return answer
+  }
+
+  async page({ accountId, after, limit }: TrailQuery): Promise<TrailEntry[]> {
+    if (after !== null && !isName(after)) return this.engine.none([])
+    if (accountId !== null && !isName(accountId)) return this.engine.none([])
+    const what = 'reading the audit trail'
+    await this.bringAll(what)
+    const start = accountId === null ? '' : `${accountId}\0`
+    const first = after === null ? `[${start}\uffff` : `(${start}${after}`
+    const index = accountId === null ? IDS : OWNERS
+    const range = [index, first, `[${start}`, 'LIMIT', 0, limit]
+    const places = listOf(await this.engine.admin.send(what, 'zrevrangebylex', range)).map(String)
+    if (places.length === 0) return []
+    const ids = places.map((place) => place.slice(start.length))
+    const texts = listOf(await this.engine.admin.send(what, 'hmget', [TEXTS, ...ids]))
+    return texts.map((text) => {
+      if (typeof text !== 'string') throw unavailable(`${what} failed`, damaged('an entry', MISFIT))
+      return intact(what, 'an entry', () => readTrailEntry(text))
+    })
+  }
+
+  /** What the change has left of these; twice is as once. */
+  private async bring(accountId: string, ids: readonly string[]): Promise<void> {
+    const what = 'bringing a change to the audit trail'
+    const { admin } = this.engine
+    const own = toldKey(accountId)
+    for (const text of listOf(await admin.send(what, 'hmget', [own, ...ids]))) {
+      if (typeof text !== 'string') continue
+      await this.add(intact(what, 'an entry', () => readTrailEntry(text)))
+    }
+    await this.forget(accountId, ids)
+  }
+
+  /** What is beside the account first: without its announcement nobody would find it. */
+  private async forget(accountId: string, ids: readonly string[]): Promise<void> {
+    const what = 'forgetting an announcement'
+    await this.engine.admin.send(what, 'hdel', [toldKey(accountId), ...ids])
+    const places = ids.map((id) => placeOf(accountId, id))
+    await this.engine.admin.send(what, 'zrem', [ANNOUNCED, ...places])
+  }
+
+  private async bringAll(what: string): Promise<void> {
+    const range = [ANNOUNCED, 0, MOST_BROUGHT - 1, 'WITHSCORES']
+    const found = listOf(await this.engine.admin.send(what, 'zrange', range)).map(String)
+    for (let at = 0; at < found.length; at += 2) {
+      const [accountId = '', id = ''] = found[at]?.split('\0') ?? []
+      const left = await this.engine.admin.send(what, 'hget', [toldKey(accountId), id])
+      const isMade = typeof left === 'string' && (await this.isFinished(what, accountId))
+      if (isMade) await this.bring(accountId, [id])
+      else if (Number(found[at + 1]) < Date.now() - NEVER_MS) await this.forget(accountId, [id])
+    }
+  }
+
+  /** Whether there is the account: one is made in several steps, and told of with the first. */
+  private async isFinished(what: string, accountId: string): Promise<boolean> {
+    const { admin } = this.engine
+    const text = await admin.send(what, 'hget', [accountKey(accountId), 'account'])
+    if (typeof text !== 'string') return false
+    const { email } = accountOf(what, accountId, text)
+    return (await admin.send(what, 'get', [emailKey(email.toLowerCase())])) === accountId
+  }
+}
+
+function placeOf(accountId: string, id: string): string {
+  return `${accountId}\0${id}`
+}

@@ -1,0 +1,287 @@
+/**
+ * Keys in Redis: all there is to know of one stands with its account, and pointers say whose it is.
+ * Pointers are written first: killed before the rest, they point to nothing, which is an unknown key.
+ */
+import type { ApiKey } from '../../../accounts/account.js'
+import { damaged, unavailable } from '../../failure.js'
+import { editedKey, writeKey } from '../../record.js'
+import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
+import * as layout from './names.js'
+import { MISFIT, NO_PAGE, accountOf, isPlace, keyNamed, keyOf, listOf } from './records.js'
+import type { RedisTrail } from './audit-trail.js'
+import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery } from '../../store.js'
+import type { Told, TrailEntry } from '../../trail.js'
+
+/** Digests whose account, or whose revocation, is remembered. */
+const MOST_REMEMBERED = 100_000
+
+/** Whose a digest is, and when its key was last found to be good. */
+interface Owned {
+  readonly accountId: string
+  readonly goodAtMs: number
+}
+
+/** Parts of an answer for each key (`LIST_KEYS`). */
+const PARTS = 4
+
+/** The part of `Store` that is about keys. */
+export class RedisKeys {
+  private readonly engine: RedisEngine
+  private readonly trail: RedisTrail
+  private readonly mostKeys: number
+  /** By digest; whose one is never changes, so it is asked once. */
+  private readonly owners = new Map<string, Owned>()
+  /** When keys were revoked: what was seen once holds, whatever a store that lost it says later. */
+  private readonly tombstones = new Map<string, number>()
+
+  /** `mostKeys`: as `StoreBounds.keysPerAccount`. */
+  constructor(engine: RedisEngine, trail: RedisTrail, mostKeys: number) {
+    this.engine = engine
+    this.trail = trail
+    this.mostKeys = mostKeys
+  }
+
+  async create(
+    key: ApiKey,
+    maxKeys: number | null,
+    told: readonly TrailEntry[],
+  ): Promise<KeyOutcome> {
+    if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
+    if (!isAccountId(key.accountId)) return 'no_account'
+    const what = 'creating a key'
+    const { changes, channel } = this.engine
+    await this.engine.assertSame(what)
+    const mine = `${key.accountId} ${key.id} ${key.digest}`
+    const made: string[] = []
+    for (const claim of [layout.idKey(key.id), layout.digestKey(key.digest)]) {
+      const answer = await changes.prepareDurably(what, layout.CLAIM, [claim], [mine])
+      const [claimed, owner] = listOf(answer)
+      if (claimed === 1) made.push(claim)
+      else if (owner !== mine) return this.undo(what, made, mine, 'id_taken')
+    }
+    const { accountId } = key
+    const own = [...orderKeys(accountId), layout.toldKey(accountId)]
+    const revoked = key.revokedAtMs ?? ''
+    const limits = [maxKeys ?? '', revoked, channel, this.mostKeys]
+    const args = [key.digest, key.id, writeKey(key), ...limits]
+    const outcome = await this.trail.along(accountId, told, async (texts) =>
+      outcomeOf(await changes.runDurably(what, layout.PUT_KEY, own, [...args, ...texts])),
+    )
+    return outcome === 'created' ? outcome : this.undo(what, made, mine, outcome)
+  }
+
+  async list(accountId: string, { order, after, limit }: PageQuery): Promise<Page<ApiKey>> {
+    if (!isAccountId(accountId) || !isPlace(after)) return this.engine.none(NO_PAGE)
+    const what = 'listing keys'
+    // One more than asked for shows whether there is another page.
+    const args = [after ?? '', limit + 1, order]
+    const own = orderKeys(accountId)
+    const parts = listOf(await this.engine.admin.run(what, layout.LIST_KEYS, own, args))
+    if (parts.length === 0) await this.engine.assertSame(what)
+    const items: ApiKey[] = []
+    for (let at = 0; at < Math.min(parts.length, PARTS * limit); at += PARTS) {
+      const digest = String(parts[at])
+      const key = this.keyOf(what, digest, parts[at + 2], parts[at + 3])
+      if (key === null) throw unavailable(`${what} failed`, damaged(keyNamed(digest), 'it is gone'))
+      items.push(key)
+    }
+    const isLast = parts.length <= PARTS * limit
+    return { items, next: isLast ? null : String(parts[PARTS * (limit - 1) + 1]) }
+  }
+
+  async byId(accountId: string, keyId: string): Promise<ApiKey | null> {
+    if (!isAccountId(accountId) || !isName(keyId)) return this.engine.none(null)
+    return (await this.record('reading a key', accountId, keyId))?.key ?? null
+  }
+
+  async count(accountId: string): Promise<number> {
+    if (!isAccountId(accountId)) return this.engine.none(0)
+    const what = 'counting keys'
+    const live = await this.engine.admin.send(what, 'hget', [layout.accountKey(accountId), 'live'])
+    if (live === null) await this.engine.assertSame(what)
+    return Number(live ?? 0)
+  }
+
+  async change(
+    accountId: string,
+    keyId: string,
+    edit: KeyEdit,
+    told: Told<ApiKey>,
+  ): Promise<ApiKey | null> {
+    if (!isAccountId(accountId) || !isName(keyId)) return this.engine.none(null)
+    const what = 'changing a key'
+    for (;;) {
+      const found = await this.record(what, accountId, keyId)
+      if (found === null || found.key.revokedAtMs !== undefined) return null
+      const key = editedKey(found.key, edit)
+      const keys = [layout.accountKey(accountId), layout.toldKey(accountId)]
+      const args = [key.digest, found.text, writeKey(key), this.engine.channel]
+      // Another change may have come in between, or its end; then it is read again.
+      const done = await this.trail.along(accountId, told(found.key, key), (texts) =>
+        this.engine.changes.runDurably(what, layout.REPLACE_KEY, keys, [...args, ...texts]),
+      )
+      if (done === 1) return key
+    }
+  }
+
+  async revoke(
+    accountId: string,
+    keyId: string,
+    atMs: number,
+    told: readonly TrailEntry[],
+  ): Promise<boolean> {
+    if (!isAccountId(accountId) || !isName(keyId)) return this.engine.none(false)
+    const what = 'revoking a key'
+    const keys = [layout.accountKey(accountId), layout.toldKey(accountId)]
+    const args = [keyId, atMs, this.engine.channel]
+    const digest = await this.trail.along(accountId, told, (texts) =>
+      this.engine.changes.runDurably(what, layout.REVOKE_KEY, keys, [...args, ...texts]),
+    )
+    if (typeof digest === 'string') {
+      remember(this.tombstones, digest, atMs)
+      return true
+    }
+    await this.engine.assertSame(what)
+    return false
+  }
+
+  /**
+   * In this order, so that whatever dies in between can be repeated: the key is ended for good, then its
+   * pointers go, then its record.
+   */
+  async remove(
+    accountId: string,
+    keyIds: readonly string[],
+    endedBeforeMs: number,
+  ): Promise<number> {
+    const ids = keyIds.filter(isName)
+    if (!isAccountId(accountId) || ids.length === 0) return this.engine.none(0)
+    const what = 'removing keys'
+    const { admin, changes, channel } = this.engine
+    const own = [layout.accountKey(accountId)]
+    const ended = listOf(
+      await changes.prepareDurably(what, layout.END_KEYS, own, [endedBeforeMs, ...ids]),
+    ).map(String)
+    if (ended.length === 0) return 0
+    for (let at = 0; at < ended.length; at += 2) {
+      const [id = '', digest = ''] = ended.slice(at, at + 2)
+      const mine = `${accountId} ${id} ${digest}`
+      for (const claim of [layout.digestKey(digest), layout.idKey(id)]) {
+        await admin.run(what, layout.RELEASE, [claim], [mine])
+      }
+      this.owners.delete(digest)
+    }
+    const args = [channel, ...ended]
+    const keys = orderKeys(accountId)
+    return Number(await changes.runDurably(what, layout.REMOVE_KEYS, keys, args))
+  }
+
+  async find(digest: string): Promise<KeyLookup | null> {
+    if (!isName(digest)) return this.engine.none(null)
+    const what = 'looking a key up'
+    const known = this.owners.get(digest)
+    const owner = known?.accountId ?? (await this.ownerOf(what, digest))
+    if (owner === null) return null
+    const fields = ['account', `key:${digest}`, `revoked:${digest}`, 'removed-before']
+    const args = [layout.accountKey(owner), ...fields]
+    const [account, text, revoked, removedBefore] = listOf(
+      await this.engine.lookups.send(what, 'hmget', args),
+    )
+    // A pointer without its account: a part of the store is gone, which is not an unknown key.
+    if (typeof account !== 'string') {
+      throw unavailable(`${what} failed`, damaged(`account '${owner}'`, 'it is gone'))
+    }
+    const key = this.keyOf(what, digest, text, revoked)
+    if (key === null) {
+      this.assertRemoved(what, digest, known, Number(removedBefore ?? 0))
+      return null
+    }
+    const isGood = key.revokedAtMs === undefined
+    const owned = { accountId: owner, goodAtMs: isGood ? Date.now() : 0 }
+    if (known === undefined) remember(this.owners, digest, owned)
+    else this.owners.set(digest, owned)
+    return { key, account: accountOf(what, owner, account) }
+  }
+
+  /** A key that was good after all that was removed had ended has not been removed: it is lost. */
+  private assertRemoved(
+    what: string,
+    digest: string,
+    known: Owned | undefined,
+    removedBeforeMs: number,
+  ): void {
+    if (known !== undefined && (known.goodAtMs < removedBeforeMs || this.tombstones.has(digest))) {
+      this.owners.delete(digest)
+      return
+    }
+    throw unavailable(`${what} failed`, damaged(keyNamed(digest), 'it is gone and was not revoked'))
+  }
+
+  private async ownerOf(what: string, digest: string): Promise<string | null> {
+    const { lookups } = this.engine
+    const [pointer, refusal] = await Promise.all([
+      lookups.send(what, 'get', [layout.digestKey(digest)]),
+      this.engine.assertOurs(what, lookups),
+    ])
+    if (typeof pointer === 'string') return pointer.slice(0, pointer.indexOf(' '))
+    this.engine.assertWritable(what, refusal)
+    return null
+  }
+
+  private async record(what: string, accountId: string, keyId: string) {
+    const { admin } = this.engine
+    const own = layout.accountKey(accountId)
+    const digest = await admin.send(what, 'hget', [own, `id:${keyId}`])
+    if (typeof digest !== 'string') {
+      await this.engine.assertSame(what)
+      return null
+    }
+    const args = [own, `key:${digest}`, `revoked:${digest}`]
+    const [text, revoked] = listOf(await admin.send(what, 'hmget', args))
+    const key = this.keyOf(what, digest, text, revoked)
+    if (key === null || typeof text !== 'string') {
+      throw unavailable(`${what} failed`, damaged(`key '${keyId}'`, MISFIT))
+    }
+    return { key, text }
+  }
+
+  private async undo(
+    what: string,
+    claims: readonly string[],
+    mine: string,
+    outcome: KeyOutcome,
+  ): Promise<KeyOutcome> {
+    for (const claim of claims) await this.engine.admin.run(what, layout.RELEASE, [claim], [mine])
+    return outcome
+  }
+
+  private keyOf(what: string, digest: string, text: unknown, revoked: unknown): ApiKey | null {
+    const key = keyOf(what, digest, text, revoked)
+    if (key === null) return null
+    const revokedAtMs = key.revokedAtMs ?? this.tombstones.get(digest)
+    if (revokedAtMs === undefined) return key
+    remember(this.tombstones, digest, revokedAtMs)
+    return { ...key, revokedAtMs }
+  }
+}
+
+const OUTCOMES = ['created', 'plan_limit', 'account_full', 'no_account', 'id_taken'] as const
+
+function outcomeOf(answer: unknown): KeyOutcome {
+  for (const outcome of OUTCOMES) if (answer === outcome) return outcome
+  throw unavailable('creating a key failed', new Error('the script gave no answer'))
+}
+
+/** Of an account; all in one slot. */
+function orderKeys(accountId: string): string[] {
+  return [layout.accountKey, layout.orderKey, layout.formerOrderKey].map((name) => name(accountId))
+}
+
+/** The oldest is forgotten; it is asked for again. */
+function remember<T>(map: Map<string, T>, key: string, value: T): void {
+  if (map.has(key)) return
+  map.set(key, value)
+  if (map.size <= MOST_REMEMBERED) return
+  const [oldest] = map.keys()
+  if (oldest !== undefined) map.delete(oldest)
+}

@@ -1,0 +1,83 @@
+/**
+ * The names of the Redis keys of accounts and API keys, and the scripts that change them. What each script
+ * reads, writes and answers stands in its file. The layout: docs/redis.md.
+ *
+ * All of an account is in one slot of a Cluster (`{acc_…}`), so that one script can change it. In the
+ * account's hash: `account` (its record), `live` (keys that are not revoked), `gen` (changes so far),
+ * for each key `key:DIGEST` (its record), `id:KEY_ID` (its digest) and, once revoked, `revoked:DIGEST`
+ * (when), `place` (the last place given in the order of keys) and `removed-before` (keys that ended before
+ * that time may have been removed). Outside are pointers, which stand while the key does: `key:DIGEST` and
+ * `key-id:ID` say whose it is.
+ */
+import { loadScript } from '../connection/script.js'
+
+const PREFIX = 'sluice:'
+
+/** Which store this is; made with the store, so that an emptied one is known to be another. */
+export const STORE_KEY = `${PREFIX}store`
+/** Written and read to prove that the store works. */
+export const PROBE_KEY = `${PREFIX}probe`
+/** The accounts in order of creation, and the last place given. */
+export const ORDER_KEYS = [`${PREFIX}{accounts}:order`, `${PREFIX}{accounts}:last`] as const
+
+/** All of an account but the order of its keys. */
+export function accountKey(id: string): string {
+  return `${PREFIX}{${id}}:account`
+}
+
+/** What its changes have left for the audit trail, texts by id, until they have been brought there. */
+export function toldKey(id: string): string {
+  return `${PREFIX}{${id}}:told`
+}
+
+/** The digests of an account's keys by their place in the order of creation. */
+export function orderKey(id: string): string {
+  return `${PREFIX}{${id}}:key-order`
+}
+
+/** The same as earlier versions kept it: a list, from which no page can be read by its place. */
+export function formerOrderKey(id: string): string {
+  return `${PREFIX}{${id}}:keys`
+}
+
+/** Whose the digest is. */
+export function digestKey(digest: string): string {
+  return `${PREFIX}key:${digest}`
+}
+
+/** Whose the key's id is. */
+export function idKey(id: string): string {
+  return `${PREFIX}key-id:${id}`
+}
+
+/** Whose the e-mail is. */
+export function emailKey(email: string): string {
+  return `${PREFIX}email:${email}`
+}
+
+/** Where changes are told. */
+export function newsChannel(storeId: string): string {
+  return `${PREFIX}news:${storeId}`
+}
+
+export const CLAIM = loadScript('keys/claim')
+
+export const RELEASE = loadScript('keys/release-claim')
+
+export const PUT_ACCOUNT = loadScript('keys/leave-audit-entries', 'keys/put-account')
+
+export const PUT_IN_ORDER = loadScript('keys/put-account-in-order')
+
+export const REPLACE_ACCOUNT = loadScript('keys/leave-audit-entries', 'keys/replace-account')
+
+export const PUT_KEY = loadScript('keys/leave-audit-entries', 'keys/key-order', 'keys/put-key')
+
+export const LIST_KEYS = loadScript('keys/key-order', 'keys/list-keys')
+
+export const END_KEYS = loadScript('keys/end-keys')
+
+export const REMOVE_KEYS = loadScript('keys/key-order', 'keys/remove-keys')
+
+export const REPLACE_KEY = loadScript('keys/leave-audit-entries', 'keys/replace-key')
+
+export const REVOKE_KEY = loadScript('keys/leave-audit-entries', 'keys/revoke-key')

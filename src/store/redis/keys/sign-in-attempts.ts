@@ -1,0 +1,39 @@
+/**
+ * Counts of attempts in Redis: when each subject's bucket is full again, gone by itself once it is.
+ */
+import type { Attempts, Tried } from '../../attempts.js'
+import type { RedisEngine } from '../connection/engine.js'
+import { loadScript } from '../connection/script.js'
+import { listOf } from './records.js'
+
+const TAKE = loadScript('records/take-sign-in-attempt')
+
+/** Counts of a store. */
+export class RedisAttempts implements Attempts {
+  private readonly engine: RedisEngine
+
+  constructor(engine: RedisEngine) {
+    this.engine = engine
+  }
+
+  async take(subjects: readonly Tried[], nowMs: number): Promise<number[]> {
+    const rates = subjects.flatMap(({ burst, everyMs }) => [burst, everyMs])
+    const keys = subjects.map(({ name }) => keyOf(name))
+    const args = [Math.floor(nowMs), ...rates]
+    const waits = await this.engine.admin.run('counting an attempt', TAKE, keys, args)
+    return listOf(waits).map(Number)
+  }
+
+  async forget(name: string): Promise<void> {
+    await this.engine.admin.send('forgetting attempts', 'del', [keyOf(name)])
+  }
+
+  sweep(): Promise<number> {
+    return Promise.resolve(0)
+  }
+}
+
+/** All in one slot, so that one step can count several. */
+function keyOf(name: string): string {
+  return `sluice:{attempts}:${name}`
+}

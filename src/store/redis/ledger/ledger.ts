@@ -1,0 +1,271 @@
+/**
+ * The ledger in Redis: one script admits requests, one settles them. Knows no key of a client and no
+ * arithmetic; `RedisUsage` reads.
+ */
+import type { UsageRow } from '../../../ledger/row.js'
+import { unavailable } from '../../failure.js'
+import type {
+  Admission,
+  BudgetSpent,
+  Claim,
+  Demand,
+  KeyUse,
+  KeyUseQuery,
+  Ledger,
+  Retention,
+  RowPage,
+  RowQuery,
+  SettleOutcome,
+  Standing,
+  SumQuery,
+  UsageSum,
+  Verdict,
+} from '../../ledger.js'
+import { budgets, putBudgets } from './budgets.js'
+import { Admissions, questionOf } from '../limits/admissions.js'
+import { ACCOUNTS, endPlace, LedgerNames } from './names.js'
+import { sharedOf } from '../limits/demands.js'
+import * as scripts from './scripts.js'
+import type { RedisEngine } from '../connection/engine.js'
+import type { Argument, RedisLink } from '../connection/link.js'
+import type { Script } from '../connection/script.js'
+import { listOf } from '../keys/records.js'
+import { Settlement } from './settlement.js'
+import { SliceRounds } from '../limits/slice-rounds.js'
+import { Slices } from '../limits/slices.js'
+import { Slots } from '../limits/slots.js'
+import { putSums } from './sums.js'
+import { RedisUsage } from './usage.js'
+import { readRow } from '../../read-usage-record.js'
+import { writeRow } from '../../usage-record.js'
+
+/** Reservations that ran out, settled before the next are asked for. */
+const DUE_AT_ONCE = 64
+const RENEWED_AT_ONCE = 256
+/** Accounts that this process has put on the list. */
+const MOST_LISTED = 100_000
+const MOST_NAME = 400
+
+/** Works on the engine's connections, until those are closed. */
+export class RedisLedger implements Ledger {
+  private readonly link: RedisLink
+  private readonly names: LedgerNames
+  private readonly usage: RedisUsage
+  private readonly reports: RedisLink
+  /** For tests; empty is the server's clock. */
+  private readonly clock: () => Argument
+  private readonly listed = new Set<string>()
+  private readonly slices: Slices
+  private readonly admissions: Admissions
+  private readonly slots: Slots
+  private readonly settlement: Settlement
+  /** This process, in what is written down of it. */
+  private readonly member = `${process.pid}.${Math.floor(Math.random() * 2 ** 40).toString(36)}`
+  private readonly rounds: SliceRounds
+  private attempts = 0
+
+  /** `nowMs` in place of the server's clock. */
+  constructor({ place, ledger, admin }: RedisEngine, nowMs: (() => number) | undefined) {
+    this.link = ledger
+    this.names = new LedgerNames(place.kind === 'cluster')
+    this.clock = nowMs ?? (() => '')
+    // Reports may take longer.
+    this.reports = admin
+    this.usage = new RedisUsage(admin, this.names)
+    this.slices = new Slices((accountId, demand) => this.names.slice(accountId, demand))
+    const { link, names, clock, slices, member } = this
+    this.admissions = new Admissions(link, names, clock)
+    this.slots = new Slots(link, names, clock, this.admissions)
+    this.settlement = new Settlement({ link, names, clock, slices, member })
+    this.rounds = new SliceRounds({ link, names, clock, slices, member })
+  }
+
+  async admit(admission: Admission): Promise<Verdict> {
+    const { accountId, requestId, unsettled, demands } = admission
+    const what = 'admitting a request'
+    assertNames(what, requestId, accountId, unsettled.keyId, unsettled.model)
+    if (admission.isTaken) {
+      if (!this.listed.has(accountId)) await this.list(what, accountId)
+      await this.admissions.ask(questionOf(admission, 'note', demands, ''))
+      return { admitted: true, standings: [] }
+    }
+    const standings = this.slices.take(requestId, accountId, demands, performance.now())
+    if (standings !== null) return { admitted: true, standings, isSlice: true }
+    if (!this.listed.has(accountId)) await this.list(what, accountId)
+    // Unlike any other attempt's: what is given back after a refusal must be only what this one took.
+    const member = `${requestId}#${this.member}.${(this.attempts += 1)}`
+    const answer = await this.slots.ask(admission, member)
+    return { admitted: answer.outcome !== 'refused', standings: answer.standings }
+  }
+
+  letGo(requestId: string): void {
+    this.slices.letGo(requestId)
+  }
+
+  async append(row: UsageRow): Promise<void> {
+    await this.settle(row)
+  }
+
+  async settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
+    return (await this.settled(row, writeRow(row), false, claim)) ? 'settled' : 'already'
+  }
+
+  async renew(
+    requests: readonly { requestId: string; accountId: string }[],
+    leaseMs: number,
+  ): Promise<void> {
+    const what = 'prolonging reservations'
+    const byAccount = new Map<string, string[]>()
+    for (const { requestId, accountId } of requests) {
+      const known = byAccount.get(accountId)
+      if (known === undefined) byAccount.set(accountId, [requestId])
+      else known.push(requestId)
+    }
+    if (byAccount.size === 0) await this.link.opened()
+    for (const [accountId, ids] of byAccount) {
+      for (let from = 0; from < ids.length; from += RENEWED_AT_ONCE) {
+        const places = ids.slice(from, from + RENEWED_AT_ONCE)
+        const args = places.flatMap((id) => [id, endPlace(accountId, id)])
+        const keys = [this.names.open(accountId), this.names.ends(accountId)]
+        const answer = await this.run(what, scripts.RENEW, keys, [this.clock(), leaseMs, ...args])
+        for (const text of listOf(answer)) await this.renewShared(what, text, leaseMs)
+      }
+    }
+  }
+
+  async expire(overdueMs = 0): Promise<number> {
+    const what = 'settling what has run out'
+    let count = 0
+    const accounts = this.names.isCluster ? await this.usage.accounts() : ['']
+    for (const account of accounts) {
+      for (;;) {
+        const args = [this.clock(), DUE_AT_ONCE, overdueMs]
+        const ends = [this.names.ends(account)]
+        const due = listOf(await this.run(what, scripts.DUE, ends, args)).map(String)
+        const done = await Promise.all(due.map((place) => this.settleDue(what, place)))
+        count += done.filter(Boolean).length
+        // What could not be settled is still due: asking for it again at once would never end.
+        if (due.length < DUE_AT_ONCE || !done.includes(true)) break
+      }
+    }
+    return count
+  }
+
+  look(accountId: string, demands: readonly Demand[]): Promise<Standing[]> {
+    return this.slots.look(accountId, demands)
+  }
+
+  sums(query: SumQuery): Promise<UsageSum[]> {
+    return this.usage.sums(query)
+  }
+
+  rows(query: RowQuery): Promise<RowPage> {
+    return this.usage.page(query)
+  }
+
+  row(accountId: string | null, requestId: string): Promise<UsageRow | null> {
+    return this.usage.row(accountId, requestId)
+  }
+
+  export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
+    return this.usage.export(sinceMs)
+  }
+
+  keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
+    return this.usage.keyUse(query)
+  }
+
+  lastUse(accountId: string, keyIds?: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return this.usage.lastUse(accountId, keyIds)
+  }
+
+  async putSums(
+    by: 'hour' | 'day',
+    sums: readonly UsageSum[],
+    lastUse: ReadonlyMap<string, number>,
+  ): Promise<void> {
+    for (const { accountId } of sums) await this.list('putting sums', accountId)
+    await putSums(this.link, this.names, by, sums, lastUse)
+  }
+
+  budgets(): AsyncIterable<readonly BudgetSpent[]> {
+    return budgets(this.reports)
+  }
+
+  putBudgets(all: readonly BudgetSpent[]): Promise<void> {
+    return putBudgets(this.link, this.names, all)
+  }
+
+  prune(retention: Retention): Promise<number> {
+    return this.usage.prune(retention)
+  }
+
+  /** Resolves when connected. */
+  opened(): Promise<void> {
+    return this.link.opened()
+  }
+
+  /** What slices are left goes back; never rejects. */
+  close(): Promise<void> {
+    return this.rounds.end()
+  }
+
+  private run(
+    what: string,
+    text: Script,
+    keys: readonly string[],
+    args: readonly Argument[],
+  ): Promise<unknown> {
+    return this.link.run(what, text, keys, args)
+  }
+
+  private async settled(
+    row: UsageRow,
+    text: string,
+    isDue: boolean,
+    claim?: Claim,
+  ): Promise<boolean> {
+    const what = 'settling a request'
+    const { accountId, requestId } = row
+    assertNames(what, requestId, accountId, row.keyId, row.model)
+    if (!this.listed.has(accountId)) await this.list(what, accountId)
+    return this.settlement.settle(row, text, isDue, claim)
+  }
+
+  private async settleDue(what: string, place: string): Promise<boolean> {
+    const [accountId = '', requestId = ''] = place.split('\0')
+    const key = this.names.open(accountId)
+    const text = await this.link.send(what, 'hget', [key, requestId])
+    if (typeof text !== 'string') {
+      await this.link.send(what, 'zrem', [this.names.ends(accountId), place])
+      return false
+    }
+    const row = text.slice(text.lastIndexOf('\n') + 1)
+    return this.settled(readRow(row), row, true)
+  }
+
+  private async renewShared(what: string, text: unknown, leaseMs: number): Promise<void> {
+    for (const [, , holds] of sharedOf(text)) {
+      for (const [kind, key, , , member] of holds) {
+        if (kind !== 'concurrent') continue
+        await this.run(what, scripts.RENEW_SHARED, [key], [this.clock(), leaseMs, member])
+      }
+    }
+  }
+
+  /** Who asks for all accounts finds only those on the list. */
+  private async list(what: string, accountId: string): Promise<void> {
+    if (this.listed.has(accountId)) return
+    await this.link.send(what, 'sadd', [ACCOUNTS, accountId])
+    if (this.listed.size >= MOST_LISTED) this.listed.clear()
+    this.listed.add(accountId)
+  }
+}
+
+/** Throws where names made of these could not be taken apart again. */
+function assertNames(what: string, ...names: readonly string[]): void {
+  for (const name of names) {
+    if (name !== '' && name.length <= MOST_NAME && !name.includes('\0')) continue
+    throw unavailable(`${what} failed`, new Error('a name is empty, too long, or has a NUL in it'))
+  }
+}

@@ -1,0 +1,194 @@
+/**
+ * Rows on their way into the `redis` engine's ledger: those that come together go in one command, and with
+ * each what there is to say of the slices that its request was under. Knows no admission.
+ */
+import type { UsageRow } from '../../../ledger/row.js'
+import { unavailable } from '../../failure.js'
+import type { BudgetDemand, Claim, Demand } from '../../ledger.js'
+import { Batches } from '../connection/batches.js'
+import { BUCKET_MS, slotOf, timeName, type LedgerNames } from './names.js'
+import { holdsText, numbersOf, sharedOf } from '../limits/demands.js'
+import { RELEASE_SHARED } from './scripts.js'
+import type { Argument, RedisLink } from '../connection/link.js'
+import { listOf, numbersOfJson } from '../keys/records.js'
+import { SETTLE } from './scripts.js'
+import { NUMBERS, type SliceRequest, type Slices } from '../limits/slices.js'
+import { countersOf, usedTokens } from '../../usage-sum.js'
+
+/**
+ * Rows of one command: the server does nothing else for about two milliseconds. With fewer, slices that they are under
+ * would be spoken of more often.
+ */
+const AT_ONCE = 32
+const WHAT = 'settling a request'
+/** What the script says of a row. */
+const [ALREADY, SETTLED] = [0, 1]
+
+/** A row that waits for its command. */
+interface Waiting extends SliceRequest {
+  readonly row: UsageRow
+  readonly claim: Claim | undefined
+  /** As `SETTLE` takes it apart. */
+  readonly text: string
+  readonly resolve: (isNew: boolean) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** What a settlement needs of its ledger. */
+export interface SettlementOptions {
+  readonly link: RedisLink
+  readonly names: LedgerNames
+  /** As in `RedisLedger`. */
+  readonly clock: () => Argument
+  readonly slices: Slices
+  /** This process, as slices are written down for. */
+  readonly member: string
+}
+
+/** The way of rows into one ledger. */
+export class Settlement {
+  private readonly options: SettlementOptions
+  private readonly batches: Batches<Waiting>
+
+  constructor(options: SettlementOptions) {
+    this.options = options
+    this.batches = new Batches(AT_ONCE, options.names.isCluster, (rows) => this.send(rows))
+  }
+
+  /**
+   * False where the ledger has the row already, or, of one that `isDue`, where it has not run out. `rowText` is what
+   * is written down.
+   */
+  settle(
+    row: UsageRow,
+    rowText: string,
+    isDue: boolean,
+    claim: Claim | undefined,
+  ): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      const { isCluster } = this.options.names
+      const { accountId } = row
+      const demands = claim?.demands ?? []
+      const holds = owedHolds(accountId, claim, ({ shared }) => !isCluster || !shared)
+      const text = `${settlingText(row, isDue, claim)}\0${holds}\n${rowText}`
+      const waiting = { row, claim, accountId, demands, text, resolve, reject }
+      this.batches.add(isCluster ? accountId : '', waiting)
+    })
+  }
+
+  private async send(rows: readonly Waiting[]): Promise<void> {
+    const { link, names, clock, member, slices } = this.options
+    const accountId = rows[0]?.row.accountId ?? ''
+    const askedMs = performance.now()
+    const told = slices.told(rows, askedMs)
+    const keys = names.isCluster ? keysOf(names, rows) : [names.open(accountId)]
+    const fixed = [names.ids(accountId), names.ends(accountId), names.allOrder ?? '']
+    const args: Argument[] = [clock(), member, JSON.stringify(told), ...fixed]
+    for (const { text } of rows) args.push(text)
+    try {
+      const [text, ...more] = listOf(await link.run(WHAT, SETTLE, keys, args))
+      const numbers = numbersOfJson(text)
+      slices.heard(told, numbers, askedMs, performance.now())
+      for (const [at, waiting] of rows.entries()) {
+        const place = more.length === 0 ? -1 : more.indexOf(at + 1)
+        const code = numbers[NUMBERS * told.length + at]
+        this.answer(waiting, code, place < 0 ? null : more[place + 1])
+      }
+    } catch (error) {
+      for (const { reject } of rows) reject(error)
+    }
+  }
+
+  private answer(waiting: Waiting, outcome: number | undefined, what: unknown): void {
+    const { row, claim, resolve, reject } = waiting
+    if (outcome === ALREADY) resolve(false)
+    else if (outcome !== SETTLED) {
+      const reason = typeof what === 'string' ? what : 'no answer'
+      reject(unavailable(`${WHAT} failed`, new Error(reason)))
+    } else if (!this.options.names.isCluster) resolve(true)
+    else this.releaseShared(row, claim, what).then(() => resolve(true), reject)
+  }
+
+  /** What of a Cluster is in other slots. */
+  private async releaseShared(
+    row: UsageRow,
+    claim: Claim | undefined,
+    reserved: unknown,
+  ): Promise<void> {
+    const { link, clock } = this.options
+    const used = usedTokens(row) ?? ''
+    for (const [slot, [day, month], holds] of sharedOf(reserved)) {
+      const args = [clock(), JSON.stringify(holds), day, month, used, row.costNanoUsd ?? '']
+      await link.run(WHAT, RELEASE_SHARED, [`${slot}:none`], args)
+    }
+    if (reserved !== null || claim?.taken !== 'nothing') return
+    const day = Math.floor(row.atMs / BUCKET_MS.day)
+    const date = new Date(row.atMs)
+    const month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth()
+    for (const demand of claim.demands) {
+      if (!demand.shared || !isBudget(demand)) continue
+      const holds = owedHolds(row.accountId, claim, (each) => each === demand)
+      const args = [clock(), holds, day, month, '', owedCost(row, claim)]
+      await link.run(WHAT, RELEASE_SHARED, [`${slotOf(row.accountId, demand)}:none`], args)
+    }
+  }
+}
+
+/** All that the script touches of one account: a Cluster that moves its slot must know. */
+function keysOf(names: LedgerNames, rows: readonly Waiting[]): string[] {
+  const keys = new Set<string>()
+  for (const { row, accountId, demands } of rows) {
+    const { atMs } = row
+    for (const demand of demands) {
+      const name = names.slice(accountId, demand)
+      if (name !== null) keys.add(name)
+    }
+    for (const of of ['open', 'ids', 'ends', 'rows', 'order', 'used'] as const) {
+      keys.add(names[of](accountId))
+    }
+    for (const by of ['hour', 'day'] as const) {
+      const startMs = Math.floor(atMs / BUCKET_MS[by]) * BUCKET_MS[by]
+      keys.add(names.buckets(accountId, by)).add(names.sum(accountId, by, startMs))
+    }
+  }
+  return Array.from(keys)
+}
+
+/** A row as `SETTLE` takes it apart, but for the holds and its own text. */
+function settlingText(row: UsageRow, isDue: boolean, claim: Claim | undefined): string {
+  const { accountId, requestId, keyId, model, atMs, costNanoUsd } = row
+  return (
+    `${accountId}\0${requestId}\0${keyId}\0${model}\0${timeName(atMs)}\0${Math.floor(atMs)}\0` +
+    `${usedTokens(row) ?? ''}\0${costNanoUsd ?? ''}\0${owedCost(row, claim)}\0` +
+    `${countersOf(row).join(' ')}\0${isDue ? 'due' : ''}`
+  )
+}
+
+/** What is corrected where there is no reservation: all that a slice took, or what budgets have not heard of. */
+function owedHolds(
+  accountId: string,
+  claim: Claim | undefined,
+  isWanted: (demand: Demand) => boolean,
+): string {
+  if (claim === undefined || claim.taken === 'reserved') return '[]'
+  const owed: Demand[] = []
+  for (const demand of claim.demands) {
+    if (!isWanted(demand)) continue
+    if (claim.taken === 'slice') {
+      if (demand.kind === 'tokens' || isBudget(demand)) owed.push(demand)
+    } else if (isBudget(demand)) owed.push({ ...demand, costNanoUsd: 0 })
+  }
+  return holdsText(accountId, owed, '')
+}
+
+/** What it cost; where that is not known, what a reservation of it would have stood for. */
+function owedCost({ costNanoUsd }: UsageRow, claim: Claim | undefined): number | '' {
+  if (costNanoUsd !== null) return costNanoUsd
+  const budget = claim?.demands.find(isBudget)
+  return budget === undefined || claim?.taken !== 'nothing' ? '' : numbersOf(budget).cost
+}
+
+function isBudget(demand: Demand): demand is BudgetDemand {
+  const { kind } = demand
+  return kind === 'usd_day' || kind === 'usd_month'
+}

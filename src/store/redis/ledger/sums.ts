@@ -1,0 +1,52 @@
+/**
+ * Putting sums into the `redis` engine's ledger that another ledger has added up.
+ */
+import type { UsageSum } from '../../ledger.js'
+import type { LedgerNames } from './names.js'
+import { loadScript } from '../connection/script.js'
+import type { Argument, RedisLink } from '../connection/link.js'
+import { shownPlaces } from '../../usage-sum.js'
+
+/** Sums put with one script; each is two dozen counters. */
+const PUT_AT_ONCE = 50
+
+const PUT_SUMS = loadScript('ledger/put-sums')
+
+const PUT_USES = loadScript('ledger/put-uses')
+
+/** See `Ledger.putSums`. */
+export async function putSums(
+  link: RedisLink,
+  names: LedgerNames,
+  by: 'hour' | 'day',
+  sums: readonly UsageSum[],
+  lastUse: ReadonlyMap<string, number>,
+): Promise<void> {
+  const what = 'putting sums'
+  const buckets = new Map<string, UsageSum[]>()
+  for (const sum of sums) {
+    const name = `${sum.startMs} ${sum.accountId}`
+    const bucket = buckets.get(name)
+    if (bucket === undefined) buckets.set(name, [sum])
+    else bucket.push(sum)
+  }
+  for (const bucket of buckets.values()) {
+    for (let from = 0; from < bucket.length; from += PUT_AT_ONCE) {
+      const some = bucket.slice(from, from + PUT_AT_ONCE)
+      const [first] = some
+      if (first === undefined) continue
+      const { accountId, startMs } = first
+      const keys = [names.sum(accountId, by, startMs), names.buckets(accountId, by)]
+      await link.run(what, PUT_SUMS, keys, [startMs, ...some.flatMap(countersOf)])
+    }
+  }
+  const [first] = sums
+  if (first === undefined || lastUse.size === 0) return
+  const uses = Array.from(lastUse).flat()
+  await link.run(what, PUT_USES, [names.used(first.accountId)], uses)
+}
+
+function countersOf(sum: UsageSum): Argument[] {
+  const prefix = `${sum.keyId}\0${sum.model}\0`
+  return shownPlaces(sum).flatMap(([place, count]) => [`${prefix}${place}`, count])
+}

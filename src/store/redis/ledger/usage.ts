@@ -1,0 +1,301 @@
+/**
+ * Reading the `redis` engine's ledger: a row, pages of rows, sums, everything; and dropping what is old.
+ * Long reads go in slices, on a connection that no request waits for. Knows no limit.
+ */
+import type { UsageRow } from '../../../ledger/row.js'
+import { damaged, unavailable } from '../../failure.js'
+import type {
+  KeyUse,
+  KeyUseQuery,
+  Retention,
+  RowPage,
+  RowQuery,
+  SumQuery,
+  UsageSum,
+} from '../../ledger.js'
+import { ACCOUNTS, AFTER_ALL, BUCKET_MS, requestOf, timeName, type LedgerNames } from './names.js'
+import { DROP_ROWS, READ_ROWS } from './scripts.js'
+import type { RedisLink } from '../connection/link.js'
+import { listOf } from '../keys/records.js'
+import { asAsked, usesOf } from '../../usage-groups.js'
+import { readRow } from '../../read-usage-record.js'
+import { newSum, setCounter, shownSum, type SumCounters } from '../../usage-sum.js'
+
+/** Rows read in one slice, and dropped in one step. */
+const SLICE = 250
+/** Rows looked at for one page; where no more match, the page is short and says where it stopped. */
+const MOST_LOOKED_AT = 20_000
+/** Buckets read at once. */
+const BUCKETS = 50
+
+/** A row's place in the order of time, and whose it is. */
+interface Placed {
+  readonly name: string
+  readonly accountId: string
+}
+
+/** Reads on the connection that it is given. */
+export class RedisUsage {
+  private readonly link: RedisLink
+  private readonly names: LedgerNames
+
+  constructor(link: RedisLink, names: LedgerNames) {
+    this.link = link
+    this.names = names
+  }
+
+  /** Every account that there is anything of. */
+  async accounts(): Promise<string[]> {
+    return listOf(await this.link.send('listing accounts', 'smembers', [ACCOUNTS])).map(String)
+  }
+
+  async row(accountId: string | null, requestId: string): Promise<UsageRow | null> {
+    const what = 'reading a row'
+    const everyone = this.names.isCluster ? await this.accounts() : ['']
+    const asked = this.names.isCluster && accountId !== null ? [accountId] : everyone
+    for (const account of asked) {
+      const place = await this.link.send(what, 'hget', [this.names.ids(account), requestId])
+      if (typeof place !== 'string') continue
+      const owner = place.slice(place.indexOf(' ') + 1)
+      if (accountId !== null && owner !== accountId) return null
+      const [row] = await this.read(what, owner, [requestId])
+      return row ?? null
+    }
+    return null
+  }
+
+  async page(query: RowQuery): Promise<RowPage> {
+    const { accountId, fromMs = 0, toMs, after, limit } = query
+    const newest = toMs === undefined ? AFTER_ALL : timeName(Math.max(0, toMs))
+    const oldest = `[${timeName(fromMs)}`
+    const rows: UsageRow[] = []
+    let from = after === null || after >= newest ? newest : after
+    for (let lookedAt = 0; lookedAt < MOST_LOOKED_AT;) {
+      const names = await this.order(accountId, `(${from}`, oldest, true)
+      const found = await this.readAll('reading rows', names)
+      for (const [at, row] of found.entries()) {
+        if (rows.length === limit) return { rows, next: from }
+        from = names[at]?.name ?? from
+        if (row !== null && matches(row, query)) rows.push(row)
+      }
+      if (names.length < SLICE) return { rows, next: null }
+      lookedAt += names.length
+    }
+    return { rows, next: from }
+  }
+
+  async *export(sinceMs: number): AsyncGenerator<readonly UsageRow[]> {
+    let from = `[${timeName(sinceMs)}`
+    for (;;) {
+      const names = await this.order(null, from, `[${AFTER_ALL}`, false)
+      const last = names.at(-1)
+      if (last === undefined) return
+      // Behind it, and behind its account's name, which follows it in the order of all.
+      from = `(${last.name}\0${AFTER_ALL}`
+      const found = await this.readAll('exporting rows', names)
+      const rows = found.filter((row) => row !== null)
+      if (rows.length > 0) yield rows
+    }
+  }
+
+  async sums(query: SumQuery): Promise<UsageSum[]> {
+    const { accountId, by, fromMs, toMs } = query
+    const length = BUCKET_MS[by]
+    const first = Math.floor(Math.max(0, fromMs) / length) * length
+    const accounts = accountId === null ? await this.accounts() : [accountId]
+    const found: UsageSum[] = []
+    for (const account of accounts) {
+      const range = [this.names.buckets(account, by), first, toMs]
+      const starts = listOf(await this.link.send('reading sums', 'zrangebyscore', range)).map(
+        Number,
+      )
+      for (let at = 0; at < starts.length; at += BUCKETS) {
+        const some = starts.slice(at, at + BUCKETS)
+        const sums = await Promise.all(some.map((startMs) => this.bucket(account, by, startMs)))
+        found.push(...sums.flat())
+      }
+    }
+    return asAsked(found, query).sort((a, b) => a.startMs - b.startMs)
+  }
+
+  async keyUse({ keyIds, ...query }: KeyUseQuery): Promise<KeyUse[]> {
+    const uses = usesOf(await this.sums({ ...query, by: 'day' }))
+    const wanted = keyIds === undefined ? null : new Set(keyIds)
+    return uses.filter(({ keyId, requests }) => requests > 0 && wanted?.has(keyId) !== false)
+  }
+
+  async lastUse(
+    accountId: string,
+    keyIds?: readonly string[],
+  ): Promise<ReadonlyMap<string, number>> {
+    const what = 'reading uses'
+    const name = this.names.used(accountId)
+    const uses = new Map<string, number>()
+    if (keyIds === undefined) {
+      const used = await this.link.send(what, 'hgetall', [name])
+      for (const [keyId, atMs] of pairsOf(used)) uses.set(keyId, Number(atMs))
+    } else if (keyIds.length > 0) {
+      const used = listOf(await this.link.send(what, 'hmget', [name, ...keyIds]))
+      keyIds.forEach((keyId, at) => {
+        if (typeof used[at] === 'string') uses.set(keyId, Number(used[at]))
+      })
+    }
+    return uses
+  }
+
+  async prune({ rowsBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
+    let count = 0
+    for (const account of await this.accounts()) {
+      count += await this.pruneRows(account, rowsBeforeMs)
+      await this.pruneSums(account, 'hour', hoursBeforeMs)
+      await this.pruneSums(account, 'day', daysBeforeMs)
+    }
+    return count
+  }
+
+  private async pruneRows(account: string, beforeMs: number): Promise<number> {
+    const what = 'pruning rows'
+    const order = this.names.order(account)
+    const keys = [this.names.rows(account), this.names.ids(account), order]
+    for (let count = 0; ;) {
+      const range = [order, '-', `(${timeName(beforeMs)}`, 'LIMIT', 0, SLICE]
+      const names = listOf(await this.link.send(what, 'zrangebylex', range)).map(String)
+      if (names.length === 0) return count
+      const args = names.flatMap((name) => [requestOf(name), name, `${name}\0${account}`])
+      await this.link.run(what, DROP_ROWS, [...keys, this.names.allOrder ?? order], args)
+      count += names.length
+    }
+  }
+
+  private async pruneSums(account: string, by: 'hour' | 'day', beforeMs: number): Promise<void> {
+    const what = 'pruning sums'
+    const length = BUCKET_MS[by]
+    const buckets = this.names.buckets(account, by)
+    const range = [buckets, '-inf', `(${Math.floor(beforeMs / length) * length}`]
+    for (const start of listOf(await this.link.send(what, 'zrangebyscore', range)).map(Number)) {
+      await this.link.send(what, 'del', [this.names.sum(account, by, start)])
+      await this.link.send(what, 'zrem', [buckets, start])
+    }
+  }
+
+  /** A slice of the order of one account's rows, or of all; a Cluster's accounts are merged. */
+  private async order(
+    accountId: string | null,
+    from: string,
+    to: string,
+    isDown: boolean,
+  ): Promise<Placed[]> {
+    const command = isDown ? 'zrevrangebylex' : 'zrangebylex'
+    const all = accountId === null ? this.names.allOrder : null
+    if (all !== null) {
+      const found = await this.link.send('reading rows', command, [
+        all,
+        from,
+        to,
+        'LIMIT',
+        0,
+        SLICE,
+      ])
+      return listOf(found).map((place) => {
+        const [name = '', owner = ''] = String(place).split('\0')
+        return { name, accountId: owner }
+      })
+    }
+    const accounts = accountId === null ? await this.accounts() : [accountId]
+    const found = await Promise.all(
+      accounts.map(async (account): Promise<Placed[]> => {
+        const range = [this.names.order(account), from, to, 'LIMIT', 0, SLICE]
+        const names = listOf(await this.link.send('reading rows', command, range))
+        return names.map((name) => ({ name: String(name), accountId: account }))
+      }),
+    )
+    const sign = isDown ? -1 : 1
+    return found
+      .flat()
+      .sort((a, b) => (a.name < b.name ? -sign : a.name > b.name ? sign : 0))
+      .slice(0, SLICE)
+  }
+
+  /** In the order of the names; null for one that was dropped in between. */
+  private async readAll(what: string, names: readonly Placed[]): Promise<(UsageRow | null)[]> {
+    const byAccount = new Map<string, number[]>()
+    names.forEach(({ accountId }, at) => {
+      const known = byAccount.get(accountId)
+      if (known === undefined) byAccount.set(accountId, [at])
+      else known.push(at)
+    })
+    const rows: (UsageRow | null)[] = names.map(() => null)
+    await Promise.all(
+      Array.from(byAccount, async ([accountId, places]) => {
+        const ids = places.map((at) => requestOf(names[at]?.name ?? ''))
+        const found = await this.read(what, accountId, ids)
+        found.forEach((row, at) => (rows[places[at] ?? 0] = row))
+      }),
+    )
+    return rows
+  }
+
+  private async read(
+    what: string,
+    accountId: string,
+    ids: readonly string[],
+  ): Promise<(UsageRow | null)[]> {
+    const keys = [this.names.rows(accountId), this.names.ids(accountId)]
+    const texts = listOf(await this.link.run(what, READ_ROWS, keys, ids))
+    return ids.map((id, at) => {
+      const text = texts[at]
+      if (typeof text !== 'string') return null
+      const row = intact(what, id, () => readRow(text))
+      if (row.accountId === accountId) return row
+      throw unavailable(`${what} failed`, damaged(`row '${id}'`, 'it is another account’s'))
+    })
+  }
+
+  private async bucket(
+    accountId: string,
+    by: 'hour' | 'day',
+    startMs: number,
+  ): Promise<UsageSum[]> {
+    const name = this.names.sum(accountId, by, startMs)
+    const fields = await this.link.send('reading sums', 'hgetall', [name])
+    const sums = new Map<string, SumCounters>()
+    for (const [field, count] of pairsOf(fields)) {
+      const end = field.lastIndexOf('\0')
+      const of = field.slice(0, end)
+      const sum = sums.get(of) ?? newSum()
+      setCounter(sum, Number(field.slice(end + 1)), Number(count))
+      sums.set(of, sum)
+    }
+    return Array.from(sums, ([of, sum]) => {
+      const [keyId = '', model = ''] = of.split('\0')
+      return shownSum(sum, { startMs, accountId, keyId, model })
+    })
+  }
+}
+
+function matches(row: UsageRow, query: RowQuery): boolean {
+  const { keyId, model, failed, modelAsked, upstream, status } = query
+  return (
+    (modelAsked === undefined || row.modelAsked === modelAsked) &&
+    (upstream === undefined || row.upstream === upstream) &&
+    (status === undefined || row.status === status) &&
+    (keyId === undefined || row.keyId === keyId) &&
+    (model === undefined || row.model === model) &&
+    (failed === undefined || (row.outcome !== 'ok') === failed)
+  )
+}
+
+/** Names and values of a hash, which the client makes an object of. */
+function pairsOf(reply: unknown): [string, string][] {
+  if (typeof reply !== 'object' || reply === null) return []
+  return Object.entries(reply).map(([name, value]) => [name, String(value)])
+}
+
+function intact<T>(what: string, id: string, read: () => T): T {
+  try {
+    return read()
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw unavailable(`${what} failed`, damaged(`row '${id}'`, why))
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * A process's slice of a rate or of a budget: so much of it may be used without asking Redis. Pure; the caller
+ * passes the time. How slices work: docs/redis.md.
+ */
+import { budgetStanding, drained, rateStanding, UNITS } from '../../../limits/bucket.js'
+import type { BudgetDemand, Demand, RateDemand, Standing } from '../../ledger.js'
+import type { Told } from './demands.js'
+import { hasPlace, placesStanding, type PlaceSlice } from './place-slices.js'
+
+/** How long Redis keeps a slice whose process does not report (scripts/limits/slice.lua). */
+const SLICE_MS = 10_000
+/** For this long after a question a slice may be used; half of what Redis keeps it, so that it is never used twice. */
+export const USABLE_MS = SLICE_MS / 2
+/** How long a settlement need not report a slice that has enough left. */
+export const QUIET_MS = 250
+/** Requests per window (`WINDOW_MS`) that make a limit worth a slice. */
+export const HOT = 8
+/** How long requests are counted together. */
+export const WINDOW_MS = 1_000
+/** All slices of a limit hold 1 % of it, one process half of that: a smaller limit has no room for one request. */
+export const LEAST_REQUESTS = 200
+/** A demand on a rate or a budget. Concurrent requests have slices of their own (`place-slices.ts`). */
+export type SliceDemand = RateDemand | BudgetDemand
+
+/** What this process holds of one limit, and how often it asks for it. */
+export interface FlowSlice {
+  readonly name: string
+  readonly kind: SliceDemand['kind']
+  limit: number
+  /** Totals since this process began; `granted - taken - givenBack` is left. */
+  granted: number
+  taken: number
+  givenBack: number
+  /** As far as Redis has been told. */
+  toldTaken: number
+  usableUntilMs: number
+  askedMs: number
+  /** How the limit stood, and when this was heard. */
+  used: number
+  held: number
+  leftMs: number
+  heardMs: number
+  isLow: boolean
+  /** What was asked for in the running window, and in the one before. */
+  windowMs: number
+  count: number
+  amount: number
+  countBefore: number
+  amountBefore: number
+  /** Of one request. */
+  largest: number
+}
+
+export function newSlice(
+  name: string,
+  kind: SliceDemand['kind'],
+  limit: number,
+  nowMs: number,
+): FlowSlice {
+  return {
+    name,
+    kind,
+    limit,
+    granted: 0,
+    taken: 0,
+    givenBack: 0,
+    toldTaken: 0,
+    usableUntilMs: Number.NEGATIVE_INFINITY,
+    askedMs: Number.NEGATIVE_INFINITY,
+    used: 0,
+    held: 0,
+    leftMs: 0,
+    heardMs: nowMs,
+    isLow: false,
+    windowMs: nowMs,
+    count: 0,
+    amount: 0,
+    countBefore: 0,
+    amountBefore: 0,
+    largest: 0,
+  }
+}
+
+/** Counts what is told as asked for now; gives back what is more than twice what is wanted. */
+export function tell(slice: FlowSlice, nowMs: number): Told {
+  const want = wantOf(slice)
+  const left = leftOf(slice)
+  if (slice.isLow || left > 2 * want) slice.givenBack += left - (slice.isLow ? 0 : want)
+  slice.askedMs = nowMs
+  const { name, kind, limit, taken, givenBack, largest } = slice
+  return [name, kind, limit, taken, givenBack, want, largest]
+}
+
+/**
+ * Whether a settlement has to speak of it: there is too little, it is long ago, or some of it goes back with
+ * the settlement, which has to be there for that.
+ */
+export function isDue(slice: FlowSlice, nowMs: number): boolean {
+  if (slice.kind !== 'requests' && slice.taken > slice.toldTaken) return true
+  return nowMs - slice.askedMs >= QUIET_MS || 2 * leftOf(slice) < wantOf(slice)
+}
+
+/** Half of what a second takes, and two requests at the least. */
+function wantOf(slice: FlowSlice): number {
+  if (!isHot(slice)) return 0
+  const { amount, amountBefore, largest } = slice
+  return Math.max(2 * largest, Math.ceil(Math.max(amount, amountBefore) / 2))
+}
+
+export function isHot({ count, countBefore }: FlowSlice | PlaceSlice): boolean {
+  return Math.max(count, countBefore) >= HOT
+}
+
+export function leftOf({ granted, taken, givenBack }: FlowSlice): number {
+  return Math.max(0, granted - taken - givenBack)
+}
+
+export function covers(slice: FlowSlice | PlaceSlice, demand: Demand, nowMs: number): boolean {
+  if (slice.kind === 'concurrent') return hasPlace(slice, nowMs)
+  return nowMs < slice.usableUntilMs && !slice.isLow && leftOf(slice) >= Math.max(1, costOf(demand))
+}
+
+export function roll(slice: FlowSlice, nowMs: number): void {
+  const sinceMs = nowMs - slice.windowMs
+  if (sinceMs < WINDOW_MS) return
+  const isNext = sinceMs < 2 * WINDOW_MS
+  slice.countBefore = isNext ? slice.count : 0
+  slice.amountBefore = isNext ? slice.amount : 0
+  if (!isNext) slice.largest = 0
+  slice.windowMs = nowMs
+  slice.count = slice.amount = 0
+}
+
+/** As it stood when it was last heard of; what others did since is in what is held, or will be heard of. */
+export function standingOf(
+  slice: FlowSlice | PlaceSlice,
+  demand: Demand | undefined,
+  nowMs: number,
+): Standing {
+  if (slice.kind === 'concurrent') return placesStanding(slice)
+  const { limit, used, held, leftMs, heardMs } = slice
+  const elapsedMs = Math.max(0, nowMs - heardMs)
+  const cost = demand === undefined ? 0 : costOf(demand)
+  const isRate = slice.kind === 'requests' || slice.kind === 'tokens'
+  const standing = isRate
+    ? rateStanding(Math.ceil(drained(used, elapsedMs, limit)) + held * UNITS, limit, cost)
+    : budgetStanding(used + held, 0, limit, cost, Math.ceil(Math.max(0, leftMs - elapsedMs)))
+  return { ...standing, retryAfterMs: 0 }
+}
+
+export function limitOf(demand: SliceDemand): number {
+  return 'perMinute' in demand ? demand.perMinute : demand.limitNanoUsd
+}
+
+export function costOf(demand: Demand): number {
+  if (demand.kind === 'concurrent') return 0
+  return 'cost' in demand ? demand.cost : demand.costNanoUsd
+}

@@ -1,0 +1,71 @@
+/**
+ * The `redis` engine's shelf: a connection of its own and one slot, so
+ * that count, bytes and order of expiry change together. Knows nothing of what the values are.
+ */
+import { unavailable } from '../failure.js'
+import type { RedisEngine } from './connection/engine.js'
+import { loadScript } from './connection/script.js'
+import type { RedisLink } from './connection/link.js'
+import type { Shelf, Shelved, ShelfRoom } from '../store.js'
+
+/** Removed in one step; others come in between. */
+const BATCH = 256
+/** The time of expiry stands before each value, as a double. */
+const HEAD_BYTES = 8
+
+const VALUES = 'sluice:{shelf}:values'
+/** Names by time of expiry. */
+const ENDS = 'sluice:{shelf}:ends'
+/** Bytes of names and values. */
+const BYTES = 'sluice:{shelf}:bytes'
+const KEYS = [VALUES, ENDS, BYTES]
+
+const PUT = loadScript('records/trim-reasoning-state', 'records/put-reasoning-state')
+
+const SWEEP = loadScript('records/trim-reasoning-state', 'records/sweep-reasoning-state')
+
+/** Works on the engine's connection, until that is closed. */
+export class RedisShelf implements Shelf {
+  private readonly link: RedisLink
+
+  constructor({ shelf }: RedisEngine) {
+    this.link = shelf
+  }
+
+  async put(name: string, item: Shelved, room: ShelfRoom, nowMs: number): Promise<void> {
+    const head = Buffer.alloc(HEAD_BYTES)
+    head.writeDoubleBE(item.expiresAtMs)
+    const value = Buffer.concat([head, item.value])
+    const args = [name, item.expiresAtMs, value, nowMs, room.entries, room.bytes]
+    await this.link.run('keeping a value', PUT, KEYS, args)
+  }
+
+  async get(names: readonly string[], nowMs: number): Promise<(Shelved | null)[]> {
+    if (names.length === 0) return []
+    const answer = await this.link.sendForBytes('reading values', 'hmget', [VALUES, ...names])
+    const values: unknown[] = Array.isArray(answer) ? answer : []
+    return names.map((_, at) => {
+      const item = itemOf(values[at])
+      return item === null || item.expiresAtMs <= nowMs ? null : item
+    })
+  }
+
+  async sweep(room: ShelfRoom, nowMs: number): Promise<number> {
+    for (let count = 0; ;) {
+      const gone = await this.link.run('sweeping', SWEEP, KEYS, [nowMs, room.entries, room.bytes])
+      if (typeof gone !== 'number') throw unavailable('sweeping failed', new Error('no count'))
+      count += gone
+      if (gone < BATCH) return count
+    }
+  }
+
+  /** Resolves when connected. */
+  opened(): Promise<void> {
+    return this.link.opened()
+  }
+}
+
+function itemOf(record: unknown): Shelved | null {
+  if (!(record instanceof Buffer) || record.length < HEAD_BYTES) return null
+  return { expiresAtMs: record.readDoubleBE(), value: record.subarray(HEAD_BYTES) }
+}

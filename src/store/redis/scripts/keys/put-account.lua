@@ -1,0 +1,5 @@
+-- KEYS: the account, what is told. ARGV: the record, and what is told.
+if redis.call('HSETNX', KEYS[1], 'account', ARGV[1]) == 0 then return 0 end
+redis.call('HSET', KEYS[1], 'live', 0, 'gen', 1)
+leave_audit_entries(2)
+return 1

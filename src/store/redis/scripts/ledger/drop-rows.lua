@@ -1,0 +1,9 @@
+-- KEYS: rows, ids, order, order of all. ARGV: for each row its request and its two places.
+for at = 1, #ARGV, 3 do
+  local place = redis.call('HGET', KEYS[2], ARGV[at])
+  if place then redis.call('XDEL', KEYS[1], (string.match(place, '^%S+'))) end
+  redis.call('HDEL', KEYS[2], ARGV[at])
+  redis.call('ZREM', KEYS[3], ARGV[at + 1])
+  redis.call('ZREM', KEYS[4], ARGV[at + 2])
+end
+return 1

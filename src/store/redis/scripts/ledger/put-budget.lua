@@ -1,0 +1,6 @@
+-- KEYS: the budget. ARGV: day or month, nano-dollars. Kept as long as the ledger's own.
+local known = redis.call('HGET', KEYS[1], 'p')
+if known and tonumber(known) > tonumber(ARGV[1]) then return 0 end
+redis.call('HSET', KEYS[1], 'p', ARGV[1], 's', ARGV[2], 'r', 0)
+redis.call('PEXPIRE', KEYS[1], 40 * 86400000)
+return 1

@@ -1,0 +1,12 @@
+-- KEYS: rows, ids. ARGV: requests. Answers with the rows' texts, false for one that is gone.
+local answer = {}
+for at, id in ipairs(ARGV) do
+  local place = redis.call('HGET', KEYS[2], id)
+  local found = {}
+  if place then
+    local stream = string.match(place, '^%S+')
+    found = redis.call('XRANGE', KEYS[1], stream, stream)
+  end
+  answer[at] = found[1] and found[1][2][2] or false
+end
+return answer

@@ -1,0 +1,69 @@
+-- Settles rows, each for itself. Names are made of the account's tag; KEYS has all of them for a Cluster, and
+-- else one. ARGV: now, process, its slices as JSON, ids, ends, order of all (empty: none), then a text for
+-- each row as `settlingText` writes it. One that settles only what has run out says `due`.
+-- Answers (see `EACH`): five numbers for each slice; then for each row 1 settled, 0 already (or not due); what
+-- more there is to say of one is the shared holds of its reservation.
+local now, me = clock(ARGV[1]), ARGV[2]
+local ids, ends, order_of_all = ARGV[4], ARGV[5], ARGV[6]
+local function is_due(place, open, id)
+  local due = redis.call('ZSCORE', ends, place)
+  if not due or tonumber(due) > now then return false end
+  if redis.call('HEXISTS', open, id) == 1 then return true end
+  redis.call('ZREM', ends, place)
+  return false
+end
+local function count(own, by, length, at, fields, counts)
+  local start = whole(math.floor(at / length) * length)
+  local sum = own .. ':' .. by .. ':' .. start
+  local before, pairs_of = redis.call('HMGET', sum, unpack(fields)), {}
+  for n, field in ipairs(fields) do
+    pairs_of[2 * n - 1] = field
+    pairs_of[2 * n] = math.min(MOST, tonumber(before[n] or '0') + counts[n])
+  end
+  redis.call('HSET', sum, unpack(pairs_of))
+  -- The first of its key and model in the bucket, which may be the first of all.
+  if not before[1] then redis.call('ZADD', own .. ':' .. by .. 's', start, start) end
+end
+local function settle(text)
+  local place, account, id, key, model, time, at_ms, tokens, cost, owed, counted_up, mode, holds, from =
+    string.match(text, '^(([^%z]+)%z([^%z]+))%z([^%z]+)%z([^%z]+)%z(%w+)%z' ..
+      '([^%z]*)%z([^%z]*)%z([^%z]*)%z([^%z]*)%z([^%z]*)%z(%a*)%z([^\n]*)\n()')
+  local own, at = 'sluice:{' .. account .. '}', tonumber(at_ms)
+  local open = own .. ':open'
+  if mode == 'due' and not is_due(place, open, id) then return 0 end
+  if redis.call('HEXISTS', ids, id) == 1 then return 0 end
+  local reserved = nil
+  local known = redis.call('HGET', open, id)
+  if known then
+    local day, month, held, shared = string.match(known, '^(%d+) (%d+)\n([^\n]*)\n([^\n]*)\n')
+    give_back(now, cjson.decode(held), tonumber(day), tonumber(month), tokens, cost, true)
+    redis.call('HDEL', open, id)
+    redis.call('ZREM', ends, place)
+    if shared ~= '[]' then reserved = shared end
+  elseif holds ~= '[]' then
+    local day = math.floor(at / DAY)
+    give_back(now, cjson.decode(holds), day, month_of(day), tokens, owed, false)
+  end
+  local entry = redis.call('XADD', own .. ':rows', '*', 'row', string.sub(text, from))
+  redis.call('HSET', ids, id, entry .. ' ' .. account)
+  local name = time .. id
+  redis.call('ZADD', own .. ':order', 0, name)
+  if order_of_all ~= '' then redis.call('ZADD', order_of_all, 0, name .. '\0' .. account) end
+  local last = redis.call('HGET', own .. ':used', key)
+  if not last or tonumber(last) < at then redis.call('HSET', own .. ':used', key, at_ms) end
+  local fields, counts, prefix = {}, {}, key .. '\0' .. model .. '\0'
+  for field, n in string.gmatch(counted_up, '(%d+) (%d+)') do
+    fields[#fields + 1] = prefix .. field
+    counts[#counts + 1] = tonumber(n)
+  end
+  count(own, 'hour', HOUR, at, fields, counts)
+  count(own, 'day', DAY, at, fields, counts)
+  return 1, reserved
+end
+-- First what was taken: what is given back below may be of it.
+for _, told in ipairs(cjson.decode(ARGV[3])) do slice(now, me, told) end
+return each(7, function(text)
+  local code, reserved = settle(text)
+  add(code)
+  return reserved
+end)

@@ -1,0 +1,140 @@
+-- Requests that want to be admitted, each for itself: all that one asks for is checked, then all of it taken.
+-- Names are made of the account's tag; KEYS has all of them for a Cluster, and else one. ARGV: now (empty: the
+-- server's), ids, ends, then a text for each as `askingText` writes it. What it wants is to `take`, to `look`, or
+-- a reservation of what a slice has let in: `note`. What has no id leaves no reservation.
+-- Answers (see `EACH`): day and month; then for each 1 taken, 0 refused, 2 known already; and of each limit that
+-- was not only noted what is left, in how many ms it is whole again, and in how many what was asked for can be had.
+local now, ids, ends = clock(ARGV[1]), ARGV[2], ARGV[3]
+local day = math.floor(now / DAY)
+local month = month_of(day)
+local left_of = { usd_day = (day + 1) * DAY - now, usd_month = first_day(month + 1) * DAY - now }
+-- What was read or written already, for the next that asks for the same.
+local states = {}
+local function state_of(kind, key, limit)
+  local s = states[key]
+  if s then return s end
+  if kind == 'concurrent' then
+    s = { n = redis.call('ZCOUNT', key, '(' .. whole(now), '+inf') + held(key, now) }
+  else s = counted(key, kind, limit, now, day, month) end
+  states[key] = s
+  return s
+end
+local function used(s, limit) return drained(s.u, now - s.t, limit) + s.h * UNITS end
+local function wait_for(s, kind, cost, limit)
+  if kind == 'concurrent' then return s.n < limit and 0 or (limit > 0 and 1000 or -1) end
+  if s.rate then
+    local u = used(s, limit)
+    if u + cost * UNITS <= limit * UNITS then return 0 end
+    if cost > limit or limit <= 0 then return -1 end
+    return math.ceil((u - (limit - cost) * UNITS) / limit)
+  end
+  if cost > limit then return -1 end
+  if s.s + s.h + cost <= limit then return 0 end
+  -- What requests that run, and slices, do not use comes back.
+  return s.s - s.r + cost <= limit and math.min(1000, left_of[kind]) or left_of[kind]
+end
+local function apply(s, kind, cost, limit)
+  if kind == 'concurrent' then s.n = s.n + cost
+  else
+    use(s, limit, now, cost)
+    if not s.rate then s.r = s.r + cost end
+  end
+end
+local function write(s, kind, key, limit, member, lease)
+  if kind ~= 'concurrent' then return keep(s, key, limit) end
+  redis.call('ZADD', key, now + lease, member)
+  -- What has run out counts for nothing, and is swept out now and then.
+  if redis.call('PTTL', key) < 1.5 * lease then
+    redis.call('PEXPIRE', key, whole(2 * lease))
+    redis.call('ZREMRANGEBYSCORE', key, '-inf', whole(now))
+  end
+end
+local function add_standing(s, kind, limit)
+  if kind == 'concurrent' then
+    add(math.max(0, limit - s.n))
+    add(0)
+  elseif s.rate then
+    local u = used(s, limit)
+    add(math.max(0, limit - math.ceil(u / UNITS)))
+    add(limit > 0 and math.min(MOST, math.ceil(u / limit)) or 0)
+  else
+    local spent = s.s + s.h
+    add(math.max(0, limit - spent))
+    add(spent > 0 and left_of[kind] or 0)
+  end
+end
+-- All that it takes is reckoned first; what is not had after all is taken back, and only then is anything written.
+local function reckon(holds, waits)
+  local is_refused = false
+  for at, hold in ipairs(holds) do
+    local kind, key, cost, limit = unpack(hold)
+    local s = state_of(kind, key, limit)
+    waits[at] = wait_for(s, kind, cost, limit)
+    if waits[at] == 0 then apply(s, kind, cost, limit) else is_refused = true end
+  end
+  return is_refused and 0 or 1
+end
+local function undo(holds, waits)
+  for at, hold in ipairs(holds) do
+    local kind, key, cost, limit = unpack(hold)
+    if waits[at] == 0 then apply(states[key], kind, -cost, limit) end
+  end
+end
+local function reserve(open, id, place, lease, of_day, of_month, text)
+  if redis.call('HEXISTS', ids, id) == 1 then return false end
+  local reserved = of_day .. ' ' .. of_month .. '\n' .. text
+  if redis.call('HSETNX', open, id, reserved) == 0 then return false end
+  redis.call('ZADD', ends, now + lease, place)
+  return true
+end
+-- What a slice has let in is reserved from now on.
+local function note(holds, of_day, of_month)
+  for _, hold in ipairs(holds) do
+    local kind, key, cost, limit = unpack(hold)
+    local is_day = kind == 'usd_day'
+    if is_day or kind == 'usd_month' then
+      local s = state_of(kind, key, limit)
+      if s.p == (is_day and of_day or of_month) then
+        s.r = s.r + cost
+        keep(s, key, limit)
+      end
+    end
+  end
+end
+local function decide(text)
+  local place, account, id, lease_ms, what, at, rest =
+    string.match(text, '^(([^%z]*)%z([^%z]*))%z(%d+)%z(%a+)%z(%d*)%z()')
+  local reserved, lease = string.sub(text, rest), tonumber(lease_ms)
+  local holds = cjson.decode(string.match(reserved, '^[^\n]*'))
+  local outcome, waits = 1, {}
+  if what == 'take' then outcome = reckon(holds, waits) end
+  if what ~= 'look' and id ~= '' then
+    local open = 'sluice:{' .. account .. '}:open'
+    local of_day, of_month = day, month
+    if what == 'note' then
+      -- The day that it came: what a later one has counted of it cannot be told, and is not given back.
+      of_day = math.floor(tonumber(at) / DAY)
+      of_month = month_of(of_day)
+    end
+    if outcome == 0 then
+      local is_known = redis.call('HEXISTS', ids, id) + redis.call('HEXISTS', open, id) > 0
+      if is_known then outcome = 2 end
+    elseif not reserve(open, id, place, lease, of_day, of_month, reserved) then outcome = 2
+    elseif what == 'note' then note(holds, of_day, of_month) end
+  end
+  add(outcome)
+  if what == 'note' then return end
+  if outcome ~= 1 then undo(holds, waits) end
+  for at, hold in ipairs(holds) do
+    local kind, key, cost, limit, member = unpack(hold)
+    if outcome == 1 and what == 'take' then write(states[key], kind, key, limit, member, lease) end
+    local s = state_of(kind, key, limit)
+    add_standing(s, kind, limit)
+    if what == 'look' then add(wait_for(s, kind, cost, limit))
+    else add(outcome == 0 and waits[at] or 0) end
+  end
+end
+add(day)
+add(month)
+-- What one that failed has reckoned was perhaps not written.
+return each(4, decide, function() states = {} end)

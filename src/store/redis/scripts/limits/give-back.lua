@@ -1,0 +1,41 @@
+-- Replaces what holds reserved by what was used; empty is not known, and what is reserved stands. `is_reserved`: it
+-- was counted among what is reserved.
+local function give_back(now, holds, day, month, used, cost, is_reserved)
+  for _, hold in ipairs(holds) do
+    local kind, key, reserved, limit = hold[1], hold[2], hold[3], hold[4]
+    if kind == 'concurrent' then
+      redis.call('ZREM', key, hold[5])
+    elseif kind == 'tokens' then
+      if used ~= '' then
+        local r = redis.call('HMGET', key, 'u', 't')
+        local before = tonumber(r[2] or '0')
+        local u = drained(tonumber(r[1] or '0'), now - before, limit)
+        u = math.max(0, u + (tonumber(used) - reserved) * UNITS)
+        redis.call('HSET', key, 'u', u, 't', now)
+        stay(key, u, limit, before, now)
+      end
+    elseif kind == 'requests' then
+      -- Only where a request was refused after all: one that was made is not given back.
+      if used == 'never' then
+        local r = redis.call('HMGET', key, 'u', 't')
+        local before = tonumber(r[2] or '0')
+        local u = drained(tonumber(r[1] or '0'), now - before, limit)
+        redis.call('HSET', key, 'u', math.max(0, u - reserved * UNITS), 't', now)
+        stay(key, u, limit, before, now)
+      end
+    elseif cost ~= '' or is_reserved then
+      -- A period that is over has been forgotten, and the new one owes it nothing.
+      local r = redis.call('HMGET', key, 'p', 's', 'r')
+      local period, known = kind == 'usd_day' and day or month, tonumber(r[1] or '0')
+      local spent, running = cost == '' and reserved or tonumber(cost), tonumber(r[3] or '0')
+      if known == period then
+        if is_reserved then running = math.max(0, running - reserved) end
+        redis.call('HSET', key, 's', math.max(0, tonumber(r[2]) + spent - reserved), 'r', running)
+      elseif known < period and reserved == 0 then
+        -- Spent while nobody could ask, the first of its day or month.
+        redis.call('HSET', key, 'p', whole(period), 's', whole(spent), 'r', 0)
+        redis.call('PEXPIRE', key, whole(40 * DAY))
+      end
+    end
+  end
+end

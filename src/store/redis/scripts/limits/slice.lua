@@ -1,0 +1,47 @@
+-- One process's slice of one limit: it tells what it has taken of it and given back so far, all in all, so
+-- that telling it twice counts once; and is granted more where there is plenty. All slices of a limit together
+-- hold a hundredth of it at the most, each its part of that; none is granted where less than a tenth is left.
+-- A slice too small for one request (`least`) is none. Adds to `answer`: all in all granted, used (units of
+-- a rate), held by all, ms until the period ends, 1 where little is left.
+local function slice(now, me, given)
+  if given[2] == 'concurrent' then return hold_places(now, me, given) end
+  local key, kind, limit, taken, back, want, least = unpack(given)
+  local day = math.floor(now / DAY)
+  local month = month_of(day)
+  local s = counted(key, kind, limit, now, day, month, '@' .. me)
+  local text = s.mine
+  local granted, had_taken, had_back = taken + back, taken, back
+  if text then
+    local g, n, b = string.match(text, '^(%d+) (%d+) (%d+)')
+    granted, had_taken, had_back = tonumber(g), tonumber(n), tonumber(b)
+  end
+  local others = math.max(0, s.h - math.max(0, granted - had_taken - had_back))
+  use(s, limit, now, math.max(0, taken - had_taken))
+  taken, back = math.max(taken, had_taken), math.max(back, had_back)
+  local mine = math.max(0, granted - taken - back)
+  local used = s.rate and math.ceil(s.u / UNITS) or s.s
+  local room = limit - used - others - mine
+  local is_low = room * 10 < limit
+  if want > mine and not is_low then
+    local all = math.floor(limit / 100)
+    local holders = math.max(0, redis.call('HLEN', key) - (s.rate and 4 or 5)) + (text and 0 or 1)
+    local aim = math.min(want, all - others, math.floor(all / (holders + 1)))
+    if aim > mine and aim >= least then
+      granted = taken + back + aim
+      mine = aim
+    end
+  end
+  local ends = now + 10000
+  if mine > 0 then
+    local totals = whole(granted) .. ' ' .. whole(taken) .. ' ' .. whole(back) .. ' ' .. whole(ends)
+    if s.x == 0 or s.x > ends then s.x = ends end
+    keep(s, key, limit, '@' .. me, totals, 'h', whole(others + mine), 'x', whole(s.x))
+  elseif text then
+    keep(s, key, limit, 'h', whole(others), 'x', whole(s.x))
+    redis.call('HDEL', key, '@' .. me)
+  else keep(s, key, limit) end
+  local left = 0
+  if not s.rate then left = (kind == 'usd_day' and (day + 1) or first_day(month + 1)) * DAY - now end
+  local numbers = { granted, s.rate and s.u or s.s, others + mine, left, is_low and 1 or 0 }
+  for _, n in ipairs(numbers) do add(n) end
+end

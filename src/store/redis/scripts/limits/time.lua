@@ -1,0 +1,40 @@
+-- Time and calendar.
+local UNITS, HOUR, DAY, MOST = 60000, 3600000, 86400000, 9007199254740991
+local function whole(n) return string.format('%.0f', n) end
+local function clock(given)
+  if given ~= '' then return tonumber(given) end
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+-- Months since 1970 of a day since 1970, and the day that a month begins with (proleptic Gregorian).
+local function month_of(day)
+  local z = day + 719468
+  local era = math.floor(z / 146097)
+  local doe = z - era * 146097
+  local yoe = math.floor((doe - math.floor(doe / 1460) + math.floor(doe / 36524) - math.floor(doe / 146096)) / 365)
+  local doy = doe - (365 * yoe + math.floor(yoe / 4) - math.floor(yoe / 100))
+  local mp = math.floor((5 * doy + 2) / 153)
+  local m = mp < 10 and mp + 3 or mp - 9
+  local y = yoe + era * 400 + (m <= 2 and 1 or 0)
+  return (y - 1970) * 12 + m - 1
+end
+local function first_day(month)
+  local y, m = 1970 + math.floor(month / 12), month % 12 + 1
+  if m <= 2 then y = y - 1 end
+  local era = math.floor(y / 400)
+  local yoe = y - era * 400
+  local doy = math.floor((153 * (m + (m > 2 and -3 or 9)) + 2) / 5)
+  return era * 146097 + yoe * 365 + math.floor(yoe / 4) - math.floor(yoe / 100) + doy - 719468
+end
+local function drained(units, elapsed, per)
+  if elapsed <= 0 then return units end
+  return math.max(0, units - elapsed * per)
+end
+-- A rate is forgotten some time after the hour that it was last written in; `before` is when that was until now.
+-- Longer where it has more to flow back than a minute's worth.
+local function stay(key, u, limit, before, now)
+  local whole_in = limit > 0 and math.ceil(u / limit) or 0
+  if whole_in > 60000 or math.floor(before / HOUR) ~= math.floor(now / HOUR) then
+    redis.call('PEXPIRE', key, whole(math.min(40 * DAY, HOUR + 2 * whole_in + 120000)))
+  end
+end

@@ -1,0 +1,1 @@
+return trimmed(tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]))
