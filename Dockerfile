@@ -18,6 +18,8 @@ RUN npm ci --omit=dev --ignore-scripts
 
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production
+# For `serve` and for commands beside it: docker exec CONTAINER node dist/main.js keys list …
+ENV SLUICE_CONFIG=config/gateway.yaml
 WORKDIR /app
 # The store is the one thing that is written; it belongs to the user that the gateway runs as.
 RUN mkdir data && chown node:node data
@@ -33,4 +35,4 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:9464/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # SIGTERM drains; give it longer than `server.drain_ms` (docker stop -t 40).
 STOPSIGNAL SIGTERM
-CMD ["node", "dist/main.js", "serve", "--config", "config/gateway.yaml"]
+CMD ["node", "dist/main.js", "serve"]
