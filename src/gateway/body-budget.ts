@@ -4,6 +4,7 @@
  */
 import { isAscii } from 'node:buffer'
 import type { JsonObject, JsonValue } from '../chat/json.js'
+import { longTextOf } from '../chat/long-text.js'
 import { GatewayError } from '../errors.js'
 
 /** One account may hold at most this share of the budget. */
@@ -149,14 +150,20 @@ function textsOf(bytes: Buffer): number {
 /** An object or array of V8 takes so much besides its texts, in the parsed body and in what is made of it. */
 const NODE_BYTES = 128
 
-/** What the structure of a parsed body takes, apart from its texts. */
+/** What the structure of a parsed body takes, apart from its texts. Long texts stay encoded (`chat/long-text.ts`). */
 function structureOf(body: JsonObject): number {
   let nodes = 0
   const pending: JsonValue[] = [body]
   for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
     nodes += 1
-    if (typeof value !== 'object' || value === null) continue
-    for (const inner of Object.values(value)) if (inner !== undefined) pending.push(inner)
+    if (Array.isArray(value)) {
+      for (const item of value) pending.push(item)
+    } else if (typeof value === 'object' && value !== null) {
+      for (const key of Object.keys(value)) {
+        const inner = longTextOf(value, key) === null ? value[key] : null
+        if (inner !== undefined) pending.push(inner)
+      }
+    }
   }
   return nodes * NODE_BYTES
 }

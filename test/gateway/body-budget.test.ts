@@ -5,7 +5,8 @@
 import t from 'tap'
 import { BodyBudget } from '../../src/gateway/body-budget.js'
 import { GatewayError } from '../../src/errors.js'
-import { isObject } from '../../src/chat/json.js'
+import { isObject, type JsonObject } from '../../src/chat/json.js'
+import { LongText, putLongText } from '../../src/chat/long-text.js'
 
 /** The kind and wait of the error that the step throws; null if it throws none. */
 function refusal(step: () => void): readonly [string, number | undefined] | null {
@@ -82,5 +83,29 @@ void t.test('a body is charged with its text, its copies and its structure', (t)
   t.ok(near(wideParsed, 7) && near(wideHeld, 4), `${wideParsed}, ${wideHeld}`)
   const [, denseHeld] = chargeOf(dense)
   t.ok(denseHeld > 100_000 * 100, `${denseHeld} for 300 KB of brackets`)
+  t.end()
+})
+
+void t.test('a long text is charged without being decoded', (t) => {
+  let decoded = 0
+  const long = new LongText(100_000, () => {
+    decoded += 1
+    return 'x'.repeat(100_000)
+  })
+  const message: JsonObject = { role: 'user' }
+  putLongText(message, 'content', long)
+  const budget = new BodyBudget(1e9)
+  const charged = (body: JsonObject): number => {
+    const holding = budget.open('a')
+    holding.endParsing(body)
+    const bytes = budget.heldBytes
+    holding.end()
+    return bytes
+  }
+  const short = charged({ messages: [{ role: 'user', content: 'x' }] })
+  t.equal(charged({ messages: [message] }), short, 'as much as a short one')
+  t.equal(decoded, 0)
+  t.equal(message['content'], 'x'.repeat(100_000), 'and it can be read')
+  t.equal(decoded, 1)
   t.end()
 })
