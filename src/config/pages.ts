@@ -48,9 +48,9 @@ export function configurationPage(): string {
 }
 
 const INTRODUCTION = `
-The gateway reads one YAML file: \`sluice serve --config config/gateway.yaml\`. \`config/gateway.example.yaml\`
+The gateway reads one YAML file: \`node dist/main.js serve --config config/gateway.yaml\`. \`config/gateway.example.yaml\`
 has every key with a comment, \`config/schema.json\` lets an editor complete and check them, and
-\`sluice check --config FILE\` gives the verdict that loading would, with file, line and column.
+\`node dist/main.js check --config FILE\` gives the verdict that loading would, with file, line and column.
 
 **Secrets.** A value may hold \`\${NAME}\`, an environment variable, or \`\${file:/path}\`, a file's content without
 the white space around it; \`$\${\` is a plain \`\${\`. A variable that is not set, or is empty, is an error, except
