@@ -157,7 +157,11 @@ async function misbehave(
         counts.written += PIECE.length
         if (res.write(PIECE)) continue
         await new Promise<void>((resolve) => {
-          res.once('drain', resolve).once('close', resolve)
+          const go = (): void => {
+            res.off('drain', go).off('close', go)
+            resolve()
+          }
+          res.on('drain', go).on('close', go)
         })
       }
       res.end()
