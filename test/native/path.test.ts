@@ -1,0 +1,139 @@
+/** Goal: no spelling of a path reaches what no rule opens. Method: the pure functions, with hostile paths. */
+import t from 'tap'
+import { headersForClient, headersForUpstream } from '../../src/gateway/native/headers.js'
+import { isOpen, nativePathOf, nativeUrl } from '../../src/gateway/native/path.js'
+import { usageIn } from '../../src/gateway/native/streams.js'
+
+const segments = (path: string): readonly string[] => nativePathOf(path)?.segments ?? []
+
+void t.test('paths are normalised, and ambiguous ones refused', (t) => {
+  t.strictSame(nativePathOf('/native/openai/v1/files'), {
+    upstream: 'openai',
+    segments: ['v1', 'files'],
+  })
+  t.strictSame(segments('/native/openai/v1/%66iles'), ['v1', 'files'])
+  for (const path of [
+    '/native/openai',
+    '/native/openai/',
+    '/native/openai/v1//files',
+    '/native/openai/v1/files/',
+    '/native/openai/v1/../admin',
+    '/native/openai/v1/%2e%2e/admin',
+    '/native/openai/v1/..;/admin',
+    '/native/openai/v1/a%2fb',
+    '/native/openai/v1/a%5cb',
+    '/native/openai/v1/%252e%252e/admin',
+    '/native/openai/v1/%00',
+    '/native/openai/v1/%zz',
+    '/native/openai/models/a%2Fb',
+    '/v1/files',
+  ]) {
+    t.equal(nativePathOf(path), null, path)
+  }
+  t.end()
+})
+
+void t.test('* stands for one or more segments', (t) => {
+  const open = (pattern: string, path: string): boolean =>
+    isOpen([{ method: 'GET', segments: pattern.split('/') }], 'GET', path.split('/'))
+  t.ok(open('v1/files/*', 'v1/files/a'))
+  t.ok(open('v1/files/*', 'v1/files/a/content'))
+  t.notOk(open('v1/files/*', 'v1/files'))
+  t.notOk(open('v1/files', 'v1/files/a'))
+  t.notOk(open('v1/files', 'v1'))
+  t.ok(open('v1/*/content', 'v1/files/a/content'))
+  t.ok(open('*/content', 'content/content'))
+  t.notOk(open('v1/*/content', 'v1/content'))
+  t.notOk(open('v1/*/content', 'v1/files/a/contents'))
+  t.notOk(isOpen([{ method: 'GET', segments: ['v1'] }], 'POST', ['v1']))
+  const long = Array.from({ length: 8000 }, () => 'a')
+  const beganMs = performance.now()
+  t.notOk(isOpen([{ method: 'GET', segments: ['*', 'a', '*', 'a', '*', 'b'] }], 'GET', long))
+  t.ok(performance.now() - beganMs < 50)
+  t.end()
+})
+
+void t.test('the version of base_url is not doubled, and no credential stays in the query', (t) => {
+  const to = (baseUrl: string, path: string, query = '', own = {}): string =>
+    nativeUrl({ baseUrl, query: own }, path.split('/'), query).href
+  t.equal(to('https://a.com/v1', 'v1/files'), 'https://a.com/v1/files')
+  t.equal(to('https://a.com/x/v1', 'v1/files'), 'https://a.com/x/v1/files')
+  t.equal(to('https://a.com/v1beta', 'v1alpha/files'), 'https://a.com/v1alpha/files')
+  t.equal(to('https://a.com/v1', 'files'), 'https://a.com/v1/files')
+  t.equal(to('https://a.com', 'v1/models/x:embed'), 'https://a.com/v1/models/x:embed')
+  t.equal(to('https://a.com/v1', 'v1/a?b#c'), 'https://a.com/v1/a%3Fb%23c')
+  t.equal(
+    to('https://a.com/v1', 'v1/f', 'a=1&key=s&%6bey=s&KEY=s&access_token=s&b=2'),
+    'https://a.com/v1/f?a=1&b=2',
+  )
+  t.equal(
+    to('https://a.com', 'f', 'api-version=x&a=1', { 'api-version': '1' }),
+    'https://a.com/f?a=1&api-version=1',
+  )
+  t.end()
+})
+
+void t.test('credentials, cookies and hop-by-hop headers do not cross', (t) => {
+  const secret = {
+    authorization: 's',
+    cookie: 's',
+    'x-api-key': 's',
+    'x-goog-api-key': 's',
+    'api-key': 's',
+  }
+  const hop = {
+    connection: 'x-named, close',
+    'x-named': '1',
+    te: 'trailers',
+    host: 'h',
+    expect: 'e',
+    'transfer-encoding': 'chunked',
+    'proxy-authorization': 's',
+    'keep-alive': '1',
+    upgrade: 'h2c',
+  }
+  t.strictSame(
+    headersForUpstream(
+      { ...secret, ...hop, 'x-forwarded-for': '1.1.1.1', 'content-type': 'a/b' },
+      { Authorization: 'own' },
+    ),
+    { 'content-type': 'a/b', 'accept-encoding': 'identity', authorization: 'own' },
+  )
+  t.strictSame(
+    headersForUpstream({ 'sec-websocket-protocol': 'realtime, openai-insecure-api-key.sk_x' }, {}),
+    { 'sec-websocket-protocol': 'realtime', 'accept-encoding': 'identity' },
+  )
+  t.strictSame(
+    headersForClient({
+      ...secret,
+      ...hop,
+      'set-cookie': ['a', 'b'],
+      'content-length': '3',
+      'x-sluice-upstream': 'x',
+      'x-request-id': 'r',
+    }),
+    { 'content-length': '3' },
+  )
+  t.end()
+})
+
+void t.test('usage is found in the words of each provider', (t) => {
+  t.strictSame(usageIn('{"usage":{"prompt_tokens":3,"total_tokens":3}}'), { input: 3, output: 0 })
+  t.strictSame(usageIn('{"usage":{"input_tokens":3,"output_tokens":4}}'), { input: 3, output: 4 })
+  t.strictSame(usageIn('{"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4}}'), {
+    input: 3,
+    output: 4,
+  })
+  for (const text of [
+    '',
+    '[]',
+    '{}',
+    '{"usage":null}',
+    '{"usage":[1]}',
+    '{"usage":{"input_tokens":-1}}',
+    '{"usage":',
+  ]) {
+    t.strictSame(usageIn(text), {}, text)
+  }
+  t.end()
+})

@@ -1,0 +1,39 @@
+/** A gateway in front of a provider whose endpoints it opens, for tests of native access. */
+import type { Test } from 'tap'
+import { startGateway, type TestGateway } from '../helpers/gateway.js'
+import { startProvider, UPSTREAM_KEY, type Provider } from './provider.js'
+
+/** Both, and a `fetch` of a native path with the good key. */
+export interface Stage {
+  readonly gateway: TestGateway
+  readonly provider: Provider
+  get(path: string, init?: RequestInit): Promise<Response>
+}
+
+const OPEN = `['POST /v1/files', 'GET /v1/files', 'GET /v1/files/*', 'DELETE /v1/files/*', 'POST /v1/audio/*', 'GET /v1/realtime', 'POST /v1/sink', 'GET /v1/silent', 'GET /v1/denied', 'GET /v1/half', 'GET /v1/big', 'GET /v1/other', 'GET /v1/nothing']`
+
+/** `options`: more keys of the upstream. */
+export async function openStage(
+  t: Test,
+  { options = '', more = '', server }: { options?: string; more?: string; server?: string } = {},
+): Promise<Stage> {
+  const provider = await startProvider(t)
+  const gateway = await startGateway(t, {
+    upstreams: {
+      openai: `${provider.baseUrl}, native: ${OPEN}, proxy: none, headers: { x-own: one }${options}`,
+    },
+    more,
+    ...(server === undefined ? {} : { server }),
+  })
+  return {
+    gateway,
+    provider,
+    get: (path, init = {}) =>
+      fetch(`${gateway.origin}/native/openai${path}`, {
+        ...init,
+        headers: { authorization: `Bearer ${gateway.secret}`, ...init.headers },
+      }),
+  }
+}
+
+export { UPSTREAM_KEY }
