@@ -38,18 +38,18 @@ function countInto(by: Bucket, whose: 'key' | 'all'): string {
     FROM ledger_entries WHERE seq > ? AND seq <= ? ${isLate} GROUP BY s, a, k, model ${UPDATES}`
 }
 
-const MARK = '(SELECT start_ms, account_id, key_id, model FROM days_mark)'
-const PENDING = `FROM usage_hours WHERE (start_ms, account_id, key_id, model) > ${MARK}`
-/** The last of the next rows of hours before a time that are added to days. */
-const NEXT_MARK = `SELECT start_ms, account_id, key_id, model FROM (
-    SELECT start_ms, account_id, key_id, model ${PENDING} AND start_ms < ?
-    ORDER BY start_ms, account_id, key_id, model LIMIT ${MOST_MOVED}
+const PLACE = 'start_ms, account_id, key_id, model'
+const MARK = `(SELECT ${PLACE} FROM days_mark)`
+/** The last of the next rows of hours, behind a place and before a time. The place is bound: SQLite seeks it then. */
+const NEXT_PLACE = `SELECT ${PLACE} FROM (
+    SELECT ${PLACE} FROM usage_hours WHERE (${PLACE}) > (?, ?, ?, ?) AND start_ms < ?
+    ORDER BY ${PLACE} LIMIT ${MOST_MOVED}
   ) ORDER BY start_ms DESC, account_id DESC, key_id DESC, model DESC LIMIT 1`
-/** Adds the rows of hours up to a mark to their days. */
+/** Adds the rows of hours from one place to another to their days. */
 const MOVE_HOURS = `INSERT INTO usage_days (${KEY_COLUMNS}, ${COUNTER_COLUMNS.join(', ')})
-  SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day} AS s, account_id AS a, key_id AS k, model, max(last_at_ms),
-    ${COUNTER_COLUMNS.map((column) => `CAST(min(${MOST}, total(${column})) AS INTEGER)`).join(', ')}
-  ${PENDING} AND (start_ms, account_id, key_id, model) <= (?, ?, ?, ?) GROUP BY s, a, k, model ${UPDATES}`
+  SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, last_at_ms,
+    ${COUNTER_COLUMNS.join(', ')}
+  FROM usage_hours WHERE (${PLACE}) > (?, ?, ?, ?) AND (${PLACE}) <= (?, ?, ?, ?) ${UPDATES}`
 
 /** The sums of one store, as one process keeps them up. */
 export class RollUp {
@@ -58,7 +58,8 @@ export class RollUp {
   private readonly mark: Statement
   private readonly end: Statement
   private readonly move: Statement
-  private readonly nextMark: Statement
+  private readonly daysMark: Statement
+  private readonly nextPlace: Statement
   private readonly moveHours: Statement
   private readonly setMark: Statement
   private readonly nowMs: () => number
@@ -68,7 +69,8 @@ export class RollUp {
   constructor(engine: Engine, nowMs: () => number) {
     this.engine = engine
     this.nowMs = nowMs
-    this.nextMark = engine.prepare(NEXT_MARK)
+    this.daysMark = engine.prepare(`SELECT ${PLACE} FROM days_mark`)
+    this.nextPlace = engine.prepare(NEXT_PLACE)
     this.moveHours = engine.prepare(MOVE_HOURS)
     this.setMark = engine.prepare(
       'UPDATE days_mark SET start_ms = ?, account_id = ?, key_id = ?, model = ?',
@@ -112,10 +114,11 @@ export class RollUp {
     const what = 'adding hours to days'
     for (let isDone = false; !isDone;) {
       isDone = await this.engine.write(what, () => {
-        const last = this.nextMark.get(startedBeforeMs)
-        if (last === undefined) return true
-        this.moveHours.run(...placeIn(last))
-        this.setMark.run(...placeIn(last))
+        const mark = placeIn(this.daysMark.get())
+        const next = this.nextPlace.get(...mark, startedBeforeMs)
+        if (next === undefined) return true
+        this.moveHours.run(...mark, ...placeIn(next))
+        this.setMark.run(...placeIn(next))
         return false
       })
     }
@@ -210,7 +213,8 @@ function seqIn(row: Row | undefined): number {
 }
 
 /** The primary key of a row of hours. */
-function placeIn(row: Row): Value[] {
+function placeIn(row: Row | undefined): Value[] {
+  if (row === undefined) throw new Error("the store is damaged: 'days_mark' is empty")
   return [
     numberIn(row, 'start_ms'),
     ...['account_id', 'key_id', 'model'].map((name) => textIn(row, name)),
