@@ -22,6 +22,64 @@ const QUITTER = fileURLToPath(new URL('./ledger-quitter.js', import.meta.url))
 
 ledgerContract('sqlite', (t) => `sqlite:${join(t.testdir(), 'store')}`)
 
+void t.test('sums of a day are the same before and after its hours are added to it', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const clock = new TestClock()
+  const store = await openSqlite(path, { nowMs: clock.now })
+  const db = await connect(path)
+  t.teardown(async () => {
+    db.close()
+    await store.close()
+  })
+  const { ledger } = store
+  const requests = async () => {
+    const span = { fromMs: NOON, toMs: NOON }
+    const sums = await ledger.sums({ ...span, by: 'day', accountId: 'acc_ada' })
+    const whole = await ledger.sums({ ...span, by: 'day', accountId: null, per: 'model' })
+    const uses = await ledger.keyUse({ ...span, accountId: 'acc_ada' })
+    const total = (of: readonly { readonly requests: number }[]) =>
+      of.reduce((sum, each) => sum + each.requests, 0)
+    return [total(sums), total(whole), total(uses)]
+  }
+  const isAdded = async () => {
+    for (let tries = 0; tries < 200; tries += 1) {
+      const row = db.prepare('SELECT start_ms FROM days_mark').get()
+      if (Number(row?.['start_ms']) >= NOON) return true
+      await sleep(50)
+    }
+    return false
+  }
+  for (const keyId of ['key_a', 'key_b']) {
+    await ledger.append(
+      aRow({ requestId: `req_${keyId}`, keyId, accountId: 'acc_ada', atMs: NOON }),
+    )
+  }
+  t.strictSame(await requests(), [2, 2, 2], 'the hour is not over')
+  t.equal(db.prepare('SELECT count(*) AS days FROM usage_days').get()?.['days'], 0)
+
+  clock.atMs = NOON + 180 * MINUTE
+  await ledger.append(
+    aRow({ requestId: 'req_new', keyId: 'key_c', accountId: 'acc_ada', atMs: clock.atMs }),
+  )
+  t.ok(await isAdded(), 'the hour that is over is added to its day')
+  t.strictSame(await requests(), [3, 3, 3])
+  for (const keyId of ['key_a', 'key_z']) {
+    const late = { requestId: `req_late_${keyId}`, keyId, accountId: 'acc_ada', atMs: NOON + 1 }
+    await ledger.append(aRow(late))
+  }
+  t.strictSame(await requests(), [5, 5, 5], 'entries of an hour that was added before')
+  const lastUse = [...(await ledger.lastUse('acc_ada'))].sort()
+  t.strictSame(lastUse, [
+    ['key_a', NOON + 1],
+    ['key_b', NOON],
+    ['key_c', clock.atMs],
+    ['key_z', NOON + 1],
+  ])
+  await ledger.prune({ rowsBeforeMs: 0, hoursBeforeMs: NOON + 240 * MINUTE, daysBeforeMs: 0 })
+  t.equal(db.prepare('SELECT count(*) AS hours FROM usage_hours').get()?.['hours'], 0)
+  t.strictSame(await requests(), [5, 5, 5], 'days outlive their hours')
+})
+
 void t.test(
   'a full disk fails what it cannot keep, and neither the process nor the rest',
   async (t) => {

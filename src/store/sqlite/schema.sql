@@ -174,7 +174,9 @@ CREATE VIEW entries AS SELECT
 FROM ledger_entries;
 
 -- Sums of an hour or day (UTC) for each key and model; rows with an empty account are those of all accounts.
--- `last_at_ms` is when the last of the requests arrived. `first_content_N` counts requests by time to first content, one for each bound of FIRST_CONTENT_BOUNDS_MS.
+-- An hour is added to its day once it is over: `usage_days` includes the rows of `usage_hours` up to `days_mark`,
+-- and the view `usage_pending` has the others. `last_at_ms` is when the last of the requests arrived.
+-- `first_content_N` counts requests by time to first content, one for each bound of FIRST_CONTENT_BOUNDS_MS.
 CREATE TABLE usage_hours (
   start_ms INTEGER NOT NULL,
   account_id TEXT NOT NULL,
@@ -239,3 +241,15 @@ CREATE TABLE usage_days (
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
 CREATE INDEX usage_days_by_key ON usage_days (account_id, key_id, start_ms);
+
+-- One row: the last row of `usage_hours`, in the order of its primary key, that `usage_days` includes.
+CREATE TABLE days_mark (
+  start_ms INTEGER NOT NULL,
+  account_id TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  model TEXT NOT NULL
+);
+INSERT INTO days_mark VALUES (0, '', '', '');
+
+CREATE VIEW usage_pending AS SELECT *, start_ms / 86400000 * 86400000 AS day_ms FROM usage_hours
+WHERE (start_ms, account_id, key_id, model) > (SELECT start_ms, account_id, key_id, model FROM days_mark);

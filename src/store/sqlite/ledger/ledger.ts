@@ -57,7 +57,7 @@ export class SqliteLedger implements Ledger {
     this.engine = engine
     this.nowMs = nowMs
     this.limits = new Limits(engine)
-    this.rollUp = new RollUp(engine)
+    this.rollUp = new RollUp(engine, nowMs)
     this.insertEntry = engine.prepare(INSERT_ENTRY)
     this.entryOf = engine.prepare('SELECT * FROM ledger_entries WHERE request_id = ?')
     this.hasEntry = engine.prepare('SELECT 1 FROM ledger_entries WHERE request_id = ?')
@@ -212,6 +212,7 @@ export class SqliteLedger implements Ledger {
 
   async prune({ rowsBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
     await this.rollUp.catchUp()
+    await this.rollUp.addToDays(Math.max(hoursBeforeMs, daysBeforeMs))
     const rows = await this.rollUp.pruneEntries(rowsBeforeMs)
     await this.rollUp.pruneSums('hour', hoursBeforeMs)
     await this.rollUp.pruneSums('day', daysBeforeMs)

@@ -1,33 +1,55 @@
 /**
- * Sums of hours and days, kept up by SQL: entries behind the last counted one (`counted_seq`) are added a
- * batch at a time, in the transaction that moves the mark. Any process counts what all have written.
+ * Sums of hours and days, maintained by SQL. Entries behind the last counted one (`counted_seq`) are added to their
+ * hour a batch at a time, in the transaction that moves the mark; any process counts the entries of all. Hours that
+ * are over are added to their day in the same way (`days_mark`), so that a request changes one table and not two.
  */
 import type { UsageSum } from '../../ledger.js'
-import { numberIn, type Row, type Statement, type Value } from '../driver.js'
+import { numberIn, textIn, type Row, type Statement, type Value } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { BUCKET_MS, COUNTER_COLUMNS, COUNTERS, MOST, TABLE_OF, type Bucket } from './sums.js'
 
 const KEY_COLUMNS = 'start_ms, account_id, key_id, model, last_at_ms'
 
-/** Entries counted in one step, of an eighth of those that wait: half a millisecond, and under load 5 ms. */
+/** Entries counted in one step: an eighth of those that wait, within these bounds. The largest step takes about 1 ms. */
 const LEAST_COUNTED = 50
-const MOST_COUNTED = 500
+const MOST_COUNTED = 250
+/** Rows of hours added to their days in one step. */
+const MOST_MOVED = 200
 /** Rows removed in one step. */
 const BATCH = 200
 /** How long entries may wait to be counted when nobody asks for sums. */
 const EVERY_MS = 1_000
-/** Adds the entries of a range of `seq` to a table: by key and model, or by model for all accounts. */
+const UPDATES = `ON CONFLICT DO UPDATE SET last_at_ms = max(last_at_ms, excluded.last_at_ms), ${COUNTER_COLUMNS.map(
+  (column) => `${column} = min(${MOST}, ${column} + excluded.${column})`,
+).join(', ')}`
+
+/**
+ * Adds the entries of a range of `seq` to a table: by key and model, or by model for all accounts. Days get only
+ * those whose hour they include already.
+ */
 function countInto(by: Bucket, whose: 'key' | 'all'): string {
-  const owner = whose === 'key' ? 'account_id AS a, key_id AS k' : "'' AS a, '' AS k"
+  const owner = whose === 'key' ? ['account_id', 'key_id'] : ["''", "''"]
   const added = COUNTERS.map(([, expression]) => expression).join(', ')
-  const updates = COUNTER_COLUMNS.map(
-    (column) => `${column} = min(${MOST}, ${column} + excluded.${column})`,
-  )
+  const hour = `at_ms / ${BUCKET_MS.hour} * ${BUCKET_MS.hour}`
+  const isLate = by === 'hour' ? '' : `AND (${hour}, ${owner.join(', ')}, model) <= ${MARK}`
   return `INSERT INTO ${TABLE_OF[by]} (${KEY_COLUMNS}, ${COUNTER_COLUMNS.join(', ')})
-    SELECT at_ms / ${BUCKET_MS[by]} * ${BUCKET_MS[by]} AS s, ${owner}, model, max(at_ms), ${added}
-    FROM ledger_entries WHERE seq > ? AND seq <= ? GROUP BY s, a, k, model
-    ON CONFLICT DO UPDATE SET last_at_ms = max(last_at_ms, excluded.last_at_ms), ${updates.join(', ')}`
+    SELECT at_ms / ${BUCKET_MS[by]} * ${BUCKET_MS[by]} AS s, ${owner[0]} AS a, ${owner[1]} AS k, model,
+      max(at_ms), ${added}
+    FROM ledger_entries WHERE seq > ? AND seq <= ? ${isLate} GROUP BY s, a, k, model ${UPDATES}`
 }
+
+const PLACE = 'start_ms, account_id, key_id, model'
+const MARK = `(SELECT ${PLACE} FROM days_mark)`
+/** The last of the next rows of hours, behind a place and before a time. The place is bound: SQLite seeks it then. */
+const NEXT_PLACE = `SELECT ${PLACE} FROM (
+    SELECT ${PLACE} FROM usage_hours WHERE (${PLACE}) > (?, ?, ?, ?) AND start_ms < ?
+    ORDER BY ${PLACE} LIMIT ${MOST_MOVED}
+  ) ORDER BY start_ms DESC, account_id DESC, key_id DESC, model DESC LIMIT 1`
+/** Adds the rows of hours from one place to another to their days. */
+const MOVE_HOURS = `INSERT INTO usage_days (${KEY_COLUMNS}, ${COUNTER_COLUMNS.join(', ')})
+  SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, last_at_ms,
+    ${COUNTER_COLUMNS.join(', ')}
+  FROM usage_hours WHERE (${PLACE}) > (?, ?, ?, ?) AND (${PLACE}) <= (?, ?, ?, ?) ${UPDATES}`
 
 /** The sums of one store, as one process keeps them up. */
 export class RollUp {
@@ -36,11 +58,23 @@ export class RollUp {
   private readonly mark: Statement
   private readonly end: Statement
   private readonly move: Statement
+  private readonly daysMark: Statement
+  private readonly nextPlace: Statement
+  private readonly moveHours: Statement
+  private readonly setMark: Statement
+  private readonly nowMs: () => number
   private timer: NodeJS.Timeout | null = null
   private isClosed = false
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, nowMs: () => number) {
     this.engine = engine
+    this.nowMs = nowMs
+    this.daysMark = engine.prepare(`SELECT ${PLACE} FROM days_mark`)
+    this.nextPlace = engine.prepare(NEXT_PLACE)
+    this.moveHours = engine.prepare(MOVE_HOURS)
+    this.setMark = engine.prepare(
+      'UPDATE days_mark SET start_ms = ?, account_id = ?, key_id = ?, model = ?',
+    )
     this.counts = (['hour', 'day'] as const).flatMap((by) => [
       engine.prepare(countInto(by, 'key')),
       engine.prepare(countInto(by, 'all')),
@@ -57,8 +91,10 @@ export class RollUp {
     if (this.timer !== null || this.isClosed) return
     this.timer = setTimeout(() => {
       this.timer = null
-      // What fails now is counted with the next entry, or when somebody asks.
-      this.catchUp().catch(() => undefined)
+      // Entries that are not counted now are counted with the next entry, or with the next query.
+      this.catchUp()
+        .then(() => this.addToDays(this.nowMs() - BUCKET_MS.hour))
+        .catch(() => undefined)
     }, EVERY_MS).unref()
   }
 
@@ -73,14 +109,34 @@ export class RollUp {
     while (counted() < last) await this.engine.write(what, () => this.step())
   }
 
-  /** See `Ledger.putSums`. */
+  /** Adds the hours that began before to their days. Rejects with `GatewayError(store_unavailable)`. */
+  async addToDays(startedBeforeMs: number): Promise<void> {
+    const what = 'adding hours to days'
+    for (let isDone = false; !isDone;) {
+      isDone = await this.engine.write(what, () => {
+        const mark = placeIn(this.daysMark.get())
+        const next = this.nextPlace.get(...mark, startedBeforeMs)
+        if (next === undefined) return true
+        this.moveHours.run(...mark, ...placeIn(next))
+        this.setMark.run(...placeIn(next))
+        return false
+      })
+    }
+  }
+
+  /** See `Ledger.putSums`. Days that are put include their hours: no hour is added to them again. */
   async put(
     by: Bucket,
     sums: readonly UsageSum[],
     lastUse: ReadonlyMap<string, number>,
   ): Promise<void> {
+    await this.addToDays(Number.MAX_SAFE_INTEGER)
     const table = TABLE_OF[by]
     const columns = COUNTER_COLUMNS.join(', ')
+    const lastHour = this.engine.prepare(
+      `SELECT start_ms, account_id, key_id, model FROM usage_hours
+       ORDER BY start_ms DESC, account_id DESC, key_id DESC, model DESC LIMIT 1`,
+    )
     const put = this.engine.prepare(
       `INSERT OR REPLACE INTO ${table} (${KEY_COLUMNS}, ${columns})
        VALUES (?, ?, ?, ?, ?, ${COUNTER_COLUMNS.map(() => '?').join(', ')})`,
@@ -98,6 +154,8 @@ export class RollUp {
           put.run(...putValues(sum, by, lastUse))
           total.run(sum.startMs, sum.model)
         }
+        const last = lastHour.get()
+        if (last !== undefined) this.setMark.run(...placeIn(last))
       })
     }
   }
@@ -111,12 +169,14 @@ export class RollUp {
     return this.inSteps(() => Number(remove.run(beforeMs, seqIn(this.mark.get())).changes))
   }
 
-  /** Removes the buckets of which all is earlier; how many rows. */
+  /** Removes the buckets that ended before, except hours that their day does not include yet; how many rows. */
   pruneSums(by: Bucket, beforeMs: number): Promise<number> {
     const table = TABLE_OF[by]
+    const isIncluded = by === 'hour' ? `AND (start_ms, account_id, key_id, model) <= ${MARK}` : ''
     const remove = this.engine.prepare(
       `DELETE FROM ${table} WHERE (start_ms, account_id, key_id, model) IN
-       (SELECT start_ms, account_id, key_id, model FROM ${table} WHERE start_ms <= ? LIMIT ${BATCH})`,
+       (SELECT start_ms, account_id, key_id, model FROM ${table}
+        WHERE start_ms <= ? ${isIncluded} LIMIT ${BATCH})`,
     )
     return this.inSteps(() => Number(remove.run(beforeMs - BUCKET_MS[by]).changes))
   }
@@ -150,6 +210,15 @@ export class RollUp {
 function seqIn(row: Row | undefined): number {
   if (row === undefined) throw new Error("the store is damaged: 'counted_seq' is gone")
   return numberIn(row, 'seq')
+}
+
+/** The primary key of a row of hours. */
+function placeIn(row: Row | undefined): Value[] {
+  if (row === undefined) throw new Error("the store is damaged: 'days_mark' is empty")
+  return [
+    numberIn(row, 'start_ms'),
+    ...['account_id', 'key_id', 'model'].map((name) => textIn(row, name)),
+  ]
 }
 
 function putValues(sum: UsageSum, by: Bucket, lastUse: ReadonlyMap<string, number>): Value[] {

@@ -3,18 +3,11 @@
  * their own (background-worker.ts), so that no question, however wide, holds up the event loop.
  */
 import type { UsageRow } from '../../../ledger/row.js'
-import type {
-  BudgetSpent,
-  KeyUse,
-  KeyUseQuery,
-  RowPage,
-  RowQuery,
-  SumQuery,
-  UsageSum,
-} from '../../ledger.js'
+import type { BudgetSpent, KeyUse, KeyUseQuery, RowPage, RowQuery } from '../../ledger.js'
+import type { SumQuery, UsageSum } from '../../ledger.js'
 import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
 import { entryIn } from './entry.js'
-import { BUCKET_MS, COUNTER_COLUMNS, MOST, sumIn, TABLE_OF } from './sums.js'
+import { BUCKET_MS, COUNTER_COLUMNS, MOST, sumIn } from './sums.js'
 
 /** Entries looked at for one page; if no more match, the page is short and says where it stopped. */
 const MOST_LOOKED_AT = 20_000
@@ -134,23 +127,46 @@ export function exported(
   }
 }
 
+/** The hour that the last row included in days is of. */
+const MARK_MS = '(SELECT start_ms FROM days_mark)'
+
 /**
  * The buckets of a table from one time to another, found by one index step each; the primary key begins with
  * the time, so that a year of buckets is not read for one account's.
  */
-function bucketsOf(table: string): string {
-  return `WITH RECURSIVE buckets (at) AS (
-      SELECT min(start_ms) FROM ${table} WHERE start_ms BETWEEN ?1 AND ?2
+function bucketsOf(name: 'hours' | 'days', from: string, to: string): string {
+  const table = `usage_${name}`
+  return `${name} (at) AS (
+      SELECT min(start_ms) FROM ${table} WHERE start_ms BETWEEN ${from} AND ${to}
       UNION ALL
-      SELECT (SELECT min(start_ms) FROM ${table} WHERE start_ms > at AND start_ms <= ?2)
-      FROM buckets WHERE at IS NOT NULL
+      SELECT (SELECT min(start_ms) FROM ${table} WHERE start_ms > at AND start_ms <= ${to})
+      FROM ${name} WHERE at IS NOT NULL
     )`
+}
+
+/** Rows of hours from ?1 to ?2 that meet the conditions. */
+function hourRows(conditions: string): string {
+  return `WITH RECURSIVE ${bucketsOf('hours', '?1', '?2')}
+    SELECT usage_hours.* FROM hours CROSS JOIN usage_hours ON start_ms = at AND ${conditions}`
+}
+
+/**
+ * Sums of the days from ?1 to ?2 that meet the conditions: what is in `usage_days`, and the hours that are not
+ * included there yet. There may be several rows of one day, key and model.
+ */
+function dayRows(conditions: string): string {
+  const columns = `account_id, key_id, model, last_at_ms, ${COUNTER_COLUMNS.join(', ')}`
+  const lastHour = `?2 + ${BUCKET_MS.day - 1}`
+  return `WITH RECURSIVE ${bucketsOf('days', '?1', '?2')},
+    ${bucketsOf('hours', `max(?1, ${MARK_MS})`, lastHour)}
+    SELECT start_ms, ${columns} FROM days CROSS JOIN usage_days ON start_ms = at AND ${conditions}
+    UNION ALL
+    SELECT day_ms, ${columns} FROM hours CROSS JOIN usage_pending ON start_ms = at AND ${conditions}`
 }
 
 /** Sums, in order of time. */
 export function sumsOf(db: Connection, query: SumQuery): UsageSum[] {
   const { by, keyId, model, per = 'key' } = query
-  const table = TABLE_OF[by]
   const from = bucketOf(query.fromMs, BUCKET_MS[by])
   const to = bucketOf(query.toMs, BUCKET_MS[by])
   const isWhole = per === 'model' && query.accountId === null
@@ -161,15 +177,12 @@ export function sumsOf(db: Connection, query: SumQuery): UsageSum[] {
   if (owner !== null) more.push(['account_id = ', owner])
   const conditions = more.map(([sql], at) => `${sql}?${at + 3}`)
   if (owner === null) conditions.push("account_id <> ''")
-  const group = per === 'model' && !isWhole
-  const columns = group
-    ? `start_ms, account_id, '' AS key_id, model, ${COUNTER_COLUMNS.map(added).join(', ')}`
-    : '*'
+  const key = per === 'model' ? "'' AS key_id" : 'key_id'
+  const rows = (by === 'hour' ? hourRows : dayRows)(conditions.join(' AND '))
   return db
     .prepare(
-      `${bucketsOf(table)} SELECT ${columns}
-       FROM buckets CROSS JOIN ${table} ON start_ms = at AND ${conditions.join(' AND ')}
-       ${group ? 'GROUP BY start_ms, account_id, model' : ''} ORDER BY start_ms`,
+      `SELECT start_ms, account_id, ${key}, model, ${COUNTER_COLUMNS.map(added).join(', ')}
+       FROM (${rows}) GROUP BY 1, 2, 3, 4 ORDER BY 1`,
     )
     .all(from, to, ...values(more))
     .map(sumIn)
@@ -178,29 +191,24 @@ export function sumsOf(db: Connection, query: SumQuery): UsageSum[] {
 /** What each key used on the days of a span. */
 export function keyUseOf(db: Connection, query: KeyUseQuery): KeyUse[] {
   const { accountId, keyIds, model } = query
-  const [from, to] = [bucketOf(query.fromMs, BUCKET_MS.day), bucketOf(query.toMs, BUCKET_MS.day)]
+  const span = [bucketOf(query.fromMs, BUCKET_MS.day), bucketOf(query.toMs, BUCKET_MS.day)]
   const sums = ['requests', 'cost_nano_usd', 'unpriced'].map(added).join(', ')
-  const more: Where[] = model === undefined ? [] : [['model = ', model]]
-  const ofModel = model === undefined ? '' : ' AND model = ?3'
-  if (accountId !== null && keyIds !== undefined) {
-    const one = db.prepare(
-      `SELECT account_id, key_id, ${sums} FROM usage_days INDEXED BY usage_days_by_key
-       WHERE start_ms BETWEEN ?1 AND ?2${ofModel} AND account_id = ?${more.length + 3}
-         AND key_id = ?${more.length + 4} GROUP BY account_id, key_id`,
-    )
-    return keyIds.flatMap((keyId) =>
-      one.all(from, to, ...values(more), accountId, keyId).map(useIn),
-    )
-  }
+  const more: Where[] = []
+  if (model !== undefined) more.push(['model = ', model])
   if (accountId !== null) more.push(['account_id = ', accountId])
-  const whose = accountId === null ? "account_id <> ''" : `account_id = ?${more.length + 2}`
-  const uses = db
-    .prepare(
-      `${bucketsOf('usage_days')} SELECT account_id, key_id, ${sums}
-       FROM buckets CROSS JOIN usage_days ON start_ms = at AND ${whose}${ofModel}
+  const conditions = more.map(([sql], at) => `${sql}?${at + 3}`)
+  if (accountId === null) conditions.push("account_id <> ''")
+  const usesOf = (condition: readonly string[]) =>
+    db.prepare(
+      `SELECT account_id, key_id, ${sums} FROM (${dayRows(condition.join(' AND '))})
        GROUP BY account_id, key_id`,
     )
-    .all(from, to, ...values(more))
+  if (accountId !== null && keyIds !== undefined) {
+    const one = usesOf([...conditions, `key_id = ?${more.length + 3}`])
+    return keyIds.flatMap((keyId) => one.all(...span, ...values(more), keyId).map(useIn))
+  }
+  const uses = usesOf(conditions)
+    .all(...span, ...values(more))
     .map(useIn)
   return keyIds === undefined ? uses : uses.filter(({ keyId }) => keyIds.includes(keyId))
 }
@@ -211,15 +219,23 @@ export function lastUseOf(
   accountId: string,
   keyIds: readonly string[] | null,
 ): [keyId: string, atMs: number][] {
+  const pending = bucketsOf('hours', MARK_MS, String(MOST))
   const last = db.prepare(
-    `SELECT max(last_at_ms) AS at_ms FROM usage_days
-     WHERE account_id = ?1 AND key_id = ?2 AND start_ms = (
-       SELECT max(start_ms) FROM usage_days WHERE account_id = ?1 AND key_id = ?2)`,
+    `WITH RECURSIVE ${pending} SELECT max(at_ms) AS at_ms FROM (
+       SELECT max(last_at_ms) AS at_ms FROM usage_days
+       WHERE account_id = ?1 AND key_id = ?2 AND start_ms = (
+         SELECT max(start_ms) FROM usage_days WHERE account_id = ?1 AND key_id = ?2)
+       UNION ALL
+       SELECT max(last_at_ms) FROM hours CROSS JOIN usage_pending
+       ON start_ms = at AND account_id = ?1 AND key_id = ?2)`,
   )
   const keys =
     keyIds ??
     db
-      .prepare('SELECT DISTINCT key_id FROM usage_days WHERE account_id = ?')
+      .prepare(
+        `WITH RECURSIVE ${pending} SELECT key_id FROM usage_days WHERE account_id = ?1
+         UNION SELECT key_id FROM hours CROSS JOIN usage_pending ON start_ms = at AND account_id = ?1`,
+      )
       .all(accountId)
       .map((row) => textIn(row, 'key_id'))
   return keys.flatMap((keyId): [string, number][] => {
