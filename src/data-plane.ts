@@ -86,10 +86,8 @@ export async function openDataPlane(
   })
   const server = await openServer({
     ...listenerOf(snapshot.config.server),
-    handler: (req, res, upgrade) => {
-      if (dashboard.takes(req.url ?? '')) dashboard.handle(req, res)
-      else gateway.handle(req, res, upgrade)
-    },
+    handler: (req, res, upgrade) =>
+      (dashboard.takes(req.url ?? '') ? dashboard : gateway).handle(req, res, upgrade),
     takesUpgrade: isWebSocket,
     onRefused: turnedAway(metrics, log),
     onTlsProblem: (problem) => log.error('the changed certificate is not used', problem),
