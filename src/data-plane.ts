@@ -85,14 +85,10 @@ export async function openDataPlane(
     addressOf: (req) => proxies.addressOf(req),
   })
   const server = await openServer({
-    ...listenerOf(snapshot.config.server),
-    handler: (req, res, upgrade) => {
-      if (dashboard.takes(req.url ?? '')) dashboard.handle(req, res)
-      else gateway.handle(req, res, upgrade)
-    },
-    takesUpgrade: isWebSocket,
+    ...listenerOf(snapshot.config.server, log),
+    handler: (req, res, upgrade) =>
+      (dashboard.takes(req.url ?? '') ? dashboard : gateway).handle(req, res, upgrade),
     onRefused: turnedAway(metrics, log),
-    onTlsProblem: (problem) => log.error('the changed certificate is not used', problem),
   })
   const { setUpSecret, onSetUp } = options
   if (setUpSecret !== undefined && onSetUp !== undefined) {
@@ -137,8 +133,10 @@ export async function openDataPlane(
   }
 }
 
-function listenerOf(server: ServerConfig): Omit<ServerOptions, 'handler'> {
+function listenerOf(server: ServerConfig, log: Logger): Omit<ServerOptions, 'handler'> {
   return {
+    takesUpgrade: isWebSocket,
+    onTlsProblem: (problem) => log.error('the changed certificate is not used', problem),
     host: server.host,
     port: server.port,
     headersTimeoutMs: server.headersTimeoutMs,

@@ -58,6 +58,8 @@ export class Attempt implements ReplyHandler, Timed {
   private upstream: UpstreamCall | null = null
   private stream: ReplyTransform | null
   private chunks: Buffer[] = []
+  /** Of a stream: chunks of the current read. */
+  private arrived: Buffer[] = []
   private bytes = 0
   private headers: IncomingHttpHeaders = {}
   private readonly clock: AttemptClock
@@ -150,6 +152,7 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   onResponseEnd(): void {
+    this.pass()
     switch (this.phase) {
       case 'stream':
         this.endStream()
@@ -168,6 +171,7 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   onResponseError(cause: Error): void {
+    this.pass()
     switch (this.phase) {
       case 'stream':
         this.endStream()
@@ -235,15 +239,21 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   private feed(chunk: Buffer): void {
-    const { stream } = this
-    if (stream === null) return
     const nowMs = performance.now()
     const gapMs = this.clock.heard(nowMs)
     if (this.committed) this.target.series.chunkGap(gapMs / 1000)
-    const takesMore = stream.write(chunk)
+    if (this.arrived.push(chunk) === 1) process.nextTick(() => this.pass())
+  }
+
+  /** Chunks of one read go on together: a write to the client costs more than the translation of many frames. */
+  private pass(): void {
+    const { stream, arrived } = this
+    if (stream === null || arrived.length === 0 || this.phase !== 'stream') return
+    this.arrived = []
+    const takesMore = stream.write(joined(arrived))
     // If this chunk ended the stream nobody would resume, and the socket could not be used again.
     if (takesMore || this.phase !== 'stream' || this.clock.isPaused) return
-    this.clock.pause(nowMs)
+    this.clock.pause(performance.now())
     this.upstream?.pause()
   }
 

@@ -97,6 +97,7 @@ void t.test('what the file leaves out has the documented default', (t) => {
         tls: null,
         http2: false,
         proxy: 'env',
+        native: { rules: [], nanoUsdPerRequest: null },
         quirks: PLAIN,
         prices: {},
         onDisconnect: 'cancel',

@@ -43,7 +43,7 @@ export async function startProvider(t: Test): Promise<Provider> {
   const server: Server = createServer((req, res) => {
     const { method = '', url = '', headers } = req
     seen.push({ method, url, headers })
-    req.on('data', (chunk: Buffer) => (counts.received += chunk.length))
+    if (url !== '/v1/unread') req.on('data', (chunk: Buffer) => (counts.received += chunk.length))
     res.once('close', () => {
       if (!res.writableFinished) counts.aborted += 1
     })
@@ -139,6 +139,8 @@ async function misbehave(
     case '/v1/sink':
       req.on('end', () => res.end('{}'))
       req.resume()
+      return
+    case '/v1/unread':
       return
     case '/v1/silent':
       req.resume()

@@ -3,14 +3,17 @@ import type { Test } from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { startProvider, UPSTREAM_KEY, type Provider } from './provider.js'
 
+/** What `get` takes of `fetch`. */
+export type StageInit = Omit<RequestInit, 'headers'>
+
 /** Both, and a `fetch` of a native path with the good key. */
 export interface Stage {
   readonly gateway: TestGateway
   readonly provider: Provider
-  get(path: string, init?: RequestInit): Promise<Response>
+  readonly get: (path: string, init?: StageInit) => Promise<Response>
 }
 
-const OPEN = `['POST /v1/files', 'GET /v1/files', 'GET /v1/files/*', 'DELETE /v1/files/*', 'POST /v1/audio/*', 'GET /v1/realtime', 'POST /v1/sink', 'GET /v1/silent', 'GET /v1/denied', 'GET /v1/half', 'GET /v1/big', 'GET /v1/other', 'GET /v1/nothing']`
+const OPEN = `['POST /v1/files', 'GET /v1/files', 'GET /v1/files/*', 'DELETE /v1/files/*', 'POST /v1/audio/*', 'GET /v1/realtime', 'POST /v1/sink', 'POST /v1/unread', 'GET /v1/silent', 'GET /v1/denied', 'GET /v1/half', 'GET /v1/big', 'GET /v1/other', 'GET /v1/nothing']`
 
 /** `options`: more keys of the upstream. */
 export async function openStage(
@@ -31,7 +34,7 @@ export async function openStage(
     get: (path, init = {}) =>
       fetch(`${gateway.origin}/native/openai${path}`, {
         ...init,
-        headers: { authorization: `Bearer ${gateway.secret}`, ...init.headers },
+        headers: { authorization: `Bearer ${gateway.secret}` },
       }),
   }
 }

@@ -6,7 +6,7 @@ import type { NativeRule, UpstreamConfig } from '../../config/config.js'
 
 const PREFIX = '/native/'
 /** A version of an API, as in `/v1` and `/v1beta`. */
-const VERSION = /^v\d+[a-z0-9]*$/
+const VERSION = /^v\d[a-z0-9]*$/
 /** In a decoded segment: another level of escapes, a slash, or what some servers read as a parent folder. */
 const UNSAFE = /%(?:2e|2f|5c|25)|[/\\]|^\.{1,2}(?:;|$)/i
 
