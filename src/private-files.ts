@@ -6,7 +6,8 @@ import { chmodSync, lstatSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /** What stores and spools write, by its ending. Nothing else in a folder is touched. */
-const OURS = /\.(?:db|db-wal|db-shm|db-journal|spool|spool\.damaged|lock)$|^store-[0-9a-f]{16}\.json$/
+const OURS =
+  /\.(?:db|db-wal|db-shm|db-journal|spool|spool\.damaged|lock)$|^store-[0-9a-f]{16}\.json$/
 /** Folders in a store's folder; they may be empty. */
 const OUR_FOLDERS = new Set(['spool'])
 /** A store has folders in its folder, and these have folders. */

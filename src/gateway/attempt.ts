@@ -238,6 +238,10 @@ export class Attempt implements ReplyHandler, Timed {
     else this.stream?.endPart()
   }
 
+  private isStreaming(): boolean {
+    return this.phase === 'stream'
+  }
+
   private feed(chunk: Buffer): void {
     const nowMs = performance.now()
     const gapMs = this.clock.heard(nowMs)
@@ -248,11 +252,11 @@ export class Attempt implements ReplyHandler, Timed {
   /** Chunks of one read go on together: a write to the client costs more than the translation of many frames. */
   private pass(): void {
     const { stream, arrived } = this
-    if (stream === null || arrived.length === 0 || this.phase !== 'stream') return
+    if (stream === null || arrived.length === 0 || !this.isStreaming()) return
     this.arrived = []
     const takesMore = stream.write(joined(arrived))
     // If this chunk ended the stream nobody would resume, and the socket could not be used again.
-    if (takesMore || this.phase !== 'stream' || this.clock.isPaused) return
+    if (takesMore || !this.isStreaming() || this.clock.isPaused) return
     this.clock.pause(performance.now())
     this.upstream?.pause()
   }

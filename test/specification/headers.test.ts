@@ -134,7 +134,7 @@ void t.test('on_loss: reject: a 400 that names the field, and no request upstrea
 
 void t.test('a field that nobody knows is told in characters that a header can hold', async (t) => {
   const gateway = await startGateway(t)
-  for (const name of ['ключ', 'a\r\nb: c', 'x'.repeat(100_000), '', 'a, b', '\u0000']) {
+  for (const name of ['ключ', 'a\r\nb: c', 'x'.repeat(8_000), '', 'a, b', '\u0000']) {
     for (const model of ['claude-haiku-4-5', 'gemini-2.5-flash']) {
       const { status, headers, text } = await ask(gateway, body({ model, [name]: 1 }))
       t.equal(status, 200, text.slice(0, 200))
