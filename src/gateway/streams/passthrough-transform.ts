@@ -30,7 +30,8 @@ export class PassedStream implements Translation, FrameSink {
   private readonly framer: SseFramer
   private readonly tap: StreamTap
   private ready = ''
-  private dropped = false
+  /** Something was left out or added, so the chunk does not pass as it is. */
+  private isChanged = false
 
   constructor(tap: StreamTap) {
     this.tap = tap
@@ -68,7 +69,7 @@ export class PassedStream implements Translation, FrameSink {
     if (this.framer.overflow) this.fail(OVERFLOW)
     this.takeLoose()
     // Latin-1 text is as long as its bytes, so an equal length means that the chunk passes as it is.
-    if (whole && !this.dropped && this.ready.length === chunk.length) {
+    if (whole && !this.isChanged && this.ready.length === chunk.length) {
       this.ready = ''
       return chunk
     }
@@ -94,10 +95,11 @@ export class PassedStream implements Translation, FrameSink {
     if (this.outcome !== 'open') return
     if (this.tap.frame(name, data)) {
       this.ready += this.tap.before
+      if (this.tap.before !== '') this.isChanged = true
       this.pass(this.framer.raw, this.tap.trim)
     } else {
       this.ready += this.framer.lead
-      this.dropped = true
+      this.isChanged = true
     }
     this.settle()
   }
@@ -131,7 +133,7 @@ export class PassedStream implements Translation, FrameSink {
   }
 
   private take(): string | Buffer {
-    this.dropped = false
+    this.isChanged = false
     if (this.ready === '') return ''
     const bytes = Buffer.from(this.ready, 'latin1')
     this.ready = ''
