@@ -3,7 +3,7 @@
  */
 
 /** A body with more bytes takes milliseconds for each look at it: what is done with it is done in turns. */
-export const LARGE_BYTES = 1024 * 1024
+export const LARGE_BYTES = 256 * 1024
 
 /** All pieces as one; the only one as it is, as most bodies come. */
 export function joined(pieces: readonly Buffer[]): Buffer {
