@@ -94,9 +94,7 @@ export class PassedStream implements Translation, FrameSink {
   frame(name: string, data: string): void {
     if (this.outcome !== 'open') return
     if (this.tap.frame(name, data)) {
-      this.ready += this.tap.before
-      if (this.tap.before !== '') this.isChanged = true
-      this.pass(this.framer.raw, this.tap.trim)
+      this.pass(this.framer.raw, this.tap)
     } else {
       this.ready += this.framer.lead
       this.isChanged = true
@@ -104,9 +102,17 @@ export class PassedStream implements Translation, FrameSink {
     this.settle()
   }
 
-  private pass(raw: string, trim: string): void {
+  private pass(raw: string, { trim, before }: StreamTap): void {
     const at = trim === '' ? -1 : raw.lastIndexOf(trim)
-    this.ready += at < 0 ? raw : raw.slice(0, at) + raw.slice(at + trim.length)
+    const said = at < 0 ? raw : raw.slice(0, at) + raw.slice(at + trim.length)
+    if (before === '') {
+      this.ready += said
+      return
+    }
+    // What stands loose before the frame keeps its place.
+    const { lead } = this.framer
+    this.ready += lead + before + said.slice(lead.length)
+    this.isChanged = true
   }
 
   /** Comments are the client's too, up to the end; what follows it is nobody's, however it was cut. */
