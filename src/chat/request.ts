@@ -27,7 +27,8 @@ export interface TextPart {
 export type MediaSource =
   | { kind: 'base64'; mediaType: string; data: string }
   | { kind: 'url'; url: string }
-  | { kind: 'file-id'; id: string }
+  /** `origin`: the dialect in which its provider is spoken to; absent: one of OpenAI's. */
+  | { kind: 'file-id'; id: string; origin?: string }
 
 /** A picture, by address or by its bytes. */
 export interface ImagePart {
@@ -136,6 +137,15 @@ export type ResponseFormat =
 /** How much the model is to think, least first. */
 export type ReasoningEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
 
+/**
+ * Something that only an upstream of the client's own format takes, by its path. Elsewhere it is reported as lost, or
+ * refused with `refusal` if the reply would be wrong without it.
+ */
+export interface NativeField {
+  path: string
+  refusal?: string
+}
+
 /** A parsed and validated request. Absent means the client did not say. */
 export interface ChatRequest {
   /** The model id as the upstream is to see it. */
@@ -152,6 +162,7 @@ export interface ChatRequest {
   maxOutputTokens?: number
   temperature?: number
   topP?: number
+  topK?: number
   stop?: string[]
   frequencyPenalty?: number
   presencePenalty?: number
@@ -167,4 +178,6 @@ export interface ChatRequest {
   serviceTier?: string
   /** Fields that the canon has no place for, by their top-level name; an encoder maps or reports each. */
   rest: Record<string, JsonValue>
+  /** What only upstreams of the client's own format take. */
+  native?: NativeField[]
 }

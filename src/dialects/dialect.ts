@@ -27,7 +27,7 @@ export interface Dialect {
 
 /** What a path and method ask for. */
 export interface Endpoint {
-  operation: 'chat' | 'models'
+  operation: 'chat' | 'count' | 'models'
   /** Set where the path names the model (Gemini; `GET /v1/models/{id}`). */
   model?: string
   stream?: boolean
@@ -63,8 +63,19 @@ export interface Place {
   readonly isLast: boolean
 }
 
+/** What surrounds the replies to clients of a format. */
+export interface Envelope {
+  /** How the ids of replies begin; the rest is the request id. */
+  readonly idPrefix: string
+  /** Written to a client while its stream is silent; every client of the format ignores it. */
+  readonly heartbeat: string
+  /** The format's own header for the request id, sent beside `x-request-id`; null if it has none. */
+  readonly idHeader: string | null
+}
+
 /** How clients speak this dialect to us. */
 export interface Ingress {
+  readonly envelope: Envelope
   /** The endpoint, or null where this dialect has none at that path. `path` has no query. */
   match(method: string, path: string): Endpoint | null
   /** The header in which a client's key comes, in lower case. */
@@ -88,9 +99,22 @@ export interface Ingress {
    * says the event whole. Never asked about deltas.
    */
   unsaid(event: ChatEvent): string | null
-  encodeError(error: WireError): { status: number; body: string }
+  /** `requestId`: for formats whose errors name it. */
+  encodeError(error: WireError, requestId?: string): { status: number; body: string }
   /** One frame that ends a stream that has begun. */
-  encodeStreamError(error: WireError): string
+  encodeStreamError(error: WireError, requestId?: string): string
+  /** The reply to a request that counts the tokens of a prompt; absent if the format has no such endpoint. */
+  encodeCount?(inputTokens: number): string
+}
+
+/** How an upstream counts the tokens of a prompt without answering it. */
+export interface TokenCounter {
+  /** Path below the upstream's base URL. `model` is percent-encoded by the dialect. */
+  path(model: string): string
+  /** The request's body, from that of a chat which `encodeRequest` has made. */
+  body(chat: JsonObject, model: string): JsonObject
+  /** The count in a reply; null if there is none. */
+  read(reply: JsonObject): number | null
 }
 
 /** How we speak this dialect to an upstream. */
@@ -131,6 +155,8 @@ export interface Egress {
    * refusal, and where the body says so already. Absent where upstreams of the format never refuse so.
    */
   dropReasoning?(body: JsonObject, error: WireError): JsonObject | null
+  /** Absent if upstreams of the format have no endpoint that counts tokens. */
+  readonly counter?: TokenCounter
   /** Emits a grammatical stream whatever the body is; never throws. */
   decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void
   /** `mayPause`: the decoder must keep what `continuation` needs. */

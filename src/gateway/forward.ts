@@ -129,10 +129,10 @@ function nextOf(
 }
 
 /** Tells what would be lost, or refuses to lose it, as the configuration wishes. */
-function report(x: Exchange, { request }: Call, lost: readonly string[]): void {
+function report(x: Exchange, { request, dialect }: Call, lost: readonly string[]): void {
   x.facts.losses = lost
   if (lost.length > 0 && x.generation.snapshot.config.onLoss === 'reject')
-    throw lossy(request, lost)
+    throw lossy(request, dialect, lost)
 }
 
 /**

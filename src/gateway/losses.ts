@@ -30,10 +30,25 @@ export class LossList implements Losses {
 
 const NONE: readonly string[] = []
 
+/**
+ * Reports what only upstreams of the client's own format take. Throws `GatewayError(untranslatable)` if the reply would
+ * be wrong without it.
+ */
+export function reportNative({ native = [] }: ChatRequest, losses: Losses): void {
+  for (const { path, refusal } of native) {
+    if (refusal !== undefined) throw new GatewayError('untranslatable', refusal, { param: path })
+    losses.drop(path, 'no-equivalent')
+  }
+}
+
 /** The refusal of `on_loss: reject`: all that would be lost, and which dialects would take it. */
-export function lossy(request: ChatRequest, lost: readonly string[]): GatewayError {
+export function lossy(
+  request: ChatRequest,
+  client: DialectName,
+  lost: readonly string[],
+): GatewayError {
   const [first = ''] = lost
-  const takers = takersOf(request, lost)
+  const takers = takersOf(request, client, lost)
   const instead =
     takers.length === 0
       ? 'no dialect takes all of them'
@@ -53,11 +68,16 @@ const FAMILIES: Readonly<Record<DialectName, ModelFamily>> = {
 }
 
 /** The dialects that would carry every one of these fields, asked by letting each try. */
-function takersOf(request: ChatRequest, lost: readonly string[]): DialectName[] {
+function takersOf(
+  request: ChatRequest,
+  client: DialectName,
+  lost: readonly string[],
+): DialectName[] {
   return EGRESSES.flatMap(({ dialect, egress }) => {
     const facts: ModelFacts = { id: request.model, family: FAMILIES[dialect], createdAtSeconds: 0 }
     const losses = new LossList()
     try {
+      if (dialect !== client) reportNative(request, losses)
       egress.encodeRequest(request, facts, losses)
     } catch (error) {
       if (error instanceof GatewayError) return []

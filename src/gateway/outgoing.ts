@@ -8,6 +8,7 @@ import type { ChatRequest } from '../chat/request.js'
 import { beginWithUser } from '../chat/synthetic-user.js'
 import type { QuirksConfig } from '../config/config.js'
 import type { DialectName, Egress, Losses } from '../dialects/dialect.js'
+import { reportNative } from './losses.js'
 import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
 import { stringifyExact } from '../wire/exact.js'
 import { sized } from '../wire/sized.js'
@@ -78,6 +79,7 @@ export function render(
     const headers = egress.headers(call.body)
     return { path, accept, streams, body, bytes: body.length, said: null, headers }
   }
+  reportNative(call.request, losses)
   const request = requestFor(call.request, destination, model, facts)
   const said = applyQuirks(egress.encodeRequest(request, facts, losses), quirks, report)
   const streams = request.stream

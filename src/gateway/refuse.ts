@@ -30,11 +30,14 @@ export function refuse(x: Exchange, error: GatewayError): void {
 
 function send(x: Exchange, error: GatewayError): void {
   const { res } = x
+  const ingress = x.dialect === null ? null : ingressOf(x.dialect)
   const { status, body } =
-    x.dialect === null
+    ingress === null
       ? { status: rowOf(error.kind).status, body: errorBody(error.wire) }
-      : ingressOf(x.dialect).encodeError(withoutSecrets(error.wire))
+      : ingress.encodeError(withoutSecrets(error.wire), x.id)
   const headers = ['content-type', 'application/json', 'x-request-id', x.id]
+  const idHeader = ingress?.envelope.idHeader ?? null
+  if (idHeader !== null) headers.push(idHeader, x.id)
   headers.push('x-sluice-generation', String(x.generation.snapshot.generation))
   const upstream = x.facts.target?.upstream.config.name
   if (upstream !== undefined) headers.push('x-sluice-upstream', upstream)
@@ -48,7 +51,7 @@ function send(x: Exchange, error: GatewayError): void {
   if (error.kind === 'unauthenticated') headers.push('www-authenticate', 'Bearer')
   // What follows a broken request on its connection cannot be trusted to be one.
   if (error.kind === 'headers_too_large') headers.push('connection', 'close')
-  x.facts.sentBytes = body.length
+  x.facts.sentBytes = Buffer.byteLength(body)
   sendReply(res, status, headers, body)
 }
 

@@ -16,8 +16,7 @@ import type { ReplyTransform } from './streams/reply-transform.js'
 
 /** Proxies drop silent connections after 30–60 s; vLLM and OpenRouter send comments every 10–15 s. */
 const HEARTBEAT_MS = 15_000
-/** A comment is legal for every SSE client and invisible to the SDKs. */
-const HEARTBEAT = ': keep-alive\n\n'
+
 /** Sends the answer; resolves when the client has it all, or is gone. */
 export function relay(
   x: Exchange,
@@ -29,7 +28,7 @@ export function relay(
   if (answer.kind === 'stream') return new StreamRelay(x, answer.stream, ingress, deadlines).run()
   const { res } = x
   x.facts.sentBytes = answer.bytes
-  const headers = headersOf(x, answer.stream ? EVENT_STREAM : JSON_TYPE, lostOf(x.facts))
+  const headers = headersOf(x, answer.stream ? EVENT_STREAM : JSON_TYPE, lostOf(x.facts), ingress)
   if (answer.stream) headers.push(...streamHeaders(res))
   sendReply(res, 200, headers, answer.body)
   // The operating system takes most replies at once.
@@ -48,7 +47,12 @@ const JSON_TYPE = 'application/json'
 const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
 /** Name, value, …: what every reply of an upstream carries. Times are in ms; `upstream` is until its first byte. */
-function headersOf(x: Exchange, type: string, lost: readonly string[]): string[] {
+function headersOf(
+  x: Exchange,
+  type: string,
+  lost: readonly string[],
+  { envelope }: Ingress,
+): string[] {
   const { target, authenticateMs, routeMs, admitMs, connectMs, firstByteMs } = x.facts
   const auth = decimal(authenticateMs ?? 0)
   const route = decimal(routeMs ?? 0)
@@ -56,6 +60,7 @@ function headersOf(x: Exchange, type: string, lost: readonly string[]): string[]
   const upstream = decimal((connectMs ?? 0) + (firstByteMs ?? 0))
   const timing = `auth;dur=${auth}, route;dur=${route}, limit;dur=${limit}, upstream;dur=${upstream}`
   const headers = ['content-type', type, 'x-request-id', x.id, 'server-timing', timing]
+  if (envelope.idHeader !== null) headers.push(envelope.idHeader, x.id)
   if (target !== null) headers.push(...target.replyHeaders)
   if (lost.length > 0) headers.push('x-sluice-lost', lost.join(', '))
   if (x.rateHeaders.length > 0) headers.push(...x.rateHeaders)
@@ -94,7 +99,7 @@ class StreamRelay implements Timed {
   run(): Promise<void> {
     const { res, stream, x } = this
     x.facts.firstContentMs = this.beganMs - x.startedMs
-    const headers = headersOf(x, EVENT_STREAM, x.facts.losses)
+    const headers = headersOf(x, EVENT_STREAM, x.facts.losses, this.ingress)
     beginReply(res, 200, [...headers, ...streamHeaders(res)])
     // The head goes out with the first piece; if there is none yet, it must not wait for it.
     if (stream.readableLength === 0) res.flushHeaders?.()
@@ -114,7 +119,7 @@ class StreamRelay implements Timed {
   tick(nowMs: number): void {
     if (this.stalledMs === null && !this.isEnding && nowMs - this.wroteMs > HEARTBEAT_MS) {
       this.wroteMs = nowMs
-      this.res.write(HEARTBEAT)
+      this.res.write(this.ingress.envelope.heartbeat)
     }
   }
 
@@ -154,7 +159,7 @@ class StreamRelay implements Timed {
     }
     const error = translation.error ?? new GatewayError('bug', 'The stream ended unfinished.').wire
     x.isBrokenOff = true
-    breakOff(res, this.ingress.encodeStreamError(withoutSecrets(error)))
+    breakOff(res, this.ingress.encodeStreamError(withoutSecrets(error), x.id))
   }
 
   private closed(): void {

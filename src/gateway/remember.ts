@@ -7,7 +7,15 @@ import type { ChatEvent } from '../chat/event.js'
 import { Fold, type Reply } from '../chat/fold.js'
 import type { JsonObject } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
-import type { Choice, Endpoint, Ingress, Place, Seed, StreamEncoder } from '../dialects/dialect.js'
+import type {
+  Choice,
+  Endpoint,
+  Envelope,
+  Ingress,
+  Place,
+  Seed,
+  StreamEncoder,
+} from '../dialects/dialect.js'
 import type { WireError } from '../errors.js'
 import type { Escrow, Scope } from '../reasoning/escrow.js'
 import type { Sized } from '../wire/sized.js'
@@ -51,6 +59,7 @@ function withHistory(call: Call, ingress: Ingress, request: ChatRequest): Call {
 
 /** The client's dialect; `heard` gets the finished reply before its last words are written. */
 class ListeningIngress implements Ingress {
+  readonly envelope: Envelope
   readonly keyHeader: string
   readonly keyIn: Ingress['keyIn']
   private readonly ingress: Ingress
@@ -59,6 +68,7 @@ class ListeningIngress implements Ingress {
   constructor(ingress: Ingress, heard: (reply: Reply) => void) {
     this.ingress = ingress
     this.heard = heard
+    this.envelope = ingress.envelope
     this.keyHeader = ingress.keyHeader
     this.keyIn = ingress.keyIn
   }
@@ -93,12 +103,12 @@ class ListeningIngress implements Ingress {
     return this.ingress.unsaid(event)
   }
 
-  encodeError(error: WireError): { status: number; body: string } {
-    return this.ingress.encodeError(error)
+  encodeError(error: WireError, requestId?: string): { status: number; body: string } {
+    return this.ingress.encodeError(error, requestId)
   }
 
-  encodeStreamError(error: WireError): string {
-    return this.ingress.encodeStreamError(error)
+  encodeStreamError(error: WireError, requestId?: string): string {
+    return this.ingress.encodeStreamError(error, requestId)
   }
 }
 

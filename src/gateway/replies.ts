@@ -164,7 +164,7 @@ function refused(error: WireError): ReadReply {
 
 function seedOf(x: Exchange, call: Call, target: Target): Seed {
   return {
-    id: `chatcmpl-${x.id}`,
+    id: call.ingress.envelope.idPrefix + x.id,
     createdAtSeconds: Math.floor(Date.now() / 1000),
     model: x.facts.model ?? call.request.model,
     origin: target.dialect,

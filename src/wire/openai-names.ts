@@ -5,10 +5,17 @@
  * Source: OpenAI API reference, "Create chat completion" and "Create a model response", read 2026-11-20.
  */
 import type { Tool } from '../chat/request.js'
+import { refuse } from './fields.js'
 import { sha256Hex } from './sha256.js'
 
 /** Names of functions, custom tools and schemas, as the API reference gives them. */
 export const NAME = /^[A-Za-z0-9_-]{1,64}$/
+
+/** A name as the format allows it. */
+export function toolName(value: unknown, path: string): string {
+  if (typeof value === 'string' && NAME.test(value)) return value
+  return refuse(path, 'must be 1 to 64 of the characters A-Z, a-z, 0-9, _ and -')
+}
 
 /** A name that the format takes: itself where it fits, else shortened with a hash of the whole. */
 export function wireName(name: string): string {

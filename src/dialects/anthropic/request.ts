@@ -63,9 +63,10 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
     if (format.native !== null) output.format = { type: 'json_schema', schema: format.native }
     body.output_config = output
   }
-  const { temperature, top_p } = samplingFields(request, model, thinking, losses)
+  const { temperature, top_p, top_k } = samplingFields(request, model, thinking, losses)
   if (temperature !== undefined) body.temperature = temperature
   if (top_p !== undefined) body.top_p = top_p
+  if (top_k !== undefined) body.top_k = top_k
   if (request.userId !== undefined && !isBlank(request.userId)) {
     body.metadata = { user_id: userId(request.userId) }
   }

@@ -8,10 +8,11 @@ import type { ChatRequest, ReasoningEffort } from '../../chat/request.js'
 import type { Losses } from '../dialect.js'
 import type { WireMessage } from './wire.js'
 
-/** Members of the body that are about sampling; one of them at the most. */
+/** Members of the body that are about sampling; `temperature` and `top_p` never together. */
 export interface SamplingFields {
   temperature?: number
   top_p?: number
+  top_k?: number
 }
 
 /** Members of the body that are about thinking. */
@@ -146,11 +147,18 @@ export function samplingFields(
   if (!taken) {
     if (temperature !== 1) losses.drop('temperature', 'no-equivalent')
     if (topP !== 1) losses.drop('top_p', 'no-equivalent')
+    if (request.topK !== undefined) losses.drop('top_k', 'no-equivalent')
     return {}
   }
+  const fields: SamplingFields = {}
+  if (request.topK !== undefined) fields.top_k = request.topK
   const clamped = Math.min(Math.max(temperature, 0), 1)
   if (clamped !== temperature) losses.drop('temperature', 'approximated')
-  if (temperature === 1) return topP === 1 ? {} : { top_p: topP }
+  if (temperature === 1) {
+    if (topP !== 1) fields.top_p = topP
+    return fields
+  }
   if (topP !== 1) losses.drop('top_p', 'no-equivalent')
-  return clamped === 1 ? {} : { temperature: clamped }
+  if (clamped !== 1) fields.temperature = clamped
+  return fields
 }

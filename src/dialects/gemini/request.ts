@@ -120,6 +120,7 @@ function encodeConfig(
   const config: JsonObject = {}
   if (request.temperature !== undefined) config.temperature = request.temperature
   if (request.topP !== undefined) config.topP = request.topP
+  if (request.topK !== undefined) config.topK = request.topK
   if (request.maxOutputTokens !== undefined) {
     const most = model.maxOutputTokens ?? Infinity
     config.maxOutputTokens = Math.min(request.maxOutputTokens, most)

@@ -100,7 +100,7 @@ function address(source: MediaSource, path: string, what: string): string {
 function file(part: FilePart, index: number, losses: Losses): JsonObject {
   const { source } = part
   const name = part.filename === undefined ? {} : { filename: part.filename }
-  if (source.kind === 'file-id') {
+  if (source.kind === 'file-id' && source.origin === undefined) {
     return { type: 'file', file: { file_id: source.id, ...name } }
   }
   // This endpoint takes PDF only; text can be said as text.

@@ -113,6 +113,7 @@ function encodeSampling(
   const fields: [string, JsonValue | undefined][] = [
     ['temperature', request.temperature],
     ['top_p', request.topP],
+    ['top_k', request.topK],
     ['frequency_penalty', request.frequencyPenalty],
     ['presence_penalty', request.presencePenalty],
     ['logprobs', request.logprobs],

@@ -20,6 +20,8 @@ const MODELS = '/v1/models'
 const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] (sk_[A-Za-z0-9]{1,253})$/
 
 const ingress: Ingress = {
+  // A comment is legal for every client of server-sent events and invisible to the SDKs.
+  envelope: { idPrefix: 'chatcmpl-', heartbeat: ': keep-alive\n\n', idHeader: null },
   match,
   keyHeader: 'authorization',
   keyIn: (value) => BEARER.exec(value)?.[1] ?? null,

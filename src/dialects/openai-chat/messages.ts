@@ -4,10 +4,11 @@
  */
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { AssistantPart, Message, ToolCall } from '../../chat/request.js'
+import { cacheMark } from '../../wire/cache-mark.js'
+import { array, given, object, oneOf, refuse, string, text } from '../../wire/fields.js'
+import { toolName } from '../../wire/openai-names.js'
 import { assistantParts, contentOf, textParts, userParts } from './parts.js'
 import { decodeReasoning, sign, thoughtSignature } from './reasoning.js'
-import { array, given, object, oneOf, refuse, string, text } from './rules.js'
-import { cacheMark, toolName } from './tools.js'
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
 

@@ -11,12 +11,12 @@ import type {
   ThinkingPart,
   UserPart,
 } from '../../chat/request.js'
-import { array, given, object, oneOf, refuse, string, text } from './rules.js'
-import { cacheMark } from './tools.js'
+import { cacheMark } from '../../wire/cache-mark.js'
+import { array, given, object, oneOf, refuse, string, text } from '../../wire/fields.js'
+import { mediaSource, standardBase64 } from '../../wire/media-source.js'
 
 /** More than the 1,500 images and pages that any provider takes in one request. */
 const MAX_PARTS = 4_096
-const MAX_URL = 8_192
 
 /** What the content of a message is; a long text is not decoded. */
 export type Content = JsonValue | LongText | undefined
@@ -120,11 +120,11 @@ function image(item: JsonObject, path: string): Extract<UserPart, { type: 'image
   const at = `${path}.image_url`
   const value = item['image_url']
   // Mistral's clients send the address itself (recorded).
-  if (typeof value === 'string') return { type: 'image', source: source(value, at) }
+  if (typeof value === 'string') return { type: 'image', source: mediaSource(value, at) }
   const inner = object(value, at)
   const part: Extract<UserPart, { type: 'image' }> = {
     type: 'image',
-    source: source(string(inner['url'], `${at}.url`), `${at}.url`),
+    source: mediaSource(string(inner['url'], `${at}.url`), `${at}.url`),
   }
   if (given(inner['detail'])) {
     part.detail = oneOf(inner['detail'], `${at}.detail`, ['auto', 'low', 'high', 'original'])
@@ -154,75 +154,5 @@ function fileSource(inner: JsonObject, path: string): MediaSource {
     return { kind: 'file-id', id: text(inner['file_id'], `${path}.file_id`, 512) }
   }
   if (!given(inner['file_data'])) refuse(path, 'must have file_data or file_id')
-  return source(string(inner['file_data'], `${path}.file_data`), `${path}.file_data`)
-}
-
-/** A `data:` URL with base64, or an http(s) URL. */
-function source(url: string, path: string): MediaSource {
-  const scheme = url.slice(0, 8).toLowerCase()
-  if (scheme.startsWith('data:')) return dataUrl(url, path)
-  if (!scheme.startsWith('http://') && scheme !== 'https://') {
-    refuse(path, 'must be an http(s) URL or a data: URL')
-  }
-  if (url.length > MAX_URL) refuse(path, `must be at most ${MAX_URL} characters`)
-  return { kind: 'url', url }
-}
-
-function dataUrl(url: string, path: string): MediaSource {
-  const comma = url.indexOf(',')
-  // A media type is short; looking further would search megabytes of image.
-  const head = comma < 0 || comma > 256 ? '' : url.slice(5, comma)
-  const match = /^([\w.+-]+\/[\w.+-]+)(?:;[\w.+-]+=[^;,]*)*;base64$/i.exec(head)
-  const mediaType = match?.[1]
-  if (mediaType === undefined) refuse(path, 'must be a data: URL with a media type and base64')
-  if (comma + 1 === url.length) refuse(path, 'must hold data')
-  return {
-    kind: 'base64',
-    mediaType: mediaType.toLowerCase(),
-    data: standardBase64(url.slice(comma + 1)),
-  }
-}
-
-/**
- * Newlines, percent escapes, the URL-safe alphabet and missing padding are legal in the wild; the
- * canon has none of them.
- */
-function standardBase64(data: string): string {
-  // Searches at the speed of memory; a class of characters would take 20 times as long.
-  const out = UNUSUAL.some((each) => data.includes(each)) ? rewritten(data) : data
-  const open = out.length % 4
-  return open === 0 ? out : out.padEnd(out.length + 4 - open, '=')
-}
-
-const UNUSUAL = [' ', '\n', '\r', '\t', '%', '-', '_']
-const [TAB, LINE_FEED, CARRIAGE_RETURN, BLANK, PERCENT] = [9, 10, 13, 32, 37]
-const [PLUS, MINUS, SLASH, EQUALS, UNDERSCORE] = [43, 45, 47, 61, 95]
-
-/** Byte by byte in one pass: to replace millions of characters of a string takes seconds. */
-function rewritten(data: string): string {
-  const bytes = Buffer.from(data)
-  let to = 0
-  for (let from = 0; from < bytes.length; from += 1) {
-    let code = bytes[from] ?? 0
-    if (code === BLANK || code === TAB || code === LINE_FEED || code === CARRIAGE_RETURN) continue
-    if (code === MINUS) code = PLUS
-    else if (code === UNDERSCORE) code = SLASH
-    else if (code === PERCENT) {
-      const escaped = escapedAt(bytes, from + 1)
-      if (escaped !== null) {
-        code = escaped
-        from += 2
-      }
-    }
-    bytes[to] = code
-    to += 1
-  }
-  return bytes.toString('utf8', 0, to)
-}
-
-/** `2B` and `3D`, in either case; null for any other escape, which base64 does not need. */
-function escapedAt(bytes: Buffer, at: number): number | null {
-  const [first, second] = [bytes[at], (bytes[at + 1] ?? 0) | 32]
-  if (first === 50 && second === 98) return PLUS
-  return first === 51 && second === 100 ? EQUALS : null
+  return mediaSource(string(inner['file_data'], `${path}.file_data`), `${path}.file_data`)
 }

@@ -8,7 +8,7 @@
 import type { ReplyBlock } from '../../chat/fold.js'
 import { type JsonObject, objectOf, stringOf } from '../../chat/json.js'
 import type { AssistantPart, ThinkingPart, ToolCall } from '../../chat/request.js'
-import { array, given, object, string } from './rules.js'
+import { array, given, object, string } from '../../wire/fields.js'
 
 /** The `format` of a detail, by the dialect whose state it is. */
 const FORMATS: Readonly<Record<string, string>> = {

@@ -20,7 +20,7 @@ import {
   refuse,
   string,
   text,
-} from './rules.js'
+} from '../../wire/fields.js'
 import {
   decodeFunctionCall,
   decodeFunctions,

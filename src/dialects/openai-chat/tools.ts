@@ -3,9 +3,19 @@
  * Knows nothing of messages.
  */
 import { type JsonObject, type JsonValue } from '../../chat/json.js'
-import type { CacheMark, ResponseFormat, Tool, ToolChoice } from '../../chat/request.js'
-import { NAME } from '../../wire/openai-names.js'
-import { array, boolean, finiteObject, given, object, oneOf, refuse, string } from './rules.js'
+import type { ResponseFormat, Tool, ToolChoice } from '../../chat/request.js'
+import { cacheMark } from '../../wire/cache-mark.js'
+import {
+  array,
+  boolean,
+  finiteObject,
+  given,
+  object,
+  oneOf,
+  refuse,
+  string,
+} from '../../wire/fields.js'
+import { toolName } from '../../wire/openai-names.js'
 
 /** OpenAI stops at 128; more is allowed here because other upstreams do. */
 const MAX_TOOLS = 1_024
@@ -60,12 +70,6 @@ function decodeCustom(body: JsonObject, path: string): Tool {
     tool.custom = { format }
   }
   return tool
-}
-
-/** A name as the format allows it. */
-export function toolName(value: unknown, path: string): string {
-  if (typeof value === 'string' && NAME.test(value)) return value
-  return refuse(path, 'must be 1 to 64 of the characters A-Z, a-z, 0-9, _ and -')
 }
 
 /** Reads `tool_choice`; a choice that forces a call needs tools, a named one needs that tool. */
@@ -140,25 +144,4 @@ export function decodeResponseFormat(value: JsonValue): ResponseFormat {
   }
   if (given(inner['strict'])) format.strict = boolean(inner['strict'], `${path}.strict`)
   return format
-}
-
-/**
- * The cache marker on a part, message or tool: OpenAI's `prompt_cache_breakpoint` or the
- * `cache_control` that clients of Claude send. A `ttl` of half an hour or more asks for an hour.
- */
-export function cacheMark(item: JsonObject, path: string): CacheMark | undefined {
-  const breakpoint = item['prompt_cache_breakpoint']
-  if (given(breakpoint)) {
-    const at = `${path}.prompt_cache_breakpoint`
-    const mark = object(breakpoint, at)
-    oneOf(mark['mode'], `${at}.mode`, ['explicit'])
-    if (!given(mark['ttl'])) return { ttl: '5m', breakpoint: {} }
-    return { ttl: '1h', breakpoint: { ttl: oneOf(mark['ttl'], `${at}.ttl`, ['30m', '12h']) } }
-  }
-  const control = item['cache_control']
-  if (!given(control)) return undefined
-  const at = `${path}.cache_control`
-  const mark = object(control, at)
-  oneOf(mark['type'], `${at}.type`, ['ephemeral'])
-  return { ttl: given(mark['ttl']) ? oneOf(mark['ttl'], `${at}.ttl`, ['5m', '1h']) : '5m' }
 }

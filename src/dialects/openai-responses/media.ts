@@ -26,8 +26,10 @@ function encodeContent(part: UserPart, index: number): JsonObject {
     case 'text':
       return { type: 'input_text', text: part.text }
     case 'image':
+      refuseForeign(part, index)
       return image(part)
     case 'file':
+      refuseForeign(part, index)
       return file(part)
     case 'audio':
       throw new GatewayError(
@@ -38,6 +40,15 @@ function encodeContent(part: UserPart, index: number): JsonObject {
     default:
       return part satisfies never
   }
+}
+
+function refuseForeign({ source }: ImagePart | FilePart, index: number): void {
+  if (source.kind !== 'file-id' || source.origin === undefined) return
+  throw new GatewayError(
+    'untranslatable',
+    `messages[${index}].content: a file id of another provider means nothing to this upstream. Send the data.`,
+    { param: `messages[${index}].content` },
+  )
 }
 
 function image({ source, detail }: ImagePart): JsonObject {

@@ -120,6 +120,7 @@ function encodeSampling(
   }
   put('temperature', request.temperature)
   put('top_p', request.topP)
+  if (request.topK !== undefined) losses.drop('top_k', 'no-equivalent')
   encodeLogprobs(request, free, body, losses)
   if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
   if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')

@@ -2,8 +2,8 @@
  * The checks that a request's fields are made of; each failure names the path and the rule.
  * Knows no field: which rule holds for which field is said where the field is read.
  */
-import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
-import { GatewayError } from '../../errors.js'
+import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
+import { GatewayError } from '../errors.js'
 
 /** Refuses the request: the path stands in `param` and begins the message. */
 export function refuse(path: string, rule: string): never {

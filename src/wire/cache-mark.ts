@@ -1,0 +1,28 @@
+/**
+ * Cache markers as clients write them on parts, messages and tools.
+ * Pure; knows no message.
+ */
+import type { JsonObject } from '../chat/json.js'
+import type { CacheMark } from '../chat/request.js'
+import { given, object, oneOf } from './fields.js'
+
+/**
+ * The cache marker on a part, message or tool: OpenAI's `prompt_cache_breakpoint` or the
+ * `cache_control` that clients of Claude send. A `ttl` of half an hour or more asks for an hour.
+ */
+export function cacheMark(item: JsonObject, path: string): CacheMark | undefined {
+  const breakpoint = item['prompt_cache_breakpoint']
+  if (given(breakpoint)) {
+    const at = `${path}.prompt_cache_breakpoint`
+    const mark = object(breakpoint, at)
+    oneOf(mark['mode'], `${at}.mode`, ['explicit'])
+    if (!given(mark['ttl'])) return { ttl: '5m', breakpoint: {} }
+    return { ttl: '1h', breakpoint: { ttl: oneOf(mark['ttl'], `${at}.ttl`, ['30m', '12h']) } }
+  }
+  const control = item['cache_control']
+  if (!given(control)) return undefined
+  const at = `${path}.cache_control`
+  const mark = object(control, at)
+  oneOf(mark['type'], `${at}.type`, ['ephemeral'])
+  return { ttl: given(mark['ttl']) ? oneOf(mark['ttl'], `${at}.ttl`, ['5m', '1h']) : '5m' }
+}
