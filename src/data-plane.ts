@@ -87,7 +87,7 @@ export async function openDataPlane(
   const server = await openServer({
     ...listenerOf(snapshot.config.server, log),
     handler: (req, res, upgrade) =>
-      (dashboard.takes(req.url ?? '') ? dashboard : gateway).handle(req, res, upgrade),
+      (dashboard.takes(req) ? dashboard : gateway).handle(req, res, upgrade),
     onRefused: turnedAway(metrics, log),
   })
   const { setUpSecret, onSetUp } = options

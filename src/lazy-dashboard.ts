@@ -7,7 +7,7 @@ import { isObject, stringOf } from './chat/json.js'
 import type { Dashboard, DashboardOptions } from './dashboard/dashboard.js'
 import { securityHeadersOf } from './dashboard/security-headers.js'
 import { offerSetUp } from './dashboard/set-up.js'
-import type { HttpRequest, HttpResponse } from './http/message.js'
+import { headerOf, type HttpRequest, type HttpResponse } from './http/message.js'
 import { pathOf } from './http/request-guard.js'
 import { abandon, isGone, sendReply, setHeaders } from './http/respond.js'
 import { packageFile } from './package-file.js'
@@ -31,7 +31,7 @@ const REFUSED: readonly string[] = [
   'no-store',
 ]
 
-/** Takes requests below `/dashboard`. */
+/** Takes requests below `/dashboard`, and sends browsers there from `/`. */
 export class LazyDashboard {
   private readonly parts: DashboardParts
   private readonly turns = new Turns()
@@ -46,19 +46,30 @@ export class LazyDashboard {
    * or its route table is wrong; who does not call this leaves it to the first request.
    */
   async open(): Promise<void> {
-    if (this.parts.snapshot().config.dashboard.enabled) await this.opened()
+    if (this.isEnabled) await this.opened()
   }
 
-  /** Whether a request with this target is the dashboard's, by the configuration in force. */
-  takes(url: string): boolean {
+  /** Whether the request is the dashboard's, by the configuration in force. */
+  takes(req: HttpRequest): boolean {
+    const { url = '' } = req
+    if (url === '/' || url.startsWith('/?')) return isPageRequest(req) && this.isEnabled
     if (!url.startsWith('/dashboard')) return false
     const next = url.charAt('/dashboard'.length)
     const isBelow = next === '' || next === '/' || next === '?'
-    return isBelow && this.parts.snapshot().config.dashboard.enabled
+    return isBelow && this.isEnabled
+  }
+
+  private get isEnabled(): boolean {
+    return this.parts.snapshot().config.dashboard.enabled
   }
 
   handle(req: HttpRequest, res: HttpResponse): void {
-    setHeaders(res, securityHeadersOf(pathOf(req.url ?? '')))
+    const path = pathOf(req.url ?? '')
+    setHeaders(res, securityHeadersOf(path))
+    if (path === '/') {
+      sendReply(res, 302, ['location', '/dashboard/', 'vary', 'accept'], '')
+      return
+    }
     if (!this.turns.take(() => this.take(req, res))) sendReply(res, 429, REFUSED, CROWD)
   }
 
@@ -109,4 +120,10 @@ function localUrl(host: string, port: number): string {
   const isAny = host === '0.0.0.0' || host === '::'
   const name = isAny ? 'localhost' : host.includes(':') ? `[${host}]` : host
   return `http://${name}:${port}`
+}
+
+/** A browser that opens a page, and not a program that asks for an endpoint. */
+function isPageRequest(req: HttpRequest): boolean {
+  const isRead = req.method === 'GET' || req.method === 'HEAD'
+  return isRead && (headerOf(req, 'accept') ?? '').includes('text/html')
 }

@@ -25,12 +25,21 @@ export interface Dialect {
   readonly egress: Egress | null
 }
 
-/** What a path and method ask for. */
+/** What a path and method ask for. The rows are in `endpoints.ts`. */
 export interface Endpoint {
-  operation: 'chat' | 'count' | 'models'
-  /** Set where the path names the model (Gemini; `GET /v1/models/{id}`). */
-  model?: string
-  stream?: boolean
+  readonly operation: 'chat' | 'count' | 'models'
+  /** Set if the path names the model (Gemini; `GET /v1/models/{id}`). */
+  readonly model?: string
+  /** Set if the path decides whether the reply is a stream (Gemini). */
+  readonly stream?: boolean
+}
+
+/** How a format lists models. Pure; throws `GatewayError(malformed_request)` for a page that cannot be given. */
+export interface ModelPages {
+  /** A page of the models, as JSON text; `query` is what follows the question mark. */
+  list(models: readonly ModelFacts[], query: string): string
+  /** One model, as JSON text. */
+  one(model: ModelFacts): string
 }
 
 /** What could not be carried from one dialect to the other. Reported, never silent. */
@@ -76,12 +85,6 @@ export interface Envelope {
 /** How clients speak this dialect to us. */
 export interface Ingress {
   readonly envelope: Envelope
-  /** The endpoint, or null where this dialect has none at that path. `path` has no query. */
-  match(method: string, path: string): Endpoint | null
-  /** The header in which a client's key comes, in lower case. */
-  readonly keyHeader: string
-  /** The key in that header's value; null where there is none in a form that this dialect allows. */
-  readonly keyIn: (value: string) => string | null
   /** Model and stream flag only. Throws `GatewayError(malformed_request)` naming the field. */
   peek(body: JsonObject, endpoint: Endpoint): { model: string; stream: boolean }
   /**

@@ -4,7 +4,6 @@
  */
 import { NOTHING_SAID } from '../chat/said.js'
 import { isAbsurd, type Usage } from '../chat/usage.js'
-import type { DialectName } from '../dialects/dialect.js'
 import { rowOf } from '../errors.js'
 import type { Books } from '../ledger/books.js'
 import { bulkOf, inputTokens, outputTokens } from '../ledger/estimate.js'
@@ -121,7 +120,7 @@ function explained(x: Exchange, outcome: Outcome): Pick<UsageRow, keyof typeof U
   const isOne = facts.attempts === 1 && target !== null
   return {
     ...UNEXPLAINED,
-    ingress: ingressOf(x),
+    ingress: x.format,
     errorMessage: isKept ? hideSecrets(wire.message).slice(0, most) : null,
     limit: facts.limit,
     upstreamStatus: facts.upstreamStatus,
@@ -132,21 +131,9 @@ function explained(x: Exchange, outcome: Outcome): Pick<UsageRow, keyof typeof U
   }
 }
 
-function ingressOf({ operation, dialect }: Exchange): string | null {
-  if (operation === 'native') return 'native'
-  return dialect === null ? null : INGRESS[dialect]
-}
-
 function bytesOf({ facts }: Exchange): string {
   return `bytes_in=${facts.receivedBytes} bytes_out=${facts.sentBytes}`
 }
-
-const INGRESS = {
-  'openai-chat': 'chat',
-  'openai-responses': 'responses',
-  anthropic: 'messages',
-  gemini: 'gemini',
-} as const satisfies Record<DialectName, string>
 
 /** A closed set, the same that limits go by. */
 function countedAs({ facts, generation }: Exchange, outcome: Outcome): string {

@@ -5,6 +5,7 @@
 import type { Identity } from '../accounts/account.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { DialectName, Endpoint } from '../dialects/dialect.js'
+import type { ClientFormat } from '../dialects/endpoints.js'
 import { GatewayError } from '../errors.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
@@ -108,6 +109,8 @@ export class Exchange implements Flight {
   /** Set as soon as the path is known, so that even a 401 is spelled in the client's dialect. */
   dialect: DialectName | null = null
   operation: Endpoint['operation'] | 'native' | null = null
+  /** What the client speaks, for metrics and the ledger; null if the path is unknown. */
+  format: ClientFormat | 'native' | null = null
   /** The connection of a request for a WebSocket. */
   upgrade: Upgrade | null = null
   /** The reply was ended with an error: that its connection closes does not mean that the client left. */

@@ -1,10 +1,12 @@
 /**
- * `GET /v1/models`: the catalogue's models that a route takes and the key may use, as JSON text.
- * Each list is rendered once per generation for each set of allowed models, within a bound.
+ * `GET /v1/models`: the catalogue's models that a route takes and the key may use, as JSON text in the client's
+ * format. Each page is rendered once per generation for each set of allowed models, within a bound.
  */
 import type { ModelFacts } from '../chat/model.js'
 import { factsFor } from '../config/catalogue.js'
 import type { Snapshot } from '../config/config.js'
+import type { DialectName } from '../dialects/dialect.js'
+import { modelPagesOf } from '../dialects/index.js'
 import type { Router } from '../upstreams/router.js'
 
 /** Rendered lists of keys with a model list, in UTF-16 units of their text and of what they are for. */
@@ -12,8 +14,6 @@ const MAX_CACHED_CHARS = 4 * 1024 * 1024
 
 /** The list and its single entries as JSON text. */
 export class ModelList {
-  /** Every model that a route takes, as JSON text. */
-  readonly json: string
   private readonly snapshot: Snapshot
   private readonly router: Router
   private readonly models: readonly ModelFacts[]
@@ -24,7 +24,6 @@ export class ModelList {
     this.snapshot = snapshot
     this.router = router
     this.models = snapshot.catalogue.models.filter((model) => router.route(model.id) !== null)
-    this.json = listOf(this.models)
   }
 
   /** What the rendered lists of keys hold, in UTF-16 units. */
@@ -32,22 +31,25 @@ export class ModelList {
     return this.chars
   }
 
-  /** The list for a key; `allowed` is its model list as in `ApiKey.models`, null for all. */
-  of(allowed: readonly string[] | null): string {
-    if (allowed === null) return this.json
-    const key = JSON.stringify(allowed)
+  /**
+   * The list for a key: `allowed` is its model list as in `ApiKey.models`, null for all; `query` is what follows
+   * the question mark. Throws `GatewayError(malformed_request)` for a page that cannot be given.
+   */
+  of(allowed: readonly string[] | null, dialect: DialectName, query: string): string {
+    const key = JSON.stringify([dialect, query, allowed])
     const known = this.lists.get(key)
     if (known !== undefined) return known
-    const isAllowed = allowing(allowed)
-    const json = listOf(this.models.filter(({ id }) => isAllowed(id)))
+    const isAllowed = allowed === null ? () => true : allowing(allowed)
+    const models = this.models.filter(({ id }) => isAllowed(id))
+    const json = modelPagesOf(dialect).list(models, query)
     this.remember(key, json)
     return json
   }
 
   /** One model as JSON text: any id that a route takes; null for others. */
-  one(id: string): string | null {
+  one(id: string, dialect: DialectName): string | null {
     if (this.router.route(id) === null) return null
-    return JSON.stringify(entry(id, factsFor(this.snapshot.catalogue, id)))
+    return modelPagesOf(dialect).one({ ...factsFor(this.snapshot.catalogue, id), id })
   }
 
   private remember(key: string, json: string): void {
@@ -75,12 +77,4 @@ function allowing(patterns: readonly string[]): (id: string) => boolean {
     }
     return false
   }
-}
-
-function listOf(models: readonly ModelFacts[]): string {
-  return JSON.stringify({ object: 'list', data: models.map((model) => entry(model.id, model)) })
-}
-
-function entry(id: string, facts: ModelFacts): object {
-  return { id, object: 'model', created: facts.createdAtSeconds, owned_by: facts.family }
 }

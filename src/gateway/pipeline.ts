@@ -4,7 +4,7 @@
  */
 import type { Authenticator } from '../auth/authenticate.js'
 import { namesModel, type Identity } from '../accounts/account.js'
-import { addressed, INGRESSES, methodsAt, type Addressed } from '../dialects/index.js'
+import type { Addressed } from '../dialects/index.js'
 import { GatewayError } from '../errors.js'
 import { headerOf, type HttpRequest } from '../http/message.js'
 import { sendReply } from '../http/respond.js'
@@ -17,13 +17,13 @@ import type { Escrow } from '../reasoning/escrow.js'
 import type { Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
 import { forward } from './forward.js'
+import { endpointOf } from './front.js'
 import type { Target } from './generation.js'
 import { limit } from './limit.js'
 import { serveNative } from './native/native.js'
-import { keyPlaceOf, type KeyPlace } from './native/open.js'
-import { isNativePath } from './native/path.js'
 import { fetchMedia } from './media.js'
 import type { BodyBudget } from './body-budget.js'
+import { clientKeyOf } from './client-key.js'
 import { receive, type Call } from './receive.js'
 import { refuse, understood } from './refuse.js'
 import { relay } from './relay.js'
@@ -47,13 +47,12 @@ export interface Services {
 export async function serve(x: Exchange, services: Services): Promise<void> {
   try {
     const at = identify(x)
-    const identity = authenticate(x, at, services)
+    const identity = authenticate(x, services)
     if (identity instanceof Promise) await identity
-    if (x.operation === 'native') {
+    if (at === null) {
       await serveNative(x, services)
       return
     }
-    if (at === null) throw unknownEndpoint(x.req.method ?? '', x.path)
     if (at.endpoint.operation === 'models') {
       answerModels(x, at)
       return
@@ -97,13 +96,10 @@ function report(x: Exchange, { metrics, log, ended }: Services): void {
   }
 }
 
-/** Method and path → dialect and endpoint; null where there is none, which is told after the key. */
+/** Method and path → dialect and endpoint; null for native access. Throws for what does not exist. */
 function identify(x: Exchange): Addressed | null {
-  const at = addressed(x.req.method ?? '', x.path)
-  x.dialect = at?.dialect ?? INGRESSES[0]?.dialect ?? null
-  x.operation = at?.endpoint.operation ?? (isNativePath(x.path) ? 'native' : null)
   x.facts.clientRequestId = clientRequestId(x.req)
-  return at
+  return endpointOf(x)
 }
 
 /** Characters of a client's own request id that are kept. */
@@ -120,39 +116,17 @@ function clientRequestId(req: HttpRequest): string | null {
   return kept === '' ? null : kept
 }
 
-function unknownEndpoint(method: string, path: string): GatewayError {
-  const known = methodsAt(path)
-  if (known.length > 0) {
-    const message = `This path takes ${known.join(', ')}, not ${method}.`
-    return new GatewayError('method_not_allowed', message)
-  }
-  return new GatewayError(
-    'unknown_endpoint',
-    'There is no such endpoint; there are POST /v1/chat/completions, GET /v1/models and GET /v1/models/{id}.',
-  )
-}
-
 /** Before a byte of the body is read. Synchronous where the key is in memory. */
-function authenticate(
-  x: Exchange,
-  at: Addressed | null,
-  { authenticator }: Services,
-): Promise<void> | undefined {
+function authenticate(x: Exchange, { authenticator }: Services): Promise<void> | undefined {
   if (x.runsAs !== null) {
     accept(x, x.runsAs)
     return undefined
   }
-  const { header, keyIn } = x.operation === 'native' ? keyPlaceOf(x.req) : keyPlaceAt(x, at)
-  const found = authenticator.identifyBy(header, keyIn, x.clientAddress)
+  const { text, keyIn } = clientKeyOf(x.req, x.path)
+  const found = authenticator.identifyBy(text, keyIn, x.clientAddress)
   if (found instanceof Promise) return found.then((identity) => accept(x, identity))
   accept(x, found)
   return undefined
-}
-
-function keyPlaceAt(x: Exchange, at: Addressed | null): KeyPlace {
-  const ingress = at?.ingress ?? INGRESSES[0]?.ingress
-  if (ingress === undefined) return { header: undefined, keyIn: () => null }
-  return { header: headerOf(x.req, ingress.keyHeader), keyIn: ingress.keyIn }
 }
 
 function accept(x: Exchange, identity: Identity): void {
@@ -228,10 +202,14 @@ function unrecorded(): GatewayError {
   )
 }
 
-function answerModels(x: Exchange, at: Addressed): void {
-  const { model } = at.endpoint
+/** Answers with the models that the key may use, in the format of the client. */
+function answerModels(x: Exchange, { dialect, endpoint }: Addressed): void {
+  const { model } = endpoint
   const { models } = x.generation
-  const json = model === undefined ? models.of(x.allowedModels) : models.one(model)
+  const format = x.dialect ?? dialect
+  const query = (x.req.url ?? '').slice(x.path.length + 1)
+  const json =
+    model === undefined ? models.of(x.allowedModels, format, query) : models.one(model, format)
   if (json === null) throw unknownModel(model ?? '')
   if (model !== undefined) assertAllowed(x, model)
   x.facts.sentBytes = Buffer.byteLength(json)

@@ -138,6 +138,6 @@ export function callFrom(raw: Buffer, { value, members }: ParsedObject, at: Addr
       { param: 'messages' },
     )
   }
-  const { dialect, ingress, endpoint } = at
-  return { dialect, ingress, endpoint, raw, members, body: value, request }
+  const { dialect, ingress, format, endpoint } = at
+  return { dialect, ingress, format, endpoint, raw, members, body: value, request }
 }

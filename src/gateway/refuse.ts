@@ -2,10 +2,10 @@
  * An exchange that ends in an error: what the client is told, and how the connection ends.
  * Every error, foreseen or not, comes through here once.
  */
-import { ingressOf, methodsAt } from '../dialects/index.js'
-import { gatewayError, GatewayError, rowOf } from '../errors.js'
+import { errorFormatOf, methodsAt } from '../dialects/index.js'
+import { gatewayError, GatewayError } from '../errors.js'
 import { abandon, isGone, sendReply } from '../http/respond.js'
-import { errorBody, withoutSecrets } from '../wire/error-body.js'
+import { withoutSecrets } from '../wire/error-body.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
 
@@ -30,13 +30,10 @@ export function refuse(x: Exchange, error: GatewayError): void {
 
 function send(x: Exchange, error: GatewayError): void {
   const { res } = x
-  const ingress = x.dialect === null ? null : ingressOf(x.dialect)
-  const { status, body } =
-    ingress === null
-      ? { status: rowOf(error.kind).status, body: errorBody(error.wire) }
-      : ingress.encodeError(withoutSecrets(error.wire), x.id)
+  const format = errorFormatOf(x.dialect)
+  const { status, body } = format.encodeError(withoutSecrets(error.wire), x.id)
   const headers = ['content-type', 'application/json', 'x-request-id', x.id]
-  const idHeader = ingress?.envelope.idHeader ?? null
+  const { idHeader } = format.envelope
   if (idHeader !== null) headers.push(idHeader, x.id)
   headers.push('x-sluice-generation', String(x.generation.snapshot.generation))
   const upstream = x.facts.target?.upstream.config.name

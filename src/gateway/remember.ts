@@ -60,8 +60,6 @@ function withHistory(call: Call, ingress: Ingress, request: ChatRequest): Call {
 /** The client's dialect; `heard` gets the finished reply before its last words are written. */
 class ListeningIngress implements Ingress {
   readonly envelope: Envelope
-  readonly keyHeader: string
-  readonly keyIn: Ingress['keyIn']
   private readonly ingress: Ingress
   private readonly heard: (reply: Reply) => void
 
@@ -69,8 +67,6 @@ class ListeningIngress implements Ingress {
     this.ingress = ingress
     this.heard = heard
     this.envelope = ingress.envelope
-    this.keyHeader = ingress.keyHeader
-    this.keyIn = ingress.keyIn
   }
 
   encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {
@@ -85,10 +81,6 @@ class ListeningIngress implements Ingress {
 
   newEncoder(request: ChatRequest, seed: Seed, place?: Place): StreamEncoder {
     return new Listening(this.ingress.newEncoder(request, seed, place), this.heard)
-  }
-
-  match(method: string, path: string): Endpoint | null {
-    return this.ingress.match(method, path)
   }
 
   peek(body: JsonObject, endpoint: Endpoint): { model: string; stream: boolean } {

@@ -18,7 +18,7 @@ const NODE_VALUES = ['node:buffer', 'node:string_decoder']
 
 const FORBIDDEN: readonly RegExp[] = [
   /\bDate\.now\b/,
-  /\bnew Date\b/,
+  /\bnew Date\b(?!\([^)])/,
   /(?<!new )\bDate\(/,
   /\bMath\.random\b/,
   /\b(?:set|clear)(?:Timeout|Interval|Immediate)\b/,

@@ -59,8 +59,10 @@ void t.test('lists of models for many keys are bounded together', (t) => {
   const loaded = loadConfig('config/gateway.yaml', { OPENAI_API_KEY: 'x' })
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
   const list = new ModelList(createSnapshot(loaded, 1, 0), createRouter(loaded.config))
-  for (let at = 0; at < 2_000; at += 1) list.of([`${at}`.padEnd(200, 'x'), '*'])
-  t.equal(list.of(['*']), list.json)
+  for (let at = 0; at < 2_000; at += 1) {
+    list.of([`${at}`.padEnd(200, 'x'), '*'], 'openai-chat', '')
+  }
+  t.equal(list.of(['*'], 'openai-chat', ''), list.of(null, 'openai-chat', ''))
   t.ok(list.cachedChars > 0 && list.cachedChars <= 4 * 1024 * 1024)
   t.end()
 })

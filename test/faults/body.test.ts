@@ -64,7 +64,7 @@ void t.test('a refused body gives back what it took, and takes nothing more', as
       const x = new Exchange('1', req, res, generation, 0, NO_AFTERCARE)
       x.held = budget.open('account')
       new Promise((resolve) =>
-        resolve(receive(x, { dialect: 'openai-chat', ingress, endpoint }, x.held)),
+        resolve(receive(x, { dialect: 'openai-chat', ingress, format: 'chat', endpoint }, x.held)),
       )
         .catch(() => (errors += 1))
         .finally(() => {

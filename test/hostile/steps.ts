@@ -79,7 +79,7 @@ function run(body: Buffer, encoder: string, watch: Watch): unknown[] {
   const parsed = watch.time('parse', () => parseObject(raw, {}, text))
   const ingress = ingressOf('openai-chat')
   const endpoint = { operation: 'chat' } as const
-  const at = { dialect: 'openai-chat', ingress, endpoint } as const
+  const at = { dialect: 'openai-chat', ingress, format: 'chat', endpoint } as const
   const call = watch.time('decode', () => callFrom(raw, parsed, at))
   const { request } = call
   const dialect = EGRESSES.find((each) => each.dialect === encoder)?.dialect ?? 'openai-chat'

@@ -3,7 +3,7 @@
  * Only puts the parts together; every rule is in the file named for it.
  */
 import { decodeError } from '../../wire/openai-error.js'
-import type { Dialect, Egress, Endpoint, Ingress } from '../dialect.js'
+import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { ChunkDecoder, decodeReply } from './decode.js'
 import { edits } from './edits.js'
 import { encodeRequest } from './encode-request.js'
@@ -14,17 +14,9 @@ import { ChunkEncoder } from './stream.js'
 import { ChunkTap, tapReply } from './tap.js'
 import { unsaid } from './unsaid.js'
 
-const MODELS = '/v1/models'
-
-/** A key is `sk_` and letters and digits; the scheme is case-insensitive and one space follows it. */
-const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] (sk_[A-Za-z0-9]{1,253})$/
-
 const ingress: Ingress = {
   // A comment is legal for every client of server-sent events and invisible to the SDKs.
   envelope: { idPrefix: 'chatcmpl-', heartbeat: ': keep-alive\n\n', idHeader: null },
-  match,
-  keyHeader: 'authorization',
-  keyIn: (value) => BEARER.exec(value)?.[1] ?? null,
   peek: (body) => ({ model: modelOf(body), stream: streamOf(body) }),
   decodeRequest: (body) => decodeRequest(body),
   encodeReply,
@@ -55,20 +47,3 @@ const egress: Egress = {
 
 /** The dialect of `POST /v1/chat/completions`. */
 export const openaiChat: Dialect = { name: 'openai-chat', ingress, egress }
-
-function match(method: string, path: string): Endpoint | null {
-  if (path === '/v1/chat/completions') return method === 'POST' ? { operation: 'chat' } : null
-  if ((method !== 'GET' && method !== 'HEAD') || !path.startsWith(MODELS)) return null
-  if (path === MODELS) return { operation: 'models' }
-  const model = path[MODELS.length] === '/' ? decoded(path.slice(MODELS.length + 1)) : ''
-  return model === '' ? null : { operation: 'models', model }
-}
-
-/** A model id in a path; ids may hold slashes. Empty where the escapes are broken. */
-function decoded(id: string): string {
-  try {
-    return decodeURIComponent(id)
-  } catch {
-    return ''
-  }
-}

@@ -2,9 +2,7 @@
  * Whether a native request may run: its path, its key's models, and the limits. Sends nothing.
  */
 import { isConfigured } from '../../config/config.js'
-import { INGRESSES } from '../../dialects/index.js'
 import { GatewayError } from '../../errors.js'
-import { headerOf, type HttpRequest } from '../../http/message.js'
 import { claimsOf, needsOf, NO_LIMITS } from '../../limits/rules.js'
 import { rateHeaders } from '../../limits/standing.js'
 import type { Exchange } from '../exchange.js'
@@ -20,21 +18,6 @@ export interface NativeCall {
   readonly method: string
   readonly url: URL
   readonly headers: Readonly<Record<string, string | string[]>>
-}
-
-/** Where the client's key is, and how it is found there. */
-export interface KeyPlace {
-  readonly header: string | undefined
-  readonly keyIn: (header: string) => string | null
-}
-
-/** The first of the headers that carry a key: `Authorization`, `x-api-key`, `x-goog-api-key`. */
-export function keyPlaceOf(req: HttpRequest): KeyPlace {
-  const bearer = INGRESSES[0]?.ingress
-  const header = headerOf(req, 'authorization')
-  if (header !== undefined && bearer !== undefined) return { header, keyIn: bearer.keyIn }
-  const key = headerOf(req, 'x-api-key') ?? headerOf(req, 'x-goog-api-key')
-  return { header: key, keyIn: (text) => text }
 }
 
 /**

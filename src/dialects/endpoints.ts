@@ -1,0 +1,143 @@
+/**
+ * The endpoints of the data plane: method and path → client format and operation. To add one, add a row here and
+ * register the ingress of its dialect in `index.ts`; rows of a dialect without an ingress are not served.
+ */
+import type { DialectName, Endpoint } from './dialect.js'
+
+/** What clients speak, by the names of the metrics label and the ledger column `ingress`. */
+export type ClientFormat =
+  'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings'
+
+/** One endpoint. */
+export interface EndpointRow {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /**
+   * As documented: `{model}` and `{id}` stand for one or more characters, and at most one of them is in a path.
+   * Of several paths that match, the first in the table counts, so one with a suffix comes before one without.
+   */
+  readonly path: string
+  readonly dialect: DialectName
+  readonly format: ClientFormat
+  readonly endpoint: Endpoint
+}
+
+const GENERATE: Endpoint = { operation: 'chat', stream: false }
+const GENERATE_STREAM: Endpoint = { operation: 'chat', stream: true }
+const CHAT: Endpoint = { operation: 'chat' }
+const MODELS: Endpoint = { operation: 'models' }
+
+/** All endpoints but `/native/…`, whose paths are those of the upstreams. */
+export const ENDPOINTS: readonly EndpointRow[] = [
+  row('POST', '/v1/chat/completions', 'openai-chat', 'chat', CHAT),
+  row('POST', '/v1/responses', 'openai-responses', 'responses', CHAT),
+  row('POST', '/v1/messages', 'anthropic', 'messages', CHAT),
+  ...['/v1beta/models/{model}', '/v1/models/{model}'].flatMap((path) => [
+    row('POST', `${path}:generateContent`, 'gemini', 'gemini', GENERATE),
+    row('POST', `${path}:streamGenerateContent`, 'gemini', 'gemini', GENERATE_STREAM),
+  ]),
+  row('GET', '/v1beta/models', 'gemini', 'gemini', MODELS),
+  row('GET', '/v1beta/models/{model}', 'gemini', 'gemini', MODELS),
+  row('GET', '/v1/models', 'openai-chat', 'chat', MODELS),
+  row('GET', '/v1/models/{model}', 'openai-chat', 'chat', MODELS),
+]
+
+/** A row that a path matches, and what stands for its `{model}` or `{id}`, percent-decoded. */
+export interface Match {
+  readonly row: EndpointRow
+  readonly parameter: string | null
+}
+
+/** The rows of the first path in the table that matches, one for each method; empty if none does. */
+export function rowsAt(path: string, rows: readonly EndpointRow[]): Match[] {
+  const matches: Match[] = []
+  for (const row of rows) {
+    const [first] = matches
+    if (first !== undefined && first.row.path !== row.path) continue
+    const parameter = parameterIn(path, row.path)
+    if (parameter !== undefined) matches.push({ row, parameter })
+  }
+  return matches
+}
+
+/** Characters of an unknown path that are compared; with the table's few short paths, the work is bounded. */
+const COMPARED_CHARS = 128
+
+/**
+ * The row whose path is most like this one, by edit distance without the `{model}`; null if none is similar:
+ * more than half of the longer path would have to change. Rows of the same method are preferred.
+ */
+export function nearestRow(
+  method: string,
+  path: string,
+  rows: readonly EndpointRow[],
+): EndpointRow | null {
+  const asked = path.slice(0, COMPARED_CHARS).toLowerCase()
+  let nearest: EndpointRow | null = null
+  let least = Number.POSITIVE_INFINITY
+  for (const row of rows) {
+    const [prefix, suffix] = partsOf(row.path)
+    const isPrefixed = suffix !== null && asked.startsWith(prefix) && asked.length > prefix.length
+    const known = suffix === null ? prefix : prefix + suffix
+    const text = isPrefixed ? prefix + actionOf(asked) : asked
+    const distance = editDistance(text, known.toLowerCase()) + (row.method === method ? 0 : 0.5)
+    if (distance < least && distance <= Math.max(text.length, known.length) / 2) {
+      least = distance
+      nearest = row
+    }
+  }
+  return nearest
+}
+
+/** What follows the last colon, with the colon: the action of a Gemini path. */
+function actionOf(path: string): string {
+  const colon = path.lastIndexOf(':')
+  return colon === -1 ? '' : path.slice(colon)
+}
+
+/** Levenshtein's, in two rows of the table. */
+function editDistance(one: string, other: string): number {
+  let above = Array.from({ length: other.length + 1 }, (_, at) => at)
+  for (let i = 1; i <= one.length; i += 1) {
+    const current = [i]
+    for (let j = 1; j <= other.length; j += 1) {
+      const change = one[i - 1] === other[j - 1] ? 0 : 1
+      current[j] = Math.min(
+        (current[j - 1] ?? 0) + 1,
+        (above[j] ?? 0) + 1,
+        (above[j - 1] ?? 0) + change,
+      )
+    }
+    above = current
+  }
+  return above[other.length] ?? 0
+}
+
+/** Null if the path matches without a parameter, undefined if it does not match. */
+function parameterIn(path: string, pattern: string): string | null | undefined {
+  const [prefix, suffix] = partsOf(pattern)
+  if (suffix === null) return path === prefix ? null : undefined
+  if (path.length <= prefix.length + suffix.length) return undefined
+  if (!path.startsWith(prefix) || !path.endsWith(suffix)) return undefined
+  try {
+    return decodeURIComponent(path.slice(prefix.length, path.length - suffix.length))
+  } catch {
+    return undefined
+  }
+}
+
+/** What is before and after the parameter; null after it if there is none. */
+function partsOf(pattern: string): readonly [string, string | null] {
+  const begin = pattern.indexOf('{')
+  if (begin === -1) return [pattern, null]
+  return [pattern.slice(0, begin), pattern.slice(pattern.indexOf('}') + 1)]
+}
+
+function row(
+  method: EndpointRow['method'],
+  path: string,
+  dialect: DialectName,
+  format: ClientFormat,
+  endpoint: Endpoint,
+): EndpointRow {
+  return { method, path, dialect, format, endpoint }
+}

@@ -1,0 +1,83 @@
+/**
+ * Goal: a method and path name one endpoint, and an unknown path the endpoint that is most like it.
+ * Method: paths by hand, with what must come out; long and hostile ones under a time limit.
+ */
+import t from 'tap'
+import { ENDPOINTS, nearestRow, rowsAt } from '../../src/dialects/endpoints.js'
+import { addressed, methodsAt } from '../../src/dialects/index.js'
+
+void t.test('paths and methods', (t) => {
+  const at = (method: string, path: string): unknown => addressed(method, path)?.endpoint
+  t.same(at('POST', '/v1/chat/completions'), { operation: 'chat' })
+  t.same(at('GET', '/v1/models'), { operation: 'models' })
+  t.same(at('HEAD', '/v1/models'), { operation: 'models' })
+  t.same(at('GET', '/v1/models/o1'), { operation: 'models', model: 'o1' })
+  t.same(at('GET', '/v1beta/models/gemini-3'), { operation: 'models', model: 'gemini-3' })
+  t.same(at('GET', '/v1/models/a/b%2Fc%20d'), { operation: 'models', model: 'a/b/c d' })
+  const none: [string, string][] = [
+    ['GET', '/v1/chat/completions'],
+    ['POST', '/v1/chat/completions/'],
+    ['POST', '/v1/models'],
+    ['GET', '/v1/models/'],
+    ['GET', '/v1/modelsx'],
+    ['GET', '/v1/models/%zz'],
+    ['POST', '/v2/chat/completions'],
+    ['POST', '/v1/Chat/completions'],
+  ]
+  for (const [method, path] of none) t.equal(addressed(method, path), null, path)
+  t.same(methodsAt('/v1/models'), ['GET', 'HEAD'])
+  t.same(methodsAt('/v1/chat/completions'), ['POST'])
+  t.same(methodsAt('/v1/none'), [])
+  t.end()
+})
+
+void t.test('a path with an action is not that of a model with a colon', (t) => {
+  const rows = (path: string): unknown =>
+    rowsAt(path, ENDPOINTS).map(({ row, parameter }) => [row.method, row.endpoint, parameter])
+  for (const version of ['v1', 'v1beta']) {
+    const model = `/${version}/models/a%2Fb:free`
+    t.same(rows(`${model}:generateContent`), [
+      ['POST', { operation: 'chat', stream: false }, 'a/b:free'],
+    ])
+    t.same(rows(`${model}:streamGenerateContent`), [
+      ['POST', { operation: 'chat', stream: true }, 'a/b:free'],
+    ])
+    t.same(rows(model), [['GET', { operation: 'models' }, 'a/b:free']])
+  }
+  t.end()
+})
+
+void t.test('an unknown path names the endpoint that is most like it', (t) => {
+  const nearest = (method: string, path: string): string | undefined =>
+    nearestRow(method, path, ENDPOINTS)?.path
+  t.equal(nearest('POST', '/chat/completions'), '/v1/chat/completions')
+  t.equal(nearest('POST', '/v1/v1/chat/completions'), '/v1/chat/completions')
+  t.equal(nearest('POST', '/v1/Chat/Completion'), '/v1/chat/completions')
+  t.equal(nearest('POST', '/v1/message'), '/v1/messages')
+  t.equal(nearest('POST', '/v1/messages/'), '/v1/messages')
+  t.equal(nearest('POST', '/v1/response'), '/v1/responses')
+  t.equal(nearest('GET', '/v1/model'), '/v1/models')
+  t.equal(
+    nearest('POST', '/v1beta/models/some-rather-long-model-name:generate'),
+    '/v1beta/models/{model}:generateContent',
+  )
+  t.equal(nearest('GET', '/favicon.ico'), undefined)
+  t.equal(nearest('GET', '/x'), undefined)
+  t.end()
+})
+
+void t.test('no path takes long', (t) => {
+  const began = performance.now()
+  for (let round = 0; round < 20; round += 1) {
+    for (const path of [
+      '/v1/chat/'.repeat(1800),
+      `/v1/models/${':'.repeat(16_000)}`,
+      '/'.repeat(16_000),
+    ]) {
+      rowsAt(path, ENDPOINTS)
+      nearestRow('POST', path, ENDPOINTS)
+    }
+  }
+  t.ok((performance.now() - began) / 60 < 20)
+  t.end()
+})
