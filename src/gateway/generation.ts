@@ -181,10 +181,10 @@ export function ownHeaders(config: UpstreamConfig, egress: Egress): Record<strin
 }
 
 function credentialOf(
-  { apiKey, keyHeader }: UpstreamConfig,
+  { apiKeys: [apiKey], keyHeader }: UpstreamConfig,
   egress: Egress,
 ): Record<string, string> {
-  if (apiKey === null) return {}
+  if (apiKey === undefined) return {}
   return keyHeader === null ? egress.credential(apiKey) : { [keyHeader]: apiKey }
 }
 

@@ -2,7 +2,8 @@
  * Which upstream a model id goes to: first by exact id, then by the longest prefix.
  * Pure, and decides by the configuration alone: neither health nor keys count here.
  */
-import type { Config, RouteConfig, UpstreamConfig } from '../config/config.js'
+import type { Config, UpstreamConfig } from '../config/config.js'
+import type { RouteConfig } from '../config/route.js'
 
 /** Where a request goes. */
 export interface RouteMatch {
@@ -35,9 +36,9 @@ export function createRouter(config: Config): Router {
   const byModel = new Map<string, Entry>()
   const byPrefix = new Map<string, Entry>()
   for (const route of config.routes) {
-    const upstream = Object.hasOwn(config.upstreams, route.upstream)
-      ? config.upstreams[route.upstream]
-      : undefined
+    if (route.when !== null) continue
+    const name = route.targets[0]?.upstream ?? ''
+    const upstream = Object.hasOwn(config.upstreams, name) ? config.upstreams[name] : undefined
     // A loaded configuration has no such route; one built by hand loses it rather than failing later.
     if (upstream === undefined) continue
     const { match } = route
@@ -62,5 +63,5 @@ export function createRouter(config: Config): Router {
 
 function matchOf(entry: Entry, model: string): RouteMatch {
   const { label, upstream, route } = entry
-  return { label, upstream, route, model: route.upstreamModel ?? model }
+  return { label, upstream, route, model: route.targets[0]?.model ?? model }
 }
