@@ -10,8 +10,9 @@ import { isConfigured, type Catalogue, type Config } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
 import { snakeKeys } from '../config/snapshot.js'
 import { GatewayError } from '../errors.js'
+import { PLAIN_REQUEST } from '../routing/conditions.js'
+import { createRouter } from '../routing/router.js'
 import { reasonOf, speaksOf, type Speaks } from '../upstreams/explain.js'
-import { createRouter } from '../upstreams/router.js'
 import { problemLines } from './check.js'
 import { UsageError, type Command } from './command.js'
 import { configPath } from './config-option.js'
@@ -119,15 +120,16 @@ function bodyAnswer(
   model: string,
   { config, catalogue }: { config: Config; catalogue: Catalogue },
 ): BodyExplanation | BodyError {
-  const match = createRouter(config).route(model)
-  if (match === null) return bodyError('model', 'no route takes it')
-  const { upstream } = match
-  const facts = factsFor(catalogue, match.model)
+  const target = createRouter(config).find(model, PLAIN_REQUEST)?.targets[0]
+  if (target === undefined) return bodyError('model', 'no route takes it')
+  const { upstream } = target
+  const requested = target.model ?? model
+  const facts = factsFor(catalogue, requested)
   const { onLoss, allowSyntheticUser } = config
   try {
     return explainBody(bytes, model, {
       upstream,
-      model: match.model,
+      model: requested,
       facts,
       onLoss,
       allowSyntheticUser,
@@ -179,11 +181,12 @@ interface Explanation {
 }
 
 function explain(model: string, config: Config, catalogue: Catalogue): Explanation {
-  const match = createRouter(config).route(model)
-  const asked = match?.model ?? model
+  const found = createRouter(config).find(model, PLAIN_REQUEST)
+  const target = found?.targets[0]
+  const asked = target?.model ?? model
   const facts = catalogue.find(asked)
-  const upstream = match?.upstream
-  const { place, why, others } = reasonOf(model, match, config)
+  const upstream = target?.upstream
+  const { place, why, others } = reasonOf(model, found, config)
   return {
     model,
     route: place,
@@ -192,11 +195,11 @@ function explain(model: string, config: Config, catalogue: Catalogue): Explanati
     upstream: upstream?.name ?? null,
     preset: upstream?.preset ?? null,
     dialect: upstream?.dialect ?? null,
-    speaks: match === null ? null : speaksOf(match, factsFor(catalogue, match.model)),
+    speaks: upstream === undefined ? null : speaksOf(upstream, factsFor(catalogue, asked)),
     base_url: upstream?.baseUrl ?? null,
     configured: upstream === undefined ? null : isConfigured(upstream),
     api_key_source: upstream?.apiKeySource ?? null,
-    upstream_model: match?.model ?? null,
+    upstream_model: target === undefined ? null : asked,
     catalogue: facts === null ? null : { match: catalogueMatch(asked, facts), facts },
   }
 }

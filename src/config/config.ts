@@ -7,6 +7,7 @@ import type { KeyLimits, PlanName } from '../accounts/account.js'
 import type { DialectName } from '../dialects/dialect.js'
 import type { TlsFiles } from '../http/tls-files.js'
 import type { LogLevel } from '../log.js'
+import type { RouteConfig } from './route.js'
 
 /** How an upstream is spoken to: `openai` picks chat or Responses per model and request. */
 export type DialectChoice = DialectName | 'openai'
@@ -152,6 +153,25 @@ export interface NativeConfig {
   readonly nanoUsdPerRequest: number | null
 }
 
+/** When the circuit breaker of an upstream opens, and for how long. */
+export interface BreakerConfig {
+  /** Consecutive. */
+  readonly failures: number
+  /** Share of failed attempts within `windowMs`, 0 to 1. */
+  readonly errorRate: number
+  /** Attempts within `windowMs` before the rate applies. */
+  readonly minRequests: number
+  readonly windowMs: number
+  readonly openMs: number
+}
+
+/** An active health check. */
+export interface ProbeConfig {
+  /** Below the base URL. */
+  readonly path: string
+  readonly intervalMs: number
+}
+
 /** A service that models are asked at. */
 export interface UpstreamConfig {
   readonly name: string
@@ -167,12 +187,14 @@ export interface UpstreamConfig {
   /** The header that carries the key as it is; null for the dialect's own form. */
   readonly keyHeader: string | null
   /**
-   * Null where there is no key: the placeholder's variable is not set, and the upstream is then
-   * unconfigured; or the file has no `api_key`, and the upstream needs none. See `isConfigured`.
+   * In file order, each once. Empty if the upstream needs no key, or if the variables of its keys are not set
+   * and it is unconfigured: see `isConfigured`.
    */
-  readonly apiKey: string | null
-  /** The variable or file that the key comes from, for the 503's message; null where none is named. */
+  readonly apiKeys: readonly string[]
+  /** The variables and files that the keys come from, for the 503's message; null if none is named. */
   readonly apiKeySource: string | null
+  /** Those of the variables that are not set. */
+  readonly unsetApiKeys: readonly string[]
   readonly headers: Readonly<Record<string, string>>
   readonly timeouts: TimeoutsConfig
   readonly maxConnections: number
@@ -190,6 +212,9 @@ export interface UpstreamConfig {
   readonly prices: Readonly<Record<string, ModelPrice>>
   /** What happens to its answer when the client leaves. */
   readonly onDisconnect: OnDisconnect
+  readonly breaker: BreakerConfig
+  /** Null: no active health checks. */
+  readonly probe: ProbeConfig | null
 }
 
 /** Whether and how pictures and files that a client names by URL are fetched for an upstream. */
@@ -201,14 +226,6 @@ export interface FetchMediaConfig {
   /** Fetches at once in one process. */
   readonly concurrency: number
   readonly allowPrivateAddress: boolean
-}
-
-/** Which model ids go to which upstream. */
-export interface RouteConfig {
-  readonly match: { readonly model: string } | { readonly prefix: string }
-  readonly upstream: string
-  /** The model id that the upstream is asked for; null keeps the client's. */
-  readonly upstreamModel: string | null
 }
 
 /** What a plan costs and allows. */
@@ -308,5 +325,5 @@ export interface Snapshot {
 
 /** Whether the upstream can be asked: its key is known, or it needs none. */
 export function isConfigured(upstream: UpstreamConfig): boolean {
-  return upstream.apiKey !== null || upstream.apiKeySource === null
+  return upstream.apiKeys.length > 0 || upstream.apiKeySource === null
 }

@@ -54,8 +54,8 @@ has every key with a comment, \`config/schema.json\` lets an editor complete and
 
 **Secrets.** A value may hold \`\${NAME}\`, an environment variable, or \`\${file:/path}\`, a file's content without
 the white space around it; \`$\${\` is a plain \`\${\`. A variable that is not set, or is empty, is an error, except
-in the \`api_key\` of an upstream: that upstream is then unconfigured and answers 503 naming the variable. A
-file that is missing or empty is an error everywhere. A number may come from a placeholder. Placeholders
+in \`api_key\` and \`api_keys\`: an upstream without any of its keys is unconfigured, and a request that has no
+other target is answered 503 with the name of the variable. A file that is missing or empty is an error everywhere. A number may come from a placeholder. Placeholders
 are filled in after the YAML is parsed, so that no value can change the file's structure.
 
 **Reload.** A change of the file, of its catalogue or of a \`\${file:…}\` is in force within a second, as is a

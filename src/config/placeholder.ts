@@ -1,7 +1,7 @@
 /**
  * Fills `${VARIABLE}` and `${file:/path}` into the values of a parsed file.
  * Works on parsed values and not on text, so that no secret can change the file's structure.
- * Knows no YAML and no key but `upstreams.*.api_key`, the one that may stay without a value.
+ * Handles no YAML. The only values that may stay empty are `upstreams.*.api_key` and entries of `api_keys`.
  */
 import type { Finding, Path } from './problem.js'
 
@@ -12,12 +12,20 @@ export interface Surroundings {
   readFile(path: string): string | null
 }
 
+/** Where the keys of each upstream come from, by the upstream's name, in file order. */
+export type KeySources = ReadonlyMap<string, readonly KeySource[]>
+
+/** The variable or file (`file:/path`) of one key, and whether it has a value. */
+export interface KeySource {
+  readonly source: string
+  readonly isSet: boolean
+}
+
 /** A file's values after filling in. */
 export interface Filled {
   readonly value: unknown
   readonly findings: readonly Finding[]
-  /** Where the key of an upstream comes from, by the upstream's name. */
-  readonly keySources: ReadonlyMap<string, string>
+  readonly keySources: KeySources
   /** Paths, as JSON, of the values that came from a placeholder. */
   readonly filledPaths: ReadonlySet<string>
 }
@@ -43,7 +51,7 @@ export function fillPlaceholders(value: unknown, around: Surroundings): Filled {
 
 class Filling {
   readonly findings: Finding[] = []
-  readonly keySources = new Map<string, string>()
+  readonly keySources = new Map<string, KeySource[]>()
   readonly filledPaths = new Set<string>()
   private readonly around: Surroundings
   private seen = 0
@@ -63,7 +71,10 @@ class Filling {
       return null
     }
     if (typeof value === 'string') return this.text(value, path)
-    if (Array.isArray(value)) return value.map((item, index) => this.walk(item, [...path, index]))
+    if (Array.isArray(value)) {
+      const items = value.map((item, index) => this.walk(item, [...path, index]))
+      return isKeyList(path) ? items.filter((item) => item !== undefined) : items
+    }
     if (typeof value !== 'object' || value === null) return value
     const result: Record<string, unknown> = {}
     for (const [key, item] of Object.entries(value)) {
@@ -96,9 +107,9 @@ class Filling {
       if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
         return this.fault(path, 'has a placeholder that is neither ${NAME} nor ${file:/path}')
       }
-      if (key) this.keySources.set(String(path[1]), name)
-      const found = this.around.env[name]
-      if (found !== undefined && found.trim() !== '') return found.trim()
+      const found = this.around.env[name]?.trim() ?? ''
+      if (key) this.addKeySource(path, { source: name, isSet: found !== '' })
+      if (found !== '') return found
       unset.push(name)
       return ''
     })
@@ -109,7 +120,7 @@ class Filling {
   }
 
   private fromFile(file: string, path: Path): string {
-    if (isKey(path)) this.keySources.set(String(path[1]), `file:${file}`)
+    if (isKey(path)) this.addKeySource(path, { source: `file:${file}`, isSet: true })
     const text = this.around.readFile(file)
     if (text === null) {
       return this.fault(
@@ -121,6 +132,13 @@ class Filling {
     return text.trim()
   }
 
+  private addKeySource(path: Path, source: KeySource): void {
+    const upstream = String(path[1])
+    const known = this.keySources.get(upstream)
+    if (known === undefined) this.keySources.set(upstream, [source])
+    else known.push(source)
+  }
+
   private fault(path: Path, message: string): string {
     this.findings.push({ path, message })
     return ''
@@ -128,5 +146,12 @@ class Filling {
 }
 
 function isKey(path: Path): boolean {
-  return path.length === 3 && path[0] === 'upstreams' && path[2] === 'api_key'
+  if (path[0] !== 'upstreams') return false
+  return path.length === 3
+    ? path[2] === 'api_key'
+    : path.length === 4 && isKeyList(path.slice(0, 3))
+}
+
+function isKeyList(path: Path): boolean {
+  return path.length === 3 && path[0] === 'upstreams' && path[2] === 'api_keys'
 }

@@ -1,36 +1,32 @@
 /**
- * From the file's checked values to the `Config` that the code reads: rules that span several keys,
- * keys that this version cannot honour, defaults that depend on other keys.
+ * From the file's checked values to the `Config` that the code reads: rules that span several keys and
+ * defaults that depend on other keys.
  * Reads no file.
  */
 import { resolve } from 'node:path'
 import { checkDashboard, dashboardOf } from './dashboard-schema.js'
-import type {
-  Config,
-  OnDisconnect,
-  PlanConfig,
-  QuirksConfig,
-  RouteConfig,
-  UpstreamConfig,
-} from './config.js'
+import type { Config, OnDisconnect, PlanConfig, QuirksConfig, UpstreamConfig } from './config.js'
 import { afterDisconnectOf, ledgerOf } from './ledger-schema.js'
 import { priceFacts } from './catalogue-schema.js'
 import { amountsOf, checkLimits, limitingOf, limitsOf } from './limits.js'
 import { checkNative, nativeOf } from './native.js'
 import { PLAIN, PRESETS, type Preset } from './presets.js'
-import { nearest, type Finding, type Path } from './problem.js'
+import type { Finding, Path } from './problem.js'
+import type { KeySources } from './placeholder.js'
+import { checkRoutes, routesOf } from './routes.js'
 import type { FileValues } from './schema.js'
 import { checkServer, serverOf, type TlsCheck } from './server-schema.js'
 import { isRedisUrl, parseRedisUrl } from '../store/redis/connection/address.js'
 import { isPrivateAddress } from '../upstreams/address.js'
 import { checkConnection, connectionOf } from './upstream-connection.js'
+import { breakerOf, probeOf } from './upstream-health.js'
 
 /** What else the values are resolved against. */
 export interface ResolveContext {
   /** The folder of the file, absolute. */
   readonly folder: string
-  /** Where each upstream's key comes from. */
-  readonly keySources: ReadonlyMap<string, string>
+  /** Where the keys of each upstream come from. */
+  readonly keySources: KeySources
   /** The text of a file that the configuration names, relative to `folder`; null: not readable. */
   readonly readFile: (path: string) => string | null
   /** Reads the certificate files. */
@@ -42,7 +38,6 @@ const USUAL_FIRST_BYTE_MS = 60_000
 const USUAL_FIRST_BYTE_WHOLE_MS = 300_000
 
 type UpstreamValues = FileValues['upstreams'][string]
-type RouteValues = FileValues['routes'][number]
 
 /** The configuration, or all that is wrong with it. */
 export function resolveConfig(
@@ -53,36 +48,19 @@ export function resolveConfig(
   const fault = (path: Path, message: string, suggestion: string | null = null): void => {
     findings.push({ path, message, suggestion })
   }
-  checkSupported(values, (path, what) => fault(path, `${what} is not supported by this version`))
   checkServer(values.server, context.folder, context.checkTls, fault)
   const store = storeOf(values.store, context.folder, fault)
   for (const [name, upstream] of Object.entries(values.upstreams)) {
     checkUpstream(upstream, ['upstreams', name], context, fault)
   }
   checkDashboard(values.dashboard, (path, message) => fault(['dashboard', ...path], message))
-  checkRoutes(values, fault)
+  checkRoutes(values.routes, Object.keys(values.upstreams), fault)
   checkLimits(values, fault)
   if (findings.length > 0 || store === null) return { config: null, findings }
   return { config: configOf(values, store, context), findings }
 }
 
 type Fault = (path: Path, message: string, suggestion?: string | null) => void
-
-/** Refuses what the schema knows and the running version does not do: silence would be a lie. */
-function checkSupported(values: FileValues, refuse: (path: Path, what: string) => void): void {
-  for (const [name, upstream] of Object.entries(values.upstreams)) {
-    if (upstream.breaker !== undefined) refuse(['upstreams', name, 'breaker'], 'breaker')
-  }
-  values.routes.forEach((route, index) => {
-    const path = ['routes', index]
-    for (const key of ['fallback', 'retry', 'hedge'] as const) {
-      if (route[key] !== undefined) refuse([...path, key], key)
-    }
-    if ((route.targets?.length ?? 0) > 1) {
-      refuse([...path, 'targets'], 'more than one entry')
-    }
-  })
-}
 
 function checkUpstream(
   upstream: UpstreamValues,
@@ -116,6 +94,9 @@ function checkUpstream(
   checkConnection(upstream, { path, isTls, readFile }, fault)
   checkHeaders(upstream, path, fault)
   checkNative(upstream, path, fault)
+  if (upstream.api_key !== undefined && upstream.api_keys !== undefined) {
+    fault([...path, 'api_keys'], 'must be left out: there is an api_key already')
+  }
 }
 
 function checkAddress(url: URL, at: Path, fault: Fault): void {
@@ -158,43 +139,6 @@ const MANAGED_HEADERS = new Set([
   'transfer-encoding',
   'upgrade',
 ])
-
-function checkRoutes(values: FileValues, fault: Fault): void {
-  const names = Object.keys(values.upstreams)
-  const known = new Set(names)
-  const places = new Map<string, number>()
-  const checkName = (upstream: string, path: Path): void => {
-    if (known.has(upstream)) return
-    fault(path, 'names no upstream of this file', nearest(upstream, names))
-  }
-  values.routes.forEach((route, index) => {
-    const path = ['routes', index]
-    checkMatch(route, path, fault)
-    const key = route.model === undefined ? `prefix ${route.prefix ?? ''}` : `model ${route.model}`
-    const first = places.get(key)
-    if (first !== undefined) fault(path, `takes the same models as routes[${first}]`)
-    places.set(key, first ?? index)
-    if ((route.upstream === undefined) === (route.targets === undefined)) {
-      fault(path, 'must have either upstream or targets')
-    }
-    if (route.upstream !== undefined) checkName(route.upstream, [...path, 'upstream'])
-    route.targets?.forEach((target, at) =>
-      checkName(target.upstream, [...path, 'targets', at, 'upstream']),
-    )
-    route.fallback?.forEach((target, at) =>
-      checkName(target.upstream, [...path, 'fallback', at, 'upstream']),
-    )
-  })
-}
-
-function checkMatch(route: RouteValues, path: Path, fault: Fault): void {
-  if ((route.model === undefined) === (route.prefix === undefined)) {
-    fault(path, 'must have either model or prefix')
-  }
-  if (route.prefix === '') {
-    fault([...path, 'prefix'], 'is empty and would take every model; name a beginning')
-  }
-}
 
 const FORMER_STORE =
   "'lmdb:' is no longer supported: use 'sqlite:' and a file, as in sqlite:./data/sluice.db"
@@ -251,7 +195,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
         upstreamOf(name, upstream, context, values.on_disconnect),
       ]),
     ),
-    routes: values.routes.flatMap((route) => routeOf(route)),
+    routes: routesOf(values.routes),
     plans: {
       starter: planOf(plans.starter),
       pro: planOf(plans.pro),
@@ -278,6 +222,7 @@ function upstreamOf(
   onDisconnect: OnDisconnect,
 ): UpstreamConfig {
   const { timeouts } = values
+  const sources = keySources.get(name) ?? []
   const preset = presetOf(values)
   const baseUrl = baseUrlOf(values) ?? ''
   return {
@@ -288,8 +233,9 @@ function upstreamOf(
     path: values.path ?? null,
     query: values.query,
     keyHeader: values.key_header ?? preset?.keyHeader ?? null,
-    apiKey: values.api_key ?? null,
-    apiKeySource: keySources.get(name) ?? null,
+    apiKeys: keysOf(values),
+    apiKeySource: sources.length === 0 ? null : sources.map(({ source }) => source).join(', '),
+    unsetApiKeys: sources.flatMap(({ source, isSet }) => (isSet ? [] : [source])),
     headers: values.headers,
     timeouts: {
       connectMs: timeouts.connect_ms,
@@ -307,7 +253,14 @@ function upstreamOf(
       Object.entries(values.prices).map(([model, price]) => [model, priceFacts(price)]),
     ),
     onDisconnect: values.on_disconnect ?? onDisconnect,
+    breaker: breakerOf(values.breaker),
+    probe: probeOf(values.probe),
   }
+}
+
+/** Each key once: a key that is listed twice would be asked again right after it was refused. */
+function keysOf({ api_key: one, api_keys: several }: UpstreamValues): string[] {
+  return one === undefined ? union(several ?? [], []) : [one]
 }
 
 /** The file's quirks added to the preset's; `keep` takes back what the preset does. */
@@ -333,18 +286,6 @@ function quirksOf(values: UpstreamValues['quirks'], preset: QuirksConfig): Quirk
 
 function union(a: readonly string[], b: readonly string[]): string[] {
   return [...new Set([...a, ...b])]
-}
-
-function routeOf(route: RouteValues): RouteConfig[] {
-  const target = route.targets?.[0]
-  const upstream = route.upstream ?? target?.upstream
-  const match = route.model === undefined ? prefixOf(route) : { model: route.model }
-  if (upstream === undefined || match === null) return []
-  return [{ match, upstream, upstreamModel: target?.model ?? null }]
-}
-
-function prefixOf(route: RouteValues): { prefix: string } | null {
-  return route.prefix === undefined ? null : { prefix: route.prefix }
 }
 
 function planOf(plan: FileValues['plans']['pro']): PlanConfig {

@@ -7,27 +7,13 @@ import { dashboardSchema } from './dashboard-schema.js'
 import { priceSchema } from './catalogue-schema.js'
 import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
+import { DAY_MS, modelText, name, text, whole } from './names.js'
 import { nativePriceSchema, nativeSchema } from './native.js'
 import { PRESET_NAMES } from './presets.js'
+import { routeSchema } from './route-schema.js'
 import { http2Schema, proxySchema, upstreamTlsSchema } from './upstream-connection.js'
+import { breakerSchema, probeSchema } from './upstream-health.js'
 import { serverSchema } from './server-schema.js'
-
-const DAY_MS = 86_400_000
-
-/** A name that becomes a metric label and a path in messages, so its characters are few. */
-const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, {
-  error:
-    'must be 1 to 64 letters, digits, dots, dashes or underscores, and begin with one of the first two',
-})
-
-/** A model id or the beginning of one: printable, no spaces. The longest of 2026 has 42 characters. */
-const modelText = z.string().regex(/^[!-~]{1,256}$/, {
-  error: 'must be 1 to 256 printable ASCII characters without spaces',
-})
-
-const text = (max: number) => z.string().min(1).max(max)
-const whole = (min: number, max: number) => z.int().min(min).max(max)
-const share = z.number().min(0).max(1)
 
 const timeouts = z.strictObject({
   connect_ms: whole(1, DAY_MS).default(3_000).describe('Time for a connection, TLS included.'),
@@ -44,16 +30,6 @@ const timeouts = z.strictObject({
     .describe('Longest silence between two chunks of a reply.'),
   total_ms: whole(1, DAY_MS).default(900_000).describe('Time for the whole exchange.'),
 })
-
-const breaker = z
-  .strictObject({
-    failures: whole(1, 1_000_000).default(5).describe('Failures in a row that open it.'),
-    error_rate: share.default(0.5).describe('Share of failed requests that opens it, 0 to 1.'),
-    min_requests: whole(1, 1_000_000).default(20).describe('Requests before the rate counts.'),
-    window_seconds: whole(1, 3_600).default(10).describe('Time over which the rate is taken.'),
-    open_seconds: whole(1, 3_600).default(30).describe('Time before one request may try again.'),
-  })
-  .describe('When to stop asking an upstream that fails. Not supported by this version.')
 
 const quirks = z
   .strictObject({
@@ -83,6 +59,10 @@ const quirks = z
   .describe(
     'Edits to the keys of a request body, for an upstream that departs from its dialect. A key that a client sent and that is dropped is reported as lost. Placeholders are not read here. With a preset these are added to its own.',
   )
+
+const apiKey = z.string().regex(/^[!-~]{1,4096}$/, {
+  error: 'must be printable ASCII without spaces, at most 4,096 characters',
+})
 
 /** The dialects that the file may name. */
 const DIALECTS = ['openai', 'openai-chat', 'openai-responses', 'anthropic', 'gemini'] as const
@@ -123,14 +103,17 @@ const upstream = z.strictObject({
     .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/, { error: 'is no header name' })
     .optional()
     .describe('The header that carries `api_key` as it is; left out: as the dialect has it.'),
-  api_key: z
-    .string()
-    .regex(/^[!-~]{1,4096}$/, {
-      error: 'must be printable ASCII without spaces, at most 4,096 characters',
-    })
+  api_key: apiKey
     .optional()
     .describe(
-      'Its key, as `${VARIABLE}` or `${file:/path}`. Where the variable is not set the upstream is unconfigured: it answers 503 naming the variable. Left out: the upstream needs no key.',
+      'Its key, as `${VARIABLE}` or `${file:/path}`. If the variable is not set, the upstream is unconfigured: a request that has no other target is answered 503 with the name of the variable. Left out, with `api_keys`: the upstream needs no key.',
+    ),
+  api_keys: z
+    .array(apiKey)
+    .max(64)
+    .optional()
+    .describe(
+      'Several keys, instead of `api_key`; requests are spread over them. A key that is answered 401, 403 or 429 rests (`Retry-After`; else 60 seconds after 401 and 403, 10 seconds after 429) and the request is sent with the next one at once. An only key never rests. Keys whose variable is not set are left out.',
     ),
   headers: z
     .record(
@@ -168,56 +151,8 @@ const upstream = z.strictObject({
   on_disconnect: onDisconnectSchema
     .optional()
     .describe('As the key of the same name at the top; left out: as there.'),
-  breaker: breaker.optional(),
-})
-
-const target = z.strictObject({
-  upstream: name.describe('A name under `upstreams`.'),
-  weight: whole(1, 1_000_000).default(1).describe('Its share of the requests.'),
-  model: modelText.optional().describe('The model to ask it for; left out: the client’s.'),
-})
-
-const fallbackTarget = z.strictObject({
-  upstream: name.describe('A name under `upstreams`.'),
-  model: modelText.optional().describe('The model to ask it for; left out: the client’s.'),
-})
-
-const route = z.strictObject({
-  // The empty prefix passes here, so that `resolve.ts` can say what it would do.
-  prefix: z
-    .string()
-    .regex(/^[!-~]{0,256}$/, {
-      error: 'must be 1 to 256 printable ASCII characters without spaces',
-    })
-    .optional()
-    .describe('Takes every model id that begins so. Of several, the longest wins.'),
-  model: modelText.optional().describe('Takes exactly this model id, before any prefix.'),
-  upstream: name.optional().describe('A name under `upstreams`.'),
-  targets: z
-    .array(target)
-    .min(1)
-    .max(64)
-    .optional()
-    .describe('Instead of `upstream`. More than one entry is not supported by this version.'),
-  fallback: z
-    .array(fallbackTarget)
-    .max(64)
-    .optional()
-    .describe('Where to go when the targets fail. Not supported by this version.'),
-  retry: z
-    .strictObject({
-      attempts: whole(1, 10).default(2).describe('Most attempts in all.'),
-      budget: share.default(0.2).describe('Share of requests that may be retries, 0 to 1.'),
-    })
-    .optional()
-    .describe('Attempts before the first content. Not supported by this version.'),
-  hedge: z
-    .strictObject({
-      after_ms: whole(1, DAY_MS).default(1_500).describe('Silence that starts a second request.'),
-      extra_spend: share.default(0.02).describe('Most extra cost, as a share, 0 to 1.'),
-    })
-    .optional()
-    .describe('A second request when the first is late. Not supported by this version.'),
+  breaker: breakerSchema,
+  probe: probeSchema.optional(),
 })
 
 const plan = (price: number, keys: number | 'unlimited', title: string) =>
@@ -342,11 +277,11 @@ export const fileSchema = z.strictObject({
     .refine((value) => Object.keys(value).length > 0, { error: 'must have at least one entry' })
     .describe('Whom the gateway calls, by a name of your choice.'),
   routes: z
-    .array(route)
+    .array(routeSchema)
     .min(1)
     .max(100_000)
     .describe(
-      'Which upstream takes which model: first by exact `model`, then by longest `prefix`.',
+      'Which upstreams serve which model: first by exact `model`, then by longest `prefix`.',
     ),
   models: text(4_096)
     .default('models.yaml')

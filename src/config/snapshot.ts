@@ -12,13 +12,14 @@ import {
   type DashboardConfig,
   type EscrowConfig,
   type LimitingConfig,
-  type RouteConfig,
+  type BreakerConfig,
   type Snapshot,
   type UpstreamConfig,
   type UpstreamTlsConfig,
 } from './config.js'
 import { hideSecrets, protectSecrets } from '../secrets.js'
 import { shownAmounts, shownLimit } from './limits.js'
+import type { RouteConfig } from './route.js'
 import { secretsOf } from './secrets.js'
 
 /** What a snapshot is made of: a successful load has it. */
@@ -199,7 +200,7 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
     query: mapValues(upstream.query, masked),
     key_header: upstream.keyHeader,
     configured: isConfigured(upstream),
-    api_key: upstream.apiKey === null ? null : masked(upstream.apiKey),
+    api_keys: upstream.apiKeys.map(masked),
     api_key_source: upstream.apiKeySource,
     headers: mapValues(upstream.headers, masked),
     timeouts: snakeKeys(upstream.timeouts),
@@ -210,6 +211,8 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
     proxy: maskedProxy(upstream.proxy),
     prices: mapValues(upstream.prices, (price) => snakeKeys(price)),
     on_disconnect: upstream.onDisconnect,
+    breaker: shownBreaker(upstream.breaker),
+    probe: upstream.probe === null ? null : snakeKeys(upstream.probe),
     quirks: {
       drop: [...quirks.drop],
       rename: { ...quirks.rename },
@@ -237,10 +240,15 @@ function maskedProxy(proxy: string): string {
   })
 }
 
-function shownRoute(route: RouteConfig): JsonObject {
-  const shown: JsonObject = { ...route.match, upstream: route.upstream }
-  if (route.upstreamModel !== null) shown['upstream_model'] = route.upstreamModel
-  return shown
+function shownBreaker({ windowMs, openMs, ...breaker }: BreakerConfig): JsonObject {
+  const seconds = { window_seconds: windowMs / 1_000, open_seconds: openMs / 1_000 }
+  return { ...snakeKeys(breaker), ...seconds }
+}
+
+function shownRoute({ match, when, ...route }: RouteConfig): JsonObject {
+  const conditions =
+    when === null ? null : { ...snakeKeys(when), labels: mapValues(when.labels, (label) => label) }
+  return { ...match, when: conditions, ...snakeKeys(route) }
 }
 
 /** `***` and 16 bits of the secret's SHA-256: enough to compare two, useless to find one. */

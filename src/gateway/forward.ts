@@ -5,6 +5,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../chat/json.js'
+import { isConfigured } from '../config/config.js'
 import type { Egress } from '../dialects/dialect.js'
 import { gatewayError, GatewayError } from '../errors.js'
 import type { Escrow } from '../reasoning/escrow.js'
@@ -33,10 +34,10 @@ export function forward(
   { deadlines, escrow }: Means,
 ): Promise<Answer> {
   const { config } = target.upstream
-  if (config.apiKey === null && config.apiKeySource !== null) {
+  if (!isConfigured(config)) {
     throw new GatewayError(
       'upstream_unconfigured',
-      `The upstream '${config.name}' has no key: set ${config.apiKeySource}.`,
+      `The upstream '${config.name}' has no key: set ${config.apiKeySource ?? 'api_key'}.`,
     )
   }
   x.cancellation.check()

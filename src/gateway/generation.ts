@@ -10,12 +10,16 @@ import type { ChatRequest } from '../chat/request.js'
 import type { DialectName, Egress } from '../dialects/dialect.js'
 import { egressOf } from '../dialects/index.js'
 import { TrustedProxies } from '../http/client-address.js'
+import { bulkOf, inputTokens } from '../ledger/estimate.js'
 import { Prices } from '../ledger/prices.js'
 import { Rules } from '../limits/rules.js'
 import type { Metrics, TargetSeries } from '../metrics/hops.js'
+import { traitsOf } from '../routing/conditions.js'
+import { createRouter, type ModelRoute, type Router, type RouteTarget } from '../routing/router.js'
+import { stickyKeyOf } from '../routing/sticky.js'
+import { orderOf } from '../routing/targets.js'
 import { openAiEndpoint } from '../upstreams/endpoint.js'
 import { MediaFetcher } from '../upstreams/media.js'
-import { createRouter, type RouteMatch, type Router } from '../upstreams/router.js'
 import { Upstreams, type Upstream } from '../upstreams/upstream.js'
 import { ModelList } from './models.js'
 
@@ -30,6 +34,18 @@ export interface Target {
   /** Name, value, …: what every reply of this upstream tells of the gateway. */
   readonly replyHeaders: readonly string[]
   readonly series: TargetSeries
+}
+
+/** What of an API key matters for the choice of a route. */
+export interface RoutedKey {
+  readonly keyId: string | null
+  readonly labels: Readonly<Record<string, string>>
+}
+
+/** A route, and its targets in the order in which they are tried. */
+export interface Routed {
+  readonly route: ModelRoute
+  readonly order: readonly RouteTarget[]
 }
 
 /** Names of models beyond the catalogue that sums tell apart, for each process and generation. */
@@ -49,8 +65,8 @@ export class Generation {
   private readonly router: Router
   private readonly upstreams: Upstreams
   private readonly metrics: Metrics
-  /** By the label of their route, for each dialect: no key has to be put together. */
-  private readonly targets = new Map<DialectName, Map<string, Target>>()
+  /** For each dialect that an upstream is spoken to in. */
+  private readonly targets = new Map<DialectName, Map<RouteTarget, Target>>()
   /** Names of served models that the catalogue does not list. */
   private readonly unlisted = new Set<string>()
   private active = 0
@@ -70,21 +86,31 @@ export class Generation {
     this.media = fetchMedia.enabled ? new MediaFetcher(fetchMedia) : null
   }
 
-  /** The route for a model id; null where none takes it. */
-  route(model: string): RouteMatch | null {
-    return this.router.route(model)
+  /**
+   * The route for a request and its targets in the order in which they are tried, never empty; null if no route
+   * takes the model, or none whose conditions hold.
+   */
+  route(request: ChatRequest, key: RoutedKey): Routed | null {
+    const { model } = request
+    const promptTokens = (): number => inputTokens(bulkOf(request), this.facts(model).family)
+    const route = this.router.find(model, traitsOf(request, key.labels, promptTokens))
+    if (route === null) return null
+    const stickyKey = stickyKeyOf(route.config.sticky, request, key.keyId)
+    const order = orderOf(route, { random: Math.random, stickyKey, latencyMs: () => 0 })
+    return { route, order }
   }
 
   /** The target of a route for a request, made once per generation and dialect. */
-  target(match: RouteMatch, request: ChatRequest): Target {
-    const choice = match.upstream.dialect
-    const dialect = choice === 'openai' ? openAiEndpoint(request, this.facts(match.model)) : choice
+  target(of: RouteTarget, request: ChatRequest): Target {
+    const choice = of.upstream.dialect
+    const model = of.model ?? request.model
+    const dialect = choice === 'openai' ? openAiEndpoint(request, this.facts(model)) : choice
     const known = this.targets.get(dialect)
-    const held = known?.get(match.label)
+    const held = known?.get(of)
     if (held !== undefined) return held
-    const made = this.makeTarget(match, dialect)
-    if (known === undefined) this.targets.set(dialect, new Map([[match.label, made]]))
-    else known.set(match.label, made)
+    const made = this.makeTarget(of, dialect)
+    if (known === undefined) this.targets.set(dialect, new Map([[of, made]]))
+    else known.set(of, made)
     return made
   }
 
@@ -94,7 +120,7 @@ export class Generation {
     const dialect = choice === 'openai' ? 'openai-chat' : choice
     const upstream = this.snapshot.config.upstreams[name]
     if (dialect === undefined || upstream === undefined) return null
-    return this.makeTarget({ label: `native:${name}`, upstream }, dialect)
+    return this.makeTarget({ route: `native:${name}`, upstream }, dialect)
   }
 
   /** What the catalogue knows of a model, or what is true of its family. */
@@ -155,8 +181,8 @@ export class Generation {
     this.onRetired = null
   }
 
-  private makeTarget(match: Pick<RouteMatch, 'label' | 'upstream'>, dialect: DialectName): Target {
-    const config = match.upstream
+  private makeTarget(of: Pick<RouteTarget, 'route' | 'upstream'>, dialect: DialectName): Target {
+    const config = of.upstream
     const upstream = this.upstreams.get(config.name)
     const egress = egressOf(dialect)
     if (upstream === undefined || egress === null) {
@@ -164,13 +190,13 @@ export class Generation {
     }
     const generation = String(this.snapshot.generation)
     return {
-      route: match.label,
+      route: of.route,
       upstream,
       dialect,
       egress,
       headers: fixedHeaders(config, egress),
       replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation],
-      series: this.metrics.target(match.label, config.name),
+      series: this.metrics.target(of.route, config.name),
     }
   }
 }
@@ -181,10 +207,10 @@ export function ownHeaders(config: UpstreamConfig, egress: Egress): Record<strin
 }
 
 function credentialOf(
-  { apiKey, keyHeader }: UpstreamConfig,
+  { apiKeys: [apiKey], keyHeader }: UpstreamConfig,
   egress: Egress,
 ): Record<string, string> {
-  if (apiKey === null) return {}
+  if (apiKey === undefined) return {}
   return keyHeader === null ? egress.credential(apiKey) : { [keyHeader]: apiKey }
 }
 

@@ -7,7 +7,7 @@ import { factsFor } from '../config/catalogue.js'
 import type { Snapshot } from '../config/config.js'
 import type { DialectName } from '../dialects/dialect.js'
 import { modelPagesOf } from '../dialects/index.js'
-import type { Router } from '../upstreams/router.js'
+import type { Router } from '../routing/router.js'
 
 /** Rendered lists of keys with a model list, in UTF-16 units of their text and of what they are for. */
 const MAX_CACHED_CHARS = 4 * 1024 * 1024
@@ -23,7 +23,7 @@ export class ModelList {
   constructor(snapshot: Snapshot, router: Router) {
     this.snapshot = snapshot
     this.router = router
-    this.models = snapshot.catalogue.models.filter((model) => router.route(model.id) !== null)
+    this.models = snapshot.catalogue.models.filter((model) => router.all(model.id).length > 0)
   }
 
   /** What the rendered lists of keys hold, in UTF-16 units. */
@@ -48,7 +48,7 @@ export class ModelList {
 
   /** One model as JSON text: any id that a route takes; null for others. */
   one(id: string, dialect: DialectName): string | null {
-    if (this.router.route(id) === null) return null
+    if (this.router.all(id).length === 0) return null
     return modelPagesOf(dialect).one({ ...factsFor(this.snapshot.catalogue, id), id })
   }
 

@@ -12,7 +12,6 @@ import type { Books } from '../ledger/books.js'
 import type { Limiter } from '../limits/limiter.js'
 import type { Logger } from '../log.js'
 import type { Metrics } from '../metrics/hops.js'
-import type { RouteMatch } from '../upstreams/router.js'
 import type { Escrow } from '../reasoning/escrow.js'
 import type { Deadlines } from './deadlines.js'
 import type { Exchange } from './exchange.js'
@@ -161,14 +160,16 @@ function asked(x: Exchange, call: Call): Call {
 function choose(x: Exchange, call: Call): { target: Target; model: string } {
   const { authenticateMs, receiveMs } = x.facts
   const beganMs = x.startedMs + (authenticateMs ?? 0) + (receiveMs ?? 0)
-  const match: RouteMatch | null = x.generation.route(call.request.model)
-  if (match === null) throw unknownModel(call.request.model)
-  assertAllowed(x, call.request.model)
-  const target = x.generation.target(match, call.request)
+  const { request } = call
+  const [first] = x.generation.route(request, { keyId: x.facts.keyId, labels: {} })?.order ?? []
+  if (first === undefined) throw unknownModel(request.model)
+  assertAllowed(x, request.model)
+  const target = x.generation.target(first, request)
+  const model = first.model ?? request.model
   x.facts.target = target
-  x.facts.upstreamModel = match.model
+  x.facts.upstreamModel = model
   x.facts.routeMs = performance.now() - beganMs
-  return { target, model: match.model }
+  return { target, model }
 }
 
 function unknownModel(model: string): GatewayError {

@@ -3,9 +3,9 @@
  * Pure, and asks no upstream.
  */
 import type { ModelFacts } from '../chat/model.js'
-import type { Config } from '../config/config.js'
+import type { Config, UpstreamConfig } from '../config/config.js'
+import type { ModelRoute } from '../routing/router.js'
 import { endpointReason, openAiEndpoint } from './endpoint.js'
-import type { RouteMatch } from './router.js'
 
 /** Why a route takes an id. */
 export interface Reason {
@@ -23,26 +23,25 @@ export interface Speaks {
   readonly why: string
 }
 
-/** Why the router's answer for `model` is what it is. */
-export function reasonOf(model: string, match: RouteMatch | null, config: Config): Reason {
-  if (match === null) {
+/** Why the route of `model` is this one. */
+export function reasonOf(model: string, found: ModelRoute | null, config: Config): Reason {
+  if (found === null) {
     return { place: null, why: 'no exact model and no prefix of any route fits', others: [] }
   }
   const why =
-    'model' in match.route.match
-      ? `the id is exactly '${match.label}'`
-      : `'${match.label}' is the longest prefix that fits, and no route has the exact id`
+    'model' in found.config.match
+      ? `the id is exactly '${found.label}'`
+      : `'${found.label}' is the longest prefix that fits, and no route has the exact id`
   const others = config.routes.flatMap((route, index) => {
-    if (route === match.route || !('prefix' in route.match)) return []
+    if (route === found.config || !('prefix' in route.match)) return []
     const { prefix } = route.match
     return model.startsWith(prefix) ? [`routes[${index}] prefix '${prefix}'`] : []
   })
-  return { place: `routes[${config.routes.indexOf(match.route)}]`, why, others }
+  return { place: `routes[${found.index}]`, why, others }
 }
 
 /** What is spoken to the upstream about a model of which these are the facts. */
-export function speaksOf({ upstream }: RouteMatch, facts: ModelFacts): Speaks {
-  const { dialect } = upstream
+export function speaksOf({ dialect }: UpstreamConfig, facts: ModelFacts): Speaks {
   if (dialect !== 'openai') {
     return { plain: dialect, with_tools: dialect, why: 'the configuration says so' }
   }

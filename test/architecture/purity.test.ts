@@ -9,7 +9,8 @@ import { filesBelow, importsOf, withoutComments, type Source } from './tree.js'
 const PURE = [
   /^(?:errors|secrets)\.ts$/,
   /^(?:chat|wire|dialects)\//,
-  /^upstreams\/(?:place|quirks|router)\.ts$/,
+  /^routing\/(?:conditions|latency|router)\.ts$/,
+  /^upstreams\/(?:place|quirks)\.ts$/,
   /^ledger\/(?:row|price|prices|estimate)\.ts$/,
   /^gateway\/(?:losses|outgoing|passed|pieces|translate)\.ts$/,
 ]

@@ -10,7 +10,7 @@ import { loadConfig } from '../../src/config/load.js'
 import { createSnapshot } from '../../src/config/snapshot.js'
 import { ModelList } from '../../src/gateway/models.js'
 import { Prices } from '../../src/ledger/prices.js'
-import { createRouter } from '../../src/upstreams/router.js'
+import { createRouter } from '../../src/routing/router.js'
 
 void t.test('keys with long model lists count for what they take', (t) => {
   const cache = new AuthCache(1_000, 10)

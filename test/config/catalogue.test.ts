@@ -6,7 +6,7 @@
 import t from 'tap'
 import { factsFor } from '../../src/config/catalogue.js'
 import { loadConfig } from '../../src/config/load.js'
-import { createRouter } from '../../src/upstreams/router.js'
+import { createRouter } from '../../src/routing/router.js'
 import { GOOD, loadText, problemsOf } from './sample.js'
 
 const shipped = loadConfig('config/gateway.yaml', {})
@@ -28,7 +28,7 @@ void t.test('every listed model is taken by a default route of its own family', 
   const router = createRouter(shipped.config)
   for (const facts of shipped.catalogue.models) {
     for (const id of [facts.id, ...(facts.variants ?? [])]) {
-      t.equal(router.route(id)?.upstream.name, facts.family, id)
+      t.equal(router.all(id)[0]?.targets[0]?.upstream.name, facts.family, id)
       t.equal(factsFor(shipped.catalogue, id), facts, id)
     }
   }

@@ -82,8 +82,9 @@ void t.test('what the file leaves out has the documented default', (t) => {
         path: null,
         query: {},
         keyHeader: null,
-        apiKey: 'secret',
+        apiKeys: ['secret'],
         apiKeySource: 'KEY',
+        unsetApiKeys: [],
         headers: {},
         timeouts: {
           connectMs: 3_000,
@@ -101,9 +102,22 @@ void t.test('what the file leaves out has the documented default', (t) => {
         quirks: PLAIN,
         prices: {},
         onDisconnect: 'cancel',
+        breaker: { failures: 5, errorRate: 0.5, minRequests: 20, windowMs: 10_000, openMs: 30_000 },
+        probe: null,
       },
     },
-    routes: [{ match: { prefix: 'gpt-' }, upstream: 'openai', upstreamModel: null }],
+    routes: [
+      {
+        match: { prefix: 'gpt-' },
+        when: null,
+        targets: [{ upstream: 'openai', model: null, weight: 1 }],
+        sticky: 'none',
+        balance: 'weighted',
+        fallback: [],
+        retry: { attempts: 1, budget: 0, maxWaitMs: 0, nonIdempotent: false },
+        hedge: null,
+      },
+    ],
     plans: {
       starter: { priceUsd: 20, maxKeys: 5, limits: {} },
       pro: { priceUsd: 50, maxKeys: 20, limits: {} },
@@ -157,7 +171,9 @@ limiting: { unknown_price: allow, away: { budget_usd: 0 } }
     },
     log: { level: 'debug' },
     onLoss: 'reject',
-    routes: [{ match: { model: 'o1' }, upstream: 'local', upstreamModel: 'llama' }],
+    routes: [
+      { match: { model: 'o1' }, targets: [{ upstream: 'local', weight: 3, model: 'llama' }] },
+    ],
     plans: {
       pro: { priceUsd: 49.5, maxKeys: null, limits: { nanoUsdPerDay: 100_000_000 } },
       starter: { priceUsd: 20 },
@@ -178,7 +194,7 @@ limiting: { unknown_price: allow, away: { budget_usd: 0 } }
   ])
   t.match(config.upstreams['local'], {
     baseUrl: 'http://127.0.0.1:11434/v1',
-    apiKey: null,
+    apiKeys: [],
     apiKeySource: null,
     headers: { 'x-team': 'a' },
     timeouts: { idleMs: 5, connectMs: 3_000 },
@@ -210,14 +226,14 @@ void t.test('an upstream is unconfigured only where its key is named and not set
   const upstream = (text: string, env: Env) => configOf(text, env).upstreams['openai']
   for (const env of [{}, { KEY: '' }, { KEY: ' ' }, { KEY: undefined }]) {
     const unset = upstream(GOOD, env)
-    t.match(unset, { apiKey: null, apiKeySource: 'KEY' })
+    t.match(unset, { apiKeys: [], apiKeySource: 'KEY', unsetApiKeys: ['KEY'] })
     t.equal(unset !== undefined && isConfigured(unset), false)
   }
   const without = upstream(changed('    api_key: ${KEY}\n', ''), {})
-  t.match(without, { apiKey: null, apiKeySource: null })
+  t.match(without, { apiKeys: [], apiKeySource: null })
   t.equal(without !== undefined && isConfigured(without), true)
   t.match(upstream(changed('${KEY}', 'in-the-file'), {}), {
-    apiKey: 'in-the-file',
+    apiKeys: ['in-the-file'],
     apiKeySource: null,
   })
   t.end()
@@ -247,7 +263,7 @@ void t.test(
     const config = configOf(text, env)
     t.equal(config.server.port, 8443)
     t.equal(config.server.workers, availableParallelism())
-    t.equal(config.upstreams['openai']?.apiKey, '12345', 'a key of digits stays text')
+    t.equal(config.upstreams['openai']?.apiKeys[0], '12345', 'a key of digits stays text')
     const of = (port: string) => problemsOf(text, { ...env, PORT: port })[0]
     t.equal(of('http'), '/etc/sluice/gateway.yaml:8:17: server.port: must be a number')
     t.equal(of('99999'), '/etc/sluice/gateway.yaml:8:17: server.port: must be at most 65535')
@@ -370,6 +386,6 @@ void t.test('the texts that one process has read build the same generation in an
   t.strictSame(there.config, here.config)
   t.equal(there.fileHash, here.fileHash)
   t.match(here.fileHash, /^[0-9a-f]{64}$/)
-  t.equal(there.config.upstreams['openai']?.apiKey, 'k-1')
+  t.equal(there.config.upstreams['openai']?.apiKeys[0], 'k-1')
   t.end()
 })

@@ -21,7 +21,7 @@ upstreams:
 escrow: { key: \${KEY}-and-more-to-be-long-enough-for-a-key }
 routes:
   - { prefix: gpt-, upstream: a }
-  - { model: fast, targets: [{ upstream: b, model: gemini-x }] }
+  - { model: fast, targets: [{ upstream: b, model: gemini-x }], when: { labels: { someTeam: a }, min_prompt_tokens: 5 } }
 `,
   { KEY: CANARY },
 )
@@ -49,17 +49,24 @@ void t.test('settings are shown in the file’s spelling', (t) => {
     upstreams: {
       a: {
         configured: true,
-        api_key: masked(CANARY),
+        api_keys: [masked(CANARY)],
         api_key_source: 'KEY',
         headers: { 'x-secret': masked(CANARY) },
+        breaker: { failures: 5, error_rate: 0.5, window_seconds: 10, open_seconds: 30 },
+        probe: null,
         timeouts: { first_byte_ms: 60_000 },
         quirks: { drop: ['x'], rename: { from: 'to' }, set: { user: masked(CANARY), n: 1 } },
       },
-      b: { configured: false, api_key: null, api_key_source: 'NONE' },
+      b: { configured: false, api_keys: [], api_key_source: 'NONE' },
     },
     routes: [
-      { prefix: 'gpt-', upstream: 'a' },
-      { model: 'fast', upstream: 'b', upstream_model: 'gemini-x' },
+      { prefix: 'gpt-', when: null, targets: [{ upstream: 'a', model: null, weight: 1 }] },
+      {
+        model: 'fast',
+        targets: [{ upstream: 'b', model: 'gemini-x' }],
+        when: { labels: { someTeam: 'a' }, images: null, min_prompt_tokens: 5 },
+        retry: { attempts: 1, max_wait_ms: 0 },
+      },
     ],
     plans: { max: { price_usd: 100, max_keys: 'unlimited' } },
     models: 1,

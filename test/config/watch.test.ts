@@ -178,11 +178,11 @@ void t.test('the catalogue and a secret’s file count too', async (t) => {
     writeFileSync(join(folder, 'keys/openai'), 'k-2'),
   )
   t.match(rotated, { result: 'applied', snapshot: { generation: 3 } })
-  t.equal(source.current().config.upstreams['openai']?.apiKey, 'k-2')
+  t.equal(source.current().config.upstreams['openai']?.apiKeys[0], 'k-2')
   t.equal(source.current().fileHash, hash, 'the hash is of the two files only')
   const [missing] = await changeAfter(source, () => rmSync(join(folder, 'keys/openai')))
   t.match(missing, { result: 'refused', errors: [{ path: 'upstreams.openai.api_key' }] })
-  t.equal(source.current().config.upstreams['openai']?.apiKey, 'k-2')
+  t.equal(source.current().config.upstreams['openai']?.apiKeys[0], 'k-2')
 })
 
 void t.test('a file that is touched, or a neighbour that changes, is no generation', async (t) => {

@@ -3,7 +3,8 @@ import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../config/config.js'
 import type { ModelFacts } from '../../chat/model.js'
 import { reasonOf, speaksOf } from '../../upstreams/explain.js'
-import { createRouter, type RouteMatch, type Router } from '../../upstreams/router.js'
+import { PLAIN_REQUEST } from '../../routing/conditions.js'
+import { createRouter, type ModelRoute, type Router } from '../../routing/router.js'
 import { signedRoute, TAKEN, type Route } from '../route.js'
 import * as schema from '../schema.js'
 import type { Services } from '../services.js'
@@ -49,21 +50,23 @@ function routerOf(snapshot: Snapshot): Router {
 }
 
 function explained(snapshot: Snapshot, model: string): schema.ExplainReply {
-  const match = routerOf(snapshot).route(model)
-  const { why, others } = reasonOf(model, match, snapshot.config)
-  const facts = match === null ? null : factsFor(snapshot.catalogue, match.model)
+  const found = usualRoute(routerOf(snapshot), model)
+  const { why, others } = reasonOf(model, found, snapshot.config)
+  const target = found?.targets[0]
+  const requested = target?.model ?? model
+  const facts = factsFor(snapshot.catalogue, requested)
   return {
     model,
-    route: match === null ? null : routeView(snapshot, match),
+    route: found === null ? null : routeView(snapshot, found, model),
     why,
-    dialectWhy: match === null || facts === null ? null : speaksOf(match, facts).why,
+    dialectWhy: target === undefined ? null : speaksOf(target.upstream, facts).why,
     others: [...others],
-    catalogueId: snapshot.catalogue.find(match?.model ?? model)?.id ?? null,
+    catalogueId: snapshot.catalogue.find(requested)?.id ?? null,
   }
 }
 
 function modelView(snapshot: Snapshot, router: Router, facts: ModelFacts): schema.Model {
-  const match = router.route(facts.id)
+  const found = usualRoute(router, facts.id)
   return {
     id: facts.id,
     family: facts.family,
@@ -78,7 +81,7 @@ function modelView(snapshot: Snapshot, router: Router, facts: ModelFacts): schem
     reasoning: facts.reasoning ?? null,
     structuredOutput: facts.structuredOutput ?? null,
     price: facts.price === undefined ? null : priceView(facts.price),
-    route: match === null ? null : routeView(snapshot, match),
+    route: found === null ? null : routeView(snapshot, found, facts.id),
   }
 }
 
@@ -93,13 +96,26 @@ function priceView(price: NonNullable<ModelFacts['price']>): schema.Price {
   }
 }
 
-function routeView({ catalogue }: Snapshot, match: RouteMatch): schema.Route {
-  const speaks = speaksOf(match, factsFor(catalogue, match.model))
+/** The route of a plain request; if there is none, the first that takes the model under some condition. */
+function usualRoute(router: Router, model: string): ModelRoute | null {
+  return router.find(model, PLAIN_REQUEST) ?? router.all(model)[0] ?? null
+}
+
+function routeView(
+  { catalogue }: Snapshot,
+  { label, targets }: ModelRoute,
+  asked: string,
+): schema.Route | null {
+  const [target] = targets
+  if (target === undefined) return null
+  const { upstream } = target
+  const model = target.model ?? asked
+  const speaks = speaksOf(upstream, factsFor(catalogue, model))
   return {
-    label: match.label,
-    upstream: match.upstream.name,
-    configured: isConfigured(match.upstream),
-    model: match.model,
+    label,
+    upstream: upstream.name,
+    configured: isConfigured(upstream),
+    model,
     dialect: speaks.plain,
     dialectWithTools: speaks.with_tools,
   }

@@ -5,7 +5,8 @@
  */
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
-import { createRouter, type Router } from '../../src/upstreams/router.js'
+import { PLAIN_REQUEST } from '../../src/routing/conditions.js'
+import { createRouter, type ModelRoute, type Router } from '../../src/routing/router.js'
 import { loadText } from '../config/sample.js'
 
 function routerOf(routes: string): Router {
@@ -19,6 +20,10 @@ ${routes}`)
   return createRouter(loaded.config)
 }
 
+function plain(router: Router, model: string): ModelRoute | null {
+  return router.find(model, PLAIN_REQUEST)
+}
+
 void t.test('exact wins over prefix, long over short, whatever their order', (t) => {
   const router = routerOf(`
   - { prefix: gpt-, upstream: a }
@@ -26,7 +31,7 @@ void t.test('exact wins over prefix, long over short, whatever their order', (t)
   - { prefix: gpt-5, upstream: b }
   - { model: gpt-5-mini-x, upstream: a }
 `)
-  const label = (model: string) => router.route(model)?.label ?? null
+  const label = (model: string) => plain(router, model)?.label ?? null
   t.equal(label('gpt-4'), 'gpt-')
   t.equal(label('gpt-5'), 'gpt-5')
   t.equal(label('gpt-5-mini-y'), 'gpt-5-mini-')
@@ -44,10 +49,10 @@ void t.test('a target may ask its upstream for another model', (t) => {
   - { prefix: fast-, targets: [{ upstream: b, model: claude-haiku-5-5 }] }
   - { prefix: gpt-, targets: [{ upstream: a }] }
 `)
-  const renamed = router.route('fast-1')
+  const renamed = plain(router, 'fast-1')?.targets[0]
   t.equal(renamed?.model, 'claude-haiku-5-5')
   t.equal(renamed?.upstream.name, 'b')
-  t.equal(router.route('gpt-5')?.model, 'gpt-5')
+  t.equal(plain(router, 'gpt-5')?.targets[0]?.model, null, 'the model of the client')
   t.end()
 })
 
@@ -55,7 +60,7 @@ void t.test('S5: the default routes take these ids and no others', (t) => {
   const loaded = loadConfig('config/gateway.yaml', {})
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
   const router = createRouter(loaded.config)
-  const upstream = (model: string) => router.route(model)?.upstream.name ?? null
+  const upstream = (model: string) => plain(router, model)?.targets[0]?.upstream.name ?? null
   for (const prefix of ['gpt-', 'o1-', 'o3-', 'o4-']) {
     t.equal(upstream(`${prefix}x-2026-01-01`), 'openai', prefix)
   }
@@ -81,7 +86,7 @@ void t.test('10,000 routes: the same answers as a plain search, within a millise
   )
   const asked = [...exact, ...prefixes.map((prefix) => `${prefix}x`), 'm-x', 'p-2-', 'p-1', 'q']
   const before = process.hrtime.bigint()
-  const answers = asked.map((model) => router.route(model)?.label ?? null)
+  const answers = asked.map((model) => plain(router, model)?.label ?? null)
   const spentMs = Number(process.hrtime.bigint() - before) / 1e6
   t.ok(spentMs < asked.length, `${spentMs} ms`)
   const isExact = new Set(exact)

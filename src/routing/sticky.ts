@@ -1,0 +1,108 @@
+/**
+ * Sticky choices: the same conversation or API key gets the same target, by weighted rendezvous hashing. Without
+ * any state, so all workers and gateways agree, and a change of weights or targets moves as few keys as it can.
+ * Pure.
+ */
+import { createHash } from 'node:crypto'
+import type { ChatRequest, Message, UserPart } from '../chat/request.js'
+import type { RouteConfig } from '../config/route.js'
+import type { RouteTarget } from './router.js'
+
+/** Of a text or of inline media; what is longer is told apart by its length as well. */
+const MAX_CHARS = 65_536
+/** Of all parts together. */
+const MAX_TOTAL_CHARS = 1_048_576
+/** A text that was not decoded yet stays so if it is longer; its length tells it apart. */
+const MAX_DECODED_BYTES = 262_144
+
+/**
+ * What the choice of a target is stable for: a digest of the conversation's beginning, which is the same for all
+ * its turns, or the id of the API key. Null: nothing.
+ */
+export function stickyKeyOf(
+  sticky: RouteConfig['sticky'],
+  request: Pick<ChatRequest, 'messages'>,
+  keyId: string | null,
+): string | null {
+  switch (sticky) {
+    case 'none':
+      return null
+    case 'key':
+      return keyId
+    case 'conversation':
+      return conversationKey(request.messages)
+    default:
+      return sticky satisfies never
+  }
+}
+
+/** The system prompt and the first user message: the part of the prompt that every later turn repeats. */
+function conversationKey(messages: readonly Message[]): string {
+  const hash = createHash('sha256')
+  let chars = 0
+  for (const message of messages) {
+    if (message.role === 'assistant' || message.role === 'tool') continue
+    hash.update(`${message.role}\0`)
+    for (const part of message.parts) {
+      const text = textOf(part)
+      chars += text.length + 1
+      if (chars > MAX_TOTAL_CHARS) return hash.digest('base64')
+      hash.update(text).update('\0')
+    }
+    if (message.role === 'user') break
+  }
+  return hash.digest('base64')
+}
+
+function textOf(part: UserPart): string {
+  switch (part.type) {
+    case 'text': {
+      const { textBytes = 0 } = part
+      return textBytes > MAX_DECODED_BYTES ? `text ${textBytes}` : beginning(part.text)
+    }
+    case 'audio':
+      return beginning(part.data)
+    case 'image':
+    case 'file': {
+      const { source } = part
+      if (source.kind === 'base64') return beginning(source.data)
+      return source.kind === 'url' ? source.url : source.id
+    }
+    default:
+      return part satisfies never
+  }
+}
+
+function beginning(text: string): string {
+  return text.length <= MAX_CHARS ? text : `${text.slice(0, MAX_CHARS)}${text.length}`
+}
+
+/**
+ * The target for a sticky key. Each target gets a share of the keys that is proportional to its weight; if one is
+ * removed, only its own keys move. Undefined without targets.
+ */
+export function stickiest(
+  targets: readonly RouteTarget[],
+  stickyKey: string,
+): RouteTarget | undefined {
+  let best: RouteTarget | undefined
+  let bestScore = -1
+  for (const target of targets) {
+    const score = -target.weight / Math.log(pointOf(stickyKey, nameOf(target)))
+    if (score > bestScore) {
+      best = target
+      bestScore = score
+    }
+  }
+  return best
+}
+
+function nameOf({ upstream, model }: RouteTarget): string {
+  return model === null ? upstream.name : `${upstream.name} ${model}`
+}
+
+/** A number above 0 and below 1 that is uniform over keys and names. */
+export function pointOf(stickyKey: string, name: string): number {
+  const digest = createHash('sha256').update(`${stickyKey}\0${name}`).digest()
+  return (digest.readUIntBE(0, 6) + 0.5) / 2 ** 48
+}
