@@ -11,6 +11,7 @@ import type { Outlook } from './dashboard/outlook.js'
 import { Gateway } from './gateway/gateway.js'
 import { isWebSocket, opensWebSockets } from './gateway/native/websocket.js'
 import { TrustedProxies } from './http/client-address.js'
+import { corsHeaders } from './http/cors.js'
 import { openServer, type ServerOptions } from './http/server.js'
 import { LazyDashboard } from './lazy-dashboard.js'
 import { Books } from './ledger/books.js'
@@ -86,8 +87,7 @@ export async function openDataPlane(
   })
   const server = await openServer({
     ...listenerOf(snapshot.config.server, log),
-    handler: (req, res, upgrade) =>
-      (dashboard.takes(req) ? dashboard : gateway).handle(req, res, upgrade),
+    ...servedBy(dashboard, gateway, () => current),
     onRefused: turnedAway(metrics, log),
   })
   const { setUpSecret, onSetUp } = options
@@ -129,6 +129,22 @@ export async function openDataPlane(
       escrow.close()
       limiter.close()
       await store.close()
+    },
+  }
+}
+
+/** Which of the two serves a request, and what its replies carry. */
+function servedBy(
+  dashboard: LazyDashboard,
+  gateway: Gateway,
+  snapshot: () => Snapshot,
+): Pick<ServerOptions, 'handler' | 'replyHeaders'> {
+  return {
+    handler: (req, res, upgrade) =>
+      (dashboard.takes(req) ? dashboard : gateway).handle(req, res, upgrade),
+    replyHeaders: (req) => {
+      const { origins } = snapshot().config.server.cors
+      return origins.length === 0 || dashboard.takes(req) ? [] : corsHeaders(req, origins)
     },
   }
 }

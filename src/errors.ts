@@ -47,7 +47,7 @@ export const ERRORS = {
     415,
     'client',
     'never',
-    'The body must be application/json, unencoded.',
+    'The body must be application/json, plain or with a content-encoding of gzip, deflate, br or zstd.',
   ),
   rate_limited: row(429, 'client', 'never', 'A limit of the gateway; see retry-after.'),
   auth_throttled: row(

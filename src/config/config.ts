@@ -30,6 +30,8 @@ export interface ServerConfig {
   readonly clientStallMs: number
   /** Addresses and networks. */
   readonly trustedProxies: readonly string[]
+  /** Origins whose pages may use the data plane, or `*`; empty: none. */
+  readonly cors: { readonly origins: readonly string[] }
   /** Absolute paths; null: plain HTTP/1.1. */
   readonly tls: TlsFiles | null
 }

@@ -8,6 +8,8 @@ import type { ServerConfig } from './config.js'
 import type { Path } from './problem.js'
 
 const DAY_MS = 86_400_000
+/** As browsers send it; apps have schemes of their own. */
+const ORIGIN = /^[a-z][a-z0-9+.-]{0,63}:\/\/[^\s/?#@A-Z]{1,255}$/
 const whole = (min: number, max: number) => z.int().min(min).max(max)
 const path = z.string().min(1).max(4_096)
 
@@ -16,6 +18,13 @@ const network = z
   .max(64)
   .refine((text) => isNetwork(text), {
     error: 'must be an IP address or a network in CIDR notation, as in 10.0.0.0/8',
+  })
+
+const origin = z
+  .string()
+  .max(300)
+  .refine((text) => text === '*' || ORIGIN.test(text), {
+    error: 'must be `*` or an origin in lower case without a path, as in https://app.example.com',
   })
 
 const tls = z.strictObject({
@@ -77,6 +86,17 @@ export const serverSchema = z.strictObject({
     .describe(
       'Addresses and networks of reverse proxies in front. For a connection from one of them, the client address is the rightmost entry of `X-Forwarded-For` that is not one of them.',
     ),
+  cors: z
+    .strictObject({
+      origins: z
+        .array(origin)
+        .max(1_000)
+        .default([])
+        .describe(
+          'Origins whose pages may call the API from a browser, as in `https://app.example.com`, or `*` for all. Empty: none. The dashboard is not affected.',
+        ),
+    })
+    .prefault({}),
   tls: tls
     .optional()
     .describe(
@@ -125,6 +145,7 @@ export function serverOf(server: ServerValues, folder: string): ServerConfig {
     keepAliveMs: server.keep_alive_ms,
     clientStallMs: server.client_stall_ms,
     trustedProxies: server.trusted_proxies,
+    cors: server.cors,
     tls: tlsFilesOf(server, folder),
   }
 }

@@ -6,6 +6,7 @@ import type { Authenticator } from '../auth/authenticate.js'
 import { namesModel, type Identity } from '../accounts/account.js'
 import type { Addressed } from '../dialects/index.js'
 import { GatewayError } from '../errors.js'
+import { answerPreflight, isPreflight } from '../http/cors.js'
 import { headerOf, type HttpRequest } from '../http/message.js'
 import { sendReply } from '../http/respond.js'
 import type { Books } from '../ledger/books.js'
@@ -45,6 +46,10 @@ export interface Services {
 /** Serves one request to its end. Never rejects. */
 export async function serve(x: Exchange, services: Services): Promise<void> {
   try {
+    if (isPreflight(x.req, x.generation.snapshot.config.server.cors.origins)) {
+      answerPreflight(x.req, x.res, ['x-request-id', x.id])
+      return
+    }
     const at = identify(x)
     const identity = authenticate(x, services)
     if (identity instanceof Promise) await identity

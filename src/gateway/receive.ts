@@ -3,12 +3,14 @@
  * Knows no upstream. The whole body is buffered before anything goes upstream: a framing error at the
  * end of it is then harmless, and a second attempt is possible.
  */
+import type { Duplex } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { textUnits } from '../chat/text-size.js'
 import type { Addressed } from '../dialects/index.js'
 import { gatewayError, GatewayError } from '../errors.js'
+import { codingOf, decoderFor, type Coding } from '../http/content-encoding.js'
 import { headerOf, type HttpRequest } from '../http/message.js'
 import { guardTrailers } from '../http/request-guard.js'
 import { parseObject, textOf, type ParsedObject } from '../wire/json.js'
@@ -40,7 +42,7 @@ export function receive(x: Exchange, at: Addressed, held: Holding): Promise<Call
   const { req, facts, cancellation } = x
   const maxBytes = x.generation.snapshot.config.server.maxBodyBytes
   return new Promise((resolve, reject) => {
-    checkHeaders(req, maxBytes, held)
+    const coding = checkHeaders(req, maxBytes, held)
     const transform = new RequestTransform({
       take(bytes) {
         if (facts.receivedBytes + bytes > maxBytes) throw tooLarge(maxBytes)
@@ -54,9 +56,14 @@ export function receive(x: Exchange, at: Addressed, held: Holding): Promise<Call
         return raw.length > LARGE_BYTES ? callInTurns(raw, at) : callOf(raw, at)
       },
     })
+    const decoder =
+      coding === null
+        ? null
+        : decoding(req, coding, { maxBytes, held, onError: (error) => transform.destroy(error) })
     const over = (): void => {
       cancellation.onCancel(null)
-      req.unpipe(transform)
+      req.unpipe()
+      decoder?.destroy()
     }
     transform.once('data', (call: Call | Promise<Call>) => {
       over()
@@ -67,12 +74,45 @@ export function receive(x: Exchange, at: Addressed, held: Holding): Promise<Call
       reject(error instanceof GatewayError ? error : gatewayError(UNFORESEEN, error))
     })
     cancellation.onCancel((reason) => transform.destroy(reason))
-    req.pipe(transform)
+    if (decoder === null) req.pipe(transform)
+    else req.pipe(decoder).pipe(transform)
   })
 }
 
-/** What can be refused before a byte of the body is read. */
-function checkHeaders(req: HttpRequest, maxBytes: number, held: Holding): void {
+/** What decoding a body needs. */
+interface Decoding {
+  readonly maxBytes: number
+  readonly held: Holding
+  readonly onError: (error: GatewayError) => void
+}
+
+/** A stream that decodes the body. What it was coded in is limited as well, and counts as held. */
+function decoding(req: HttpRequest, coding: Coding, to: Decoding): Duplex {
+  const { maxBytes, held, onError } = to
+  const decoder = decoderFor(coding, maxBytes)
+  let codedBytes = 0
+  const count = (chunk: Buffer): void => {
+    codedBytes += chunk.length
+    try {
+      if (codedBytes > maxBytes) throw tooLarge(maxBytes)
+      held.take(chunk.length)
+    } catch (error) {
+      decoder.destroy(error instanceof Error ? error : undefined)
+    }
+  }
+  req.on('data', count)
+  decoder.once('close', () => req.off('data', count))
+  decoder.on('error', (cause) => {
+    const message = `The body is not valid ${coding}: it is damaged or cut off.`
+    const isKnown = cause instanceof GatewayError
+    const param = 'content-encoding'
+    onError(isKnown ? cause : new GatewayError('malformed_request', message, { param, cause }))
+  })
+  return decoder
+}
+
+/** Refuses what can be refused before a byte of the body is read; returns how the body is coded. */
+function checkHeaders(req: HttpRequest, maxBytes: number, held: Holding): Coding | null {
   const type = headerOf(req, 'content-type')
   if (type === undefined || !isJson(type)) {
     throw new GatewayError(
@@ -81,18 +121,12 @@ function checkHeaders(req: HttpRequest, maxBytes: number, held: Holding): void {
       { param: 'content-type' },
     )
   }
-  const encoding = headerOf(req, 'content-encoding')
-  if (encoding !== undefined && encoding !== 'identity') {
-    throw new GatewayError(
-      'unsupported_media_type',
-      'The body must not be compressed: leave the content-encoding header out.',
-      { param: 'content-encoding' },
-    )
-  }
+  const coding = codingOf(req)
   const length = headerOf(req, 'content-length')
-  if (length === undefined) return
+  if (length === undefined) return coding
   if (Number(length) > maxBytes) throw tooLarge(maxBytes)
   held.check(Number(length))
+  return coding
 }
 
 function isJson(type: string): boolean {

@@ -4,6 +4,7 @@
  */
 import { errorFormatOf, methodsAt } from '../dialects/index.js'
 import { gatewayError, GatewayError } from '../errors.js'
+import { CODINGS } from '../http/content-encoding.js'
 import { abandon, isGone, sendReply } from '../http/respond.js'
 import { withoutSecrets } from '../wire/error-body.js'
 import type { Exchange } from './exchange.js'
@@ -45,6 +46,9 @@ function send(x: Exchange, error: GatewayError): void {
   if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
   if (retryable === false) headers.push('x-should-retry', 'false')
   if (error.kind === 'method_not_allowed') headers.push('allow', methodsAt(x.path).join(', '))
+  if (error.wire.param === 'content-encoding' && error.kind === 'unsupported_media_type') {
+    headers.push('accept-encoding', CODINGS.join(', '))
+  }
   if (error.kind === 'unauthenticated') headers.push('www-authenticate', 'Bearer')
   // What follows a broken request on its connection cannot be trusted to be one.
   if (error.kind === 'headers_too_large') headers.push('connection', 'close')

@@ -30,7 +30,9 @@ export function sendReply(
   body: string | Buffer,
 ): void {
   const { req } = res
-  const all = [...headers, 'content-length', String(Buffer.byteLength(body))]
+  // RFC 9110, 8.6: a 204 has no content-length.
+  const all =
+    status === 204 ? [...headers] : [...headers, 'content-length', String(Buffer.byteLength(body))]
   const isBodiless = req.method === 'HEAD' || status === 304 || status === 204
   const closes = headers.includes('connection')
   if (res.stream === undefined && !req.complete && (closes || restIsLong(req))) {

@@ -10,6 +10,7 @@ import { Connections, MAX_REQUESTS, type Exchange } from './connections.js'
 import { newRequestId } from './id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
 import { refuseRequest } from './refuse.js'
+import { setHeaders } from './respond.js'
 import { guardRequest, MAX_HEAD_BYTES } from './request-guard.js'
 import type { createTlsServer, TlsServer } from './tls.js'
 import type { TlsFiles } from './tls-files.js'
@@ -26,6 +27,8 @@ export interface ServerOptions {
   handler: (req: HttpRequest, res: HttpResponse, upgrade: Upgrade | null) => void
   /** Whether the handler serves this request for a WebSocket; see `GatewayServer.allowUpgrades`. */
   takesUpgrade?: (req: HttpRequest) => boolean
+  /** Name, value, …: what every reply to the request carries, refusals included. */
+  replyHeaders?: (req: HttpRequest) => readonly string[]
   /**
    * Called for each request that never reached the handler, with the id in its reply, and for each
    * connection that could not be accepted, which has none.
@@ -232,6 +235,7 @@ class Listener implements GatewayServer {
 
   /** Gives the request to the handler; false if the guard refuses it. */
   private serve({ req, res, awaitsContinue, upgrade }: Exchange, isLast: boolean): boolean {
+    setHeaders(res, this.options.replyHeaders?.(req) ?? [])
     const isTaken = upgrade === undefined || this.options.takesUpgrade?.(req) === true
     const refusal = guardRequest(req, res.stream !== undefined) ?? (isTaken ? null : NO_UPGRADE)
     if (refusal !== null) {

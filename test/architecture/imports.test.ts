@@ -92,6 +92,7 @@ const FORBIDDEN: Readonly<Record<string, readonly string[]>> = {
 const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@node-rs/argon2': [/^accounts\/password\.ts$/],
   '@photostructure/sqlite': [/^store\/sqlite\/driver\.ts$/, /^ledger\/owner-lock\.ts$/],
+  fzstd: [/^http\/zstd-thread\.ts$/],
   'http-proxy-3': [/^http\/native-proxy\.ts$/],
   ioredis: [/^store\/redis\/connection\//],
   'openid-client': [/^dashboard\/identity-provider\.ts$/],

@@ -22,6 +22,7 @@ void t.test('what the file leaves out has the documented default', (t) => {
   t.strictSame(config, {
     server: {
       host: '0.0.0.0',
+      cors: { origins: [] },
       port: 8080,
       opsHost: '127.0.0.1',
       opsPort: 9464,

@@ -36,6 +36,9 @@ void t.test('certificate files and networks are checked', (t) => {
     'trusted_proxies: [10.0.0.0/33]': /server\.trusted_proxies\[0\].*CIDR/,
     'trusted_proxies: [proxy.example.com]': /CIDR/,
     'client_stall_ms: 0': /server\.client_stall_ms/,
+    "cors: { origins: ['https://app.example.com/'] }": /server\.cors\.origins\[0\].*origin/,
+    'cors: { origins: [app.example.com] }': /server\.cors\.origins\[0\].*origin/,
+    "cors: { origin: ['*'] }": /server\.cors.*origin/,
   }
   for (const [server, message] of Object.entries(wrong)) {
     const loaded = load(server)

@@ -70,9 +70,14 @@ export function headersForUpstream(
   return headers
 }
 
-/** The upstream's headers for the client. The upstream's request id is replaced by the gateway's. */
+/**
+ * The upstream's headers for the client. The upstream's request id is replaced by the gateway's, and which pages may
+ * read the reply is for `server.cors`.
+ */
 export function headersForClient(upstream: IncomingHttpHeaders): Headers {
-  return kept(upstream, (name) => name !== 'x-request-id' && !name.startsWith('x-sluice-'))
+  const isOurs = (name: string): boolean =>
+    name === 'x-request-id' || name.startsWith('x-sluice-') || name.startsWith('access-control-')
+  return kept(upstream, (name) => !isOurs(name))
 }
 
 function kept(headers: IncomingHttpHeaders, isWanted: (name: string) => boolean): Headers {

@@ -1,0 +1,77 @@
+/**
+ * Cross-origin requests of browsers: which headers a reply carries, and the answer to a preflight request.
+ *
+ * Source: Fetch Standard, "HTTP-CORS protocol", read 2026-11-20.
+ */
+import { headerOf, type HttpRequest, type HttpResponse } from './message.js'
+import { sendReply } from './respond.js'
+
+/** Headers of replies that a page may read besides those that it always may. */
+const EXPOSED = [
+  'allow',
+  'request-id',
+  'retry-after',
+  'server-timing',
+  'www-authenticate',
+  'x-ratelimit-limit-requests',
+  'x-ratelimit-limit-tokens',
+  'x-ratelimit-remaining-requests',
+  'x-ratelimit-remaining-tokens',
+  'x-ratelimit-reset-requests',
+  'x-ratelimit-reset-tokens',
+  'x-request-id',
+  'x-should-retry',
+  'x-sluice-attempts',
+  'x-sluice-estimated',
+  'x-sluice-generation',
+  'x-sluice-lost',
+  'x-sluice-model',
+  'x-sluice-upstream',
+].join(', ')
+
+const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
+/** How long a browser may keep the answer to a preflight; Chromium keeps none longer. */
+const MAX_AGE_SECONDS = '7200'
+/** Names of headers, as a browser asks for them. */
+const NAMES = /^[\w!#$%&'*+.^`|~-]+(?: *, *[\w!#$%&'*+.^`|~-]+)*$/
+
+/**
+ * Name, value, … for the reply to a request. `origins` are those of `server.cors.origins`; empty: no headers at all.
+ * With other origins only `vary`, so that no cache mixes the replies up.
+ */
+export function corsHeaders(req: HttpRequest, origins: readonly string[]): string[] {
+  if (origins.length === 0) return []
+  const headers = ['vary', 'origin']
+  const origin = headerOf(req, 'origin')
+  if (origin === undefined || !isAllowed(origin, origins)) return headers
+  headers.push('access-control-allow-origin', origins.includes('*') ? '*' : origin)
+  headers.push('access-control-expose-headers', EXPOSED)
+  return headers
+}
+
+/** Whether the request asks, for a page of an allowed origin, if a cross-origin request may be made. */
+export function isPreflight(req: HttpRequest, origins: readonly string[]): boolean {
+  if (req.method !== 'OPTIONS' || origins.length === 0) return false
+  const origin = headerOf(req, 'origin')
+  const method = headerOf(req, 'access-control-request-method')
+  return origin !== undefined && method !== undefined && isAllowed(origin, origins)
+}
+
+/** Answers a preflight request: every method and the headers that are asked for. `more` is name, value, …. */
+export function answerPreflight(
+  req: HttpRequest,
+  res: HttpResponse,
+  more: readonly string[],
+): void {
+  const headers = [...more, 'access-control-allow-methods', METHODS]
+  const asked = headerOf(req, 'access-control-request-headers')
+  if (asked !== undefined && NAMES.test(asked)) {
+    headers.push('access-control-allow-headers', asked)
+  }
+  headers.push('access-control-max-age', MAX_AGE_SECONDS)
+  sendReply(res, 204, headers, '')
+}
+
+function isAllowed(origin: string, origins: readonly string[]): boolean {
+  return origins.includes('*') || origins.includes(origin)
+}
