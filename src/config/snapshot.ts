@@ -210,6 +210,7 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
     proxy: maskedProxy(upstream.proxy),
     prices: mapValues(upstream.prices, (price) => snakeKeys(price)),
     on_disconnect: upstream.onDisconnect,
+    allow_betas: upstream.allowBetas === null ? null : [...upstream.allowBetas],
     quirks: {
       drop: [...quirks.drop],
       rename: { ...quirks.rename },

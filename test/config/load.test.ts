@@ -101,6 +101,7 @@ void t.test('what the file leaves out has the documented default', (t) => {
         quirks: PLAIN,
         prices: {},
         onDisconnect: 'cancel',
+        allowBetas: null,
       },
     },
     routes: [{ match: { prefix: 'gpt-' }, upstream: 'openai', upstreamModel: null }],
