@@ -164,6 +164,8 @@ export interface WireError {
   retryable?: boolean
   /** The upstream's own words for it, for the log: type, status or code. */
   upstreamCode?: string
+  /** How the upstream named it, for clients that speak the same dialect. */
+  native?: { readonly dialect: string; readonly type: string }
 }
 
 /** The one exception that may cross a module boundary; anything else is a `bug`. */

@@ -180,4 +180,6 @@ export interface ChatRequest {
   rest: Record<string, JsonValue>
   /** What only upstreams of the client's own format take. */
   native?: NativeField[]
+  /** Headers that only those take, by name in lower case. */
+  nativeHeaders?: Readonly<Record<string, string>>
 }

@@ -209,6 +209,8 @@ export interface UpstreamConfig {
   /** `env`, `none` or the URL of a proxy, which may hold a password. */
   readonly proxy: string
   readonly native: NativeConfig
+  /** Beta features that clients may ask an Anthropic upstream for; null: all. */
+  readonly allowBetas: readonly string[] | null
   readonly quirks: QuirksConfig
   /** What it takes for a model, where that is not what the catalogue says; `*` is any other model. */
   readonly prices: Readonly<Record<string, ModelPrice>>

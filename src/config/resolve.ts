@@ -248,6 +248,7 @@ function upstreamOf(
     allowPrivateAddress: values.allow_private_address ?? isPrivateHost(new URL(baseUrl).hostname),
     ...connectionOf(values, readFile),
     native: nativeOf(values),
+    allowBetas: values.allow_betas ?? null,
     quirks: quirksOf(values.quirks, preset?.quirks ?? PLAIN),
     prices: Object.fromEntries(
       Object.entries(values.prices).map(([model, price]) => [model, priceFacts(price)]),

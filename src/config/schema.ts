@@ -135,6 +135,13 @@ const upstream = z.strictObject({
   proxy: proxySchema,
   native: nativeSchema,
   native_usd_per_request: nativePriceSchema,
+  allow_betas: z
+    .array(z.string().regex(/^[\w.-]{1,64}$/, 'must be the name of a beta feature'))
+    .max(256)
+    .optional()
+    .describe(
+      'Beta features that clients of the Messages format may ask an Anthropic upstream for, as named in `anthropic-beta`; others are reported as lost. Left out: all; `[]`: none.',
+    ),
   allow_private_address: z
     .boolean()
     .optional()

@@ -213,6 +213,7 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
     on_disconnect: upstream.onDisconnect,
     breaker: shownBreaker(upstream.breaker),
     probe: upstream.probe === null ? null : snakeKeys(upstream.probe),
+    allow_betas: upstream.allowBetas === null ? null : [...upstream.allowBetas],
     quirks: {
       drop: [...quirks.drop],
       rename: { ...quirks.rename },

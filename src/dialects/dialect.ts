@@ -89,9 +89,10 @@ export interface Ingress {
   peek(body: JsonObject, endpoint: Endpoint): { model: string; stream: boolean }
   /**
    * The whole rule book of the format: every known field checked, normalised and mapped.
-   * Throws `GatewayError(malformed_request)` whose message and `param` name the path.
+   * Throws `GatewayError(malformed_request)` whose message and `param` name the path. `headers` are the client's, for
+   * formats that have headers of their own.
    */
-  decodeRequest(body: JsonObject, endpoint: Endpoint): ChatRequest
+  decodeRequest(body: JsonObject, endpoint: Endpoint, headers?: IncomingHttpHeaders): ChatRequest
   encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized
   /** Several answers to one request (`n`); their counts are those of all together, in each. */
   encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): Sized
@@ -140,6 +141,16 @@ export interface Egress {
   credential(apiKey: string): Record<string, string>
   /** Headers that depend on what is asked (API version, beta flags). Empty where there are none. */
   headers(body: JsonObject): Record<string, string>
+  /**
+   * `own`, which are those of `headers`, with those that a client of the same dialect sent. `betas` lists the beta
+   * features that the upstream's configuration allows; null allows all. Absent if the dialect has no such headers.
+   */
+  passedHeaders?(
+    own: Readonly<Record<string, string>>,
+    client: Readonly<Record<string, string>>,
+    betas: readonly string[] | null,
+    losses: Losses,
+  ): Record<string, string>
   /**
    * The body for this upstream. Throws `GatewayError(untranslatable)` for what must not be dropped,
    * reports to `losses` what may.

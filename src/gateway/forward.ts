@@ -100,7 +100,8 @@ function attempt(
 function prepare(x: Exchange, call: Call, target: Target, model: string): Outgoing {
   const { egress, upstream, dialect } = target
   const { allowSyntheticUser } = x.generation.snapshot.config
-  const destination = { dialect, egress, quirks: upstream.config.quirks, allowSyntheticUser }
+  const { quirks, allowBetas: betas } = upstream.config
+  const destination = { dialect, egress, quirks, betas, allowSyntheticUser }
   const losses = new LossList()
   const rendered = render(call, destination, model, x.generation.facts(model), losses)
   report(x, call, losses.paths)

@@ -22,6 +22,8 @@ export interface Destination {
   readonly dialect: DialectName
   readonly egress: Egress
   readonly quirks: QuirksConfig
+  /** Beta features that clients may ask for; null: all. */
+  readonly betas?: readonly string[] | null
   /** Whether a user's message may be put before a conversation that begins otherwise. */
   readonly allowSyntheticUser: boolean
 }
@@ -76,7 +78,7 @@ export function render(
     const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
     const streams = call.request.stream
     const { path, accept } = egress.target(model, streams)
-    const headers = egress.headers(call.body)
+    const headers = passedHeaders(call, destination, losses)
     return { path, accept, streams, body, bytes: body.length, said: null, headers }
   }
   reportNative(call.request, losses)
@@ -87,6 +89,18 @@ export function render(
   const headers = egress.headers(said)
   const { body, bytes } = bodyOf(said, egress, call.raw.length + (call.fetchedBytes ?? 0))
   return { path, accept, streams, body, bytes, said, headers }
+}
+
+/** The headers that the body needs, and the client's own of the format. */
+function passedHeaders(
+  { body, request }: Pick<Call, 'body' | 'request'>,
+  { egress, betas = null }: Destination,
+  losses: Losses,
+): Record<string, string> {
+  const own = egress.headers(body)
+  const { nativeHeaders } = request
+  if (nativeHeaders === undefined || egress.passedHeaders === undefined) return own
+  return egress.passedHeaders(own, nativeHeaders, betas, losses)
 }
 
 /** A body that was said anew; `sourceBytes` is how large that is from which it was made. */

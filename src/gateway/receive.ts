@@ -4,6 +4,7 @@
  * end of it is then harmless, and a second attempt is possible.
  */
 import type { Duplex } from 'node:stream'
+import type { IncomingHttpHeaders } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
@@ -53,7 +54,9 @@ export function receive(x: Exchange, at: Addressed, held: Holding): Promise<Call
         const refusal = guardTrailers(req)
         if (refusal !== null) throw gatewayError(refusal)
         held.beginParsing(raw)
-        return raw.length > LARGE_BYTES ? callInTurns(raw, at) : callOf(raw, at)
+        return raw.length > LARGE_BYTES
+          ? callInTurns(raw, at, req.headers)
+          : callFrom(raw, parseObject(raw), at, req.headers)
       },
     })
     const decoder =
@@ -144,27 +147,32 @@ function tooLarge(maxBytes: number): GatewayError {
 }
 
 /** The same call, made in several turns of the event loop: other requests are served between them. */
-async function callInTurns(raw: Buffer, at: Addressed): Promise<Call> {
+async function callInTurns(
+  raw: Buffer,
+  at: Addressed,
+  headers: IncomingHttpHeaders,
+): Promise<Call> {
   await turn()
   const text = textOf(raw)
   await turn()
   const parsed = parseObject(raw, {}, text)
   await turn()
-  const call = callFrom(raw, parsed, at)
+  const call = callFrom(raw, parsed, at, headers)
   await turn()
   return call
-}
-
-function callOf(raw: Buffer, at: Addressed): Call {
-  return callFrom(raw, parseObject(raw), at)
 }
 
 /** A body with more text is refused before it is read as JSON; this finds text that looked like inline data. */
 const MAX_TEXT_UNITS = 8 * 1024 * 1024
 
 /** The call of a body that has been parsed. Throws `malformed_request` naming what is wrong. */
-export function callFrom(raw: Buffer, { value, members }: ParsedObject, at: Addressed): Call {
-  const request = at.ingress.decodeRequest(value, at.endpoint)
+export function callFrom(
+  raw: Buffer,
+  { value, members }: ParsedObject,
+  at: Addressed,
+  headers?: IncomingHttpHeaders,
+): Call {
+  const request = at.ingress.decodeRequest(value, at.endpoint, headers)
   if (raw.length > MAX_TEXT_UNITS && textUnits(request) > MAX_TEXT_UNITS) {
     throw new GatewayError(
       'malformed_request',

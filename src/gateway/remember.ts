@@ -3,6 +3,7 @@
  * gets, and the state of its reply is kept before the client hears that the reply is complete.
  * Knows no store and no wire format.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { ChatEvent } from '../chat/event.js'
 import { Fold, type Reply } from '../chat/fold.js'
 import type { JsonObject } from '../chat/json.js'
@@ -87,8 +88,8 @@ class ListeningIngress implements Ingress {
     return this.ingress.peek(body, endpoint)
   }
 
-  decodeRequest(body: JsonObject, endpoint: Endpoint): ChatRequest {
-    return this.ingress.decodeRequest(body, endpoint)
+  decodeRequest(body: JsonObject, endpoint: Endpoint, headers?: IncomingHttpHeaders): ChatRequest {
+    return this.ingress.decodeRequest(body, endpoint, headers)
   }
 
   unsaid(event: ChatEvent): string | null {

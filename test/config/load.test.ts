@@ -105,6 +105,7 @@ void t.test('what the file leaves out has the documented default', (t) => {
         onDisconnect: 'cancel',
         breaker: { failures: 5, errorRate: 0.5, minRequests: 20, windowMs: 10_000, openMs: 30_000 },
         probe: null,
+        allowBetas: null,
       },
     },
     routes: [

@@ -7,7 +7,7 @@ import { objectOf, stringOf, type JsonObject } from '../../chat/json.js'
 import type { ErrorKind, WireError } from '../../errors.js'
 import { retryAfterSeconds } from '../../wire/retry-after.js'
 import { scrub } from '../../wire/scrub.js'
-import { parseJson } from './wire.js'
+import { parseJson, PROVIDER } from './wire.js'
 
 const BY_TYPE: Readonly<Record<string, ErrorKind>> = {
   invalid_request_error: 'upstream_rejected',
@@ -88,6 +88,10 @@ function describe(kind: ErrorKind, error: JsonObject, billing: boolean): WireErr
   if (spent) {
     wire.kind = 'upstream_busy'
     wire.retryable = false
+  }
+  const type = stringOf(error.type)
+  if (type !== undefined && !spent && kind !== 'upstream_denied' && Object.hasOwn(BY_TYPE, type)) {
+    wire.native = { dialect: PROVIDER, type }
   }
   if (code !== undefined && code !== '') wire.upstreamCode = scrub(code).slice(0, 100)
   return wire

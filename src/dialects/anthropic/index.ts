@@ -1,10 +1,18 @@
 /**
- * Anthropic's Messages API as an upstream.
- * No ingress: clients speak another dialect to us, so there is nothing to tap and no body to pass.
+ * Anthropic's Messages API, both as what clients speak and as what upstreams speak.
+ * Only puts the parts together; every rule is in the file named for it.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
-import type { Dialect } from '../dialect.js'
+import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { dropReasoning } from './binding.js'
+import { decodeRequest as decodeClientRequest, modelOf, streamOf } from './client/decode-request.js'
+import { edits } from './client/edits.js'
+import { encodeError, encodeStreamError } from './client/encode-error.js'
+import { encodeChoices, encodeReply } from './client/encode-reply.js'
+import { MessageEncoder, PING } from './client/encode-stream.js'
+import { passedHeaders } from './client/headers.js'
+import { MessageTap, tapReply } from './client/tap.js'
+import { unsaid } from './client/unsaid.js'
 import { continuation } from './continuation.js'
 import { decodeError } from './error.js'
 import { readsUrl } from './media.js'
@@ -14,33 +22,44 @@ import { newDecoder } from './stream.js'
 import { BINDING_BETA, VERSION, VERSION_WITH_SAMPLING } from './wire.js'
 import { write } from './write.js'
 
-/** The Messages API; clients cannot speak it to the gateway. */
-export const anthropic: Dialect = {
-  name: 'anthropic',
-  ingress: null,
-  egress: {
-    framing: 'sse',
-    target: (_model, stream) => ({
-      path: '/messages',
-      accept: stream ? 'text/event-stream' : 'application/json',
-    }),
-    userFirst: true,
-    readsUrl,
-    streamsWhole,
-    credential: (apiKey) => ({ 'x-api-key': apiKey }),
-    headers,
-    encodeRequest,
-    write,
-    edits: (_body, model) => [{ key: 'model', json: JSON.stringify(model) }],
-    dropReasoning,
-    decodeReply,
-    newDecoder,
-    continuation,
-    newTap: null,
-    tapReply: null,
-    decodeError,
-  },
+const ingress: Ingress = {
+  envelope: { idPrefix: 'msg_', heartbeat: PING, idHeader: 'request-id' },
+  peek: (body) => ({ model: modelOf(body), stream: streamOf(body) }),
+  decodeRequest: decodeClientRequest,
+  encodeReply,
+  encodeChoices,
+  newEncoder: (request, seed) => new MessageEncoder(request, seed),
+  unsaid,
+  encodeError,
+  encodeStreamError,
 }
+
+const egress: Egress = {
+  framing: 'sse',
+  target: (_model, stream) => ({
+    path: '/messages',
+    accept: stream ? 'text/event-stream' : 'application/json',
+  }),
+  userFirst: true,
+  readsUrl,
+  streamsWhole,
+  credential: (apiKey) => ({ 'x-api-key': apiKey }),
+  headers,
+  encodeRequest,
+  write,
+  edits: (body, model, _facts, losses) => edits(body, model, losses),
+  passedHeaders,
+  dropReasoning,
+  decodeReply,
+  newDecoder,
+  continuation,
+  newTap: () => new MessageTap(),
+  tapReply,
+  decodeError,
+}
+
+/** The dialect of `POST /v1/messages`. */
+export const anthropic: Dialect = { name: 'anthropic', ingress, egress }
 
 function given(value: JsonValue | undefined): boolean {
   return value !== undefined && value !== null

@@ -25,7 +25,7 @@ export function newDecoder(request: ChatRequest, sink: EventSink, mayPause = fal
 }
 
 /** What differs from one delta to the next: what it says, and the block's index. */
-const SLOT = /"(?:(?:text|thinking|partial_json)"\s*:\s*"|index"\s*:\s*(?=[-\d]))/g
+export const SLOT = /"(?:(?:text|thinking|partial_json)"\s*:\s*"|index"\s*:\s*(?=[-\d]))/g
 
 /** Deltas of which nothing is kept but a string. */
 const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'input_json_delta'])

@@ -1,0 +1,261 @@
+/**
+ * The rule book of a Messages request: one entry for every field the format knows.
+ * Knows no upstream; never changes the body that it reads. What only Anthropic takes is noted as such.
+ *
+ * Source: Claude API reference, "Messages" and "Count tokens", and the types of its SDK 1.12, read 2026-11-22.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { isObject, type JsonObject, type JsonValue } from '../../../chat/json.js'
+import type { ChatRequest, ReasoningEffort } from '../../../chat/request.js'
+import { cacheMark } from '../../../wire/cache-mark.js'
+import {
+  array,
+  boolean,
+  given,
+  integer,
+  number,
+  object,
+  oneOf,
+  refuse,
+  string,
+} from '../../../wire/fields.js'
+import { sha256Hex } from '../../../wire/sha256.js'
+import type { Endpoint } from '../../dialect.js'
+import { decodeMessages } from './decode-messages.js'
+import { decodeFormat, decodeToolChoice, decodeTools, type Tools } from './decode-tools.js'
+import { betaPath, protocolHeaders } from './headers.js'
+import { NativeFields } from './native-fields.js'
+
+/** A model id goes into paths, labels and logs; the longest real one has 60 characters. */
+const MAX_MODEL_BYTES = 256
+const MAX_STOP_SEQUENCES = 1_024
+/** The longest id of an end user that OpenAI takes. */
+const MAX_USER_ID = 64
+const MAX_USER_ID_SENT = 512
+
+/** Names by which other gateways let a body choose the destination or the credential. */
+const FORBIDDEN: ReadonlySet<string> = new Set([
+  'api_base',
+  'api_key',
+  'base_url',
+  'custom_host',
+  'extra_headers',
+  'fallbacks',
+])
+
+/** Checks one field and stores it. */
+type Rule = (value: JsonValue, request: ChatRequest, native: NativeFields) => void
+
+/** The model's name. */
+export function modelOf(body: JsonObject): string {
+  const { model } = body
+  if (typeof model !== 'string' || model === '') refuse('model', 'must be a non-empty string')
+  if (model.length > MAX_MODEL_BYTES || Buffer.byteLength(model) > MAX_MODEL_BYTES) {
+    refuse('model', `must be at most ${MAX_MODEL_BYTES} bytes`)
+  }
+  return model
+}
+
+/** The stream flag; strictly a boolean. */
+export function streamOf(body: JsonObject): boolean {
+  return given(body.stream) ? boolean(body.stream, 'stream') : false
+}
+
+/** Reads a whole request. Throws `malformed_request` naming the field that breaks a rule. */
+export function decodeRequest(
+  body: JsonObject,
+  { operation }: Endpoint,
+  headers: IncomingHttpHeaders = {},
+): ChatRequest {
+  const native = new NativeFields()
+  const request: ChatRequest = {
+    model: modelOf(body),
+    messages: [],
+    stream: operation === 'chat' && streamOf(body),
+    includeUsage: true,
+    tools: [],
+    rest: {},
+  }
+  if (operation === 'chat') request.maxOutputTokens = maxTokens(body, native)
+  request.messages = decodeMessages(body, native)
+  readTools(body, request, native)
+  for (const key of Object.keys(body)) {
+    const value = body[key]
+    if (!given(value)) continue
+    const rule = RULES.get(key)
+    if (rule === undefined) unknownField(key, native)
+    else rule(value, request, native)
+  }
+  readHeaders(headers, request, native)
+  const { all } = native
+  if (all !== undefined) request.native = all
+  return request
+}
+
+function readHeaders(
+  headers: IncomingHttpHeaders,
+  request: ChatRequest,
+  native: NativeFields,
+): void {
+  const { version, betas } = protocolHeaders(headers)
+  for (const beta of betas) native.lost(betaPath(beta))
+  if (version === undefined && betas.length === 0) return
+  request.nativeHeaders = {
+    ...(version === undefined ? {} : { 'anthropic-version': version }),
+    ...(betas.length === 0 ? {} : { 'anthropic-beta': betas.join(',') }),
+  }
+}
+
+/** 0 only fills Anthropic's prompt cache. */
+function maxTokens({ max_tokens: value }: JsonObject, native: NativeFields): number {
+  if (!given(value)) refuse('max_tokens', 'is required')
+  const most = integer(value, 'max_tokens', 0)
+  if (most === 0) native.refused('max_tokens', '0 is for the prompt cache of Anthropic upstreams')
+  return most
+}
+
+function readTools(body: JsonObject, request: ChatRequest, native: NativeFields): void {
+  const none: Tools = { custom: [], defined: new Set(), count: 0 }
+  const tools = given(body.tools) ? decodeTools(body.tools, native) : none
+  request.tools = tools.custom
+  if (!given(body.tool_choice)) return
+  const { choice, parallel } = decodeToolChoice(body.tool_choice, tools, native)
+  // Other formats refuse a choice without tools.
+  if (tools.custom.length === 0) return
+  request.toolChoice = choice
+  if (parallel !== undefined) request.parallelToolCalls = parallel
+}
+
+/** A field that nobody knows goes to Anthropic as it is, unless an upstream could take it for one that was checked. */
+function unknownField(key: string, native: NativeFields): void {
+  if (FORBIDDEN.has(key)) refuse(key, 'is not allowed: the gateway chooses the upstream')
+  if (key === '__proto__') refuse(key, 'is not the name of a field')
+  const known = key.length > 32 ? key : key.toUpperCase().toLowerCase()
+  if (known !== key && RULES.has(known)) refuse(key, `is no field; did you mean ${known}?`)
+  native.lost(key)
+}
+
+/** Fields that have been read already. */
+const done: Rule = () => undefined
+
+/** A field that only Anthropic takes. */
+function only(key: string, check: (value: JsonValue, path: string) => unknown): [string, Rule] {
+  return [
+    key,
+    (value, _request, native) => {
+      check(value, key)
+      native.lost(key)
+    },
+  ]
+}
+
+const SPEEDS = ['standard', 'fast'] as const
+
+const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
+  ['model', done],
+  ['max_tokens', done],
+  ['messages', done],
+  ['system', done],
+  ['stream', done],
+  ['tools', done],
+  ['tool_choice', done],
+  ['temperature', (v, r) => void (r.temperature = number(v, 'temperature', 0, 1))],
+  ['top_p', (v, r) => void (r.topP = number(v, 'top_p', 0, 1))],
+  ['top_k', (v, r) => void (r.topK = integer(v, 'top_k', 0))],
+  ['stop_sequences', stopSequences],
+  ['thinking', thinking],
+  ['output_config', outputConfig],
+  ['output_format', (v, r) => void (r.responseFormat ??= decodeFormat(v, 'output_format'))],
+  ['metadata', metadata],
+  ['service_tier', serviceTier],
+  // Where to cache is a hint; other providers cache by themselves.
+  ['cache_control', (v) => void cacheMark({ cache_control: v }, '')],
+  [
+    'speed',
+    (v, _r, native) => {
+      if (oneOf(v, 'speed', SPEEDS) === 'fast') native.lost('speed')
+    },
+  ],
+  only('container', (v, path) => (isObject(v) ? v : string(v, path))),
+  only('context_management', object),
+  only('diagnostics', object),
+  only('inference_geo', string),
+  only('mcp_servers', (v, path) =>
+    array(v, path, 128).map((each, at) => object(each, `${path}[${at}]`)),
+  ),
+  only('user_profile_id', string),
+  only('workspace_id', string),
+])
+
+function stopSequences(value: JsonValue, request: ChatRequest): void {
+  const items = array(value, 'stop_sequences', MAX_STOP_SEQUENCES)
+  const stop = items.map((item, at) => string(item, `stop_sequences[${at}]`))
+  if (stop.length > 0) request.stop = stop
+}
+
+/** Budgets in tokens as the efforts that other providers know: the most tokens that each stands for. */
+const EFFORT_OF_BUDGET: readonly (readonly [tokens: number, effort: ReasoningEffort])[] = [
+  [2_048, 'low'],
+  [8_192, 'medium'],
+  [24_576, 'high'],
+  [32_768, 'xhigh'],
+]
+
+function thinking(value: JsonValue, request: ChatRequest, native: NativeFields): void {
+  const item = object(value, 'thinking')
+  const kind = oneOf(item.type, 'thinking.type', [
+    'enabled',
+    'adaptive',
+    'disabled',
+    'between_tools',
+  ])
+  if (given(item.display)) {
+    const display = oneOf(item.display, 'thinking.display', ['summarized', 'omitted'])
+    if (display === 'omitted') native.lost('thinking.display')
+  }
+  switch (kind) {
+    case 'enabled': {
+      const budget = integer(item.budget_tokens, 'thinking.budget_tokens', 1_024)
+      const effort = EFFORT_OF_BUDGET.find(([tokens]) => budget <= tokens)?.[1] ?? 'max'
+      request.reasoningEffort ??= effort
+      return
+    }
+    case 'adaptive':
+      request.reasoningEffort ??= 'medium'
+      return
+    case 'disabled':
+    case 'between_tools':
+      request.reasoningEffort = 'none'
+      return
+    default:
+      kind satisfies never
+  }
+}
+
+/** Its effort is more exact than what `thinking` says of it. */
+function outputConfig(value: JsonValue, request: ChatRequest, native: NativeFields): void {
+  const { effort, format, ...others } = object(value, 'output_config')
+  if (given(format)) request.responseFormat = decodeFormat(format, 'output_config.format')
+  if (given(effort)) {
+    const known = oneOf(effort, 'output_config.effort', ['low', 'medium', 'high', 'xhigh', 'max'])
+    if (request.reasoningEffort !== 'none') request.reasoningEffort = known
+  }
+  for (const key of Object.keys(others)) if (given(others[key])) native.lost(`output_config.${key}`)
+}
+
+/** Clients put ids of several parts here, longer than others take; a hash tells end users apart as well. */
+function metadata(value: JsonValue, request: ChatRequest, native: NativeFields): void {
+  const { user_id: id, ...others } = object(value, 'metadata')
+  for (const key of Object.keys(others)) if (given(others[key])) native.lost(`metadata.${key}`)
+  if (!given(id)) return
+  const user = string(id, 'metadata.user_id')
+  if (user.length > MAX_USER_ID_SENT) {
+    refuse('metadata.user_id', `must be at most ${MAX_USER_ID_SENT} characters`)
+  }
+  if (user !== '') request.userId = user.length > MAX_USER_ID ? sha256Hex(user) : user
+}
+
+function serviceTier(value: JsonValue, request: ChatRequest): void {
+  const tier = oneOf(value, 'service_tier', ['auto', 'standard_only'])
+  request.serviceTier = tier === 'auto' ? 'auto' : 'default'
+}

@@ -1,0 +1,44 @@
+/**
+ * Errors in the Messages format.
+ *
+ * Source: Claude API reference, "Errors", read 2026-11-22.
+ */
+import { rowOf, type WireError } from '../../../errors.js'
+import { PROVIDER } from '../wire.js'
+
+const TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  503: 'overloaded_error',
+  529: 'overloaded_error',
+}
+
+/** Status and body for a client. `requestId` equals the header `x-request-id`. */
+export function encodeError(
+  error: WireError,
+  requestId?: string,
+): { status: number; body: string } {
+  return { status: rowOf(error.kind).status, body: bodyOf(error, requestId) }
+}
+
+/** The event that ends a stream which has begun; no `message_stop` follows it. */
+export function encodeStreamError(error: WireError, requestId?: string): string {
+  return `event: error\ndata: ${bodyOf(error, requestId)}\n\n`
+}
+
+function bodyOf(error: WireError, requestId = ''): string {
+  const { kind, message, param } = error
+  const type = error.native?.dialect === PROVIDER ? error.native.type : typeOf(rowOf(kind).status)
+  return JSON.stringify({
+    type: 'error',
+    error: { type, message, kind, param },
+    request_id: requestId,
+  })
+}
+
+function typeOf(status: number): string {
+  return TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
+}

@@ -1,0 +1,88 @@
+/**
+ * Writes a whole reply as a message.
+ * Knows no upstream: it sees only the folded reply.
+ *
+ * Source: Claude API reference, "Messages", read 2026-11-22.
+ */
+import type { Reply, ReplyBlock } from '../../../chat/fold.js'
+import type { JsonObject } from '../../../chat/json.js'
+import type { ChatRequest } from '../../../chat/request.js'
+import { stringifyExact } from '../../../wire/exact.js'
+import { Sizer, type Sized } from '../../../wire/sized.js'
+import type { Choice, Seed } from '../../dialect.js'
+import { PROVIDER } from '../wire.js'
+import { citationOut, inputText, messageUsage, signatureOut, stopMembers } from './write-members.js'
+
+/** The body of a finished reply; `seed` gives its id and model. */
+export function encodeReply(reply: Reply, _request: ChatRequest, seed: Seed): Sized {
+  const sizer = new Sizer()
+  let content = ''
+  let refusal = ''
+  for (const block of reply.blocks) {
+    if (block.type === 'refusal') refusal += block.text
+    const text = blockText(block, seed.origin, sizer)
+    if (text !== '') content += content === '' ? text : `,${text}`
+  }
+  const hasTool = reply.blocks.some(({ type }) => type === 'tool')
+  const { usage, serviceTier, reason, raw, stopSequence } = reply
+  const ending = { reason, raw, origin: seed.origin, hasTool, refusal }
+  const stop = stopMembers(stopSequence === undefined ? ending : { ...ending, stopSequence })
+  return sizer.whole(
+    `{"id":${sizer.quoted(seed.id)},"type":"message","role":"assistant","model":${sizer.name(seed.model)},` +
+      `"content":[${content}],${sizer.part(stop)},"usage":${messageUsage(usage, serviceTier)}}`,
+  )
+}
+
+/** The format has one reply to a request. */
+export function encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): Sized {
+  const [first] = choices
+  if (first === undefined) throw new Error('a request without a reply')
+  return encodeReply(first.reply, request, seed)
+}
+
+/** The JSON of a block; empty for one that the format has no place for, and for an empty one. */
+function blockText(block: ReplyBlock, origin: string | undefined, sizer: Sizer): string {
+  switch (block.type) {
+    case 'text':
+      return block.text === '' ? '' : textText(block, sizer)
+    case 'thinking':
+      return thinkingText(block, origin, sizer)
+    case 'tool': {
+      const input = sizer.part(inputText(block.json, block.custom === true))
+      return `{"type":"tool_use","id":${sizer.quoted(block.id)},"name":${sizer.name(block.name)},"input":${input},"caller":{"type":"direct"}}`
+    }
+    case 'opaque':
+      return block.provider === PROVIDER ? sizer.part(stringifyExact(block.block)) : ''
+    case 'refusal':
+    case 'image':
+      return ''
+    default:
+      return block satisfies never
+  }
+}
+
+function textText(
+  { text, citations }: Extract<ReplyBlock, { type: 'text' }>,
+  sizer: Sizer,
+): string {
+  const cited: JsonObject[] = []
+  for (const citation of citations) {
+    const out = citationOut(citation)
+    if (out !== null) cited.push(out)
+  }
+  const sources = cited.length === 0 ? '' : `,"citations":${sizer.part(JSON.stringify(cited))}`
+  return `{"type":"text","text":${sizer.quoted(text)}${sources}}`
+}
+
+function thinkingText(
+  { text, signature, redacted }: Extract<ReplyBlock, { type: 'thinking' }>,
+  origin: string | undefined,
+  sizer: Sizer,
+): string {
+  if (redacted !== undefined && text === '') {
+    return `{"type":"redacted_thinking","data":${sizer.quoted(signatureOut(origin, redacted))}}`
+  }
+  if (text === '' && signature === undefined) return ''
+  const sealed = sizer.quoted(signatureOut(origin, signature ?? redacted))
+  return `{"type":"thinking","thinking":${sizer.quoted(text)},"signature":${sealed}}`
+}

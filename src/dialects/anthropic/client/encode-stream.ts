@@ -1,0 +1,276 @@
+/**
+ * Writes canonical events as the events of a Messages stream.
+ * Assumes order: the grammar stands before it. Knows no upstream.
+ *
+ * A text block stays open until the next block begins, since some upstreams name its sources after it. A block that
+ * turns out to be empty is never opened: the API refuses empty text in the history that a client sends back.
+ *
+ * Source: Claude API reference, "Streaming messages", and recorded streams, read 2026-11-22.
+ */
+import type { ChatEvent, Citation } from '../../../chat/event.js'
+import { type JsonObject, isObject, stringOf } from '../../../chat/json.js'
+import type { ChatRequest } from '../../../chat/request.js'
+import { mergeUsage, type Usage } from '../../../chat/usage.js'
+import { stringifyExact } from '../../../wire/exact.js'
+import { TextFrames } from '../../../wire/text-frames.js'
+import type { Seed, StreamEncoder } from '../../dialect.js'
+import { PROVIDER } from '../wire.js'
+import { encodeStreamError } from './encode-error.js'
+import {
+  citationOut,
+  inputText,
+  messageUsage,
+  signatureOut,
+  stopMembers,
+  usageMembers,
+} from './write-members.js'
+
+/** Tells a client that its stream is alive. */
+export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
+
+/** What stands after the text of a delta. */
+const AFTER = '"}}\n\n'
+
+/** The deltas that carry text, and the member that it is in. */
+const MEMBERS = { text: 'text', thinking: 'thinking', input_json: 'partial_json' } as const
+
+/** The events of one stream. */
+export class MessageEncoder implements StreamEncoder {
+  private readonly frames = new TextFrames()
+  private readonly seed: Seed
+  private hasBegun = false
+  private hasPinged = false
+  private usage: Usage = {}
+  /** The next block's index. */
+  private next = 0
+  /** The block that is open on the wire; null if none is. */
+  private open: keyof typeof MEMBERS | null = null
+  /** The canonical index of the text block that is open on the wire. */
+  private textIndex = -1
+  private redacted: string | undefined
+  private hasTool = false
+  /** Of the open call: it sent arguments; and those of a free-text tool, which go out whole. */
+  private hasInput = false
+  private custom: string | null = null
+  private refusal = ''
+
+  constructor(_request: ChatRequest, seed: Seed) {
+    this.seed = seed
+  }
+
+  take(): string {
+    return this.frames.take()
+  }
+
+  event(event: ChatEvent): void {
+    switch (event.type) {
+      case 'start':
+        return
+      case 'usage':
+        this.usage = mergeUsage(this.usage, event.usage)
+        return
+      case 'text-delta':
+        return this.text(event.index, event.text)
+      case 'thinking-start':
+        this.close()
+        this.redacted = event.redacted
+        return
+      case 'thinking-delta':
+        return this.thinking(event.text)
+      case 'thinking-end':
+        return this.thinkingEnd(event.signature)
+      case 'tool-start':
+        return this.toolStart(event)
+      case 'tool-delta':
+        return this.toolDelta(event.json)
+      case 'tool-end':
+        return this.toolEnd()
+      case 'citation':
+        return this.citation(event.index, event.citation)
+      case 'opaque':
+        if (event.provider === PROVIDER) this.opaque(event.block)
+        return
+      case 'refusal-delta':
+        this.refusal += event.text
+        return
+      case 'finish':
+        return this.finish(event)
+      case 'error':
+        return this.frames.put(encodeStreamError(event.error))
+      case 'text-start':
+      case 'text-end':
+      case 'refusal-start':
+      case 'refusal-end':
+      case 'logprobs':
+      case 'image':
+        return
+      default:
+        event satisfies never
+    }
+  }
+
+  private text(index: number, text: string): void {
+    if (text === '') return
+    if (this.textIndex !== index) {
+      this.begin('text', '{"type":"text","text":""}')
+      this.textIndex = index
+    }
+    this.frames.add(text)
+  }
+
+  private thinking(text: string): void {
+    if (text === '') return
+    if (this.open !== 'thinking') this.beginThinking()
+    this.frames.add(text)
+  }
+
+  private beginThinking(): void {
+    this.begin('thinking', '{"type":"thinking","thinking":"","signature":""}')
+  }
+
+  /** Thinking goes back to its provider by its signature; without any, and without text, nothing is left of it. */
+  private thinkingEnd(signature: string | undefined): void {
+    const { redacted, seed } = this
+    if (redacted !== undefined && this.open === null) {
+      const data = signatureOut(seed.origin, redacted)
+      this.whole(`{"type":"redacted_thinking","data":${JSON.stringify(data)}}`)
+      return
+    }
+    if (this.open === null) {
+      if (signature === undefined) return
+      this.beginThinking()
+    }
+    const sealed = JSON.stringify(signatureOut(seed.origin, signature ?? redacted))
+    this.frames.put(this.deltaOf(`{"type":"signature_delta","signature":${sealed}}`))
+    this.close()
+  }
+
+  private toolStart(event: Extract<ChatEvent, { type: 'tool-start' }>): void {
+    const id = JSON.stringify(event.id)
+    const name = JSON.stringify(event.name)
+    this.hasTool = true
+    this.hasInput = false
+    this.custom = event.custom === true ? '' : null
+    const block = `{"type":"tool_use","id":${id},"name":${name},"input":{},"caller":{"type":"direct"}}`
+    this.begin('input_json', block)
+  }
+
+  private toolDelta(json: string): void {
+    if (this.custom !== null) this.custom += json
+    else {
+      this.hasInput ||= json.trim() !== ''
+      this.frames.add(json)
+    }
+  }
+
+  /** A call without arguments has an empty object: clients parse the joined text. */
+  private toolEnd(): void {
+    if (this.custom !== null) this.frames.add(inputText(this.custom, true))
+    else if (!this.hasInput) this.frames.add('{}')
+    this.close()
+  }
+
+  /** A source of a block that is over on the wire has no place. */
+  private citation(index: number, citation: Citation): void {
+    const out = index === this.textIndex ? citationOut(citation) : null
+    if (out === null) return
+    this.frames.put(this.deltaOf(`{"type":"citations_delta","citation":${JSON.stringify(out)}}`))
+  }
+
+  /** Calls of Anthropic's own tools stream their input; everything else comes whole. */
+  private opaque(block: JsonObject): void {
+    const { input } = block
+    if (!isObject(input) || !/_tool_use$/.test(stringOf(block.type) ?? '')) {
+      return this.whole(stringifyExact(block))
+    }
+    this.begin('input_json', stringifyExact({ ...block, input: {} }))
+    this.frames.add(stringifyExact(input))
+    this.close()
+  }
+
+  private whole(block: string): void {
+    this.close()
+    this.start(block)
+    this.frames.put(
+      eventOf('content_block_stop', `{"type":"content_block_stop","index":${this.next}}`),
+    )
+    this.next += 1
+  }
+
+  /** Opens a block whose texts come as deltas. */
+  private begin(kind: keyof typeof MEMBERS, block: string): void {
+    this.close()
+    this.start(block)
+    this.open = kind
+    const before = `{"type":"content_block_delta","index":${this.next},"delta":{"type":"${kind}_delta","${MEMBERS[kind]}":"`
+    this.frames.around(`event: content_block_delta\ndata: ${before}`, AFTER)
+  }
+
+  private start(block: string): void {
+    this.startMessage()
+    this.frames.put(
+      eventOf(
+        'content_block_start',
+        `{"type":"content_block_start","index":${this.next},"content_block":${block}}`,
+      ),
+    )
+    if (!this.hasPinged) this.ping()
+  }
+
+  /** Ends the block that is open on the wire. */
+  private close(): void {
+    if (this.open === null) return
+    this.open = null
+    this.textIndex = -1
+    this.frames.put(
+      eventOf('content_block_stop', `{"type":"content_block_stop","index":${this.next}}`),
+    )
+    this.next += 1
+  }
+
+  /** Waits for the first block, so that it has the counts of upstreams that report them at once. */
+  private startMessage(): void {
+    if (this.hasBegun) return
+    this.hasBegun = true
+    const { id, model } = this.seed
+    this.frames.put(
+      eventOf(
+        'message_start',
+        `{"type":"message_start","message":{"id":${JSON.stringify(id)},"type":"message","role":"assistant",` +
+          `"model":${JSON.stringify(model)},"content":[],"stop_reason":null,"stop_sequence":null,` +
+          `"stop_details":null,"usage":${messageUsage(this.usage, undefined)}}}`,
+      ),
+    )
+  }
+
+  private ping(): void {
+    this.hasPinged = true
+    this.frames.put(PING)
+  }
+
+  private deltaOf(delta: string): string {
+    return eventOf(
+      'content_block_delta',
+      `{"type":"content_block_delta","index":${this.next},"delta":${delta}}`,
+    )
+  }
+
+  private finish(event: Extract<ChatEvent, { type: 'finish' }>): void {
+    this.startMessage()
+    this.close()
+    if (!this.hasPinged) this.ping()
+    const { hasTool, refusal, seed } = this
+    const stop = stopMembers({ ...event, origin: seed.origin, hasTool, refusal })
+    this.frames.put(
+      eventOf(
+        'message_delta',
+        `{"type":"message_delta","delta":{${stop}},"usage":{${usageMembers(this.usage)}}}`,
+      ),
+    )
+    this.frames.put(eventOf('message_stop', '{"type":"message_stop"}'))
+  }
+}
+
+function eventOf(name: string, data: string): string {
+  return `event: ${name}\ndata: ${data}\n\n`
+}
