@@ -46,7 +46,7 @@ function cleanedPart(part: JsonValue, facts: ModelFacts): JsonValue[] {
   if (!isObject(part)) return [part]
   const name = signatureName(part)
   if (name === null) return [part]
-  const { [name]: _sealed, ...rest } = part
+  const rest = Object.fromEntries(Object.entries(part).filter(([key]) => key !== name))
   const isCall = part.functionCall !== undefined || part.function_call !== undefined
   if (isCall) return [isThirdGeneration(facts) ? { ...rest, [name]: SKIP_SIGNATURE } : rest]
   return part.thought === true || (part.text ?? '') === '' ? [] : [rest]
