@@ -176,6 +176,8 @@ export interface ChatRequest {
   /** The end user's stable id (`safety_identifier`, else `user`). */
   userId?: string
   serviceTier?: string
+  /** The client does not want to read the model's reasoning; only its state goes back to it. */
+  hidesThoughts?: boolean
   /** Fields that the canon has no place for, by their top-level name; an encoder maps or reports each. */
   rest: Record<string, JsonValue>
   /** What only upstreams of the client's own format take. */

@@ -32,6 +32,8 @@ export interface Endpoint {
   readonly model?: string
   /** Set if the path decides whether the reply is a stream (Gemini). */
   readonly stream?: boolean
+  /** The stream is to be one JSON array (Gemini without `alt=sse`). */
+  readonly array?: true
 }
 
 /** How a format lists models. Pure; throws `GatewayError(malformed_request)` for a page that cannot be given. */

@@ -176,7 +176,7 @@ function checkFields(body: JsonObject, asked: JsonObject): void {
 }
 
 function checkContents(contents: readonly JsonObject[]): void {
-  let open: number | undefined
+  const turns: { role: string; parts: JsonObject[] }[] = []
   for (const [index, content] of contents.entries()) {
     const role = content.role ?? 'user'
     if (role !== 'user' && role !== 'model' && role !== 'function') {
@@ -188,6 +188,18 @@ function checkContents(contents: readonly JsonObject[]): void {
         `* GenerateContentRequest.contents[${index}].parts: contents.parts must not be empty.\n`,
       )
     }
+    // Contents of one role after each other are one turn: Google's SDK keeps a content for each chunk of a stream.
+    const speaker = role === 'model' ? 'model' : 'user'
+    const last = turns.at(-1)
+    if (last?.role === speaker) last.parts.push(...parts)
+    else turns.push({ role: speaker, parts: [...parts] })
+  }
+  checkTurns(turns.map(({ parts }) => parts))
+}
+
+function checkTurns(turns: readonly JsonObject[][]): void {
+  let open: number | undefined
+  for (const parts of turns) {
     const results = parts.filter((part) => part.functionResponse !== undefined).length
     if (results > 0 && results !== open) {
       refuse(

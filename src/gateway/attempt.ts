@@ -350,7 +350,8 @@ export class Attempt implements ReplyHandler, Timed {
     target.series.attempt(error?.kind ?? 'ok')
     if (error !== null) return this.settlement.reject(gatewayError(error))
     const { body, bytes } = read
-    this.settlement.resolve({ kind: 'whole', body, bytes, stream: call.request.stream })
+    const stream = call.request.stream && call.endpoint.array !== true
+    this.settlement.resolve({ kind: 'whole', body, bytes, stream })
   }
 
   private refusedByUpstream(): void {

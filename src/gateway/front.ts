@@ -32,7 +32,13 @@ export function endpointOf(x: Exchange): Addressed | null {
   x.dialect = isList && at.dialect === 'openai-chat' ? listDialectOf(req, path) : at.dialect
   x.operation = at.endpoint.operation
   x.format = at.format
-  return at
+  return wantsArray(at, req, path) ? { ...at, endpoint: { ...at.endpoint, array: true } } : at
+}
+
+/** Streams of Gemini are JSON arrays unless the query asks for server-sent events. */
+function wantsArray({ dialect, endpoint }: Addressed, req: HttpRequest, path: string): boolean {
+  if (dialect !== 'gemini' || endpoint.stream !== true) return false
+  return new URLSearchParams((req.url ?? '').slice(path.length + 1)).get('alt') !== 'sse'
 }
 
 /** The format in which a client of `/v1/models` reads lists, by the headers that it sends. */

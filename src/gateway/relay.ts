@@ -13,6 +13,7 @@ import type { Deadlines, Timed } from './deadlines.js'
 import type { Exchange, Facts } from './exchange.js'
 import { LANDED } from './in-flight.js'
 import type { ReplyTransform } from './streams/reply-transform.js'
+import { EVENT_STREAM } from './streams/stream-form.js'
 
 /** Proxies drop silent connections after 30–60 s; vLLM and OpenRouter send comments every 10–15 s. */
 const HEARTBEAT_MS = 15_000
@@ -28,7 +29,12 @@ export function relay(
   if (answer.kind === 'stream') return new StreamRelay(x, answer.stream, ingress, deadlines).run()
   const { res } = x
   x.facts.sentBytes = answer.bytes
-  const headers = headersOf(x, answer.stream ? EVENT_STREAM : JSON_TYPE, lostOf(x.facts), ingress)
+  const headers = headersOf(
+    x,
+    answer.stream ? EVENT_STREAM.type : JSON_TYPE,
+    lostOf(x.facts),
+    ingress,
+  )
   if (answer.stream) headers.push(...streamHeaders(res))
   sendReply(res, 200, headers, answer.body)
   // The operating system takes most replies at once.
@@ -44,7 +50,6 @@ function streamHeaders(res: HttpResponse): string[] {
 }
 
 const JSON_TYPE = 'application/json'
-const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
 /** Name, value, …: what every reply of an upstream carries. Times are in ms; `upstream` is until its first byte. */
 function headersOf(
@@ -99,7 +104,7 @@ class StreamRelay implements Timed {
   run(): Promise<void> {
     const { res, stream, x } = this
     x.facts.firstContentMs = this.beganMs - x.startedMs
-    const headers = headersOf(x, EVENT_STREAM, x.facts.losses, this.ingress)
+    const headers = headersOf(x, stream.form.type, x.facts.losses, this.ingress)
     beginReply(res, 200, [...headers, ...streamHeaders(res)])
     // The head goes out with the first piece; if there is none yet, it must not wait for it.
     if (stream.readableLength === 0) res.flushHeaders?.()
@@ -119,7 +124,7 @@ class StreamRelay implements Timed {
   tick(nowMs: number): void {
     if (this.stalledMs === null && !this.isEnding && nowMs - this.wroteMs > HEARTBEAT_MS) {
       this.wroteMs = nowMs
-      this.res.write(this.ingress.envelope.heartbeat)
+      this.res.write(this.stream.form.heartbeat ?? this.ingress.envelope.heartbeat)
     }
   }
 
@@ -159,7 +164,7 @@ class StreamRelay implements Timed {
     }
     const error = translation.error ?? new GatewayError('bug', 'The stream ended unfinished.').wire
     x.isBrokenOff = true
-    breakOff(res, this.ingress.encodeStreamError(withoutSecrets(error), x.id))
+    breakOff(res, stream.form.events(this.ingress.encodeStreamError(withoutSecrets(error), x.id)))
   }
 
   private closed(): void {

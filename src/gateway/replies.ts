@@ -12,6 +12,7 @@ import type { Target } from './generation.js'
 import type { Call } from './receive.js'
 import { PassthroughTransform } from './streams/passthrough-transform.js'
 import { ReplyTransform } from './streams/reply-transform.js'
+import { ArrayForm, arrayOfEvents, EVENT_STREAM, type StreamForm } from './streams/stream-form.js'
 import { TranslatedStream, type Verdict } from './translate.js'
 import { WholeAnswer, type WholeReply } from './whole.js'
 import { WholeChoices } from './choices.js'
@@ -41,10 +42,16 @@ export function openReplyStream(
   const { egress } = target
   const { ingress, request } = call
   if (egress.newTap !== null && passes(call, target)) {
-    return new PassthroughTransform(egress.newTap({ includeUsage: request.includeUsage }), x)
+    const tap = egress.newTap({ includeUsage: request.includeUsage })
+    return new PassthroughTransform(tap, x, formOf(call))
   }
   const seed = seedOf(x, call, target)
-  return new ReplyTransform(new TranslatedStream(egress, ingress, request, seed, mayPause), x)
+  const translation = new TranslatedStream(egress, ingress, request, seed, mayPause)
+  return new ReplyTransform(translation, x, formOf(call))
+}
+
+function formOf({ endpoint }: Call): StreamForm {
+  return endpoint.array === true ? new ArrayForm() : EVENT_STREAM
 }
 
 /** A whole reply as it was read: what the client gets, or a part after which the upstream paused. */
@@ -80,7 +87,8 @@ export function readReply(
   x.held.takeReply(copiesOf(bytes))
   const answer = (): WholeReply =>
     begun ?? newWhole(call, target, seedOf(x, call, target), mayPause)
-  if (isEvents) return readOn(answer(), (it) => it.readEvents(bytes))
+  const isArray = call.endpoint.array === true
+  if (isEvents) return readOn(answer(), isArray, (it) => it.readEvents(bytes))
   const text = bytes.toString('utf8')
   const body = parseReply(text)
   const pieces = body ?? (stream ? parseArray(text) : null)
@@ -89,7 +97,7 @@ export function readReply(
   if (body !== null && !stream && tapReply !== null && passes(call, target)) {
     return passReply(bytes, tapReply(body))
   }
-  return readOn(answer(), (it) => it.read(pieces))
+  return readOn(answer(), isArray, (it) => it.read(pieces))
 }
 
 function newWhole(call: Call, { egress }: Target, seed: Seed, mayPause: boolean): WholeReply {
@@ -105,14 +113,25 @@ function newWhole(call: Call, { egress }: Target, seed: Seed, mayPause: boolean)
  * Whether a reply is to be streamed on as it comes: the client wants a stream and the upstream answers
  * in one. What was asked for whole is read whole, whatever it comes as.
  */
-export function streamsOn({ request }: Call, { egress }: Target, isEvents: boolean): boolean {
-  return request.stream && isEvents && egress.wholeOnly?.(request) !== true
+export function streamsOn(call: Call, target: Target, isEvents: boolean): boolean {
+  const { request } = call
+  if (!request.stream || !isEvents) return false
+  return target.egress.wholeOnly?.(request) !== true || passes(call, target)
 }
 
-function readOn(answer: WholeReply, read: (answer: WholeReply) => JsonObject | null): ReadReply {
+/** `isArray`: the events of the stream are to be one JSON array. */
+function readOn(
+  answer: WholeReply,
+  isArray: boolean,
+  read: (answer: WholeReply) => JsonObject | null,
+): ReadReply {
   const resume = read(answer)
   if (resume !== null) return { kind: 'paused', answer, resume }
   const verdict = answer.encode()
+  if (isArray && verdict.error === null) {
+    const body = arrayOfEvents(verdict.body)
+    return { kind: 'answer', body, bytes: body.length, verdict }
+  }
   return { kind: 'answer', body: verdict.body, bytes: verdict.bytes, verdict }
 }
 

@@ -67,7 +67,7 @@ export function beginReply(res: HttpResponse, status: number, headers: string[])
  * Ends a reply that is not complete, after a last piece. The client can tell it from a complete one: HTTP/1.1 lacks
  * the terminating chunk, HTTP/2 has a RST_STREAM with INTERNAL_ERROR.
  */
-export function breakOff(res: HttpResponse, piece: string): void {
+export function breakOff(res: HttpResponse, piece: string | Buffer): void {
   const { stream } = res
   if (stream === undefined) {
     res.write(piece)

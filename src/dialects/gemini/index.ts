@@ -1,20 +1,41 @@
 /**
- * The Gemini dialect: how the gateway speaks to Google's models.
- * Egress only; no client speaks it to the gateway.
+ * The Gemini dialect: how the gateway speaks to Google's models, and how Google's clients speak to the gateway.
+ * Only puts the parts together; every rule is in the file named for it.
  */
-import type { Dialect } from '../dialect.js'
+import type { Dialect, Ingress } from '../dialect.js'
 import { CandidatesDecoder } from './candidates.js'
+import { decodeCount, decodeRequest, modelOf } from './client/decode-request.js'
+import { encodeError, encodeStreamError } from './client/encode-error.js'
+import { encodeChoices, encodeReply } from './client/encode-reply.js'
+import { GeminiEncoder } from './client/encode-stream.js'
+import { unsaid } from './client/unsaid.js'
+import { edits } from './edits.js'
 import { decodeError } from './error.js'
 import { readsUrl } from './media.js'
 import { decodeReply } from './reply.js'
 import { encodeRequest } from './request.js'
 import { GeminiDecoder } from './stream.js'
+import { GeminiTap, tapReply } from './tap.js'
 import { target } from './target.js'
+
+const ingress: Ingress = {
+  envelope: { idPrefix: '', heartbeat: ': keep-alive\n\n', idHeader: null },
+  peek: (_body, endpoint) => ({ model: modelOf(endpoint), stream: endpoint.stream === true }),
+  decodeRequest: (body, endpoint) =>
+    endpoint.operation === 'count' ? decodeCount(body, endpoint) : decodeRequest(body, endpoint),
+  encodeReply,
+  encodeChoices,
+  newEncoder: (request, seed, place) => new GeminiEncoder(request, seed, place),
+  unsaid,
+  encodeError,
+  encodeStreamError,
+  encodeCount,
+}
 
 /** Gemini's generateContent, whole and streamed, on the Developer API. */
 export const gemini: Dialect = {
   name: 'gemini',
-  ingress: null,
+  ingress,
   egress: {
     framing: 'sse',
     target,
@@ -26,8 +47,7 @@ export const gemini: Dialect = {
     credential: (apiKey) => ({ 'x-goog-api-key': apiKey }),
     headers: () => ({}),
     encodeRequest,
-    // No client speaks Gemini, so no client's own body ever goes there.
-    edits: () => [],
+    edits,
     decodeReply,
     newDecoder: (request, sink) => new GeminiDecoder(request, sink),
     newChoices: (request, sinks) => new CandidatesDecoder(request, sinks),
@@ -40,8 +60,13 @@ export const gemini: Dialect = {
       // "Long decode", read 2026-11-20), and what was written so far is not sent back.
       next: (body, resume) => ({ ...body, ...resume }),
     },
-    newTap: null,
-    tapReply: null,
+    newTap: () => new GeminiTap(),
+    tapReply,
     decodeError,
   },
+}
+
+/** The reply to a countTokens request; the modalities are not told apart. */
+function encodeCount(inputTokens: number): string {
+  return JSON.stringify({ totalTokens: inputTokens })
 }

@@ -11,11 +11,12 @@ import type { FrameSink } from '../../wire/framer.js'
 import { SseFramer } from '../../wire/sse.js'
 import { OVERFLOW, TRUNCATED, type Translation, type Verdict } from '../translate.js'
 import { ReplyTransform, type ReplyOwner } from './reply-transform.js'
+import type { StreamForm } from './stream-form.js'
 
 /** Passes a stream on as it is. */
 export class PassthroughTransform extends ReplyTransform {
-  constructor(tap: StreamTap, owner: ReplyOwner) {
-    super(new PassedStream(tap), owner)
+  constructor(tap: StreamTap, owner: ReplyOwner, form?: StreamForm) {
+    super(new PassedStream(tap), owner, form)
   }
 }
 

@@ -7,6 +7,7 @@ import { Transform, type TransformCallback } from 'node:stream'
 import type { WireError } from '../../errors.js'
 import { UNFORESEEN } from '../fault.js'
 import type { Translation } from '../translate.js'
+import { EVENT_STREAM, type StreamForm } from './stream-form.js'
 
 /** Most bytes in each of its two buffers before it asks its source to wait; enough for a head that is held for content. */
 const BUFFERED_BYTES = 16_384
@@ -31,6 +32,7 @@ export interface ReplyOwner {
  */
 export class ReplyTransform extends Transform {
   readonly translation: Translation
+  readonly form: StreamForm
   /** Called after each step, when the translation's verdict may have changed. */
   onStep: () => void = () => undefined
   /** Called when there is room again. */
@@ -40,12 +42,15 @@ export class ReplyTransform extends Transform {
   private readonly owner: ReplyOwner
   /** The client left and the reply is read on: what is ready is dropped. */
   private isDrained = false
+  /** What ends a complete stream was given. */
+  private hasEnded = false
   /** Until when the end is held back; undefined before the end. */
   private held: Promise<void> | null | undefined
 
-  constructor(translation: Translation, owner: ReplyOwner) {
+  constructor(translation: Translation, owner: ReplyOwner, form = EVENT_STREAM) {
     super({ highWaterMark: BUFFERED_BYTES })
     this.translation = translation
+    this.form = form
     this.owner = owner
     this.on('drain', () => this.onDrain())
   }
@@ -123,7 +128,13 @@ export class ReplyTransform extends Transform {
   }
 
   private give(ready: string | Buffer): void {
-    if (ready.length > 0 && !this.destroyed && !this.isDrained) this.push(ready)
+    if (this.destroyed || this.isDrained) return
+    const events = ready.length > 0 ? this.form.events(ready) : ''
+    if (events.length > 0) this.push(events)
+    if (this.translation.outcome !== 'complete' || this.hasEnded) return
+    this.hasEnded = true
+    const end = this.form.end()
+    if (end !== '') this.push(end)
   }
 
   private hold(): Promise<void> | null {

@@ -1,0 +1,158 @@
+/**
+ * The rule book of a generateContent request: one entry for every field that the format knows.
+ * Knows no upstream; never changes the body that it reads. The model and whether to stream are in the path.
+ *
+ * Source: ai.google.dev/api/generate-content and the types of @google/genai 2, read 2026-11-20.
+ */
+import type { JsonObject, JsonValue } from '../../../chat/json.js'
+import type { ChatRequest } from '../../../chat/request.js'
+import { boolean, given, object, oneOf, refuse, string, text } from '../../../wire/fields.js'
+import type { Endpoint } from '../../dialect.js'
+import { decodeConfig } from './decode-config.js'
+import { decodeContents, decodeSystem } from './decode-contents.js'
+import { decodeToolChoice, decodeTools, unknownConfig } from './decode-tools.js'
+import { list, message, under, word } from './fields.js'
+import { loseNative, refuseNative } from './native.js'
+
+/** A model id goes into paths, labels and logs; the longest real one has 60 characters. */
+const MAX_MODEL_BYTES = 256
+const MAX_SETTINGS = 64
+const MAX_LABELS = 64
+
+/** Google's names of the tiers, and OpenAI's. */
+const TIERS: Readonly<Record<string, string>> = {
+  STANDARD: 'default',
+  FLEX: 'flex',
+  PRIORITY: 'priority',
+}
+
+/** Thresholds that block nothing: without them other providers do what was asked for. */
+const NO_BLOCK: ReadonlySet<string> = new Set([
+  'OFF',
+  'BLOCK_NONE',
+  'HARM_BLOCK_THRESHOLD_UNSPECIFIED',
+])
+
+/** The model's name, which the path has. */
+export function modelOf({ model = '' }: Endpoint): string {
+  const name = model.startsWith('models/') ? model.slice('models/'.length) : model
+  if (name === '')
+    refuse('model', 'must be in the path, as in /v1beta/models/{model}:generateContent')
+  if (name.length > MAX_MODEL_BYTES || Buffer.byteLength(name) > MAX_MODEL_BYTES) {
+    refuse('model', `must be at most ${MAX_MODEL_BYTES} bytes`)
+  }
+  return name
+}
+
+/** Reads a whole request. Throws `malformed_request` naming the field that breaks a rule. */
+export function decodeRequest(body: JsonObject, endpoint: Endpoint): ChatRequest {
+  return requestOf(body, endpoint, '')
+}
+
+/**
+ * Reads a countTokens request: contents alone, or a whole generateContent request under
+ * `generateContentRequest`. Vertex has the other members beside `contents`.
+ */
+export function decodeCount(body: JsonObject, endpoint: Endpoint): ChatRequest {
+  const { generateContentRequest: inner, ...beside } = message(body, '')
+  if (!given(inner)) return requestOf(beside, endpoint, '')
+  if (given(beside['contents'])) refuse('contents', 'must not stand beside generateContentRequest')
+  const path = 'generateContentRequest'
+  const { model, ...request } = message(inner, path)
+  if (given(model)) string(model, `${path}.model`)
+  return requestOf(request, endpoint, path)
+}
+
+function requestOf(body: JsonObject, endpoint: Endpoint, path: string): ChatRequest {
+  const fields = message(body, path)
+  const stream = endpoint.stream === true
+  const request: ChatRequest = {
+    model: modelOf(endpoint),
+    messages: [],
+    stream,
+    // The format counts in every stream.
+    includeUsage: stream,
+    hidesThoughts: true,
+    tools: [],
+    rest: {},
+  }
+  const system = fields['systemInstruction']
+  const instruction = given(system) ? decodeSystem(system, under(path, 'systemInstruction')) : null
+  const { messages, unknown } = decodeContents(fields['contents'], path)
+  request.messages = instruction === null ? messages : [instruction, ...messages]
+  for (const each of unknown) loseNative(request, each)
+  readTools(fields, request, path)
+  for (const [key, value] of Object.entries(fields)) {
+    if (!given(value) || READ.has(key)) continue
+    const at = under(path, key)
+    const rule = RULES.get(key)
+    // Kept under its name it would be the object's prototype, and reach nobody.
+    if (key === '__proto__') refuse(at, 'is not the name of a field')
+    if (rule === undefined) loseNative(request, at)
+    else rule(value, request, at)
+  }
+  return request
+}
+
+/** Tools first: the choice of one is checked against them. */
+function readTools(fields: JsonObject, request: ChatRequest, path: string): void {
+  const tools = decodeTools(fields['tools'], under(path, 'tools'))
+  request.tools = tools.functions
+  for (const each of tools.served) refuseNative(request, each, 'Google runs this tool')
+  for (const each of tools.unknown) loseNative(request, each)
+  const config = fields['toolConfig']
+  if (!given(config)) return
+  const at = under(path, 'toolConfig')
+  const choice = decodeToolChoice(config, at, tools)
+  if (choice !== undefined) request.toolChoice = choice
+  for (const each of unknownConfig(config, at)) loseNative(request, each)
+}
+
+/** Fields that have been read already. `model` is what the path says, and some clients repeat. */
+const READ = new Set(['contents', 'model', 'systemInstruction', 'toolConfig', 'tools'])
+
+/** Checks one field and stores it. */
+type Rule = (value: JsonValue, request: ChatRequest, path: string) => void
+
+const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
+  ['generationConfig', (value, request, path) => decodeConfig(value, path, request)],
+  ['safetySettings', safetySettings],
+  ['cachedContent', cachedContent],
+  ['labels', labels],
+  ['serviceTier', serviceTier],
+  ['store', store],
+  ['continuationToken', cachedContent],
+])
+
+/** Whether Google may log the request; other providers have settings of their own for it. */
+function store(value: JsonValue, request: ChatRequest, path: string): void {
+  if (boolean(value, path)) loseNative(request, path)
+}
+
+function safetySettings(value: JsonValue, request: ChatRequest, path: string): void {
+  const settings = list(value, path, MAX_SETTINGS).map((entry, at) => {
+    const setting = message(entry, `${path}[${at}]`)
+    word(setting['category'], `${path}[${at}].category`)
+    return word(setting['threshold'], `${path}[${at}].threshold`)
+  })
+  if (settings.some((threshold) => !NO_BLOCK.has(threshold))) loseNative(request, path)
+}
+
+/** What of the conversation is only at Google: without it another model would answer something else. */
+function cachedContent(value: JsonValue, request: ChatRequest, path: string): void {
+  text(value, path, 16_384)
+  refuseNative(request, path, 'what it names is kept at Google')
+}
+
+function labels(value: JsonValue, request: ChatRequest, path: string): void {
+  const entries = Object.entries(object(value, path))
+  if (entries.length > MAX_LABELS) refuse(path, `must have at most ${MAX_LABELS} labels`)
+  for (const [key, label] of entries) string(label, `${path}.${key}`)
+  if (entries.length > 0) loseNative(request, path)
+}
+
+function serviceTier(value: JsonValue, request: ChatRequest, path: string): void {
+  const name = oneOf(word(value, path), path, [...Object.keys(TIERS), 'SERVICE_TIER_UNSPECIFIED'])
+  const tier = TIERS[name]
+  if (tier !== undefined) request.serviceTier = tier
+}

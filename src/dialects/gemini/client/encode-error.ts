@@ -1,0 +1,47 @@
+/**
+ * Errors in Google's format: what a client of Gemini's is told. What a Gemini upstream says of a failure is read in
+ * `../error.ts`.
+ *
+ * Source: google.aip.dev/193 and google/rpc/error_details.proto, read 2026-11-20.
+ */
+import type { JsonObject } from '../../../chat/json.js'
+import { rowOf, type WireError } from '../../../errors.js'
+import { withoutSecrets } from '../../../wire/error-body.js'
+
+const TYPE = 'type.googleapis.com/google.rpc.'
+
+/** Names of google.rpc.Code by HTTP status. */
+const STATUSES: Readonly<Record<number, string>> = {
+  401: 'UNAUTHENTICATED',
+  403: 'PERMISSION_DENIED',
+  404: 'NOT_FOUND',
+  429: 'RESOURCE_EXHAUSTED',
+  499: 'CANCELLED',
+  500: 'INTERNAL',
+  501: 'UNIMPLEMENTED',
+  502: 'UNAVAILABLE',
+  503: 'UNAVAILABLE',
+  504: 'DEADLINE_EXCEEDED',
+}
+
+/** Status and body for a client. */
+export function encodeError(error: WireError): { status: number; body: string } {
+  const { status } = rowOf(error.kind)
+  const { kind, message, param, retryAfterSeconds } = withoutSecrets(error)
+  const details: JsonObject[] = [{ '@type': `${TYPE}ErrorInfo`, reason: kind, domain: 'sluice' }]
+  if (param !== undefined) {
+    const fieldViolations = [{ field: param, description: message }]
+    details.push({ '@type': `${TYPE}BadRequest`, fieldViolations })
+  }
+  if (retryAfterSeconds !== undefined) {
+    details.push({ '@type': `${TYPE}RetryInfo`, retryDelay: `${retryAfterSeconds}s` })
+  }
+  const name = STATUSES[status] ?? (status >= 500 ? 'INTERNAL' : 'INVALID_ARGUMENT')
+  const body = JSON.stringify({ error: { code: status, message, status: name, details } })
+  return { status, body }
+}
+
+/** The event that ends a stream which has begun. */
+export function encodeStreamError(error: WireError): string {
+  return `data: ${encodeError(error).body}\n\n`
+}

@@ -1,0 +1,102 @@
+/**
+ * Writes a whole reply as a `GenerateContentResponse`.
+ * Knows no upstream: it sees only the folded answer.
+ */
+import type { Reply, ReplyBlock } from '../../../chat/fold.js'
+import type { TokenLogprob } from '../../../chat/logprobs.js'
+import type { ChatRequest } from '../../../chat/request.js'
+import { quote } from '../../../wire/quote.js'
+import { sized, type Sized } from '../../../wire/sized.js'
+import type { Choice, Seed } from '../../dialect.js'
+import { Sources } from './sources.js'
+import { blockReasonOut, finishReasonOut, logprobsOut, usageText } from './write-answer.js'
+import { PartWriter } from './write-parts.js'
+
+/** The body of a finished answer; `seed` gives its id and model. */
+export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {
+  return encodeChoices([{ index: 0, reply }], request, seed)
+}
+
+/** The body of several answers to one request. */
+export function encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): Sized {
+  const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
+  const behind =
+    `"usageMetadata":${usageText(usage, serviceTier)},` +
+    `"modelVersion":${quote(seed.model)},"responseId":${quote(seed.id)}`
+  const [only] = choices
+  const blocked =
+    only === undefined || choices.length > 1
+      ? null
+      : blockReasonOut(only.reply, seed.origin, only.reply.blocks.every(isRefusal))
+  if (only !== undefined && blocked !== null) {
+    const why = refusalIn(only.reply.blocks)
+    const message = why === '' ? '' : `,"blockReasonMessage":${quote(why)}`
+    return sized(`{"promptFeedback":{"blockReason":"${blocked}"${message}},${behind}}`)
+  }
+  const candidates = choices.map((choice) => candidate(choice, request, seed)).join(',')
+  return sized(`{"candidates":[${candidates}],${behind}}`)
+}
+
+function candidate({ index, reply }: Choice, request: ChatRequest, seed: Seed): string {
+  const writer = new PartWriter(seed.origin, request.hidesThoughts === true)
+  const sources = new Sources()
+  const tokens: TokenLogprob[] = []
+  const isFiltered = reply.reason === 'filter'
+  const parts: string[] = []
+  const add = (part: string | null): void => {
+    if (part !== null) parts.push(part)
+  }
+  for (const [at, block] of reply.blocks.entries()) {
+    if (block.type === 'text') {
+      sources.begin(at)
+      sources.text(at, block.text)
+      for (const citation of block.citations) sources.cite(at, citation)
+      for (const token of block.logprobs ?? []) tokens.push(token)
+    }
+    // What a filter says is not part of the answer.
+    if (block.type !== 'refusal' || !isFiltered) add(partOf(block, writer))
+  }
+  add(writer.rest())
+  const content =
+    parts.length === 0 ? [] : [`"content":{"parts":[${parts.join(',')}],"role":"model"}`]
+  const members = [
+    ...content,
+    `"finishReason":"${finishReasonOut(reply, seed.origin)}"`,
+    `"index":${index}`,
+  ]
+  const refusal = isFiltered ? refusalIn(reply.blocks) : ''
+  if (refusal !== '') members.push(`"finishMessage":${quote(refusal)}`)
+  const metadata = sources.metadata()
+  if (metadata !== null) members.push(`"groundingMetadata":${JSON.stringify(metadata)}`)
+  if (tokens.length > 0) members.push(`"logprobsResult":${JSON.stringify(logprobsOut(tokens))}`)
+  return `{${members.join(',')}}`
+}
+
+function partOf(block: ReplyBlock, writer: PartWriter): string | null {
+  switch (block.type) {
+    case 'text':
+      return block.text === '' && block.signature === undefined
+        ? null
+        : writer.text(block.text, block.signature)
+    case 'refusal':
+      return block.text === '' ? null : writer.text(block.text)
+    case 'thinking':
+      return writer.thought(block)
+    case 'tool':
+      return writer.call(block)
+    case 'image':
+      return writer.image(block.url)
+    case 'opaque':
+      return writer.opaque(block.provider, block.block)
+    default:
+      return block satisfies never
+  }
+}
+
+function isRefusal({ type }: ReplyBlock): boolean {
+  return type === 'refusal'
+}
+
+function refusalIn(blocks: readonly ReplyBlock[]): string {
+  return blocks.map((block) => (block.type === 'refusal' ? block.text : '')).join('')
+}

@@ -1,0 +1,194 @@
+/**
+ * Writes canonical events as the responses of a Gemini stream, one server-sent event each; the JSON array form is
+ * made of these (`gateway/streams/array-form.ts`). Calls are held until they are whole.
+ * Assumes order: the grammar stands before it. Knows no upstream.
+ */
+import type { ChatEvent } from '../../../chat/event.js'
+import type { ChatRequest } from '../../../chat/request.js'
+import { mergeUsage, type Usage } from '../../../chat/usage.js'
+import { isPlain, quote } from '../../../wire/quote.js'
+import type { Place, Seed, StreamEncoder } from '../../dialect.js'
+import { encodeStreamError } from './encode-error.js'
+import { Sources } from './sources.js'
+import { blockReasonOut, finishReasonOut, logprobsOut, usageText } from './write-answer.js'
+import { PartWriter } from './write-parts.js'
+
+/** The place of an only answer. */
+const ALONE: Place = { index: 0, isLast: true }
+
+/** The call that is being made. */
+interface OpenCall {
+  readonly id: string
+  readonly name: string
+  readonly custom: boolean | undefined
+  readonly pieces: string[]
+}
+
+/** The events of one stream: everything that stays the same is written once, at the start. */
+export class GeminiEncoder implements StreamEncoder {
+  private out = ''
+  private readonly seed: Seed
+  private readonly place: Place
+  private readonly writer: PartWriter
+  private readonly sources = new Sources()
+  /** An event up to its first part, after its last one, and both around a plain text. */
+  private readonly before: string
+  private readonly after: string
+  private readonly beforeText: string
+  private readonly afterText: string
+  private readonly tail: string
+  private usage: Usage = {}
+  private call: OpenCall | null = null
+  /** The last piece of the open thought: its signature goes out with it. */
+  private thought = ''
+  private redacted: string | undefined
+  private refusal = ''
+  private isEmpty = true
+  /** Tokens whose text is about to come, as a member of the candidate. */
+  private likely = ''
+
+  /** `place`: where the answer stands among several. */
+  constructor(request: ChatRequest, seed: Seed, place: Place = ALONE) {
+    this.seed = seed
+    this.place = place
+    this.writer = new PartWriter(seed.origin, request.hidesThoughts === true)
+    this.tail = `"modelVersion":${quote(seed.model)},"responseId":${quote(seed.id)}}\n\n`
+    this.before = 'data: {"candidates":[{"content":{"parts":['
+    this.after = `],"role":"model"},"index":${place.index}}],${this.tail}`
+    this.beforeText = `${this.before}{"text":"`
+    this.afterText = `"}${this.after}`
+  }
+
+  take(): string {
+    const { out } = this
+    this.out = ''
+    return out
+  }
+
+  event(event: ChatEvent): void {
+    switch (event.type) {
+      case 'text-start':
+        return this.sources.begin(event.index)
+      case 'text-delta':
+        this.sources.text(event.index, event.text)
+        return this.text(event.text)
+      case 'text-end':
+        if (event.signature !== undefined) this.part(this.writer.text('', event.signature))
+        else if (this.likely !== '') this.part(this.writer.text(''))
+        return
+      case 'refusal-delta':
+        this.refusal += event.text
+        return
+      case 'thinking-start':
+        this.thought = ''
+        this.redacted = event.redacted
+        return
+      case 'thinking-delta':
+        return this.think(event.text)
+      case 'thinking-end':
+        return this.thinkingEnd(event.signature)
+      case 'tool-start': {
+        const { id, name, custom } = event
+        this.call = { id, name, custom, pieces: [] }
+        return
+      }
+      case 'tool-delta':
+        this.call?.pieces.push(event.json)
+        return
+      case 'tool-end':
+        return this.toolEnd(event.signature)
+      case 'image':
+        return this.part(this.writer.image(event.url))
+      case 'opaque':
+        return this.part(this.writer.opaque(event.provider, event.block))
+      case 'citation':
+        return this.sources.cite(event.index, event.citation)
+      case 'logprobs':
+        this.likely = `,"logprobsResult":${JSON.stringify(logprobsOut(event.tokens))}`
+        return
+      case 'usage':
+        this.usage = mergeUsage(this.usage, event.usage)
+        return
+      case 'finish':
+        return this.finish(event)
+      case 'error':
+        this.out += encodeStreamError(event.error)
+        return
+      case 'start':
+      case 'refusal-start':
+      case 'refusal-end':
+        return
+      default:
+        event satisfies never
+    }
+  }
+
+  /** Empty strings say nothing and are not sent. */
+  private text(text: string): void {
+    if (text === '') return
+    this.isEmpty = false
+    const beside = this.writer.beside()
+    const inside = isPlain(text) ? text : JSON.stringify(text).slice(1, -1)
+    if (beside === '' && this.likely === '') this.out += this.beforeText + inside + this.afterText
+    else this.part(`{"text":"${inside}"${beside}}`)
+  }
+
+  /** One piece is held back: which one is the last is known only at the end. */
+  private think(text: string): void {
+    if (text === '') return
+    if (!this.writer.showsThoughts) {
+      this.thought += text
+      return
+    }
+    if (this.thought !== '') this.part(this.writer.piece(this.thought))
+    this.thought = text
+  }
+
+  private thinkingEnd(signature: string | undefined): void {
+    const { thought, redacted } = this
+    this.thought = ''
+    this.part(this.writer.thought({ text: thought, signature, redacted }))
+  }
+
+  private toolEnd(signature: string | undefined): void {
+    const { call } = this
+    this.call = null
+    if (call === null) return
+    const { id, name, custom, pieces } = call
+    this.part(this.writer.call({ id, name, custom, json: pieces.join(''), signature }))
+  }
+
+  private part(part: string | null): void {
+    if (part === null) return
+    this.isEmpty = false
+    if (this.likely === '') this.out += this.before + part + this.after
+    else {
+      const { index } = this.place
+      const members = `],"role":"model"},"index":${index}${this.likely}}],${this.tail}`
+      this.out += this.before + part + members
+      this.likely = ''
+    }
+  }
+
+  private finish(event: Extract<ChatEvent, { type: 'finish' }>): void {
+    const { seed, place, refusal } = this
+    const counts = place.isLast
+      ? `"usageMetadata":${usageText(this.usage, event.serviceTier)},${this.tail}`
+      : this.tail
+    const isFiltered = event.reason === 'filter'
+    const blocked = place.index === 0 ? blockReasonOut(event, seed.origin, this.isEmpty) : null
+    if (blocked !== null) {
+      const message = refusal === '' ? '' : `,"blockReasonMessage":${quote(refusal)}`
+      this.out += `data: {"promptFeedback":{"blockReason":"${blocked}"${message}},${counts}`
+      return
+    }
+    if (refusal !== '' && !isFiltered) this.text(refusal)
+    // Google's own SDK keeps a turn only if each of its events has a part.
+    let members = `"finishReason":"${finishReasonOut(event, seed.origin)}","index":${place.index}`
+    if (refusal !== '' && isFiltered) members += `,"finishMessage":${quote(refusal)}`
+    const metadata = this.sources.metadata()
+    if (metadata !== null) members += `,"groundingMetadata":${JSON.stringify(metadata)}`
+    const part = this.writer.rest() ?? '{"text":""}'
+    this.out += `${this.before}${part}],"role":"model"},${members}}],${counts}`
+  }
+}
