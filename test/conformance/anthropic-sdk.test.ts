@@ -127,13 +127,11 @@ for (const {
     )
     t.same(callsOf(streamed)[1]?.input, {})
 
-    const results = calls
-      .toReversed()
-      .map(({ id, name }) => ({
-        type: 'tool_result' as const,
-        tool_use_id: id,
-        content: `${name}!`,
-      }))
+    const results = calls.toReversed().map(({ id, name }) => ({
+      type: 'tool_result' as const,
+      tool_use_id: id,
+      content: `${name}!`,
+    }))
     const turns: Anthropic.MessageParam[] = [
       ...asked,
       { role: 'assistant', content: whole.content },
