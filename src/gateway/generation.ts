@@ -162,6 +162,11 @@ export class Generation {
     return this.unlisted.has(model) ? model : name
   }
 
+  /** Ends the active health checks; those of the successor take over. */
+  stopProbes(): void {
+    for (const probe of this.probes) probe.stop()
+  }
+
   enter(): void {
     this.active += 1
   }
@@ -173,7 +178,6 @@ export class Generation {
 
   /** Resolves when the last request of this generation has ended and its own pools are closed. */
   async supersede(successor: Generation | null): Promise<void> {
-    this.stopProbes()
     this.successor = successor
     await new Promise<void>((resolve) => {
       this.onRetired = resolve
@@ -194,10 +198,6 @@ export class Generation {
     if (this.active > 0 || this.successor === undefined) return
     this.onRetired?.()
     this.onRetired = null
-  }
-
-  private stopProbes(): void {
-    for (const probe of this.probes) probe.stop()
   }
 
   /** One, or none if the upstream has no `probe` or no key. */

@@ -7,7 +7,8 @@ import type { Config, UpstreamConfig } from '../../config/config.js'
 import { PeakEwma } from '../../routing/latency.js'
 import type { RouteConfig } from '../../config/route.js'
 import type { RouteTarget } from '../../routing/router.js'
-import { Breaker } from './breaker.js'
+import type { UpstreamLevels } from '../../metrics/hops.js'
+import { Breaker, BREAKER_LEVELS } from './breaker.js'
 import { SYSTEM_CLOCK, type Clock } from './clock.js'
 import { Credentials } from './credentials.js'
 import { HedgeBudget } from './hedge-budget.js'
@@ -93,9 +94,24 @@ export class UpstreamStates {
     return this.of(target.upstream.name).latency(target).expectedMs(this.clock.now())
   }
 
-  /** By the name of the upstream. */
-  [Symbol.iterator](): IterableIterator<[string, UpstreamState]> {
-    return this.byName.entries()
+  /** For the metrics. */
+  levels(): UpstreamLevels[] {
+    return [...this.byName].map(([name, { breaker, credentials }]) => {
+      return { name, breaker: BREAKER_LEVELS[breaker.state], resting: credentials.resting }
+    })
+  }
+
+  /** `ok`, or each upstream whose breaker is not closed or that has keys that rest, for `/readyz`. */
+  text(): string {
+    const troubles = [...this.byName].flatMap(([name, { breaker, credentials }]) => {
+      const { state } = breaker
+      const { resting, size } = credentials
+      return [
+        ...(state === 'closed' ? [] : [`circuit breaker of ${name} ${state.replace('_', '-')}`]),
+        ...(resting === 0 ? [] : [`${resting} of ${size} keys of ${name} resting`]),
+      ]
+    })
+    return troubles.length === 0 ? 'ok' : troubles.join(', ')
   }
 }
 

@@ -61,9 +61,18 @@ void t.test('the spending on hedges stays with a route; routes without hedge hav
   const next = statesOf({ route: ', fallback: [{ upstream: b }]' }, states)
   t.equal(next.routes[0] && next.states.hedgesOf(next.routes[0]), budget)
   t.throws(() => states.of('c'))
-  t.same(
-    [...states].map(([name]) => name),
-    ['a', 'b'],
-  )
+  t.end()
+})
+
+void t.test('breakers and resting keys are shown for metrics and /readyz', (t) => {
+  const { states } = statesOf({})
+  t.equal(states.text(), 'ok')
+  states.of('a').credentials.refused(0, 429, null)
+  for (let at = 0; at < 5; at++) states.of('b').breaker.begin().failed()
+  t.same(states.levels(), [
+    { name: 'a', breaker: 0, resting: 1 },
+    { name: 'b', breaker: 2, resting: 0 },
+  ])
+  t.equal(states.text(), '1 of 2 keys of a resting, circuit breaker of b open')
   t.end()
 })
