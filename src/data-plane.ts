@@ -105,16 +105,7 @@ export async function openDataPlane(
       gateway.adopt(next)
       server.allowUpgrades(opensWebSockets(next.config))
     },
-    ready: () => {
-      const checks = {
-        config: 'ok',
-        store: probe.state,
-        limits: limiter.isAway ? 'kept by each process alone' : 'ok',
-        ledger: books.state,
-        drain: server.draining ? 'draining' : 'ok',
-      }
-      return { ready: probe.state === 'ok' && !server.draining, checks }
-    },
+    ready: () => readinessOf(parts, probe.state, gateway.upstreams, server.draining),
     openDashboard: () => dashboard.open(),
     async drain() {
       const { drainMs } = current.config.server
@@ -147,6 +138,24 @@ function servedBy(
       return origins.length === 0 || dashboard.takes(req) ? [] : corsHeaders(req, origins)
     },
   }
+}
+
+/** Failing upstreams are shown but do not make the gateway unready: it still answers, with errors if need be. */
+function readinessOf(
+  { limiter, books }: { readonly limiter: Limiter; readonly books: Books },
+  store: string,
+  upstreams: string,
+  isDraining: boolean,
+): Readiness {
+  const checks = {
+    config: 'ok',
+    store,
+    limits: limiter.isAway ? 'kept by each process alone' : 'ok',
+    ledger: books.state,
+    upstreams,
+    drain: isDraining ? 'draining' : 'ok',
+  }
+  return { ready: store === 'ok' && !isDraining, checks }
 }
 
 function listenerOf(server: ServerConfig, log: Logger): Omit<ServerOptions, 'handler'> {

@@ -3,23 +3,39 @@
  * between processes, and loads nothing.
  */
 
+const BREAKER_STATES = ['closed', 'half_open', 'open'] as const
+
+/** As the metric `sluice_breaker_state` counts them: 0, 1, 2. */
+export type BreakerState = (typeof BREAKER_STATES)[number]
+
 /** What the process that reads the configuration knows. */
 export interface Outlook {
   /** Requests that are with each upstream now, all processes of this machine together. */
   readonly inFlight: Readonly<Record<string, number>>
+  /** The circuit breaker of each upstream, of several processes the one that is furthest from closed. */
+  readonly breakers: Readonly<Record<string, BreakerState>>
   /** The last file that was not taken, if that was after the one in force was loaded. */
   readonly refused: { readonly atMs: number; readonly problems: readonly string[] } | null
 }
 
 /** From all processes' metrics, in Prometheus's text format, and what became of the last file. */
 export function outlookOf(metrics: string, refused: Outlook['refused']): Outlook {
-  const inFlight: Record<string, number> = {}
-  for (const [, upstream = '', count] of metrics.matchAll(
-    /^sluice_inflight\{[^}]*upstream="([^"]+)"[^}]*\} (\d+)/gm,
-  )) {
-    inFlight[upstream] = Number(count)
+  const levels = levelsOf(metrics, /^sluice_breaker_state\{[^}]*upstream="([^"]+)"[^}]*\} (\d+)/gm)
+  const breakers: Record<string, BreakerState> = {}
+  for (const [upstream, level] of Object.entries(levels)) {
+    breakers[upstream] = BREAKER_STATES[level] ?? 'closed'
   }
-  return { inFlight, refused }
+  return {
+    inFlight: levelsOf(metrics, /^sluice_inflight\{[^}]*upstream="([^"]+)"[^}]*\} (\d+)/gm),
+    breakers,
+    refused,
+  }
+}
+
+function levelsOf(metrics: string, pattern: RegExp): Record<string, number> {
+  const levels: Record<string, number> = {}
+  for (const [, upstream = '', level] of metrics.matchAll(pattern)) levels[upstream] = Number(level)
+  return levels
 }
 
 /** Whether what another process sent is one. */

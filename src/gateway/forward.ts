@@ -170,7 +170,7 @@ function withRequestHeaders(
   accept: string,
   more: Readonly<Record<string, string>>,
 ): string[] {
-  const headers = [...target.headers, 'accept', accept]
+  const headers = [...(target.headers[0] ?? []), 'accept', accept]
   for (const name in more) headers.push(name, more[name] ?? '')
   return headers
 }

@@ -41,6 +41,7 @@ export class Gateway {
     }
     this.current = new Generation(snapshot, parts.metrics, null)
     parts.metrics.configLoaded(snapshot.generation)
+    parts.metrics.beforeCollect(() => parts.metrics.upstreams(this.current.states.levels()))
     parts.authenticator.watch({
       digests: () => this.digestsInUse(),
       end: (digest, why) => this.endAllOf(digest, why),
@@ -55,6 +56,11 @@ export class Gateway {
   /** The generation that new requests get. */
   get generation(): number {
     return this.current.snapshot.generation
+  }
+
+  /** `ok`, or the upstreams whose breakers are not closed and those with keys that rest. */
+  get upstreams(): string {
+    return this.current.states.text()
   }
 
   /** Takes one request that has passed the front door. */
@@ -91,6 +97,7 @@ export class Gateway {
   /** New requests get the new generation; running ones keep theirs. */
   adopt(snapshot: Snapshot): void {
     const previous = this.current
+    previous.stopProbes()
     this.current = new Generation(snapshot, this.services.metrics, previous)
     this.services.metrics.configLoaded(snapshot.generation)
     const successor = this.current

@@ -3,7 +3,7 @@
  * prebuilt headers and metric series. A request holds the generation it started with; the pools of a
  * superseded one close when its last request has ended.
  */
-import type { Snapshot, UpstreamConfig } from '../config/config.js'
+import { isConfigured, type Snapshot, type UpstreamConfig } from '../config/config.js'
 import { factsFor } from '../config/catalogue.js'
 import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
@@ -18,9 +18,12 @@ import { traitsOf } from '../routing/conditions.js'
 import { createRouter, type ModelRoute, type Router, type RouteTarget } from '../routing/router.js'
 import { stickyKeyOf } from '../routing/sticky.js'
 import { orderOf } from '../routing/targets.js'
+import { pathAt } from '../upstreams/place.js'
 import { openAiEndpoint } from '../upstreams/endpoint.js'
 import { MediaFetcher } from '../upstreams/media.js'
 import { Upstreams, type Upstream } from '../upstreams/upstream.js'
+import { UpstreamStates } from './attempts/upstream-state.js'
+import { HealthProbe } from './attempts/health-probe.js'
 import { ModelList } from './models.js'
 
 /** Where a request goes: everything that is the same for every request of a route in one dialect. */
@@ -29,8 +32,8 @@ export interface Target {
   readonly upstream: Upstream
   readonly dialect: DialectName
   readonly egress: Egress
-  /** Name, value, name, value: what every request to this upstream carries. */
-  readonly headers: readonly string[]
+  /** Name, value, name, value: what every request to this upstream carries, for each of its credentials. */
+  readonly headers: readonly (readonly string[])[]
   /** Name, value, …: what every reply of this upstream tells of the gateway. */
   readonly replyHeaders: readonly string[]
   readonly series: TargetSeries
@@ -46,6 +49,8 @@ export interface RoutedKey {
 export interface Routed {
   readonly route: ModelRoute
   readonly order: readonly RouteTarget[]
+  /** Null: no choice has to be stable. */
+  readonly stickyKey: string | null
 }
 
 /** Names of models beyond the catalogue that sums tell apart, for each process and generation. */
@@ -64,6 +69,9 @@ export class Generation {
   readonly proxies: TrustedProxies
   private readonly router: Router
   private readonly upstreams: Upstreams
+  /** Circuit breakers, retry budgets, credentials, latencies, hedge budgets. */
+  readonly states: UpstreamStates
+  private readonly probes: readonly HealthProbe[]
   private readonly metrics: Metrics
   /** For each dialect that an upstream is spoken to in. */
   private readonly targets = new Map<DialectName, Map<RouteTarget, Target>>()
@@ -78,6 +86,8 @@ export class Generation {
     this.metrics = metrics
     this.router = createRouter(snapshot.config)
     this.upstreams = new Upstreams(snapshot.config.upstreams, previous?.upstreams ?? null)
+    this.states = new UpstreamStates(snapshot.config, previous?.states ?? null)
+    this.probes = Object.keys(snapshot.config.upstreams).flatMap((name) => this.probeOf(name))
     this.models = new ModelList(snapshot, this.router)
     this.prices = new Prices(snapshot.catalogue.models, Object.values(snapshot.config.upstreams))
     this.limits = new Rules(snapshot.config)
@@ -88,7 +98,7 @@ export class Generation {
 
   /**
    * The route for a request and its targets in the order in which they are tried, never empty; null if no route
-   * takes the model, or none whose conditions hold.
+   * takes the model, or none whose conditions hold. Targets without a key are left out unless there are no others.
    */
   route(request: ChatRequest, key: RoutedKey): Routed | null {
     const { model } = request
@@ -96,8 +106,11 @@ export class Generation {
     const route = this.router.find(model, traitsOf(request, key.labels, promptTokens))
     if (route === null) return null
     const stickyKey = stickyKeyOf(route.config.sticky, request, key.keyId)
-    const order = orderOf(route, { random: Math.random, stickyKey, latencyMs: () => 0 })
-    return { route, order }
+    const { random } = this.states.clock
+    const latencyMs = (target: RouteTarget): number => this.states.latencyMs(target)
+    const order = orderOf(route, { random, stickyKey, latencyMs })
+    const configured = order.filter(({ upstream }) => isConfigured(upstream))
+    return { route, order: configured.length === 0 ? order : configured, stickyKey }
   }
 
   /** The target of a route for a request, made once per generation and dialect. */
@@ -149,6 +162,11 @@ export class Generation {
     return this.unlisted.has(model) ? model : name
   }
 
+  /** Ends the active health checks; those of the successor take over. */
+  stopProbes(): void {
+    for (const probe of this.probes) probe.stop()
+  }
+
   enter(): void {
     this.active += 1
   }
@@ -171,6 +189,7 @@ export class Generation {
 
   /** Ends every connection at once; for the end of the process. */
   async destroy(): Promise<void> {
+    this.stopProbes()
     await this.media?.destroy()
     await this.upstreams.destroy()
   }
@@ -181,6 +200,27 @@ export class Generation {
     this.onRetired = null
   }
 
+  /** One, or none if the upstream has no `probe` or no key. */
+  private probeOf(name: string): HealthProbe[] {
+    const upstream = this.upstreams.get(name)
+    const probe = upstream?.config.probe ?? null
+    if (upstream === undefined || probe === null || !isConfigured(upstream.config)) return []
+    const { config, pool, place } = upstream
+    const egress = egressOf(config.dialect === 'openai' ? 'openai-chat' : config.dialect)
+    if (egress === null) return []
+    const { breaker, credentials } = this.states.of(name)
+    const path = pathAt({ ...place, path: null }, probe.path, '')
+    const headersFor = (): string[] => {
+      const { key } = credentials.next(new Set(), null) ?? { key: null }
+      return [
+        'accept',
+        'application/json',
+        ...Object.entries(ownHeaders(config, egress, key)).flat(),
+      ]
+    }
+    return [new HealthProbe({ probe, pool, path, headers: headersFor, breaker })]
+  }
+
   private makeTarget(of: Pick<RouteTarget, 'route' | 'upstream'>, dialect: DialectName): Target {
     const config = of.upstream
     const upstream = this.upstreams.get(config.name)
@@ -188,13 +228,14 @@ export class Generation {
     if (upstream === undefined || egress === null) {
       throw new Error(`no upstream '${config.name}' of dialect ${dialect}`)
     }
+    const keys = config.apiKeys.length === 0 ? [null] : config.apiKeys
     const generation = String(this.snapshot.generation)
     return {
       route: of.route,
       upstream,
       dialect,
       egress,
-      headers: fixedHeaders(config, egress),
+      headers: keys.map((key) => fixedHeaders(config, egress, key)),
       replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation],
       series: this.metrics.target(of.route, config.name),
     }
@@ -202,22 +243,31 @@ export class Generation {
 }
 
 /** The headers of the upstream's credential and configuration. */
-export function ownHeaders(config: UpstreamConfig, egress: Egress): Record<string, string> {
-  return { ...credentialOf(config, egress), ...config.headers }
+export function ownHeaders(
+  config: UpstreamConfig,
+  egress: Egress,
+  apiKey: string | null = config.apiKeys[0] ?? null,
+): Record<string, string> {
+  return { ...credentialOf(config, egress, apiKey), ...config.headers }
 }
 
 function credentialOf(
-  { apiKeys: [apiKey], keyHeader }: UpstreamConfig,
+  { keyHeader }: UpstreamConfig,
   egress: Egress,
+  apiKey: string | null,
 ): Record<string, string> {
-  if (apiKey === undefined) return {}
+  if (apiKey === null) return {}
   return keyHeader === null ? egress.credential(apiKey) : { [keyHeader]: apiKey }
 }
 
 /** Built from constants and the configuration; nothing of the client's gets in here (CVE-2026-1525). */
-function fixedHeaders(config: UpstreamConfig, egress: Egress): string[] {
+function fixedHeaders(
+  config: UpstreamConfig,
+  egress: Egress,
+  apiKey: string | null,
+): readonly string[] {
   const headers = ['content-type', 'application/json', 'accept-encoding', 'identity']
-  for (const [name, value] of Object.entries(ownHeaders(config, egress))) {
+  for (const [name, value] of Object.entries(ownHeaders(config, egress, apiKey))) {
     headers.push(name, value)
   }
   return headers

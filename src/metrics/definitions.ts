@@ -15,11 +15,12 @@ export const LABELS: Readonly<Record<string, string>> = {
   hop: 'authenticate, receive, route, admit, connect, first_byte, translate, relay, settle',
   end: '`complete`; the upstream’s doing: `truncated`, `malformed`, `upstream_timeout`, `upstream_error`; the client’s: `client_gone`, `client_stalled`, `key_ended` (its key was revoked or expired); the gateway’s: `draining`, `gateway_error`',
   side: '`client`: the client read slowly; `upstream`: the upstream took the request slowly',
-  from: 'the dialect of the request or reply',
-  to: 'the dialect that it was translated to',
+  from: 'of translations the dialect of the request or reply; of fallbacks the upstream that failed',
+  to: 'of translations the dialect that it was translated to; of fallbacks the upstream tried next',
+  cache: '`hit`: read from the provider’s cache; `miss`: all other prompt tokens',
   field: 'a field of the interface with array indices removed, or `other`',
   reason:
-    '`ended`: the process ended by itself; `silent`: it answered no ping for ten seconds and was killed',
+    'of retries an error kind of errors.md; of workers `ended`: the process ended by itself; `silent`: it answered no ping for ten seconds and was killed',
   result: 'a verdict; each metric’s help lists its values',
   op: 'find_key, admit, settle, renew, expire, shelf_put, shelf_get, probe; accounts, keys, usage, sweep, passes, trail, attempts: all methods of a kind',
   gen_ai_operation_name: 'always `chat`',
@@ -61,6 +62,26 @@ export const DEFINITIONS = {
   }),
   attempts: counter('sluice_attempts_total', 120, ['upstream', 'kind'], {
     help: 'Requests sent to an upstream, by how they ended; one client request may need several.',
+  }),
+  retries: counter('sluice_retries_total', 80, ['upstream', 'reason'], {
+    help: 'Retries on the same target, by the error kind of the attempt before.',
+  }),
+  fallbacks: counter('sluice_fallbacks_total', 80, ['from', 'to'], {
+    help: 'Moves to another target of the route, from one upstream to the other.',
+  }),
+  hedges: counter('sluice_hedges_total', 60, ['upstream', 'result'], {
+    help: 'Second requests because the first content was late, by the upstream they went to: won (its content came first), lost (cancelled), failed; denied (not sent: the budget of the route is spent).',
+  }),
+  breakerState: gauge('sluice_breaker_state', 40, ['upstream'], {
+    help: 'The circuit breaker of an upstream: 0 closed, 1 half-open, 2 open; of several processes the highest.',
+    aggregator: 'max',
+  }),
+  credentialsResting: gauge('sluice_credentials_resting', 40, ['upstream'], {
+    help: 'API keys of an upstream that rest after 401, 403 or 429; of several processes the highest.',
+    aggregator: 'max',
+  }),
+  promptTokens: counter('sluice_prompt_tokens_total', 80, ['upstream', 'cache'], {
+    help: 'Prompt tokens that upstreams reported, by whether they were read from the prompt cache of the provider. The share of hits shows what sticky routes gain.',
   }),
   streamEnds: counter('sluice_stream_ends_total', 80, ['upstream', 'end'], {
     help: 'Streamed replies by how they ended. Only `complete` carried a proper end; the label separates what the upstream, the client and the gateway caused.',

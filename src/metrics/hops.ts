@@ -56,6 +56,18 @@ export type Side = 'client'
 /** How a request or attempt ended. */
 export type Outcome = 'ok' | ErrorKind
 
+/** What came of a hedge; see the metric's help. */
+export type HedgeResult = 'won' | 'lost' | 'failed' | 'denied'
+
+/** How an upstream stands. */
+export interface UpstreamLevels {
+  readonly name: string
+  /** 0 closed, 1 half-open, 2 open. */
+  readonly breaker: number
+  /** API keys that rest. */
+  readonly resting: number
+}
+
 /** The series of one (route, upstream); get it once and keep it. */
 export interface TargetSeries {
   /** One more or one less request with the upstream. */
@@ -97,6 +109,11 @@ export class Metrics {
   private readonly storeSeries: (op: string) => Distribution
   private readonly rowSeries: (kind: string) => Count
   private readonly costSeries: (upstream: string) => (model: string) => Count
+  private readonly retrySeries: (upstream: string) => (reason: string) => Count
+  private readonly fallbackSeries: (from: string) => (to: string) => Count
+  private readonly hedgeSeries: (upstream: string) => (result: string) => Count
+  private readonly upstreamStates = new Set<string>()
+  private refresh: () => void = () => undefined
   private readonly targets = new Map<string, TargetSeries>()
   private readonly models = new Map<string, ModelSeries>()
 
@@ -122,6 +139,10 @@ export class Metrics {
     this.escrowSeries = kept((result) => this.families.escrow.child(result))
     this.rowSeries = kept((kind) => this.families.usageRows.child(kind))
     this.costSeries = kept((upstream) => kept((model) => this.families.cost.child(upstream, model)))
+    const { retries, fallbacks, hedges } = this.families
+    this.retrySeries = kept((upstream) => kept((reason) => retries.child(upstream, reason)))
+    this.fallbackSeries = kept((from) => kept((to) => fallbacks.child(from, to)))
+    this.hedgeSeries = kept((upstream) => kept((result) => hedges.child(upstream, result)))
     this.authSeries = kept((result) => this.families.auth.child(result))
     if (options.processMetrics !== false) this.set.addProcessMetrics()
   }
@@ -133,12 +154,51 @@ export class Metrics {
 
   /** The metrics in Prometheus's text format. */
   text(): Promise<string> {
+    this.refresh()
     return this.registry.metrics()
   }
 
   /** The metrics as data, to be aggregated by another process. */
   collect(): Promise<Collected[]> {
+    this.refresh()
     return this.set.collect()
+  }
+
+  /** Sets what is called before each collection, for levels that change with time. */
+  beforeCollect(refresh: () => void): void {
+    this.refresh = refresh
+  }
+
+  /** A retry on the same target, because the attempt before ended with this error. */
+  retry(upstream: string, reason: ErrorKind): void {
+    this.retrySeries(upstream)(reason).add()
+  }
+
+  /** A move from one upstream to the next target. */
+  fallback(from: string, to: string): void {
+    this.fallbackSeries(from)(to).add()
+  }
+
+  /** What came of a hedge; `upstream` is the one it was, or would have been, sent to. */
+  hedge(upstream: string, result: HedgeResult): void {
+    this.hedgeSeries(upstream)(result).add()
+  }
+
+  /** The upstreams of the configuration as they stand; those that are left out are gone. */
+  upstreams(states: readonly UpstreamLevels[]): void {
+    const { breakerState, credentialsResting } = this.families
+    const gone = new Set(this.upstreamStates)
+    for (const { name, breaker, resting } of states) {
+      gone.delete(name)
+      this.upstreamStates.add(name)
+      breakerState.child(name).set(breaker)
+      credentialsResting.child(name).set(resting)
+    }
+    for (const name of gone) {
+      this.upstreamStates.delete(name)
+      breakerState.child(name).set(0)
+      credentialsResting.child(name).set(0)
+    }
   }
 
   /** The part of a request's time that was ours. */
@@ -232,6 +292,8 @@ export class Metrics {
     const attempt = kept((kind) => attempts.child(upstream, kind))
     const models = kept((model) => this.model(upstream, model))
     const end = kept((name) => streamEnds.child(upstream, name))
+    const hits = this.families.promptTokens.child(upstream, 'hit')
+    const misses = this.families.promptTokens.child(upstream, 'miss')
     const finished = new Map<number, (outcome: string) => Count>()
     const byStatus = (status: number): ((outcome: string) => Count) => {
       const held = finished.get(status)
@@ -250,6 +312,9 @@ export class Metrics {
       reasoningDropped: () => this.families.reasoningDropped.child(upstream).add(),
       served: (model, seconds, ttftSeconds, usage) => {
         record(models(model), seconds, ttftSeconds, usage)
+        const { input = 0, cacheRead = 0 } = usage
+        hits.add(cacheRead)
+        misses.add(input - cacheRead)
       },
     }
   }
@@ -323,6 +388,12 @@ function register(set: MetricSet) {
     overhead: set.histogram(d.overhead),
     inflight: set.gauge(d.inflight),
     attempts: set.counter(d.attempts),
+    retries: set.counter(d.retries),
+    fallbacks: set.counter(d.fallbacks),
+    hedges: set.counter(d.hedges),
+    breakerState: set.gauge(d.breakerState),
+    credentialsResting: set.gauge(d.credentialsResting),
+    promptTokens: set.counter(d.promptTokens),
     streamEnds: set.counter(d.streamEnds),
     chunkGap: set.histogram(d.chunkGap),
     backpressure: set.counter(d.backpressure),

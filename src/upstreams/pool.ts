@@ -12,7 +12,9 @@ import type { Dispatcher } from 'undici'
 export interface UpstreamRequest {
   readonly path: string
   readonly headers: readonly string[]
-  readonly body: Buffer | string
+  readonly body: Buffer | string | null
+  /** Default: `POST`. */
+  readonly method?: 'GET' | 'POST'
 }
 
 /** Receives one reply, in this order; after `onResponseEnd` or `onResponseError` nothing follows. */
@@ -157,7 +159,7 @@ export class UpstreamPool {
 
   private dispatch(exchange: Exchange): void {
     const { dispatcher, origin } = this.options
-    const { path, headers, body } = exchange.request
+    const { path, headers, body, method = 'POST' } = exchange.request
     const problem = this.isDestroyed ? DESTROYED : problemOf(exchange.request)
     if (problem !== null) {
       exchange.onResponseError(null, problem)
@@ -168,7 +170,7 @@ export class UpstreamPool {
       {
         origin,
         path,
-        method: 'POST',
+        method,
         headers: headers as string[],
         body,
         headersTimeout: 0,

@@ -92,6 +92,10 @@ function traffic(metrics: Metrics): void {
   target.reasoningDropped()
   metrics.escrow('hit')
   metrics.limited('requests')
+  metrics.retry('anthropic', 'upstream_busy')
+  metrics.fallback('anthropic', 'openai')
+  metrics.hedge('openai', 'won')
+  metrics.upstreams([{ name: 'anthropic', breaker: 2, resting: 1 }])
   metrics.limitsLocal(true)
   target.served('claude-sonnet-5', 2, 0.4, { input: 200, output: 90 })
 }

@@ -122,8 +122,13 @@ void t.test(
       { path: 'on_loss', before: '"report"', after: '"reject"' },
     ])
     t.equal(changes.length, 2)
-    const text = '# TYPE sluice_inflight gauge\nsluice_inflight{upstream="openai"} 3\nsluice_x 1\n'
-    t.same(outlookOf(text, null), { inFlight: { openai: 3 }, refused: null })
+    const text =
+      '# TYPE sluice_inflight gauge\nsluice_inflight{upstream="openai"} 3\nsluice_breaker_state{upstream="openai"} 2\nsluice_x 1\n'
+    t.same(outlookOf(text, null), {
+      inFlight: { openai: 3 },
+      breakers: { openai: 'open' },
+      refused: null,
+    })
   },
 )
 

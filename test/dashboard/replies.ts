@@ -184,7 +184,7 @@ const operations = schema.operationsReply.parse({
     errors: index === 1 ? [{ kind: 'upstream_timeout', count: 22, lastAtMs: NOW_MS }] : [],
     firstTokenP50Ms: 340,
     firstTokenP95Ms: 900,
-    breaker: null,
+    breaker: index === 1 ? 'open' : 'closed',
   })),
   config: {
     generation: 3,

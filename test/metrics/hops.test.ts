@@ -57,6 +57,14 @@ void t.test('what is told is counted', async (t) => {
   target.backpressure('client', 1.5)
   target.served('m', 3, 1, { input: 100, output: 21 })
   target.served('m', 3, null, { input: 100 })
+  target.served('m', 3, null, { input: 50, cacheRead: 30 })
+  metrics.retry('anthropic', 'upstream_busy')
+  metrics.fallback('anthropic', 'openai')
+  metrics.hedge('openai', 'won')
+  metrics.upstreams([{ name: 'gone', breaker: 2, resting: 1 }])
+  metrics.beforeCollect(() => {
+    metrics.upstreams([{ name: 'anthropic', breaker: 1, resting: 2 }])
+  })
   const text = await metrics.text()
   for (const hop of HOPS) t.match(text, `sluice_hop_duration_seconds_count{hop="${hop}"} 1`)
   for (const result of RESULTS) t.match(text, `sluice_auth_total{result="${result}"} 1`)
@@ -77,14 +85,22 @@ void t.test('what is told is counted', async (t) => {
     'sluice_inflight{upstream="anthropic"} 1',
     'sluice_attempts_total{upstream="anthropic",kind="ok"} 1',
     'sluice_attempts_total{upstream="anthropic",kind="upstream_busy"} 1',
+    'sluice_retries_total{upstream="anthropic",reason="upstream_busy"} 1',
+    'sluice_fallbacks_total{from="anthropic",to="openai"} 1',
+    'sluice_hedges_total{upstream="openai",result="won"} 1',
+    'sluice_breaker_state{upstream="anthropic"} 1',
+    'sluice_breaker_state{upstream="gone"} 0',
+    'sluice_credentials_resting{upstream="anthropic"} 2',
+    'sluice_prompt_tokens_total{upstream="anthropic",cache="hit"} 30',
+    'sluice_prompt_tokens_total{upstream="anthropic",cache="miss"} 220',
     'sluice_stream_ends_total{upstream="anthropic",end="client_gone"} 1',
     'sluice_chunk_gap_seconds_bucket{le="0.05",upstream="anthropic"} 1',
     'sluice_backpressure_seconds_total{side="client"} 1.5',
     'sluice_series_dropped_total 0',
-    `gen_ai_server_request_duration_seconds_sum{${MODEL}} 6`,
+    `gen_ai_server_request_duration_seconds_sum{${MODEL}} 9`,
     `gen_ai_server_time_to_first_token_seconds_sum{${MODEL}} 1`,
     `gen_ai_server_time_per_output_token_seconds_sum{${MODEL}} 0.1`,
-    `gen_ai_client_token_usage_sum{${MODEL},gen_ai_token_type="input"} 200`,
+    `gen_ai_client_token_usage_sum{${MODEL},gen_ai_token_type="input"} 250`,
     `gen_ai_client_token_usage_count{${MODEL},gen_ai_token_type="output"} 1`,
     'nodejs_heap_size_used_bytes ',
   ]) {

@@ -3,6 +3,7 @@ import { isConfigured, type UpstreamConfig } from '../../config/config.js'
 import type { UsageRow } from '../../ledger/row.js'
 import { FIRST_CONTENT_BOUNDS_MS } from '../../store/ledger.js'
 import { quantile } from '../figures.js'
+import type { Outlook } from '../outlook.js'
 import { signedRoute, type Reply, type Route } from '../route.js'
 import { rowViews } from '../rows.js'
 import * as schema from '../schema.js'
@@ -49,8 +50,7 @@ async function operations(services: Services): Promise<Reply> {
     nowMs,
     upstreams: Object.values(config.upstreams).map((upstream) => {
       const rows = recent.rows.filter((row) => row.upstream === upstream.name)
-      const count = view === null ? null : (view.inFlight[upstream.name] ?? 0)
-      return upstreamView(upstream, rows, minutes, count)
+      return upstreamView(upstream, rows, minutes, view)
     }),
     config: {
       generation,
@@ -68,7 +68,7 @@ function upstreamView(
   upstream: UpstreamConfig,
   rows: readonly UsageRow[],
   minutes: number,
-  inFlight: number | null,
+  outlook: Outlook | null,
 ): schema.UpstreamState {
   const failed = rows.filter(({ outcome }) => outcome !== 'ok')
   const counts = firstContentCounts(rows)
@@ -79,13 +79,13 @@ function upstreamView(
     origin: new URL(upstream.baseUrl).origin,
     configured: isConfigured(upstream),
     apiKeySource: upstream.apiKeySource,
-    inFlight,
+    inFlight: outlook === null ? null : (outlook.inFlight[upstream.name] ?? 0),
     requestsPerMinute: rows.length / minutes,
     errorsPerMinute: failed.length / minutes,
     errors: errorsOf(failed),
     firstTokenP50Ms: quantile(counts, 0.5),
     firstTokenP95Ms: quantile(counts, 0.95),
-    breaker: null,
+    breaker: outlook?.breakers[upstream.name] ?? null,
   }
 }
 

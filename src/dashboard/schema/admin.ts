@@ -22,7 +22,7 @@ export const upstreamState = z.strictObject({
   errors: z.array(z.strictObject({ kind: z.string(), count, lastAtMs: timeMs })),
   firstTokenP50Ms: z.number().nullable(),
   firstTokenP95Ms: z.number().nullable(),
-  /** Null until there are breakers. */
+  /** Of several processes the state that is furthest from closed; null: not known. */
   breaker: z.enum(['closed', 'open', 'half_open']).nullable(),
 })
 

@@ -1,0 +1,49 @@
+/** Sums over the last seconds or minutes, in slices of a tenth of the window. Pure: the time is an argument. */
+
+const SLICES = 10
+
+/** Several sums over one window; each is named by its place, from 0. */
+export class RollingSums {
+  private readonly sliceMs: number
+  private readonly fields: number
+  private readonly slices: Float64Array
+  /** The number of the newest slice, counted from time 0. */
+  private newest = 0
+
+  constructor(windowMs: number, fields: number) {
+    this.sliceMs = windowMs / SLICES
+    this.fields = fields
+    this.slices = new Float64Array(SLICES * fields)
+  }
+
+  /** Adds to one of the sums. */
+  add(field: number, amount: number, nowMs: number): void {
+    this.advance(nowMs)
+    const at = (this.newest % SLICES) * this.fields + field
+    this.slices[at] = (this.slices[at] ?? 0) + amount
+  }
+
+  /** One of the sums over the window that ends now. */
+  sum(field: number, nowMs: number): number {
+    this.advance(nowMs)
+    let total = 0
+    for (let at = field; at < this.slices.length; at += this.fields) total += this.slices[at] ?? 0
+    return total
+  }
+
+  /** Forgets everything. */
+  clear(): void {
+    this.slices.fill(0)
+  }
+
+  private advance(nowMs: number): void {
+    const slice = Math.floor(nowMs / this.sliceMs)
+    if (slice <= this.newest) return
+    const passed = Math.min(SLICES, slice - this.newest)
+    for (let at = slice - passed + 1; at <= slice; at++) {
+      const start = (at % SLICES) * this.fields
+      this.slices.fill(0, start, start + this.fields)
+    }
+    this.newest = slice
+  }
+}

@@ -1,0 +1,15 @@
+/** A clock that the test sets. */
+import type { Clock } from '../../../src/gateway/attempts/clock.js'
+
+/** Time stands still until `atMs` is changed; randomness is a fixed number. */
+export class TestClock implements Clock {
+  atMs = 1_000_000
+  randomness = 0
+  readonly now = (): number => this.atMs
+  readonly random = (): number => this.randomness
+
+  /** Lets time pass. */
+  pass(ms: number): void {
+    this.atMs += ms
+  }
+}
