@@ -8,7 +8,7 @@ import { PLAIN } from '../config/presets.js'
 import type { DialectName, Egress, Ingress } from '../dialects/dialect.js'
 import { addressed, egressOf, type Addressed } from '../dialects/index.js'
 import { GatewayError } from '../errors.js'
-import { render } from '../gateway/outgoing.js'
+import { render } from '../gateway/attempts/outgoing.js'
 import { translateReply } from '../gateway/whole.js'
 import { parseObject } from '../wire/json.js'
 

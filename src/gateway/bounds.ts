@@ -7,7 +7,7 @@ import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
 import { bulkOf, inputTokens, mostInputTokens } from '../ledger/estimate.js'
 import { mostNanoUsd, type Price } from '../ledger/price.js'
-import type { Call } from './receive.js'
+import type { Call } from './phases/receive.js'
 
 /** The bounds of one request. */
 export interface Reckoning {

@@ -9,10 +9,9 @@ import { GatewayError } from '../errors.js'
 import { newRequestId } from '../http/id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import { BodyBudget } from './body-budget.js'
-import { book } from './charge.js'
 import { Deadlines } from './deadlines.js'
 import { Drains } from './drains.js'
-import { Exchange, type Aftercare } from './exchange.js'
+import { Exchange } from './exchange.js'
 import { Generation } from './generation.js'
 import { InFlight } from './in-flight.js'
 import { serve, type Services } from './pipeline.js'
@@ -25,17 +24,19 @@ export class Gateway {
   private readonly services: Services
   private readonly inFlight = new InFlight<Exchange>()
   private current: Generation
-  private readonly after: Aftercare
   /** Set while somebody waits for the last exchange. */
   private onIdle: (() => void) | null = null
   /** Generations retire in order: an older one may share pools with those after it. */
   private retired: Promise<void> = Promise.resolve()
 
-  constructor(parts: Omit<Services, 'deadlines' | 'bodies' | 'ended'>, snapshot: Snapshot) {
-    this.after = { book: (x, nowMs) => book(x, nowMs, parts), drains: new Drains() }
+  constructor(
+    parts: Omit<Services, 'deadlines' | 'drains' | 'bodies' | 'ended'>,
+    snapshot: Snapshot,
+  ) {
     this.services = {
       ...parts,
       deadlines: new Deadlines(),
+      drains: new Drains(),
       bodies: new BodyBudget(getHeapStatistics().heap_size_limit * BODY_SHARE_OF_HEAP),
       ended: (x) => this.ended(x),
     }
@@ -81,8 +82,8 @@ export class Gateway {
   ): void {
     const generation = this.current
     const id = newRequestId(Date.now())
-    const x = new Exchange(id, req, res, generation, performance.now(), this.after, as)
-    x.upgrade = upgrade
+    const startedMs = performance.now()
+    const x = new Exchange({ id, req, res, generation, startedMs, as, upgrade })
     generation.enter()
     this.inFlight.add(x)
     void serve(x, this.services)

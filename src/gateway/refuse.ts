@@ -1,7 +1,7 @@
 /**
- * An exchange that ends in an error: what the client is told, and how the connection ends.
- * Every error, foreseen or not, comes through here once.
+ * The reply of an exchange that ends in an error. Every error, expected or not, comes through here once.
  */
+import type { DialectName } from '../dialects/dialect.js'
 import { errorFormatOf, methodsAt } from '../dialects/index.js'
 import { gatewayError, GatewayError } from '../errors.js'
 import { CODINGS } from '../http/content-encoding.js'
@@ -10,53 +10,55 @@ import { withoutSecrets } from '../wire/error-body.js'
 import type { Exchange } from './exchange.js'
 import { UNFORESEEN } from './fault.js'
 
-/** After so long an upstream that is busy and does not say for how long may be asked again. */
+/** An upstream that is busy and names no time may be asked again after this. */
 const BUSY_SECONDS = 1
 
-/** The error as it is to be told, whatever was thrown; notes it. Never throws. */
-export function understood(x: Exchange, thrown: unknown): GatewayError {
-  const error = thrown instanceof GatewayError ? thrown : gatewayError(UNFORESEEN, thrown)
-  if (error.kind === 'bug') x.failure ??= error.cause ?? error
-  x.facts.error = error
-  return error
+/** The error that the client gets for what was thrown. */
+export function understood(thrown: unknown): GatewayError {
+  return thrown instanceof GatewayError ? thrown : gatewayError(UNFORESEEN, thrown)
 }
 
-/** Answers with the error. Never throws. */
-export function refuse(x: Exchange, error: GatewayError): void {
-  const { res } = x
-  // Where the head has left only a bug gets here: relay answers its own failures.
-  if (error.kind === 'client_gone' || isGone(res) || res.headersSent) abandon(res)
-  else send(x, error)
+/** What a `bug` leaves for the log; null for every other error. */
+export function failureOf(error: GatewayError): unknown {
+  return error.kind === 'bug' ? (error.cause ?? error) : null
 }
 
-function send(x: Exchange, error: GatewayError): void {
+/**
+ * Replies with the error, in the client's dialect; `headers` are name, value, …. Returns the bytes of the body, 0 if
+ * none can be sent. Never throws.
+ */
+export function refuse(
+  x: Exchange,
+  error: GatewayError,
+  { dialect, headers }: { dialect: DialectName | null; headers: readonly string[] },
+): number {
   const { res } = x
-  const format = errorFormatOf(x.dialect)
+  // If the head has left, only a bug gets here: relay handles its own failures.
+  if (error.kind === 'client_gone' || isGone(res) || res.headersSent) {
+    abandon(res)
+    return 0
+  }
+  const format = errorFormatOf(dialect)
   const { status, body } = format.encodeError(withoutSecrets(error.wire), x.id)
-  const headers = ['content-type', 'application/json', 'x-request-id', x.id]
   const { idHeader } = format.envelope
-  if (idHeader !== null) headers.push(idHeader, x.id)
-  headers.push('x-sluice-generation', String(x.generation.snapshot.generation))
-  const upstream = x.facts.target?.upstream.config.name
-  if (upstream !== undefined) headers.push('x-sluice-upstream', upstream)
-  if (x.rateHeaders.length > 0) headers.push(...x.rateHeaders)
-  if (x.facts.losses.length > 0) headers.push('x-sluice-lost', x.facts.losses.join(', '))
+  const all = ['content-type', 'application/json', ...headers]
+  if (idHeader !== null) all.push(idHeader, x.id)
   const { retryable } = error.wire
   const retryAfterSeconds = error.wire.retryAfterSeconds ?? waitFor(error)
-  if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
-  if (retryable === false) headers.push('x-should-retry', 'false')
-  if (error.kind === 'method_not_allowed') headers.push('allow', methodsAt(x.path).join(', '))
+  if (retryAfterSeconds !== undefined) all.push('retry-after', String(retryAfterSeconds))
+  if (retryable === false) all.push('x-should-retry', 'false')
+  if (error.kind === 'method_not_allowed') all.push('allow', methodsAt(x.path).join(', '))
   if (error.wire.param === 'content-encoding' && error.kind === 'unsupported_media_type') {
-    headers.push('accept-encoding', CODINGS.join(', '))
+    all.push('accept-encoding', CODINGS.join(', '))
   }
-  if (error.kind === 'unauthenticated') headers.push('www-authenticate', 'Bearer')
+  if (error.kind === 'unauthenticated') all.push('www-authenticate', 'Bearer')
   // What follows a broken request on its connection cannot be trusted to be one.
-  if (error.kind === 'headers_too_large') headers.push('connection', 'close')
-  x.facts.sentBytes = Buffer.byteLength(body)
-  sendReply(res, status, headers, body)
+  if (error.kind === 'headers_too_large') all.push('connection', 'close')
+  sendReply(res, status, all, body)
+  return Buffer.byteLength(body)
 }
 
-/** What is said of a busy upstream that named no time; nothing where no other try helps. */
+/** For a busy upstream that named no time, unless it ruled out another attempt. */
 function waitFor({ kind, wire }: GatewayError): number | undefined {
   return kind === 'upstream_busy' && wire.retryable !== false ? BUSY_SECONDS : undefined
 }

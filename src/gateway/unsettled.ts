@@ -1,43 +1,56 @@
 /**
- * The row that stands for a request until its own is written: what the ledger keeps should this process
- * die meanwhile. Knows no engine.
+ * The provisional ledger entry of a running request: what the ledger keeps if this process dies before the request
+ * is settled.
  */
+import type { Identity } from '../accounts/account.js'
 import { UNEXPLAINED, type UsageRow } from '../ledger/row.js'
 import type { Reckoning } from './bounds.js'
 import type { Exchange } from './exchange.js'
+import type { Target } from './generation.js'
 
-/** As if everything had been used that may be. */
+/** A request that is about to run. */
+export interface Provisional {
+  readonly x: Exchange
+  readonly identity: Identity
+  readonly clientRequestId: string | null
+  /** Of the client's request; null for native access. */
+  readonly request: { readonly model: string; readonly stream: boolean } | null
+  readonly target: Target
+  /** The model that the upstream is asked for; null for native access. */
+  readonly model: string | null
+  /** What limits and sums count the model as. */
+  readonly modelName: string
+}
+
+/** The entry as if the request had used the most that it may. */
 export function unsettledRow(
-  x: Exchange,
-  modelName: string,
-  most: Pick<Reckoning, 'input' | 'output' | 'nanoUsd'>,
+  { x, identity, clientRequestId, request, target, model, modelName }: Provisional,
+  { input, output, nanoUsd }: Pick<Reckoning, 'input' | 'output' | 'nanoUsd'>,
 ): UsageRow {
-  const { facts } = x
-  const { input, output } = most
   return {
     requestId: x.id,
     atMs: Math.round(performance.timeOrigin + x.startedMs),
     durationMs: 0,
-    accountId: facts.accountId ?? '',
-    keyId: facts.keyId ?? '',
-    modelAsked: facts.model === null ? null : facts.model.slice(0, 256),
-    modelAnswered: facts.upstreamModel,
+    accountId: identity.accountId,
+    keyId: identity.keyId,
+    modelAsked: request === null ? null : request.model.slice(0, 256),
+    modelAnswered: model,
     model: modelName,
-    upstream: facts.target?.upstream.config.name ?? null,
-    dialect: facts.target?.dialect ?? null,
+    upstream: target.upstream.config.name,
+    dialect: target.dialect,
     attempts: 1,
-    stream: facts.stream,
+    stream: request?.stream ?? false,
     status: 500,
     outcome: 'lost',
     finish: null,
     usage: output === null ? { input } : { input, output },
     source: 'estimated',
-    costNanoUsd: most.nanoUsd,
+    costNanoUsd: nanoUsd,
     tokensAfterDisconnect: 0,
     losses: [],
     generation: x.generation.snapshot.generation,
     hops: {},
     ...UNEXPLAINED,
-    clientRequestId: facts.clientRequestId,
+    clientRequestId,
   }
 }

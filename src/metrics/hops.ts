@@ -72,8 +72,8 @@ export interface UpstreamLevels {
 export interface TargetSeries {
   /** One more or one less request with the upstream. */
   inflight(delta: 1 | -1): void
-  /** One request sent to the upstream, and how it ended. */
-  attempt(kind: Outcome): void
+  /** One attempt at the upstream, and how it ended; `cancelled`: another attempt was faster. */
+  attempt(kind: Outcome | 'cancelled'): void
   /** One client request has ended with this status. */
   finished(status: number, outcome: Outcome): void
   streamEnd(end: StreamEnd): void

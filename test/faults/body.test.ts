@@ -7,10 +7,9 @@ import { ingressOf } from '../../src/dialects/index.js'
 import { Exchange } from '../../src/gateway/exchange.js'
 import { Generation } from '../../src/gateway/generation.js'
 import { BodyBudget } from '../../src/gateway/body-budget.js'
-import { receive } from '../../src/gateway/receive.js'
+import { Intake, receive } from '../../src/gateway/phases/receive.js'
 import { sendReply } from '../../src/http/respond.js'
 import { openServer } from '../../src/http/server.js'
-import { NO_AFTERCARE } from '../helpers/aftercare.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { send } from './raw-client.js'
 import { checkAfter, eventually, lastLine, question, watchProcess } from './scene.js'
@@ -61,14 +60,13 @@ void t.test('a refused body gives back what it took, and takes nothing more', as
     host: '127.0.0.1',
     port: 0,
     handler: (req, res) => {
-      const x = new Exchange('1', req, res, generation, 0, NO_AFTERCARE)
-      x.held = budget.open('account')
-      new Promise((resolve) =>
-        resolve(receive(x, { dialect: 'openai-chat', ingress, format: 'chat', endpoint }, x.held)),
-      )
+      const x = new Exchange({ id: '1', req, res, generation, startedMs: 0 })
+      const held = budget.open('account')
+      const at = { dialect: 'openai-chat', ingress, format: 'chat', endpoint } as const
+      receive(x, at, new Intake(held))
         .catch(() => (errors += 1))
         .finally(() => {
-          x.held.end()
+          held.end()
           sendReply(res, 200, [], '')
         })
         .catch(() => undefined)

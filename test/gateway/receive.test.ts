@@ -14,12 +14,11 @@ import { addressed } from '../../src/dialects/index.js'
 import { Exchange } from '../../src/gateway/exchange.js'
 import { Generation } from '../../src/gateway/generation.js'
 import { BodyBudget } from '../../src/gateway/body-budget.js'
-import { receive, type Call } from '../../src/gateway/receive.js'
+import { Intake, receive, type Call } from '../../src/gateway/phases/receive.js'
 import { refuse, understood } from '../../src/gateway/refuse.js'
 import { Metrics } from '../../src/metrics/hops.js'
 import { sendReply } from '../../src/http/respond.js'
 import { openServer } from '../../src/http/server.js'
-import { NO_AFTERCARE } from '../helpers/aftercare.js'
 
 const CAP = 1_000
 /** Enough for one body at the cap, and what is made of it. */
@@ -67,23 +66,23 @@ plans:
     port: 0,
     handler: (req, res) => {
       arrive()
-      const x = new Exchange('id', req, res, generation, performance.now(), NO_AFTERCARE)
+      const x = new Exchange({ id: 'id', req, res, generation, startedMs: performance.now() })
       const at = addressed('POST', '/v1/chat/completions')
       if (at === null) throw new Error('the endpoint is gone')
-      x.held = budget.open('')
-      new Promise<Call>((resolve) => resolve(receive(x, at, x.held)))
+      const held = budget.open('')
+      receive(x, at, new Intake(held))
         .then(
           (call) => {
             calls.push(call)
             sendReply(res, 200, [], 'taken')
           },
           (thrown: unknown) => {
-            const error = understood(x, thrown)
+            const error = understood(thrown)
             errors.push(error.kind)
-            refuse(x, error)
+            refuse(x, error, { dialect: null, headers: [] })
           },
         )
-        .finally(() => x.held.end())
+        .finally(() => held.end())
         .catch((error: unknown) => t.fail(String(error)))
     },
   })

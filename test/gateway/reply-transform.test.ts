@@ -4,42 +4,10 @@
  * Method: a translation that passes text on and asks for the wait at its last piece; a reader that writes down what it
  * gets, attached before, meanwhile and after.
  */
-import t, { type Test } from 'tap'
-import { loadConfig } from '../../src/config/load.js'
-import { createSnapshot } from '../../src/config/snapshot.js'
-import { Exchange } from '../../src/gateway/exchange.js'
-import { Generation } from '../../src/gateway/generation.js'
+import t from 'tap'
 import { ReplyTransform } from '../../src/gateway/streams/reply-transform.js'
 import { PassedStream } from '../../src/gateway/streams/passthrough-transform.js'
 import { egressOf } from '../../src/dialects/index.js'
-import { Metrics } from '../../src/metrics/hops.js'
-import type { HttpRequest, HttpResponse } from '../../src/http/message.js'
-import { openServer } from '../../src/http/server.js'
-import { NO_AFTERCARE } from '../helpers/aftercare.js'
-
-/** An exchange of a real request, which nobody answers. */
-async function exchange(t: Test): Promise<Exchange> {
-  const loaded = loadConfig('config/gateway.yaml', {})
-  if (!loaded.ok) throw new Error('the shipped configuration does not load')
-  const metrics = new Metrics({ processMetrics: false })
-  const generation = new Generation(createSnapshot(loaded, 1, 0), metrics, null)
-  t.teardown(() => generation.destroy())
-  const handed = new Promise<[HttpRequest, HttpResponse]>((resolve) => {
-    void openServer({
-      host: '127.0.0.1',
-      port: 0,
-      handler: (req, res) => resolve([req, res]),
-    }).then((server) => {
-      const asked = fetch(`http://127.0.0.1:${server.port}/`).catch(() => undefined)
-      t.teardown(async () => {
-        await server.drain(0)
-        await asked
-      })
-    })
-  })
-  const [req, res] = await handed
-  return new Exchange('id', req, res, generation, performance.now(), NO_AFTERCARE)
-}
 
 interface Stage {
   readonly stream: ReplyTransform
@@ -48,8 +16,8 @@ interface Stage {
   readonly release: () => void
 }
 
-async function stage(t: Test): Promise<Stage> {
-  const x = await exchange(t)
+function stage(): Stage {
+  let held: Promise<void> | null = null
   const tap = egressOf('openai-chat')?.newTap?.({ includeUsage: false })
   if (tap === undefined) throw new Error('chat completions cannot pass')
   const translation = new PassedStream(tap)
@@ -58,11 +26,15 @@ async function stage(t: Test): Promise<Stage> {
     if (translation.outcome !== 'open') return ''
     if (chunk.includes('last')) {
       translation.outcome = 'complete'
-      x.holding = new Promise((resolve) => (release = resolve))
+      held = new Promise<void>((resolve) => (release = resolve))
     }
     return chunk
   }
-  const stream = new ReplyTransform(translation, x)
+  const stream = new ReplyTransform(translation, {
+    ending: () => held,
+    threw: () => undefined,
+    translated: () => undefined,
+  })
   const heard: string[] = []
   const open = (): void => {
     stream.on('data', (piece: Buffer) => heard.push(piece.toString()))
@@ -74,7 +46,7 @@ async function stage(t: Test): Promise<Stage> {
 const later = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 void t.test('only the last piece waits, and the end with it', async (t) => {
-  const { stream, heard, open, release } = await stage(t)
+  const { stream, heard, open, release } = stage()
   open()
   stream.write(Buffer.from('first'))
   t.same(heard, ['first'], 'at once')
@@ -89,7 +61,7 @@ void t.test('only the last piece waits, and the end with it', async (t) => {
 
 void t.test('a client whose side opens meanwhile, or later, gets all in order', async (t) => {
   for (const opensFirst of [true, false]) {
-    const { stream, heard, open, release } = await stage(t)
+    const { stream, heard, open, release } = stage()
     stream.write(Buffer.from('first'))
     stream.write(Buffer.from('last'))
     stream.end()
@@ -105,7 +77,7 @@ void t.test('a client whose side opens meanwhile, or later, gets all in order', 
 })
 
 void t.test('one that has left gets nothing', async (t) => {
-  const { stream, heard, open, release } = await stage(t)
+  const { stream, heard, open, release } = stage()
   open()
   stream.write(Buffer.from('last'))
   stream.destroy()
@@ -117,7 +89,7 @@ void t.test('one that has left gets nothing', async (t) => {
 void t.test(
   'a failure after a part gives what there is, and then only says that it failed',
   async (t) => {
-    const { stream, heard, open } = await stage(t)
+    const { stream, heard, open } = stage()
     open()
     let failed = 0
     stream.on('failed', () => (failed += 1))
@@ -132,7 +104,7 @@ void t.test(
 )
 
 void t.test('an end that comes too early is a failure of the upstream', async (t) => {
-  const { stream, open } = await stage(t)
+  const { stream, open } = stage()
   open()
   stream.write(Buffer.from('first'))
   stream.end()
@@ -143,7 +115,7 @@ void t.test('an end that comes too early is a failure of the upstream', async (t
 void t.test(
   'a reader that is behind makes the source wait, and a reply that nobody reads goes on',
   async (t) => {
-    const { stream } = await stage(t)
+    const { stream } = stage()
     let drained = 0
     stream.onDrain = () => (drained += 1)
     const chunk = Buffer.alloc(10_000, 'x')

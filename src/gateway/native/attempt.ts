@@ -6,13 +6,14 @@ import { GatewayError, gatewayError, type ErrorKind } from '../../errors.js'
 import { headerOf } from '../../http/message.js'
 import { sendNative } from '../../http/native-proxy.js'
 import { beginReply } from '../../http/respond.js'
-import { AttemptClock, type Overdue, type Phase } from '../attempt-clock.js'
+import { AttemptClock, type Overdue, type Phase } from '../attempts/attempt-clock.js'
 import type { Deadlines, Timed } from '../deadlines.js'
 import type { Exchange } from '../exchange.js'
 import { STALLED, tooLate, transportError, UNFORESEEN } from '../fault.js'
-import { requestIdIn } from '../head.js'
+import { requestIdIn } from '../attempts/head.js'
 import { LANDED } from '../in-flight.js'
 import { headersForClient } from './headers.js'
+import type { NativeRun } from './native.js'
 import type { NativeCall } from './open.js'
 import { ReplyTap, RequestLimit, tooLarge } from './streams.js'
 import { nativeVerdict } from './verdict.js'
@@ -35,19 +36,22 @@ export class NativeAttempt implements Timed {
   place = LANDED
   private readonly x: Exchange
   private readonly call: NativeCall
+  private readonly run: NativeRun
   private readonly deadlines: Deadlines
   private readonly clock: AttemptClock
   private phase: Exclude<Phase, 'error' | 'whole' | 'lingering'> = 'connecting'
+  private beganMs = 0
   private abort: () => void = () => undefined
   private tap: ReplyTap | null = null
   private limit: RequestLimit | null = null
   private resolve: () => void = () => undefined
   private reject: (error: GatewayError) => void = () => undefined
 
-  constructor(x: Exchange, call: NativeCall, deadlines: Deadlines) {
+  constructor(x: Exchange, call: NativeCall, run: NativeRun) {
     this.x = x
     this.call = call
-    this.deadlines = deadlines
+    this.run = run
+    this.deadlines = run.deadlines
     const { connectMs, firstByteWholeMs, idleMs, totalMs } = call.target.upstream.config.timeouts
     const { startedMs } = x
     this.clock = new AttemptClock({
@@ -55,10 +59,11 @@ export class NativeAttempt implements Timed {
     })
   }
 
-  run(agent: Agent): Promise<void> {
+  carryOut(agent: Agent): Promise<void> {
     const { x, call } = this
     const body = this.limitedBody()
-    this.clock.begin(performance.now())
+    this.beganMs = performance.now()
+    this.clock.begin(this.beganMs)
     call.target.series.inflight(1)
     this.deadlines.add(this)
     return new Promise((resolve, reject) => {
@@ -78,14 +83,14 @@ export class NativeAttempt implements Timed {
 
   /** Throws `body_too_large` if the announced length is above the limit. */
   private limitedBody(): RequestLimit {
-    const { req, facts, generation } = this.x
+    const { req, generation } = this.x
     const length = headerOf(req, 'content-length')
     const isBodiless = length === undefined && BODILESS.has(this.call.method)
     const maxBytes = isBodiless ? 0 : generation.snapshot.config.server.maxBodyBytes
     const declared = length === undefined ? null : Number(length)
     if (declared !== null && declared > maxBytes) throw tooLarge(maxBytes)
     this.limit = new RequestLimit(maxBytes, declared, (bytes) => {
-      facts.receivedBytes += bytes
+      this.run.intake.bytes += bytes
       // The time for the first byte begins when the request is sent.
       this.clock.begin(performance.now())
     })
@@ -95,9 +100,9 @@ export class NativeAttempt implements Timed {
   private connected(): void {
     if (this.phase !== 'connecting') return
     const nowMs = performance.now()
-    const { facts } = this.x
-    facts.attempts = 1
-    facts.connectMs = nowMs - this.x.startedMs - (facts.authenticateMs ?? 0) - (facts.admitMs ?? 0)
+    const { result } = this.run
+    result.wasSent = true
+    result.connectMs = nowMs - this.beganMs
     this.phase = 'waiting'
     this.clock.begin(nowMs)
   }
@@ -108,22 +113,23 @@ export class NativeAttempt implements Timed {
       return
     }
     this.connected()
-    const { x, call } = this
-    const { facts, res } = x
+    const { x, call, run } = this
+    const { result, delivery } = run
+    const { res } = x
     const nowMs = performance.now()
     const status = reply.statusCode ?? 0
     reply.once('error', (error) => this.failedInTransit(error))
     this.phase = 'stream'
     this.clock.head(nowMs)
-    facts.upstreamStatus = status
-    facts.upstreamRequestId = requestIdIn(reply.headers)
-    facts.firstContentMs = nowMs - x.startedMs
-    facts.firstByteMs = Math.max(0, facts.firstContentMs - (facts.connectMs ?? 0))
+    result.status = status
+    result.requestId = requestIdIn(reply.headers)
+    result.firstByteMs = nowMs - this.beganMs - (result.connectMs ?? 0)
+    delivery.firstContentMs = nowMs - x.startedMs
     const wrong = wrongStatus(status)
     if (wrong !== null) throw wrong
-    facts.verdict = nativeVerdict(status, {})
+    result.verdict = nativeVerdict(status, {})
     const tap = this.tapOf(reply, status)
-    beginReply(res, status, headList(x, call, headersForClient(reply.headers)))
+    beginReply(res, status, headList(x, call, run.rateHeaders, headersForClient(reply.headers)))
     res.once('finish', () => this.finished())
     reply.pipe(tap).pipe(res)
     // A reply without a body, or a slow one: the client has the head at once.
@@ -131,20 +137,20 @@ export class NativeAttempt implements Timed {
   }
 
   private tapOf(reply: IncomingMessage, status: number): ReplyTap {
-    const { x } = this
-    const { facts } = x
+    const { x, run } = this
+    const { result, delivery } = run
     const encoding = reply.headers['content-encoding'] ?? 'identity'
     this.tap = new ReplyTap({
       isJson: encoding === 'identity' && (reply.headers['content-type'] ?? '').includes('json'),
       onBytes: (bytes) => {
-        facts.sentBytes += bytes
+        delivery.sentBytes += bytes
         this.clock.heard(performance.now())
       },
       ending: (usage) => {
         this.clock.ended()
-        facts.verdict = nativeVerdict(status, usage)
-        facts.relayMs = performance.now() - x.startedMs - (facts.firstContentMs ?? 0)
-        return x.ending()
+        result.verdict = nativeVerdict(status, usage)
+        delivery.relayMs = performance.now() - x.startedMs - (delivery.firstContentMs ?? 0)
+        return run.ending()
       },
     })
     return this.tap
@@ -152,7 +158,7 @@ export class NativeAttempt implements Timed {
 
   private finished(): void {
     if (this.phase === 'over') return
-    this.over(this.x.facts.verdict?.error?.kind ?? 'ok')
+    this.over(this.run.result.verdict?.error?.kind ?? 'ok')
     this.resolve()
   }
 
@@ -192,7 +198,7 @@ export class NativeAttempt implements Timed {
     this.deadlines.remove(this)
     x.cancellation.onCancel(null)
     call.target.series.inflight(-1)
-    if (x.facts.attempts > 0) call.target.series.attempt(kind)
+    this.run.result.outcome = kind
     if (limit !== null) x.req.unpipe(limit)
     this.tap?.unpipe()
     this.abort()
@@ -212,9 +218,10 @@ function wrongStatus(status: number): GatewayError | null {
 function headList(
   x: Exchange,
   { target }: NativeCall,
+  rateHeaders: readonly string[],
   headers: Readonly<Record<string, string | string[]>>,
 ): string[] {
-  const list = ['x-request-id', x.id, ...target.replyHeaders, ...x.rateHeaders]
+  const list = ['x-request-id', x.id, ...target.replyHeaders, ...rateHeaders]
   for (const [name, value] of Object.entries(headers)) {
     for (const each of Array.isArray(value) ? value : [value]) list.push(name, each)
   }

@@ -5,10 +5,16 @@
 import { GatewayError } from '../../errors.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { Metrics } from '../../metrics/hops.js'
+import { AttemptResult, type Sent } from '../attempts/result.js'
+import { BodyBudget } from '../body-budget.js'
 import type { Deadlines } from '../deadlines.js'
 import type { Exchange } from '../exchange.js'
+import type { Results } from '../observe/results.js'
+import type { Authenticated } from '../phases/authenticate.js'
+import { Intake } from '../phases/receive.js'
+import type { Delivery } from '../phases/relay.js'
 import { NativeAttempt } from './attempt.js'
-import { admitNative, openNative } from './open.js'
+import { admitNative, nativeTarget, openNative } from './open.js'
 import { WebSocketAttempt } from './websocket.js'
 
 /** What native requests are served with. */
@@ -19,10 +25,50 @@ export interface NativeServices {
   readonly books: { readonly isRefusing: boolean }
 }
 
+/** Native bodies are not held in memory. */
+const NOT_COUNTED = new BodyBudget(Number.POSITIVE_INFINITY)
+
+/** What is known of a native request, and what is noted of it. */
+export interface NativeRequest {
+  readonly authenticated: Authenticated
+  readonly results: Results
+  /** Writes the ledger entry before the client gets the end of the reply. */
+  readonly ending: () => Promise<void> | null
+}
+
+/** What is noted of a native request while it runs. */
+export interface NativeRun {
+  readonly result: AttemptResult
+  readonly intake: Intake
+  readonly delivery: NativeDelivery
+  readonly rateHeaders: readonly string[]
+  readonly deadlines: Deadlines
+  /** Writes the ledger entry before the client gets the end of the reply. */
+  readonly ending: () => Promise<void> | null
+}
+
+/** How its reply reaches the client. */
+export class NativeDelivery implements Delivery {
+  sentBytes = 0
+  firstContentMs: number | null = null
+  relayMs: number | null = null
+  readonly clientWaitMs = 0
+  readonly closed = null
+}
+
 /** Serves one request to its end. Rejects with `GatewayError`. */
-export async function serveNative(x: Exchange, services: NativeServices): Promise<void> {
-  const call = openNative(x)
-  const { agent } = call.target.upstream
+export async function serveNative(
+  x: Exchange,
+  { authenticated, results, ending }: NativeRequest,
+  services: NativeServices,
+): Promise<void> {
+  const { identity } = authenticated
+  const clientRequestId = results.identified?.clientRequestId ?? null
+  const target = nativeTarget(x, identity)
+  const candidate = { target, model: '' }
+  results.route = { candidates: [candidate], tookMs: null }
+  const call = openNative(x, target)
+  const { agent } = target.upstream
   if (agent === null || 'problem' in agent) {
     throw new GatewayError('upstream_unreachable', agent?.problem ?? 'The upstream has no agent.')
   }
@@ -30,8 +76,32 @@ export async function serveNative(x: Exchange, services: NativeServices): Promis
     const message = 'The gateway cannot record what requests cost at the moment; try again.'
     throw new GatewayError('store_unavailable', message, { retryAfterSeconds: 5 })
   }
-  await admitNative(x, call.target, services)
+  const admission = await admitNative({ x, identity, clientRequestId, target }, services)
+  results.admission = admission
+  if (admission.kind === 'refused') throw admission.error
+  x.lease = admission.lease
+  x.cancellation.check()
+  const result = new AttemptResult(candidate, [])
+  results.sent = sentNative(result)
+  const intake = new Intake(NOT_COUNTED.open(''))
+  results.intake = intake
+  const delivery = new NativeDelivery()
+  results.delivery = delivery
+  const { rateHeaders } = admission
   const { deadlines } = services
-  if (x.upgrade === null) await new NativeAttempt(x, call, deadlines).run(agent)
-  else await new WebSocketAttempt(x, call, x.upgrade, deadlines).run(agent)
+  const run = { result, intake, delivery, rateHeaders, deadlines, ending }
+  if (x.upgrade === null) await new NativeAttempt(x, call, run).carryOut(agent)
+  else results.error = await new WebSocketAttempt(x, call, run, x.upgrade).carryOut(agent)
+}
+
+function sentNative(result: AttemptResult): Sent {
+  return {
+    attempts: [result],
+    losses: [],
+    translateMs: 0,
+    fetchMs: 0,
+    holding: null,
+    drained: null,
+    failure: null,
+  }
 }

@@ -1,13 +1,14 @@
 /**
  * Whether a native request may run: its path, its key's models, and the limits. Sends nothing.
  */
+import type { Identity } from '../../accounts/account.js'
 import { isConfigured } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { claimsOf, needsOf, NO_LIMITS } from '../../limits/rules.js'
 import { rateHeaders } from '../../limits/standing.js'
 import type { Exchange } from '../exchange.js'
 import { ownHeaders, type Target } from '../generation.js'
-import { refused, type Admission } from '../limit.js'
+import { refusedBy, type Admitted, type Limits, type Refused } from '../phases/admit.js'
 import { unsettledRow } from '../unsettled.js'
 import { headersForUpstream } from './headers.js'
 import { isOpen, nativePathOf, nativeUrl } from './path.js'
@@ -21,24 +22,27 @@ export interface NativeCall {
 }
 
 /**
- * Throws `GatewayError`: `unknown_endpoint` for what no rule opens, `forbidden` for a key whose models do not
- * include `native:UPSTREAM`, `upstream_unconfigured`.
+ * The upstream of a native request. Throws `GatewayError`: `unknown_endpoint` for what no rule opens, `forbidden` for a
+ * key whose models do not include `native:UPSTREAM`.
  */
-export function openNative(x: Exchange): NativeCall {
-  const method = x.req.method ?? ''
+export function nativeTarget(x: Exchange, { models }: Identity): Target {
   const path = nativePathOf(x.path)
   const target = path === null ? null : x.generation.nativeTarget(path.upstream)
   if (path === null || target === null) throw notOpen()
   const { config } = target.upstream
-  if (!isOpen(config.native.rules, method, path.segments)) throw notOpen()
-  const { allowedModels } = x
-  if (allowedModels !== null && !allowedModels.includes(`native:${config.name}`)) {
+  if (!isOpen(config.native.rules, x.req.method ?? '', path.segments)) throw notOpen()
+  if (models !== null && !models.includes(`native:${config.name}`)) {
     throw new GatewayError(
       'forbidden',
       `This API key is not allowed to use native access to "${config.name}"; its list of models must contain "native:${config.name}".`,
     )
   }
-  x.facts.target = target
+  return target
+}
+
+/** The request as the upstream gets it. Throws `upstream_unconfigured`. */
+export function openNative(x: Exchange, target: Target): NativeCall {
+  const { config } = target.upstream
   if (!isConfigured(config)) {
     const message = `The upstream "${config.name}" has no key: ${config.apiKeySource ?? 'api_key'} is not set.`
     throw new GatewayError('upstream_unconfigured', message)
@@ -47,8 +51,8 @@ export function openNative(x: Exchange): NativeCall {
   const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : ''
   return {
     target,
-    method,
-    url: nativeUrl(config, path.segments, query),
+    method: x.req.method ?? '',
+    url: nativeUrl(config, nativePathOf(x.path)?.segments ?? [], query),
     headers: headersForUpstream(x.req.headers, ownHeaders(config, target.egress)),
   }
 }
@@ -60,22 +64,34 @@ function notOpen(): GatewayError {
   )
 }
 
+/** A native request that asks to run. */
+export interface NativeApplicant {
+  readonly x: Exchange
+  readonly identity: Identity
+  readonly clientRequestId: string | null
+  readonly target: Target
+}
+
 /**
- * Asks all limits that apply. Throws `GatewayError`: `rate_limited`, `store_unavailable`, or `forbidden` if a budget
- * applies and the upstream has no `native_usd_per_request`.
+ * Asks all limits that apply. Refuses with `rate_limited`, `store_unavailable`, or `forbidden` if a budget applies and
+ * the upstream has no `native_usd_per_request`.
  */
-export async function admitNative(x: Exchange, target: Target, to: Admission): Promise<void> {
-  const { identity, generation } = x
-  if (identity === null) throw new GatewayError('bug', 'A request without a key was to be limited.')
+export async function admitNative(
+  applicant: NativeApplicant,
+  to: Limits,
+): Promise<Refused | Omit<Admitted, 'call'>> {
+  const { x, identity, target } = applicant
+  const { generation } = x
   const { name, native } = target.upstream.config
   const model = `native:${name}`
   const limits = generation.limits.of({ identity, model, modelName: model, upstream: name })
   const nanoUsd = native.nanoUsdPerRequest
-  const unsettled = unsettledRow(x, 'other', { input: 0, output: null, nanoUsd })
-  const wish = { requestId: x.id, accountId: x.accountId ?? '', unsettled }
+  const provisional = { ...applicant, request: null, model: null, modelName: 'other' }
+  const unsettled = unsettledRow(provisional, { input: 0, output: null, nanoUsd })
+  const wish = { requestId: x.id, accountId: identity.accountId, unsettled }
   if (limits === NO_LIMITS) {
-    x.lease = to.limiter.note({ ...wish, demands: [] })
-    return
+    const lease = to.limiter.note({ ...wish, demands: [] })
+    return { kind: 'admitted', lease, rateHeaders: [], tookMs: null }
   }
   const { unknownPrice } = generation.snapshot.config.limiting
   if (nanoUsd === null && needsOf(limits).money && unknownPrice === 'refuse') {
@@ -88,9 +104,10 @@ export async function admitNative(x: Exchange, target: Target, to: Admission): P
   const claims = claimsOf(limits, { tokens: 0, nanoUsd: nanoUsd ?? 0 })
   const demands = claims.map(({ demand }) => demand)
   const decision = await to.limiter.admit({ ...wish, demands })
-  x.lease = decision.lease
-  x.rateHeaders = rateHeaders(claims, decision.standings)
-  x.facts.admitMs = performance.now() - beganMs
-  if (decision.lease === null) throw refused(x, claims, decision, to.metrics)
-  x.cancellation.check()
+  const { lease } = decision
+  const headers = rateHeaders(claims, decision.standings)
+  const tookMs = performance.now() - beganMs
+  if (lease !== null) return { kind: 'admitted', lease, rateHeaders: headers, tookMs }
+  const { error, limit } = refusedBy(claims, decision, to.metrics)
+  return { kind: 'refused', error, limit, rateHeaders: headers, tookMs }
 }

@@ -9,15 +9,15 @@ import { gatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest, type Upgrade } from '../../http/message.js'
 import { sendWebSocket } from '../../http/native-proxy.js'
 import { pathOf } from '../../http/request-guard.js'
-import { AttemptClock } from '../attempt-clock.js'
+import { AttemptClock } from '../attempts/attempt-clock.js'
 import type { Deadlines, Timed } from '../deadlines.js'
 import type { Exchange } from '../exchange.js'
 import { transportError } from '../fault.js'
-import { requestIdIn } from '../head.js'
+import { requestIdIn } from '../attempts/head.js'
 import { LANDED } from '../in-flight.js'
-import { refuse, understood } from '../refuse.js'
 import { overdueError } from './attempt.js'
 import { headersForClient } from './headers.js'
+import type { NativeRun } from './native.js'
 import type { NativeCall } from './open.js'
 import { isNativePath } from './path.js'
 import { nativeVerdict } from './verdict.js'
@@ -43,25 +43,30 @@ export function isWebSocket(req: HttpRequest): boolean {
   )
 }
 
-/** Resolves when the WebSocket is closed, or when it has been refused. Never rejects. */
+/** Resolves when the WebSocket is closed, with the reason if the gateway closed it; rejects with `GatewayError` before it is open. */
 export class WebSocketAttempt implements Timed {
   place = LANDED
   private readonly x: Exchange
   private readonly call: NativeCall
+  private readonly run: NativeRun
   private readonly deadlines: Deadlines
   private readonly client: Upgrade
   private readonly clock: AttemptClock
   private phase: 'connecting' | 'waiting' | 'open' | 'over' = 'connecting'
   private abort: () => void = () => undefined
   private upstream: Socket | null = null
-  private resolve: () => void = () => undefined
+  private resolve: (reason: GatewayError | null) => void = () => undefined
+  private reject: (error: GatewayError) => void = () => undefined
+  /** Why the gateway closed it; null if it did not. */
+  private reason: GatewayError | null = null
   private readonly fromBytes: { readonly read: number; readonly written: number }
 
-  constructor(x: Exchange, call: NativeCall, client: Upgrade, deadlines: Deadlines) {
+  constructor(x: Exchange, call: NativeCall, run: NativeRun, client: Upgrade) {
     this.x = x
     this.call = call
+    this.run = run
     this.client = client
-    this.deadlines = deadlines
+    this.deadlines = run.deadlines
     const { connectMs, firstByteMs, idleMs, totalMs } = call.target.upstream.config.timeouts
     const { startedMs } = x
     this.clock = new AttemptClock({ connectMs, firstByteMs, idleMs, totalMs, startedMs })
@@ -69,13 +74,14 @@ export class WebSocketAttempt implements Timed {
     this.fromBytes = { read: read - client.head.length, written }
   }
 
-  run(agent: Agent): Promise<void> {
+  carryOut(agent: Agent): Promise<GatewayError | null> {
     const { x, call, client } = this
     this.clock.begin(performance.now())
     this.deadlines.add(this)
     call.target.series.inflight(1)
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       this.resolve = resolve
+      this.reject = reject
       client.socket.once('close', () => this.closed())
       x.cancellation.onCancel((reason) => this.fail(reason))
       if (this.phase === 'over') return
@@ -93,16 +99,19 @@ export class WebSocketAttempt implements Timed {
   private connected(): void {
     if (this.phase !== 'connecting') return
     this.phase = 'waiting'
-    this.x.facts.attempts = 1
-    this.x.facts.connectMs = performance.now() - this.x.startedMs
-    this.clock.begin(performance.now())
+    const nowMs = performance.now()
+    const { result } = this.run
+    result.wasSent = true
+    result.connectMs = nowMs - this.x.startedMs
+    this.clock.begin(nowMs)
   }
 
   private opening(reply: IncomingMessage): void {
-    const { facts, id, res } = this.x
-    facts.upstreamRequestId = requestIdIn(reply.headers)
-    facts.upstreamStatus = 101
-    facts.verdict = nativeVerdict(101, {})
+    const { id, res } = this.x
+    const { result } = this.run
+    result.requestId = requestIdIn(reply.headers)
+    result.status = 101
+    result.verdict = nativeVerdict(101, {})
     res.statusCode = 101
     const headers = headersForClient(reply.headers)
     replaceHeaders(reply, {
@@ -129,10 +138,11 @@ export class WebSocketAttempt implements Timed {
 
   /** http-proxy-3 passes the reply on and closes the connection. */
   private refusedByUpstream(reply: IncomingMessage): void {
-    const { facts, res, id } = this.x
+    const { res, id } = this.x
+    const { result } = this.run
     const status = reply.statusCode ?? 502
-    facts.upstreamStatus = status
-    facts.verdict = nativeVerdict(status, {})
+    result.status = status
+    result.verdict = nativeVerdict(status, {})
     this.phase = 'open'
     this.deadlines.remove(this)
     this.x.isBrokenOff = true
@@ -162,12 +172,12 @@ export class WebSocketAttempt implements Timed {
   /** Before the WebSocket is open the client gets an error; afterwards its connection ends. */
   private fail(reason: GatewayError): void {
     if (this.phase === 'over') return
-    const error = understood(this.x, reason)
+    this.reason ??= reason
     if (this.phase === 'open') {
       this.destroy()
       return
     }
-    refuse(this.x, error)
+    this.reject(reason)
     this.over()
   }
 
@@ -186,18 +196,17 @@ export class WebSocketAttempt implements Timed {
   }
 
   private over(): void {
-    const { x, call, client, fromBytes } = this
+    const { x, call, run, client, fromBytes } = this
     this.phase = 'over'
     this.deadlines.remove(this)
     x.cancellation.onCancel(null)
-    x.facts.receivedBytes = client.socket.bytesRead - fromBytes.read
-    x.facts.sentBytes = client.socket.bytesWritten - fromBytes.written
+    const { intake, delivery, result } = run
+    intake.bytes = client.socket.bytesRead - fromBytes.read
+    delivery.sentBytes = client.socket.bytesWritten - fromBytes.written
     call.target.series.inflight(-1)
-    const { error, verdict } = x.facts
-    if (x.facts.attempts > 0)
-      call.target.series.attempt(error?.kind ?? verdict?.error?.kind ?? 'ok')
+    result.outcome = this.reason?.kind ?? result.verdict?.error?.kind ?? 'ok'
     this.abort()
-    this.resolve()
+    this.resolve(this.reason)
   }
 }
 

@@ -14,16 +14,17 @@ const BUFFERED_BYTES = 16_384
 /** Written when a part of a reply ends and the next one follows from another connection. */
 const END_OF_PART = Buffer.alloc(0)
 
-/** The exchange whose reply it is. */
+/** What a reply reports to while it is translated. */
 export interface ReplyOwner {
   /**
    * Called once, when the reply has come to its end: its ledger entry is written. Resolves when the client may have
    * the end; null if at once.
    */
   ending(): Promise<void> | null
-  /** What a codec threw. */
-  failure: unknown
-  readonly facts: { translateMs: number }
+  /** A codec threw this. */
+  threw(cause: unknown): void
+  /** A step of the translation took so long. */
+  translated(ms: number): void
 }
 
 /**
@@ -111,10 +112,10 @@ export class ReplyTransform extends Transform {
     try {
       ready = translate()
     } catch (error) {
-      this.owner.failure = error
+      this.owner.threw(error)
       this.translation.fail(UNFORESEEN)
     }
-    this.owner.facts.translateMs += performance.now() - beganMs
+    this.owner.translated(performance.now() - beganMs)
     const held = this.translation.outcome === 'complete' ? this.hold() : null
     if (held === null) this.give(ready)
     else {

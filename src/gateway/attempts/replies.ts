@@ -1,21 +1,20 @@
-/**
- * Which machine reads a reply: by whether both sides speak one dialect, and whether it is a stream.
- */
-import type { JsonObject } from '../chat/json.js'
-import { NOTHING_SAID } from '../chat/said.js'
-import type { Seed } from '../dialects/dialect.js'
-import type { WireError } from '../errors.js'
-import { parseArray, parseReply } from '../wire/json.js'
-import { copiesOf } from './body-budget.js'
-import type { Exchange } from './exchange.js'
-import type { Target } from './generation.js'
-import type { Call } from './receive.js'
-import { PassthroughTransform } from './streams/passthrough-transform.js'
-import { ReplyTransform } from './streams/reply-transform.js'
-import { ArrayForm, arrayOfEvents, EVENT_STREAM, type StreamForm } from './streams/stream-form.js'
-import { TranslatedStream, type Verdict } from './translate.js'
-import { WholeAnswer, type WholeReply } from './whole.js'
-import { WholeChoices } from './choices.js'
+/** Chooses what reads a reply: by whether both sides use the same format, and whether it is a stream. */
+import type { JsonObject } from '../../chat/json.js'
+import { NOTHING_SAID } from '../../chat/said.js'
+import type { Seed } from '../../dialects/dialect.js'
+import type { WireError } from '../../errors.js'
+import { parseArray, parseReply } from '../../wire/json.js'
+import { copiesOf } from '../body-budget.js'
+import { WholeChoices } from '../choices.js'
+import type { Exchange } from '../exchange.js'
+import type { Target } from '../generation.js'
+import type { Call } from '../phases/receive.js'
+import { PassthroughTransform } from '../streams/passthrough-transform.js'
+import { ReplyTransform } from '../streams/reply-transform.js'
+import { ArrayForm, arrayOfEvents, EVENT_STREAM, type StreamForm } from '../streams/stream-form.js'
+import { TranslatedStream, type Verdict } from '../translate.js'
+import { WholeAnswer, type WholeReply } from '../whole.js'
+import type { AttemptOwner, Prepared } from './attempt.js'
 
 /** A whole reply above this is refused; the largest recorded one is 2 MB of image. */
 const MAX_REPLY_BYTES = 64 * 1024 * 1024
@@ -32,22 +31,22 @@ export function roomFor(isReply: boolean): number {
   return isReply ? MAX_REPLY_BYTES : MAX_ERROR_BYTES
 }
 
-/** The stream for a streamed reply; `mayPause` if it may come in several parts. */
+/** The stream for a streamed reply. */
 export function openReplyStream(
-  x: Exchange,
-  call: Call,
+  owner: AttemptOwner,
+  { call, outgoing }: Prepared,
   target: Target,
-  mayPause: boolean,
 ): ReplyTransform {
   const { egress } = target
   const { ingress, request } = call
   if (egress.newTap !== null && passes(call, target)) {
     const tap = egress.newTap({ includeUsage: request.includeUsage })
-    return new PassthroughTransform(tap, x, formOf(call))
+    return new PassthroughTransform(tap, owner, formOf(call))
   }
-  const seed = seedOf(x, call, target)
+  const seed = seedOf(owner.exchange, call, target)
+  const mayPause = outgoing.next !== null
   const translation = new TranslatedStream(egress, ingress, request, seed, mayPause)
-  return new ReplyTransform(translation, x, formOf(call))
+  return new ReplyTransform(translation, owner, formOf(call))
 }
 
 function formOf({ endpoint }: Call): StreamForm {
@@ -64,7 +63,7 @@ export type ReadReply =
       /** `error` says why there is no body. */
       readonly verdict: Verdict
     }
-  | { readonly kind: 'paused'; readonly answer: WholeReply; readonly resume: JsonObject }
+  | { readonly kind: 'paused'; readonly reply: WholeReply; readonly resume: JsonObject }
 
 /** What is known of a whole reply before it is read. */
 export interface Given {
@@ -78,15 +77,15 @@ export interface Given {
 /** Reads a whole reply, or one part of it. Throws `overloaded` if its copies cannot be held. */
 export function readReply(
   bytes: Buffer,
-  x: Exchange,
-  call: Call,
+  { exchange, held }: Pick<AttemptOwner, 'exchange' | 'held'>,
+  { call }: Prepared,
   target: Target,
   { isEvents, mayPause, begun }: Given,
 ): ReadReply {
   const { stream } = call.request
-  x.held.takeReply(copiesOf(bytes))
+  held.takeReply(copiesOf(bytes))
   const answer = (): WholeReply =>
-    begun ?? newWhole(call, target, seedOf(x, call, target), mayPause)
+    begun ?? newWhole(call, target, seedOf(exchange, call, target), mayPause)
   const isArray = call.endpoint.array === true
   if (isEvents) return readOn(answer(), isArray, (it) => it.readEvents(bytes))
   const text = bytes.toString('utf8')
@@ -121,13 +120,13 @@ export function streamsOn(call: Call, target: Target, isEvents: boolean): boolea
 
 /** `isArray`: the events of the stream are to be one JSON array. */
 function readOn(
-  answer: WholeReply,
+  reply: WholeReply,
   isArray: boolean,
-  read: (answer: WholeReply) => JsonObject | null,
+  read: (reply: WholeReply) => JsonObject | null,
 ): ReadReply {
-  const resume = read(answer)
-  if (resume !== null) return { kind: 'paused', answer, resume }
-  const verdict = answer.encode()
+  const resume = read(reply)
+  if (resume !== null) return { kind: 'paused', reply, resume }
+  const verdict = reply.encode()
   if (isArray && verdict.error === null) {
     const body = arrayOfEvents(verdict.body)
     return { kind: 'answer', body, bytes: body.length, verdict }
@@ -185,7 +184,7 @@ function seedOf(x: Exchange, call: Call, target: Target): Seed {
   return {
     id: call.ingress.envelope.idPrefix + x.id,
     createdAtSeconds: Math.floor(Date.now() / 1000),
-    model: x.facts.model ?? call.request.model,
+    model: call.request.model,
     origin: target.dialect,
   }
 }

@@ -2,20 +2,20 @@
  * What an upstream is to be sent: the client's own bytes with a few keys edited where both speak one
  * dialect, else the conversation said in the upstream's. Pure: the same request makes the same bytes.
  */
-import type { JsonObject } from '../chat/json.js'
-import type { ModelFacts } from '../chat/model.js'
-import type { ChatRequest } from '../chat/request.js'
-import { beginWithUser } from '../chat/synthetic-user.js'
-import type { QuirksConfig } from '../config/config.js'
-import type { DialectName, Egress, Losses } from '../dialects/dialect.js'
-import { reportNative } from './losses.js'
-import { applyQuirks, quirkEdits } from '../upstreams/quirks.js'
-import { stringifyExact } from '../wire/exact.js'
-import { sized } from '../wire/sized.js'
-import { splice } from '../wire/splice.js'
-import { writeJson } from '../wire/write-json.js'
-import { LARGE_BYTES } from './pieces.js'
-import type { Call } from './receive.js'
+import type { JsonObject } from '../../chat/json.js'
+import type { ModelFacts } from '../../chat/model.js'
+import type { ChatRequest } from '../../chat/request.js'
+import { beginWithUser } from '../../chat/synthetic-user.js'
+import type { QuirksConfig } from '../../config/config.js'
+import type { DialectName, Egress, Losses } from '../../dialects/dialect.js'
+import { applyQuirks, quirkEdits } from '../../upstreams/quirks.js'
+import { stringifyExact } from '../../wire/exact.js'
+import { sized } from '../../wire/sized.js'
+import { splice } from '../../wire/splice.js'
+import { writeJson } from '../../wire/write-json.js'
+import { reportNative } from '../losses.js'
+import { LARGE_BYTES } from '../pieces.js'
+import type { Call } from '../phases/receive.js'
 
 /** The upstream's side of a request. */
 export interface Destination {

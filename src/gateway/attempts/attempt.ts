@@ -1,16 +1,17 @@
 /**
- * One request on one upstream connection, as the handler of its reply.
- * Knows no client socket. Its callbacks feed the translation directly: a response body as a Readable
- * costs 60 µs per request that this does not.
+ * One request to one upstream, until its first content and then to the end of its reply. It handles the replies that
+ * undici dispatches and feeds the translation directly: a response body as a Readable costs 60 µs per request that this
+ * does not. What follows a failure or a pause is decided in `candidates.ts`.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { JsonObject } from '../chat/json.js'
-import type { ReplyHandler, UpstreamCall } from '../upstreams/pool.js'
-import { type ErrorKind, gatewayError, type GatewayError, type WireError } from '../errors.js'
-import { AttemptClock, type Phase } from './attempt-clock.js'
-import { NOT_BEGUN, type Begun, type Settlement } from './answer.js'
-import type { Timed, Deadlines } from './deadlines.js'
-import type { Exchange } from './exchange.js'
+import type { JsonObject } from '../../chat/json.js'
+import { gatewayError, type GatewayError, type WireError } from '../../errors.js'
+import type { Outcome } from '../../metrics/hops.js'
+import type { ReplyHandler, UpstreamCall } from '../../upstreams/pool.js'
+import type { Holding } from '../body-budget.js'
+import type { Deadlines, Timed } from '../deadlines.js'
+import type { Drains } from '../drains.js'
+import type { Exchange } from '../exchange.js'
 import {
   LEFT,
   NO_FREE_CONNECTION,
@@ -19,39 +20,58 @@ import {
   transportError,
   UNFORESEEN,
   wireOf,
-} from './fault.js'
-import type { Target } from './generation.js'
-import { Leftover } from './leftover.js'
+} from '../fault.js'
+import type { Target } from '../generation.js'
+import { LANDED } from '../in-flight.js'
+import type { Call } from '../phases/receive.js'
+import { joined } from '../pieces.js'
+import type { ReplyOwner, ReplyTransform } from '../streams/reply-transform.js'
+import { AttemptClock, type Phase } from './attempt-clock.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from './head.js'
-import { LANDED } from './in-flight.js'
+import { Leftover } from './leftover.js'
 import type { Outgoing } from './outgoing.js'
-import { joined } from './pieces.js'
-import type { Call } from './receive.js'
 import { openReplyStream, readReply, roomFor, streamsOn } from './replies.js'
-import type { ReplyTransform } from './streams/reply-transform.js'
+import type { BegunReply, EarlierParts } from './reply.js'
+import type { AttemptResult } from './result.js'
 import { Wait } from './wait.js'
 
 /** How long the head may be held for first content; then proxies want to see a status. */
 const COMMIT_WAIT_MS = 1000
-/** Where there is an answer to read on: one that was asked for. */
+/** Phases in which the rest of a reply can be read on: one that was asked for. */
 const DRAINABLE: ReadonlySet<Phase> = new Set(['waiting', 'whole', 'stream'])
 
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', whole: 'in reply' } as const
 
-/**
- * Settles its promise exactly once: with an answer that has content, or with the error that came first.
- * Where the upstream pauses, or stumbles before it has said anything, another attempt takes over what
- * there is of the answer.
- */
+/** What an attempt needs of the request that it is made for, and what it reports to. */
+export interface AttemptOwner extends ReplyOwner {
+  readonly exchange: Exchange
+  readonly deadlines: Deadlines
+  readonly held: Holding
+  readonly drains: Drains
+  /** There is something to give the client. Called at most once, and `failed` never after it. */
+  begun(attempt: Attempt, reply: BegunReply): void
+  /** It ended before there was anything to give the client. Called at most once. */
+  failed(attempt: Attempt, error: GatewayError): void
+  /** The upstream paused, or its reply was empty: another attempt asks for the rest with `resume`. */
+  paused(attempt: Attempt, parts: EarlierParts, resume: JsonObject): void
+  /** The client has left, and the reply is read on until `ended`. */
+  draining(ended: Promise<void>): void
+}
+
+/** What is sent to an upstream, for which call. */
+export interface Prepared {
+  readonly call: Call
+  readonly outgoing: Outgoing
+}
+
+/** Reports exactly one end to its owner: `begun`, `failed` or `paused`. */
 export class Attempt implements ReplyHandler, Timed {
   place = LANDED
-  private readonly x: Exchange
-  private readonly call: Call
+  readonly result: AttemptResult
+  readonly prepared: Prepared
+  private readonly owner: AttemptOwner
   private readonly target: Target
-  private readonly deadlines: Deadlines
-  private readonly outgoing: Outgoing
-  private readonly settlement: Settlement
-  private readonly begun: Begun
+  private readonly earlier: EarlierParts
   private readonly wait: Wait
   private phase: Phase = 'connecting'
   private committed: boolean
@@ -63,44 +83,39 @@ export class Attempt implements ReplyHandler, Timed {
   private bytes = 0
   private headers: IncomingHttpHeaders = {}
   private readonly clock: AttemptClock
-  /** Set once the client has left and the answer is read on. */
+  /** Set once the client has left and the reply is read on. */
   private leftover: Leftover | null = null
 
   constructor(
-    x: Exchange,
-    call: Call,
-    target: Target,
-    deadlines: Deadlines,
-    outgoing: Outgoing,
-    settlement: Settlement,
-    begun = NOT_BEGUN,
+    owner: AttemptOwner,
+    result: AttemptResult,
+    prepared: Prepared,
+    earlier: EarlierParts,
   ) {
-    this.x = x
-    this.call = call
-    this.target = target
-    this.deadlines = deadlines
-    this.outgoing = outgoing
-    this.settlement = settlement
-    this.begun = begun
-    this.stream = begun.stream
-    this.committed = begun.committed
-    this.wait = new Wait(begun.committed ? null : x.facts)
-    const { connectMs, idleMs, totalMs } = target.upstream.config.timeouts
-    const { firstByteMs } = outgoing
-    const { startedMs } = x
+    this.owner = owner
+    this.result = result
+    this.prepared = prepared
+    this.target = result.candidate.target
+    this.earlier = earlier
+    this.stream = earlier.stream
+    this.committed = earlier.committed
+    this.wait = new Wait(earlier.committed ? null : result)
+    const { connectMs, idleMs, totalMs } = this.target.upstream.config.timeouts
+    const { firstByteMs } = prepared.outgoing
+    const { startedMs } = owner.exchange
     this.clock = new AttemptClock({ connectMs, firstByteMs, idleMs, totalMs, startedMs })
   }
 
-  /** `nowMs` is the time, for who has just looked. */
+  /** Sends the request; `nowMs` is the time. */
   send(nowMs = performance.now()): void {
     this.clock.begin(nowMs)
     this.wait.next('connectMs', nowMs)
     this.target.series.inflight(1)
-    this.deadlines.add(this)
-    this.x.cancellation.onCancel((reason) => this.cancelled(reason))
-    if (this.phase === 'over') return
+    this.owner.deadlines.add(this)
+    const { reason } = this.owner.exchange.cancellation
+    if (reason !== null) return this.cancel(reason)
     const { pool } = this.target.upstream
-    const { path, headers, body } = this.outgoing
+    const { path, headers, body } = this.prepared.outgoing
     this.upstream = pool.send({ path, headers, body }, this)
   }
 
@@ -108,25 +123,26 @@ export class Attempt implements ReplyHandler, Timed {
     this.phase = 'waiting'
     const nowMs = performance.now()
     this.clock.begin(nowMs)
-    this.x.facts.attempts += 1
+    this.result.wasSent = true
     this.wait.next('firstByteMs', nowMs)
   }
 
   onResponseStart(status: number, headers: IncomingHttpHeaders): void {
-    const { facts } = this.x
+    const { result } = this
     const nowMs = performance.now()
     this.clock.head(nowMs)
     this.headers = headers
     this.wait.next('replyMs', nowMs)
-    facts.upstreamStatus = status
-    facts.upstreamRequestId = requestIdIn(headers)
+    result.status = status
+    result.requestId = requestIdIn(headers)
     if (status !== 200) {
       this.phase = 'error'
       return
     }
     // What has begun as a whole reply goes on as one, and what has begun as a stream as a stream.
+    const { call } = this.prepared
     const streams =
-      this.begun.whole === null && streamsOn(this.call, this.target, isEventStream(headers))
+      this.earlier.whole === null && streamsOn(call, this.target, isEventStream(headers))
     const wrong = unreadable(headers)
     if (wrong !== null) this.fail(wrong)
     else if (streams) this.guard(() => this.openStream())
@@ -139,7 +155,7 @@ export class Attempt implements ReplyHandler, Timed {
     if (this.phase !== 'whole' && this.phase !== 'error') return
     this.clock.heard(performance.now())
     this.guard(() => {
-      this.x.held.takeReply(chunk.length)
+      this.owner.held.takeReply(chunk.length)
       this.keep(chunk)
     })
   }
@@ -221,10 +237,10 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   private openStream(): void {
-    const { x, call, target } = this
-    const stream = this.stream ?? openReplyStream(x, call, target, this.outgoing.next !== null)
+    const { owner, prepared, target } = this
+    const stream = this.stream ?? openReplyStream(owner, prepared, target)
     this.stream = stream
-    this.x.facts.verdict = stream.translation
+    this.result.verdict = stream.translation
     stream.onStep = () => this.step(stream)
     stream.onDrain = () => this.resume()
     if (this.leftover !== null) stream.drain()
@@ -234,7 +250,7 @@ export class Attempt implements ReplyHandler, Timed {
   /** A failing source is data too: the translation hears an end of file and says what is missing. */
   private endStream(): void {
     this.clock.ended()
-    if (this.outgoing.next === null) this.stream?.end()
+    if (this.prepared.outgoing.next === null) this.stream?.end()
     else this.stream?.endPart()
   }
 
@@ -282,27 +298,33 @@ export class Attempt implements ReplyHandler, Timed {
       this.linger(mishap ?? 'ok')
       if (this.leftover !== null) return
       translation.proceed()
-      this.handOver({ stream, whole: null, committed: this.committed }, resume)
+      // The later attempt has the counts of all parts.
+      this.result.verdict = null
+      this.owner.paused(this, { stream, whole: null, committed: this.committed }, resume)
     } else if (this.leftover?.isCounted(translation) === true) {
-      this.x.facts.countsAreFinal = true
+      this.result.countsAreFinal = true
       this.abandon()
     }
   }
 
-  private cancelled(reason: GatewayError): void {
+  /** The exchange was cancelled. */
+  cancel(reason: GatewayError): void {
     if (reason.kind === 'client_gone' && DRAINABLE.has(this.phase)) {
-      this.leftover = Leftover.of(this.x, this.target)
+      const { exchange, drains } = this.owner
+      this.leftover = Leftover.of(this.result, exchange.generation, drains)
     }
-    if (this.leftover === null) return this.fail(reason.wire)
+    const { leftover } = this
+    if (leftover === null) return this.fail(reason.wire)
+    this.owner.draining(leftover.ended)
     this.stream?.drain()
     this.resume()
-    this.settlement.reject(reason)
+    this.owner.failed(this, reason)
   }
 
   /** The reply is whole. Its socket can be used again if the upstream now ends the body as well. */
-  private linger(kind: ErrorKind | 'ok'): void {
+  private linger(outcome: Outcome): void {
     this.wait.end()
-    this.target.series.attempt(kind)
+    this.result.outcome = outcome
     if (this.clock.hasEnded) {
       this.over()
     } else {
@@ -312,50 +334,42 @@ export class Attempt implements ReplyHandler, Timed {
     }
   }
 
-  /** The upstream paused, or said nothing worth telling: another attempt asks for the rest. */
-  private handOver(begun: Begun, resume: JsonObject): void {
-    const outgoing = this.outgoing.next?.(resume)
-    if (outgoing === undefined) return this.fail(UNFORESEEN)
-    const { x, call, target, deadlines, settlement } = this
-    new Attempt(x, call, target, deadlines, outgoing, settlement, begun).send()
-  }
-
   private commit(): void {
     if (this.committed || this.stream === null) return
     this.committed = true
     this.wait.end()
-    this.settlement.resolve({ kind: 'stream', stream: this.stream })
+    this.owner.begun(this, { kind: 'stream', stream: this.stream })
   }
 
   private finishWhole(): void {
-    const { x, call, target, begun } = this
-    const { facts } = x
+    const { owner, prepared, result, target } = this
+    const { outgoing, call } = prepared
     const text = joined(this.chunks)
     const before = performance.now()
     this.wait.next(null, before)
-    const read = readReply(text, x, call, target, {
+    const read = readReply(text, owner, prepared, target, {
       isEvents: isEventStream(this.headers),
-      mayPause: this.outgoing.next !== null,
-      begun: begun.whole,
+      mayPause: outgoing.next !== null,
+      begun: this.earlier.whole,
     })
     this.over()
-    facts.translateMs += performance.now() - before
+    owner.translated(performance.now() - before)
     if (read.kind === 'paused') {
-      target.series.attempt(read.answer.mishap ?? 'ok')
-      this.handOver({ stream: null, whole: read.answer, committed: false }, read.resume)
+      result.outcome = read.reply.mishap ?? 'ok'
+      owner.paused(this, { stream: null, whole: read.reply, committed: false }, read.resume)
       return
     }
     const { error } = read.verdict
-    facts.verdict = read.verdict
-    target.series.attempt(error?.kind ?? 'ok')
-    if (error !== null) return this.settlement.reject(gatewayError(error))
+    result.verdict = read.verdict
+    result.outcome = error?.kind ?? 'ok'
+    if (error !== null) return owner.failed(this, gatewayError(error))
     const { body, bytes } = read
     const stream = call.request.stream && call.endpoint.array !== true
-    this.settlement.resolve({ kind: 'whole', body, bytes, stream })
+    owner.begun(this, { kind: 'whole', body, bytes, stream })
   }
 
   private refusedByUpstream(): void {
-    const status = this.x.facts.upstreamStatus ?? 0
+    const status = this.result.status ?? 0
     const text = joined(this.chunks).toString('utf8')
     this.fail(this.target.egress.decodeError(status, this.headers, text))
   }
@@ -369,7 +383,7 @@ export class Attempt implements ReplyHandler, Timed {
   private fail(error: WireError, cause?: unknown): void {
     if (this.phase === 'over') return
     if (this.phase === 'lingering') return this.abandon()
-    this.target.series.attempt(error.kind)
+    this.result.outcome = error.kind
     const { stream } = this
     this.abandon()
     if (this.committed && error.kind !== 'client_gone') {
@@ -378,7 +392,7 @@ export class Attempt implements ReplyHandler, Timed {
       return
     }
     stream?.destroy()
-    this.settlement.reject(gatewayError(error, cause))
+    if (!this.committed) this.owner.failed(this, gatewayError(error, cause))
   }
 
   /** Ends the upstream side; its socket is destroyed, never reused. */
@@ -393,7 +407,7 @@ export class Attempt implements ReplyHandler, Timed {
     this.phase = 'over'
     this.wait.end()
     this.chunks = []
-    this.deadlines.remove(this)
+    this.owner.deadlines.remove(this)
     this.target.series.inflight(-1)
     this.leftover?.end()
   }

@@ -3,7 +3,7 @@
  * Knows no socket and no body.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { WireError } from '../errors.js'
+import type { WireError } from '../../errors.js'
 
 /** A 200 of another content type than this API's. */
 export const OTHER_TYPE: Readonly<WireError> = {

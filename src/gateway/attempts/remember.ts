@@ -1,13 +1,12 @@
 /**
- * The tie between an exchange and the escrow: reasoning state goes into the history that the upstream
- * gets, and the state of its reply is kept before the client hears that the reply is complete.
- * Knows no store and no wire format.
+ * Reasoning state between turns: what the escrow holds goes into the history that the upstream gets, and the state of
+ * its reply is kept before the client gets the end of it.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { ChatEvent } from '../chat/event.js'
-import { Fold, type Reply } from '../chat/fold.js'
-import type { JsonObject } from '../chat/json.js'
-import type { ChatRequest } from '../chat/request.js'
+import type { ChatEvent } from '../../chat/event.js'
+import { Fold, type Reply } from '../../chat/fold.js'
+import type { JsonObject } from '../../chat/json.js'
+import type { ChatRequest } from '../../chat/request.js'
 import type {
   Choice,
   Endpoint,
@@ -16,42 +15,42 @@ import type {
   Place,
   Seed,
   StreamEncoder,
-} from '../dialects/dialect.js'
-import type { WireError } from '../errors.js'
-import type { Escrow, Scope } from '../reasoning/escrow.js'
-import type { Sized } from '../wire/sized.js'
-import type { Exchange } from './exchange.js'
-import type { Target } from './generation.js'
-import type { Call } from './receive.js'
+} from '../../dialects/dialect.js'
+import type { WireError } from '../../errors.js'
+import type { Escrow, Scope } from '../../reasoning/escrow.js'
+import type { Sized } from '../../wire/sized.js'
+import type { Generation } from '../generation.js'
+import type { Candidate } from '../phases/choose.js'
+import type { Call } from '../phases/receive.js'
+
+/** Whose reasoning state it is, and where that of the reply is reported on its way to the store. */
+export interface Memory {
+  readonly escrow: Escrow
+  readonly accountId: string
+  readonly hold: (kept: Promise<void>) => void
+}
 
 /**
- * The call as the upstream is to get it. The call itself where no state can be: on bytes that pass as
- * they are, for models that do not think, and where the escrow is off.
+ * The call with the history as the candidate gets it. The call itself if there can be no state: the client's own bytes
+ * pass, the model does not think, or the escrow is off.
  */
 export function remembered(
-  x: Exchange,
   call: Call,
-  target: Target,
-  model: string,
-  escrow: Escrow,
+  { target, model }: Candidate,
+  generation: Generation,
+  { escrow, accountId, hold }: Memory,
 ): Call | Promise<Call> {
-  const { accountId } = x
-  if (target.dialect === call.dialect || accountId === null || !escrow.enabled) return call
-  if (x.generation.facts(model).reasoning === false) return call
+  if (target.dialect === call.dialect || !escrow.enabled) return call
+  if (generation.facts(model).reasoning === false) return call
   const scope: Scope = { accountId, family: target.dialect, model }
   const ingress = new ListeningIngress(call.ingress, (reply) => {
-    x.holding = together(x.holding, escrow.keep(call.request, reply, scope))
+    const kept = escrow.keep(call.request, reply, scope)
+    if (kept !== null) hold(kept)
   })
   const request = escrow.restore(call.request, scope)
   return request instanceof Promise
     ? request.then((restored) => withHistory(call, ingress, restored))
     : withHistory(call, ingress, request)
-}
-
-/** Of several answers to one request each has its own state. */
-function together(one: Promise<void> | null, other: Promise<void> | null): Promise<void> | null {
-  if (one === null || other === null) return one ?? other
-  return Promise.all([one, other]).then(() => undefined)
 }
 
 function withHistory(call: Call, ingress: Ingress, request: ChatRequest): Call {

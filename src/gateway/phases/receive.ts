@@ -1,28 +1,27 @@
 /**
- * The request's body: limited, collected, checked, from bytes to one `Call`.
- * Knows no upstream. The whole body is buffered before anything goes upstream: a framing error at the
- * end of it is then harmless, and a second attempt is possible.
+ * Reads the request's body: limits it, collects it and checks it, from bytes to one `Call`. The whole body is buffered
+ * before anything is sent upstream: a framing error at its end is then harmless, and another attempt is possible.
  */
 import type { Duplex } from 'node:stream'
 import type { IncomingHttpHeaders } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { JsonObject } from '../chat/json.js'
-import type { ChatRequest } from '../chat/request.js'
-import { textUnits } from '../chat/text-size.js'
-import type { Addressed } from '../dialects/index.js'
-import { gatewayError, GatewayError } from '../errors.js'
-import { codingOf, decoderFor, type Coding } from '../http/content-encoding.js'
-import { headerOf, type HttpRequest } from '../http/message.js'
-import { guardTrailers } from '../http/request-guard.js'
-import { parseObject, textOf, type ParsedObject } from '../wire/json.js'
-import type { Edit } from '../wire/splice.js'
-import type { Holding } from './body-budget.js'
-import type { Exchange } from './exchange.js'
-import { UNFORESEEN } from './fault.js'
-import { LARGE_BYTES } from './pieces.js'
-import { RequestTransform } from './streams/request-transform.js'
+import type { JsonObject } from '../../chat/json.js'
+import type { ChatRequest } from '../../chat/request.js'
+import { textUnits } from '../../chat/text-size.js'
+import type { Addressed } from '../../dialects/index.js'
+import { gatewayError, GatewayError } from '../../errors.js'
+import { codingOf, decoderFor, type Coding } from '../../http/content-encoding.js'
+import { headerOf, type HttpRequest } from '../../http/message.js'
+import { guardTrailers } from '../../http/request-guard.js'
+import { parseObject, textOf, type ParsedObject } from '../../wire/json.js'
+import type { Edit } from '../../wire/splice.js'
+import type { Holding } from '../body-budget.js'
+import type { Exchange } from '../exchange.js'
+import { UNFORESEEN } from '../fault.js'
+import { LARGE_BYTES } from '../pieces.js'
+import { RequestTransform } from '../streams/request-transform.js'
 
-/** A request as it was asked for. */
+/** A request, checked. */
 export interface Call extends Addressed {
   /** The client's own bytes, for a route of the same dialect. */
   readonly raw: Buffer
@@ -35,20 +34,43 @@ export interface Call extends Addressed {
   readonly fetchedBytes?: number
 }
 
-/**
- * Reads, limits and checks the body. Rejects with `GatewayError`. What the body takes is counted in `held`, which
- * the caller ends.
- */
-export function receive(x: Exchange, at: Addressed, held: Holding): Promise<Call> {
-  const { req, facts, cancellation } = x
+/** A body while it is read. */
+export class Intake {
+  /** The memory that it takes; the caller ends it. */
+  readonly held: Holding
+  /** What has arrived. */
+  bytes = 0
+  /** Null until the body is complete or refused. */
+  tookMs: number | null = null
+
+  constructor(held: Holding) {
+    this.held = held
+  }
+}
+
+/** Reads, limits and checks the body. Rejects with `GatewayError`. */
+export async function receive(x: Exchange, at: Addressed, intake: Intake): Promise<Call> {
+  const beganMs = performance.now()
+  try {
+    const call = await read(x, at, intake)
+    intake.held.endParsing(call.body)
+    return call
+  } finally {
+    intake.tookMs = performance.now() - beganMs
+  }
+}
+
+function read(x: Exchange, at: Addressed, intake: Intake): Promise<Call> {
+  const { held } = intake
+  const { req, cancellation } = x
   const maxBytes = x.generation.snapshot.config.server.maxBodyBytes
   return new Promise((resolve, reject) => {
     const coding = checkHeaders(req, maxBytes, held)
     const transform = new RequestTransform({
       take(bytes) {
-        if (facts.receivedBytes + bytes > maxBytes) throw tooLarge(maxBytes)
+        if (intake.bytes + bytes > maxBytes) throw tooLarge(maxBytes)
         held.take(bytes)
-        facts.receivedBytes += bytes
+        intake.bytes += bytes
       },
       check(raw) {
         const refusal = guardTrailers(req)

@@ -2,13 +2,13 @@
  * The pictures and files that a request names by URL, fetched for an upstream that cannot read URLs.
  * Only where the configuration allows it, and before the pure encoding, which then sees bytes.
  */
-import type { ChatRequest, Message, UserPart } from '../chat/request.js'
-import { GatewayError } from '../errors.js'
-import { MediaError, type Media, type MediaFetcher } from '../upstreams/media.js'
-import type { Exchange } from './exchange.js'
-import type { Target } from './generation.js'
-import type { Holding } from './body-budget.js'
-import type { Call } from './receive.js'
+import type { ChatRequest, Message, UserPart } from '../../chat/request.js'
+import { GatewayError } from '../../errors.js'
+import { MediaError, type Media, type MediaFetcher } from '../../upstreams/media.js'
+import type { Exchange } from '../exchange.js'
+import type { Target } from '../generation.js'
+import type { Holding } from '../body-budget.js'
+import type { Call } from '../phases/receive.js'
 
 /**
  * The call with bytes in place of the URLs that its upstream cannot read; null where there is nothing
@@ -32,7 +32,8 @@ export function fetchMedia(
   }
   if (urls.size === 0) return null
   return fetchAll(x, media, urls, held).then((found) => {
-    const fetchedBytes = x.facts.fetchedBytes
+    let fetchedBytes = 0
+    for (const { bytes } of found.values()) fetchedBytes += bytes.length
     return { ...call, request: withMedia(call.request, found), fetchedBytes }
   })
 }
@@ -69,7 +70,6 @@ async function fetchAll(
     )
   }
   const aborter = new AbortController()
-  const before = performance.now()
   x.cancellation.onCancel((reason) => aborter.abort(reason))
   const found = new Map<string, Media>()
   const failures: Error[] = []
@@ -77,7 +77,6 @@ async function fetchAll(
     try {
       const one = await media.fetch(url, aborter.signal)
       held.take(one.bytes.length * MEDIA_COPIES)
-      x.facts.fetchedBytes += one.bytes.length
       found.set(url, one)
     } catch (cause) {
       failures.push(cause instanceof MediaError ? refused(path, cause) : errorOf(cause))
@@ -92,7 +91,6 @@ async function fetchAll(
     if (first !== undefined) throw first
   } finally {
     x.cancellation.onCancel(null)
-    x.facts.fetchMs = performance.now() - before
   }
   return found
 }

@@ -1,0 +1,183 @@
+/**
+ * What each candidate is sent: the request in its dialect, with the media and the reasoning state that it needs. One
+ * request is encoded once for each dialect and model, however many attempts are made.
+ */
+import { setImmediate as turn } from 'node:timers/promises'
+import type { JsonObject } from '../../chat/json.js'
+import { isConfigured, type QuirksConfig } from '../../config/config.js'
+import type { DialectName, Egress } from '../../dialects/dialect.js'
+import { GatewayError, type WireError } from '../../errors.js'
+import { pathAt } from '../../upstreams/place.js'
+import type { Holding } from '../body-budget.js'
+import type { Exchange } from '../exchange.js'
+import { LossList, lossy } from '../losses.js'
+import type { Candidate } from '../phases/choose.js'
+import type { Call } from '../phases/receive.js'
+import { LARGE_BYTES } from '../pieces.js'
+import type { Prepared } from './attempt.js'
+import { fetchMedia } from './media.js'
+import { bodyOf, render, type Outgoing, type Rendered } from './outgoing.js'
+import { remembered, type Memory } from './remember.js'
+
+/** The request that is prepared. */
+export interface Request {
+  readonly exchange: Exchange
+  readonly call: Call
+  readonly held: Holding
+  readonly memory: Memory
+}
+
+/** An encoded request, for every candidate of the same dialect and model. */
+interface Encoded {
+  readonly dialect: DialectName
+  readonly model: string
+  readonly quirks: QuirksConfig
+  readonly call: Call
+  readonly rendered: Rendered
+  readonly losses: readonly string[]
+}
+
+/** Prepares one request for its candidates. */
+export class Preparation {
+  /** The fields that the candidate prepared last is not, or would not be, sent. */
+  losses: readonly string[] = []
+  /** Time spent on encoding. */
+  translateMs = 0
+  /** Time spent on fetching media. */
+  fetchMs = 0
+  private readonly request: Request
+  private readonly encoded: Encoded[] = []
+
+  constructor(request: Request) {
+    this.request = request
+  }
+
+  /**
+   * At once if nothing has to be fetched or looked up and the body is small. Throws, or rejects with, `GatewayError`:
+   * `upstream_unconfigured`, or `untranslatable` if the candidate's dialect cannot take the request.
+   */
+  of(candidate: Candidate): Prepared | Promise<Prepared> {
+    const { config } = candidate.target.upstream
+    if (!isConfigured(config)) {
+      throw new GatewayError(
+        'upstream_unconfigured',
+        `The upstream '${config.name}' has no key: set ${config.apiKeySource ?? 'api_key'}.`,
+      )
+    }
+    const known = this.known(candidate)
+    if (known !== undefined) return this.prepared(known, candidate)
+    const { exchange, call, held, memory } = this.request
+    const fetching = fetchMedia(exchange, call, candidate.target, held)
+    if (fetching !== null || call.raw.length > LARGE_BYTES) return this.inTurns(candidate, fetching)
+    const beganMs = performance.now()
+    const found = remembered(call, candidate, exchange.generation, memory)
+    return found instanceof Promise
+      ? found.then((restored) => this.encode(candidate, restored, beganMs))
+      : this.encode(candidate, found, beganMs)
+  }
+
+  /** For a large body: other requests are served before its earlier turns are looked up, and after. */
+  private async inTurns(candidate: Candidate, fetching: Promise<Call> | null): Promise<Prepared> {
+    const { exchange, call, memory } = this.request
+    let fetched = call
+    if (fetching !== null) {
+      const beganMs = performance.now()
+      try {
+        fetched = await fetching
+      } finally {
+        this.fetchMs += performance.now() - beganMs
+      }
+    }
+    const beganMs = performance.now()
+    const isLarge = call.raw.length > LARGE_BYTES
+    if (isLarge) await turn()
+    const found = await remembered(fetched, candidate, exchange.generation, memory)
+    if (isLarge) await turn()
+    exchange.cancellation.check()
+    return this.encode(candidate, found, beganMs)
+  }
+
+  private known({ target, model }: Candidate): Encoded | undefined {
+    const { quirks } = target.upstream.config
+    return this.encoded.find(
+      (each) => each.dialect === target.dialect && each.model === model && each.quirks === quirks,
+    )
+  }
+
+  private encode(candidate: Candidate, call: Call, beganMs: number): Prepared {
+    const { target, model } = candidate
+    const { dialect, egress, upstream } = target
+    const { generation } = this.request.exchange
+    const { allowSyntheticUser } = generation.snapshot.config
+    const { quirks, allowBetas: betas } = upstream.config
+    const destination = { dialect, egress, quirks, betas, allowSyntheticUser }
+    const losses = new LossList()
+    const rendered = render(call, destination, model, generation.facts(model), losses)
+    const encoded = { dialect, model, quirks, call, rendered, losses: losses.paths }
+    this.encoded.push(encoded)
+    const prepared = this.prepared(encoded, candidate)
+    this.translateMs += performance.now() - beganMs
+    return prepared
+  }
+
+  private prepared({ call, rendered, losses }: Encoded, { target, model }: Candidate): Prepared {
+    this.report(call, losses)
+    const { egress, upstream } = target
+    const path = pathAt(upstream.place, rendered.path, model)
+    const headers = [...(target.headers[0] ?? []), 'accept', rendered.accept]
+    for (const name in rendered.headers) headers.push(name, rendered.headers[name] ?? '')
+    const { body, bytes, said, streams } = rendered
+    const { timeouts } = upstream.config
+    const firstByteMs = streams ? timeouts.firstByteMs : timeouts.firstByteWholeMs
+    const next = nextOf({ path, headers, firstByteMs, bytes }, said, egress)
+    // Without a spread: V8 would make a new hidden class for each (docs/decisions/0037).
+    return { call, outgoing: { path, headers, firstByteMs, body, bytes, said, next } }
+  }
+
+  /**
+   * The same request after a refusal, without the reasoning of earlier turns; null if the refusal has another reason.
+   * Leaving that reasoning out is a loss. Throws `untranslatable` if losses are not allowed.
+   */
+  amended(
+    { call, outgoing }: Prepared,
+    { egress }: Candidate['target'],
+    error: WireError,
+  ): Prepared | null {
+    const before = outgoing.said
+    if (before === null) return null
+    const said = egress.dropReasoning?.(before, error) ?? null
+    if (said === null) return null
+    this.report(call, [...new Set([...this.losses, 'messages.reasoning'])])
+    const known = egress.headers(before)
+    const headers = [...outgoing.headers]
+    for (const [name, value] of Object.entries(egress.headers(said))) {
+      if (!(name in known)) headers.push(name, value)
+    }
+    const { path, firstByteMs, bytes } = outgoing
+    const way = { path, headers, firstByteMs, bytes }
+    const next = nextOf(way, said, egress)
+    return { call, outgoing: { ...way, ...bodyOf(said, egress, bytes), said, next } }
+  }
+
+  /** Notes what would be lost, or refuses to lose it if the configuration says so. */
+  private report({ request, dialect }: Call, lost: readonly string[]): void {
+    this.losses = lost
+    const { config } = this.request.exchange.generation.snapshot
+    if (lost.length > 0 && config.onLoss === 'reject') throw lossy(request, dialect, lost)
+  }
+}
+
+/** How the rest of a reply is asked for, if the upstream may pause before its end. */
+function nextOf(
+  way: Pick<Outgoing, 'path' | 'headers' | 'firstByteMs' | 'bytes'>,
+  said: JsonObject | null,
+  egress: Egress,
+): Outgoing['next'] {
+  const { continuation } = egress
+  if (said === null || continuation?.mayPause(said) !== true) return null
+  return (resume) => {
+    const rest = continuation.next(said, resume)
+    const next = nextOf(way, rest, egress)
+    return { ...way, ...bodyOf(rest, egress, way.bytes), said: rest, next }
+  }
+}

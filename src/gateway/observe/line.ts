@@ -1,0 +1,136 @@
+/** The log line of an exchange, and how its stream ended. */
+import { rowOf } from '../../errors.js'
+import type { ExchangeLine } from '../../log-lines.js'
+import type { Outcome, StreamEnd } from '../../metrics/hops.js'
+import type { Exchange } from '../exchange.js'
+import { nameOf } from './entry.js'
+import { waited, type Results } from './results.js'
+
+/** A path with a model's name may be as long as a head. */
+const MAX_PATH = 256
+
+/** `complete`: the upstream's reply came to its proper end. */
+export function streamEndOf(outcome: Outcome, isComplete: boolean): StreamEnd {
+  if (outcome === 'client_gone') return 'client_gone'
+  if (outcome === 'ok' || isComplete) return 'complete'
+  switch (outcome) {
+    case 'upstream_truncated':
+      return 'truncated'
+    case 'upstream_malformed':
+      return 'malformed'
+    case 'client_stalled':
+    case 'draining':
+    case 'upstream_timeout':
+      return outcome
+    default:
+  }
+  const { source } = rowOf(outcome)
+  if (source === 'upstream') return 'upstream_error'
+  return source === 'client' ? 'key_ended' : 'gateway_error'
+}
+
+/** How an exchange ended. */
+interface End {
+  readonly status: number
+  readonly outcome: Outcome
+  readonly seconds: number
+  readonly overheadMs: number
+}
+
+/** The line that ends the exchange in the log. */
+export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
+  const { identified, authenticated, intake, call, sent, delivery } = results
+  const { attempt, candidate, verdict, error } = results
+  const wire = error?.wire ?? verdict?.error
+  const usage = verdict?.usage
+  const { operation = null } = identified ?? {}
+  const target = candidate?.target
+  const stream = call?.request.stream ?? false
+  const model = call?.request.model
+  const { status, outcome, seconds } = end
+  return {
+    request_id: x.id,
+    client_request_id: identified?.clientRequestId ?? undefined,
+    client_address: x.clientAddress,
+    method: x.req.method ?? '',
+    path: operation === null ? undefined : x.path.slice(0, MAX_PATH),
+    status,
+    outcome,
+    key_id: authenticated?.identity.keyId,
+    account_id: authenticated?.identity.accountId,
+    route: target?.route,
+    upstream: target?.upstream.config.name,
+    dialect: operation === 'native' ? 'native' : target?.dialect,
+    model: model === undefined ? undefined : x.generation.modelLabel(model),
+    upstream_model: nameOf(verdict?.model ?? results.upstreamModel) ?? undefined,
+    stream,
+    generation: x.generation.snapshot.generation,
+    upstream_status: attempt?.status ?? undefined,
+    upstream_code: wire?.upstreamCode ?? verdict?.breach ?? undefined,
+    upstream_request_id: attempt?.requestId ?? undefined,
+    end:
+      stream && verdict !== null ? streamEndOf(outcome, verdict.outcome === 'complete') : undefined,
+    finish_reason: verdict?.reason ?? undefined,
+    param: loggedParam(wire?.param),
+    lost: joined(sent?.losses ?? []),
+    lost_in_reply: joined(verdict?.lost ?? []),
+    duration_ms: seconds * 1000,
+    overhead_ms: end.overheadMs,
+    auth_ms: authenticated?.tookMs,
+    receive_ms: intake?.tookMs ?? undefined,
+    first_byte_ms: waited(results, 'firstByteMs') ?? undefined,
+    first_token_ms: delivery?.firstContentMs ?? undefined,
+    bytes_in: intake?.bytes ?? 0,
+    bytes_out: delivery?.sentBytes ?? 0,
+    input_tokens: usage?.input,
+    output_tokens: usage?.output,
+    cache_read_tokens: usage?.cacheRead,
+    cache_write_tokens: usage?.cacheWrite,
+    reasoning_tokens: usage?.reasoning,
+  }
+}
+
+/**
+ * Fields by which a log may be searched. A path holds names that the client chose (a key of its
+ * metadata, one that came twice), and those may be anything, a prompt too.
+ */
+const FIELDS = new Set([
+  'content-encoding',
+  'content-type',
+  'frequency_penalty',
+  'function_call',
+  'functions',
+  'logit_bias',
+  'logprobs',
+  'max_completion_tokens',
+  'max_tokens',
+  'messages',
+  'metadata',
+  'model',
+  'n',
+  'parallel_tool_calls',
+  'presence_penalty',
+  'reasoning_effort',
+  'response_format',
+  'seed',
+  'stop',
+  'stream',
+  'stream_options',
+  'temperature',
+  'tool_choice',
+  'tools',
+  'top_logprobs',
+  'top_p',
+  'user',
+])
+
+/** The field at the start of the path, with its index: `messages[3]`; `other` where it is not ours. */
+function loggedParam(path: string | undefined): string | undefined {
+  if (path === undefined) return undefined
+  const [place = '', name = ''] = /^([a-z_-]+)(?:\[\d+\])?/.exec(path) ?? []
+  return FIELDS.has(name) ? place : 'other'
+}
+
+function joined(paths: readonly string[]): string | undefined {
+  return paths.length === 0 ? undefined : paths.join(',')
+}

@@ -1,0 +1,65 @@
+/**
+ * What the phases of one request have returned so far. `serve` writes it, a phase never reads it: ledger entry, metrics
+ * and log line are derived from it.
+ */
+import type { GatewayError } from '../../errors.js'
+import type { AttemptResult, Sent } from '../attempts/result.js'
+import type { Admitted, Refused } from '../phases/admit.js'
+import type { Authenticated } from '../phases/authenticate.js'
+import type { Candidate, Route } from '../phases/choose.js'
+import type { Identified } from '../phases/identify.js'
+import type { Call, Intake } from '../phases/receive.js'
+import type { Delivery } from '../phases/relay.js'
+import type { Verdict } from '../translate.js'
+
+/** Null is "not reached". */
+export class Results {
+  identified: Identified | null = null
+  authenticated: Authenticated | null = null
+  intake: Intake | null = null
+  call: Call | null = null
+  route: Route | null = null
+  admission: Omit<Admitted, 'call'> | Refused | null = null
+  sent: Sent | null = null
+  delivery: Delivery | null = null
+  /** Why the client gets no reply, or no complete one. */
+  error: GatewayError | null = null
+  /** An exception that is no `GatewayError`, for the log. */
+  failure: unknown = null
+  /** Time from the making of the ledger entry until the ledger or the spool had it. */
+  entryMs = 0
+
+  /** The attempt that began last; null if there is none. */
+  get attempt(): AttemptResult | null {
+    return this.sent?.attempts.at(-1) ?? null
+  }
+
+  /** The candidate that was tried last, or would be tried first. */
+  get candidate(): Candidate | null {
+    return this.attempt?.candidate ?? this.route?.candidates[0] ?? null
+  }
+
+  /** The model that the upstream is asked for; null for native access. */
+  get upstreamModel(): string | null {
+    const model = this.candidate?.model ?? ''
+    return model === '' ? null : model
+  }
+
+  /** What the reply came to. */
+  get verdict(): Verdict | null {
+    return this.attempt?.verdict ?? null
+  }
+}
+
+/** Of all attempts together, in ms; null if none came so far. */
+export function waited(
+  { sent }: Results,
+  what: 'connectMs' | 'firstByteMs' | 'replyMs',
+): number | null {
+  let total: number | null = null
+  for (const attempt of sent?.attempts ?? []) {
+    const ms = attempt[what]
+    if (ms !== null) total = (total ?? 0) + ms
+  }
+  return total
+}

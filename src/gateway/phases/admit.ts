@@ -1,0 +1,279 @@
+/**
+ * Decides whether a request may run: computes the most that it may use, asks all its limits in one step, and reserves
+ * that amount. Nothing has been sent to an upstream before this.
+ */
+import type { Identity } from '../../accounts/account.js'
+import type { ChatRequest } from '../../chat/request.js'
+import { GatewayError } from '../../errors.js'
+import type { UsageRow } from '../../ledger/row.js'
+import type { Decision, Lease, Limiter, Wish } from '../../limits/limiter.js'
+import { claimsOf, needsOf, NO_LIMITS, type Claim, type Limit } from '../../limits/rules.js'
+import { rateHeaders, refusalOf, type LimitKind } from '../../limits/standing.js'
+import type { Metrics } from '../../metrics/hops.js'
+import { dearerPrice } from '../../ledger/price.js'
+import { outputFor, reckon, shortened, withOutput, type Reckoning } from '../bounds.js'
+import type { Exchange } from '../exchange.js'
+import type { Target } from '../generation.js'
+import { unsettledRow } from '../unsettled.js'
+import type { Candidate } from './choose.js'
+import type { Call } from './receive.js'
+
+/** What decides on limits, and what counts refusals. */
+export interface Limits {
+  readonly limiter: Limiter
+  readonly metrics: Metrics
+}
+
+/** A request that runs. */
+export interface Admitted {
+  readonly kind: 'admitted'
+  /** As received, or with a maximum of output tokens if it names none and its budget cannot pay for the longest reply. */
+  readonly call: Call
+  readonly lease: Lease
+  /** Name, value, …: the state of the limits, for every reply. */
+  readonly rateHeaders: readonly string[]
+  /** Null if no limit applies. */
+  readonly tookMs: number | null
+}
+
+/** A request that does not run. */
+export interface Refused {
+  readonly kind: 'refused'
+  readonly error: GatewayError
+  /** The rule that refused it, as the ledger entry names it; null if none did. */
+  readonly limit: string | null
+  readonly rateHeaders: readonly string[]
+  readonly tookMs: number
+}
+
+/** The decision on a request. An admitted one has a reservation, which settlement frees. */
+export type Admission = Admitted | Refused
+
+/** What is asked to run. */
+export interface Applicant {
+  readonly x: Exchange
+  readonly identity: Identity
+  readonly clientRequestId: string | null
+  readonly call: Call
+  readonly candidates: readonly [Candidate, ...Candidate[]]
+}
+
+/** An applicant with the limits that apply, and the most that it may use with each candidate. */
+interface Question extends Applicant {
+  readonly modelName: string
+  readonly limits: readonly Limit[]
+  readonly reckonings: readonly Reckoning[]
+}
+
+const NO_HEADERS: readonly string[] = []
+
+/**
+ * Asks all limits that apply; at once if none does. The reservation covers the most expensive candidate. Refuses with
+ * `rate_limited`, `forbidden` for a model of unknown price, `malformed_request` if the cost has no bound, and
+ * `store_unavailable` if a budget cannot be checked.
+ */
+export function admit(applicant: Applicant, limits: Limits): Admission | Promise<Admission> {
+  const { x, identity, call, candidates } = applicant
+  const [{ target }] = candidates
+  const asked = call.request.model
+  const modelName = x.generation.limitedAs(asked, target)
+  const upstream = target.upstream.config.name
+  const rules = x.generation.limits.of({ identity, model: asked, modelName, upstream })
+  if (rules === NO_LIMITS) {
+    const lease = limits.limiter.note(new Unlimited(applicant, modelName))
+    return { kind: 'admitted', call, lease, rateHeaders: NO_HEADERS, tookMs: null }
+  }
+  const reckonings = candidates.map((candidate) => reckoningOf(x, call.request, candidate))
+  const { clientRequestId } = applicant
+  const question = { x, identity, clientRequestId, call, candidates, modelName, reckonings }
+  return ask({ ...question, limits: rules }, limits)
+}
+
+const NO_DEMANDS: Wish['demands'] = []
+
+/**
+ * The wish of a request that nothing limits. The most that it may use, for which the prompt has to be counted, is
+ * computed only if it runs for so long that the ledger records it.
+ */
+class Unlimited implements Wish {
+  readonly requestId: string
+  readonly accountId: string
+  readonly demands = NO_DEMANDS
+  private readonly applicant: Applicant
+  private readonly modelName: string
+
+  constructor(applicant: Applicant, modelName: string) {
+    this.requestId = applicant.x.id
+    this.accountId = applicant.identity.accountId
+    this.applicant = applicant
+    this.modelName = modelName
+  }
+
+  get unsettled(): UsageRow {
+    const { applicant, modelName } = this
+    const { x, call, candidates } = applicant
+    return rowOf(applicant, modelName, reckoningOf(x, call.request, candidates[0]))
+  }
+}
+
+function rowOf(applicant: Applicant, modelName: string, most: Reckoning): UsageRow {
+  const { x, identity, clientRequestId, call, candidates } = applicant
+  const { request } = call
+  const [{ target, model }] = candidates
+  const provisional = { x, identity, clientRequestId, request, target, model, modelName }
+  return unsettledRow(provisional, most)
+}
+
+function reckoningOf(
+  { generation }: Exchange,
+  request: ChatRequest,
+  { target, model }: Candidate,
+): Reckoning {
+  const usual = generation.prices.find(target.upstream.config.name, model, null)
+  const price = usual === null ? null : dearerPrice(usual, tierAsked(request, target))
+  return reckon(request, generation.facts(model), price)
+}
+
+async function ask(question: Question, limits: Limits): Promise<Admission> {
+  const { x, call } = question
+  const beganMs = performance.now()
+  let asked: Asked
+  let admitted = call
+  try {
+    asked = await decide(question, limits)
+    const output = asked.decision.lease === null ? affordable(question, asked) : null
+    if (output !== null) {
+      // Only a request whose budget is nearly spent is asked about twice.
+      const [first] = question.reckonings
+      const { model } = question.candidates[0]
+      if (first !== undefined) admitted = withOutput(call, output, first, x.generation.facts(model))
+      const reckonings = question.reckonings.map((each) => shortened(each, output))
+      asked = await decide({ ...question, reckonings }, limits)
+    }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    const tookMs = performance.now() - beganMs
+    return { kind: 'refused', error, limit: null, rateHeaders: NO_HEADERS, tookMs }
+  }
+  const { decision, claims } = asked
+  const { lease, standings } = decision
+  const tookMs = performance.now() - beganMs
+  const headers = rateHeaders(claims, standings)
+  if (lease !== null) {
+    return { kind: 'admitted', call: admitted, lease, rateHeaders: headers, tookMs }
+  }
+  if (x.cancellation.reason !== null) {
+    const error = x.cancellation.reason
+    return { kind: 'refused', error, limit: null, rateHeaders: headers, tookMs }
+  }
+  return {
+    kind: 'refused',
+    ...refusedBy(claims, decision, limits.metrics),
+    rateHeaders: headers,
+    tookMs,
+  }
+}
+
+/** What was asked of the limits, and the decision. */
+interface Asked {
+  readonly claims: readonly Claim[]
+  readonly decision: Decision
+}
+
+async function decide(question: Question, { limiter }: Limits): Promise<Asked> {
+  const claims = claimed(question)
+  const { x, identity, modelName, reckonings } = question
+  const decision = await limiter.admit({
+    requestId: x.id,
+    accountId: identity.accountId,
+    demands: claims.map(({ demand }) => demand),
+    unsettled: rowOf(question, modelName, dearestOf(reckonings)),
+  })
+  return { claims, decision }
+}
+
+/** The reckoning with the highest cost; an unknown cost counts as the lowest. */
+function dearestOf(reckonings: readonly Reckoning[]): Reckoning {
+  return reckonings.reduce((dearest, each) =>
+    (each.nanoUsd ?? -1) > (dearest.nanoUsd ?? -1) ? each : dearest,
+  )
+}
+
+/** The vendor's tier that the upstream will be asked for; null where it is asked for none. */
+function tierAsked(request: ChatRequest, { dialect, upstream }: Target): string | null {
+  const isDropped = upstream.config.quirks.drop.includes('service_tier')
+  // Anthropic's has none that could be asked for.
+  return dialect === 'anthropic' || isDropped ? null : (request.serviceTier ?? null)
+}
+
+function claimed({ x, limits, candidates, reckonings }: Question): Claim[] {
+  const needs = needsOf(limits)
+  const { assumedOutputTokens, unknownPrice } = x.generation.snapshot.config.limiting
+  let tokens = 0
+  let nanoUsd = 0
+  for (const [index, reckoning] of reckonings.entries()) {
+    if (needs.tokens) tokens = Math.max(tokens, likelyTokens(reckoning, assumedOutputTokens))
+    const model = candidates[index]?.model ?? ''
+    if (needs.money) nanoUsd = Math.max(nanoUsd, mostMoney(reckoning, model, unknownPrice))
+  }
+  return claimsOf(limits, { tokens, nanoUsd })
+}
+
+/** An estimate of the prompt, and the longest answer that the client allows. */
+function likelyTokens({ likelyInput, output, isOpen }: Reckoning, assumed: number): number {
+  return likelyInput + (isOpen ? Math.min(assumed, output ?? assumed) : (output ?? assumed))
+}
+
+/** Throws where a budget could not tell what it would spend. */
+function mostMoney(
+  { nanoUsd, output, isPriced }: Reckoning,
+  model: string,
+  policy: 'refuse' | 'allow',
+): number {
+  if (nanoUsd !== null) return nanoUsd
+  if (isPriced && output === null) {
+    throw new GatewayError(
+      'malformed_request',
+      `A budget applies, and how long an answer of '${model}' may be is not known: set max_completion_tokens.`,
+      { param: 'max_completion_tokens' },
+    )
+  }
+  if (policy === 'allow') return 0
+  throw new GatewayError(
+    'forbidden',
+    `A budget applies, and the price of '${model}' is not known, or not that of the service_tier asked for: ask for another, or have the price added to the catalogue.`,
+    { param: 'model' },
+  )
+}
+
+/** The longest reply that the rest of the budgets can pay for; null if something else is in the way. */
+function affordable({ reckonings }: Question, { claims, decision }: Asked): number | null {
+  const { closed, standings } = decision
+  const reckoning = dearestOf(reckonings)
+  if (!reckoning.isOpen || closed) return null
+  let left = Number.POSITIVE_INFINITY
+  for (const [index, { demand }] of claims.entries()) {
+    const standing = standings[index]
+    if (standing === undefined) return null
+    if (demand.kind === 'usd_day' || demand.kind === 'usd_month') {
+      left = Math.min(left, standing.remaining)
+    } else if (standing.retryAfterMs !== 0) {
+      return null
+    }
+  }
+  return Number.isFinite(left) ? outputFor(reckoning, left) : null
+}
+
+/** The error of a request that was not admitted, and the rule that refused it. Counts the refusal. */
+export function refusedBy(
+  claims: readonly Claim[],
+  { closed, standings }: Decision,
+  metrics: Metrics,
+): { readonly error: GatewayError; readonly limit: string | null } {
+  const { kind, error, limit } = refusalOf(claims, standings)
+  metrics.limited(kind satisfies LimitKind)
+  if (!closed) return { error, limit }
+  const retryAfterSeconds = error.wire.retryAfterSeconds ?? 1
+  const message = 'The budget cannot be checked now; try again.'
+  return { error: new GatewayError('store_unavailable', message, { retryAfterSeconds }), limit }
+}

@@ -1,0 +1,105 @@
+/**
+ * Method and path → what a request asks for, and the format of its replies, errors included. Decided before the key is
+ * checked.
+ */
+import type { DialectName, Endpoint } from '../../dialects/dialect.js'
+import { nearestRow, type ClientFormat } from '../../dialects/endpoints.js'
+import { addressed, methodsAt, SERVED, type Addressed } from '../../dialects/index.js'
+import { GatewayError } from '../../errors.js'
+import { headerOf, type HttpRequest } from '../../http/message.js'
+import type { Exchange } from '../exchange.js'
+import { isNativePath } from '../native/path.js'
+
+/** What a request asks for. */
+export interface Identified {
+  /** Null for native access, and if there is no such endpoint. */
+  readonly at: Addressed | null
+  /** The format of the reply; null if the path tells none. */
+  readonly dialect: DialectName | null
+  readonly operation: Endpoint['operation'] | 'native' | null
+  /** What the client speaks, for metrics and the ledger; null if the path is unknown. */
+  readonly format: ClientFormat | 'native' | null
+  /** The id that the client gave the request, cleaned; null if none. */
+  readonly clientRequestId: string | null
+  /** `unknown_endpoint` or `method_not_allowed`; null if the endpoint exists. */
+  readonly refusal: GatewayError | null
+}
+
+/** Finds the endpoint of the request. */
+export function identify(x: Exchange): Identified {
+  const { req, path } = x
+  const method = req.method ?? ''
+  const clientRequestId = clientRequestIdOf(req)
+  if (isNativePath(path)) {
+    const native = { at: null, dialect: null, refusal: null, clientRequestId }
+    return { ...native, operation: 'native', format: 'native' }
+  }
+  const at = addressed(method, path)
+  if (at === null) {
+    const nearest = nearestRow(method, path, SERVED)
+    return {
+      at: null,
+      dialect: path.startsWith('/v1beta/') ? 'gemini' : (nearest?.dialect ?? null),
+      operation: null,
+      format: null,
+      clientRequestId,
+      refusal: noEndpoint(method, path, nearest && `${nearest.method} ${nearest.path}`),
+    }
+  }
+  const { dialect, endpoint, format } = at
+  const isList = endpoint.operation === 'models'
+  const isArray = wantsArray(at, req, path)
+  return {
+    at: isArray ? { ...at, endpoint: { ...endpoint, array: true } } : at,
+    dialect: isList && dialect === 'openai-chat' ? listDialectOf(req, path) : dialect,
+    operation: endpoint.operation,
+    format,
+    clientRequestId,
+    refusal: null,
+  }
+}
+
+/** Characters of a client's own request id that are kept. */
+const CLIENT_ID_CHARS = 128
+
+/**
+ * The request id that the client chose, for the log line: printable ASCII without quotes and backslashes,
+ * the rest removed, at most 128 characters. Null if nothing is left.
+ */
+function clientRequestIdOf(req: HttpRequest): string | null {
+  const sent = headerOf(req, 'x-request-id') ?? headerOf(req, 'x-client-request-id')
+  if (sent === undefined) return null
+  const kept = sent.replace(/[^ -~]|["'`\\]/g, '').slice(0, CLIENT_ID_CHARS)
+  return kept === '' ? null : kept
+}
+
+/** Streams of Gemini are JSON arrays unless the query asks for server-sent events. */
+function wantsArray({ dialect, endpoint }: Addressed, req: HttpRequest, path: string): boolean {
+  if (dialect !== 'gemini' || endpoint.stream !== true) return false
+  return new URLSearchParams((req.url ?? '').slice(path.length + 1)).get('alt') !== 'sse'
+}
+
+/** The format in which a client of `/v1/models` reads lists, by the headers that it sends. */
+function listDialectOf(req: HttpRequest, path: string): DialectName {
+  if (headerOf(req, 'anthropic-version') !== undefined) return 'anthropic'
+  const query = (req.url ?? '').slice(path.length + 1)
+  const hasKey = headerOf(req, 'x-goog-api-key') !== undefined || /(?:^|&)key=/.test(query)
+  return hasKey ? 'gemini' : 'openai-chat'
+}
+
+/** Of an unknown path, so much is repeated. */
+const SHOWN_CHARS = 100
+
+function noEndpoint(method: string, path: string, nearest: string | null): GatewayError {
+  const known = methodsAt(path)
+  if (known.length > 0) {
+    const message = `This path takes ${known.join(', ')}, not ${method}.`
+    return new GatewayError('method_not_allowed', message)
+  }
+  const hint =
+    nearest === null
+      ? 'The endpoints are listed in docs/clients.md; chats go to POST /v1/chat/completions.'
+      : `Did you mean ${nearest}?`
+  const shown = path.length > SHOWN_CHARS ? `${path.slice(0, SHOWN_CHARS)}…` : path
+  return new GatewayError('unknown_endpoint', `There is no endpoint ${method} ${shown}. ${hint}`)
+}

@@ -1,0 +1,166 @@
+/**
+ * The reply on its way to the client: the head first, then a whole body or a stream. From here on no attempt follows.
+ */
+import type { Ingress } from '../../dialects/dialect.js'
+import { GatewayError } from '../../errors.js'
+import type { HttpResponse } from '../../http/message.js'
+import { beginReply, breakOff, hasLeft, sendReply } from '../../http/respond.js'
+import { withoutSecrets } from '../../wire/error-body.js'
+import type { BegunReply } from '../attempts/reply.js'
+import type { Deadlines, Timed } from '../deadlines.js'
+import type { Exchange } from '../exchange.js'
+import { LANDED } from '../in-flight.js'
+import type { ReplyTransform } from '../streams/reply-transform.js'
+import { EVENT_STREAM } from '../streams/stream-form.js'
+
+/** Proxies drop silent connections after 30–60 s; vLLM and OpenRouter send comments every 10–15 s. */
+const HEARTBEAT_MS = 15_000
+
+/** How a reply reaches its client. */
+export interface Delivery {
+  readonly sentBytes: number
+  /** From the arrival of the request to the first content of a stream, in ms; null for a whole reply. */
+  readonly firstContentMs: number | null
+  /** From the first content to the end; null until then, and for a whole reply. */
+  readonly relayMs: number | null
+  /** For how long the stream waited for a client that read slowly. */
+  readonly clientWaitMs: number
+  /** Resolves when the client has the whole reply, or is gone; null if it has it already. */
+  readonly closed: Promise<void> | null
+}
+
+/** What the reply is sent with. */
+export interface RelayOptions {
+  readonly ingress: Ingress
+  /** Name, value, …: every header but those of the body. */
+  readonly headers: readonly string[]
+  readonly deadlines: Deadlines
+}
+
+/** Sends the reply. Throws if the exchange is cancelled. */
+export function relay(x: Exchange, reply: BegunReply, options: RelayOptions): Delivery {
+  x.cancellation.check()
+  if (reply.kind === 'stream') return new StreamRelay(x, reply.stream, options)
+  const { res } = x
+  const type = ['content-type', reply.stream ? EVENT_STREAM.type : JSON_TYPE]
+  const headers = [...type, ...options.headers, ...(reply.stream ? streamHeaders(res) : [])]
+  sendReply(res, 200, headers, reply.body)
+  return sent(
+    reply.bytes,
+    // The operating system takes most replies at once.
+    hasLeft(res) ? null : new Promise((resolve) => res.once('close', resolve)),
+  )
+}
+
+/** A reply that was handed over whole. */
+export function sent(sentBytes: number, closed: Promise<void> | null = null): Delivery {
+  return { sentBytes, firstContentMs: null, relayMs: null, clientWaitMs: 0, closed }
+}
+
+/** Proxies must neither hold nor change a stream. What the dashboard has set for the reply is kept. */
+function streamHeaders(res: HttpResponse): string[] {
+  const set = res.getHeader('cache-control')
+  const cacheControl = `no-cache, no-transform${typeof set === 'string' ? `, ${set}` : ''}`
+  return ['cache-control', cacheControl, 'x-accel-buffering', 'no']
+}
+
+const JSON_TYPE = 'application/json'
+
+/** One streamed reply: piped to the client, kept alive, and ended honestly. */
+class StreamRelay implements Timed, Delivery {
+  place = LANDED
+  sentBytes = 0
+  relayMs: number | null = null
+  clientWaitMs = 0
+  readonly firstContentMs: number
+  readonly closed: Promise<void>
+  private readonly x: Exchange
+  private readonly res: HttpResponse
+  private readonly stream: ReplyTransform
+  private readonly ingress: Ingress
+  private readonly deadlines: Deadlines
+  private readonly beganMs = performance.now()
+  private wroteMs = this.beganMs
+  /** Since when the client is behind; null if it is not. */
+  private stalledMs: number | null = null
+  private isEnding = false
+  private resolve: () => void = () => undefined
+
+  constructor(x: Exchange, stream: ReplyTransform, { ingress, headers, deadlines }: RelayOptions) {
+    const { res } = x
+    this.x = x
+    this.res = res
+    this.stream = stream
+    this.ingress = ingress
+    this.deadlines = deadlines
+    this.firstContentMs = this.beganMs - x.startedMs
+    beginReply(res, 200, ['content-type', stream.form.type, ...headers, ...streamHeaders(res)])
+    // The head goes out with the first chunk; if there is none yet, it must not wait for it.
+    if (stream.readableLength === 0) res.flushHeaders?.()
+    this.closed = new Promise<void>((resolve) => {
+      this.resolve = resolve
+    })
+    this.deadlines.add(this)
+    stream.pipe(res, { end: false })
+    // After the pipe's own listener: by now the chunk is written.
+    stream.on('data', (chunk: Buffer) => this.wrote(chunk))
+    stream.once('end', () => this.finish()).once('failed', () => this.finish())
+    res.on('drain', () => this.noteStall()).once('close', () => this.left())
+    if (stream.hasFailed) this.finish()
+  }
+
+  tick(nowMs: number): void {
+    if (this.stalledMs === null && !this.isEnding && nowMs - this.wroteMs > HEARTBEAT_MS) {
+      this.wroteMs = nowMs
+      this.res.write(this.stream.form.heartbeat ?? this.ingress.envelope.heartbeat)
+    }
+  }
+
+  private wrote(chunk: Buffer): void {
+    this.wroteMs = performance.now()
+    this.sentBytes += chunk.length
+    // The pipe waits for the client.
+    if (this.stream.readableFlowing === false) this.stalledMs ??= this.wroteMs
+  }
+
+  private noteStall(): void {
+    if (this.stalledMs === null) return
+    this.clientWaitMs += performance.now() - this.stalledMs
+    this.stalledMs = null
+  }
+
+  /**
+   * A complete stream ends as HTTP ends. One that failed gets its error event and then a cut connection: without the
+   * last chunk, even a client that only counts bytes sees that it is not complete.
+   */
+  private finish(): void {
+    if (this.isEnding) return
+    const { stream, res, x } = this
+    const { translation } = stream
+    this.noteStall()
+    this.isEnding = true
+    if (translation.outcome === 'complete') {
+      res.end()
+      return
+    }
+    // The client may be behind: what has been translated goes before the error.
+    stream.unpipe(res)
+    const rest: unknown = stream.read()
+    if (Buffer.isBuffer(rest)) {
+      this.sentBytes += rest.length
+      res.write(rest)
+    }
+    const error = translation.error ?? new GatewayError('bug', 'The stream ended unfinished.').wire
+    x.isBrokenOff = true
+    breakOff(res, stream.form.events(this.ingress.encodeStreamError(withoutSecrets(error), x.id)))
+  }
+
+  private left(): void {
+    this.deadlines.remove(this)
+    this.isEnding = true
+    this.noteStall()
+    this.relayMs = performance.now() - this.beganMs
+    this.stream.leave()
+    this.resolve()
+  }
+}

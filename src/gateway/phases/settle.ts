@@ -1,0 +1,171 @@
+/**
+ * The end of every exchange: its ledger entry, its metrics and its log line, all derived from what the phases returned.
+ */
+import { isAbsurd } from '../../chat/usage.js'
+import type { DialectName } from '../../dialects/dialect.js'
+import type { Books } from '../../ledger/books.js'
+import { claimOf, type Limiter } from '../../limits/limiter.js'
+import type { Logger } from '../../log.js'
+import type { Metrics, Outcome } from '../../metrics/hops.js'
+import type { Exchange } from '../exchange.js'
+import { entryOf, outcomeOf, overheadMs } from '../observe/entry.js'
+import { lineOf, streamEndOf } from '../observe/line.js'
+import { waited, type Results } from '../observe/results.js'
+
+/** What takes the entry, the metrics and the log line. */
+export interface Ledgers {
+  readonly books: Books
+  readonly limiter: Limiter
+  readonly metrics: Metrics
+  readonly log: Logger
+}
+
+/** Observes one exchange. */
+export class Observer {
+  private readonly x: Exchange
+  private readonly results: Results
+  private readonly to: Ledgers
+  private isEntered = false
+  /** Reasoning state that the end of the reply has waited for, or waits for. */
+  private held: Promise<void> | null = null
+
+  constructor(x: Exchange, results: Results, to: Ledgers) {
+    this.x = x
+    this.results = results
+    this.to = to
+  }
+
+  /**
+   * The client is about to get the end of its reply: the ledger entry is written first, once. Resolves when the client
+   * may have the end; null if at once. Never rejects.
+   */
+  readonly ending = (): Promise<void> | null => {
+    const holding = this.results.sent?.holding ?? null
+    const isNew = holding !== this.held
+    this.held = holding
+    const entered = this.enter()
+    if (!isNew || holding === null) return entered
+    return entered === null ? holding : both(holding, entered)
+  }
+
+  /** Of authenticated requests for a chat or to an upstream's own endpoints; a list of models costs nothing. */
+  private enter(): Promise<void> | null {
+    const { results } = this
+    if (this.isEntered || results.authenticated === null) return null
+    const operation = results.identified?.operation
+    if (operation !== 'chat' && operation !== 'native') return null
+    this.isEntered = true
+    const beganMs = performance.now()
+    const note = (): void => void (results.entryMs = performance.now() - beganMs)
+    const entered = this.write(beganMs)
+    if (entered === null) note()
+    // Beside the promise: a `then` between would cost another one.
+    else void entered.then(note)
+    return entered
+  }
+
+  private write(nowMs: number): Promise<void> | null {
+    const { x, results, to } = this
+    const entry = entryOf(x, results, nowMs)
+    recordAttempts(results, outcomeOf(x, results))
+    const { upstream, costNanoUsd: cost, tokensAfterDisconnect: after } = entry
+    if (upstream !== null) {
+      const model = x.generation.modelLabel(entry.model)
+      if (cost !== null && cost > 0) to.metrics.cost(upstream, model, cost)
+      if (after > 0) to.metrics.tokensAfterDisconnect(upstream, after)
+    }
+    if (isAbsurd(results.verdict?.usage ?? {})) {
+      to.log.warn('upstream reported impossible token counts, estimated instead', {
+        request_id: x.id,
+        upstream: upstream ?? undefined,
+      })
+    }
+    // Settlement frees the reservation; the limiter keeps count of those that it decided alone.
+    if (x.lease === null) return to.books.settle(entry, undefined, nowMs)
+    to.limiter.end(x.lease, cost)
+    return to.books.settle(entry, claimOf(x.lease), nowMs)
+  }
+
+  /** Counts the exchange and writes its log line. Called once, when it is over. */
+  report(): void {
+    const beganMs = performance.now()
+    const { x, results } = this
+    const { metrics, log } = this.to
+    const outcome = outcomeOf(x, results)
+    const status = outcome === 'client_gone' ? 499 : x.res.statusCode
+    const seconds = (beganMs - x.startedMs) / 1000
+    recordHops(results, metrics)
+    const ownMs = overheadMs(x, results, beganMs, results.delivery?.relayMs ?? null)
+    metrics.overhead(ownMs / 1000)
+    const target = results.candidate?.target
+    if (target === undefined) {
+      metrics.unrouted(status, outcome)
+    } else {
+      target.series.finished(status, outcome)
+      recordReply(x, results, seconds, outcome)
+      recordLosses(results, target.dialect, metrics)
+    }
+    log.exchangeLine(lineOf(x, results, { status, outcome, seconds, overheadMs: ownMs }))
+    metrics.hops.settle.observe((results.entryMs + performance.now() - beganMs) / 1000)
+    const failure = results.sent?.failure ?? results.failure ?? null
+    if (failure !== null) log.error('unforeseen failure', failure, { request_id: x.id })
+  }
+}
+
+async function both(one: Promise<void>, other: Promise<void>): Promise<void> {
+  await one
+  await other
+}
+
+function recordHops(results: Results, { hops }: Metrics): void {
+  const { authenticated, intake, route, admission, sent, delivery } = results
+  if (authenticated !== null) hops.authenticate.observe(authenticated.tookMs / 1000)
+  const receiveMs = intake?.tookMs ?? null
+  if (receiveMs !== null) hops.receive.observe(receiveMs / 1000)
+  const routeMs = route?.tookMs ?? null
+  if (routeMs !== null) hops.route.observe(routeMs / 1000)
+  const admitMs = admission?.tookMs ?? null
+  if (admitMs !== null) hops.admit.observe(admitMs / 1000)
+  const connectMs = waited(results, 'connectMs')
+  if (connectMs !== null) hops.connect.observe(connectMs / 1000)
+  const firstByteMs = waited(results, 'firstByteMs')
+  if (firstByteMs !== null) hops.first_byte.observe(firstByteMs / 1000)
+  const translateMs = sent?.translateMs ?? 0
+  if (translateMs > 0) hops.translate.observe(translateMs / 1000)
+  const relayMs = delivery?.relayMs ?? null
+  if (relayMs !== null) hops.relay.observe(relayMs / 1000)
+}
+
+function recordAttempts({ sent }: Results, last: Outcome): void {
+  for (const { candidate, outcome, isAmended } of sent?.attempts ?? []) {
+    const { series } = candidate.target
+    series.attempt(outcome ?? last)
+    if (isAmended) series.reasoningDropped()
+  }
+}
+
+function recordReply(x: Exchange, results: Results, seconds: number, outcome: Outcome): void {
+  const { identified, call, candidate, delivery, verdict } = results
+  if (candidate === null || verdict === null || identified?.operation === 'native') return
+  const { series } = candidate.target
+  if (call?.request.stream === true) {
+    series.streamEnd(streamEndOf(outcome, verdict.outcome === 'complete'))
+  }
+  const waitMs = delivery?.clientWaitMs ?? 0
+  if (waitMs > 0) series.backpressure('client', waitMs / 1000)
+  const firstMs = delivery?.firstContentMs ?? null
+  const model = x.generation.modelLabel(call?.request.model ?? '')
+  series.served(model, seconds, firstMs === null ? null : firstMs / 1000, verdict.usage)
+}
+
+/** In both directions: what the upstream was not sent, and what the client was not. */
+function recordLosses(
+  { identified, sent, verdict }: Results,
+  upstream: DialectName,
+  metrics: Metrics,
+): void {
+  const dialect = identified?.dialect ?? null
+  if (dialect === null) return
+  for (const path of sent?.losses ?? []) metrics.loss(dialect, upstream, path)
+  for (const path of verdict?.lost ?? []) metrics.loss(upstream, dialect, path)
+}
