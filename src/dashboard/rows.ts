@@ -42,6 +42,15 @@ function rowView(row: UsageRow, keyName: string | null): schema.RequestRow {
     losses: [...row.losses],
     generation: row.generation,
     hops: row.hops,
+    ingress: row.ingress,
+    errorMessage: row.errorMessage,
+    limit: row.limit,
+    upstreamStatus: row.upstreamStatus,
+    upstreamRequestId: row.upstreamRequestId,
+    attempted: row.attempted,
+    shadowOf: row.shadowOf,
+    labels: row.labels,
+    clientRequestId: row.clientRequestId,
   }
 }
 
@@ -71,6 +80,13 @@ const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][
   ['first_token_ms', (row) => rounded(row.hops.firstContent)],
   ['overhead_ms', (row) => row.hops.overhead],
   ['losses', (row) => row.losses.join(' ')],
+  ['error_message', (row) => row.errorMessage],
+  ['limit', (row) => row.limit],
+  ['upstream_status', (row) => row.upstreamStatus],
+  ['upstream_request_id', (row) => row.upstreamRequestId],
+  ['attempted', (row) => row.attempted],
+  ['labels', (row) => row.labels],
+  ['client_request_id', (row) => row.clientRequestId],
 ]
 
 /** The first line of the file. */

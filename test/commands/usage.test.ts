@@ -136,6 +136,68 @@ void t.test('--until ends an export and a summary', async (t) => {
   )
 })
 
+void t.test('filters choose the entries of an export and of a summary', async (t) => {
+  const session = await newSession(t)
+  const { ledger } = session.store
+  const wanted = { email: 'ada@x.org', plan: 'pro', role: 'owner', password: null } as const
+  const { account } = await createAccount(session.store, wanted)
+  const [now, accountId] = [Date.now(), account.id]
+  const entries = [
+    { requestId: 'a', accountId, upstream: 'openai', labels: 'team=research env=prod' },
+    { requestId: 'b', upstream: 'openai', status: 429, outcome: 'rate_limited', keyId: 'key_2' },
+    { requestId: 'c', upstream: 'google', modelAsked: 'fast', labels: 'team=web' },
+  ] as const
+  for (const { requestId, ...entry } of entries) {
+    await ledger.settle(aRow(requestId, { atMs: now - 1000, ...entry }))
+  }
+  const idsOf = async (filter: object): Promise<unknown[]> => {
+    t.equal(await runUsage(session, 'export', { format: 'jsonl', ...filter }, now), 0)
+    const lines = session.output().flatMap((text) => text.split('\n'))
+    return lines.map((line) => (JSON.parse(line) as Record<string, unknown>)['request_id'])
+  }
+  for (const [filter, ids] of [
+    [{ status: '429' }, ['b']],
+    [{ upstream: 'openai' }, ['a', 'b']],
+    [{ model: 'fast' }, ['c']],
+    [{ 'request-id': 'c' }, ['c']],
+    [{ 'request-id': 'c', upstream: 'openai' }, []],
+    [{ key: 'key_2' }, ['b']],
+    [{ account: accountId }, ['a']],
+    [{ account: 'ada@x.org' }, ['a']],
+    [{ upstream: 'openai', status: '200' }, ['a']],
+  ] as const) {
+    t.strictSame(await idsOf(filter), ids, JSON.stringify(filter))
+    await runUsage(session, 'summary', { json: true, ...filter }, now)
+    const lines = JSON.parse(session.output().join('\n')) as Record<string, unknown>[]
+    const requests = lines.reduce((sum, line) => sum + Number(line['requests']), 0)
+    t.equal(requests, ids.length, 'the summary counts the same')
+  }
+  const groupsOf = async (by: string): Promise<unknown[]> => {
+    await runUsage(session, 'summary', { by, json: true }, now)
+    const lines = JSON.parse(session.output().join('\n')) as Record<string, unknown>[]
+    return lines.map((line) => [line[by], line['requests']])
+  }
+  const upstreams = [
+    ['google', 1],
+    ['openai', 2],
+  ]
+  t.strictSame(await groupsOf('upstream'), upstreams)
+  const teams = [
+    ['(none)', 1],
+    ['research', 1],
+    ['web', 1],
+  ]
+  t.strictSame(await groupsOf('label:team'), teams)
+  for (const wrong of [{ status: 'many' }, { account: 'bob@x.org' }]) {
+    await t.rejects(
+      runUsage(session, 'export', { format: 'csv', ...wrong }, now),
+      /--(status|account)/,
+    )
+  }
+  t.throws(() => parseUsage(['summary', '--by', 'colour']), /--by takes/)
+  t.throws(() => parseUsage(['summary', '--by', 'label:']), /--by takes/)
+})
+
 void t.test('a summary shows names of keys and e-mail addresses beside ids', async (t) => {
   const session = await newSession(t)
   const { store, plans } = session
@@ -186,7 +248,7 @@ void t.test('words that make no sense are named', (t) => {
     [['export'], /needs --format/],
     [['export', '--format', 'xml'], /needs --format/],
     [['export', '--format', 'csv', '--by', 'key'], /takes no --by/],
-    [['summary', '--by', 'colour'], /model, key or account/],
+    [['summary', '--by', 'colour'], /model, key, account, upstream or label/],
     [['export', 'all', '--format', 'csv'], /takes options only/],
   ]
   for (const [argv, message] of wrong) t.throws(() => parseUsage(argv), message, argv.join(' '))

@@ -128,6 +128,15 @@ function row(index: number): schema.RequestRow {
       connect: 12,
       firstByte: 640,
     },
+    ingress: 'chat',
+    errorMessage: failed ? 'The upstream "openai" answered 503.' : null,
+    limit: null,
+    upstreamStatus: failed ? 503 : 200,
+    upstreamRequestId: `chatcmpl-${index}`,
+    attempted: failed ? 'openai:upstream_busy, openai:upstream_failed' : 'openai:ok',
+    shadowOf: null,
+    labels: index % 2 === 0 ? 'team=research' : null,
+    clientRequestId: null,
   })
 }
 

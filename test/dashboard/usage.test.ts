@@ -90,6 +90,8 @@ void t.test('K-176: what is asked is bounded, and nothing else is asked', async 
     '/usage?by=day&fromMs=1e9&toMs=1',
     '/requests?limit=1000000000',
     '/requests?limit=0',
+    '/requests?status=ok',
+    '/requests?status=99',
     '/requests?limit=201',
     '/requests?limit=ten',
     '/requests?sort=costNanoUsd',
@@ -161,7 +163,29 @@ void t.test('requests: filtered, paged, one by one, and as a file', async (t) =>
   t.match(one.row, { keyName: 'playground', hops: { firstByte: 300 }, losses: ['logit_bias'] })
   t.match(one.row.usage, { input: 100, output: 20 })
 
-  const file = await ada.get('/requests.csv?outcome=failed')
+  const why = {
+    ...{ errorMessage: 'Too many requests', limit: 'account requests/minute', attempted: 'a:ok' },
+    ...{ upstreamStatus: 429, upstreamRequestId: 'up-1', labels: 'team=web', ingress: 'chat' },
+  }
+  const refused = { status: 429, outcome: 'rate_limited', upstream: 'mistral', ...why } as const
+  const other = aRow(accountId, { atMs: start - 50, modelAsked: 'fast', ...refused })
+  await ledger.settle(other)
+  for (const filter of ['status=429', 'upstream=mistral', 'modelAsked=fast']) {
+    const { rows } = requestsReply.parse((await ada.get(`/requests?${filter}`)).json)
+    t.strictSame(
+      rows.map(({ requestId }) => requestId),
+      [other.requestId],
+      filter,
+    )
+    t.match(rows[0], why, 'the entry explains itself')
+  }
+  const byId = `/requests?requestId=${other.requestId}`
+  t.equal(requestsReply.parse((await ada.get(byId)).json).rows.length, 1)
+  t.equal(requestsReply.parse((await ada.get(`${byId}&status=200`)).json).rows.length, 0)
+  const eve = await stage.signedIn('eve@example.com')
+  t.equal(requestsReply.parse((await eve.get(byId)).json).rows.length, 0, "not another account's")
+
+  const file = await ada.get('/requests.csv?outcome=failed&status=504')
   t.match(file.headers.get('content-disposition'), /^attachment; filename="requests-.*\.csv"$/)
   t.match(file.headers.get('content-type'), 'text/csv')
   t.equal(file.text.split('\r\n').length, 5, 'a head, three rows, and the end')

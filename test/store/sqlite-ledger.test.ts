@@ -149,9 +149,12 @@ void t.test('a damaged record fails what it concerns, by name, and nothing else'
     "UPDATE reservations SET holds = '[0]', entry = '[1]' WHERE request_id = ?",
     held.requestId,
   )
+  // This process has in memory what its own requests hold; another one reads it.
+  const another = await opened(path, clock)
+  t.teardown(another.close)
   const [damaged, good] = await Promise.allSettled([
-    ledger.settle(aRow({ requestId: held.requestId })),
-    ledger.settle(aRow({ requestId: other.requestId })),
+    another.ledger.settle(aRow({ requestId: held.requestId })),
+    another.ledger.settle(aRow({ requestId: other.requestId })),
   ])
   t.equal(damaged.status, 'rejected')
   t.equal(good.status, 'fulfilled', 'of one transaction only the one fails')
@@ -161,6 +164,36 @@ void t.test('a damaged record fails what it concerns, by name, and nothing else'
   t.ok((await ledger.admit(anAdmission([places(3)]))).admitted)
   await t.rejects(ledger.expire(), { cause: { message: new RegExp(held.requestId) } })
   t.match(await ledger.row(null, third.requestId), { outcome: 'lost' }, 'the others are settled')
+})
+
+void t.test('a store of version 1 is brought to this version with all that it has', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const clock = new TestClock()
+  const first = await opened(path, clock)
+  const demands = [places(3, 'key:old')]
+  const rows = [0, 1, 2].map((at) =>
+    aRow({ requestId: `req_${at}`, accountId: 'acc_ada', keyId: 'key_old', atMs: NOON + at }),
+  )
+  for (const row of rows) await first.ledger.append(row)
+  await first.ledger.admit(anAdmission(demands))
+  await first.ledger.sums({ accountId: null, by: 'day', fromMs: NOON, toMs: NOON })
+  await first.close()
+  await toVersion1(path)
+
+  const { ledger, close } = await opened(path, clock)
+  t.teardown(close)
+  const page = { after: null, limit: 10 }
+  const ids = ['req_2', 'req_1', 'req_0']
+  for (const query of [{ accountId: 'acc_ada' }, { accountId: null, keyId: 'key_old' }]) {
+    const found = await ledger.rows({ ...query, ...page })
+    t.strictSame(
+      found.rows.map(({ requestId }) => requestId),
+      ids,
+    )
+  }
+  t.equal((await ledger.look('acc_ada', demands))[0]?.remaining, 2, 'limits are what they were')
+  t.ok((await ledger.admit(anAdmission(demands))).admitted)
+  t.equal((await ledger.look('acc_ada', demands))[0]?.remaining, 1)
 })
 
 void t.test("another process's lock is waited for, and not by the event loop", async (t) => {
@@ -252,6 +285,28 @@ void t.test('the view `entries` has the columns of the export', async (t) => {
 async function opened(path: string, clock: TestClock) {
   const store = await openSqlite(path, { nowMs: clock.now })
   return { ledger: store.ledger, close: () => store.close() }
+}
+
+/** Makes a store of version 1 of one of this version. */
+async function toVersion1(path: string): Promise<void> {
+  const db = await connect(path)
+  db.exec(`
+    DROP TABLE entry_places;
+    CREATE INDEX entries_by_account ON ledger_entries (account_id, at_ms);
+    CREATE INDEX entries_by_key ON ledger_entries (key_id, at_ms);
+    ALTER TABLE limits RENAME TO limits_2;
+    CREATE TABLE limits (
+      account_id TEXT NOT NULL, subject TEXT NOT NULL, requests REAL NOT NULL, requests_at_ms REAL NOT NULL,
+      tokens REAL NOT NULL, tokens_at_ms REAL NOT NULL, places INTEGER NOT NULL, day INTEGER NOT NULL,
+      day_spent REAL NOT NULL, day_reserved REAL NOT NULL, month INTEGER NOT NULL, month_spent REAL NOT NULL,
+      month_reserved REAL NOT NULL, PRIMARY KEY (account_id, subject)
+    ) WITHOUT ROWID;
+    INSERT INTO limits SELECT account_id, subject, requests, requests_at_ms, tokens, tokens_at_ms, places, day,
+      day_spent, day_reserved, month, month_spent, month_reserved FROM limits_2;
+    DROP TABLE limits_2;
+    PRAGMA user_version = 1;
+  `)
+  db.close()
 }
 
 /** Runs a statement on a connection of its own; its first row. */

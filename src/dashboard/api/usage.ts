@@ -2,7 +2,8 @@
 import { GatewayError } from '../../errors.js'
 import type { HttpResponse } from '../../http/message.js'
 import { beginReply, isGone } from '../../http/respond.js'
-import type { RowQuery, SumQuery, UsageSum } from '../../store/ledger.js'
+import { matchesEntry, type EntryFilter } from '../../ledger/filter.js'
+import type { RowPage, RowQuery, SumQuery, UsageSum } from '../../store/ledger.js'
 import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, restOf } from '../figures.js'
 import {
   signedRoute,
@@ -135,11 +136,7 @@ async function requests(
 ): Promise<Reply> {
   const accountId = await scopeOf(services, session, query.account)
   const after = query.after ?? null
-  const page = await services.ledger.rows({
-    ...rowQuery(accountId, query),
-    after,
-    limit: query.limit ?? 50,
-  })
+  const page = await pageOf(services, accountId, query, { after, limit: query.limit ?? 50 })
   const json: schema.RequestsReply = {
     rows: await rowViews(services, page.rows),
     next: page.next,
@@ -147,19 +144,36 @@ async function requests(
   return { status: 200, json }
 }
 
-function rowQuery(
+/** A page of requests; the one that is named by its id, if it meets the other conditions. */
+async function pageOf(
+  { ledger }: Services,
   accountId: string | null,
   query: Query<typeof schema.requestsCsvQuery>,
-): Omit<RowQuery, 'after' | 'limit'> {
-  const { keyId, model, outcome, fromMs, toMs } = query
-  return {
-    accountId,
+  place: Pick<RowQuery, 'after' | 'limit'>,
+): Promise<RowPage> {
+  const { requestId, outcome, fromMs, toMs, keyId, model, modelAsked, upstream, status } = query
+  const filter: EntryFilter = {
     ...(keyId === undefined ? {} : { keyId }),
     ...(model === undefined ? {} : { model }),
+    ...(modelAsked === undefined ? {} : { modelAsked }),
+    ...(upstream === undefined ? {} : { upstream }),
+    ...(status === undefined ? {} : { status }),
     ...(outcome === undefined ? {} : { failed: true }),
+  }
+  if (requestId !== undefined) {
+    const row = await ledger.row(accountId, requestId)
+    const isMeant =
+      row !== null &&
+      row.atMs >= (fromMs ?? 0) &&
+      row.atMs < (toMs ?? Number.POSITIVE_INFINITY) &&
+      matchesEntry(row, filter)
+    return { rows: isMeant ? [row] : [], next: null }
+  }
+  const span = {
     ...(fromMs === undefined ? {} : { fromMs }),
     ...(toMs === undefined ? {} : { toMs }),
   }
+  return ledger.rows({ ...filter, ...span, ...place, accountId })
 }
 
 async function request(
@@ -179,8 +193,9 @@ async function csv(
   { session, query, res, requestId }: SignedAsk<Query<typeof schema.requestsCsvQuery>, undefined>,
 ): Promise<Handled> {
   const accountId = await scopeOf(services, session, query.account)
-  const asked = rowQuery(accountId, query)
-  let page = await services.ledger.rows({ ...asked, after: null, limit: CSV_PAGE })
+  const pageAfter = (after: string | null) =>
+    pageOf(services, accountId, query, { after, limit: CSV_PAGE })
+  let page = await pageAfter(null)
   const name = `requests-${new Date(services.now()).toISOString().slice(0, 10)}.csv`
   beginReply(res, 200, [
     ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
@@ -193,7 +208,7 @@ async function csv(
     if (!res.write(views.map(csvLine).join(''))) await drained(res)
     left -= views.length
     if (page.next === null || left === 0 || isGone(res)) break
-    page = await services.ledger.rows({ ...asked, after: page.next, limit: CSV_PAGE })
+    page = await pageAfter(page.next)
   }
   res.end()
   return TAKEN

@@ -137,6 +137,21 @@ export const requestRow = z.strictObject({
   /** Of the configuration. */
   generation: count,
   hops,
+  /** The format that the client spoke; null where it is not known. */
+  ingress: z.string().nullable(),
+  /** Why it failed or was refused, as the client saw it. */
+  errorMessage: z.string().nullable(),
+  /** The rule that refused it, with its scope and window. */
+  limit: z.string().nullable(),
+  upstreamStatus: z.int().nullable(),
+  upstreamRequestId: z.string().nullable(),
+  /** Each attempt in order, `upstream:outcome`. */
+  attempted: z.string().nullable(),
+  /** The request that this one repeats for comparison. */
+  shadowOf: z.string().nullable(),
+  /** `k=v`, with spaces between. */
+  labels: z.string().nullable(),
+  clientRequestId: z.string().nullable(),
 })
 
 /** `GET /requests`: newest first. The same query makes a file: `GET /requests.csv` (no `after`, no `limit`). */
@@ -144,6 +159,13 @@ export const requestsQuery = z.strictObject({
   account: scope.optional(),
   keyId: id.optional(),
   model: modelId.optional(),
+  /** As the client asked for it, the whole name. */
+  modelAsked: z.string().min(1).max(256).optional(),
+  upstream: z.string().min(1).max(100).optional(),
+  /** The HTTP status. */
+  status: numberText(100, 599).optional(),
+  /** This request alone, if it meets the other conditions. */
+  requestId: id.optional(),
   /** `failed`: only those; left out: all. */
   outcome: z.enum(['failed']).optional(),
   fromMs: timeText.optional(),

@@ -4,12 +4,21 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Answer, Asked, Question } from './background.js'
 import { connect, numberIn } from './driver.js'
-import { budgetsOf, exported, keyUseOf, lastUseOf, pageOf, sumsOf } from './ledger/usage.js'
+import { RollUp } from './ledger/roll-up.js'
+import {
+  budgetsOf,
+  exported,
+  isByOwner,
+  keyUseOf,
+  lastUseOf,
+  pageOf,
+  sumsOf,
+} from './ledger/usage.js'
 
 /** Frames of the log (4 KiB each) above which writers wait once, so that it starts from its beginning: 64 MiB. */
 const LONG_LOG = 16_384
 const PRAGMAS = `
-  PRAGMA busy_timeout = 1000;
+  PRAGMA busy_timeout = 5000;
   PRAGMA synchronous = NORMAL;
   PRAGMA wal_autocheckpoint = 0;
   PRAGMA query_only = OFF;
@@ -17,8 +26,11 @@ const PRAGMAS = `
   PRAGMA cache_size = -16000;
 `
 
+const DONE: Answer = { is: 'done', count: 0 }
+
 const db = await connect(String(workerData))
 db.exec(PRAGMAS)
+const rollUp = new RollUp(db)
 
 parentPort?.on('message', ({ id, question }: Asked) => {
   parentPort?.postMessage({ id, answer: tried(question) })
@@ -36,14 +48,27 @@ function answerTo(question: Question): Answer {
   switch (question.ask) {
     case 'checkpoint':
       checkpoint()
-      return { is: 'checkpoint' }
+      return DONE
+    case 'count':
+      rollUp.catchUp()
+      rollUp.addToDays(question.daysBeforeMs)
+      return DONE
+    case 'put':
+      rollUp.put(question.by, question.sums, question.lastUse)
+      return DONE
+    case 'prune':
+      return { is: 'done', count: rollUp.prune(question.what, question.beforeMs) }
     case 'rows':
+      if (isByOwner(question.query)) rollUp.catchUp()
       return { is: 'rows', page: pageOf(db, question.query) }
     case 'sums':
+      rollUp.catchUp()
       return { is: 'sums', sums: sumsOf(db, question.query) }
     case 'keyUse':
+      rollUp.catchUp()
       return { is: 'keyUse', uses: keyUseOf(db, question.query) }
     case 'lastUse':
+      rollUp.catchUp()
       return { is: 'lastUse', uses: lastUseOf(db, question.accountId, question.keyIds) }
     case 'exported':
       return { is: 'exported', batch: exported(db, question.after) }
@@ -51,7 +76,7 @@ function answerTo(question: Question): Answer {
       return { is: 'budgets', batch: budgetsOf(db, question.after) }
     case 'close':
       db.close()
-      return { is: 'close' }
+      return DONE
     default:
       return question satisfies never
   }

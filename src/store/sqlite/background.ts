@@ -1,18 +1,30 @@
 /**
- * A thread with a connection of its own for what may take long: questions about usage, and checkpoints, which
- * wait for the disk. Started by the first of either; nothing on the event loop waits for it.
+ * A thread with a connection of its own for what may take long: the roll-up of new entries, questions about usage,
+ * and checkpoints, which wait for the disk. The event loop never waits for it.
  */
 import { Worker } from 'node:worker_threads'
 import type { KeyUse, KeyUseQuery, RowPage, RowQuery, SumQuery, UsageSum } from '../ledger.js'
 import { unavailable } from '../failure.js'
-import type { BudgetBatch, ExportBatch } from './ledger/usage.js'
+import type { Pruned } from './ledger/roll-up.js'
+import type { Bucket } from './ledger/sums.js'
+import type { BudgetBatch, ExportBatch, ExportPlace } from './ledger/usage.js'
 
 /** How often the log is copied into the file if anything was written. */
 const CHECKPOINT_MS = 2_000
+/** How long new entries wait to be counted when nobody asks for usage. */
+const COUNT_MS = 1_000
 
 /** What the thread is asked. */
 export type Question =
   | { readonly ask: 'checkpoint' }
+  | { readonly ask: 'count'; readonly daysBeforeMs: number }
+  | { readonly ask: 'prune'; readonly what: Pruned; readonly beforeMs: number }
+  | {
+      readonly ask: 'put'
+      readonly by: Bucket
+      readonly sums: readonly UsageSum[]
+      readonly lastUse: ReadonlyMap<string, number>
+    }
   | { readonly ask: 'rows'; readonly query: RowQuery }
   | { readonly ask: 'sums'; readonly query: SumQuery }
   | { readonly ask: 'keyUse'; readonly query: KeyUseQuery }
@@ -21,20 +33,19 @@ export type Question =
       readonly accountId: string
       readonly keyIds: readonly string[] | null
     }
-  | { readonly ask: 'exported'; readonly after: readonly [atMs: number, requestId: string] }
+  | { readonly ask: 'exported'; readonly after: ExportPlace }
   | { readonly ask: 'budgets'; readonly after: readonly [account: string, subject: string] }
   | { readonly ask: 'close' }
 
 /** What it answers, one kind for each question. */
 export type Answer =
-  | { readonly is: 'checkpoint' }
+  | { readonly is: 'done'; readonly count: number }
   | { readonly is: 'rows'; readonly page: RowPage }
   | { readonly is: 'sums'; readonly sums: UsageSum[] }
   | { readonly is: 'keyUse'; readonly uses: KeyUse[] }
   | { readonly is: 'lastUse'; readonly uses: [keyId: string, atMs: number][] }
   | { readonly is: 'exported'; readonly batch: ExportBatch }
   | { readonly is: 'budgets'; readonly batch: BudgetBatch }
-  | { readonly is: 'close' }
   | { readonly is: 'failed'; readonly why: string }
 
 /** A question as it is posted, and its answer. */
@@ -56,6 +67,7 @@ export class Background {
   private readonly pending = new Map<number, (answer: Answer) => void>()
   private readonly timer: NodeJS.Timeout
   private worker: Worker | null = null
+  private counting: NodeJS.Timeout | null = null
   private lastId = 0
   private checkpointed = 0
   private isClosed = false
@@ -65,6 +77,36 @@ export class Background {
     this.path = path
     this.committed = committed
     this.timer = setInterval(() => this.checkpoint(), CHECKPOINT_MS).unref()
+  }
+
+  /** An entry was written: it is counted within `COUNT_MS`, and hours that began before a time are added to days. */
+  note(daysBeforeMs: () => number): void {
+    if (this.counting !== null || this.isClosed) return
+    this.counting = setTimeout(() => {
+      this.counting = null
+      // Entries that are not counted now are counted with the next entry, or with the next query.
+      this.count(daysBeforeMs()).catch(() => undefined)
+    }, COUNT_MS).unref()
+  }
+
+  /** Counts all entries written before, and adds hours to their days. Rejects with `GatewayError(store_unavailable)`. */
+  async count(daysBeforeMs: number): Promise<void> {
+    await this.ask('counting usage', { ask: 'count', daysBeforeMs })
+  }
+
+  /** See `RollUp.prune`. */
+  async prune(what: Pruned, beforeMs: number): Promise<number> {
+    const answer = await this.ask('pruning', { ask: 'prune', what, beforeMs })
+    return answer.is === 'done' ? answer.count : refuse(answer)
+  }
+
+  /** See `RollUp.put`. */
+  async put(
+    by: Bucket,
+    sums: readonly UsageSum[],
+    lastUse: ReadonlyMap<string, number>,
+  ): Promise<void> {
+    await this.ask('putting sums', { ask: 'put', by, sums, lastUse })
   }
 
   /** The methods of `ledger/usage.ts`. Reject with `GatewayError(store_unavailable)`. */
@@ -91,7 +133,7 @@ export class Background {
     return answer.is === 'lastUse' ? answer.uses : refuse(answer)
   }
 
-  async exported(after: readonly [atMs: number, requestId: string]): Promise<ExportBatch> {
+  async exported(after: ExportPlace): Promise<ExportBatch> {
     const answer = await this.ask('exporting rows', { ask: 'exported', after })
     return answer.is === 'exported' ? answer.batch : refuse(answer)
   }
@@ -104,6 +146,7 @@ export class Background {
   /** Waits for what runs, and ends the thread. */
   async close(): Promise<void> {
     clearInterval(this.timer)
+    if (this.counting !== null) clearTimeout(this.counting)
     const { worker } = this
     const closed = worker === null ? null : this.ask('closing', { ask: 'close' })
     this.isClosed = true

@@ -11,7 +11,10 @@ export type Row = Readonly<Record<string, Value>>
 
 /** A prepared statement. */
 export interface Statement {
-  run(...values: readonly Value[]): { readonly changes: number | bigint }
+  run(...values: readonly Value[]): {
+    readonly changes: number | bigint
+    readonly lastInsertRowid: number | bigint
+  }
   get(...values: readonly Value[]): Row | undefined
   all(...values: readonly Value[]): readonly Row[]
   iterate(...values: readonly Value[]): Iterable<Row>

@@ -21,7 +21,7 @@ const LEAST_BYTES = 512
 /** 'SLUI', so that no other program's file is taken for ours. */
 const APPLICATION_ID = 0x53_4c_55_49
 /** The version of schema.sql. A newer program adds a step to `migrate` for each. */
-const SCHEMA_VERSION = 1
+const SCHEMA_VERSION = 2
 /** How long opening waits for another process that writes. */
 const OPEN_PATIENCE_MS = 10_000
 /**
@@ -208,6 +208,8 @@ async function migrate(db: Connection, expectedId: string | undefined): Promise<
     if (isNew && expectedId !== undefined) throw storeLost('none')
     if (isNew) begin(db)
     else if (pragma(db, 'application_id') !== APPLICATION_ID) throw new Error(FOREIGN)
+    if (version === 1) db.exec(sqlOf('to-version-2.sql'))
+    if (version !== SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
     const row = db.prepare("SELECT value FROM meta WHERE name = 'store_id'").get()
     if (row === undefined) throw new Error('it has no id')
     const id = textIn(row, 'value')
@@ -226,11 +228,15 @@ const FOREIGN = 'it is a database of another program'
 function begin(db: Connection): void {
   const { tables } = db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get() ?? {}
   if (tables !== 0) throw new Error(FOREIGN)
-  db.exec(readFileSync(new URL('./schema.sql', import.meta.url), 'utf8'))
-  db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`)
+  db.exec(sqlOf('schema.sql'))
+  db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
   const insert = db.prepare('INSERT INTO meta (name, value) VALUES (?, ?)')
   insert.run('store_id', randomBytes(9).toString('base64url'))
   insert.run('counted_seq', '0')
+}
+
+function sqlOf(file: 'schema.sql' | 'to-version-2.sql'): string {
+  return readFileSync(new URL(`./${file}`, import.meta.url), 'utf8')
 }
 
 function pragma(db: Connection, name: 'user_version' | 'application_id'): number {

@@ -1,8 +1,9 @@
--- The tables of the embedded store, version 1 (PRAGMA user_version).
+-- The tables of the embedded store, version 2 (PRAGMA user_version); to-version-2.sql makes them of version 1.
 -- Money is in whole nano-dollars (1e-9 USD); times are milliseconds since 1970 (UTC).
 -- `record` columns hold the JSON texts of src/store/record.ts, which all engines share.
 
--- 'store_id': the id made with the store. 'counted_seq': the last ledger entry that the usage tables include.
+-- 'store_id': the id made with the store. 'counted_seq': the last ledger entry that `entry_places` and the usage
+-- tables include.
 CREATE TABLE meta (
   name TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -90,6 +91,7 @@ END;
 -- 1/60,000 of a request or token that has not flowed back (src/limits/bucket.ts); `day` and `month`
 -- are days and months since 1970 (UTC). `..._reserved` is the part of `..._spent` that running requests hold.
 CREATE TABLE limits (
+  id INTEGER PRIMARY KEY,
   account_id TEXT NOT NULL,
   subject TEXT NOT NULL,
   requests REAL NOT NULL,
@@ -103,8 +105,8 @@ CREATE TABLE limits (
   month INTEGER NOT NULL,
   month_spent REAL NOT NULL,
   month_reserved REAL NOT NULL,
-  PRIMARY KEY (account_id, subject)
-) WITHOUT ROWID;
+  UNIQUE (account_id, subject)
+);
 
 -- Requests that run. `holds` is what each took of limits (JSON); `entry` is the ledger entry that is
 -- written if its process never settles it (src/store/usage-record.ts).
@@ -159,9 +161,16 @@ CREATE TABLE ledger_entries (
   client_request_id TEXT
 );
 CREATE INDEX entries_by_time ON ledger_entries (at_ms);
-CREATE INDEX entries_by_account ON ledger_entries (account_id, at_ms);
-CREATE INDEX entries_by_key ON ledger_entries (key_id, at_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
+
+-- The index of entries by account and by key: two rows for each entry. It is a table and not an index because the
+-- roll-up adds entries in batches: an index would write two more pages for each request while it is settled.
+CREATE TABLE entry_places (
+  owner TEXT NOT NULL,
+  at_ms INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  PRIMARY KEY (owner, at_ms, seq)
+) WITHOUT ROWID;
 
 -- The columns of `sluice usage export`, in its order.
 CREATE VIEW entries AS SELECT

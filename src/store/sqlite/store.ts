@@ -161,7 +161,6 @@ class SqliteStore implements Store {
 
   async close(): Promise<void> {
     this.changes.close()
-    this.ledger.close()
     await this.engine.close()
   }
 }

@@ -42,6 +42,7 @@ function Facts({ row }: { readonly row: RequestRow }) {
         <Fact name="Status">
           <Status row={row} />
         </Fact>
+        <Why row={row} />
         <Fact name="When">{fullTime(row.atMs)}</Fact>
         <Fact name="Took">{duration(row.durationMs)}</Fact>
         <Fact name="Model">
@@ -74,12 +75,48 @@ function Facts({ row }: { readonly row: RequestRow }) {
             ))
           )}
         </Fact>
+        <Optional name="Labels" value={row.labels} />
         <Fact name="Configuration">generation {row.generation}</Fact>
+        <Optional name="Client format" value={row.ingress} />
         <Id name="Request id" id={row.requestId} />
+        {row.clientRequestId === null ? null : (
+          <Id name="Client's request id" id={row.clientRequestId} />
+        )}
+        {row.upstreamRequestId === null ? null : (
+          <Id name="Upstream's request id" id={row.upstreamRequestId} />
+        )}
+        {row.shadowOf === null ? null : <Id name="Shadow of" id={row.shadowOf} />}
         <Id name="Key" id={row.keyId} shown={row.keyName} />
       </dl>
     </div>
   )
+}
+
+/** Why the request failed or was refused, and what its attempts came to. */
+function Why({ row }: { readonly row: RequestRow }) {
+  return (
+    <>
+      {row.outcome === 'ok' ? null : (
+        <Fact name="Error kind">
+          <code>{row.outcome}</code>
+        </Fact>
+      )}
+      <Optional name="Error" value={row.errorMessage} />
+      <Optional name="Limit" value={row.limit} />
+      <Optional name="Upstream status" value={row.upstreamStatus} />
+      <Optional name="Attempts" value={row.attempted} />
+    </>
+  )
+}
+
+function Optional({
+  name,
+  value,
+}: {
+  readonly name: string
+  readonly value: string | number | null
+}) {
+  return value === null ? null : <Fact name={name}>{value}</Fact>
 }
 
 function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {

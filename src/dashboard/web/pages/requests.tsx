@@ -7,11 +7,13 @@ import { useLive } from '../api/live.js'
 import { useResource } from '../api/resource.js'
 import { saveFile } from '../format/csv.js'
 import { plural } from '../format/number.js'
+import { meetsTerms, searchTerms } from '../format/request-search.js'
 import { fullTime } from '../format/time.js'
 import { Button } from '../parts/button.js'
 import { FirstCall } from '../parts/first-call.js'
 import { announce, report } from '../parts/notice.js'
 import { Pulse } from '../parts/pulse.js'
+import { Search } from '../parts/search.js'
 import { Empty, Failed, TableSkeleton } from '../parts/states.js'
 import { setQuery, usePlace } from '../routing/place.js'
 import { Page } from '../shell/page.js'
@@ -28,6 +30,7 @@ interface Filters {
   readonly outcome: string
   readonly fromMs: string
   readonly toMs: string
+  readonly search: string
 }
 
 function useFilters(): Filters {
@@ -39,6 +42,7 @@ function useFilters(): Filters {
     outcome: of('outcome') === 'failed' ? 'failed' : '',
     fromMs: of('fromMs'),
     toMs: of('toMs'),
+    search: of('search'),
   }
 }
 
@@ -47,7 +51,8 @@ export function RequestsPage() {
   const { query } = usePlace()
   const scope = useScope()
   const filters = useFilters()
-  const asked: Query = { account: scope, ...filters }
+  const { search, ...plain } = filters
+  const asked: Query = { account: scope, ...plain, ...searchTerms(search) }
   const id = query.get('request')
   return (
     <Page
@@ -63,10 +68,15 @@ export function RequestsPage() {
 }
 
 function RequestFilters({ filters }: { readonly filters: Filters }) {
-  const { model, keyId, outcome, fromMs, toMs } = filters
+  const { model, keyId, outcome, fromMs, toMs, search } = filters
   const isSpan = fromMs !== '' || toMs !== ''
   return (
     <>
+      <Search
+        label="Search requests"
+        hint="429, upstream:openai, asked:gpt-5.4 or req_…"
+        value={search}
+      />
       <UsageFilters model={model} keyId={keyId} />
       <button
         type="button"
@@ -176,6 +186,7 @@ function isNew(row: RequestRow, shown: readonly RequestRow[], filters: Filters):
   if (filters.model !== '' && row.model !== filters.model) return false
   if (filters.keyId !== '' && row.keyId !== filters.keyId) return false
   if (filters.outcome === 'failed' && row.outcome === 'ok') return false
+  if (!meetsTerms(row, searchTerms(filters.search))) return false
   return shown.every(({ requestId }) => requestId !== row.requestId)
 }
 
@@ -187,7 +198,9 @@ function Nothing({ filters }: { readonly filters: Filters }) {
       <p>
         <Button
           onClick={() =>
-            setQuery({ model: null, key: null, outcome: null, fromMs: null, toMs: null })
+            setQuery({
+              ...{ model: null, key: null, outcome: null, fromMs: null, toMs: null, search: null },
+            })
           }
         >
           Clear the filters

@@ -5,8 +5,15 @@ import { Icon } from './icon.js'
 
 const PAUSE_MS = 200
 
+interface SearchProps {
+  readonly label: string
+  /** What may be written; the label if it is left out. */
+  readonly hint?: string
+  readonly value: string
+}
+
 /** What is written is searched for after a short pause. */
-export function Search({ label, value }: { readonly label: string; readonly value: string }) {
+export function Search({ label, hint = label, value }: SearchProps) {
   const [text, setText] = useState(value)
   useEffect(() => setText(value), [value])
   useEffect(() => {
@@ -23,7 +30,8 @@ export function Search({ label, value }: { readonly label: string; readonly valu
         data-key="/"
         aria-keyshortcuts="/"
         aria-label={label}
-        placeholder={label}
+        placeholder={hint}
+        title={hint === label ? undefined : hint}
         maxLength={100}
         value={text}
         onChange={(event) => setText(event.target.value)}

@@ -2,6 +2,7 @@
  * Reading the `redis` engine's ledger: a row, pages of rows, sums, everything; and dropping what is old.
  * Long reads go in slices, on a connection that no request waits for. Knows no limit.
  */
+import { matchesEntry } from '../../../ledger/filter.js'
 import type { UsageRow } from '../../../ledger/row.js'
 import { damaged, unavailable } from '../../failure.js'
 import type {
@@ -65,7 +66,7 @@ export class RedisUsage {
   }
 
   async page(query: RowQuery): Promise<RowPage> {
-    const { accountId, fromMs = 0, toMs, after, limit } = query
+    const { accountId, fromMs = 0, toMs, after, limit, ...filter } = query
     const newest = toMs === undefined ? AFTER_ALL : timeName(Math.max(0, toMs))
     const oldest = `[${timeName(fromMs)}`
     const rows: UsageRow[] = []
@@ -76,7 +77,7 @@ export class RedisUsage {
       for (const [at, row] of found.entries()) {
         if (rows.length === limit) return { rows, next: from }
         from = names[at]?.name ?? from
-        if (row !== null && matches(row, query)) rows.push(row)
+        if (row !== null && matchesEntry(row, filter)) rows.push(row)
       }
       if (names.length < SLICE) return { rows, next: null }
       lookedAt += names.length
@@ -271,18 +272,6 @@ export class RedisUsage {
       return shownSum(sum, { startMs, accountId, keyId, model })
     })
   }
-}
-
-function matches(row: UsageRow, query: RowQuery): boolean {
-  const { keyId, model, failed, modelAsked, upstream, status } = query
-  return (
-    (modelAsked === undefined || row.modelAsked === modelAsked) &&
-    (upstream === undefined || row.upstream === upstream) &&
-    (status === undefined || row.status === status) &&
-    (keyId === undefined || row.keyId === keyId) &&
-    (model === undefined || row.model === model) &&
-    (failed === undefined || (row.outcome !== 'ok') === failed)
-  )
 }
 
 /** Names and values of a hash, which the client makes an object of. */

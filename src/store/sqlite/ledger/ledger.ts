@@ -28,8 +28,11 @@ import type { Engine } from '../engine.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
 import { holdsIn, isWhole } from './holds.js'
 import { Limits } from './limits.js'
+import type { Hold } from './subject.js'
 import { intact, isName } from '../records.js'
-import { RollUp } from './roll-up.js'
+import { BUCKET_MS } from './sums.js'
+import type { Pruned } from './roll-up.js'
+import type { ExportPlace } from './usage.js'
 
 /** Reservations settled, prolonged or looked at in one step; other writes come in between. */
 const BATCH = 64
@@ -40,14 +43,17 @@ const MOST_DUE = 10_000
 export class SqliteLedger implements Ledger {
   private readonly engine: Engine
   private readonly nowMs: () => number
+  private readonly daysBeforeMs = () => this.nowMs() - BUCKET_MS.hour
   private readonly limits: Limits
-  private readonly rollUp: RollUp
   private readonly insertEntry: Statement
   private readonly entryOf: Statement
   private readonly hasEntry: Statement
   private readonly reserve: Statement
   private readonly isReserved: Statement
   private readonly unreserve: Statement
+  private readonly holdsOf: Statement
+  /** Holds of requests that this process admitted and has not settled, so that their rows need not be read. */
+  private readonly held = new Map<string, readonly Hold[]>()
   private readonly reservation: Statement
   private readonly prolong: Statement
   private readonly due: Statement
@@ -57,7 +63,6 @@ export class SqliteLedger implements Ledger {
     this.engine = engine
     this.nowMs = nowMs
     this.limits = new Limits(engine)
-    this.rollUp = new RollUp(engine, nowMs)
     this.insertEntry = engine.prepare(INSERT_ENTRY)
     this.entryOf = engine.prepare('SELECT * FROM ledger_entries WHERE request_id = ?')
     this.hasEntry = engine.prepare('SELECT 1 FROM ledger_entries WHERE request_id = ?')
@@ -67,7 +72,8 @@ export class SqliteLedger implements Ledger {
        ON CONFLICT (request_id) DO NOTHING`,
     )
     this.isReserved = engine.prepare('SELECT 1 FROM reservations WHERE request_id = ?')
-    this.unreserve = engine.prepare('DELETE FROM reservations WHERE request_id = ? RETURNING holds')
+    this.unreserve = engine.prepare('DELETE FROM reservations WHERE request_id = ?')
+    this.holdsOf = engine.prepare('SELECT holds FROM reservations WHERE request_id = ?')
     this.reservation = engine.prepare(
       'SELECT holds, entry FROM reservations WHERE request_id = ? AND until_ms <= ?',
     )
@@ -80,16 +86,21 @@ export class SqliteLedger implements Ledger {
     )
   }
 
-  admit(admission: Admission): Promise<Verdict> {
-    return this.engine.write('admitting a request', () => {
-      const nowMs = this.nowMs()
-      const verdict = this.tryToAdmit(admission, nowMs)
-      if (verdict.admitted || !admission.demands.some(({ kind }) => kind === 'concurrent')) {
-        return verdict
-      }
-      // A process that died does not hold its places any longer than its leases last.
-      return this.freePlaces(nowMs) > 0 ? this.tryToAdmit(admission, nowMs) : verdict
-    })
+  async admit(admission: Admission): Promise<Verdict> {
+    try {
+      return await this.engine.write('admitting a request', () => {
+        const nowMs = this.nowMs()
+        const verdict = this.tryToAdmit(admission, nowMs)
+        if (verdict.admitted || !admission.demands.some(({ kind }) => kind === 'concurrent')) {
+          return verdict
+        }
+        // A process that died does not hold its places any longer than its leases last.
+        return this.freePlaces(nowMs) > 0 ? this.tryToAdmit(admission, nowMs) : verdict
+      })
+    } catch (error) {
+      this.held.delete(admission.requestId)
+      throw error
+    }
   }
 
   settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
@@ -144,8 +155,7 @@ export class SqliteLedger implements Ledger {
     )
   }
 
-  async sums(query: SumQuery): Promise<UsageSum[]> {
-    await this.rollUp.catchUp()
+  sums(query: SumQuery): Promise<UsageSum[]> {
     return this.engine.background.sums(query)
   }
 
@@ -163,7 +173,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async *export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
-    for (let after: readonly [atMs: number, requestId: string] = [sinceMs, '']; ;) {
+    for (let after: ExportPlace = [sinceMs, 0]; ;) {
       const batch = await this.engine.background.exported(after)
       if (batch.rows.length > 0) yield batch.rows
       if (batch.next === null) return
@@ -171,8 +181,7 @@ export class SqliteLedger implements Ledger {
     }
   }
 
-  async keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
-    await this.rollUp.catchUp()
+  keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
     return this.engine.background.keyUse(query)
   }
 
@@ -180,17 +189,15 @@ export class SqliteLedger implements Ledger {
     accountId: string,
     keyIds?: readonly string[],
   ): Promise<ReadonlyMap<string, number>> {
-    await this.rollUp.catchUp()
     return new Map(await this.engine.background.lastUse(accountId, keyIds ?? null))
   }
 
-  async putSums(
+  putSums(
     by: 'hour' | 'day',
     sums: readonly UsageSum[],
     lastUse: ReadonlyMap<string, number>,
   ): Promise<void> {
-    await this.rollUp.catchUp()
-    await this.rollUp.put(by, sums, lastUse)
+    return this.engine.background.put(by, sums, lastUse)
   }
 
   async *budgets(): AsyncIterable<readonly BudgetSpent[]> {
@@ -211,18 +218,21 @@ export class SqliteLedger implements Ledger {
   }
 
   async prune({ rowsBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
-    await this.rollUp.catchUp()
-    await this.rollUp.addToDays(Math.max(hoursBeforeMs, daysBeforeMs))
-    const rows = await this.rollUp.pruneEntries(rowsBeforeMs)
-    await this.rollUp.pruneSums('hour', hoursBeforeMs)
-    await this.rollUp.pruneSums('day', daysBeforeMs)
+    await this.engine.background.count(Math.max(hoursBeforeMs, daysBeforeMs))
+    const rows = await this.pruned('entries', rowsBeforeMs)
+    await this.pruned('hour', hoursBeforeMs)
+    await this.pruned('day', daysBeforeMs)
     await this.limits.prune(this.nowMs())
     return rows
   }
 
-  /** Stops the timer. */
-  close(): void {
-    this.rollUp.close()
+  /** Removes a batch at a time, so that other questions are answered in between. */
+  private async pruned(what: Pruned, beforeMs: number): Promise<number> {
+    for (let count = 0; ;) {
+      const removed = await this.engine.background.prune(what, beforeMs)
+      if (removed === 0) return count
+      count += removed
+    }
   }
 
   private tryToAdmit(admission: Admission, nowMs: number): Verdict {
@@ -233,6 +243,7 @@ export class SqliteLedger implements Ledger {
       const entry = writeRow(admission.unsettled)
       const { changes } = this.reserve.run(requestId, nowMs + leaseMs, holds, entry)
       if (Number(changes) === 1) {
+        this.held.set(requestId, checked.holds)
         return { admitted: true, standings: this.limits.apply(checked, demands, nowMs) }
       }
     } else if (!this.isKnown(requestId)) {
@@ -248,17 +259,26 @@ export class SqliteLedger implements Ledger {
   }
 
   private settleNow(row: UsageRow, claim?: Claim): SettleOutcome {
-    const nowMs = this.nowMs()
+    const { requestId } = row
+    const held = this.held.get(requestId)
+    this.held.delete(requestId)
     if (Number(this.insertEntry.run(...valuesOf(row)).changes) === 0) return 'already'
-    const reserved = this.unreserve.get(row.requestId)
-    if (reserved !== undefined) {
-      const holds = holdsIn(row.requestId, textIn(reserved, 'holds'))
-      this.limits.release(holds, { tokens: usedTokens(row), nanoUsd: row.costNanoUsd }, nowMs)
+    const holds = held ?? this.readHolds(requestId)
+    // Another process may have settled it: then its entry was there.
+    if (holds !== null && Number(this.unreserve.run(requestId).changes) === 1) {
+      const used = { tokens: usedTokens(row), nanoUsd: row.costNanoUsd }
+      this.limits.release(holds, used, this.nowMs())
     } else if (claim?.taken === 'nothing') {
       this.limits.charge(row, claim.demands)
     }
-    this.rollUp.note()
+    this.engine.background.note(this.daysBeforeMs)
     return 'settled'
+  }
+
+  /** What a request holds that another process admitted, or this one before it was restarted; null: nothing. */
+  private readHolds(requestId: string): readonly Hold[] | null {
+    const row = this.holdsOf.get(requestId)
+    return row === undefined ? null : holdsIn(requestId, textIn(row, 'holds'))
   }
 
   /** Settles a reservation by its own entry; false if there is none that has run out by then. */

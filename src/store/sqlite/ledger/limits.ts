@@ -2,9 +2,11 @@
  * What is taken of limits, in SQLite: the rows of `limits` as one transaction reads and changes them, with the
  * arithmetic that every engine shares (src/limits/bucket.ts).
  *
- * A row is read once in a transaction and written once, at its end. Rows stay in memory from one transaction
- * to the next as long as no other connection has written (`PRAGMA data_version`).
+ * A row is read once in a transaction and written once, at its end. Rows stay in memory from one transaction to the
+ * next as long as no other process has written limits: `meta` names the last that did, and it is read again when
+ * another connection has written anything (`PRAGMA data_version`).
  */
+import { randomUUID } from 'node:crypto'
 import type { UsageRow } from '../../../ledger/row.js'
 import { dayOf, monthOf, UNITS } from '../../../limits/bucket.js'
 import type { BudgetSpent, Demand, Standing } from '../../ledger.js'
@@ -48,19 +50,33 @@ export class Limits {
   private readonly rows = new Map<string, Subject>()
   private readonly changed: Subject[] = []
   private readonly select: Statement
-  private readonly upsert: Statement
+  private readonly insert: Statement
+  private readonly update: Statement
   private readonly dataVersion: Statement
+  private readonly getWriter: Statement
+  private readonly putWriter: Statement
   private readonly engine: Engine
+  /** This instance among all that have the file open. */
+  private readonly writer = randomUUID()
+  private isLastWriter = false
   private version: unknown = null
 
   constructor(engine: Engine) {
     this.engine = engine
     this.select = engine.prepare(
-      `SELECT ${COLUMNS} FROM limits WHERE account_id = ? AND subject = ?`,
+      `SELECT id, ${COLUMNS} FROM limits WHERE account_id = ? AND subject = ?`,
     )
-    this.upsert = engine.prepare(
-      `INSERT OR REPLACE INTO limits (account_id, subject, ${COLUMNS})
+    this.insert = engine.prepare(
+      `INSERT INTO limits (account_id, subject, ${COLUMNS})
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    )
+    this.update = engine.prepare(
+      `UPDATE limits SET requests = ?, requests_at_ms = ?, tokens = ?, tokens_at_ms = ?, places = ?, day = ?,
+         day_spent = ?, day_reserved = ?, month = ?, month_spent = ?, month_reserved = ? WHERE id = ?`,
+    )
+    this.getWriter = engine.prepare("SELECT value FROM meta WHERE name = 'limits_writer'")
+    this.putWriter = engine.prepare(
+      "INSERT OR REPLACE INTO meta (name, value) VALUES ('limits_writer', ?)",
     )
     this.dataVersion = engine.prepare('PRAGMA data_version')
     engine.hook({
@@ -189,6 +205,7 @@ export class Limits {
         const rows = page.all(...idle, ...from, PRUNED_AT_ONCE)
         for (const row of rows) {
           if (row['is_idle'] !== 1) continue
+          this.claim()
           const [account, subject] = [textIn(row, 'account_id'), textIn(row, 'subject')]
           remove.run(account, subject)
           this.rows.delete(nameOf({ account, subject }))
@@ -201,24 +218,50 @@ export class Limits {
 
   private begun(): void {
     const version = this.dataVersion.get()?.['data_version'] ?? null
-    if (version !== this.version || this.rows.size > MOST_ROWS) this.rows.clear()
-    this.version = version
+    if (version !== this.version) {
+      this.version = version
+      // The thread of this process writes, too, but no limits.
+      this.isLastWriter = this.getWriter.get()?.['value'] === this.writer
+      if (!this.isLastWriter) this.rows.clear()
+    }
+    if (this.rows.size > MOST_ROWS) this.rows.clear()
   }
 
   private flush(): void {
+    if (this.changed.length === 0) return
+    this.claim()
     for (const row of this.changed.splice(0)) {
-      const { account, subject, requests, tokens, places, day, month } = row
+      const { requests, tokens, places, day, month } = row
+      const rates = [requests.units, requests.atMs, tokens.units, tokens.atMs] as const
+      const budgets = [
+        day.period,
+        day.spent,
+        day.reserved,
+        month.period,
+        month.spent,
+        month.reserved,
+      ]
       row.isChanged = false
-      // `get` makes no object of what has changed.
-      this.upsert.get(
-        ...[account, subject, requests.units, requests.atMs, tokens.units, tokens.atMs, places],
-        ...[day.period, day.spent, day.reserved, month.period, month.spent, month.reserved],
-      )
+      if (row.id === null) {
+        const added = this.insert.run(row.account, row.subject, ...rates, places, ...budgets)
+        row.id = Number(added.lastInsertRowid)
+      } else {
+        // `get` makes no object of what has changed.
+        this.update.get(...rates, places, ...budgets, row.id)
+      }
     }
+  }
+
+  /** Makes other processes read the rows again. */
+  private claim(): void {
+    if (this.isLastWriter) return
+    this.putWriter.run(this.writer)
+    this.isLastWriter = true
   }
 
   private forget(): void {
     this.rows.clear()
+    this.version = null
     this.changed.length = 0
   }
 

@@ -1,208 +1,242 @@
 /**
- * Sums of hours and days, maintained by SQL. Entries behind the last counted one (`counted_seq`) are added to their
- * hour a batch at a time, in the transaction that moves the mark; any process counts the entries of all. Hours that
- * are over are added to their day in the same way (`days_mark`), so that a request changes one table and not two.
+ * What is derived from ledger entries: the index of entries by account and key, and the sums of hours and days.
+ * Entries behind the last counted one (`counted_seq`) are added a batch at a time, in the transaction that moves the
+ * mark; any process counts the entries of all. Hours that are over are added to their day in the same way
+ * (`days_mark`). All of it runs in the thread of background-worker.ts, which waits for the write lock.
  */
 import type { UsageSum } from '../../ledger.js'
-import { numberIn, textIn, type Row, type Statement, type Value } from '../driver.js'
-import type { Engine } from '../engine.js'
+import {
+  numberIn,
+  textIn,
+  type Connection,
+  type Row,
+  type Statement,
+  type Value,
+} from '../driver.js'
 import { BUCKET_MS, COUNTER_COLUMNS, COUNTERS, MOST, TABLE_OF, type Bucket } from './sums.js'
 
-const KEY_COLUMNS = 'start_ms, account_id, key_id, model, last_at_ms'
+/** What is removed: entries, or sums of hours or days. */
+export type Pruned = 'entries' | Bucket
 
-/** Entries counted in one step: an eighth of those that wait, within these bounds. The largest step takes about 1 ms. */
-const LEAST_COUNTED = 50
-const MOST_COUNTED = 250
-/** Rows of hours added to their days in one step. */
+/** Entries counted in one transaction: a quarter of those that wait, within these bounds. The largest takes about 15 ms. */
+const LEAST_COUNTED = 100
+const MOST_COUNTED = 3_000
+/** Rows of hours added to their days in one transaction. */
 const MOST_MOVED = 200
-/** Rows removed in one step. */
+/** Rows put or removed in one transaction. */
 const BATCH = 200
-/** How long entries may wait to be counted when nobody asks for sums. */
-const EVERY_MS = 1_000
+
+const PLACE = 'start_ms, account_id, key_id, model'
+const COLUMNS = `${PLACE}, last_at_ms, ${COUNTER_COLUMNS.join(', ')}`
 const UPDATES = `ON CONFLICT DO UPDATE SET last_at_ms = max(last_at_ms, excluded.last_at_ms), ${COUNTER_COLUMNS.map(
   (column) => `${column} = min(${MOST}, ${column} + excluded.${column})`,
 ).join(', ')}`
+const MARK = `(SELECT ${PLACE} FROM days_mark)`
+const ADDED_UP = COUNTER_COLUMNS.map(
+  (column) => `CAST(min(${MOST}, total(${column})) AS INTEGER)`,
+).join(', ')
 
-/**
- * Adds the entries of a range of `seq` to a table: by key and model, or by model for all accounts. Days get only
- * those whose hour they include already.
- */
-function countInto(by: Bucket, whose: 'key' | 'all'): string {
-  const owner = whose === 'key' ? ['account_id', 'key_id'] : ["''", "''"]
-  const added = COUNTERS.map(([, expression]) => expression).join(', ')
-  const hour = `at_ms / ${BUCKET_MS.hour} * ${BUCKET_MS.hour}`
-  const isLate = by === 'hour' ? '' : `AND (${hour}, ${owner.join(', ')}, model) <= ${MARK}`
-  return `INSERT INTO ${TABLE_OF[by]} (${KEY_COLUMNS}, ${COUNTER_COLUMNS.join(', ')})
-    SELECT at_ms / ${BUCKET_MS[by]} * ${BUCKET_MS[by]} AS s, ${owner[0]} AS a, ${owner[1]} AS k, model,
-      max(at_ms), ${added}
-    FROM ledger_entries WHERE seq > ? AND seq <= ? ${isLate} GROUP BY s, a, k, model ${UPDATES}`
+/** Sums of one batch by hour, account, key and model, in memory: the write lock is not held while they are made. */
+const BATCH_TABLE = `CREATE TEMP TABLE batch (${COLUMNS})`
+const SUM_BATCH = `INSERT INTO batch SELECT at_ms / ${BUCKET_MS.hour} * ${BUCKET_MS.hour}, account_id, key_id, model,
+    max(at_ms), ${COUNTERS.map(([, expression]) => expression).join(', ')}
+  FROM ledger_entries WHERE seq > ? AND seq <= ? GROUP BY 1, 2, 3, 4`
+const INDEX_BATCH = `INSERT OR IGNORE INTO entry_places SELECT owner, at_ms, seq FROM (
+    SELECT account_id AS owner, at_ms, seq FROM ledger_entries WHERE seq > ?1 AND seq <= ?2
+    UNION ALL SELECT key_id, at_ms, seq FROM ledger_entries WHERE seq > ?1 AND seq <= ?2
+  ) ORDER BY owner, at_ms, seq`
+
+/** Adds the batch to a table: by key, or by model for all accounts. Days get only the hours that they include already. */
+function addBatch(by: Bucket, whose: 'key' | 'all'): string {
+  const owner = whose === 'key' ? 'account_id, key_id' : "'', ''"
+  const start = `start_ms / ${BUCKET_MS[by]} * ${BUCKET_MS[by]}`
+  const condition = by === 'hour' ? 'true' : `(start_ms, ${owner}, model) <= ${MARK}`
+  const rows =
+    by === 'hour' && whose === 'key'
+      ? `SELECT ${COLUMNS} FROM batch WHERE true`
+      : `SELECT ${start}, ${owner}, model, max(last_at_ms), ${ADDED_UP} FROM batch
+         WHERE ${condition} GROUP BY 1, 2, 3, 4`
+  return `INSERT INTO ${TABLE_OF[by]} (${COLUMNS}) ${rows} ${UPDATES}`
 }
 
-const PLACE = 'start_ms, account_id, key_id, model'
-const MARK = `(SELECT ${PLACE} FROM days_mark)`
 /** The last of the next rows of hours, behind a place and before a time. The place is bound: SQLite seeks it then. */
 const NEXT_PLACE = `SELECT ${PLACE} FROM (
     SELECT ${PLACE} FROM usage_hours WHERE (${PLACE}) > (?, ?, ?, ?) AND start_ms < ?
     ORDER BY ${PLACE} LIMIT ${MOST_MOVED}
   ) ORDER BY start_ms DESC, account_id DESC, key_id DESC, model DESC LIMIT 1`
 /** Adds the rows of hours from one place to another to their days. */
-const MOVE_HOURS = `INSERT INTO usage_days (${KEY_COLUMNS}, ${COUNTER_COLUMNS.join(', ')})
+const MOVE_HOURS = `INSERT INTO usage_days (${COLUMNS})
   SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, last_at_ms,
     ${COUNTER_COLUMNS.join(', ')}
   FROM usage_hours WHERE (${PLACE}) > (?, ?, ?, ?) AND (${PLACE}) <= (?, ?, ?, ?) ${UPDATES}`
 
-/** The sums of one store, as one process keeps them up. */
+/** The derived tables of one store, on a connection of their own. Every method throws what SQLite reports. */
 export class RollUp {
-  private readonly engine: Engine
-  private readonly counts: readonly Statement[]
+  private readonly db: Connection
+  private readonly begin: Statement
   private readonly mark: Statement
   private readonly end: Statement
-  private readonly move: Statement
+  private readonly setMark: Statement
+  private readonly emptyBatch: Statement
+  private readonly sumBatch: Statement
+  private readonly indexBatch: Statement
+  private readonly addHours: readonly Statement[]
+  private readonly isLate: Statement
+  private readonly addDays: readonly Statement[]
   private readonly daysMark: Statement
   private readonly nextPlace: Statement
   private readonly moveHours: Statement
-  private readonly setMark: Statement
-  private readonly nowMs: () => number
-  private timer: NodeJS.Timeout | null = null
-  private isClosed = false
+  private readonly setDaysMark: Statement
 
-  constructor(engine: Engine, nowMs: () => number) {
-    this.engine = engine
-    this.nowMs = nowMs
-    this.daysMark = engine.prepare(`SELECT ${PLACE} FROM days_mark`)
-    this.nextPlace = engine.prepare(NEXT_PLACE)
-    this.moveHours = engine.prepare(MOVE_HOURS)
-    this.setMark = engine.prepare(
-      'UPDATE days_mark SET start_ms = ?, account_id = ?, key_id = ?, model = ?',
-    )
-    this.counts = (['hour', 'day'] as const).flatMap((by) => [
-      engine.prepare(countInto(by, 'key')),
-      engine.prepare(countInto(by, 'all')),
-    ])
-    this.mark = engine.prepare(
+  constructor(db: Connection) {
+    this.db = db
+    db.exec(BATCH_TABLE)
+    this.begin = db.prepare('BEGIN IMMEDIATE')
+    this.mark = db.prepare(
       "SELECT CAST(value AS INTEGER) AS seq FROM meta WHERE name = 'counted_seq'",
     )
-    this.end = engine.prepare('SELECT max(seq) AS seq FROM ledger_entries WHERE seq > ?')
-    this.move = engine.prepare("UPDATE meta SET value = ? WHERE name = 'counted_seq'")
+    this.end = db.prepare('SELECT max(seq) AS seq FROM ledger_entries WHERE seq > ?')
+    this.setMark = db.prepare("UPDATE meta SET value = ? WHERE name = 'counted_seq'")
+    this.emptyBatch = db.prepare('DELETE FROM batch')
+    this.sumBatch = db.prepare(SUM_BATCH)
+    this.indexBatch = db.prepare(INDEX_BATCH)
+    this.addHours = [db.prepare(addBatch('hour', 'key')), db.prepare(addBatch('hour', 'all'))]
+    this.isLate = db.prepare(
+      'SELECT 1 FROM batch WHERE start_ms <= (SELECT start_ms FROM days_mark)',
+    )
+    this.addDays = [db.prepare(addBatch('day', 'key')), db.prepare(addBatch('day', 'all'))]
+    this.daysMark = db.prepare(`SELECT ${PLACE} FROM days_mark`)
+    this.nextPlace = db.prepare(NEXT_PLACE)
+    this.moveHours = db.prepare(MOVE_HOURS)
+    this.setDaysMark = db.prepare(
+      'UPDATE days_mark SET start_ms = ?, account_id = ?, key_id = ?, model = ?',
+    )
   }
 
-  /** An entry was written: it is counted soon. */
-  note(): void {
-    if (this.timer !== null || this.isClosed) return
-    this.timer = setTimeout(() => {
-      this.timer = null
-      // Entries that are not counted now are counted with the next entry, or with the next query.
-      this.catchUp()
-        .then(() => this.addToDays(this.nowMs() - BUCKET_MS.hour))
-        .catch(() => undefined)
-    }, EVERY_MS).unref()
-  }
-
-  /** Counts all that was written before, by any process. Rejects with `GatewayError(store_unavailable)`. */
-  async catchUp(): Promise<void> {
-    const what = 'counting usage'
-    const counted = () => this.engine.readNow(what, () => seqIn(this.mark.get()))
-    const from = counted()
+  /** Counts all that was written before, by any process. */
+  catchUp(): void {
+    let from = seqIn(this.mark.get())
     // What is written from now on is not waited for: under load there would always be more.
-    const last = this.engine.readNow(what, () => this.end.get(from)?.['seq'])
+    const last = this.end.get(from)?.['seq']
     if (typeof last !== 'number') return
-    while (counted() < last) await this.engine.write(what, () => this.step())
+    while (from < last) {
+      const share = Math.floor((last - from) / 4)
+      const size = Math.max(LEAST_COUNTED, Math.min(MOST_COUNTED, share))
+      this.count(from, Math.min(last, from + size))
+      from = seqIn(this.mark.get())
+    }
   }
 
-  /** Adds the hours that began before to their days. Rejects with `GatewayError(store_unavailable)`. */
-  async addToDays(startedBeforeMs: number): Promise<void> {
-    const what = 'adding hours to days'
+  /** Adds the hours that began before to their days. */
+  addToDays(startedBeforeMs: number): void {
     for (let isDone = false; !isDone;) {
-      isDone = await this.engine.write(what, () => {
+      isDone = this.write(() => {
         const mark = placeIn(this.daysMark.get())
         const next = this.nextPlace.get(...mark, startedBeforeMs)
         if (next === undefined) return true
         this.moveHours.run(...mark, ...placeIn(next))
-        this.setMark.run(...placeIn(next))
+        this.setDaysMark.run(...placeIn(next))
         return false
       })
     }
   }
 
   /** See `Ledger.putSums`. Days that are put include their hours: no hour is added to them again. */
-  async put(
-    by: Bucket,
-    sums: readonly UsageSum[],
-    lastUse: ReadonlyMap<string, number>,
-  ): Promise<void> {
-    await this.addToDays(Number.MAX_SAFE_INTEGER)
+  put(by: Bucket, sums: readonly UsageSum[], lastUse: ReadonlyMap<string, number>): void {
+    this.catchUp()
+    this.addToDays(Number.MAX_SAFE_INTEGER)
     const table = TABLE_OF[by]
-    const columns = COUNTER_COLUMNS.join(', ')
-    const lastHour = this.engine.prepare(
-      `SELECT start_ms, account_id, key_id, model FROM usage_hours
+    const lastHour = this.db.prepare(
+      `SELECT ${PLACE} FROM usage_hours
        ORDER BY start_ms DESC, account_id DESC, key_id DESC, model DESC LIMIT 1`,
     )
-    const put = this.engine.prepare(
-      `INSERT OR REPLACE INTO ${table} (${KEY_COLUMNS}, ${columns})
+    const put = this.db.prepare(
+      `INSERT OR REPLACE INTO ${table} (${COLUMNS})
        VALUES (?, ?, ?, ?, ?, ${COUNTER_COLUMNS.map(() => '?').join(', ')})`,
     )
     // What all accounts used is that of its parts.
-    const total = this.engine.prepare(
-      `INSERT OR REPLACE INTO ${table} (${KEY_COLUMNS}, ${columns})
-       SELECT start_ms, '', '', model, max(last_at_ms),
-         ${COUNTER_COLUMNS.map((column) => `CAST(min(${MOST}, total(${column})) AS INTEGER)`).join(', ')}
+    const total = this.db.prepare(
+      `INSERT OR REPLACE INTO ${table} (${COLUMNS})
+       SELECT start_ms, '', '', model, max(last_at_ms), ${ADDED_UP}
        FROM ${table} WHERE start_ms = ? AND model = ? AND account_id <> '' GROUP BY start_ms, model`,
     )
     for (let at = 0; at < sums.length; at += BATCH) {
-      await this.engine.write('putting sums', () => {
+      this.write(() => {
         for (const sum of sums.slice(at, at + BATCH)) {
           put.run(...putValues(sum, by, lastUse))
           total.run(sum.startMs, sum.model)
         }
         const last = lastHour.get()
-        if (last !== undefined) this.setMark.run(...placeIn(last))
+        if (last !== undefined) this.setDaysMark.run(...placeIn(last))
       })
     }
   }
 
-  /** Removes entries that arrived earlier, except those that are not counted yet; how many. */
-  pruneEntries(beforeMs: number): Promise<number> {
-    const remove = this.engine.prepare(
-      `DELETE FROM ledger_entries WHERE seq IN
-       (SELECT seq FROM ledger_entries WHERE at_ms < ? AND seq <= ? ORDER BY at_ms LIMIT ${BATCH})`,
-    )
-    return this.inSteps(() => Number(remove.run(beforeMs, seqIn(this.mark.get())).changes))
+  /**
+   * Removes up to `BATCH` entries that arrived before, or buckets that ended before; how many. Entries that are not
+   * counted yet, and hours that their day does not include yet, stay.
+   */
+  prune(what: Pruned, beforeMs: number): number {
+    return what === 'entries' ? this.pruneEntries(beforeMs) : this.pruneSums(what, beforeMs)
   }
 
-  /** Removes the buckets that ended before, except hours that their day does not include yet; how many rows. */
-  pruneSums(by: Bucket, beforeMs: number): Promise<number> {
+  private count(from: number, to: number): void {
+    this.emptyBatch.run()
+    this.sumBatch.run(from, to)
+    this.write(() => {
+      // Another process may have counted meanwhile.
+      if (seqIn(this.mark.get()) !== from) return
+      for (const add of this.addHours) add.run()
+      if (this.isLate.get() !== undefined) for (const add of this.addDays) add.run()
+      this.indexBatch.run(from, to)
+      this.setMark.run(String(to))
+    })
+  }
+
+  private pruneEntries(beforeMs: number): number {
+    const old = this.db.prepare(
+      `SELECT seq, at_ms, account_id, key_id FROM ledger_entries
+       WHERE at_ms < ? AND seq <= ? ORDER BY at_ms LIMIT ${BATCH}`,
+    )
+    const remove = this.db.prepare('DELETE FROM ledger_entries WHERE seq = ?')
+    const unplace = this.db.prepare(
+      'DELETE FROM entry_places WHERE owner IN (?, ?) AND at_ms = ? AND seq = ?',
+    )
+    return this.write(() => {
+      const rows = old.all(beforeMs, seqIn(this.mark.get()))
+      for (const row of rows) {
+        const seq = numberIn(row, 'seq')
+        const [account, key] = [textIn(row, 'account_id'), textIn(row, 'key_id')]
+        unplace.run(account, key, numberIn(row, 'at_ms'), seq)
+        remove.run(seq)
+      }
+      return rows.length
+    })
+  }
+
+  private pruneSums(by: Bucket, beforeMs: number): number {
     const table = TABLE_OF[by]
-    const isIncluded = by === 'hour' ? `AND (start_ms, account_id, key_id, model) <= ${MARK}` : ''
-    const remove = this.engine.prepare(
-      `DELETE FROM ${table} WHERE (start_ms, account_id, key_id, model) IN
-       (SELECT start_ms, account_id, key_id, model FROM ${table}
-        WHERE start_ms <= ? ${isIncluded} LIMIT ${BATCH})`,
+    const isIncluded = by === 'hour' ? `AND (${PLACE}) <= ${MARK}` : ''
+    const remove = this.db.prepare(
+      `DELETE FROM ${table} WHERE (${PLACE}) IN
+       (SELECT ${PLACE} FROM ${table} WHERE start_ms <= ? ${isIncluded} LIMIT ${BATCH})`,
     )
-    return this.inSteps(() => Number(remove.run(beforeMs - BUCKET_MS[by]).changes))
+    return this.write(() => Number(remove.run(beforeMs - BUCKET_MS[by]).changes))
   }
 
-  /** Stops the timer. */
-  close(): void {
-    this.isClosed = true
-    if (this.timer !== null) clearTimeout(this.timer)
-  }
-
-  /** Only inside a transaction: another process may have counted meanwhile. */
-  private step(): void {
-    const from = seqIn(this.mark.get())
-    const last = this.end.get(from)?.['seq']
-    if (typeof last !== 'number') return
-    const share = Math.floor((last - from) / 8)
-    const to = Math.min(last, from + Math.max(LEAST_COUNTED, Math.min(MOST_COUNTED, share)))
-    for (const count of this.counts) count.run(from, to)
-    this.move.run(String(to))
-  }
-
-  private async inSteps(step: () => number): Promise<number> {
-    for (let count = 0; ;) {
-      const done = await this.engine.write('pruning', step)
-      count += done
-      if (done < BATCH) return count
+  private write<T>(job: () => T): T {
+    this.begin.run()
+    try {
+      const result = job()
+      this.db.exec('COMMIT')
+      return result
+    } catch (error) {
+      try {
+        this.db.exec('ROLLBACK')
+      } catch {
+        // SQLite has rolled back by itself, as it does when the disk is full.
+      }
+      throw error
     }
   }
 }

@@ -42,6 +42,8 @@ export interface Budget {
 
 /** A row of `limits`. */
 export interface Subject {
+  /** The row's number; null: it is not written yet. */
+  id: number | null
   readonly account: string
   readonly subject: string
   readonly requests: Rate
@@ -66,6 +68,7 @@ export function nameOf({ account, subject }: Pick<Subject, 'account' | 'subject'
 export function subjectOf(account: string, subject: string, row: Row | undefined): Subject {
   const of = (name: string) => (row === undefined ? 0 : numberIn(row, name))
   return {
+    id: row === undefined ? null : numberIn(row, 'id'),
     account,
     subject,
     requests: { units: of('requests'), atMs: of('requests_at_ms') },

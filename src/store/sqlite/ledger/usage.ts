@@ -15,13 +15,16 @@ const MOST_LOOKED_AT = 20_000
 const EXPORT_BATCH = 500
 /** Limits of one batch of budgets. */
 const BUDGET_BATCH = 500
-/** The time and request of the last entry that was looked at. */
-const CURSOR = /^(\d{1,16})_(.{1,400})$/s
+/** The time and `seq` of the last entry that was looked at. */
+const CURSOR = /^(\d{1,16})_(\d{1,16})$/
+
+/** Where a batch of the export begins: behind this entry. */
+export type ExportPlace = readonly [atMs: number, seq: number]
 
 /** A batch of the export, and where the next one begins; null behind the last. */
 export interface ExportBatch {
   readonly rows: readonly UsageRow[]
-  readonly next: readonly [atMs: number, requestId: string] | null
+  readonly next: ExportPlace | null
 }
 
 /** A batch of budgets, and where the next one begins; null behind the last. */
@@ -33,67 +36,83 @@ export interface BudgetBatch {
 /** A condition of a query and its value. */
 type Where = readonly [sql: string, value: Value]
 
+/** Whether the page is found by `entry_places`, which has the entries that are counted. */
+export function isByOwner(query: RowQuery): boolean {
+  return query.keyId !== undefined || (query.accountId !== null && !isFailure(query))
+}
+
 /** One page of entries, newest first. */
 export function pageOf(db: Connection, query: RowQuery): RowPage {
   const cursor = query.after === null ? null : CURSOR.exec(query.after)
   if (query.after !== null && cursor === null) return { rows: [], next: null }
-  const range: Where[] = [['at_ms >= ?', query.fromMs ?? 0]]
-  if (query.toMs !== undefined) range.push(['at_ms < ?', query.toMs])
-  if (query.accountId !== null) range.push(['account_id = ?', query.accountId])
-  if (query.keyId !== undefined) range.push(['key_id = ?', query.keyId])
   const filter = filterOf(query)
-  const before: Value[] = cursor === null ? [] : [Number(cursor[1]), cursor[2] ?? '']
-  const conditions = [
-    ...range.map(([sql]) => sql),
-    ...(cursor === null ? [] : ['(at_ms, request_id) < (?, ?)']),
-    ...(isFailure(query) ? ["outcome <> 'ok'"] : []),
-  ]
+  const range: Where[] = []
+  if (query.fromMs !== undefined) range.push(['at.at_ms >= ?', query.fromMs])
+  if (query.toMs !== undefined) range.push(['at.at_ms < ?', query.toMs])
+  const isFirst = cursor === null ? '' : 'AND (at.at_ms, at.seq) < (?, ?)'
+  const before = cursor === null ? [] : [Number(cursor[1]), Number(cursor[2])]
+  const { from, condition, owner } = placesOf(query)
   const found = db
     .prepare(
-      `SELECT at_ms, request_id, seq, ${filter.map(([sql]) => sql).join(' AND ') || '1'} AS hit
-       FROM ledger_entries INDEXED BY ${indexFor(query)}
-       WHERE ${conditions.join(' AND ')} ORDER BY at_ms DESC, request_id DESC LIMIT ${MOST_LOOKED_AT}`,
+      `SELECT at.at_ms, at.seq, ${filter.map(([sql]) => sql).join(' AND ') || '1'} AS hit FROM ${from}
+       WHERE ${[condition, ...range.map(([sql]) => sql)].join(' AND ')} ${isFirst}
+       ORDER BY at.at_ms DESC, at.seq DESC LIMIT ${MOST_LOOKED_AT}`,
     )
-    .iterate(...values(filter), ...values(range), ...before)
-  return { ...pageIn(db, found, query.limit) }
+    .iterate(...values(filter), ...owner, ...values(range), ...before)
+  return pageIn(db, found, query.limit)
+}
+
+/** The entries that a page is found in, by the index that leaves the fewest to look at. */
+function placesOf(query: RowQuery): { from: string; condition: string; owner: Value[] } {
+  if (isByOwner(query)) {
+    return {
+      from: 'entry_places AS at CROSS JOIN ledger_entries AS entry ON entry.seq = at.seq',
+      condition: 'at.owner = ?',
+      owner: [query.keyId ?? query.accountId],
+    }
+  }
+  const from = 'ledger_entries AS at INDEXED BY'
+  return isFailure(query)
+    ? { from: `${from} entries_failed`, condition: "outcome <> 'ok'", owner: [] }
+    : { from: `${from} entries_by_time`, condition: 'true', owner: [] }
 }
 
 /** Reads on until the page is full, and one further, so that the last page is known as such. */
-function pageIn(
-  db: Connection,
-  found: Iterable<Row>,
-  limit: number,
-): { rows: UsageRow[]; next: string | null } {
+function pageIn(db: Connection, found: Iterable<Row>, limit: number): RowPage {
   const entry = db.prepare('SELECT * FROM ledger_entries WHERE seq = ?')
-  const hits: Row[] = []
+  const hits: number[] = []
   let lookedAt = 0
   let last = ''
   for (const row of found) {
+    const seq = numberIn(row, 'seq')
     lookedAt += 1
     if (row['hit'] === 1) {
       if (hits.length === limit) return { rows: entriesOf(hits), next: last }
-      hits.push(row)
+      hits.push(seq)
     }
-    last = `${numberIn(row, 'at_ms')}_${textIn(row, 'request_id')}`
+    last = `${numberIn(row, 'at_ms')}_${seq}`
   }
   return { rows: entriesOf(hits), next: lookedAt < MOST_LOOKED_AT ? null : last }
 
-  function entriesOf(rows: readonly Row[]): UsageRow[] {
-    return rows.flatMap((row) => {
+  function entriesOf(seqs: readonly number[]): UsageRow[] {
+    return seqs.flatMap((seq) => {
       // One that was pruned in between is left out.
-      const whole = entry.get(numberIn(row, 'seq'))
+      const whole = entry.get(seq)
       return whole === undefined ? [] : [entryIn(whole)]
     })
   }
 }
 
-function filterOf({ model, modelAsked, upstream, status, failed }: RowQuery): Where[] {
+function filterOf(query: RowQuery): Where[] {
+  const { model, modelAsked, upstream, status, failed, keyId, accountId } = query
   const filter: Where[] = []
   if (model !== undefined) filter.push(['model = ?', model])
   if (modelAsked !== undefined) filter.push(['model_asked IS ?', modelAsked])
   if (upstream !== undefined) filter.push(['upstream IS ?', upstream])
   if (status !== undefined) filter.push(['status = ?', status])
-  if (failed === false) filter.push(['(outcome = ?)', 'ok'])
+  if (failed !== undefined) filter.push([`(outcome <> 'ok') = ?`, failed ? 1 : 0])
+  if (keyId !== undefined) filter.push(['key_id = ?', keyId])
+  if (accountId !== null) filter.push(['account_id = ?', accountId])
   return filter
 }
 
@@ -102,28 +121,18 @@ function isFailure({ failed, status }: RowQuery): boolean {
   return failed === true || (status !== undefined && status !== 200)
 }
 
-/** The index that leaves the fewest entries to look at. */
-function indexFor(query: RowQuery): string {
-  if (query.keyId !== undefined) return 'entries_by_key'
-  if (isFailure(query)) return 'entries_failed'
-  return query.accountId === null ? 'entries_by_time' : 'entries_by_account'
-}
-
 /** Entries from a place on, oldest first. */
-export function exported(
-  db: Connection,
-  after: readonly [atMs: number, requestId: string],
-): ExportBatch {
+export function exported(db: Connection, after: ExportPlace): ExportBatch {
   const rows = db
     .prepare(
       `SELECT * FROM ledger_entries INDEXED BY entries_by_time
-       WHERE (at_ms, request_id) > (?, ?) ORDER BY at_ms, request_id LIMIT ${EXPORT_BATCH}`,
+       WHERE (at_ms, seq) > (?, ?) ORDER BY at_ms, seq LIMIT ${EXPORT_BATCH}`,
     )
     .all(...after)
   const last = rows.length < EXPORT_BATCH ? undefined : rows.at(-1)
   return {
     rows: rows.map(entryIn),
-    next: last === undefined ? null : [numberIn(last, 'at_ms'), textIn(last, 'request_id')],
+    next: last === undefined ? null : [numberIn(last, 'at_ms'), numberIn(last, 'seq')],
   }
 }
 
