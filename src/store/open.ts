@@ -1,11 +1,8 @@
 /**
- * From the `store` setting to an open store.
- * Knows the engines' names and nothing of what they do.
+ * From the `store` setting to an open store. Only the engine that the setting names is loaded.
  */
 import { GatewayError } from '../errors.js'
-import { openRedis } from './redis/store.js'
 import { isRedisUrl, parseRedisUrl } from './redis/connection/address.js'
-import { openSqlite } from './sqlite/store.js'
 import type { Store, StoreOptions } from './store.js'
 
 const SUPPORTED =
@@ -21,7 +18,10 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
   // Only the scheme is ever repeated: the rest of a redis address may hold a password.
   if (isRedisUrl(url)) {
     const place = parseRedisUrl(url)
-    if (!('problem' in place)) return openRedis(place, options)
+    if (!('problem' in place)) {
+      const { openRedis } = await import('./redis/store.js')
+      return openRedis(place, options)
+    }
     throw refused(`the address ${place.problem}`)
   }
   const colon = url.indexOf(':')
@@ -31,6 +31,7 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
   if (scheme === 'lmdb') throw refused(`'lmdb:' is no longer supported, use 'sqlite:FILE'`)
   if (scheme !== 'sqlite') throw refused(`'${scheme}:' is not supported`)
   if (path === '') throw refused("'sqlite:' names no file")
+  const { openSqlite } = await import('./sqlite/store.js')
   return openSqlite(path, options)
 }
 
