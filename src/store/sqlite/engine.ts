@@ -13,7 +13,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { CannotOpen, storeLost, unavailable } from '../failure.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background.js'
-import { connect, isBusy, numberIn, textIn, type Connection, type Statement } from './driver.js'
+import {
+  connect,
+  isBusy,
+  numberIn,
+  textIn,
+  type Connection,
+  type Statement,
+} from '../../sqlite-driver.js'
 import { Turns, type Hooks } from './turn.js'
 
 /** The smallest page of SQLite. */
@@ -82,7 +89,7 @@ export class Engine {
     try {
       if (isThere) assertSize(path)
       else await createFile(path)
-      db = await connect(path)
+      db = connect(path)
       db.exec(PRAGMAS)
       const identity = await migrate(db, options.expectedId)
       db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`)

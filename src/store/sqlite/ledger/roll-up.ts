@@ -12,7 +12,7 @@ import {
   type Row,
   type Statement,
   type Value,
-} from '../driver.js'
+} from '../../../sqlite-driver.js'
 import { BUCKET_MS, COUNTER_COLUMNS, COUNTERS, MOST, TABLE_OF, type Bucket } from './sums.js'
 
 /** What is removed: entries, or sums of hours or days. */

@@ -5,7 +5,7 @@
 import type { UsageRow } from '../../../ledger/row.js'
 import type { BudgetSpent, KeyUse, KeyUseQuery, RowPage, RowQuery } from '../../ledger.js'
 import type { SumQuery, UsageSum } from '../../ledger.js'
-import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
+import { numberIn, textIn, type Connection, type Row, type Value } from '../../../sqlite-driver.js'
 import { entryIn } from './entry.js'
 import { BUCKET_MS, COUNTER_COLUMNS, MOST, sumIn } from './sums.js'
 
