@@ -191,6 +191,10 @@ void t.test('a store of version 1 is brought to this version with all that it ha
       ids,
     )
   }
+  for (const by of ['hour', 'day'] as const) {
+    const span = { by, fromMs: NOON, toMs: NOON, per: 'model' } as const
+    t.match(await ledger.sums({ ...span, accountId: 'acc_ada' }), [{ requests: 3 }])
+  }
   t.equal((await ledger.look('acc_ada', demands))[0]?.remaining, 2, 'limits are what they were')
   t.ok((await ledger.admit(anAdmission(demands))).admitted)
   t.equal((await ledger.look('acc_ada', demands))[0]?.remaining, 1)
@@ -292,6 +296,7 @@ function toVersion1(path: string): void {
   const db = connect(path)
   db.exec(`
     DROP TABLE entry_places;
+    DELETE FROM usage_hours WHERE key_id = '*';
     CREATE INDEX entries_by_account ON ledger_entries (account_id, at_ms);
     CREATE INDEX entries_by_key ON ledger_entries (key_id, at_ms);
     ALTER TABLE limits RENAME TO limits_2;

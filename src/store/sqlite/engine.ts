@@ -21,6 +21,7 @@ import {
   type Connection,
   type Statement,
 } from '../../sqlite-driver.js'
+import { ADD_ACCOUNT_SUMS } from './ledger/roll-up.js'
 import { Turns, type Hooks } from './turn.js'
 
 /** The smallest page of SQLite. */
@@ -215,7 +216,7 @@ async function migrate(db: Connection, expectedId: string | undefined): Promise<
     if (isNew && expectedId !== undefined) throw storeLost('none')
     if (isNew) begin(db)
     else if (pragma(db, 'application_id') !== APPLICATION_ID) throw new Error(FOREIGN)
-    if (version === 1) db.exec(sqlOf('to-version-2.sql'))
+    if (version === 1) db.exec(sqlOf('to-version-2.sql') + ADD_ACCOUNT_SUMS)
     if (version !== SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
     const row = db.prepare("SELECT value FROM meta WHERE name = 'store_id'").get()
     if (row === undefined) throw new Error('it has no id')

@@ -9,6 +9,8 @@ const DAY_MS = 86_400_000
 export const BUCKET_MS = { hour: 3_600_000, day: DAY_MS } as const
 /** The table of each kind of bucket. */
 export const TABLE_OF = { hour: 'usage_hours', day: 'usage_days' } as const
+/** The key of rows that have the sums of all keys of an account; no key has this id. */
+export const ALL_KEYS = '*'
 /** What sums are kept by. */
 export type Bucket = keyof typeof BUCKET_MS
 
