@@ -4,7 +4,7 @@
  */
 import { figuresOf } from '../dashboard/figures.js'
 import { usd } from '../ledger/export.js'
-import type { EntryFilter } from '../ledger/filter.js'
+import type { EntryFilter } from '../store/entry-filter.js'
 import type { UsageRow } from '../ledger/row.js'
 import type { UsageSum } from '../store/ledger.js'
 import type { Store } from '../store/store.js'

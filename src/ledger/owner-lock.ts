@@ -4,19 +4,14 @@
  * (docs/decisions/0042). Nothing is ever written to the file.
  */
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import type * as Sqlite from '@photostructure/sqlite'
-
-type Database = InstanceType<typeof Sqlite.DatabaseSync>
-
-const require = createRequire(import.meta.url)
+import { connect, isBusy, type Connection } from '../sqlite-driver.js'
 
 /** A lock that this process holds. */
 export class OwnerLock {
   private readonly path: string
-  private readonly database: Database
+  private readonly database: Connection
 
-  private constructor(path: string, database: Database) {
+  private constructor(path: string, database: Connection) {
     this.path = path
     this.database = database
   }
@@ -28,7 +23,7 @@ export class OwnerLock {
   static take(path: string): OwnerLock | null {
     // SQLite would create it with the umask's mode. Closing it later than that would end the lock.
     if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
-    const database = new (sqlite().DatabaseSync)(path)
+    const database = connect(path)
     try {
       database.exec(
         'PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE',
@@ -47,15 +42,4 @@ export class OwnerLock {
     if (isOver) rmSync(this.path, { force: true })
     this.database.close()
   }
-}
-
-/** Loaded when the first lock is needed: 10 ms and 4 MB that a gateway with a working store never pays. */
-function sqlite(): typeof Sqlite {
-  return require('@photostructure/sqlite') as typeof Sqlite
-}
-
-/** `SQLITE_BUSY`, alone or with an extended code. */
-function isBusy(error: unknown): boolean {
-  if (!(error instanceof Error) || !('errcode' in error)) return false
-  return typeof error.errcode === 'number' && (error.errcode & 0xff) === 5
 }

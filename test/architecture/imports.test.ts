@@ -12,7 +12,7 @@ import { filesBelow, importsOf, type Import, type Source } from './tree.js'
 const ROWS: readonly (readonly string[])[] = [
   ['errors', 'secrets'],
   ['chat'],
-  ['wire', 'log-text', 'bounded-file'],
+  ['wire', 'log-text', 'bounded-file', 'sqlite-driver'],
   ['dialects', 'emulator', 'log-lines', 'log-sink'],
   [
     'accounts',
@@ -91,7 +91,7 @@ const FORBIDDEN: Readonly<Record<string, readonly string[]>> = {
 /** Which files may import a package. */
 const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@node-rs/argon2': [/^accounts\/password\.ts$/],
-  '@photostructure/sqlite': [/^store\/sqlite\/driver\.ts$/, /^ledger\/owner-lock\.ts$/],
+  '@photostructure/sqlite': [/^sqlite-driver\.ts$/],
   fzstd: [/^http\/zstd-thread\.ts$/],
   'http-proxy-3': [/^http\/native-proxy\.ts$/],
   ioredis: [/^store\/redis\/connection\//],

@@ -33,7 +33,7 @@ export function filesBelow(folder: string, extension: string): Source[] {
 }
 
 const STATIC = /^(?:import|export)\s+(type\s)?\s*(?:([\w*{][^;'"]*?)\s+from\s+)?'([^']+)'/gm
-const DYNAMIC = /\bimport\(\s*(?:'([^']*)')?/g
+const DYNAMIC = /\bimport\(\s*(?:'([^']*)')?|\brequire\(\s*'([^']+)'/g
 
 /** What the file imports, in order of the lines; a dynamic import of no fixed name has the target `?`. */
 export function importsOf({ path, text }: Source): Import[] {
@@ -50,7 +50,7 @@ export function importsOf({ path, text }: Source): Import[] {
     add(specifier ?? '?', type !== undefined || namesOnlyTypes(clause), match.index)
   }
   const code = withoutComments(text)
-  for (const match of code.matchAll(DYNAMIC)) add(match[1] ?? '?', false, match.index)
+  for (const match of code.matchAll(DYNAMIC)) add(match[1] ?? match[2] ?? '?', false, match.index)
   return found.sort((a, b) => a.line - b.line)
 }
 

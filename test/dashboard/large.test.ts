@@ -48,6 +48,15 @@ function questions(nowMs: number, keyId: string, requestId: string): string[] {
       '/requests?limit=50&account=all',
     ],
     ...[`/requests?limit=50&keyId=${keyId}`, '/requests?limit=50&model=gpt-5.4'],
+    ...[
+      'status=429',
+      'status=200',
+      'upstream=nobody',
+      'modelAsked=nothing',
+      `requestId=${requestId}`,
+    ]
+      .flatMap((filter) => [filter, `${filter}&account=all`])
+      .map((filter) => `/requests?limit=50&${filter}`),
     ...[`/requests/${requestId}`, '/models', '/models/explain?model=gpt-5.4'],
     ...['/operations', '/accounts', '/accounts?search=team-7', '/audit', '/audit?account=all'],
   ]

@@ -1,8 +1,8 @@
 /** Holds the writers' lock of the SQLite file `argv[2]` for `argv[3]` ms. */
-import { connect } from '../../src/store/sqlite/driver.js'
+import { connect } from '../../src/sqlite-driver.js'
 
 const [path = '', heldMs = '0'] = process.argv.slice(2)
-const db = await connect(path)
+const db = connect(path)
 db.exec('BEGIN IMMEDIATE')
 process.stdout.write('held\n')
 setTimeout(() => {

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { connect, type Row, type Value } from '../../src/store/sqlite/driver.js'
+import { connect, type Row, type Value } from '../../src/sqlite-driver.js'
 import { openSqlite } from '../../src/store/sqlite/store.js'
 import { ledgerContract } from './ledger-contract.js'
 import { LEDGER_WRITER } from './ledger-kills.js'
@@ -26,7 +26,7 @@ void t.test('sums of a day are the same before and after its hours are added to 
   const path = join(t.testdir(), 'store')
   const clock = new TestClock()
   const store = await openSqlite(path, { nowMs: clock.now })
-  const db = await connect(path)
+  const db = connect(path)
   t.teardown(async () => {
     db.close()
     await store.close()
@@ -130,21 +130,21 @@ void t.test('a damaged record fails what it concerns, by name, and nothing else'
     ['duration_ms', secret, /'duration_ms'/],
   ]
   for (const [column, value, why] of damages) {
-    const before = await behind(
+    const before = behind(
       path,
       `SELECT ${column} AS it FROM ledger_entries WHERE request_id = ?`,
       row.requestId,
     )
     const update = `UPDATE ledger_entries SET ${column} = ? WHERE request_id = ?`
-    await behind(path, update, value, row.requestId)
+    behind(path, update, value, row.requestId)
     const error: unknown = await ledger.row(null, row.requestId).catch((cause: unknown) => cause)
     t.match(error, { kind: 'store_unavailable', cause: { message: why } })
     t.match(error, { cause: { message: new RegExp(row.requestId) } })
     t.notMatch(String(error instanceof Error ? error.cause : error), secret)
     t.same(await ledger.row(null, fine.requestId), fine)
-    await behind(path, update, before?.['it'] ?? null, row.requestId)
+    behind(path, update, before?.['it'] ?? null, row.requestId)
   }
-  await behind(
+  behind(
     path,
     "UPDATE reservations SET holds = '[0]', entry = '[1]' WHERE request_id = ?",
     held.requestId,
@@ -178,7 +178,7 @@ void t.test('a store of version 1 is brought to this version with all that it ha
   await first.ledger.admit(anAdmission(demands))
   await first.ledger.sums({ accountId: null, by: 'day', fromMs: NOON, toMs: NOON })
   await first.close()
-  await toVersion1(path)
+  toVersion1(path)
 
   const { ledger, close } = await opened(path, clock)
   t.teardown(close)
@@ -190,6 +190,10 @@ void t.test('a store of version 1 is brought to this version with all that it ha
       found.rows.map(({ requestId }) => requestId),
       ids,
     )
+  }
+  for (const by of ['hour', 'day'] as const) {
+    const span = { by, fromMs: NOON, toMs: NOON, per: 'model' } as const
+    t.match(await ledger.sums({ ...span, accountId: 'acc_ada' }), [{ requests: 3 }])
   }
   t.equal((await ledger.look('acc_ada', demands))[0]?.remaining, 2, 'limits are what they were')
   t.ok((await ledger.admit(anAdmission(demands))).admitted)
@@ -274,7 +278,7 @@ void t.test('the view `entries` has the columns of the export', async (t) => {
   t.teardown(close)
   await ledger.settle(aRow({ costNanoUsd: 1_500_000_000 }))
   await ledger.settle(aRow({ costNanoUsd: 250_000_000 }))
-  const found = await behind(
+  const found = behind(
     path,
     'SELECT model, sum(cost_usd) AS cost, min(at) AS at FROM entries WHERE key_id = ? GROUP BY model',
     'key_one',
@@ -288,10 +292,11 @@ async function opened(path: string, clock: TestClock) {
 }
 
 /** Makes a store of version 1 of one of this version. */
-async function toVersion1(path: string): Promise<void> {
-  const db = await connect(path)
+function toVersion1(path: string): void {
+  const db = connect(path)
   db.exec(`
     DROP TABLE entry_places;
+    DELETE FROM usage_hours WHERE key_id = '*';
     CREATE INDEX entries_by_account ON ledger_entries (account_id, at_ms);
     CREATE INDEX entries_by_key ON ledger_entries (key_id, at_ms);
     ALTER TABLE limits RENAME TO limits_2;
@@ -310,12 +315,8 @@ async function toVersion1(path: string): Promise<void> {
 }
 
 /** Runs a statement on a connection of its own; its first row. */
-async function behind(
-  path: string,
-  sql: string,
-  ...values: readonly Value[]
-): Promise<Row | undefined> {
-  const db = await connect(path)
+function behind(path: string, sql: string, ...values: readonly Value[]): Row | undefined {
+  const db = connect(path)
   try {
     return db.prepare(sql).get(...values)
   } finally {

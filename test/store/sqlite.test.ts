@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
-import { connect } from '../../src/store/sqlite/driver.js'
+import { connect } from '../../src/sqlite-driver.js'
 import { openSqlite } from '../../src/store/sqlite/store.js'
 import { openStore } from '../../src/store/open.js'
 import type { KeyChange, Store } from '../../src/store/store.js'
@@ -46,13 +46,13 @@ void t.test('a damaged record is a failure of the engine, not an unknown key', a
     [JSON.stringify({ v: 1, ...store.key, accountId: 'acc_gone' }), /acc_gone/],
   ]
   for (const [text, why] of damages) {
-    await behind(path, 'keys', digest, text)
+    behind(path, 'keys', digest, text)
     const error = failureOf(() => store.store.findKey(digest))
     t.match(error.cause, { message: why }, 'the cause says what is wrong')
     t.notMatch(error.message, why, 'the message, which goes to a client, does not')
     t.equal(error.wire.retryAfterSeconds, 1)
   }
-  await behind(path, 'keys', digest, JSON.stringify({ v: 1, ...store.key }))
+  behind(path, 'keys', digest, JSON.stringify({ v: 1, ...store.key }))
   t.same((await store.store.findKey(digest))?.key, store.key, 'mended, it works again')
 })
 
@@ -67,7 +67,7 @@ void t.test("a damaged account fails the account's keys and nobody else's", asyn
   for (const plan of ['gold', null, 1]) {
     const account = { ...anAccount({ id: key.accountId, passwordHash: hash }), plan }
     const text = JSON.stringify({ v: 1, ...account, order: 1, liveKeys: 1 })
-    await behind(path, 'accounts', key.accountId, text)
+    behind(path, 'accounts', key.accountId, text)
     const error = failureOf(() => store.findKey(key.digest))
     t.match(error.cause, { message: /'plan'/ })
     t.notMatch(String(error.cause), hash, 'no value of the record is repeated')
@@ -137,7 +137,7 @@ void t.test('what is no store is refused at once, with its path', async (t) => {
   newer.writeUInt32BE(99, 60)
   writeFileSync(join(path, 'newer'), newer)
   writeFileSync(join(path, 'junk'), Buffer.alloc(65_536, 0x5a))
-  const other = await connect(join(path, 'other'))
+  const other = connect(join(path, 'other'))
   other.exec('CREATE TABLE things (name TEXT)')
   other.close()
   const sizes = [1, 100, 4_096, 8_191, 8_192, 12_288]
@@ -179,13 +179,8 @@ async function filled(t: Test, path: string) {
 }
 
 /** Writes a text where the store keeps its own; `name` is a digest or an account's id. */
-async function behind(
-  path: string,
-  table: 'keys' | 'accounts',
-  name: string,
-  text: string,
-): Promise<void> {
-  const db = await connect(path)
+function behind(path: string, table: 'keys' | 'accounts', name: string, text: string): void {
+  const db = connect(path)
   try {
     const column = table === 'keys' ? 'digest' : 'id'
     db.prepare(`UPDATE ${table} SET record = ? WHERE ${column} = ?`).run(text, name)

@@ -3,7 +3,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Answer, Asked, Question } from './background.js'
-import { connect, numberIn } from './driver.js'
+import { connect, numberIn } from '../../sqlite-driver.js'
 import { RollUp } from './ledger/roll-up.js'
 import {
   budgetsOf,
@@ -28,7 +28,7 @@ const PRAGMAS = `
 
 const DONE: Answer = { is: 'done', count: 0 }
 
-const db = await connect(String(workerData))
+const db = connect(String(workerData))
 db.exec(PRAGMAS)
 const rollUp = new RollUp(db)
 

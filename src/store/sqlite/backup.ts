@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
 import { CannotOpen, unavailable } from '../failure.js'
-import { connect, numberIn, type Connection } from './driver.js'
+import { connect, numberIn, type Connection } from '../../sqlite-driver.js'
 
 /** How long a lock of another process is waited for. */
 const PATIENCE_MS = 10_000
@@ -31,11 +31,11 @@ export async function backupSqlite(path: string, file: string): Promise<Backup> 
     throw unavailable(what, cause)
   }
   try {
-    const db = await connect(path)
+    const db = connect(path)
     db.exec(`PRAGMA busy_timeout = ${PATIENCE_MS}`)
     db.prepare('VACUUM INTO ?').run(file)
     db.close()
-    const made = await checked(file)
+    const made = checked(file)
     await synced(file)
     return made
   } catch (cause) {
@@ -44,8 +44,8 @@ export async function backupSqlite(path: string, file: string): Promise<Backup> 
   }
 }
 
-async function checked(file: string): Promise<Backup> {
-  const db = await connect(file)
+function checked(file: string): Backup {
+  const db = connect(file)
   try {
     const verdict = db.prepare('PRAGMA quick_check(1)').get()?.['quick_check']
     if (verdict !== 'ok') throw new Error(`the copy is damaged: ${String(verdict)}`)

@@ -13,7 +13,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { CannotOpen, storeLost, unavailable } from '../failure.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background.js'
-import { connect, isBusy, numberIn, textIn, type Connection, type Statement } from './driver.js'
+import {
+  connect,
+  isBusy,
+  numberIn,
+  textIn,
+  type Connection,
+  type Statement,
+} from '../../sqlite-driver.js'
+import { ADD_ACCOUNT_SUMS } from './ledger/roll-up.js'
 import { Turns, type Hooks } from './turn.js'
 
 /** The smallest page of SQLite. */
@@ -82,7 +90,7 @@ export class Engine {
     try {
       if (isThere) assertSize(path)
       else await createFile(path)
-      db = await connect(path)
+      db = connect(path)
       db.exec(PRAGMAS)
       const identity = await migrate(db, options.expectedId)
       db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`)
@@ -208,7 +216,7 @@ async function migrate(db: Connection, expectedId: string | undefined): Promise<
     if (isNew && expectedId !== undefined) throw storeLost('none')
     if (isNew) begin(db)
     else if (pragma(db, 'application_id') !== APPLICATION_ID) throw new Error(FOREIGN)
-    if (version === 1) db.exec(sqlOf('to-version-2.sql'))
+    if (version === 1) db.exec(sqlOf('to-version-2.sql') + ADD_ACCOUNT_SUMS)
     if (version !== SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
     const row = db.prepare("SELECT value FROM meta WHERE name = 'store_id'").get()
     if (row === undefined) throw new Error('it has no id')

@@ -182,7 +182,8 @@ CREATE VIEW entries AS SELECT
   "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, at_ms
 FROM ledger_entries;
 
--- Sums of an hour or day (UTC) for each key and model; rows with an empty account are those of all accounts.
+-- Sums of an hour or day (UTC) for each key and model. Rows with the key '*' are those of all keys of an account, and
+-- rows with an empty account those of all accounts.
 -- An hour is added to its day once it is over: `usage_days` includes the rows of `usage_hours` up to `days_mark`,
 -- and the view `usage_pending` has the others. `last_at_ms` is when the last of the requests arrived.
 -- `first_content_N` counts requests by time to first content, one for each bound of FIRST_CONTENT_BOUNDS_MS.

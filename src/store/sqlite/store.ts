@@ -19,7 +19,7 @@ import {
 import type { Told, TrailEntry } from '../trail.js'
 import { SqliteAccounts } from './accounts.js'
 import { Changes } from './changes.js'
-import { textIn, type Statement } from './driver.js'
+import { textIn, type Statement } from '../../sqlite-driver.js'
 import { Engine } from './engine.js'
 import { SqliteKeys } from './keys.js'
 import { SqliteLedger } from './ledger/ledger.js'

@@ -2,7 +2,7 @@
  * Reading the `redis` engine's ledger: a row, pages of rows, sums, everything; and dropping what is old.
  * Long reads go in slices, on a connection that no request waits for. Knows no limit.
  */
-import { matchesEntry } from '../../../ledger/filter.js'
+import { matchesEntry } from '../../entry-filter.js'
 import type { UsageRow } from '../../../ledger/row.js'
 import { damaged, unavailable } from '../../failure.js'
 import type {

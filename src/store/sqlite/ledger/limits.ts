@@ -10,7 +10,7 @@ import { randomUUID } from 'node:crypto'
 import type { UsageRow } from '../../../ledger/row.js'
 import { dayOf, monthOf, UNITS } from '../../../limits/bucket.js'
 import type { BudgetSpent, Demand, Standing } from '../../ledger.js'
-import { textIn, type Statement } from '../driver.js'
+import { textIn, type Statement } from '../../../sqlite-driver.js'
 import type { Engine } from '../engine.js'
 import {
   accountOf,

@@ -12,8 +12,16 @@ import {
   type Row,
   type Statement,
   type Value,
-} from '../driver.js'
-import { BUCKET_MS, COUNTER_COLUMNS, COUNTERS, MOST, TABLE_OF, type Bucket } from './sums.js'
+} from '../../../sqlite-driver.js'
+import {
+  ALL_KEYS,
+  BUCKET_MS,
+  COUNTER_COLUMNS,
+  COUNTERS,
+  MOST,
+  TABLE_OF,
+  type Bucket,
+} from './sums.js'
 
 /** What is removed: entries, or sums of hours or days. */
 export type Pruned = 'entries' | Bucket
@@ -46,17 +54,26 @@ const INDEX_BATCH = `INSERT OR IGNORE INTO entry_places SELECT owner, at_ms, seq
     UNION ALL SELECT key_id, at_ms, seq FROM ledger_entries WHERE seq > ?1 AND seq <= ?2
   ) ORDER BY owner, at_ms, seq`
 
-/** Adds the batch to a table: by key, or by model for all accounts. Days get only the hours that they include already. */
-function addBatch(by: Bucket, whose: 'key' | 'all'): string {
-  const owner = whose === 'key' ? 'account_id, key_id' : "'', ''"
+/** Whose sums a row has: of one key, of all keys of an account, or of all accounts. */
+const OWNERS = ['account_id, key_id', `account_id, '${ALL_KEYS}'`, "'', ''"] as const
+
+/** Adds the batch to a table, for one of `OWNERS`. Days get only the hours that they include already. */
+function addBatch(by: Bucket, owner: (typeof OWNERS)[number]): string {
   const start = `start_ms / ${BUCKET_MS[by]} * ${BUCKET_MS[by]}`
   const condition = by === 'hour' ? 'true' : `(start_ms, ${owner}, model) <= ${MARK}`
   const rows =
-    by === 'hour' && whose === 'key'
+    by === 'hour' && owner === OWNERS[0]
       ? `SELECT ${COLUMNS} FROM batch WHERE true`
       : `SELECT ${start}, ${owner}, model, max(last_at_ms), ${ADDED_UP} FROM batch
          WHERE ${condition} GROUP BY 1, 2, 3, 4`
   return `INSERT INTO ${TABLE_OF[by]} (${COLUMNS}) ${rows} ${UPDATES}`
+}
+
+/** The sums of accounts for a table that has only those of keys. */
+function addAccounts(by: Bucket): string {
+  return `INSERT INTO ${TABLE_OF[by]} (${COLUMNS})
+    SELECT start_ms, account_id, '${ALL_KEYS}', model, max(last_at_ms), ${ADDED_UP}
+    FROM ${TABLE_OF[by]} WHERE account_id <> '' GROUP BY 1, 2, 4;`
 }
 
 /** The last of the next rows of hours, behind a place and before a time. The place is bound: SQLite seeks it then. */
@@ -69,6 +86,19 @@ const MOVE_HOURS = `INSERT INTO usage_days (${COLUMNS})
   SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, last_at_ms,
     ${COUNTER_COLUMNS.join(', ')}
   FROM usage_hours WHERE (${PLACE}) > (?, ?, ?, ?) AND (${PLACE}) <= (?, ?, ?, ?) ${UPDATES}`
+
+const LAST_HOUR = `SELECT ${PLACE} FROM usage_hours
+  ORDER BY start_ms DESC, account_id DESC, key_id DESC, model DESC LIMIT 1`
+
+/** Gives a store of version 1 the sums of accounts. Days include all hours then, so that both have the same. */
+export const ADD_ACCOUNT_SUMS = `
+  INSERT INTO usage_days (${COLUMNS})
+  SELECT start_ms / ${BUCKET_MS.day} * ${BUCKET_MS.day}, account_id, key_id, model, last_at_ms,
+    ${COUNTER_COLUMNS.join(', ')}
+  FROM usage_hours WHERE (${PLACE}) > ${MARK} ${UPDATES};
+  UPDATE days_mark SET (${PLACE}) = (${LAST_HOUR}) WHERE EXISTS (${LAST_HOUR});
+  ${addAccounts('hour')}
+  ${addAccounts('day')}`
 
 /** The derived tables of one store, on a connection of their own. Every method throws what SQLite reports. */
 export class RollUp {
@@ -100,11 +130,11 @@ export class RollUp {
     this.emptyBatch = db.prepare('DELETE FROM batch')
     this.sumBatch = db.prepare(SUM_BATCH)
     this.indexBatch = db.prepare(INDEX_BATCH)
-    this.addHours = [db.prepare(addBatch('hour', 'key')), db.prepare(addBatch('hour', 'all'))]
+    this.addHours = OWNERS.map((owner) => db.prepare(addBatch('hour', owner)))
     this.isLate = db.prepare(
       'SELECT 1 FROM batch WHERE start_ms <= (SELECT start_ms FROM days_mark)',
     )
-    this.addDays = [db.prepare(addBatch('day', 'key')), db.prepare(addBatch('day', 'all'))]
+    this.addDays = OWNERS.map((owner) => db.prepare(addBatch('day', owner)))
     this.daysMark = db.prepare(`SELECT ${PLACE} FROM days_mark`)
     this.nextPlace = db.prepare(NEXT_PLACE)
     this.moveHours = db.prepare(MOVE_HOURS)
@@ -146,25 +176,26 @@ export class RollUp {
     this.catchUp()
     this.addToDays(Number.MAX_SAFE_INTEGER)
     const table = TABLE_OF[by]
-    const lastHour = this.db.prepare(
-      `SELECT ${PLACE} FROM usage_hours
-       ORDER BY start_ms DESC, account_id DESC, key_id DESC, model DESC LIMIT 1`,
-    )
+    const lastHour = this.db.prepare(LAST_HOUR)
     const put = this.db.prepare(
       `INSERT OR REPLACE INTO ${table} (${COLUMNS})
        VALUES (?, ?, ?, ?, ?, ${COUNTER_COLUMNS.map(() => '?').join(', ')})`,
     )
-    // What all accounts used is that of its parts.
-    const total = this.db.prepare(
-      `INSERT OR REPLACE INTO ${table} (${COLUMNS})
-       SELECT start_ms, '', '', model, max(last_at_ms), ${ADDED_UP}
-       FROM ${table} WHERE start_ms = ? AND model = ? AND account_id <> '' GROUP BY start_ms, model`,
-    )
+    // What all keys of an account used, and all accounts, is that of its parts.
+    const total = (owner: string, condition: string) =>
+      this.db.prepare(
+        `INSERT OR REPLACE INTO ${table} (${COLUMNS})
+         SELECT start_ms, ${owner}, model, max(last_at_ms), ${ADDED_UP}
+         FROM ${table} WHERE start_ms = ?1 AND model = ?2 AND ${condition} GROUP BY start_ms, model`,
+      )
+    const ofAccount = total(OWNERS[1], `account_id = ?3 AND key_id <> '${ALL_KEYS}'`)
+    const ofAll = total(OWNERS[2], `account_id <> '' AND key_id = '${ALL_KEYS}'`)
     for (let at = 0; at < sums.length; at += BATCH) {
       this.write(() => {
         for (const sum of sums.slice(at, at + BATCH)) {
           put.run(...putValues(sum, by, lastUse))
-          total.run(sum.startMs, sum.model)
+          ofAccount.run(sum.startMs, sum.model, sum.accountId)
+          ofAll.run(sum.startMs, sum.model)
         }
         const last = lastHour.get()
         if (last !== undefined) this.setDaysMark.run(...placeIn(last))

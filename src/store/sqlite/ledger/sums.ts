@@ -2,13 +2,15 @@
  * The columns of `usage_hours` and `usage_days`, and what an entry adds to each.
  */
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../ledger.js'
-import { numberIn, textIn, type Row } from '../driver.js'
+import { numberIn, textIn, type Row } from '../../../sqlite-driver.js'
 
 const DAY_MS = 86_400_000
 /** The length of each kind of bucket, in ms. */
 export const BUCKET_MS = { hour: 3_600_000, day: DAY_MS } as const
 /** The table of each kind of bucket. */
 export const TABLE_OF = { hour: 'usage_hours', day: 'usage_days' } as const
+/** The key of rows that have the sums of all keys of an account; no key has this id. */
+export const ALL_KEYS = '*'
 /** What sums are kept by. */
 export type Bucket = keyof typeof BUCKET_MS
 

@@ -5,9 +5,9 @@
 import type { UsageRow } from '../../../ledger/row.js'
 import type { BudgetSpent, KeyUse, KeyUseQuery, RowPage, RowQuery } from '../../ledger.js'
 import type { SumQuery, UsageSum } from '../../ledger.js'
-import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
+import { numberIn, textIn, type Connection, type Row, type Value } from '../../../sqlite-driver.js'
 import { entryIn } from './entry.js'
-import { BUCKET_MS, COUNTER_COLUMNS, MOST, sumIn } from './sums.js'
+import { ALL_KEYS, BUCKET_MS, COUNTER_COLUMNS, MOST, sumIn } from './sums.js'
 
 /** Entries looked at for one page; if no more match, the page is short and says where it stopped. */
 const MOST_LOOKED_AT = 20_000
@@ -173,24 +173,29 @@ function dayRows(conditions: string): string {
     SELECT day_ms, ${columns} FROM hours CROSS JOIN usage_pending ON start_ms = at AND ${conditions}`
 }
 
+/** Rows of one key, and not those of all keys of an account. */
+const ONE_KEY = `key_id <> '${ALL_KEYS}'`
+
 /** Sums, in order of time. */
 export function sumsOf(db: Connection, query: SumQuery): UsageSum[] {
   const { by, keyId, model, per = 'key' } = query
   const from = bucketOf(query.fromMs, BUCKET_MS[by])
   const to = bucketOf(query.toMs, BUCKET_MS[by])
-  const isWhole = per === 'model' && query.accountId === null
-  const owner = isWhole ? '' : query.accountId
+  const isByModel = per === 'model' && keyId === undefined
+  const owner = isByModel ? (query.accountId ?? '') : query.accountId
+  const key = isByModel ? (owner === '' ? '' : ALL_KEYS) : keyId
   const more: Where[] = []
   if (model !== undefined) more.push(['model = ', model])
-  if (keyId !== undefined) more.push(['key_id = ', keyId])
   if (owner !== null) more.push(['account_id = ', owner])
+  if (key !== undefined) more.push(['key_id = ', key])
   const conditions = more.map(([sql], at) => `${sql}?${at + 3}`)
   if (owner === null) conditions.push("account_id <> ''")
-  const key = per === 'model' ? "'' AS key_id" : 'key_id'
+  if (key === undefined) conditions.push(ONE_KEY)
+  const shown = per === 'model' ? "'' AS key_id" : 'key_id'
   const rows = (by === 'hour' ? hourRows : dayRows)(conditions.join(' AND '))
   return db
     .prepare(
-      `SELECT start_ms, account_id, ${key}, model, ${COUNTER_COLUMNS.map(added).join(', ')}
+      `SELECT start_ms, account_id, ${shown}, model, ${COUNTER_COLUMNS.map(added).join(', ')}
        FROM (${rows}) GROUP BY 1, 2, 3, 4 ORDER BY 1`,
     )
     .all(from, to, ...values(more))
@@ -205,7 +210,7 @@ export function keyUseOf(db: Connection, query: KeyUseQuery): KeyUse[] {
   const more: Where[] = []
   if (model !== undefined) more.push(['model = ', model])
   if (accountId !== null) more.push(['account_id = ', accountId])
-  const conditions = more.map(([sql], at) => `${sql}?${at + 3}`)
+  const conditions = [...more.map(([sql], at) => `${sql}?${at + 3}`), ONE_KEY]
   if (accountId === null) conditions.push("account_id <> ''")
   const usesOf = (condition: readonly string[]) =>
     db.prepare(
@@ -242,8 +247,9 @@ export function lastUseOf(
     keyIds ??
     db
       .prepare(
-        `WITH RECURSIVE ${pending} SELECT key_id FROM usage_days WHERE account_id = ?1
-         UNION SELECT key_id FROM hours CROSS JOIN usage_pending ON start_ms = at AND account_id = ?1`,
+        `WITH RECURSIVE ${pending} SELECT key_id FROM usage_days WHERE account_id = ?1 AND ${ONE_KEY}
+         UNION SELECT key_id FROM hours
+         CROSS JOIN usage_pending ON start_ms = at AND account_id = ?1 AND ${ONE_KEY}`,
       )
       .all(accountId)
       .map((row) => textIn(row, 'key_id'))
