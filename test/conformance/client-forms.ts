@@ -46,7 +46,7 @@ const messages: ClientForm = {
     const fresh = Math.max(0, counts.prompt - cached)
     return { ...gist, usage: { ...counts, cached, written: Math.min(written, fresh) } }
   },
-  faults: (answered, stream) => (stream ? faultsOfEvents(answered) : faultsOfMessage(answered)),
+  faults: faultsOfReply,
   errorKind: (last) => stringOf(objectOf(last['error'])['kind']),
   claimsEnd: (text) => text.includes('"message_stop"'),
 }
@@ -72,6 +72,11 @@ function checkInto(faults: string[]): Check {
   return (good, fault) => {
     if (!good) faults.push(fault)
   }
+}
+
+/** What is wrong with a reply of the Messages format. */
+export function faultsOfReply(answered: Answered, stream: boolean): string[] {
+  return stream ? faultsOfEvents(answered) : faultsOfMessage(answered)
 }
 
 function faultsOfMessage({ status, type, text, whole }: Answered): string[] {
@@ -138,7 +143,7 @@ function faultsOfEvents({ status, type, text, whole }: Answered): string[] {
   check(whole, 'the connection broke')
   check(type.startsWith('text/event-stream'), `content-type ${type}`)
   for (const event of text.split('\n\n').filter((each) => each !== '')) {
-    const [, name, data] = /^event: (\w+)\ndata: (.*)$/.exec(event) ?? []
+    const [, name, data] = /^event: (\w+)\ndata: ([^\n]*)$/.exec(event) ?? []
     check(
       name !== undefined && objectOf(JSON.parse(data ?? '{}'))['type'] === name,
       'an event’s name',
