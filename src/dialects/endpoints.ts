@@ -24,6 +24,7 @@ export interface EndpointRow {
 const GENERATE: Endpoint = { operation: 'chat', stream: false }
 const GENERATE_STREAM: Endpoint = { operation: 'chat', stream: true }
 const CHAT: Endpoint = { operation: 'chat' }
+const COUNT: Endpoint = { operation: 'count' }
 const MODELS: Endpoint = { operation: 'models' }
 
 /** All endpoints but `/native/…`, whose paths are those of the upstreams. */
@@ -31,6 +32,7 @@ export const ENDPOINTS: readonly EndpointRow[] = [
   row('POST', '/v1/chat/completions', 'openai-chat', 'chat', CHAT),
   row('POST', '/v1/responses', 'openai-responses', 'responses', CHAT),
   row('POST', '/v1/messages', 'anthropic', 'messages', CHAT),
+  row('POST', '/v1/messages/count_tokens', 'anthropic', 'messages', COUNT),
   ...['/v1beta/models/{model}', '/v1/models/{model}'].flatMap((path) => [
     row('POST', `${path}:generateContent`, 'gemini', 'gemini', GENERATE),
     row('POST', `${path}:streamGenerateContent`, 'gemini', 'gemini', GENERATE_STREAM),
@@ -40,6 +42,34 @@ export const ENDPOINTS: readonly EndpointRow[] = [
   row('GET', '/v1/models', 'openai-chat', 'chat', MODELS),
   row('GET', '/v1/models/{model}', 'openai-chat', 'chat', MODELS),
 ]
+
+/** Endpoints of the vendors that the gateway does not have, and what to use in their place. */
+export interface UnservedRow {
+  /** This path, and all below it. */
+  readonly path: string
+  readonly dialect: DialectName
+  readonly advice: string
+}
+
+const UNSERVED: readonly UnservedRow[] = [
+  {
+    path: '/v1/messages/batches',
+    dialect: 'anthropic',
+    advice:
+      'The gateway does not run message batches. Send each request to POST /v1/messages, or have the ' +
+      'endpoint opened for native access.',
+  },
+  {
+    path: '/v1/complete',
+    dialect: 'anthropic',
+    advice: 'Text completions are not served; send messages to POST /v1/messages.',
+  },
+]
+
+/** The row of an endpoint that the gateway does not have; null if nothing is known of the path. */
+export function unservedAt(path: string): UnservedRow | null {
+  return UNSERVED.find((row) => path === row.path || path.startsWith(`${row.path}/`)) ?? null
+}
 
 /** A row that a path matches, and what stands for its `{model}` or `{id}`, percent-decoded. */
 export interface Match {

@@ -21,6 +21,13 @@ export interface GeminiRequest {
 
 const FAMILIES = /^(gemini-([1-9]|flash|pro)|gemma-)/
 
+/** A request to be counted may stand inside another, with its model. */
+function counted(body: JsonObject | undefined): JsonObject | undefined {
+  const inner = body?.generateContentRequest
+  if (!isObject(inner)) return body
+  return Object.fromEntries(Object.entries(inner).filter(([key]) => key !== 'model'))
+}
+
 /** Throws a `Refusal` for what Gemini answers with an error. */
 export function readGemini(call: Call): GeminiRequest {
   checkGeminiKey(call)
@@ -31,7 +38,7 @@ export function readGemini(call: Call): GeminiRequest {
       `models/${model} is not found for API version v1beta, or is not supported for ${method}. Call ModelService.ListModels to see the list of available models and their supported methods.`,
     )
   }
-  const { body } = call
+  const body = counted(call.body)
   if (body === undefined) {
     refuse('Invalid JSON payload received. Unexpected end of string. Expected a value.')
   }

@@ -10,7 +10,7 @@ import { geminiVoice } from './gemini-voice.js'
 import { modelsReply } from './models.js'
 import { openAiReply } from './openai.js'
 import { openAiVoice } from './openai-voice.js'
-import { responsesReply, responsesVoice } from './responses.js'
+import { responsesCount, responsesReply, responsesVoice } from './responses.js'
 import { Refusal } from './ask.js'
 import type { Call, Provider, Reply, Voice } from './ask.js'
 
@@ -28,7 +28,7 @@ const VOICES: Record<Provider, Voice> = {
 
 /** The forms for errors and the like of the endpoint that a request is for. */
 export function voiceOf({ provider, path }: Place): Voice {
-  return provider === 'openai' && path === '/responses' ? responsesVoice : VOICES[provider]
+  return provider === 'openai' && path.startsWith('/responses') ? responsesVoice : VOICES[provider]
 }
 
 const PREFIXES: readonly (readonly [string, Provider])[] = [
@@ -78,6 +78,9 @@ function answererOf(call: Call): (call: Call) => Reply {
   }
   if (method === 'POST' && provider === 'openai' && path === '/responses') {
     return responsesReply
+  }
+  if (method === 'POST' && provider === 'openai' && path === '/responses/input_tokens') {
+    return responsesCount
   }
   if (method === 'POST' && provider === 'anthropic' && path === '/messages') {
     return anthropicReply

@@ -49,6 +49,22 @@ export const responsesVoice: Voice = {
     }),
 }
 
+/** The body of `POST /responses/input_tokens`. */
+export function responsesCount(call: Call): Reply {
+  const { ask } = readResponses(call)
+  const body = {
+    object: 'response.input_tokens',
+    input_tokens: answerTo(ask, call.seed).usage.input,
+  }
+  return {
+    status: 200,
+    headers: WHOLE,
+    units: [JSON.stringify(body)],
+    stream: false,
+    terminators: 0,
+  }
+}
+
 /** The reply to `POST /responses`. */
 export function responsesReply(call: Call): Reply {
   const request = readResponses(call)

@@ -9,6 +9,7 @@ import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
 import type { Escrow } from '../reasoning/escrow.js'
 import type { BodyBudget } from './body-budget.js'
+import { countTokens } from './count-tokens.js'
 import type { Deadlines } from './deadlines.js'
 import type { Drains } from './drains.js'
 import type { Exchange } from './exchange.js'
@@ -72,28 +73,27 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     if (services.books.isRefusing) throw unrecorded()
     const { candidates } = route
     const { clientRequestId } = identified
-    const decided = admit({ x, identity, clientRequestId, call, candidates }, services)
+    const applicant = { x, identity, clientRequestId, call, candidates }
+    if (at.endpoint.operation === 'count') {
+      await countTokens(applicant, results, observer.ending, services)
+      return
+    }
+    const decided = admit(applicant, services)
     const admission = decided instanceof Promise ? await decided : decided
     results.admission = admission
     if (admission.kind === 'refused') throw admission.error
     x.lease = admission.lease
     x.cancellation.check()
-    const sending = send(
-      { exchange: x, identity, call: admission.call, candidates, held: intake.held },
-      observer.ending,
-      services,
-    )
+    const outbound = { exchange: x, identity, call: admission.call, candidates, held: intake.held }
+    const sending = send(outbound, observer.ending, services)
     results.sent = sending
     const reply = await sending.reply
     // A stream holds its own end back.
     const entered = reply.kind === 'whole' ? observer.ending() : null
     if (entered !== null) await entered
     const headers = replyHeaders(x, results, reply.kind)
-    const delivery = relay(x, reply, {
-      ingress: call.ingress,
-      headers,
-      deadlines: services.deadlines,
-    })
+    const { deadlines } = services
+    const delivery = relay(x, reply, { ingress: call.ingress, headers, deadlines })
     results.delivery = delivery
     if (delivery.closed !== null) await delivery.closed
   } catch (thrown) {

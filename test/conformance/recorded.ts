@@ -188,7 +188,7 @@ function openAiCounts(usage: JsonObject): Counts {
 }
 
 /** Responses: the whole one, or the one that a stream's last event repeats. */
-function fromResponses(pieces: readonly JsonObject[]): Gist {
+export function fromResponses(pieces: readonly JsonObject[]): Gist {
   const gist = empty()
   const last = pieces.at(-1) ?? {}
   const response = objectOf(last['response'] ?? last)
@@ -244,7 +244,7 @@ const ANTHROPIC_FINISH: Readonly<Record<string, string>> = {
   pause_turn: 'stop',
 }
 
-function fromAnthropic(pieces: readonly JsonObject[]): Gist {
+export function fromAnthropic(pieces: readonly JsonObject[]): Gist {
   const [first] = pieces
   return first?.['type'] === 'message' ? anthropicWhole(first) : anthropicStream(pieces)
 }
@@ -332,7 +332,7 @@ const GEMINI_FILTER =
 const GEMINI_FAILURE =
   /^(?:MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL|TOO_MANY_TOOL_CALLS|MALFORMED_RESPONSE)$/
 
-function fromGemini(chunks: readonly JsonObject[]): Gist {
+export function fromGemini(chunks: readonly JsonObject[]): Gist {
   const gist = empty()
   const counts: JsonObject = {}
   let reason: string | null = null

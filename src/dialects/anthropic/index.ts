@@ -13,6 +13,7 @@ import { MessageEncoder, PING } from './client/encode-stream.js'
 import { passedHeaders } from './client/headers.js'
 import { MessageTap, tapReply } from './client/tap.js'
 import { unsaid } from './client/unsaid.js'
+import { counter } from './counter.js'
 import { continuation } from './continuation.js'
 import { decodeError } from './error.js'
 import { readsUrl } from './media.js'
@@ -32,6 +33,7 @@ const ingress: Ingress = {
   unsaid,
   encodeError,
   encodeStreamError,
+  encodeCount: (inputTokens) => `{"input_tokens":${inputTokens}}`,
 }
 
 const egress: Egress = {
@@ -50,6 +52,7 @@ const egress: Egress = {
   edits: (body, model, _facts, losses) => edits(body, model, losses),
   passedHeaders,
   dropReasoning,
+  counter,
   decodeReply,
   newDecoder,
   continuation,

@@ -9,6 +9,7 @@ import { encodeError, encodeStreamError } from './client/encode-error.js'
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { GeminiEncoder } from './client/encode-stream.js'
 import { unsaid } from './client/unsaid.js'
+import { counter } from './counter.js'
 import { edits } from './edits.js'
 import { decodeError } from './error.js'
 import { readsUrl } from './media.js'
@@ -47,6 +48,7 @@ export const gemini: Dialect = {
     credential: (apiKey) => ({ 'x-goog-api-key': apiKey }),
     headers: () => ({}),
     encodeRequest,
+    counter,
     edits,
     decodeReply,
     newDecoder: (request, sink) => new GeminiDecoder(request, sink),

@@ -4,6 +4,7 @@
  */
 import { decodeError } from '../../wire/openai-error.js'
 import type { Dialect, Egress } from '../dialect.js'
+import { counter } from './counter.js'
 import { encodeRequest, streamsWhole } from './request.js'
 import { decodeReply, EventDecoder } from './stream.js'
 
@@ -18,6 +19,7 @@ const egress: Egress = {
   headers: () => ({}),
   encodeRequest,
   edits: () => [],
+  counter,
   decodeReply,
   newDecoder: (request, sink) => new EventDecoder(request, sink),
   continuation: null,

@@ -32,6 +32,8 @@ interface Encoded {
   readonly dialect: DialectName
   readonly model: string
   readonly quirks: QuirksConfig
+  /** Beta features that clients may ask for; null: all. */
+  readonly betas: readonly string[] | null
   readonly call: Call
   readonly rendered: Rendered
   readonly losses: readonly string[]
@@ -98,9 +100,13 @@ export class Preparation {
   }
 
   private known({ target, model }: Candidate): Encoded | undefined {
-    const { quirks } = target.upstream.config
+    const { quirks, allowBetas } = target.upstream.config
     return this.encoded.find(
-      (each) => each.dialect === target.dialect && each.model === model && each.quirks === quirks,
+      (each) =>
+        each.dialect === target.dialect &&
+        each.model === model &&
+        each.quirks === quirks &&
+        each.betas === allowBetas,
     )
   }
 
@@ -113,7 +119,7 @@ export class Preparation {
     const destination = { dialect, egress, quirks, betas, allowSyntheticUser }
     const losses = new LossList()
     const rendered = render(call, destination, model, generation.facts(model), losses)
-    const encoded = { dialect, model, quirks, call, rendered, losses: losses.paths }
+    const encoded = { dialect, model, quirks, betas, call, rendered, losses: losses.paths }
     this.encoded.push(encoded)
     const prepared = this.prepared(encoded, candidate)
     this.translateMs += performance.now() - beganMs

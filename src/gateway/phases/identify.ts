@@ -3,7 +3,12 @@
  * checked.
  */
 import type { DialectName, Endpoint } from '../../dialects/dialect.js'
-import { nearestRow, type ClientFormat } from '../../dialects/endpoints.js'
+import {
+  nearestRow,
+  unservedAt,
+  type ClientFormat,
+  type UnservedRow,
+} from '../../dialects/endpoints.js'
 import { addressed, methodsAt, SERVED, type Addressed } from '../../dialects/index.js'
 import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
@@ -36,6 +41,8 @@ export function identify(x: Exchange): Identified {
   }
   const at = addressed(method, path)
   if (at === null) {
+    const unserved = unservedAt(path)
+    if (unserved !== null) return notServed(unserved, method, clientRequestId)
     const nearest = nearestRow(method, path, SERVED)
     return {
       at: null,
@@ -57,6 +64,17 @@ export function identify(x: Exchange): Identified {
     clientRequestId,
     refusal: null,
   }
+}
+
+/** An endpoint of the vendor that the gateway does not have, refused in the vendor's format. */
+function notServed(
+  { path, dialect, advice }: UnservedRow,
+  method: string,
+  clientRequestId: string | null,
+): Identified {
+  const message = `There is no endpoint ${method} ${path}. ${advice}`
+  const refusal = new GatewayError('unknown_endpoint', message)
+  return { at: null, dialect, operation: null, format: null, clientRequestId, refusal }
 }
 
 /** Characters of a client's own request id that are kept. */

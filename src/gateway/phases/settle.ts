@@ -48,12 +48,12 @@ export class Observer {
     return entered === null ? holding : both(holding, entered)
   }
 
-  /** Of authenticated requests for a chat or to an upstream's own endpoints; a list of models costs nothing. */
+  /** Of authenticated requests for a chat, for a count, or to an upstream's own endpoints; a list of models costs nothing. */
   private enter(): Promise<void> | null {
     const { results } = this
     if (this.isEntered || results.authenticated === null) return null
     const operation = results.identified?.operation
-    if (operation !== 'chat' && operation !== 'native') return null
+    if (operation !== 'chat' && operation !== 'count' && operation !== 'native') return null
     this.isEntered = true
     const beganMs = performance.now()
     const note = (): void => void (results.entryMs = performance.now() - beganMs)

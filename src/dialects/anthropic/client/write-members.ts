@@ -66,10 +66,14 @@ function stopReason({ reason, raw, stopSequence, origin, hasTool, refusal }: End
   }
 }
 
-/** The counts of a `usage` object without its braces. The format counts the cache apart from the input. */
+/**
+ * The counts of a `usage` object without its braces. The format counts the cache apart from the input, and its parts
+ * add up: what a provider counts both as read and as written was read.
+ */
 export function usageMembers(usage: Usage): string {
-  const { input = 0, output = 0, cacheRead = 0, cacheWrite = 0, reasoning } = usage
-  const fresh = Math.max(0, input - cacheRead - cacheWrite)
+  const { output = 0, cacheRead = 0, reasoning } = usage
+  const cacheWrite = writtenOf(usage)
+  const fresh = Math.max(0, (usage.input ?? 0) - cacheRead - cacheWrite)
   const details =
     reasoning === undefined ? '' : `,"output_tokens_details":{"thinking_tokens":${reasoning}}`
   return (
@@ -78,9 +82,14 @@ export function usageMembers(usage: Usage): string {
   )
 }
 
+function writtenOf({ input = 0, cacheRead = 0, cacheWrite = 0 }: Usage): number {
+  return Math.min(cacheWrite, Math.max(0, input - cacheRead))
+}
+
 /** The counts and what only a message has: how long the cache is kept, and the tier; `tier` as OpenAI names it. */
 export function messageUsage(usage: Usage, tier: string | undefined): string {
-  const { cacheWrite = 0, cacheWrite1h = 0 } = usage
+  const cacheWrite = writtenOf(usage)
+  const cacheWrite1h = Math.min(usage.cacheWrite1h ?? 0, cacheWrite)
   const service = tier === 'default' ? '"standard"' : tier === 'priority' ? '"priority"' : 'null'
   return (
     `{${usageMembers(usage)},"cache_creation":{"ephemeral_5m_input_tokens":${cacheWrite - cacheWrite1h},` +
