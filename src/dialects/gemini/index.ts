@@ -8,6 +8,8 @@ import { decodeCount, decodeRequest, modelOf } from './client/decode-request.js'
 import { encodeError, encodeStreamError } from './client/encode-error.js'
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { GeminiEncoder } from './client/encode-stream.js'
+import { fieldName } from './client/field-name.js'
+import { outputEdit } from './client/output-edit.js'
 import { unsaid } from './client/unsaid.js'
 import { edits } from './edits.js'
 import { decodeError } from './error.js'
@@ -27,6 +29,8 @@ const ingress: Ingress = {
   encodeChoices,
   newEncoder: (request, seed, place) => new GeminiEncoder(request, seed, place),
   unsaid,
+  fieldName,
+  outputEdit,
   encodeError,
   encodeStreamError,
   encodeCount,
