@@ -332,7 +332,7 @@ const GEMINI_FILTER =
 const GEMINI_FAILURE =
   /^(?:MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL|TOO_MANY_TOOL_CALLS|MALFORMED_RESPONSE)$/
 
-function fromGemini(chunks: readonly JsonObject[]): Gist {
+export function fromGemini(chunks: readonly JsonObject[]): Gist {
   const gist = empty()
   const counts: JsonObject = {}
   let reason: string | null = null
