@@ -1,0 +1,16 @@
+/**
+ * Goal: what a Gemini client gets is complete, cut anywhere the same, and never a lie, over every upstream dialect.
+ * Method: prefixes, splits and seeded corruptions of every transcript.
+ */
+import t from 'tap'
+import { checkClient } from './client-format.js'
+
+checkClient(t, {
+  dialect: 'gemini',
+  body: {
+    contents: [{ parts: [{ text: 'Hello' }] }],
+    generationConfig: { thinkingConfig: { includeThoughts: true } },
+  },
+  endpoint: { operation: 'chat', model: 'client-model', stream: true },
+  claims: (frames) => frames.some((data) => /"(?:finishReason|blockReason)"\s*:/.test(data)),
+})
