@@ -43,8 +43,9 @@ export async function startRawUpstream(
       const { status = 200, type, pieces, cut } = upstream.answer(arrived)
       res.writeHead(status, { 'content-type': type })
       for (const piece of pieces) {
-        res.write(piece)
-        if (pieces.length > 1) await new Promise((resolve) => setTimeout(resolve, 2))
+        await new Promise((resolve) => res.write(piece, resolve))
+        if (pieces.length > 1 || cut === true)
+          await new Promise((resolve) => setTimeout(resolve, 5))
       }
       if (cut === true) res.destroy()
       else res.end()
