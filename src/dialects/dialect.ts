@@ -105,6 +105,10 @@ export interface Ingress {
    * says the event whole. Never asked about deltas.
    */
   unsaid(event: ChatEvent): string | null
+  /** What the canon's path of a field is called in this format; absent: the same. */
+  fieldName?(path: string): string
+  /** Limits the length of an answer in a client's own body; absent: a member of the body itself does. */
+  outputEdit?(body: JsonObject, maxOutputTokens: number): Edit
   /** `requestId`: for formats whose errors name it. */
   encodeError(error: WireError, requestId?: string): { status: number; body: string }
   /** One frame that ends a stream that has begun. */

@@ -108,9 +108,10 @@ export function withOutput(
 ): Call {
   const each = Math.floor(output / answers)
   const key = facts.family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
+  const edit = call.ingress.outputEdit?.(call.body, each) ?? { key, json: String(each) }
   return {
     ...call,
     request: { ...call.request, maxOutputTokens: each },
-    added: [{ key, json: String(each) }],
+    added: [edit],
   }
 }

@@ -8,6 +8,8 @@ import { decodeCount, decodeRequest, modelOf } from './client/decode-request.js'
 import { encodeError, encodeStreamError } from './client/encode-error.js'
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { GeminiEncoder } from './client/encode-stream.js'
+import { fieldName } from './client/field-name.js'
+import { outputEdit } from './client/output-edit.js'
 import { unsaid } from './client/unsaid.js'
 import { counter } from './counter.js'
 import { edits } from './edits.js'
@@ -28,6 +30,8 @@ const ingress: Ingress = {
   encodeChoices,
   newEncoder: (request, seed, place) => new GeminiEncoder(request, seed, place),
   unsaid,
+  fieldName,
+  outputEdit,
   encodeError,
   encodeStreamError,
   encodeCount,

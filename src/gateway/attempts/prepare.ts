@@ -166,11 +166,18 @@ export class Preparation {
   }
 
   /** Notes what would be lost, or refuses to lose it if the configuration says so. */
-  private report({ request, dialect }: Call, lost: readonly string[]): void {
-    this.losses = lost
+  private report(call: Call, lost: readonly string[]): void {
+    const { request, dialect } = call
+    this.losses = spelled(call, lost)
     const { config } = this.request.exchange.generation.snapshot
     if (lost.length > 0 && config.onLoss === 'reject') throw lossy(request, dialect, lost)
   }
+}
+
+/** The paths as the client's format has them. */
+function spelled({ ingress }: Call, paths: readonly string[]): readonly string[] {
+  if (paths.length === 0 || ingress.fieldName === undefined) return paths
+  return paths.map((path) => ingress.fieldName?.(path) ?? path)
 }
 
 /** How the rest of a reply is asked for, if the upstream may pause before its end. */

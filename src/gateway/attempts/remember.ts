@@ -95,6 +95,10 @@ class ListeningIngress implements Ingress {
     return this.ingress.unsaid(event)
   }
 
+  fieldName(path: string): string {
+    return this.ingress.fieldName?.(path) ?? path
+  }
+
   encodeError(error: WireError, requestId?: string): { status: number; body: string } {
     return this.ingress.encodeError(error, requestId)
   }

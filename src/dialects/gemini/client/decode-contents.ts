@@ -73,6 +73,7 @@ class Turns {
   /** The model's turn that is still being read. */
   private model: AssistantMessage | null = null
   private calls = new PairedCalls()
+  private hasParts = false
   /** What users said between the model's calls and the next turn of the model. */
   private held: Message[] = []
 
@@ -83,6 +84,7 @@ class Turns {
     const parts = list(content['parts'], `${path}.parts`, MAX_PARTS).map((entry, at) =>
       partOf(entry, `${path}.parts[${at}]`),
     )
+    this.hasParts ||= parts.length > 0
     if (role === 'model') this.said(parts, index)
     else this.heard(parts, index)
   }
@@ -90,7 +92,11 @@ class Turns {
   done(path: string): Conversation {
     this.closeModel()
     this.closeResults()
-    if (this.out.length === 0) refuse(path, 'must have at least one part with content')
+    if (this.out.length === 0) {
+      if (!this.hasParts) refuse(path, 'must have at least one part')
+      // System instructions may be all that is said; Google's models answer them.
+      this.out.push({ role: 'user', index: 0, parts: [{ type: 'text', text: '' }] })
+    }
     return { messages: this.out, unknown: this.unknown }
   }
 

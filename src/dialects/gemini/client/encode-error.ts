@@ -7,6 +7,7 @@
 import type { JsonObject } from '../../../chat/json.js'
 import { rowOf, type WireError } from '../../../errors.js'
 import { withoutSecrets } from '../../../wire/error-body.js'
+import { fieldName } from './field-name.js'
 
 const TYPE = 'type.googleapis.com/google.rpc.'
 
@@ -27,7 +28,7 @@ const STATUSES: Readonly<Record<number, string>> = {
 /** Status and body for a client. */
 export function encodeError(error: WireError): { status: number; body: string } {
   const { status } = rowOf(error.kind)
-  const { kind, message, param, retryAfterSeconds } = withoutSecrets(error)
+  const { kind, message, param, retryAfterSeconds } = spelled(withoutSecrets(error))
   const details: JsonObject[] = [{ '@type': `${TYPE}ErrorInfo`, reason: kind, domain: 'sluice' }]
   if (param !== undefined) {
     const fieldViolations = [{ field: param, description: message }]
@@ -44,4 +45,13 @@ export function encodeError(error: WireError): { status: number; body: string } 
 /** The event that ends a stream which has begun. */
 export function encodeStreamError(error: WireError): string {
   return `data: ${encodeError(error).body}\n\n`
+}
+
+/** The error with its field as this format calls it. Messages begin with the field that they are about. */
+function spelled(error: WireError): WireError {
+  const { param, message } = error
+  if (param === undefined) return error
+  const own = fieldName(param)
+  const named = message.startsWith(param) ? own + message.slice(param.length) : message
+  return { ...error, message: named, param: own }
 }
