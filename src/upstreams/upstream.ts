@@ -1,6 +1,6 @@
 /**
  * Upstreams: an address, credentials and limits that speak a dialect, with their connections.
- * Knows nothing of requests; `gateway/forward.ts` sends them.
+ * Sends nothing; `gateway/attempts/attempt.ts` does.
  */
 import type { Agent } from 'node:http'
 import type { UpstreamConfig } from '../config/config.js'

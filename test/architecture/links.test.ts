@@ -86,7 +86,7 @@ void t.test('a link that leads nowhere is found', (t) => {
   t.strictSame(deadLinks(page, 'see [a](no-such-page.md)'), ['no-such-page.md'])
   t.strictSame(deadLinks(page, 'see [a](../README.md#no-such-heading)').length, 1)
   t.strictSame(deadLinks(page, 'see [a](../README.md#watch-it), [b](https://example.com)'), [])
-  t.strictSame(lostFiles('in `gateway/no-such.ts` and `gateway/relay.ts`', 'docs'), [
+  t.strictSame(lostFiles('in `gateway/no-such.ts` and `gateway/phases/relay.ts`', 'docs'), [
     'gateway/no-such.ts',
   ])
   t.end()

@@ -4,14 +4,10 @@
  * does not. What follows a failure or a pause is decided in `candidates.ts`.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { JsonObject } from '../../chat/json.js'
 import { gatewayError, type GatewayError, type WireError } from '../../errors.js'
 import type { Outcome } from '../../metrics/hops.js'
 import type { ReplyHandler, UpstreamCall } from '../../upstreams/pool.js'
-import type { Holding } from '../body-budget.js'
-import type { Deadlines, Timed } from '../deadlines.js'
-import type { Drains } from '../drains.js'
-import type { Exchange } from '../exchange.js'
+import type { Timed } from '../deadlines.js'
 import {
   LEFT,
   NO_FREE_CONNECTION,
@@ -23,15 +19,14 @@ import {
 } from '../fault.js'
 import type { Target } from '../generation.js'
 import { LANDED } from '../in-flight.js'
-import type { Call } from '../phases/receive.js'
 import { joined } from '../pieces.js'
-import type { ReplyOwner, ReplyTransform } from '../streams/reply-transform.js'
+import type { ReplyTransform } from '../streams/reply-transform.js'
 import { AttemptClock, type Phase } from './attempt-clock.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from './head.js'
 import { Leftover } from './leftover.js'
-import type { Outgoing } from './outgoing.js'
 import { openReplyStream, readReply, roomFor, streamsOn } from './replies.js'
-import type { BegunReply, EarlierParts } from './reply.js'
+import type { AttemptOwner, Prepared } from './owner.js'
+import type { EarlierParts } from './reply.js'
 import type { AttemptResult } from './result.js'
 import { Wait } from './wait.js'
 
@@ -41,28 +36,6 @@ const COMMIT_WAIT_MS = 1000
 const DRAINABLE: ReadonlySet<Phase> = new Set(['waiting', 'whole', 'stream'])
 
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', whole: 'in reply' } as const
-
-/** What an attempt needs of the request that it is made for, and what it reports to. */
-export interface AttemptOwner extends ReplyOwner {
-  readonly exchange: Exchange
-  readonly deadlines: Deadlines
-  readonly held: Holding
-  readonly drains: Drains
-  /** There is something to give the client. Called at most once, and `failed` never after it. */
-  begun(attempt: Attempt, reply: BegunReply): void
-  /** It ended before there was anything to give the client. Called at most once. */
-  failed(attempt: Attempt, error: GatewayError): void
-  /** The upstream paused, or its reply was empty: another attempt asks for the rest with `resume`. */
-  paused(attempt: Attempt, parts: EarlierParts, resume: JsonObject): void
-  /** The client has left, and the reply is read on until `ended`. */
-  draining(ended: Promise<void>): void
-}
-
-/** What is sent to an upstream, for which call. */
-export interface Prepared {
-  readonly call: Call
-  readonly outgoing: Outgoing
-}
 
 /** Reports exactly one end to its owner: `begun`, `failed` or `paused`. */
 export class Attempt implements ReplyHandler, Timed {

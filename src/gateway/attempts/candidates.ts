@@ -6,6 +6,7 @@
 import type { Identity } from '../../accounts/account.js'
 import type { JsonObject } from '../../chat/json.js'
 import { gatewayError, GatewayError } from '../../errors.js'
+import type { Escrow } from '../../reasoning/escrow.js'
 import type { Holding } from '../body-budget.js'
 import type { Deadlines } from '../deadlines.js'
 import type { Drains } from '../drains.js'
@@ -13,11 +14,18 @@ import type { Exchange } from '../exchange.js'
 import { UNFORESEEN } from '../fault.js'
 import type { Candidate } from '../phases/choose.js'
 import type { Call } from '../phases/receive.js'
-import type { Means } from '../phases/send.js'
-import { Attempt, type AttemptOwner, type Prepared } from './attempt.js'
+import { Attempt } from './attempt.js'
+import type { AttemptOwner, Made, Prepared } from './owner.js'
 import { Preparation } from './prepare.js'
 import { NO_PARTS, type BegunReply, type EarlierParts } from './reply.js'
 import { AttemptResult, type Sent } from './result.js'
+
+/** What requests are sent with. */
+export interface Means {
+  readonly deadlines: Deadlines
+  readonly drains: Drains
+  readonly escrow: Escrow
+}
 
 /** An admitted request. */
 export interface Outbound {
@@ -109,11 +117,11 @@ export class Candidates implements AttemptOwner, Sent {
     return result
   }
 
-  begun(_attempt: Attempt, reply: BegunReply): void {
+  begun(_attempt: Made, reply: BegunReply): void {
     this.resolve(reply)
   }
 
-  failed({ result, prepared }: Attempt, error: GatewayError): void {
+  failed({ result, prepared }: Made, error: GatewayError): void {
     if (this.exchange.cancellation.reason !== null) {
       this.reject(error)
       return
@@ -130,7 +138,7 @@ export class Candidates implements AttemptOwner, Sent {
     }
   }
 
-  paused({ result, prepared }: Attempt, parts: EarlierParts, resume: JsonObject): void {
+  paused({ result, prepared }: Made, parts: EarlierParts, resume: JsonObject): void {
     const outgoing = prepared.outgoing.next?.(resume)
     if (outgoing === undefined) {
       this.end(gatewayError(UNFORESEEN))

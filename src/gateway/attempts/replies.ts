@@ -14,7 +14,7 @@ import { ReplyTransform } from '../streams/reply-transform.js'
 import { ArrayForm, arrayOfEvents, EVENT_STREAM, type StreamForm } from '../streams/stream-form.js'
 import { TranslatedStream, type Verdict } from '../translate.js'
 import { WholeAnswer, type WholeReply } from '../whole.js'
-import type { AttemptOwner, Prepared } from './attempt.js'
+import type { AttemptOwner, Prepared } from './owner.js'
 
 /** A whole reply above this is refused; the largest recorded one is 2 MB of image. */
 const MAX_REPLY_BYTES = 64 * 1024 * 1024

@@ -12,9 +12,9 @@ import type { Exchange } from '../exchange.js'
 import type { Results } from '../observe/results.js'
 import type { Authenticated } from '../phases/authenticate.js'
 import { Intake } from '../phases/receive.js'
-import type { Delivery } from '../phases/relay.js'
 import { NativeAttempt } from './attempt.js'
 import { admitNative, nativeTarget, openNative } from './open.js'
+import { NativeDelivery } from './run.js'
 import { WebSocketAttempt } from './websocket.js'
 
 /** What native requests are served with. */
@@ -34,26 +34,6 @@ export interface NativeRequest {
   readonly results: Results
   /** Writes the ledger entry before the client gets the end of the reply. */
   readonly ending: () => Promise<void> | null
-}
-
-/** What is noted of a native request while it runs. */
-export interface NativeRun {
-  readonly result: AttemptResult
-  readonly intake: Intake
-  readonly delivery: NativeDelivery
-  readonly rateHeaders: readonly string[]
-  readonly deadlines: Deadlines
-  /** Writes the ledger entry before the client gets the end of the reply. */
-  readonly ending: () => Promise<void> | null
-}
-
-/** How its reply reaches the client. */
-export class NativeDelivery implements Delivery {
-  sentBytes = 0
-  firstContentMs: number | null = null
-  relayMs: number | null = null
-  readonly clientWaitMs = 0
-  readonly closed = null
 }
 
 /** Serves one request to its end. Rejects with `GatewayError`. */

@@ -17,9 +17,9 @@ import { requestIdIn } from '../attempts/head.js'
 import { LANDED } from '../in-flight.js'
 import { overdueError } from './attempt.js'
 import { headersForClient } from './headers.js'
-import type { NativeRun } from './native.js'
 import type { NativeCall } from './open.js'
 import { isNativePath } from './path.js'
+import type { NativeRun } from './run.js'
 import { nativeVerdict } from './verdict.js'
 
 /** How long one side may take to close after the other has. */

@@ -1,15 +1,5 @@
 /** Sends a request to its upstreams, in order, until one has something to give the client. */
-import type { Escrow } from '../../reasoning/escrow.js'
-import { Candidates, type Outbound } from '../attempts/candidates.js'
-import type { Deadlines } from '../deadlines.js'
-import type { Drains } from '../drains.js'
-
-/** What requests are sent with. */
-export interface Means {
-  readonly deadlines: Deadlines
-  readonly drains: Drains
-  readonly escrow: Escrow
-}
+import { Candidates, type Means, type Outbound } from '../attempts/candidates.js'
 
 /**
  * Starts the candidate loop. Its `reply` resolves at the first content; the loop stays in charge until the reply ends,

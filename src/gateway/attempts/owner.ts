@@ -1,0 +1,40 @@
+/** What stands between an attempt and the candidate loop that makes it. */
+import type { JsonObject } from '../../chat/json.js'
+import type { GatewayError } from '../../errors.js'
+import type { Holding } from '../body-budget.js'
+import type { Deadlines } from '../deadlines.js'
+import type { Drains } from '../drains.js'
+import type { Exchange } from '../exchange.js'
+import type { Call } from '../phases/receive.js'
+import type { ReplyOwner } from '../streams/reply-transform.js'
+import type { Outgoing } from './outgoing.js'
+import type { BegunReply, EarlierParts } from './reply.js'
+import type { AttemptResult } from './result.js'
+
+/** What an attempt needs of the request that it is made for, and what it reports to. */
+export interface AttemptOwner extends ReplyOwner {
+  readonly exchange: Exchange
+  readonly deadlines: Deadlines
+  readonly held: Holding
+  readonly drains: Drains
+  /** There is something to give the client. Called at most once, and `failed` never after it. */
+  begun(attempt: Made, reply: BegunReply): void
+  /** It ended before there was anything to give the client. Called at most once. */
+  failed(attempt: Made, error: GatewayError): void
+  /** The upstream paused, or its reply was empty: another attempt asks for the rest with `resume`. */
+  paused(attempt: Made, parts: EarlierParts, resume: JsonObject): void
+  /** The client has left, and the reply is read on until `ended`. */
+  draining(ended: Promise<void>): void
+}
+
+/** An attempt, to its owner. */
+export interface Made {
+  readonly result: AttemptResult
+  readonly prepared: Prepared
+}
+
+/** What is sent to an upstream, for which call. */
+export interface Prepared {
+  readonly call: Call
+  readonly outgoing: Outgoing
+}
