@@ -25,6 +25,7 @@ import { Upstreams, type Upstream } from '../upstreams/upstream.js'
 import { UpstreamStates } from './attempts/upstream-state.js'
 import { HealthProbe } from './attempts/health-probe.js'
 import { ModelList } from './models.js'
+import { Tariffs } from './tariff.js'
 
 /** Where a request goes: everything that is the same for every request of a route in one dialect. */
 export interface Target {
@@ -64,6 +65,7 @@ export class Generation {
   /** Null where the configuration does not allow it. */
   readonly media: MediaFetcher | null
   readonly prices: Prices
+  readonly tariffs: Tariffs
   readonly limits: Rules
   /** Whose `X-Forwarded-For` counts. */
   readonly proxies: TrustedProxies
@@ -77,6 +79,8 @@ export class Generation {
   private readonly targets = new Map<DialectName, Map<RouteTarget, Target>>()
   /** Names of served models that the catalogue does not list. */
   private readonly unlisted = new Set<string>()
+  /** What limits count as models whose price budgets have asked for in vain. */
+  private readonly unpriced = new Set<string>()
   private active = 0
   private successor: Generation | null | undefined = undefined
   private onRetired: (() => void) | null = null
@@ -90,6 +94,7 @@ export class Generation {
     this.probes = Object.keys(snapshot.config.upstreams).flatMap((name) => this.probeOf(name))
     this.models = new ModelList(snapshot, this.router)
     this.prices = new Prices(snapshot.catalogue.models, Object.values(snapshot.config.upstreams))
+    this.tariffs = new Tariffs(snapshot.config.limiting)
     this.limits = new Rules(snapshot.config)
     this.proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
     const { fetchMedia } = snapshot.config
@@ -149,6 +154,13 @@ export class Generation {
   /** What limits count a model as: one of the catalogue's, else the route that takes it. */
   limitedAs(model: string, { route }: Target): string {
     return this.snapshot.catalogue.find(model)?.id ?? route
+  }
+
+  /** Whether it is the first time that a budget has no price for what limits count as `modelName`. */
+  isNewlyUnpriced(modelName: string): boolean {
+    if (this.unpriced.has(modelName)) return false
+    this.unpriced.add(modelName)
+    return true
   }
 
   /**
