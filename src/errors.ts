@@ -121,6 +121,12 @@ export const ERRORS = {
     'before-first-byte',
     'The gateway’s own credentials failed upstream.',
   ),
+  upstream_misconfigured: row(
+    502,
+    'gateway',
+    'before-first-byte',
+    'The upstream has no such endpoint: its `base_url`, `path` or `dialect` is wrong. The log names the upstream.',
+  ),
   upstream_busy: row(
     429,
     'upstream',

@@ -61,6 +61,8 @@ export interface EventFields {
   request_id?: string | undefined
   generation?: number | undefined
   upstream?: string | undefined
+  /** A name of the catalogue or of a route, never a client's. */
+  model?: string | undefined
   variable?: string | undefined
   file?: string | undefined
   host?: string | undefined
@@ -138,6 +140,7 @@ export function eventFields(line: EventFields): object {
     request_id: clipped(line.request_id),
     generation: rounded(line.generation),
     upstream: clipped(line.upstream),
+    model: clipped(line.model),
     variable: clipped(line.variable),
     file: clipped(line.file),
     host: clipped(line.host),

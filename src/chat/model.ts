@@ -3,7 +3,7 @@
  * `undefined` is "not known"; an encoder then does what is right for the newest model of the family.
  */
 
-/** Who makes the model; also `owned_by` in the model list. */
+/** Makers whose own formats and rules the gateway knows. A model of any other maker has none of its own. */
 export type ModelFamily = 'openai' | 'anthropic' | 'google'
 
 /** USD per million tokens. */
@@ -31,7 +31,8 @@ export interface ModelPrice {
 /** One line of the catalogue. Counts are tokens; prices are US dollars per million of them. */
 export interface ModelFacts {
   id: string
-  family: ModelFamily
+  /** Who makes the model: a `ModelFamily` or any other name; `owned_by` in the model list. */
+  family: string
   /** Seconds since 1970 for the model list. */
   createdAtSeconds: number
   /** Dated ids of the same model. */

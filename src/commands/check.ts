@@ -4,9 +4,11 @@
  */
 import { relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { isConfigured } from '../config/config.js'
+import { isConfigured, type Catalogue, type Config } from '../config/config.js'
 import { loadConfig, type LoadResult } from '../config/load.js'
 import { formatProblem, type ConfigProblem } from '../config/problem.js'
+import { createRouter } from '../routing/router.js'
+import { Budgets, hasBudget, termsText } from './budget-terms.js'
 import type { Command } from './command.js'
 import { configPath } from './config-option.js'
 
@@ -23,7 +25,8 @@ the file is good and with 1 where it is not.
 Options:
   --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
   --json          print one JSON object: { ok, file, errors: [{ file, line, column, path, message,
-                  suggestion }] }, and for a good file file_hash, upstreams, routes and models
+                  suggestion }] }, and for a good file file_hash, upstreams, routes, models, unbounded
+                  (models whose cost a budget cannot bound) and notes
 
 Example:
   sluice check --config config/gateway.yaml
@@ -58,6 +61,8 @@ function verdict(loaded: LoadResult): object {
     upstreams,
     routes: loaded.config.routes.length,
     models: loaded.catalogue.models.length,
+    unbounded: new Budgets(loaded.config, loaded.catalogue).unbounded(),
+    notes: notesOn(loaded.config, loaded.catalogue),
   }
 }
 
@@ -75,7 +80,33 @@ function verdictText(loaded: LoadResult): string {
       `note: upstream ${upstream.name} has no key: ${source} is not set; it would answer 503`,
     )
   }
+  lines.push(...notesOn(config, catalogue).map((note) => `note: ${note}`))
   return lines.join('\n')
+}
+
+/** More models than this are counted, not named. */
+const MAX_NAMED = 20
+
+/** What is allowed and may not be meant. */
+function notesOn(config: Config, catalogue: Catalogue): string[] {
+  const router = createRouter(config)
+  const notes: string[] = []
+  for (const { name, models } of Object.values(config.upstreams)) {
+    for (const { id } of models) {
+      const routes = router.all(id).flatMap(({ targets, fallback }) => [...targets, ...fallback])
+      if (routes.some(({ upstream }) => upstream.name === name)) continue
+      notes.push(`no route leads to upstream ${name} for its model ${id}; clients do not see it`)
+    }
+  }
+  if (!hasBudget(config)) return notes
+  const unbounded = new Budgets(config, catalogue).unbounded()
+  for (const { model, upstream, terms } of unbounded.slice(0, MAX_NAMED)) {
+    const what = termsText(terms, config)
+    notes.push(`a budget cannot bound ${model} of upstream ${upstream}: ${what}`)
+  }
+  const more = unbounded.length - MAX_NAMED
+  if (more > 0) notes.push(`a budget cannot bound ${more} more models; see --json`)
+  return notes
 }
 
 /** One line for each problem, files named from the working folder. */

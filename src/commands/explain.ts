@@ -13,6 +13,7 @@ import { GatewayError } from '../errors.js'
 import { PLAIN_REQUEST } from '../routing/conditions.js'
 import { createRouter } from '../routing/router.js'
 import { reasonOf, speaksOf, type Speaks } from '../upstreams/explain.js'
+import { Budgets, termsText, type BudgetTerms } from './budget-terms.js'
 import { problemLines } from './check.js'
 import { UsageError, type Command } from './command.js'
 import { configPath } from './config-option.js'
@@ -27,7 +28,7 @@ Usage: sluice explain MODEL [--config FILE] [--body FILE] [--json]
 
 Prints the route that takes the model id and why, the upstream with its dialect (for OpenAI the
 endpoint that is chosen, for requests with tools and without) and whether its key is known, the model
-that the upstream is asked for, and what the catalogue knows of it. With a request's body it also says,
+that the upstream is asked for, what the catalogue has of it and how budgets count it. With a request's body it also says,
 field by field, what would reach the upstream and what would be lost; of the body's contents nothing is
 printed but the names of fields. Exits with 1 where no route takes the id, the request would be refused
 or a file is not good.
@@ -178,6 +179,9 @@ interface Explanation {
   readonly api_key_source: string | null
   readonly upstream_model: string | null
   readonly catalogue: { readonly match: string; readonly facts: ModelFacts } | null
+  /** How budgets count it; null where no route takes the id. */
+  readonly budget: BudgetTerms | null
+  readonly budget_text: string
 }
 
 function explain(model: string, config: Config, catalogue: Catalogue): Explanation {
@@ -187,6 +191,8 @@ function explain(model: string, config: Config, catalogue: Catalogue): Explanati
   const facts = catalogue.find(asked)
   const upstream = target?.upstream
   const { place, why, others } = reasonOf(model, found, config)
+  const budgets = new Budgets(config, catalogue)
+  const budget = target === undefined ? null : budgets.terms(target.upstream, asked)
   return {
     model,
     route: place,
@@ -201,6 +207,8 @@ function explain(model: string, config: Config, catalogue: Catalogue): Explanati
     api_key_source: upstream?.apiKeySource ?? null,
     upstream_model: target === undefined ? null : asked,
     catalogue: facts === null ? null : { match: catalogueMatch(asked, facts), facts },
+    budget,
+    budget_text: budget === null ? '' : termsText(budget, config),
   }
 }
 
@@ -229,6 +237,7 @@ function answerText(answer: Explanation): string {
     rows.push(['asked as', answer.upstream_model ?? ''])
   }
   rows.push(['catalogue', catalogueText(answer)])
+  if (answer.budget !== null) rows.push(['budgets', answer.budget_text])
   return rows.map(([title, text]) => row(title, text)).join('\n')
 }
 

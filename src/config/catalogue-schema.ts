@@ -13,6 +13,11 @@ const tokens = z.int().min(1).max(1_000_000_000)
 const usd = z.number().min(0).max(1_000_000)
 const word = z.string().min(1).max(64)
 
+/** The maker of a model. */
+export const familySchema = z.string().regex(/^[\w][\w.-]{0,63}$/, {
+  error: 'must be 1 to 64 letters, digits, dots, dashes or underscores',
+})
+
 const flag = (means: string) => z.boolean().optional().describe(means)
 const words = (means: string) => z.array(word).max(32).optional().describe(means)
 const count = (means: string) => tokens.optional().describe(means)
@@ -46,9 +51,9 @@ export const priceSchema = z.strictObject({
 
 const model = z.strictObject({
   id: id.describe('The model id that clients ask for.'),
-  family: z
-    .enum(['openai', 'anthropic', 'google'])
-    .describe('Who makes it; `owned_by` in the model list.'),
+  family: familySchema.describe(
+    'Who makes it; `owned_by` in the model list. The rules of `openai`, `anthropic` and `google` are built in; any other name is allowed and has none.',
+  ),
   created: day.optional().describe('The day of its release; left out: the catalogue’s `as_of`.'),
   variants: z.array(id).max(64).optional().describe('Dated ids of the same model.'),
   shutdown: day.optional().describe('The day the vendor ends it.'),

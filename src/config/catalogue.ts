@@ -3,7 +3,7 @@
  * Knows no file and no schema, so that a worker does not load them; `catalogue-schema.ts` does.
  */
 import type { ModelFacts } from '../chat/model.js'
-import type { Catalogue } from './config.js'
+import type { Catalogue, UpstreamConfig } from './config.js'
 
 /** The catalogue of these models; ids and variants are unique. */
 export function createCatalogue(models: readonly ModelFacts[]): Catalogue {
@@ -24,6 +24,21 @@ export function createCatalogue(models: readonly ModelFacts[]): Catalogue {
       return lastFound
     },
   }
+}
+
+/** The catalogue with the models that upstreams list and that it does not have. Its own entries hold. */
+export function withListed(
+  catalogue: Catalogue,
+  upstreams: readonly Pick<UpstreamConfig, 'models'>[],
+): Catalogue {
+  const known = new Set(catalogue.models.flatMap(({ id, variants = [] }) => [id, ...variants]))
+  const more: ModelFacts[] = []
+  for (const facts of upstreams.flatMap(({ models }) => models)) {
+    if (known.has(facts.id)) continue
+    known.add(facts.id)
+    more.push(facts)
+  }
+  return more.length === 0 ? catalogue : createCatalogue([...catalogue.models, ...more])
 }
 
 /** Exact, else the longest known id that `asked` extends with `-`: one look-up per dash. */
@@ -53,6 +68,11 @@ const FAMILIES: readonly (readonly [RegExp, Omit<ModelFacts, 'id' | 'createdAtSe
 export function factsFor(catalogue: Catalogue, modelId: string): ModelFacts {
   const known = catalogue.find(modelId)
   if (known !== null) return known
-  const family = FAMILIES.find(([pattern]) => pattern.test(modelId))?.[1] ?? { family: 'openai' }
-  return { ...family, id: modelId, createdAtSeconds: 0 }
+  return factsOfFamily(modelId, 'openai')
+}
+
+/** What the beginning of an id tells of a model; `otherwise` is the family if it tells nothing. */
+export function factsOfFamily(id: string, otherwise: string): ModelFacts {
+  const family = FAMILIES.find(([pattern]) => pattern.test(id))?.[1] ?? { family: otherwise }
+  return { ...family, id, createdAtSeconds: 0 }
 }

@@ -212,6 +212,10 @@ export interface UpstreamConfig {
   /** Beta features that clients may ask an Anthropic upstream for; null: all. */
   readonly allowBetas: readonly string[] | null
   readonly quirks: QuirksConfig
+  /** Models that the file lists for it; their prices are in `prices`. */
+  readonly models: readonly ModelFacts[]
+  /** Whether the upstream is asked which models it has. */
+  readonly discover: boolean
   /** What it takes for a model, where that is not what the catalogue says; `*` is any other model. */
   readonly prices: Readonly<Record<string, ModelPrice>>
   /** What happens to its answer when the client leaves. */
@@ -259,8 +263,12 @@ export interface LimitConfig {
 
 /** How limits and budgets are kept. */
 export interface LimitingConfig {
-  /** What a request under a budget may do with a model of unknown price. */
-  readonly unknownPrice: 'refuse' | 'allow'
+  /** How a budget treats a model of unknown price. */
+  readonly unknownPrice: 'assume' | 'allow' | 'refuse'
+  /** US dollars per million tokens, for `assume`. */
+  readonly assumedPrice: { readonly input: number; readonly output: number }
+  /** Reply tokens that a budget reserves if no maximum is known; null: the request is refused. */
+  readonly unknownLength: number | null
   /** Of an answer, for `tokens_per_minute`, where the request names no maximum. */
   readonly assumedOutputTokens: number
   /** While the store does not answer. */

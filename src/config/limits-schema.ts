@@ -51,15 +51,32 @@ export const planLimitsSchema = z
 export const limitingSchema = z
   .strictObject({
     unknown_price: z
-      .enum(['refuse', 'allow'])
-      .default('refuse')
+      .enum(['assume', 'allow', 'refuse'])
+      .default('assume')
       .describe(
-        'What a request may do that falls under a budget and whose model has no price in the catalogue. `refuse`: it is answered 403, since nobody could tell what it would spend. `allow`: it runs and counts as nothing.',
+        'How a budget treats a model whose price is not known. `assume`: its tokens count at `assumed_price`, and the log warns once for each model. `allow`: the request runs and counts as nothing. `refuse`: 403. The ledger entry has no cost in any case. Set a price under `upstreams.NAME.prices`, under `upstreams.NAME.models` or in the catalogue; 0 is a price.',
+      ),
+    assumed_price: z
+      .strictObject({
+        input: usd.default(10).describe('Prompt tokens.'),
+        output: usd.default(50).describe('Reply tokens.'),
+      })
+      .prefault({})
+      .describe(
+        'US dollars per million tokens that a budget counts for a model of unknown price. The default is the highest usual price in the shipped catalogue, apart from models whose id ends in `-pro`.',
+      ),
+    unknown_length: z
+      .union([z.literal('refuse'), whole(1, 10_000_000)], {
+        error: 'must be `refuse` or a whole number from 1 to 10,000,000',
+      })
+      .default(8_192)
+      .describe(
+        'How many reply tokens a budget reserves if the request has no maximum and the longest reply of the model is not known. A longer reply is charged in full when it ends. `refuse`: 400 unless the request has a maximum. A model whose price is 0 needs no bound.',
       ),
     assumed_output_tokens: whole(1, 10_000_000)
       .default(4_096)
       .describe(
-        'How many tokens of answer `tokens_per_minute` sets aside where the request names no maximum; what it really takes is counted at its end. Budgets always set aside the most that the model can say.',
+        'How many reply tokens `tokens_per_minute` reserves if the request has no maximum; the actual number is counted when the reply ends. Budgets reserve the longest reply of the model.',
       ),
     away: z
       .strictObject({

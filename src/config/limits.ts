@@ -96,6 +96,8 @@ export function limitingOf({ limiting }: FileValues, workers: number): LimitingC
   const { away } = limiting
   return {
     unknownPrice: limiting.unknown_price,
+    assumedPrice: limiting.assumed_price,
+    unknownLength: limiting.unknown_length === 'refuse' ? null : limiting.unknown_length,
     assumedOutputTokens: limiting.assumed_output_tokens,
     away: {
       processes: away.processes ?? workers,

@@ -17,7 +17,7 @@ import {
 import type { z } from 'zod'
 import { readBoundedFile } from '../bounded-file.js'
 import { catalogueSchema, duplicateIds, factsOfCatalogue } from './catalogue-schema.js'
-import { createCatalogue } from './catalogue.js'
+import { createCatalogue, withListed } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
 import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/tls-files.js'
 import { fillPlaceholders, type Surroundings } from './placeholder.js'
@@ -105,7 +105,8 @@ function load(path: string, text: string | null, env: Env, read: ReadFile): Load
   if (models.catalogue === null) return { ok: false, errors: models.errors, sources }
   const fileHash = createHash('sha256').update(text).update('\0').update(modelsText).digest('hex')
   const { config } = own
-  return { ok: true, config, catalogue: models.catalogue, fileHash, sources }
+  const catalogue = withListed(models.catalogue, Object.values(config.upstreams))
+  return { ok: true, config, catalogue, fileHash, sources }
 }
 
 function catalogueMissing(path: string): Finding {

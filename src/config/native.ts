@@ -26,7 +26,7 @@ export const nativePriceSchema = z
   .max(1_000_000)
   .optional()
   .describe(
-    'US dollars that a native request is charged, against budgets and in the ledger, once the upstream has accepted it. Left out: its cost is unknown, and `unknown_price` decides if a budget applies.',
+    'US dollars that a native request is charged, against budgets and in the ledger, once the upstream has accepted it. Left out: its cost is unknown, and a request under a budget is refused (403) unless `limiting.unknown_price` is `allow`.',
   )
 
 /** The values of those keys, as the file has them. */

@@ -70,7 +70,7 @@ export function findingsOf(
 ): Finding[] {
   const findings: Finding[] = []
   const taken = new Set<string>()
-  for (const issue of issues) {
+  for (const issue of issues.flatMap(withinUnion)) {
     if (issue.code === 'unrecognized_keys') {
       const known = keysAt(schema, issue.path)
       for (const key of issue.keys) {
@@ -86,6 +86,16 @@ export function findingsOf(
     findings.push(findingOf(issue, value))
   }
   return findings
+}
+
+/** What is wrong within a map where a map is one of several forms; else the issue itself. */
+function withinUnion(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union') return [issue]
+  const within = issue.errors.find((errors) =>
+    errors.some(({ code, path }) => code === 'unrecognized_keys' || path.length > 0),
+  )
+  if (within === undefined) return [issue]
+  return within.map((each) => ({ ...each, path: [...issue.path, ...each.path] }))
 }
 
 function findingOf(issue: z.core.$ZodIssue, value: unknown): Finding {
@@ -150,7 +160,8 @@ function unwrapped(schema: unknown): unknown {
   while (at instanceof z.ZodDefault || at instanceof z.ZodPrefault || at instanceof z.ZodOptional) {
     at = at.unwrap()
   }
-  return at
+  if (!(at instanceof z.ZodUnion)) return at
+  return at.options.find((option) => option instanceof z.ZodObject) ?? at
 }
 
 /** The value at a path, or `undefined`. */

@@ -9,6 +9,7 @@ import type { Config, OnDisconnect, PlanConfig, QuirksConfig, UpstreamConfig } f
 import { afterDisconnectOf, ledgerOf } from './ledger-schema.js'
 import { priceFacts } from './catalogue-schema.js'
 import { amountsOf, checkLimits, limitingOf, limitsOf } from './limits.js'
+import { checkListed, listedFacts, listedPrices } from './listed-models.js'
 import { checkNative, nativeOf } from './native.js'
 import { PLAIN, PRESETS, type Preset } from './presets.js'
 import type { Finding, Path } from './problem.js'
@@ -97,6 +98,7 @@ function checkUpstream(
   if (upstream.api_key !== undefined && upstream.api_keys !== undefined) {
     fault([...path, 'api_keys'], 'must be left out: there is an api_key already')
   }
+  checkListed(upstream.models, [...path, 'models'], fault)
 }
 
 function checkAddress(url: URL, at: Path, fault: Fault): void {
@@ -250,9 +252,14 @@ function upstreamOf(
     native: nativeOf(values),
     allowBetas: values.allow_betas ?? null,
     quirks: quirksOf(values.quirks, preset?.quirks ?? PLAIN),
-    prices: Object.fromEntries(
-      Object.entries(values.prices).map(([model, price]) => [model, priceFacts(price)]),
-    ),
+    models: listedFacts(values.models, name),
+    discover: values.discover,
+    prices: {
+      ...listedPrices(values.models),
+      ...Object.fromEntries(
+        Object.entries(values.prices).map(([model, price]) => [model, priceFacts(price)]),
+      ),
+    },
     onDisconnect: values.on_disconnect ?? onDisconnect,
     breaker: breakerOf(values.breaker),
     probe: probeOf(values.probe),

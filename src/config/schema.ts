@@ -8,6 +8,7 @@ import { priceSchema } from './catalogue-schema.js'
 import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
 import { DAY_MS, modelText, name, text, whole } from './names.js'
+import { modelsSchema } from './listed-models.js'
 import { nativePriceSchema, nativeSchema } from './native.js'
 import { PRESET_NAMES } from './presets.js'
 import { routeSchema } from './route-schema.js'
@@ -149,6 +150,13 @@ const upstream = z.strictObject({
       'Whether `base_url` may lead to a loopback, private or link-local address. Where left out: true if its host is itself such an address or `localhost`, else false.',
     ),
   quirks: quirks.prefault({}),
+  models: modelsSchema,
+  discover: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether `GET /v1/models` also lists the models that the upstream itself lists at `GET {base_url}/models`, if a route takes them. The list is read at start, after a change of the configuration and every 5 minutes; a failure is a warning in the log. At most 1 MiB and 1,000 models.',
+    ),
   prices: z
     .record(modelText, priceSchema)
     .default({})

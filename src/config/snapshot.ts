@@ -145,10 +145,13 @@ function shownConfig(config: Config): JsonObject {
   }
 }
 
-function maskedLimiting({ unknownPrice, assumedOutputTokens, away }: LimitingConfig): JsonObject {
+function maskedLimiting(limiting: LimitingConfig): JsonObject {
+  const { unknownPrice, assumedPrice, unknownLength, assumedOutputTokens, away } = limiting
   const { processes, budgetShare, budgetNanoUsd } = away
   return {
     unknown_price: unknownPrice,
+    assumed_price: { ...assumedPrice },
+    unknown_length: unknownLength ?? 'refuse',
     assumed_output_tokens: assumedOutputTokens,
     away: { processes, budget_share: budgetShare, budget_usd: budgetNanoUsd / 1e9 },
   }
@@ -209,6 +212,8 @@ function maskedUpstream(upstream: UpstreamConfig): JsonObject {
     tls: upstream.tls === null ? null : maskedTls(upstream.tls),
     http2: upstream.http2,
     proxy: maskedProxy(upstream.proxy),
+    models: upstream.models.map((facts) => snakeKeys(facts)),
+    discover: upstream.discover,
     prices: mapValues(upstream.prices, (price) => snakeKeys(price)),
     on_disconnect: upstream.onDisconnect,
     breaker: shownBreaker(upstream.breaker),

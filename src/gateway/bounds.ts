@@ -6,8 +6,9 @@ import { objectOf } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
 import { bulkOf, inputTokens, mostInputTokens } from '../ledger/estimate.js'
-import { mostNanoUsd, type Price } from '../ledger/price.js'
+import { isOutputFree, mostNanoUsd, type Price } from '../ledger/price.js'
 import type { Call } from './phases/receive.js'
+import type { Tariff } from './tariff.js'
 
 /** The bounds of one request. */
 export interface Reckoning {
@@ -21,17 +22,20 @@ export interface Reckoning {
   readonly isOpen: boolean
   /** Answers that are asked for at once. */
   readonly answers: number
+  /** What a budget counts with; null: it has no price for the request. */
   readonly price: Price | null
+  /** The price is that of the model, not `limiting.assumed_price`. */
   readonly isPriced: boolean
-  /** Null where the price, or how long the answer may be, is not known. */
+  /** Null: the price, or the length of a reply that is not free, is not known. */
   readonly nanoUsd: number | null
 }
 
 /** OpenAI's Responses take no fewer. */
 const LEAST_OUTPUT_TOKENS = 16
 
-/** Reckons; `facts` and `price` are those of the model that the upstream is asked for. */
-export function reckon(request: ChatRequest, facts: ModelFacts, price: Price | null): Reckoning {
+/** Reckons; `facts` and `tariff` are those of the model that the upstream is asked for. */
+export function reckon(request: ChatRequest, facts: ModelFacts, tariff: Tariff): Reckoning {
+  const { price, isPriced, unknownLength } = tariff
   const bulk = bulkOf(request)
   const { family, contextWindow = Number.POSITIVE_INFINITY } = facts
   const input = Math.min(mostInputTokens(bulk, family), contextWindow)
@@ -45,9 +49,19 @@ export function reckon(request: ChatRequest, facts: ModelFacts, price: Price | n
     isOpen: request.maxOutputTokens === undefined,
     answers,
     price,
-    isPriced: price !== null && mostNanoUsd(price, { input, output: 0 }) !== null,
-    nanoUsd: price === null || output === null ? null : mostNanoUsd(price, { input, output }),
+    isPriced,
+    nanoUsd: mostMoney(
+      price,
+      input,
+      output ?? (unknownLength === null ? null : unknownLength * answers),
+    ),
   }
+}
+
+function mostMoney(price: Price | null, input: number, output: number | null): number | null {
+  if (price === null) return null
+  if (output === null) return isOutputFree(price) ? mostNanoUsd(price, { input, output: 0 }) : null
+  return mostNanoUsd(price, { input, output })
 }
 
 /**

@@ -10,6 +10,7 @@ import { newRequestId } from '../http/id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import { BodyBudget } from './body-budget.js'
 import { Deadlines } from './deadlines.js'
+import { Discovery } from './discovery.js'
 import { Drains } from './drains.js'
 import { Exchange } from './exchange.js'
 import { Generation } from './generation.js'
@@ -22,6 +23,7 @@ const BODY_SHARE_OF_HEAP = 0.5
 /** Serves requests with the generation in force, until it is drained. */
 export class Gateway {
   private readonly services: Services
+  private readonly discovery: Discovery
   private readonly inFlight = new InFlight<Exchange>()
   private current: Generation
   /** Set while somebody waits for the last exchange. */
@@ -43,6 +45,8 @@ export class Gateway {
     this.current = new Generation(snapshot, parts.metrics, null)
     parts.metrics.configLoaded(snapshot.generation)
     parts.metrics.beforeCollect(() => parts.metrics.upstreams(this.current.states.levels()))
+    this.discovery = new Discovery(parts.log)
+    this.discovery.adopt(this.current)
     parts.authenticator.watch({
       digests: () => this.digestsInUse(),
       end: (digest, why) => this.endAllOf(digest, why),
@@ -101,6 +105,7 @@ export class Gateway {
     previous.stopProbes()
     this.current = new Generation(snapshot, this.services.metrics, previous)
     this.services.metrics.configLoaded(snapshot.generation)
+    this.discovery.adopt(this.current)
     const successor = this.current
     this.retired = this.retired.then(() => previous.supersede(successor))
   }
@@ -132,6 +137,7 @@ export class Gateway {
    * a client too, and its row is written.
    */
   async close(): Promise<void> {
+    this.discovery.close()
     this.services.deadlines.close()
     await this.current.destroy()
     if (this.inFlight.size === 0) return

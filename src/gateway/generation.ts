@@ -3,8 +3,8 @@
  * prebuilt headers and metric series. A request holds the generation it started with; the pools of a
  * superseded one close when its last request has ended.
  */
-import { isConfigured, type Snapshot, type UpstreamConfig } from '../config/config.js'
-import { factsFor } from '../config/catalogue.js'
+import { isConfigured, type Snapshot } from '../config/config.js'
+import { factsFor, withListed } from '../config/catalogue.js'
 import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { DialectName, Egress } from '../dialects/dialect.js'
@@ -24,7 +24,9 @@ import { MediaFetcher } from '../upstreams/media.js'
 import { Upstreams, type Upstream } from '../upstreams/upstream.js'
 import { UpstreamStates } from './attempts/upstream-state.js'
 import { HealthProbe } from './attempts/health-probe.js'
+import { fixedHeaders, ownHeaders } from './upstream-headers.js'
 import { ModelList } from './models.js'
+import { Tariffs } from './tariff.js'
 
 /** Where a request goes: everything that is the same for every request of a route in one dialect. */
 export interface Target {
@@ -60,10 +62,12 @@ const MODEL_NAME = /^[\w.:/@-]{1,128}$/
 /** One configuration at work. Counts who holds it, and closes its pools when nobody does. */
 export class Generation {
   readonly snapshot: Snapshot
-  readonly models: ModelList
+  /** Renewed when upstreams tell which models they have. */
+  models: ModelList
   /** Null where the configuration does not allow it. */
   readonly media: MediaFetcher | null
   readonly prices: Prices
+  readonly tariffs: Tariffs
   readonly limits: Rules
   /** Whose `X-Forwarded-For` counts. */
   readonly proxies: TrustedProxies
@@ -77,6 +81,8 @@ export class Generation {
   private readonly targets = new Map<DialectName, Map<RouteTarget, Target>>()
   /** Names of served models that the catalogue does not list. */
   private readonly unlisted = new Set<string>()
+  /** What limits count as models whose price budgets have asked for in vain. */
+  private readonly unpriced = new Set<string>()
   private active = 0
   private successor: Generation | null | undefined = undefined
   private onRetired: (() => void) | null = null
@@ -90,10 +96,34 @@ export class Generation {
     this.probes = Object.keys(snapshot.config.upstreams).flatMap((name) => this.probeOf(name))
     this.models = new ModelList(snapshot, this.router)
     this.prices = new Prices(snapshot.catalogue.models, Object.values(snapshot.config.upstreams))
+    this.tariffs = new Tariffs(snapshot.config.limiting)
     this.limits = new Rules(snapshot.config)
     this.proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
     const { fetchMedia } = snapshot.config
     this.media = fetchMedia.enabled ? new MediaFetcher(fetchMedia) : null
+  }
+
+  /** The upstreams that are asked which models they have. */
+  discovering(): Upstream[] {
+    const names = Object.values(this.snapshot.config.upstreams)
+      .filter((config) => config.discover && isConfigured(config))
+      .map(({ name }) => name)
+    return names.flatMap((name) => this.upstreams.get(name) ?? [])
+  }
+
+  /** Lists these models too, as far as they are not in the catalogue and a route takes them to their upstream. */
+  addDiscovered(found: ReadonlyMap<string, readonly ModelFacts[]>): void {
+    const routed = [...found].map(([name, models]) => ({
+      models: models.filter(({ id }) =>
+        this.router
+          .all(id)
+          .some(({ targets, fallback }) =>
+            [...targets, ...fallback].some(({ upstream }) => upstream.name === name),
+          ),
+      ),
+    }))
+    const catalogue = withListed(this.snapshot.catalogue, routed)
+    this.models = new ModelList({ ...this.snapshot, catalogue }, this.router)
   }
 
   /**
@@ -149,6 +179,13 @@ export class Generation {
   /** What limits count a model as: one of the catalogue's, else the route that takes it. */
   limitedAs(model: string, { route }: Target): string {
     return this.snapshot.catalogue.find(model)?.id ?? route
+  }
+
+  /** Whether it is the first time that a budget has no price for what limits count as `modelName`. */
+  isNewlyUnpriced(modelName: string): boolean {
+    if (this.unpriced.has(modelName)) return false
+    this.unpriced.add(modelName)
+    return true
   }
 
   /**
@@ -240,35 +277,4 @@ export class Generation {
       series: this.metrics.target(of.route, config.name),
     }
   }
-}
-
-/** The headers of the upstream's credential and configuration. */
-export function ownHeaders(
-  config: UpstreamConfig,
-  egress: Egress,
-  apiKey: string | null = config.apiKeys[0] ?? null,
-): Record<string, string> {
-  return { ...credentialOf(config, egress, apiKey), ...config.headers }
-}
-
-function credentialOf(
-  { keyHeader }: UpstreamConfig,
-  egress: Egress,
-  apiKey: string | null,
-): Record<string, string> {
-  if (apiKey === null) return {}
-  return keyHeader === null ? egress.credential(apiKey) : { [keyHeader]: apiKey }
-}
-
-/** Built from constants and the configuration; nothing of the client's gets in here (CVE-2026-1525). */
-function fixedHeaders(
-  config: UpstreamConfig,
-  egress: Egress,
-  apiKey: string | null,
-): readonly string[] {
-  const headers = ['content-type', 'application/json', 'accept-encoding', 'identity']
-  for (const [name, value] of Object.entries(ownHeaders(config, egress, apiKey))) {
-    headers.push(name, value)
-  }
-  return headers
 }

@@ -25,7 +25,12 @@ export interface Provisional {
 /** The entry as if the request had used the most that it may. */
 export function unsettledRow(
   { x, identity, clientRequestId, request, target, model, modelName }: Provisional,
-  { input, output, nanoUsd }: Pick<Reckoning, 'input' | 'output' | 'nanoUsd'>,
+  {
+    input,
+    output,
+    nanoUsd,
+    isPriced,
+  }: Pick<Reckoning, 'input' | 'output' | 'nanoUsd' | 'isPriced'>,
 ): UsageRow {
   return {
     requestId: x.id,
@@ -45,7 +50,7 @@ export function unsettledRow(
     finish: null,
     usage: output === null ? { input } : { input, output },
     source: 'estimated',
-    costNanoUsd: nanoUsd,
+    costNanoUsd: isPriced ? nanoUsd : null,
     tokensAfterDisconnect: 0,
     losses: [],
     generation: x.generation.snapshot.generation,

@@ -188,16 +188,21 @@ export function jsonBytes(value: JsonValue): number {
 }
 
 /** About as many prompt tokens as the vendor would count. */
-export function inputTokens(bulk: Bulk, family: ModelFamily): number {
-  return Math.max(1, Math.ceil(weighed(bulk, RATES[family])))
+export function inputTokens(bulk: Bulk, family: string): number {
+  return Math.max(1, Math.ceil(weighed(bulk, ratesOf(RATES, family))))
 }
 
 /**
  * More prompt tokens than the vendor will count. Not known of media by URL or id, which count as one
  * large piece: a caller who knows the context window takes the smaller of the two.
  */
-export function mostInputTokens(bulk: Bulk, family: ModelFamily): number {
-  return Math.ceil(weighed(bulk, MOST[family])) + MOST_PREAMBLE
+export function mostInputTokens(bulk: Bulk, family: string): number {
+  return Math.ceil(weighed(bulk, ratesOf(MOST, family))) + MOST_PREAMBLE
+}
+
+/** Models of other makers count as OpenAI's: the format of their upstreams is its own. */
+function ratesOf(table: Readonly<Record<ModelFamily, Rates>>, family: string): Rates {
+  return family === 'anthropic' || family === 'google' ? table[family] : table.openai
 }
 
 function weighed(bulk: Bulk, rates: Rates): number {
@@ -214,6 +219,6 @@ function weighed(bulk: Bulk, rates: Rates): number {
 }
 
 /** About as many tokens as these words are; at least 1 where there are any. Hidden reasoning is not in it. */
-export function outputTokens({ bytes, calls }: Said, family: ModelFamily): number {
-  return Math.ceil(bytes / 4 + calls * RATES[family].call)
+export function outputTokens({ bytes, calls }: Said, family: string): number {
+  return Math.ceil(bytes / 4 + calls * ratesOf(RATES, family).call)
 }

@@ -77,6 +77,44 @@ export function dearerPrice(price: Price, tier: string | null): Price | null {
   return asked === null || (tier !== null && (price.tiers[tier] ?? 1) > 1) ? asked : price
 }
 
+/** A price for models whose own is not known. Every kind of prompt token costs `input`. */
+export function flatPrice({ input, output }: { input: number; output: number }): Price {
+  return priceOf({ input, output, cacheRead: input, cacheWrite: input, cacheWrite1h: input })
+}
+
+/** The price with `assumed` for every rate that is not known. */
+export function completedPrice(price: Price | null, assumed: Price): Price {
+  if (price === null) return assumed
+  const { usual, long } = price
+  return {
+    ...price,
+    usual: completed(usual, assumed.usual),
+    long: long === null ? null : completed(long, assumed.usual),
+  }
+}
+
+/** For a tier of unknown price: each rate is the dearer of the usual one and the assumed one. */
+export function dearestPrice(price: Price, assumed: Price): Price {
+  const { usual, long } = completedPrice(price, assumed)
+  return {
+    ...price,
+    usual: dearest(usual, assumed.usual),
+    long: long === null ? null : dearest(long, assumed.usual),
+  }
+}
+
+/** Whether both input and output have a rate, for prompts of any length. */
+export function isComplete({ usual, long }: Price): boolean {
+  return [usual, long ?? usual].every(({ input, output }) => input !== null && output !== null)
+}
+
+/** Whether no reply token costs anything. */
+export function isOutputFree({ usual, long }: Price): boolean {
+  return [usual, long ?? usual].every(
+    ({ output, reasoning }) => output === 0 && (reasoning === null || reasoning === 0),
+  )
+}
+
 /**
  * What this use costs, to the nearest nano-dollar; null where a price that it takes is not known.
  * Counts that contradict each other (more read from the cache than was sent) never lower the cost.
@@ -148,6 +186,29 @@ function times(rates: Rates, factor: number): Rates {
     cacheWrite1h: of(rates.cacheWrite1h),
     output: of(rates.output),
     reasoning: of(rates.reasoning),
+  }
+}
+
+function completed(rates: Rates, assumed: Rates): Rates {
+  return {
+    input: rates.input ?? assumed.input,
+    cacheRead: rates.cacheRead ?? rates.input ?? assumed.cacheRead,
+    cacheWrite: rates.cacheWrite ?? assumed.cacheWrite,
+    cacheWrite1h: rates.cacheWrite1h ?? assumed.cacheWrite1h,
+    output: rates.output ?? assumed.output,
+    reasoning: rates.reasoning ?? rates.output ?? assumed.reasoning,
+  }
+}
+
+function dearest(a: Rates, b: Rates): Rates {
+  const of = (kind: keyof Rates): Rate => Math.max(a[kind] ?? 0, b[kind] ?? 0)
+  return {
+    input: of('input'),
+    cacheRead: of('cacheRead'),
+    cacheWrite: of('cacheWrite'),
+    cacheWrite1h: of('cacheWrite1h'),
+    output: of('output'),
+    reasoning: of('reasoning'),
   }
 }
 

@@ -59,6 +59,8 @@ export interface UsageRow {
   readonly source: UsageSource
   /** Whole nano-dollars (1e-9 US dollars); null where a price is not known. */
   readonly costNanoUsd: number | null
+  /** What budgets are charged if `costNanoUsd` is null; absent: what was reserved. No entry keeps it. */
+  readonly budgetNanoUsd?: number
   /** Output tokens that the upstream went on to make after the client had left. */
   readonly tokensAfterDisconnect: number
   readonly losses: readonly string[]

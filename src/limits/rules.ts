@@ -32,6 +32,8 @@ export interface Need {
   /** Of a token limit. */
   readonly tokens: number
   readonly nanoUsd: number
+  /** `nanoUsd` is counted with `limiting.assumed_price`. */
+  readonly isAssumed?: boolean
 }
 
 /** As long as a subject may be (`Demand`). */
@@ -96,6 +98,8 @@ export function needsOf(limits: readonly Limit[]): { tokens: boolean; money: boo
 export interface Claim {
   readonly demand: Demand
   readonly whose: string
+  /** The cost of the demand is counted with `limiting.assumed_price`. */
+  readonly isAssumed?: boolean
 }
 
 /** What is demanded of the ledger for a request that takes at most `need`. */
@@ -104,7 +108,8 @@ export function claimsOf(limits: readonly Limit[], need: Need): Claim[] {
   for (const { subject, shared, whose, amounts } of limits) {
     const { requestsPerMinute, tokensPerMinute, concurrent, nanoUsdPerDay, nanoUsdPerMonth } =
       amounts
-    const add = (demand: Demand): void => void claims.push({ demand, whose })
+    const { isAssumed = false } = need
+    const add = (demand: Demand): void => void claims.push({ demand, whose, isAssumed })
     if (requestsPerMinute !== undefined) {
       add({ kind: 'requests', subject, shared, perMinute: requestsPerMinute, cost: 1 })
     }

@@ -74,7 +74,11 @@ function secondsOf(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1_000))
 }
 
-function messageOf({ demand, whose }: Claim, standing: Standing, seconds: number): string {
+function messageOf(
+  { demand, whose, isAssumed }: Claim,
+  standing: Standing,
+  seconds: number,
+): string {
   const again = `try again in ${seconds} s`
   const never = standing.retryAfterMs === -1
   switch (demand.kind) {
@@ -94,7 +98,8 @@ function messageOf({ demand, whose }: Claim, standing: Standing, seconds: number
     case 'usd_month': {
       const time = demand.kind === 'usd_day' ? 'day' : 'month'
       const limit = `The budget of $${dollars(demand.limitNanoUsd)} a ${time} for ${whose}`
-      const asked = `this request may cost up to $${dollars(demand.costNanoUsd)}`
+      const at = isAssumed === true ? ASSUMED : ''
+      const asked = `this request may cost up to $${dollars(demand.costNanoUsd)}${at}`
       if (never) return `${limit} is less than what it asks: ${asked}; lower max_completion_tokens.`
       return `${limit} leaves $${dollars(standing.remaining)}, and ${asked}; ${again}, or lower max_completion_tokens.`
     }
@@ -102,6 +107,10 @@ function messageOf({ demand, whose }: Claim, standing: Standing, seconds: number
       return demand satisfies never
   }
 }
+
+/** Which settings decide what a request for a model of unknown price counts as. */
+const ASSUMED =
+  ' at limiting.assumed_price, since the price of the model is not known (set it under upstreams.NAME.prices)'
 
 /** To the nano-dollar, without zeros at the end: `0.0125`. */
 function dollars(nanoUsd: number): string {

@@ -55,6 +55,11 @@ export function usedTokens({ usage, source }: UsageRow): number | null {
   return (usage.input ?? 0) + (usage.output ?? 0)
 }
 
+/** What budgets are charged for the request, in nano-dollars; null: what was reserved. */
+export function chargedNanoUsd({ costNanoUsd, budgetNanoUsd }: UsageRow): number | null {
+  return costNanoUsd ?? budgetNanoUsd ?? null
+}
+
 /** 1 where the row used tokens and nobody knows their price. */
 function unpricedOf({ costNanoUsd, source }: UsageRow): 0 | 1 {
   return costNanoUsd === null && source !== 'none' ? 1 : 0

@@ -48,6 +48,13 @@ export interface PoolOptions {
   readonly maxConnections: number
 }
 
+/** A request of the gateway itself. */
+export interface GetOptions {
+  readonly headers: Readonly<Record<string, string>>
+  readonly maxBytes: number
+  readonly timeoutMs: number
+}
+
 /** What may not stand in a request's path, and in a header's value. undici refuses the same. */
 const NOT_IN_PATH = /[^\x21-\xff]/
 const NOT_IN_HEADER = /[^\t\x20-\x7e\x80-\xff]/
@@ -97,6 +104,28 @@ export class UpstreamPool {
     }
     this.schedule()
     return exchange
+  }
+
+  /**
+   * One GET beside the requests of clients, which it does not wait for. Rejects if there is no reply within
+   * `timeoutMs` or it is longer than `maxBytes`.
+   */
+  async get(
+    path: string,
+    { headers, maxBytes, timeoutMs }: GetOptions,
+  ): Promise<{ readonly status: number; readonly body: Buffer }> {
+    const { dispatcher, origin } = this.options
+    const signal = AbortSignal.timeout(timeoutMs)
+    const reply = await dispatcher.request({ origin, path, method: 'GET', headers, signal })
+    const chunks: Buffer[] = []
+    let bytes = 0
+    for await (const chunk of reply.body) {
+      const piece = Buffer.from(chunk as Uint8Array)
+      bytes += piece.length
+      if (bytes > maxBytes) throw new Error(`the reply is longer than ${maxBytes} bytes`)
+      chunks.push(piece)
+    }
+    return { status: reply.statusCode, body: Buffer.concat(chunks, bytes) }
   }
 
   /** Lets everything under way and waiting finish; resolves when no connection is left. */

@@ -8,6 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject, stringOf } from '../chat/json.js'
 import type { ErrorKind, WireError } from '../errors.js'
 import { retryAfterSeconds } from './retry-after.js'
+import { isNoEndpoint, NO_ENDPOINT } from './no-endpoint.js'
 import { scrub } from './scrub.js'
 
 /** Codes and types that say "no money left": another try is pointless. */
@@ -54,7 +55,8 @@ function parse(body: string): JsonObject | null {
 }
 
 function withoutBody(status: number): WireError {
-  const kind = status === 404 ? 'upstream_failed' : kindOf(status, undefined, '', '')
+  if (isNoEndpoint(status, '')) return { ...NO_ENDPOINT }
+  const kind = kindOf(status, undefined, '', '')
   const message = `The upstream answered ${status} without a readable error.`
   return { kind, message, upstreamCode: String(status) }
 }
@@ -65,8 +67,10 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
   const param = stringOf(payload['param'])
   const inner = Number(code)
   const known = status ?? (Number.isInteger(inner) && inner >= 400 && inner < 600 ? inner : null)
+  const text = textOf(payload)
+  const isAboutRequest = MODEL.has(code) || MODEL.has(type) || (param ?? '') !== ''
+  if (status !== null && !isAboutRequest && isNoEndpoint(status, text)) return { ...NO_ENDPOINT }
   const kind = known === null ? kindOfWords(code, type) : kindOf(known, param, code, type)
-  const text = stringOf(payload['message']) ?? stringOf(payload['detail']) ?? ''
   const message =
     kind === 'upstream_denied'
       ? 'The upstream refused the gateway’s own credentials.'
@@ -80,6 +84,11 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
   const word = code !== '' ? code : type !== '' ? type : known === null ? '' : String(known)
   if (word !== '') error.upstreamCode = scrub(word).slice(0, 128)
   return error
+}
+
+function textOf(payload: JsonObject): string {
+  const { message, detail, error_msg: word } = payload
+  return stringOf(message) ?? stringOf(detail) ?? stringOf(word) ?? ''
 }
 
 /** Kinds by status; only the code and the parameter tell variants apart, never the text. */

@@ -51,11 +51,41 @@ void t.test('check: a bad file exits with 1 and names the place and what was mea
 })
 
 void t.test('check: a fault in the catalogue is named in the catalogue', async (t) => {
-  const models = MODELS.replace('family: openai', 'family: opnai')
+  const models = MODELS.replace('family: openai', 'family: open ai')
   const folder = t.testdir({ conf: { 'gateway.yaml': GOOD, 'models.yaml': models } })
   const answer = await sluice(['check', '--config', 'conf/gateway.yaml'], folder)
   t.equal(answer.status, 1)
-  t.match(answer.out, /^conf\/models\.yaml:3:28: models\[0\]\.family: must be one of/)
+  t.match(answer.out, /^conf\/models\.yaml:3:28: models\[0\]\.family: must be 1 to 64 letters/)
+})
+
+void t.test('check names the models that a budget cannot bound, and exits with 0', async (t) => {
+  const local = [
+    '  local:',
+    '    dialect: openai-chat',
+    '    base_url: http://127.0.0.1:9000/v1',
+    '    models: [llama-3, { id: llama-free, price: { input: 0, output: 0 } }, unrouted]',
+    'routes:',
+    '  - { prefix: llama, upstream: local }',
+  ].join('\n')
+  const limits = 'limits: [{ scope: account, plan: starter, usd_per_month: 20 }]\n'
+  const text = `${changed('routes:', local)}${limits}`
+  const folder = t.testdir({ 'gateway.yaml': text, 'models.yaml': MODELS })
+  const answer = await sluice(['check', '--config', 'gateway.yaml'], folder)
+  t.equal(answer.status, 0)
+  t.match(
+    answer.out,
+    /cannot bound llama-3 of upstream local: its price is not known: .*limiting\.assumed_price.*limiting\.unknown_length/,
+  )
+  t.notMatch(answer.out, /cannot bound llama-free/)
+  t.match(answer.out, /no route leads to upstream local for its model unrouted/)
+  const json = await sluice(['check', '--json', '--config', 'gateway.yaml'], folder)
+  const { unbounded } = JSON.parse(json.out) as { unbounded: { model: string }[] }
+  t.ok(unbounded.some(({ model }) => model === 'llama-3'))
+  const args = ['explain', 'llama-3', '--json', '--config', 'gateway.yaml']
+  const explained = JSON.parse((await sluice(args, folder)).out) as object
+  t.match(explained, {
+    budget: { price: 'assume', reply_tokens: null, free_replies: false, bounded: false },
+  })
 })
 
 void t.test('check --json: one object, with the loader’s own verdict', async (t) => {

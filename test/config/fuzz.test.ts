@@ -113,6 +113,8 @@ void t.test('a wrong type in a field is always among the faults', (t) => {
       whole,
     )
     for (const odd of kinds.get(typeof at) ?? []) {
+      // An entry is a map or an id.
+      if (path.at(-2) === 'models' && odd === '"x"') continue
       const loaded = loadText(textWith(whole, path, odd))
       const name = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`))
       const wanted = name.join('').replace(/^\./, '')

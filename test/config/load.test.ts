@@ -101,6 +101,8 @@ void t.test('what the file leaves out has the documented default', (t) => {
         proxy: 'env',
         native: { rules: [], nanoUsdPerRequest: null },
         quirks: PLAIN,
+        models: [],
+        discover: false,
         prices: {},
         onDisconnect: 'cancel',
         breaker: { failures: 5, errorRate: 0.5, minRequests: 20, windowMs: 10_000, openMs: 30_000 },
@@ -127,7 +129,9 @@ void t.test('what the file leaves out has the documented default', (t) => {
     },
     limits: [],
     limiting: {
-      unknownPrice: 'refuse',
+      unknownPrice: 'assume',
+      assumedPrice: { input: 10, output: 50 },
+      unknownLength: 8192,
       assumedOutputTokens: 4_096,
       away: {
         processes: availableParallelism(),

@@ -325,7 +325,7 @@ const RULES: [string, string, string][] = [
   [
     'a rule for prices that is none',
     `${GOOD}limiting: { unknown_price: free }\n`,
-    ':8:28: limiting.unknown_price: must be one of refuse, allow',
+    ':8:28: limiting.unknown_price: must be one of assume, allow, refuse',
   ],
 ]
 
@@ -371,5 +371,19 @@ void t.test('nesting, aliases and size have bounds', (t) => {
   t.match(problemsOf(laughs.join('\n'))[0], /aliases/)
   const many = `a: &a x\nb: [${Array.from({ length: 101 }, () => '*a').join(', ')}]\n`
   t.equal(problemsOf(many)[0], `${FILE}:1:1: holds more than 100 aliases`)
+  t.end()
+})
+
+void t.test('models of an upstream: ids or maps, each once, wrong keys by name', (t) => {
+  const problem = (models: string): string | undefined =>
+    problemsOf(changed('dialect: openai', `dialect: openai\n    models: ${models}`))[0]
+  const at = 'upstreams.openai.models'
+  t.equal(problem('[llama-3, { id: qwen, family: any, price: { input: 0 } }]'), undefined)
+  t.match(problem('[llama-3, { id: llama-3 }]'), `${at}[1]: Duplicate model id "llama-3"`)
+  t.match(
+    problem('[{ id: a, max_output_token: 5 }]'),
+    `${at}[0].max_output_token: unknown key 'max_output_token' (did you mean 'max_output_tokens'?)`,
+  )
+  t.match(problem('[5]'), `${at}[0]: must be a model id, or a map with an id`)
   t.end()
 })

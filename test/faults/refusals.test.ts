@@ -35,6 +35,7 @@ const KINDS = [
   'upstream_failed',
   'upstream_timeout',
   'unknown_model',
+  'upstream_misconfigured',
   'body_too_large',
 ]
 

@@ -15,6 +15,8 @@ import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
 import { turnOf, Turns } from '../../src/reasoning/turn.js'
 import { parseObject, textOf } from '../../src/wire/json.js'
 
+const TARIFF = { price: null, isPriced: false, unknownLength: null }
+
 /** Facts that make each encoder do the most: every rule of its newest models. */
 const FACTS: Readonly<Record<DialectName, ModelFacts>> = {
   'openai-chat': {
@@ -84,7 +86,7 @@ function run(body: Buffer, encoder: string, watch: Watch): unknown[] {
   const { request } = call
   const dialect = EGRESSES.find((each) => each.dialect === encoder)?.dialect ?? 'openai-chat'
   const facts = FACTS[dialect]
-  const bounds = watch.time('reckon', () => reckon(request, facts, null))
+  const bounds = watch.time('reckon', () => reckon(request, facts, TARIFF))
   watch.time('turns', () => {
     const turns = new Turns()
     for (const message of request.messages) {

@@ -204,14 +204,19 @@ async function shortened(t: Test, gateway: TestGateway): Promise<void> {
 
 async function unpriced(t: Test, gateway: TestGateway): Promise<void> {
   const model = 'gpt-unheard-of'
+  rewrite(gateway, (text) => `${text}limiting: { unknown_price: refuse }\n`)
   const refused = await ask(gateway, model, { max_tokens: 5 })
   t.match(refused, { status: 403, error: { kind: 'forbidden', param: 'model' } })
-  t.match(refused.error?.message, /the price of 'gpt-unheard-of' is not known/)
+  t.match(
+    refused.error?.message,
+    /the price of 'gpt-unheard-of', .* limiting\.unknown_price/,
+    'it names the settings to change',
+  )
   const tier = await ask(gateway, 'gpt-5.4-nano', { max_tokens: 5, service_tier: 'priority' })
   t.match(tier, { status: 403, error: { kind: 'forbidden' } })
   t.match(tier.error?.message, 'service_tier')
   t.equal(gateway.emulator.ledger.length, 0)
-  rewrite(gateway, (text) => `${text}limiting: { unknown_price: allow }\n`)
+  rewrite(gateway, (text) => text.replace('unknown_price: refuse', 'unknown_price: allow'))
   t.equal((await ask(gateway, model, { max_tokens: 5 })).status, 200)
 }
 

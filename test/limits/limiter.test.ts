@@ -52,6 +52,8 @@ class Scene {
       },
       settings: () => ({
         unknownPrice: 'refuse',
+        assumedPrice: { input: 10, output: 50 },
+        unknownLength: null,
         assumedOutputTokens: 1,
         away: { processes: 1, budgetShare: 0.1, budgetNanoUsd: 100 },
       }),

@@ -7,7 +7,8 @@ import { GatewayError } from '../../errors.js'
 import { claimsOf, needsOf, NO_LIMITS } from '../../limits/rules.js'
 import { rateHeaders } from '../../limits/standing.js'
 import type { Exchange } from '../exchange.js'
-import { ownHeaders, type Target } from '../generation.js'
+import type { Target } from '../generation.js'
+import { ownHeaders } from '../upstream-headers.js'
 import { refusedBy, type Admitted, type Limits, type Refused } from '../phases/admit.js'
 import { unsettledRow } from '../unsettled.js'
 import { headersForUpstream } from './headers.js'
@@ -78,7 +79,7 @@ export interface NativeApplicant {
  */
 export async function admitNative(
   applicant: NativeApplicant,
-  to: Limits,
+  to: Pick<Limits, 'limiter' | 'metrics'>,
 ): Promise<Refused | Omit<Admitted, 'call'>> {
   const { x, identity, target } = applicant
   const { generation } = x
@@ -87,17 +88,22 @@ export async function admitNative(
   const limits = generation.limits.of({ identity, model, modelName: model, upstream: name })
   const nanoUsd = native.nanoUsdPerRequest
   const provisional = { ...applicant, request: null, model: null, modelName: 'other' }
-  const unsettled = unsettledRow(provisional, { input: 0, output: null, nanoUsd })
+  const unsettled = unsettledRow(provisional, {
+    input: 0,
+    output: null,
+    nanoUsd,
+    isPriced: nanoUsd !== null,
+  })
   const wish = { requestId: x.id, accountId: identity.accountId, unsettled }
   if (limits === NO_LIMITS) {
     const lease = to.limiter.note({ ...wish, demands: [] })
     return { kind: 'admitted', lease, rateHeaders: [], tookMs: null }
   }
   const { unknownPrice } = generation.snapshot.config.limiting
-  if (nanoUsd === null && needsOf(limits).money && unknownPrice === 'refuse') {
+  if (nanoUsd === null && needsOf(limits).money && unknownPrice !== 'allow') {
     throw new GatewayError(
       'forbidden',
-      `A budget applies, and the price of a native request is not known: set native_usd_per_request for the upstream "${name}".`,
+      `A budget applies, and the price of a native request is not known: set native_usd_per_request for the upstream "${name}", or limiting.unknown_price to allow.`,
     )
   }
   const beganMs = performance.now()

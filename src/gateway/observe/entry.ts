@@ -67,6 +67,9 @@ export function entryOf(x: Exchange, results: Results, nowMs: number): UsageRow 
     usage: used.usage,
     source: used.source,
     costNanoUsd: used.costNanoUsd,
+    ...(used.costNanoUsd === null && used.budgetNanoUsd !== null
+      ? { budgetNanoUsd: used.budgetNanoUsd }
+      : {}),
     tokensAfterDisconnect: used.tokensAfterDisconnect,
     losses: lossesOf(sent?.losses ?? [], verdict?.lost ?? []),
     generation: generation.snapshot.generation,

@@ -16,6 +16,8 @@ export interface Used {
   readonly source: UsageSource
   /** Null if a price is not known. */
   readonly costNanoUsd: number | null
+  /** What budgets are charged: the cost, or an assumed one; null: what was reserved. */
+  readonly budgetNanoUsd: number | null
   /** Output tokens that the upstream went on to make after the client had left. */
   readonly tokensAfterDisconnect: number
 }
@@ -24,6 +26,7 @@ const NOTHING_USED: Used = {
   usage: {},
   source: 'none',
   costNanoUsd: 0,
+  budgetNanoUsd: 0,
   tokensAfterDisconnect: 0,
 }
 
@@ -44,13 +47,17 @@ export function usageOf(x: Exchange, results: Results, outcome: Outcome): Used {
 
 function sum(one: Used, other: Used): Used {
   const isReported = one.source === 'reported' && other.source === 'reported'
-  const isPriced = one.costNanoUsd !== null && other.costNanoUsd !== null
   return {
     usage: addUsage(one.usage, other.usage),
     source: isReported ? 'reported' : 'estimated',
-    costNanoUsd: isPriced ? one.costNanoUsd + other.costNanoUsd : null,
+    costNanoUsd: sumOfKnown(one.costNanoUsd, other.costNanoUsd),
+    budgetNanoUsd: sumOfKnown(one.budgetNanoUsd, other.budgetNanoUsd),
     tokensAfterDisconnect: one.tokensAfterDisconnect + other.tokensAfterDisconnect,
   }
+}
+
+function sumOfKnown(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? null : one + other
 }
 
 function usageOfNative({ wasSent, verdict, status, candidate }: AttemptResult): Used {
@@ -59,7 +66,8 @@ function usageOfNative({ wasSent, verdict, status, candidate }: AttemptResult): 
   // A request that the upstream did not accept costs nothing.
   const isFree = !wasSent || (status ?? 0) >= 400
   const { nanoUsdPerRequest } = candidate.target.upstream.config.native
-  return { ...NOTHING_USED, usage, source, costNanoUsd: isFree ? 0 : nanoUsdPerRequest }
+  const cost = isFree ? 0 : nanoUsdPerRequest
+  return { ...NOTHING_USED, usage, source, costNanoUsd: cost, budgetNanoUsd: cost }
 }
 
 function usageOfAttempt(
@@ -94,12 +102,15 @@ function used(
 ): Used {
   const { name } = candidate.target.upstream.config
   const price = generation.prices.find(name, candidate.model, verdict?.model ?? null)
-  const served = price === null ? null : tierPrice(price, verdict?.tier ?? null)
+  const tier = verdict?.tier ?? null
+  const served = price === null ? null : tierPrice(price, tier)
+  const cost = served === null ? null : costNanoUsd(served, usage)
   const after = outputWhenLeft === null ? 0 : Math.max(0, (usage.output ?? 0) - outputWhenLeft)
   return {
     usage,
     source,
-    costNanoUsd: served === null ? null : costNanoUsd(served, usage),
+    costNanoUsd: cost,
+    budgetNanoUsd: cost ?? generation.tariffs.charge(price, tier, usage),
     tokensAfterDisconnect: after,
   }
 }

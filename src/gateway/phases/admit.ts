@@ -9,11 +9,12 @@ import type { UsageRow } from '../../ledger/row.js'
 import type { Decision, Lease, Limiter, Wish } from '../../limits/limiter.js'
 import { claimsOf, needsOf, NO_LIMITS, type Claim, type Limit } from '../../limits/rules.js'
 import { rateHeaders, refusalOf, type LimitKind } from '../../limits/standing.js'
+import type { Logger } from '../../log.js'
 import type { Metrics } from '../../metrics/hops.js'
-import { dearerPrice } from '../../ledger/price.js'
 import { outputFor, reckon, shortened, withOutput, type Reckoning } from '../bounds.js'
 import type { Exchange } from '../exchange.js'
 import type { Target } from '../generation.js'
+import { mostMoney } from '../reserved-money.js'
 import { unsettledRow } from '../unsettled.js'
 import type { Candidate } from './choose.js'
 import type { Call } from './receive.js'
@@ -22,6 +23,7 @@ import type { Call } from './receive.js'
 export interface Limits {
   readonly limiter: Limiter
   readonly metrics: Metrics
+  readonly log: Pick<Logger, 'warn'>
 }
 
 /** A request that runs. */
@@ -69,7 +71,7 @@ const NO_HEADERS: readonly string[] = []
 
 /**
  * Asks all limits that apply; at once if none does. The reservation covers the most expensive candidate. Refuses with
- * `rate_limited`, `forbidden` for a model of unknown price, `malformed_request` if the cost has no bound, and
+ * `rate_limited`, `forbidden` and `malformed_request` if `limiting` refuses a model of unknown price or length, and
  * `store_unavailable` if a budget cannot be checked.
  */
 export function admit(applicant: Applicant, limits: Limits): Admission | Promise<Admission> {
@@ -130,13 +132,14 @@ function reckoningOf(
   { target, model }: Candidate,
 ): Reckoning {
   const usual = generation.prices.find(target.upstream.config.name, model, null)
-  const price = usual === null ? null : dearerPrice(usual, tierAsked(request, target))
-  return reckon(request, generation.facts(model), price)
+  const tariff = generation.tariffs.of(usual, tierAsked(request, target))
+  return reckon(request, generation.facts(model), tariff)
 }
 
 async function ask(question: Question, limits: Limits): Promise<Admission> {
   const { x, call } = question
   const beganMs = performance.now()
+  warnUnpriced(question, limits.log)
   let asked: Asked
   let admitted = call
   try {
@@ -211,39 +214,37 @@ function claimed({ x, limits, candidates, reckonings }: Question): Claim[] {
   const { assumedOutputTokens, unknownPrice } = x.generation.snapshot.config.limiting
   let tokens = 0
   let nanoUsd = 0
+  let isAssumed = false
   for (const [index, reckoning] of reckonings.entries()) {
     if (needs.tokens) tokens = Math.max(tokens, likelyTokens(reckoning, assumedOutputTokens))
     const model = candidates[index]?.model ?? ''
-    if (needs.money) nanoUsd = Math.max(nanoUsd, mostMoney(reckoning, model, unknownPrice))
+    if (!needs.money) continue
+    const most = mostMoney(reckoning, model, unknownPrice)
+    if (most > nanoUsd) isAssumed = !reckoning.isPriced
+    nanoUsd = Math.max(nanoUsd, most)
   }
-  return claimsOf(limits, { tokens, nanoUsd })
+  return claimsOf(limits, { tokens, nanoUsd, isAssumed })
+}
+
+function warnUnpriced(
+  { x, limits, modelName, candidates, reckonings }: Question,
+  log: Limits['log'],
+): void {
+  const { generation } = x
+  const at = reckonings.findIndex(({ isPriced }) => !isPriced)
+  if (at === -1 || !needsOf(limits).money || !generation.isNewlyUnpriced(modelName)) return
+  const { unknownPrice } = generation.snapshot.config.limiting
+  if (unknownPrice === 'refuse') return
+  log.warn('a budget applies to a model whose price is not known', {
+    model: modelName,
+    upstream: candidates[at]?.target.upstream.config.name,
+    reason: `unknown_price is ${unknownPrice}`,
+  })
 }
 
 /** An estimate of the prompt, and the longest answer that the client allows. */
 function likelyTokens({ likelyInput, output, isOpen }: Reckoning, assumed: number): number {
   return likelyInput + (isOpen ? Math.min(assumed, output ?? assumed) : (output ?? assumed))
-}
-
-/** Throws where a budget could not tell what it would spend. */
-function mostMoney(
-  { nanoUsd, output, isPriced }: Reckoning,
-  model: string,
-  policy: 'refuse' | 'allow',
-): number {
-  if (nanoUsd !== null) return nanoUsd
-  if (isPriced && output === null) {
-    throw new GatewayError(
-      'malformed_request',
-      `A budget applies, and how long an answer of '${model}' may be is not known: set max_completion_tokens.`,
-      { param: 'max_completion_tokens' },
-    )
-  }
-  if (policy === 'allow') return 0
-  throw new GatewayError(
-    'forbidden',
-    `A budget applies, and the price of '${model}' is not known, or not that of the service_tier asked for: ask for another, or have the price added to the catalogue.`,
-    { param: 'model' },
-  )
 }
 
 /** The longest reply that the rest of the budgets can pay for; null if something else is in the way. */

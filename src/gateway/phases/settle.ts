@@ -7,6 +7,7 @@ import type { Books } from '../../ledger/books.js'
 import { claimOf, type Limiter } from '../../limits/limiter.js'
 import type { Logger } from '../../log.js'
 import type { Metrics, Outcome } from '../../metrics/hops.js'
+import { chargedNanoUsd } from '../../store/usage-sum.js'
 import type { Exchange } from '../exchange.js'
 import { entryOf, outcomeOf, overheadMs } from '../observe/entry.js'
 import { lineOf, streamEndOf } from '../observe/line.js'
@@ -82,7 +83,7 @@ export class Observer {
     }
     // Settlement frees the reservation; the limiter keeps count of those that it decided alone.
     if (x.lease === null) return to.books.settle(entry, undefined, nowMs)
-    to.limiter.end(x.lease, cost)
+    to.limiter.end(x.lease, chargedNanoUsd(entry))
     return to.books.settle(entry, claimOf(x.lease), nowMs)
   }
 

@@ -41,7 +41,7 @@ void t.test('each status has its kind', (t) => {
     t.equal(wire.upstreamCode, 'some_error')
     for (const body of ['', '<html>oops</html>', '[]', '{"error":"x"}', 'null']) {
       const bare = decode(status, body)
-      t.equal(bare.kind, kind)
+      t.equal(bare.kind, status === 404 ? 'upstream_misconfigured' : kind)
       t.notMatch(bare.message, /html|oops/)
       t.ok(bare.message.length > 10)
       t.equal(bare.upstreamCode, String(status))

@@ -35,7 +35,7 @@ void t.test('kinds by status', (t) => {
   for (const [status, kind] of rows) {
     t.equal(egress.decodeError(status, {}, body({ message: 'M' })).kind, kind, String(status))
     const html = egress.decodeError(status, {}, '<html>secret page</html>')
-    t.equal(html.kind, status === 404 ? 'upstream_failed' : kind, `${status} html`)
+    t.equal(html.kind, status === 404 ? 'upstream_misconfigured' : kind, `${status} html`)
     t.notMatch(html.message, 'secret')
   }
   t.end()

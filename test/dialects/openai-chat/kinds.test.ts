@@ -37,6 +37,7 @@ const TOLD = new Map<string, [status: number, type: string]>([
   ['context_too_long', [400, 'invalid_request_error']],
   ['upstream_unreachable', [502, 'api_error']],
   ['upstream_denied', [502, 'api_error']],
+  ['upstream_misconfigured', [502, 'api_error']],
   ['upstream_busy', [429, 'rate_limit_error']],
   ['upstream_failed', [502, 'api_error']],
   ['upstream_malformed', [502, 'api_error']],

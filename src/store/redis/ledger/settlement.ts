@@ -14,7 +14,7 @@ import type { Argument } from '../connection/script.js'
 import { listOf, numbersOfJson } from '../keys/records.js'
 import { SETTLE } from './scripts.js'
 import { NUMBERS, type SliceRequest, type Slices } from '../limits/slices.js'
-import { countersOf, usedTokens } from '../../usage-sum.js'
+import { chargedNanoUsd, countersOf, usedTokens } from '../../usage-sum.js'
 
 /**
  * Rows of one command: the server does nothing else for about two milliseconds. With fewer, slices that they are under
@@ -119,7 +119,7 @@ export class Settlement {
     const { link, clock } = this.options
     const used = usedTokens(row) ?? ''
     for (const [slot, [day, month], holds] of sharedOf(reserved)) {
-      const args = [clock(), JSON.stringify(holds), day, month, used, row.costNanoUsd ?? '']
+      const args = [clock(), JSON.stringify(holds), day, month, used, chargedNanoUsd(row) ?? '']
       await link.run(WHAT, RELEASE_SHARED, [`${slot}:none`], args)
     }
     if (reserved !== null || claim?.taken !== 'nothing') return
@@ -157,10 +157,10 @@ function keysOf(names: LedgerNames, rows: readonly Waiting[]): string[] {
 
 /** A row as `SETTLE` takes it apart, but for the holds and its own text. */
 function settlingText(row: UsageRow, isDue: boolean, claim: Claim | undefined): string {
-  const { accountId, requestId, keyId, model, atMs, costNanoUsd } = row
+  const { accountId, requestId, keyId, model, atMs } = row
   return (
     `${accountId}\0${requestId}\0${keyId}\0${model}\0${timeName(atMs)}\0${Math.floor(atMs)}\0` +
-    `${usedTokens(row) ?? ''}\0${costNanoUsd ?? ''}\0${owedCost(row, claim)}\0` +
+    `${usedTokens(row) ?? ''}\0${chargedNanoUsd(row) ?? ''}\0${owedCost(row, claim)}\0` +
     `${countersOf(row).join(' ')}\0${isDue ? 'due' : ''}`
   )
 }
@@ -183,8 +183,9 @@ function owedHolds(
 }
 
 /** What it cost; where that is not known, what a reservation of it would have stood for. */
-function owedCost({ costNanoUsd }: UsageRow, claim: Claim | undefined): number | '' {
-  if (costNanoUsd !== null) return costNanoUsd
+function owedCost(row: UsageRow, claim: Claim | undefined): number | '' {
+  const charged = chargedNanoUsd(row)
+  if (charged !== null) return charged
   const budget = claim?.demands.find(isBudget)
   return budget === undefined || claim?.taken !== 'nothing' ? '' : numbersOf(budget).cost
 }

@@ -22,7 +22,7 @@ import type {
 } from '../../ledger.js'
 import { readRow } from '../../read-usage-record.js'
 import { writeRow } from '../../usage-record.js'
-import { usedTokens } from '../../usage-sum.js'
+import { chargedNanoUsd, usedTokens } from '../../usage-sum.js'
 import { textIn, type Statement } from '../../../sqlite-driver.js'
 import type { Engine } from '../engine.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
@@ -266,7 +266,7 @@ export class SqliteLedger implements Ledger {
     const holds = held ?? this.readHolds(requestId)
     // Another process may have settled it: then its entry was there.
     if (holds !== null && Number(this.unreserve.run(requestId).changes) === 1) {
-      const used = { tokens: usedTokens(row), nanoUsd: row.costNanoUsd }
+      const used = { tokens: usedTokens(row), nanoUsd: chargedNanoUsd(row) }
       this.limits.release(holds, used, this.nowMs())
     } else if (claim?.taken === 'nothing') {
       this.limits.charge(row, claim.demands)

@@ -8,6 +8,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { UsageRow } from '../../../ledger/row.js'
+import { chargedNanoUsd } from '../../usage-sum.js'
 import { dayOf, monthOf, UNITS } from '../../../limits/bucket.js'
 import type { BudgetSpent, Demand, Standing } from '../../ledger.js'
 import { textIn, type Statement } from '../../../sqlite-driver.js'
@@ -178,7 +179,7 @@ export class Limits {
       const period = periodOf(demand.kind, row.atMs)
       if (period < budget.period) continue
       begin(budget, period)
-      budget.spent += row.costNanoUsd ?? demand.costNanoUsd
+      budget.spent += chargedNanoUsd(row) ?? demand.costNanoUsd
     }
   }
 
