@@ -9,8 +9,6 @@ export type EmbeddingInput = string | readonly number[]
 /** The part of a request that only embeddings have; the texts are its messages as well, for estimates and limits. */
 export interface Embedding {
   readonly inputs: readonly EmbeddingInput[]
-  /** All token ids in the inputs. */
-  readonly tokenIds: number
   /** How many numbers a vector is to have; left out: as many as the model gives. */
   readonly dimensions?: number
   /** The client wants vectors as base64. */

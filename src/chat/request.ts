@@ -185,6 +185,8 @@ export interface ChatRequest {
   native?: NativeField[]
   /** Headers that only those take, by name in lower case. */
   nativeHeaders?: Readonly<Record<string, string>>
+  /** Token ids that the client sent in place of text, counted. */
+  tokenIds?: number
   /** Set for a request for embeddings, which has one message with all its texts. */
   embedding?: Embedding
 }

@@ -25,25 +25,11 @@ export interface Dialect {
   readonly name: DialectName
   readonly ingress: Ingress | null
   readonly egress: Egress | null
-  /** Operations besides chats; one that is left out has neither side. */
-  readonly besides?: Readonly<Partial<Record<Besides, Sides>>>
-}
-
-/**
- * What APIs have besides chats, and the gateway sends to upstreams: `embeddings` of many texts, the `embedding` of one
- * where that is an endpoint of its own (Gemini), and OpenAI's legacy `completions`.
- */
-export type Besides = 'embeddings' | 'embedding' | 'completions'
-
-/** The two sides of an operation besides chats; null if the format has none. */
-export interface Sides {
-  readonly ingress: Ingress | null
-  readonly egress: Egress | null
 }
 
 /** What a path and method ask for. The rows are in `endpoints.ts`. */
 export interface Endpoint {
-  readonly operation: 'chat' | 'count' | 'models' | Besides
+  readonly operation: 'chat' | 'count' | 'models' | 'embeddings' | 'completions'
   /** Set if the path names the model (Gemini; `GET /v1/models/{id}`). */
   readonly model?: string
   /** Set if the path decides whether the reply is a stream (Gemini). */

@@ -90,7 +90,6 @@ function requestOf(model: string, read: readonly One[]): ChatRequest {
     ...(!isUniform && { native: [mixed] }),
     embedding: {
       inputs: texts,
-      tokenIds: 0,
       base64: false,
       ...(dimensions !== undefined && { dimensions }),
     },

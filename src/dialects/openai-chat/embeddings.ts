@@ -33,6 +33,7 @@ export function decodeEmbeddings(body: JsonObject): ChatRequest {
     refuse('stream', 'must be false: embeddings are not streamed')
   }
   const texts = inputs.filter((input) => typeof input === 'string')
+  const ids = inputs.reduce((sum, each) => sum + (typeof each === 'string' ? 0 : each.length), 0)
   return {
     model: modelOf(body),
     messages: [
@@ -43,13 +44,10 @@ export function decodeEmbeddings(body: JsonObject): ChatRequest {
     tools: [],
     maxOutputTokens: 0,
     rest,
+    ...(ids > 0 && { tokenIds: ids }),
     ...(given(user) && { userId: string(user, 'user') }),
     embedding: {
       inputs,
-      tokenIds: inputs.reduce(
-        (sum, input) => sum + (typeof input === 'string' ? 0 : input.length),
-        0,
-      ),
       base64: given(form) && oneOf(form, 'encoding_format', ['float', 'base64']) === 'base64',
       ...(given(dimensions) && {
         dimensions: integer(dimensions, 'dimensions', 1, MAX_DIMENSIONS),
