@@ -2,6 +2,7 @@
  * A conversation as it is asked for, in no dialect's words.
  * Holds what survives translation; how a field is spelled is each dialect's own business.
  */
+import type { Embedding } from './embedding.js'
 import type { JsonObject, JsonValue } from './json.js'
 
 /**
@@ -184,4 +185,8 @@ export interface ChatRequest {
   native?: NativeField[]
   /** Headers that only those take, by name in lower case. */
   nativeHeaders?: Readonly<Record<string, string>>
+  /** Token ids that the client sent in place of text, counted. */
+  tokenIds?: number
+  /** Set for a request for embeddings, which has one message with all its texts. */
+  embedding?: Embedding
 }

@@ -4,6 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ChatEvent, EventSink, FinishReason } from '../chat/event.js'
+import type { Vectors } from '../chat/embedding.js'
 import type { Reply } from '../chat/fold.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model.js'
@@ -13,6 +14,7 @@ import type { Usage } from '../chat/usage.js'
 import type { WireError } from '../errors.js'
 import type { Framing, FrameSink } from '../wire/framer.js'
 import type { Sized } from '../wire/sized.js'
+import type { Outline } from '../wire/vectors.js'
 import type { Edit } from '../wire/splice.js'
 
 /** The wire formats, by the names that the configuration and the metrics use. */
@@ -27,7 +29,7 @@ export interface Dialect {
 
 /** What a path and method ask for. The rows are in `endpoints.ts`. */
 export interface Endpoint {
-  readonly operation: 'chat' | 'count' | 'models'
+  readonly operation: 'chat' | 'count' | 'models' | 'embeddings' | 'completions'
   /** Set if the path names the model (Gemini; `GET /v1/models/{id}`). */
   readonly model?: string
   /** Set if the path decides whether the reply is a stream (Gemini). */
@@ -113,9 +115,14 @@ export interface Ingress {
   encodeError(error: WireError, requestId?: string): { status: number; body: string }
   /** One frame that ends a stream that has begun. */
   encodeStreamError(error: WireError, requestId?: string): string
+  /** The reply to a request for embeddings; null if a vector of the upstream is damaged. */
+  encodeVectors?(vectors: Vectors, request: ChatRequest, seed: Seed): string | null
   /** The reply to a request that counts the tokens of a prompt; absent if the format has no such endpoint. */
   encodeCount?(inputTokens: number): string
 }
+
+/** Reads a reply that holds vectors: an error that the upstream put inside a 200, or null for another format. */
+export type VectorReader = (reply: Outline) => Vectors | WireError | null
 
 /** How an upstream counts the tokens of a prompt without answering it. */
 export interface TokenCounter {
@@ -192,6 +199,8 @@ export interface Egress {
   newTap: ((request: TapRequest) => StreamTap) | null
   /** Usage, finish reason or error of a whole reply that passes through. */
   tapReply: ((body: JsonObject) => TapResult) | null
+  /** Of operations whose replies hold vectors. */
+  readonly readVectors?: VectorReader
   /** `body` is at most 64 KiB of text. The message is scrubbed of keys and bounded to 2 KB. */
   decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError
 }

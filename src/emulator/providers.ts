@@ -5,6 +5,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { anthropicCount, anthropicReply } from './anthropic.js'
 import { anthropicVoice } from './anthropic-voice.js'
+import { completionsReply } from './completions.js'
+import { geminiEmbeddings, openAiEmbeddings } from './embeddings.js'
 import { geminiCount, geminiReply } from './gemini.js'
 import { geminiVoice } from './gemini-voice.js'
 import { modelsReply } from './models.js'
@@ -82,6 +84,12 @@ function answererOf(call: Call): (call: Call) => Reply {
   if (method === 'POST' && provider === 'openai' && path === '/responses/input_tokens') {
     return responsesCount
   }
+  if (method === 'POST' && provider === 'openai' && path === '/embeddings') {
+    return openAiEmbeddings
+  }
+  if (method === 'POST' && provider === 'openai' && path === '/completions') {
+    return completionsReply
+  }
   if (method === 'POST' && provider === 'anthropic' && path === '/messages') {
     return anthropicReply
   }
@@ -94,6 +102,9 @@ function answererOf(call: Call): (call: Call) => Reply {
     }
     if (path.endsWith(':countTokens')) {
       return geminiCount
+    }
+    if (/:(?:embedContent|batchEmbedContents)$/.test(path)) {
+      return geminiEmbeddings
     }
   }
   return notFound

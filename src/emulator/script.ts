@@ -115,6 +115,11 @@ function isStream(call: Call): boolean {
 /** The text of the last thing that the user said, wherever the provider puts it: for directives. */
 export function lastWords(call: Call): string {
   const body = call.body ?? {}
+  if (typeof body.prompt === 'string') return body.prompt
+  const texts = arrayOf(body.input).filter((each) => typeof each === 'string')
+  if (texts.length > 0) return texts.at(-1) ?? ''
+  const embedded = arrayOf(body.requests).at(-1) ?? body
+  if (isObject(embedded) && isObject(embedded.content)) return wordsOf(embedded.content)
   const turns = arrayOf(body.messages ?? body.contents ?? body.input).filter(isObject)
   const said = turns.findLast((turn) => (turn.role ?? 'user') === 'user' && wordsOf(turn) !== '')
   return said === undefined ? (stringOf(body.input) ?? '') : wordsOf(said)

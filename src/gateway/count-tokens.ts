@@ -93,7 +93,12 @@ async function admitCount(
   const upstream = target.upstream.config.name
   const limits = generation.limits.of({ identity, model: request.model, modelName, upstream })
   const provisional = { x, identity, clientRequestId, request, target, model, modelName }
-  const unsettled = unsettledRow(provisional, { input: 0, output: null, nanoUsd: 0 , isPriced: true })
+  const unsettled = unsettledRow(provisional, {
+    input: 0,
+    output: null,
+    nanoUsd: 0,
+    isPriced: true,
+  })
   const wish = { requestId: x.id, accountId: identity.accountId, unsettled }
   const all = limits === NO_LIMITS ? [] : claimsOf(limits, { tokens: 0, nanoUsd: 0 })
   const claims = all.filter(({ demand: { kind } }) => kind === 'requests' || kind === 'concurrent')

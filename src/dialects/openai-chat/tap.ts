@@ -61,9 +61,12 @@ export class ChunkTap implements StreamTap {
   /** The first chunk: a chunk that the upstream left out is like it. */
   private first: JsonObject | null = null
   private readonly includeUsage: boolean
+  private readonly asChat: ((data: string) => string) | null
 
-  constructor(request: TapRequest) {
+  /** `asChat` makes a frame of another format one of this; such a stream gets no chunk that its upstream left out. */
+  constructor(request: TapRequest, asChat: ((data: string) => string) | null = null) {
     this.includeUsage = request.includeUsage
+    this.asChat = asChat
   }
 
   get finished(): boolean {
@@ -72,8 +75,9 @@ export class ChunkTap implements StreamTap {
     return true
   }
 
-  frame(_name: string, data: string): boolean {
+  frame(_name: string, raw: string): boolean {
     if (this.error !== null || this.complete) return false
+    const data = this.asChat === null ? raw : this.asChat(raw)
     this.deltaAt = data.startsWith(DELTA, this.deltaAt) ? this.deltaAt : data.indexOf(DELTA)
     this.said.bytes += wordBytes(data, this.deltaAt)
     if (this.content) {
@@ -114,7 +118,7 @@ export class ChunkTap implements StreamTap {
       return false
     }
     this.reason = this.sawCall ? 'tool-use' : 'stop'
-    this.before = this.lastChunk(this.sawCall ? 'tool_calls' : 'stop')
+    if (this.asChat === null) this.before = this.lastChunk(this.sawCall ? 'tool_calls' : 'stop')
     this.complete = true
     return true
   }

@@ -1,0 +1,128 @@
+/**
+ * Embeddings as OpenAI and Gemini give them: one vector for each text, the same for the same text and size.
+ * Knows no fault.
+ */
+import { arrayOf, numberOf, objectOf, stringOf } from '../chat/json.js'
+import type { JsonObject, JsonValue } from '../chat/json.js'
+import { tokensOf } from './ask.js'
+import type { Call, Reply } from './ask.js'
+import { checkGeminiKey } from './gemini-request.js'
+import { refuseGemini, WHOLE as GEMINI } from './gemini-voice.js'
+import { checkOpenAiKey } from './openai-request.js'
+import { refuseOpenAi, WHOLE as OPENAI } from './openai-voice.js'
+import { diceOf, hashOf } from './seed.js'
+
+const MAX_OPENAI_INPUTS = 2048
+const MAX_GEMINI_INPUTS = 100
+
+/** The reply to `POST /embeddings`. */
+export function openAiEmbeddings(call: Call): Reply {
+  checkOpenAiKey(call)
+  const body = call.body ?? {}
+  const model = stringOf(body.model) ?? ''
+  if (!call.anyModel && !/^text-embedding-/.test(model)) {
+    refuseOpenAi(403, `You are not allowed to generate embeddings from this model`)
+  }
+  const inputs = inputsOf(body.input)
+  if (inputs.length === 0 || inputs.length > MAX_OPENAI_INPUTS || inputs.some(isEmpty)) {
+    refuseOpenAi(400, "'$.input' is invalid. Please check the API reference.", { param: 'input' })
+  }
+  const size = numberOf(body.dimensions) ?? (model.includes('large') ? 3072 : 1536)
+  if (model.endsWith('ada-002') && body.dimensions !== undefined) {
+    refuseOpenAi(400, 'This model does not support specifying dimensions.', { param: 'dimensions' })
+  }
+  const data = inputs.map((input, index) => {
+    const vector = vectorOf(typeof input === 'string' ? input : JSON.stringify(input), size)
+    const embedding = body.encoding_format === 'base64' ? base64Of(vector) : vector
+    return { object: 'embedding', index, embedding }
+  })
+  const input = inputs.reduce<number>((sum, each) => sum + countOf(each), 0)
+  const usage = { prompt_tokens: input, total_tokens: input }
+  return whole(OPENAI, { object: 'list', data, model, usage }, input)
+}
+
+/** The reply to `embedContent` and `batchEmbedContents`. */
+export function geminiEmbeddings(call: Call): Reply {
+  checkGeminiKey(call)
+  const [, model = '', method = ''] = /^\/models\/([^:]+):(\w+)$/.exec(call.path) ?? []
+  if (!call.anyModel && !/embedding/.test(model)) {
+    refuseGemini(
+      404,
+      `models/${model} is not found for API version v1beta, or is not supported for ${method}.`,
+    )
+  }
+  const body = call.body ?? {}
+  const isBatch = method === 'batchEmbedContents'
+  const requests = isBatch ? arrayOf(body.requests).map(objectOf) : [body]
+  if (requests.length === 0 || requests.length > MAX_GEMINI_INPUTS) {
+    refuseGemini(
+      400,
+      `* BatchEmbedContentsRequest.requests: at most ${MAX_GEMINI_INPUTS} requests can be in one batch\n`,
+    )
+  }
+  if (isBatch && requests.some((each) => each.model !== `models/${model}`)) {
+    refuseGemini(
+      400,
+      `* BatchEmbedContentsRequest.requests[0].model: unexpected model name format\n`,
+    )
+  }
+  const embeddings = requests.map((each) => {
+    const size = numberOf(each.outputDimensionality ?? each.output_dimensionality) ?? 3072
+    return { values: vectorOf(wordsIn(each), size) }
+  })
+  const input = requests.reduce((sum, each) => sum + countOf(wordsIn(each)), 0)
+  // Only the second generation counts tokens.
+  const counts = model.includes('embedding-2') ? { usageMetadata: { promptTokenCount: input } } : {}
+  const [embedding = { values: [] }] = embeddings
+  return whole(GEMINI, { ...(isBatch ? { embeddings } : { embedding }), ...counts }, input)
+}
+
+function whole(headers: Readonly<Record<string, string>>, body: JsonObject, input: number): Reply {
+  const units = [JSON.stringify(body)]
+  return {
+    status: 200,
+    headers,
+    units,
+    stream: false,
+    terminators: 0,
+    counted: { input, output: 0 },
+  }
+}
+
+function inputsOf(input: JsonValue | undefined): (string | JsonValue[])[] {
+  if (typeof input === 'string') {
+    return [input]
+  }
+  const list = arrayOf(input)
+  if (typeof list[0] === 'number') {
+    return [list]
+  }
+  return list.map((each) => (typeof each === 'string' ? each : arrayOf(each)))
+}
+
+function isEmpty(input: string | JsonValue[]): boolean {
+  return input.length === 0
+}
+
+function countOf(input: string | JsonValue[]): number {
+  return typeof input === 'string' ? Math.max(1, tokensOf(input.length)) : input.length
+}
+
+function wordsIn(request: JsonObject): string {
+  return arrayOf(objectOf(request.content).parts)
+    .map((part) => stringOf(objectOf(part).text) ?? '')
+    .join('\n')
+}
+
+/** A vector of length 1 whose numbers are 32-bit floats. */
+function vectorOf(text: string, size: number): number[] {
+  const dice = diceOf(hashOf(text, size))
+  const raw = Array.from({ length: size }, () => dice() / 2 ** 31 - 1)
+  const length = Math.hypot(...raw)
+  // Nine digits tell any two 32-bit floats apart.
+  return raw.map((each) => Number(Math.fround(each / length).toPrecision(9)))
+}
+
+function base64Of(vector: readonly number[]): string {
+  return Buffer.from(Float32Array.from(vector).buffer).toString('base64')
+}

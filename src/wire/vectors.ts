@@ -1,0 +1,63 @@
+/**
+ * Vectors in replies of embedding models, which are millions of digits: kept as the text that they are, and read as
+ * numbers only if the client wants another form. Pure.
+ */
+import { isObject, type JsonObject } from '../chat/json.js'
+import type { Vector } from '../chat/embedding.js'
+
+/** An array of numbers, as JSON has it. */
+const NUMBERS = /\[\s*-?\d[-+\d.eE,\s]*\]/g
+
+/** A reply without its vectors, each of which is replaced by its place in `arrays`. */
+export interface Outline {
+  readonly body: JsonObject
+  /** The JSON text of each array of numbers. */
+  readonly arrays: readonly string[]
+}
+
+/** Takes the arrays of numbers out of a JSON object; null if the text is not one. Linear. */
+export function outlineOf(text: string): Outline | null {
+  const arrays: string[] = []
+  const outline = text.replace(NUMBERS, (found) => {
+    arrays.push(found)
+    return String(arrays.length - 1)
+  })
+  try {
+    const body: unknown = JSON.parse(outline)
+    return isObject(body) ? { body, arrays } : null
+  } catch {
+    return null
+  }
+}
+
+/** The vector that a member of the outline stands for; null if it is neither. An empty array is a vector as well. */
+export function vectorAt(value: unknown, { arrays }: Pick<Outline, 'arrays'>): Vector | null {
+  if (typeof value === 'string') return { form: 'base64', text: value }
+  if (Array.isArray(value) && value.length === 0) return { form: 'json', text: '[]' }
+  const text = typeof value === 'number' ? arrays[value] : undefined
+  return text === undefined ? null : { form: 'json', text }
+}
+
+/** The JSON text of the vector in a form; null if it is damaged. */
+export function vectorText(vector: Vector, form: Vector['form']): string | null {
+  if (vector.form === form) return form === 'json' ? vector.text : JSON.stringify(vector.text)
+  if (form === 'base64') {
+    const numbers = numbersIn(vector.text)
+    if (numbers === null) return null
+    const bytes = Buffer.alloc(numbers.length * 4)
+    numbers.forEach((value, at) => bytes.writeFloatLE(value, at * 4))
+    return JSON.stringify(bytes.toString('base64'))
+  }
+  const bytes = Buffer.from(vector.text, 'base64')
+  if (bytes.length % 4 !== 0) return null
+  const numbers = Array.from({ length: bytes.length / 4 }, (_, at) => bytes.readFloatLE(at * 4))
+  return numbers.every(Number.isFinite) ? JSON.stringify(numbers) : null
+}
+
+function numbersIn(text: string): number[] | null {
+  try {
+    return JSON.parse(text) as number[]
+  } catch {
+    return null
+  }
+}
