@@ -17,7 +17,8 @@ export const command: Command = {
   help: `
 Usage: sluice backup FILE [--config FILE]
 
-Makes a consistent copy of the embedded store beside a running gateway, and checks it. FILE must not exist;
+Makes a consistent copy of the embedded store beside a running gateway, which goes on writing, and checks it.
+A copy that takes long reports its progress on stderr. FILE must not exist;
 its mode is 0600, since it holds password hashes. To restore: stop the gateway, remove sluice.db-wal and
 sluice.db-shm, put the copy in the place of sluice.db, and start.
 
@@ -51,10 +52,16 @@ export function runBackup(configPath: string, file: string, terminal: Terminal):
     return Promise.resolve(1)
   }
   return reporting(terminal, async () => {
-    const { bytes, accounts, keys, entries } = await backupSqlite(path, file)
+    const { bytes, accounts, keys, entries } = await backupSqlite(path, file, (copied, all) =>
+      terminal.err(`sluice: ${megabytes(copied)} of about ${megabytes(all)} copied so far`),
+    )
     terminal.out(
       `${file}: ${bytes} bytes, ${accounts} accounts, ${keys} keys, ${entries} ledger entries`,
     )
     return 0
   })
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1_048_576).toFixed(1)} MiB`
 }

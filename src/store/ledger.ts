@@ -156,6 +156,8 @@ export interface KeyUseQuery {
   readonly accountId: string | null
   /** These keys' alone, of one account. */
   readonly keyIds?: readonly string[]
+  /** Only so many keys, those that cost most; not with `keyIds`. */
+  readonly most?: number
   readonly model?: string
   readonly fromMs: number
   readonly toMs: number

@@ -26,6 +26,11 @@ export function asAsked(
   return Array.from(groups.values(), ({ at, counters }) => shownSum(counters, at))
 }
 
+/** The keys that cost most first; of the same cost, those with most requests. */
+export function bySize(a: KeyUse, b: KeyUse): number {
+  return b.costNanoUsd - a.costNanoUsd || b.requests - a.requests
+}
+
 /** What each key used. */
 export function usesOf(sums: readonly UsageSum[]): KeyUse[] {
   const uses = new Map<string, KeyUse>()

@@ -71,6 +71,7 @@ async function used(t: Test, ledger: Ledger): Promise<void> {
       .sort()
   t.same(await shown({ accountId: 'acc_ada' }), ['key_one 1 1000 0', 'key_two 2 1000 1'])
   t.same(await shown({ accountId: 'acc_ada' }, 1), ['key_one 2 2000 0', 'key_two 2 1000 1'])
+  t.same(await shown({ accountId: 'acc_ada', most: 1 }), ['key_two 2 1000 1'], 'the largest')
   t.same(await shown({ accountId: null }), [
     'key_bob 1 7 0',
     'key_one 1 1000 0',

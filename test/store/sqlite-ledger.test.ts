@@ -78,6 +78,14 @@ void t.test('sums of a day are the same before and after its hours are added to 
   await ledger.prune({ rowsBeforeMs: 0, hoursBeforeMs: NOON + 240 * MINUTE, daysBeforeMs: 0 })
   t.equal(db.prepare('SELECT count(*) AS hours FROM usage_hours').get()?.['hours'], 0)
   t.strictSame(await requests(), [5, 5, 5], 'days outlive their hours')
+
+  const later = NOON + 2 * 1_440 * MINUTE
+  await ledger.append(aRow({ requestId: 'req_later', accountId: 'acc_ada', atMs: later }))
+  await ledger.prune({ rowsBeforeMs: 0, hoursBeforeMs: later + 60 * MINUTE, daysBeforeMs: 0 })
+  t.strictSame(await requests(), [5, 5, 5], 'of a day that is over, from memory the next time')
+  t.strictSame(await requests(), [5, 5, 5])
+  await ledger.append(aRow({ requestId: 'req_late', accountId: 'acc_ada', atMs: NOON + 2 }))
+  t.strictSame(await requests(), [6, 6, 6], 'an entry that arrives late counts there, too')
 })
 
 void t.test(

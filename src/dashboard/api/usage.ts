@@ -118,10 +118,7 @@ async function groups(
 
 /** The sums of the keys with the largest use on the days that are asked about: not each of ten thousand. */
 async function largestKeys({ ledger }: Services, asked: SumQuery): Promise<UsageSum[]> {
-  const uses = await ledger.keyUse(asked)
-  const largest = uses
-    .sort((a, b) => b.costNanoUsd - a.costNanoUsd || b.requests - a.requests)
-    .slice(0, MAX_GROUPS)
+  const largest = await ledger.keyUse({ ...asked, most: MAX_GROUPS })
   const found = await Promise.all(
     largest.map(({ accountId, keyId }) => {
       return ledger.sums({ ...asked, per: 'key', accountId, keyId })

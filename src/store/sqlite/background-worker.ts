@@ -5,15 +5,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { Answer, Asked, Question } from './background.js'
 import { connect, numberIn } from '../../sqlite-driver.js'
 import { RollUp } from './ledger/roll-up.js'
-import {
-  budgetsOf,
-  exported,
-  isByOwner,
-  keyUseOf,
-  lastUseOf,
-  pageOf,
-  sumsOf,
-} from './ledger/usage.js'
+import { KeyUses, lastUseOf } from './ledger/key-use.js'
+import { sumsOf } from './ledger/read-sums.js'
+import { budgetsOf, exported, isByOwner, pageOf } from './ledger/usage.js'
 
 /** Frames of the log (4 KiB each) above which writers wait once, so that it starts from its beginning: 64 MiB. */
 const LONG_LOG = 16_384
@@ -31,6 +25,7 @@ const DONE: Answer = { is: 'done', count: 0 }
 const db = connect(String(workerData))
 db.exec(PRAGMAS)
 const rollUp = new RollUp(db)
+const keyUses = new KeyUses(db)
 
 parentPort?.on('message', ({ id, question }: Asked) => {
   parentPort?.postMessage({ id, answer: tried(question) })
@@ -66,7 +61,7 @@ function answerTo(question: Question): Answer {
       return { is: 'sums', sums: sumsOf(db, question.query) }
     case 'keyUse':
       rollUp.catchUp()
-      return { is: 'keyUse', uses: keyUseOf(db, question.query) }
+      return { is: 'keyUse', uses: keyUses.of(question.query) }
     case 'lastUse':
       rollUp.catchUp()
       return { is: 'lastUse', uses: lastUseOf(db, question.accountId, question.keyIds) }

@@ -1,13 +1,27 @@
 /**
  * A consistent copy of the store's file, made beside the processes that use it.
  */
-import { existsSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, statSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
+import { Worker } from 'node:worker_threads'
+import { isObject } from '../../chat/json.js'
 import { CannotOpen, unavailable } from '../failure.js'
 import { connect, numberIn, type Connection } from '../../sqlite-driver.js'
 
-/** How long a lock of another process is waited for. */
-const PATIENCE_MS = 10_000
+/** How often a long copy reports how far it is. */
+const PROGRESS_MS = 2_000
+
+/** What the thread is started with. */
+export interface CopyOrder {
+  readonly path: string
+  readonly file: string
+}
+
+/** Whether the thread was started with an order. */
+export function isCopyOrder(value: unknown): value is CopyOrder {
+  return isObject(value) && typeof value['path'] === 'string' && typeof value['file'] === 'string'
+}
 
 /** What the copy has, so that an operator sees that it is the right store. */
 export interface Backup {
@@ -17,11 +31,18 @@ export interface Backup {
   readonly entries: number
 }
 
+/** Called every two seconds with what is copied and the size of the store, which the copy may fall short of. */
+export type CopyProgress = (copiedBytes: number, storeBytes: number) => void
+
 /**
  * Copies the store at `path` to `file`, which must not exist; its mode is 0600. The copy is checked and synced.
  * Rejects with `GatewayError(store_unavailable)`, and leaves no file then.
  */
-export async function backupSqlite(path: string, file: string): Promise<Backup> {
+export async function backupSqlite(
+  path: string,
+  file: string,
+  progress: CopyProgress = () => undefined,
+): Promise<Backup> {
   const what = `copying the store '${path}' failed`
   if (!existsSync(path)) throw unavailable(what, new CannotOpen(`'${path}' does not exist`))
   try {
@@ -31,16 +52,27 @@ export async function backupSqlite(path: string, file: string): Promise<Backup> 
     throw unavailable(what, cause)
   }
   try {
-    const db = connect(path)
-    db.exec(`PRAGMA busy_timeout = ${PATIENCE_MS}`)
-    db.prepare('VACUUM INTO ?').run(file)
-    db.close()
+    await copied({ path, file }, progress)
     const made = checked(file)
     await synced(file)
     return made
   } catch (cause) {
     await rm(file, { force: true })
     throw unavailable(what, cause)
+  }
+}
+
+async function copied(order: CopyOrder, progress: CopyProgress): Promise<void> {
+  const worker = new Worker(new URL('./backup-worker.js', import.meta.url), { workerData: order })
+  const timer = setInterval(() => {
+    progress(statSync(order.file).size, statSync(order.path).size)
+  }, PROGRESS_MS)
+  try {
+    // Rejects with what the thread throws.
+    await once(worker, 'message')
+  } finally {
+    clearInterval(timer)
+    await worker.terminate()
   }
 }
 

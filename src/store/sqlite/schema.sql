@@ -3,7 +3,8 @@
 -- `record` columns hold the JSON texts of src/store/record.ts, which all engines share.
 
 -- 'store_id': the id made with the store. 'counted_seq': the last ledger entry that `entry_places` and the usage
--- tables include.
+-- tables include. 'days_changed': changes if sums of a day change that is over. 'limits_writer': the process that last
+-- changed limits.
 CREATE TABLE meta (
   name TEXT PRIMARY KEY,
   value TEXT NOT NULL

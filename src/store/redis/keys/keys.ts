@@ -94,7 +94,7 @@ export class RedisKeys {
     return (await this.record('reading a key', accountId, keyId))?.key ?? null
   }
 
-  async count(accountId: string): Promise<number> {
+  async countLive(accountId: string): Promise<number> {
     if (!isAccountId(accountId)) return this.engine.none(0)
     const what = 'counting keys'
     const live = await this.engine.admin.send(what, 'hget', [layout.accountKey(accountId), 'live'])

@@ -18,7 +18,7 @@ import { ACCOUNTS, AFTER_ALL, BUCKET_MS, requestOf, timeName, type LedgerNames }
 import { DROP_ROWS, READ_ROWS } from './scripts.js'
 import type { RedisLink } from '../connection/link.js'
 import { intact, listOf } from '../keys/records.js'
-import { asAsked, usesOf } from '../../usage-groups.js'
+import { asAsked, bySize, usesOf } from '../../usage-groups.js'
 import { readRow } from '../../read-usage-record.js'
 import { newSum, setCounter, shownSum, type SumCounters } from '../../usage-sum.js'
 
@@ -119,10 +119,11 @@ export class RedisUsage {
     return asAsked(found, query).sort((a, b) => a.startMs - b.startMs)
   }
 
-  async keyUse({ keyIds, ...query }: KeyUseQuery): Promise<KeyUse[]> {
+  async keyUse({ keyIds, most, ...query }: KeyUseQuery): Promise<KeyUse[]> {
     const uses = usesOf(await this.sums({ ...query, by: 'day' }))
     const wanted = keyIds === undefined ? null : new Set(keyIds)
-    return uses.filter(({ keyId, requests }) => requests > 0 && wanted?.has(keyId) !== false)
+    const found = uses.filter(({ keyId, requests }) => requests > 0 && wanted?.has(keyId) !== false)
+    return most === undefined ? found : found.sort(bySize).slice(0, most)
   }
 
   async lastUse(

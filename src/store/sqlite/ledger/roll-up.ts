@@ -4,6 +4,7 @@
  * mark; any process counts the entries of all. Hours that are over are added to their day in the same way
  * (`days_mark`). All of it runs in the thread of background-worker.ts, which waits for the write lock.
  */
+import { randomUUID } from 'node:crypto'
 import type { UsageSum } from '../../ledger.js'
 import {
   numberIn,
@@ -113,6 +114,7 @@ export class RollUp {
   private readonly addHours: readonly Statement[]
   private readonly isLate: Statement
   private readonly addDays: readonly Statement[]
+  private readonly touchDays: Statement
   private readonly daysMark: Statement
   private readonly nextPlace: Statement
   private readonly moveHours: Statement
@@ -135,6 +137,9 @@ export class RollUp {
       'SELECT 1 FROM batch WHERE start_ms <= (SELECT start_ms FROM days_mark)',
     )
     this.addDays = OWNERS.map((owner) => db.prepare(addBatch('day', owner)))
+    this.touchDays = db.prepare(
+      "INSERT OR REPLACE INTO meta (name, value) VALUES ('days_changed', ?)",
+    )
     this.daysMark = db.prepare(`SELECT ${PLACE} FROM days_mark`)
     this.nextPlace = db.prepare(NEXT_PLACE)
     this.moveHours = db.prepare(MOVE_HOURS)
@@ -197,6 +202,7 @@ export class RollUp {
           ofAccount.run(sum.startMs, sum.model, sum.accountId)
           ofAll.run(sum.startMs, sum.model)
         }
+        this.touchDays.run(randomUUID())
         const last = lastHour.get()
         if (last !== undefined) this.setDaysMark.run(...placeIn(last))
       })
@@ -218,7 +224,10 @@ export class RollUp {
       // Another process may have counted meanwhile.
       if (seqIn(this.mark.get()) !== from) return
       for (const add of this.addHours) add.run()
-      if (this.isLate.get() !== undefined) for (const add of this.addDays) add.run()
+      if (this.isLate.get() !== undefined) {
+        for (const add of this.addDays) add.run()
+        this.touchDays.run(randomUUID())
+      }
       this.indexBatch.run(from, to)
       this.setMark.run(String(to))
     })
@@ -252,7 +261,10 @@ export class RollUp {
       `DELETE FROM ${table} WHERE (${PLACE}) IN
        (SELECT ${PLACE} FROM ${table} WHERE start_ms <= ? ${isIncluded} LIMIT ${BATCH})`,
     )
-    return this.write(() => Number(remove.run(beforeMs - BUCKET_MS[by]).changes))
+    return this.write(() => {
+      this.touchDays.run(randomUUID())
+      return Number(remove.run(beforeMs - BUCKET_MS[by]).changes)
+    })
   }
 
   private write<T>(job: () => T): T {
