@@ -34,14 +34,13 @@ interface Loaded {
 }
 
 function routeNotes(route: RouteConfig, place: string, loaded: Loaded): string[] {
-  const { targets, fallback, sticky, balance, hedge } = route
+  const { targets, sticky, balance, hedge } = route
   const notes: string[] = []
   if (sticky !== 'none' && balance === 'least_latency') {
     notes.push(`${place}: balance has no effect, since sticky decides`)
   }
-  const others = targets.length + fallback.length - 1
-  if (hedge !== null && others === 0) {
-    notes.push(`${place}: hedge has no effect without a second target`)
+  if (hedge !== null && targets.length === 1) {
+    notes.push(`${place}: hedge has no second target and asks the same upstream twice`)
   }
   return [...notes, ...translationNotes(route, place, loaded)]
 }

@@ -192,5 +192,5 @@ function retryText({ retry }: RouteExplanation): string {
 
 function hedgeText({ hedge }: RouteExplanation): string {
   if (hedge === null) return 'none'
-  return `the next target is asked too after ${hedge.after_ms} ms without content, for at most ${hedge.extra_spend * 100} % extra spend`
+  return `another target, or the same if there is none, is asked too after ${hedge.after_ms} ms without content, for at most ${hedge.extra_spend * 100} % extra spend`
 }

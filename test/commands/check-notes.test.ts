@@ -52,7 +52,7 @@ void t.test(
     const out = await sluice(t, ['check'])
     t.match(out, 'note: upstream anthropic has fewer keys than listed: A_2 is not set')
     t.match(out, 'note: routes[1]: balance has no effect, since sticky decides')
-    t.match(out, 'note: routes[2]: hedge has no effect without a second target')
+    t.match(out, 'note: routes[2]: hedge has no second target and asks the same upstream twice')
     t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) loses .*logit_bias/)
     t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) refuses .*n above 1/)
     t.notMatch(out, 'fallback[0]: openai', 'what the first target does not carry either')
