@@ -105,7 +105,10 @@ export async function openDataPlane(
       gateway.adopt(next)
       server.allowUpgrades(opensWebSockets(next.config))
     },
-    ready: () => readinessOf(parts, probe.state, gateway.upstreams, server.draining),
+    ready: () => {
+      const { upstreams } = gateway
+      return readinessOf(parts, { store: probe.state, upstreams, isDraining: server.draining })
+    },
     openDashboard: () => dashboard.open(),
     async drain() {
       const { drainMs } = current.config.server
@@ -143,9 +146,7 @@ function servedBy(
 /** Failing upstreams are shown but do not make the gateway unready: it still answers, with errors if need be. */
 function readinessOf(
   { limiter, books }: { readonly limiter: Limiter; readonly books: Books },
-  store: string,
-  upstreams: string,
-  isDraining: boolean,
+  { store, upstreams, isDraining }: { store: string; upstreams: string; isDraining: boolean },
 ): Readiness {
   const checks = {
     config: 'ok',

@@ -4,11 +4,11 @@
  */
 import { relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { isConfigured, type Catalogue, type Config } from '../config/config.js'
+import { isConfigured } from '../config/config.js'
 import { loadConfig, type LoadResult } from '../config/load.js'
 import { formatProblem, type ConfigProblem } from '../config/problem.js'
-import { createRouter } from '../routing/router.js'
-import { Budgets, hasBudget, termsText } from './budget-terms.js'
+import { Budgets } from './budget-terms.js'
+import { notesOf } from './check-notes.js'
 import type { Command } from './command.js'
 import { configPath } from './config-option.js'
 
@@ -19,8 +19,9 @@ export const command: Command = {
   help: `
 Usage: sluice check [--config FILE] [--json]
 
-Gives the verdict that loading the file would give, without starting anything. Exits with 0 where
-the file is good and with 1 where it is not.
+Checks the file as loading does, without starting anything. Exits with 0 if the file is good and with 1
+if it is not. Notes name what is allowed and may not be meant: keys that are not set, settings without
+effect, and what the other targets of a route cannot be sent because they speak another dialect.
 
 Options:
   --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
@@ -62,7 +63,7 @@ function verdict(loaded: LoadResult): object {
     routes: loaded.config.routes.length,
     models: loaded.catalogue.models.length,
     unbounded: new Budgets(loaded.config, loaded.catalogue).unbounded(),
-    notes: notesOn(loaded.config, loaded.catalogue),
+    notes: notesOf(loaded.config, loaded.catalogue),
   }
 }
 
@@ -73,40 +74,8 @@ function verdictText(loaded: LoadResult): string {
   const lines = [
     `${fromHere(loaded.sources.path)}: good (${upstreams.length} upstreams, ${config.routes.length} routes, ${catalogue.models.length} models)`,
   ]
-  for (const upstream of upstreams) {
-    if (isConfigured(upstream)) continue
-    const source = upstream.apiKeySource ?? ''
-    lines.push(
-      `note: upstream ${upstream.name} has no key: ${source} is not set; it would answer 503`,
-    )
-  }
-  lines.push(...notesOn(config, catalogue).map((note) => `note: ${note}`))
+  lines.push(...notesOf(config, catalogue).map((note) => `note: ${note}`))
   return lines.join('\n')
-}
-
-/** More models than this are counted, not named. */
-const MAX_NAMED = 20
-
-/** What is allowed and may not be meant. */
-function notesOn(config: Config, catalogue: Catalogue): string[] {
-  const router = createRouter(config)
-  const notes: string[] = []
-  for (const { name, models } of Object.values(config.upstreams)) {
-    for (const { id } of models) {
-      const routes = router.all(id).flatMap(({ targets, fallback }) => [...targets, ...fallback])
-      if (routes.some(({ upstream }) => upstream.name === name)) continue
-      notes.push(`no route leads to upstream ${name} for its model ${id}; clients do not see it`)
-    }
-  }
-  if (!hasBudget(config)) return notes
-  const unbounded = new Budgets(config, catalogue).unbounded()
-  for (const { model, upstream, terms } of unbounded.slice(0, MAX_NAMED)) {
-    const what = termsText(terms, config)
-    notes.push(`a budget cannot bound ${model} of upstream ${upstream}: ${what}`)
-  }
-  const more = unbounded.length - MAX_NAMED
-  if (more > 0) notes.push(`a budget cannot bound ${more} more models; see --json`)
-  return notes
 }
 
 /** One line for each problem, files named from the working folder. */

@@ -4,6 +4,7 @@
  */
 import type { JsonObject } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model.js'
+import type { ChatRequest } from '../chat/request.js'
 import type { UpstreamConfig } from '../config/config.js'
 import type { DialectName } from '../dialects/dialect.js'
 import { addressed, egressOf, type Addressed } from '../dialects/index.js'
@@ -148,6 +149,13 @@ class Trial {
     const other = this.run(without(rest, key))
     return other.rejected.size === 0 && other.text === text
   }
+}
+
+/** The request of a body that a client would send for `model`. Throws as `explainBody` does. */
+export function requestOf(bytes: Buffer, model: string): ChatRequest {
+  const at = addressed('POST', '/v1/chat/completions')
+  if (at === null) throw new Error('no client speaks chat completions')
+  return parsed({ ...parseObject(bytes).value, model }, at).request
 }
 
 function parsed(body: JsonObject, at: Addressed): Parsed {

@@ -3,21 +3,22 @@
  * Asks no upstream.
  */
 import { parseArgs } from 'node:util'
-import { readBoundedFile } from '../bounded-file.js'
 import type { ModelFacts } from '../chat/model.js'
 import { factsFor } from '../config/catalogue.js'
 import { isConfigured, type Catalogue, type Config } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
 import { snakeKeys } from '../config/snapshot.js'
 import { GatewayError } from '../errors.js'
-import { PLAIN_REQUEST } from '../routing/conditions.js'
-import { createRouter } from '../routing/router.js'
-import { reasonOf, speaksOf, type Speaks } from '../upstreams/explain.js'
+import { reasonOf } from '../routing/explain.js'
+import { createRouter, type ModelRoute } from '../routing/router.js'
+import { speaksOf, type Speaks } from '../upstreams/explain.js'
 import { Budgets, termsText, type BudgetTerms } from './budget-terms.js'
 import { problemLines } from './check.js'
 import { UsageError, type Command } from './command.js'
 import { configPath } from './config-option.js'
 import { explainBody, type BodyExplanation } from './explain-body.js'
+import { bodyError, readBody, traitsFor, type BodyError } from './explain-input.js'
+import { explainRoute, routeRows, type RouteExplanation } from './explain-route.js'
 
 /** `sluice explain`. */
 export const command: Command = {
@@ -26,17 +27,21 @@ export const command: Command = {
   help: `
 Usage: sluice explain MODEL [--config FILE] [--body FILE] [--json]
 
-Prints the route that takes the model id and why, the upstream with its dialect (for OpenAI the
-endpoint that is chosen, for requests with tools and without) and whether its key is known, the model
-that the upstream is asked for, what the catalogue has of it and how budgets count it. With a request's body it also says,
-field by field, what would reach the upstream and what would be lost; of the body's contents nothing is
-printed but the names of fields. Exits with 1 where no route takes the id, the request would be refused
-or a file is not good.
+Prints the route that takes the model id and why, and the upstreams that may serve it: their share of
+the requests, the model they are asked for, the dialect, the circuit breaker, what translation loses or
+refuses; then how requests are repeated and hedged, whether the key is known, what the catalogue has on
+the model and how budgets count it. With a request's body it also says, field by field, what would reach
+the first upstream and what would be lost; of the body's contents nothing is printed but the names of
+fields. Exits with 1 if no route takes the id, the request would be refused or a file is not good.
 
 Options:
-  --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
-  --body FILE     a chat-completions request; - reads it from standard input
-  --json          print one JSON object
+  --config FILE        the configuration file; without it, the one that SLUICE_CONFIG names
+  --body FILE          a chat-completions request; - reads it from standard input
+  --label NAME=VALUE   a label of the API key, for the conditions of routes; can be repeated
+  --images             the request has images
+  --tools              the request has tools
+  --prompt-tokens N    the size of its prompt
+  --json               print one JSON object
 
 Example:
   sluice explain gpt-5.5 --config config/gateway.yaml
@@ -49,6 +54,10 @@ Example:
       options: {
         config: { type: 'string' },
         body: { type: 'string' },
+        label: { type: 'string', multiple: true, default: [] },
+        images: { type: 'boolean', default: false },
+        tools: { type: 'boolean', default: false },
+        'prompt-tokens': { type: 'string', default: '0' },
         json: { type: 'boolean', default: false },
       },
     })
@@ -65,63 +74,30 @@ Example:
       console.log(text)
       return 1
     }
-    const answer = explain(model, loaded.config, loaded.catalogue)
     const { body } = values
-    if (body === undefined || answer.route === null) {
+    const read = body === undefined ? null : await readBody(body)
+    const bytes = read === null || 'error' in read ? null : read.bytes
+    const traits = traitsFor(values, bytes, model, loaded.catalogue)
+    const router = createRouter(loaded.config)
+    const found = router.find(model, traits)
+    const answer = explain(model, found, { all: router.all(model), ...loaded })
+    if (read === null || found === null) {
       console.log(values.json ? JSON.stringify(forPrograms(answer)) : answerText(answer))
-      return answer.route === null ? 1 : 0
+      return found === null ? 1 : 0
     }
-    const read = await readBody(body)
-    const request = 'error' in read ? read : bodyAnswer(read.bytes, model, loaded)
+    const request = 'error' in read ? read : bodyAnswer(read.bytes, model, found, loaded)
     const text = `${answerText(answer)}\n\n${bodyText(request)}`
     console.log(values.json ? JSON.stringify({ ...forPrograms(answer), request }) : text)
     return 'error' in request || request.verdict === 'refused' ? 1 : 0
   },
 }
 
-/** Why there is nothing to explain: the path and the rule, never what stands there. */
-interface BodyError {
-  readonly error: { readonly param: string | null; readonly message: string }
-}
-
-/** As much as any gateway takes; a file that is larger is no request. */
-const MAX_BODY_BYTES = 268_435_456
-
-async function readBody(file: string): Promise<{ bytes: Buffer } | BodyError> {
-  try {
-    const bytes = file === '-' ? await standardInput() : readBoundedFile(file, MAX_BODY_BYTES)
-    if (bytes !== null) return { bytes }
-    return bodyError(null, `standard input is larger than ${MAX_BODY_BYTES} bytes`)
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-    const why = error instanceof Error ? error.message : code
-    return bodyError(null, `cannot read ${file} (${code === 'ENOENT' ? code : why})`)
-  }
-}
-
-/** All of it; null as soon as it is larger than a body may be. */
-async function standardInput(): Promise<Buffer | null> {
-  const chunks: Buffer[] = []
-  let total = 0
-  for await (const chunk of process.stdin) {
-    const bytes = Buffer.from(chunk as Uint8Array)
-    total += bytes.length
-    if (total > MAX_BODY_BYTES) return null
-    chunks.push(bytes)
-  }
-  return Buffer.concat(chunks)
-}
-
-function bodyError(param: string | null, message: string): BodyError {
-  return { error: { param, message } }
-}
-
 function bodyAnswer(
   bytes: Buffer,
   model: string,
+  { targets: [target] }: ModelRoute,
   { config, catalogue }: { config: Config; catalogue: Catalogue },
 ): BodyExplanation | BodyError {
-  const target = createRouter(config).find(model, PLAIN_REQUEST)?.targets[0]
   if (target === undefined) return bodyError('model', 'no route takes it')
   const { upstream } = target
   const requested = target.model ?? model
@@ -178,19 +154,31 @@ interface Explanation {
   readonly configured: boolean | null
   readonly api_key_source: string | null
   readonly upstream_model: string | null
+  /** What the route does with its requests; null if no route takes the id. */
+  readonly routing: RouteExplanation | null
   readonly catalogue: { readonly match: string; readonly facts: ModelFacts } | null
   /** How budgets count it; null where no route takes the id. */
   readonly budget: BudgetTerms | null
   readonly budget_text: string
 }
 
-function explain(model: string, config: Config, catalogue: Catalogue): Explanation {
-  const found = createRouter(config).find(model, PLAIN_REQUEST)
+interface Loaded {
+  readonly config: Config
+  readonly catalogue: Catalogue
+  /** All routes that take the model under some condition. */
+  readonly all: readonly ModelRoute[]
+}
+
+function explain(
+  model: string,
+  found: ModelRoute | null,
+  { all, config, catalogue }: Loaded,
+): Explanation {
   const target = found?.targets[0]
   const asked = target?.model ?? model
   const facts = catalogue.find(asked)
   const upstream = target?.upstream
-  const { place, why, others } = reasonOf(model, found, config)
+  const { place, why, others } = reasonOf(found, all)
   const budgets = new Budgets(config, catalogue)
   const budget = target === undefined ? null : budgets.terms(target.upstream, asked)
   return {
@@ -206,6 +194,7 @@ function explain(model: string, config: Config, catalogue: Catalogue): Explanati
     configured: upstream === undefined ? null : isConfigured(upstream),
     api_key_source: upstream?.apiKeySource ?? null,
     upstream_model: target === undefined ? null : asked,
+    routing: found === null ? null : explainRoute(found, model, catalogue),
     catalogue: facts === null ? null : { match: catalogueMatch(asked, facts), facts },
     budget,
     budget_text: budget === null ? '' : termsText(budget, config),
@@ -235,6 +224,7 @@ function answerText(answer: Explanation): string {
     rows.push(['dialect', speaksText(answer.speaks)])
     rows.push(['key', keyText(answer)])
     rows.push(['asked as', answer.upstream_model ?? ''])
+    if (answer.routing !== null) rows.push(...routeRows(answer.routing))
   }
   rows.push(['catalogue', catalogueText(answer)])
   if (answer.budget !== null) rows.push(['budgets', answer.budget_text])

@@ -77,7 +77,9 @@ const hedge = z
   .strictObject({
     after_ms: whole(1, DAY_MS)
       .default(1_500)
-      .describe('Time without any content after which a second request starts on the next target.'),
+      .describe(
+        'Time without any content after which a second request is sent: to another target, else to the same one.',
+      ),
     extra_spend: share
       .default(0.02)
       .describe(

@@ -4,7 +4,8 @@
  */
 import type { Usage } from '../chat/usage.js'
 import type { ErrorKind } from '../errors.js'
-import { DEFINITIONS, MAX_MODEL_PAIRS } from './definitions.js'
+import { MAX_MODEL_PAIRS } from './definitions.js'
+import { kept, register } from './families.js'
 import { fieldLabel } from './fields.js'
 import type { Distribution } from './histogram.js'
 import type { Collected } from './metric.js'
@@ -357,72 +358,4 @@ function record(
   series.firstToken.observe(ttftSeconds)
   if (usage.output === undefined || usage.output < 2) return
   series.perToken.observe((seconds - ttftSeconds) / (usage.output - 1))
-}
-
-/** More names than this are resolved anew each time, so that no caller's mistake fills the memory. */
-const MAX_KEPT = 256
-
-/** Remembers what `resolve` gave for each of a closed set of names. */
-function kept<T>(resolve: (name: string) => T): (name: string) => T {
-  const held = new Map<string, T>()
-  // Most are asked for the same name over and over.
-  let lastName: string | null = null
-  let last: T
-  return (name) => {
-    if (name === lastName) return last
-    const found = held.get(name)
-    const given = found ?? resolve(name)
-    if (found === undefined && held.size < MAX_KEPT) held.set(name, given)
-    lastName = name
-    last = given
-    return given
-  }
-}
-
-function register(set: MetricSet) {
-  const d = DEFINITIONS
-  set.droppedSeries(d.seriesDropped)
-  const families = {
-    requests: set.counter(d.requests),
-    hops: set.histogram(d.hops),
-    overhead: set.histogram(d.overhead),
-    inflight: set.gauge(d.inflight),
-    attempts: set.counter(d.attempts),
-    retries: set.counter(d.retries),
-    fallbacks: set.counter(d.fallbacks),
-    hedges: set.counter(d.hedges),
-    breakerState: set.gauge(d.breakerState),
-    credentialsResting: set.gauge(d.credentialsResting),
-    promptTokens: set.counter(d.promptTokens),
-    streamEnds: set.counter(d.streamEnds),
-    chunkGap: set.histogram(d.chunkGap),
-    backpressure: set.counter(d.backpressure),
-    losses: set.counter(d.losses),
-    escrow: set.counter(d.escrow),
-    reasoningDropped: set.counter(d.reasoningDropped),
-    auth: set.counter(d.auth),
-    limitRejections: set.counter(d.limitRejections),
-    limitsLocal: set.gauge(d.limitsLocal),
-    storeDuration: set.histogram(d.storeDuration),
-    storeErrors: set.counter(d.storeErrors),
-    configGeneration: set.gauge(d.configGeneration),
-    configReloads: set.counter(d.configReloads),
-    cost: set.counter(d.cost),
-    usageRows: set.counter(d.usageRows),
-    tokensAfterDisconnect: set.counter(d.tokensAfterDisconnect),
-    workerRestarts: set.counter(d.workerRestarts),
-    logLinesLost: set.counter(d.logLinesLost),
-    tokenUsage: set.histogram(d.tokenUsage),
-    requestDuration: set.histogram(d.requestDuration),
-    timeToFirstToken: set.histogram(d.timeToFirstToken),
-    timePerOutputToken: set.histogram(d.timePerOutputToken),
-  }
-  // Zero from the start, so that a rate over the first event is not lost.
-  for (const kind of ['spooled', 'dropped']) families.usageRows.child(kind)
-  for (const reason of ['ended', 'silent']) families.workerRestarts.child(reason)
-  families.logLinesLost.child()
-  families.configReloads.child('ok')
-  families.configReloads.child('refused')
-  families.limitsLocal.child().set(0)
-  return families
 }

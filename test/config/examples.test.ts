@@ -50,6 +50,23 @@ routes:                            # exact model first, then the longest prefix
   t.end()
 })
 
+void t.test('the examples of the how-to page load', (t) => {
+  const page = readFileSync('docs/how-to/fallback-and-retries.md', 'utf8')
+  const blocks = [...page.matchAll(/```yaml\n([^]*?)```/g)].map(([, text = '']) => text)
+  t.ok(blocks.length >= 10, String(blocks.length))
+  const names = ['anthropic', 'anthropic-eu', 'openai', 'google']
+  const upstreams = names.map(
+    (name) => `  ${name}: { dialect: openai, base_url: https://${name}.example/v1 }\n`,
+  )
+  for (const block of blocks) {
+    const rest = block.startsWith('upstreams:')
+      ? `routes: [{ prefix: x, upstream: ${/^ {2}(\w+):/m.exec(block)?.[1] ?? ''} }]\n`
+      : `upstreams:\n${upstreams.join('')}`
+    t.same(problemsOf(block + rest, {}), [], block)
+  }
+  t.end()
+})
+
 void t.test('the shipped files are good, and the example has every key', (t) => {
   for (const file of ['config/gateway.yaml', 'config/gateway.example.yaml']) {
     const loaded = loadConfig(file, {})

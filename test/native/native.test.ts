@@ -4,6 +4,7 @@
  * Method: a whole gateway, a provider on a real socket, and clients that misbehave.
  */
 import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { Readable } from 'node:stream'
 import t from 'tap'
@@ -322,4 +323,20 @@ void t.test('refused upgrades get one error and a closed connection', async (t) 
   t.match(other, /^HTTP\/1\.1 404 /, 'the upstream refuses')
   t.notMatch(other, /set-cookie/i)
   await eventually(() => gateway.lines.length >= 7, 'a line for each')
+})
+
+void t.test('several API keys take turns, and one that the provider refuses rests', async (t) => {
+  const { gateway, provider, get } = await openStage(t)
+  const text = readFileSync(gateway.configFile, 'utf8')
+  writeFileSync(gateway.configFile, text.replace('api_key: emulated', 'api_keys: [k-one, k-two]'))
+  gateway.reload()
+  const keys = (): (string | undefined)[] =>
+    provider.seen.map(({ headers }) => headers.authorization)
+  await get('/v1/files')
+  await get('/v1/files')
+  t.same(new Set(keys()), new Set(['Bearer k-one', 'Bearer k-two']))
+  await get('/v1/denied')
+  const refused = keys().at(-1)
+  for (let at = 0; at < 4; at += 1) await get('/v1/files')
+  t.notOk(keys().slice(-4).includes(refused))
 })

@@ -2,8 +2,9 @@
 import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../config/config.js'
 import type { ModelFacts } from '../../chat/model.js'
-import { reasonOf, speaksOf } from '../../upstreams/explain.js'
+import { speaksOf } from '../../upstreams/explain.js'
 import { PLAIN_REQUEST } from '../../routing/conditions.js'
+import { reasonOf } from '../../routing/explain.js'
 import { createRouter, type ModelRoute, type Router } from '../../routing/router.js'
 import { signedRoute, TAKEN, type Route } from '../route.js'
 import * as schema from '../schema.js'
@@ -50,8 +51,9 @@ function routerOf(snapshot: Snapshot): Router {
 }
 
 function explained(snapshot: Snapshot, model: string): schema.ExplainReply {
-  const found = usualRoute(routerOf(snapshot), model)
-  const { why, others } = reasonOf(model, found, snapshot.config)
+  const router = routerOf(snapshot)
+  const found = usualRoute(router, model)
+  const { why, others } = reasonOf(found, router.all(model))
   const target = found?.targets[0]
   const requested = target?.model ?? model
   const facts = factsFor(snapshot.catalogue, requested)

@@ -123,6 +123,7 @@ export class NativeAttempt implements Timed {
     this.clock.head(nowMs)
     result.status = status
     result.requestId = requestIdIn(reply.headers)
+    call.replied(status, reply.headers)
     result.firstByteMs = nowMs - this.beganMs - (result.connectMs ?? 0)
     delivery.firstContentMs = nowMs - x.startedMs
     const wrong = wrongStatus(status)

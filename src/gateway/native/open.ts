@@ -1,11 +1,13 @@
 /**
  * Whether a native request may run: its path, its key's models, and the limits. Sends nothing.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Identity } from '../../accounts/account.js'
 import { isConfigured } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { claimsOf, needsOf, NO_LIMITS } from '../../limits/rules.js'
 import { rateHeaders } from '../../limits/standing.js'
+import { retryAfterSeconds } from '../../wire/retry-after.js'
 import type { Exchange } from '../exchange.js'
 import type { Target } from '../generation.js'
 import { ownHeaders } from '../upstream-headers.js'
@@ -20,6 +22,8 @@ export interface NativeCall {
   readonly method: string
   readonly url: URL
   readonly headers: Readonly<Record<string, string | string[]>>
+  /** Call with the status and headers of the reply: a credential that the upstream refuses or throttles rests. */
+  readonly replied: (status: number, headers: IncomingHttpHeaders) => void
 }
 
 /**
@@ -48,13 +52,20 @@ export function openNative(x: Exchange, target: Target): NativeCall {
     const message = `The upstream "${config.name}" has no key: ${config.apiKeySource ?? 'api_key'} is not set.`
     throw new GatewayError('upstream_unconfigured', message)
   }
+  const { credentials } = x.generation.states.of(config.name)
+  const { index, key } = credentials.next(new Set(), null) ?? { index: 0, key: null }
   const { url = '' } = x.req
   const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : ''
   return {
     target,
     method: x.req.method ?? '',
     url: nativeUrl(config, nativePathOf(x.path)?.segments ?? [], query),
-    headers: headersForUpstream(x.req.headers, ownHeaders(config, target.egress)),
+    headers: headersForUpstream(x.req.headers, ownHeaders(config, target.egress, key)),
+    replied: (status, headers) => {
+      if (status !== 401 && status !== 403 && status !== 429) return
+      const seconds = retryAfterSeconds(headers)
+      credentials.refused(index, status, seconds === undefined ? null : seconds * 1_000)
+    },
   }
 }
 

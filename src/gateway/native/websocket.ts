@@ -142,6 +142,7 @@ export class WebSocketAttempt implements Timed {
     const { result } = this.run
     const status = reply.statusCode ?? 502
     result.status = status
+    this.call.replied(status, reply.headers)
     result.verdict = nativeVerdict(status, {})
     this.phase = 'open'
     this.deadlines.remove(this)

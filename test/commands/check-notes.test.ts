@@ -1,0 +1,138 @@
+/**
+ * Goal: `sluice check` notes what a good file does that its author may not expect, and `sluice explain` shows the
+ * candidates of a model with everything that decides about them.
+ * Method: the built program on files.
+ */
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+
+const MODELS = `as_of: 2026-11-20
+models:
+  - { id: claude-opus-5-5, family: anthropic }
+  - { id: gpt-5.4, family: openai }
+`
+
+const CONFIG = `upstreams:
+  anthropic: { dialect: anthropic, base_url: https://a.example/v1, api_keys: ['\${A}', '\${A_2}'], breaker: { failures: 3 } }
+  eu: { dialect: anthropic, base_url: https://eu.example/v1, api_key: '\${A}', probe: { path: /models, interval_ms: 500 } }
+  openai: { dialect: openai-chat, base_url: https://o.example/v1, api_key: '\${O}' }
+routes:
+  - prefix: claude-
+    when: { labels: { team: research }, min_prompt_tokens: 5000 }
+    upstream: eu
+  - prefix: claude-
+    targets: [{ upstream: anthropic, weight: 9 }, { upstream: eu, weight: 1 }]
+    sticky: conversation
+    balance: least_latency
+    fallback: [{ upstream: openai, model: gpt-5.4 }, { upstream: openai }]
+    retry: { attempts: 2, budget: 0.1, max_wait_ms: 800 }
+    hedge: { after_ms: 700, extra_spend: 0.05 }
+  - { model: alone, upstream: openai, hedge: {} }
+  - { prefix: gpt-, upstream: openai, fallback: [{ upstream: eu, model: claude-opus-5-5 }] }
+`
+
+function sluice(
+  t: Test,
+  args: string[],
+  files: Record<string, string> = {},
+  env: NodeJS.ProcessEnv = { A: 'a', O: 'o' },
+) {
+  const cwd = t.testdir({ 'gateway.yaml': CONFIG, 'models.yaml': MODELS, ...files })
+  const program = join(process.cwd(), 'build/src/main.js')
+  return new Promise<string>((resolve) => {
+    const all = [program, ...args, '--config', 'gateway.yaml']
+    execFile(process.execPath, all, { cwd, env }, (_error, out, err) => resolve(out + err))
+  })
+}
+
+void t.test(
+  'check: keys that are not set, settings without effect, what translation loses',
+  async (t) => {
+    const out = await sluice(t, ['check'])
+    t.match(out, 'note: upstream anthropic has fewer keys than listed: A_2 is not set')
+    t.match(out, 'note: routes[1]: balance has no effect, since sticky decides')
+    t.match(out, 'note: routes[2]: hedge has no second target and asks the same upstream twice')
+    t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) loses .*logit_bias/)
+    t.match(out, /note: routes\[3\]\.fallback\[0\]: eu \(anthropic\) refuses .*n above 1/)
+    t.notMatch(out, 'fallback[0]: openai', 'what the first target does not carry either')
+    t.match(
+      out,
+      "note: routes[1].fallback[1]: openai (openai-chat) is asked for the client's model; name its model",
+    )
+    t.notMatch(out, 'routes[1].targets[1]', 'the same dialect loses nothing')
+    const json = JSON.parse(await sluice(t, ['check', '--json'])) as { notes: string[] }
+    t.equal(json.notes.length, out.trim().split('\n').length - 1)
+    t.match(
+      await sluice(t, ['check'], {}, { O: 'o' }),
+      'upstream anthropic has no key: A, A_2 is not set',
+    )
+  },
+)
+
+void t.test(
+  'explain: candidates in order with weights, breaker, losses; retry and hedge',
+  async (t) => {
+    const out = await sluice(t, ['explain', 'claude-opus-5-5'])
+    t.match(out, "route      routes[1]: 'claude-' is the longest prefix")
+    t.match(
+      out,
+      "loses: routes[0] prefix 'claude-', when label team=research, prompt of at least 5000 tokens",
+    )
+    const order = [
+      'anthropic, model claude-opus-5-5: 90 %',
+      'eu, model claude-opus-5-5: 10 %',
+      'openai, model gpt-5.4: fallback',
+      'openai, model claude-opus-5-5: fallback',
+    ]
+    t.same(
+      order.map((text) => out.indexOf(text)),
+      order.map((text) => out.indexOf(text)).sort((a, b) => a - b),
+    )
+    for (const text of [
+      ...order,
+      'breaker opens after 3 failures in a row or 50 % of at least 20 attempts in 10 s, tests after 30 s',
+      'probe GET /models every 500 ms',
+      'the same for all turns of a conversation, by weight',
+      'up to 2 attempts on a target within 10 % of the requests, waits of at most 800 ms',
+      'after 700 ms without content, for at most 5 % extra spend',
+      /refuses .*n above 1/,
+    ]) {
+      t.match(out, text)
+    }
+    const json = JSON.parse(await sluice(t, ['explain', 'claude-opus-5-5', '--json'])) as object
+    t.match(json, {
+      routing: {
+        when: null,
+        sticky: 'conversation',
+        retry: { attempts: 2, budget: 0.1, max_wait_ms: 800, non_idempotent: false },
+        hedge: { after_ms: 700, extra_spend: 0.05 },
+        candidates: [
+          { upstream: 'anthropic', weight: 9, percent: 90, fallback: false, api_keys: 1 },
+          { upstream: 'eu', percent: 10, probe: { path: '/models' } },
+          { upstream: 'openai', model: 'gpt-5.4', fallback: true, weight: null },
+          { upstream: 'openai', model: 'claude-opus-5-5' },
+        ],
+      },
+    })
+  },
+)
+
+void t.test('explain: options and the body decide about conditions', async (t) => {
+  const research = ['explain', 'claude-opus-5-5', '--label', 'team=research']
+  t.match(await sluice(t, research), 'route      routes[1]')
+  const out = await sluice(t, [...research, '--prompt-tokens', '5000'])
+  t.match(out, 'route      routes[0]')
+  t.match(out, 'when       label team=research, prompt of at least 5000 tokens')
+  t.match(
+    await sluice(t, ['explain', 'claude-opus-5-5', '--label', 'team']),
+    '--label needs NAME=VALUE',
+  )
+  t.match(
+    await sluice(t, ['explain', 'x', '--prompt-tokens', 'x']),
+    '--prompt-tokens needs a whole number',
+  )
+  const messages = [{ role: 'user', content: 'word '.repeat(8_000) }]
+  const body = { 'body.json': JSON.stringify({ messages }) }
+  t.match(await sluice(t, [...research, '--body', 'body.json'], body), 'route      routes[0]')
+})
