@@ -242,6 +242,8 @@ void t.test('ends of every kind', (t) => {
   const said = both([START, ...refusal, STOP], 'openai-chat')
   t.equal(said.parts[0]?.['text'], 'No.')
   t.equal(said.streamed[0]?.['text'], 'No.')
+  t.equal(candidateOf(said.whole)['finishReason'], 'SAFETY', 'a refusal is marked as one')
+  t.equal(candidateOf(said.chunks.at(-1))['finishReason'], 'SAFETY')
   const filtered = both(
     [START, ...refusal, { type: 'finish', reason: 'filter', raw: 'x' }],
     'anthropic',
