@@ -3,10 +3,11 @@
  * client, from the project's own transcripts, one frame per chunk. Knows no socket.
  */
 import { readFileSync } from 'node:fs'
+import type { ChatEvent } from '../src/chat/event.js'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../src/chat/json.js'
 import type { ModelFacts } from '../src/chat/model.js'
 import type { ChatRequest } from '../src/chat/request.js'
-import type { DialectName, Egress } from '../src/dialects/dialect.js'
+import type { DialectName, Egress, Endpoint } from '../src/dialects/dialect.js'
 import { egressOf, ingressOf } from '../src/dialects/index.js'
 import { PassedStream } from '../src/gateway/streams/passthrough-transform.js'
 import { TranslatedStream } from '../src/gateway/translate.js'
@@ -87,7 +88,7 @@ export function runCodec(pace: Pace): Promise<SuiteResult> {
   const rounds = pace.rounds ?? 7
   const figures: Figure[] = []
   for (const source of SOURCES) figures.push(...streamFigures(source, rounds))
-  const others = [...tapCases(), ...requestCases(), ...scannerCases()]
+  const others = [...tapCases(), ...encoderCases(), ...requestCases(), ...scannerCases()]
   const samples = measure(others, rounds)
   for (const [index, { name, unit }] of others.entries()) {
     figures.push(figure(name, unit, samples[index] ?? []))
@@ -152,6 +153,39 @@ function tapCases(): Case[] {
   }
   if (pass().outcome !== 'complete') throw new Error('the tap did not see the end of its stream')
   return [{ name: 'codec.openai-chat.tap', unit: 'ns/frame', toUnit: perFrame(chunks), run: pass }]
+}
+
+/** The formats of clients, and a request for a stream in each. */
+const CLIENTS: readonly { dialect: DialectName; endpoint: Endpoint; body: JsonObject }[] = [
+  {
+    dialect: 'gemini',
+    endpoint: { operation: 'chat', model: SEED.model, stream: true },
+    body: { contents: [{ parts: [{ text: 'Hello' }] }] },
+  },
+]
+
+/** The events of a reply to each client format: the encoder alone, one event at a time. */
+function encoderCases(): Case[] {
+  const source = SOURCES.find(({ dialect }) => dialect === 'openai-chat')
+  if (source === undefined) throw new Error('chat completions has no transcript')
+  const events: ChatEvent[] = []
+  const sink = { event: (event: ChatEvent) => void events.push(event) }
+  const decoder = egressFor('openai-chat').newDecoder(streamRequest(), sink)
+  frame(chunksOf(source), decoder)
+  decoder.end()
+  return CLIENTS.map(({ dialect, endpoint, body }) => {
+    const ingress = ingressOf(dialect)
+    const request = ingress.decodeRequest(body, endpoint)
+    const run = (): void => {
+      const encoder = ingress.newEncoder(request, { ...SEED, origin: 'openai-chat' })
+      for (const event of events) {
+        encoder.event(event)
+        kept = Buffer.from(encoder.take())
+      }
+    }
+    const toUnit = (nanoseconds: number): number => nanoseconds / events.length
+    return { name: `codec.client.${dialect}.encoder`, unit: 'ns/frame', toUnit, run }
+  })
 }
 
 /** A client's request: checked and decoded, then said in each dialect. */

@@ -36,6 +36,7 @@ export const ENDPOINTS: readonly EndpointRow[] = [
   ...['/v1beta/models/{model}', '/v1/models/{model}'].flatMap((path) => [
     row('POST', `${path}:generateContent`, 'gemini', 'gemini', GENERATE),
     row('POST', `${path}:streamGenerateContent`, 'gemini', 'gemini', GENERATE_STREAM),
+    row('POST', `${path}:countTokens`, 'gemini', 'gemini', COUNT),
   ]),
   row('GET', '/v1beta/models', 'gemini', 'gemini', MODELS),
   row('GET', '/v1beta/models/{model}', 'gemini', 'gemini', MODELS),

@@ -25,8 +25,8 @@ const SPACE = 32
 const QUOTE = 34
 const BACKSLASH = 92
 const LAST_ASCII = 127
-/** Percent escapes, and the two characters of the alphabet for addresses. */
-const OTHER_ALPHABETS = [37, 45, 95]
+/** Percent escapes: base64 in an address. */
+const PERCENT = 37
 const MEDIA_TYPE_BYTES = 256
 /** What a mark begins with: half a character, which valid UTF-8 does not hold. Only an escape can say it. */
 const MARK = '\uDC01'
@@ -43,12 +43,12 @@ export function longString(bytes: Buffer, range: Range, savedBytes: number): Ran
   return { ...range, textBytes: length - savedBytes }
 }
 
-/** True for a string that a JSON parser takes as it is, and that is base64 as the standard writes it. */
+/** True for a string that a JSON parser takes as it is, and that is base64 without escapes. */
 export function isInlineData(bytes: Buffer, range: Range): boolean {
   if (range.end - range.start < DATA_BYTES || !isAsWritten(bytes, range)) return false
   // A media type before the data may hold such characters.
   const data = bytes.subarray(range.start + MEDIA_TYPE_BYTES, range.end)
-  return !OTHER_ALPHABETS.some((code) => data.includes(code))
+  return !data.includes(PERCENT)
 }
 
 /** True where JSON writes the bytes as they are: ASCII, no control character, quote or backslash. */

@@ -40,12 +40,23 @@ function dataUrl(url: string, path: string): MediaSource {
  */
 export function standardBase64(data: string): string {
   // Searches at the speed of memory; a class of characters would take 20 times as long.
-  const out = UNUSUAL.some((each) => data.includes(each)) ? rewritten(data) : data
+  const isBroken = BREAKS.some((each) => data.includes(each))
+  const isForUrls = URL_SAFE.some((each) => data.includes(each))
+  const quick = isForUrls && !isBroken ? recoded(data) : null
+  const out = quick ?? (isBroken || isForUrls ? rewritten(data) : data)
   const open = out.length % 4
   return open === 0 ? out : out.padEnd(out.length + 4 - open, '=')
 }
 
-const UNUSUAL = [' ', '\n', '\r', '\t', '%', '-', '_']
+const BREAKS = [' ', '\n', '\r', '\t', '%']
+const URL_SAFE = ['-', '_']
+
+/** By way of the bytes, a tenth of the time of a look at each character; null for what is no base64. */
+function recoded(data: string): string | null {
+  const out = Buffer.from(data, 'base64url').toString('base64')
+  return out.length === Math.ceil(data.length / 4) * 4 ? out : null
+}
+
 const [TAB, LINE_FEED, CARRIAGE_RETURN, BLANK, PERCENT] = [9, 10, 13, 32, 37]
 const [PLUS, MINUS, SLASH, EQUALS, UNDERSCORE] = [43, 45, 47, 61, 95]
 

@@ -177,7 +177,7 @@ export class Scan {
     const path = this.path()
     throw malformed(
       `too_complex: the body has more than ${maxTextBytes} bytes beside inline data (strings of at least ` +
-        `${DATA_BYTES} characters of standard base64), counted up to ${path}`,
+        `${DATA_BYTES} characters of base64), counted up to ${path}`,
       path,
     )
   }

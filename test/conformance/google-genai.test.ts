@@ -218,6 +218,12 @@ for (const { model, dialect, reasoner, showsThinking, stops } of ROWS) {
     t.ok((second.usageMetadata?.totalTokenCount ?? 0) > 0)
   })
 
+  void t.test(`${model}: tokens are counted`, async (t) => {
+    const { totalTokens = 0 } = await models.countTokens({ model, contents: 'Count these words' })
+    t.ok(totalTokens > 2 && totalTokens < 50, `${totalTokens}`)
+    t.match(gateway.emulator.ledger.at(-1)?.path, /countTokens|count_tokens|input_tokens/)
+  })
+
   void t.test(`${model}: errors, before and inside a stream`, async (t) => {
     const busy = await failing(gateway.emulator, { kind: 'status', code: 429 }, () =>
       thrownBy(() => models.generateContent({ model, contents: 'Hello' })),

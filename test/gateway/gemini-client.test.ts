@@ -179,3 +179,18 @@ void t.test('a body that names another model, and settings in both spellings', a
   t.equal(twice.status, 400)
   t.match(await twice.text(), /generationConfig\.maxOutputTokens is given twice/)
 })
+
+void t.test('a count passes to Google, with the model that the path names', async (t) => {
+  const reply = '{"totalTokens": 9,"promptTokensDetails": []}'
+  const { google, post } = await scene(t, { type: 'application/json', pieces: [reply] })
+  const path = GENERATE.replace('generateContent', 'countTokens')
+  const plain = await post(path)
+  t.same(await plain.json(), { totalTokens: 9 })
+  t.equal(google.requests.at(-1)?.url, path)
+  t.equal(google.requests.at(-1)?.body.toString(), JSON.stringify(BODY))
+  const generateContentRequest = { model: 'models/alias', ...BODY, systemInstruction: 'Be brief.' }
+  await post(path, { generateContentRequest })
+  t.same(JSON.parse(google.requests.at(-1)?.body.toString() ?? ''), {
+    generateContentRequest: { ...generateContentRequest, model: 'models/gemini-2.5-flash' },
+  })
+})

@@ -3,7 +3,7 @@
  * loop, as the gateway takes a large body. Measures the longest one. Knows no hostile body.
  */
 import type { ModelFacts } from '../../src/chat/model.js'
-import { EGRESSES, ingressOf } from '../../src/dialects/index.js'
+import { EGRESSES, ingressOf, type Addressed } from '../../src/dialects/index.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
 import type { QuirksConfig } from '../../src/config/config.js'
 import { GatewayError } from '../../src/errors.js'
@@ -60,18 +60,23 @@ export interface Trip {
   readonly held: readonly unknown[]
 }
 
+/** What a client speaks, and the endpoint that it asks. */
+export type Client = Pick<Addressed, 'dialect' | 'format' | 'endpoint'>
+
+const CHAT: Client = { dialect: 'openai-chat', format: 'chat', endpoint: { operation: 'chat' } }
+
 /** Takes the body the whole way. Throws what is no refusal of the gateway. */
-export function trip(body: Buffer, encoder: string): Trip {
+export function trip(body: Buffer, encoder: string, client = CHAT): Trip {
   const watch = new Watch()
   try {
-    return { refusal: null, held: run(body, encoder, watch), slowest: watch.slowest }
+    return { refusal: null, held: run(body, encoder, watch, client), slowest: watch.slowest }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     return { refusal: error.message, held: [], slowest: watch.slowest }
   }
 }
 
-function run(body: Buffer, encoder: string, watch: Watch): unknown[] {
+function run(body: Buffer, encoder: string, watch: Watch, client: Client): unknown[] {
   const pieces: Buffer[] = []
   for (let at = 0; at < body.length; at += PIECE_BYTES) {
     pieces.push(body.subarray(at, at + PIECE_BYTES))
@@ -79,12 +84,10 @@ function run(body: Buffer, encoder: string, watch: Watch): unknown[] {
   const raw = watch.time('join', () => joined(pieces))
   const text = watch.time('text', () => textOf(raw))
   const parsed = watch.time('parse', () => parseObject(raw, {}, text))
-  const ingress = ingressOf('openai-chat')
-  const endpoint = { operation: 'chat' } as const
-  const at = { dialect: 'openai-chat', ingress, format: 'chat', endpoint } as const
+  const at = { ...client, ingress: ingressOf(client.dialect) }
   const call = watch.time('decode', () => callFrom(raw, parsed, at))
   const { request } = call
-  const dialect = EGRESSES.find((each) => each.dialect === encoder)?.dialect ?? 'openai-chat'
+  const dialect = EGRESSES.find((each) => each.dialect === encoder)?.dialect ?? client.dialect
   const facts = FACTS[dialect]
   const bounds = watch.time('reckon', () => reckon(request, facts, TARIFF))
   watch.time('turns', () => {
@@ -102,8 +105,8 @@ function rendered(call: Call, encoder: string, dialect: DialectName): Pick<Rende
   const egress = EGRESSES.find((each) => each.dialect === dialect)?.egress
   if (egress === undefined) throw new Error(`no encoder ${dialect}`)
   const losses = new LossList()
-  if (encoder === 'openai-chat') {
-    // Another client's dialect would come this way; there is none yet.
+  if (encoder === call.dialect) {
+    // As for a client of another format.
     const said = egress.encodeRequest(call.request, FACTS[dialect], losses)
     return bodyOf(said, egress, call.raw.length)
   }

@@ -10,20 +10,32 @@ import type { Losses } from '../dialect.js'
 import { isSealed } from './client/signature.js'
 import { isThirdGeneration, SKIP_SIGNATURE } from './wire.js'
 
+const COUNTED = ['generateContentRequest', 'generate_content_request']
 const SIGNATURES = ['thoughtSignature', 'thought_signature'] as const
 
 /**
  * Takes out a `model`, since the path decides, and reasoning state of other providers' models, which Google refuses
  * with the whole request.
  */
-export function edits(body: JsonObject, _model: string, facts: ModelFacts, losses: Losses): Edit[] {
+export function edits(body: JsonObject, model: string, facts: ModelFacts, losses: Losses): Edit[] {
   const out: Edit[] = []
   if (body.model !== undefined) out.push({ key: 'model', json: null })
+  out.push(...countedEdits(body, model))
   if (!arrayOf(body.contents).some(holdsSealed)) return out
   losses.drop('contents.thoughtSignature', 'no-equivalent')
   const contents = arrayOf(body.contents).flatMap((content) => cleaned(content, facts))
   out.push(largeEdit('contents', contents))
   return out
+}
+
+/** A request that is counted names its model inside as well. */
+function countedEdits(body: JsonObject, model: string): Edit[] {
+  return COUNTED.flatMap((key) => {
+    const counted = body[key]
+    const name = `models/${model}`
+    if (!isObject(counted) || counted.model === name) return []
+    return [largeEdit(key, { ...counted, model: name })]
+  })
 }
 
 function holdsSealed(content: JsonValue): boolean {

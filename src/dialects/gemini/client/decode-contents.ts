@@ -14,6 +14,7 @@ import type {
 } from '../../../chat/request.js'
 import { given, refuse, text } from '../../../wire/fields.js'
 import { stringifyExact } from '../../../wire/exact.js'
+import { NestedJson } from '../../../wire/nested-json.js'
 import { PROVIDER } from '../wire.js'
 import { argumentsOf, mediaPart, opaquePart, partOf, textPart, type Part } from './decode-parts.js'
 import { list, message, under } from './fields.js'
@@ -74,6 +75,7 @@ class Turns {
   private model: AssistantMessage | null = null
   private calls = new PairedCalls()
   private hasParts = false
+  private readonly nested = new NestedJson()
   /** What users said between the model's calls and the next turn of the model. */
   private held: Message[] = []
 
@@ -131,7 +133,7 @@ class Turns {
   }
 
   private modelPart(part: Part, turn: AssistantMessage): void {
-    const carried = part.signature === null ? null : unsealed(part.signature)
+    const carried = part.signature === null ? null : unsealed(part.signature, this.nested)
     const own = part.signature === null ? undefined : ownSignature(part.signature)
     const signature = carried === null ? own : undefined
     const isThought = part.item['thought'] === true

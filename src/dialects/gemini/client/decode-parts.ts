@@ -89,15 +89,27 @@ export function opaquePart({ item }: Part): OpaquePart {
 function inlineData(value: JsonValue | undefined, path: string): UserPart {
   const blob = message(value, path)
   const mediaType = mediaTypeOf(blob['mimeType'], `${path}.mimeType`)
-  const given64 = string(blob['data'], `${path}.data`)
-  if (given64 === '') refuse(`${path}.data`, 'must hold base64 data')
-  const data = standardBase64(given64)
+  const data = string(blob['data'], `${path}.data`)
+  if (data === '') refuse(`${path}.data`, 'must hold base64 data')
   const format = AUDIO.get(mediaType)
-  if (format !== undefined) return { type: 'audio', format, data }
-  const source: MediaSource = { kind: 'base64', mediaType, data }
+  if (format !== undefined) return { type: 'audio', format, data: standardBase64(data) }
+  const source = inlineSource(mediaType, data)
   return mediaType.startsWith('image/')
     ? { type: 'image', source }
     : { type: 'file', source, ...filename(blob, path) }
+}
+
+/** Python's clients write the alphabet for addresses: rewritten only for an upstream that is to be given the bytes. */
+function inlineSource(mediaType: string, given: string): MediaSource {
+  let standard: string | null = null
+  return {
+    kind: 'base64',
+    mediaType,
+    get data() {
+      standard ??= standardBase64(given)
+      return standard
+    },
+  }
 }
 
 function fileData(value: JsonValue | undefined, path: string): UserPart {

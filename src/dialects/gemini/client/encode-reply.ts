@@ -42,6 +42,8 @@ function candidate({ index, reply }: Choice, request: ChatRequest, seed: Seed): 
   const sources = new Sources()
   const tokens: TokenLogprob[] = []
   const isFiltered = reply.reason === 'filter'
+  const { reason, raw } = reply
+  const ending = { reason, raw, isRefusal: reply.blocks.some(isRefusal) }
   const parts: string[] = []
   const add = (part: string | null): void => {
     if (part !== null) parts.push(part)
@@ -61,7 +63,7 @@ function candidate({ index, reply }: Choice, request: ChatRequest, seed: Seed): 
     parts.length === 0 ? [] : [`"content":{"parts":[${parts.join(',')}],"role":"model"}`]
   const members = [
     ...content,
-    `"finishReason":"${finishReasonOut(reply, seed.origin)}"`,
+    `"finishReason":"${finishReasonOut(ending, seed.origin)}"`,
     `"index":${index}`,
   ]
   const refusal = isFiltered ? refusalIn(reply.blocks) : ''

@@ -184,7 +184,7 @@ export class GeminiEncoder implements StreamEncoder {
     }
     if (refusal !== '' && !isFiltered) this.text(refusal)
     // Google's own SDK keeps a turn only if each of its events has a part.
-    let members = `"finishReason":"${finishReasonOut(event, seed.origin)}","index":${place.index}`
+    let members = `"finishReason":"${finishReasonOut({ ...event, isRefusal: refusal !== '' }, seed.origin)}","index":${place.index}`
     if (refusal !== '' && isFiltered) members += `,"finishMessage":${quote(refusal)}`
     const metadata = this.sources.metadata()
     if (metadata !== null) members += `,"groundingMetadata":${JSON.stringify(metadata)}`

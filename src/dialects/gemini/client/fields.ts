@@ -12,17 +12,15 @@ const INTEGER = /^-?\d{1,15}$/
 /** The object with camelCase names. A field that comes in both spellings is refused: readers differ in which one counts. */
 export function message(value: unknown, path: string): JsonObject {
   const item = object(value, path)
-  let out: JsonObject | null = null
-  for (const key of Object.keys(item)) {
-    if (!key.includes('_')) continue
+  const keys = Object.keys(item)
+  if (!keys.some((key) => key.includes('_'))) return item
+  const out = new Map<string, JsonValue | undefined>()
+  for (const key of keys) {
     const name = camelCase(key)
-    if (name === key) continue
-    out ??= { ...item }
-    if (Object.hasOwn(out, name)) refuse(under(path, name), `is given twice, also as ${key}`)
-    out[name] = item[key]
-    Reflect.deleteProperty(out, key)
+    if (out.has(name)) refuse(under(path, name), 'is given twice, in both spellings')
+    out.set(name, item[key])
   }
-  return out ?? item
+  return Object.fromEntries(out)
 }
 
 /** A repeated field: an array of at most `max` items, or one item without the array. */
@@ -47,6 +45,14 @@ export function under(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`
 }
 
+/** Enough for the names that the format has; others are spelled anew each time. */
+const MAX_NAMES = 256
+const names = new Map<string, string>()
+
 function camelCase(key: string): string {
-  return key.replace(/(?!^)_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+  const known = names.get(key)
+  if (known !== undefined) return known
+  const name = key.replace(/(?!^)_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+  if (names.size < MAX_NAMES && key.length <= 64) names.set(key, name)
+  return name
 }

@@ -5,6 +5,7 @@
  */
 import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
 import type { ThinkingPart } from '../../../chat/request.js'
+import type { NestedJson } from '../../../wire/nested-json.js'
 
 /** Nine bytes, so that their base64 is the beginning of every envelope. */
 const MARK = 'sluice:v1'
@@ -52,10 +53,14 @@ export function isSealed(signature: unknown): boolean {
   return typeof signature === 'string' && signature.startsWith(PREFIX)
 }
 
-/** What is in an envelope; null for a signature that is Google's own. A broken envelope carries nothing. */
-export function unsealed(signature: string): Carried | null {
+/**
+ * What is in an envelope; null for a signature that is Google's own. A broken envelope carries nothing, and so does one
+ * that holds more than the JSON inside the texts of a request may.
+ */
+export function unsealed(signature: string, nested: NestedJson): Carried | null {
   if (!isSealed(signature)) return null
-  const content = objectOf(parsed(Buffer.from(signature, 'base64').toString('utf8')))
+  const text = Buffer.from(signature, 'base64').toString('utf8')
+  const content = objectOf(nested.parse(text.slice(MARK.length)))
   const thoughts = arrayOf(content['t'])
     .filter(isObject)
     .map(({ t, s, r }) => ({
@@ -87,12 +92,4 @@ function member<K extends string>(name: K, value: string | undefined): Partial<R
   const out: Partial<Record<K, string>> = {}
   if (value !== undefined) out[name] = value
   return out
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text.slice(MARK.length))
-  } catch {
-    return null
-  }
 }

@@ -50,10 +50,17 @@ export interface Ending {
   readonly reason: FinishReason
   readonly raw: string | null
   readonly serviceTier?: string | undefined
+  /** The model refused in words of its own. */
+  readonly isRefusal?: boolean
 }
 
 /** The `finishReason`. Calls end with STOP here. */
-export function finishReasonOut({ reason, raw }: Ending, origin: string | undefined): string {
+export function finishReasonOut(
+  { reason, raw, isRefusal = false }: Ending,
+  origin: string | undefined,
+): string {
+  // What OpenAI's models call an ordinary stop.
+  if (isRefusal && reason === 'stop') return 'SAFETY'
   if (origin === PROVIDER && raw !== null && REASONS.has(raw)) return raw
   switch (reason) {
     case 'stop':

@@ -1,0 +1,117 @@
+/**
+ * Goal: no request of a Gemini client holds the event loop for more than 50 ms.
+ * Method: bodies at the limits of what is accepted, each made to cost one step of the way as much as it can, from
+ * their bytes to what each upstream is sent.
+ */
+import t from 'tap'
+import type { JsonObject } from '../../src/chat/json.js'
+import { ENCODERS, trip, type Client } from './steps.js'
+
+const MOST_MS = 50
+const TRIES = 10
+const CLIENT: Client = {
+  dialect: 'gemini',
+  format: 'gemini',
+  endpoint: { operation: 'chat', model: 'm', stream: true },
+}
+t.setTimeout(170_000)
+
+function many<T>(count: number, make: (at: number) => T): T[] {
+  return Array.from({ length: count }, (_, at) => make(at))
+}
+
+const FIRST: JsonObject = { role: 'user', parts: [{ text: 'Hello' }] }
+
+function said(parts: JsonObject[]): JsonObject {
+  return { role: 'model', parts }
+}
+
+function envelope(thoughts: number): string {
+  const content = { o: 'anthropic', t: many(thoughts, () => ({ s: 'x' })) }
+  return Buffer.from(`sluice:v1${JSON.stringify(content)}`).toString('base64')
+}
+
+const BODIES: Readonly<Record<string, JsonObject>> = {
+  'calls of one name, without ids': {
+    contents: [
+      FIRST,
+      said(many(4_000, () => ({ functionCall: { name: 'a' } }))),
+      { parts: many(4_000, () => ({ functionResponse: { name: 'a', response: {} } })) },
+    ],
+  },
+  'calls with ids, answered in reverse': {
+    contents: [
+      FIRST,
+      said(many(4_000, (at) => ({ functionCall: { name: 'a', id: `c${at}` } }))),
+      {
+        parts: many(4_000, (at) => {
+          return { functionResponse: { name: 'a', id: `c${3_999 - at}`, response: {} } }
+        }),
+      },
+    ],
+  },
+  'contents of one part': {
+    contents: many(9_000, (at) => ({
+      role: at % 2 === 0 ? 'user' : 'model',
+      parts: [{ text: `${at}` }],
+    })),
+  },
+  'a turn in pieces': {
+    contents: [
+      FIRST,
+      ...many(9_000, (at) => said([{ text: `${at}` }, { text: 't', thought: true }])),
+    ],
+  },
+  'names with underscores': {
+    contents: many(9_000, () => ({
+      parts: [{ inline_data: { mime_type: 'image/png', data: 'aaaa' } }],
+    })),
+  },
+  'functions in Google’s schema language': {
+    contents: [FIRST],
+    tools: many(1_000, (at) => ({
+      function_declarations: [
+        {
+          name: `f${at}`,
+          parameters: {
+            type: 'OBJECT',
+            properties: Object.fromEntries(
+              many(20, (nth) => [`p${nth}`, { type: 'STRING', nullable: true }]),
+            ),
+          },
+        },
+      ],
+    })),
+  },
+  'many envelopes': {
+    contents: [
+      FIRST,
+      ...many(3_000, () => said([{ text: 't', thought: true, thoughtSignature: envelope(10) }])),
+    ],
+  },
+  'a large envelope': {
+    contents: [FIRST, said([{ text: 't', thought: true, thoughtSignature: envelope(400_000) }])],
+  },
+  'a picture in the alphabet for addresses': {
+    contents: [
+      { parts: [{ inlineData: { mimeType: 'image/png', data: '-_aa'.repeat(2_500_000) } }] },
+    ],
+  },
+  'a long text': { contents: [{ parts: [{ text: 'é"'.repeat(1_500_000) }] }] },
+}
+
+for (const [name, made] of Object.entries(BODIES)) {
+  void t.test(name, (t) => {
+    const body = Buffer.from(JSON.stringify(made))
+    for (const encoder of ENCODERS) {
+      let best = trip(body, encoder, CLIENT)
+      for (let tries = 1; tries < TRIES && best.slowest.ms > MOST_MS; tries += 1) {
+        const again = trip(body, encoder, CLIENT)
+        if (again.slowest.ms < best.slowest.ms) best = again
+      }
+      const { step, ms } = best.slowest
+      t.ok(ms <= MOST_MS, `${encoder}: ${ms.toFixed(1)} ms in ${step}`)
+    }
+    t.end()
+  })
+}
