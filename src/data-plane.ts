@@ -7,6 +7,7 @@ import type { LedgerConfig, LimitingConfig, ServerConfig, Snapshot } from './con
 import { rowOf } from './errors.js'
 import type { ErrorKind } from './errors.js'
 import type { Account, Identity } from './accounts/account.js'
+import { NO_LABELS } from './accounts/labels.js'
 import type { Outlook } from './dashboard/outlook.js'
 import { Gateway } from './gateway/gateway.js'
 import { isWebSocket, opensWebSockets } from './gateway/native/websocket.js'
@@ -272,6 +273,7 @@ function playgroundOf({ id, plan }: Account): Identity {
     expiresAtMs: null,
     models: null,
     limits: null,
+    labels: NO_LABELS,
   }
 }
 

@@ -2,6 +2,8 @@
  * Accounts and keys as values. Knows no engine and no HTTP.
  */
 
+import type { Labels } from './labels.js'
+
 /** A plan's name; what it allows stands in the configuration (`plans`). */
 
 /** What an account pays for; the configuration says what each plan allows. */
@@ -46,6 +48,8 @@ export interface ApiKey {
   /** The model ids that it may ask for; one that ends in `*` allows all that begin so. Absent: all. */
   models?: readonly string[]
   limits?: KeyLimits
+  /** Given when it was made, in the order of their names. */
+  labels?: Labels
   /** The key that this one was made to replace. */
   replaces?: string
   /** The key that was made to replace this one. */
@@ -63,6 +67,7 @@ export interface Identity {
   expiresAtMs: number | null
   models: readonly string[] | null
   limits: KeyLimits | null
+  labels: Labels
 }
 
 /** Whether one of the patterns (`ApiKey.models`) names the model. */

@@ -7,6 +7,7 @@ import { GatewayError } from '../errors.js'
 import type { Store } from '../store/store.js'
 import type { TrailEntry } from '../store/trail.js'
 import type { Account, ApiKey, KeyLimits, PlanName } from './account.js'
+import { checkedLabels, NO_LABELS, type Labels } from './labels.js'
 import { hashPassword, newPassword } from './password.js'
 import { digestOf, newSecret, randomBase62, shownParts, type RandomBytes } from './secret.js'
 
@@ -29,6 +30,8 @@ export interface NewKey extends Sources {
   /** As in `ApiKey`. */
   readonly models?: readonly string[]
   readonly limits?: KeyLimits
+  /** At most 16; see `labels.ts`. */
+  readonly labels?: Labels
   /** The key that it is made to replace. */
   readonly replaces?: string
 }
@@ -120,7 +123,7 @@ export async function createKey(
   plans: Plans,
   account: Account,
   name: string,
-  { now = Date.now, random, ...rest }: NewKey = {},
+  { now = Date.now, random, labels = NO_LABELS, ...rest }: NewKey = {},
   told: (key: ApiKey) => readonly TrailEntry[] = () => [],
 ): Promise<CreatedKey> {
   const maxKeys = plans[account.plan].maxKeys ?? UNLIMITED_KEYS
@@ -133,6 +136,7 @@ export async function createKey(
     ...shownParts(secret),
     createdAtMs: now(),
     ...rest,
+    ...(Object.keys(labels).length === 0 ? {} : { labels: checkedLabels(labels) }),
   }
   const outcome = await store.createKey(key, maxKeys, told(key)).catch((error: unknown) => {
     return withdraw(store, key, now(), error)

@@ -3,6 +3,7 @@
  * Knows no store.
  */
 import type { KeyLimits } from '../accounts/account.js'
+import { LABEL_NAME, LABEL_VALUE, MAX_LABELS, type Labels } from '../accounts/labels.js'
 import type { NewKey } from '../accounts/accounts.js'
 import { UsageError } from './command.js'
 
@@ -15,6 +16,7 @@ export interface KeyOptions {
   'usd-per-month'?: string | undefined
   expires?: string | undefined
   models?: string | undefined
+  label?: string[] | undefined
 }
 
 /** Their names and forms, for `parseArgs`. */
@@ -26,6 +28,7 @@ export const KEY_OPTIONS = {
   'usd-per-month': { type: 'string' },
   expires: { type: 'string' },
   models: { type: 'string' },
+  label: { type: 'string', multiple: true },
 } as const
 
 /** The same bounds as in the configuration's `limits`. */
@@ -51,7 +54,25 @@ export function readKeyOptions(options: KeyOptions, nowMs: number): NewKey {
     ...(Object.keys(limits).length > 0 ? { limits } : {}),
     ...(expires === undefined ? {} : { expiresAtMs: endOf(expires, nowMs) }),
     ...(models === undefined ? {} : { models: modelsOf(models) }),
+    ...(options.label === undefined ? {} : { labels: labelsOf(options.label) }),
   }
+}
+
+function labelsOf(pairs: readonly string[]): Labels {
+  const labels = new Map<string, string>()
+  for (const pair of pairs) {
+    const at = pair.indexOf('=')
+    const name = pair.slice(0, Math.max(0, at))
+    if (!LABEL_NAME.test(name) || !LABEL_VALUE.test(pair.slice(at + 1))) {
+      throw new UsageError(
+        '--label must be NAME=VALUE: a name of 1 to 32 characters (a-z, 0-9, _ . -), a value of 1 to 64 printable ASCII characters without spaces and commas',
+      )
+    }
+    if (labels.has(name)) throw new UsageError(`--label ${name} is given twice`)
+    labels.set(name, pair.slice(at + 1))
+  }
+  if (labels.size > MAX_LABELS) throw new UsageError(`a key has at most ${MAX_LABELS} labels`)
+  return Object.fromEntries(labels)
 }
 
 function count(name: keyof typeof MOST, text: string): number {

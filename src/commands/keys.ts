@@ -4,6 +4,7 @@
  */
 import { parseArgs } from 'node:util'
 import type { ApiKey } from '../accounts/account.js'
+import { labelsText, NO_LABELS } from '../accounts/labels.js'
 import { createKey, revokeKey } from '../accounts/accounts.js'
 import type { JsonObject } from '../chat/json.js'
 import { shownAmounts } from '../config/limits.js'
@@ -49,6 +50,7 @@ Limits of a new key, each beside those of the configuration and of the plan:
                      a budget; it is whole again with the next day or month (UTC)
   --expires WHEN     when it ends: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z
   --models LIST      the models that it may ask for: 'gpt-5.5,claude-*'; all where left out
+  --label NAME=VALUE a label for routes, limits, priorities and sums; may be repeated, at most 16
 
 Example:
   SLUICE_KEY=$(sluice keys create --config config/gateway.yaml --account ada@example.com --name ci)
@@ -147,10 +149,11 @@ async function list(session: StoreSession, values: KeysValues): Promise<number> 
     await outJson(terminal, pages, shownKey)
     return 0
   }
-  const head = ['KEY', 'SECRET', 'NAME', 'CREATED', '']
+  const head = ['KEY', 'SECRET', 'NAME', 'CREATED', 'LABELS', '']
   const count = await outTable(terminal, pages, head, (key) => {
     const { id, name, prefix, lastFour, createdAtMs } = key
-    return [id, `${prefix}…${lastFour}`, name, time(createdAtMs) ?? '', stateOf(key)]
+    const labels = labelsText(key.labels ?? NO_LABELS) ?? '-'
+    return [id, `${prefix}…${lastFour}`, name, time(createdAtMs) ?? '', labels, stateOf(key)]
   })
   if (count === 0) terminal.err(`${account.email} has no keys yet.`)
   return 0
@@ -168,6 +171,7 @@ function shownKey(key: ApiKey): JsonObject {
     expires_at: time(expiresAtMs),
     models: models === undefined ? null : [...models],
     limits: shownAmounts(limits ?? {}),
+    labels: { ...key.labels },
   }
 }
 

@@ -245,10 +245,13 @@ export interface PlanConfig {
   readonly limits: KeyLimits
 }
 
+/** A label of keys: each value is counted by itself, over all accounts. */
+export type LabelScope = `label:${string}`
+
 /** A rule that limits use; it applies where every selector that is not null fits. */
 export interface LimitConfig {
   /** What is counted. */
-  readonly scope: 'key' | 'account' | 'model' | 'upstream'
+  readonly scope: 'key' | 'account' | 'model' | 'upstream' | LabelScope
   readonly plan: PlanName | null
   /** An id. */
   readonly account: string | null

@@ -3,6 +3,7 @@
  * Reads no file; what the values mean to the code is `limits.ts`'s.
  */
 import { z } from 'zod'
+import { LABEL_NAME } from '../accounts/labels.js'
 
 const whole = (min: number, max: number) => z.int().min(min).max(max)
 /** Nano-dollars are counted in whole numbers, and a million dollars is a ninth of what those hold. */
@@ -25,12 +26,18 @@ const text = z.string().regex(/^[!-~]{1,256}$/, {
   error: 'must be 1 to 256 printable ASCII characters without spaces',
 })
 
+const labelScope = z
+  .templateLiteral(['label:', z.string()])
+  .refine((scope) => LABEL_NAME.test(scope.slice('label:'.length)))
+
 /** One rule under `limits`. */
 export const limitSchema = z.strictObject({
   scope: z
-    .enum(['key', 'account', 'model', 'upstream'])
+    .union([z.enum(['key', 'account', 'model', 'upstream']), labelScope], {
+      error: 'must be one of key, account, model, upstream, label:NAME',
+    })
     .describe(
-      'What is counted, each by itself: every key, every account, every model (over all accounts), every upstream (over all accounts).',
+      'What is counted, each by itself: every key, every account, every model (over all accounts), every upstream (over all accounts), or with `label:NAME` every value of this label of keys (over all accounts). Keys without the label do not fall under the rule.',
     ),
   plan: z.enum(['starter', 'pro', 'max']).optional().describe('Only for accounts with this plan.'),
   account: text.optional().describe('Only for this account, by its id.'),

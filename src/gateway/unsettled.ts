@@ -3,6 +3,7 @@
  * is settled.
  */
 import type { Identity } from '../accounts/account.js'
+import { labelsText } from '../accounts/labels.js'
 import { UNEXPLAINED, type UsageRow } from '../ledger/row.js'
 import type { Reckoning } from './bounds.js'
 import type { Exchange } from './exchange.js'
@@ -56,6 +57,7 @@ export function unsettledRow(
     generation: x.generation.snapshot.generation,
     hops: {},
     ...UNEXPLAINED,
+    labels: labelsText(identity.labels),
     clientRequestId,
   }
 }

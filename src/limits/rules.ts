@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import type { Identity, KeyLimits, PlanName } from '../accounts/account.js'
-import type { Config, LimitConfig } from '../config/config.js'
+import type { Config, LabelScope, LimitConfig } from '../config/config.js'
 import type { Demand } from '../store/ledger.js'
 
 /** What a request is, as far as limits go. */
@@ -133,7 +133,9 @@ function collect(found: Limit[], rules: readonly LimitConfig[], asked: Asked): v
 }
 
 function fits(rule: LimitConfig, { identity, model, modelName, upstream }: Asked): boolean {
+  const label = labelOf(rule.scope)
   return (
+    (label === null || Object.hasOwn(identity.labels, label)) &&
     (rule.plan === null || rule.plan === identity.plan) &&
     (rule.account === null || rule.account === identity.accountId) &&
     (rule.key === null || rule.key === identity.keyId) &&
@@ -145,7 +147,7 @@ function fits(rule: LimitConfig, { identity, model, modelName, upstream }: Asked
 
 function limitOf(rule: LimitConfig, asked: Asked): Limit {
   const { scope, amounts } = rule
-  const shared = scope === 'model' || scope === 'upstream'
+  const shared = scope !== 'key' && scope !== 'account'
   return { subject: subjectOf(rule, asked), shared, whose: whoseOf(rule, asked), amounts }
 }
 
@@ -170,7 +172,7 @@ function subjectOf(rule: LimitConfig, { identity, modelName, upstream }: Asked):
       subject = `upstream:${upstream}`
       break
     default:
-      return rule.scope satisfies never
+      subject = `${rule.scope}=${labelValue(rule.scope, identity)}`
   }
   if (rule.plan !== null) {
     const isOnes = rule.scope === 'key' || rule.scope === 'account'
@@ -188,7 +190,16 @@ function shortened(subject: string): string {
   return `${subject.slice(0, MAX_SUBJECT - 65)}#${hash('sha256', subject, 'hex')}`
 }
 
-function whoseOf({ scope }: LimitConfig, { modelName, upstream }: Asked): string {
+/** The name in `label:NAME`; null for every other scope. */
+function labelOf(scope: LimitConfig['scope']): string | null {
+  return scope.startsWith('label:') ? scope.slice('label:'.length) : null
+}
+
+function labelValue(scope: LabelScope, { labels }: Identity): string {
+  return labels[labelOf(scope) ?? ''] ?? ''
+}
+
+function whoseOf({ scope }: LimitConfig, { identity, modelName, upstream }: Asked): string {
   switch (scope) {
     case 'key':
       return 'this key'
@@ -199,7 +210,7 @@ function whoseOf({ scope }: LimitConfig, { modelName, upstream }: Asked): string
     case 'upstream':
       return `the upstream '${upstream}'`
     default:
-      return scope satisfies never
+      return `the label '${labelOf(scope) ?? ''}=${labelValue(scope, identity)}'`
   }
 }
 

@@ -3,6 +3,7 @@
  * Knows no engine, so that every engine keeps the same text and refuses the same damage.
  */
 import type { Account, ApiKey, KeyLimits, PlanName } from '../accounts/account.js'
+import type { Labels } from '../accounts/labels.js'
 import { isObject, type JsonObject } from '../chat/json.js'
 import type { Pass } from './passes.js'
 import type { AccountEdit, KeyEdit } from './store.js'
@@ -24,6 +25,8 @@ const VERSION = 1
  * pass over its limits; a key without any stays readable for it.
  */
 const LIMITED = 2
+/** A key with labels, by which limits may select it: a program that knows version 2 only must refuse it as well. */
+const LABELLED = 3
 
 /** The text of an account. */
 export function writeAccount(record: AccountRecord): string {
@@ -33,9 +36,10 @@ export function writeAccount(record: AccountRecord): string {
 
 /** The text of a key. */
 export function writeKey(key: ApiKey): string {
-  const { expiresAtMs, models, limits } = key
+  const { expiresAtMs, models, limits, labels } = key
   const isLimited = expiresAtMs !== undefined || models !== undefined || limits !== undefined
-  return JSON.stringify({ v: isLimited ? LIMITED : VERSION, ...key })
+  const version = labels !== undefined ? LABELLED : isLimited ? LIMITED : VERSION
+  return JSON.stringify({ v: version, ...key })
 }
 
 /** The text of a pass. */
@@ -89,7 +93,7 @@ export function readAccount(text: string): AccountRecord {
 
 /** Throws an Error naming the field that is damaged, never its value. */
 export function readKey(text: string): ApiKey {
-  const from = fields(text, LIMITED)
+  const from = fields(text, LIMITED, LABELLED)
   const key: ApiKey = {
     id: string(from, 'id'),
     accountId: string(from, 'accountId'),
@@ -103,10 +107,11 @@ export function readKey(text: string): ApiKey {
   if (from['revokedAtMs'] !== undefined) key.revokedAtMs = count(from, 'revokedAtMs')
   if (from['replaces'] !== undefined) key.replaces = string(from, 'replaces')
   if (from['replacedBy'] !== undefined) key.replacedBy = string(from, 'replacedBy')
-  if (from['v'] !== LIMITED) return key
+  if (from['v'] === VERSION) return key
   if (from['expiresAtMs'] !== undefined) key.expiresAtMs = count(from, 'expiresAtMs')
   if (from['models'] !== undefined) key.models = strings(from, 'models')
   if (from['limits'] !== undefined) key.limits = limits(from)
+  if (from['labels'] !== undefined) key.labels = labels(from)
   return key
 }
 
@@ -137,12 +142,14 @@ export function readTrailEntry(text: string): TrailEntry {
   }
 }
 
-/** Reads version 1, and `newest`: a migration is a decision, not a guess. */
-function fields(text: string, newest = VERSION): JsonObject {
+/** Reads version 1, and those named: a migration is a decision, not a guess. */
+function fields(text: string, ...others: readonly number[]): JsonObject {
   const value = parse(text)
   if (!isObject(value)) throw new Error('not a JSON object')
   const version = value['v']
-  if (version !== VERSION && version !== newest) throw new Error(`field 'v' is not ${newest}`)
+  if (version !== VERSION && !others.some((each) => each === version)) {
+    throw new Error(`field 'v' is not ${others.at(-1) ?? VERSION}`)
+  }
   return value
 }
 
@@ -192,6 +199,17 @@ function limits(from: JsonObject): KeyLimits {
   const read: KeyLimits = {}
   for (const name of LIMITS) if (value[name] !== undefined) read[name] = count(value, name)
   return read
+}
+
+function labels(from: JsonObject): Labels {
+  const value = from['labels']
+  if (!isObject(value)) throw new Error("field 'labels' is not an object")
+  const read: [string, string][] = Object.entries(value).map(([name, label]) => {
+    if (typeof label !== 'string')
+      throw new Error("field 'labels' has a value that is not a string")
+    return [name, label]
+  })
+  return Object.fromEntries(read)
 }
 
 function passKind(from: JsonObject): Pass['kind'] {

@@ -13,7 +13,7 @@ void t.test('a good key, once looked up, is known from memory and at once', (t) 
   const bench = newBench()
   const secret = bench.store.add({ id: 'acc_1', plan: 'pro' }, { id: 'key_1', accountId: 'acc_1' })
   const digest = digestOf(secret)
-  const free = { expiresAtMs: null, models: null, limits: null }
+  const free = { expiresAtMs: null, models: null, limits: null, labels: {} }
   const identity = { keyId: 'key_1', accountId: 'acc_1', plan: 'pro', digest, ...free }
   for (let round = 0; round < 3; round += 1) t.same(bench.auth.identify(secret), identity)
   t.same(bench.store.asked, [digestOf(secret)], 'asked once, with the digest')
@@ -346,7 +346,7 @@ void t.test('keys that begin alike never share an identity', async (t) => {
   for (const length of [8, 16, 20, 40, 63]) {
     const digest = 'a'.repeat(64)
     const near = 'a'.repeat(length) + 'b'.repeat(64 - length)
-    const free = { expiresAtMs: null, models: null, limits: null }
+    const free = { expiresAtMs: null, models: null, limits: null, labels: {} }
     const identity = {
       keyId: `key_${length}`,
       accountId: 'acc',

@@ -18,7 +18,10 @@ void t.test('keys with long model lists count for what they take', (t) => {
   const identity = { keyId: 'k', accountId: 'a', plan: 'max', expiresAtMs: null } as const
   for (let at = 0; at < 1_000; at += 1) {
     const digest = String(at)
-    const verdict = { good: true, identity: { ...identity, digest, models, limits: null } } as const
+    const verdict = {
+      good: true,
+      identity: { ...identity, digest, models, limits: null, labels: {} },
+    } as const
     cache.put(digest, verdict, 0)
   }
   t.ok(cache.size.good <= 12, `${cache.size.good} keys of 29 KB each in a cache of 300 KB`)

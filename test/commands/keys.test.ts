@@ -190,3 +190,21 @@ void t.test('what is no limit is refused by name, and nothing is made', async (t
   const [ada] = await allAccounts(session.store)
   t.same(await allKeys(session.store, ada?.id ?? ''), [])
 })
+
+void t.test('labels: given with --label, shown by list, and refused by name', async (t) => {
+  const session = await withAda(t)
+  const made = 'create --account ada@x.org --name ci --label team=research --label env=ci=1'
+  t.equal(await run(session, made), 0)
+  const [secret = ''] = session.output()
+  t.match(await session.store.findKey(digestOf(secret)), {
+    key: { labels: { env: 'ci=1', team: 'research' } },
+  })
+  t.equal(await run(session, 'list --account ada@x.org'), 0)
+  t.match(session.output().join('\n'), /env=ci=1 team=research/)
+  t.equal(await run(session, 'list --account ada@x.org --json'), 0)
+  t.match(JSON.parse(session.output().join('')), [{ labels: { team: 'research' } }])
+  for (const bad of ['team', '=x', 'Team=x', 'team=', 'team=a,b', 'a=1 --label a=2']) {
+    const line = `create --account ada@x.org --name x --label ${bad}`
+    await t.rejects(run(session, line), UsageError, bad)
+  }
+})

@@ -295,7 +295,7 @@ const RULES: [string, string, string][] = [
   [
     'a limit of an unknown thing',
     `${GOOD}limits: [{ scope: keys, concurrent: 5 }]\n`,
-    ":8:19: limits[0].scope: must be one of key, account, model, upstream (did you mean 'key'?)",
+    ':8:19: limits[0].scope: must be one of key, account, model, upstream, label:NAME',
   ],
   [
     'a limit of no requests',

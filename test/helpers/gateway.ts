@@ -28,6 +28,8 @@ export interface GatewaySettings {
   /** Keys of `server:` besides host and port, `max_body_bytes: 1000` for instance. */
   readonly server?: string
   readonly plan?: PlanName
+  /** Instead of an embedded one. */
+  readonly store?: string
 }
 
 /** A running gateway. */
@@ -117,7 +119,7 @@ export function configText(emulator: Emulator, settings: GatewaySettings): strin
   const { baseUrls } = emulator
   return `
 server: { host: 127.0.0.1, port: 0, drain_ms: 500${server === undefined ? '' : `, ${server}`} }
-store: sqlite:./data/sluice.db
+store: ${settings.store ?? 'sqlite:./data/sluice.db'}
 upstreams:
   openai: { dialect: openai, base_url: ${upstreams.openai ?? baseUrls.openai}, api_key: emulated${options} }
   anthropic: { dialect: anthropic, base_url: ${upstreams.anthropic ?? baseUrls.anthropic}, api_key: emulated${options} }

@@ -24,6 +24,7 @@ function asked(change: Partial<Asked> = {}, identity: Partial<Identity> = {}): A
       expiresAtMs: null,
       models: null,
       limits: null,
+      labels: {},
       ...identity,
     },
     model: 'gpt-5.5-2026-04-23',

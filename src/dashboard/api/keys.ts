@@ -1,5 +1,6 @@
 /** Keys: listed with what they used, made, changed, replaced, revoked. Each read and write is the account's. */
-import type { ApiKey, KeyLimits } from '../../accounts/account.js'
+import type { Account, ApiKey, KeyLimits } from '../../accounts/account.js'
+import { PRIORITY, type Labels } from '../../accounts/labels.js'
 import { checkedName, createKey, revokeKey, type NewKey } from '../../accounts/accounts.js'
 import { GatewayError } from '../../errors.js'
 import type { KeyUse } from '../../store/ledger.js'
@@ -17,6 +18,7 @@ interface Wanted {
   readonly expiresAtMs?: number | null | undefined
   readonly models?: string[] | null | undefined
   readonly limits?: schema.KeyLimits | undefined
+  readonly labels?: Labels | undefined
 }
 
 /** The routes. */
@@ -80,6 +82,7 @@ async function create(services: Services, ask: SignedAsk<unknown, Wanted>): Prom
   const { plans } = snapshot().config
   await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
   assertWithin(rest.limits, plans[account.plan].limits)
+  assertLabels(rest.labels, account)
   const wanted = newKeyOf(rest, now())
   const told = (made: ApiKey) => [keyEntry(services, ask, 'key.create', made, namedKey(made))]
   const { key, secret } = await createKey(store, plans, account, name, { ...wanted, now }, told)
@@ -128,11 +131,12 @@ async function rotate(services: Services, ask: SignedAsk<unknown, unknown>): Pro
   }
   const { plans } = snapshot().config
   await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
-  const { expiresAtMs, models, limits } = old
+  const { expiresAtMs, models, limits, labels } = old
   const wanted: NewKey = {
     ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
     ...(models === undefined ? {} : { models }),
     ...(limits === undefined ? {} : { limits }),
+    ...(labels === undefined ? {} : { labels }),
     replaces: old.id,
     now,
   }
@@ -155,7 +159,8 @@ async function revoke(services: Services, ask: SignedAsk<unknown, unknown>): Pro
   return { status: 200, json: { key: await oneView(services, key) } }
 }
 
-function newKeyOf({ expiresAtMs, models, limits }: Omit<Wanted, 'name'>, nowMs: number): NewKey {
+function newKeyOf(wanted: Omit<Wanted, 'name'>, nowMs: number): NewKey {
+  const { expiresAtMs, models, limits, labels } = wanted
   assertExpiry(expiresAtMs, nowMs)
   assertPatterns(models)
   return {
@@ -164,7 +169,15 @@ function newKeyOf({ expiresAtMs, models, limits }: Omit<Wanted, 'name'>, nowMs: 
     ...(limits === undefined || Object.keys(limits).length === 0
       ? {}
       : { limits: limitsOf(limits) }),
+    ...(labels === undefined ? {} : { labels }),
   }
+}
+
+/** Whoever chooses a priority takes it from others. */
+function assertLabels(labels: Labels | undefined, { role }: Account): void {
+  if (labels === undefined || role === 'admin' || !Object.hasOwn(labels, PRIORITY)) return
+  const message = `Only administrators give keys the label "${PRIORITY}".`
+  throw new GatewayError('forbidden', message, { param: `labels.${PRIORITY}` })
 }
 
 function assertExpiry(expiresAtMs: number | null | undefined, nowMs: number): void {
@@ -245,6 +258,7 @@ function keyView(key: ApiKey, { used, lastUse }: Figures, nowMs: number): schema
     state: stateOf(key, nowMs),
     models: key.models === undefined ? null : [...key.models],
     limits: key.limits ?? {},
+    labels: { ...key.labels },
     replaces: key.replaces ?? null,
     replacedBy: key.replacedBy ?? null,
     lastUsedAtMs: lastUse.get(key.id) ?? null,

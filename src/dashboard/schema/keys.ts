@@ -19,6 +19,9 @@ const name = z.string().max(1_000)
 /** Ids that the key may ask for; `claude-*` allows all that begin so. */
 const models = z.array(modelId).min(1).max(100)
 
+/** Values by name. The server checks the rules of `accounts/labels.ts`. */
+const labels = z.record(z.string().max(64), z.string().max(256))
+
 /** A key; its secret is not here, nor anywhere. */
 export const key = z.strictObject({
   id,
@@ -36,6 +39,8 @@ export const key = z.strictObject({
   /** Null: all. */
   models: z.array(z.string()).nullable(),
   limits: keyLimits,
+  /** Given when it was made. */
+  labels,
   /** The key that this one replaces, and the one that replaces it. */
   replaces: id.nullable(),
   replacedBy: id.nullable(),
@@ -74,6 +79,8 @@ export const createKeyBody = z.strictObject({
   expiresAtMs: timeMs.nullable().optional(),
   models: models.nullable().optional(),
   limits: keyLimits.optional(),
+  /** At most 16. Only administrators may give `priority`: 403 with `param`. */
+  labels: labels.optional(),
 })
 /** The only reply that has a secret. Forget it when the dialog closes. */
 export const createdKeyReply = z.strictObject({ key, secret: z.string() })

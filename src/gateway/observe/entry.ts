@@ -2,6 +2,7 @@
  * The ledger entry of an exchange: what it used and what that cost, by the rules of `docs/operations.md`. Derived from
  * what the phases returned.
  */
+import { labelsText, NO_LABELS } from '../../accounts/labels.js'
 import { rowOf } from '../../errors.js'
 import { UNEXPLAINED, type RowHops, type UsageRow } from '../../ledger/row.js'
 import type { Outcome } from '../../metrics/hops.js'
@@ -111,7 +112,7 @@ function explained(
     upstreamRequestId: attempt?.requestId?.slice(0, MAX_NAME) ?? null,
     attempted: attempted(results, outcome),
     clientRequestId: identified?.clientRequestId ?? null,
-    labels: identified?.operation === 'native' ? bytesOf(results) : null,
+    labels: labelsOf(results),
   }
 }
 
@@ -120,6 +121,13 @@ function attempted({ sent }: Results, outcome: Outcome): string | null {
   const attempts = sent?.attempts ?? []
   if (attempts.length === 0) return null
   return attemptList(attempts, outcome)
+}
+
+/** Of the key; native requests also have their bytes there. */
+function labelsOf(results: Results): string | null {
+  const own = labelsText(results.authenticated?.identity.labels ?? NO_LABELS)
+  if (results.identified?.operation !== 'native') return own
+  return own === null ? bytesOf(results) : `${own} ${bytesOf(results)}`
 }
 
 function bytesOf({ intake, delivery }: Results): string {

@@ -23,8 +23,8 @@ export interface Route {
 /** Throws `unknown_model` if no route takes the model, and `forbidden` if the key may not use it. */
 export function choose(request: ChatRequest, identity: Identity, generation: Generation): Route {
   const beganMs = performance.now()
-  const { keyId } = identity
-  const [first, ...others] = generation.route(request, { keyId, labels: {} })?.order ?? []
+  const { keyId, labels } = identity
+  const [first, ...others] = generation.route(request, { keyId, labels })?.order ?? []
   if (first === undefined) throw unknownModel(request.model)
   assertAllowed(identity, request.model)
   const candidateOf = (target: RouteTarget): Candidate => ({

@@ -10,6 +10,7 @@ import { Dialog } from '../parts/dialog.js'
 import { Link } from '../routing/link.js'
 import { useSubmit } from './door.js'
 import { BLANK, createBody, KeyFields } from './key-form.js'
+import { LabelsField, labelsIn } from './key-labels.js'
 import { Secret } from './secret.js'
 
 /** Asks for a name and makes a key; afterwards shows its secret once. */
@@ -31,12 +32,14 @@ interface FormProps {
 
 function Form({ onMade, onClose }: FormProps) {
   const [draft, setDraft] = useState(BLANK)
+  const [labels, setLabels] = useState('')
   const { busy, problem, submit } = useSubmit(async () => {
-    onMade(await change('POST /keys', createBody(draft)))
+    onMade(await change('POST /keys', { ...createBody(draft), labels: labelsIn(labels) }))
   })
   return (
     <form className="form" onSubmit={submit}>
       <KeyFields {...{ draft, setDraft, problem }} endsAtMs={null} />
+      <LabelsField value={labels} onChange={setLabels} problem={problem} />
       {problem?.kind === 'plan_limit' ? (
         <p className="soft">
           <Link to="/keys" onClick={onClose}>

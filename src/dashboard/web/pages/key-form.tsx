@@ -131,6 +131,7 @@ export function KeyFields({ draft, setDraft, problem, endsAtMs }: FieldsProps) {
     at === field || at.startsWith(`${field}.`) ? problem?.message : undefined
   const isPlaced =
     ['name', 'expiresAtMs'].includes(at) ||
+    at.startsWith('labels') ||
     (draft.someModels && at.startsWith('models')) ||
     (draft.limited && LIMITS.some(({ name }) => at === `limits.${name}`))
   return (

@@ -44,7 +44,8 @@ const COLUMNS: readonly Column<Key>[] = [
   ...RECENT_USE,
 ]
 
-function NameCell({ apiKey: { name, state, expiresAtMs, models, replacedBy } }: { apiKey: Key }) {
+function NameCell({ apiKey }: { apiKey: Key }) {
+  const { name, state, expiresAtMs, models, labels, replacedBy } = apiKey
   const expires = expiresAtMs === null ? null : until(expiresAtMs, Date.now())
   return (
     <>
@@ -59,6 +60,11 @@ function NameCell({ apiKey: { name, state, expiresAtMs, models, replacedBy } }: 
           {models.length === 1 ? models[0] : `${models.length} models`}
         </span>
       )}
+      {Object.entries(labels).map(([label, value]) => (
+        <span className="tag" key={label}>
+          {label}={value}
+        </span>
+      ))}
     </>
   )
 }

@@ -1,0 +1,54 @@
+/**
+ * Labels of keys, such as `team=research`: for routes (`when`), limits (`label:NAME`), priorities and sums. Pure.
+ * A label is no permission: an account holder chooses the labels of its keys in the dashboard.
+ */
+import { GatewayError } from '../errors.js'
+
+/** Values by name. */
+export type Labels = Readonly<Record<string, string>>
+
+/** Most labels of one key. */
+export const MAX_LABELS = 16
+/** A name; `__proto__` is none, since objects have it already. */
+export const LABEL_NAME = /^(?!__proto__$)[a-z0-9_.-]{1,32}$/
+/** A value: printable ASCII without spaces and commas. */
+export const LABEL_VALUE = /^[!-+\--~]{1,64}$/
+/** The label whose value decides who is served under overload: `high`, `low`, or anything else for normal. */
+export const PRIORITY = 'priority'
+
+/** No labels. */
+export const NO_LABELS: Labels = Object.freeze({})
+
+/** The labels as they are kept, in the order of their names. Throws `malformed_request` with `param` `labels…`. */
+export function checkedLabels(labels: Labels): Labels {
+  const entries = Object.entries(labels)
+  if (entries.length > MAX_LABELS) {
+    throw refused(`A key has at most ${MAX_LABELS} labels.`, 'labels')
+  }
+  for (const [name, value] of entries) {
+    if (!LABEL_NAME.test(name)) {
+      throw refused(
+        "The name of a label has 1 to 32 characters of a-z, 0-9, '_', '.' and '-'.",
+        'labels',
+      )
+    }
+    if (!LABEL_VALUE.test(value)) {
+      const rule = 'must have 1 to 64 printable ASCII characters without spaces and commas'
+      throw refused(`The value of label "${name}" ${rule}.`, `labels.${name}`)
+    }
+  }
+  entries.sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(entries)
+}
+
+/** `k=v` with spaces between, as the ledger keeps them; null: none. */
+export function labelsText(labels: Labels): string | null {
+  const text = Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(' ')
+  return text === '' ? null : text
+}
+
+function refused(message: string, param: string): GatewayError {
+  return new GatewayError('malformed_request', message, { param })
+}

@@ -1,0 +1,94 @@
+/**
+ * Goal: labels of a key are in its ledger entries, choose a route, and are limited by `scope: label:NAME`: each value
+ * by itself, over all keys that have it, on both engines.
+ * Method: a gateway over an emulator, on SQLite and on Redis; keys with and without labels.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import { createKey } from '../../src/accounts/accounts.js'
+import type { Labels } from '../../src/accounts/labels.js'
+import { loadConfig } from '../../src/config/load.js'
+import { openStore } from '../../src/store/open.js'
+import { startGateway, type TestGateway } from '../helpers/gateway.js'
+import { rowsOf } from '../helpers/ledger.js'
+import { startRedis } from '../helpers/redis.js'
+
+const RULES = `
+limits:
+  - { scope: 'label:team', prefix: gpt-5.4-mini, requests_per_minute: 4 }
+  - { scope: 'label:team', prefix: gpt-5.4-nano, concurrent: 1, usd_per_day: 0.001 }
+`
+
+async function keyWith(gateway: TestGateway, labels: Labels): Promise<string> {
+  const loaded = loadConfig(gateway.configFile, process.env)
+  if (!loaded.ok) throw new Error('the configuration is not good')
+  const { config } = loaded
+  const store = await openStore(config.store)
+  const account = await store.accountByEmail('test@example.com')
+  if (account === null) throw new Error('there is no account')
+  const { secret } = await createKey(store, config.plans, account, 'labelled', { labels })
+  await store.close()
+  return secret
+}
+
+async function ask(
+  gateway: TestGateway,
+  secret: string,
+  model: string,
+  more = {},
+): Promise<Response> {
+  const messages = [{ role: 'user', content: 'Hi' }]
+  const headers = { authorization: `Bearer ${secret}` }
+  return gateway.chat({ model, messages, max_tokens: 5, ...more }, { headers })
+}
+
+async function labelled(t: Test, store: string | undefined): Promise<void> {
+  const gateway = await startGateway(t, { more: RULES, ...(store === undefined ? {} : { store }) })
+  const one = await keyWith(gateway, { team: 'a', env: 'ci' })
+  const two = await keyWith(gateway, { team: 'a' })
+  const other = await keyWith(gateway, { team: 'b' })
+  const free = await keyWith(gateway, {})
+  const statuses = async (secret: string, times: number): Promise<number[]> => {
+    const found = []
+    for (let at = 0; at < times; at += 1) {
+      found.push((await ask(gateway, secret, 'gpt-5.4-mini')).status)
+    }
+    return found
+  }
+  t.same(await statuses(one, 3), [200, 200, 200])
+  t.same(await statuses(two, 2), [200, 429], 'the keys of a value share its limit')
+  t.same(await statuses(other, 2), [200, 200], 'another value has its own')
+  t.same(await statuses(free, 6), [200, 200, 200, 200, 200, 200], 'without the label: no limit')
+  const refused = await ask(gateway, two, 'gpt-5.4-mini')
+  const { error } = (await refused.json()) as { error: { message: string } }
+  t.match(error.message, /^The limit of 4 requests a minute for the label 'team=a' is reached/)
+  const rows = await rowsOf(gateway)
+  const labels = new Set(rows.map((row) => row.labels))
+  t.same(labels, new Set(['env=ci team=a', 'team=a', 'team=b', null]))
+  t.match(rows.at(-1), { outcome: 'rate_limited', limit: /^label:team=a.* requests_per_minute$/ })
+  const budget = await ask(gateway, one, 'gpt-5.4-nano', { max_tokens: 5_000 })
+  t.equal(budget.status, 429, 'a budget of a label')
+  t.equal((await ask(gateway, free, 'gpt-5.4-nano', { max_tokens: 5_000 })).status, 200)
+}
+
+void t.test('labels on SQLite', (t) => labelled(t, undefined))
+
+void t.test('labels on Redis', async (t) => {
+  const redis = await startRedis(t)
+  await labelled(t, redis.url())
+})
+
+void t.test('a label chooses the route', async (t) => {
+  const gateway = await startGateway(t)
+  const text = readFileSync(gateway.configFile, 'utf8')
+  const route =
+    'routes:\n  - { prefix: gpt-, when: { labels: { team: research } }, targets: [{ upstream: google, model: gemini-2.5-flash }] }'
+  writeFileSync(gateway.configFile, text.replace('routes:', route))
+  gateway.reload()
+  const research = await keyWith(gateway, { team: 'research' })
+  const sales = await keyWith(gateway, { team: 'sales' })
+  const upstreamOf = async (secret: string): Promise<string | null> =>
+    (await ask(gateway, secret, 'gpt-5.4-mini')).headers.get('x-sluice-upstream')
+  t.equal(await upstreamOf(research), 'google')
+  t.equal(await upstreamOf(sales), 'openai')
+})
