@@ -1,6 +1,6 @@
 /**
  * `sluice store`: moves all that a store keeps into another, whatever their engines, and accepts a store that
- * was emptied. The work is in `store/migrate.ts` and `store/known-store.ts`.
+ * was emptied. The work is in `store/migrate/copy.ts` and `store/known-store.ts`.
  */
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -8,9 +8,9 @@ import { loadConfig } from '../config/load.js'
 import { passwordsIn } from '../config/secrets.js'
 import { protectSecrets } from '../secrets.js'
 import { acceptStore } from '../store/known-store.js'
-import { copyStore } from '../store/migrate.js'
-import { compareStores, MigrationRefused, type Compared } from '../store/migrate-check.js'
-import type { Part } from '../store/migrate-parts.js'
+import { copyStore } from '../store/migrate/copy.js'
+import { compareStores, MigrationRefused, type Compared } from '../store/migrate/compare.js'
+import type { Part } from '../store/migrate/parts.js'
 import { openStore } from '../store/open.js'
 import { isRedisUrl } from '../store/redis/connection/address.js'
 import type { Store } from '../store/store.js'

@@ -1,7 +1,7 @@
 /**
  * The ledger entries that `sluice usage` is asked for: options of both its actions, and reading with progress.
  */
-import { matchesEntry, type EntryFilter } from '../store/entry-filter.js'
+import { matchesEntry, type EntryFilter } from '../store/records/entry-filter.js'
 import type { UsageRow } from '../ledger/row.js'
 import type { Store } from '../store/store.js'
 import { UsageError } from './command.js'

@@ -4,11 +4,11 @@
  */
 import { figuresOf } from '../dashboard/figures.js'
 import { usd } from '../ledger/export.js'
-import type { EntryFilter } from '../store/entry-filter.js'
+import type { EntryFilter } from '../store/records/entry-filter.js'
 import type { UsageRow } from '../ledger/row.js'
 import type { UsageSum } from '../store/ledger.js'
 import type { Store } from '../store/store.js'
-import { addToSum, newSum, shownSum, type SumCounters } from '../store/usage-sum.js'
+import { addToSum, newSum, shownSum, type SumCounters } from '../store/records/usage-sum.js'
 import { UsageError } from './command.js'
 import { entriesOf } from './usage-entries.js'
 import { table, type StoreSession } from './with-store.js'

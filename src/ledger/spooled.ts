@@ -7,8 +7,8 @@
  * that the store is back.
  */
 import type { BudgetDemand, Claim, Demand } from '../store/ledger.js'
-import { readRow } from '../store/read-usage-record.js'
-import { writeRow } from '../store/usage-record.js'
+import { readRow } from '../store/records/read-usage-record.js'
+import { writeRow } from '../store/records/usage-record.js'
 import type { UsageRow } from './row.js'
 
 /** A row that waits, and what its request was let run by. */

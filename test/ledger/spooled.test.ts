@@ -5,7 +5,7 @@
 import t from 'tap'
 import { readSpooled, writeSpooled } from '../../src/ledger/spooled.js'
 import type { Demand } from '../../src/store/ledger.js'
-import { writeRow } from '../../src/store/usage-record.js'
+import { writeRow } from '../../src/store/records/usage-record.js'
 import { aRow } from './row.js'
 
 const DAY: Demand = {

@@ -4,8 +4,8 @@
  */
 import t from 'tap'
 import { ERRORS } from '../../src/errors.js'
-import { readRow } from '../../src/store/read-usage-record.js'
-import { writeRow } from '../../src/store/usage-record.js'
+import { readRow } from '../../src/store/records/read-usage-record.js'
+import { writeRow } from '../../src/store/records/usage-record.js'
 import { aRow } from './ledger-records.js'
 
 void t.test('a row comes back as it was', (t) => {

@@ -2,7 +2,7 @@
 import { GatewayError } from '../../errors.js'
 import type { HttpResponse } from '../../http/message.js'
 import { beginReply, isGone } from '../../http/respond.js'
-import { matchesEntry, type EntryFilter } from '../../store/entry-filter.js'
+import { matchesEntry, type EntryFilter } from '../../store/records/entry-filter.js'
 import type { RowPage, RowQuery, SumQuery, UsageSum } from '../../store/ledger.js'
 import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, restOf } from '../figures.js'
 import {

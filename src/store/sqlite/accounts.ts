@@ -3,7 +3,7 @@
  */
 import type { Account } from '../../accounts/account.js'
 import { damaged } from '../failure.js'
-import { editedAccount, readAccount, writeAccount, type AccountRecord } from '../record.js'
+import { editedAccount, readAccount, writeAccount, type AccountRecord } from '../records/record.js'
 import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../store.js'
 import type { Told, TrailEntry } from '../trail.js'
 import type { Changes } from './changes.js'

@@ -3,7 +3,7 @@
  */
 import type { ApiKey } from '../../accounts/account.js'
 import { damaged } from '../failure.js'
-import { editedKey, readKey, writeKey } from '../record.js'
+import { editedKey, readKey, writeKey } from '../records/record.js'
 import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreBounds } from '../store.js'
 import type { Told, TrailEntry } from '../trail.js'
 import { recordIn, type SqliteAccounts } from './accounts.js'

@@ -1,6 +1,6 @@
 -- The tables of the embedded store, version 2 (PRAGMA user_version); to-version-2.sql makes them of version 1.
 -- Money is in whole nano-dollars (1e-9 USD); times are milliseconds since 1970 (UTC).
--- `record` columns hold the JSON texts of src/store/record.ts, which all engines share.
+-- `record` columns hold the JSON texts of src/store/records/record.ts, which all engines share.
 
 -- 'store_id': the id made with the store. 'counted_seq': the last ledger entry that `entry_places` and the usage
 -- tables include. 'days_changed': changes if sums of a day change that is over. 'limits_writer': the process that last
@@ -110,7 +110,7 @@ CREATE TABLE limits (
 );
 
 -- Requests that run. `holds` is what each took of limits (JSON); `entry` is the ledger entry that is
--- written if its process never settles it (src/store/usage-record.ts).
+-- written if its process never settles it (src/store/records/usage-record.ts).
 CREATE TABLE reservations (
   request_id TEXT PRIMARY KEY,
   until_ms REAL NOT NULL,

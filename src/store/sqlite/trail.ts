@@ -1,7 +1,7 @@
 /**
  * The audit trail in SQLite, bounded for each account and in all.
  */
-import { readTrailEntry, writeTrailEntry } from '../record.js'
+import { readTrailEntry, writeTrailEntry } from '../records/record.js'
 import type { StoreBounds } from '../store.js'
 import type { Trail, TrailEntry, TrailQuery } from '../trail.js'
 import { numberIn, textIn, type Row, type Statement } from '../../sqlite-driver.js'

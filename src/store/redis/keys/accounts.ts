@@ -4,7 +4,7 @@
  */
 import type { Account } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../failure.js'
-import { editedAccount, writeAccount } from '../../record.js'
+import { editedAccount, writeAccount } from '../../records/record.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './names.js'
 import { MISFIT, NO_PAGE, accountOf, isPlace, listOf } from './records.js'

@@ -5,7 +5,7 @@
  * leaves the entry beside what it changes, and from there it is brought here. Whoever dies on the way leaves
  * the announcement, and the next reader brings what it announced.
  */
-import { readTrailEntry, writeTrailEntry } from '../../record.js'
+import { readTrailEntry, writeTrailEntry } from '../../records/record.js'
 import { damaged, unavailable } from '../../failure.js'
 import { isName, type RedisEngine } from '../connection/engine.js'
 import { accountKey, emailKey, toldKey } from './names.js'

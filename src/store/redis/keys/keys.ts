@@ -4,7 +4,7 @@
  */
 import type { ApiKey } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../failure.js'
-import { editedKey, writeKey } from '../../record.js'
+import { editedKey, writeKey } from '../../records/record.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './names.js'
 import { MISFIT, NO_PAGE, accountOf, isPlace, keyNamed, keyOf, listOf } from './records.js'

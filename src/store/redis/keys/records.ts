@@ -4,7 +4,7 @@
  */
 import type { Account, ApiKey } from '../../../accounts/account.js'
 import { damaged, unavailable } from '../../failure.js'
-import { readAccount, readKey } from '../../record.js'
+import { readAccount, readKey } from '../../records/record.js'
 import type { Page } from '../../store.js'
 
 /** What is wrong with a record that can be read and is not the one that it should be. */

@@ -9,7 +9,7 @@ import {
   type Passes,
   type PassKind,
 } from '../../passes.js'
-import { readPass, writePass } from '../../record.js'
+import { readPass, writePass } from '../../records/record.js'
 import type { RedisEngine } from '../connection/engine.js'
 import { loadScript } from '../connection/script.js'
 import { intact, listOf } from './records.js'

@@ -36,8 +36,8 @@ import { Slices } from '../limits/slices.js'
 import { Slots } from '../limits/slots.js'
 import { putSums } from './sums.js'
 import { RedisUsage } from './usage.js'
-import { readRow } from '../../read-usage-record.js'
-import { writeRow } from '../../usage-record.js'
+import { readRow } from '../../records/read-usage-record.js'
+import { writeRow } from '../../records/usage-record.js'
 
 /** Reservations that ran out, settled before the next are asked for. */
 const DUE_AT_ONCE = 64

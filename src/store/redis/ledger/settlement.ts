@@ -14,7 +14,7 @@ import type { Argument } from '../connection/script.js'
 import { listOf, numbersOfJson } from '../keys/records.js'
 import { SETTLE } from './scripts.js'
 import { NUMBERS, type SliceRequest, type Slices } from '../limits/slices.js'
-import { chargedNanoUsd, countersOf, usedTokens } from '../../usage-sum.js'
+import { chargedNanoUsd, countersOf, usedTokens } from '../../records/usage-sum.js'
 
 /**
  * Rows of one command: the server does nothing else for about two milliseconds. With fewer, slices that they are under

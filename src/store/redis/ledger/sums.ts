@@ -5,7 +5,7 @@ import type { UsageSum } from '../../ledger.js'
 import type { LedgerNames } from './names.js'
 import { loadScript, type Argument } from '../connection/script.js'
 import type { RedisLink } from '../connection/link.js'
-import { shownPlaces } from '../../usage-sum.js'
+import { shownPlaces } from '../../records/usage-sum.js'
 
 /** Sums put with one script; each is two dozen counters. */
 const PUT_AT_ONCE = 50

@@ -2,7 +2,7 @@
  * Reading the `redis` engine's ledger: a row, pages of rows, sums, everything; and dropping what is old.
  * Long reads go in slices, on a connection that no request waits for. Knows no limit.
  */
-import { matchesEntry } from '../../entry-filter.js'
+import { matchesEntry } from '../../records/entry-filter.js'
 import type { UsageRow } from '../../../ledger/row.js'
 import { damaged, unavailable } from '../../failure.js'
 import type {
@@ -18,9 +18,9 @@ import { ACCOUNTS, AFTER_ALL, BUCKET_MS, requestOf, timeName, type LedgerNames }
 import { DROP_ROWS, READ_ROWS } from './scripts.js'
 import type { RedisLink } from '../connection/link.js'
 import { intact, listOf } from '../keys/records.js'
-import { asAsked, bySize, usesOf } from '../../usage-groups.js'
-import { readRow } from '../../read-usage-record.js'
-import { newSum, setCounter, shownSum, type SumCounters } from '../../usage-sum.js'
+import { asAsked, bySize, usesOf } from '../../records/usage-groups.js'
+import { readRow } from '../../records/read-usage-record.js'
+import { newSum, setCounter, shownSum, type SumCounters } from '../../records/usage-sum.js'
 
 /** Rows read in one slice, and dropped in one step. */
 const SLICE = 250

@@ -11,7 +11,7 @@ import { holdsText, numbersOf } from './demands.js'
 import type { RedisLink } from '../connection/link.js'
 import type { Argument } from '../connection/script.js'
 import { listOf, numbersOfJson } from '../keys/records.js'
-import { writeRow } from '../../usage-record.js'
+import { writeRow } from '../../records/usage-record.js'
 
 /** Questions of one command: the server does nothing else for about a millisecond. */
 const AT_ONCE = 16

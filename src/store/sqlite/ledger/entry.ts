@@ -4,7 +4,7 @@
 import type { Usage } from '../../../chat/usage.js'
 import type { RowHops, UsageRow } from '../../../ledger/row.js'
 import { damaged } from '../../failure.js'
-import { isDialect, isOutcome, isSource } from '../../read-usage-record.js'
+import { isDialect, isOutcome, isSource } from '../../records/read-usage-record.js'
 import {
   numberIn,
   numberOrNull,

@@ -1,7 +1,7 @@
 /**
  * What a reservation remembers, read back from its row.
  */
-import { readRow } from '../../read-usage-record.js'
+import { readRow } from '../../records/read-usage-record.js'
 import { intact } from '../records.js'
 import type { Hold } from './subject.js'
 

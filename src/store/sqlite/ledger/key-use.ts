@@ -3,7 +3,7 @@
  */
 import { numberIn, textIn, type Connection, type Row } from '../../../sqlite-driver.js'
 import type { KeyUse, KeyUseQuery } from '../../ledger.js'
-import { bySize } from '../../usage-groups.js'
+import { bySize } from '../../records/usage-groups.js'
 import {
   added,
   bucketOf,

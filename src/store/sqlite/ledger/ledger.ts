@@ -20,9 +20,9 @@ import type {
   UsageSum,
   Verdict,
 } from '../../ledger.js'
-import { readRow } from '../../read-usage-record.js'
-import { writeRow } from '../../usage-record.js'
-import { chargedNanoUsd, usedTokens } from '../../usage-sum.js'
+import { readRow } from '../../records/read-usage-record.js'
+import { writeRow } from '../../records/usage-record.js'
+import { chargedNanoUsd, usedTokens } from '../../records/usage-sum.js'
 import { textIn, type Statement } from '../../../sqlite-driver.js'
 import type { Engine } from '../engine.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'

@@ -8,7 +8,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { UsageRow } from '../../../ledger/row.js'
-import { chargedNanoUsd } from '../../usage-sum.js'
+import { chargedNanoUsd } from '../../records/usage-sum.js'
 import { dayOf, monthOf, UNITS } from '../../../limits/bucket.js'
 import type { BudgetSpent, Demand, Standing } from '../../ledger.js'
 import { textIn, type Statement } from '../../../sqlite-driver.js'

@@ -1,7 +1,7 @@
 /**
  * Sums told apart by less than they are kept by, for engines that keep no sums of that kind. Pure.
  */
-import type { KeyUse, SumQuery, UsageSum } from './ledger.js'
+import type { KeyUse, SumQuery, UsageSum } from '../ledger.js'
 import { addSum, newSum, shownCounters, shownSum, type SumCounters } from './usage-sum.js'
 
 /** Those of the sums that the question is about, put together as it says. */

@@ -2,12 +2,12 @@
  * How accounts and keys are written down: compact JSON with a version, `{"v":1,…}`.
  * Knows no engine, so that every engine keeps the same text and refuses the same damage.
  */
-import type { Account, ApiKey, KeyLimits, PlanName } from '../accounts/account.js'
-import type { Labels } from '../accounts/labels.js'
-import { isObject, type JsonObject } from '../chat/json.js'
-import type { Pass } from './passes.js'
-import type { AccountEdit, KeyEdit } from './store.js'
-import type { TrailEntry } from './trail.js'
+import type { Account, ApiKey, KeyLimits, PlanName } from '../../accounts/account.js'
+import type { Labels } from '../../accounts/labels.js'
+import { isObject, type JsonObject } from '../../chat/json.js'
+import type { Pass } from '../passes.js'
+import type { AccountEdit, KeyEdit } from '../store.js'
+import type { TrailEntry } from '../trail.js'
 
 /** An account with what the store itself counts for it. */
 export interface AccountRecord {

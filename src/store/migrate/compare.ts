@@ -1,7 +1,7 @@
 /**
  * What a copy of a store must not overwrite, and whether it is complete. Writes nothing.
  */
-import type { ApiKey } from '../accounts/account.js'
+import type { ApiKey } from '../../accounts/account.js'
 import {
   budgetsOf,
   PARTS,
@@ -10,10 +10,10 @@ import {
   type Beginnings,
   type Part,
   type Progress,
-} from './migrate-parts.js'
-import { isRemovable } from './ended-keys.js'
-import { everyAccount, everyKey } from './pages.js'
-import { STORE_BOUNDS, type Store } from './store.js'
+} from './parts.js'
+import { isRemovable } from '../ended-keys.js'
+import { everyAccount, everyKey } from '../pages.js'
+import { STORE_BOUNDS, type Store } from '../store.js'
 import { Tally } from './tally.js'
 
 /** The target has what the source has not, or cannot take something; the message names it. */

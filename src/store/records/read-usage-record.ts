@@ -1,15 +1,15 @@
 /**
  * Reads the text of a ledger row, as `usage-record.ts` writes it.
  */
-import type { Usage } from '../chat/usage.js'
-import { ERRORS } from '../errors.js'
+import type { Usage } from '../../chat/usage.js'
+import { ERRORS } from '../../errors.js'
 import {
   UNEXPLAINED,
   type RowHops,
   type RowOutcome,
   type UsageRow,
   type UsageSource,
-} from '../ledger/row.js'
+} from '../../ledger/row.js'
 import { VERSION } from './usage-record.js'
 
 /** The version before, which ends with `hops`; of those, and no other, rows are read. */

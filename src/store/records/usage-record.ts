@@ -2,8 +2,8 @@
  * Writes a ledger entry as a compact JSON array that begins with its version, `[2,…]`; every engine keeps the same
  * text. `read-usage-record.ts` reads it.
  */
-import type { Usage } from '../chat/usage.js'
-import type { RowHops, UsageRow } from '../ledger/row.js'
+import type { Usage } from '../../chat/usage.js'
+import type { RowHops, UsageRow } from '../../ledger/row.js'
 
 /** The version that `writeRow` writes. */
 export const VERSION = 2

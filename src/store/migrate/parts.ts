@@ -1,10 +1,10 @@
 /**
  * The parts of a store that are moved, and how those are read that come in pages.
  */
-import { dayOf, monthOf } from '../limits/bucket.js'
-import type { BudgetSpent, UsageSum } from './ledger.js'
-import type { Store } from './store.js'
-import type { TrailEntry } from './trail.js'
+import { dayOf, monthOf } from '../../limits/bucket.js'
+import type { BudgetSpent, UsageSum } from '../ledger.js'
+import type { Store } from '../store.js'
+import type { TrailEntry } from '../trail.js'
 
 const TRAIL_PAGE = 1_000
 

@@ -2,7 +2,7 @@
  * How many things there are, and a digest of them all. Knows not what they are.
  */
 import { createHash } from 'node:crypto'
-import { isObject } from '../chat/json.js'
+import { isObject } from '../../chat/json.js'
 
 /** How much of a digest people are shown. */
 const SHOWN = 16

@@ -2,8 +2,8 @@
  * What the ledger adds up of each hour and day for a key and a model, for engines that count in TypeScript or in
  * scripts of their own.
  */
-import type { UsageRow } from '../ledger/row.js'
-import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from './ledger.js'
+import type { UsageRow } from '../../ledger/row.js'
+import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../ledger.js'
 
 /** Where each counter is; the histogram of first content follows the last. */
 const REQUESTS = 0

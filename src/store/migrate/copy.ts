@@ -6,14 +6,14 @@
  * that fell behind, is completed by another one. What the target alone has is never touched: it is
  * refused before anything is written.
  */
-import type { Account, ApiKey } from '../accounts/account.js'
-import type { UsageRow } from '../ledger/row.js'
-import type { UsageSum } from './ledger.js'
-import { MigrationRefused, refuseForeign } from './migrate-check.js'
-import { budgetsOf, sumsOf, trailOf, type Beginnings, type Progress } from './migrate-parts.js'
-import { removeEndedKeys } from './ended-keys.js'
-import { accountPages, everyAccount, everyKey } from './pages.js'
-import type { KeyEdit, Store } from './store.js'
+import type { Account, ApiKey } from '../../accounts/account.js'
+import type { UsageRow } from '../../ledger/row.js'
+import type { UsageSum } from '../ledger.js'
+import { MigrationRefused, refuseForeign } from './compare.js'
+import { budgetsOf, sumsOf, trailOf, type Beginnings, type Progress } from './parts.js'
+import { removeEndedKeys } from '../ended-keys.js'
+import { accountPages, everyAccount, everyKey } from '../pages.js'
+import type { KeyEdit, Store } from '../store.js'
 import { canonical } from './tally.js'
 
 /** Written at the same time. */
