@@ -27,14 +27,17 @@ export interface Found {
   readonly reported: readonly string[]
 }
 
-/** What a request with these members comes to, against one with the base alone. */
+const CHAT = '/v1/chat/completions'
+
+/** What a request with these members comes to, against one with the base alone; `path` is the client's endpoint. */
 export function requestFate(
   base: JsonObject,
   ask: JsonObject,
   dialect: DialectName,
   facts: ModelFacts,
+  path = CHAT,
 ): Found {
-  const { ingress, egress, at } = sidesOf(dialect)
+  const { ingress, egress, at } = sidesOf(dialect, path)
   const model = facts.id
   const sent = (body: JsonObject): { json: JsonValue; drops: Map<string, string> } => {
     const raw = Buffer.from(JSON.stringify({ model, ...body }))
@@ -88,8 +91,11 @@ export function replyFate(
   return { fate: places.length === 0 ? 'needless' : 'kept', at: places, reported: [] }
 }
 
-function sidesOf(dialect: DialectName): { ingress: Ingress; egress: Egress; at: Addressed } {
-  const at = addressed('POST', '/v1/chat/completions')
+function sidesOf(
+  dialect: DialectName,
+  path = CHAT,
+): { ingress: Ingress; egress: Egress; at: Addressed } {
+  const at = addressed('POST', path)
   const egress = egressOf(dialect)
   if (at === null || egress === null) throw new Error(`no dialect ${dialect}`)
   return { ingress: at.ingress, egress, at }

@@ -6,7 +6,8 @@ import type { JsonObject } from '../chat/json.js'
 import type { Catalogue } from '../config/config.js'
 import { factsFor } from '../config/catalogue.js'
 import type { DialectName } from '../dialects/dialect.js'
-import { EGRESSES } from '../dialects/index.js'
+import { addressed, EGRESSES } from '../dialects/index.js'
+import { CLIENTS } from './clients.js'
 import { replyFate, requestFate, type Fate, type Found } from './fate.js'
 import { PLAIN_REPLY, REPLY_CONCEPTS, type ReplyConcept } from './replies.js'
 import { REQUEST_GROUPS, type RequestConcept } from './requests.js'
@@ -92,6 +93,7 @@ export function dialectsPage(catalogue: Catalogue): string {
     '## What a client asks',
     '',
     ...groups,
+    ...clientTables(catalogue),
     '## What an upstream answers',
     '',
     REPLIES_INTRODUCTION.trim(),
@@ -104,8 +106,8 @@ export function dialectsPage(catalogue: Catalogue): string {
 const INTRODUCTION = `
 # Dialects
 
-Clients speak OpenAI's chat completions; upstreams speak one of several formats. This page is what survives the
-translation, for whoever thinks of moving from one provider to another. Nobody wrote the signs by hand: each concept is sent
+Clients speak one of several formats, and so do upstreams. This page shows what survives the translation; the first tables are
+for clients of chat completions, and the formats that follow have tables of their own. Nobody wrote the signs by hand: each concept is sent
 through the codecs when the page is made, and a test fails where page and code disagree.
 
 | sign | meaning |
@@ -125,6 +127,21 @@ the log and the metric, and in the header of a whole one.
 `
 
 const WORDS: readonly Fate[] = ['kept', 'emulated', 'lost', 'rejected', 'needless']
+
+/** What clients of the other formats ask, a table for each format. */
+function clientTables(catalogue: Catalogue): string[] {
+  return CLIENTS.flatMap(({ title, path, plain, concepts }) => [
+    `## What a client asks: ${title}`,
+    '',
+    ...table(COLUMNS, concepts, ({ base, ask }, { dialect, model }) => {
+      const facts = factsFor(catalogue, model)
+      const found = requestFate({ ...plain, ...base }, ask, dialect, facts, path)
+      const isForeign = found.fate === 'kept' && addressed('POST', path)?.dialect !== dialect
+      return joined(SIGNS[found.fate], [isForeign ? placesText(found.at) : undefined])
+    }),
+    '',
+  ])
+}
 
 /** How many concepts of a request meet each fate. */
 function glance(catalogue: Catalogue): string[] {

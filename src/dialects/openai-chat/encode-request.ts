@@ -113,7 +113,6 @@ function encodeSampling(
   const fields: [string, JsonValue | undefined][] = [
     ['temperature', request.temperature],
     ['top_p', request.topP],
-    ['top_k', request.topK],
     ['frequency_penalty', request.frequencyPenalty],
     ['presence_penalty', request.presencePenalty],
     ['logprobs', request.logprobs],
@@ -122,6 +121,7 @@ function encodeSampling(
     ['seed', request.seed],
     ['n', request.candidates],
   ]
+  if (request.topK !== undefined) losses.drop('top_k', 'no-equivalent')
   for (const [field, value] of fields) {
     if (value === undefined) continue
     if (takes(field, model, effort)) body[field] = value

@@ -232,10 +232,15 @@ function restored(part: ThinkingPart, token: string): ThinkingPart {
 }
 
 function toolCall(item: JsonObject, path: string): ToolCall {
+  const input = object(item.input, `${path}.input`)
+  let json: string | undefined
   const call: ToolCall = {
     id: text(item.id, `${path}.id`, MAX_ID),
     name: toolName(item.name, `${path}.name`),
-    arguments: stringifyExact(object(item.input, `${path}.input`)),
+    // A request that passes to Anthropic as the bytes that it is needs no text of it.
+    get arguments() {
+      return (json ??= stringifyExact(input))
+    },
   }
   const cache = cacheMark(item, path)
   if (cache !== undefined) call.cache = cache

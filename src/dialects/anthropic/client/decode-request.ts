@@ -201,7 +201,7 @@ const EFFORT_OF_BUDGET: readonly (readonly [tokens: number, effort: ReasoningEff
   [32_768, 'xhigh'],
 ]
 
-function thinking(value: JsonValue, request: ChatRequest, native: NativeFields): void {
+function thinking(value: JsonValue, request: ChatRequest): void {
   const item = object(value, 'thinking')
   const kind = oneOf(item.type, 'thinking.type', [
     'enabled',
@@ -211,7 +211,7 @@ function thinking(value: JsonValue, request: ChatRequest, native: NativeFields):
   ])
   if (given(item.display)) {
     const display = oneOf(item.display, 'thinking.display', ['summarized', 'omitted'])
-    if (display === 'omitted') native.lost('thinking.display')
+    if (display === 'omitted') request.hidesThoughts = true
   }
   switch (kind) {
     case 'enabled': {

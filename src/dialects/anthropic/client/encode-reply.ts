@@ -14,13 +14,15 @@ import { PROVIDER } from '../wire.js'
 import { citationOut, inputText, messageUsage, signatureOut, stopMembers } from './write-members.js'
 
 /** The body of a finished reply; `seed` gives its id and model. */
-export function encodeReply(reply: Reply, _request: ChatRequest, seed: Seed): Sized {
+export function encodeReply(reply: Reply, { hidesThoughts }: ChatRequest, seed: Seed): Sized {
   const sizer = new Sizer()
   let content = ''
   let refusal = ''
+  const hides = hidesThoughts === true && seed.origin !== PROVIDER
   for (const block of reply.blocks) {
     if (block.type === 'refusal') refusal += block.text
-    const text = blockText(block, seed.origin, sizer)
+    const shown = hides && block.type === 'thinking' ? { ...block, text: '' } : block
+    const text = blockText(shown, seed.origin, sizer)
     if (text !== '') content += content === '' ? text : `,${text}`
   }
   const hasTool = reply.blocks.some(({ type }) => type === 'tool')

@@ -53,9 +53,12 @@ export class MessageEncoder implements StreamEncoder {
   private hasInput = false
   private custom: string | null = null
   private refusal = ''
+  /** Of other models the text is left out; Anthropic's leave it out themselves. */
+  private readonly hidesThoughts: boolean
 
-  constructor(_request: ChatRequest, seed: Seed) {
+  constructor({ hidesThoughts }: ChatRequest, seed: Seed) {
     this.seed = seed
+    this.hidesThoughts = hidesThoughts === true && seed.origin !== PROVIDER
   }
 
   take(): string {
@@ -119,7 +122,7 @@ export class MessageEncoder implements StreamEncoder {
   }
 
   private thinking(text: string): void {
-    if (text === '') return
+    if (text === '' || this.hidesThoughts) return
     if (this.open !== 'thinking') this.beginThinking()
     this.frames.add(text)
   }

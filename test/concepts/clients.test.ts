@@ -1,0 +1,30 @@
+/**
+ * Goal: the tables of the client formats in `docs/dialects.md` are true of what they show for a client's own dialect,
+ * and everything that does not reach another upstream is reported or refused by name.
+ */
+import t from 'tap'
+import { CLIENTS } from '../../src/concepts/clients.js'
+import { COLUMNS } from '../../src/concepts/page.js'
+import { requestFate } from '../../src/concepts/fate.js'
+import { addressed } from '../../src/dialects/index.js'
+import { factsFor } from '../../src/config/catalogue.js'
+import { loadConfig } from '../../src/config/load.js'
+
+const loaded = loadConfig('config/gateway.yaml', {})
+if (!loaded.ok) throw new Error('config/gateway.yaml is not good')
+const { catalogue } = loaded
+
+for (const { path, plain, concepts } of CLIENTS) {
+  for (const { dialect, model } of COLUMNS) {
+    void t.test(`${path} for ${dialect}`, (t) => {
+      const isOwn = addressed('POST', path)?.dialect === dialect
+      for (const { name, base, ask } of concepts) {
+        const facts = factsFor(catalogue, model)
+        const { fate, reported } = requestFate({ ...plain, ...base }, ask, dialect, facts, path)
+        if (isOwn) t.ok(fate === 'kept', `${name} passes`)
+        else if (fate === 'lost' || fate === 'rejected') t.ok(reported[0], `${name} is named`)
+      }
+      t.end()
+    })
+  }
+}
