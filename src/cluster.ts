@@ -76,6 +76,12 @@ const KILL_AFTER_MS = 5000
 /** More sets of what dead workers counted than this are added up into one. */
 const MAX_RETIRED = 8
 
+/**
+ * How a worker's C library (glibc) manages memory; variables that the operator has set stay. By default it keeps freed
+ * blocks of up to 32 MB: after large bodies a worker then stays at its peak (mallopt(3)).
+ */
+const WORKER_MEMORY = { MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' }
+
 /** Starts the workers and the handling of signals. */
 export function runPrimary<Payload>(options: PrimaryOptions<Payload>): Primary<Payload> {
   const fleet = new Fleet(options)
@@ -213,7 +219,7 @@ class Fleet<Payload> implements Primary<Payload> {
     slot.isSilent = false
     slot.unanswered = 0
     slot.startedAtMs = Date.now()
-    const worker = cluster.fork()
+    const worker = cluster.fork({ ...WORKER_MEMORY, ...process.env })
     slot.worker = worker
     const gone = (code: number | null, signal: string | null): void => {
       if (slot.worker === worker) this.gone(slot, code, signal)
