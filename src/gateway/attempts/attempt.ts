@@ -72,11 +72,17 @@ export class Attempt implements ReplyHandler, Timed {
     this.earlier = earlier
     this.stream = earlier.stream
     this.committed = earlier.committed
-    this.wait = new Wait(earlier.committed ? null : result)
+    this.wait = new Wait(earlier.committed || result.occasion === 'hedge' ? null : result)
     const { connectMs, idleMs, totalMs } = this.target.upstream.config.timeouts
     const { firstByteMs } = prepared.outgoing
     const { startedMs } = owner.exchange
-    this.clock = new AttemptClock({ connectMs, firstByteMs, idleMs, totalMs, startedMs })
+    this.clock = new AttemptClock({
+      connectMs,
+      firstByteMs,
+      idleMs,
+      totalMs: Math.min(totalMs, owner.timeoutMs),
+      startedMs,
+    })
   }
 
   /** Sends the request; `nowMs` is the time. */
@@ -88,8 +94,9 @@ export class Attempt implements ReplyHandler, Timed {
     const { reason } = this.owner.exchange.cancellation
     if (reason !== null) return this.cancel(reason)
     const { pool } = this.target.upstream
-    const { path, headers, body } = this.prepared.outgoing
-    this.upstream = pool.send({ path, headers, body }, this)
+    const { onFreshConnection = false, outgoing } = this.prepared
+    const { path, headers, body } = outgoing
+    this.upstream = pool.send({ path, headers, body, onFreshConnection }, this)
   }
 
   onRequestStart(): void {
@@ -213,6 +220,7 @@ export class Attempt implements ReplyHandler, Timed {
     const { owner, prepared, target } = this
     const stream = this.stream ?? openReplyStream(owner, prepared, target)
     this.stream = stream
+    this.result.isStreamed = true
     this.result.verdict = stream.translation
     stream.onStep = () => this.step(stream)
     stream.onDrain = () => this.resume()
@@ -353,10 +361,28 @@ export class Attempt implements ReplyHandler, Timed {
     else this.fail(tooLate(what))
   }
 
+  /** Another attempt was faster: ends this one, whose reply nobody gets. */
+  supersede(): void {
+    if (this.phase === 'over') return
+    this.result.outcome = 'cancelled'
+    const { stream } = this
+    this.abandon()
+    stream?.destroy()
+  }
+
+  /** The attempt that it was made beside has ended: from here on the request waits for this one. */
+  countWait(): void {
+    this.wait.count(this.result)
+  }
+
   private fail(error: WireError, cause?: unknown): void {
     if (this.phase === 'over') return
     if (this.phase === 'lingering') return this.abandon()
-    this.result.outcome = error.kind
+    const { result } = this
+    const connection = this.upstream?.connection ?? null
+    result.hasAll = connection?.hasAll ?? result.wasSent
+    result.isReused = connection?.isReused ?? false
+    result.outcome = error.kind
     const { stream } = this
     this.abandon()
     if (this.committed && error.kind !== 'client_gone') {
