@@ -22,6 +22,7 @@ import { LANDED } from '../in-flight.js'
 import { joined } from '../pieces.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
 import { AttemptClock, type Phase } from './attempt-clock.js'
+import { Feed } from './feed.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from './head.js'
 import { Leftover } from './leftover.js'
 import { openReplyStream, readReply, roomFor, streamsOn } from './replies.js'
@@ -48,14 +49,14 @@ export class Attempt implements ReplyHandler, Timed {
   private readonly wait: Wait
   private phase: Phase = 'connecting'
   private committed: boolean
-  private upstream: UpstreamCall | null = null
+  upstream: UpstreamCall | null = null
   private stream: ReplyTransform | null
   private chunks: Buffer[] = []
-  /** Of a stream: chunks of the current read. */
-  private arrived: Buffer[] = []
+  /** Of a stream. */
+  private feed: Feed | null = null
   private bytes = 0
   private headers: IncomingHttpHeaders = {}
-  private readonly clock: AttemptClock
+  readonly clock: AttemptClock
   /** Set once the client has left and the reply is read on. */
   private leftover: Leftover | null = null
 
@@ -131,7 +132,12 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   onResponseData(chunk: Buffer): void {
-    if (this.phase === 'stream') return this.feed(chunk)
+    if (this.phase === 'stream') {
+      const gapMs = this.clock.heard(performance.now())
+      if (this.committed) this.target.series.chunkGap(gapMs / 1000)
+      this.feed?.take(chunk)
+      return
+    }
     if (this.phase !== 'whole' && this.phase !== 'error') return
     this.clock.heard(performance.now())
     this.guard(() => {
@@ -148,7 +154,7 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   onResponseEnd(): void {
-    this.pass()
+    this.feed?.pass()
     switch (this.phase) {
       case 'stream':
         this.endStream()
@@ -167,7 +173,7 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   onResponseError(cause: Error): void {
-    this.pass()
+    this.feed?.pass()
     switch (this.phase) {
       case 'stream':
         this.endStream()
@@ -223,7 +229,7 @@ export class Attempt implements ReplyHandler, Timed {
     this.result.isStreamed = true
     this.result.verdict = stream.translation
     stream.onStep = () => this.step(stream)
-    stream.onDrain = () => this.resume()
+    this.feed = new Feed(stream, this)
     if (this.leftover !== null) stream.drain()
     this.phase = 'stream'
   }
@@ -235,33 +241,8 @@ export class Attempt implements ReplyHandler, Timed {
     else this.stream?.endPart()
   }
 
-  private isStreaming(): boolean {
+  isStreaming(): boolean {
     return this.phase === 'stream'
-  }
-
-  private feed(chunk: Buffer): void {
-    const nowMs = performance.now()
-    const gapMs = this.clock.heard(nowMs)
-    if (this.committed) this.target.series.chunkGap(gapMs / 1000)
-    if (this.arrived.push(chunk) === 1) process.nextTick(() => this.pass())
-  }
-
-  /** Chunks of one read go on together: a write to the client costs more than the translation of many frames. */
-  private pass(): void {
-    const { stream, arrived } = this
-    if (stream === null || arrived.length === 0 || !this.isStreaming()) return
-    this.arrived = []
-    const takesMore = stream.write(joined(arrived))
-    // If this chunk ended the stream nobody would resume, and the socket could not be used again.
-    if (takesMore || !this.isStreaming() || this.clock.isPaused) return
-    this.clock.pause(performance.now())
-    this.upstream?.pause()
-  }
-
-  private resume(): void {
-    if (!this.clock.isPaused) return
-    this.clock.resume(performance.now())
-    this.upstream?.resume()
   }
 
   /** After each piece of the stream: commit, refuse or finish. */
@@ -298,7 +279,7 @@ export class Attempt implements ReplyHandler, Timed {
     if (leftover === null) return this.fail(reason.wire)
     this.owner.draining(leftover.ended)
     this.stream?.drain()
-    this.resume()
+    this.feed?.resume()
     this.owner.failed(this, reason)
   }
 
