@@ -71,7 +71,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     const route = choose(call.request, identity, x.generation)
     results.route = route
     if (services.books.isRefusing) throw unrecorded()
-    const { candidates, handling } = route
+    const { candidates } = route
     const { clientRequestId } = identified
     const applicant = { x, identity, clientRequestId, call, candidates }
     if (at.endpoint.operation === 'count') {
@@ -84,14 +84,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     if (admission.kind === 'refused') throw admission.error
     x.lease = admission.lease
     x.cancellation.check()
-    const outbound = {
-      exchange: x,
-      identity,
-      call: admission.call,
-      candidates,
-      handling,
-      held: intake.held,
-    }
+    const outbound = { exchange: x, identity, call: admission.call, route, held: intake.held }
     const sending = send(outbound, observer.ending, services)
     results.sent = sending
     const reply = await sending.reply

@@ -13,7 +13,7 @@ import type { Deadlines } from '../deadlines.js'
 import type { Drains } from '../drains.js'
 import type { Exchange } from '../exchange.js'
 import { UNFORESEEN } from '../fault.js'
-import type { Candidate, Handling } from '../phases/choose.js'
+import type { Candidate, Handling, Route } from '../phases/choose.js'
 import type { Call } from '../phases/receive.js'
 import { isStaleConnection, reactionTo } from './after-failure.js'
 import { Attempt } from './attempt.js'
@@ -38,8 +38,7 @@ export interface Outbound {
   readonly exchange: Exchange
   readonly identity: Identity
   readonly call: Call
-  readonly candidates: readonly [Candidate, ...Candidate[]]
-  readonly handling: Handling
+  readonly route: Pick<Route, 'candidates' | 'handling'>
   /** The memory that its bodies take. */
   readonly held: Holding
 }
@@ -86,7 +85,8 @@ export class Candidates implements AttemptOwner, Sent {
 
   /** `ending` is called before the client gets the end of a stream; see `ReplyOwner`. */
   constructor(outbound: Outbound, ending: () => Promise<void> | null, means: Means) {
-    const { exchange, identity, call, candidates, held, handling } = outbound
+    const { exchange, identity, call, route, held } = outbound
+    const { candidates, handling } = route
     const { req, generation } = exchange
     this.exchange = exchange
     this.held = held
