@@ -73,9 +73,12 @@ export async function countTokens(
 /** No model was asked, so there is no attempt to charge. */
 const NOTHING_SENT: Sent = {
   attempts: [],
+  final: null,
+  hedgeDenied: null,
   losses: [],
   translateMs: 0,
   fetchMs: 0,
+  backOffMs: 0,
   holding: null,
   drained: null,
   failure: null,

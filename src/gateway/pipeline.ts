@@ -84,7 +84,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     if (admission.kind === 'refused') throw admission.error
     x.lease = admission.lease
     x.cancellation.check()
-    const outbound = { exchange: x, identity, call: admission.call, candidates, held: intake.held }
+    const outbound = { exchange: x, identity, call: admission.call, route, held: intake.held }
     const sending = send(outbound, observer.ending, services)
     results.sent = sending
     const reply = await sending.reply

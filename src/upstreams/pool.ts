@@ -7,6 +7,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
+import { startsWriting, type ConnectionUse, type Writing } from './connection-use.js'
 
 /** What goes upstream. `headers` is name, value, name, value; undici adds framing and host. */
 export interface UpstreamRequest {
@@ -15,6 +16,8 @@ export interface UpstreamRequest {
   readonly body: Buffer | string | null
   /** Default: `POST`. */
   readonly method?: 'GET' | 'POST'
+  /** It must not be sent on a connection that served another request. */
+  readonly onFreshConnection?: boolean
 }
 
 /** Receives one reply, in this order; after `onResponseEnd` or `onResponseError` nothing follows. */
@@ -34,6 +37,8 @@ export interface UpstreamCall {
   resume(): void
   /** True while all `max_connections` connections are in use and the request waits for one. */
   readonly isWaiting: boolean
+  /** The connection that the request was written to; null before, and with HTTP/2. */
+  readonly connection: ConnectionUse | null
   /**
    * Ends the exchange in every phase; the handler receives nothing more. A request that has not been sent opens and
    * closes no connection; the connection of one that has been sent is destroyed (HTTP/2: the stream).
@@ -46,6 +51,8 @@ export interface PoolOptions {
   readonly origin: string
   readonly dispatcher: Dispatcher
   readonly maxConnections: number
+  /** Opens a dispatcher that has no connection yet, for one request. */
+  readonly openFresh: () => Dispatcher
 }
 
 /** A request of the gateway itself. */
@@ -194,7 +201,9 @@ export class UpstreamPool {
       exchange.onResponseError(null, problem)
       return
     }
-    dispatcher.dispatch(
+    const isFresh = exchange.request.onFreshConnection === true
+    const used = isFresh ? this.options.openFresh() : dispatcher
+    used.dispatch(
       // The gateway has time-outs of its own; 0 turns undici's off.
       {
         origin,
@@ -207,6 +216,8 @@ export class UpstreamPool {
       },
       exchange,
     )
+    // Closing lets the request finish first.
+    if (isFresh) void used.close()
   }
 
   private allSent(): void {
@@ -231,8 +242,9 @@ function problemOf({ path, headers }: UpstreamRequest): NotSentError | null {
 }
 
 /** One request, as undici's handler and as the caller's handle on it. */
-class Exchange implements UpstreamCall, Dispatcher.DispatchHandler {
+class Exchange implements UpstreamCall, Writing, Dispatcher.DispatchHandler {
   readonly request: UpstreamRequest
+  connection: ConnectionUse | null = null
   private readonly pool: UpstreamPool
   /** Null once the caller has ended it. */
   private handler: ReplyHandler | null
@@ -243,6 +255,14 @@ class Exchange implements UpstreamCall, Dispatcher.DispatchHandler {
     this.request = request
     this.handler = handler
     this.pool = pool
+  }
+
+  get path(): string {
+    return this.request.path
+  }
+
+  written(connection: ConnectionUse): void {
+    this.connection = connection
   }
 
   /** The caller has ended it. */
@@ -271,6 +291,7 @@ class Exchange implements UpstreamCall, Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     if (this.handler === null) throw CANCELLED
     this.controller = controller
+    startsWriting(this)
     this.handler.onRequestStart()
   }
 

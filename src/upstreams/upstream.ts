@@ -3,6 +3,7 @@
  * Sends nothing; `gateway/attempts/attempt.ts` does.
  */
 import type { Agent } from 'node:http'
+import type { Dispatcher } from 'undici'
 import type { UpstreamConfig } from '../config/config.js'
 import { openAgent, type Unreachable } from './agent.js'
 import { openDispatcher, settingsOf } from './dispatcher.js'
@@ -72,5 +73,6 @@ function close(agent: Agent | Unreachable): void {
 function openPool(config: UpstreamConfig): UpstreamPool {
   const { maxConnections } = config
   const { origin } = new URL(config.baseUrl)
-  return new UpstreamPool({ origin, dispatcher: openDispatcher(config), maxConnections })
+  const openFresh = (): Dispatcher => openDispatcher(config)
+  return new UpstreamPool({ origin, dispatcher: openFresh(), maxConnections, openFresh })
 }

@@ -98,7 +98,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   'openid-client': [/^dashboard\/identity-provider\.ts$/],
   pino: [/^log\.ts$/, /^log-sink\.ts$/],
   'prom-client': [/^metrics\//],
-  undici: [/^upstreams\/(?:connector|dispatcher|media|pool)\.ts$/],
+  undici: [/^upstreams\/(?:connector|dispatcher|media|pool|upstream)\.ts$/],
   yaml: [/^config\/load\.ts$/],
   zod: [/^config\//, /^dashboard\/schema\//, /^dashboard\/(?:body|route)\.ts$/],
 }

@@ -1,6 +1,7 @@
 /**
  * What the tests of upstream connections share: settings, and a request whose reply is one line of text.
  */
+import type { Dispatcher } from 'undici'
 import { type ConnectionSettings, openDispatcher } from '../../src/upstreams/dispatcher.js'
 import { type UpstreamCall, UpstreamPool } from '../../src/upstreams/pool.js'
 
@@ -22,7 +23,8 @@ export function openPool(
   const config: ConnectionSettings = { ...SETTINGS, ...settings }
   const { maxConnections } = config
   const { origin } = new URL(config.baseUrl)
-  return new UpstreamPool({ origin, dispatcher: openDispatcher(config), maxConnections })
+  const openFresh = (): Dispatcher => openDispatcher(config)
+  return new UpstreamPool({ origin, dispatcher: openFresh(), maxConnections, openFresh })
 }
 
 /** A request under way. */

@@ -88,7 +88,8 @@ export class AttemptClock {
       case 'over':
         return null
       case 'connecting':
-        return nowMs - this.sinceMs > connectMs ? 'connect' : null
+        if (nowMs - this.sinceMs > connectMs) return 'connect'
+        break
       case 'lingering':
         return nowMs - this.sinceMs > LINGER_MS ? 'linger' : null
       case 'waiting':

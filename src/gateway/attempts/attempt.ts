@@ -22,6 +22,7 @@ import { LANDED } from '../in-flight.js'
 import { joined } from '../pieces.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
 import { AttemptClock, type Phase } from './attempt-clock.js'
+import { Feed } from './feed.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from './head.js'
 import { Leftover } from './leftover.js'
 import { openReplyStream, readReply, roomFor, streamsOn } from './replies.js'
@@ -48,14 +49,14 @@ export class Attempt implements ReplyHandler, Timed {
   private readonly wait: Wait
   private phase: Phase = 'connecting'
   private committed: boolean
-  private upstream: UpstreamCall | null = null
+  upstream: UpstreamCall | null = null
   private stream: ReplyTransform | null
   private chunks: Buffer[] = []
-  /** Of a stream: chunks of the current read. */
-  private arrived: Buffer[] = []
+  /** Of a stream. */
+  private feed: Feed | null = null
   private bytes = 0
   private headers: IncomingHttpHeaders = {}
-  private readonly clock: AttemptClock
+  readonly clock: AttemptClock
   /** Set once the client has left and the reply is read on. */
   private leftover: Leftover | null = null
 
@@ -72,11 +73,17 @@ export class Attempt implements ReplyHandler, Timed {
     this.earlier = earlier
     this.stream = earlier.stream
     this.committed = earlier.committed
-    this.wait = new Wait(earlier.committed ? null : result)
+    this.wait = new Wait(earlier.committed || result.occasion === 'hedge' ? null : result)
     const { connectMs, idleMs, totalMs } = this.target.upstream.config.timeouts
     const { firstByteMs } = prepared.outgoing
     const { startedMs } = owner.exchange
-    this.clock = new AttemptClock({ connectMs, firstByteMs, idleMs, totalMs, startedMs })
+    this.clock = new AttemptClock({
+      connectMs,
+      firstByteMs,
+      idleMs,
+      totalMs: Math.min(totalMs, owner.timeoutMs),
+      startedMs,
+    })
   }
 
   /** Sends the request; `nowMs` is the time. */
@@ -88,8 +95,9 @@ export class Attempt implements ReplyHandler, Timed {
     const { reason } = this.owner.exchange.cancellation
     if (reason !== null) return this.cancel(reason)
     const { pool } = this.target.upstream
-    const { path, headers, body } = this.prepared.outgoing
-    this.upstream = pool.send({ path, headers, body }, this)
+    const { onFreshConnection = false, outgoing } = this.prepared
+    const { path, headers, body } = outgoing
+    this.upstream = pool.send({ path, headers, body, onFreshConnection }, this)
   }
 
   onRequestStart(): void {
@@ -124,7 +132,12 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   onResponseData(chunk: Buffer): void {
-    if (this.phase === 'stream') return this.feed(chunk)
+    if (this.phase === 'stream') {
+      const gapMs = this.clock.heard(performance.now())
+      if (this.committed) this.target.series.chunkGap(gapMs / 1000)
+      this.feed?.take(chunk)
+      return
+    }
     if (this.phase !== 'whole' && this.phase !== 'error') return
     this.clock.heard(performance.now())
     this.guard(() => {
@@ -141,7 +154,7 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   onResponseEnd(): void {
-    this.pass()
+    this.feed?.pass()
     switch (this.phase) {
       case 'stream':
         this.endStream()
@@ -160,7 +173,7 @@ export class Attempt implements ReplyHandler, Timed {
   }
 
   onResponseError(cause: Error): void {
-    this.pass()
+    this.feed?.pass()
     switch (this.phase) {
       case 'stream':
         this.endStream()
@@ -213,9 +226,10 @@ export class Attempt implements ReplyHandler, Timed {
     const { owner, prepared, target } = this
     const stream = this.stream ?? openReplyStream(owner, prepared, target)
     this.stream = stream
+    this.result.isStreamed = true
     this.result.verdict = stream.translation
     stream.onStep = () => this.step(stream)
-    stream.onDrain = () => this.resume()
+    this.feed = new Feed(stream, this)
     if (this.leftover !== null) stream.drain()
     this.phase = 'stream'
   }
@@ -227,33 +241,8 @@ export class Attempt implements ReplyHandler, Timed {
     else this.stream?.endPart()
   }
 
-  private isStreaming(): boolean {
+  isStreaming(): boolean {
     return this.phase === 'stream'
-  }
-
-  private feed(chunk: Buffer): void {
-    const nowMs = performance.now()
-    const gapMs = this.clock.heard(nowMs)
-    if (this.committed) this.target.series.chunkGap(gapMs / 1000)
-    if (this.arrived.push(chunk) === 1) process.nextTick(() => this.pass())
-  }
-
-  /** Chunks of one read go on together: a write to the client costs more than the translation of many frames. */
-  private pass(): void {
-    const { stream, arrived } = this
-    if (stream === null || arrived.length === 0 || !this.isStreaming()) return
-    this.arrived = []
-    const takesMore = stream.write(joined(arrived))
-    // If this chunk ended the stream nobody would resume, and the socket could not be used again.
-    if (takesMore || !this.isStreaming() || this.clock.isPaused) return
-    this.clock.pause(performance.now())
-    this.upstream?.pause()
-  }
-
-  private resume(): void {
-    if (!this.clock.isPaused) return
-    this.clock.resume(performance.now())
-    this.upstream?.resume()
   }
 
   /** After each piece of the stream: commit, refuse or finish. */
@@ -290,7 +279,7 @@ export class Attempt implements ReplyHandler, Timed {
     if (leftover === null) return this.fail(reason.wire)
     this.owner.draining(leftover.ended)
     this.stream?.drain()
-    this.resume()
+    this.feed?.resume()
     this.owner.failed(this, reason)
   }
 
@@ -353,10 +342,28 @@ export class Attempt implements ReplyHandler, Timed {
     else this.fail(tooLate(what))
   }
 
+  /** Another attempt was faster: ends this one, whose reply nobody gets. */
+  supersede(): void {
+    if (this.phase === 'over') return
+    this.result.outcome = 'cancelled'
+    const { stream } = this
+    this.abandon()
+    stream?.destroy()
+  }
+
+  /** The attempt that it was made beside has ended: from here on the request waits for this one. */
+  countWait(): void {
+    this.wait.count(this.result)
+  }
+
   private fail(error: WireError, cause?: unknown): void {
     if (this.phase === 'over') return
     if (this.phase === 'lingering') return this.abandon()
-    this.result.outcome = error.kind
+    const { result } = this
+    const connection = this.upstream?.connection ?? null
+    result.hasAll = connection?.hasAll ?? result.wasSent
+    result.isReused = connection?.isReused ?? false
+    result.outcome = error.kind
     const { stream } = this
     this.abandon()
     if (this.committed && error.kind !== 'client_gone') {

@@ -30,6 +30,11 @@ export class CandidateQueue<Candidate> {
     return allowed
   }
 
+  /** Takes a candidate out of its turn. */
+  remove(candidate: Candidate): void {
+    this.left = this.left.filter((each) => each !== candidate)
+  }
+
   /** Whether `take` would have a candidate whose breaker is not open. */
   get hasMore(): boolean {
     return this.left.some((candidate) => this.breakerOf(candidate).state !== 'open')

@@ -6,19 +6,25 @@
 import type { Identity } from '../../accounts/account.js'
 import type { JsonObject } from '../../chat/json.js'
 import { gatewayError, GatewayError } from '../../errors.js'
+import { headerOf } from '../../http/message.js'
 import type { Escrow } from '../../reasoning/escrow.js'
 import type { Holding } from '../body-budget.js'
 import type { Deadlines } from '../deadlines.js'
 import type { Drains } from '../drains.js'
 import type { Exchange } from '../exchange.js'
 import { UNFORESEEN } from '../fault.js'
-import type { Candidate } from '../phases/choose.js'
+import type { Candidate, Handling, Route } from '../phases/choose.js'
 import type { Call } from '../phases/receive.js'
+import { isStaleConnection, reactionTo } from './after-failure.js'
 import { Attempt } from './attempt.js'
+import { CandidateQueue } from './candidate-queue.js'
+import { Hedging } from './hedging.js'
+import { Leg } from './leg.js'
 import type { AttemptOwner, Made, Prepared } from './owner.js'
 import { Preparation } from './prepare.js'
 import { NO_PARTS, type BegunReply, type EarlierParts } from './reply.js'
-import { AttemptResult, type Sent } from './result.js'
+import { AttemptResult, type Occasion, type Sent } from './result.js'
+import type { UpstreamState } from './upstream-state.js'
 
 /** What requests are sent with. */
 export interface Means {
@@ -32,10 +38,20 @@ export interface Outbound {
   readonly exchange: Exchange
   readonly identity: Identity
   readonly call: Call
-  readonly candidates: readonly [Candidate, ...Candidate[]]
+  readonly route: Pick<Route, 'candidates' | 'handling'>
   /** The memory that its bodies take. */
   readonly held: Holding
 }
+
+/** An attempt, and the turn of its candidate that it belongs to. */
+interface Running {
+  readonly attempt: Attempt
+  readonly leg: Leg
+}
+
+/** No further attempt begins with less time than this before the client's deadline. */
+const LEAST_MS = 500
+const KEY_CHARS = 256
 
 /** One request on its way to its upstreams and back. */
 export class Candidates implements AttemptOwner, Sent {
@@ -43,6 +59,7 @@ export class Candidates implements AttemptOwner, Sent {
   readonly held: Holding
   readonly deadlines: Deadlines
   readonly drains: Drains
+  readonly timeoutMs: number
   readonly ending: () => Promise<void> | null
   readonly attempts: AttemptResult[] = []
   /** Resolves when there is something to give the client; rejects with `GatewayError`. */
@@ -50,33 +67,54 @@ export class Candidates implements AttemptOwner, Sent {
   holding: Promise<void> | null = null
   drained: Promise<void> | null = null
   failure: unknown = null
+  backOffMs = 0
   private replyMs = 0
-  private readonly candidates: readonly [Candidate, ...Candidate[]]
+  private readonly handling: Handling
+  private readonly queue: CandidateQueue<Candidate>
+  private readonly isRepeatable: boolean
   private readonly preparation: Preparation
-  private running: Attempt | null = null
+  private readonly hedging: Hedging | null
+  /** Attempts that have not ended; two only while a hedge runs. */
+  private running: Running[] = []
+  private winner: AttemptResult | null = null
+  private timer: NodeJS.Timeout | null = null
+  private isSettled = false
+  private lastError: GatewayError | null = null
   private resolve: (reply: BegunReply) => void = () => undefined
   private reject: (error: GatewayError) => void = () => undefined
 
   /** `ending` is called before the client gets the end of a stream; see `ReplyOwner`. */
   constructor(outbound: Outbound, ending: () => Promise<void> | null, means: Means) {
-    const { exchange, identity, call, candidates, held } = outbound
+    const { exchange, identity, call, route, held } = outbound
+    const { candidates, handling } = route
+    const { req, generation } = exchange
     this.exchange = exchange
     this.held = held
     this.deadlines = means.deadlines
     this.drains = means.drains
     this.ending = ending
-    this.candidates = candidates
+    this.handling = handling
+    this.timeoutMs = timeoutOf(headerOf(req, 'x-request-timeout-ms'))
+    const key = headerOf(req, 'idempotency-key')?.slice(0, KEY_CHARS) ?? ''
+    const idempotencyKey = key === '' ? null : key
+    this.isRepeatable = idempotencyKey !== null || handling.retry.nonIdempotent
+    this.queue = new CandidateQueue(candidates, (each) => this.stateOf(each).breaker)
+    this.hedging = Hedging.of({ request: call.request, candidates, handling }, generation)
     const hold = (kept: Promise<void>): void => this.hold(kept)
     const memory = { escrow: means.escrow, accountId: identity.accountId, hold }
-    this.preparation = new Preparation({ exchange, call, held, memory })
+    this.preparation = new Preparation({ exchange, call, held, memory, idempotencyKey })
     this.reply = new Promise((resolve, reject) => {
       this.resolve = resolve
       this.reject = reject
     })
   }
 
+  get final(): AttemptResult | null {
+    return this.winner ?? this.attempts.at(-1) ?? null
+  }
+
   get losses(): readonly string[] {
-    return this.preparation.losses
+    return this.final?.losses ?? this.preparation.losses
   }
 
   get translateMs(): number {
@@ -87,64 +125,181 @@ export class Candidates implements AttemptOwner, Sent {
     return this.preparation.fetchMs
   }
 
-  /** Begins with the first candidate. */
-  start(): void {
-    this.attempt(this.candidates[0])
+  get hedgeDenied(): string | null {
+    return this.hedging?.denied ?? null
   }
 
-  private attempt(candidate: Candidate): void {
+  /** Begins with the first candidate. */
+  start(): void {
+    this.next('first')
+  }
+
+  /** Goes on with the next candidate that its breaker allows; ends if there is none. */
+  private next(occasion: Occasion): void {
+    const candidate = this.queue.take()
+    if (candidate === null) {
+      this.end(this.lastError)
+      return
+    }
+    this.attempt(this.legOn(candidate), occasion)
+  }
+
+  private legOn(candidate: Candidate, beside: Leg | null = null): Leg {
+    const { clock } = this.exchange.generation.states
+    const { stickyKey } = this.handling
+    return new Leg({ candidate, state: this.stateOf(candidate), clock, stickyKey, beside })
+  }
+
+  private stateOf({ target }: Candidate): UpstreamState {
+    return this.exchange.generation.states.of(target.upstream.config.name)
+  }
+
+  /** Prepares an attempt and sends it. */
+  private attempt(leg: Leg, occasion: Occasion): void {
+    const { exchange, preparation } = this
     try {
-      this.exchange.cancellation.check()
-      const prepared = this.preparation.of(candidate)
+      exchange.cancellation.check()
+      const prepared = preparation.of(leg.candidate, leg.credential)
       if (prepared instanceof Promise) {
         prepared
-          .then((ready) => this.launch(candidate, ready))
-          .catch((cause: unknown) => this.end(cause))
-      } else this.launch(candidate, prepared)
+          .then((ready) => this.launch(leg, ready, occasion))
+          .catch((cause: unknown) => this.unprepared(cause))
+      } else this.launch(leg, prepared, occasion)
     } catch (cause) {
-      this.end(cause)
+      this.unprepared(cause)
     }
   }
 
-  private launch(candidate: Candidate, prepared: Prepared, parts = NO_PARTS): AttemptResult {
-    const result = new AttemptResult(candidate, this.losses)
-    result.verdict = parts.stream?.translation ?? null
-    this.attempts.push(result)
-    const attempt = new Attempt(this, result, prepared, parts)
-    this.running = attempt
-    this.exchange.cancellation.onCancel((reason) => this.running?.cancel(reason))
-    attempt.send()
-    return result
+  /** A candidate that cannot take the request is passed over, unless it is the first. */
+  private unprepared(cause: unknown): void {
+    // A hedge that cannot be sent changes nothing.
+    if (this.running.length > 0) return
+    const isFirst = this.lastError === null || this.exchange.cancellation.reason !== null
+    if (isFirst || !(cause instanceof GatewayError)) this.end(cause)
+    else this.next('fallback')
   }
 
-  begun(_attempt: Made, reply: BegunReply): void {
+  private launch(leg: Leg, prepared: Prepared, occasion: Occasion, parts = NO_PARTS): void {
+    // Its preparation took so long that another attempt won, or the client left.
+    if (occasion === 'hedge' && this.isSettled) return
+    const after = this.lastError?.kind ?? null
+    const losses = this.preparation.losses
+    const result = new AttemptResult(leg.candidate, losses, occasion, after)
+    result.verdict = parts.stream?.translation ?? null
+    this.attempts.push(result)
+    if (this.winner !== null) this.winner = result
+    const attempt = new Attempt(this, result, prepared, parts)
+    leg.begin()
+    this.running.push({ attempt, leg })
+    if (occasion === 'first') this.hedging?.start(() => this.hedge())
+    attempt.send()
+    this.exchange.cancellation.onCancel((reason) => this.cancelled(reason))
+  }
+
+  private cancelled(reason: GatewayError): void {
+    this.stopTimers()
+    const { running } = this
+    if (running.length === 0) this.end(reason)
+    for (const { attempt } of [...running]) attempt.cancel(reason)
+  }
+
+  /** The first content is late: a second attempt, beside the one that runs. */
+  private hedge(): void {
+    const [late] = this.running
+    if (late === undefined || this.isSettled) return
+    const target = this.hedging?.target(late.leg.candidate) ?? null
+    if (target === null) return
+    this.queue.remove(target)
+    this.attempt(this.legOn(target, late.leg), 'hedge')
+  }
+
+  begun(made: Made, reply: BegunReply): void {
+    const own = this.running.find(({ attempt }) => attempt === made)
+    // The client has left.
+    if (own === undefined) return
+    this.stopTimers()
+    this.isSettled = true
+    this.winner = made.result
+    own.leg.succeeded()
+    for (const { attempt, leg } of this.running) {
+      if (attempt === made) continue
+      leg.abandoned()
+      attempt.supersede()
+    }
+    this.running = [own]
     this.resolve(reply)
   }
 
-  failed({ result, prepared }: Made, error: GatewayError): void {
+  failed(made: Made, error: GatewayError): void {
+    const own = this.ended(made)
+    if (own === null) return
+    own.leg.failed(error.wire, made.result)
+    const [other] = this.running
     if (this.exchange.cancellation.reason !== null) {
-      this.reject(error)
+      if (other === undefined) this.end(error)
       return
     }
+    this.lastError = error
+    if (other !== undefined) other.attempt.countWait()
+    else this.react(own.leg, made, error)
+  }
+
+  /** Takes the attempt from those that run; null if it is none of them. */
+  private ended(made: Made): Running | null {
+    const own = this.running.find(({ attempt }) => attempt === made) ?? null
+    this.running = this.running.filter((each) => each !== own)
+    return own
+  }
+
+  private react(leg: Leg, { result, prepared }: Made, error: GatewayError): void {
     try {
-      const { target } = result.candidate
-      const amended = result.isAmended
-        ? null
-        : this.preparation.amended(prepared, target, error.wire)
-      if (amended === null) this.reject(error)
-      else this.launch(result.candidate, amended).isAmended = true
+      const { candidate } = leg
+      const amended =
+        result.occasion === 'amended'
+          ? null
+          : this.preparation.amended(prepared, candidate.target, error.wire)
+      if (amended !== null) return this.launch(leg, amended, 'amended')
+      const reaction = reactionTo(error.wire, result)
+      if (isStaleConnection(error.wire, result) && prepared.onFreshConnection !== true) {
+        return this.launch(leg, { ...prepared, onFreshConnection: true }, 'retry')
+      }
+      if (reaction === 'never' || !this.hasTime(candidate, 0)) return this.end(error)
+      if (leg.rotate(result)) return this.attempt(leg, 'retry')
+      const waitMs = reaction === 'retry' ? leg.retryInMs(this.handling.retry, error.wire) : null
+      if (waitMs !== null && this.hasTime(candidate, waitMs) && leg.mayRetry(this.handling.retry)) {
+        return this.retryIn(waitMs, leg)
+      }
+      if (reaction === 'if_repeatable' && !this.isRepeatable) return this.end(error)
+      this.next('fallback')
     } catch (cause) {
       this.end(cause)
     }
   }
 
-  paused({ result, prepared }: Made, parts: EarlierParts, resume: JsonObject): void {
-    const outgoing = prepared.outgoing.next?.(resume)
-    if (outgoing === undefined) {
-      this.end(gatewayError(UNFORESEEN))
-      return
-    }
-    this.launch(result.candidate, { call: prepared.call, outgoing }, parts)
+  private retryIn(waitMs: number, leg: Leg): void {
+    const beganMs = performance.now()
+    this.timer = setTimeout(() => {
+      this.timer = null
+      this.backOffMs += performance.now() - beganMs
+      this.attempt(leg, 'retry')
+    }, waitMs)
+  }
+
+  /** Whether an attempt that begins in `waitMs` has enough time before the deadline. */
+  private hasTime({ target }: Candidate, waitMs: number): boolean {
+    const { totalMs } = target.upstream.config.timeouts
+    const endMs = this.exchange.startedMs + Math.min(this.timeoutMs, totalMs)
+    return endMs - performance.now() - waitMs >= LEAST_MS
+  }
+
+  paused(made: Made, parts: EarlierParts, resume: JsonObject): void {
+    const own = this.ended(made)
+    if (own === null) return
+    own.leg.succeeded()
+    const { call, outgoing } = made.prepared
+    const rest = outgoing.next?.(resume)
+    if (rest === undefined) this.end(gatewayError(UNFORESEEN))
+    else this.launch(own.leg, { call, outgoing: rest }, 'rest', parts)
   }
 
   draining(ended: Promise<void>): void {
@@ -165,7 +320,21 @@ export class Candidates implements AttemptOwner, Sent {
     this.holding = holding === null ? kept : Promise.all([holding, kept]).then(() => undefined)
   }
 
+  private stopTimers(): void {
+    this.hedging?.stop()
+    if (this.timer !== null) clearTimeout(this.timer)
+    this.timer = null
+  }
+
   private end(cause: unknown): void {
+    this.stopTimers()
+    this.isSettled = true
     this.reject(cause instanceof GatewayError ? cause : gatewayError(UNFORESEEN, cause))
   }
+}
+
+/** The client's deadline in ms; infinite if the header is absent or no positive integer. */
+function timeoutOf(header: string | undefined): number {
+  const ms = header !== undefined && /^\d{1,9}$/.test(header) ? Number(header) : 0
+  return ms > 0 ? ms : Number.POSITIVE_INFINITY
 }

@@ -17,6 +17,8 @@ export interface AttemptOwner extends ReplyOwner {
   readonly deadlines: Deadlines
   readonly held: Holding
   readonly drains: Drains
+  /** How long the client waits for the whole reply, in ms from its request; infinite if it does not say. */
+  readonly timeoutMs: number
   /** There is something to give the client. Called at most once, and `failed` never after it. */
   begun(attempt: Made, reply: BegunReply): void
   /** It ended before there was anything to give the client. Called at most once. */
@@ -37,4 +39,6 @@ export interface Made {
 export interface Prepared {
   readonly call: Call
   readonly outgoing: Outgoing
+  /** It must not be sent on a connection that served another request. */
+  readonly onFreshConnection?: boolean
 }

@@ -25,6 +25,8 @@ export interface Request {
   readonly call: Call
   readonly held: Holding
   readonly memory: Memory
+  /** The client's header, passed on; null if it sent none. */
+  readonly idempotencyKey: string | null
 }
 
 /** An encoded request, for every candidate of the same dialect and model. */
@@ -55,10 +57,10 @@ export class Preparation {
   }
 
   /**
-   * At once if nothing has to be fetched or looked up and the body is small. Throws, or rejects with, `GatewayError`:
+   * For the credential with that index. At once if nothing has to be fetched or looked up and the body is small. Throws, or rejects with, `GatewayError`:
    * `upstream_unconfigured`, or `untranslatable` if the candidate's dialect cannot take the request.
    */
-  of(candidate: Candidate): Prepared | Promise<Prepared> {
+  of(candidate: Candidate, credential: number): Prepared | Promise<Prepared> {
     const { config } = candidate.target.upstream
     if (!isConfigured(config)) {
       throw new GatewayError(
@@ -67,19 +69,25 @@ export class Preparation {
       )
     }
     const known = this.known(candidate)
-    if (known !== undefined) return this.prepared(known, candidate)
+    if (known !== undefined) return this.prepared(known, candidate, credential)
     const { exchange, call, held, memory } = this.request
     const fetching = fetchMedia(exchange, call, candidate.target, held)
-    if (fetching !== null || call.raw.length > LARGE_BYTES) return this.inTurns(candidate, fetching)
+    if (fetching !== null || call.raw.length > LARGE_BYTES) {
+      return this.inTurns(candidate, credential, fetching)
+    }
     const beganMs = performance.now()
     const found = remembered(call, candidate, exchange.generation, memory)
     return found instanceof Promise
-      ? found.then((restored) => this.encode(candidate, restored, beganMs))
-      : this.encode(candidate, found, beganMs)
+      ? found.then((restored) => this.encode(candidate, credential, restored, beganMs))
+      : this.encode(candidate, credential, found, beganMs)
   }
 
   /** For a large body: other requests are served before its earlier turns are looked up, and after. */
-  private async inTurns(candidate: Candidate, fetching: Promise<Call> | null): Promise<Prepared> {
+  private async inTurns(
+    candidate: Candidate,
+    credential: number,
+    fetching: Promise<Call> | null,
+  ): Promise<Prepared> {
     const { exchange, call, memory } = this.request
     let fetched = call
     if (fetching !== null) {
@@ -96,7 +104,7 @@ export class Preparation {
     const found = await remembered(fetched, candidate, exchange.generation, memory)
     if (isLarge) await turn()
     exchange.cancellation.check()
-    return this.encode(candidate, found, beganMs)
+    return this.encode(candidate, credential, found, beganMs)
   }
 
   private known({ target, model }: Candidate): Encoded | undefined {
@@ -110,7 +118,7 @@ export class Preparation {
     )
   }
 
-  private encode(candidate: Candidate, call: Call, beganMs: number): Prepared {
+  private encode(candidate: Candidate, credential: number, call: Call, beganMs: number): Prepared {
     const { target, model } = candidate
     const { dialect, egress, upstream } = target
     const { generation } = this.request.exchange
@@ -121,16 +129,22 @@ export class Preparation {
     const rendered = render(call, destination, model, generation.facts(model), losses)
     const encoded = { dialect, model, quirks, betas, call, rendered, losses: losses.paths }
     this.encoded.push(encoded)
-    const prepared = this.prepared(encoded, candidate)
+    const prepared = this.prepared(encoded, candidate, credential)
     this.translateMs += performance.now() - beganMs
     return prepared
   }
 
-  private prepared({ call, rendered, losses }: Encoded, { target, model }: Candidate): Prepared {
+  private prepared(
+    { call, rendered, losses }: Encoded,
+    { target, model }: Candidate,
+    credential: number,
+  ): Prepared {
     this.report(call, losses)
     const { egress, upstream } = target
     const path = pathAt(upstream.place, rendered.path, model)
-    const headers = [...(target.headers[0] ?? []), 'accept', rendered.accept]
+    const headers = [...(target.headers[credential] ?? []), 'accept', rendered.accept]
+    const { idempotencyKey } = this.request
+    if (idempotencyKey !== null) headers.push('idempotency-key', idempotencyKey)
     for (const name in rendered.headers) headers.push(name, rendered.headers[name] ?? '')
     const { body, bytes, said, streams } = rendered
     const { timeouts } = upstream.config

@@ -1,7 +1,22 @@
 /** The result of one request to an upstream, for the ledger entry, the metrics and the log line. */
+import type { ErrorKind } from '../../errors.js'
 import type { Outcome } from '../../metrics/hops.js'
 import type { Candidate } from '../phases/choose.js'
 import type { Verdict } from '../translate.js'
+
+/** Why an attempt was made. */
+export type Occasion =
+  | 'first'
+  /** The same target again after a failure. */
+  | 'retry'
+  /** The next target after a failure. */
+  | 'fallback'
+  /** Beside an attempt whose first content is late. */
+  | 'hedge'
+  /** The rest of a reply that the upstream paused. */
+  | 'rest'
+  /** The request again, without the reasoning of earlier turns. */
+  | 'amended'
 
 /** Filled in by the attempt while it runs. Durations are in ms; null is "not reached". */
 export class AttemptResult {
@@ -26,12 +41,26 @@ export class AttemptResult {
   countsAreFinal = false
   /** Output tokens when the client left, if the reply was read on; else null. */
   outputWhenLeft: number | null = null
-  /** It repeats a refused request without the reasoning of earlier turns. */
-  isAmended = false
+  /** The connection has taken the whole request. */
+  hasAll = false
+  /** The connection had served another request before. */
+  isReused = false
+  /** The upstream answers in a stream that goes on to the client. */
+  isStreamed = false
+  /** Why it was made, and after which failure. */
+  readonly occasion: Occasion
+  readonly after: ErrorKind | null
 
-  constructor(candidate: Candidate, losses: readonly string[]) {
+  constructor(
+    candidate: Candidate,
+    losses: readonly string[],
+    occasion: Occasion = 'first',
+    after: ErrorKind | null = null,
+  ) {
     this.candidate = candidate
     this.losses = losses
+    this.occasion = occasion
+    this.after = after
   }
 }
 
@@ -39,12 +68,18 @@ export class AttemptResult {
 export interface Sent {
   /** In the order in which they began. */
   readonly attempts: readonly AttemptResult[]
+  /** The one whose reply the client gets, else the last one; null if there is none. */
+  readonly final: AttemptResult | null
+  /** The upstream of a hedge that the spending did not allow; null if there was none. */
+  readonly hedgeDenied: string | null
   /** The fields that the upstream prepared for last was not, or would not be, sent. */
   readonly losses: readonly string[]
   /** Time spent on translating the request and the reply. */
   readonly translateMs: number
   /** Time spent on fetching media that the request names by URL. */
   readonly fetchMs: number
+  /** Time spent on waiting before retries. */
+  readonly backOffMs: number
   /** Reasoning state on its way to the store: the end of the reply waits for it. */
   readonly holding: Promise<void> | null
   /** The upstream's reply is read on without the client, until this resolves; null if it is not. */
@@ -53,12 +88,13 @@ export interface Sent {
   readonly failure: unknown
 }
 
-/** `upstream:outcome` for each attempt, with `, ` between; `last` is the outcome of the last one. */
-export function attemptList(attempts: readonly AttemptResult[], last: Outcome): string {
+/** `upstream:outcome` for each attempt, with `, ` between; `ended` is the outcome of the final one. */
+export function attemptList({ attempts, final }: Sent, ended: Outcome): string {
   let list = ''
-  for (const [index, { candidate, outcome }] of attempts.entries()) {
-    const ended = index === attempts.length - 1 ? last : (outcome ?? 'ok')
-    list += `${index === 0 ? '' : ', '}${candidate.target.upstream.config.name}:${ended}`
+  for (const attempt of attempts) {
+    const outcome = attempt === final ? ended : (attempt.outcome ?? 'ok')
+    const { name } = attempt.candidate.target.upstream.config
+    list += `${list === '' ? '' : ', '}${name}:${outcome}`
   }
   return list
 }

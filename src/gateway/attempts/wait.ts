@@ -6,11 +6,14 @@ type Awaited = 'connectMs' | 'firstByteMs' | 'replyMs'
 
 /** Adds up into the attempt's result, so that waiting is not counted as time of the gateway's own. */
 export class Wait {
-  private readonly result: AttemptResult | null
+  private result: AttemptResult | null
   private awaited: Awaited | null = null
   private sinceMs = 0
 
-  /** `result` is null if the reply has begun: what its client waits for then is counted as relaying. */
+  /**
+   * `result` is null if the reply has begun: what its client waits for then is counted as relaying; and for a hedge,
+   * while the time is counted as that of the other attempt.
+   */
   constructor(result: AttemptResult | null) {
     this.result = result
   }
@@ -18,7 +21,10 @@ export class Wait {
   /** What was awaited has come at `nowMs`, and this is awaited next. */
   next(awaited: Awaited | null, nowMs: number): void {
     const { result } = this
-    if (result === null) return
+    if (result === null) {
+      this.awaited = awaited
+      return
+    }
     const waitedMs = nowMs - this.sinceMs
     // Each by its name (docs/decisions/0037).
     switch (this.awaited) {
@@ -35,6 +41,12 @@ export class Wait {
     }
     this.awaited = awaited
     this.sinceMs = nowMs
+  }
+
+  /** From now on, time is counted in `result`. */
+  count(result: AttemptResult): void {
+    this.result = result
+    this.sinceMs = performance.now()
   }
 
   /** Nothing is awaited any more, whether it came or not. */

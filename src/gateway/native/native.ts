@@ -45,7 +45,7 @@ export async function serveNative(
   const { identity } = authenticated
   const clientRequestId = results.identified?.clientRequestId ?? null
   const target = nativeTarget(x, identity)
-  const candidate = { target, model: '' }
+  const candidate = { target, model: '', isFallback: false, latency: null }
   results.route = { candidates: [candidate], tookMs: null }
   const call = openNative(x, target)
   const { agent } = target.upstream
@@ -77,7 +77,10 @@ export async function serveNative(
 function sentNative(result: AttemptResult): Sent {
   return {
     attempts: [result],
+    final: result,
+    hedgeDenied: null,
     losses: [],
+    backOffMs: 0,
     translateMs: 0,
     fetchMs: 0,
     holding: null,

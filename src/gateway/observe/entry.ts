@@ -36,7 +36,8 @@ export function overheadMs(
     (waited(results, 'connectMs') ?? 0) +
     (waited(results, 'firstByteMs') ?? 0) +
     (waited(results, 'replyMs') ?? 0)
-  const others = (sent?.fetchMs ?? 0) + (intake?.tookMs ?? 0) + (relayMs ?? 0)
+  const others =
+    (sent?.fetchMs ?? 0) + (sent?.backOffMs ?? 0) + (intake?.tookMs ?? 0) + (relayMs ?? 0)
   const total = nowMs - x.startedMs - upstream - others
   return Math.max(0, total) + (relayMs === null ? 0 : (sent?.translateMs ?? 0))
 }
@@ -47,7 +48,7 @@ export function entryOf(x: Exchange, results: Results, nowMs: number): UsageRow 
   const { authenticated, call, candidate, sent, verdict } = results
   const outcome = outcomeOf(x, results)
   const used = usageOf(x, results, outcome)
-  const attempts = attemptsIn(results)
+  const attempts = sent?.attempts.length ?? 0
   const request = call?.request
   return {
     requestId: x.id,
@@ -77,13 +78,6 @@ export function entryOf(x: Exchange, results: Results, nowMs: number): UsageRow 
     hops: hopsOf(x, results, nowMs, outcome),
     ...explained(x, results, outcome),
   }
-}
-
-/** Requests sent to upstreams. */
-function attemptsIn({ sent }: Results): number {
-  let count = 0
-  for (const { wasSent } of sent?.attempts ?? []) if (wasSent) count += 1
-  return count
 }
 
 /** A name that a client or an upstream chose, as ledger and log keep it: short and without secrets. */
@@ -118,9 +112,7 @@ function explained(
 
 /** Each attempt in order, `upstream:outcome`; null if there is none. */
 function attempted({ sent }: Results, outcome: Outcome): string | null {
-  const attempts = sent?.attempts ?? []
-  if (attempts.length === 0) return null
-  return attemptList(attempts, outcome)
+  return sent === null || sent.attempts.length === 0 ? null : attemptList(sent, outcome)
 }
 
 /** Of the key; native requests also have their bytes there. */

@@ -18,7 +18,7 @@ export class Results {
   authenticated: Authenticated | null = null
   intake: Intake | null = null
   call: Call | null = null
-  route: Route | null = null
+  route: Pick<Route, 'candidates' | 'tookMs'> | null = null
   admission: Omit<Admitted, 'call'> | Refused | null = null
   sent: Sent | null = null
   delivery: Delivery | null = null
@@ -29,9 +29,9 @@ export class Results {
   /** Time from the making of the ledger entry until the ledger or the spool had it. */
   entryMs = 0
 
-  /** The attempt that began last; null if there is none. */
+  /** The attempt whose reply the client gets, else the last one; null if there is none. */
   get attempt(): AttemptResult | null {
-    return this.sent?.attempts.at(-1) ?? null
+    return this.sent?.final ?? null
   }
 
   /** The candidate that was tried last, or would be tried first. */

@@ -2,7 +2,10 @@
 import { namesModel, type Identity } from '../../accounts/account.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
+import type { HedgeConfig, RetryConfig } from '../../config/route.js'
+import type { PeakEwma } from '../../routing/latency.js'
 import type { RouteTarget } from '../../routing/router.js'
+import type { HedgeBudget } from '../attempts/hedge-budget.js'
 import type { Generation, Target } from '../generation.js'
 
 /** One upstream that may serve a request, and the model that it is asked for. */
@@ -10,12 +13,26 @@ export interface Candidate {
   readonly target: Target
   /** As the upstream names it. */
   readonly model: string
+  readonly isFallback: boolean
+  /** Records the time to the first content, if the route prefers fast targets. */
+  readonly latency: PeakEwma | null
+}
+
+/** How the failures of a route are handled, and what is remembered of it. */
+export interface Handling {
+  readonly retry: RetryConfig
+  readonly hedge: HedgeConfig | null
+  /** Null if the route does not hedge. */
+  readonly hedges: HedgeBudget | null
+  /** The choice of a target, and of a credential, is stable for it; null: for nothing. */
+  readonly stickyKey: string | null
 }
 
 /** Where a request may go. */
 export interface Route {
   /** In the order in which they are tried; never empty. */
   readonly candidates: readonly [Candidate, ...Candidate[]]
+  readonly handling: Handling
   /** Null if the path decided. */
   readonly tookMs: number | null
 }
@@ -24,15 +41,26 @@ export interface Route {
 export function choose(request: ChatRequest, identity: Identity, generation: Generation): Route {
   const beganMs = performance.now()
   const { keyId, labels } = identity
-  const [first, ...others] = generation.route(request, { keyId, labels })?.order ?? []
-  if (first === undefined) throw unknownModel(request.model)
+  const routed = generation.route(request, { keyId, labels })
+  const [first, ...others] = routed?.order ?? []
+  if (routed === null || first === undefined) throw unknownModel(request.model)
   assertAllowed(identity, request.model)
+  const { config } = routed.route
+  const isTimed = config.balance === 'least_latency'
+  const { states } = generation
   const candidateOf = (target: RouteTarget): Candidate => ({
     target: generation.target(target, request),
     model: target.model ?? request.model,
+    isFallback: target.isFallback,
+    latency: isTimed ? states.of(target.upstream.name).latency(target) : null,
   })
-  const candidates = [candidateOf(first), ...others.map(candidateOf)] as const
-  return { candidates, tookMs: performance.now() - beganMs }
+  const { retry, hedge } = config
+  const hedges = hedge === null ? null : states.hedgesOf(config)
+  return {
+    candidates: [candidateOf(first), ...others.map(candidateOf)],
+    handling: { retry, hedge, hedges, stickyKey: routed.stickyKey },
+    tookMs: performance.now() - beganMs,
+  }
 }
 
 /** The error for a model that no route takes. */

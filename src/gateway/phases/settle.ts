@@ -68,7 +68,7 @@ export class Observer {
   private write(nowMs: number): Promise<void> | null {
     const { x, results, to } = this
     const entry = entryOf(x, results, nowMs)
-    recordAttempts(results, outcomeOf(x, results))
+    recordAttempts(results, outcomeOf(x, results), to.metrics)
     const { upstream, costNanoUsd: cost, tokensAfterDisconnect: after } = entry
     if (upstream !== null) {
       const model = x.generation.modelLabel(entry.model)
@@ -137,12 +137,25 @@ function recordHops(results: Results, { hops }: Metrics): void {
   if (relayMs !== null) hops.relay.observe(relayMs / 1000)
 }
 
-function recordAttempts({ sent }: Results, last: Outcome): void {
-  for (const { candidate, outcome, isAmended } of sent?.attempts ?? []) {
-    const { series } = candidate.target
-    series.attempt(outcome ?? last)
-    if (isAmended) series.reasoningDropped()
+function recordAttempts({ sent }: Results, ended: Outcome, metrics: Metrics): void {
+  if (sent === null) return
+  const { attempts, final, hedgeDenied } = sent
+  let before: string | null = null
+  for (const attempt of attempts) {
+    const { candidate, outcome, occasion, after } = attempt
+    const { series, upstream } = candidate.target
+    const { name } = upstream.config
+    series.attempt(outcome ?? ended)
+    if (occasion === 'amended') series.reasoningDropped()
+    if (occasion === 'retry' && after !== null) metrics.retry(name, after)
+    if (occasion === 'fallback' && before !== null) metrics.fallback(before, name)
+    if (occasion === 'hedge') {
+      const isLost = outcome === 'cancelled'
+      metrics.hedge(name, attempt === final && ended === 'ok' ? 'won' : isLost ? 'lost' : 'failed')
+    }
+    before = name
   }
+  if (hedgeDenied !== null) metrics.hedge(hedgeDenied, 'denied')
 }
 
 function recordReply(x: Exchange, results: Results, seconds: number, outcome: Outcome): void {

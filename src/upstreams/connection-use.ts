@@ -1,0 +1,67 @@
+/**
+ * Which connection a request is written to: whether it had served another request, and whether it has taken all of
+ * the request. undici tells it on a diagnostics channel (not for HTTP/2), in the same call as the start of the request.
+ */
+import { subscribe } from 'node:diagnostics_channel'
+import type { Socket } from 'node:net'
+
+/** A request that is about to be written. */
+export interface Writing {
+  readonly path: string
+  /** Called once. */
+  written(connection: ConnectionUse): void
+}
+
+/** A connection as one request uses it. */
+export interface ConnectionUse {
+  /** It served another request before. */
+  readonly isReused: boolean
+  /** False while a part of the request waits in the socket's buffer. */
+  readonly hasAll: boolean
+}
+
+const used = new WeakSet<object>()
+let starting: Writing | null = null
+
+/** The next request that undici writes is this one. */
+export function startsWriting(writing: Writing): void {
+  starting = writing
+}
+
+subscribe('undici:client:sendHeaders', (message) => {
+  const writing = starting
+  starting = null
+  if (!isSending(message)) return
+  const { socket, request } = message
+  const isReused = used.has(socket)
+  used.add(socket)
+  if (writing !== null && request.path === writing.path) {
+    writing.written(new Use(socket, isReused))
+  }
+})
+
+class Use implements ConnectionUse {
+  hasAll = true
+  readonly isReused: boolean
+
+  constructor(socket: Socket, isReused: boolean) {
+    this.isReused = isReused
+    // The request is written when the current call returns.
+    queueMicrotask(() => {
+      if (socket.writableLength === 0) return
+      this.hasAll = false
+      socket.once('drain', () => (this.hasAll = true))
+    })
+  }
+}
+
+interface Sending {
+  readonly socket: Socket
+  readonly request: { readonly path: string }
+}
+
+function isSending(message: unknown): message is Sending {
+  return (
+    typeof message === 'object' && message !== null && 'socket' in message && 'request' in message
+  )
+}

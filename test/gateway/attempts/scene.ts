@@ -1,0 +1,63 @@
+/**
+ * What the tests of several attempts share: a gateway whose routes have targets and fallbacks, and faults for one
+ * upstream at a time.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { Test } from 'tap'
+import type { Fault } from '../../../src/emulator/fault.js'
+import type { UsageRow } from '../../../src/ledger/row.js'
+import { rowsOf } from '../../helpers/ledger.js'
+import { startGateway, type GatewaySettings, type TestGateway } from '../../helpers/gateway.js'
+
+/** A provider of the emulator. */
+export type Provider = 'openai' | 'anthropic' | 'gemini'
+
+/** Three upstreams in order: GPT, then Claude, then Gemini. */
+export const CHAIN = `targets: [ { upstream: openai, model: gpt-4o } ], fallback: [ { upstream: anthropic, model: claude-sonnet-4-5 }, { upstream: google, model: gemini-2.5-flash } ]`
+
+/** Breakers that stay closed: each test looks at one attempt after another. */
+const NO_BREAKERS = 'breaker: { failures: 1000, min_requests: 100000 }'
+
+/** Starts a gateway with these routes before the usual ones; each is the inside of a YAML flow map. */
+export async function startWith(
+  t: Test,
+  routes: readonly string[],
+  settings: GatewaySettings = {},
+): Promise<TestGateway> {
+  const { upstreamOptions } = settings
+  const options = upstreamOptions === undefined ? NO_BREAKERS : `${NO_BREAKERS}, ${upstreamOptions}`
+  const gateway = await startGateway(t, { ...settings, upstreamOptions: options })
+  const lines = routes.map((route) => `  - { ${route} }\n`).join('')
+  const text = readFileSync(gateway.configFile, 'utf8')
+  writeFileSync(gateway.configFile, text.replace('routes:\n', `routes:\n${lines}`))
+  gateway.reload()
+  return gateway
+}
+
+/** The next requests to the provider meet the fault; without end if `times` is left out. */
+export function breakProvider(
+  { emulator }: TestGateway,
+  provider: Provider,
+  fault: Fault,
+  times?: number,
+): void {
+  const match = (call: { readonly provider: string }): boolean => call.provider === provider
+  emulator.script(times === undefined ? { match, fault } : { match, fault, times })
+}
+
+/** How many requests each provider got. */
+export function counts({ emulator }: TestGateway): Record<Provider, number> {
+  const found = { openai: 0, anthropic: 0, gemini: 0 }
+  for (const { provider } of emulator.ledger) found[provider] += 1
+  return found
+}
+
+/** The ledger entry of a request, once it is written. */
+export async function entryOf(gateway: TestGateway, requestId: string): Promise<UsageRow> {
+  for (let tries = 0; tries < 400; tries += 1) {
+    const row = (await rowsOf(gateway)).find((each) => each.requestId === requestId)
+    if (row !== undefined) return row
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  throw new Error(`no ledger entry of ${requestId}`)
+}
