@@ -4,6 +4,7 @@
  */
 import { relative } from 'node:path'
 import { parseArgs } from 'node:util'
+import { baseUrlNote } from '../config/base-url.js'
 import { isConfigured, type Catalogue, type Config } from '../config/config.js'
 import { loadConfig, type LoadResult } from '../config/load.js'
 import { formatProblem, type ConfigProblem } from '../config/problem.js'
@@ -91,6 +92,10 @@ const MAX_NAMED = 20
 function notesOn(config: Config, catalogue: Catalogue): string[] {
   const router = createRouter(config)
   const notes: string[] = []
+  for (const upstream of Object.values(config.upstreams)) {
+    const note = baseUrlNote(upstream)
+    if (note !== null) notes.push(`upstream ${upstream.name}: ${note}`)
+  }
   for (const { name, models } of Object.values(config.upstreams)) {
     for (const { id } of models) {
       const routes = router.all(id).flatMap(({ targets, fallback }) => [...targets, ...fallback])
