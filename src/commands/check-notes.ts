@@ -1,4 +1,5 @@
 /** What a good configuration file does that its author may not expect: the notes of `sluice check`. */
+import { baseUrlNote } from '../config/base-url.js'
 import { factsFor } from '../config/catalogue.js'
 import { isConfigured, type Catalogue, type Config, type UpstreamConfig } from '../config/config.js'
 import type { RouteConfig, TargetName } from '../config/route.js'
@@ -10,7 +11,10 @@ import { notCarried } from './explain-route.js'
 /** One line for each, in the order of the file. */
 export function notesOf(config: Config, catalogue: Catalogue): string[] {
   return [
-    ...Object.values(config.upstreams).flatMap((upstream) => keyNotes(upstream)),
+    ...Object.values(config.upstreams).flatMap((upstream) => [
+      ...keyNotes(upstream),
+      ...addressNotes(upstream),
+    ]),
     ...config.routes.flatMap((route, index) =>
       routeNotes(route, `routes[${index}]`, { config, catalogue }),
     ),
@@ -26,6 +30,11 @@ function keyNotes(upstream: UpstreamConfig): string[] {
   }
   if (unsetApiKeys.length === 0) return []
   return [`upstream ${name} has fewer keys than listed: ${unsetApiKeys.join(', ')} is not set`]
+}
+
+function addressNotes(upstream: UpstreamConfig): string[] {
+  const note = baseUrlNote(upstream)
+  return note === null ? [] : [`upstream ${upstream.name}: ${note}`]
 }
 
 interface Loaded {

@@ -81,8 +81,8 @@ export class Generation {
   private readonly targets = new Map<DialectName, Map<RouteTarget, Target>>()
   /** Names of served models that the catalogue does not list. */
   private readonly unlisted = new Set<string>()
-  /** What limits count as models whose price budgets have asked for in vain. */
-  private readonly unpriced = new Set<string>()
+  /** What has been logged and is not to be logged again. */
+  private readonly noted = new Set<string>()
   private active = 0
   private successor: Generation | null | undefined = undefined
   private onRetired: (() => void) | null = null
@@ -181,10 +181,10 @@ export class Generation {
     return this.snapshot.catalogue.find(model)?.id ?? route
   }
 
-  /** Whether it is the first time that a budget has no price for what limits count as `modelName`. */
-  isNewlyUnpriced(modelName: string): boolean {
-    if (this.unpriced.has(modelName)) return false
-    this.unpriced.add(modelName)
+  /** Whether this is the first time; `note` is from a closed set, never a client's text. */
+  isFirst(note: string): boolean {
+    if (this.noted.has(note)) return false
+    this.noted.add(note)
     return true
   }
 

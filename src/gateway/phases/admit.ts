@@ -232,7 +232,7 @@ function warnUnpriced(
 ): void {
   const { generation } = x
   const at = reckonings.findIndex(({ isPriced }) => !isPriced)
-  if (at === -1 || !needsOf(limits).money || !generation.isNewlyUnpriced(modelName)) return
+  if (at === -1 || !needsOf(limits).money || !generation.isFirst(`unpriced ${modelName}`)) return
   const { unknownPrice } = generation.snapshot.config.limiting
   if (unknownPrice === 'refuse') return
   log.warn('a budget applies to a model whose price is not known', {

@@ -69,6 +69,7 @@ export class Observer {
     const { x, results, to } = this
     const entry = entryOf(x, results, nowMs)
     recordAttempts(results, outcomeOf(x, results), to.metrics)
+    this.warnMisconfigured()
     const { upstream, costNanoUsd: cost, tokensAfterDisconnect: after } = entry
     if (upstream !== null) {
       const model = x.generation.modelLabel(entry.model)
@@ -85,6 +86,17 @@ export class Observer {
     if (x.lease === null) return to.books.settle(entry, undefined, nowMs)
     to.limiter.end(x.lease, chargedNanoUsd(entry))
     return to.books.settle(entry, claimOf(x.lease), nowMs)
+  }
+
+  /** Once for each upstream and generation, also if another upstream served the request. */
+  private warnMisconfigured(): void {
+    const { generation } = this.x
+    for (const { candidate, outcome } of this.results.sent?.attempts ?? []) {
+      if (outcome !== 'upstream_misconfigured') continue
+      const { name } = candidate.target.upstream.config
+      if (!generation.isFirst(`misconfigured ${name}`)) continue
+      this.to.log.warn('upstream has no such endpoint: check its base_url', { upstream: name })
+    }
   }
 
   /** Counts the exchange and writes its log line. Called once, when it is over. */
