@@ -14,6 +14,7 @@ import type { Exchange } from '../exchange.js'
 import { UNFORESEEN } from '../fault.js'
 import type { Candidate } from '../phases/choose.js'
 import type { Call } from '../phases/receive.js'
+import { keptBy } from '../stored-responses.js'
 import { Attempt } from './attempt.js'
 import type { AttemptOwner, Made, Prepared } from './owner.js'
 import { Preparation } from './prepare.js'
@@ -68,7 +69,7 @@ export class Candidates implements AttemptOwner, Sent {
     this.candidates = candidates
     const hold = (kept: Promise<void>): void => this.hold(kept)
     const memory = { escrow: means.escrow, accountId: identity.accountId, hold }
-    this.preparation = new Preparation({ exchange, call, held, memory })
+    this.preparation = new Preparation({ exchange, call: keptBy(call, hold), held, memory })
     this.reply = new Promise((resolve, reject) => {
       this.resolve = resolve
       this.reject = reject

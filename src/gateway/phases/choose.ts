@@ -1,9 +1,9 @@
 /** The model's name → the route, and the upstreams that may serve the request, in order. Sends nothing. */
 import { namesModel, type Identity } from '../../accounts/account.js'
-import type { ChatRequest } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
 import type { RouteTarget } from '../../routing/router.js'
 import type { Generation, Target } from '../generation.js'
+import type { Call } from './receive.js'
 
 /** One upstream that may serve a request, and the model that it is asked for. */
 export interface Candidate {
@@ -21,14 +21,15 @@ export interface Route {
 }
 
 /** Throws `unknown_model` if no route takes the model, and `forbidden` if the key may not use it. */
-export function choose(request: ChatRequest, identity: Identity, generation: Generation): Route {
+export function choose(call: Call, identity: Identity, generation: Generation): Route {
   const beganMs = performance.now()
+  const { request, dialect } = call
   const { keyId, labels } = identity
   const [first, ...others] = generation.route(request, { keyId, labels })?.order ?? []
   if (first === undefined) throw unknownModel(request.model)
   assertAllowed(identity, request.model)
   const candidateOf = (target: RouteTarget): Candidate => ({
-    target: generation.target(target, request),
+    target: generation.target(target, request, dialect),
     model: target.model ?? request.model,
   })
   const candidates = [candidateOf(first), ...others.map(candidateOf)] as const
