@@ -2,7 +2,7 @@
  * What the tests of Responses clients share.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import type { TestGateway } from '../helpers/gateway.js'
 
 /**
@@ -56,6 +56,7 @@ export function faultsOfEvents(events: readonly JsonObject[]): string[] {
     } else {
       check(open.done === null || name.endsWith('annotation.added'), `${name} too late`)
       check(event['item_id'] === open.id, `${name} names another item`)
+      if (name.endsWith('annotation.added')) cite(open, event)
       note(open, name, event, check)
     }
   }
@@ -63,6 +64,13 @@ export function faultsOfEvents(events: readonly JsonObject[]): string[] {
   const told = items.map(({ done }) => done)
   check(JSON.stringify(output) === JSON.stringify(told), 'the last output is not what was told')
   return faults
+}
+
+/** A source that was named after its message had ended belongs to it all the same. */
+function cite({ done }: ItemSeen, event: JsonObject): void {
+  const place = event['content_index']
+  const part = objectOf(arrayOf(done?.['content'])[typeof place === 'number' ? place : 0])
+  arrayOf(part['annotations']).push(event['annotation'] ?? null)
 }
 
 interface ItemSeen {
