@@ -76,6 +76,45 @@ const FACTS: Readonly<Partial<Record<DialectName, ModelFacts>>> = {
   'openai-responses': { id: 'gpt-5-pro', family: 'openai', createdAtSeconds: 0 },
 }
 const SEED = { id: 'chatcmpl-bench', createdAtSeconds: 1_700_000_000, model: 'measured' }
+/** The client formats, with a request for a stream. */
+const ENCODERS: readonly { dialect: DialectName; body: JsonObject; endpoint: Endpoint }[] = [
+  {
+    dialect: 'openai-chat',
+    body: { model: 'measured', stream: true, messages: [{ role: 'user', content: 'Hello' }] },
+    endpoint: { operation: 'chat' },
+  },
+  {
+    dialect: 'openai-responses',
+    body: { model: 'measured', stream: true, input: 'Hello' },
+    endpoint: { operation: 'chat' },
+  },
+  {
+    dialect: 'anthropic',
+    body: {
+      model: 'measured',
+      stream: true,
+      max_tokens: 256,
+      messages: [{ role: 'user', content: 'Hello' }],
+    },
+    endpoint: { operation: 'chat' },
+  },
+  {
+    dialect: 'gemini',
+    body: { contents: [{ parts: [{ text: 'Hello' }] }] },
+    endpoint: { operation: 'chat', model: SEED.model, stream: true },
+  },
+]
+/** An answer of so many pieces as a real one has. */
+const EVENTS: readonly ChatEvent[] = [
+  { type: 'start', id: 'up', model: 'measured' },
+  { type: 'text-start', index: 0 },
+  ...Array.from({ length: TEXT_FRAMES }, (_, at): ChatEvent => {
+    return { type: 'text-delta', index: 0, text: at % 7 === 0 ? ' "lamp",' : ' harbour' }
+  }),
+  { type: 'text-end', index: 0 },
+  { type: 'usage', usage: { input: 10, output: TEXT_FRAMES } },
+  { type: 'finish', reason: 'stop', raw: 'stop' },
+]
 const IGNORE = { frame: () => undefined }
 const PARSE = {
   frame: (_: string, data: string): void => {
@@ -139,11 +178,35 @@ function perFrame(chunks: readonly Buffer[]): (nanoseconds: number) => number {
   return (nanoseconds) => nanoseconds / chunks.length
 }
 
+/** What it costs to write a text piece by piece for a client of each format. */
+function encoderCases(): Case[] {
+  return ENCODERS.map(({ dialect, body, endpoint }): Case => {
+    const ingress = ingressOf(dialect)
+    const request = ingress.decodeRequest(body, endpoint)
+    const encode = (): number => {
+      const encoder = ingress.newEncoder(request, SEED)
+      let bytes = 0
+      for (const event of EVENTS) {
+        encoder.event(event)
+        bytes += encoder.take().length
+      }
+      return bytes
+    }
+    if (encode() === 0) throw new Error(`${dialect} wrote nothing`)
+    const toUnit = (nanoseconds: number): number => nanoseconds / TEXT_FRAMES
+    return { name: `codec.client.${dialect}.encoder`, unit: 'ns/frame', toUnit, run: encode }
+  })
+}
+
 /** The same dialect on both sides: only watched. */
 function tapCases(): Case[] {
-  const source = SOURCES.find(({ dialect }) => dialect === 'openai-chat')
-  const newTap = egressFor('openai-chat').newTap
-  if (source === undefined || newTap === null) throw new Error('chat completions has no tap')
+  return [tapCase('openai-chat'), tapCase('openai-responses')]
+}
+
+function tapCase(dialect: DialectName): Case {
+  const source = SOURCES.find((each) => each.dialect === dialect)
+  const newTap = egressFor(dialect).newTap
+  if (source === undefined || newTap === null) throw new Error(`${dialect} has no tap`)
   const chunks = chunksOf(source)
   const pass = (): PassedStream => {
     const stream = new PassedStream(newTap({ includeUsage: true }))
@@ -152,40 +215,7 @@ function tapCases(): Case[] {
     return stream
   }
   if (pass().outcome !== 'complete') throw new Error('the tap did not see the end of its stream')
-  return [{ name: 'codec.openai-chat.tap', unit: 'ns/frame', toUnit: perFrame(chunks), run: pass }]
-}
-
-/** The formats of clients, and a request for a stream in each. */
-const CLIENTS: readonly { dialect: DialectName; endpoint: Endpoint; body: JsonObject }[] = [
-  {
-    dialect: 'gemini',
-    endpoint: { operation: 'chat', model: SEED.model, stream: true },
-    body: { contents: [{ parts: [{ text: 'Hello' }] }] },
-  },
-]
-
-/** The events of a reply to each client format: the encoder alone, one event at a time. */
-function encoderCases(): Case[] {
-  const source = SOURCES.find(({ dialect }) => dialect === 'openai-chat')
-  if (source === undefined) throw new Error('chat completions has no transcript')
-  const events: ChatEvent[] = []
-  const sink = { event: (event: ChatEvent) => void events.push(event) }
-  const decoder = egressFor('openai-chat').newDecoder(streamRequest(), sink)
-  frame(chunksOf(source), decoder)
-  decoder.end()
-  return CLIENTS.map(({ dialect, endpoint, body }) => {
-    const ingress = ingressOf(dialect)
-    const request = ingress.decodeRequest(body, endpoint)
-    const run = (): void => {
-      const encoder = ingress.newEncoder(request, { ...SEED, origin: 'openai-chat' })
-      for (const event of events) {
-        encoder.event(event)
-        kept = Buffer.from(encoder.take())
-      }
-    }
-    const toUnit = (nanoseconds: number): number => nanoseconds / events.length
-    return { name: `codec.client.${dialect}.encoder`, unit: 'ns/frame', toUnit, run }
-  })
+  return { name: `codec.${dialect}.tap`, unit: 'ns/frame', toUnit: perFrame(chunks), run: pass }
 }
 
 /** A client's request: checked and decoded, then said in each dialect. */

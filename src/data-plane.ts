@@ -22,6 +22,8 @@ import type { Logger } from './log.js'
 import type { Metrics } from './metrics/hops.js'
 import { observeStore } from './metrics/store.js'
 import type { Readiness } from './ops.js'
+import type { Services } from './gateway/pipeline.js'
+import { StoredResponses } from './gateway/stored-responses.js'
 import { Escrow } from './reasoning/escrow.js'
 import { newSealSecret } from './reasoning/seal.js'
 import type { Ledger } from './store/ledger.js'
@@ -201,23 +203,37 @@ function partsOf(
   current: () => Snapshot,
   metrics: Metrics,
   log: Logger,
-): { authenticator: Authenticator; escrow: Escrow; limiter: Limiter; books: Books } {
+): Pick<Services, 'authenticator' | 'escrow' | 'responses' | 'limiter' | 'books'> {
   const authenticator = new Authenticator({
     store,
     settings: () => current().config.auth,
     now: () => performance.now(),
     onResult: (result) => metrics.auth(result),
   })
-  const escrow = new Escrow({
+  const shelved = {
     shelf: store.shelf,
-    settings: () => current().config.escrow,
     secret: current().config.escrow.key ?? newSealSecret(),
     now: () => Date.now(),
+  }
+  const escrow = new Escrow({
+    ...shelved,
+    settings: () => current().config.escrow,
     onResult: (result) => metrics.escrow(result),
+  })
+  const responses = new StoredResponses({
+    ...shelved,
+    settings: () => {
+      const { escrow: room, responses: kept } = current().config
+      return {
+        storeSeconds: kept.storeSeconds,
+        maxEntries: room.maxEntries,
+        maxBytes: room.maxBytes,
+      }
+    },
   })
   const limiter = newLimiter(store.ledger, () => current().config.limiting, metrics, log)
   const books = openBooks(store.ledger, () => current().config.ledger, log, metrics)
-  return { authenticator, escrow, limiter, books }
+  return { authenticator, escrow, responses, limiter, books }
 }
 
 function newLimiter(

@@ -40,6 +40,12 @@ export const ERRORS = {
   not_found: row(404, 'client', 'never', 'No such thing, or somebody else’s. Dashboard only.'),
   unknown_endpoint: row(404, 'client', 'never', 'No such path.'),
   unknown_model: row(404, 'client', 'never', 'No route takes this model id.'),
+  unknown_response: row(
+    404,
+    'client',
+    'never',
+    'No response of that id is kept for this account: it is unknown, has expired, or was not to be kept.',
+  ),
   method_not_allowed: row(405, 'client', 'never', 'The path exists, with another method.'),
   request_timeout: row(408, 'client', 'never', 'The request did not arrive in time.'),
   body_too_large: row(413, 'client', 'never', 'The body is over the cap; reading stopped.'),

@@ -3,6 +3,7 @@
  * format is sent as the bytes that it is, so nobody reads them. Pure; knows no field and no format.
  */
 import { isObject, type JsonObject } from './json.js'
+import type { TextPart } from './request.js'
 
 /** A string of a parsed body, still encoded. */
 export class LongText {
@@ -39,4 +40,15 @@ export function longTextOf(holder: JsonObject, key: string): LongText | null {
   if (!isObject(place) || place['key'] !== key) return null
   const long: unknown = place['long']
   return long instanceof LongText ? long : null
+}
+
+/** A part whose text is decoded if an encoder, or anything else, asks for it. */
+export function longTextPart(long: LongText): TextPart {
+  return {
+    type: 'text',
+    textBytes: long.textBytes,
+    get text() {
+      return long.text
+    },
+  }
 }

@@ -179,6 +179,10 @@ export interface ChatRequest {
   serviceTier?: string
   /** The client does not want to read the model's reasoning; only its state goes back to it. */
   hidesThoughts?: boolean
+  /** The client wants the state of the model's reasoning in the reply, to send it back with the next request. */
+  wantsReasoningState?: boolean
+  /** Members of the body that the client's format repeats in its replies. */
+  repeated?: JsonObject
   /** Fields that the canon has no place for, by their top-level name; an encoder maps or reports each. */
   rest: Record<string, JsonValue>
   /** What only upstreams of the client's own format take. */

@@ -290,6 +290,8 @@ export interface Config {
   readonly store: string
   readonly auth: AuthConfig
   readonly escrow: EscrowConfig
+  /** For how long answers are kept that clients go on from by name; 0: not at all. */
+  readonly responses: { readonly storeSeconds: number }
   readonly dashboard: DashboardConfig
   readonly log: LogConfig
   readonly onLoss: 'report' | 'reject'

@@ -163,12 +163,13 @@ function storeOf(store: string, folder: string, fault: Fault): string | null {
 }
 
 function configOf(values: FileValues, store: string, context: ResolveContext): Config {
-  const { auth, escrow, plans } = values
+  const { auth, escrow, plans, responses } = values
   const server = serverOf(values.server, context.folder)
   return {
     server,
     store,
     auth: { freshSeconds: auth.fresh_seconds, staleSeconds: auth.stale_seconds },
+    responses: { storeSeconds: responses.store_seconds },
     escrow: {
       enabled: escrow.enabled,
       key: escrow.key ?? null,

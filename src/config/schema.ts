@@ -236,6 +236,18 @@ export const fileSchema = z.strictObject({
     .describe(
       'Signed thinking, thought signatures and sealed reasoning of models that want them back with the next turn.',
     ),
+  responses: z
+    .strictObject({
+      store_seconds: whole(0, 2_592_000)
+        .default(3_600)
+        .describe(
+          'How long a response can be read by its id, and gone on from by `previous_response_id`; 0: none is kept.',
+        ),
+    })
+    .prefault({})
+    .describe(
+      'Responses of clients of `POST /v1/responses` that are kept, sealed with `escrow.key` and within the bounds of `escrow`: one response with its conversation may have a 64th of `escrow.max_bytes`, one account a 16th of the bounds for each process.',
+    ),
   dashboard: dashboardSchema
     .prefault({})
     .describe('The web page where account holders make keys and see what they use.'),

@@ -9,6 +9,7 @@ import type { Reply } from '../chat/fold.js'
 import type { JsonObject, JsonValue } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
+import type { ReplyStorage } from '../chat/kept-reply.js'
 import type { Said } from '../chat/said.js'
 import type { Usage } from '../chat/usage.js'
 import type { WireError } from '../errors.js'
@@ -29,8 +30,10 @@ export interface Dialect {
 
 /** What a path and method ask for. The rows are in `endpoints.ts`. */
 export interface Endpoint {
-  readonly operation: 'chat' | 'count' | 'models' | 'embeddings' | 'completions'
-  /** Set if the path names the model (Gemini; `GET /v1/models/{id}`). */
+  /** `stored`: an answer that is kept, to read or to remove; `stored-input`: what it was an answer to. */
+  readonly operation:
+    'chat' | 'count' | 'models' | 'embeddings' | 'completions' | 'stored' | 'stored-input'
+  /** Set if the path names the model (Gemini; `GET /v1/models/{id}`), or the id of a stored answer. */
   readonly model?: string
   /** Set if the path decides whether the reply is a stream (Gemini). */
   readonly stream?: boolean
@@ -119,6 +122,8 @@ export interface Ingress {
   encodeVectors?(vectors: Vectors, request: ChatRequest, seed: Seed): string | null
   /** The reply to a request that counts the tokens of a prompt; absent if the format has no such endpoint. */
   encodeCount?(inputTokens: number): string
+  /** How answers are kept for clients that go on from them by name; absent if the format has no such thing. */
+  readonly storage?: ReplyStorage
 }
 
 /** Reads a reply that holds vectors: an error that the upstream put inside a 200, or null for another format. */
@@ -233,12 +238,18 @@ export interface ChoicesDecoder extends StreamDecoder {
 /** event() in grammar order; take() returns what is ready to send and forgets it. */
 export interface StreamEncoder extends EventSink {
   take(): string
+  /** The frame that ends the stream in an error; absent if `encodeStreamError` needs nothing of the stream. */
+  failed?(error: WireError): string | null
+  /** The whole reply as JSON text, once it has finished, if the format's last frame repeats it. */
+  readonly response?: string | null
 }
 
 /** What a tap must know of the request. */
 export interface TapRequest {
   /** Whether the client itself asked for the usage frame. */
   includeUsage: boolean
+  /** Called with the whole reply if the format's last frame repeats it, before that frame goes on. */
+  onWhole?: ((reply: JsonObject) => void) | undefined
 }
 
 /** What a tap learnt. */
@@ -271,4 +282,6 @@ export interface StreamTap extends TapResult {
   readonly finished: boolean
   /** The terminator, for a stream that is finished and came without one. */
   readonly ending: string
+  /** The frame that ends the stream in an error; absent if `encodeStreamError` needs nothing of the stream. */
+  failed?(error: WireError): string | null
 }

@@ -25,12 +25,18 @@ const GENERATE: Endpoint = { operation: 'chat', stream: false }
 const GENERATE_STREAM: Endpoint = { operation: 'chat', stream: true }
 const CHAT: Endpoint = { operation: 'chat' }
 const COUNT: Endpoint = { operation: 'count' }
+const STORED: Endpoint = { operation: 'stored' }
 const MODELS: Endpoint = { operation: 'models' }
 
 /** All endpoints but `/native/…`, whose paths are those of the upstreams. */
 export const ENDPOINTS: readonly EndpointRow[] = [
   row('POST', '/v1/chat/completions', 'openai-chat', 'chat', CHAT),
   row('POST', '/v1/responses', 'openai-responses', 'responses', CHAT),
+  row('GET', '/v1/responses/{id}/input_items', 'openai-responses', 'responses', {
+    operation: 'stored-input',
+  }),
+  row('GET', '/v1/responses/{id}', 'openai-responses', 'responses', STORED),
+  row('DELETE', '/v1/responses/{id}', 'openai-responses', 'responses', STORED),
   row('POST', '/v1/messages', 'anthropic', 'messages', CHAT),
   row('POST', '/v1/messages/count_tokens', 'anthropic', 'messages', COUNT),
   ...['/v1beta/models/{model}', '/v1/models/{model}'].flatMap((path) => [

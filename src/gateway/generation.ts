@@ -143,11 +143,12 @@ export class Generation {
     return { route, order: configured.length === 0 ? order : configured, stickyKey }
   }
 
-  /** The target of a route for a request, made once per generation and dialect. */
-  target(of: RouteTarget, request: ChatRequest): Target {
+  /** The target of a route for a request in a format, made once per generation and dialect. */
+  target(of: RouteTarget, request: ChatRequest, spoken: DialectName): Target {
     const choice = of.upstream.dialect
     const model = of.model ?? request.model
-    const dialect = choice === 'openai' ? openAiEndpoint(request, this.facts(model)) : choice
+    const dialect =
+      choice === 'openai' ? openAiEndpoint(request, this.facts(model), spoken) : choice
     const known = this.targets.get(dialect)
     const held = known?.get(of)
     if (held !== undefined) return held

@@ -2,13 +2,14 @@
  * The life of a request. Read `serve` first: each phase takes what it needs and returns a value, top to bottom. What
  * they returned is observed at the end, for the ledger entry, the metrics and the log line.
  */
+import type { Identity } from '../accounts/account.js'
 import type { Authenticator } from '../auth/authenticate.js'
 import type { Addressed } from '../dialects/index.js'
 import { GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
 import type { Escrow } from '../reasoning/escrow.js'
-import type { BodyBudget } from './body-budget.js'
+import type { BodyBudget, Holding } from './body-budget.js'
 import { countTokens } from './count-tokens.js'
 import type { Deadlines } from './deadlines.js'
 import type { Drains } from './drains.js'
@@ -16,15 +17,17 @@ import type { Exchange } from './exchange.js'
 import { serveNative } from './native/native.js'
 import { Results } from './observe/results.js'
 import { admit } from './phases/admit.js'
-import { authenticate, type Authenticated } from './phases/authenticate.js'
+import { authenticate } from './phases/authenticate.js'
+import { answerStored } from './phases/answer-stored.js'
 import { assertAllowed, choose, unknownModel } from './phases/choose.js'
 import { identify } from './phases/identify.js'
-import { Intake, receive } from './phases/receive.js'
+import { Intake, receive, type Call } from './phases/receive.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-head.js'
 import { send } from './phases/send.js'
 import { Observer, type Ledgers } from './phases/settle.js'
 import { failureOf, refuse, understood } from './refuse.js'
+import type { StoredResponses } from './stored-responses.js'
 
 /** What every exchange of a process shares. */
 export interface Services extends Ledgers {
@@ -32,6 +35,7 @@ export interface Services extends Ledgers {
   readonly deadlines: Deadlines
   readonly drains: Drains
   readonly escrow: Escrow
+  readonly responses: StoredResponses
   readonly bodies: BodyBudget
   /** Called for every exchange, last. */
   readonly ended: (x: Exchange) => void
@@ -58,17 +62,16 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
       await serveNative(x, { authenticated, results, ending: observer.ending }, services)
       return
     }
-    if (at.endpoint.operation === 'models') {
-      const dialect = identified.dialect ?? at.dialect
-      results.delivery = answerModels(x, { endpoint: at.endpoint, dialect }, authenticated)
+    const { identity } = authenticated
+    const spoken = { ...at, dialect: identified.dialect ?? at.dialect }
+    const own = answerItself(x, spoken, identity, services)
+    if (own !== null) {
+      results.delivery = await own
       return
     }
-    const { identity } = authenticated
-    const intake = new Intake(services.bodies.open(identity.accountId))
-    results.intake = intake
-    const call = await receive(x, at, intake)
-    results.call = call
-    const route = choose(call.request, identity, x.generation)
+    const held = services.bodies.open(identity.accountId)
+    const call = await receiveWhole(x, at, { identity, held, results }, services)
+    const route = choose(call, identity, x.generation)
     results.route = route
     if (services.books.isRefusing) throw unrecorded()
     const { candidates } = route
@@ -84,7 +87,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     if (admission.kind === 'refused') throw admission.error
     x.lease = admission.lease
     x.cancellation.check()
-    const outbound = { exchange: x, identity, call: admission.call, route, held: intake.held }
+    const outbound = { exchange: x, identity, call: admission.call, route, held }
     const sending = send(outbound, observer.ending, services)
     results.sent = sending
     const reply = await sending.reply
@@ -106,6 +109,40 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     results.intake?.held.end()
     observer.report()
     services.ended(x)
+  }
+}
+
+/** The checked request, with the conversation that it goes on from. */
+async function receiveWhole(
+  x: Exchange,
+  at: Addressed,
+  { identity, held, results }: { identity: Identity; held: Holding; results: Results },
+  { responses }: Services,
+): Promise<Call> {
+  const intake = new Intake(held)
+  results.intake = intake
+  const call = await receive(x, at, intake)
+  results.call = call
+  const resumed = responses.resume(call, identity.accountId, held)
+  results.call = resumed instanceof Promise ? await resumed : resumed
+  return results.call
+}
+
+/** What the gateway answers without an upstream; null if the endpoint needs one. */
+function answerItself(
+  x: Exchange,
+  at: Addressed,
+  identity: Identity,
+  { responses }: Services,
+): Delivery | Promise<Delivery> | null {
+  switch (at.endpoint.operation) {
+    case 'models':
+      return answerModels(x, at, identity)
+    case 'stored':
+    case 'stored-input':
+      return answerStored(x, at, { identity, responses })
+    default:
+      return null
   }
 }
 
@@ -139,7 +176,7 @@ function unrecorded(): GatewayError {
 function answerModels(
   x: Exchange,
   { dialect, endpoint }: Pick<Addressed, 'dialect' | 'endpoint'>,
-  { identity }: Authenticated,
+  identity: Identity,
 ): Delivery {
   const { model } = endpoint
   const { models } = x.generation

@@ -50,6 +50,8 @@ export interface Translation extends Verdict {
   end(): string | Buffer
   /** The upstream failed in a way that only the transport saw. */
   fail(error: WireError): void
+  /** The frame that tells the client of the error; null if the format's frame needs nothing of the stream. */
+  errorFrame(error: WireError): string | null
 }
 
 /** The reply ended before it was whole. */
@@ -146,6 +148,10 @@ export class TranslatedStream implements Translation, EventSink {
     this.error = error
   }
 
+  errorFrame(error: WireError): string | null {
+    return this.encoder.failed?.(error) ?? null
+  }
+
   event(event: ChatEvent): void {
     if (!this.content) this.content = isContent(event)
     this.said.hear(event)
@@ -166,6 +172,7 @@ export class TranslatedStream implements Translation, EventSink {
         note(this.ingress, event, this.losses)
         break
       case 'citation':
+      case 'image':
       case 'opaque':
         note(this.ingress, event, this.losses)
         break

@@ -12,6 +12,7 @@ import { Memory, type Held } from './memory.js'
 import { Seal } from './seal.js'
 import { hasState, readState, restored, writeState } from './state.js'
 import { turnOf, turnOfReply, Turns } from './turn.js'
+import { withinTime } from './within-time.js'
 
 /** Whose state it is: it never serves another account, another format or another model. */
 export interface Scope {
@@ -36,8 +37,6 @@ export interface EscrowOptions {
   readonly onResult: (result: EscrowResult) => void
 }
 
-/** The end of a reply waits no longer than this for the store; the state is kept all the same. */
-const WAIT_MS = 500
 const SWEEP_MS = 60_000
 /** Of a state in memory, besides its text. */
 const ENTRY_BYTES = 300
@@ -226,14 +225,4 @@ function isAnswer({ role }: Message): boolean {
 function uncited(block: Extract<ReplyBlock, { type: 'text' }>): ReplyBlock {
   const { logprobs, ...bare } = block
   return block.citations.length === 0 && logprobs === undefined ? block : { ...bare, citations: [] }
-}
-
-function withinTime(work: Promise<void>): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, WAIT_MS)
-    void work.then(() => {
-      clearTimeout(timer)
-      resolve()
-    })
-  })
 }

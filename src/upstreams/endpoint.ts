@@ -14,11 +14,17 @@ export type OpenAiEndpoint = Extract<DialectChoice, 'openai-chat' | 'openai-resp
 export type Deciding = Pick<ChatRequest, 'tools' | 'reasoningEffort'>
 
 /**
- * Chat completions wherever the model answers there, since a client's own bytes can pass; Responses where
- * it has no other endpoint, or would refuse the request's tools because it reasons.
+ * The endpoint of the client's own format (`spoken`) if the model answers there, since the client's own bytes can pass.
+ * For clients of other formats: chat completions; Responses if the model has no other endpoint, or would refuse the
+ * request's tools because it reasons.
  */
-export function openAiEndpoint(request: Deciding, model: ModelFacts): OpenAiEndpoint {
+export function openAiEndpoint(
+  request: Deciding,
+  model: ModelFacts,
+  spoken: string = 'openai-chat',
+): OpenAiEndpoint {
   const { endpoints } = model
+  if (spoken === 'openai-responses' && endpoints?.includes('responses') !== false) return spoken
   if (endpoints?.includes('responses') !== true) return 'openai-chat'
   if (!endpoints.includes('chat')) return 'openai-responses'
   if (request.tools.length === 0 || model.chatToolsWithReasoning !== false) return 'openai-chat'

@@ -38,6 +38,7 @@ void t.test('what the file leaves out has the documented default', (t) => {
     },
     store: 'sqlite:/etc/sluice/data/sluice.db',
     auth: { freshSeconds: 30, staleSeconds: 300 },
+    responses: { storeSeconds: 3600 },
     escrow: {
       enabled: true,
       key: null,

@@ -206,6 +206,8 @@ export function fromResponses(pieces: readonly JsonObject[]): Gist {
     }
   }
   gist.finish = RESPONSES_FINISH[stringOf(response['status']) ?? ''] ?? null
+  const why = objectOf(response['incomplete_details'])['reason']
+  if (gist.finish === 'length' && why === 'content_filter') gist.finish = why
   if (gist.finish === 'stop' && gist.calls.length > 0) gist.finish = 'tool_calls'
   gist.usage = responsesCounts(objectOf(response['usage']))
   return gist

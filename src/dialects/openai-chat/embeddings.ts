@@ -7,11 +7,11 @@ import { isObject, stringOf, type JsonObject, type JsonValue } from '../../chat/
 import type { EmbeddingInput, Vectors } from '../../chat/embedding.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { array, boolean, given, integer, oneOf, refuse, string, text } from '../../wire/fields.js'
+import { modelOf } from '../../wire/openai-fields.js'
 import type { Edit } from '../../wire/splice.js'
 import { vectorAt, vectorText, type Outline } from '../../wire/vectors.js'
 import type { Losses, Seed, VectorReader } from '../dialect.js'
 import { failure } from './decode.js'
-import { modelOf } from './request.js'
 import { usageOf } from './wire.js'
 import { withheldEdits } from './withheld.js'
 

@@ -3,13 +3,14 @@
  * Only puts the parts together; every rule is in the file named for it.
  */
 import { decodeError } from '../../wire/openai-error.js'
+import { modelOf, streamOf } from '../../wire/openai-fields.js'
 import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { ChunkDecoder, decodeReply } from './decode.js'
 import { edits } from './edits.js'
 import { encodeRequest } from './encode-request.js'
 import { encodeError, encodeStreamError } from './error.js'
 import { encodeChoices, encodeReply } from './reply.js'
-import { decodeRequest, modelOf, streamOf } from './request.js'
+import { decodeRequest } from './request.js'
 import { ChunkEncoder } from './stream.js'
 import { ChunkTap, tapReply } from './tap.js'
 import { unsaid } from './unsaid.js'

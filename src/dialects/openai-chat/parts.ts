@@ -3,7 +3,7 @@
  * Knows nothing of turns; which role may hold what is said by its caller.
  */
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import { LongText, longTextOf } from '../../chat/long-text.js'
+import { LongText, longTextOf, longTextPart } from '../../chat/long-text.js'
 import type {
   AssistantPart,
   MediaSource,
@@ -68,7 +68,7 @@ function parts<T extends AssistantPart | UserPart>(
   path: string,
   read: (item: JsonObject, path: string) => T | TextPart,
 ): (T | TextPart)[] {
-  if (value instanceof LongText) return [longPart(value)]
+  if (value instanceof LongText) return [longTextPart(value)]
   if (typeof value === 'string') return value === '' ? [] : [{ type: 'text', text: value }]
   if (!Array.isArray(value)) return refuse(path, 'must be a string or an array of parts')
   const out: (T | TextPart)[] = []
@@ -81,20 +81,9 @@ function parts<T extends AssistantPart | UserPart>(
   return out
 }
 
-/** A text that is decoded if an encoder, or anything else, asks for it. */
-function longPart(long: LongText): TextPart {
-  return {
-    type: 'text',
-    textBytes: long.textBytes,
-    get text() {
-      return long.text
-    },
-  }
-}
-
 function textPart(item: JsonObject, path: string): TextPart {
   const long = longTextOf(item, 'text')
-  if (long !== null) return marked(longPart(long), item, path)
+  if (long !== null) return marked(longTextPart(long), item, path)
   return marked({ type: 'text', text: string(item['text'], `${path}.text`) }, item, path)
 }
 

@@ -7,7 +7,6 @@
 import { EFFORTS } from '../../chat/effort.js'
 import { isObject, type JsonObject, type JsonValue, objectOf } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
-import { decodeMessages } from './messages.js'
 import {
   array,
   boolean,
@@ -21,6 +20,8 @@ import {
   string,
   text,
 } from '../../wire/fields.js'
+import { metadataPairs, modelOf, refuseForbidden, streamOf } from '../../wire/openai-fields.js'
+import { decodeMessages } from './messages.js'
 import {
   decodeFunctionCall,
   decodeFunctions,
@@ -30,37 +31,8 @@ import {
 } from './tools.js'
 import { SERVICE_TIERS } from './wire.js'
 
-/** A model id goes into paths, labels and logs; the longest real one has 60 characters. */
-const MAX_MODEL_BYTES = 256
-
 /** Checks one field and stores it. */
 type Rule = (value: JsonValue, request: ChatRequest) => void
-
-/** Names by which other gateways let a body choose the destination or the credential. */
-const FORBIDDEN = new Set([
-  'api_base',
-  'api_key',
-  'base_url',
-  'custom_host',
-  'extra_headers',
-  'fallbacks',
-  'organization',
-])
-
-/** The model's name. */
-export function modelOf(body: JsonObject): string {
-  const model = body['model']
-  if (typeof model !== 'string' || model === '') refuse('model', 'must be a non-empty string')
-  if (model.length > MAX_MODEL_BYTES || Buffer.byteLength(model) > MAX_MODEL_BYTES) {
-    refuse('model', `must be at most ${MAX_MODEL_BYTES} bytes`)
-  }
-  return model
-}
-
-/** The stream flag; strictly a boolean. */
-export function streamOf(body: JsonObject): boolean {
-  return given(body['stream']) ? boolean(body['stream'], 'stream') : false
-}
 
 /** Reads a whole request. Throws `malformed_request` naming the field that breaks a rule. */
 export function decodeRequest(body: JsonObject): ChatRequest {
@@ -79,10 +51,10 @@ export function decodeRequest(body: JsonObject): ChatRequest {
     if (!given(value)) continue
     const rule = RULES.get(key)
     if (rule !== undefined) rule(value, request)
-    else if (FORBIDDEN.has(key)) refuse(key, 'is not allowed: the gateway chooses the upstream')
-    // Kept under its name it would be the object's prototype, and reach nobody.
-    else if (key === '__proto__') refuse(key, 'is not the name of a field')
-    else request.rest[key] = value
+    else {
+      refuseForbidden(key)
+      request.rest[key] = value
+    }
   }
   return request
 }
@@ -145,7 +117,7 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['safety_identifier', (v, r) => void (r.userId = text(v, 'safety_identifier', 128))],
   ['service_tier', (v, r) => void (r.serviceTier = oneOf(v, 'service_tier', SERVICE_TIERS))],
   kept('logit_bias', logitBias),
-  kept('metadata', metadata),
+  kept('metadata', metadataPairs),
   kept('modalities', modalities),
   kept('audio', object),
   kept('prediction', finiteObject),
@@ -203,18 +175,6 @@ function logitBias(value: JsonValue): void {
     const path = /^\d{1,10}$/.test(token) ? `logit_bias.${token}` : 'logit_bias'
     if (path === 'logit_bias') refuse(path, 'must have token numbers as its keys')
     number(bias, path, -100, 100)
-  }
-}
-
-/** 16 pairs, keys to 64 and values to 512 characters: OpenAI's own limits. */
-function metadata(value: JsonValue): void {
-  const entries = Object.entries(object(value, 'metadata'))
-  if (entries.length > 16) refuse('metadata', 'must have at most 16 keys')
-  for (const [key, item] of entries) {
-    if (key.length > 64) refuse('metadata', 'must have keys of at most 64 characters')
-    if (typeof item !== 'string' || item.length > 512) {
-      refuse(`metadata.${key}`, 'must be a string of at most 512 characters')
-    }
   }
 }
 

@@ -1,12 +1,15 @@
 /**
- * OpenAI's Responses, as upstreams speak it; clients do not speak it to us.
+ * OpenAI's Responses, both as what clients speak and as what upstreams speak.
  * Only puts the parts together; every rule is in the file named for it.
  */
 import { decodeError } from '../../wire/openai-error.js'
 import type { Dialect, Egress } from '../dialect.js'
+import { ingress } from './client/ingress.js'
 import { counter } from './counter.js'
+import { edits } from './edits.js'
 import { encodeRequest, streamsWhole } from './request.js'
 import { decodeReply, EventDecoder } from './stream.js'
+import { EventTap, tapReply } from './tap.js'
 
 const egress: Egress = {
   framing: 'sse',
@@ -18,15 +21,15 @@ const egress: Egress = {
   credential: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
   headers: () => ({}),
   encodeRequest,
-  edits: () => [],
+  edits,
   counter,
   decodeReply,
   newDecoder: (request, sink) => new EventDecoder(request, sink),
   continuation: null,
-  newTap: null,
-  tapReply: null,
+  newTap: (request) => new EventTap(request),
+  tapReply,
   decodeError,
 }
 
 /** The dialect of `POST /v1/responses`. */
-export const openaiResponses: Dialect = { name: 'openai-responses', ingress: null, egress }
+export const openaiResponses: Dialect = { name: 'openai-responses', ingress, egress }

@@ -15,6 +15,7 @@ import type { Exchange } from '../exchange.js'
 import { UNFORESEEN } from '../fault.js'
 import type { Candidate, Handling, Route } from '../phases/choose.js'
 import type { Call } from '../phases/receive.js'
+import { keptBy } from '../stored-responses.js'
 import { isStaleConnection, reactionTo } from './after-failure.js'
 import { Attempt } from './attempt.js'
 import { CandidateQueue } from './candidate-queue.js'
@@ -102,7 +103,8 @@ export class Candidates implements AttemptOwner, Sent {
     this.hedging = Hedging.of({ request: call.request, candidates, handling }, generation)
     const hold = (kept: Promise<void>): void => this.hold(kept)
     const memory = { escrow: means.escrow, accountId: identity.accountId, hold }
-    this.preparation = new Preparation({ exchange, call, held, memory, idempotencyKey })
+    const kept = keptBy(call, hold)
+    this.preparation = new Preparation({ exchange, call: kept, held, memory, idempotencyKey })
     this.reply = new Promise((resolve, reject) => {
       this.resolve = resolve
       this.reject = reject

@@ -11,14 +11,16 @@ import type { DialectName, Egress, Losses } from '../../dialects/dialect.js'
 import { applyQuirks, quirkEdits } from '../../upstreams/quirks.js'
 import { stringifyExact } from '../../wire/exact.js'
 import { sized } from '../../wire/sized.js'
-import { splice } from '../../wire/splice.js'
-import { writeJson } from '../../wire/write-json.js'
+import { splice, type Edit } from '../../wire/splice.js'
+import { largeEdit, writeJson } from '../../wire/write-json.js'
 import { reportNative } from '../losses.js'
 import { LARGE_BYTES } from '../pieces.js'
 import type { Call } from '../phases/receive.js'
 
 /** The upstream's side of a request. */
 export interface Destination {
+  /** The name of the upstream, which may know state in the history of the conversation. */
+  readonly name?: string
   readonly dialect: DialectName
   readonly egress: Egress
   readonly quirks: QuirksConfig
@@ -63,7 +65,10 @@ export interface Outgoing {
  * `GatewayError(untranslatable)` for what may not.
  */
 export function render(
-  call: Pick<Call, 'dialect' | 'raw' | 'members' | 'body' | 'request' | 'added' | 'fetchedBytes'>,
+  call: Pick<
+    Call,
+    'dialect' | 'raw' | 'members' | 'body' | 'request' | 'added' | 'fetchedBytes' | 'history'
+  >,
   destination: Destination,
   model: string,
   facts: ModelFacts,
@@ -72,7 +77,10 @@ export function render(
   const { dialect, egress, quirks } = destination
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
   if (dialect === call.dialect) {
-    const edits = egress.edits(call.body, model, facts, losses)
+    const { history } = call
+    const asked = history?.bodyFor(destination.name, report) ?? call.body
+    const edits = historyEdits(asked, history?.members ?? [])
+    edits.push(...egress.edits(asked, model, facts, losses))
     if (call.added !== undefined) edits.push(...call.added)
     edits.push(...quirkEdits(call.body, edits, quirks, report))
     const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
@@ -101,6 +109,14 @@ function passedHeaders(
   const { nativeHeaders } = request
   if (nativeHeaders === undefined || egress.passedHeaders === undefined) return own
   return egress.passedHeaders(own, nativeHeaders, betas, losses)
+}
+
+/** The members in which the body with its history differs from the client's own. */
+function historyEdits(body: JsonObject, members: readonly string[]): Edit[] {
+  return members.map((key) => {
+    const value = body[key]
+    return value === undefined ? { key, json: null } : largeEdit(key, value)
+  })
 }
 
 /** A body that was said anew; `sourceBytes` is how large that is from which it was made. */

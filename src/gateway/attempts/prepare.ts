@@ -36,6 +36,8 @@ interface Encoded {
   readonly quirks: QuirksConfig
   /** Beta features that clients may ask for; null: all. */
   readonly betas: readonly string[] | null
+  /** The upstream that may know the history of the conversation. */
+  readonly name: string
   readonly call: Call
   readonly rendered: Rendered
   readonly losses: readonly string[]
@@ -108,13 +110,15 @@ export class Preparation {
   }
 
   private known({ target, model }: Candidate): Encoded | undefined {
-    const { quirks, allowBetas } = target.upstream.config
+    const { name, quirks, allowBetas } = target.upstream.config
+    const isEach = this.request.call.history === undefined
     return this.encoded.find(
       (each) =>
         each.dialect === target.dialect &&
         each.model === model &&
         each.quirks === quirks &&
-        each.betas === allowBetas,
+        each.betas === allowBetas &&
+        (isEach || each.name === name),
     )
   }
 
@@ -123,11 +127,11 @@ export class Preparation {
     const { dialect, egress, upstream } = target
     const { generation } = this.request.exchange
     const { allowSyntheticUser } = generation.snapshot.config
-    const { quirks, allowBetas: betas } = upstream.config
-    const destination = { dialect, egress, quirks, betas, allowSyntheticUser }
+    const { name, quirks, allowBetas: betas } = upstream.config
+    const destination = { name, dialect, egress, quirks, betas, allowSyntheticUser }
     const losses = new LossList()
     const rendered = render(call, destination, model, generation.facts(model), losses)
-    const encoded = { dialect, model, quirks, betas, call, rendered, losses: losses.paths }
+    const encoded = { dialect, model, quirks, betas, name, call, rendered, losses: losses.paths }
     this.encoded.push(encoded)
     const prepared = this.prepared(encoded, candidate, credential)
     this.translateMs += performance.now() - beganMs

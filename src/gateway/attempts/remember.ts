@@ -131,4 +131,8 @@ class Listening implements StreamEncoder {
   take(): string {
     return this.encoder.take()
   }
+
+  failed(error: WireError): string | null {
+    return this.encoder.failed?.(error) ?? null
+  }
 }

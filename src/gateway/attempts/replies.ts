@@ -40,7 +40,8 @@ export function openReplyStream(
   const { egress } = target
   const { ingress, request } = call
   if (egress.newTap !== null && passes(call, target)) {
-    const tap = egress.newTap({ includeUsage: request.includeUsage })
+    const { includeUsage } = request
+    const tap = egress.newTap({ includeUsage, onWhole: keeper(call, target) })
     return new PassthroughTransform(tap, owner, formOf(call))
   }
   const seed = seedOf(owner.exchange, call, target)
@@ -94,9 +95,16 @@ export function readReply(
   if (pieces === null) return refused(NOT_JSON)
   const { tapReply } = target.egress
   if (body !== null && !stream && tapReply !== null && passes(call, target)) {
-    return passReply(bytes, tapReply(body))
+    const tap = tapReply(body)
+    if (tap.error === null) keeper(call, target)?.(body)
+    return passReply(bytes, tap)
   }
   return readOn(answer(), isArray, (it) => it.read(pieces))
+}
+
+/** Keeps a reply that passes through, which the upstream has as well. */
+function keeper({ keep }: Call, { upstream }: Target): ((reply: JsonObject) => void) | undefined {
+  return keep === undefined ? undefined : (reply) => void keep(reply, upstream.config.name)
 }
 
 function newWhole(call: Call, { egress }: Target, seed: Seed, mayPause: boolean): WholeReply {

@@ -1,12 +1,12 @@
 /** The model's name → the route, and the upstreams that may serve the request, in order. Sends nothing. */
 import { namesModel, type Identity } from '../../accounts/account.js'
-import type { ChatRequest } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
 import type { HedgeConfig, RetryConfig } from '../../config/route.js'
 import type { PeakEwma } from '../../routing/latency.js'
 import type { RouteTarget } from '../../routing/router.js'
 import type { HedgeBudget } from '../attempts/hedge-budget.js'
 import type { Generation, Target } from '../generation.js'
+import type { Call } from './receive.js'
 
 /** One upstream that may serve a request, and the model that it is asked for. */
 export interface Candidate {
@@ -38,8 +38,9 @@ export interface Route {
 }
 
 /** Throws `unknown_model` if no route takes the model, and `forbidden` if the key may not use it. */
-export function choose(request: ChatRequest, identity: Identity, generation: Generation): Route {
+export function choose(call: Call, identity: Identity, generation: Generation): Route {
   const beganMs = performance.now()
+  const { request, dialect } = call
   const { keyId, labels } = identity
   const routed = generation.route(request, { keyId, labels })
   const [first, ...others] = routed?.order ?? []
@@ -49,7 +50,7 @@ export function choose(request: ChatRequest, identity: Identity, generation: Gen
   const isTimed = config.balance === 'least_latency'
   const { states } = generation
   const candidateOf = (target: RouteTarget): Candidate => ({
-    target: generation.target(target, request),
+    target: generation.target(target, request, dialect),
     model: target.model ?? request.model,
     isFallback: target.isFallback,
     latency: isTimed ? states.of(target.upstream.name).latency(target) : null,

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import type { IncomingHttpHeaders } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../../chat/json.js'
+import type { Expanded } from '../../chat/kept-reply.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { textUnits } from '../../chat/text-size.js'
 import type { Addressed } from '../../dialects/index.js'
@@ -21,6 +22,9 @@ import { UNFORESEEN } from '../fault.js'
 import { LARGE_BYTES } from '../pieces.js'
 import { RequestTransform } from '../streams/request-transform.js'
 
+/** Keeps a reply; `upstream` is the one whose own bytes it is, null if the gateway wrote it. Never rejects. */
+export type Keep = (reply: JsonObject, upstream: string | null) => Promise<void>
+
 /** A request, checked. */
 export interface Call extends Addressed {
   /** The client's own bytes, for a route of the same dialect. */
@@ -32,6 +36,10 @@ export interface Call extends Addressed {
   readonly added?: readonly Edit[]
   /** Bytes of the media that were fetched for it. */
   readonly fetchedBytes?: number
+  /** Kept answers that the client named, put before its own part of the conversation. */
+  readonly history?: Pick<Expanded, 'members' | 'bodyFor'>
+  /** Keeps the reply; absent if it is not to be kept. */
+  readonly keep?: Keep
 }
 
 /** A body while it is read. */

@@ -152,7 +152,9 @@ class StreamRelay implements Timed, Delivery {
     }
     const error = translation.error ?? new GatewayError('bug', 'The stream ended unfinished.').wire
     x.isBrokenOff = true
-    breakOff(res, stream.form.events(this.ingress.encodeStreamError(withoutSecrets(error), x.id)))
+    const told = withoutSecrets(error)
+    const frame = translation.errorFrame(told) ?? this.ingress.encodeStreamError(told, x.id)
+    breakOff(res, stream.form.events(frame))
   }
 
   private left(): void {

@@ -92,6 +92,10 @@ export class PassedStream implements Translation, FrameSink {
     this.error = error
   }
 
+  errorFrame(error: WireError): string | null {
+    return this.tap.failed?.(error) ?? null
+  }
+
   frame(name: string, data: string): void {
     if (this.outcome !== 'open') return
     if (this.tap.frame(name, data)) {
