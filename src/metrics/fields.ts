@@ -31,6 +31,15 @@ const WORDS = new Set(
   ),
 )
 
+/** The same of Gemini's format, as its clients write it. */
+const GEMINI_WORDS = new Set(
+  `audioTimestamp cachedContent codeExecution continuationToken enableAffectiveDialog
+  enableEnhancedCivicAnswers error finishReason functionDeclarations generateContentRequest
+  imageConfig labels mediaResolution modelArmorConfig modelSelectionConfig response
+  responseMimeType responseModalities responseSchema retrievalConfig routingConfig serviceTier
+  speechConfig thinkingBudget thoughtSignature`.split(/\s+/),
+)
+
 /** A path is never deeper than this in the label; what lies below is counted with its parent. */
 const MAX_DEPTH = 4
 
@@ -43,6 +52,10 @@ export function fieldLabel(path: string): string {
     .slice(0, MAX_DEPTH)
   if (segments.length === 0) return 'other'
   const first = segments[0]
-  if (first === undefined || !WORDS.has(first)) return 'other'
-  return segments.map((segment) => (WORDS.has(segment) ? segment : 'other')).join('.')
+  if (first === undefined || !isWord(first)) return 'other'
+  return segments.map((segment) => (isWord(segment) ? segment : 'other')).join('.')
+}
+
+function isWord(segment: string): boolean {
+  return WORDS.has(segment) || GEMINI_WORDS.has(segment)
 }

@@ -259,6 +259,44 @@ async function ask(
   return { response: await models.generateContent({ model, ...rest }) }
 }
 
+void t.test('several candidates, whole and streamed', async (t) => {
+  for (const model of ['gpt-4o', 'gemini-2.5-flash']) {
+    const ask = { model, contents: 'Hello', config: { candidateCount: 2 } }
+    const { candidates = [], usageMetadata } = await models.generateContent(ask)
+    t.same(
+      candidates.map(({ index, finishReason }) => [index, finishReason]),
+      [
+        [0, 'STOP'],
+        [1, 'STOP'],
+      ],
+      model,
+    )
+    t.ok(candidates.every(({ content }) => (content?.parts?.[0]?.text ?? '') !== ''))
+    t.ok((usageMetadata?.candidatesTokenCount ?? 0) > 0)
+  }
+  const chunks = await all(
+    models.generateContentStream({
+      model: 'gpt-4o',
+      contents: 'Hi',
+      config: { candidateCount: 2 },
+    }),
+  )
+  const ended = chunks.flatMap(({ candidates = [] }) => candidates)
+  t.same(
+    ended.filter(({ finishReason }) => finishReason !== undefined).map(({ index }) => index),
+    [0, 1],
+  )
+  t.ok((chunks.at(-1)?.usageMetadata?.totalTokenCount ?? 0) > 0)
+  const refused = await thrownBy(() =>
+    models.generateContent({
+      model: 'claude-haiku-4-5',
+      contents: 'Hello',
+      config: { candidateCount: 2 },
+    }),
+  )
+  t.match(String(refused), /generationConfig\.candidateCount/)
+})
+
 void t.test('a wrong key and an unknown model', async (t) => {
   const stranger = clientOf('sk_nobody')
   const denied = await thrownBy(() =>

@@ -53,7 +53,7 @@ function encodeMessage(
     case 'user':
       return { role: 'user', content: content(message.parts, message.index, losses) }
     case 'assistant':
-      return encodeAssistant(message, losses)
+      return encodeAssistant(message, model, losses)
     default:
       return message satisfies never
   }
@@ -114,6 +114,7 @@ function file(part: FilePart, index: number, losses: Losses): JsonObject {
 
 function encodeAssistant(
   message: Extract<Message, { role: 'assistant' }>,
+  model: ModelFacts,
   losses: Losses,
 ): JsonObject {
   const texts: TextPart[] = []
@@ -131,18 +132,22 @@ function encodeAssistant(
   const bare = texts.length === 0 && (message.toolCalls.length > 0 || out['audio'] !== undefined)
   out['content'] = bare ? null : content(texts, message.index, losses)
   if (thoughts !== '') out['reasoning_content'] = thoughts
-  if (message.toolCalls.length > 0) out['tool_calls'] = message.toolCalls.map(encodeCall)
+  if (message.toolCalls.length > 0)
+    out['tool_calls'] = message.toolCalls.map((call) => encodeCall(call, model, losses))
   return out
 }
 
-function encodeCall(call: ToolCall): JsonObject {
+function encodeCall(call: ToolCall, model: ModelFacts, losses: Losses): JsonObject {
   const id = wireCallId(call.id, MAX_CALL_ID)
   const name = wireName(call.name)
   const out: JsonObject =
     call.custom === true
       ? { id, type: 'custom', custom: { name, input: call.arguments } }
       : { id, type: 'function', function: { name, arguments: call.arguments } }
-  if (call.signature !== undefined) out['extra_content'] = signatureOut(call.signature)
+  if (call.signature === undefined) return out
+  // Known to be OpenAI's own, which refuses members that it does not know.
+  if (model.endpoints === undefined) out['extra_content'] = signatureOut(call.signature)
+  else losses.drop('messages.thinking', 'no-equivalent')
   return out
 }
 

@@ -5,6 +5,7 @@
 import { decodeError } from '../../wire/openai-error.js'
 import { modelOf, streamOf } from '../../wire/openai-fields.js'
 import type { Dialect, Egress, Ingress } from '../dialect.js'
+import { ChoicesOfReply } from './choices.js'
 import { ChunkDecoder, decodeReply } from './decode.js'
 import { edits } from './edits.js'
 import { encodeRequest } from './encode-request.js'
@@ -40,6 +41,9 @@ const egress: Egress = {
   edits,
   decodeReply,
   newDecoder: (request, sink) => new ChunkDecoder(request, sink),
+  newChoices: (request, sinks) => new ChoicesOfReply(request, sinks),
+  // Chunks of several choices come by turns, and other formats have one reply after the other.
+  wholeOnly: ({ candidates = 1 }) => candidates > 1,
   continuation: null,
   newTap: (request) => new ChunkTap(request),
   tapReply,

@@ -26,12 +26,20 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 const MESSAGE = /^messages(\[\d+\])?(?:\..*)?$/
 /** The canon counts functions, this format the tools that declare them. */
 const FUNCTION = /^tools\[\d+\](?:\.(?:function|custom)\b.*)?$/
-/** Reasoning state of earlier turns, as each dialect's encoder calls it. */
-const STATE: ReadonlySet<string> = new Set(['messages.reasoning', 'messages.thinking'])
+/** What encoders call parts of a conversation that they have no words for. */
+const PARTS: ReadonlyMap<string, string> = new Map([
+  ['messages.reasoning', 'contents.thoughtSignature'],
+  ['messages.thinking', 'contents.thoughtSignature'],
+  ['messages.is_error', 'contents.functionResponse.response.error'],
+  ['messages.tool_content', 'contents.functionResponse.parts'],
+  ['messages.file', 'contents.inlineData'],
+  ['messages.opaque', 'contents.parts'],
+])
 
 /** The path of a field as this format has it. */
 export function fieldName(path: string): string {
-  if (STATE.has(path)) return 'contents.thoughtSignature'
+  const part = PARTS.get(path)
+  if (part !== undefined) return part
   const message = MESSAGE.exec(path)
   if (message !== null) return `contents${message[1] ?? ''}`
   if (FUNCTION.test(path)) return 'tools'
