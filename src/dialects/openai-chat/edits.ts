@@ -10,7 +10,7 @@ import type { Edit } from '../../wire/splice.js'
 import { largeEdit } from '../../wire/write-json.js'
 import type { Losses } from '../dialect.js'
 import { effortFor, isDefault, SAMPLING, takes, takesStop } from './model-rules.js'
-import { passedMessages, passedTools } from './passed.js'
+import { hasReasoning, passedMessages, passedTools } from './passed.js'
 import { withheldEdits } from './withheld.js'
 
 /** Fields of other formats that OpenAI answers 400 to. */
@@ -47,7 +47,10 @@ export function edits(body: JsonObject, model: string, facts: ModelFacts, losses
   const marks = facts.promptCacheBreakpoints === true
   if (!marks && (body['prompt_cache_options'] ?? null) !== null) drop('prompt_cache_options')
   const messages = passedMessages(body['messages'], marks)
-  if (messages !== null) out.push(largeEdit('messages', messages))
+  if (messages !== null) {
+    out.push(largeEdit('messages', messages))
+    if (hasReasoning(body['messages'])) losses.drop('messages.reasoning', 'no-equivalent')
+  }
   const tools = passedTools(body['tools'])
   if (tools !== null) put('tools', tools)
   return out

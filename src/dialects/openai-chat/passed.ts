@@ -30,6 +30,33 @@ export function passedMessages(value: JsonValue | undefined, marks: boolean): Js
   return changed(arrayOf(value), (item) => message(item, foreign))
 }
 
+/** Members that hold what a model thought, or the state that its provider signed. */
+const REASONING = [
+  'extra_content',
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+  'thinking_blocks',
+]
+
+/** Whether an earlier turn has reasoning of another provider, which `passedMessages` leaves out. */
+export function hasReasoning(value: JsonValue | undefined): boolean {
+  const holds = (item: JsonValue): boolean =>
+    isObject(item) && REASONING.some((key) => !isNothing(item[key]))
+  return arrayOf(value).some(
+    (item) => isObject(item) && (holds(item) || arrayOf(item['tool_calls']).some(holds)),
+  )
+}
+
+function isNothing(value: JsonValue | undefined): boolean {
+  return (
+    value === undefined ||
+    value === null ||
+    value === '' ||
+    (Array.isArray(value) && value.length === 0)
+  )
+}
+
 /**
  * The tools without what is foreign; null where nothing is. Written again by way of doubles: an
  * integer beyond 2^53 in a schema that stands beside such a mark loses its last digits.

@@ -20,9 +20,9 @@ import {
 import type { Target } from '../generation.js'
 import { LANDED } from '../in-flight.js'
 import { joined } from '../pieces.js'
-import type { ReplyTransform } from '../streams/reply-transform.js'
+import type { ReplyOwner, ReplyTransform } from '../streams/reply-transform.js'
 import { AttemptClock, type Phase } from './attempt-clock.js'
-import { Feed } from './feed.js'
+import { Feed, type Fed } from './feed.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from './head.js'
 import { Leftover } from './leftover.js'
 import { openReplyStream, readReply, roomFor, streamsOn } from './replies.js'
@@ -39,7 +39,7 @@ const DRAINABLE: ReadonlySet<Phase> = new Set(['waiting', 'whole', 'stream'])
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', whole: 'in reply' } as const
 
 /** Reports exactly one end to its owner: `begun`, `failed` or `paused`. */
-export class Attempt implements ReplyHandler, Timed {
+export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
   place = LANDED
   readonly result: AttemptResult
   readonly prepared: Prepared
@@ -224,7 +224,8 @@ export class Attempt implements ReplyHandler, Timed {
 
   private openStream(): void {
     const { owner, prepared, target } = this
-    const stream = this.stream ?? openReplyStream(owner, prepared, target)
+    const { exchange } = owner
+    const stream = this.stream ?? openReplyStream(prepared, target, { exchange, owner: this })
     this.stream = stream
     this.result.isStreamed = true
     this.result.verdict = stream.translation
@@ -354,6 +355,18 @@ export class Attempt implements ReplyHandler, Timed {
   /** The attempt that it was made beside has ended: from here on the request waits for this one. */
   countWait(): void {
     this.wait.count(this.result)
+  }
+
+  ending(): Promise<void> | null {
+    return this.owner.ending(this)
+  }
+
+  threw(cause: unknown): void {
+    this.owner.threw(cause)
+  }
+
+  translated(ms: number): void {
+    this.owner.translated(ms)
   }
 
   private fail(error: WireError, cause?: unknown): void {

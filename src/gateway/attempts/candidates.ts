@@ -61,7 +61,6 @@ export class Candidates implements AttemptOwner, Sent {
   readonly deadlines: Deadlines
   readonly drains: Drains
   readonly timeoutMs: number
-  readonly ending: () => Promise<void> | null
   readonly attempts: AttemptResult[] = []
   /** Resolves when there is something to give the client; rejects with `GatewayError`. */
   readonly reply: Promise<BegunReply>
@@ -70,6 +69,7 @@ export class Candidates implements AttemptOwner, Sent {
   failure: unknown = null
   backOffMs = 0
   private replyMs = 0
+  private readonly onEnding: () => Promise<void> | null
   private readonly handling: Handling
   private readonly queue: CandidateQueue<Candidate>
   private readonly isRepeatable: boolean
@@ -93,7 +93,7 @@ export class Candidates implements AttemptOwner, Sent {
     this.held = held
     this.deadlines = means.deadlines
     this.drains = means.drains
-    this.ending = ending
+    this.onEnding = ending
     this.handling = handling
     this.timeoutMs = timeoutOf(headerOf(req, 'x-request-timeout-ms'))
     const key = headerOf(req, 'idempotency-key')?.slice(0, KEY_CHARS) ?? ''
@@ -219,17 +219,29 @@ export class Candidates implements AttemptOwner, Sent {
     const own = this.running.find(({ attempt }) => attempt === made)
     // The client has left.
     if (own === undefined) return
+    if (!this.isSettled) this.win(own)
+    this.resolve(reply)
+  }
+
+  /** A short stream ends before it is known to have begun. */
+  ending(made: Made): Promise<void> | null {
+    const own = this.running.find(({ attempt }) => attempt === made) ?? this.running[0]
+    if (own !== undefined && !this.isSettled) this.win(own)
+    return this.onEnding()
+  }
+
+  /** The client gets the reply of this attempt; another one is cancelled. */
+  private win(own: Running): void {
     this.stopTimers()
     this.isSettled = true
-    this.winner = made.result
+    this.winner = own.attempt.result
     own.leg.succeeded()
     for (const { attempt, leg } of this.running) {
-      if (attempt === made) continue
+      if (attempt === own.attempt) continue
       leg.abandoned()
       attempt.supersede()
     }
     this.running = [own]
-    this.resolve(reply)
   }
 
   failed(made: Made, error: GatewayError): void {

@@ -6,19 +6,22 @@ import type { Deadlines } from '../deadlines.js'
 import type { Drains } from '../drains.js'
 import type { Exchange } from '../exchange.js'
 import type { Call } from '../phases/receive.js'
-import type { ReplyOwner } from '../streams/reply-transform.js'
 import type { Outgoing } from './outgoing.js'
 import type { BegunReply, EarlierParts } from './reply.js'
 import type { AttemptResult } from './result.js'
 
 /** What an attempt needs of the request that it is made for, and what it reports to. */
-export interface AttemptOwner extends ReplyOwner {
+export interface AttemptOwner {
   readonly exchange: Exchange
   readonly deadlines: Deadlines
   readonly held: Holding
   readonly drains: Drains
   /** How long the client waits for the whole reply, in ms from its request; infinite if it does not say. */
   readonly timeoutMs: number
+  /** As `ReplyOwner`, for the reply of the attempt. */
+  ending(attempt: Made): Promise<void> | null
+  threw(cause: unknown): void
+  translated(ms: number): void
   /** There is something to give the client. Called at most once, and `failed` never after it. */
   begun(attempt: Made, reply: BegunReply): void
   /** It ended before there was anything to give the client. Called at most once. */

@@ -10,7 +10,7 @@ import type { Exchange } from '../exchange.js'
 import type { Target } from '../generation.js'
 import type { Call } from '../phases/receive.js'
 import { PassthroughTransform } from '../streams/passthrough-transform.js'
-import { ReplyTransform } from '../streams/reply-transform.js'
+import { ReplyTransform, type ReplyOwner } from '../streams/reply-transform.js'
 import { ArrayForm, arrayOfEvents, EVENT_STREAM, type StreamForm } from '../streams/stream-form.js'
 import { TranslatedStream, type Verdict } from '../translate.js'
 import { WholeAnswer, type WholeReply } from '../whole.js'
@@ -33,9 +33,9 @@ export function roomFor(isReply: boolean): number {
 
 /** The stream for a streamed reply. */
 export function openReplyStream(
-  owner: AttemptOwner,
   { call, outgoing }: Prepared,
   target: Target,
+  { exchange, owner }: { readonly exchange: Exchange; readonly owner: ReplyOwner },
 ): ReplyTransform {
   const { egress } = target
   const { ingress, request } = call
@@ -44,7 +44,7 @@ export function openReplyStream(
     const tap = egress.newTap({ includeUsage, onWhole: keeper(call, target) })
     return new PassthroughTransform(tap, owner, formOf(call))
   }
-  const seed = seedOf(owner.exchange, call, target)
+  const seed = seedOf(exchange, call, target)
   const mayPause = outgoing.next !== null
   const translation = new TranslatedStream(egress, ingress, request, seed, mayPause)
   return new ReplyTransform(translation, owner, formOf(call))

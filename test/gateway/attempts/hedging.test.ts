@@ -1,0 +1,115 @@
+/**
+ * Goal: a hedge takes over when the first content is late; the slower attempt is cancelled at once; both are in the
+ * ledger entry; the route's extra spending bounds them.
+ * Method: an emulator that is slow for one request in twenty; its ledger says who was asked and who was cut off.
+ */
+import { Readable } from 'node:stream'
+import type { ReadableStream } from 'node:stream/web'
+import t from 'tap'
+import { ask, eventually, isComplete, question, series, watchProcess } from '../../faults/scene.js'
+import { breakProvider, counts, entryOf, startWith } from './scene.js'
+
+const TWO =
+  'targets: [ { upstream: openai, model: gpt-4o }, { upstream: anthropic, model: claude-sonnet-4-5, weight: 0 } ]'
+
+void t.test('the faster attempt is the reply, the other is cancelled', async (t) => {
+  watchProcess(t)
+  const gateway = await startWith(t, [
+    'model: main, targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 100, extra_spend: 1 }',
+  ])
+  for (const isStream of [true, false]) {
+    gateway.emulator.reset()
+    breakProvider(gateway, 'openai', { kind: 'delay', ms: 3000, mode: 'headers' }, 1)
+    const seen = await ask(gateway, question('main', isStream))
+    t.ok(isComplete(seen))
+    t.ok(seen.ownMs < 1500, `${seen.ownMs} ms`)
+    t.equal(seen.headers['x-sluice-attempts'], 'openai:cancelled, openai:ok')
+    await eventually(() => gateway.emulator.open() === 0, 'the loser is cut off')
+    t.equal(gateway.emulator.ledger[0]?.outcome, 'client_closed')
+    const entry = await entryOf(gateway, seen.headers['x-request-id'] ?? '')
+    t.match(entry, { attempts: 2, attempted: 'openai:cancelled, openai:ok', source: 'estimated' })
+    const counted = gateway.emulator.ledger[1]?.counted?.input ?? 0
+    t.ok((entry.usage.input ?? 0) > counted, 'the prompt of the loser is counted')
+  }
+  t.equal(await series(gateway, 'sluice_hedges_total{upstream="openai",result="won"}'), 2)
+  t.equal(await series(gateway, 'sluice_inflight{upstream="openai"}'), 0)
+})
+
+void t.test('the first attempt may win, and a failing one leaves the other', async (t) => {
+  const gateway = await startWith(t, [
+    'model: main, targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 100, extra_spend: 1 }',
+    `model: two, ${TWO}`,
+  ])
+  breakProvider(gateway, 'openai', { kind: 'delay', ms: 400, mode: 'headers' }, 1)
+  breakProvider(gateway, 'openai', { kind: 'hang' }, 1)
+  const first = await ask(gateway, question('main', true))
+  t.equal(first.headers['x-sluice-attempts'], 'openai:ok, openai:cancelled')
+  t.equal(await series(gateway, 'sluice_hedges_total{upstream="openai",result="lost"}'), 1)
+  gateway.emulator.reset()
+  breakProvider(gateway, 'openai', { kind: 'delay', ms: 400, mode: 'headers' }, 1)
+  breakProvider(gateway, 'openai', { kind: 'status', code: 500 }, 1)
+  const failed = await ask(gateway, question('main', true))
+  t.ok(isComplete(failed))
+  t.equal(failed.headers['x-sluice-attempts'], 'openai:ok, openai:upstream_failed')
+  gateway.emulator.reset()
+  breakProvider(gateway, 'openai', { kind: 'delay', ms: 300, mode: 'headers' }, 2)
+  t.ok(isComplete(await ask(gateway, question('two', true))), 'a route without hedge has none')
+  t.equal(counts(gateway).openai, 1)
+})
+
+void t.test('a bimodal upstream: the slowest replies come five times sooner', async (t) => {
+  watchProcess(t)
+  const SLOW_MS = 2000
+  const p99: Record<string, number> = {}
+  for (const [name, more] of [
+    ['without', ''],
+    ['with', ', hedge: { after_ms: 100, extra_spend: 0.1 }'],
+  ] as const) {
+    const gateway = await startWith(t, [
+      `model: main, targets: [ { upstream: openai, model: gpt-4o } ]${more}`,
+    ])
+    let asked = 0
+    const match = (): boolean => {
+      asked += 1
+      return asked % 20 === 0
+    }
+    gateway.emulator.script({ match, fault: { kind: 'delay', ms: SLOW_MS, mode: 'first' } })
+    const firstMs: number[] = []
+    let left = 300
+    const client = async (): Promise<void> => {
+      for (; left > 0;) {
+        left -= 1
+        const began = performance.now()
+        const reply = await gateway.chat(question('main', true))
+        let text = ''
+        let isFirst = true
+        for await (const chunk of Readable.fromWeb(reply.body as ReadableStream<Uint8Array>)) {
+          text += String(chunk)
+          if (!isFirst || !text.includes('"content":"')) continue
+          isFirst = false
+          firstMs.push(performance.now() - began)
+        }
+        if (!text.includes('[DONE]')) t.fail('an incomplete reply')
+      }
+    }
+    await Promise.all(Array.from({ length: 6 }, client))
+    firstMs.sort((a, b) => a - b)
+    p99[name] = firstMs[Math.floor(firstMs.length * 0.98)] ?? 0
+    if (name === 'with') {
+      t.ok(counts(gateway).openai <= 300 * 1.1 + 2, 'within the extra spending')
+    }
+  }
+  const { without = 0, with: hedged = 0 } = p99
+  t.ok(without >= SLOW_MS, `${without} ms without`)
+  t.ok(hedged <= without / 5, `${hedged} ms with hedges, ${without} ms without`)
+})
+
+void t.test('hedges beyond the extra spending are not sent', async (t) => {
+  const gateway = await startWith(t, [
+    'model: main, targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 50, extra_spend: 0 }',
+  ])
+  breakProvider(gateway, 'openai', { kind: 'delay', ms: 250, mode: 'headers' })
+  for (let request = 0; request < 4; request += 1) await ask(gateway, question('main', true))
+  t.equal(counts(gateway).openai, 5, 'one hedge a minute')
+  t.equal(await series(gateway, 'sluice_hedges_total{upstream="openai",result="denied"}'), 3)
+})
