@@ -31,7 +31,7 @@ const FAILURES = 1
 export interface BreakerPass {
   /** The first content arrived, or the provider refused the request as the client's fault. */
   succeeded(): void
-  /** The provider failed: see the error table of the configuration page. */
+  /** The provider failed, and not the client or the gateway. */
   failed(): void
   /** The attempt ended for another reason: the client left, or a hedge was cancelled. */
   abandoned(): void
