@@ -209,3 +209,39 @@ void t.test('targets of three formats stand in for each other, whole and streame
   const reply = await ask({ stream: true })
   t.match(reply, { status: 200, upstream: 'c', attempts: /^a:\w+, b:\w+, c:ok$/ })
 })
+
+void t.test(
+  'retries are bounded: upstreams that fail get at most 1.2 times the requests (G9)',
+  async (t) => {
+    const many = 'breaker: { failures: 100000, min_requests: 100000 }'
+    const retry = 'retry: { attempts: 3, budget: 0.2, max_wait_ms: 20 }'
+    const { ask, emulators, received, reload, metric } = await startStage(
+      t,
+      { a: { options: many }, b: {} },
+      `  - { prefix: m-, upstream: a, ${retry} }`,
+    )
+    for (const emulator of Object.values(emulators)) {
+      emulator.script({ fault: { kind: 'status', code: 500 } })
+    }
+    const flood = async (requests: number): Promise<void> => {
+      for (let at = 0; at < requests; at += 20) {
+        const replies = await Promise.all(Array.from({ length: 20 }, () => ask()))
+        t.ok(replies.every(({ status }) => status >= 500))
+      }
+    }
+    await flood(300)
+    const { a = 0 } = received()
+    t.ok(a > 300 && a <= 300 * 1.2 + 3, `${a} of 300`)
+    t.equal(await metric('sluice_retries_total{upstream="a"'), a - 300)
+
+    reload(
+      { a: {}, b: {} },
+      `  - { prefix: m-, upstream: a, fallback: [{ upstream: b }], ${retry} }`,
+    )
+    await flood(400)
+    const all = received()
+    const sent = (all['a'] ?? 0) - a + (all['b'] ?? 0)
+    // The first twenty, which run at once, try both before the breakers open.
+    t.ok(sent <= (400 + 20) * 1.2 + 6, `${sent} of 400`)
+  },
+)
