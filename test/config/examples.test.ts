@@ -50,9 +50,11 @@ routes:                            # exact model first, then the longest prefix
   t.end()
 })
 
-void t.test('the examples of the how-to page load', (t) => {
+void t.test('the examples of the how-to page and the README load', (t) => {
   const page = readFileSync('docs/how-to/fallback-and-retries.md', 'utf8')
-  const blocks = [...page.matchAll(/```yaml\n([^]*?)```/g)].map(([, text = '']) => text)
+  const readme = readFileSync('README.md', 'utf8')
+  const own = readme.slice(readme.indexOf('## Survive a provider'), readme.indexOf('## Limit it'))
+  const blocks = [...(page + own).matchAll(/```yaml\n([^]*?)```/g)].map(([, text = '']) => text)
   t.ok(blocks.length >= 10, String(blocks.length))
   const names = ['anthropic', 'anthropic-eu', 'openai', 'google']
   const upstreams = names.map(

@@ -17,8 +17,9 @@ export const BREAKER_LEVELS: Readonly<Record<BreakerState, number>> = {
   open: 2,
 }
 
-/** Time after closing in which the share of requests that are sent grows to all. */
-const SLOW_START_MS = 5_000
+/** After closing, the share of requests that are sent grows to all in this part of `open_seconds`, at most 5 s. */
+const SLOW_START_OF_OPEN = 1 / 6
+const MAX_SLOW_START_MS = 5_000
 const SLOW_START_SHARE = 0.1
 /** `open_seconds` is exceeded by up to this share, so that not all workers test at the same moment. */
 const JITTER = 0.1
@@ -30,7 +31,7 @@ const FAILURES = 1
 export interface BreakerPass {
   /** The first content arrived, or the provider refused the request as the client's fault. */
   succeeded(): void
-  /** The provider failed: see the error table of the configuration page. */
+  /** The provider failed, and not the client or the gateway. */
   failed(): void
   /** The attempt ended for another reason: the client left, or a hedge was cancelled. */
   abandoned(): void
@@ -41,6 +42,7 @@ export class Breaker {
   private readonly config: BreakerConfig
   private readonly clock: Clock
   private readonly recent: RollingSums
+  private readonly slowStartMs: number
   private consecutive = 0
   private probesFailed = 0
   /** Null while closed. */
@@ -54,6 +56,7 @@ export class Breaker {
     this.config = config
     this.clock = clock
     this.recent = new RollingSums(config.windowMs, 2)
+    this.slowStartMs = Math.min(MAX_SLOW_START_MS, config.openMs * SLOW_START_OF_OPEN)
   }
 
   get state(): BreakerState {
@@ -75,8 +78,8 @@ export class Breaker {
         return this.test === null
       case 'closed': {
         const sinceMs = this.clock.now() - this.closedAtMs
-        if (sinceMs >= SLOW_START_MS) return true
-        const share = SLOW_START_SHARE + (1 - SLOW_START_SHARE) * (sinceMs / SLOW_START_MS)
+        if (sinceMs >= this.slowStartMs) return true
+        const share = SLOW_START_SHARE + (1 - SLOW_START_SHARE) * (sinceMs / this.slowStartMs)
         return this.clock.random() < share
       }
     }

@@ -137,6 +137,14 @@ void t.test(
     t.equal(share(), 55)
     clock.pass(2_500)
     t.equal(share(), 100)
+    const short = scene({ openMs: 600 })
+    fail(short.breaker, 5)
+    short.clock.pass(600)
+    short.breaker.begin().succeeded()
+    short.clock.randomness = 0.99
+    t.equal(short.breaker.allows(), false)
+    short.clock.pass(100)
+    t.equal(short.breaker.allows(), true, 'a sixth of a short open time')
     t.end()
   },
 )
