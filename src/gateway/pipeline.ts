@@ -24,6 +24,7 @@ import { identify } from './phases/identify.js'
 import { Intake, receive, type Call } from './phases/receive.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-head.js'
+import type { Overload } from './overload/overload.js'
 import { send } from './phases/send.js'
 import { Observer, type Ledgers } from './phases/settle.js'
 import { failureOf, refuse, understood } from './refuse.js'
@@ -37,6 +38,7 @@ export interface Services extends Ledgers {
   readonly escrow: Escrow
   readonly responses: StoredResponses
   readonly bodies: BodyBudget
+  readonly overload: Overload
   /** Called for every exchange, last. */
   readonly ended: (x: Exchange) => void
 }
@@ -54,8 +56,13 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     results.identified = identified
     const { at, refusal } = identified
     if (refusal !== null) throw refusal
+    // A request that is refused for overload leaves no ledger entry: writing it would add to the load.
+    const full = services.overload.refusesAll()
+    if (full !== null) throw full
     const found = authenticate(x, services.authenticator)
     const authenticated = found instanceof Promise ? await found : found
+    const shed = services.overload.refuses(authenticated.identity.labels)
+    if (shed !== null) throw shed
     results.authenticated = authenticated
     x.cancellation.check()
     if (at === null) {
