@@ -56,13 +56,10 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     results.identified = identified
     const { at, refusal } = identified
     if (refusal !== null) throw refusal
-    // A request that is refused for overload leaves no ledger entry: writing it would add to the load.
-    const full = services.overload.refusesAll()
-    if (full !== null) throw full
+    services.overload.assertOpen()
     const found = authenticate(x, services.authenticator)
     const authenticated = found instanceof Promise ? await found : found
-    const shed = services.overload.refuses(authenticated.identity.labels)
-    if (shed !== null) throw shed
+    services.overload.assertServed(authenticated.identity.labels)
     results.authenticated = authenticated
     x.cancellation.check()
     if (at === null) {
@@ -81,8 +78,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     const route = choose(call, identity, x.generation)
     results.route = route
     if (services.books.isRefusing) throw unrecorded()
-    const { candidates } = route
-    const { clientRequestId } = identified
+    const [{ candidates }, { clientRequestId }] = [route, identified]
     const applicant = { x, identity, clientRequestId, call, candidates }
     if (at.endpoint.operation === 'count') {
       await countTokens(applicant, results, observer.ending, services)

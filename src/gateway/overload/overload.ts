@@ -77,19 +77,22 @@ export class Overload {
     if (this.level !== before) this.report(before)
   }
 
-  /** Before a key is looked up: the error if nobody is served. */
-  refusesAll(): GatewayError | null {
+  /** Before a key is looked up. Throws `overloaded` if nobody is served. */
+  assertOpen(): void {
     const [level, resource] = this.current()
-    return level === 3 ? this.refusal(resource) : null
+    if (level === 3) throw this.refusal(resource)
   }
 
-  /** With the labels of the key: the error if it is not served. */
-  refuses(labels: Labels): GatewayError | null {
+  /**
+   * With the labels of the key. Throws `overloaded` if it is not served. Such a request leaves no ledger entry: writing
+   * it would add to the load.
+   */
+  assertServed(labels: Labels): void {
     const [level, resource] = this.current()
-    if (level === 0) return null
+    if (level === 0) return
     const priority = Object.hasOwn(labels, PRIORITY) ? labels[PRIORITY] : undefined
     const isServed = level === 1 ? priority !== 'low' : level === 2 && priority === 'high'
-    return isServed ? null : this.refusal(resource)
+    if (!isServed) throw this.refusal(resource)
   }
 
   /** Requests under way are counted at once: many may come between two readings. */

@@ -47,8 +47,9 @@ export class Gauges {
     readdir(FILES).then(
       (files) => (this.openFiles = files.length),
       // The list itself needs a file: there was none left.
-      (error: NodeJS.ErrnoException) => {
-        if (error.code === 'EMFILE') this.openFiles = this.mostFiles ?? 0
+      (error: unknown) => {
+        const isFull = error instanceof Error && 'code' in error && error.code === 'EMFILE'
+        if (isFull) this.openFiles = this.mostFiles ?? 0
       },
     )
   }
