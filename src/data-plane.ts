@@ -21,7 +21,7 @@ import { Limiter } from './limits/limiter.js'
 import type { Logger } from './log.js'
 import type { Metrics } from './metrics/hops.js'
 import { observeStore } from './metrics/store.js'
-import type { Readiness } from './ops.js'
+import { readinessOf, type Readiness } from './ops.js'
 import type { Services } from './gateway/pipeline.js'
 import { StoredResponses } from './gateway/stored-responses.js'
 import { Escrow } from './reasoning/escrow.js'
@@ -92,6 +92,7 @@ export async function openDataPlane(
     ...listenerOf(snapshot.config.server, log),
     ...servedBy(dashboard, gateway, () => current),
     onRefused: turnedAway(metrics, log),
+    closesConnections: () => gateway.overload.closesConnections,
   })
   const { setUpSecret, onSetUp } = options
   if (setUpSecret !== undefined && onSetUp !== undefined) {
@@ -108,10 +109,15 @@ export async function openDataPlane(
       gateway.adopt(next)
       server.allowUpgrades(opensWebSockets(next.config))
     },
-    ready: () => {
-      const { upstreams } = gateway
-      return readinessOf(parts, { store: probe.state, upstreams, isDraining: server.draining })
-    },
+    ready: () =>
+      readinessOf({
+        store: probe.state,
+        isLimiterAway: limiter.isAway,
+        ledger: books.state,
+        upstreams: gateway.upstreams,
+        overload: gateway.overload.state,
+        isDraining: server.draining,
+      }),
     openDashboard: () => dashboard.open(),
     async drain() {
       const { drainMs } = current.config.server
@@ -144,22 +150,6 @@ function servedBy(
       return origins.length === 0 || dashboard.takes(req) ? [] : corsHeaders(req, origins)
     },
   }
-}
-
-/** Failing upstreams are shown but do not make the gateway unready: it still answers, with errors if need be. */
-function readinessOf(
-  { limiter, books }: { readonly limiter: Limiter; readonly books: Books },
-  { store, upstreams, isDraining }: { store: string; upstreams: string; isDraining: boolean },
-): Readiness {
-  const checks = {
-    config: 'ok',
-    store,
-    limits: limiter.isAway ? 'kept by each process alone' : 'ok',
-    ledger: books.state,
-    upstreams,
-    drain: isDraining ? 'draining' : 'ok',
-  }
-  return { ready: store === 'ok' && !isDraining, checks }
 }
 
 function listenerOf(server: ServerConfig, log: Logger): Omit<ServerOptions, 'handler'> {

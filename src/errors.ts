@@ -95,7 +95,7 @@ export const ERRORS = {
     'An address to listen on is in use or not allowed; the message names it. Start and log only.',
   ),
   draining: row(503, 'gateway', 'never', 'The gateway is shutting down; try again elsewhere.'),
-  overloaded: row(503, 'gateway', 'never', 'The gateway is full; see retry-after.'),
+  overloaded: row(503, 'gateway', 'never', 'The gateway is full or overloaded; see retry-after.'),
   upstream_unconfigured: row(
     503,
     'gateway',

@@ -11,6 +11,31 @@ export interface Readiness {
   checks: Record<string, string>
 }
 
+/** How a process stands: each text is `ok` or what is wrong. */
+export interface Conditions {
+  readonly store: string
+  readonly isLimiterAway: boolean
+  readonly ledger: string
+  readonly upstreams: string
+  readonly overload: string
+  readonly isDraining: boolean
+}
+
+/** Failing upstreams and overload are shown but do not make the gateway unready: it still answers, with errors if need be. */
+export function readinessOf(conditions: Conditions): Readiness {
+  const { store, isLimiterAway, ledger, upstreams, overload, isDraining } = conditions
+  const checks = {
+    config: 'ok',
+    store,
+    limits: isLimiterAway ? 'kept by each process alone' : 'ok',
+    ledger,
+    upstreams,
+    overload,
+    drain: isDraining ? 'draining' : 'ok',
+  }
+  return { ready: store === 'ok' && !isDraining, checks }
+}
+
 /** Where the port is, and who answers for each page. */
 export interface OpsOptions {
   host: string

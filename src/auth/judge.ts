@@ -1,7 +1,6 @@
 /**
  * What a look-up in the store says of a key, reduced to what a request needs.
  */
-import { NO_LABELS } from '../accounts/labels.js'
 import { GatewayError } from '../errors.js'
 import type { KeyLookup } from '../store/store.js'
 import type { Verdict } from './cache.js'
@@ -25,7 +24,7 @@ export function judge(digest: string, found: KeyLookup | null): Verdict {
       expiresAtMs: key.expiresAtMs ?? null,
       models: key.models ?? null,
       limits: key.limits ?? null,
-      labels: key.labels ?? NO_LABELS,
+      labels: key.labels ?? {},
     },
   }
 }

@@ -21,8 +21,9 @@ const AT_ROOT: ReadonlySet<string> = new Set(['api.deepseek.com'])
 
 /** What is suspicious about `base_url`, as a sentence that begins with it; null: nothing. */
 export function baseUrlNote(upstream: Pick<UpstreamConfig, 'baseUrl' | 'path'>): string | null {
+  // A configured address has no slash at its end.
   const { hostname, pathname } = new URL(upstream.baseUrl)
-  const path = pathname.replace(/\/+$/, '')
+  const path = pathname === '/' ? '' : pathname
   const endpoint = ENDPOINT.exec(path)?.[0]
   if (endpoint !== undefined) {
     return `base_url ends with "${endpoint}", which the gateway adds itself: end it with the version, as in https://api.openai.com/v1`

@@ -12,6 +12,18 @@ import type { RouteConfig } from './route.js'
 /** How an upstream is spoken to: `openai` picks chat or Responses per model and request. */
 export type DialectChoice = DialectName | 'openai'
 
+/** When requests are refused because the process cannot serve them in time. Lists have one bound for each level. */
+export interface OverloadConfig {
+  readonly enabled: boolean
+  /** Requests under way in one worker. */
+  readonly maxInflight: number
+  readonly delayMs: readonly number[]
+  readonly heapShare: readonly number[]
+  readonly openFilesShare: readonly number[]
+  readonly riseMs: number
+  readonly holdMs: number
+}
+
 /** Listeners, processes and what one request may take. */
 export interface ServerConfig {
   readonly host: string
@@ -32,6 +44,7 @@ export interface ServerConfig {
   readonly trustedProxies: readonly string[]
   /** Origins whose pages may use the data plane, or `*`; empty: none. */
   readonly cors: { readonly origins: readonly string[] }
+  readonly overload: OverloadConfig
   /** Absolute paths; null: plain HTTP/1.1. */
   readonly tls: TlsFiles | null
 }

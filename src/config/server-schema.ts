@@ -5,6 +5,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { TlsFiles } from '../http/tls-files.js'
 import type { ServerConfig } from './config.js'
+import { overloadOf, overloadSchema } from './overload-schema.js'
 import type { Path } from './problem.js'
 
 const DAY_MS = 86_400_000
@@ -97,6 +98,7 @@ export const serverSchema = z.strictObject({
         ),
     })
     .prefault({}),
+  overload: overloadSchema,
   tls: tls
     .optional()
     .describe(
@@ -146,6 +148,7 @@ export function serverOf(server: ServerValues, folder: string): ServerConfig {
     clientStallMs: server.client_stall_ms,
     trustedProxies: server.trusted_proxies,
     cors: server.cors,
+    overload: overloadOf(server.overload),
     tls: tlsFilesOf(server, folder),
   }
 }

@@ -15,6 +15,8 @@ import { Drains } from './drains.js'
 import { Exchange } from './exchange.js'
 import { Generation } from './generation.js'
 import { InFlight } from './in-flight.js'
+import { OverloadMonitor } from './overload/monitor.js'
+import type { Overload } from './overload/overload.js'
 import { serve, type Services } from './pipeline.js'
 
 /** Requests and whole replies may hold half of the heap, copies included; the rest is for work on them. */
@@ -24,6 +26,7 @@ const BODY_SHARE_OF_HEAP = 0.5
 export class Gateway {
   private readonly services: Services
   private readonly discovery: Discovery
+  private readonly monitor: OverloadMonitor
   private readonly inFlight = new InFlight<Exchange>()
   private current: Generation
   /** Set while somebody waits for the last exchange. */
@@ -32,11 +35,18 @@ export class Gateway {
   private retired: Promise<void> = Promise.resolve()
 
   constructor(
-    parts: Omit<Services, 'deadlines' | 'drains' | 'bodies' | 'ended'>,
+    parts: Omit<Services, 'deadlines' | 'drains' | 'bodies' | 'overload' | 'ended'>,
     snapshot: Snapshot,
   ) {
+    this.monitor = new OverloadMonitor({
+      settings: () => this.current.snapshot.config.server.overload,
+      inFlight: () => this.inFlight.size,
+      log: parts.log,
+      metrics: parts.metrics,
+    })
     this.services = {
       ...parts,
+      overload: this.monitor.overload,
       deadlines: new Deadlines(),
       drains: new Drains(),
       bodies: new BodyBudget(getHeapStatistics().heap_size_limit * BODY_SHARE_OF_HEAP),
@@ -66,6 +76,11 @@ export class Gateway {
   /** `ok`, or the upstreams whose breakers are not closed and those with keys that rest. */
   get upstreams(): string {
     return this.current.states.text()
+  }
+
+  /** What the process refuses requests by. */
+  get overload(): Pick<Overload, 'state' | 'closesConnections'> {
+    return this.monitor.overload
   }
 
   /** Takes one request that has passed the front door. */
@@ -138,6 +153,7 @@ export class Gateway {
    */
   async close(): Promise<void> {
     this.discovery.close()
+    this.monitor.close()
     this.services.deadlines.close()
     await this.current.destroy()
     if (this.inFlight.size === 0) return

@@ -24,6 +24,7 @@ import { identify } from './phases/identify.js'
 import { Intake, receive, type Call } from './phases/receive.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-head.js'
+import type { Overload } from './overload/overload.js'
 import { send } from './phases/send.js'
 import { Observer, type Ledgers } from './phases/settle.js'
 import { failureOf, refuse, understood } from './refuse.js'
@@ -37,6 +38,7 @@ export interface Services extends Ledgers {
   readonly escrow: Escrow
   readonly responses: StoredResponses
   readonly bodies: BodyBudget
+  readonly overload: Overload
   /** Called for every exchange, last. */
   readonly ended: (x: Exchange) => void
 }
@@ -54,8 +56,10 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     results.identified = identified
     const { at, refusal } = identified
     if (refusal !== null) throw refusal
+    services.overload.assertOpen()
     const found = authenticate(x, services.authenticator)
     const authenticated = found instanceof Promise ? await found : found
+    services.overload.assertServed(authenticated.identity.labels)
     results.authenticated = authenticated
     x.cancellation.check()
     if (at === null) {
@@ -74,8 +78,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     const route = choose(call, identity, x.generation)
     results.route = route
     if (services.books.isRefusing) throw unrecorded()
-    const { candidates } = route
-    const { clientRequestId } = identified
+    const [{ candidates }, { clientRequestId }] = [route, identified]
     const applicant = { x, identity, clientRequestId, call, candidates }
     if (at.endpoint.operation === 'count') {
       await countTokens(applicant, results, observer.ending, services)

@@ -27,6 +27,8 @@ export interface ServerOptions {
   handler: (req: HttpRequest, res: HttpResponse, upgrade: Upgrade | null) => void
   /** Whether the handler serves this request for a WebSocket; see `GatewayServer.allowUpgrades`. */
   takesUpgrade?: (req: HttpRequest) => boolean
+  /** Whether connections are to close after the reply in hand. */
+  closesConnections?: () => boolean
   /** Name, value, …: what every reply to the request carries, refusals included. */
   replyHeaders?: (req: HttpRequest) => readonly string[]
   /**
@@ -129,7 +131,8 @@ class Listener implements GatewayServer {
       maxConnections: this.maxConnections,
       bodyGraceMs: options.requestTimeoutMs ?? headersTimeoutMs,
       others: () => this.tls?.sessions.size ?? 0,
-      serve: (exchange, isLast) => this.serve(exchange, isLast || this.isDraining),
+      serve: (exchange, isLast) =>
+        this.serve(exchange, isLast || this.isDraining || options.closesConnections?.() === true),
       onRefused: (kind, id) => options.onRefused?.(kind, id),
     })
     const settings = {

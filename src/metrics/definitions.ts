@@ -111,6 +111,13 @@ export const DEFINITIONS = {
   limitsLocal: gauge('sluice_limits_local', 1, [], {
     help: 'Processes that keep their share of the limits by themselves, because the store does not answer.',
   }),
+  overloadLevel: gauge('sluice_overload_level', 1, [], {
+    help: 'How overloaded the gateway is: 0 not, 1 low priority is refused, 2 all but high priority, 3 all; of several processes the highest.',
+    aggregator: 'max',
+  }),
+  shed: counter('sluice_shed_total', 4, ['resource'], {
+    help: 'Requests refused with 503 because of overload, by what was short: delay (of the event loop), heap, open_files, in_flight.',
+  }),
   storeDuration: histogram('sluice_store_duration_seconds', 15, ['op'], STORE_BUCKETS, {
     help: 'Seconds that an operation of the store took.',
     fold: 'op',

@@ -47,6 +47,8 @@ export function register(set: MetricSet) {
     auth: set.counter(d.auth),
     limitRejections: set.counter(d.limitRejections),
     limitsLocal: set.gauge(d.limitsLocal),
+    overloadLevel: set.gauge(d.overloadLevel),
+    shed: set.counter(d.shed),
     storeDuration: set.histogram(d.storeDuration),
     storeErrors: set.counter(d.storeErrors),
     configGeneration: set.gauge(d.configGeneration),
@@ -68,5 +70,6 @@ export function register(set: MetricSet) {
   families.configReloads.child('ok')
   families.configReloads.child('refused')
   families.limitsLocal.child().set(0)
+  families.overloadLevel.child().set(0)
   return families
 }

@@ -254,6 +254,16 @@ export class Metrics {
     this.families.limitsLocal.child().set(isLocal ? 1 : 0)
   }
 
+  /** 0 to 3. */
+  overloadLevel(level: number): void {
+    this.families.overloadLevel.child().set(level)
+  }
+
+  /** A request was refused because of overload. */
+  shed(resource: 'delay' | 'heap' | 'open_files' | 'in_flight'): void {
+    this.families.shed.child(resource).add()
+  }
+
   /** `op` is the name of a method of the store, never data. */
   storeOperation(op: string, seconds: number, failed: boolean): void {
     this.storeSeries(op).observe(seconds)

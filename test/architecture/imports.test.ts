@@ -47,6 +47,8 @@ const SIBLINGS = ROWS[4] ?? []
 
 /** The few values that cross between siblings, each with its reason. */
 const SIBLING_VALUES: Readonly<Record<string, string>> = {
+  'config/limits-schema.ts → accounts/labels.ts':
+    'what the name of a label may be is one rule for keys and for limits',
   'auth/authenticate.ts → accounts/secret.ts':
     'what a key looks like and how it is digested is one fact for minting and for checking',
   'store/sqlite/ledger/limits.ts → limits/bucket.ts':

@@ -23,6 +23,15 @@ void t.test('what the file leaves out has the documented default', (t) => {
     server: {
       host: '0.0.0.0',
       cors: { origins: [] },
+      overload: {
+        enabled: true,
+        maxInflight: 10_000,
+        delayMs: [100, 250, 500],
+        heapShare: [0.8, 0.88, 0.93],
+        openFilesShare: [0.8, 0.9, 0.95],
+        riseMs: 1_000,
+        holdMs: 5_000,
+      },
       port: 8080,
       opsHost: '127.0.0.1',
       opsPort: 9464,
