@@ -76,6 +76,21 @@ void t.test('`allow_betas` names the beta features that pass', async (t) => {
   t.match(await refused.json(), { type: 'error', error: { message: /anthropic-beta\.one/ } })
 })
 
+void t.test('what other upstreams do not take is named in the words of the format', async (t) => {
+  const gateway = await startGateway(t)
+  const response = await post(gateway, {
+    model: 'gemini-2.5-flash',
+    tools: [{ name: 'f', input_schema: { type: 'object' } }],
+    tool_choice: { type: 'auto', disable_parallel_tool_use: true },
+  })
+  t.equal(response.headers.get('x-sluice-lost'), 'tool_choice.disable_parallel_tool_use')
+  const refused = await post(gateway, { model: 'gpt-4.1', stop_sequences: ['END'] })
+  t.equal(refused.status, 400)
+  t.match(await refused.json(), {
+    error: { param: 'stop_sequences', message: /^stop_sequences: / },
+  })
+})
+
 void t.test('a missing version is accepted', async (t) => {
   const gateway = await startGateway(t)
   t.equal((await post(gateway, {})).status, 200)
