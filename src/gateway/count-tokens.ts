@@ -57,10 +57,12 @@ export async function countTokens(
   x.cancellation.check()
   const losses = new LossList()
   const exact = await countUpstream(applicant, losses)
-  results.sent = { ...NOTHING_SENT, losses: losses.paths }
+  const { ingress, request } = call
+  const lost = losses.paths.map((path) => ingress.fieldName?.(path) ?? path)
+  results.sent = { ...NOTHING_SENT, losses: lost }
   const { family } = x.generation.facts(applicant.candidates[0].model)
-  const tokens = exact ?? inputTokens(bulkOf(call.request), family)
-  const body = call.ingress.encodeCount?.(tokens)
+  const tokens = exact ?? inputTokens(bulkOf(request), family)
+  const body = ingress.encodeCount?.(tokens)
   if (body === undefined) throw new GatewayError('bug', 'The client format has no counts.')
   const headers = ['content-type', 'application/json', ...replyHeaders(x, results, 'whole')]
   if (exact === null) headers.push('x-sluice-estimated', 'input_tokens')

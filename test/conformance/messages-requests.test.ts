@@ -96,7 +96,7 @@ const REFUSED: readonly (readonly [models: RegExp, param: RegExp, reason: string
     'a file of Anthropic’s, or a URL that is not read',
   ],
   [/^gemini-/, /^messages\[\d+\]$/, 'a conversation that begins with the model'],
-  [/^gpt-5-pro$/, /^stop$/, 'Responses has no stop sequences'],
+  [/^gpt-5-pro$/, /^stop_sequences$/, 'Responses has no stop sequences'],
   [/./, /^tool_choice$/, 'forces a tool that only Anthropic has'],
 ]
 

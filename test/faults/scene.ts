@@ -304,6 +304,7 @@ export function openClient(
   t: Test,
   gateway: TestGateway,
   body: string,
+  path = '/v1/chat/completions',
 ): { socket: Socket; text: () => string } {
   const socket = connect(gateway.port, '127.0.0.1')
   t.teardown(() => socket.destroy())
@@ -311,7 +312,7 @@ export function openClient(
   socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
   socket.on('error', () => undefined)
   socket.write(
-    `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${gateway.secret}\r\n` +
+    `POST ${path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${gateway.secret}\r\n` +
       `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   )
   return { socket, text: () => text }

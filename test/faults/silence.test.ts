@@ -82,6 +82,25 @@ void t.test('silence in a stream is filled with comments', async (t) => {
   t.equal(gateway.lines.find(({ outcome }) => outcome === 'client_gone')?.['status'], 499)
 })
 
+void t.test('silence in a stream of messages is filled with pings', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t)
+  const forward = fastClock(t)
+  gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 3 } })
+  const body = question('gpt-4o', true, 'Hello', { max_tokens: 100 })
+  const client = openClient(t, gateway, body, '/v1/messages')
+  await eventually(() => client.text().includes('text_delta'), 'content')
+  const pings = (): number =>
+    client.text().split('event: ping\ndata: {"type":"ping"}\n\n').length - 1
+  t.equal(pings(), 1, 'one follows the start of the first block')
+  for (let beats = 2; beats <= 3; beats += 1) {
+    forward(16_000)
+    await eventually(() => pings() === beats, `${beats} pings`)
+  }
+  client.socket.destroy()
+  await checkAfter(t, gateway)
+})
+
 void t.test('a client that never reads holds little and is cut', async (t) => {
   watchProcess(t)
   let sent = 0

@@ -10,6 +10,7 @@ import { edits } from './client/edits.js'
 import { encodeError, encodeStreamError } from './client/encode-error.js'
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { MessageEncoder, PING } from './client/encode-stream.js'
+import { fieldName } from './client/field-name.js'
 import { passedHeaders } from './client/headers.js'
 import { MessageTap, tapReply } from './client/tap.js'
 import { unsaid } from './client/unsaid.js'
@@ -31,6 +32,7 @@ const ingress: Ingress = {
   encodeChoices,
   newEncoder: (request, seed) => new MessageEncoder(request, seed),
   unsaid,
+  fieldName,
   encodeError,
   encodeStreamError,
   encodeCount: (inputTokens) => `{"input_tokens":${inputTokens}}`,

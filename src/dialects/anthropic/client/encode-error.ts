@@ -5,6 +5,7 @@
  */
 import { rowOf, type WireError } from '../../../errors.js'
 import { PROVIDER } from '../wire.js'
+import { fieldName } from './field-name.js'
 
 const TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',
@@ -30,13 +31,22 @@ export function encodeStreamError(error: WireError, requestId?: string): string 
 }
 
 function bodyOf(error: WireError, requestId = ''): string {
-  const { kind, message, param } = error
+  const { kind, message, param } = spelled(error)
   const type = error.native?.dialect === PROVIDER ? error.native.type : typeOf(rowOf(kind).status)
   return JSON.stringify({
     type: 'error',
     error: { type, message, kind, param },
     request_id: requestId,
   })
+}
+
+/** The error with its field as this format calls it. Messages begin with the field that they are about. */
+function spelled(error: WireError): WireError {
+  const { param, message } = error
+  if (param === undefined) return error
+  const own = fieldName(param)
+  const named = message.startsWith(param) ? own + message.slice(param.length) : message
+  return { ...error, message: named, param: own }
 }
 
 function typeOf(status: number): string {
