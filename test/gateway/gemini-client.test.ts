@@ -70,7 +70,7 @@ void t.test('a key in the query opens the door and reaches no log', async (t) =>
 })
 
 void t.test('an upstream’s error before the stream keeps its message', async (t) => {
-  const error = { code: 400, message: 'Add a user turn.', status: 'INVALID_ARGUMENT' }
+  const error = { code: 400, message: 'Add a user turn.', status: 'FAILED_PRECONDITION' }
   const { post } = await scene(t, {
     status: 400,
     type: 'application/json',

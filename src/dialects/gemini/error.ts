@@ -8,6 +8,7 @@ import type { ErrorKind, WireError } from '../../errors.js'
 import { isNoEndpoint, NO_ENDPOINT } from '../../wire/no-endpoint.js'
 import { retryAfterSeconds, wholeSeconds } from '../../wire/retry-after.js'
 import { scrub } from '../../wire/scrub.js'
+import { PROVIDER } from './wire.js'
 
 /**
  * The whole message of an answer to too long a conversation, whose status and reason are those of any
@@ -17,7 +18,7 @@ const TOO_LONG =
   /^The input token count(?: \(\d+\))? exceeds the maximum number of tokens allowed(?: \(\d+\))?\.?$/
 
 /** google.rpc.Code by name, for payloads inside a stream whose `code` is missing. */
-const STATUS_CODES: Readonly<Record<string, number>> = {
+export const STATUS_CODES: Readonly<Record<string, number>> = {
   INVALID_ARGUMENT: 400,
   FAILED_PRECONDITION: 400,
   OUT_OF_RANGE: 400,
@@ -77,6 +78,10 @@ function wireError(status: number, payload: JsonObject, headers: IncomingHttpHea
   const error: WireError = { kind, message: messageOf(kind, status, payload) }
   const code = reason ?? stringOf(payload.status)
   if (code !== undefined) error.upstreamCode = scrub(code).slice(0, 100)
+  const name = stringOf(payload.status)
+  if (name !== undefined && Object.hasOwn(STATUS_CODES, name) && kind !== 'upstream_denied') {
+    error.native = { dialect: PROVIDER, type: name }
+  }
   if (status === 402 || isDailyQuota(details)) {
     // Google names a delay of seconds even where the quota opens again tomorrow.
     error.retryable = false

@@ -148,8 +148,6 @@ function thinkingConfig(value: JsonValue, request: ChatRequest, path: string): v
   // -1 leaves it to the model.
   if (tokens === -1) return
   request.reasoningEffort = BUDGETS.find(([most]) => tokens <= most)?.[1] ?? 'high'
-  // An effort is only near a number of tokens.
-  if (tokens > 0) loseNative(request, `${path}.thinkingBudget`)
 }
 
 function formatOf(

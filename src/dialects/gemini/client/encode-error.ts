@@ -7,6 +7,8 @@
 import type { JsonObject } from '../../../chat/json.js'
 import { rowOf, type WireError } from '../../../errors.js'
 import { withoutSecrets } from '../../../wire/error-body.js'
+import { STATUS_CODES } from '../error.js'
+import { PROVIDER } from '../wire.js'
 import { fieldName } from './field-name.js'
 
 const TYPE = 'type.googleapis.com/google.rpc.'
@@ -28,7 +30,7 @@ const STATUSES: Readonly<Record<number, string>> = {
 /** Status and body for a client. */
 export function encodeError(error: WireError): { status: number; body: string } {
   const { status } = rowOf(error.kind)
-  const { kind, message, param, retryAfterSeconds } = spelled(withoutSecrets(error))
+  const { kind, message, param, retryAfterSeconds, native } = spelled(withoutSecrets(error))
   const details: JsonObject[] = [{ '@type': `${TYPE}ErrorInfo`, reason: kind, domain: 'sluice' }]
   if (param !== undefined) {
     const fieldViolations = [{ field: param, description: message }]
@@ -37,9 +39,15 @@ export function encodeError(error: WireError): { status: number; body: string } 
   if (retryAfterSeconds !== undefined) {
     details.push({ '@type': `${TYPE}RetryInfo`, retryDelay: `${retryAfterSeconds}s` })
   }
-  const name = STATUSES[status] ?? (status >= 500 ? 'INTERNAL' : 'INVALID_ARGUMENT')
-  const body = JSON.stringify({ error: { code: status, message, status: name, details } })
+  // What Google called it, if Google was asked.
+  const name = native?.dialect === PROVIDER ? native.type : nameOf(status)
+  const code = native?.dialect === PROVIDER ? (STATUS_CODES[name] ?? status) : status
+  const body = JSON.stringify({ error: { code, message, status: name, details } })
   return { status, body }
+}
+
+function nameOf(status: number): string {
+  return STATUSES[status] ?? (status >= 500 ? 'INTERNAL' : 'INVALID_ARGUMENT')
 }
 
 /** The event that ends a stream which has begun. */

@@ -9,6 +9,7 @@ import {
   decodeCount,
   decodeRequest,
 } from '../../../../src/dialects/gemini/client/decode-request.js'
+import { outputEdit } from '../../../../src/dialects/gemini/client/output-edit.js'
 import { GatewayError } from '../../../../src/errors.js'
 
 const AT = { operation: 'chat', model: 'm', stream: false } as const
@@ -133,10 +134,8 @@ void t.test('thinking budgets as efforts', (t) => {
     [24_576, 'high'],
   ]
   for (const [thinkingBudget, effort] of budgets) {
-    const { reasoningEffort, native = [] } = configured({ thinkingConfig: { thinkingBudget } })
+    const { reasoningEffort } = configured({ thinkingConfig: { thinkingBudget } })
     t.equal(reasoningEffort, effort, `${thinkingBudget}`)
-    const path = 'generationConfig.thinkingConfig.thinkingBudget'
-    t.same(native, thinkingBudget > 0 ? [{ path }] : [], 'an effort is only near a budget')
   }
   t.end()
 })
@@ -315,6 +314,21 @@ void t.test('what is broken is named by its path', (t) => {
       t.ok(error.message.startsWith(path), error.message)
     }
   }
+  t.end()
+})
+
+void t.test('a limit for the answer keeps the spelling of the settings', (t) => {
+  const limited = (body: JsonObject): unknown => {
+    const { key, json } = outputEdit(body, 3)
+    return { [key]: JSON.parse(String(json)) as unknown }
+  }
+  t.same(limited({}), { generationConfig: { maxOutputTokens: 3 } })
+  t.same(limited({ generationConfig: { topP: 1, maxOutputTokens: 9 } }), {
+    generationConfig: { topP: 1, maxOutputTokens: 3 },
+  })
+  t.same(limited({ generation_config: { top_p: 1, max_output_tokens: 9 } }), {
+    generation_config: { top_p: 1, max_output_tokens: 3 },
+  })
   t.end()
 })
 
