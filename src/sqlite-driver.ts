@@ -47,12 +47,25 @@ export function connect(path: string): Connection {
 }
 
 function load(): Driver {
-  // Absent before Node 22.13, where `node:sqlite` needs a flag or does not exist.
-  const builtIn: unknown = process.getBuiltinModule('node:sqlite')
+  const builtIn = builtInDriver()
   if (isDriver(builtIn) && bindsByNumber(builtIn)) return builtIn
   const installed: unknown = require('@photostructure/sqlite')
   if (isDriver(installed)) return installed
   throw new Error('neither node:sqlite nor @photostructure/sqlite can be loaded')
+}
+
+/**
+ * `node:sqlite`; absent before Node 22.13. Node 22 warns that it is experimental, on the stderr of each command: the
+ * contract of the store is tested on it, so that its users need not be told.
+ */
+function builtInDriver(): unknown {
+  const emitWarning = process.emitWarning.bind(process)
+  process.emitWarning = () => undefined
+  try {
+    return process.getBuiltinModule('node:sqlite')
+  } finally {
+    process.emitWarning = emitWarning
+  }
 }
 
 /** Early releases of `node:sqlite` pass over parameters with a number, such as `?1`. */

@@ -57,7 +57,8 @@ const PLACE = Object.fromEntries(FIELDS.map((name, at) => [name, at])) as Record
 
 /** In order; a new one goes to the end, where rows of before have none. */
 const COUNTS = ['input', 'output', 'cacheRead', 'cacheWrite', 'reasoning', 'cacheWrite1h'] as const
-const STAGES = [
+/** The stages of a request in their order, up to the end of its reply. */
+export const HOPS = [
   'authenticate',
   'receive',
   'route',
@@ -66,9 +67,8 @@ const STAGES = [
   'firstByte',
   'translate',
   'relay',
-  'firstContent',
-  'overhead',
 ] as const
+const STAGES = [...HOPS, 'firstContent', 'overhead'] as const
 const DIALECTS: readonly string[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
 const SOURCES: readonly string[] = ['reported', 'estimated', 'none']
 

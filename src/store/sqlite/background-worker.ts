@@ -12,7 +12,7 @@ import { budgetsOf, exported, isByOwner, pageOf } from './ledger/usage.js'
 /** Frames of the log (4 KiB each) above which writers wait once, so that it starts from its beginning: 64 MiB. */
 const LONG_LOG = 16_384
 const PRAGMAS = `
-  PRAGMA busy_timeout = 5000;
+  PRAGMA busy_timeout = 10000;
   PRAGMA synchronous = NORMAL;
   PRAGMA wal_autocheckpoint = 0;
   PRAGMA query_only = OFF;
@@ -54,7 +54,7 @@ function answerTo(question: Question): Answer {
     case 'prune':
       return { is: 'done', count: rollUp.prune(question.what, question.beforeMs) }
     case 'rows':
-      if (isByOwner(question.query)) rollUp.catchUp()
+      if (isByOwner(question.query)) catchUpIfPossible()
       return { is: 'rows', page: pageOf(db, question.query) }
     case 'sums':
       rollUp.catchUp()
@@ -74,6 +74,15 @@ function answerTo(question: Question): Answer {
       return DONE
     default:
       return question satisfies never
+  }
+}
+
+/** On a full disk, pages of entries are answered without those that are not counted yet. */
+function catchUpIfPossible(): void {
+  try {
+    rollUp.catchUp()
+  } catch {
+    // The next query tries again.
   }
 }
 

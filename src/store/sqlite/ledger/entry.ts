@@ -4,7 +4,7 @@
 import type { Usage } from '../../../chat/usage.js'
 import type { RowHops, UsageRow } from '../../../ledger/row.js'
 import { damaged } from '../../failure.js'
-import { isDialect, isOutcome, isSource } from '../../records/read-usage-record.js'
+import { HOPS, isDialect, isOutcome, isSource } from '../../records/read-usage-record.js'
 import {
   numberIn,
   numberOrNull,
@@ -134,26 +134,15 @@ function usageIn(row: Row): Usage {
   return usage
 }
 
-const STAGES = [
-  'authenticate',
-  'receive',
-  'route',
-  'admit',
-  'connect',
-  'firstByte',
-  'translate',
-  'relay',
-] as const
-
-/** The stages without a column of their own, in the order of `STAGES`; null is "not reached". */
+/** The stages without a column of their own, in the order of `HOPS`; null is "not reached". */
 function hopsText(hops: RowHops): string {
-  return JSON.stringify(STAGES.map((stage) => hops[stage] ?? null))
+  return JSON.stringify(HOPS.map((stage) => hops[stage] ?? null))
 }
 
 function hopsIn(row: Row): RowHops {
   const hops: { -readonly [Stage in keyof RowHops]: number } = {}
   const times = listIn(row, 'hops')
-  STAGES.forEach((stage, at) => {
+  HOPS.forEach((stage, at) => {
     const time = times[at]
     if (typeof time === 'number') hops[stage] = time
   })

@@ -94,9 +94,10 @@ export class Limits {
     )
     const standings = demands.map((demand, at) => {
       const more = ahead(subjects, demands, at)
+      const untouched = standingOf(subjects[at], demand, 0, nowMs)
+      if (more === 0) return untouched
       const { retryAfterMs } = standingOf(subjects[at], demand, more, nowMs)
       // What the demands before it in the same request would have taken is not taken.
-      const untouched = standingOf(subjects[at], demand, 0, nowMs)
       return untouched.retryAfterMs === retryAfterMs ? untouched : { ...untouched, retryAfterMs }
     })
     const fits = standings.every(({ retryAfterMs }) => retryAfterMs === 0)
