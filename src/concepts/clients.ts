@@ -3,25 +3,8 @@
  * Data for `docs/dialects.md`; what becomes of each is found by sending it.
  */
 import type { JsonObject } from '../chat/json.js'
-
-/** One thing that can be asked for. */
-export interface ClientConcept {
-  /** Markdown. */
-  readonly name: string
-  /** What the plain request has besides, if the concept needs it. */
-  readonly base?: JsonObject
-  readonly ask: JsonObject
-}
-
-/** A client format, and what its clients may ask for. */
-export interface ClientConcepts {
-  /** Markdown. */
-  readonly title: string
-  readonly path: string
-  /** The least that a request of the format has, beside its model. */
-  readonly plain: JsonObject
-  readonly concepts: readonly ClientConcept[]
-}
+import type { ClientConcepts } from './client-concept.js'
+import { RESPONSES } from './responses-clients.js'
 
 const TOOL: JsonObject = {
   name: 'get_tide',
@@ -223,4 +206,4 @@ const MESSAGES: ClientConcepts = {
 }
 
 /** The client formats beside chat completions. */
-export const CLIENTS: readonly ClientConcepts[] = [MESSAGES]
+export const CLIENTS: readonly ClientConcepts[] = [MESSAGES, RESPONSES]

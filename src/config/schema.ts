@@ -246,7 +246,7 @@ export const fileSchema = z.strictObject({
     })
     .prefault({})
     .describe(
-      'Responses of clients of `POST /v1/responses` that are kept, sealed with `escrow.key` and within the bounds of `escrow`: one response with its conversation may have a 64th of `escrow.max_bytes`, one account a 16th of the bounds for each process.',
+      'Responses of clients of `POST /v1/responses` that are kept, sealed with `escrow.key` and within the bounds of `escrow`: one response with its conversation may have a 64th of `escrow.max_bytes`, 4 MiB at the most, one account a 16th of the bounds for each process.',
     ),
   dashboard: dashboardSchema
     .prefault({})

@@ -24,7 +24,7 @@ export interface ResponsesRequest {
 
 const FIELDS = new Set(
   (
-    'access_programs background context_management conversation include input instructions ' +
+    'access_programs background client_metadata context_management conversation include input instructions ' +
     'max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls ' +
     'previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention ' +
     'reasoning safety_identifier service_tier store stream stream_options temperature text ' +

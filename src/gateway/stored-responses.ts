@@ -3,6 +3,7 @@
  * Each is sealed under the account and its id: nobody finds the answers of another account, and the store shows nothing
  * of them. Knows no wire format; a client format says what it keeps (`Ingress.storage`).
  */
+import { setImmediate as turn } from 'node:timers/promises'
 import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { ChatEvent } from '../chat/event.js'
 import type { KeptItem, KeptReply, ReplyStorage } from '../chat/kept-reply.js'
@@ -16,6 +17,7 @@ import type { Sized } from '../wire/sized.js'
 import type { Holding } from './body-budget.js'
 import { AccountShares } from './account-shares.js'
 import type { Call, Keep } from './phases/receive.js'
+import { LARGE_BYTES } from './pieces.js'
 
 /** The settings in force. */
 export interface StoredResponsesSettings {
@@ -35,8 +37,9 @@ export interface StoredResponsesOptions {
   readonly now: () => number
 }
 
-/** One answer with its conversation may have so much of the shelf's bytes. */
+/** One answer with its conversation may have so much of the shelf's bytes, and never more than this. */
 const SHARE = 64
+const MAX_BYTES = 4 * 1024 * 1024
 /** One account may have so much of the shelf, for each process. */
 const ACCOUNT_SHARE = 16
 /** Most parts of one answer that can be named. */
@@ -64,7 +67,8 @@ export class StoredResponses {
     if (storage === undefined) return call
     const named = storage.references(call.body)
     if (named.previous === null && named.items.length === 0) {
-      return this.keeping(call, accountId, storage, storage.inputOf(call.body))
+      const conversation = { input: storage.inputOf(call.body), bytes: call.raw.length }
+      return this.keeping(call, accountId, storage, conversation)
     }
     return this.expanded(call, { accountId, held }, storage, named)
   }
@@ -99,6 +103,8 @@ export class StoredResponses {
     const names = distinct.map((id) => this.nameOf(accountId, 'item', id))
     if (previous !== null) names.push(this.nameOf(accountId, 'reply', previous))
     const texts = await this.read(names)
+    const bytes = texts.reduce((sum, text) => sum + (text?.length ?? 0), call.raw.length)
+    if (bytes > LARGE_BYTES) await turn()
     for (const text of texts) held.take(2 * (text?.length ?? 0))
     const last = previous === null ? null : this.recordOr(texts.at(-1) ?? null, storage)
     const found = new Map<string, KeptItem>()
@@ -109,7 +115,7 @@ export class StoredResponses {
     const before = last === null ? [] : [...last.input, ...storage.outputOf(last)]
     const { request, input, members, bodyFor } = storage.expand(call.body, before, found)
     const resumed = { ...call, request, history: { members, bodyFor } }
-    return this.keeping(resumed, accountId, storage, input)
+    return this.keeping(resumed, accountId, storage, { input, bytes })
   }
 
   private recordOr(text: string | null, { previousParam }: ReplyStorage): KeptReply {
@@ -134,25 +140,36 @@ export class StoredResponses {
     call: Call,
     accountId: string,
     storage: ReplyStorage,
-    input: readonly KeptItem[],
+    { input, bytes }: { readonly input: readonly KeptItem[]; readonly bytes: number },
   ): Call {
     const { storeSeconds } = this.options.settings()
     if (storeSeconds === 0 || !storage.wants(call.body)) return call
+    // A body that is too large is not even written.
+    const isLarge = bytes > this.mostBytes()
     const keep: Keep = (reply, upstream) =>
-      withinTime(this.keep(accountId, storage, { input, reply, upstream }))
+      withinTime(this.keep(accountId, storage, { input: isLarge ? null : input, reply, upstream }))
     return { ...call, keep }
   }
 
   /** Never rejects: an answer that cannot be kept is an answer all the same. */
-  private async keep(accountId: string, storage: ReplyStorage, record: KeptReply): Promise<void> {
+  private async keep(
+    accountId: string,
+    storage: ReplyStorage,
+    record: Omit<KeptReply, 'input'> & { readonly input: readonly KeptItem[] | null },
+  ): Promise<void> {
     const { id } = record.reply
     if (typeof id !== 'string') return
     const { maxBytes, maxEntries } = this.options.settings()
     const nowMs = this.options.now()
     const { input, reply, upstream } = record
-    const whole = stringifyExact({ v: VERSION, upstream, input: input.map(packed), reply })
-    const isTooLarge = whole.length > maxBytes / SHARE
-    const text = isTooLarge ? JSON.stringify({ v: VERSION, tooLarge: true }) : whole
+    const tooLarge = JSON.stringify({ v: VERSION, tooLarge: true })
+    const whole =
+      input === null
+        ? tooLarge
+        : stringifyExact({ v: VERSION, upstream, input: input.map(packed), reply })
+    const isTooLarge = input === null || whole.length > this.mostBytes()
+    const text = isTooLarge ? tooLarge : whole
+    if (text.length > LARGE_BYTES) await turn()
     const entries = [{ name: this.nameOf(accountId, 'reply', id), text }]
     for (const kept of isTooLarge ? [] : storage.outputOf(record).slice(0, MAX_NAMED)) {
       const part = storage.idOf(kept.item)
@@ -169,6 +186,11 @@ export class StoredResponses {
     } catch {
       // The store counts its own failures; the client is told when it names the answer.
     }
+  }
+
+  /** Of one answer with its conversation. */
+  private mostBytes(): number {
+    return Math.min(this.options.settings().maxBytes / SHARE, MAX_BYTES)
   }
 
   private put(name: string, text: string, expiresAtMs: number): Promise<void> {

@@ -302,3 +302,64 @@ void t.test('the store shows nothing of it', async (t) => {
     t.notOk(bytes.includes(one.id), file)
   }
 })
+
+void t.test(
+  'a client that keeps everything itself brings state back without the store',
+  async (t) => {
+    const more = 'escrow: { enabled: false }\nresponses: { store_seconds: 0 }'
+    const gateway = await startGateway(t, { more })
+    const client = clientOf(gateway)
+    const tools: OpenAI.Responses.FunctionTool[] = [
+      {
+        type: 'function',
+        name: 'get_time',
+        strict: false,
+        parameters: { type: 'object', properties: {} },
+      },
+    ]
+    const cases = [
+      ['claude-opus-4-8', '"signature"'],
+      ['gemini-3.5-flash', '"thoughtSignature"'],
+    ] as const
+    for (const [model, state] of cases) {
+      const ask = {
+        model,
+        tools,
+        store: false,
+        reasoning: { effort: 'low' as const },
+        include: ['reasoning.encrypted_content' as const],
+      }
+      const input: OpenAI.Responses.ResponseInput = [{ role: 'user', content: 'Use get_time' }]
+      const one = await client.responses.create({ ...ask, input })
+      const call = one.output.find((item) => item.type === 'function_call')
+      input.push(...(one.output as OpenAI.Responses.ResponseInput))
+      input.push({ type: 'function_call_output', call_id: call?.call_id ?? '', output: 'noon' })
+      const two = await client.responses.create({ ...ask, input })
+      t.match(two.output_text, /get_time said/, model)
+      const asked = askedOf(gateway)
+      t.ok(asked.includes(state), `${model}: its state is back`)
+      t.notOk(asked.includes('skip_thought_signature_validator'), `${model}: and is its own`)
+    }
+  },
+)
+
+void t.test('a large picture holds up neither the reply nor the next request', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  const picture = `data:image/png;base64,${Buffer.alloc(6 * 1024 * 1024).toString('base64')}`
+  const one = await client.responses.create({
+    model: 'claude-haiku-4-5',
+    input: [
+      {
+        role: 'user',
+        content: [{ type: 'input_image', detail: 'auto', image_url: picture }],
+      },
+    ],
+  })
+  const next = client.responses.create({
+    model: 'claude-haiku-4-5',
+    previous_response_id: one.id,
+    input: 'And?',
+  })
+  t.match((await failureOf(next)).message, /too large to be kept/)
+})

@@ -10,8 +10,8 @@ import type { Edit } from '../../wire/splice.js'
 import { largeEdit } from '../../wire/write-json.js'
 import type { Losses } from '../dialect.js'
 import { effortFor, isDefault, SAMPLING, takes, takesStop } from './model-rules.js'
+import { withheldEdits } from '../../wire/withheld.js'
 import { hasReasoning, passedMessages, passedTools } from './passed.js'
-import { withheldEdits } from './withheld.js'
 
 /** Fields of other formats that OpenAI answers 400 to. */
 const FOREIGN = ['reasoning', 'thinking', 'thinking_config', 'extra_body', 'extra_content']
@@ -28,7 +28,7 @@ export function edits(body: JsonObject, model: string, facts: ModelFacts, losses
   }
   // Absent by the format's own rules; some upstreams of the format take that less well.
   for (const key in body) if (body[key] === null) out.push({ key, json: null })
-  out.push(...withheldEdits(body, losses))
+  out.push(...withheldEdits(body, (path) => losses.drop(path, 'no-equivalent')))
   if (body['model'] !== model) put('model', model)
   const options = body['stream_options']
   if (body['stream'] === true && objectOf(options)['include_usage'] !== true) {

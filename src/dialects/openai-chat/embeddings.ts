@@ -13,7 +13,7 @@ import { vectorAt, vectorText, type Outline } from '../../wire/vectors.js'
 import type { Losses, Seed, VectorReader } from '../dialect.js'
 import { failure } from './decode.js'
 import { usageOf } from './wire.js'
-import { withheldEdits } from './withheld.js'
+import { withheldEdits } from '../../wire/withheld.js'
 
 /** The most that OpenAI takes at once. */
 const MAX_INPUTS = 2048
@@ -94,7 +94,7 @@ export function encodeEmbeddings(request: ChatRequest): JsonObject {
 export function embeddingEdits(body: JsonObject, model: string, losses: Losses): Edit[] {
   const edits: Edit[] = []
   for (const key in body) if (body[key] === null) edits.push({ key, json: null })
-  edits.push(...withheldEdits(body, losses))
+  edits.push(...withheldEdits(body, (path) => losses.drop(path, 'no-equivalent')))
   if (body['model'] !== model) edits.push({ key: 'model', json: JSON.stringify(model) })
   return edits
 }

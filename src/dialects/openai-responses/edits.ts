@@ -6,14 +6,16 @@ import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '..
 import type { ModelFacts } from '../../chat/model.js'
 import { isReasoningToken, readReasoningToken } from '../../wire/reasoning-token.js'
 import type { Edit } from '../../wire/splice.js'
+import { RESPONSES_FIELDS, withheldEdits } from '../../wire/withheld.js'
 import { largeEdit } from '../../wire/write-json.js'
 import type { Losses } from '../dialect.js'
 import { isOwnItemId } from './client/encode-items.js'
 import { ORIGIN, reasoningItem } from './thinking.js'
 
-/** The model's name for this upstream, and items as upstreams know them. */
+/** The model's name for this upstream, items as upstreams know them, and no field that would choose another model. */
 export function edits(body: JsonObject, model: string, _facts: ModelFacts, losses: Losses): Edit[] {
-  const out: Edit[] = []
+  const drop = (path: string): void => losses.drop(path, 'no-equivalent')
+  const out = withheldEdits(body, drop, RESPONSES_FIELDS)
   if (body['model'] !== model) out.push({ key: 'model', json: JSON.stringify(model) })
   const input = passedInput(body['input'], losses)
   if (input !== null) out.push(largeEdit('input', input))

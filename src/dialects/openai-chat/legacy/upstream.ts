@@ -8,13 +8,13 @@ import type { Edit } from '../../../wire/splice.js'
 import type { Losses, StreamDecoder, StreamTap, TapRequest, TapResult } from '../../dialect.js'
 import { ChunkDecoder, decodeReply } from '../decode.js'
 import { tapReply, ChunkTap } from '../tap.js'
-import { withheldEdits } from '../withheld.js'
+import { withheldEdits } from '../../../wire/withheld.js'
 
 /** What must change in a client's own body: the model's name, and that a stream ends with its usage. */
 export function completionEdits(body: JsonObject, model: string, losses: Losses): Edit[] {
   const edits: Edit[] = []
   for (const key in body) if (body[key] === null) edits.push({ key, json: null })
-  edits.push(...withheldEdits(body, losses))
+  edits.push(...withheldEdits(body, (path) => losses.drop(path, 'no-equivalent')))
   if (body['model'] !== model) edits.push({ key: 'model', json: JSON.stringify(model) })
   const options = objectOf(body['stream_options'])
   if (body['stream'] === true && options['include_usage'] !== true) {

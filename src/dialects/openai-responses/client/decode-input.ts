@@ -51,7 +51,7 @@ class Conversation {
   private readonly said: (Message | Turn)[] = []
   /** The turn that goes on with the next item of the model. */
   private turn: Turn | null = null
-  private readonly calls = new Map<string, Turn>()
+  private readonly calls = new Map<string, { readonly turn: Turn; readonly call: ToolCall }>()
   private index = 0
 
   constructor(options: InputOptions) {
@@ -142,8 +142,8 @@ class Conversation {
   private sign(of: { readonly call: string } | 'text', signature: string | undefined): void {
     if (signature === undefined) return
     if (of !== 'text') {
-      const call = this.calls.get(of.call)?.message.toolCalls.find(({ id }) => id === of.call)
-      if (call !== undefined) call.signature = signature
+      const known = this.calls.get(of.call)
+      if (known !== undefined) known.call.signature = signature
       return
     }
     const parts = this.open().message.parts
@@ -165,13 +165,13 @@ class Conversation {
     const turn = this.open()
     turn.message.toolCalls.push(call)
     turn.paths.set(id, path)
-    this.calls.set(id, turn)
+    this.calls.set(id, { turn, call })
   }
 
   private addResult(item: JsonObject, path: string): void {
     const callId = text(item['call_id'], `${path}.call_id`, MAX_ID)
     const parts = userParts(contentOf(item, 'output'), `${path}.output`)
-    const turn = this.calls.get(callId)
+    const turn = this.calls.get(callId)?.turn
     if (turn === undefined) {
       if (this.options.isPartial) return
       return refuse(`${path}.call_id`, 'matches no call before it')

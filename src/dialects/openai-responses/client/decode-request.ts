@@ -143,6 +143,8 @@ function kept(key: string, check: (value: JsonValue, path: string) => unknown): 
 
 const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['background', (v) => void boolean(v, 'background')],
+  // Codex tells OpenAI about itself with it; no other provider could use it.
+  ['client_metadata', (v) => void object(v, 'client_metadata')],
   ['include', include],
   ['max_output_tokens', (v, r) => void (r.maxOutputTokens = integer(v, 'max_output_tokens', 1))],
   ['parallel_tool_calls', (v, r) => void (r.parallelToolCalls = boolean(v, 'parallel_tool_calls'))],

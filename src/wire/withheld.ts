@@ -5,9 +5,8 @@
  * Sources: OpenRouter "Model Fallbacks", "Provider Routing", "Plugins", "Presets"; LiteLLM "Fallbacks",
  * "Router"; Vercel AI Gateway "Provider Options"; vLLM "Sampling Parameters"; read 2026-11-22.
  */
-import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
-import type { Edit } from '../../wire/splice.js'
-import type { Losses } from '../dialect.js'
+import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
+import type { Edit } from './splice.js'
 
 /** Fields that choose another model or provider, or work that is charged besides the tokens. */
 const ROUTING = [
@@ -39,26 +38,50 @@ const ALIASES = [
   'max_gen_len',
   'max_length',
   'max_new_tokens',
-  'max_output_tokens',
   'max_tokens_to_sample',
   'num_generations',
   'num_predict',
   'num_return_sequences',
 ]
 
-const WITHHELD: ReadonlySet<string> = new Set([...ROUTING, ...ALIASES])
+/** Which fields of a format are withheld, and which the gateway reads before it admits a request. */
+export interface OwnFields {
+  readonly withheld: ReadonlySet<string>
+  readonly checked: ReadonlySet<string>
+}
 
-/** Fields that the gateway reads before it admits a request. */
-const CHECKED: ReadonlySet<string> = new Set([
-  'max_completion_tokens',
-  'max_tokens',
-  'messages',
-  'model',
-  'n',
-  'provider',
-  'service_tier',
-  'stream',
-])
+/** Of chat completions. */
+export const CHAT_FIELDS: OwnFields = {
+  withheld: new Set([...ROUTING, ...ALIASES, 'max_output_tokens']),
+  checked: new Set([
+    'max_completion_tokens',
+    'max_tokens',
+    'messages',
+    'model',
+    'n',
+    'provider',
+    'service_tier',
+    'stream',
+  ]),
+}
+
+/** Of Responses. */
+export const RESPONSES_FIELDS: OwnFields = {
+  withheld: new Set([...ROUTING, ...ALIASES, 'max_completion_tokens', 'max_tokens', 'n']),
+  checked: new Set([
+    'background',
+    'conversation',
+    'input',
+    'max_output_tokens',
+    'model',
+    'previous_response_id',
+    'provider',
+    'service_tier',
+    'store',
+    'stream',
+    'tools',
+  ]),
+}
 
 /** Members of OpenRouter's `provider` that only narrow the choice: privacy, price, strictness. */
 const NARROWING: ReadonlySet<string> = new Set([
@@ -77,23 +100,27 @@ const LONGEST_KEY = 32
  * Edits that remove such fields from the body, each reported as a loss. A field whose name differs from
  * a checked one only in case goes too: upstreams written in Go read `MODEL` as `model`.
  */
-export function withheldEdits(body: JsonObject, losses: Losses): Edit[] {
+export function withheldEdits(
+  body: JsonObject,
+  drop: (path: string) => void,
+  own = CHAT_FIELDS,
+): Edit[] {
   const edits: Edit[] = []
   for (const key in body) {
     const value = body[key] ?? null
-    if (value === null || !isWithheld(key)) continue
-    losses.drop(key, 'no-equivalent')
+    if (value === null || !isWithheld(key, own)) continue
+    drop(key)
     edits.push({ key, json: null })
   }
   narrow('provider', (member) => !NARROWING.has(member))
   // Some gateways merge its members into the body.
-  narrow('extra_body', (member) => isChecked(member) || member === 'extra_body')
+  narrow('extra_body', (member) => isChecked(member, own) || member === 'extra_body')
   return edits
 
   function narrow(key: string, drops: (member: string) => boolean): void {
     const value = body[key] ?? null
     if (value === null) return
-    const json = without(key, value, drops, losses)
+    const json = without(key, value, drops, drop)
     if (json !== undefined) edits.push({ key, json })
   }
 }
@@ -103,10 +130,10 @@ function without(
   path: string,
   value: JsonValue,
   drops: (member: string) => boolean,
-  losses: Losses,
+  drop: (path: string) => void,
 ): string | null | undefined {
   if (!isObject(value)) {
-    losses.drop(path, 'no-equivalent')
+    drop(path)
     return null
   }
   const kept: JsonObject = {}
@@ -114,7 +141,7 @@ function without(
   for (const [member, inner] of Object.entries(value)) {
     if (drops(member)) {
       dropped += 1
-      losses.drop(`${path}.${member}`, 'no-equivalent')
+      drop(`${path}.${member}`)
     } else if (inner !== undefined) kept[member] = inner
   }
   if (dropped === 0) return undefined
@@ -122,13 +149,13 @@ function without(
 }
 
 /** Of the body's own members: one of the fields, or a checked one in another case. */
-function isWithheld(key: string): boolean {
-  return WITHHELD.has(key) || (!CHECKED.has(key) && isChecked(key))
+function isWithheld(key: string, own: OwnFields): boolean {
+  return own.withheld.has(key) || (!own.checked.has(key) && isChecked(key, own))
 }
 
-function isChecked(key: string): boolean {
+function isChecked(key: string, { withheld, checked }: OwnFields): boolean {
   if (key.length > LONGEST_KEY) return false
   // By way of capitals, since "ſ" has no small form and is an "s" to a reader that ignores case.
   const plain = key.toUpperCase().toLowerCase()
-  return CHECKED.has(key) || WITHHELD.has(key) || CHECKED.has(plain) || WITHHELD.has(plain)
+  return [key, plain].some((name) => checked.has(name) || withheld.has(name))
 }
