@@ -4,6 +4,7 @@
  */
 import type { JsonObject } from '../chat/json.js'
 import type { ClientConcepts } from './client-concept.js'
+import { GEMINI } from './gemini-clients.js'
 import { RESPONSES } from './responses-clients.js'
 
 const TOOL: JsonObject = {
@@ -206,4 +207,4 @@ const MESSAGES: ClientConcepts = {
 }
 
 /** The client formats beside chat completions. */
-export const CLIENTS: readonly ClientConcepts[] = [MESSAGES, RESPONSES]
+export const CLIENTS: readonly ClientConcepts[] = [MESSAGES, RESPONSES, GEMINI]

@@ -9,7 +9,6 @@ import type { DialectName } from '../dialects/dialect.js'
 import { addressed, EGRESSES } from '../dialects/index.js'
 import { CLIENTS } from './clients.js'
 import { replyFate, requestFate, type Fate, type Found } from './fate.js'
-import { GEMINI } from './gemini-client.js'
 import { PLAIN_REPLY, REPLY_CONCEPTS, type ReplyConcept } from './replies.js'
 import { REQUEST_GROUPS, type RequestConcept } from './requests.js'
 
@@ -131,7 +130,7 @@ const WORDS: readonly Fate[] = ['kept', 'emulated', 'lost', 'rejected', 'needles
 
 /** What clients of the other formats ask, a table for each format. */
 function clientTables(catalogue: Catalogue): string[] {
-  return [...CLIENTS, GEMINI].flatMap(({ title, path, plain, concepts }) => [
+  return CLIENTS.flatMap(({ title, path, plain, concepts }) => [
     `## What a client asks: ${title}`,
     '',
     ...table(COLUMNS, concepts, ({ base, ask }, { dialect, model }) => {

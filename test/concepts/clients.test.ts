@@ -4,7 +4,6 @@
  */
 import t from 'tap'
 import { CLIENTS } from '../../src/concepts/clients.js'
-import { GEMINI } from '../../src/concepts/gemini-client.js'
 import { COLUMNS } from '../../src/concepts/page.js'
 import { requestFate } from '../../src/concepts/fate.js'
 import { addressed } from '../../src/dialects/index.js'
@@ -15,7 +14,7 @@ const loaded = loadConfig('config/gateway.yaml', {})
 if (!loaded.ok) throw new Error('config/gateway.yaml is not good')
 const { catalogue } = loaded
 
-for (const { path, plain, concepts } of [...CLIENTS, GEMINI]) {
+for (const { path, plain, concepts } of CLIENTS) {
   for (const { dialect, model } of COLUMNS) {
     void t.test(`${path} for ${dialect}`, (t) => {
       const isOwn = addressed('POST', path)?.dialect === dialect

@@ -3,7 +3,6 @@
  * Method: legal and hostile model ids; the public face of the dialect.
  */
 import t from 'tap'
-import type { ModelFacts } from '../../../src/chat/model.js'
 import { gemini } from '../../../src/dialects/gemini/index.js'
 import { GatewayError, type WireError } from '../../../src/errors.js'
 
@@ -66,13 +65,8 @@ void t.test('a model id cannot leave its place in the path', (t) => {
 
 void t.test('what the dialect offers', (t) => {
   t.equal(gemini.name, 'gemini')
-  t.equal(gemini.ingress, null, 'no client speaks it to us')
   t.strictSame(egress?.credential('k'), { 'x-goog-api-key': 'k' })
   t.strictSame(egress?.headers({}), {})
-  const model: ModelFacts = { id: 'm', family: 'openai', createdAtSeconds: 0 }
-  t.strictSame(egress?.edits({ model: 'x' }, 'y', model, { drop: () => undefined }), [])
-  t.equal(egress?.newTap, null)
-  t.equal(egress?.tapReply, null)
   t.equal(egress?.framing, 'sse')
   t.end()
 })

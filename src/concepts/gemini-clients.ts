@@ -3,7 +3,7 @@
  * what becomes of each is found by sending it.
  */
 import type { JsonObject } from '../chat/json.js'
-import type { ClientConcepts } from './clients.js'
+import type { ClientConcepts } from './client-concept.js'
 
 const PARAMETERS: JsonObject = {
   type: 'OBJECT',

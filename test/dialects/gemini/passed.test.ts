@@ -1,0 +1,133 @@
+/**
+ * Goal: what passes between a Gemini client and a Gemini upstream is watched rightly and changed as little as can be.
+ * Method: frames by hand through the watcher, bodies by hand through the edits.
+ */
+import t from 'tap'
+import type { JsonObject } from '../../../src/chat/json.js'
+import type { ModelFacts } from '../../../src/chat/model.js'
+import { sealed } from '../../../src/dialects/gemini/client/signature.js'
+import { edits } from '../../../src/dialects/gemini/edits.js'
+import { GeminiTap, tapReply } from '../../../src/dialects/gemini/tap.js'
+
+/** As the framer of streams that pass gives them: bytes, read as Latin-1. */
+function fed(...chunks: readonly unknown[]): { tap: GeminiTap; passes: boolean[] } {
+  const tap = new GeminiTap()
+  const passes = chunks.map((chunk) => {
+    const data = typeof chunk === 'string' ? chunk : JSON.stringify(chunk)
+    return tap.frame('', Buffer.from(data).toString('latin1'))
+  })
+  return { tap, passes }
+}
+
+function chunk(parts: JsonObject[], more: JsonObject = {}, output = 1): JsonObject {
+  return {
+    candidates: [{ content: { role: 'model', parts }, index: 0, ...more }],
+    usageMetadata: {
+      promptTokenCount: 5,
+      candidatesTokenCount: output,
+      totalTokenCount: 5 + output,
+    },
+    modelVersion: 'gemini-x',
+  }
+}
+
+void t.test('text, counts and the end', (t) => {
+  const { tap, passes } = fed(
+    chunk([{ text: '' }]),
+    chunk([{ text: 'Grüße' }], {}, 2),
+    chunk([{ text: 'and' }], {}, 3),
+    chunk([{ text: 'more' }], {}, 4),
+  )
+  t.same(passes, [true, true, true, true])
+  t.match(tap, { content: true, finished: false, complete: false, model: 'gemini-x', error: null })
+  t.same(tap.usage, { input: 5, output: 4 })
+  t.equal(tap.said.bytes, 7 + 3 + 4, 'bytes, not characters')
+  t.ok(tap.frame('', JSON.stringify(chunk([{ text: '' }], { finishReason: 'MAX_TOKENS' }, 9))))
+  t.match(tap, { finished: true, reason: 'length', usage: { output: 9 } })
+  t.equal(fed(chunk([{ text: '' }])).tap.content, false, 'an empty text is no content')
+  t.end()
+})
+
+void t.test('calls end with STOP, several candidates each with a reason', (t) => {
+  const functionCall = { name: 'a', args: { b: 1 } }
+  const { tap } = fed(chunk([{ functionCall }], { finishReason: 'STOP' }))
+  t.match(tap, { reason: 'tool-use', said: { calls: 1, bytes: 8 } })
+  const two = fed(
+    { candidates: [{ index: 0, finishReason: 'STOP' }] },
+    { candidates: [{ index: 1, content: { parts: [{ text: 'x' }] } }] },
+  )
+  t.equal(two.tap.finished, false)
+  two.tap.frame('', '{"candidates":[{"index":1,"finishReason":"SAFETY"}]}')
+  t.equal(two.tap.finished, true)
+  t.end()
+})
+
+void t.test('a blocked prompt, an error and what is broken', (t) => {
+  const blocked = fed({ promptFeedback: { blockReason: 'SAFETY' } })
+  t.match(blocked.tap, { finished: true, reason: 'filter', content: true, error: null })
+  const error = { code: 503, message: 'Überlastet', status: 'UNAVAILABLE' }
+  const failed = fed(chunk([{ text: 'a' }]), { error }, chunk([{ text: 'b' }]))
+  t.same(failed.passes, [true, false, false])
+  t.match(failed.tap.error, { kind: 'upstream_busy', message: 'Überlastet' })
+  t.equal(fed('{"candidates":').tap.error?.kind, 'upstream_malformed')
+  t.equal(fed('[1]').tap.error?.kind, 'upstream_malformed')
+  t.end()
+})
+
+void t.test('whole replies', (t) => {
+  t.match(tapReply(chunk([{ text: 'x' }], { finishReason: 'STOP' }, 3)), {
+    usage: { input: 5, output: 3 },
+    reason: 'stop',
+    error: null,
+    model: 'gemini-x',
+  })
+  t.match(tapReply({ error: { code: 400, message: 'Bad', status: 'INVALID_ARGUMENT' } }), {
+    error: { kind: 'upstream_rejected' },
+  })
+  t.match(tapReply({ usageMetadata: {} }), { error: { kind: 'upstream_malformed' } })
+  t.end()
+})
+
+void t.test('edits: a model in the body, and state of other providers', (t) => {
+  const facts: ModelFacts = { id: 'm', family: 'google', createdAtSeconds: 0 }
+  const old: ModelFacts = { ...facts, callSignatures: false }
+  const made = (body: JsonObject, model = facts): { out: unknown; lost: string[] } => {
+    const lost: string[] = []
+    const out = edits(body, 'm', model, { drop: (path) => void lost.push(path) }).map(
+      ({ key, json }) => [key, json === null ? null : (JSON.parse(String(json)) as unknown)],
+    )
+    return { out, lost }
+  }
+  t.same(made({ contents: [{ parts: [{ text: 'x', thoughtSignature: 'AAAA' }] }] }).out, [])
+  t.same(made({ model: 'models/x' }).out, [['model', null]])
+  const counted = { model: 'models/alias', contents: [] }
+  t.same(made({ generateContentRequest: counted }).out, [
+    ['generateContentRequest', { ...counted, model: 'models/m' }],
+  ])
+  const foreign = sealed({ origin: 'anthropic', thoughts: [{ signature: 's' }], callId: 'c' })
+  const contents = [
+    { role: 'user', parts: [{ text: 'Hi' }] },
+    {
+      role: 'model',
+      parts: [
+        { text: 'Hm', thought: true, thoughtSignature: foreign },
+        { text: 'Yes', thought_signature: foreign },
+        { functionCall: { name: 'a' }, thoughtSignature: foreign },
+      ],
+    },
+    { role: 'model', parts: [{ text: '', thoughtSignature: foreign }] },
+  ]
+  const said = (signature: JsonObject): unknown => [
+    [
+      'contents',
+      [
+        contents[0],
+        { role: 'model', parts: [{ text: 'Yes' }, { functionCall: { name: 'a' }, ...signature }] },
+      ],
+    ],
+  ]
+  const standIn = { thoughtSignature: 'skip_thought_signature_validator' }
+  t.same(made({ contents }), { out: said(standIn), lost: ['contents.thoughtSignature'] })
+  t.same(made({ contents }, old).out, said({}), 'models that check none get none')
+  t.end()
+})
