@@ -114,18 +114,14 @@ export function shortened(reckoning: Reckoning, output: number): Reckoning {
 }
 
 /** The call with a maximum of its own for the answer. */
-export function withOutput(
-  call: Call,
-  output: number,
-  { answers }: Reckoning,
-  facts: ModelFacts,
-): Call {
+export function withOutput(call: Call, output: number, { answers }: Reckoning): Call {
   const each = Math.floor(output / answers)
-  const key = facts.family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
-  const edit = call.ingress.outputEdit?.(call.body, each) ?? { key, json: String(each) }
   return {
     ...call,
     request: { ...call.request, maxOutputTokens: each },
-    added: [edit],
+    added: ({ family }) => {
+      const key = family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
+      return call.ingress.outputEdit?.(call.body, each) ?? { key, json: String(each) }
+    },
   }
 }

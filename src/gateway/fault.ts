@@ -33,6 +33,14 @@ export const STALLED: Readonly<WireError> = {
   message: 'The client read its reply too slowly.',
 }
 
+/** What the upstream did, by the timeout that has passed. */
+export const LATE = {
+  connect: 'did not accept a connection in time',
+  'first byte': 'did not begin to answer in time',
+  idle: 'fell silent',
+  total: 'took too long',
+} as const
+
 /** A time-out, by what the upstream did. */
 export function tooLate(what: string): WireError {
   return { kind: 'upstream_timeout', message: `The upstream ${what}.` }

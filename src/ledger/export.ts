@@ -27,7 +27,7 @@ export const COLUMNS: readonly (readonly [
   ['model', 'What sums count it under.', (row) => row.model],
   ['upstream', 'Empty where none was chosen.', (row) => row.upstream],
   ['dialect', 'How the upstream was spoken to.', (row) => row.dialect],
-  ['attempts', 'Requests sent to upstreams.', (row) => row.attempts],
+  ['attempts', 'Attempts, also those that reached no upstream.', (row) => row.attempts],
   ['stream', 'Whether a stream was asked for.', (row) => row.stream],
   ['status', 'The HTTP status; 499 where the client had left.', (row) => row.status],
   ['outcome', '`ok`, `lost`, or a kind of error.', (row) => row.outcome],

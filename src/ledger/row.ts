@@ -48,7 +48,7 @@ export interface UsageRow {
   readonly model: string
   readonly upstream: string | null
   readonly dialect: DialectName | null
-  /** Requests sent to upstreams. */
+  /** Attempts, also those that reached no upstream. */
   readonly attempts: number
   readonly stream: boolean
   /** HTTP status; 499 where the client was gone first. */

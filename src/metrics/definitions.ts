@@ -10,7 +10,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   upstream: 'an upstream of the configuration, or `none`',
   status: 'the HTTP status that the client saw (499: it had left)',
   outcome: '`ok`, or an error kind of errors.md',
-  kind: '`ok`, or an error kind of errors.md; of limits: requests, tokens, concurrent, usd_day, usd_month; of rows: a word that their metric’s help lists',
+  kind: '`ok`, `cancelled` (another attempt was faster), or an error kind of errors.md; of limits: requests, tokens, concurrent, usd_day, usd_month; of rows: a word that their metric’s help lists',
   model: 'a model of the catalogue, or `other`',
   hop: 'authenticate, receive, route, admit, connect, first_byte, translate, relay, settle',
   end: '`complete`; the upstream’s doing: `truncated`, `malformed`, `upstream_timeout`, `upstream_error`; the client’s: `client_gone`, `client_stalled`, `key_ended` (its key was revoked or expired); the gateway’s: `draining`, `gateway_error`',

@@ -35,6 +35,9 @@ const FAULTS: readonly Fault[] = [
   { kind: 'stall', event: 3 },
 ]
 
+// Ten thousand requests take minutes.
+t.setTimeout(900_000)
+
 /** Outcomes after which the gateway must not send the request anywhere else. */
 const FINAL = new Set(['upstream_rejected', 'malformed_request'])
 

@@ -130,3 +130,14 @@ void t.test(
     t.ok(stream.write(Buffer.from('more')))
   },
 )
+
+void t.test('a last event without its blank line does not run into what follows', (t) => {
+  const tap = egressOf('openai-chat')?.newTap?.({ includeUsage: false })
+  if (tap === undefined) throw new Error('chat completions cannot pass')
+  const stream = new PassedStream(tap)
+  const event = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}'
+  const passed = [stream.write(Buffer.from(event)), stream.end()].map(String).join('')
+  t.equal(passed, `${event}\n\n`)
+  t.equal(stream.outcome, 'failed', 'the stream is cut')
+  t.end()
+})

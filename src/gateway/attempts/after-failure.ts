@@ -29,6 +29,7 @@ function reactionOf(error: WireError, { status, wasSent, hasAll, isStreamed }: F
     case 'upstream_unreachable':
       return 'retry'
     case 'upstream_denied':
+    case 'upstream_misconfigured':
       return 'next'
     case 'upstream_busy':
       return status === null || status === 200 || isTransient(status) ? 'retry' : 'next'

@@ -9,6 +9,7 @@ import type { Outcome } from '../../metrics/hops.js'
 import type { ReplyHandler, UpstreamCall } from '../../upstreams/pool.js'
 import type { Timed } from '../deadlines.js'
 import {
+  LATE,
   LEFT,
   NO_FREE_CONNECTION,
   STALLED,
@@ -31,8 +32,6 @@ import type { EarlierParts } from './reply.js'
 import type { AttemptResult } from './result.js'
 import { Wait } from './wait.js'
 
-/** How long the head may be held for first content; then proxies want to see a status. */
-const COMMIT_WAIT_MS = 1000
 /** Phases in which the rest of a reply can be read on: one that was asked for. */
 const DRAINABLE: ReadonlySet<Phase> = new Set(['waiting', 'whole', 'stream'])
 
@@ -193,24 +192,15 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
 
   tick(nowMs: number): void {
     if (this.leftover?.isLate(nowMs) === true) return this.fail(LEFT)
-    switch (this.clock.overdue(this.phase, nowMs, this.committed)) {
-      case 'connect':
-        if (this.upstream?.isWaiting === true) this.fail(NO_FREE_CONNECTION)
-        else this.late('did not accept a connection in time')
-        return
-      case 'first byte':
-        return this.late('did not begin to answer in time')
-      case 'idle':
-        return this.late('fell silent')
-      case 'total':
-        return this.late('took too long')
-      case 'stalled':
-        return this.fail(STALLED)
-      case 'linger':
-        return this.abandon()
-      case null:
+    const overdue = this.clock.overdue(this.phase, nowMs, this.committed)
+    if (overdue === 'linger') return this.abandon()
+    if (overdue === 'stalled') return this.fail(STALLED)
+    if (overdue === 'connect' && this.upstream?.isWaiting === true) {
+      return this.fail(NO_FREE_CONNECTION)
     }
-    if (this.phase === 'stream' && nowMs - this.clock.headMs > COMMIT_WAIT_MS) this.commit()
+    if (overdue !== null) return this.late(LATE[overdue])
+    const isHeld = this.phase === 'stream' && !this.committed
+    if (isHeld && nowMs - this.clock.headMs > this.owner.headHoldMs) this.commit()
   }
 
   /** A codec that throws must not leave the exchange without an end. */

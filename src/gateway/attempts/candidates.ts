@@ -50,6 +50,11 @@ interface Running {
   readonly leg: Leg
 }
 
+/** How long the head of a stream is held for its first content; then proxies want to see a status. */
+const HEAD_HOLD_MS = 1000
+/** The same if another attempt could follow, which is possible only before the head. Proxies wait for 60 s. */
+const LONG_HEAD_HOLD_MS = 30_000
+
 /** No further attempt begins with less time than this before the client's deadline. */
 const LEAST_MS = 500
 const KEY_CHARS = 256
@@ -61,6 +66,7 @@ export class Candidates implements AttemptOwner, Sent {
   readonly deadlines: Deadlines
   readonly drains: Drains
   readonly timeoutMs: number
+  readonly headHoldMs: number
   readonly attempts: AttemptResult[] = []
   /** Resolves when there is something to give the client; rejects with `GatewayError`. */
   readonly reply: Promise<BegunReply>
@@ -101,6 +107,8 @@ export class Candidates implements AttemptOwner, Sent {
     this.isRepeatable = idempotencyKey !== null || handling.retry.nonIdempotent
     this.queue = new CandidateQueue(candidates, (each) => this.stateOf(each).breaker)
     this.hedging = Hedging.of({ request: call.request, candidates, handling }, generation)
+    const isOnly = candidates.length === 1 && handling.retry.attempts === 1 && this.hedging === null
+    this.headHoldMs = isOnly ? HEAD_HOLD_MS : LONG_HEAD_HOLD_MS
     const hold = (kept: Promise<void>): void => this.hold(kept)
     const memory = { escrow: means.escrow, accountId: identity.accountId, hold }
     const kept = keptBy(call, hold)

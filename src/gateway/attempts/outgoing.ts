@@ -81,7 +81,7 @@ export function render(
     const asked = history?.bodyFor(destination.name, report) ?? call.body
     const edits = historyEdits(asked, history?.members ?? [])
     edits.push(...egress.edits(asked, model, facts, losses))
-    if (call.added !== undefined) edits.push(...call.added)
+    if (call.added !== undefined) edits.push(call.added(facts))
     edits.push(...quirkEdits(call.body, edits, quirks, report))
     const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
     const streams = call.request.stream

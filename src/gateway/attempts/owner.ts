@@ -18,6 +18,8 @@ export interface AttemptOwner {
   readonly drains: Drains
   /** How long the client waits for the whole reply, in ms from its request; infinite if it does not say. */
   readonly timeoutMs: number
+  /** How long the head of a stream may be held for its first content, in ms. */
+  readonly headHoldMs: number
   /** As `ReplyOwner`, for the reply of the attempt. */
   ending(attempt: Made): Promise<void> | null
   threw(cause: unknown): void

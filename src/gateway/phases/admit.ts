@@ -148,8 +148,7 @@ async function ask(question: Question, limits: Limits): Promise<Admission> {
     if (output !== null) {
       // Only a request whose budget is nearly spent is asked about twice.
       const [first] = question.reckonings
-      const { model } = question.candidates[0]
-      if (first !== undefined) admitted = withOutput(call, output, first, x.generation.facts(model))
+      if (first !== undefined) admitted = withOutput(call, output, first)
       const reckonings = question.reckonings.map((each) => shortened(each, output))
       asked = await decide({ ...question, reckonings }, limits)
     }

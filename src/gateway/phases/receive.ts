@@ -7,6 +7,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../../chat/json.js'
 import type { Expanded } from '../../chat/kept-reply.js'
+import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { textUnits } from '../../chat/text-size.js'
 import type { Addressed } from '../../dialects/index.js'
@@ -33,7 +34,7 @@ export interface Call extends Addressed {
   readonly body: JsonObject
   readonly request: ChatRequest
   /** What the gateway adds to the client's own bytes, for a route of the same dialect. */
-  readonly added?: readonly Edit[]
+  readonly added?: (facts: ModelFacts) => Edit
   /** Bytes of the media that were fetched for it. */
   readonly fetchedBytes?: number
   /** Kept answers that the client named, put before its own part of the conversation. */

@@ -82,6 +82,8 @@ export class PassedStream implements Translation, FrameSink {
     this.framer.end()
     this.settle()
     if (this.tap.finished) this.terminate()
+    // A last event without its blank line would run into the error event that follows.
+    else if (this.ready !== '' && !this.ready.endsWith('\n\n')) this.ready += '\n\n'
     this.fail(TRUNCATED)
     return this.take()
   }

@@ -186,3 +186,35 @@ void t.test('an upstream that refuses connections is passed over', async (t) => 
   t.ok(isComplete(seen))
   t.equal(seen.headers['x-sluice-attempts'], 'openai:upstream_unreachable, anthropic:ok')
 })
+
+void t.test(
+  'the head is held for the first content while another attempt could follow',
+  async (t) => {
+    const gateway = await startWith(t, [
+      `model: main, ${CHAIN}`,
+      'model: late, targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 1500, extra_spend: 1 }',
+    ])
+    // The head of the reply, no content for longer than a head is held otherwise, and then an error.
+    breakProvider(gateway, 'openai', { kind: 'delay', ms: 1500, mode: 'first' }, 1)
+    gateway.emulator.script({
+      match: ({ provider }) => provider === 'openai',
+      fault: [
+        { kind: 'delay', ms: 1500, mode: 'first' },
+        { kind: 'error', event: 0 },
+      ],
+    })
+    t.ok(
+      isComplete(await ask(gateway, question('main', true), 10_000)),
+      'late content is no failure',
+    )
+    const moved = await ask(gateway, question('main', true), 10_000)
+    t.ok(isComplete(moved))
+    t.match(moved.headers['x-sluice-attempts'], /, anthropic:ok$/)
+    gateway.emulator.reset()
+    breakProvider(gateway, 'openai', { kind: 'delay', ms: 6000, mode: 'first' }, 1)
+    const hedged = await ask(gateway, question('late', true), 10_000)
+    t.ok(isComplete(hedged))
+    t.equal(hedged.headers['x-sluice-attempts'], 'openai:cancelled, openai:ok')
+    t.ok(hedged.ownMs < 4000, `${hedged.ownMs} ms`)
+  },
+)

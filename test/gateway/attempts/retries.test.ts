@@ -120,6 +120,29 @@ void t.test('a refused credential is followed by the next one at once', async (t
   }
 })
 
+void t.test('an attempt that was broken off counts what the provider bills for it', async (t) => {
+  const gateway = await startWith(
+    t,
+    [`model: main, ${CHAIN}, retry: { attempts: 1, non_idempotent: true }`],
+    { upstreamOptions: 'timeouts: { first_byte_ms: 300 }' },
+  )
+  const plain = await ask(gateway, question('claude-sonnet-4-5', true))
+  const alone = await entryOf(gateway, plain.headers['x-request-id'] ?? '')
+  breakProvider(gateway, 'openai', { kind: 'hang' }, 1)
+  const seen = await ask(gateway, question('main', true))
+  t.ok(isComplete(seen))
+  const both = await entryOf(gateway, seen.headers['x-request-id'] ?? '')
+  t.match(both, { attempted: 'openai:upstream_timeout, anthropic:ok', source: 'estimated' })
+  t.ok((both.usage.input ?? 0) > (alone.usage.input ?? 0), 'the prompt of both')
+  t.equal(both.usage.output, alone.usage.output, 'the words of one')
+  t.ok((both.costNanoUsd ?? 0) > (alone.costNanoUsd ?? 0))
+  gateway.emulator.reset()
+  breakProvider(gateway, 'openai', { kind: 'status', code: 503 }, 1)
+  const free = await ask(gateway, question('main', true))
+  const entry = await entryOf(gateway, free.headers['x-request-id'] ?? '')
+  t.match(entry, { attempts: 2, source: 'reported', costNanoUsd: alone.costNanoUsd })
+})
+
 /** A keep-alive server that closes each connection when its second request arrives, unread. */
 async function closing(t: Test): Promise<{ url: string; requests: () => number }> {
   let requests = 0
