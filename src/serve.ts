@@ -200,11 +200,14 @@ export function followConfig(
 
 function warnUnconfigured({ config }: Snapshot, log: Logger): void {
   for (const upstream of Object.values(config.upstreams)) {
-    if (isConfigured(upstream)) continue
-    log.warn('upstream unconfigured: its key is not set', {
-      upstream: upstream.name,
-      variable: upstream.apiKeySource ?? undefined,
-    })
+    const { name, apiKeySource, unsetApiKeys } = upstream
+    if (!isConfigured(upstream)) {
+      const variable = apiKeySource ?? undefined
+      log.warn('upstream unconfigured: its key is not set', { upstream: name, variable })
+    } else if (unsetApiKeys.length > 0) {
+      const variable = unsetApiKeys.join(', ')
+      log.warn('upstream has fewer keys than listed', { upstream: name, variable })
+    }
   }
 }
 
