@@ -28,7 +28,7 @@ export const overloadSchema = z
         'Requests under way in one worker. From 80 % on level 1 holds, from 100 % on level 2, from 110 % on level 3.',
       ),
     delay_ms: steps(ms, 100, 250, 500).describe(
-      'Delay of the event loop (99th percentile of 100 ms) for levels 1, 2 and 3.',
+      'Delay of the event loop (99th percentile of 100 ms, averaged over about half a second) for levels 1, 2 and 3.',
     ),
     heap_share: steps(share, 0.8, 0.88, 0.93).describe(
       'Share of the heap limit that is used, likewise.',

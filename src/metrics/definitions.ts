@@ -12,6 +12,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   outcome: '`ok`, or an error kind of errors.md',
   kind: '`ok`, `cancelled` (another attempt was faster), or an error kind of errors.md; of limits: requests, tokens, concurrent, usd_day, usd_month; of rows: a word that their metric’s help lists',
   model: 'a model of the catalogue, or `other`',
+  resource: '`delay` (of the event loop), `heap`, `open_files`, `in_flight` (requests under way)',
   hop: 'authenticate, receive, route, admit, connect, first_byte, translate, relay, settle',
   end: '`complete`; the upstream’s doing: `truncated`, `malformed`, `upstream_timeout`, `upstream_error`; the client’s: `client_gone`, `client_stalled`, `key_ended` (its key was revoked or expired); the gateway’s: `draining`, `gateway_error`',
   side: '`client`: the client read slowly; `upstream`: the upstream took the request slowly',

@@ -71,5 +71,6 @@ export function register(set: MetricSet) {
   families.configReloads.child('refused')
   families.limitsLocal.child().set(0)
   families.overloadLevel.child().set(0)
+  for (const resource of ['delay', 'heap', 'open_files', 'in_flight']) families.shed.child(resource)
   return families
 }

@@ -135,9 +135,9 @@ const FAULTS: [string, string, string][] = [
     ":3:30: models[0].visoin: unknown key 'visoin' (did you mean 'vision'?)",
   ],
   [
-    'unknown family',
-    `${HEAD}  - { id: a, family: opnai }\n`,
-    ":3:22: models[0].family: must be one of openai, anthropic, google (did you mean 'openai'?)",
+    'a family that is no name',
+    `${HEAD}  - { id: a, family: 'open ai' }\n`,
+    ':3:22: models[0].family: must be 1 to 64 letters, digits, dots, dashes or underscores',
   ],
   ['no id', `${HEAD}  - { family: openai }\n`, ':3:5: models[0].id: is required'],
   [

@@ -16,7 +16,7 @@ export type Resource = (typeof RESOURCES)[number]
 
 /** What was measured. Null: cannot be measured here. */
 export interface Readings {
-  /** How late the event loop was at worst since the last reading. */
+  /** How late the event loop was; `AverageDelay` of what was measured. */
   readonly delayMs: number
   /** Of the heap limit, 0 to 1. */
   readonly heapShare: number
@@ -52,6 +52,28 @@ function stepOf(value: number, steps: readonly number[]): Level {
   if (value >= third) return 3
   if (value >= second) return 2
   return value >= first ? 1 : 0
+}
+
+/** The time over which delays are averaged. */
+const AVERAGE_MS = 500
+/** One reading counts for this long at most, so that one long turn does not outweigh all others. */
+const MAX_WEIGHT_MS = 200
+
+/**
+ * The delay of the event loop as a moving average, weighted by time: under load long turns alternate with short ones, and
+ * single readings tell little.
+ */
+export class AverageDelay {
+  private averageMs = 0
+  private lastMs: number | null = null
+
+  /** Takes a reading; answers with the average. `nowMs` never goes back. */
+  take(delayMs: number, nowMs: number): number {
+    const sinceMs = Math.min(MAX_WEIGHT_MS, nowMs - (this.lastMs ?? nowMs - MAX_WEIGHT_MS))
+    this.lastMs = nowMs
+    this.averageMs += (delayMs - this.averageMs) * (1 - Math.exp(-sinceMs / AVERAGE_MS))
+    return this.averageMs
+  }
 }
 
 /** Since when readings have called for a step, and when they last did. */

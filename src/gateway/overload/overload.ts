@@ -7,6 +7,7 @@ import type { OverloadConfig } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import type { Logger } from '../../log.js'
 import {
+  AverageDelay,
   inFlightLevel,
   levelFor,
   Levels,
@@ -45,6 +46,7 @@ const NAMES: Readonly<Record<Resource, string>> = {
 export class Overload {
   private readonly options: OverloadOptions
   private readonly levels = new Levels()
+  private readonly delay = new AverageDelay()
   private level: Level = 0
   /** What raised the level. */
   private resource: Resource = 'delay'
@@ -67,12 +69,14 @@ export class Overload {
   sample(): void {
     const { settings, read, inFlight, now } = this.options
     const config = settings()
-    const readings = read(inFlight())
+    const nowMs = now()
+    const measured = read(inFlight())
+    const readings = { ...measured, delayMs: this.delay.take(measured.delayMs, nowMs) }
     const [wanted, resource] = config.enabled
       ? levelFor(readings, config)
       : [0 as const, 'delay' as const]
     const before = this.level
-    this.level = this.levels.take(wanted, config, now())
+    this.level = this.levels.take(wanted, config, nowMs)
     if (wanted > 0 && wanted >= this.level) this.resource = resource
     if (this.level !== before) this.report(before)
   }
