@@ -84,6 +84,8 @@ void t.test('what other upstreams do not take is named in the words of the forma
     tool_choice: { type: 'auto', disable_parallel_tool_use: true },
   })
   t.equal(response.headers.get('x-sluice-lost'), 'tool_choice.disable_parallel_tool_use')
+  const many = await post(gateway, { model: 'gpt-4o', stop_sequences: ['1', '2', '3', '4', '5'] })
+  t.match(await many.json(), { error: { param: 'stop_sequences', message: /at most 4/ } })
   const refused = await post(gateway, { model: 'gpt-4.1', stop_sequences: ['END'] })
   t.equal(refused.status, 400)
   t.match(await refused.json(), {

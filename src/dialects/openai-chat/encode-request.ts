@@ -7,6 +7,7 @@
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest, ResponseFormat, Tool, ToolChoice } from '../../chat/request.js'
+import { GatewayError } from '../../errors.js'
 import { wireName } from '../../wire/openai-names.js'
 import type { Losses } from '../dialect.js'
 import { encodeMessages } from './encode-messages.js'
@@ -134,12 +135,26 @@ function encodeOutput(request: ChatRequest, model: ModelFacts, body: JsonObject)
   // OpenAI's own models take the new name and some refuse the old; others know only the old.
   const key = model.family === 'openai' ? 'max_completion_tokens' : 'max_tokens'
   if (limit !== undefined) body[key] = limit
-  if (takesStop(request.stop, model) && request.stop !== undefined) body['stop'] = request.stop
+  if (takesStop(request.stop, model) && request.stop !== undefined) {
+    body['stop'] = stopOf(request.stop, model)
+  }
   if (request.responseFormat !== undefined) {
     body['response_format'] = encodeFormat(request.responseFormat)
   }
   if (request.verbosity !== undefined) body['verbosity'] = request.verbosity
   if (request.userId !== undefined) body['user'] = request.userId
+}
+
+/** OpenAI's own models take no more; other upstreams of the format may. */
+const MAX_STOP = 4
+
+function stopOf(stop: string[], { family }: ModelFacts): string[] {
+  if (family !== 'openai' || stop.length <= MAX_STOP) return stop
+  throw new GatewayError(
+    'untranslatable',
+    `stop: this upstream takes at most ${MAX_STOP} stop sequences. Send fewer, or choose another model.`,
+    { param: 'stop' },
+  )
 }
 
 function encodeFormat(format: ResponseFormat): JsonObject {

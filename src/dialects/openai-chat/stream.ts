@@ -8,7 +8,7 @@ import type { ChatEvent } from '../../chat/event.js'
 import type { ReplyBlock, ThinkingBlock } from '../../chat/fold.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { mergeUsage, type Usage } from '../../chat/usage.js'
-import { isPlain } from '../../wire/quote.js'
+import { TextFrames } from '../../wire/text-frames.js'
 import type { Place, Seed, StreamEncoder } from '../dialect.js'
 import { encodeStreamError } from './error.js'
 import { Details, signatureOut } from './reasoning.js'
@@ -27,19 +27,14 @@ const ALONE: Place = { index: 0, isLast: true }
 
 /** The chunks of one stream: everything that stays the same is written once, at the start. */
 export class ChunkEncoder implements StreamEncoder {
-  private out = ''
+  private readonly frames = new TextFrames()
   /** A chunk up to its choices, and up to its choice's delta. */
   private readonly head: string
   private readonly start: string
   private readonly tail: string
-  /** What stands after the text of a chunk that has one, as nearly all have; before and between texts of `member`. */
+  /** What stands after the text of a chunk that has one, as nearly all have; its text is that of `member`. */
   private readonly after: string
-  private before = ''
-  private between = ''
   private member: Words | null = null
-  /** The text that is to be written, in a chunk of its own; where there are several, `texts` are all of them. */
-  private text = ''
-  private texts: string[] = []
   private readonly legacy: boolean
   private readonly includeUsage: boolean
   private readonly isLast: boolean
@@ -79,10 +74,7 @@ export class ChunkEncoder implements StreamEncoder {
   }
 
   take(): string {
-    this.write()
-    const out = this.out
-    this.out = ''
-    return out
+    return this.frames.take()
   }
 
   event(event: ChatEvent): void {
@@ -158,37 +150,15 @@ export class ChunkEncoder implements StreamEncoder {
   /** Empty strings say nothing and are not sent. */
   private words(member: Words, text: string): void {
     if (text === '') return
-    if (member !== this.member) this.begin(member)
-    if (this.text === '') this.text = text
-    else if (this.texts.length > 0) this.texts.push(text)
-    else this.texts.push(this.text, text)
-  }
-
-  private begin(member: Words): void {
-    this.write()
-    this.member = member
-    this.before = flat(`${this.start}{"${member}":"`)
-    this.between = ''
-  }
-
-  private put(text: string): void {
-    this.write()
-    this.out += text
-  }
-
-  /** Writes the texts that wait. Many are put together at once: piece by piece, each would be copied on its own. */
-  private write(): void {
-    const { text, texts, before, after } = this
-    if (text === '') return
-    this.text = ''
-    if (texts.length === 0) {
-      this.out += before + escaped(text) + after
-      return
+    if (member !== this.member) {
+      this.member = member
+      this.frames.around(`${this.start}{"${member}":"`, this.after)
     }
-    this.texts = []
-    if (this.between === '') this.between = flat(after + before)
-    const isAsIs = isPlain(texts.join(''))
-    this.out += before + (isAsIs ? texts : texts.map(escaped)).join(this.between) + after
+    this.frames.add(text)
+  }
+
+  private put(chunks: string): void {
+    this.frames.put(chunks)
   }
 
   private toolStart(event: Extract<ChatEvent, { type: 'tool-start' }>): void {
@@ -271,16 +241,6 @@ export class ChunkEncoder implements StreamEncoder {
     }
     this.put('data: [DONE]\n\n')
   }
-}
-
-/** The same in one piece: the pieces that a text was put together of are copied one by one each time. */
-function flat(text: string): string {
-  return Buffer.from(text).toString()
-}
-
-/** The inside of the text as a JSON string. */
-function escaped(text: string): string {
-  return isPlain(text) ? text : JSON.stringify(text).slice(1, -1)
 }
 
 function extraContent(signature: string): string {
