@@ -303,6 +303,16 @@ void t.test('tools of OpenAI’s own are for its upstreams alone', (t) => {
   t.end()
 })
 
+void t.test('items that are named are bounded', (t) => {
+  const input = Array.from({ length: 1_025 }, (_, at) => ({
+    type: 'item_reference',
+    id: `msg_${at}`,
+  }))
+  t.match(refusal({ input }), { message: /^input must name at most 1024 items/ })
+  t.ok(decode({ input: input.slice(1) }))
+  t.end()
+})
+
 void t.test('what a reply repeats is bounded', (t) => {
   const long = 'word '.repeat(100_000)
   const { repeated } = decode({
