@@ -78,8 +78,9 @@ export function decodeRequest(body: JsonObject, historyItems = 0): ChatRequest {
     rest: {},
   }
   const isPartial = previous !== null || items.length > 0
-  request.messages = messagesOf(body, { historyItems, isPartial })
   if (given(body['tools'])) decodeTools(body['tools'], request)
+  const { namespaces } = request
+  request.messages = messagesOf(body, { historyItems, isPartial, namespaces })
   for (const key of Object.keys(body)) {
     if (DONE.has(key)) continue
     const value = body[key]
