@@ -147,6 +147,12 @@ export interface NativeField {
   refusal?: string
 }
 
+/** A tool as the client names it. */
+export interface NamespacedTool {
+  readonly namespace: string
+  readonly name: string
+}
+
 /** A parsed and validated request. Absent means the client did not say. */
 export interface ChatRequest {
   /** The model id as the upstream is to see it. */
@@ -181,6 +187,8 @@ export interface ChatRequest {
   hidesThoughts?: boolean
   /** The client wants the state of the model's reasoning in the reply, to send it back with the next request. */
   wantsReasoningState?: boolean
+  /** Tools that the client keeps in a namespace, by the name that they have in `tools`; replies name both. */
+  namespaces?: ReadonlyMap<string, NamespacedTool>
   /** Members of the body that the client's format repeats in its replies. */
   repeated?: JsonObject
   /** Fields that the canon has no place for, by their top-level name; an encoder maps or reports each. */

@@ -94,6 +94,10 @@ export const RESPONSES: ClientConcepts = {
       name: 'custom `tools` with a grammar',
       ask: custom({ type: 'grammar', syntax: 'regex', definition: 'a+' }),
     },
+    {
+      name: '`tools` in a namespace',
+      ask: { tools: [{ type: 'namespace', name: 'kit', tools: [TOOL] }] },
+    },
     { name: 'tools that OpenAI runs', ask: { tools: [TOOL, SEARCH] }, base: TOOLS },
     { name: '`tool_choice`: required', ask: { ...TOOLS, tool_choice: 'required' }, base: TOOLS },
     {

@@ -2,7 +2,7 @@
  * Goal: a client goes on from a response by its id, on any upstream, reads it and removes it; nobody else can.
  * Method: the official client against a whole gateway with its own store; what arrives upstream is looked at.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type OpenAI from 'openai'
 import t from 'tap'
@@ -362,4 +362,37 @@ void t.test('a large picture holds up neither the reply nor the next request', a
     input: 'And?',
   })
   t.match((await failureOf(next)).message, /too large to be kept/)
+})
+
+void t.test('a conversation goes on at the fallback when its own upstream is busy', async (t) => {
+  const gateway = await startGateway(t)
+  const text = readFileSync(gateway.configFile, 'utf8')
+  const route = '- { model: gpt-4.1, upstream: responses }'
+  const fallback = 'fallback: [{ upstream: anthropic, model: claude-haiku-4-5 }]'
+  writeFileSync(
+    gateway.configFile,
+    text.replace(route, `- { model: gpt-4.1, upstream: responses, ${fallback} }`),
+  )
+  gateway.reload()
+  const client = clientOf(gateway)
+  const one = await client.responses.create({ model: 'gpt-4.1', input: 'My name is Ada.' })
+  const restore = gateway.emulator.script({
+    match: ({ path }) => path.endsWith('/responses'),
+    fault: { kind: 'status', code: 503 },
+  })
+  t.teardown(restore)
+  const two = await client.responses.create({
+    model: 'gpt-4.1',
+    previous_response_id: one.id,
+    input: 'What is my name?',
+  })
+  t.match(
+    askedOf(gateway),
+    /"max_tokens".*My name is Ada|My name is Ada.*"max_tokens"/,
+    'Anthropic was asked',
+  )
+  restore()
+  await client.responses.create({ model: 'gpt-4.1', previous_response_id: two.id, input: 'Sure?' })
+  t.match(askedOf(gateway), /My name is Ada.*What is my name.*Sure/, 'and back again')
+  t.notMatch(askedOf(gateway), /max_tokens/)
 })

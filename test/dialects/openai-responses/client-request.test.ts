@@ -303,6 +303,59 @@ void t.test('tools of OpenAI’s own are for its upstreams alone', (t) => {
   t.end()
 })
 
+void t.test('tools in a namespace have one name elsewhere, and both in calls', (t) => {
+  const tools = [
+    { type: 'namespace', name: 'mcp', tools: [TOOL, { type: 'custom', name: 'c' }] },
+    TOOL,
+  ]
+  const history = [
+    user('Go'),
+    { ...call('a'), namespace: 'mcp' },
+    { ...call('b'), namespace: 'f' },
+    output('a'),
+    output('b'),
+  ]
+  const request = decode({ tools, input: history })
+  t.same(
+    request.tools.map(({ name }) => name),
+    ['mcp__f', 'mcp__c', 'f'],
+  )
+  t.match(request.messages[1], { toolCalls: [{ name: 'mcp__f' }, { name: 'f' }] })
+  t.same(request.native, undefined, 'nothing is lost')
+  const reply = {
+    id: 'x',
+    model: 'm',
+    blocks: [{ type: 'tool' as const, id: 'call_1', name: 'mcp__f', json: '{}' }],
+    usage: {},
+    reason: 'tool-use' as const,
+    raw: null,
+  }
+  const seed = { id: 'resp_1', createdAtSeconds: 0, model: 'm' }
+  const body = JSON.parse(ingress.encodeReply(reply, request, seed).text) as JsonObject
+  t.match(body, {
+    output: [{ type: 'function_call', namespace: 'mcp', name: 'f', call_id: 'call_1' }],
+  })
+  const encoder = ingress.newEncoder(request, seed)
+  encoder.event({ type: 'start', id: 'x', model: 'm' })
+  encoder.event({ type: 'tool-start', index: 0, id: 'call_1', name: 'mcp__f' })
+  encoder.event({ type: 'tool-end', index: 0 })
+  const frames = encoder.take()
+  t.match(frames, /"response\.output_item\.added".*"name":"f","namespace":"mcp"/)
+  t.match(frames, /"response\.function_call_arguments\.done".*"name":"f"/)
+  t.match(frames, /"response\.output_item\.done".*"name":"f","namespace":"mcp"/)
+  t.end()
+})
+
+void t.test('items that are named are bounded', (t) => {
+  const input = Array.from({ length: 1_025 }, (_, at) => ({
+    type: 'item_reference',
+    id: `msg_${at}`,
+  }))
+  t.match(refusal({ input }), { message: /^input must name at most 1024 items/ })
+  t.ok(decode({ input: input.slice(1) }))
+  t.end()
+})
+
 void t.test('what a reply repeats is bounded', (t) => {
   const long = 'word '.repeat(100_000)
   const { repeated } = decode({

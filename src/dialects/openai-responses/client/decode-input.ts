@@ -6,12 +6,13 @@
  * Source: OpenAI API reference, "Create a model response", `input`, read 2026-11-20.
  */
 import { type JsonObject, type JsonValue, objectOf, stringOf } from '../../../chat/json.js'
-import type { Message, ThinkingPart, ToolCall } from '../../../chat/request.js'
+import type { ChatRequest, Message, ThinkingPart, ToolCall } from '../../../chat/request.js'
 import { array, given, object, oneOf, refuse, string, text } from '../../../wire/fields.js'
 import { toolName } from '../../../wire/openai-names.js'
 import { readReasoningToken } from '../../../wire/reasoning-token.js'
 import { ORIGIN, stateOf } from '../thinking.js'
 import { assistantParts, contentOf, textParts, userParts } from './decode-content.js'
+import { joinedName } from './decode-tools.js'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 type ToolMessage = Extract<Message, { role: 'tool' }>
@@ -28,6 +29,8 @@ export interface InputOptions {
   readonly historyItems: number
   /** Part of the conversation is not in these items: calls and results may be without each other. */
   readonly isPartial: boolean
+  /** The tools that are in a namespace, by their joined name. */
+  readonly namespaces: ChatRequest['namespaces']
 }
 
 /** One turn of the model and the results of its calls. */
@@ -158,7 +161,7 @@ class Conversation {
     const key = custom ? 'input' : 'arguments'
     const call: ToolCall = {
       id,
-      name: toolName(item['name'], `${path}.name`),
+      name: this.nameOf(item, path),
       arguments: string(item[key], `${path}.${key}`),
     }
     if (custom) call.custom = true
@@ -166,6 +169,14 @@ class Conversation {
     turn.message.toolCalls.push(call)
     turn.paths.set(id, path)
     this.calls.set(id, { turn, call })
+  }
+
+  /** OpenAI names a namespace for tools that it found itself as well; those have none in `tools`. */
+  private nameOf({ name, namespace }: JsonObject, path: string): string {
+    const own = toolName(name, `${path}.name`)
+    if (!given(namespace)) return own
+    const joined = joinedName(toolName(namespace, `${path}.namespace`), own)
+    return this.options.namespaces?.has(joined) === true ? joined : own
   }
 
   private addResult(item: JsonObject, path: string): void {

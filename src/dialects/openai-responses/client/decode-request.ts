@@ -32,6 +32,8 @@ type Rule = (value: JsonValue, request: ChatRequest) => void
 
 const MAX_INCLUDES = 64
 const MAX_ID = 512
+/** Each is looked up in the store. */
+const MAX_REFERENCES = 1_024
 const SEALED = 'reasoning.encrypted_content'
 const LOGPROBS = 'message.output_text.logprobs'
 
@@ -51,6 +53,9 @@ export function referencesIn(body: JsonObject): References {
     if (isObject(item) && item['type'] === 'item_reference') {
       items.push(text(item['id'], `input[${at}].id`, MAX_ID))
     }
+  }
+  if (items.length > MAX_REFERENCES) {
+    refuse('input', `must name at most ${MAX_REFERENCES} items by item_reference`)
   }
   const id = given(previous) ? text(previous, 'previous_response_id', MAX_ID) : null
   return { previous: id, items }
@@ -73,8 +78,9 @@ export function decodeRequest(body: JsonObject, historyItems = 0): ChatRequest {
     rest: {},
   }
   const isPartial = previous !== null || items.length > 0
-  request.messages = messagesOf(body, { historyItems, isPartial })
   if (given(body['tools'])) decodeTools(body['tools'], request)
+  const { namespaces } = request
+  request.messages = messagesOf(body, { historyItems, isPartial, namespaces })
   for (const key of Object.keys(body)) {
     if (DONE.has(key)) continue
     const value = body[key]

@@ -7,6 +7,7 @@
 import { type JsonObject, type JsonValue, stringOf } from '../../../chat/json.js'
 import type {
   ChatRequest,
+  NamespacedTool,
   NativeField,
   ResponseFormat,
   Tool,
@@ -31,17 +32,54 @@ const MODES = ['auto', 'none', 'required'] as const
 
 /** Reads `tools` into the request. */
 export function decodeTools(value: JsonValue, request: ChatRequest): void {
+  const namespaces = new Map<string, NamespacedTool>()
   for (const [at, entry] of array(value, 'tools', MAX_TOOLS).entries()) {
     const path = `tools[${at}]`
     const item = object(entry, path)
     const type = stringOf(item['type']) ?? ''
-    if (type === 'function') request.tools.push(functionTool(item, path))
-    else if (type === 'custom') request.tools.push(customTool(item, path))
+    const tool = ownTool(item, path)
+    if (tool !== null) request.tools.push(tool)
+    else if (type === 'namespace') decodeNamespace(item, path, request, namespaces)
     else if (TYPE.test(type)) {
       finiteObject(item, path)
       native(request, { path: `tools.${type}` })
     } else refuse(`${path}.type`, 'must be the type of a tool, such as function or custom')
   }
+}
+
+/** A function or a custom tool; null for any other. */
+function ownTool(item: JsonObject, path: string): Tool | null {
+  if (item['type'] === 'function') return functionTool(item, path)
+  return item['type'] === 'custom' ? customTool(item, path) : null
+}
+
+/** The tools of a namespace (Codex has one for each MCP server); other formats get them under joined names. */
+function decodeNamespace(
+  item: JsonObject,
+  path: string,
+  request: ChatRequest,
+  namespaces: Map<string, NamespacedTool>,
+): void {
+  const namespace = toolName(item['name'], `${path}.name`)
+  for (const [at, entry] of array(item['tools'], `${path}.tools`, MAX_TOOLS).entries()) {
+    const where = `${path}.tools[${at}]`
+    const inner = object(entry, where)
+    const tool = ownTool(inner, where)
+    if (tool === null) {
+      native(request, { path: 'tools.namespace' })
+      continue
+    }
+    const { name } = tool
+    tool.name = joinedName(namespace, name)
+    namespaces.set(tool.name, { namespace, name })
+    request.tools.push(tool)
+  }
+  request.namespaces = namespaces
+}
+
+/** One name for a tool in a namespace. */
+export function joinedName(namespace: string, name: string): string {
+  return `${namespace}__${name}`
 }
 
 function functionTool(item: JsonObject, path: string): Tool {

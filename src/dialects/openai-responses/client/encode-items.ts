@@ -7,6 +7,7 @@
 import type { Citation } from '../../../chat/event.js'
 import type { JsonObject } from '../../../chat/json.js'
 import type { Likely, TokenLogprob } from '../../../chat/logprobs.js'
+import type { ChatRequest } from '../../../chat/request.js'
 import { quote } from '../../../wire/quote.js'
 
 /** Prefixes of the ids of items. */
@@ -31,6 +32,17 @@ export interface CallItem {
   readonly name: string
   readonly json: string
   readonly custom: boolean
+  /** The namespace that the client keeps the tool in. */
+  readonly namespace?: string | undefined
+}
+
+/** The call of a tool under the name that the client gave it. */
+export function namedCall(
+  { namespaces }: ChatRequest,
+  call: Omit<CallItem, 'namespace'>,
+): CallItem {
+  const own = namespaces?.get(call.name)
+  return own === undefined ? call : { ...call, ...own }
 }
 
 /** `output_text` with all that belongs to it; `annotations` and `logprobs` are the texts of arrays. */
@@ -62,7 +74,8 @@ export function reasoningItem(id: string, summary: string, token: string | undef
 
 /** A call of a function or of a custom tool. */
 export function callItem(id: string, call: CallItem, status: string): string {
-  const said = `"call_id":${quote(call.callId)},"name":${quote(call.name)}`
+  const kept = call.namespace === undefined ? '' : `,"namespace":${quote(call.namespace)}`
+  const said = `"call_id":${quote(call.callId)},"name":${quote(call.name)}${kept}`
   const [type, key] = call.custom ? ['custom_tool_call', 'input'] : ['function_call', 'arguments']
   return `{"id":"${id}","type":"${type}","status":"${status}","${key}":${quote(call.json)},${said}}`
 }

@@ -15,6 +15,7 @@ import {
   itemId,
   logprobsOut,
   messageItem,
+  namedCall,
   reasoningItem,
   refusalPart,
   textPart,
@@ -78,7 +79,7 @@ class Items {
       case 'tool': {
         const custom = block.custom === true
         const json = custom ? block.json : argumentsOf(block.json)
-        const call = { callId: block.id, name: block.name, json, custom }
+        const call = namedCall(this.request, { callId: block.id, name: block.name, json, custom })
         this.texts.push(callItem(this.id(custom ? 'ctc' : 'fc'), call, 'completed'))
         if (block.signature !== undefined) this.carry(block.signature, { call: block.id })
         return

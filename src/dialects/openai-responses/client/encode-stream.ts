@@ -21,6 +21,7 @@ import {
   imageItem,
   itemId,
   logprobsOut,
+  namedCall,
   reasoningItem,
   summaryPart,
   type ItemPrefix,
@@ -262,7 +263,7 @@ export class EventEncoder implements StreamEncoder {
     this.endMessage('completed')
     const custom = tool.custom === true
     const id = this.id(custom ? 'ctc' : 'fc')
-    const call = { callId: tool.id, name: tool.name, json: '', custom }
+    const call = namedCall(this.request, { callId: tool.id, name: tool.name, json: '', custom })
     this.put('response.output_item.added', this.item(callItem(id, call, 'in_progress')))
     const type = custom
       ? 'response.custom_tool_call_input.delta'
@@ -291,9 +292,9 @@ export class EventEncoder implements StreamEncoder {
     const [type, key] = custom
       ? ['response.custom_tool_call_input.done', 'input']
       : ['response.function_call_arguments.done', 'arguments']
-    const name = custom ? '' : `,"name":${quote(tool.name)}`
+    const call = namedCall(this.request, { callId: tool.id, name: tool.name, json, custom })
+    const name = custom ? '' : `,"name":${quote(call.name)}`
     this.put(type, `${this.itemPlace(open.id)},"${key}":${quote(json)}${name}`)
-    const call = { callId: tool.id, name: tool.name, json, custom }
     this.done(callItem(open.id, call, 'completed'))
     const { origin } = this.seed
     if (signature === undefined || origin === undefined) return
