@@ -173,7 +173,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async *export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
-    for (let after: ExportPlace = [sinceMs, 0]; ;) {
+    for (let after: ExportPlace = [sinceMs, '']; ;) {
       const batch = await this.engine.background.exported(after)
       if (batch.rows.length > 0) yield batch.rows
       if (batch.next === null) return
