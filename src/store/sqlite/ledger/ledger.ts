@@ -156,11 +156,11 @@ export class SqliteLedger implements Ledger {
   }
 
   sums(query: SumQuery): Promise<UsageSum[]> {
-    return this.engine.background.sums(query)
+    return this.engine.background.ask('reading sums', 'sums', query)
   }
 
   rows(query: RowQuery): Promise<RowPage> {
-    return this.engine.background.rows(query)
+    return this.engine.background.ask('reading rows', 'rows', query)
   }
 
   row(accountId: string | null, requestId: string): Promise<UsageRow | null> {
@@ -173,8 +173,8 @@ export class SqliteLedger implements Ledger {
   }
 
   async *export(sinceMs: number): AsyncIterable<readonly UsageRow[]> {
-    for (let after: ExportPlace = [sinceMs, 0]; ;) {
-      const batch = await this.engine.background.exported(after)
+    for (let after: ExportPlace = [sinceMs, '']; ;) {
+      const batch = await this.engine.background.ask('exporting rows', 'exported', after)
       if (batch.rows.length > 0) yield batch.rows
       if (batch.next === null) return
       after = batch.next
@@ -182,14 +182,16 @@ export class SqliteLedger implements Ledger {
   }
 
   keyUse(query: KeyUseQuery): Promise<KeyUse[]> {
-    return this.engine.background.keyUse(query)
+    return this.engine.background.ask('reading what keys used', 'keyUse', query)
   }
 
   async lastUse(
     accountId: string,
     keyIds?: readonly string[],
   ): Promise<ReadonlyMap<string, number>> {
-    return new Map(await this.engine.background.lastUse(accountId, keyIds ?? null))
+    return new Map(
+      await this.engine.background.ask('reading last uses', 'lastUse', accountId, keyIds ?? null),
+    )
   }
 
   putSums(
@@ -197,12 +199,12 @@ export class SqliteLedger implements Ledger {
     sums: readonly UsageSum[],
     lastUse: ReadonlyMap<string, number>,
   ): Promise<void> {
-    return this.engine.background.put(by, sums, lastUse)
+    return this.engine.background.ask('putting sums', 'put', by, sums, lastUse)
   }
 
   async *budgets(): AsyncIterable<readonly BudgetSpent[]> {
     for (let after: readonly [account: string, subject: string] = ['', '']; ;) {
-      const batch = await this.engine.background.budgets(after)
+      const batch = await this.engine.background.ask('reading budgets', 'budgets', after)
       if (batch.spent.length > 0) yield batch.spent
       if (batch.next === null) return
       after = batch.next
@@ -218,7 +220,11 @@ export class SqliteLedger implements Ledger {
   }
 
   async prune({ rowsBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
-    await this.engine.background.count(Math.max(hoursBeforeMs, daysBeforeMs))
+    await this.engine.background.ask(
+      'counting usage',
+      'count',
+      Math.max(hoursBeforeMs, daysBeforeMs),
+    )
     const rows = await this.pruned('entries', rowsBeforeMs)
     await this.pruned('hour', hoursBeforeMs)
     await this.pruned('day', daysBeforeMs)
@@ -229,7 +235,7 @@ export class SqliteLedger implements Ledger {
   /** Removes a batch at a time, so that other questions are answered in between. */
   private async pruned(what: Pruned, beforeMs: number): Promise<number> {
     for (let count = 0; ;) {
-      const removed = await this.engine.background.prune(what, beforeMs)
+      const removed = await this.engine.background.ask('pruning', 'prune', what, beforeMs)
       if (removed === 0) return count
       count += removed
     }

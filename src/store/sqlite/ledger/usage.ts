@@ -13,11 +13,11 @@ const MOST_LOOKED_AT = 20_000
 const EXPORT_BATCH = 500
 /** Limits of one batch of budgets. */
 const BUDGET_BATCH = 500
-/** The time and `seq` of the last entry that was looked at. */
-const CURSOR = /^(\d{1,16})_(\d{1,16})$/
+/** The time and request of the last entry that was looked at. */
+const CURSOR = /^(\d{1,16})_(.{1,400})$/s
 
 /** Where a batch of the export begins: behind this entry. */
-export type ExportPlace = readonly [atMs: number, seq: number]
+export type ExportPlace = readonly [atMs: number, requestId: string]
 
 /** A batch of the export, and where the next one begins; null behind the last. */
 export interface ExportBatch {
@@ -44,35 +44,47 @@ export function pageOf(db: Connection, query: RowQuery): RowPage {
   const cursor = query.after === null ? null : CURSOR.exec(query.after)
   if (query.after !== null && cursor === null) return { rows: [], next: null }
   const filter = filterOf(query)
+  const { from, at, condition, owner } = placesOf(query)
   const range: Where[] = []
-  if (query.fromMs !== undefined) range.push(['at.at_ms >= ?', query.fromMs])
-  if (query.toMs !== undefined) range.push(['at.at_ms < ?', query.toMs])
-  const isFirst = cursor === null ? '' : 'AND (at.at_ms, at.seq) < (?, ?)'
-  const before = cursor === null ? [] : [Number(cursor[1]), Number(cursor[2])]
-  const { from, condition, owner } = placesOf(query)
+  if (query.fromMs !== undefined) range.push([`${at} >= ?`, query.fromMs])
+  if (query.toMs !== undefined) range.push([`${at} < ?`, query.toMs])
+  // Entries of one millisecond are in the order of their ids, as in every engine; an index has no more than the time.
+  const isBehind = cursor === null ? '' : `AND ${at} <= ? AND (${at}, entry.request_id) < (?, ?)`
+  const behind = cursor === null ? [] : [Number(cursor[1]), Number(cursor[1]), cursor[2] ?? '']
+  const isHit = filter.map(([sql]) => sql).join(' AND ') || '1'
   const found = db
     .prepare(
-      `SELECT at.at_ms, at.seq, ${filter.map(([sql]) => sql).join(' AND ') || '1'} AS hit FROM ${from}
-       WHERE ${[condition, ...range.map(([sql]) => sql)].join(' AND ')} ${isFirst}
-       ORDER BY at.at_ms DESC, at.seq DESC LIMIT ${MOST_LOOKED_AT}`,
+      `SELECT ${at} AS at_ms, entry.seq, entry.request_id, ${isHit} AS hit FROM ${from}
+       WHERE ${[condition, ...range.map(([sql]) => sql)].join(' AND ')} ${isBehind}
+       ORDER BY ${at} DESC, entry.request_id DESC LIMIT ${MOST_LOOKED_AT}`,
     )
-    .iterate(...values(filter), ...owner, ...values(range), ...before)
+    .iterate(...values(filter), ...owner, ...values(range), ...behind)
   return pageIn(db, found, query.limit)
 }
 
-/** The entries that a page is found in, by the index that leaves the fewest to look at. */
-function placesOf(query: RowQuery): { from: string; condition: string; owner: Value[] } {
+/** Where the entries of a page are found: by the index that leaves the fewest to look at. */
+interface Places {
+  readonly from: string
+  /** The column with the time. */
+  readonly at: string
+  readonly condition: string
+  readonly owner: readonly Value[]
+}
+
+function placesOf(query: RowQuery): Places {
   if (isByOwner(query)) {
     return {
-      from: 'entry_places AS at CROSS JOIN ledger_entries AS entry ON entry.seq = at.seq',
-      condition: 'at.owner = ?',
+      from: 'entry_places AS place CROSS JOIN ledger_entries AS entry ON entry.seq = place.seq',
+      at: 'place.at_ms',
+      condition: 'place.owner = ?',
       owner: [query.keyId ?? query.accountId],
     }
   }
-  const from = 'ledger_entries AS at INDEXED BY'
-  return isFailure(query)
-    ? { from: `${from} entries_failed`, condition: "outcome <> 'ok'", owner: [] }
-    : { from: `${from} entries_by_time`, condition: 'true', owner: [] }
+  const [index, condition] = isFailure(query)
+    ? ['entries_failed', "outcome <> 'ok'"]
+    : ['entries_by_time', 'true']
+  const from = `ledger_entries AS entry INDEXED BY ${index}`
+  return { from, at: 'entry.at_ms', condition, owner: [] }
 }
 
 /** Reads on until the page is full, and one further, so that the last page is known as such. */
@@ -88,7 +100,7 @@ function pageIn(db: Connection, found: Iterable<Row>, limit: number): RowPage {
       if (hits.length === limit) return { rows: entriesOf(hits), next: last }
       hits.push(seq)
     }
-    last = `${numberIn(row, 'at_ms')}_${seq}`
+    last = `${numberIn(row, 'at_ms')}_${textIn(row, 'request_id')}`
   }
   return { rows: entriesOf(hits), next: lookedAt < MOST_LOOKED_AT ? null : last }
 
@@ -124,13 +136,13 @@ export function exported(db: Connection, after: ExportPlace): ExportBatch {
   const rows = db
     .prepare(
       `SELECT * FROM ledger_entries INDEXED BY entries_by_time
-       WHERE (at_ms, seq) > (?, ?) ORDER BY at_ms, seq LIMIT ${EXPORT_BATCH}`,
+       WHERE (at_ms, request_id) > (?, ?) ORDER BY at_ms, request_id LIMIT ${EXPORT_BATCH}`,
     )
     .all(...after)
   const last = rows.length < EXPORT_BATCH ? undefined : rows.at(-1)
   return {
     rows: rows.map(entryIn),
-    next: last === undefined ? null : [numberIn(last, 'at_ms'), numberIn(last, 'seq')],
+    next: last === undefined ? null : [numberIn(last, 'at_ms'), textIn(last, 'request_id')],
   }
 }
 
