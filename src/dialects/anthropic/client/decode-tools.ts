@@ -4,7 +4,8 @@
  *
  * Source: Claude API reference, "Messages" and "Tools", read 2026-11-22.
  */
-import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../../chat/json.js'
+import { isClosed } from '../../../chat/closed-schema.js'
+import type { JsonObject, JsonValue } from '../../../chat/json.js'
 import type { ResponseFormat, Tool, ToolChoice } from '../../../chat/request.js'
 import { cacheMark } from '../../../wire/cache-mark.js'
 import {
@@ -120,31 +121,4 @@ export function decodeFormat(value: JsonValue, path: string): ResponseFormat {
   const format: ResponseFormat = { type: 'json-schema', name: 'output', schema }
   if (isClosed(schema)) format.strict = true
   return format
-}
-
-/**
- * Whether OpenAI can enforce the schema: every object is closed and requires all of its properties. Anthropic enforces
- * others as well.
- */
-function isClosed(schema: JsonValue | undefined): boolean {
-  const pending: (JsonValue | undefined)[] = [schema]
-  while (pending.length > 0) {
-    const item = pending.pop()
-    if (Array.isArray(item)) {
-      for (const each of item) pending.push(each)
-      continue
-    }
-    if (!isObject(item)) continue
-    if (isOpenObject(item)) return false
-    for (const each of Object.values(item)) pending.push(each)
-  }
-  return true
-}
-
-function isOpenObject(schema: JsonObject): boolean {
-  if (schema.type !== 'object') return false
-  if (schema.additionalProperties !== false) return true
-  const required = new Set(arrayOf(schema.required).map(stringOf))
-  const { properties } = schema
-  return isObject(properties) && Object.keys(properties).some((name) => !required.has(name))
 }

@@ -4,6 +4,7 @@
  *
  * Source: ai.google.dev/api/generate-content#generationconfig and the types of @google/genai 2, read 2026-11-20.
  */
+import { isClosed } from '../../../chat/closed-schema.js'
 import type { JsonObject, JsonValue } from '../../../chat/json.js'
 import type { ChatRequest, ReasoningEffort, ResponseFormat } from '../../../chat/request.js'
 import {
@@ -173,6 +174,9 @@ function formatOf(
     : given(json)
       ? finiteObject(json, `${path}.responseJsonSchema`)
       : null
-  if (schema !== null) return { type: 'json-schema', name: 'response', schema }
+  if (schema !== null) {
+    const strict = isClosed(schema) ? { strict: true } : {}
+    return { type: 'json-schema', name: 'response', schema, ...strict }
+  }
   return type === JSON_TYPE ? { type: 'json-object' } : undefined
 }

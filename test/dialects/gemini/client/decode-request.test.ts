@@ -155,6 +155,17 @@ void t.test('the form of the answer', (t) => {
     name: 'response',
     schema: json,
   })
+  const closed = {
+    type: 'object',
+    properties: { a: {} },
+    required: ['a'],
+    additionalProperties: false,
+  }
+  t.match(
+    format({ responseMimeType, responseJsonSchema: closed }),
+    { strict: true },
+    'as Google enforces it',
+  )
   t.same(format({ responseMimeType }), { type: 'json-object' })
   t.same(format({ responseMimeType: 'text/plain' }), undefined)
   t.same(configured({ responseMimeType: 'text/x.enum' }).native, [
