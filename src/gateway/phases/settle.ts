@@ -54,7 +54,7 @@ export class Observer {
     const { results } = this
     if (this.isEntered || results.authenticated === null) return null
     const operation = results.identified?.operation
-    if (operation !== 'chat' && operation !== 'count' && operation !== 'native') return null
+    if (operation === undefined || operation === null || operation === 'models') return null
     this.isEntered = true
     const beganMs = performance.now()
     const note = (): void => void (results.entryMs = performance.now() - beganMs)
