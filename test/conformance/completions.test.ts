@@ -28,8 +28,12 @@ async function post(body: object): Promise<{ status: number; text: string }> {
   })
   let text = ''
   try {
-    const reader = res.body?.getReader()
-    for (let read = await reader?.read(); read?.done === false; read = await reader?.read()) {
+    // An await for each piece, so that what came before a failure is kept.
+    const body: ReadableStream<Uint8Array> | null = res.body
+    const reader = body?.getReader()
+    for (;;) {
+      const read = await reader?.read()
+      if (read?.value === undefined) break
       text += Buffer.from(read.value).toString()
     }
   } catch {
@@ -63,7 +67,8 @@ for (const model of [...OVER_CHAT, 'davinci-002']) {
       const [piece] = chunk.choices
       if (piece === undefined) continue
       text += piece.text
-      reason = piece.finish_reason ?? reason
+      const ended: unknown = piece.finish_reason
+      if (typeof ended === 'string') reason = ended
     }
     t.ok(text.length > 20)
     t.equal(reason, 'stop')
