@@ -111,10 +111,11 @@ export class Observer {
     const ownMs = overheadMs(x, results, beganMs, results.delivery?.relayMs ?? null)
     metrics.overhead(ownMs / 1000)
     const target = results.candidate?.target
+    const ingress = results.identified?.format ?? 'none'
     if (target === undefined) {
-      metrics.unrouted(status, outcome)
+      metrics.unrouted(status, outcome, ingress)
     } else {
-      target.series.finished(status, outcome)
+      target.series.finished(status, outcome, ingress)
       recordReply(x, results, seconds, outcome)
       recordLosses(results, target.dialect, metrics)
     }
