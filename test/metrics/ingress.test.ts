@@ -15,6 +15,7 @@ void t.test('the label and the column `ingress`', async (t) => {
     ['completions', '/v1/completions', { model: 'gpt-4o', prompt: 'hi' }],
     ['embeddings', '/v1/embeddings', { model: 'text-embedding-3-small', input: 'hi' }],
     ['messages', '/v1/messages', { model: 'gpt-4o', max_tokens: 50, messages }],
+    ['responses', '/v1/responses', { model: 'gpt-4o', input: 'hi', store: false }],
     ['gemini', '/v1beta/models/gpt-4o:generateContent', { contents: [content] }],
   ]
   for (const [, path, body] of requests) {
