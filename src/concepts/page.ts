@@ -144,7 +144,7 @@ function pairs(catalogue: Catalogue): string[] {
       shownFate(concept, column, fateOfRequest(concept, column, catalogue)),
     ),
   )
-  const rows = [...CLIENTS, GEMINI].map(({ title, path, plain, concepts }) => {
+  const rows = CLIENTS.map(({ title, path, plain, concepts }) => {
     const cells = COLUMNS.map(({ dialect, model }) => {
       const facts = factsFor(catalogue, model)
       return countsOf(
