@@ -43,6 +43,8 @@ export interface ModelFacts {
   maxOutputTokens?: number
   /** Google: of a reply that is not streamed. */
   maxOutputTokensWhole?: number
+  /** It makes vectors, not replies. */
+  embedding?: boolean
   vision?: boolean
   audioInput?: boolean
   tools?: boolean

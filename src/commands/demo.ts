@@ -149,6 +149,7 @@ routes:
   - { prefix: o1-, upstream: openai }
   - { prefix: o3-, upstream: openai }
   - { prefix: o4-, upstream: openai }
+  - { prefix: text-embedding-, upstream: openai }
   - { model: o1, upstream: openai }
   - { model: o3, upstream: openai }
   - { prefix: claude-, upstream: anthropic }

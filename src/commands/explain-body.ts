@@ -52,7 +52,7 @@ export interface BodyRoute {
   readonly allowSyntheticUser: boolean
 }
 
-type Parsed = Pick<Call, 'dialect' | 'raw' | 'members' | 'body' | 'request'>
+type Parsed = Pick<Call, 'wire' | 'raw' | 'members' | 'body' | 'request'>
 
 /** The gateway's own business, or what no request is without. */
 const ALWAYS_KEPT = new Set(['model', 'messages', 'stream', 'stream_options'])
@@ -73,7 +73,7 @@ export function explainBody(bytes: Buffer, model: string, route: BodyRoute): Bod
   if (egress === null) throw new Error(`no dialect ${dialect}`)
   const { allowSyntheticUser } = route
   const { quirks } = upstream
-  const destination: Destination = { dialect, egress, quirks, allowSyntheticUser }
+  const destination: Destination = { wire: dialect, egress, quirks, allowSyntheticUser }
   const trial = new Trial(at, destination, route)
   const found = trial.run(body)
   const place = placeOf(upstream)
@@ -162,7 +162,7 @@ function parsed(body: JsonObject, at: Addressed): Parsed {
   const raw = Buffer.from(JSON.stringify(body))
   const { members } = parseObject(raw)
   return {
-    dialect: at.dialect,
+    wire: at.wire,
     raw,
     members,
     body,

@@ -45,10 +45,10 @@ export function requestFate(
     const request = ingress.decodeRequest(value, at.endpoint)
     const drops = new Map<string, string>()
     const losses = { drop: (path: string, why: string) => drops.set(path, why) }
-    const call = { dialect: at.dialect, raw, members, body: value, request }
+    const call = { wire: at.wire, raw, members, body: value, request }
     const { body: out } = render(
       call,
-      { dialect, egress, quirks: PLAIN, allowSyntheticUser: false },
+      { wire: dialect, egress, quirks: PLAIN, allowSyntheticUser: false },
       model,
       facts,
       losses,

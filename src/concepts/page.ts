@@ -90,6 +90,10 @@ export function dialectsPage(catalogue: Catalogue): string {
     '',
     ...glance(catalogue),
     '',
+    PAIRS_INTRODUCTION.trim(),
+    '',
+    ...pairs(catalogue),
+    '',
     '## What a client asks',
     '',
     ...groups,
@@ -126,7 +130,44 @@ The same for answers, whole and streamed. A reply of OpenAI's chat completions p
 the log and the metric, and in the header of a whole one.
 `
 
+const PAIRS_INTRODUCTION = `
+Every client format works with every upstream dialect. Of the things that clients of each format may ask, in this order: ● kept, ◐ emulated,
+○ lost, ✕ rejected, · nothing to carry. Between equal formats, requests and replies pass byte for byte.
+`
+
 const WORDS: readonly Fate[] = ['kept', 'emulated', 'lost', 'rejected', 'needless']
+
+/** How many of a format's things meet each fate, for each pair of client format and upstream dialect. */
+function pairs(catalogue: Catalogue): string[] {
+  const chats = COLUMNS.map((column) =>
+    countsOf(CHAT_CONCEPTS, (concept) =>
+      shownFate(concept, column, fateOfRequest(concept, column, catalogue)),
+    ),
+  )
+  const rows = CLIENTS.map(({ title, path, plain, concepts }) => {
+    const cells = COLUMNS.map(({ dialect, model }) => {
+      const facts = factsFor(catalogue, model)
+      return countsOf(
+        concepts,
+        ({ base, ask }) => requestFate({ ...plain, ...base }, ask, dialect, facts, path).fate,
+      )
+    })
+    return `| ${title} | ${cells.join(' | ')} |`
+  })
+  return [
+    `| client | ${COLUMNS.map(({ title }) => title).join(' | ')} |`,
+    `| --- |${COLUMNS.map(() => ' --- |').join('')}`,
+    `| Chat completions (\`POST /v1/chat/completions\`) | ${chats.join(' | ')} |`,
+    ...rows,
+  ]
+}
+
+function countsOf<T>(concepts: readonly T[], fateOf: (concept: T) => Fate): string {
+  const fates = concepts.map(fateOf)
+  return WORDS.map((word) => fates.filter((fate) => fate === word).length).join(' / ')
+}
+
+const CHAT_CONCEPTS: readonly RequestConcept[] = REQUEST_GROUPS.flatMap(({ concepts }) => concepts)
 
 /** What clients of the other formats ask, a table for each format. */
 function clientTables(catalogue: Catalogue): string[] {
@@ -145,7 +186,7 @@ function clientTables(catalogue: Catalogue): string[] {
 
 /** How many concepts of a request meet each fate. */
 function glance(catalogue: Catalogue): string[] {
-  const concepts = REQUEST_GROUPS.flatMap((group) => group.concepts)
+  const concepts = CHAT_CONCEPTS
   const rows = COLUMNS.map((column) => {
     const counts = new Map<Fate, number>()
     for (const concept of concepts) {

@@ -58,8 +58,14 @@ const model = z.strictObject({
   variants: z.array(id).max(64).optional().describe('Dated ids of the same model.'),
   shutdown: day.optional().describe('The day the vendor ends it.'),
   context_window: count('Most tokens of prompt and reply.'),
-  max_output_tokens: count('Most tokens of a reply.'),
+  max_output_tokens: z
+    .int()
+    .min(0)
+    .max(1_000_000_000)
+    .optional()
+    .describe('Most tokens of a reply; 0 for a model that makes vectors.'),
   max_output_tokens_whole: count('Google: most tokens of a reply that is not streamed.'),
+  embedding: flag('Makes vectors, not replies.'),
   vision: flag('Takes images.'),
   audio_input: flag('Takes audio.'),
   tools: flag('Takes function tools.'),
@@ -165,6 +171,7 @@ function factsOf(entry: ModelValues, asOf: string): ModelFacts {
     contextWindow: entry.context_window,
     maxOutputTokens: entry.max_output_tokens,
     maxOutputTokensWhole: entry.max_output_tokens_whole,
+    embedding: entry.embedding,
     vision: entry.vision,
     audioInput: entry.audio_input,
     tools: entry.tools,

@@ -229,6 +229,10 @@ export interface UpstreamConfig {
   readonly models: readonly ModelFacts[]
   /** Whether the upstream is asked which models it has. */
   readonly discover: boolean
+  /** The same for embeddings. */
+  readonly embeddingQuirks: QuirksConfig
+  /** It has OpenAI's legacy completions. */
+  readonly completions: boolean
   /** What it takes for a model, where that is not what the catalogue says; `*` is any other model. */
   readonly prices: Readonly<Record<string, ModelPrice>>
   /** What happens to its answer when the client leaves. */

@@ -86,7 +86,7 @@ replies are rewritten gives clients one id, one \`usage\` chunk at the end and \
 /** The vendors and what their presets say. */
 function presets(): string[] {
   const rows = PRESET_NAMES.map((name) => {
-    const { title, baseUrl, keyHeader, quirks } = PRESETS[name]
+    const { title, baseUrl, keyHeader, quirks, embeddings, completions } = PRESETS[name]
     const { messages } = quirks
     const does = [
       ...quoted('drops', quirks.drop),
@@ -95,6 +95,9 @@ function presets(): string[] {
       ...arrows('renames in messages', messages.rename),
       ...arrows('says the role', messages.roles),
       ...(quirks.replies === 'rewrite' ? ['rewrites replies'] : []),
+      ...quoted('drops in embeddings', embeddings?.drop ?? []),
+      ...arrows('renames in embeddings', embeddings?.rename ?? {}),
+      ...(completions === true ? ['has `/completions`'] : []),
     ]
     const address = baseUrl === null ? 'your own' : `\`${baseUrl}\``
     const key = keyHeader === null ? '' : `\`${keyHeader}\``

@@ -5,6 +5,7 @@
  * Sources, read 2026-11-20: each vendor's own page, named beside it; what the vendor's page leaves out but
  * its API refuses comes from reports of its users and is marked so.
  */
+import type { ModelPrice } from '../chat/model.js'
 import type { QuirksConfig } from './config.js'
 
 /** The vendor's side of an upstream. */
@@ -16,6 +17,12 @@ export interface Preset {
   /** The header that carries the key, as it is; null: `Authorization: Bearer`. */
   readonly keyHeader: string | null
   readonly quirks: QuirksConfig
+  /** The same for embeddings; left out: none. */
+  readonly embeddings?: QuirksConfig
+  /** What its embedding models take, which are in no catalogue. */
+  readonly prices?: Readonly<Record<string, ModelPrice>>
+  /** It has the legacy endpoint `/completions`. */
+  readonly completions?: true
 }
 
 /** No quirks at all. */
@@ -72,6 +79,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   openrouter: {
     title: 'OpenRouter',
     baseUrl: 'https://openrouter.ai/api/v1',
+    completions: true,
     keyHeader: null,
     quirks: PLAIN,
   },
@@ -110,6 +118,13 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
       messages: { drop: ['reasoning', ...ECHOES], rename: {}, roles: SYSTEM_ONLY },
       replies: 'rewrite',
     },
+    // "Embeddings": `output_dimension`.
+    embeddings: { ...PLAIN, drop: ['user'], rename: { dimensions: 'output_dimension' } },
+    // "Pricing".
+    prices: {
+      'mistral-embed': { input: 0.1, output: 0 },
+      'codestral-embed': { input: 0.15, output: 0 },
+    },
   },
   // "Thinking Mode": the reasoning of a turn with calls must come back as `reasoning_content`.
   // "Create Chat Completion": `max_tokens`, and no role `developer`.
@@ -135,6 +150,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   together: {
     title: 'Together',
     baseUrl: 'https://api.together.xyz/v1',
+    completions: true,
     keyHeader: null,
     quirks: {
       ...PLAIN,
@@ -147,6 +163,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   fireworks: {
     title: 'Fireworks',
     baseUrl: 'https://api.fireworks.ai/inference/v1',
+    completions: true,
     keyHeader: null,
     quirks: {
       ...PLAIN,
@@ -159,6 +176,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   ollama: {
     title: 'Ollama',
     baseUrl: 'http://127.0.0.1:11434/v1',
+    completions: true,
     keyHeader: null,
     quirks: {
       ...PLAIN,
@@ -170,6 +188,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   vllm: {
     title: 'vLLM',
     baseUrl: 'http://127.0.0.1:8000/v1',
+    completions: true,
     keyHeader: null,
     quirks: { ...PLAIN, messages: { ...PLAIN.messages, roles: SYSTEM_ONLY } },
   },

@@ -253,9 +253,12 @@ function upstreamOf(
     native: nativeOf(values),
     allowBetas: values.allow_betas ?? null,
     quirks: quirksOf(values.quirks, preset?.quirks ?? PLAIN),
+    embeddingQuirks: preset?.embeddings ?? PLAIN,
+    completions: values.completions ?? preset?.completions === true,
     models: listedFacts(values.models, name),
     discover: values.discover,
     prices: {
+      ...preset?.prices,
       ...listedPrices(values.models),
       ...Object.fromEntries(
         Object.entries(values.prices).map(([model, price]) => [model, priceFacts(price)]),

@@ -157,6 +157,12 @@ const upstream = z.strictObject({
     .describe(
       'Whether `GET /v1/models` also lists the models that the upstream itself lists at `GET {base_url}/models`, if a route takes them. The list is read at start, after a change of the configuration and every 5 minutes; a failure is a warning in the log. At most 1 MiB and 1,000 models.',
     ),
+  completions: z
+    .boolean()
+    .optional()
+    .describe(
+      'Whether it has the legacy `/completions`, to which requests for `/v1/completions` then go as they are; else they are asked for as chats. Left out: as the preset has it, else false. OpenAI’s models that have nothing else are always asked there.',
+    ),
   prices: z
     .record(modelText, priceSchema)
     .default({})

@@ -21,6 +21,24 @@ import type { Edit } from '../wire/splice.js'
 /** The wire formats, by the names that the configuration and the metrics use. */
 export type DialectName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini'
 
+/** Formats of what a provider has besides chats. */
+export type OtherFormat =
+  | 'openai-completions'
+  | 'openai-embeddings'
+  /** `batchEmbedContents`. */
+  | 'gemini-embeddings'
+  /** `embedContent`: one text. */
+  | 'gemini-embedding'
+
+/** Requests and replies of one format pass between client and upstream as bytes. */
+export type WireFormat = DialectName | OtherFormat
+
+/** How clients speak a format to us, and how we speak it to an upstream. */
+export interface Sides {
+  readonly ingress: Ingress
+  readonly egress: Egress
+}
+
 /** A wire format: how clients speak it to us, and how we speak it to an upstream. */
 export interface Dialect {
   readonly name: DialectName

@@ -2,7 +2,7 @@
  * The endpoints of the data plane: method and path → client format and operation. To add one, add a row here and
  * register the ingress of its dialect in `index.ts`; rows of a dialect without an ingress are not served.
  */
-import type { DialectName, Endpoint } from './dialect.js'
+import type { DialectName, Endpoint, WireFormat } from './dialect.js'
 
 /** What clients speak, by the names of the metrics label and the ledger column `ingress`. */
 export type ClientFormat =
@@ -17,6 +17,8 @@ export interface EndpointRow {
    */
   readonly path: string
   readonly dialect: DialectName
+  /** The dialect itself for chats. */
+  readonly wire: WireFormat
   readonly format: ClientFormat
   readonly endpoint: Endpoint
 }
@@ -27,10 +29,20 @@ const CHAT: Endpoint = { operation: 'chat' }
 const COUNT: Endpoint = { operation: 'count' }
 const STORED: Endpoint = { operation: 'stored' }
 const MODELS: Endpoint = { operation: 'models' }
+const EMBEDDINGS: Endpoint = { operation: 'embeddings' }
+const COMPLETIONS: Endpoint = { operation: 'completions' }
 
 /** All endpoints but `/native/…`, whose paths are those of the upstreams. */
 export const ENDPOINTS: readonly EndpointRow[] = [
   row('POST', '/v1/chat/completions', 'openai-chat', 'chat', CHAT),
+  inFormat(
+    'openai-completions',
+    row('POST', '/v1/completions', 'openai-chat', 'completions', COMPLETIONS),
+  ),
+  inFormat(
+    'openai-embeddings',
+    row('POST', '/v1/embeddings', 'openai-chat', 'embeddings', EMBEDDINGS),
+  ),
   row('POST', '/v1/responses', 'openai-responses', 'responses', CHAT),
   row('GET', '/v1/responses/{id}/input_items', 'openai-responses', 'responses', {
     operation: 'stored-input',
@@ -43,6 +55,14 @@ export const ENDPOINTS: readonly EndpointRow[] = [
     row('POST', `${path}:generateContent`, 'gemini', 'gemini', GENERATE),
     row('POST', `${path}:streamGenerateContent`, 'gemini', 'gemini', GENERATE_STREAM),
     row('POST', `${path}:countTokens`, 'gemini', 'gemini', COUNT),
+    inFormat(
+      'gemini-embedding',
+      row('POST', `${path}:embedContent`, 'gemini', 'gemini', EMBEDDINGS),
+    ),
+    inFormat(
+      'gemini-embeddings',
+      row('POST', `${path}:batchEmbedContents`, 'gemini', 'gemini', EMBEDDINGS),
+    ),
   ]),
   row('GET', '/v1beta/models', 'gemini', 'gemini', MODELS),
   row('GET', '/v1beta/models/{model}', 'gemini', 'gemini', MODELS),
@@ -176,5 +196,10 @@ function row(
   format: ClientFormat,
   endpoint: Endpoint,
 ): EndpointRow {
-  return { method, path, dialect, format, endpoint }
+  return { method, path, dialect, wire: dialect, format, endpoint }
+}
+
+/** The row of an operation besides chats, which has a format of its own. */
+function inFormat(wire: WireFormat, row: EndpointRow): EndpointRow {
+  return { ...row, wire }
 }

@@ -4,11 +4,23 @@
  */
 import { anthropic } from './anthropic/index.js'
 import { anthropicModels } from './anthropic/model-list.js'
-import type { Dialect, DialectName, Egress, Endpoint, Ingress, ModelPages } from './dialect.js'
+import type {
+  Dialect,
+  DialectName,
+  Egress,
+  Endpoint,
+  Ingress,
+  ModelPages,
+  OtherFormat,
+  Sides,
+  WireFormat,
+} from './dialect.js'
 import { ENDPOINTS, rowsAt, type ClientFormat, type EndpointRow, type Match } from './endpoints.js'
+import { geminiEmbedding, geminiEmbeddings } from './gemini/embedding-sides.js'
 import { gemini } from './gemini/index.js'
 import { geminiModels } from './gemini/model-list.js'
 import { openaiChat } from './openai-chat/index.js'
+import { openaiCompletions, openaiEmbeddings } from './openai-chat/other-sides.js'
 import { openaiModels } from './openai-chat/model-list.js'
 import { openaiResponses } from './openai-responses/index.js'
 
@@ -19,6 +31,13 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   gemini,
 }
 
+const OTHERS: Readonly<Record<OtherFormat, Sides>> = {
+  'openai-completions': openaiCompletions,
+  'openai-embeddings': openaiEmbeddings,
+  'gemini-embeddings': geminiEmbeddings,
+  'gemini-embedding': geminiEmbedding,
+}
+
 /** The dialects that upstreams can be spoken to in, in the order of the table. */
 export const EGRESSES: readonly { dialect: DialectName; egress: Egress }[] = Object.values(
   DIALECTS,
@@ -27,6 +46,7 @@ export const EGRESSES: readonly { dialect: DialectName; egress: Egress }[] = Obj
 /** What a path and method ask for, and in which dialect. */
 export interface Addressed {
   readonly dialect: DialectName
+  readonly wire: WireFormat
   readonly ingress: Ingress
   readonly format: ClientFormat
   readonly endpoint: Endpoint
@@ -62,10 +82,11 @@ export function methodsAt(path: string): string[] {
 }
 
 function addressedBy({ row, parameter }: Match): Addressed {
-  const { dialect, format, endpoint } = row
+  const { dialect, wire, format, endpoint } = row
   return {
     dialect,
-    ingress: errorFormatOf(dialect),
+    wire,
+    ingress: isOther(wire) ? OTHERS[wire].ingress : errorFormatOf(dialect),
     format,
     endpoint: parameter === null ? endpoint : { ...endpoint, model: parameter },
   }
@@ -98,7 +119,44 @@ export function ingressOf(name: DialectName): Ingress {
   return ingress
 }
 
-/** How an upstream of this dialect is spoken to; null where we cannot. */
-export function egressOf(name: DialectName): Egress | null {
-  return DIALECTS[name].egress
+/** How an upstream is spoken to in this format; null if it cannot be. */
+export function egressOf(wire: WireFormat): Egress | null {
+  return isOther(wire) ? OTHERS[wire].egress : DIALECTS[wire].egress
+}
+
+/** True for the formats whose replies hold vectors. */
+export function isEmbeddings(wire: WireFormat): boolean {
+  return isOther(wire) && OTHERS[wire].egress.readVectors !== undefined
+}
+
+function isOther(wire: WireFormat): wire is OtherFormat {
+  return wire in OTHERS
+}
+
+/**
+ * The format in which an upstream of a dialect is sent what came in another; null if it has no such operation.
+ * `hasCompletions`: it has OpenAI's legacy endpoint.
+ */
+export function wireFor(
+  client: WireFormat,
+  dialect: DialectName,
+  hasCompletions: boolean,
+): WireFormat | null {
+  switch (client) {
+    case 'openai-embeddings':
+    case 'gemini-embeddings':
+    case 'gemini-embedding':
+      if (dialect === 'anthropic') return null
+      if (dialect !== 'gemini') return 'openai-embeddings'
+      return client === 'gemini-embedding' ? client : 'gemini-embeddings'
+    case 'openai-completions':
+      return hasCompletions ? client : dialect
+    case 'openai-chat':
+    case 'openai-responses':
+    case 'anthropic':
+    case 'gemini':
+      return dialect
+    default:
+      return client satisfies never
+  }
 }

@@ -68,7 +68,8 @@ function mostMoney(price: Price | null, input: number, output: number | null): n
  * The client's limit for one answer, as an upstream may count it: OpenAI's Responses raise a smaller one to
  * 16, and some upstreams count a budget for thinking besides it (Alibaba Model Studio, "Deep thinking").
  */
-function mostOutput({ maxOutputTokens, rest }: ChatRequest): number | undefined {
+function mostOutput({ maxOutputTokens, rest, embedding }: ChatRequest): number | undefined {
+  if (embedding !== undefined) return 0
   if (maxOutputTokens === undefined) return undefined
   return Math.max(maxOutputTokens, LEAST_OUTPUT_TOKENS) + thinkingTokens(rest)
 }

@@ -169,7 +169,7 @@ function outgoingOf(
   const { place, config } = target.upstream
   const { allowSyntheticUser, onLoss } = x.generation.snapshot.config
   const { quirks, allowBetas: betas } = config
-  const destination = { dialect, egress, quirks, betas, allowSyntheticUser }
+  const destination = { wire: dialect, egress, quirks, betas, allowSyntheticUser }
   try {
     const rendered = render(call, destination, model, x.generation.facts(model), losses)
     if (losses.paths.length > 0 && onLoss === 'reject') {

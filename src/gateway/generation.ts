@@ -3,12 +3,12 @@
  * prebuilt headers and metric series. A request holds the generation it started with; the pools of a
  * superseded one close when its last request has ended.
  */
-import { isConfigured, type Snapshot } from '../config/config.js'
+import { isConfigured, type QuirksConfig, type Snapshot } from '../config/config.js'
 import { factsFor, withListed } from '../config/catalogue.js'
 import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
-import type { DialectName, Egress } from '../dialects/dialect.js'
-import { egressOf } from '../dialects/index.js'
+import type { DialectName, Egress, WireFormat } from '../dialects/dialect.js'
+import { egressOf, isEmbeddings, wireFor } from '../dialects/index.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { bulkOf, inputTokens } from '../ledger/estimate.js'
 import { Prices } from '../ledger/prices.js'
@@ -33,6 +33,9 @@ export interface Target {
   readonly route: string
   readonly upstream: Upstream
   readonly dialect: DialectName
+  /** What the upstream is sent: the dialect itself for chats. */
+  readonly wire: WireFormat
+  readonly quirks: QuirksConfig
   readonly egress: Egress
   /** Name, value, name, value: what every request to this upstream carries, for each of its credentials. */
   readonly headers: readonly (readonly string[])[]
@@ -59,6 +62,9 @@ export interface Routed {
 const MAX_UNLISTED = 200
 const MODEL_NAME = /^[\w.:/@-]{1,128}$/
 
+/** Models of OpenAI that have no other endpoint than the legacy completions. */
+const COMPLETION_MODELS = /^(?:gpt-3\.5-turbo-instruct|davinci-002|babbage-002)/
+
 /** One configuration at work. Counts who holds it, and closes its pools when nobody does. */
 export class Generation {
   readonly snapshot: Snapshot
@@ -77,8 +83,8 @@ export class Generation {
   readonly states: UpstreamStates
   private readonly probes: readonly HealthProbe[]
   private readonly metrics: Metrics
-  /** For each dialect that an upstream is spoken to in. */
-  private readonly targets = new Map<DialectName, Map<RouteTarget, Target>>()
+  /** For each format that an upstream is spoken to in. */
+  private readonly targets = new Map<WireFormat, Map<RouteTarget, Target>>()
   /** Names of served models that the catalogue does not list. */
   private readonly unlisted = new Set<string>()
   /** What has been logged and is not to be logged again. */
@@ -143,17 +149,27 @@ export class Generation {
     return { route, order: configured.length === 0 ? order : configured, stickyKey }
   }
 
-  /** The target of a route for a request in a format, made once per generation and dialect. */
-  target(of: RouteTarget, request: ChatRequest, spoken: DialectName): Target {
+  /**
+   * The target of a route for a request in a format, made once per generation and format; null if the upstream has no
+   * such operation.
+   */
+  target(
+    of: RouteTarget,
+    request: ChatRequest,
+    spoken: { readonly dialect: DialectName; readonly wire: WireFormat },
+  ): Target | null {
     const choice = of.upstream.dialect
     const model = of.model ?? request.model
     const dialect =
-      choice === 'openai' ? openAiEndpoint(request, this.facts(model), spoken) : choice
-    const known = this.targets.get(dialect)
+      choice === 'openai' ? openAiEndpoint(request, this.facts(model), spoken.dialect) : choice
+    const hasCompletions = of.upstream.completions || COMPLETION_MODELS.test(model)
+    const wire = wireFor(spoken.wire, dialect, hasCompletions)
+    if (wire === null) return null
+    const known = this.targets.get(wire)
     const held = known?.get(of)
     if (held !== undefined) return held
-    const made = this.makeTarget(of, dialect)
-    if (known === undefined) this.targets.set(dialect, new Map([[of, made]]))
+    const made = this.makeTarget(of, dialect, wire)
+    if (known === undefined) this.targets.set(wire, new Map([[of, made]]))
     else known.set(of, made)
     return made
   }
@@ -259,10 +275,14 @@ export class Generation {
     return [new HealthProbe({ probe, pool, path, headers: headersFor, breaker })]
   }
 
-  private makeTarget(of: Pick<RouteTarget, 'route' | 'upstream'>, dialect: DialectName): Target {
+  private makeTarget(
+    of: Pick<RouteTarget, 'route' | 'upstream'>,
+    dialect: DialectName,
+    wire: WireFormat = dialect,
+  ): Target {
     const config = of.upstream
     const upstream = this.upstreams.get(config.name)
-    const egress = egressOf(dialect)
+    const egress = egressOf(wire)
     if (upstream === undefined || egress === null) {
       throw new Error(`no upstream '${config.name}' of dialect ${dialect}`)
     }
@@ -272,6 +292,8 @@ export class Generation {
       route: of.route,
       upstream,
       dialect,
+      wire,
+      quirks: isEmbeddings(wire) ? config.embeddingQuirks : config.quirks,
       egress,
       headers: keys.map((key) => fixedHeaders(config, egress, key)),
       replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation],

@@ -73,6 +73,8 @@ function takersOf(
   client: DialectName,
   lost: readonly string[],
 ): DialectName[] {
+  // What embeddings may lose are fields of one provider.
+  if (request.embedding !== undefined) return []
   return EGRESSES.flatMap(({ dialect, egress }) => {
     const facts: ModelFacts = { id: request.model, family: FAMILIES[dialect], createdAtSeconds: 0 }
     const losses = new LossList()

@@ -136,6 +136,8 @@ export function bulkOf(request: ChatRequest): Bulk {
     if (parameters !== undefined) bulk.toolBytes += jsonBytes(parameters)
     if (custom?.format !== undefined) bulk.toolBytes += jsonBytes(custom.format)
   }
+  // In every vocabulary, a token is about four bytes of text.
+  bulk.textBytes += 4 * (request.tokenIds ?? 0)
   const format = request.responseFormat
   if (format?.type === 'json-schema') bulk.schemaBytes += jsonBytes(format.schema)
   return bulk

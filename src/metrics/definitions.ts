@@ -23,12 +23,16 @@ export const LABELS: Readonly<Record<string, string>> = {
   reason:
     'of retries an error kind of errors.md; of workers `ended`: the process ended by itself; `silent`: it answered no ping for ten seconds and was killed',
   result: 'a verdict; each metric’s help lists its values',
+  ingress:
+    'the client’s format: `chat`, `completions`, `messages`, `responses`, `gemini`, `embeddings`, `native`; `none`: the path is unknown',
   op: 'find_key, admit, settle, renew, expire, shelf_put, shelf_get, probe; accounts, keys, usage, sweep, passes, trail, attempts: all methods of a kind',
   gen_ai_operation_name: 'always `chat`',
   gen_ai_provider_name: 'an upstream of the configuration',
   gen_ai_request_model: 'a model of the catalogue, or `other`',
   gen_ai_token_type: '`input` or `output`',
 }
+
+const REQUEST = ['ingress', 'route', 'upstream', 'status', 'outcome'] as const
 
 const HOP_BUCKETS = [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 0.01, 0.05, 0.25, 1, 5, 30]
 const OURS_BUCKETS = [
@@ -49,7 +53,7 @@ export const MAX_MODEL_PAIRS = 8
 
 /** Every metric, by the name that the code calls it. */
 export const DEFINITIONS = {
-  requests: counter('sluice_requests_total', 300, ['route', 'upstream', 'status', 'outcome'], {
+  requests: counter('sluice_requests_total', 300, REQUEST, {
     help: 'Requests on the data plane that have ended, by what the client saw.',
   }),
   hops: histogram('sluice_hop_duration_seconds', 9, ['hop'], HOP_BUCKETS, {

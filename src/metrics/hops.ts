@@ -69,14 +69,18 @@ export interface UpstreamLevels {
   readonly resting: number
 }
 
+/** The format that a client spoke; `none` if its path is unknown. */
+export type IngressLabel =
+  'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings' | 'native' | 'none'
+
 /** The series of one (route, upstream); get it once and keep it. */
 export interface TargetSeries {
   /** One more or one less request with the upstream. */
   inflight(delta: 1 | -1): void
   /** One attempt at the upstream, and how it ended; `cancelled`: another attempt was faster. */
   attempt(kind: Outcome | 'cancelled'): void
-  /** One client request has ended with this status. */
-  finished(status: number, outcome: Outcome): void
+  /** One client request of this format has ended with this status. */
+  finished(status: number, outcome: Outcome, ingress?: IngressLabel): void
   streamEnd(end: StreamEnd): void
   chunkGap(seconds: number): void
   backpressure(side: Side, seconds: number): void
@@ -222,8 +226,8 @@ export class Metrics {
   }
 
   /** A request that ended without a route: refused, or answered by the gateway itself. */
-  unrouted(status: number, outcome: Outcome): void {
-    this.families.requests.child('none', 'none', String(status), outcome).add()
+  unrouted(status: number, outcome: Outcome, ingress: IngressLabel = 'none'): void {
+    this.families.requests.child(ingress, 'none', 'none', String(status), outcome).add()
   }
 
   configLoaded(generation: number): void {
@@ -305,18 +309,16 @@ export class Metrics {
     const end = kept((name) => streamEnds.child(upstream, name))
     const hits = this.families.promptTokens.child(upstream, 'hit')
     const misses = this.families.promptTokens.child(upstream, 'miss')
-    const finished = new Map<number, (outcome: string) => Count>()
-    const byStatus = (status: number): ((outcome: string) => Count) => {
-      const held = finished.get(status)
-      if (held !== undefined) return held
-      const made = kept((outcome) => requests.child(route, upstream, String(status), outcome))
-      finished.set(status, made)
-      return made
-    }
+    const ended = kept((ingress) => {
+      return kept((status) => {
+        return kept((outcome) => requests.child(ingress, route, upstream, status, outcome))
+      })
+    })
     return {
       inflight: (delta) => level.add(delta),
       attempt: (kind) => attempt(kind).add(),
-      finished: (status, outcome) => byStatus(status)(outcome).add(),
+      finished: (status, outcome, ingress = 'none') =>
+        ended(ingress)(String(status))(outcome).add(),
       streamEnd: (name) => end(name).add(),
       chunkGap: (seconds) => gap.observe(seconds),
       backpressure: (side, seconds) => slow[side].add(seconds),

@@ -27,9 +27,16 @@ export function placeOf(config: UpstreamConfig): Place {
   }
 }
 
-/** The path and query of a request for a model; `path` is the dialect's own. */
-export function pathAt(place: Place, path: string, model: string): string {
+const CHATS = '/chat/completions'
+
+/**
+ * The path and query of a request for a model; `path` is the format's own. `isChat` is false for embeddings and legacy
+ * completions, which have a configured path only if that ends as the one for chats does.
+ */
+export function pathAt(place: Place, path: string, model: string, isChat = true): string {
   const { basePath, query } = place
-  const own = place.path?.replaceAll('{model}', () => encodeURIComponent(model)) ?? path
+  const chats = place.path?.replaceAll('{model}', () => encodeURIComponent(model))
+  const others = chats?.endsWith(CHATS) === true ? chats.slice(0, -CHATS.length) + path : path
+  const own = isChat ? (chats ?? path) : others
   return basePath + own + (own.includes('?') ? query.replace('?', '&') : query)
 }

@@ -113,6 +113,8 @@ void t.test('what the file leaves out has the documented default', (t) => {
         quirks: PLAIN,
         models: [],
         discover: false,
+        embeddingQuirks: PLAIN,
+        completions: false,
         prices: {},
         onDisconnect: 'cancel',
         breaker: { failures: 5, errorRate: 0.5, minRequests: 20, windowMs: 10_000, openMs: 30_000 },

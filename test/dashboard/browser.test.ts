@@ -163,6 +163,13 @@ async function revoke(t: Test, watched: Watched, curl: string): Promise<void> {
   await page.getByRole('link', { name: 'Starter · 4 of 5 keys' }).waitFor()
 }
 
+const FORMATS = [
+  ['Chat completions', '/v1/chat/completions'],
+  ['Responses', '/v1/responses'],
+  ['Messages', '/v1/messages'],
+  ['Gemini', ':generateContent'],
+] as const
+
 /** An answer that comes in pieces, and what it was. */
 async function playground(t: Test, watched: Watched): Promise<void> {
   const { page } = watched
@@ -178,6 +185,14 @@ async function playground(t: Test, watched: Watched): Promise<void> {
   await page.getByRole('button', { name: 'Copy as code' }).click()
   const code = await page.getByRole('tabpanel').locator('code').innerText()
   t.match(code, 'Name three rivers.', 'the code asks the same')
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Formats' }).click()
+  for (const [name, path] of FORMATS) {
+    await page.getByRole('tab', { name }).click()
+    const request = await page.getByRole('tabpanel').innerText()
+    t.match(request, path)
+    t.match(request, 'Name three rivers.')
+  }
   await page.keyboard.press('Escape')
 }
 

@@ -62,7 +62,13 @@ void t.test('a refused body gives back what it took, and takes nothing more', as
     handler: (req, res) => {
       const x = new Exchange({ id: '1', req, res, generation, startedMs: 0 })
       const held = budget.open('account')
-      const at = { dialect: 'openai-chat', ingress, format: 'chat', endpoint } as const
+      const at = {
+        dialect: 'openai-chat',
+        ingress,
+        format: 'chat',
+        wire: 'openai-chat',
+        endpoint,
+      } as const
       receive(x, at, new Intake(held))
         .catch(() => (errors += 1))
         .finally(() => {

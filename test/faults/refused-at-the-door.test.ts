@@ -47,5 +47,8 @@ void t.test('a list of models is no failure, though it has no route', async (t) 
   await listed.text()
   while (gateway.lines.length === 0) await setImmediate()
   const text = await gateway.metrics.text()
-  t.match(text, 'sluice_requests_total{route="none",upstream="none",status="200",outcome="ok"} 1')
+  t.match(
+    text,
+    'sluice_requests_total{ingress="chat",route="none",upstream="none",status="200",outcome="ok"} 1',
+  )
 })

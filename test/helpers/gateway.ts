@@ -25,6 +25,8 @@ export interface GatewaySettings {
   readonly upstreamOptions?: string
   /** More top-level YAML, or replacements of whole top-level keys are the test's own business. */
   readonly more?: string
+  /** YAML of more routes, `  - { model: fast, upstream: openai }` for instance. */
+  readonly routes?: string
   /** Keys of `server:` besides host and port, `max_body_bytes: 1000` for instance. */
   readonly server?: string
   readonly plan?: PlanName
@@ -114,7 +116,7 @@ export async function startGateway(t: Test, settings: GatewaySettings = {}): Pro
  * OpenAI's Responses whatever it could do elsewhere.
  */
 export function configText(emulator: Emulator, settings: GatewaySettings): string {
-  const { upstreams = {}, upstreamOptions, more = '', server } = settings
+  const { upstreams = {}, upstreamOptions, more = '', routes = '', server } = settings
   const options = upstreamOptions === undefined ? '' : `, ${upstreamOptions}`
   const { baseUrls } = emulator
   return `
@@ -130,11 +132,13 @@ routes:
   - { prefix: o1-, upstream: openai }
   - { prefix: o3-, upstream: openai }
   - { prefix: o4-, upstream: openai }
+  - { prefix: text-embedding-, upstream: openai }
   - { model: gpt-4.1, upstream: responses }
   - { model: o1, upstream: openai }
   - { model: o3, upstream: openai }
   - { prefix: claude-, upstream: anthropic }
   - { prefix: gemini-, upstream: google }
+${routes}
 models: models.yaml
 plans:
   starter: { price_usd: 20, max_keys: 5 }

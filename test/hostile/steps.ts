@@ -84,7 +84,8 @@ function run(body: Buffer, encoder: string, watch: Watch, client: Client): unkno
   const raw = watch.time('join', () => joined(pieces))
   const text = watch.time('text', () => textOf(raw))
   const parsed = watch.time('parse', () => parseObject(raw, {}, text))
-  const at = { ...client, ingress: ingressOf(client.dialect) }
+  const { dialect: wire } = client
+  const at = { ...client, wire, ingress: ingressOf(wire) }
   const call = watch.time('decode', () => callFrom(raw, parsed, at))
   const { request } = call
   const dialect = EGRESSES.find((each) => each.dialect === encoder)?.dialect ?? client.dialect
@@ -110,7 +111,7 @@ function rendered(call: Call, encoder: string, dialect: DialectName): Pick<Rende
     const said = egress.encodeRequest(call.request, FACTS[dialect], losses)
     return bodyOf(said, egress, call.raw.length)
   }
-  const destination = { dialect, egress, quirks: NO_QUIRKS, allowSyntheticUser: true }
+  const destination = { wire: dialect, egress, quirks: NO_QUIRKS, allowSyntheticUser: true }
   return render(call, destination, 'm', FACTS[dialect], losses)
 }
 

@@ -49,8 +49,8 @@ void t.test('what is told is counted', async (t) => {
   target.inflight(-1)
   target.attempt('ok')
   target.attempt('upstream_busy')
-  target.finished(200, 'ok')
-  target.finished(200, 'ok')
+  target.finished(200, 'ok', 'messages')
+  target.finished(200, 'ok', 'messages')
   target.finished(502, 'upstream_failed')
   target.streamEnd('client_gone')
   target.chunkGap(0.03)
@@ -73,9 +73,9 @@ void t.test('what is told is counted', async (t) => {
     'sluice_hop_duration_seconds_bucket{le="0.00025",hop="relay"} 1',
     'sluice_overhead_seconds_bucket{le="0.0001"} 1',
     'sluice_translation_losses_total{from="openai-chat",to="anthropic",field="messages.content.detail"} 1',
-    'sluice_requests_total{route="none",upstream="none",status="401",outcome="unauthenticated"} 1',
-    'sluice_requests_total{route="claude-",upstream="anthropic",status="200",outcome="ok"} 2',
-    'sluice_requests_total{route="claude-",upstream="anthropic",status="502",outcome="upstream_failed"} 1',
+    'sluice_requests_total{ingress="none",route="none",upstream="none",status="401",outcome="unauthenticated"} 1',
+    'sluice_requests_total{ingress="messages",route="claude-",upstream="anthropic",status="200",outcome="ok"} 2',
+    'sluice_requests_total{ingress="none",route="claude-",upstream="anthropic",status="502",outcome="upstream_failed"} 1',
     'sluice_config_generation 3',
     'sluice_config_reloads_total{result="ok"} 0',
     'sluice_config_reloads_total{result="refused"} 1',

@@ -92,7 +92,7 @@ void t.test('the credential is replaced, and nothing secret crosses', async (t) 
   })
   t.match(
     await gateway.metrics.text(),
-    /sluice_requests_total\{route="native:openai",upstream="openai",status="200",outcome="ok"\} 2/,
+    /sluice_requests_total\{ingress="native",route="native:openai",upstream="openai",status="200",outcome="ok"\} 2/,
   )
 })
 

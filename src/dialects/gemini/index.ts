@@ -2,7 +2,7 @@
  * The Gemini dialect: how the gateway speaks to Google's models, and how Google's clients speak to the gateway.
  * Only puts the parts together; every rule is in the file named for it.
  */
-import type { Dialect, Ingress } from '../dialect.js'
+import type { Dialect, Egress, Ingress } from '../dialect.js'
 import { CandidatesDecoder } from './candidates.js'
 import { decodeCount, decodeRequest, modelOf } from './client/decode-request.js'
 import { encodeError, encodeStreamError } from './client/encode-error.js'
@@ -21,7 +21,8 @@ import { GeminiDecoder } from './stream.js'
 import { GeminiTap, tapReply } from './tap.js'
 import { target } from './target.js'
 
-const ingress: Ingress = {
+/** How Google's clients speak it. */
+export const ingress: Ingress = {
   envelope: { idPrefix: '', heartbeat: ': keep-alive\n\n', idHeader: null },
   peek: (_body, endpoint) => ({ model: modelOf(endpoint), stream: endpoint.stream === true }),
   decodeRequest: (body, endpoint) =>
@@ -37,40 +38,39 @@ const ingress: Ingress = {
   encodeCount,
 }
 
-/** Gemini's generateContent, whole and streamed, on the Developer API. */
-export const gemini: Dialect = {
-  name: 'gemini',
-  ingress,
-  egress: {
-    framing: 'sse',
-    target,
-    userFirst: true,
-    readsUrl,
-    streamsWhole: ({ maxOutputTokens = Infinity }, { maxOutputTokensWhole = Infinity }) =>
-      maxOutputTokens > maxOutputTokensWhole,
-    // Never `?key=`: a URL ends up in logs.
-    credential: (apiKey) => ({ 'x-goog-api-key': apiKey }),
-    headers: () => ({}),
-    encodeRequest,
-    counter,
-    edits,
-    decodeReply,
-    newDecoder: (request, sink) => new GeminiDecoder(request, sink),
-    newChoices: (request, sinks) => new CandidatesDecoder(request, sinks),
-    // "candidateCount: … streamGenerateContent is not supported" (Vertex, "Inference", read 2026-11-20).
-    // Log probabilities are refused for streams as well (vercel/ai#11989).
-    wholeOnly: ({ candidates = 1, logprobs }) => candidates > 1 || logprobs === true,
-    continuation: {
-      mayPause: () => true,
-      // The same request with the token; the budget of tokens counts on by itself (Gemini API,
-      // "Long decode", read 2026-11-20), and what was written so far is not sent back.
-      next: (body, resume) => ({ ...body, ...resume }),
-    },
-    newTap: () => new GeminiTap(),
-    tapReply,
-    decodeError,
+/** How upstreams speak it. */
+export const egress: Egress = {
+  framing: 'sse',
+  target,
+  userFirst: true,
+  readsUrl,
+  streamsWhole: ({ maxOutputTokens = Infinity }, { maxOutputTokensWhole = Infinity }) =>
+    maxOutputTokens > maxOutputTokensWhole,
+  // Never `?key=`: a URL ends up in logs.
+  credential: (apiKey) => ({ 'x-goog-api-key': apiKey }),
+  headers: () => ({}),
+  encodeRequest,
+  counter,
+  edits,
+  decodeReply,
+  newDecoder: (request, sink) => new GeminiDecoder(request, sink),
+  newChoices: (request, sinks) => new CandidatesDecoder(request, sinks),
+  // "candidateCount: … streamGenerateContent is not supported" (Vertex, "Inference", read 2026-11-20).
+  // Log probabilities are refused for streams as well (vercel/ai#11989).
+  wholeOnly: ({ candidates = 1, logprobs }) => candidates > 1 || logprobs === true,
+  continuation: {
+    mayPause: () => true,
+    // The same request with the token; the budget of tokens counts on by itself (Gemini API,
+    // "Long decode", read 2026-11-20), and what was written so far is not sent back.
+    next: (body, resume) => ({ ...body, ...resume }),
   },
+  newTap: () => new GeminiTap(),
+  tapReply,
+  decodeError,
 }
+
+/** Gemini's generateContent, whole and streamed, on the Developer API. */
+export const gemini: Dialect = { name: 'gemini', ingress, egress }
 
 /** The reply to a countTokens request; the modalities are not told apart. */
 function encodeCount(inputTokens: number): string {

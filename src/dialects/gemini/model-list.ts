@@ -45,6 +45,7 @@ function placeAfter(models: readonly ModelFacts[], token: string | null): number
   throw new GatewayError('malformed_request', message, { param: 'pageToken' })
 }
 
+const EMBEDDING = ['embedContent', 'batchEmbedContents']
 const METHODS = ['generateContent', 'streamGenerateContent', 'countTokens']
 
 function entryOf(model: ModelFacts): object {
@@ -56,7 +57,7 @@ function entryOf(model: ModelFacts): object {
     displayName: id,
     inputTokenLimit: contextWindow,
     outputTokenLimit: maxOutputTokens,
-    supportedGenerationMethods: METHODS,
+    supportedGenerationMethods: model.embedding === true ? EMBEDDING : METHODS,
     thinking: reasoning,
   }
 }

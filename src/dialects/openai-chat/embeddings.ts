@@ -80,7 +80,8 @@ function tokenIds(ids: readonly JsonValue[], path: string): number[] {
 }
 
 /** The body for an upstream of the format, for a client of another. */
-export function encodeEmbeddings(request: ChatRequest): JsonObject {
+export function encodeEmbeddings(request: ChatRequest, losses: Losses): JsonObject {
+  for (const key of Object.keys(request.rest)) losses.drop(key, 'no-equivalent')
   const { inputs = [], dimensions } = request.embedding ?? {}
   return {
     model: request.model,

@@ -16,7 +16,8 @@ import { ChunkEncoder } from './stream.js'
 import { ChunkTap, tapReply } from './tap.js'
 import { unsaid } from './unsaid.js'
 
-const ingress: Ingress = {
+/** How clients speak it. */
+export const ingress: Ingress = {
   // A comment is legal for every client of server-sent events and invisible to the SDKs.
   envelope: { idPrefix: 'chatcmpl-', heartbeat: ': keep-alive\n\n', idHeader: null },
   peek: (body) => ({ model: modelOf(body), stream: streamOf(body) }),
@@ -29,7 +30,8 @@ const ingress: Ingress = {
   encodeStreamError,
 }
 
-const egress: Egress = {
+/** How upstreams speak it. */
+export const egress: Egress = {
   framing: 'sse',
   target: (_model, stream) => ({
     path: '/chat/completions',

@@ -26,7 +26,7 @@ import { AttemptClock, type Phase } from './attempt-clock.js'
 import { Feed, type Fed } from './feed.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from './head.js'
 import { Leftover } from './leftover.js'
-import { openReplyStream, readReply, roomFor, streamsOn } from './replies.js'
+import { openReplyStream, readReply, roomFor, streamsOn, type ReadReply } from './replies.js'
 import type { AttemptOwner, Prepared } from './owner.js'
 import type { EarlierParts } from './reply.js'
 import type { AttemptResult } from './result.js'
@@ -295,8 +295,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
   }
 
   private finishWhole(): void {
-    const { owner, prepared, result, target } = this
-    const { outgoing, call } = prepared
+    const { owner, prepared, target } = this
+    const { outgoing } = prepared
     const text = joined(this.chunks)
     const before = performance.now()
     this.wait.next(null, before)
@@ -305,8 +305,21 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
       mayPause: outgoing.next !== null,
       begun: this.earlier.whole,
     })
-    this.over()
     owner.translated(performance.now() - before)
+    if (read instanceof Promise) {
+      read.then(
+        (later) => this.guard(() => this.finishRead(later)),
+        (cause: unknown) => this.fail(wireOf(cause), cause),
+      )
+    } else this.finishRead(read)
+  }
+
+  private finishRead(read: ReadReply): void {
+    // A client may have left while it was read.
+    if (this.phase === 'over') return
+    const { owner, prepared, result } = this
+    const { call } = prepared
+    this.over()
     if (read.kind === 'paused') {
       result.outcome = read.reply.mishap ?? 'ok'
       owner.paused(this, { stream: null, whole: read.reply, committed: false }, read.resume)

@@ -7,7 +7,7 @@ import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { beginWithUser } from '../../chat/synthetic-user.js'
 import type { QuirksConfig } from '../../config/config.js'
-import type { DialectName, Egress, Losses } from '../../dialects/dialect.js'
+import type { Egress, Losses, WireFormat } from '../../dialects/dialect.js'
 import { applyQuirks, quirkEdits } from '../../upstreams/quirks.js'
 import { stringifyExact } from '../../wire/exact.js'
 import { sized } from '../../wire/sized.js'
@@ -21,7 +21,7 @@ import type { Call } from '../phases/receive.js'
 export interface Destination {
   /** The name of the upstream, which may know state in the history of the conversation. */
   readonly name?: string
-  readonly dialect: DialectName
+  readonly wire: WireFormat
   readonly egress: Egress
   readonly quirks: QuirksConfig
   /** Beta features that clients may ask for; null: all. */
@@ -67,16 +67,16 @@ export interface Outgoing {
 export function render(
   call: Pick<
     Call,
-    'dialect' | 'raw' | 'members' | 'body' | 'request' | 'added' | 'fetchedBytes' | 'history'
+    'wire' | 'raw' | 'members' | 'body' | 'request' | 'added' | 'fetchedBytes' | 'history'
   >,
   destination: Destination,
   model: string,
   facts: ModelFacts,
   losses: Losses,
 ): Rendered {
-  const { dialect, egress, quirks } = destination
+  const { wire, egress, quirks } = destination
   const report = (path: string): void => losses.drop(path, 'no-equivalent')
-  if (dialect === call.dialect) {
+  if (wire === call.wire) {
     const { history } = call
     const asked = history?.bodyFor(destination.name, report) ?? call.body
     const edits = historyEdits(asked, history?.members ?? [])

@@ -5,7 +5,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../../chat/json.js'
 import { isConfigured, type QuirksConfig } from '../../config/config.js'
-import type { DialectName, Egress } from '../../dialects/dialect.js'
+import type { Egress, WireFormat } from '../../dialects/dialect.js'
 import { GatewayError, type WireError } from '../../errors.js'
 import { pathAt } from '../../upstreams/place.js'
 import type { Holding } from '../body-budget.js'
@@ -31,7 +31,7 @@ export interface Request {
 
 /** An encoded request, for every candidate of the same dialect and model. */
 interface Encoded {
-  readonly dialect: DialectName
+  readonly wire: WireFormat
   readonly model: string
   readonly quirks: QuirksConfig
   /** Beta features that clients may ask for; null: all. */
@@ -110,11 +110,12 @@ export class Preparation {
   }
 
   private known({ target, model }: Candidate): Encoded | undefined {
-    const { name, quirks, allowBetas } = target.upstream.config
+    const { wire, quirks, upstream } = target
+    const { name, allowBetas } = upstream.config
     const isEach = this.request.call.history === undefined
     return this.encoded.find(
       (each) =>
-        each.dialect === target.dialect &&
+        each.wire === wire &&
         each.model === model &&
         each.quirks === quirks &&
         each.betas === allowBetas &&
@@ -124,14 +125,14 @@ export class Preparation {
 
   private encode(candidate: Candidate, credential: number, call: Call, beganMs: number): Prepared {
     const { target, model } = candidate
-    const { dialect, egress, upstream } = target
+    const { wire, egress, upstream, quirks } = target
     const { generation } = this.request.exchange
     const { allowSyntheticUser } = generation.snapshot.config
-    const { name, quirks, allowBetas: betas } = upstream.config
-    const destination = { name, dialect, egress, quirks, betas, allowSyntheticUser }
+    const { name, allowBetas: betas } = upstream.config
+    const destination = { name, wire, egress, quirks, betas, allowSyntheticUser }
     const losses = new LossList()
     const rendered = render(call, destination, model, generation.facts(model), losses)
-    const encoded = { dialect, model, quirks, betas, name, call, rendered, losses: losses.paths }
+    const encoded = { wire, model, quirks, betas, name, call, rendered, losses: losses.paths }
     this.encoded.push(encoded)
     const prepared = this.prepared(encoded, candidate, credential)
     this.translateMs += performance.now() - beganMs
@@ -144,8 +145,8 @@ export class Preparation {
     credential: number,
   ): Prepared {
     this.report(call, losses)
-    const { egress, upstream } = target
-    const path = pathAt(upstream.place, rendered.path, model)
+    const { egress, upstream, wire, dialect } = target
+    const path = pathAt(upstream.place, rendered.path, model, wire === dialect)
     const headers = [...(target.headers[credential] ?? []), 'accept', rendered.accept]
     const { idempotencyKey } = this.request
     if (idempotencyKey !== null) headers.push('idempotency-key', idempotencyKey)

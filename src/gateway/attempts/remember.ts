@@ -40,7 +40,8 @@ export function remembered(
   generation: Generation,
   { escrow, accountId, hold }: Memory,
 ): Call | Promise<Call> {
-  if (target.dialect === call.dialect || !escrow.enabled) return call
+  if (target.wire === call.wire || !escrow.enabled) return call
+  if (call.request.embedding !== undefined) return call
   if (generation.facts(model).reasoning === false) return call
   const scope: Scope = { accountId, family: target.dialect, model }
   const ingress = new ListeningIngress(call.ingress, (reply) => {

@@ -15,6 +15,7 @@ import { ArrayForm, arrayOfEvents, EVENT_STREAM, type StreamForm } from '../stre
 import { TranslatedStream, type Verdict } from '../translate.js'
 import { WholeAnswer, type WholeReply } from '../whole.js'
 import type { AttemptOwner, Prepared } from './owner.js'
+import { readVectors } from './vectors.js'
 
 /** A whole reply above this is refused; the largest recorded one is 2 MB of image. */
 const MAX_REPLY_BYTES = 64 * 1024 * 1024
@@ -75,16 +76,22 @@ export interface Given {
   readonly begun: WholeReply | null
 }
 
-/** Reads a whole reply, or one part of it. Throws `overloaded` if its copies cannot be held. */
+/**
+ * Reads a whole reply, or one part of it: at once, but for many vectors. Throws `overloaded` if its copies cannot be
+ * held.
+ */
 export function readReply(
   bytes: Buffer,
   { exchange, held }: Pick<AttemptOwner, 'exchange' | 'held'>,
   { call }: Prepared,
   target: Target,
   { isEvents, mayPause, begun }: Given,
-): ReadReply {
-  const { stream } = call.request
+): ReadReply | Promise<ReadReply> {
+  const { stream, embedding } = call.request
   held.takeReply(copiesOf(bytes))
+  if (embedding !== undefined) {
+    return readVectors(bytes, seedOf(exchange, call, target), exchange, { call, target })
+  }
   const answer = (): WholeReply =>
     begun ?? newWhole(call, target, seedOf(exchange, call, target), mayPause)
   const isArray = call.endpoint.array === true
@@ -146,8 +153,8 @@ function readOn(
  * Whether the upstream's own bytes are what the client gets. A reply that is to be rewritten passes all the
  * same where the canon has no place for what was asked: several answers, or how likely each word was.
  */
-function passes({ dialect, request }: Call, target: Target): boolean {
-  if (target.dialect !== dialect) return false
+function passes({ wire, request }: Call, target: Target): boolean {
+  if (target.wire !== wire) return false
   if (target.upstream.config.quirks.replies === 'pass') return true
   return (request.candidates ?? 1) > 1 || request.logprobs === true
 }

@@ -84,6 +84,9 @@ function usageOfAttempt(
   if (!isComplete && !hasWords && !isOurDoing(x, attempt, outcome)) return NOTHING_USED
   const reported = credible(verdict?.usage ?? {})
   const { input, output = hasWords ? undefined : reported.output } = reported
+  if (request.embedding !== undefined && input !== undefined) {
+    return used(x, attempt, { ...reported, output: 0 }, isComplete ? 'reported' : 'estimated')
+  }
   const isFinal = isComplete || attempt.countsAreFinal || (verdict?.reason ?? null) !== null
   if (isFinal && input !== undefined && output !== undefined) {
     return used(x, attempt, reported, 'reported')

@@ -3,7 +3,6 @@ import { namesModel, type Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
 import type { HedgeConfig, RetryConfig } from '../../config/route.js'
 import type { PeakEwma } from '../../routing/latency.js'
-import type { RouteTarget } from '../../routing/router.js'
 import type { HedgeBudget } from '../attempts/hedge-budget.js'
 import type { Generation, Target } from '../generation.js'
 import type { Call } from './receive.js'
@@ -37,28 +36,35 @@ export interface Route {
   readonly tookMs: number | null
 }
 
-/** Throws `unknown_model` if no route takes the model, and `forbidden` if the key may not use it. */
+/**
+ * Throws `unknown_model` if no route takes the model, `forbidden` if the key may not use it, and `untranslatable` if
+ * none of its upstreams has the operation.
+ */
 export function choose(call: Call, identity: Identity, generation: Generation): Route {
   const beganMs = performance.now()
-  const { request, dialect } = call
+  const { request } = call
   const { keyId, labels } = identity
   const routed = generation.route(request, { keyId, labels })
-  const [first, ...others] = routed?.order ?? []
-  if (routed === null || first === undefined) throw unknownModel(request.model)
+  if (routed === null) throw unknownModel(request.model)
   assertAllowed(identity, request.model)
   const { config } = routed.route
   const isTimed = config.balance === 'least_latency'
   const { states } = generation
-  const candidateOf = (target: RouteTarget): Candidate => ({
-    target: generation.target(target, request, dialect),
-    model: target.model ?? request.model,
-    isFallback: target.isFallback,
-    latency: isTimed ? states.of(target.upstream.name).latency(target) : null,
+  const [first, ...others] = routed.order.flatMap((each): Candidate[] => {
+    const target = generation.target(each, request, call)
+    if (target === null) return []
+    const model = each.model ?? request.model
+    const latency = isTimed ? states.of(each.upstream.name).latency(each) : null
+    return [{ target, model, isFallback: each.isFallback, latency }]
   })
+  if (first === undefined) {
+    const message = `The upstream of the model '${shortened(request.model)}' has no embeddings: use another model.`
+    throw new GatewayError('untranslatable', message, { param: 'model' })
+  }
   const { retry, hedge } = config
   const hedges = hedge === null ? null : states.hedgesOf(config)
   return {
-    candidates: [candidateOf(first), ...others.map(candidateOf)],
+    candidates: [first, ...others],
     handling: { retry, hedge, hedges, stickyKey: routed.stickyKey },
     tookMs: performance.now() - beganMs,
   }

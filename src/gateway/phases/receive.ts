@@ -28,12 +28,12 @@ export type Keep = (reply: JsonObject, upstream: string | null) => Promise<void>
 
 /** A request, checked. */
 export interface Call extends Addressed {
-  /** The client's own bytes, for a route of the same dialect. */
+  /** The client's own bytes, for an upstream of the same format. */
   readonly raw: Buffer
   readonly members: ParsedObject['members']
   readonly body: JsonObject
   readonly request: ChatRequest
-  /** What the gateway adds to the client's own bytes, for a route of the same dialect. */
+  /** What the gateway adds to the client's own bytes, for an upstream of the same format. */
   readonly added?: (facts: ModelFacts) => Edit
   /** Bytes of the media that were fetched for it. */
   readonly fetchedBytes?: number
@@ -211,6 +211,6 @@ export function callFrom(
       { param: 'messages' },
     )
   }
-  const { dialect, ingress, format, endpoint } = at
-  return { dialect, ingress, format, endpoint, raw, members, body: value, request }
+  const { dialect, wire, ingress, format, endpoint } = at
+  return { dialect, wire, ingress, format, endpoint, raw, members, body: value, request }
 }

@@ -12,6 +12,7 @@ import type { Exchange } from '../exchange.js'
 import { entryOf, outcomeOf, overheadMs } from '../observe/entry.js'
 import { lineOf, streamEndOf } from '../observe/line.js'
 import { waited, type Results } from '../observe/results.js'
+import type { Identified } from './identify.js'
 
 /** What takes the entry, the metrics and the log line. */
 export interface Ledgers {
@@ -20,6 +21,15 @@ export interface Ledgers {
   readonly metrics: Metrics
   readonly log: Logger
 }
+
+/** The operations that are entered into the ledger; lists and stored replies cost nothing. */
+const ENTERED: ReadonlySet<Identified['operation']> = new Set<Identified['operation']>([
+  'chat',
+  'completions',
+  'count',
+  'embeddings',
+  'native',
+])
 
 /** Observes one exchange. */
 export class Observer {
@@ -49,12 +59,12 @@ export class Observer {
     return entered === null ? holding : both(holding, entered)
   }
 
-  /** Of authenticated requests for a chat, for a count, or to an upstream's own endpoints; a list of models costs nothing. */
+  /** Of authenticated requests only. */
   private enter(): Promise<void> | null {
     const { results } = this
     if (this.isEntered || results.authenticated === null) return null
     const operation = results.identified?.operation
-    if (operation !== 'chat' && operation !== 'count' && operation !== 'native') return null
+    if (!ENTERED.has(operation ?? null)) return null
     this.isEntered = true
     const beganMs = performance.now()
     const note = (): void => void (results.entryMs = performance.now() - beganMs)
@@ -111,10 +121,11 @@ export class Observer {
     const ownMs = overheadMs(x, results, beganMs, results.delivery?.relayMs ?? null)
     metrics.overhead(ownMs / 1000)
     const target = results.candidate?.target
+    const ingress = results.identified?.format ?? 'none'
     if (target === undefined) {
-      metrics.unrouted(status, outcome)
+      metrics.unrouted(status, outcome, ingress)
     } else {
-      target.series.finished(status, outcome)
+      target.series.finished(status, outcome, ingress)
       recordReply(x, results, seconds, outcome)
       recordLosses(results, target.dialect, metrics)
     }

@@ -8,6 +8,7 @@ import { baseOf, KEY_PLACE } from '../format/snippets.js'
 import { Button } from '../parts/button.js'
 import { Dialog } from '../parts/dialog.js'
 import { announce } from '../parts/notice.js'
+import { FormatTabs } from '../parts/format-tabs.js'
 import { SnippetTabs } from '../parts/snippet-tabs.js'
 import { ProblemLine } from '../parts/states.js'
 import { usePlace } from '../routing/place.js'
@@ -101,6 +102,7 @@ export function PlaygroundPage() {
   const [draft, setDraft] = useState<Draft>({ system: '', temperature: '', maxTokens: '' })
   const [text, setText] = useState('')
   const [code, setCode] = useState(false)
+  const [formats, setFormats] = useState(false)
   const conversation = useConversation()
   const { turns, busy, problem } = conversation
   const send = (): void => {
@@ -116,6 +118,9 @@ export function PlaygroundPage() {
         <>
           <Button disabled={turns.length === 0} onClick={conversation.clear}>
             Clear
+          </Button>
+          <Button icon="copy" onClick={() => setFormats(true)}>
+            Formats
           </Button>
           <Button icon="copy" onClick={() => setCode(true)}>
             Copy as code
@@ -147,6 +152,9 @@ export function PlaygroundPage() {
       </div>
       {code ? (
         <CodeDialog body={bodyOf(draft, model, turns, text)} onClose={() => setCode(false)} />
+      ) : null}
+      {formats ? (
+        <FormatDialog body={bodyOf(draft, model, turns, text)} onClose={() => setFormats(false)} />
       ) : null}
     </Page>
   )
@@ -196,6 +204,33 @@ function Composer({ text, setText, busy, send, stop }: ComposerProps) {
         )}
       </div>
     </form>
+  )
+}
+
+const EXAMPLE: readonly Message[] = [{ role: 'user', content: 'Name three rivers.' }]
+
+/** The request in each format that clients may speak. */
+function FormatDialog({
+  body,
+  onClose,
+}: {
+  readonly body: ChatBody
+  readonly onClose: () => void
+}) {
+  const { session } = useSession()
+  const { model, messages, temperature, max_completion_tokens: maxTokens } = body
+  return (
+    <Dialog
+      title="The request in each format"
+      description={`Any model can be asked in any of them, with a key of yours in the place of ${KEY_PLACE}.`}
+      wide
+      onClose={onClose}
+    >
+      <FormatTabs
+        target={{ base: baseOf(session.publicUrl), model, key: KEY_PLACE }}
+        request={{ messages: messages.length === 0 ? EXAMPLE : messages, temperature, maxTokens }}
+      />
+    </Dialog>
   )
 }
 

@@ -21,15 +21,15 @@ export function decodeCompletion(body: JsonObject): ChatRequest {
   if (chat['messages'] !== undefined)
     refuse('messages', 'is not a field of completions: send prompt')
   const { texts, tokenIds } = promptOf(prompt)
-  const content = texts.map((text) => ({ type: 'text', text }))
-  const isPlain = tokenIds === 0 && texts.length === 1
-  const asked: JsonValue = isPlain ? (texts[0] ?? '') : content
-  // Without any text there is nothing that a chat could say; the upstream that takes token ids gets the bytes.
-  const messages = [{ role: 'user', content: texts.length === 0 ? '' : asked }]
-  const request = decodeRequest({ ...chat, messages })
+  const isPlain = tokenIds === 0 && texts.length === 1 && texts[0] !== ''
+  // The rules of all other fields are those of chats.
+  const request = decodeRequest({ ...chat, messages: [{ role: 'user', content: 'prompt' }] })
+  request.messages = [
+    { role: 'user', index: 0, parts: texts.map((text) => ({ type: 'text', text })) },
+  ]
   const native: NativeField[] = []
   if (!isPlain) {
-    const rule = tokenIds > 0 ? 'text and no token ids' : 'one prompt and no array'
+    const rule = tokenIds > 0 ? 'text and no token ids' : 'one prompt that is not empty'
     native.push({ path: 'prompt', refusal: `${NO_CHAT} ${rule}: send one string as prompt.` })
   }
   if (given(echo) && boolean(echo, 'echo')) {

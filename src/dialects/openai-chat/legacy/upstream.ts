@@ -26,8 +26,8 @@ export function completionEdits(body: JsonObject, model: string, losses: Losses)
 /** A completion, or one of its chunks, as a chat completion. */
 function asChat(body: JsonObject): JsonObject {
   const choices = arrayOf(body['choices']).map((choice) => {
-    const { text = '', logprobs: _logprobs, ...rest } = objectOf(choice)
-    return { ...rest, delta: text === '' ? {} : { content: text } }
+    const { text = '', index = 0, finish_reason: reason = null } = objectOf(choice)
+    return { index, finish_reason: reason, delta: text === '' ? {} : { content: text } }
   })
   const { usage, ...others } = body
   return isObject(usage) ? { ...others, choices, usage } : { ...others, choices }
