@@ -59,7 +59,7 @@ void t.test('the first attempt may win, and a failing one leaves the other', asy
 
 void t.test('a bimodal upstream: the slowest replies come five times sooner', async (t) => {
   watchProcess(t)
-  const SLOW_MS = 2000
+  const SLOW_MS = 4000
   const SLOW_EVERY = 67
   const REQUESTS = 700
   const p99: Record<string, number> = {}
