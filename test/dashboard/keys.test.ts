@@ -146,6 +146,27 @@ void t.test('K-172 and what else a key may not be', async (t) => {
   t.equal(await stage.store.countKeys(bob.id), 0)
 })
 
+void t.test('labels are given with a new key, kept by rotation, and refused by name', async (t) => {
+  const stage = await startStage(t)
+  const browser = await stage.signedIn('ada@example.com')
+  const labels = { team: 'research', env: 'ci' }
+  const { key } = await made(browser, { name: 'ci', labels })
+  t.same(key.labels, labels)
+  t.match(keysReply.parse((await browser.get('/keys')).json), { keys: [{ labels }] })
+  const turned = await browser.ask('POST', `/keys/${key.id}/rotate`, {})
+  t.same(createdKeyReply.parse(turned.json).key.labels, labels)
+  const refused = async (given: object): Promise<unknown> => {
+    const answer = await browser.ask('POST', '/keys', { name: 'x', labels: given })
+    return { status: answer.status, json: answer.json }
+  }
+  t.match(await refused({ team: '' }), { status: 400, json: { error: { param: 'labels.team' } } })
+  t.match(await refused({ Team: 'x' }), { status: 400, json: { error: { param: 'labels' } } })
+  t.match(await refused({ priority: 'high' }), {
+    status: 403,
+    json: { error: { param: 'labels.priority' } },
+  })
+})
+
 void t.test('a list of keys: pages, searches, and what each used', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com', 'max')
