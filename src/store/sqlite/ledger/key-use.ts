@@ -1,7 +1,7 @@
 /**
  * What keys used, as SQL. Runs in a thread of its own (background-worker.ts).
  */
-import { numberIn, textIn, type Connection, type Row } from '../../../sqlite-driver.js'
+import { numberIn, textIn, type Connection, type Row, type Value } from '../../../sqlite-driver.js'
 import type { KeyUse, KeyUseQuery } from '../../ledger.js'
 import { bySize } from '../../records/usage-groups.js'
 import {
@@ -43,7 +43,7 @@ export class KeyUses {
     const toMs = bucketOf(query.toMs, BUCKET_MS.day)
     const span = { accountId, fromMs, toMs, ...(model === undefined ? {} : { model }) }
     if (accountId !== null && keyIds !== undefined) {
-      return keyIds.flatMap((keyId) => this.read(span, keyId))
+      return this.each(span, keyIds)
     }
     const uses = this.together(span)
     if (keyIds !== undefined) return uses.filter(({ keyId }) => keyIds.includes(keyId))
@@ -79,20 +79,36 @@ export class KeyUses {
     return uses
   }
 
-  private read({ accountId, model, fromMs, toMs }: Span, keyId?: string): KeyUse[] {
-    const where: Where[] = []
-    if (model !== undefined) where.push(['model = ', model])
-    if (accountId !== null) where.push(['account_id = ', accountId])
-    if (keyId !== undefined) where.push(['key_id = ', keyId])
-    const conditions = [...where.map(([sql], at) => `${sql}?${at + 3}`), ONE_KEY]
-    if (accountId === null) conditions.push("account_id <> ''")
+  private read(span: Span): KeyUse[] {
+    const { sql, parameters } = selectUse(span, [])
     return this.db
-      .prepare(
-        `SELECT account_id, key_id, ${SUMS} FROM (${dayRows(conditions.join(' AND '))})
-         GROUP BY account_id, key_id`,
-      )
-      .all(fromMs, toMs, ...values(where))
+      .prepare(sql)
+      .all(...parameters)
       .map(useIn)
+  }
+
+  private each(span: Span, keyIds: readonly string[]): KeyUse[] {
+    const { sql, parameters } = selectUse(span, ['key_id = '])
+    const ofKey = this.db.prepare(sql)
+    return keyIds.flatMap((keyId) => ofKey.all(...parameters, keyId).map(useIn))
+  }
+}
+
+/** The uses of a span; `more` are conditions whose values follow the parameters. */
+function selectUse(
+  { accountId, model, fromMs, toMs }: Span,
+  more: readonly string[],
+): { readonly sql: string; readonly parameters: readonly Value[] } {
+  const where: Where[] = []
+  if (model !== undefined) where.push(['model = ', model])
+  if (accountId !== null) where.push(['account_id = ', accountId])
+  const compared = [...where.map(([sql]) => sql), ...more]
+  const conditions = [...compared.map((sql, at) => `${sql}?${at + 3}`), ONE_KEY]
+  if (accountId === null) conditions.push("account_id <> ''")
+  return {
+    sql: `SELECT account_id, key_id, ${SUMS} FROM (${dayRows(conditions.join(' AND '))})
+      GROUP BY account_id, key_id`,
+    parameters: [fromMs, toMs, ...values(where)],
   }
 }
 
