@@ -296,29 +296,20 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
 
   private finishWhole(): void {
     const { owner, prepared, target } = this
-    const { outgoing } = prepared
-    const text = joined(this.chunks)
     const before = performance.now()
     this.wait.next(null, before)
-    const read = readReply(text, owner, prepared, target, {
-      isEvents: isEventStream(this.headers),
-      mayPause: outgoing.next !== null,
-      begun: this.earlier.whole,
-    })
+    const given = { isEvents: isEventStream(this.headers), begun: this.earlier.whole }
+    const read = readReply(joined(this.chunks), owner, prepared, target, given)
     owner.translated(performance.now() - before)
-    if (read instanceof Promise) {
-      read.then(
-        (later) => this.guard(() => this.finishRead(later)),
-        (cause: unknown) => this.fail(wireOf(cause), cause),
-      )
-    } else this.finishRead(read)
+    if (!(read instanceof Promise)) return this.finishRead(read)
+    const finish = (later: ReadReply): void => this.guard(() => this.finishRead(later))
+    read.then(finish, (cause: unknown) => this.fail(wireOf(cause), cause))
   }
 
   private finishRead(read: ReadReply): void {
     // A client may have left while it was read.
     if (this.phase === 'over') return
-    const { owner, prepared, result } = this
-    const { call } = prepared
+    const { owner, result } = this
     this.over()
     if (read.kind === 'paused') {
       result.outcome = read.reply.mishap ?? 'ok'
@@ -329,15 +320,14 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     result.verdict = read.verdict
     result.outcome = error?.kind ?? 'ok'
     if (error !== null) return owner.failed(this, gatewayError(error))
-    const { body, bytes } = read
-    const stream = call.request.stream && call.endpoint.array !== true
-    owner.begun(this, { kind: 'whole', body, bytes, stream })
+    const { request, endpoint } = this.prepared.call
+    const stream = request.stream && endpoint.array !== true
+    owner.begun(this, { kind: 'whole', body: read.body, bytes: read.bytes, stream })
   }
 
   private refusedByUpstream(): void {
-    const status = this.result.status ?? 0
     const text = joined(this.chunks).toString('utf8')
-    this.fail(this.target.egress.decodeError(status, this.headers, text))
+    this.fail(this.target.egress.decodeError(this.result.status ?? 0, this.headers, text))
   }
 
   private late(what: string): void {

@@ -71,7 +71,6 @@ export type ReadReply =
 export interface Given {
   /** It came as a stream: the gateway asked for one, or the upstream knows no other form. */
   readonly isEvents: boolean
-  readonly mayPause: boolean
   /** The parts before it, where the upstream paused. */
   readonly begun: WholeReply | null
 }
@@ -83,11 +82,12 @@ export interface Given {
 export function readReply(
   bytes: Buffer,
   { exchange, held }: Pick<AttemptOwner, 'exchange' | 'held'>,
-  { call }: Prepared,
+  { call, outgoing }: Prepared,
   target: Target,
-  { isEvents, mayPause, begun }: Given,
+  { isEvents, begun }: Given,
 ): ReadReply | Promise<ReadReply> {
   const { stream, embedding } = call.request
+  const mayPause = outgoing.next !== null
   held.takeReply(copiesOf(bytes))
   if (embedding !== undefined) {
     return readVectors(bytes, seedOf(exchange, call, target), exchange, { call, target })
