@@ -274,6 +274,8 @@ export class Candidates implements AttemptOwner, Sent {
   }
 
   private react(leg: Leg, { result, prepared }: Made, error: GatewayError): void {
+    // The upstream has executed the parts before it.
+    if (result.occasion === 'rest') return this.end(error)
     try {
       const { candidate } = leg
       const amended =
