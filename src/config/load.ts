@@ -31,6 +31,7 @@ import {
 } from './problem.js'
 import { resolveConfig } from './resolve.js'
 import { fileSchema } from './schema.js'
+import { checkTranslatable } from './translatable.js'
 
 /** Variables by name, as in `process.env`. */
 export type Env = Readonly<Record<string, string | undefined>>
@@ -106,6 +107,10 @@ function load(path: string, text: string | null, env: Env, read: ReadFile): Load
   const fileHash = createHash('sha256').update(text).update('\0').update(modelsText).digest('hex')
   const { config } = own
   const catalogue = withListed(models.catalogue, Object.values(config.upstreams))
+  const unfit = checkTranslatable(config, catalogue)
+  if (unfit.length > 0) {
+    return { ok: false, errors: unfit.slice(0, MAX_PROBLEMS).map(own.locate), sources }
+  }
   return { ok: true, config, catalogue, fileHash, sources }
 }
 

@@ -156,3 +156,43 @@ for (const [rule, text, expected] of RULES) {
     t.end()
   })
 }
+
+void t.test('a target that cannot take the requests of the route is refused at load', (t) => {
+  const models = `as_of: 2026-11-20
+models:
+  - { id: embed-1, family: openai, embedding: true }
+  - { id: embed-2, family: google, embedding: true }
+  - { id: chat-1, family: openai }
+  - { id: chat-embed, family: openai, embedding: true }
+`
+  const problems = (routes: string): string[] =>
+    problemsOf(
+      `upstreams:
+  a: { dialect: openai, base_url: https://a.example/v1 }
+  b: { dialect: anthropic, base_url: https://b.example/v1 }
+  c: { dialect: gemini, base_url: https://c.example/v1 }
+routes:
+  - { ${routes} }
+`,
+      {},
+      { '/etc/sluice/models.yaml': models },
+    )
+  const NO_ENDPOINT = /routes\[0\]\.fallback\[0\]: speaks anthropic, which has no embeddings/
+  t.match(problems('prefix: embed-, upstream: a, fallback: [{ upstream: b }]')[0], NO_ENDPOINT)
+  t.match(problems('model: embed-1, upstream: a, fallback: [{ upstream: b }]')[0], NO_ENDPOINT)
+  t.match(
+    problems(
+      'model: vectors, targets: [{ upstream: a, model: embed-1 }, { upstream: c, model: chat-1 }]',
+    )[0],
+    /routes\[0\]\.targets\[1\]: names a model that makes no embeddings/,
+  )
+  t.same(
+    problems(
+      'model: vectors, targets: [{ upstream: a, model: embed-1 }], fallback: [{ upstream: c, model: embed-2 }]',
+    ),
+    [],
+  )
+  t.same(problems('prefix: chat-, upstream: a, fallback: [{ upstream: b }]'), [], 'chat models too')
+  t.same(problems('prefix: other-, upstream: a, fallback: [{ upstream: b }]'), [], 'unknown models')
+  t.end()
+})
