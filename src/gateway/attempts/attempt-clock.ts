@@ -2,6 +2,8 @@
  * When what happened to one attempt, and which of its time-outs has passed. Times are monotonic, in ms.
  * Holds no timer: `deadlines.ts` asks it ten times a second.
  */
+import type { UpstreamConfig } from '../../config/config.js'
+import type { AttemptOwner } from './owner.js'
 
 /** Where an attempt is. */
 export type Phase = 'connecting' | 'waiting' | 'error' | 'whole' | 'stream' | 'lingering' | 'over'
@@ -17,6 +19,16 @@ export interface TimeLimits {
   /** From `startedMs`, when the client's request came. */
   readonly totalMs: number
   readonly startedMs: number
+}
+
+/** The limits of one attempt of a request; `timeoutMs` is how long its client waits. */
+export function limitsOf(
+  { exchange, timeoutMs }: Pick<AttemptOwner, 'exchange' | 'timeoutMs'>,
+  { connectMs, idleMs, totalMs }: UpstreamConfig['timeouts'],
+  firstByteMs: number,
+): TimeLimits {
+  const { startedMs } = exchange
+  return { connectMs, firstByteMs, idleMs, totalMs: Math.min(totalMs, timeoutMs), startedMs }
 }
 
 /** How long an upstream may take to end its body after its own terminator, so that its connection can be used again. */

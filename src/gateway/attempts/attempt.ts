@@ -1,7 +1,6 @@
 /**
- * One request to one upstream, until its first content and then to the end of its reply. It handles the replies that
- * undici dispatches and feeds the translation directly: a response body as a Readable costs 60 µs per request that this
- * does not. What follows a failure or a pause is decided in `candidates.ts`.
+ * One request to one upstream, to the end of its reply. Handles what undici dispatches, without a Readable (60 µs less).
+ * What follows a failure or a pause is decided in `candidates.ts`.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, type GatewayError, type WireError } from '../../errors.js'
@@ -22,7 +21,7 @@ import type { Target } from '../generation.js'
 import { LANDED } from '../in-flight.js'
 import { joined } from '../pieces.js'
 import type { ReplyOwner, ReplyTransform } from '../streams/reply-transform.js'
-import { AttemptClock, type Phase } from './attempt-clock.js'
+import { AttemptClock, limitsOf, type Phase } from './attempt-clock.js'
 import { Feed, type Fed } from './feed.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from './head.js'
 import { Leftover } from './leftover.js'
@@ -51,7 +50,6 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
   upstream: UpstreamCall | null = null
   private stream: ReplyTransform | null
   private chunks: Buffer[] = []
-  /** Of a stream. */
   private feed: Feed | null = null
   private bytes = 0
   private headers: IncomingHttpHeaders = {}
@@ -73,16 +71,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     this.stream = earlier.stream
     this.committed = earlier.committed
     this.wait = new Wait(earlier.committed || result.occasion === 'hedge' ? null : result)
-    const { connectMs, idleMs, totalMs } = this.target.upstream.config.timeouts
-    const { firstByteMs } = prepared.outgoing
-    const { startedMs } = owner.exchange
-    this.clock = new AttemptClock({
-      connectMs,
-      firstByteMs,
-      idleMs,
-      totalMs: Math.min(totalMs, owner.timeoutMs),
-      startedMs,
-    })
+    const { timeouts } = this.target.upstream.config
+    this.clock = new AttemptClock(limitsOf(owner, timeouts, prepared.outgoing.firstByteMs))
   }
 
   /** Sends the request; `nowMs` is the time. */
@@ -93,10 +83,10 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     this.owner.deadlines.add(this)
     const { reason } = this.owner.exchange.cancellation
     if (reason !== null) return this.cancel(reason)
-    const { pool } = this.target.upstream
     const { onFreshConnection = false, outgoing } = this.prepared
     const { path, headers, body } = outgoing
-    this.upstream = pool.send({ path, headers, body, onFreshConnection }, this)
+    const request = { path, headers, body, onFreshConnection }
+    this.upstream = this.target.upstream.pool.send(request, this)
   }
 
   onRequestStart(): void {
@@ -199,8 +189,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
       return this.fail(NO_FREE_CONNECTION)
     }
     if (overdue !== null) return this.late(LATE[overdue])
-    const isHeld = this.phase === 'stream' && !this.committed
-    if (isHeld && nowMs - this.clock.headMs > this.owner.headHoldMs) this.commit()
+    const heldMs = nowMs - this.clock.headMs
+    if (this.phase === 'stream' && heldMs > this.owner.headHoldMs) this.commit()
   }
 
   /** A codec that throws must not leave the exchange without an end. */
