@@ -51,6 +51,7 @@ const keys = schema.keysReply.parse({
     state: 'live',
     models: index === 2 ? ['gpt-5-mini', 'claude-*'] : null,
     limits: {},
+    labels: index === 0 ? { team: 'search' } : {},
     replaces: null,
     replacedBy: index === 1 ? 'key_2' : null,
     lastUsedAtMs: index === 1 ? null : NOW_MS - 120_000,
