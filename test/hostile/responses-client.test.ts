@@ -1,0 +1,105 @@
+/**
+ * Goal: no request of a client of the Responses format holds the event loop for more than 50 ms.
+ * Method: bodies at the limits of what is accepted, each made to cost one step of the way as much as it can, from
+ * their bytes to what each upstream is sent.
+ */
+import t from 'tap'
+import type { JsonObject } from '../../src/chat/json.js'
+import { writeReasoningToken } from '../../src/wire/reasoning-token.js'
+import { many } from './makers.js'
+import { ENCODERS, trip, type Client } from './steps.js'
+
+const MOST_MS = 50
+const TRIES = 10
+const CLIENT: Client = {
+  dialect: 'openai-responses',
+  format: 'responses',
+  endpoint: { operation: 'chat' },
+}
+t.setTimeout(170_000)
+
+const TOOL: JsonObject = { type: 'function', name: 'f', parameters: { type: 'object' } }
+const asked: JsonObject = { role: 'user', content: 'Hello' }
+
+function call(at: number, json = '{}'): JsonObject {
+  return { type: 'function_call', call_id: `c${at}`, name: 'f', arguments: json }
+}
+
+function output(at: number, text = 'r'): JsonObject {
+  return { type: 'function_call_output', call_id: `c${at}`, output: text }
+}
+
+function reasoning(bytes: number): JsonObject {
+  const token = writeReasoningToken({ origin: 'anthropic', signature: 'a'.repeat(bytes) })
+  return { type: 'reasoning', summary: [], encrypted_content: token }
+}
+
+const BODIES: Readonly<Record<string, JsonObject>> = {
+  'calls answered in reverse': {
+    tools: [TOOL],
+    input: [asked, ...many(1_000, (at) => call(at)), ...many(1_000, (at) => output(999 - at))],
+  },
+  'items of one letter': {
+    input: many(9_000, (at) => ({ role: at % 2 === 0 ? 'user' : 'assistant', content: 'x' })),
+  },
+  'reasoning between calls': {
+    tools: [TOOL],
+    input: [asked, ...many(1_500, (at) => [reasoning(100), call(at), output(at)]).flat()],
+  },
+  'large reasoning': {
+    input: [asked, reasoning(6_000_000), { role: 'user', content: 'And now?' }],
+  },
+  'tools with strict schemas': {
+    input: 'Hello',
+    tools: many(500, (at) => ({
+      type: 'function',
+      name: `f${at}`,
+      strict: true,
+      parameters: {
+        type: 'object',
+        additionalProperties: false,
+        required: many(20, (nth) => `p${nth}`),
+        properties: Object.fromEntries(many(20, (nth) => [`p${nth}`, { type: 'string' }])),
+      },
+    })),
+  },
+  'a large picture': {
+    input: [
+      {
+        role: 'user',
+        content: [
+          {
+            type: 'input_image',
+            image_url: `data:image/png;base64,${'aaaa'.repeat(5_000_000)}`,
+          },
+        ],
+      },
+    ],
+  },
+  'a long text': { input: 'é"'.repeat(1_500_000) },
+  'large arguments': {
+    tools: [TOOL],
+    input: [asked, call(0, JSON.stringify({ a: 'é"'.repeat(1_000_000) })), output(0)],
+  },
+  'a large result': {
+    tools: [TOOL],
+    input: [asked, call(0), output(0, '\\"'.repeat(2_000_000))],
+  },
+}
+
+for (const [name, made] of Object.entries(BODIES)) {
+  void t.test(name, (t) => {
+    const body = Buffer.from(JSON.stringify({ model: 'm', ...made }))
+    for (const encoder of ENCODERS) {
+      let best = trip(body, encoder, CLIENT)
+      for (let tries = 1; tries < TRIES && best.slowest.ms > MOST_MS; tries += 1) {
+        const again = trip(body, encoder, CLIENT)
+        if (again.slowest.ms < best.slowest.ms) best = again
+      }
+      const { step, ms } = best.slowest
+      t.ok(ms <= MOST_MS, `${encoder}: ${ms.toFixed(1)} ms in ${step}`)
+      t.equal(best.refusal, null, `${encoder} takes it`)
+    }
+    t.end()
+  })
+}
