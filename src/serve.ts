@@ -200,12 +200,12 @@ export function followConfig(
 
 function warnUnconfigured({ config }: Snapshot, log: Logger): void {
   for (const upstream of Object.values(config.upstreams)) {
-    const { name, apiKeySource, unsetApiKeys } = upstream
+    const { name, apiKeySource, unsetKeyVariables } = upstream
     if (!isConfigured(upstream)) {
       const variable = apiKeySource ?? undefined
       log.warn('upstream unconfigured: its key is not set', { upstream: name, variable })
-    } else if (unsetApiKeys.length > 0) {
-      const variable = unsetApiKeys.join(', ')
+    } else if (unsetKeyVariables.length > 0) {
+      const variable = unsetKeyVariables.join(', ')
       log.warn('upstream has fewer keys than listed', { upstream: name, variable })
     }
   }

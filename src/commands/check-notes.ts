@@ -23,13 +23,13 @@ export function notesOf(config: Config, catalogue: Catalogue): string[] {
 }
 
 function keyNotes(upstream: UpstreamConfig): string[] {
-  const { name, apiKeySource, unsetApiKeys } = upstream
+  const { name, apiKeySource, unsetKeyVariables } = upstream
   if (!isConfigured(upstream)) {
     const source = apiKeySource ?? ''
     return [`upstream ${name} has no key: ${source} is not set; it would answer 503`]
   }
-  if (unsetApiKeys.length === 0) return []
-  return [`upstream ${name} has fewer keys than listed: ${unsetApiKeys.join(', ')} is not set`]
+  if (unsetKeyVariables.length === 0) return []
+  return [`upstream ${name} has fewer keys than listed: ${unsetKeyVariables.join(', ')} is not set`]
 }
 
 function addressNotes(upstream: UpstreamConfig): string[] {

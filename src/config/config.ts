@@ -209,7 +209,7 @@ export interface UpstreamConfig {
   /** The variables and files that the keys come from, for the 503's message; null if none is named. */
   readonly apiKeySource: string | null
   /** Those of the variables that are not set. */
-  readonly unsetApiKeys: readonly string[]
+  readonly unsetKeyVariables: readonly string[]
   readonly headers: Readonly<Record<string, string>>
   readonly timeouts: TimeoutsConfig
   readonly maxConnections: number

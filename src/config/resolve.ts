@@ -238,7 +238,7 @@ function upstreamOf(
     keyHeader: values.key_header ?? preset?.keyHeader ?? null,
     apiKeys: keysOf(values),
     apiKeySource: sources.length === 0 ? null : sources.map(({ source }) => source).join(', '),
-    unsetApiKeys: sources.flatMap(({ source, isSet }) => (isSet ? [] : [source])),
+    unsetKeyVariables: sources.flatMap(({ source, isSet }) => (isSet ? [] : [source])),
     headers: values.headers,
     timeouts: {
       connectMs: timeouts.connect_ms,

@@ -95,7 +95,7 @@ void t.test('what the file leaves out has the documented default', (t) => {
         keyHeader: null,
         apiKeys: ['secret'],
         apiKeySource: 'KEY',
-        unsetApiKeys: [],
+        unsetKeyVariables: [],
         headers: {},
         timeouts: {
           connectMs: 3_000,
@@ -244,7 +244,7 @@ void t.test('an upstream is unconfigured only where its key is named and not set
   const upstream = (text: string, env: Env) => configOf(text, env).upstreams['openai']
   for (const env of [{}, { KEY: '' }, { KEY: ' ' }, { KEY: undefined }]) {
     const unset = upstream(GOOD, env)
-    t.match(unset, { apiKeys: [], apiKeySource: 'KEY', unsetApiKeys: ['KEY'] })
+    t.match(unset, { apiKeys: [], apiKeySource: 'KEY', unsetKeyVariables: ['KEY'] })
     t.equal(unset !== undefined && isConfigured(unset), false)
   }
   const without = upstream(changed('    api_key: ${KEY}\n', ''), {})

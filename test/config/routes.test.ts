@@ -26,10 +26,10 @@ void t.test('several keys: each once, those whose variable is not set are left o
   t.match(upstream({ KEY: 'a', KEY_2: 'b', KEY_3: 'a' }), {
     apiKeys: ['a', 'b', 'in-the-file'],
     apiKeySource: 'KEY, KEY_2, KEY_3',
-    unsetApiKeys: [],
+    unsetKeyVariables: [],
   })
   const some = upstream({ KEY_2: 'b' })
-  t.match(some, { apiKeys: ['b', 'in-the-file'], unsetApiKeys: ['KEY', 'KEY_3'] })
+  t.match(some, { apiKeys: ['b', 'in-the-file'], unsetKeyVariables: ['KEY', 'KEY_3'] })
   t.equal(isConfigured(some), true)
   const none = configOf(changed('api_key: ${KEY}', "api_keys: ['${KEY}', '${KEY_2}']"), {})
   t.match(none.upstreams['openai'], { apiKeys: [], apiKeySource: 'KEY, KEY_2' })

@@ -86,7 +86,9 @@ void t.test('passed: bytes out are bytes in, up to the terminator', (t) => {
     for (const [at, variant] of variants(bytes).entries()) {
       const { out, outcome } = run(pair, singly(variant))
       const sent = variant.toString('latin1')
-      t.ok(sent.startsWith(out), `${name}, variant ${at}`)
+      // A last event that was cut gets its blank line, so that the error event behind it can be read.
+      const isCut = outcome === 'failed' && out === `${sent}\n\n`
+      t.ok(isCut || sent.startsWith(out), `${name}, variant ${at}`)
       if (outcome === 'complete') t.notMatch(sent.slice(out.length), /^data/m)
     }
   }
