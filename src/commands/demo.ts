@@ -21,6 +21,7 @@ import { configPage, followConfig, lastRefusal } from '../serve.js'
 import { onSignals } from '../signals.js'
 import { openStore } from '../store/open.js'
 import { UsageError, type Command } from './command.js'
+import { writeDemoTraffic } from './demo-traffic.js'
 
 /** `sluice demo`. */
 export const command: Command = {
@@ -30,7 +31,7 @@ export const command: Command = {
 Usage: sluice demo [--port N] [--ops-port N]
 
 Starts the gateway on an embedded store in a temporary folder, with the built-in emulator as OpenAI,
-Anthropic and Google, makes an account and a key, and prints curl lines to paste. Its answers are
+Anthropic and Google, makes an account, keys and a day of sample traffic, and prints curl lines to paste. Its answers are
 emulated. Everything it made is removed when it ends.
 
 Options:
@@ -168,14 +169,28 @@ interface Login {
   readonly secret: string
 }
 
+/** Keys with a day of traffic: name, team and share of the requests. */
+const APPS = [
+  ['web-app', 'shop', 6],
+  ['support-bot', 'support', 3],
+  ['nightly-batch', 'data', 1],
+] as const
+
 async function makeAccount(source: ConfigSource): Promise<Login> {
-  const { config } = source.current()
+  const { config, catalogue } = source.current()
   const store = await openStore(config.store)
   try {
     const email = 'demo@example.com'
     const wanted = { email, plan: 'starter', role: 'admin', password: null } as const
     const { account, generatedPassword } = await createAccount(store, wanted)
     const { secret } = await createKey(store, config.plans, account, 'demo')
+    const apps = []
+    for (const [name, team, share] of APPS) {
+      const { key } = await createKey(store, config.plans, account, name, { labels: { team } })
+      apps.push({ keyId: key.id, labels: `team=${team}`, share })
+    }
+    const traffic = { accountId: account.id, apps, catalogue, nowMs: Date.now() }
+    await writeDemoTraffic(store.ledger, traffic)
     return { email, password: generatedPassword ?? '', secret }
   } finally {
     await store.close()
