@@ -2,7 +2,7 @@
  * Reads files that a user names: regular files only, and never more than a given number of bytes. A FIFO without a
  * writer, a device without an end and a file that grows meanwhile neither hang the process nor fill its memory.
  */
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, openSync, readSync } from 'node:fs'
 
 /** The file's content. Throws an Error that says why it cannot be read; `code` as Node's, `EFBIG` if too large. */
 export function readBoundedFile(path: string, maxBytes: number): Buffer {
@@ -17,6 +17,12 @@ export function readBoundedFile(path: string, maxBytes: number): Buffer {
   } finally {
     closeSync(fd)
   }
+}
+
+/** Why a file could not be read, as the rest of a sentence that names it; `limit` is the most that it may hold. */
+export function whyUnreadable(path: string, limit: string): string {
+  if (!existsSync(path)) return 'does not exist'
+  return `cannot be read, is no regular file, or is larger than ${limit}`
 }
 
 /** The files of `/proc` have no size, and any file may grow: what is read is counted. */

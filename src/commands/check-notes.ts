@@ -2,19 +2,28 @@
 import { baseUrlNote } from '../config/base-url.js'
 import { factsFor } from '../config/catalogue.js'
 import { isConfigured, type Catalogue, type Config, type UpstreamConfig } from '../config/config.js'
+import { plainSecretNotes } from '../config/plain-secrets.js'
 import type { RouteConfig, TargetName } from '../config/route.js'
 import { createRouter } from '../routing/router.js'
 import { speaksOf } from '../upstreams/explain.js'
 import { Budgets, hasBudget, termsText } from './budget-terms.js'
+import { unreachableNotes } from './check-routes.js'
 import { notCarried } from './explain-route.js'
 
-/** One line for each, in the order of the file. */
-export function notesOf(config: Config, catalogue: Catalogue): string[] {
+/** A configuration, its catalogue, and the text that it was read from. */
+export interface Checked extends Loaded {
+  readonly sources: { readonly path: string; readonly text: string }
+}
+
+/** One line for each: of the values as they are written, then of upstreams, routes and models. */
+export function notesOf({ config, catalogue, sources }: Checked): string[] {
   return [
+    ...plainSecretNotes(sources.path, sources.text),
     ...Object.values(config.upstreams).flatMap((upstream) => [
       ...keyNotes(upstream),
       ...addressNotes(upstream),
     ]),
+    ...unreachableNotes(config.routes),
     ...config.routes.flatMap((route, index) =>
       routeNotes(route, `routes[${index}]`, { config, catalogue }),
     ),

@@ -1,21 +1,11 @@
 /**
  * Reads a configuration file: YAML, placeholders, schema, rules; a `Config` or a list of problems.
- * The only file that knows YAML. Starts nothing, writes nothing, keeps only the last catalogue.
+ * Starts nothing, writes nothing, keeps only the last catalogue.
  */
 import { createHash } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
-import {
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  parseDocument,
-  visit,
-  type Document,
-} from 'yaml'
 import type { z } from 'zod'
-import { readBoundedFile } from '../bounded-file.js'
+import { readBoundedFile, whyUnreadable } from '../bounded-file.js'
 import { catalogueSchema, duplicateIds, factsOfCatalogue } from './catalogue-schema.js'
 import { createCatalogue, withListed } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
@@ -23,15 +13,16 @@ import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/tls-files.js'
 import { fillPlaceholders, type Surroundings } from './placeholder.js'
 import {
   findingsOf,
+  MAX_PROBLEMS,
   pathText,
   valueAt,
   type ConfigProblem,
   type Finding,
-  type Path,
 } from './problem.js'
 import { resolveConfig } from './resolve.js'
 import { fileSchema } from './schema.js'
 import { checkTranslatable } from './translatable.js'
+import { located, parseYaml } from './yaml.js'
 
 /** Variables by name, as in `process.env`. */
 export type Env = Readonly<Record<string, string | undefined>>
@@ -64,9 +55,6 @@ export type LoadResult =
 /** A larger file is refused; nginx and Envoy configurations of large fleets stay below 1 MiB. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 const MAX_SECRET_BYTES = 64 * 1024
-const MAX_ALIASES = 100
-/** More problems than anyone reads at once. */
-const MAX_PROBLEMS = 100
 
 /** Reads the file, its catalogue and its secret files from disk. Never throws. */
 export function loadConfig(path: string, env: Env): LoadResult {
@@ -94,7 +82,11 @@ function load(path: string, text: string | null, env: Env, read: ReadFile): Load
     return content
   }
   if (text === null) return { ok: false, errors: [unreadable(path)], sources }
-  const around = { env, readFile: (file: string) => readRecorded(file, MAX_SECRET_BYTES) }
+  const around = {
+    env,
+    readFile: (file: string) => readRecorded(file, MAX_SECRET_BYTES),
+    whyUnreadable: (file: string) => whyUnreadable(resolve(folder, file), '64 KiB'),
+  }
   const own = readConfig(path, text, around)
   if (own.config === null) return { ok: false, errors: own.errors, sources }
   const modelsPath = resolve(folder, own.modelsPath)
@@ -115,12 +107,11 @@ function load(path: string, text: string | null, env: Env, read: ReadFile): Load
 }
 
 function catalogueMissing(path: string): Finding {
-  const message = `the catalogue '${path}' cannot be read, is no regular file, or is larger than 4 MiB`
-  return { path: ['models'], message }
+  return { path: ['models'], message: `the catalogue '${path}' ${whyUnreadable(path, '4 MiB')}` }
 }
 
 function unreadable(file: string): ConfigProblem {
-  const message = 'the file cannot be read, is no regular file, or is larger than 4 MiB'
+  const message = `the file ${whyUnreadable(file, '4 MiB')}`
   return { file, line: 1, column: 1, path: '', message, suggestion: null }
 }
 
@@ -143,6 +134,7 @@ function readConfig(file: string, text: string, around: Surroundings): OwnResult
     folder,
     keySources: filled.keySources,
     readFile: (path) => around.readFile(path),
+    whyUnreadable: (path) => around.whyUnreadable(path),
     checkTls,
   })
   all.push(...resolved.findings)
@@ -219,140 +211,6 @@ function retype(
   const typed = text === 'true' ? true : text === 'false' ? false : Number(text)
   if (Number.isNaN(typed)) return false
   return Reflect.set(parent, key, typed)
-}
-
-/** A parsed file that knows where its values stand. */
-interface YamlFile {
-  readonly value: unknown
-  readonly errors: ConfigProblem[]
-  readonly locate: (finding: Finding) => ConfigProblem
-}
-
-function parseYaml(file: string, text: string): YamlFile {
-  const lines = new LineCounter()
-  const at = (offset: number, path: Path, message: string, suggestion: string | null = null) => {
-    const { line, col } = lines.linePos(offset)
-    return {
-      file,
-      line: Math.max(1, line),
-      column: Math.max(1, col),
-      path: pathText(path),
-      message,
-      suggestion,
-    }
-  }
-  let document: Document.Parsed | null = null
-  const locate = (finding: Finding): ConfigProblem => {
-    const { path, message, suggestion, atKey } = finding
-    return at(document === null ? 0 : offsetOf(document, path, atKey), path, message, suggestion)
-  }
-  try {
-    document = parseDocument(shielded(text), {
-      schema: 'core',
-      version: '1.2',
-      uniqueKeys: true,
-      prettyErrors: false,
-      lineCounter: lines,
-    })
-    const faults = [...document.errors, ...document.warnings]
-    const errors = faults.map((fault) =>
-      at(fault.pos[0], [], syntaxText(fault.code, fault.message)),
-    )
-    errors.push(...aliasFaults(document).map(([offset, message]) => at(offset, [], message)))
-    if (errors.length === 0 && document.contents === null)
-      errors.push(at(0, [], 'the file is empty'))
-    if (errors.length > 0) return { value: null, errors: errors.slice(0, MAX_PROBLEMS), locate }
-    unshield(document)
-    return { value: document.toJS({ maxAliasCount: MAX_ALIASES }), errors, locate }
-  } catch {
-    // The parser gives up by throwing on nesting thousands deep and on aliases that multiply.
-    const message = 'cannot be read as YAML: nested too deeply, or aliases multiply'
-    return { value: null, errors: [at(0, [], message)], locate }
-  }
-}
-
-function located(findings: readonly Finding[], yaml: YamlFile): ConfigProblem[] {
-  return findings
-    .slice(0, MAX_PROBLEMS)
-    .map((finding) => yaml.locate(finding))
-    .sort((a, b) => a.line - b.line || a.column - b.column)
-}
-
-/** Stand-ins for braces, from the private use area, one for one so that places stay the same. */
-const OPEN = '\u{F8F1}'
-const CLOSE = '\u{F8F2}'
-
-/**
- * The text with `${NAME}` in a form that YAML takes anywhere. Its braces would end a plain value
- * inside `{ … }`, where people write `{ api_key: ${KEY} }` all the same.
- */
-function shielded(text: string): string {
-  return text.replace(/\$\{([^\s{}[\],"'`]*)\}/g, `$$${OPEN}$1${CLOSE}`)
-}
-
-function unshield(document: Document): void {
-  visit(document, {
-    Scalar(_key, scalar) {
-      const { value } = scalar
-      if (typeof value !== 'string' || !value.includes(OPEN)) return
-      scalar.value = value.replaceAll(OPEN, '{').replaceAll(CLOSE, '}')
-    },
-  })
-}
-
-/** Aliases of nothing, and too many of them; each with its offset. */
-function aliasFaults(document: Document): [number, string][] {
-  const faults: [number, string][] = []
-  let count = 0
-  visit(document, {
-    Alias(_key, alias) {
-      count += 1
-      if (count <= MAX_ALIASES && alias.resolve(document) === undefined) {
-        faults.push([startOf(alias) ?? 0, 'is an alias of an anchor that does not stand before it'])
-      }
-    },
-  })
-  if (count > MAX_ALIASES) faults.push([0, `holds more than ${MAX_ALIASES} aliases`])
-  return faults
-}
-
-/** The parser's message up to where it would quote the file, since any part may be a secret. */
-function syntaxText(code: string, message: string): string {
-  if (code === 'DUPLICATE_KEY') return 'the same key stands twice in this map'
-  if (code === 'MULTIPLE_DOCS') return 'holds more than one YAML document'
-  if (code === 'BAD_SCALAR_START') return 'a plain value cannot begin with this character; quote it'
-  const [safe = ''] = message.split(/: |["\\]/)
-  return `cannot be read as YAML: ${safe.trim()}`
-}
-
-/** Where a path's value (or its key) begins; for a missing value, where its map begins. */
-function offsetOf(document: Document.Parsed, path: Path, atKey = false): number {
-  let node: unknown = document.contents
-  let offset = startOf(node) ?? 0
-  for (const [depth, step] of path.entries()) {
-    const whole = isAlias(node) ? node.resolve(document) : node
-    const last = depth === path.length - 1
-    if (isMap(whole)) {
-      const pair = whole.items.find(
-        ({ key }) => isScalar(key) && String(key.value) === String(step),
-      )
-      if (pair === undefined) return offset
-      const keyStart = startOf(pair.key)
-      if (last && atKey) return keyStart ?? offset
-      node = pair.value
-      offset = startOf(node) ?? keyStart ?? offset
-    } else if (isSeq(whole)) {
-      node = whole.items[Number(step)]
-      offset = startOf(node) ?? offset
-    } else return offset
-  }
-  return offset
-}
-
-function startOf(node: unknown): number | undefined {
-  if (typeof node !== 'object' || node === null || !('range' in node)) return undefined
-  const { range } = node
-  return Array.isArray(range) && typeof range[0] === 'number' ? range[0] : undefined
 }
 
 /** The text without a byte order mark; null when it cannot be read, is too large or is no regular file. */

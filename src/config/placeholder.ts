@@ -10,6 +10,8 @@ export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The text of a file; a relative path starts at the configuration's folder. Null: not readable. */
   readFile(path: string): string | null
+  /** Why `readFile` returned null, as the rest of a sentence: `does not exist`. */
+  whyUnreadable(path: string): string
 }
 
 /** Where the keys of each upstream come from, by the upstream's name, in file order. */
@@ -123,10 +125,7 @@ class Filling {
     if (isKey(path)) this.addKeySource(path, { source: `file:${file}`, isSet: true })
     const text = this.around.readFile(file)
     if (text === null) {
-      return this.fault(
-        path,
-        `the file '${file}' cannot be read, is no regular file, or is larger than 64 KiB`,
-      )
+      return this.fault(path, `the file '${file}' ${this.around.whyUnreadable(file)}`)
     }
     if (text.trim() === '') return this.fault(path, `the file '${file}' is empty`)
     return text.trim()

@@ -5,6 +5,9 @@
 import { z } from 'zod'
 import { hideSecrets } from '../secrets.js'
 
+/** More problems than anyone reads at once. */
+export const MAX_PROBLEMS = 100
+
 /** The way from the top of a file to a value. */
 export type Path = readonly PropertyKey[]
 
@@ -42,7 +45,7 @@ export function pathText(path: Path): string {
   let text = ''
   for (const step of path) {
     if (typeof step === 'number') text += `[${step}]`
-    else text += text === '' ? shown(String(step)) : `.${shown(String(step))}`
+    else text += text === '' ? shownKey(String(step)) : `.${shownKey(String(step))}`
   }
   return text
 }
@@ -74,7 +77,7 @@ export function findingsOf(
     if (issue.code === 'unrecognized_keys') {
       const known = keysAt(schema, issue.path)
       for (const key of issue.keys) {
-        const message = `unknown key '${shown(key)}'`
+        const message = `unknown key '${shownKey(key)}'`
         const suggestion = nearest(key, known)
         findings.push({ path: [...issue.path, key], atKey: true, message, suggestion })
       }
@@ -111,7 +114,32 @@ function findingOf(issue: z.core.$ZodIssue, value: unknown): Finding {
     const message = `must be one of ${options.join(', ')}`
     return { path, message, suggestion: typeof at === 'string' ? nearest(at, options) : null }
   }
-  return { path, message: ruleText(issue) }
+  return { path, message: durationText(path, at) ?? ruleText(issue) }
+}
+
+/** `3s` for a setting that is a number of milliseconds or seconds: the number that was meant; else null. */
+function durationText(path: Path, value: unknown): string | null {
+  const name = path.findLast((step) => typeof step === 'string')
+  const unit = /_(ms|seconds)$/.exec(String(name))?.[1]
+  const written =
+    typeof value === 'string'
+      ? /^(\d{1,9}(?:\.\d{1,3})?) ?(ms|s|m|min|h|d)$/i.exec(value.trim())
+      : null
+  if (unit === undefined || written === null) return null
+  const [, amount = '', of = ''] = written
+  const ms = Math.round(Number(amount) * (DURATION_MS[of.toLowerCase()] ?? 1))
+  return unit === 'ms'
+    ? `must be milliseconds as a number: ${ms}`
+    : `must be seconds as a number: ${ms / 1_000}`
+}
+
+const DURATION_MS: Partial<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
 }
 
 function ruleText(issue: z.core.$ZodIssue): string {
@@ -178,7 +206,7 @@ export function valueAt(value: unknown, path: Path): unknown {
  * A key as it may be printed: words, and what YAML and placeholders have (`<<`, `${NAME}`). One that does
  * not look like a key may be a misplaced secret.
  */
-function shown(key: string): string {
+export function shownKey(key: string): string {
   const isPlain = /^[\p{L}\p{N} _.<${}-]{1,64}$/u.test(key) && hideSecrets(key) === key
   return isPlain ? key : '(unprintable)'
 }

@@ -30,6 +30,8 @@ export interface ResolveContext {
   readonly keySources: KeySources
   /** The text of a file that the configuration names, relative to `folder`; null: not readable. */
   readonly readFile: (path: string) => string | null
+  /** Why `readFile` returned null, as the rest of a sentence. */
+  readonly whyUnreadable: (path: string) => string
   /** Reads the certificate files. */
   readonly checkTls: TlsCheck
 }
@@ -66,7 +68,7 @@ type Fault = (path: Path, message: string, suggestion?: string | null) => void
 function checkUpstream(
   upstream: UpstreamValues,
   path: Path,
-  { readFile }: ResolveContext,
+  { readFile, whyUnreadable }: ResolveContext,
   fault: Fault,
 ): void {
   const { preset, dialect } = upstream
@@ -92,7 +94,7 @@ function checkUpstream(
   }
   checkAddress(new URL(baseUrl), at, fault)
   const isTls = new URL(baseUrl).protocol === 'https:'
-  checkConnection(upstream, { path, isTls, readFile }, fault)
+  checkConnection(upstream, { path, isTls, readFile, whyUnreadable }, fault)
   checkHeaders(upstream, path, fault)
   checkNative(upstream, path, fault)
   if (upstream.api_key !== undefined && upstream.api_keys !== undefined) {

@@ -3,6 +3,7 @@
  * that a new setting does not have to be listed here.
  */
 import type { Config } from './config.js'
+import type { Path } from './problem.js'
 
 /** Settings whose value is a secret. */
 const SECRET_NAME = /(?:api_?keys?|escrow\.key|token|secret|password|passphrase)$/i
@@ -20,7 +21,8 @@ const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   'user-agent',
   'x-title',
 ])
-const SCHEME = /^(bearer|basic)\s+/i
+/** What stands before the secret in a header. */
+export const SCHEME = /^(bearer|basic)\s+/i
 
 /** All secrets in the configuration: keys, header and query values, passwords in addresses. */
 export function secretsOf(config: Config): string[] {
@@ -28,6 +30,14 @@ export function secretsOf(config: Config): string[] {
   visit(config, '', false, found)
   found.delete('')
   return [...found]
+}
+
+/** Whether a value at this place of the file is a secret by its name. */
+export function isSecretSetting(path: Path): boolean {
+  const names = path.filter((step) => typeof step === 'string')
+  const isInMap = SECRET_MAP.test(`.${names.slice(0, -1).join('.')}`)
+  if (isInMap) return !PLAIN_HEADERS.has(names.at(-1)?.toLowerCase() ?? '')
+  return SECRET_NAME.test(names.join('.'))
 }
 
 function visit(value: unknown, path: string, isSecret: boolean, found: Set<string>): void {

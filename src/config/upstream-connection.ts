@@ -55,10 +55,19 @@ export interface ConnectionValues {
 type ReadFile = (path: string) => string | null
 type Fault = (path: Path, message: string) => void
 
+/** Where the upstream stands in the file, and the files that it names. */
+interface ConnectionContext {
+  readonly path: Path
+  readonly isTls: boolean
+  readonly readFile: ReadFile
+  /** Why `readFile` returned null, as the rest of a sentence. */
+  readonly whyUnreadable: (path: string) => string
+}
+
 /** Reports what is wrong with them; `isTls`: `base_url` begins with https. */
 export function checkConnection(
   values: ConnectionValues,
-  { path, isTls, readFile }: { path: Path; isTls: boolean; readFile: ReadFile },
+  { path, isTls, readFile, whyUnreadable }: ConnectionContext,
   fault: Fault,
 ): void {
   const { tls, http2, proxy } = values
@@ -77,7 +86,7 @@ export function checkConnection(
     const file = tls[name]
     if (file === undefined || readFile(file) !== null) continue
     findings.add(name)
-    fault([...at, name], `the file '${file}' cannot be read, or is larger than 64 KiB`)
+    fault([...at, name], `the file '${file}' ${whyUnreadable(file)}`)
   }
   if (findings.size === 0) checkPem(tlsOf(tls, readFile), at, fault)
 }

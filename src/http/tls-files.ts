@@ -51,6 +51,7 @@ function readPem(setting: TlsFileError['setting'], path: string): string {
     return readFileSync(path, 'utf8')
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+    if (code === 'ENOENT') throw new TlsFileError(setting, `"${path}" does not exist`)
     throw new TlsFileError(setting, `cannot read "${path}" (${code})`)
   }
 }

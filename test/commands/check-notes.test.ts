@@ -136,3 +136,60 @@ void t.test('explain: options and the body decide about conditions', async (t) =
   const body = { 'body.json': JSON.stringify({ messages }) }
   t.match(await sluice(t, [...research, '--body', 'body.json'], body), 'route      routes[0]')
 })
+
+const MISTAKES = `store: redis://:canary-6f@redis:6379
+upstreams:
+  a: { dialect: openai-chat, base_url: https://a.example/v1, api_key: $OPENAI_API_KEY }
+  b:
+    dialect: openai-chat
+    base_url: https://b.example/v1
+    api_key: sk-canaryabcdefghijklmnop
+    headers: { x-auth: Bearer canary-0123456789abc, x-title: canary-0123456789abcdef, x-b: '\${O}' }
+  c: { dialect: openai-chat, base_url: http://localhost:9/v1, api_keys: [not-needed, your-api-key-1234567890, none] }
+routes:
+  - { prefix: gpt-*, upstream: a }
+  - { prefix: gpt-, upstream: a, when: { tools: true, min_prompt_tokens: 10 } }
+  - { prefix: gpt-, upstream: b, when: { tools: true, images: true, min_prompt_tokens: 20 } }
+  - { prefix: gpt-, upstream: b, when: { tools: true } }
+  - { prefix: gpt-, upstream: c }
+  - { model: '*', upstream: c }
+`
+
+void t.test(
+  'check: keys in the file, variables without braces, routes that never match',
+  async (t) => {
+    const files = { 'gateway.yaml': MISTAKES }
+    const out = await sluice(t, ['check'], files)
+    const plain = 'holds a secret in plain text; use ${VARIABLE} or ${file:/path}'
+    const never = 'can never match'
+    const notes = [
+      `store (line 1): ${plain}`,
+      "upstreams.a.api_key (line 3): $OPENAI_API_KEY is taken as it stands; write ${OPENAI_API_KEY} for the variable's value",
+      `upstreams.b.api_key (line 7): ${plain}`,
+      `upstreams.b.headers.x-auth (line 8): ${plain}`,
+      `routes[0].prefix: 'gpt-*' ${never}: it is plain text and no pattern, and no model id has a '*'; write prefix: gpt-`,
+      `routes[5].model: '*' ${never}: it is plain text and no pattern, and no model id has a '*'`,
+      `routes[2] ${never}: routes[1] takes all of its requests before it`,
+    ]
+    for (const note of notes) t.ok(out.includes(`note: ${note}\n`), note)
+    t.equal(out.match(/plain text;/g)?.length, 3, 'stand-ins and placeholders are none')
+    t.equal(out.match(/can never match/g)?.length, 3)
+    t.notMatch(out, /canary/)
+    t.match(out, /^gateway\.yaml: good/)
+
+    const strict = await sluice(t, ['check', '--strict'], files)
+    t.match(strict, /^gateway\.yaml: refused, since --strict takes notes as errors/)
+    for (const note of notes) t.ok(strict.includes(`error: ${note}\n`), note)
+    const json = JSON.parse(await sluice(t, ['check', '--strict', '--json'], files)) as {
+      ok: boolean
+      notes: string[]
+      errors: { message: string }[]
+    }
+    t.equal(json.ok, false)
+    t.same(
+      json.errors.map(({ message }) => message),
+      json.notes,
+    )
+    for (const note of notes) t.ok(json.notes.includes(note), note)
+  },
+)

@@ -45,9 +45,24 @@ void t.test('check: a bad file exits with 1 and names the place and what was mea
   const answer = await sluice(['check', '--config', 'gateway.yaml'], folder)
   t.strictSame(answer, {
     status: 1,
-    out: "gateway.yaml:7:31: routes[0].upstream: names no upstream of this file (did you mean 'openai'?)\n",
+    out: [
+      "gateway.yaml:7:31: routes[0].upstream: names no upstream of this file (did you mean 'openai'?)",
+      '   7 |   - { prefix: gpt-, upstream: opnai }',
+      '     |                               ^\n',
+    ].join('\n'),
     err: '',
   })
+})
+
+void t.test('check --strict: notes decide about the exit status', async (t) => {
+  const folder = t.testdir({ 'gateway.yaml': GOOD, 'models.yaml': MODELS })
+  const check = (args: string[], env = {}) =>
+    sluice(['check', '--config', 'gateway.yaml', ...args], folder, env)
+  t.equal((await check([])).status, 0)
+  t.equal((await check(['--strict'])).status, 1)
+  const { status, out } = await check(['--strict'], { KEY: 'k' })
+  t.equal(status, 0)
+  t.match(out, /^gateway\.yaml: good/, 'without notes')
 })
 
 void t.test('check: a fault in the catalogue is named in the catalogue', async (t) => {
@@ -56,6 +71,7 @@ void t.test('check: a fault in the catalogue is named in the catalogue', async (
   const answer = await sluice(['check', '--config', 'conf/gateway.yaml'], folder)
   t.equal(answer.status, 1)
   t.match(answer.out, /^conf\/models\.yaml:3:28: models\[0\]\.family: must be 1 to 64 letters/)
+  t.match(answer.out, /\n {3}3 \| .*family: open ai.*\n {5}\| {28}\^\n$/)
 })
 
 void t.test('check names the models that a budget cannot bound, and exits with 0', async (t) => {
@@ -117,7 +133,7 @@ void t.test('check: wrong use exits with 2 and says so', async (t) => {
   }
   t.match(await sluice(['check', '--config', 'none.yaml'], folder), {
     status: 1,
-    out: 'none.yaml:1:1: the file cannot be read, is no regular file, or is larger than 4 MiB\n',
+    out: 'none.yaml:1:1: the file does not exist\n',
   })
   t.match(await sluice(['check', '--help'], folder), { status: 0, out: /--config FILE/ })
 })

@@ -307,17 +307,15 @@ void t.test('a placeholder without a value is an error that names it', (t) => {
     2,
     'once each',
   )
-  t.equal(
-    at('"${file:/no}"'),
-    `${place}the file '/no' cannot be read, is no regular file, or is larger than 64 KiB`,
-  )
+  t.equal(at('"${file:/no}"'), `${place}the file '/no' does not exist`)
+  t.match(at('"${file:/}"'), /the file '\/' cannot be read, is no regular file/)
   t.equal(at('"${file:/e}"', { '/e': ' \n' }), `${place}the file '/e' is empty`)
   t.equal(at('"${A"'), `${place}has a $\{ without its }`)
   t.equal(at('"${}"'), `${place}has a placeholder that is neither $\{NAME} nor $\{file:/path}`)
   t.equal(at('"${A:-b}"'), `${place}has a placeholder that is neither $\{NAME} nor $\{file:/path}`)
   t.match(
     problemsOf(changed('${KEY}', '${file:/no}'))[0],
-    /:5:14: upstreams.openai.api_key: the file '\/no' cannot be read/,
+    /:5:14: upstreams.openai.api_key: the file '\/no' does not exist/,
     'a key’s file must be there (I-137)',
   )
   t.match(
@@ -362,6 +360,26 @@ void t.test('aliases share text; one inside itself is refused', (t) => {
   t.end()
 })
 
+void t.test('a mistake of the syntax is one problem, and every duplicate key is one', (t) => {
+  for (const text of [
+    'routes: [}\n- a: b: c\n  : ]]',
+    '{ a: [ ] } }\nb: "x\nc: d',
+    'a:\n\tb: [\n c: }',
+  ])
+    t.equal(problemsOf(text).length, 1, text)
+  t.same(
+    problemsOf('server: {}\nserver: {}\nroutes: []\nserver: {}\n').map(
+      (line) => line.split(': the ')[1],
+    ),
+    [
+      "key 'server' stands twice in this map: first on line 1, again on line 2",
+      "key 'server' stands twice in this map: first on line 1, again on line 4",
+    ],
+  )
+  t.notMatch(problemsOf('sk-abcdefghijklmnopqrst: 1\nsk-abcdefghijklmnopqrst: 2\n')[0], /abcdef/)
+  t.end()
+})
+
 void t.test('a byte order mark and other line ends do no harm', (t) => {
   const folder = t.testdir({
     'gateway.yaml': `\uFEFF${GOOD.replaceAll('\n', '\r\n')}`,
@@ -379,7 +397,7 @@ void t.test('files that cannot be read or are too large are refused', (t) => {
     const loaded = loadConfig(file, {})
     return loaded.ok ? [] : loaded.errors
   }
-  t.match(errors(), [{ file, line: 1, column: 1, message: /cannot be read/ }])
+  t.match(errors(), [{ file, line: 1, column: 1, message: /does not exist/ }])
   writeFileSync(file, `${GOOD}#${'x'.repeat(4 * 1024 * 1024)}`)
   t.match(errors(), [{ message: /larger than 4 MiB/ }])
   writeFileSync(file, GOOD)

@@ -268,7 +268,17 @@ const RULES: [string, string, string][] = [
   [
     'same key twice',
     `${GOOD}store: sqlite:a\nstore: sqlite:b\n`,
-    ':9:1: the same key stands twice in this map',
+    ":9:1: the key 'store' stands twice in this map: first on line 8, again on line 9",
+  ],
+  [
+    'seconds for milliseconds',
+    changed('api_key: ${KEY}', 'timeouts: { connect_ms: 3s }'),
+    ':5:29: upstreams.openai.timeouts.connect_ms: must be milliseconds as a number: 3000',
+  ],
+  [
+    'minutes for seconds',
+    `${GOOD}auth: { fresh_seconds: 1.5 m }\n`,
+    ':8:24: auth.fresh_seconds: must be seconds as a number: 90',
   ],
   ['two documents', `${GOOD}---\na: 1\n`, ':8:1: holds more than one YAML document'],
   ['unknown tag', `${GOOD}store: !secret abc\n`, ':8:8: cannot be read as YAML: Unresolved tag'],
@@ -280,7 +290,7 @@ const RULES: [string, string, string][] = [
   [
     'missing catalogue',
     `${GOOD}models: other.yaml\n`,
-    ":8:9: models: the catalogue '/etc/sluice/other.yaml' cannot be read, is no regular file, or is larger than 4 MiB",
+    ":8:9: models: the catalogue '/etc/sluice/other.yaml' does not exist",
   ],
   [
     'a key and keys',

@@ -103,7 +103,7 @@ void t.test('a file that is put in place by renaming is seen, again and again', 
 void t.test('a file that goes away is a refusal, and its return is taken', async (t) => {
   const { file, source } = await open(t)
   const [gone] = await changeAfter(source, () => rmSync(file))
-  t.match(gone, { result: 'refused', errors: [{ message: /cannot be read/ }] })
+  t.match(gone, { result: 'refused', errors: [{ message: /does not exist/ }] })
   let told = 0
   const stop = source.subscribe(() => (told += 1))
   t.match(await source.reload(), { result: 'refused' })

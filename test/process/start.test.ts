@@ -21,7 +21,7 @@ void t.test('a bad file: its fault with line and column', async (t) => {
   t.equal(program.out(), '')
   const missing = run(t, ['serve', '--config', join(file, 'nowhere.yaml')])
   t.equal(await missing.ended, 1)
-  t.match(missing.err(), /nowhere\.yaml.*cannot be read/)
+  t.match(missing.err(), /nowhere\.yaml.*does not exist/)
 })
 
 void t.test('a port that is taken: which one, and the end', async (t) => {

@@ -1,0 +1,58 @@
+/**
+ * Secrets that stand in a configuration file itself, and variables that are written without their braces. For
+ * `sluice check`, and only for texts that load. The notes name places and never values.
+ */
+import { pathText, type Path } from './problem.js'
+import { isSecretSetting, passwordsIn, SCHEME } from './secrets.js'
+import { parseYaml, type YamlFile } from './yaml.js'
+
+/** `$OPENAI_API_KEY`: what a shell fills in, and this file does not. */
+const BARE_VARIABLE = /^(?:bearer\s+)?\$([A-Za-z_][A-Za-z0-9_]*)$/i
+/** Beginnings of the providers' keys. */
+const KEY_PREFIX = /^(?:sk|pk|rk|gsk|xai|hf|r8|nvapi|AIza|ya29|AKIA|ghp)[-_.A-Za-z0-9]/
+const LEAST_CHARS = 16
+/** Words of values that stand in for a key, as local servers and examples have them. */
+const STAND_IN =
+  /your|example|placeholder|change-?me|dummy|not[-_]?(?:needed|used|required)|x{4}|\.{3}|[<>*]/i
+
+/** One line for each, in the order of the file. */
+export function plainSecretNotes(file: string, text: string): string[] {
+  const yaml = parseYaml(file, text)
+  const notes: string[] = []
+  visit(yaml.value, [], (value, path) => {
+    const note = noteOf(value, path)
+    if (note !== null) notes.push(`${placeOf(yaml, path)}: ${note}`)
+  })
+  return notes
+}
+
+function noteOf(value: string, path: Path): string | null {
+  const name = BARE_VARIABLE.exec(value)?.[1]
+  if (name !== undefined) {
+    return `$${name} is taken as it stands; write \${${name}} for the variable's value`
+  }
+  if (value.includes('${')) return null
+  const isHere = isSecretSetting(path) && looksLikeKey(value.replace(SCHEME, ''))
+  if (!isHere && passwordsIn(value).length === 0) return null
+  return 'holds a secret in plain text; use ${VARIABLE} or ${file:/path}'
+}
+
+function looksLikeKey(value: string): boolean {
+  if (value.length < LEAST_CHARS || /\s/.test(value) || STAND_IN.test(value)) return false
+  return KEY_PREFIX.test(value) || (/\d/.test(value) && /[A-Za-z]/.test(value))
+}
+
+function placeOf(yaml: YamlFile, path: Path): string {
+  const { line } = yaml.locate({ path, message: '' })
+  return `${pathText(path)} (line ${line})`
+}
+
+function visit(value: unknown, path: Path, found: (text: string, path: Path) => void): void {
+  if (typeof value === 'string') found(value, path)
+  if (typeof value !== 'object' || value === null) return
+  const entries: [PropertyKey, unknown][] = Array.isArray(value)
+    ? value.map((item, index) => [index, item])
+    : Object.entries(value)
+  // Parameters for the provider, in which nothing is filled in.
+  for (const [key, item] of entries) if (key !== 'quirks') visit(item, [...path, key], found)
+}

@@ -1,0 +1,193 @@
+/**
+ * Reads YAML: a file's value with the places of its parts, or what is wrong with its syntax.
+ * The only file that uses the YAML parser.
+ */
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  visit,
+  type Document,
+} from 'yaml'
+import {
+  MAX_PROBLEMS,
+  pathText,
+  shownKey,
+  type ConfigProblem,
+  type Finding,
+  type Path,
+} from './problem.js'
+
+const MAX_ALIASES = 100
+
+/** A parsed file, with the places of its values in the text. */
+export interface YamlFile {
+  readonly value: unknown
+  readonly errors: ConfigProblem[]
+  readonly locate: (finding: Finding) => ConfigProblem
+}
+
+/** The file's value, or what is wrong with its syntax. `text` holds `${NAME}` anywhere. Never throws. */
+export function parseYaml(file: string, text: string): YamlFile {
+  const lines = new LineCounter()
+  const at = (offset: number, path: Path, message: string, suggestion: string | null = null) => {
+    const { line, col } = lines.linePos(offset)
+    return {
+      file,
+      line: Math.max(1, line),
+      column: Math.max(1, col),
+      path: pathText(path),
+      message,
+      suggestion,
+    }
+  }
+  let document: Document.Parsed | null = null
+  const locate = (finding: Finding): ConfigProblem => {
+    const { path, message, suggestion, atKey } = finding
+    return at(document === null ? 0 : offsetOf(document, path, atKey), path, message, suggestion)
+  }
+  try {
+    document = parseDocument(shielded(text), {
+      schema: 'core',
+      version: '1.2',
+      uniqueKeys: true,
+      prettyErrors: false,
+      lineCounter: lines,
+    })
+    const errors = syntaxFaults(document, lines).map(([offset, message]) => at(offset, [], message))
+    if (errors.length === 0 && document.contents === null)
+      errors.push(at(0, [], 'the file is empty'))
+    if (errors.length > 0) return { value: null, errors: errors.slice(0, MAX_PROBLEMS), locate }
+    unshield(document)
+    return { value: document.toJS({ maxAliasCount: MAX_ALIASES }), errors, locate }
+  } catch {
+    // The parser gives up by throwing on nesting thousands deep and on aliases that multiply.
+    const message = 'cannot be read as YAML: nested too deeply, or aliases multiply'
+    return { value: null, errors: [at(0, [], message)], locate }
+  }
+}
+
+/** The findings with their places, in the order of the file; at most `MAX_PROBLEMS`. */
+export function located(findings: readonly Finding[], yaml: YamlFile): ConfigProblem[] {
+  return findings
+    .slice(0, MAX_PROBLEMS)
+    .map((finding) => yaml.locate(finding))
+    .sort((a, b) => a.line - b.line || a.column - b.column)
+}
+
+/** Stand-ins for braces, from the private use area, one for one so that places stay the same. */
+const OPEN = '\u{F8F1}'
+const CLOSE = '\u{F8F2}'
+
+/**
+ * The text with `${NAME}` in a form that YAML takes anywhere. Its braces would end a plain value
+ * inside `{ … }`, where people write `{ api_key: ${KEY} }` all the same.
+ */
+function shielded(text: string): string {
+  return text.replace(/\$\{([^\s{}[\],"'`]*)\}/g, `$$${OPEN}$1${CLOSE}`)
+}
+
+function unshield(document: Document): void {
+  visit(document, {
+    Scalar(_key, scalar) {
+      const { value } = scalar
+      if (typeof value !== 'string' || !value.includes(OPEN)) return
+      scalar.value = value.replaceAll(OPEN, '{').replaceAll(CLOSE, '}')
+    },
+  })
+}
+
+/** Aliases of nothing, and too many of them; each with its offset. */
+function aliasFaults(document: Document): [number, string][] {
+  const faults: [number, string][] = []
+  let count = 0
+  visit(document, {
+    Alias(_key, alias) {
+      count += 1
+      if (count <= MAX_ALIASES && alias.resolve(document) === undefined) {
+        faults.push([startOf(alias) ?? 0, 'is an alias of an anchor that does not stand before it'])
+      }
+    },
+  })
+  if (count > MAX_ALIASES) faults.push([0, `holds more than ${MAX_ALIASES} aliases`])
+  return faults
+}
+
+/** What is wrong with the syntax, each with its offset. After a mistake the parser reports others that follow from it. */
+function syntaxFaults(document: Document.Parsed, lines: LineCounter): [number, string][] {
+  const faults = [...document.errors, ...document.warnings]
+  const mistakes = faults
+    .filter(({ code }) => code !== 'DUPLICATE_KEY')
+    .sort((one, other) => one.pos[0] - other.pos[0])
+  const [first] = mistakes
+  if (first !== undefined) return [[first.pos[0], syntaxText(first.code, first.message)]]
+  const twice = faults.length === 0 ? [] : duplicateKeys(document, lines)
+  return [...twice, ...aliasFaults(document)]
+}
+
+/** Every key that stands in its map already. */
+function duplicateKeys(document: Document.Parsed, lines: LineCounter): [number, string][] {
+  const faults: [number, string][] = []
+  visit(document, {
+    Map(_key, map) {
+      const firsts = new Map<unknown, number>()
+      for (const { key } of map.items) {
+        if (!isScalar(key)) continue
+        const offset = startOf(key) ?? 0
+        const first = firsts.get(key.value)
+        if (first === undefined) firsts.set(key.value, offset)
+        else faults.push([offset, duplicateText(String(key.value), lineOf(first), lineOf(offset))])
+      }
+    },
+  })
+  return faults
+
+  function lineOf(offset: number): number {
+    return lines.linePos(offset).line
+  }
+}
+
+function duplicateText(key: string, first: number, again: number): string {
+  return `the key '${shownKey(key)}' stands twice in this map: first on line ${first}, again on line ${again}`
+}
+
+/** The parser's message up to where it would quote the file, since any part may be a secret. */
+function syntaxText(code: string, message: string): string {
+  if (code === 'MULTIPLE_DOCS') return 'holds more than one YAML document'
+  if (code === 'BAD_SCALAR_START') return 'a plain value cannot begin with this character; quote it'
+  const [safe = ''] = message.split(/: |["\\]/)
+  return `cannot be read as YAML: ${safe.trim()}`
+}
+
+/** Where a path's value (or its key) begins; for a missing value, where its map begins. */
+function offsetOf(document: Document.Parsed, path: Path, atKey = false): number {
+  let node: unknown = document.contents
+  let offset = startOf(node) ?? 0
+  for (const [depth, step] of path.entries()) {
+    const whole = isAlias(node) ? node.resolve(document) : node
+    const last = depth === path.length - 1
+    if (isMap(whole)) {
+      const pair = whole.items.find(
+        ({ key }) => isScalar(key) && String(key.value) === String(step),
+      )
+      if (pair === undefined) return offset
+      const keyStart = startOf(pair.key)
+      if (last && atKey) return keyStart ?? offset
+      node = pair.value
+      offset = startOf(node) ?? keyStart ?? offset
+    } else if (isSeq(whole)) {
+      node = whole.items[Number(step)]
+      offset = startOf(node) ?? offset
+    } else return offset
+  }
+  return offset
+}
+
+function startOf(node: unknown): number | undefined {
+  if (typeof node !== 'object' || node === null || !('range' in node)) return undefined
+  const { range } = node
+  return Array.isArray(range) && typeof range[0] === 'number' ? range[0] : undefined
+}

@@ -1,0 +1,67 @@
+/**
+ * Goal: a line of the file is shown with a caret below the column, and never a secret of it.
+ * Method: lines with problems and lines with secrets in every place that may hold one.
+ */
+import t from 'tap'
+import { excerpt } from '../../src/config/excerpt.js'
+
+void t.test('the caret stands below the column', (t) => {
+  const text = 'upstreams:\r\n  a: { connect_ms: 3s }\r\n'
+  t.equal(excerpt(text, 2, 20), '   2 |   a: { connect_ms: 3s }\n     |                    ^')
+  t.equal(excerpt(text, 3, 1), null, 'an empty line')
+  t.equal(excerpt(text, 9, 1), null, 'no such line')
+  const long = `a: [${'x, '.repeat(100)}WRONG: 1, ${'y, '.repeat(100)}]`
+  const [line = '', caret = ''] = (excerpt(long, 1, 305) ?? '').split('\n')
+  t.ok(line.length < 120)
+  t.equal(line.indexOf('WRONG'), caret.indexOf('^'))
+  const shown = excerpt('a: \u001B[2J\u202Ex', 1, 1) ?? ''
+  t.notOk(/[^ -~\n]/.test(shown), 'nothing that commands a terminal')
+  t.end()
+})
+
+void t.test('what may be a secret is covered, and what helps stays', (t) => {
+  const canary = 'canary-4b'
+  for (const line of [
+    `    api_key: ${canary}`,
+    `    "api_key" : "${canary}"`,
+    `    api_keys: [x, '${canary}']`,
+    `  a: { api_key: ${canary}, dialct: openai }`,
+    `  a: { headers: { x-auth: ${canary}, 'x-b': '${canary}: b' } }`,
+    `  proxy: http://user:${canary}@proxy:3128`,
+    `store: rediss://:${canary}/x@redis:6379`,
+    `      - ${canary}`,
+    canary,
+    `escrow: { key: ${canary} }`,
+  ]) {
+    t.notMatch(excerpt(line, 1, 1), /canary|4b/, line)
+  }
+  const lines = [
+    'headers:',
+    '',
+    '  # a note',
+    `  x-auth: ${canary}`,
+    `  x-b: |`,
+    `    a: ${canary}`,
+  ]
+  t.notMatch(excerpt(lines.join('\n'), 4, 1), /canary/, 'in a map of headers')
+  t.notMatch(excerpt(lines.join('\n'), 6, 1), /canary/, 'in a block text within it')
+  for (const key of [
+    'sk-abcdefghijklmnopqrstuvwx',
+    'Bearer abc-def',
+    'a8f5f167f44f4964e6c998dee827110c',
+  ])
+    t.notMatch(excerpt(`wrong: ${key}`, 1, 1), /abc|8f5/, key)
+  t.match(excerpt('  a: { api_key: ${KEY}, dialct: openai }', 1, 1), /\$\{KEY\}, dialct: \*{6} \}/)
+  t.match(excerpt('  - { prefix: gpt-, upstream: opnai }', 1, 1), 'upstream: opnai }')
+  t.end()
+})
+
+void t.test('a line of any length is covered in linear time', (t) => {
+  for (const part of ['key', 'a1', 'key:', '{', '://', 'key "', '-', '${a', ' ']) {
+    const line = `a: ${part.repeat(1_000_000 / part.length)}`
+    const start = performance.now()
+    excerpt(line, 1, 500_000)
+    t.ok(performance.now() - start < 1_500, part)
+  }
+  t.end()
+})
