@@ -31,7 +31,7 @@ export interface NativeEvents {
 
 /** Called as a WebSocket proceeds. In `failed` the client's socket can be written to, but not later. */
 export interface WebSocketEvents extends NativeEvents {
-  /** The head of the reply that opens it; headers that are removed or added reach the client. */
+  /** The head of the reply that opens it; headers that are removed or added reach the client. `replied` has any other. */
   readonly opening: (reply: IncomingMessage) => void
   /** Bytes flow. `upstream` is the upstream's connection. */
   readonly opened: (upstream: Socket) => void
@@ -55,10 +55,7 @@ export function sendNative(
   return () => void exchange.emit('close')
 }
 
-/**
- * Opens a WebSocket and joins the two connections. A reply that opens none reaches the client as it is, and the
- * client's connection closes. The returned function gives the attempt up.
- */
+/** Opens a WebSocket and joins the two connections. The returned function gives the attempt up. */
 export function sendWebSocket(
   request: NativeRequest,
   { socket, head }: Upgrade,
@@ -70,10 +67,13 @@ export function sendWebSocket(
   proxy.on('proxyReqWs', (proxyReq) => {
     sent = proxyReq
     proxyReq
-      .on('socket', (upstream: Socket) => whenConnected(upstream, events.connected))
-      // Before the listeners of http-proxy-3, which write these heads to the client.
+      .on('socket', (upstream: Socket) => {
+        // http-proxy-3 has a listener by now, which would pass the reply on as it is.
+        proxyReq.removeAllListeners('response').on('response', events.replied)
+        whenConnected(upstream, events.connected)
+      })
+      // Before the listener of http-proxy-3, which writes this head to the client.
       .on('upgrade', events.opening)
-      .on('response', events.replied)
   })
   proxy.on('open', events.opened)
   proxy.ws(asked, socket, head)
