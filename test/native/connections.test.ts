@@ -212,6 +212,15 @@ void t.test('limits of requests per minute', async (t) => {
   t.equal(refused.status, 429)
   t.ok(Number(refused.headers.get('retry-after')) > 0)
   t.match(await rowsOf(gateway), [{ status: 200 }, { status: 101 }, { status: 429 }])
+  t.equal((await files(gateway, 'wrong')).status, 401)
+  const text = await gateway.metrics.text()
+  for (const status of ['200', '101', '429', '401']) {
+    t.match(
+      text,
+      new RegExp(`sluice_requests_total\\{ingress="native"[^}]*status="${status}"`),
+      status,
+    )
+  }
 })
 
 void t.test("a key's models must include native:UPSTREAM; entries have its labels", async (t) => {
