@@ -29,9 +29,9 @@ export interface NativeEvents {
   readonly failed: (error: Error) => void
 }
 
-/** Called as a WebSocket proceeds. In `failed` the client's socket can be written to, but not later. */
+/** Called as a WebSocket proceeds. Before `opening` nothing is written to the client. */
 export interface WebSocketEvents extends NativeEvents {
-  /** The head of the reply that opens it; headers that are removed or added reach the client. */
+  /** The head of the reply that opens it; headers that are removed or added reach the client. `replied` has any other. */
   readonly opening: (reply: IncomingMessage) => void
   /** Bytes flow. `upstream` is the upstream's connection. */
   readonly opened: (upstream: Socket) => void
@@ -55,10 +55,7 @@ export function sendNative(
   return () => void exchange.emit('close')
 }
 
-/**
- * Opens a WebSocket and joins the two connections. A reply that opens none reaches the client as it is, and the
- * client's connection closes. The returned function gives the attempt up.
- */
+/** Opens a WebSocket and joins the two connections. The returned function gives the attempt up. */
 export function sendWebSocket(
   request: NativeRequest,
   { socket, head }: Upgrade,
@@ -66,18 +63,24 @@ export function sendWebSocket(
 ): () => void {
   const asked = messageOf(request)
   const proxy = proxyFor(request, {}, events)
-  let sent: ClientRequest | null = null
+  const requests: ClientRequest[] = []
   proxy.on('proxyReqWs', (proxyReq) => {
-    sent = proxyReq
-    proxyReq
-      .on('socket', (upstream: Socket) => whenConnected(upstream, events.connected))
-      // Before the listeners of http-proxy-3, which write these heads to the client.
-      .on('upgrade', events.opening)
-      .on('response', events.replied)
+    requests.push(proxyReq)
+    // Before the listener of http-proxy-3, which writes this head to the client.
+    proxyReq.on('upgrade', events.opening)
   })
   proxy.on('open', events.opened)
   proxy.ws(asked, socket, head)
-  return () => void sent?.destroy()
+  for (const request of requests) {
+    // The listeners of http-proxy-3 would pass any reply on as it is, and close the client's connection.
+    request
+      .removeAllListeners('response')
+      .removeAllListeners('error')
+      .on('response', events.replied)
+      .on('error', events.failed)
+      .on('socket', (upstream: Socket) => whenConnected(upstream, events.connected))
+  }
+  return () => requests.forEach((request) => request.destroy())
 }
 
 function messageOf({ method, headers, socket }: NativeRequest): IncomingMessage {

@@ -52,6 +52,11 @@ export async function startProvider(t: Test): Promise<Provider> {
   const sockets = new WebSocketServer({ noServer: true })
   server.on('upgrade', (req: IncomingMessage, socket, head) => {
     seen.push({ method: 'GET', url: req.url ?? '', headers: req.headers })
+    if (req.url === '/v1/denied') {
+      const body = '{"error":"Incorrect API key provided: sk-of***eam"}'
+      socket.end(`HTTP/1.1 401 Unauthorized\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+      return
+    }
     if (!(req.url ?? '').startsWith('/v1/realtime')) {
       socket.end('HTTP/1.1 404 Not Found\r\nset-cookie: a=b\r\ncontent-length: 2\r\n\r\nno')
       return

@@ -13,17 +13,26 @@ export interface Stage {
   readonly get: (path: string, init?: StageInit) => Promise<Response>
 }
 
+/** More of the configuration. */
+export interface StageOptions {
+  /** Keys of the upstream, each behind a comma. */
+  readonly options?: string
+  readonly more?: string
+  readonly proxy?: string
+  readonly server?: string
+}
+
 const OPEN = `['POST /v1/files', 'GET /v1/files', 'GET /v1/files/*', 'DELETE /v1/files/*', 'POST /v1/audio/*', 'GET /v1/realtime', 'POST /v1/sink', 'POST /v1/unread', 'GET /v1/silent', 'GET /v1/denied', 'GET /v1/half', 'GET /v1/big', 'GET /v1/other', 'GET /v1/nothing']`
 
-/** `options`: more keys of the upstream. */
+/** Both end with the test. */
 export async function openStage(
   t: Test,
-  { options = '', more = '', server }: { options?: string; more?: string; server?: string } = {},
+  { options = '', more = '', proxy = 'none', server }: StageOptions = {},
 ): Promise<Stage> {
   const provider = await startProvider(t)
   const gateway = await startGateway(t, {
     upstreams: {
-      openai: `${provider.baseUrl}, native: ${OPEN}, proxy: none, headers: { x-own: one }${options}`,
+      openai: `${provider.baseUrl}, native: ${OPEN}, proxy: '${proxy}', headers: { x-own: one }${options}`,
     },
     more,
     ...(server === undefined ? {} : { server }),

@@ -208,7 +208,7 @@ export class NativeAttempt implements Timed {
 }
 
 /** The gateway's own credential was refused, or the reply is none that can be passed on. */
-function wrongStatus(status: number): GatewayError | null {
+export function wrongStatus(status: number): GatewayError | null {
   if (status === 401 || status === 407) {
     return new GatewayError('upstream_denied', 'The upstream refused the gateway’s credential.')
   }
@@ -216,7 +216,8 @@ function wrongStatus(status: number): GatewayError | null {
   return new GatewayError('upstream_malformed', 'The upstream’s reply has no valid status.')
 }
 
-function headList(
+/** The head of the reply to the client: the gateway's own headers first. */
+export function headList(
   x: Exchange,
   { target }: NativeCall,
   rateHeaders: readonly string[],

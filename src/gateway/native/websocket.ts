@@ -9,13 +9,14 @@ import { gatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest, type Upgrade } from '../../http/message.js'
 import { sendWebSocket } from '../../http/native-proxy.js'
 import { pathOf } from '../../http/request-guard.js'
+import { beginReply } from '../../http/respond.js'
 import { AttemptClock } from '../attempts/attempt-clock.js'
 import type { Deadlines, Timed } from '../deadlines.js'
 import type { Exchange } from '../exchange.js'
 import { transportError } from '../fault.js'
 import { requestIdIn } from '../attempts/head.js'
 import { LANDED } from '../in-flight.js'
-import { overdueError } from './attempt.js'
+import { headList, overdueError, wrongStatus } from './attempt.js'
 import { headersForClient } from './headers.js'
 import type { NativeCall } from './open.js'
 import { isNativePath } from './path.js'
@@ -136,23 +137,24 @@ export class WebSocketAttempt implements Timed {
     this.client.socket.once('end', () => this.destroySoon())
   }
 
-  /** http-proxy-3 passes the reply on and closes the connection. */
+  /** The client gets the upstream's refusal, and its connection closes. */
   private refusedByUpstream(reply: IncomingMessage): void {
-    const { res, id } = this.x
-    const { result } = this.run
-    const status = reply.statusCode ?? 502
-    result.status = status
-    this.call.replied(status, reply.headers)
-    result.verdict = nativeVerdict(status, {})
+    const { x, call, run } = this
+    const status = reply.statusCode ?? 0
+    reply.once('error', () => this.destroy())
+    run.result.status = status
+    call.replied(status, reply.headers)
+    const wrong = wrongStatus(status)
+    if (wrong !== null) {
+      this.fail(wrong)
+      return
+    }
+    run.result.verdict = nativeVerdict(status, {})
     this.phase = 'open'
     this.deadlines.remove(this)
-    this.x.isBrokenOff = true
-    res.statusCode = status
-    replaceHeaders(reply, {
-      ...headersForClient(reply.headers),
-      connection: 'close',
-      'x-request-id': id,
-    })
+    x.isBrokenOff = true
+    beginReply(x.res, status, headList(x, call, run.rateHeaders, headersForClient(reply.headers)))
+    reply.pipe(x.res)
     reply.once('close', () => this.destroySoon())
   }
 

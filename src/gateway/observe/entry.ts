@@ -106,24 +106,13 @@ function explained(
     upstreamRequestId: attempt?.requestId?.slice(0, MAX_NAME) ?? null,
     attempted: attempted(results, outcome),
     clientRequestId: identified?.clientRequestId ?? null,
-    labels: labelsOf(results),
+    labels: labelsText(results.authenticated?.identity.labels ?? NO_LABELS),
   }
 }
 
 /** Each attempt in order, `upstream:outcome`; null if there is none. */
 function attempted({ sent }: Results, outcome: Outcome): string | null {
   return sent === null || sent.attempts.length === 0 ? null : attemptList(sent, outcome)
-}
-
-/** Of the key; native requests also have their bytes there. */
-function labelsOf(results: Results): string | null {
-  const own = labelsText(results.authenticated?.identity.labels ?? NO_LABELS)
-  if (results.identified?.operation !== 'native') return own
-  return own === null ? bytesOf(results) : `${own} ${bytesOf(results)}`
-}
-
-function bytesOf({ intake, delivery }: Results): string {
-  return `bytes_in=${intake?.bytes ?? 0} bytes_out=${delivery?.sentBytes ?? 0}`
 }
 
 /** A closed set, the same that limits count by. */

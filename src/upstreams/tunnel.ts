@@ -1,0 +1,93 @@
+/**
+ * Connections to one upstream through an HTTP proxy (`CONNECT`), for an agent of `node:http`. undici has its own for
+ * all other requests.
+ */
+import { request as requestPlain, type Agent } from 'node:http'
+import { request as requestSecure } from 'node:https'
+import { Socket } from 'node:net'
+import { unescape } from 'node:querystring'
+import { connect as connectTls, type ConnectionOptions } from 'node:tls'
+import { ProxyError } from './dispatcher.js'
+
+/** Where a tunnel leads. */
+export interface TunnelOptions {
+  /** The proxy; credentials in it are sent to the proxy alone. */
+  readonly proxy: URL
+  /** `host:port` of the upstream. */
+  readonly authority: string
+  /** TLS with the upstream; null for plain HTTP. */
+  readonly tls: ConnectionOptions | null
+  /** For the proxy's answer and the handshake with the upstream together. */
+  readonly connectMs: number
+}
+
+type Done = (error: Error | null, socket: Socket) => void
+
+/** The agent connects through the proxy from now on, and in no other way. */
+export function throughProxy<A extends Agent>(agent: A, options: TunnelOptions): A {
+  agent.createConnection = (_asked, done) => {
+    open(options, done ?? (() => undefined))
+    return undefined
+  }
+  return agent
+}
+
+function open({ proxy, authority, tls, connectMs }: TunnelOptions, done: Done): void {
+  const request = (proxy.protocol === 'https:' ? requestSecure : requestPlain)(proxy, {
+    method: 'CONNECT',
+    path: authority,
+    headers: { host: authority, ...authorization(proxy) },
+    // Node would send them as `authorization`.
+    auth: null,
+    agent: false,
+  })
+  let secured: Socket | null = null
+  const late = new ProxyError('the proxy opened no tunnel in time')
+  const timer = setTimeout(() => (secured ?? request).destroy(late), connectMs)
+  const failed = (error: Error): void => {
+    clearTimeout(timer)
+    // Node does not use the socket if there is an error.
+    done(error, new Socket())
+  }
+  const succeeded = (socket: Socket): void => {
+    clearTimeout(timer)
+    done(null, socket)
+  }
+  request
+    .once('error', (cause) => failed(new ProxyError('no tunnel', { cause })))
+    // Node has it for replies of every status.
+    .once('connect', ({ statusCode }, socket: Socket) => {
+      if (statusCode !== 200) {
+        socket.destroy()
+        failed(new ProxyError(`the proxy answered with the status ${statusCode}`))
+        return
+      }
+      if (tls === null) {
+        succeeded(socket)
+        return
+      }
+      secured = connectTls({ ...tls, socket })
+      awaitHandshake(secured, (error) => {
+        if (error === null) succeeded(secured ?? socket)
+        else failed(error)
+      })
+    })
+    .end()
+}
+
+/** Calls back once. */
+function awaitHandshake(socket: Socket, done: (error: Error | null) => void): void {
+  const ended = (error: Error | null): void => {
+    socket.off('error', ended).off('close', closed).off('secureConnect', secured)
+    done(error)
+  }
+  const closed = (): void => ended(new ProxyError('the tunnel was closed'))
+  const secured = (): void => ended(null)
+  socket.once('error', ended).once('close', closed).once('secureConnect', secured)
+}
+
+function authorization({ username, password }: URL): Record<string, string> {
+  if (username === '' && password === '') return {}
+  const credentials = `${unescape(username)}:${unescape(password)}`
+  return { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` }
+}
