@@ -31,11 +31,11 @@ export const command: Command = {
 Usage: sluice demo [--port N] [--ops-port N]
 
 Starts the gateway on an embedded store in a temporary folder, with the built-in emulator as OpenAI,
-Anthropic and Google, makes an account, keys and a day of sample traffic, and prints curl lines to paste. Its answers are
-emulated. Everything it made is removed when it ends.
+Anthropic and Google, creates an account, keys and a day of sample traffic, and prints curl commands to
+paste. Replies are emulated. The demo removes its files when it ends.
 
 Options:
-  --port N       the gateway's port (8080, or a free one where that is taken)
+  --port N       the gateway's port (8080, or a free one if that is taken)
   --ops-port N   the port of metrics, health and readiness (9464, or a free one)
 
 Example:
@@ -213,39 +213,50 @@ function untilSignal(log: Logger, open: readonly Closable[], folder: string): Pr
 
 function welcome(port: number, opsPort: number, file: string, login: Login): string {
   const base = `http://127.0.0.1:${port}/v1`
-  const curl = (options: string, model: string, rest: string): string =>
-    `curl ${options} ${base}/chat/completions \\
-  -H 'authorization: Bearer ${login.secret}' -H 'content-type: application/json' \\
-  -d '{"model":"${model}",${rest}"messages":[{"role":"user","content":"Name three rivers."}]}'`
+  const bearer = `-H 'authorization: Bearer ${login.secret}'`
+  // `-w '\n'`: most whole replies are JSON without a line break at their end.
+  const post = (options: string, path: string, body: object): string =>
+    `curl ${options} ${base}/${path} \\
+  ${bearer} -H 'content-type: application/json' \\
+  -d '${JSON.stringify(body)}'`
+  const question = 'Name three rivers.'
+  const messages = [{ role: 'user', content: question }]
+  const chat = 'chat/completions'
   return `
-Sluice is up at ${base}. All answers are EMULATED: no provider is called, nothing is billed.
+Sluice is up at ${base}. All replies are EMULATED: no provider is called, nothing is billed.
 
-A whole reply, from the Anthropic side:
+A whole reply from the Anthropic upstream, in the chat-completions format:
 
-${curl('-s', 'claude-sonnet-4-5', '')}
+${post(`-s -w '\\n'`, chat, { model: 'claude-sonnet-4-5', messages })}
 
-A stream, from the Google side:
+A stream from the Google upstream:
 
-${curl('-sN', 'gemini-2.5-flash', '"stream":true,')}
+${post('-sN', chat, { model: 'gemini-2.5-flash', stream: true, messages })}
 
-The same from the OpenAI side, and the list of models:
+A reply from the OpenAI upstream, and the list of models:
 
-${curl('-s', 'gpt-5.4-mini', '')}
+${post(`-s -w '\\n'`, chat, { model: 'gpt-5.4-mini', messages })}
 
-curl -s ${base}/models -H 'authorization: Bearer ${login.secret}'
+curl -s -w '\\n' ${base}/models ${bearer}
+
+Two more client formats, Anthropic Messages and OpenAI Responses; every format reaches every model:
+
+${post(`-s -w '\\n'`, 'messages', { model: 'gemini-2.5-flash', max_tokens: 200, messages })}
+
+${post(`-s -w '\\n'`, 'responses', { model: 'claude-sonnet-4-5', input: question })}
 
   dashboard      http://127.0.0.1:${port}/dashboard/
   e-mail         ${login.email}
   password       ${login.password}
   key            ${login.secret}
   metrics        http://127.0.0.1:${opsPort}/metrics
-  configuration  ${file} (edit it: changes are live)
+  configuration  ${file} (edit it: changes take effect within a second)
 
-Another key, from another terminal (it works at once; revoke it with 'keys revoke'):
+Create another key from another terminal. It works at once; 'keys revoke' revokes it:
 
 node ${quoted(process.argv[1] ?? '')} keys create --config ${quoted(file)} --account ${login.email} --name mine
 
-Ctrl-C ends the demo and removes what it made.
+Ctrl-C ends the demo and removes its files.
 `
 }
 

@@ -19,3 +19,18 @@ void t.test('there are generated files', (t) => {
   t.ok(GENERATED.length >= 2)
   t.end()
 })
+
+void t.test('.gitattributes marks every generated file', async (t) => {
+  const lines = (await readFile('.gitattributes', 'utf8')).split('\n')
+  for (const { path } of GENERATED) t.ok(lines.includes(`${path} linguist-generated`), path)
+})
+
+void t.test('the README stays short', async (t) => {
+  const lines = (await readFile('README.md', 'utf8')).trimEnd().split('\n').length
+  t.ok(lines <= 150, `README.md has ${lines} lines, at most 150 are allowed`)
+})
+
+void t.test('LICENSE is the text that package.json names', async (t) => {
+  const { license } = JSON.parse(await readFile('package.json', 'utf8')) as { license: string }
+  t.match(await readFile('LICENSE', 'utf8'), `${license} License`)
+})

@@ -53,18 +53,38 @@ async function paste(command: string): Promise<string> {
 void t.test('the printed lines work as they are', async (t) => {
   const demo = await startDemo(t)
   t.match(demo.program.out(), /EMULATED/)
-  const [whole = '', stream = '', other = '', models = '', newKey = ''] = demo.commands
-  t.equal(demo.commands.length, 5)
+  const [
+    whole = '',
+    stream = '',
+    other = '',
+    models = '',
+    messages = '',
+    responses = '',
+    newKey = '',
+  ] = demo.commands
+  t.equal(demo.commands.length, 7)
   for (const command of [whole, other]) {
-    const reply = JSON.parse(await paste(command)) as { choices: { message: object }[] }
+    const text = await paste(command)
+    t.match(text, /\}\n+$/, 'the reply ends with a line break')
+    const reply = JSON.parse(text) as { choices: { message: object }[] }
     t.match(reply, { object: 'chat.completion', choices: [{ finish_reason: 'stop' }] })
     t.match(reply.choices[0]?.message, { role: 'assistant', content: /\w/ })
   }
   const events = await paste(stream)
   t.match(events, /^data: .*"role":"assistant"/)
   t.match(events, /data: \[DONE\]\n\n$/)
-  const list = JSON.parse(await paste(models)) as { data: unknown[] }
+  const listText = await paste(models)
+  t.match(listText, /\}\n$/)
+  const list = JSON.parse(listText) as { data: unknown[] }
   t.ok(list.data.length >= 40, `${list.data.length} models`)
+  for (const [command, expected] of [
+    [messages, { type: 'message', role: 'assistant', content: [{ type: 'text', text: /\w/ }] }],
+    [responses, { object: 'response', status: 'completed', output: [{ type: 'message' }] }],
+  ] as const) {
+    const text = await paste(command)
+    t.match(text, /\}\n$/)
+    t.match(JSON.parse(text), expected)
+  }
   const secret = (await paste(newKey)).trim()
   t.match(secret, /^sk_\w+$/)
   const first = /Bearer (sk_\w+)/.exec(whole)?.[1] ?? ''
