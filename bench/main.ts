@@ -16,6 +16,7 @@ const SUITES: Readonly<Record<string, () => Promise<(pace: Pace) => Promise<Suit
   load: async () => (await import('./load.js')).runLoad,
   peers: async () => (await import('./peers.js')).runPeers,
   relay: async () => (await import('./relay.js')).runRelay,
+  route: async () => (await import('./route.js')).runRoute,
   splice: async () => (await import('./splice.js')).runSplice,
   start: async () => (await import('./start.js')).runStart,
 }
@@ -31,13 +32,14 @@ Suites:
   load     whole replies and burst streams at saturation, against nginx in the same run
   peers    whole replies, paced streams and 1 MB prompts: other gateways by turns with this one
   relay    paced streams: cpu per fragment, against nginx in the same run
+  route    whole replies through a route with one target and one with targets, fallback, retries and breakers
   splice   1 MB prompts, same dialect: cpu per request, against nginx in the same run
   start    time from start to ready and idle memory of one worker
   all      codec, ledger, load, relay and splice
 
 Options:
-  --rounds N      rounds of each peer, alternating (codec 7, ledger 3, peers 3, the others 5)
-  --seconds N     seconds of each round of ledger (5), load, peers and splice (4), relay (5); of hostile, the
+  --rounds N      rounds of each peer, alternating (codec 7, ledger 3, peers 3, route 7, the others 5)
+  --seconds N     seconds of each round of ledger (5), load, peers, route and splice (4), relay (5); of hostile, the
                   length of the run (60); of start, the idle time before memory is read (10); a round of codec
                   takes 0.2
   --streams N     concurrent streams of relay (400) and peers (100)
