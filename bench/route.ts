@@ -1,6 +1,6 @@
 /**
- * What targets, fallback and retries cost when nothing fails: whole replies through a route with one target, by turns with a
- * route that has all of them, in the same process.
+ * What targets, fallback and retries cost when nothing fails: whole replies through a route with one target, by turns
+ * with a route that has all of them, in the same process.
  */
 import { ANSWER, MODELS } from './answers.js'
 import { Children, freePorts } from './children.js'
