@@ -80,6 +80,9 @@ export function writeBaseline(records: readonly SuiteRecord[]): void {
     .filter(isObject)
     .sort((a, b) => textIn(a, 'suite').localeCompare(textIn(b, 'suite')))
   writeFileSync(packageFile('bench/baseline.json'), `${JSON.stringify(all, null, 2)}\n`)
+  for (const { chart } of records) {
+    if (chart !== undefined) writeFileSync(packageFile(`bench/${chart.file}`), chart.svg)
+  }
   const path = packageFile('bench/README.md')
   const text = readFileSync(path, 'utf8')
   const [start, end] = [text.indexOf(START), text.indexOf(END)]
@@ -90,7 +93,7 @@ export function writeBaseline(records: readonly SuiteRecord[]): void {
 
 /**
  * A record as it is kept: four significant digits, since more would be noise that changes in every
- * commit, and the remarks as lines of one text, which has one way of being formatted.
+ * commit, the remarks as lines of one text, which has one way of being formatted, and the name of a chart.
  */
 function rounded(record: SuiteRecord): object {
   const cut = (value: number): number => Number(value.toPrecision(4))
@@ -100,7 +103,7 @@ function rounded(record: SuiteRecord): object {
     low: cut(each.low),
     high: cut(each.high),
   }))
-  return { ...record, figures, remarks: record.remarks.join('\n') }
+  return { ...record, figures, remarks: record.remarks.join('\n'), chart: record.chart?.file }
 }
 
 function sectionOf(record: JsonObject): string {
@@ -109,11 +112,13 @@ function sectionOf(record: JsonObject): string {
     .split('\n')
     .filter((remark) => remark !== '')
     .map((remark) => `- ${remark}\n`)
+  const chart = stringOf(record.chart)
   return [
     `### ${textIn(record, 'suite')}\n`,
     `${textIn(record, 'date')} UTC, commit ${textIn(record, 'commit')}, Node ${textIn(record, 'node')}, ${textIn(record, 'machine')}, ` +
       `load average at the start ${numberOf(record.loadAverage) ?? '?'}.\n`,
     tableOf(['figure', 'median', 'lowest', 'highest', 'unit', 'goal'], rows),
+    ...(chart === undefined ? [] : [`![${textIn(record, 'suite')}](${chart})\n`]),
     ...(remarks.length > 0 ? [remarks.join('')] : []),
   ].join('\n')
 }

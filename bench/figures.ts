@@ -26,6 +26,14 @@ export interface SuiteResult {
   readonly remarks: readonly string[]
   /** Promises that did not hold, one sentence each; any of them makes the bench exit 1. */
   readonly failures?: readonly string[]
+  /** A picture of the figures; `--write` puts it beside the table. */
+  readonly chart?: Chart
+}
+
+/** An SVG file of the folder `bench`. */
+export interface Chart {
+  readonly file: string
+  readonly svg: string
 }
 
 /** The length of a run, as the command line gave it; null where it did not. */

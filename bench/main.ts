@@ -10,12 +10,13 @@ import { breaches, readBaseline, writeBaseline, type SuiteRecord } from './basel
 /** Suites by name, loaded when asked for. */
 const SUITES: Readonly<Record<string, () => Promise<(pace: Pace) => Promise<SuiteResult>>>> = {
   codec: async () => (await import('./codec.js')).runCodec,
+  hedge: async () => (await import('./hedge.js')).runHedge,
   hostile: async () => (await import('./hostile.js')).runHostile,
-
   ledger: async () => (await import('./ledger.js')).runLedger,
   load: async () => (await import('./load.js')).runLoad,
   peers: async () => (await import('./peers.js')).runPeers,
   relay: async () => (await import('./relay.js')).runRelay,
+  route: async () => (await import('./route.js')).runRoute,
   splice: async () => (await import('./splice.js')).runSplice,
   start: async () => (await import('./start.js')).runStart,
 }
@@ -26,20 +27,22 @@ const HELP = `Usage: npm run bench -- SUITE... [OPTIONS]
 
 Suites:
   codec    ns per frame of framing, decoding and encoding, in this process
+  hedge    time to first content of a bimodal provider, without and with hedges, and what the hedges cost
   hostile  ordinary requests beside hostile ones: failures, latency, event loop, memory; exits 1 on a breach
   ledger   admissions and settlements at the embedded store, in one to four processes
   load     whole replies and burst streams at saturation, against nginx in the same run
   peers    whole replies, paced streams and 1 MB prompts: other gateways by turns with this one
   relay    paced streams: cpu per fragment, against nginx in the same run
+  route    whole replies through a route with one target and one with targets, fallback, retries and breakers
   splice   1 MB prompts, same dialect: cpu per request, against nginx in the same run
   start    time from start to ready and idle memory of one worker
   all      codec, ledger, load, relay and splice
 
 Options:
-  --rounds N      rounds of each peer, alternating (codec 7, ledger 3, peers 3, the others 5)
-  --seconds N     seconds of each round of ledger (5), load, peers and splice (4), relay (5); of hostile, the
-                  length of the run (60); of start, the idle time before memory is read (10); a round of codec
-                  takes 0.2
+  --rounds N      rounds of each peer, alternating (codec 7, ledger 3, peers 3, route 7, the others 5)
+  --seconds N     seconds of each round of hedge (20), ledger (5), load, peers, route and splice (4), relay (5); of
+                  hostile, the length of the run (60); of start, the idle time before memory is read (10); a round
+                  of codec takes 0.2
   --streams N     concurrent streams of relay (400) and peers (100)
   --commit C      also measure an older commit of Sluice, by turns: peers, splice and start. C is a commit, which
                   is built under build/bench-trees, or the folder of a build
@@ -47,7 +50,8 @@ Options:
   --install       peers: install those that are missing (pip, npm, cargo; the Rust builds take up to an hour)
   --json          print JSON instead of a table
   --check         exit 1 if a ratio is more than 15 % worse than in bench/baseline.json
-  --write         put the figures into bench/baseline.json and the table of bench/README.md
+  --write         put the figures into bench/baseline.json and the table of bench/README.md, and draw the chart of
+                  hedge beside it
 
 All but codec and ledger need Linux; nginx, wrk and taskset are reported if they are missing. Run the suites on an
 idle machine: the load average is printed with the figures.
@@ -106,7 +110,14 @@ async function main(argv: readonly string[]): Promise<number> {
     const before = stamp()
     const result = await run(pace)
     const remarks = [...busyRemark(before), ...result.remarks]
-    const record: SuiteRecord = { suite: name, ...before, figures: result.figures, remarks }
+    const { figures, chart } = result
+    const record: SuiteRecord = {
+      suite: name,
+      ...before,
+      figures,
+      remarks,
+      ...(chart && { chart }),
+    }
     records.push(record)
     failures.push(...(result.failures ?? []))
     if (!values.json) print(record)
