@@ -101,7 +101,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   pino: [/^log\.ts$/, /^log-sink\.ts$/],
   'prom-client': [/^metrics\//],
   undici: [/^upstreams\/(?:connector|dispatcher|media|pool|upstream)\.ts$/],
-  yaml: [/^config\/load\.ts$/],
+  yaml: [/^config\/yaml\.ts$/],
   zod: [/^config\//, /^dashboard\/schema\//, /^dashboard\/(?:body|route)\.ts$/],
 }
 

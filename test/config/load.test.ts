@@ -360,26 +360,6 @@ void t.test('aliases share text; one inside itself is refused', (t) => {
   t.end()
 })
 
-void t.test('a mistake of the syntax is one problem, and every duplicate key is one', (t) => {
-  for (const text of [
-    'routes: [}\n- a: b: c\n  : ]]',
-    '{ a: [ ] } }\nb: "x\nc: d',
-    'a:\n\tb: [\n c: }',
-  ])
-    t.equal(problemsOf(text).length, 1, text)
-  t.same(
-    problemsOf('server: {}\nserver: {}\nroutes: []\nserver: {}\n').map(
-      (line) => line.split(': the ')[1],
-    ),
-    [
-      "key 'server' stands twice in this map: first on line 1, again on line 2",
-      "key 'server' stands twice in this map: first on line 1, again on line 4",
-    ],
-  )
-  t.notMatch(problemsOf('sk-abcdefghijklmnopqrst: 1\nsk-abcdefghijklmnopqrst: 2\n')[0], /abcdef/)
-  t.end()
-})
-
 void t.test('a byte order mark and other line ends do no harm', (t) => {
   const folder = t.testdir({
     'gateway.yaml': `\uFEFF${GOOD.replaceAll('\n', '\r\n')}`,

@@ -1,0 +1,25 @@
+/**
+ * Goal: a mistake of the syntax is reported once, with what was written wrong. Method: broken texts through the loader.
+ */
+import t from 'tap'
+import { problemsOf } from './sample.js'
+
+void t.test('a mistake of the syntax is one problem, and every duplicate key is one', (t) => {
+  for (const text of [
+    'routes: [}\n- a: b: c\n  : ]]',
+    '{ a: [ ] } }\nb: "x\nc: d',
+    'a:\n\tb: [\n c: }',
+  ])
+    t.equal(problemsOf(text).length, 1, text)
+  t.same(
+    problemsOf('server: {}\nserver: {}\nroutes: []\nserver: {}\n').map(
+      (line) => line.split(': the ')[1],
+    ),
+    [
+      "key 'server' stands twice in this map: first on line 1, again on line 2",
+      "key 'server' stands twice in this map: first on line 1, again on line 4",
+    ],
+  )
+  t.notMatch(problemsOf('sk-abcdefghijklmnopqrst: 1\nsk-abcdefghijklmnopqrst: 2\n')[0], /abcdef/)
+  t.end()
+})
