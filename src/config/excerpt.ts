@@ -5,7 +5,7 @@
 import { hideSecrets } from '../secrets.js'
 
 /** A longer line is shown around the column. */
-const MAX_COLUMNS = 100
+const MAX_COLUMNS = 160
 /** Keys whose value may be a secret, or whose map may hold some. */
 const SECRET_KEY =
   /(?:keys?|token|secret|password|passphrase|authorization)$|^(?:headers|query|escrow)$/i
@@ -22,7 +22,7 @@ export function excerpt(text: string, line: number, column: number): string | nu
   const lines = text.split(/\r\n|\n/)
   const source = lines[line - 1]
   if (source === undefined || source.trim() === '') return null
-  const from = Math.max(0, column - 1 - MAX_COLUMNS / 2)
+  const from = column <= MAX_COLUMNS ? 0 : column - 1 - MAX_COLUMNS / 2
   const covered = covering(source, isWithinSecrets(lines, line - 1))
   // Control characters would move the caret or command the terminal.
   const shown = covered.slice(from, from + MAX_COLUMNS).replace(/[\p{Cc}\p{Cf}]/gu, ' ')
