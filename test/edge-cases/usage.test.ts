@@ -4,9 +4,12 @@
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
+import { ingressOf } from '../../src/dialects/index.js'
+import { SseFramer } from '../../src/wire/sse.js'
 import { asked, factsOf, fed, framed, sent, streamed, upstream, whole } from './cast.js'
 import { candidate, chunk, counts, messageEnd, messageStart, textBlock } from './speech.js'
 
+const USER = { role: 'user', content: 'Hello' }
 const COUNTS = { prompt_tokens: 11, completion_tokens: 4, total_tokens: 15 }
 
 /** A reply of Claude whose start and end count these. */
@@ -69,6 +72,30 @@ void t.test('17: a usage chunk after the finish came too late to be read', (t) =
   t.same(arrayOf(told.chunks.at(-1)?.['choices']), [], 'and it comes last to the client as well')
   t.end()
 })
+
+void t.test(
+  '18: counts of 0 in the first event of an Anthropic stream showed an empty context',
+  (t) => {
+    // https://github.com/envoyproxy/ai-gateway/issues/2352
+    const ingress = ingressOf('anthropic')
+    const body = { model: 'gpt-4o', max_tokens: 9, stream: true, messages: [USER] }
+    const request = ingress.decodeRequest(body, { operation: 'chat' })
+    const encoder = ingress.newEncoder(request, {
+      id: 'msg_1',
+      createdAtSeconds: 0,
+      model: 'gpt-4o',
+    })
+    const framer = new SseFramer(upstream('openai-chat').newDecoder(request, encoder))
+    const frames = [chunk({ content: 'Hi' }), chunk({}, 'stop'), counts(COUNTS), '[DONE]']
+    framer.write(Buffer.from(framed('openai-chat', frames)))
+    framer.end()
+    const events = encoder.take().split('\n\n')
+    const end = events.find((event) => event.startsWith('event: message_delta'))
+    t.match(end, /"input_tokens":11,.*"output_tokens":4\b/, 'the end has the counts of all')
+    t.match(events.at(-2), /^event: message_stop/, 'and waits for them')
+    t.end()
+  },
+)
 
 void t.test('19: the counts of the start were added to those of the end', (t) => {
   // https://github.com/langchain-ai/langchainjs/issues/10249
