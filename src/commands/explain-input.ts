@@ -60,7 +60,7 @@ function traitsOfBody(
   }
 }
 
-/** Why there is nothing to explain: the path and the rule, never what stands there. */
+/** Why the body cannot be explained: the path and the rule, never the value, which may be part of a prompt. */
 export interface BodyError {
   readonly error: { readonly param: string | null; readonly message: string }
 }

@@ -37,7 +37,7 @@ Options:
 Filters; an entry must meet all of them:
   --status N        the HTTP status, such as 429
   --upstream NAME   the upstream that was asked last
-  --model MODEL     the model as the client asked for it, the whole name
+  --model MODEL     the model that the client asked for; the name must match as a whole
   --key ID          the id of the API key
   --account ID      the id or the e-mail address of the account
   --request-id ID   the request id, as in the reply header x-request-id

@@ -55,7 +55,7 @@ export interface ConnectionValues {
 type ReadFile = (path: string) => string | null
 type Fault = (path: Path, message: string) => void
 
-/** Where the upstream stands in the file, and the files that it names. */
+/** The path of the upstream in the configuration file, and the files that it names. */
 interface ConnectionContext {
   readonly path: Path
   readonly isTls: boolean

@@ -151,7 +151,7 @@ function duplicateKeys(document: Document.Parsed, lines: LineCounter): [number, 
 }
 
 function duplicateText(key: string, first: number, again: number): string {
-  return `the key '${shownKey(key)}' stands twice in this map: first on line ${first}, again on line ${again}`
+  return `the key '${shownKey(key)}' is in this map twice: on line ${first} and line ${again}`
 }
 
 /** The parser's message up to where it would quote the file, since any part may be a secret. */

@@ -268,7 +268,7 @@ const RULES: [string, string, string][] = [
   [
     'same key twice',
     `${GOOD}store: sqlite:a\nstore: sqlite:b\n`,
-    ":9:1: the key 'store' stands twice in this map: first on line 8, again on line 9",
+    ":9:1: the key 'store' is in this map twice: on line 8 and line 9",
   ],
   [
     'seconds for milliseconds',

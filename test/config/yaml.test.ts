@@ -16,8 +16,8 @@ void t.test('a mistake of the syntax is one problem, and every duplicate key is 
       (line) => line.split(': the ')[1],
     ),
     [
-      "key 'server' stands twice in this map: first on line 1, again on line 2",
-      "key 'server' stands twice in this map: first on line 1, again on line 4",
+      "key 'server' is in this map twice: on line 1 and line 2",
+      "key 'server' is in this map twice: on line 1 and line 4",
     ],
   )
   t.notMatch(problemsOf('sk-abcdefghijklmnopqrst: 1\nsk-abcdefghijklmnopqrst: 2\n')[0], /abcdef/)

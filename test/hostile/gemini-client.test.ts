@@ -3,21 +3,15 @@
  * Method: bodies at the limits of what is accepted, each made to cost one step of the way as much as it can, from
  * their bytes to what each upstream is sent.
  */
-import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
-import { ENCODERS, trip, type Client } from './steps.js'
+import { checkBodies } from './client-bodies.js'
+import { many } from './makers.js'
+import type { Client } from './steps.js'
 
-const MOST_MS = 50
-const TRIES = 10
 const CLIENT: Client = {
   dialect: 'gemini',
   format: 'gemini',
   endpoint: { operation: 'chat', model: 'm', stream: true },
-}
-t.setTimeout(170_000)
-
-function many<T>(count: number, make: (at: number) => T): T[] {
-  return Array.from({ length: count }, (_, at) => make(at))
 }
 
 const FIRST: JsonObject = { role: 'user', parts: [{ text: 'Hello' }] }
@@ -100,18 +94,4 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   'a long text': { contents: [{ parts: [{ text: 'é"'.repeat(1_500_000) }] }] },
 }
 
-for (const [name, made] of Object.entries(BODIES)) {
-  void t.test(name, (t) => {
-    const body = Buffer.from(JSON.stringify(made))
-    for (const encoder of ENCODERS) {
-      let best = trip(body, encoder, CLIENT)
-      for (let tries = 1; tries < TRIES && best.slowest.ms > MOST_MS; tries += 1) {
-        const again = trip(body, encoder, CLIENT)
-        if (again.slowest.ms < best.slowest.ms) best = again
-      }
-      const { step, ms } = best.slowest
-      t.ok(ms <= MOST_MS, `${encoder}: ${ms.toFixed(1)} ms in ${step}`)
-    }
-    t.end()
-  })
-}
+checkBodies(CLIENT, BODIES, { isTaken: false })

@@ -3,22 +3,16 @@
  * Method: bodies at the limits of what is accepted, each made to cost one step of the way as much as it can, from
  * their bytes to what each upstream is sent.
  */
-import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
 import { sealThinking } from '../../src/dialects/anthropic/client/thinking-token.js'
-import { ENCODERS, trip, type Client } from './steps.js'
+import { checkBodies } from './client-bodies.js'
+import { many } from './makers.js'
+import type { Client } from './steps.js'
 
-const MOST_MS = 50
-const TRIES = 10
 const CLIENT: Client = {
   dialect: 'anthropic',
   format: 'messages',
   endpoint: { operation: 'chat' },
-}
-t.setTimeout(170_000)
-
-function many<T>(count: number, make: (at: number) => T): T[] {
-  return Array.from({ length: count }, (_, at) => make(at))
 }
 
 const FIRST: JsonObject = { role: 'user', content: 'Hello' }
@@ -133,19 +127,7 @@ const BODIES: Readonly<Record<string, JsonObject>> = {
   },
 }
 
-for (const [name, made] of Object.entries(BODIES)) {
-  void t.test(name, (t) => {
-    const body = Buffer.from(JSON.stringify({ model: 'm', max_tokens: 100, ...made }))
-    for (const encoder of ENCODERS) {
-      let best = trip(body, encoder, CLIENT)
-      for (let tries = 1; tries < TRIES && best.slowest.ms > MOST_MS; tries += 1) {
-        const again = trip(body, encoder, CLIENT)
-        if (again.slowest.ms < best.slowest.ms) best = again
-      }
-      const { step, ms } = best.slowest
-      t.ok(ms <= MOST_MS, `${encoder}: ${ms.toFixed(1)} ms in ${step}`)
-      t.equal(best.refusal, null, `${encoder} takes it`)
-    }
-    t.end()
-  })
-}
+const WHOLE = Object.fromEntries(
+  Object.entries(BODIES).map(([name, made]) => [name, { model: 'm', max_tokens: 100, ...made }]),
+)
+checkBodies(CLIENT, WHOLE, { isTaken: true })

@@ -173,7 +173,7 @@ function newKeyOf(wanted: Omit<Wanted, 'name'>, nowMs: number): NewKey {
   }
 }
 
-/** Whoever chooses a priority takes it from others. */
+/** A key with a high priority is served before other accounts' keys under overload, so only administrators set it. */
 function assertLabels(labels: Labels | undefined, { role }: Account): void {
   if (labels === undefined || role === 'admin' || !Object.hasOwn(labels, PRIORITY)) return
   const message = `Only administrators give keys the label "${PRIORITY}".`

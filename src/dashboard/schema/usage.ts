@@ -159,7 +159,7 @@ export const requestsQuery = z.strictObject({
   account: scope.optional(),
   keyId: id.optional(),
   model: modelId.optional(),
-  /** As the client asked for it, the whole name. */
+  /** The model that the client asked for; compared as a whole. */
   modelAsked: z.string().min(1).max(256).optional(),
   upstream: z.string().min(1).max(100).optional(),
   /** The HTTP status. */

@@ -1,5 +1,5 @@
 /**
- * What follows a failed attempt: the table "Which failures go where" of the configuration page, as code. Pure.
+ * What follows a failed attempt: the table of failures in `docs/how-to/fallback-and-retries.md`, as code. Pure.
  */
 import type { WireError } from '../../errors.js'
 import type { AttemptResult } from './result.js'

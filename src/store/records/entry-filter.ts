@@ -7,7 +7,7 @@ export interface EntryFilter {
   readonly keyId?: string
   /** What sums count the request under. */
   readonly model?: string
-  /** The model as the client asked for it, the whole name. */
+  /** The model that the client asked for; compared as a whole. */
   readonly modelAsked?: string
   readonly upstream?: string
   /** The HTTP status, such as 429. */
