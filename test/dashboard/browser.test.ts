@@ -189,7 +189,8 @@ async function playground(t: Test, watched: Watched): Promise<void> {
   await page.getByRole('button', { name: 'Formats' }).click()
   for (const [name, path] of FORMATS) {
     await page.getByRole('tab', { name }).click()
-    const request = await page.getByRole('tabpanel').innerText()
+    // By name: the panel before is still there while it slides away.
+    const request = await page.getByRole('tabpanel', { name, exact: true }).innerText()
     t.match(request, path)
     t.match(request, 'Name three rivers.')
   }
