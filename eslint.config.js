@@ -43,7 +43,7 @@ export default tseslint.config(
     rules: reactHooks.configs.recommended.rules,
   },
   {
-    files: ['src/commands/**/*.ts', 'bench/**/*.ts'],
+    files: ['src/cli/**/*.ts', 'bench/**/*.ts'],
     rules: { 'no-console': 'off' },
   },
   {

@@ -11,7 +11,7 @@ import {
   stringOf,
   type JsonObject,
 } from '../src/chat/json.js'
-import { packageFile } from '../src/package-file.js'
+import { packageFile } from '../src/files/package-file.js'
 import { shown, type Figure, type SuiteResult } from './figures.js'
 import type { Stamp } from './machine.js'
 

@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Admission, Demand, Ledger, Verdict } from '../src/store/ledger.js'
 import { newRequestId } from '../src/http/id.js'
 import { UNEXPLAINED, type UsageRow } from '../src/ledger/row.js'
-import { settleGlobals, settleStrings } from '../src/serve-worker.js'
+import { settleGlobals, settleStrings } from '../src/process/serve-worker.js'
 import { openStore } from '../src/store/open.js'
 import { obey, type LedgerLoad, type LedgerOrder } from './ledger-orders.js'
 

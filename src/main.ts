@@ -14,7 +14,7 @@ function isSupported(version: string): boolean {
 }
 
 if (isSupported(process.versions.node)) {
-  void import('./program.js')
+  void import('./cli/program.js')
 } else {
   const least = [LEAST_MAJOR, LEAST_MINOR, LEAST_PATCH].join('.')
   process.stderr.write(

@@ -13,9 +13,9 @@ import { factsFor } from '../src/config/catalogue.js'
 import { loadConfig } from '../src/config/load.js'
 import type { DialectName } from '../src/dialects/dialect.js'
 import { GatewayError } from '../src/errors.js'
-import { stringifyExact } from '../src/wire/exact.js'
-import { parseObject } from '../src/wire/json.js'
-import { splice } from '../src/wire/splice.js'
+import { stringifyExact } from '../src/wire/json/exact-numbers.js'
+import { parseObject } from '../src/wire/json/parse-body.js'
+import { splice } from '../src/wire/json/splice.js'
 import { client, upstream } from './properties/streams.js'
 
 const FOLDER = join(process.cwd(), 'test/transcripts/requests')

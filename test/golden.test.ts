@@ -22,7 +22,7 @@ import { GatewayError } from '../src/errors.js'
 import { TranslatedStream } from '../src/gateway/translate.js'
 import { translateReply } from '../src/gateway/whole.js'
 import { Escrow } from '../src/reasoning/escrow.js'
-import { SseFramer } from '../src/wire/sse.js'
+import { SseFramer } from '../src/wire/frames/sse.js'
 import { client, SEED, transcripts, upstream, type Transcript } from './properties/streams.js'
 import { FakeShelf } from './reasoning/shelf.js'
 

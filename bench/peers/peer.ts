@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { packageFile } from '../../src/package-file.js'
+import { packageFile } from '../../src/files/package-file.js'
 import type { Children, Started } from '../children.js'
 
 /** Where a peer listens and where it finds its upstream. */

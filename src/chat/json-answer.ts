@@ -4,7 +4,7 @@
  */
 import type { Reply } from './fold.js'
 import type { JsonValue } from './json.js'
-import { satisfies } from './json-schema.js'
+import { satisfies } from './json-schema/validate.js'
 import type { ChatRequest } from './request.js'
 
 /** Whether the client wants JSON and does not say of what form: a schema without a word in it is none. */

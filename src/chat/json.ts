@@ -1,6 +1,6 @@
 /**
  * JSON as values: what a parsed body may hold.
- * Knows nothing of bytes; scanning and parsing are `wire/json.ts`.
+ * Knows nothing of bytes; scanning and parsing are `wire/json/parse-body.ts`.
  */
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject
 

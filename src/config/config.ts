@@ -6,8 +6,8 @@ import type { ModelFacts, ModelPrice } from '../chat/model.js'
 import type { KeyLimits, PlanName } from '../accounts/account.js'
 import type { DialectName } from '../dialects/dialect.js'
 import type { TlsFiles } from '../http/tls-files.js'
-import type { LogLevel } from '../log.js'
-import type { RouteConfig } from './route.js'
+import type { LogLevel } from '../observe/log/log.js'
+import type { RouteConfig } from './routes/route.js'
 
 /** How an upstream is spoken to: `openai` picks chat or Responses per model and request. */
 export type DialectChoice = DialectName | 'openai'

@@ -2,7 +2,7 @@
  * The line of a file at a problem, with a caret under its column, for a terminal. Values that may be secrets are
  * covered with asterisks of the same length. Pure.
  */
-import { hideSecrets } from '../secrets.js'
+import { hideSecrets } from '../secrets/redact-secrets.js'
 
 /** A longer line is shown around the column. */
 const MAX_COLUMNS = 160

@@ -6,7 +6,7 @@ import type { KeyLimits } from '../accounts/account.js'
 import type { JsonObject } from '../chat/json.js'
 import type { LimitConfig, LimitingConfig } from './config.js'
 import { nearest, type Path } from './problem.js'
-import type { FileValues } from './schema.js'
+import type { FileValues } from './schema/schema.js'
 
 type LimitValues = FileValues['limits'][number]
 type Fault = (path: Path, message: string, suggestion?: string | null) => void

@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import type { z } from 'zod'
-import { readBoundedFile, whyUnreadable } from '../bounded-file.js'
-import { catalogueSchema, duplicateIds, factsOfCatalogue } from './catalogue-schema.js'
+import { readBoundedFile, whyUnreadable } from '../files/bounded-file.js'
+import { catalogueSchema, duplicateIds, factsOfCatalogue } from './schema/catalogue-schema.js'
 import { createCatalogue, withListed } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
 import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/tls-files.js'
@@ -20,8 +20,8 @@ import {
   type Finding,
 } from './problem.js'
 import { resolveConfig } from './resolve.js'
-import { fileSchema } from './schema.js'
-import { checkTranslatable } from './translatable.js'
+import { fileSchema } from './schema/schema.js'
+import { checkTranslatable } from './routes/translatable.js'
 import { located, parseYaml } from './yaml.js'
 
 /** Variables by name, as in `process.env`. */

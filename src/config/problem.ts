@@ -3,7 +3,7 @@
  * Never holds a value of the file, since any value may be a secret.
  */
 import { z } from 'zod'
-import { hideSecrets } from '../secrets.js'
+import { hideSecrets } from '../secrets/redact-secrets.js'
 
 /** More problems than anyone reads at once. */
 export const MAX_PROBLEMS = 100

@@ -17,9 +17,9 @@ import {
   type UpstreamConfig,
   type UpstreamTlsConfig,
 } from './config.js'
-import { hideSecrets, protectSecrets } from '../secrets.js'
+import { hideSecrets, protectSecrets } from '../secrets/redact-secrets.js'
 import { shownAmounts, shownLimit } from './limits.js'
-import type { RouteConfig } from './route.js'
+import type { RouteConfig } from './routes/route.js'
 import { secretsOf } from './secrets.js'
 
 /** What a snapshot is made of: a successful load has it. */

@@ -3,7 +3,7 @@
  * Knows no dialect's inside.
  */
 import { anthropic } from './anthropic/index.js'
-import { anthropicModels } from './anthropic/model-list.js'
+import { anthropicModels } from './anthropic/client/list-models.js'
 import type {
   Dialect,
   DialectName,
@@ -16,12 +16,12 @@ import type {
   WireFormat,
 } from './dialect.js'
 import { ENDPOINTS, rowsAt, type ClientFormat, type EndpointRow, type Match } from './endpoints.js'
-import { geminiEmbedding, geminiEmbeddings } from './gemini/embedding-sides.js'
+import { geminiEmbedding, geminiEmbeddings } from './gemini/embeddings/endpoints.js'
 import { gemini } from './gemini/index.js'
-import { geminiModels } from './gemini/model-list.js'
+import { geminiModels } from './gemini/client/list-models.js'
 import { openaiChat } from './openai-chat/index.js'
-import { openaiCompletions, openaiEmbeddings } from './openai-chat/other-sides.js'
-import { openaiModels } from './openai-chat/model-list.js'
+import { openaiCompletions, openaiEmbeddings } from './openai-chat/other-endpoints.js'
+import { openaiModels } from './openai-chat/client/list-models.js'
 import { openaiResponses } from './openai-responses/index.js'
 
 const DIALECTS: Readonly<Record<DialectName, Dialect>> = {

@@ -2,12 +2,12 @@
  * The model lists that the emulated providers publish.
  * Knows a few ids of each provider, enough for a client that lists before it asks.
  */
-import { checkAnthropicKey } from './anthropic-request.js'
-import { geminiVoice } from './gemini-voice.js'
-import { checkGeminiKey } from './gemini-request.js'
-import { checkOpenAiKey } from './openai-request.js'
-import { anthropicVoice } from './anthropic-voice.js'
-import { openAiVoice } from './openai-voice.js'
+import { checkAnthropicKey } from './anthropic/decode-request.js'
+import { geminiVoice } from './gemini/errors.js'
+import { checkGeminiKey } from './gemini/decode-request.js'
+import { checkOpenAiKey } from './openai/decode-chat-request.js'
+import { anthropicVoice } from './anthropic/errors.js'
+import { openAiVoice } from './openai/errors.js'
 import type { Call, Reply } from './ask.js'
 import type { JsonValue } from '../chat/json.js'
 

@@ -5,7 +5,7 @@
 import { numberOf, objectOf, type JsonValue } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model.js'
 import { factsOfFamily } from '../config/catalogue.js'
-import type { Logger } from '../log.js'
+import type { Logger } from '../observe/log/log.js'
 import { egressOf } from '../dialects/index.js'
 import { pathAt } from '../upstreams/place.js'
 import type { Upstream } from '../upstreams/upstream.js'

@@ -4,7 +4,7 @@
 import type { DialectName } from '../dialects/dialect.js'
 import { errorFormatOf, methodsAt } from '../dialects/index.js'
 import { gatewayError, GatewayError } from '../errors.js'
-import { CODINGS } from '../http/content-encoding.js'
+import { CODINGS } from '../http/content-encoding/content-encoding.js'
 import { abandon, isGone, sendReply } from '../http/respond.js'
 import { withoutSecrets } from '../wire/error-body.js'
 import type { Exchange } from './exchange.js'

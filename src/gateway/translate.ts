@@ -6,14 +6,14 @@
 import type { ChatEvent, EventSink, FinishReason } from '../chat/event.js'
 import { isContent } from '../chat/event.js'
 import { Grammar } from '../chat/grammar.js'
-import { Joined } from '../chat/joined.js'
+import { Joined } from '../chat/join-replies.js'
 import type { JsonObject } from '../chat/json.js'
 import type { ChatRequest } from '../chat/request.js'
-import { Listener, type Said } from '../chat/said.js'
+import { Listener, type Said } from '../chat/text-seen.js'
 import { mergeUsage, type Usage } from '../chat/usage.js'
 import type { Egress, Ingress, Seed, StreamDecoder, StreamEncoder } from '../dialects/dialect.js'
 import type { ErrorKind, WireError } from '../errors.js'
-import { SseFramer } from '../wire/sse.js'
+import { SseFramer } from '../wire/frames/sse.js'
 import { LossList } from './losses.js'
 
 /** What a reply has come to. */

@@ -3,7 +3,7 @@
  * ledger is away. Never makes a client wait longer than half a second. Knows no engine and no exchange.
  */
 import type { LedgerConfig } from '../config/config.js'
-import type { Logger } from '../log.js'
+import type { Logger } from '../observe/log/log.js'
 import type { Claim, Ledger } from '../store/ledger.js'
 import type { UsageRow } from './row.js'
 import type { Segment, Spool } from './spool.js'

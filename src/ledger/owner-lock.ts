@@ -4,7 +4,7 @@
  * (docs/decisions/0042). Nothing is ever written to the file.
  */
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs'
-import { connect, isBusy, type Connection } from '../sqlite-driver.js'
+import { connect, isBusy, type Connection } from '../store/sqlite/driver.js'
 
 /** A lock that this process holds. */
 export class OwnerLock {

@@ -1,6 +1,6 @@
 /** The conditions of a route (`when`): whether a request has the labels, images, tools and size they ask for. Pure. */
 import type { ChatRequest } from '../chat/request.js'
-import type { WhenConfig } from '../config/route.js'
+import type { WhenConfig } from '../config/routes/route.js'
 
 /** The properties of a request that conditions are about. Those that cost time are functions. */
 export interface RequestTraits {

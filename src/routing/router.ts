@@ -3,7 +3,7 @@
  * Pure, and decides by the configuration alone: the health of upstreams does not count here.
  */
 import type { Config, UpstreamConfig } from '../config/config.js'
-import type { RouteConfig, TargetName } from '../config/route.js'
+import type { RouteConfig, TargetName } from '../config/routes/route.js'
 import { holds, type RequestTraits } from './conditions.js'
 
 /** An upstream that a route may use, and the model that is requested from it. One object for each, per generation. */

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { ChatRequest, Message, UserPart } from '../chat/request.js'
-import type { RouteConfig } from '../config/route.js'
+import type { RouteConfig } from '../config/routes/route.js'
 import type { RouteTarget } from './router.js'
 
 /** Of a text or of inline media; what is longer is told apart by its length as well. */

@@ -2,7 +2,7 @@
  * Says in the log why the store failed. A client sees only that it did, and a store that is away fails every
  * request: each reason is one line in ten seconds.
  */
-import type { Logger } from '../log.js'
+import type { Logger } from '../observe/log/log.js'
 import { reasonOf } from './failure.js'
 
 const AGAIN_MS = 10_000

@@ -4,8 +4,8 @@
  */
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../chat/json.js'
 import type { QuirksConfig } from '../config/config.js'
-import type { Edit } from '../wire/splice.js'
-import { largeEdit } from '../wire/write-json.js'
+import type { Edit } from '../wire/json/splice.js'
+import { largeEdit } from '../wire/json/write-json.js'
 
 /** Told of every member that a client sent with something in it and that does not go upstream. */
 export type Report = (path: string) => void

@@ -4,7 +4,7 @@
  */
 import type { JsonObject } from '../chat/json.js'
 import type { CacheMark } from '../chat/request.js'
-import { given, object, oneOf } from './fields.js'
+import { given, object, oneOf } from './json/check-fields.js'
 
 /**
  * The cache marker on a part, message or tool: OpenAI's `prompt_cache_breakpoint` or the

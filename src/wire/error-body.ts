@@ -4,7 +4,7 @@
  */
 import { rowOf } from '../errors.js'
 import type { WireError } from '../errors.js'
-import { hideSecrets } from '../secrets.js'
+import { hideSecrets } from '../secrets/redact-secrets.js'
 
 /** `{"error":{message,type,code,kind,param?}}`; `code` is the HTTP status. */
 export function errorBody(error: WireError): string {

@@ -3,7 +3,7 @@
  * Knows no field and no format; linear in the size of the data.
  */
 import type { MediaSource } from '../chat/request.js'
-import { refuse } from './fields.js'
+import { refuse } from './json/check-fields.js'
 
 /** Longer addresses are refused; browsers and servers stop at about as many characters. */
 const MAX_URL = 8_192

@@ -5,7 +5,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
-import { GENERATED } from '../../src/generate.js'
+import { GENERATED } from '../../src/documentation/generate.js'
 
 for (const { path, make } of GENERATED) {
   void t.test(`${path} is current`, async (t) => {

@@ -12,9 +12,9 @@ import { parse } from 'yaml'
 import { z } from 'zod'
 import { ERRORS } from '../../src/errors.js'
 import { ROW_KINDS } from '../../src/ledger/books.js'
-import { DEFINITIONS, type MetricDefinition } from '../../src/metrics/definitions.js'
-import { Metrics } from '../../src/metrics/hops.js'
-import { openOps } from '../../src/ops.js'
+import { DEFINITIONS, type MetricDefinition } from '../../src/observe/metrics/definitions.js'
+import { Metrics } from '../../src/observe/metrics/hops.js'
+import { openOps } from '../../src/process/ops-listener.js'
 import { prometheusMissing, startPrometheus } from '../helpers/prometheus.js'
 
 interface Expression {

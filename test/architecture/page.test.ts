@@ -61,7 +61,8 @@ function breach(
     return place.test(from) ? undefined : 'this file may not import this package'
   }
   if (target.startsWith('..')) {
-    if (target !== '../schema.ts') return 'of the server the page knows the schemas only'
+    if (target !== '../server/schema/schema.ts')
+      return 'of the server the page knows the schemas only'
     return isType ? undefined : 'the checker would be part of what a browser loads: import a type'
   }
   if (target.endsWith('.css')) return from === 'main.tsx' ? undefined : 'styles come with main.tsx'
@@ -97,10 +98,10 @@ void t.test('a breach of each rule is found', (t) => {
   const found = (path: string, text: string): string => breaches({ path, text }).join()
   t.match(found('pages/a.tsx', "import UPlot from 'uplot'"), /may not import/)
   t.match(found('parts/a.tsx', "import 'left-pad'"), /no place/)
-  t.match(found('api/a.ts', "import { key } from '../../schema.js'"), /import a type/)
+  t.match(found('api/a.ts', "import { key } from '../../server/schema/schema.js'"), /import a type/)
   t.match(found('api/a.ts', "import type { X } from '../../session.js'"), /schemas only/)
   t.match(found('parts/a.tsx', "import { X } from '../pages/b.js'"), /points up/)
   t.match(found('parts/a.tsx', "import './a.css'"), /main\.tsx/)
-  t.equal(found('api/a.ts', "import type { Key } from '../../schema.js'"), '')
+  t.equal(found('api/a.ts', "import type { Key } from '../../server/schema/schema.js'"), '')
   t.end()
 })

@@ -6,7 +6,7 @@ import t from 'tap'
 import type { ChatEvent } from '../../src/chat/event.js'
 import { Fold } from '../../src/chat/fold.js'
 import { Grammar } from '../../src/chat/grammar.js'
-import { Joined } from '../../src/chat/joined.js'
+import { Joined } from '../../src/chat/join-replies.js'
 import { addUsage, type Usage } from '../../src/chat/usage.js'
 
 interface Heard {

@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../src/chat/json.js'
-import { satisfies } from '../../src/chat/json-schema.js'
+import { satisfies } from '../../src/chat/json-schema/validate.js'
 
 const node: JsonObject = {
   type: 'object',

@@ -6,11 +6,11 @@ import t from 'tap'
 import { objectOf, type JsonObject } from '../../src/chat/json.js'
 import { longTextOf } from '../../src/chat/long-text.js'
 import type { ModelFacts } from '../../src/chat/model.js'
-import { edits } from '../../src/dialects/openai-chat/edits.js'
-import { decodeRequest } from '../../src/dialects/openai-chat/request.js'
+import { edits } from '../../src/dialects/openai-chat/passthrough/edit-request.js'
+import { decodeRequest } from '../../src/dialects/openai-chat/client/decode-request.js'
 import { bulkOf } from '../../src/ledger/estimate.js'
-import { parseObject } from '../../src/wire/json.js'
-import { splice } from '../../src/wire/splice.js'
+import { parseObject } from '../../src/wire/json/parse-body.js'
+import { splice } from '../../src/wire/json/splice.js'
 
 const LONG = 'Он сказал: "船" \\ and\n'.repeat(2_000)
 const ASCII = 'He said: "no"\tand left.\n'.repeat(2_000)

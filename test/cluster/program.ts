@@ -5,10 +5,10 @@
 import cluster from 'node:cluster'
 import { createServer } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
-import { runPrimary, runWorker } from '../../src/cluster.js'
-import { createLogger } from '../../src/log.js'
-import { Metrics } from '../../src/metrics/hops.js'
-import { openOps } from '../../src/ops.js'
+import { runPrimary, runWorker } from '../../src/process/cluster/cluster.js'
+import { createLogger } from '../../src/observe/log/log.js'
+import { Metrics } from '../../src/observe/metrics/hops.js'
+import { openOps } from '../../src/process/ops-listener.js'
 
 interface Payload {
   generation: number

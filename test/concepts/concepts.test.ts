@@ -13,10 +13,10 @@ import {
   fateOfReply,
   fateOfRequest,
   PLAIN_REQUEST,
-} from '../../src/concepts/page.js'
-import { replyFate, requestFate } from '../../src/concepts/fate.js'
-import { PLAIN_REPLY, REPLY_CONCEPTS } from '../../src/concepts/replies.js'
-import { REQUEST_GROUPS } from '../../src/concepts/requests.js'
+} from '../../src/documentation/dialect-matrix/page.js'
+import { replyFate, requestFate } from '../../src/documentation/dialect-matrix/fate.js'
+import { PLAIN_REPLY, REPLY_CONCEPTS } from '../../src/documentation/dialect-matrix/replies.js'
+import { REQUEST_GROUPS } from '../../src/documentation/dialect-matrix/requests.js'
 import { factsFor } from '../../src/config/catalogue.js'
 import { loadConfig } from '../../src/config/load.js'
 import { filesBelow, withoutComments } from '../architecture/tree.js'

@@ -3,8 +3,8 @@
  * Method: addresses as people write them, and those of all presets.
  */
 import t from 'tap'
-import { baseUrlNote } from '../../src/config/base-url.js'
-import { PRESETS } from '../../src/config/presets.js'
+import { baseUrlNote } from '../../src/config/upstreams/base-url.js'
+import { PRESETS } from '../../src/config/upstreams/presets.js'
 
 const noteOn = (baseUrl: string, path: string | null = null): string | null =>
   baseUrlNote({ baseUrl, path })

@@ -5,7 +5,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { isLoopback } from '../../src/config/dashboard-schema.js'
+import { isLoopback } from '../../src/config/schema/dashboard-schema.js'
 import { loadConfig } from '../../src/config/load.js'
 import { createSnapshot, maskedConfig } from '../../src/config/snapshot.js'
 

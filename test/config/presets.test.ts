@@ -3,7 +3,7 @@
  * Method: every preset through the loader, bare and with every key of its own.
  */
 import t from 'tap'
-import { PRESET_NAMES, PRESETS } from '../../src/config/presets.js'
+import { PRESET_NAMES, PRESETS } from '../../src/config/upstreams/presets.js'
 import { loadText } from './sample.js'
 
 void t.test('a preset says what the file leaves out', (t) => {

@@ -11,8 +11,8 @@ import {
   explainReply,
   modelsReply,
   operationsReply,
-} from '../../src/dashboard/schema.js'
-import { outlookOf } from '../../src/dashboard/outlook.js'
+} from '../../src/dashboard/server/schema/schema.js'
+import { outlookOf } from '../../src/dashboard/server/outlook.js'
 import { changesBetween } from '../../src/config/snapshot.js'
 import { aRow, startStage } from './stage.js'
 

@@ -10,7 +10,7 @@ import {
   keyReply,
   keysReply,
   type Key,
-} from '../../src/dashboard/schema.js'
+} from '../../src/dashboard/server/schema/schema.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 import { aRow, startStage, type Browser, type Stage } from './stage.js'
 

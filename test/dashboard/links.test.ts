@@ -3,12 +3,12 @@
  * Method: links as the gateway makes them, used once, twice, late, and by several at once.
  */
 import t from 'tap'
-import { openDataPlane } from '../../src/data-plane.js'
-import { createdAccountReply, resetLinkReply } from '../../src/dashboard/schema.js'
-import { newPassSecret } from '../../src/dashboard/sessions.js'
-import { offerSetUp } from '../../src/dashboard/set-up.js'
-import { createLogger } from '../../src/log.js'
-import { Metrics } from '../../src/metrics/hops.js'
+import { openDataPlane } from '../../src/process/data-plane.js'
+import { createdAccountReply, resetLinkReply } from '../../src/dashboard/server/schema/schema.js'
+import { newPassSecret } from '../../src/dashboard/server/sign-in/sessions.js'
+import { offerSetUp } from '../../src/dashboard/server/sign-in/set-up.js'
+import { createLogger } from '../../src/observe/log/log.js'
+import { Metrics } from '../../src/observe/metrics/hops.js'
 import { PASSWORD, startStage } from './stage.js'
 
 function secretIn(url: string): string {

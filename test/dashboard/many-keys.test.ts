@@ -3,7 +3,7 @@
  * Method: the page's own requests; a store with more keys than one reply may look through.
  */
 import t from 'tap'
-import { accountsReply, keysReply } from '../../src/dashboard/schema.js'
+import { accountsReply, keysReply } from '../../src/dashboard/server/schema/schema.js'
 import { aKey, anAccount } from '../store/records.js'
 import { startStage, type Browser } from './stage.js'
 

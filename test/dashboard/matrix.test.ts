@@ -5,10 +5,15 @@
  */
 import t, { type Test } from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
-import { assertRoutes, openRoute, signedRoute, type Route } from '../../src/dashboard/route.js'
-import { dashboardRoutes } from '../../src/dashboard/routes.js'
-import { createdKeyReply } from '../../src/dashboard/schema.js'
-import type { Services } from '../../src/dashboard/services.js'
+import {
+  assertRoutes,
+  openRoute,
+  signedRoute,
+  type Route,
+} from '../../src/dashboard/server/route.js'
+import { dashboardRoutes } from '../../src/dashboard/server/routes.js'
+import { createdKeyReply } from '../../src/dashboard/server/schema/schema.js'
+import type { Services } from '../../src/dashboard/server/services.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from './stage.js'
 
 // The table itself needs nothing of what its handlers do.

@@ -5,8 +5,8 @@
  */
 import t from 'tap'
 import { objectOf } from '../../src/chat/json.js'
-import { oidcStartReply, sessionReply } from '../../src/dashboard/schema.js'
-import { IdentityProvider } from '../../src/dashboard/identity-provider.js'
+import { oidcStartReply, sessionReply } from '../../src/dashboard/server/schema/schema.js'
+import { IdentityProvider } from '../../src/dashboard/server/sign-in/identity-provider.js'
 import { scene, type Scene } from './oidc-stage.js'
 import { CLIENT_ID, CLIENT_SECRET, startSilence, type Person } from './provider.js'
 import { PASSWORD, startStage, type Answer, type Browser } from './stage.js'

@@ -2,7 +2,7 @@
  * Replies of the dashboard's API as a busy gateway gives them, for what is hard to bring about with a real one:
  * failures, long waits, large numbers. Each is held against the schema of its call.
  */
-import * as schema from '../../src/dashboard/schema.js'
+import * as schema from '../../src/dashboard/server/schema/schema.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

@@ -6,8 +6,8 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { dashboardRoutes } from '../../src/dashboard/routes.js'
-import type { Services } from '../../src/dashboard/services.js'
+import { dashboardRoutes } from '../../src/dashboard/server/routes.js'
+import type { Services } from '../../src/dashboard/server/services.js'
 import { startStage } from './stage.js'
 
 const ROUTES = dashboardRoutes({} as Services)

@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import type { Page, Route } from 'playwright-core'
-import { packageFile } from '../../src/package-file.js'
+import { packageFile } from '../../src/files/package-file.js'
 
 /** Where the page believes to be. */
 export const ORIGIN = 'http://127.0.0.1:8080'

@@ -3,7 +3,7 @@
  * Method: the real event loop, with something else that happens in each of its turns.
  */
 import t from 'tap'
-import { Turns } from '../../src/dashboard/turns.js'
+import { Turns } from '../../src/dashboard/server/turns.js'
 
 void t.test('one piece a turn, in order', async (t) => {
   const turns = new Turns()

@@ -3,14 +3,14 @@
  * Method: rows put into the ledger, and each read held against what they add up to.
  */
 import t from 'tap'
-import { quantile } from '../../src/dashboard/figures.js'
+import { quantile } from '../../src/dashboard/server/figures.js'
 import {
   createdKeyReply,
   liveReply,
   requestReply,
   requestsReply,
   usageReply,
-} from '../../src/dashboard/schema.js'
+} from '../../src/dashboard/server/schema/schema.js'
 import { FIRST_CONTENT_BOUNDS_MS } from '../../src/store/ledger.js'
 import { aRow, startStage } from './stage.js'
 

@@ -12,7 +12,7 @@ import { egressOf, ingressOf } from '../../src/dialects/index.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
 import { TranslatedStream, type Verdict } from '../../src/gateway/translate.js'
 import { translateReply } from '../../src/gateway/whole.js'
-import { SseFramer } from '../../src/wire/sse.js'
+import { SseFramer } from '../../src/wire/frames/sse.js'
 
 /** A frame of a stream: its data, as an object or as raw text. */
 export type Unit = JsonObject | string

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { TranslatedStream } from '../../src/gateway/translate.js'
-import { SseFramer } from '../../src/wire/sse.js'
+import { SseFramer } from '../../src/wire/frames/sse.js'
 import { client, REQUEST, SEED } from '../properties/streams.js'
 import { fed, framed, streamed, upstream } from './cast.js'
 import { candidate, chunk, messageEnd, messageStart, textBlock } from './speech.js'

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
 import { ingressOf } from '../../src/dialects/index.js'
-import { SseFramer } from '../../src/wire/sse.js'
+import { SseFramer } from '../../src/wire/frames/sse.js'
 import { asked, factsOf, fed, framed, sent, streamed, upstream, whole } from './cast.js'
 import { candidate, chunk, counts, messageEnd, messageStart, textBlock } from './speech.js'
 

@@ -3,7 +3,7 @@
  * Method: requests with wrong methods to a running gateway and to an ops port.
  */
 import t from 'tap'
-import { openOps } from '../../src/ops.js'
+import { openOps } from '../../src/process/ops-listener.js'
 import { startGateway } from '../helpers/gateway.js'
 
 void t.test('a method that a path does not take', async (t) => {

@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import { loadConfig } from '../../src/config/load.js'
 import { passwordsIn, secretsOf } from '../../src/config/secrets.js'
 import { createSnapshot, maskedConfig } from '../../src/config/snapshot.js'
-import { hideSecrets, SecretFinder } from '../../src/secrets.js'
+import { hideSecrets, SecretFinder } from '../../src/secrets/redact-secrets.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { ask, httpReply, question, startRawUpstream, UPSTREAMS } from './scene.js'
 

@@ -5,11 +5,11 @@
 import { objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import type { ChatRequest } from '../../src/chat/request.js'
 import type { DialectName, Egress } from '../../src/dialects/dialect.js'
-import { readAnthropic } from '../../src/emulator/anthropic-request.js'
+import { readAnthropic } from '../../src/emulator/anthropic/decode-request.js'
 import { Refusal, type Call, type Provider } from '../../src/emulator/ask.js'
-import { readGemini } from '../../src/emulator/gemini-request.js'
-import { readOpenAi } from '../../src/emulator/openai-request.js'
-import { readResponses } from '../../src/emulator/responses-request.js'
+import { readGemini } from '../../src/emulator/gemini/decode-request.js'
+import { readOpenAi } from '../../src/emulator/openai/decode-chat-request.js'
+import { readResponses } from '../../src/emulator/openai/decode-responses-request.js'
 
 interface Reading {
   readonly provider: Provider

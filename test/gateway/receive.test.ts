@@ -16,7 +16,7 @@ import { Generation } from '../../src/gateway/generation.js'
 import { BodyBudget } from '../../src/gateway/body-budget.js'
 import { Intake, receive, type Call } from '../../src/gateway/phases/receive.js'
 import { refuse, understood } from '../../src/gateway/refuse.js'
-import { Metrics } from '../../src/metrics/hops.js'
+import { Metrics } from '../../src/observe/metrics/hops.js'
 import { sendReply } from '../../src/http/respond.js'
 import { openServer } from '../../src/http/server.js'
 

@@ -11,10 +11,10 @@ import type { Snapshot } from '../../src/config/config.js'
 import { loadConfig } from '../../src/config/load.js'
 import { formatProblem } from '../../src/config/problem.js'
 import { createSnapshot } from '../../src/config/snapshot.js'
-import { openDataPlane, type DataPlane } from '../../src/data-plane.js'
+import { openDataPlane, type DataPlane } from '../../src/process/data-plane.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
-import { createLogger } from '../../src/log.js'
-import { Metrics } from '../../src/metrics/hops.js'
+import { createLogger } from '../../src/observe/log/log.js'
+import { Metrics } from '../../src/observe/metrics/hops.js'
 import { openStore } from '../../src/store/open.js'
 
 /** What a test may say about its gateway; the rest is as in the demo. */

@@ -4,7 +4,7 @@
  * their bytes to what each upstream is sent.
  */
 import type { JsonObject } from '../../src/chat/json.js'
-import { sealThinking } from '../../src/dialects/anthropic/client/thinking-token.js'
+import { sealThinking } from '../../src/dialects/anthropic/client/reply/thinking-token.js'
 import { checkBodies } from './client-bodies.js'
 import { many } from './makers.js'
 import type { Client } from './steps.js'

@@ -13,7 +13,7 @@ import { bodyOf, render, type Rendered } from '../../src/gateway/attempts/outgoi
 import { joined } from '../../src/gateway/pieces.js'
 import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
 import { turnOf, Turns } from '../../src/reasoning/turn.js'
-import { parseObject, textOf } from '../../src/wire/json.js'
+import { parseObject, textOf } from '../../src/wire/json/parse-body.js'
 
 const TARIFF = { price: null, isPriced: false, unknownLength: null }
 

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 
-const WORKER = fileURLToPath(new URL('../../src/serve-worker.js', import.meta.url))
+const WORKER = fileURLToPath(new URL('../../src/process/serve-worker.js', import.meta.url))
 
 /** For each of the globals, whether it is a value, in a process that has loaded the worker's modules. */
 async function printed(then: string): Promise<string> {

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 
-const WORKER = fileURLToPath(new URL('../../src/serve-worker.js', import.meta.url))
+const WORKER = fileURLToPath(new URL('../../src/process/serve-worker.js', import.meta.url))
 
 /** What a process prints that has loaded the worker's modules and derived a class from `String`. */
 async function printed(then: string): Promise<string> {

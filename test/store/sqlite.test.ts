@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
-import { connect } from '../../src/sqlite-driver.js'
+import { connect } from '../../src/store/sqlite/driver.js'
 import { openSqlite } from '../../src/store/sqlite/store.js'
 import { openStore } from '../../src/store/open.js'
 import type { KeyChange, Store } from '../../src/store/store.js'

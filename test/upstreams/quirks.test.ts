@@ -5,10 +5,10 @@
 import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
 import type { QuirksConfig } from '../../src/config/config.js'
-import { PLAIN } from '../../src/config/presets.js'
+import { PLAIN } from '../../src/config/upstreams/presets.js'
 import { applyQuirks, quirkEdits } from '../../src/upstreams/quirks.js'
-import { parseObject } from '../../src/wire/json.js'
-import { splice } from '../../src/wire/splice.js'
+import { parseObject } from '../../src/wire/json/parse-body.js'
+import { splice } from '../../src/wire/json/splice.js'
 
 const NONE = PLAIN
 const ignore = (): void => undefined

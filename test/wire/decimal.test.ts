@@ -3,7 +3,7 @@
  * Method: the corners by hand, then random values against V8's own rounding.
  */
 import t from 'tap'
-import { decimal } from '../../src/wire/decimal.js'
+import { decimal } from '../../src/wire/json/decimal.js'
 
 void t.test('corners', (t) => {
   const cases: [number, string][] = [

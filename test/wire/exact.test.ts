@@ -3,7 +3,7 @@
  * Method: texts there and back; texts without long integers against JSON.parse itself.
  */
 import t from 'tap'
-import { parseExact, stringifyExact } from '../../src/wire/exact.js'
+import { parseExact, stringifyExact } from '../../src/wire/json/exact-numbers.js'
 
 void t.test('integers beyond 2^53 survive, wherever they stand', (t) => {
   for (const text of [

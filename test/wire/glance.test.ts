@@ -3,7 +3,7 @@
  * Method: one example per rule, then seeded documents, whose members are cut out and parsed again.
  */
 import t from 'tap'
-import { glance, type Member } from '../../src/wire/glance.js'
+import { glance, type Member } from '../../src/wire/json/glance.js'
 import { dice } from '../helpers/dice.js'
 
 const BLANKS = ['', ' ', '\n', '\t \r\n']

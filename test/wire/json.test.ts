@@ -6,8 +6,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { isObject, type JsonObject } from '../../src/chat/json.js'
 import { GatewayError } from '../../src/errors.js'
-import { parseObject, parseReply } from '../../src/wire/json.js'
-import type { JsonCaps } from '../../src/wire/json.js'
+import { parseObject, parseReply } from '../../src/wire/json/parse-body.js'
+import type { JsonCaps } from '../../src/wire/json/parse-body.js'
 
 function refusal(body: string | Buffer, caps?: JsonCaps): { message: string; param?: string } {
   try {

@@ -3,7 +3,7 @@
  * Method: every character up to U+0FFF and half surrogate pairs, alone, between letters, at an end.
  */
 import t from 'tap'
-import { quote } from '../../src/wire/quote.js'
+import { quote } from '../../src/wire/json/quote.js'
 
 void t.test('the same as JSON.stringify', (t) => {
   const wrong: string[] = []

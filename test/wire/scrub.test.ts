@@ -3,7 +3,7 @@
  * Method: each form of secret in the middle of a sentence, and texts of every length around the bound.
  */
 import t from 'tap'
-import { scrub, SCRUBBED_MAX } from '../../src/wire/scrub.js'
+import { scrub, SCRUBBED_MAX } from '../../src/wire/redact-upstream-text.js'
 
 void t.test('keys, tokens and account ids are taken out, words stay', (t) => {
   const secrets = [

@@ -7,8 +7,8 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { isObject } from '../../src/chat/json.js'
-import { packageFile } from '../../src/package-file.js'
-import { Shapes } from '../../src/wire/shapes.js'
+import { packageFile } from '../../src/files/package-file.js'
+import { Shapes } from '../../src/wire/frames/shapes.js'
 import { dice } from '../properties/streams.js'
 
 const SLOT = /"(?:(?:content|text|id)"\s*:\s*"|\w+"\s*:\s*(?=[-\d]))/g

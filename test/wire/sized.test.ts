@@ -3,8 +3,8 @@
  * Method: parts of all kinds of characters, alone and together, compared with `Buffer.byteLength`.
  */
 import t from 'tap'
-import { quote } from '../../src/wire/quote.js'
-import { sized, Sizer } from '../../src/wire/sized.js'
+import { quote } from '../../src/wire/json/quote.js'
+import { sized, Sizer } from '../../src/wire/frames/sized.js'
 
 const PARTS = [
   '',

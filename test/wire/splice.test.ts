@@ -3,9 +3,9 @@
  * Method: examples with exact bytes, then seeded objects with odd spacing and random edits.
  */
 import t from 'tap'
-import { parseObject } from '../../src/wire/json.js'
-import { splice } from '../../src/wire/splice.js'
-import type { Edit } from '../../src/wire/splice.js'
+import { parseObject } from '../../src/wire/json/parse-body.js'
+import { splice } from '../../src/wire/json/splice.js'
+import type { Edit } from '../../src/wire/json/splice.js'
 
 function edited(text: string, edits: readonly Edit[]): string {
   const bytes = Buffer.from(text)

@@ -3,8 +3,8 @@
  * Method: small streams written by hand; cuts in general are test/properties/splits-framer.
  */
 import t from 'tap'
-import { SseFramer } from '../../src/wire/sse.js'
-import type { SseOptions } from '../../src/wire/sse.js'
+import { SseFramer } from '../../src/wire/frames/sse.js'
+import type { SseOptions } from '../../src/wire/frames/sse.js'
 
 function framerOf(options: SseOptions = {}): { framer: SseFramer; frames: string[] } {
   const frames: string[] = []

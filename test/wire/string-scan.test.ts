@@ -3,7 +3,7 @@
  * Method: seeded strings of plain text, escapes and bytes that JSON does not have, at every alignment.
  */
 import t from 'tap'
-import { StringScan } from '../../src/wire/string-scan.js'
+import { StringScan } from '../../src/wire/json/string-scan.js'
 import { dice } from '../helpers/dice.js'
 
 const GOOD = [

@@ -2,19 +2,19 @@
  * OpenAI's chat completions, both as what clients speak and as what upstreams speak.
  * Only puts the parts together; every rule is in the file named for it.
  */
-import { decodeError } from '../../wire/openai-error.js'
-import { modelOf, streamOf } from '../../wire/openai-fields.js'
+import { decodeError } from '../../wire/openai/decode-error.js'
+import { modelOf, streamOf } from '../../wire/openai/fields.js'
 import type { Dialect, Egress, Ingress } from '../dialect.js'
-import { ChoicesOfReply } from './choices.js'
-import { ChunkDecoder, decodeReply } from './decode.js'
-import { edits } from './edits.js'
-import { encodeRequest } from './encode-request.js'
-import { encodeError, encodeStreamError } from './error.js'
-import { encodeChoices, encodeReply } from './reply.js'
-import { decodeRequest } from './request.js'
-import { ChunkEncoder } from './stream.js'
-import { ChunkTap, tapReply } from './tap.js'
-import { unsaid } from './unsaid.js'
+import { ChoicesOfReply } from './upstream/reply/decode-choices.js'
+import { ChunkDecoder, decodeReply } from './upstream/decode-stream.js'
+import { edits } from './passthrough/edit-request.js'
+import { encodeRequest } from './upstream/encode-request.js'
+import { encodeError, encodeStreamError } from './shared/errors.js'
+import { encodeChoices, encodeReply } from './client/encode-reply.js'
+import { decodeRequest } from './client/decode-request.js'
+import { ChunkEncoder } from './client/encode-stream.js'
+import { ChunkTap, tapReply } from './passthrough/watch-stream.js'
+import { unsaid } from './client/reply-losses.js'
 
 /** How clients speak it. */
 export const ingress: Ingress = {

@@ -2,14 +2,14 @@
  * OpenAI's Responses, both as what clients speak and as what upstreams speak.
  * Only puts the parts together; every rule is in the file named for it.
  */
-import { decodeError } from '../../wire/openai-error.js'
+import { decodeError } from '../../wire/openai/decode-error.js'
 import type { Dialect, Egress } from '../dialect.js'
 import { ingress } from './client/ingress.js'
-import { counter } from './counter.js'
-import { edits } from './edits.js'
-import { encodeRequest, streamsWhole } from './request.js'
-import { decodeReply, EventDecoder } from './stream.js'
-import { EventTap, tapReply } from './tap.js'
+import { counter } from './upstream/count-tokens.js'
+import { edits } from './passthrough/edit-request.js'
+import { encodeRequest, streamsWhole } from './upstream/encode-request.js'
+import { decodeReply, EventDecoder } from './upstream/decode-stream.js'
+import { EventTap, tapReply } from './passthrough/watch-stream.js'
 
 const egress: Egress = {
   framing: 'sse',

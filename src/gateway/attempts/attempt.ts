@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { gatewayError, type GatewayError, type WireError } from '../../errors.js'
-import type { Outcome } from '../../metrics/hops.js'
+import type { Outcome } from '../../observe/metrics/hops.js'
 import type { ReplyHandler, UpstreamCall } from '../../upstreams/pool.js'
 import type { Timed } from '../deadlines.js'
 import {

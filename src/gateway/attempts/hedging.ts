@@ -2,7 +2,7 @@
  * Hedging of one request: a second attempt when the first content is late, as far as the spending of its route allows.
  */
 import type { ChatRequest } from '../../chat/request.js'
-import type { HedgeConfig } from '../../config/route.js'
+import type { HedgeConfig } from '../../config/routes/route.js'
 import { bulkOf, inputTokens } from '../../ledger/estimate.js'
 import { costNanoUsd } from '../../ledger/price.js'
 import type { Generation } from '../generation.js'

@@ -2,7 +2,7 @@
  * The attempts of a request on one candidate: which credential they use, whether another one may follow, and what the
  * circuit breaker and the latency of the upstream are told of them.
  */
-import type { RetryConfig } from '../../config/route.js'
+import type { RetryConfig } from '../../config/routes/route.js'
 import type { WireError } from '../../errors.js'
 import type { Candidate } from '../phases/choose.js'
 import { isProvidersFault } from './after-failure.js'

@@ -1,9 +1,9 @@
 /** Chooses what reads a reply: by whether both sides use the same format, and whether it is a stream. */
 import type { JsonObject } from '../../chat/json.js'
-import { NOTHING_SAID } from '../../chat/said.js'
+import { NOTHING_SAID } from '../../chat/text-seen.js'
 import type { Seed } from '../../dialects/dialect.js'
 import type { WireError } from '../../errors.js'
-import { parseArray, parseReply } from '../../wire/json.js'
+import { parseArray, parseReply } from '../../wire/json/parse-body.js'
 import { copiesOf } from '../body-budget.js'
 import { WholeChoices } from '../choices.js'
 import type { Exchange } from '../exchange.js'

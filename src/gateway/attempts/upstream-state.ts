@@ -5,9 +5,9 @@
  */
 import type { Config, UpstreamConfig } from '../../config/config.js'
 import { PeakEwma } from '../../routing/latency.js'
-import type { RouteConfig } from '../../config/route.js'
+import type { RouteConfig } from '../../config/routes/route.js'
 import type { RouteTarget } from '../../routing/router.js'
-import type { UpstreamLevels } from '../../metrics/hops.js'
+import type { UpstreamLevels } from '../../observe/metrics/hops.js'
 import { Breaker, BREAKER_LEVELS } from './breaker.js'
 import { SYSTEM_CLOCK, type Clock } from './clock.js'
 import { Credentials } from './credentials.js'

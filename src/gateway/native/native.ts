@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../../errors.js'
 import type { Limiter } from '../../limits/limiter.js'
-import type { Metrics } from '../../metrics/hops.js'
+import type { Metrics } from '../../observe/metrics/hops.js'
 import { AttemptResult, type Sent } from '../attempts/result.js'
 import { BodyBudget } from '../body-budget.js'
 import type { Deadlines } from '../deadlines.js'

@@ -6,7 +6,7 @@ import { Transform, type TransformCallback } from 'node:stream'
 import type { JsonValue } from '../../chat/json.js'
 import type { Usage } from '../../chat/usage.js'
 import { GatewayError } from '../../errors.js'
-import { parseReply } from '../../wire/json.js'
+import { parseReply } from '../../wire/json/parse-body.js'
 
 /** A longer reply is not searched for `usage`. */
 const MAX_SEARCHED_BYTES = 1024 * 1024

@@ -1,7 +1,7 @@
 /** The log line of an exchange, and how its stream ended. */
 import { rowOf } from '../../errors.js'
-import type { ExchangeLine } from '../../log-lines.js'
-import type { Outcome, StreamEnd } from '../../metrics/hops.js'
+import type { ExchangeLine } from '../../observe/log/fields.js'
+import type { Outcome, StreamEnd } from '../../observe/metrics/hops.js'
 import type { Exchange } from '../exchange.js'
 import { nameOf } from './entry.js'
 import { waited, type Results } from './results.js'

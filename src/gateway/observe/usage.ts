@@ -1,11 +1,11 @@
 /** What a request used at its upstreams, and what that cost. Attempts that failed are counted if the provider bills them. */
 import type { ChatRequest } from '../../chat/request.js'
-import { NOTHING_SAID } from '../../chat/said.js'
+import { NOTHING_SAID } from '../../chat/text-seen.js'
 import { addUsage, isAbsurd, type Usage } from '../../chat/usage.js'
 import { bulkOf, inputTokens, outputTokens } from '../../ledger/estimate.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import type { UsageSource } from '../../ledger/row.js'
-import type { Outcome } from '../../metrics/hops.js'
+import type { Outcome } from '../../observe/metrics/hops.js'
 import type { AttemptResult } from '../attempts/result.js'
 import type { Exchange } from '../exchange.js'
 import type { Results } from './results.js'

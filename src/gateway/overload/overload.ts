@@ -5,7 +5,7 @@
 import { PRIORITY, type Labels } from '../../accounts/labels.js'
 import type { OverloadConfig } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
-import type { Logger } from '../../log.js'
+import type { Logger } from '../../observe/log/log.js'
 import {
   AverageDelay,
   inFlightLevel,

@@ -1,7 +1,7 @@
 /** The model's name → the route, and the upstreams that may serve the request, in order. Sends nothing. */
 import { namesModel, type Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
-import type { HedgeConfig, RetryConfig } from '../../config/route.js'
+import type { HedgeConfig, RetryConfig } from '../../config/routes/route.js'
 import type { PeakEwma } from '../../routing/latency.js'
 import type { HedgeBudget } from '../attempts/hedge-budget.js'
 import type { Generation, Target } from '../generation.js'

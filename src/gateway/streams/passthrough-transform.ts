@@ -3,12 +3,12 @@
  * and its end. Nothing is parsed but what the tap looks at.
  */
 import type { FinishReason } from '../../chat/event.js'
-import type { Said } from '../../chat/said.js'
+import type { Said } from '../../chat/text-seen.js'
 import type { Usage } from '../../chat/usage.js'
 import type { StreamTap } from '../../dialects/dialect.js'
 import type { WireError } from '../../errors.js'
-import type { FrameSink } from '../../wire/framer.js'
-import { SseFramer } from '../../wire/sse.js'
+import type { FrameSink } from '../../wire/frames/framer.js'
+import { SseFramer } from '../../wire/frames/sse.js'
 import { OVERFLOW, TRUNCATED, type Translation, type Verdict } from '../translate.js'
 import { ReplyTransform, type ReplyOwner } from './reply-transform.js'
 import type { StreamForm } from './stream-form.js'

@@ -1,6 +1,6 @@
 /**
  * A streamed reply on its way to the client: the upstream's bytes in, the client's bytes out.
- * A thin shell around a pure translation (rewritten: `translate.ts`; the same dialect on both sides: `passed.ts`).
+ * A thin shell around a pure translation (`translate.ts`, or a watcher when both sides speak the same dialect).
  * No socket, no timer. Until the client's side is piped, its read buffer holds what is ready.
  */
 import { Transform, type TransformCallback } from 'node:stream'

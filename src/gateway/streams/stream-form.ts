@@ -2,8 +2,8 @@
  * How a stream's events are written to the client: as server-sent events, or as the elements of one JSON array, which
  * is what Gemini clients get that do not ask for `alt=sse`. Pure and synchronous.
  */
-import type { FrameSink } from '../../wire/framer.js'
-import { SseFramer } from '../../wire/sse.js'
+import type { FrameSink } from '../../wire/frames/framer.js'
+import { SseFramer } from '../../wire/frames/sse.js'
 
 /** The form of one stream. */
 export interface StreamForm {

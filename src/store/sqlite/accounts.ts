@@ -7,7 +7,7 @@ import { editedAccount, readAccount, writeAccount, type AccountRecord } from '..
 import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../store.js'
 import type { Told, TrailEntry } from '../trail.js'
 import type { Changes } from './changes.js'
-import { textIn, type Row, type Statement } from '../../sqlite-driver.js'
+import { textIn, type Row, type Statement } from './driver.js'
 import type { Engine } from './engine.js'
 import { intact, isName, pageOf, type PageStatements } from './records.js'
 import type { SqliteTrail } from './trail.js'

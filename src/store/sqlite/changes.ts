@@ -3,7 +3,7 @@
  * transaction of the change itself; each process reads the new rows five times a second.
  */
 import type { KeyChange } from '../store.js'
-import { numberIn, textOrNull, type Statement } from '../../sqlite-driver.js'
+import { numberIn, textOrNull, type Statement } from './driver.js'
 import type { Engine } from './engine.js'
 
 /** Rows kept: 4,096 in 200 ms is 20,000 key changes a second. */

@@ -12,15 +12,8 @@ import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CannotOpen, storeLost, unavailable } from '../failure.js'
 import type { StoreOptions } from '../store.js'
-import { Background } from './background.js'
-import {
-  connect,
-  isBusy,
-  numberIn,
-  textIn,
-  type Connection,
-  type Statement,
-} from '../../sqlite-driver.js'
+import { Background } from './background/background.js'
+import { connect, isBusy, numberIn, textIn, type Connection, type Statement } from './driver.js'
 import { ADD_ACCOUNT_SUMS } from './ledger/roll-up.js'
 import { Turns, type Hooks } from './turn.js'
 

@@ -8,7 +8,7 @@ import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreBounds } fro
 import type { Told, TrailEntry } from '../trail.js'
 import { recordIn, type SqliteAccounts } from './accounts.js'
 import type { Changes } from './changes.js'
-import { numberIn, textIn, type Row, type Statement } from '../../sqlite-driver.js'
+import { numberIn, textIn, type Row, type Statement } from './driver.js'
 import type { Engine } from './engine.js'
 import { intact, isName, pageOf, type PageStatements } from './records.js'
 import type { SqliteTrail } from './trail.js'

@@ -2,7 +2,7 @@
  * What the thread of `background.ts` does, by name: the roll-up of new entries, questions about usage, and checkpoints.
  * Each runs in transactions of its own, on the thread's connection.
  */
-import { numberIn, type Connection } from '../../sqlite-driver.js'
+import { numberIn, type Connection } from './driver.js'
 import type { KeyUseQuery, RowQuery, SumQuery, UsageSum } from '../ledger.js'
 import { KeyUses, lastUseOf } from './ledger/key-use.js'
 import { sumsOf } from './ledger/read-sums.js'

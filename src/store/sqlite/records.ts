@@ -3,7 +3,7 @@
  */
 import { damaged } from '../failure.js'
 import type { Page, PageQuery } from '../store.js'
-import { numberIn, type Row, type Statement, type Value } from '../../sqlite-driver.js'
+import { numberIn, type Row, type Statement, type Value } from './driver.js'
 
 const NAME = /^[^\0-\x20\x7f]{1,400}$/
 const CURSOR = /^\d{1,15}$/

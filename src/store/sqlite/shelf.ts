@@ -2,7 +2,7 @@
  * The shelf in SQLite: values that need not last, such as reasoning state.
  */
 import type { Shelf, Shelved, ShelfRoom } from '../store.js'
-import { numberIn, type Row, type Statement } from '../../sqlite-driver.js'
+import { numberIn, type Row, type Statement } from './driver.js'
 import type { Engine } from './engine.js'
 
 /** Removed in one step; other writes come in between. */

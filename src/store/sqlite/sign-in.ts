@@ -4,7 +4,7 @@
 import { fullAfter, waitOf, type Attempts, type Tried } from '../attempts.js'
 import { PASSES_PER_ACCOUNT, type Pass, type Passes, type PassKind } from '../passes.js'
 import { readPass, writePass } from '../records/record.js'
-import { numberIn, textIn, type Statement } from '../../sqlite-driver.js'
+import { numberIn, textIn, type Statement } from './driver.js'
 import type { Engine } from './engine.js'
 import { intact, isName } from './records.js'
 

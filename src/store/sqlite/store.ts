@@ -1,7 +1,7 @@
 /**
  * The embedded store: one SQLite file that every process of a machine opens for itself.
  */
-import { textIn } from '../../sqlite-driver.js'
+import { textIn } from './driver.js'
 import { assembleStore } from '../assemble.js'
 import { unavailable } from '../failure.js'
 import { STORE_BOUNDS, type Store, type StoreOptions } from '../store.js'

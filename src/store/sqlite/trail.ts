@@ -4,7 +4,7 @@
 import { readTrailEntry, writeTrailEntry } from '../records/record.js'
 import type { StoreBounds } from '../store.js'
 import type { Trail, TrailEntry, TrailQuery } from '../trail.js'
-import { numberIn, textIn, type Row, type Statement } from '../../sqlite-driver.js'
+import { numberIn, textIn, type Row, type Statement } from './driver.js'
 import type { Engine } from './engine.js'
 import { intact, isName } from './records.js'
 

@@ -7,7 +7,7 @@
  * process holds the lock, the jobs wait on a timer and not in SQLite: the event loop goes on.
  */
 import { unavailable } from '../failure.js'
-import { isBusy, type Connection, type Statement } from '../../sqlite-driver.js'
+import { isBusy, type Connection, type Statement } from './driver.js'
 
 /** Jobs of one transaction: about 5 ms of work. */
 const MOST_JOBS = 128

@@ -4,7 +4,10 @@
  */
 import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
-import { rootObject, strictSchema } from '../../../src/dialects/anthropic/schema.js'
+import {
+  rootObject,
+  strictSchema,
+} from '../../../src/dialects/anthropic/upstream/request/encode-schema.js'
 
 function strict(property: JsonObject, more: JsonObject = {}): JsonObject {
   const made = strictSchema({ type: 'object', properties: { p: property }, ...more })

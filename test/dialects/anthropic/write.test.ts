@@ -4,8 +4,8 @@
  */
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
-import { write } from '../../../src/dialects/anthropic/write.js'
-import { stringifyExact } from '../../../src/wire/exact.js'
+import { write } from '../../../src/dialects/anthropic/upstream/request/write-body.js'
+import { stringifyExact } from '../../../src/wire/json/exact-numbers.js'
 import { dice } from '../../helpers/dice.js'
 
 const TEXTS = [

@@ -9,9 +9,9 @@ import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
 import type { ModelFacts } from '../../../src/chat/model.js'
 import type { ChatRequest } from '../../../src/chat/request.js'
 import { GatewayError, type WireError } from '../../../src/errors.js'
-import { decodeReply } from '../../../src/dialects/gemini/reply.js'
-import { encodeRequest } from '../../../src/dialects/gemini/request.js'
-import { GeminiDecoder } from '../../../src/dialects/gemini/stream.js'
+import { decodeReply } from '../../../src/dialects/gemini/upstream/decode-reply.js'
+import { encodeRequest } from '../../../src/dialects/gemini/upstream/encode-request.js'
+import { GeminiDecoder } from '../../../src/dialects/gemini/upstream/decode-stream.js'
 
 /** A request that says "Hi", with whatever the test adds. */
 export function ask(more: Partial<ChatRequest> = {}): ChatRequest {

@@ -3,8 +3,11 @@
  * Method: a table of statuses and payloads.
  */
 import t from 'tap'
-import { decodeError, decodeStreamError } from '../../../src/dialects/gemini/error.js'
-import { scrub } from '../../../src/wire/scrub.js'
+import {
+  decodeError,
+  decodeStreamError,
+} from '../../../src/dialects/gemini/upstream/decode-error.js'
+import { scrub } from '../../../src/wire/redact-upstream-text.js'
 
 function payload(error: object): string {
   return JSON.stringify({ error })

@@ -5,9 +5,9 @@
 import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
 import type { ModelFacts } from '../../../src/chat/model.js'
-import { sealed } from '../../../src/dialects/gemini/client/signature.js'
-import { edits } from '../../../src/dialects/gemini/edits.js'
-import { GeminiTap, tapReply } from '../../../src/dialects/gemini/tap.js'
+import { sealed } from '../../../src/dialects/gemini/client/reply/thinking-token.js'
+import { edits } from '../../../src/dialects/gemini/passthrough/edit-request.js'
+import { GeminiTap, tapReply } from '../../../src/dialects/gemini/passthrough/watch-stream.js'
 
 /** As the framer of streams that pass gives them: bytes, read as Latin-1. */
 function fed(...chunks: readonly unknown[]): { tap: GeminiTap; passes: boolean[] } {

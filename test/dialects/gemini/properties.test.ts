@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { GeminiDecoder } from '../../../src/dialects/gemini/stream.js'
+import { GeminiDecoder } from '../../../src/dialects/gemini/upstream/decode-stream.js'
 import { dice } from '../../helpers/dice.js'
 import { ask, decodeStream, listen, type Decoded } from './ask.js'
 

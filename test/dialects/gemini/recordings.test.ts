@@ -6,9 +6,9 @@
 import t, { type Test } from 'tap'
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
 import { isObject, type JsonObject } from '../../../src/chat/json.js'
-import { decodeError } from '../../../src/dialects/gemini/error.js'
-import { GeminiDecoder } from '../../../src/dialects/gemini/stream.js'
-import { SseFramer } from '../../../src/wire/sse.js'
+import { decodeError } from '../../../src/dialects/gemini/upstream/decode-error.js'
+import { GeminiDecoder } from '../../../src/dialects/gemini/upstream/decode-stream.js'
+import { SseFramer } from '../../../src/wire/frames/sse.js'
 import { ask, decodeWhole, listen, type Decoded } from './ask.js'
 
 /** Recordings whose answer is a failure although the status was 200: calls of undeclared tools. */

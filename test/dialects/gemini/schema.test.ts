@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
 import { isObject } from '../../../src/chat/json.js'
-import { relaxSchema } from '../../../src/dialects/gemini/schema.js'
+import { relaxSchema } from '../../../src/dialects/gemini/upstream/request/encode-schema.js'
 
 const KNOWN = new Set(
   (

@@ -8,8 +8,8 @@ import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
 import type { ModelFacts } from '../../../src/chat/model.js'
 import { GatewayError } from '../../../src/errors.js'
-import { parseObject } from '../../../src/wire/json.js'
-import { splice } from '../../../src/wire/splice.js'
+import { parseObject } from '../../../src/wire/json/parse-body.js'
+import { splice } from '../../../src/wire/json/splice.js'
 import { egress, refusal } from './driver.js'
 
 /** A model that only its name is known of, as one of any other maker. */

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { objectOf } from '../../../src/chat/json.js'
 import { ERRORS, type ErrorKind } from '../../../src/errors.js'
-import { encodeError, encodeStreamError } from '../../../src/dialects/openai-chat/error.js'
+import { encodeError, encodeStreamError } from '../../../src/dialects/openai-chat/shared/errors.js'
 
 const TOLD = new Map<string, [status: number, type: string]>([
   ['malformed_request', [400, 'invalid_request_error']],

@@ -8,7 +8,7 @@ import type { ChatEvent, FinishReason } from '../../../src/chat/event.js'
 import { Fold, type Reply } from '../../../src/chat/fold.js'
 import type { ModelFacts } from '../../../src/chat/model.js'
 import type { ChatRequest, Message, Tool, ToolCall, UserPart } from '../../../src/chat/request.js'
-import { finishReason, finishReasonOut } from '../../../src/dialects/openai-chat/wire.js'
+import { finishReason, finishReasonOut } from '../../../src/dialects/openai-chat/shared/names.js'
 import {
   chunk,
   decode,

@@ -32,7 +32,7 @@ import type {
   SignInBody,
   SignUpBody,
   UsageReply,
-} from '../../schema.js'
+} from '../../server/schema/schema.js'
 import { call, urlOf, type Query } from './client.js'
 
 /** What can be read, and what it answers. */

@@ -1,6 +1,6 @@
 /** What happens now, asked for each second while somebody looks; and what a page does about it. */
 import { useEffect, useRef } from 'react'
-import type { LiveReply } from '../../schema.js'
+import type { LiveReply } from '../../server/schema/schema.js'
 import { useResource } from './resource.js'
 
 const EVERY_MS = 1_000

@@ -1,5 +1,5 @@
 /** A model to put into an example: one that this gateway serves now. */
-import type { Model } from '../../schema.js'
+import type { Model } from '../../server/schema/schema.js'
 import { useResource } from './resource.js'
 
 /** What most gateways serve, and what it costs little to try. */

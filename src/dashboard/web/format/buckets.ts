@@ -1,5 +1,5 @@
 /** Sums over time as charts need them: one value for each hour or day of the range, with none left out. */
-import type { UsagePoint, UsageReply } from '../../schema.js'
+import type { UsagePoint, UsageReply } from '../../server/schema/schema.js'
 
 /** One hour, in ms. */
 export const HOUR_MS = 3_600_000

@@ -1,5 +1,5 @@
 /** The search of the page of requests: `429`, `upstream:openai`, `asked:fast` or `req_…`, with spaces between. Pure. */
-import type { RequestRow } from '../../schema.js'
+import type { RequestRow } from '../../server/schema/schema.js'
 
 /** Conditions of the API's `GET /requests`; an empty text is no condition. */
 export interface SearchTerms {

@@ -1,6 +1,6 @@
 /** What an administrator does to accounts: make, move to a plan, hand a password link, switch off and on. */
 import { useState } from 'react'
-import type { AccountRow, CreatedAccountReply, PlanName } from '../../schema.js'
+import type { AccountRow, CreatedAccountReply, PlanName } from '../../server/schema/schema.js'
 import { change } from '../api/calls.js'
 import { useResource } from '../api/resource.js'
 import { fullTime } from '../format/time.js'

@@ -1,6 +1,6 @@
 /** For administrators: who has an account, on which plan; make one, change it, switch it off. */
 import { useState } from 'react'
-import type { AccountRow } from '../../schema.js'
+import type { AccountRow } from '../../server/schema/schema.js'
 import { usePages } from '../api/pages.js'
 import { Button, IconButton } from '../parts/button.js'
 import { Menu } from '../parts/menu.js'

@@ -3,7 +3,7 @@
  * dialog and nowhere else, so it is gone with it.
  */
 import { useState } from 'react'
-import type { CreatedKeyReply } from '../../schema.js'
+import type { CreatedKeyReply } from '../../server/schema/schema.js'
 import { change } from '../api/calls.js'
 import { Button } from '../parts/button.js'
 import { Dialog } from '../parts/dialog.js'

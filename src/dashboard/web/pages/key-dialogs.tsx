@@ -1,6 +1,6 @@
 /** What can be done to a key that is there: changes, a successor, the end. */
 import { useState } from 'react'
-import type { CreatedKeyReply, Key } from '../../schema.js'
+import type { CreatedKeyReply, Key } from '../../server/schema/schema.js'
 import { change } from '../api/calls.js'
 import { Button } from '../parts/button.js'
 import { Confirm, Dialog } from '../parts/dialog.js'

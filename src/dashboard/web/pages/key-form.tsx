@@ -3,7 +3,13 @@
  * change one; what was wrong stands beside the field that it is about.
  */
 import type { Dispatch, SetStateAction } from 'react'
-import type { ChangeKeyBody, CreateKeyBody, Key, KeyLimits, Plan } from '../../schema.js'
+import type {
+  ChangeKeyBody,
+  CreateKeyBody,
+  Key,
+  KeyLimits,
+  Plan,
+} from '../../server/schema/schema.js'
 import type { Problem } from '../api/client.js'
 import { useResource } from '../api/resource.js'
 import { exampleOf } from '../api/served-model.js'

@@ -1,5 +1,5 @@
 /** The labels of a new key, as one line of text: `team=research env=ci`. */
-import type { CreateKeyBody } from '../../schema.js'
+import type { CreateKeyBody } from '../../server/schema/schema.js'
 import type { Problem } from '../api/client.js'
 import { TextField } from '../parts/field.js'
 

@@ -1,6 +1,6 @@
 /** The list of keys: make one, see what each is used for, replace or revoke it. */
 import { useState } from 'react'
-import type { Key, KeysReply } from '../../schema.js'
+import type { Key, KeysReply } from '../../server/schema/schema.js'
 import { usePages, type Pages } from '../api/pages.js'
 import { clockTime, until } from '../format/time.js'
 import { Button, IconButton } from '../parts/button.js'

@@ -1,5 +1,5 @@
 /** One model: its whole entry of the catalogue, and why its id goes where it goes. */
-import type { ExplainReply, Model, Price } from '../../schema.js'
+import type { ExplainReply, Model, Price } from '../../server/schema/schema.js'
 import { useResource } from '../api/resource.js'
 import { exactCount, price as dollars } from '../format/number.js'
 import { date } from '../format/time.js'

@@ -1,6 +1,6 @@
 /** The catalogue: what each model can do, what it costs, and where its id leads now. */
 import { useState } from 'react'
-import type { Model } from '../../schema.js'
+import type { Model } from '../../server/schema/schema.js'
 import { useResource } from '../api/resource.js'
 import { price } from '../format/number.js'
 import { Absent } from '../parts/figure.js'

@@ -1,5 +1,5 @@
 /** For administrators: is it us or the provider. */
-import type { ConfigState, UpstreamState } from '../../schema.js'
+import type { ConfigState, UpstreamState } from '../../server/schema/schema.js'
 import { useResource } from '../api/resource.js'
 import { clockTime } from '../format/time.js'
 import { Absent, Ago, Took } from '../parts/figure.js'

@@ -1,5 +1,5 @@
 /** The first look: five figures, what the money went to, the latest requests. */
-import type { Figures, UsagePoint, UsageReply } from '../../schema.js'
+import type { Figures, UsagePoint, UsageReply } from '../../server/schema/schema.js'
 import { useLive, useOnTraffic } from '../api/live.js'
 import { useResource, type Resource } from '../api/resource.js'
 import { bucketsOf, DAY_MS, valuesOf } from '../format/buckets.js'

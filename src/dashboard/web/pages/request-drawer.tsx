@@ -1,6 +1,6 @@
 /** One request, whole: what was asked and answered, what it cost, where its time went. Never what was said. */
 import type { ReactNode } from 'react'
-import type { RequestRow } from '../../schema.js'
+import type { RequestRow } from '../../server/schema/schema.js'
 import { useResource } from '../api/resource.js'
 import { duration, exactCount } from '../format/number.js'
 import { fullTime } from '../format/time.js'

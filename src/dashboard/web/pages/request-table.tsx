@@ -1,5 +1,5 @@
 /** The table of requests, for the page of them and for the overview. */
-import type { RequestRow } from '../../schema.js'
+import type { RequestRow } from '../../server/schema/schema.js'
 import { count } from '../format/number.js'
 import { Absent, Ago, Money, Took } from '../parts/figure.js'
 import { Table, type Column } from '../parts/table.js'

@@ -1,6 +1,6 @@
 /** Single requests, newest first, with filters in the address and a drawer for each. */
 import { useState } from 'react'
-import type { RequestRow } from '../../schema.js'
+import type { RequestRow } from '../../server/schema/schema.js'
 import { ask } from '../api/calls.js'
 import { call, problemOf, urlOf, type Query } from '../api/client.js'
 import { useLive } from '../api/live.js'

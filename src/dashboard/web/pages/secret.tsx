@@ -1,5 +1,5 @@
 /** A new key's secret, shown once; the only way out is to say that it is saved. */
-import type { CreatedKeyReply } from '../../schema.js'
+import type { CreatedKeyReply } from '../../server/schema/schema.js'
 import { useExampleModel } from '../api/served-model.js'
 import { baseOf } from '../format/snippets.js'
 import { Button } from '../parts/button.js'

@@ -1,6 +1,6 @@
 /** The account itself: its plan, its password, its sessions, and what was done to it. */
 import { useState } from 'react'
-import type { AuditEntry } from '../../schema.js'
+import type { AuditEntry } from '../../server/schema/schema.js'
 import { change } from '../api/calls.js'
 import { usePages } from '../api/pages.js'
 import { Button } from '../parts/button.js'

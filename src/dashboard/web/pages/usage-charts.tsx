@@ -1,5 +1,5 @@
 /** The five charts of usage; groups keep their colour through all of them. */
-import type { UsagePoint, UsageReply } from '../../schema.js'
+import type { UsagePoint, UsageReply } from '../../server/schema/schema.js'
 import { urlOf } from '../api/client.js'
 import { bucketsOf, valuesOf, type Buckets } from '../format/buckets.js'
 import { count, dollars, duration, percent } from '../format/number.js'

@@ -1,5 +1,5 @@
 /** The sums of the groups; a row narrows the view to it. */
-import type { UsageGroup, UsageReply } from '../../schema.js'
+import type { UsageGroup, UsageReply } from '../../server/schema/schema.js'
 import { duration, percent } from '../format/number.js'
 import { Absent, Count, Money } from '../parts/figure.js'
 import { Swatch } from '../parts/chart.js'

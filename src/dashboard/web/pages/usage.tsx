@@ -1,5 +1,5 @@
 /** What was used: charts over time, and the sums by model and by key. */
-import type { UsageReply } from '../../schema.js'
+import type { UsageReply } from '../../server/schema/schema.js'
 import { useLive, useOnTraffic } from '../api/live.js'
 import { useResource } from '../api/resource.js'
 import { csvOf, saveFile } from '../format/csv.js'

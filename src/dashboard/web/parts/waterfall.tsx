@@ -1,5 +1,5 @@
 /** One request's time, hop by hop, and whose it was. */
-import type { Hops } from '../../schema.js'
+import type { Hops } from '../../server/schema/schema.js'
 import { duration } from '../format/number.js'
 
 type Stage = Exclude<keyof Hops, 'firstContent' | 'overhead' | 'translate'>

@@ -8,7 +8,7 @@ import {
   useState,
   type ReactNode,
 } from 'react'
-import type { Account, SessionReply } from '../../schema.js'
+import type { Account, SessionReply } from '../../server/schema/schema.js'
 import { ask, change } from '../api/calls.js'
 import { problemOf, setToken, whenSignedOut, type Problem } from '../api/client.js'
 import { BlockSkeleton, Failed } from '../parts/states.js'

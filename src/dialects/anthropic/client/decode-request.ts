@@ -18,13 +18,13 @@ import {
   oneOf,
   refuse,
   string,
-} from '../../../wire/fields.js'
+} from '../../../wire/json/check-fields.js'
 import { sha256Hex } from '../../../wire/sha256.js'
 import type { Endpoint } from '../../dialect.js'
-import { decodeMessages } from './decode-messages.js'
-import { decodeFormat, decodeToolChoice, decodeTools, type Tools } from './decode-tools.js'
-import { betaPath, protocolHeaders } from './headers.js'
-import { NativeFields } from './native-fields.js'
+import { decodeMessages } from './request/decode-messages.js'
+import { decodeFormat, decodeToolChoice, decodeTools, type Tools } from './request/decode-tools.js'
+import { betaPath, protocolHeaders } from './read-headers.js'
+import { NativeFields } from './request/native-fields.js'
 
 /** A model id goes into paths, labels and logs; the longest real one has 60 characters. */
 const MAX_MODEL_BYTES = 256

@@ -4,8 +4,8 @@
  * Source: Claude API reference, "Errors", read 2026-11-22.
  */
 import { rowOf, type WireError } from '../../../errors.js'
-import { PROVIDER } from '../wire.js'
-import { fieldName } from './field-name.js'
+import { PROVIDER } from '../shared/names.js'
+import { fieldName } from './request/field-name.js'
 
 const TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',

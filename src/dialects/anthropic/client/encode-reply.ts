@@ -7,11 +7,17 @@
 import type { Reply, ReplyBlock } from '../../../chat/fold.js'
 import type { JsonObject } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
-import { stringifyExact } from '../../../wire/exact.js'
-import { Sizer, type Sized } from '../../../wire/sized.js'
+import { stringifyExact } from '../../../wire/json/exact-numbers.js'
+import { Sizer, type Sized } from '../../../wire/frames/sized.js'
 import type { Choice, Seed } from '../../dialect.js'
-import { PROVIDER } from '../wire.js'
-import { citationOut, inputText, messageUsage, signatureOut, stopMembers } from './write-members.js'
+import { PROVIDER } from '../shared/names.js'
+import {
+  citationOut,
+  inputText,
+  messageUsage,
+  signatureOut,
+  stopMembers,
+} from './reply/write-members.js'
 
 /** The body of a finished reply; `seed` gives its id and model. */
 export function encodeReply(reply: Reply, { hidesThoughts }: ChatRequest, seed: Seed): Sized {

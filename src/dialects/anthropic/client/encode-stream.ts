@@ -11,10 +11,10 @@ import type { ChatEvent, Citation } from '../../../chat/event.js'
 import { type JsonObject, isObject, stringOf } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { mergeUsage, type Usage } from '../../../chat/usage.js'
-import { stringifyExact } from '../../../wire/exact.js'
-import { TextFrames } from '../../../wire/text-frames.js'
+import { stringifyExact } from '../../../wire/json/exact-numbers.js'
+import { TextFrames } from '../../../wire/frames/text-frames.js'
 import type { Seed, StreamEncoder } from '../../dialect.js'
-import { PROVIDER } from '../wire.js'
+import { PROVIDER } from '../shared/names.js'
 import { encodeStreamError } from './encode-error.js'
 import {
   citationOut,
@@ -23,7 +23,7 @@ import {
   signatureOut,
   stopMembers,
   usageMembers,
-} from './write-members.js'
+} from './reply/write-members.js'
 
 /** Tells a client that its stream is alive. */
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'

@@ -6,13 +6,21 @@
  */
 import type { JsonObject, JsonValue } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
-import { boolean, given, object, oneOf, refuse, string, text } from '../../../wire/fields.js'
+import {
+  boolean,
+  given,
+  object,
+  oneOf,
+  refuse,
+  string,
+  text,
+} from '../../../wire/json/check-fields.js'
 import type { Endpoint } from '../../dialect.js'
-import { decodeConfig } from './decode-config.js'
-import { decodeContents, decodeSystem } from './decode-contents.js'
-import { decodeToolChoice, decodeTools, unknownConfig } from './decode-tools.js'
-import { list, message, under, word } from './fields.js'
-import { loseNative, refuseNative } from './native.js'
+import { decodeConfig } from './request/decode-config.js'
+import { decodeContents, decodeSystem } from './request/decode-messages.js'
+import { decodeToolChoice, decodeTools, unknownConfig } from './request/decode-tools.js'
+import { list, message, under, word } from './request/proto-fields.js'
+import { loseNative, refuseNative } from './request/native-fields.js'
 
 /** A model id goes into paths, labels and logs; the longest real one has 60 characters. */
 const MAX_MODEL_BYTES = 256

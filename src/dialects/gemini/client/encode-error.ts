@@ -1,15 +1,15 @@
 /**
  * Errors in Google's format: what a client of Gemini's is told. What a Gemini upstream says of a failure is read in
- * `../error.ts`.
+ * `../upstream/decode-error.ts`.
  *
  * Source: google.aip.dev/193 and google/rpc/error_details.proto, read 2026-11-20.
  */
 import type { JsonObject } from '../../../chat/json.js'
 import { rowOf, type WireError } from '../../../errors.js'
 import { withoutSecrets } from '../../../wire/error-body.js'
-import { STATUS_CODES } from '../error.js'
-import { PROVIDER } from '../wire.js'
-import { fieldName } from './field-name.js'
+import { STATUS_CODES } from '../upstream/decode-error.js'
+import { PROVIDER } from '../shared/names.js'
+import { fieldName } from './request/field-name.js'
 
 const TYPE = 'type.googleapis.com/google.rpc.'
 

@@ -5,12 +5,12 @@
 import type { Reply, ReplyBlock } from '../../../chat/fold.js'
 import type { TokenLogprob } from '../../../chat/logprobs.js'
 import type { ChatRequest } from '../../../chat/request.js'
-import { quote } from '../../../wire/quote.js'
-import { sized, type Sized } from '../../../wire/sized.js'
+import { quote } from '../../../wire/json/quote.js'
+import { sized, type Sized } from '../../../wire/frames/sized.js'
 import type { Choice, Seed } from '../../dialect.js'
-import { Sources } from './sources.js'
-import { blockReasonOut, finishReasonOut, logprobsOut, usageText } from './write-answer.js'
-import { PartWriter } from './write-parts.js'
+import { Sources } from './reply/write-sources.js'
+import { blockReasonOut, finishReasonOut, logprobsOut, usageText } from './reply/write-members.js'
+import { PartWriter } from './reply/write-content.js'
 
 /** The body of a finished answer; `seed` gives its id and model. */
 export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {

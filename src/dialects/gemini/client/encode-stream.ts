@@ -1,17 +1,17 @@
 /**
  * Writes canonical events as the responses of a Gemini stream, one server-sent event each; the JSON array form is
- * made of these (`gateway/streams/array-form.ts`). Calls are held until they are whole.
+ * made of these (`gateway/streams/stream-form.ts`). Calls are held until they are whole.
  * Assumes order: the grammar stands before it. Knows no upstream.
  */
 import type { ChatEvent } from '../../../chat/event.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { mergeUsage, type Usage } from '../../../chat/usage.js'
-import { isPlain, quote } from '../../../wire/quote.js'
+import { isPlain, quote } from '../../../wire/json/quote.js'
 import type { Place, Seed, StreamEncoder } from '../../dialect.js'
 import { encodeStreamError } from './encode-error.js'
-import { Sources } from './sources.js'
-import { blockReasonOut, finishReasonOut, logprobsOut, usageText } from './write-answer.js'
-import { PartWriter } from './write-parts.js'
+import { Sources } from './reply/write-sources.js'
+import { blockReasonOut, finishReasonOut, logprobsOut, usageText } from './reply/write-members.js'
+import { PartWriter } from './reply/write-content.js'
 
 /** The place of an only answer. */
 const ALONE: Place = { index: 0, isLast: true }

@@ -20,12 +20,12 @@ import {
   refuse,
   string,
   text,
-} from '../../../wire/fields.js'
-import { metadataPairs, modelOf, refuseForbidden, streamOf } from '../../../wire/openai-fields.js'
-import { SERVICE_TIERS } from '../wire.js'
-import { decodeInput, type InputOptions } from './decode-input.js'
-import { decodeText, decodeToolChoice, decodeTools, native } from './decode-tools.js'
-import { repeatedOf } from './repeated.js'
+} from '../../../wire/json/check-fields.js'
+import { metadataPairs, modelOf, refuseForbidden, streamOf } from '../../../wire/openai/fields.js'
+import { SERVICE_TIERS } from '../shared/names.js'
+import { decodeInput, type InputOptions } from './request/decode-messages.js'
+import { decodeText, decodeToolChoice, decodeTools, native } from './request/decode-tools.js'
+import { repeatedOf } from './reply/repeated-settings.js'
 
 /** Checks one field and stores it. */
 type Rule = (value: JsonValue, request: ChatRequest) => void

@@ -5,9 +5,9 @@
 import type { Reply, ReplyBlock } from '../../../chat/fold.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { writeReasoningToken } from '../../../wire/reasoning-token.js'
-import { sized, type Sized } from '../../../wire/sized.js'
+import { sized, type Sized } from '../../../wire/frames/sized.js'
 import type { Seed } from '../../dialect.js'
-import { ORIGIN } from '../thinking.js'
+import { ORIGIN } from '../shared/reasoning-state.js'
 import {
   annotationOf,
   callItem,
@@ -20,8 +20,8 @@ import {
   refusalPart,
   textPart,
   type ItemPrefix,
-} from './encode-items.js'
-import { ResponseObject, statusOf } from './response-object.js'
+} from './reply/write-content.js'
+import { ResponseObject, statusOf } from './reply/response-object.js'
 
 /** The body of a finished answer; `seed` gives its id, time and model. */
 export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {

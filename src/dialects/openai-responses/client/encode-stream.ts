@@ -10,10 +10,10 @@ import type { TokenLogprob } from '../../../chat/logprobs.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { mergeUsage, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
-import { quote } from '../../../wire/quote.js'
+import { quote } from '../../../wire/json/quote.js'
 import { writeReasoningToken } from '../../../wire/reasoning-token.js'
 import type { Seed, StreamEncoder } from '../../dialect.js'
-import { ORIGIN } from '../thinking.js'
+import { ORIGIN } from '../shared/reasoning-state.js'
 import { spelled } from './encode-error.js'
 import {
   annotationOf,
@@ -25,10 +25,10 @@ import {
   reasoningItem,
   summaryPart,
   type ItemPrefix,
-} from './encode-items.js'
+} from './reply/write-content.js'
 import { argumentsOf, stateToken } from './encode-reply.js'
-import { MessagePart, StreamedMessage } from './message.js'
-import { ResponseObject, statusOf } from './response-object.js'
+import { MessagePart, StreamedMessage } from './reply/streamed-message.js'
+import { ResponseObject, statusOf } from './reply/response-object.js'
 
 type Finish = Extract<ChatEvent, { type: 'finish' }>
 type ToolStart = Extract<ChatEvent, { type: 'tool-start' }>

@@ -3,14 +3,14 @@
  * Only puts the parts together; every rule is in the file named for it.
  */
 import type { JsonObject } from '../../../chat/json.js'
-import { modelOf, streamOf } from '../../../wire/openai-fields.js'
+import { modelOf, streamOf } from '../../../wire/openai/fields.js'
 import type { Ingress } from '../../dialect.js'
 import { decodeRequest } from './decode-request.js'
 import { encodeError, encodeStreamError, fieldName } from './encode-error.js'
 import { encodeReply } from './encode-reply.js'
 import { EventEncoder } from './encode-stream.js'
-import { storage } from './storage.js'
-import { unsaid } from './unsaid.js'
+import { storage } from './request/stored-responses.js'
+import { unsaid } from './reply/reply-losses.js'
 
 /** How clients speak Responses. */
 export const ingress: Ingress = {

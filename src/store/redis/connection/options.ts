@@ -1,7 +1,7 @@
 /**
  * How a client of Redis is set up: time-outs, reconnects, TLS, sentinels. Knows no command.
  */
-import { readBoundedFile } from '../../../bounded-file.js'
+import { readBoundedFile } from '../../../files/bounded-file.js'
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { unavailable } from '../../failure.js'
 import type { RedisPlace } from './address.js'

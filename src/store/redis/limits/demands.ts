@@ -1,7 +1,7 @@
 /**
  * Demands as the scripts of the `redis` engine take them. Knows no client.
  */
-import { isPlain, quote } from '../../../wire/quote.js'
+import { isPlain, quote } from '../../../wire/json/quote.js'
 import type { Demand } from '../../ledger.js'
 import { slotOf } from '../ledger/names.js'
 

@@ -1,7 +1,7 @@
 /**
  * What keys used, as SQL. Runs in a thread of its own (background-worker.ts).
  */
-import { numberIn, textIn, type Connection, type Row, type Value } from '../../../sqlite-driver.js'
+import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
 import type { KeyUse, KeyUseQuery } from '../../ledger.js'
 import { bySize } from '../../records/usage-groups.js'
 import {

@@ -23,7 +23,7 @@ import type {
 import { readRow } from '../../records/read-usage-record.js'
 import { writeRow } from '../../records/usage-record.js'
 import { chargedNanoUsd, usedTokens } from '../../records/usage-sum.js'
-import { textIn, type Statement } from '../../../sqlite-driver.js'
+import { textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
 import { holdsIn, isWhole } from './holds.js'

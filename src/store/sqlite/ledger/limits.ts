@@ -11,7 +11,7 @@ import type { UsageRow } from '../../../ledger/row.js'
 import { chargedNanoUsd } from '../../records/usage-sum.js'
 import { dayOf, monthOf, UNITS } from '../../../limits/bucket.js'
 import type { BudgetSpent, Demand, Standing } from '../../ledger.js'
-import { textIn, type Statement } from '../../../sqlite-driver.js'
+import { textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import {
   accountOf,

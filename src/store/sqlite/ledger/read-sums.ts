@@ -2,7 +2,7 @@
  * Sums of usage, as SQL. Runs in a thread of its own (background-worker.ts).
  */
 import type { SumQuery, UsageSum } from '../../ledger.js'
-import type { Connection, Value } from '../../../sqlite-driver.js'
+import type { Connection, Value } from '../driver.js'
 import { ALL_KEYS, BUCKET_MS, COUNTER_COLUMNS, MOST, sumIn } from './sums.js'
 
 /** A condition of a query and its value. */

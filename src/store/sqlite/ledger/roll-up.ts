@@ -13,7 +13,7 @@ import {
   type Row,
   type Statement,
   type Value,
-} from '../../../sqlite-driver.js'
+} from '../driver.js'
 import {
   ALL_KEYS,
   BUCKET_MS,

@@ -13,7 +13,7 @@ import {
   UNITS,
 } from '../../../limits/bucket.js'
 import type { BudgetDemand, Demand, RateDemand, Standing } from '../../ledger.js'
-import { numberIn, type Row } from '../../../sqlite-driver.js'
+import { numberIn, type Row } from '../driver.js'
 
 /** What a reservation holds of a subject until it ends; `account` is empty for a shared subject. */
 export type Hold =

@@ -2,7 +2,7 @@
  * The columns of `usage_hours` and `usage_days`, and what an entry adds to each.
  */
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../ledger.js'
-import { numberIn, textIn, type Row } from '../../../sqlite-driver.js'
+import { numberIn, textIn, type Row } from '../driver.js'
 
 const DAY_MS = 86_400_000
 /** The length of each kind of bucket, in ms. */

@@ -4,7 +4,7 @@
  */
 import type { UsageRow } from '../../../ledger/row.js'
 import type { BudgetSpent, RowPage, RowQuery } from '../../ledger.js'
-import { numberIn, textIn, type Connection, type Row, type Value } from '../../../sqlite-driver.js'
+import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
 import { entryIn } from './entry.js'
 
 /** Entries looked at for one page; if no more match, the page is short and says where it stopped. */

@@ -6,7 +6,7 @@ import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
 import type { ChatRequest } from '../../../../src/chat/request.js'
 import { decodeRequest } from '../../../../src/dialects/gemini/client/decode-request.js'
-import { sealed } from '../../../../src/dialects/gemini/client/signature.js'
+import { sealed } from '../../../../src/dialects/gemini/client/reply/thinking-token.js'
 
 const AT = { operation: 'chat', model: 'm', stream: false } as const
 const HELLO: JsonObject = { parts: [{ text: 'Hello' }] }

@@ -9,7 +9,7 @@ import {
   decodeCount,
   decodeRequest,
 } from '../../../../src/dialects/gemini/client/decode-request.js'
-import { outputEdit } from '../../../../src/dialects/gemini/client/output-edit.js'
+import { outputEdit } from '../../../../src/dialects/gemini/passthrough/limit-output.js'
 import { GatewayError } from '../../../../src/errors.js'
 
 const AT = { operation: 'chat', model: 'm', stream: false } as const

@@ -1,0 +1,67 @@
+/**
+ * `sluice backup`: copies the embedded store to a file, beside a running gateway.
+ */
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { loadConfig } from '../config/load.js'
+import { backupSqlite } from '../store/sqlite/background/backup.js'
+import { problemLines } from './check/check.js'
+import { UsageError, type Command } from './command.js'
+import { configPath } from './config-option.js'
+import { processTerminal, reporting, type Terminal } from './with-store.js'
+
+/** `sluice backup`. */
+export const command: Command = {
+  name: 'backup',
+  summary: 'copy the embedded store to a file',
+  help: `
+Usage: sluice backup FILE [--config FILE]
+
+Makes a consistent copy of the embedded store beside a running gateway, which goes on writing, and checks it.
+A copy that takes long reports its progress on stderr. FILE must not exist;
+its mode is 0600, since it holds password hashes. To restore: stop the gateway, remove sluice.db-wal and
+sluice.db-shm, put the copy in the place of sluice.db, and start.
+
+Options:
+  --config FILE  the configuration file, whose store is copied; without it, the one that SLUICE_CONFIG names
+
+Exit status: 0 the copy is made and checked, 1 it is not, 2 wrong use.
+
+Example:
+  sluice backup /backup/sluice.db --config config/gateway.yaml
+`,
+  run(argv) {
+    const options = { config: { type: 'string' } } as const
+    const { values, positionals } = parseArgs({ args: argv, options, allowPositionals: true })
+    if (positionals.length !== 1) throw new UsageError("'sluice backup' needs one FILE")
+    const config = configPath(values.config, 'sluice backup')
+    return runBackup(config, resolve(positionals[0] ?? ''), processTerminal)
+  },
+}
+
+/** Copies the store of a configuration file; exit status 1 if that fails, with a line that says why. */
+export function runBackup(configPath: string, file: string, terminal: Terminal): Promise<number> {
+  const loaded = loadConfig(configPath, process.env)
+  if (!loaded.ok) {
+    terminal.err(problemLines(loaded.errors))
+    return Promise.resolve(1)
+  }
+  const path = /^sqlite:(.+)$/.exec(loaded.config.store)?.[1]
+  if (path === undefined) {
+    terminal.err('sluice: the store is not a file: back up Redis with its own tools (BGSAVE)')
+    return Promise.resolve(1)
+  }
+  return reporting(terminal, async () => {
+    const { bytes, accounts, keys, entries } = await backupSqlite(path, file, (copied, all) =>
+      terminal.err(`sluice: ${megabytes(copied)} of about ${megabytes(all)} copied so far`),
+    )
+    terminal.out(
+      `${file}: ${bytes} bytes, ${accounts} accounts, ${keys} keys, ${entries} ledger entries`,
+    )
+    return 0
+  })
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1_048_576).toFixed(1)} MiB`
+}

@@ -1,0 +1,138 @@
+/** What a good configuration file does that its author may not expect: the notes of `sluice check`. */
+import { baseUrlNote } from '../../config/upstreams/base-url.js'
+import { factsFor } from '../../config/catalogue.js'
+import {
+  isConfigured,
+  type Catalogue,
+  type Config,
+  type UpstreamConfig,
+} from '../../config/config.js'
+import { plainSecretNotes } from '../../config/plain-secrets.js'
+import type { RouteConfig, TargetName } from '../../config/routes/route.js'
+import { createRouter } from '../../routing/router.js'
+import { speaksOf } from '../../upstreams/explain.js'
+import { Budgets, hasBudget, termsText } from '../keys/budget-terms.js'
+import { unreachableNotes } from './check-routes.js'
+import { notCarried } from '../explain/explain-route.js'
+
+/** A configuration, its catalogue, and the text that it was read from. */
+export interface Checked extends Loaded {
+  readonly sources: { readonly path: string; readonly text: string }
+}
+
+/** One line for each: of the values as they are written, then of upstreams, routes and models. */
+export function notesOf({ config, catalogue, sources }: Checked): string[] {
+  return [
+    ...plainSecretNotes(sources.path, sources.text),
+    ...Object.values(config.upstreams).flatMap((upstream) => [
+      ...keyNotes(upstream),
+      ...addressNotes(upstream),
+    ]),
+    ...unreachableNotes(config.routes),
+    ...config.routes.flatMap((route, index) =>
+      routeNotes(route, `routes[${index}]`, { config, catalogue }),
+    ),
+    ...modelNotes(config, catalogue),
+  ]
+}
+
+function keyNotes(upstream: UpstreamConfig): string[] {
+  const { name, apiKeySource, unsetKeyVariables } = upstream
+  if (!isConfigured(upstream)) {
+    const source = apiKeySource ?? ''
+    return [`upstream ${name} has no key: ${source} is not set; it would answer 503`]
+  }
+  if (unsetKeyVariables.length === 0) return []
+  return [`upstream ${name} has fewer keys than listed: ${unsetKeyVariables.join(', ')} is not set`]
+}
+
+function addressNotes(upstream: UpstreamConfig): string[] {
+  const note = baseUrlNote(upstream)
+  return note === null ? [] : [`upstream ${upstream.name}: ${note}`]
+}
+
+interface Loaded {
+  readonly config: Config
+  readonly catalogue: Catalogue
+}
+
+function routeNotes(route: RouteConfig, place: string, loaded: Loaded): string[] {
+  const { targets, sticky, balance, hedge } = route
+  const notes: string[] = []
+  if (sticky !== 'none' && balance === 'least_latency') {
+    notes.push(`${place}: balance has no effect, since sticky decides`)
+  }
+  if (hedge !== null && targets.length === 1) {
+    notes.push(`${place}: hedge has no second target and asks the same upstream twice`)
+  }
+  return [...notes, ...translationNotes(route, place, loaded)]
+}
+
+/** More models than this are counted, not named. */
+const MAX_NAMED = 20
+
+/** Models that no route leads to, and those whose cost a budget cannot bound. */
+function modelNotes(config: Config, catalogue: Catalogue): string[] {
+  const router = createRouter(config)
+  const notes: string[] = []
+  for (const { name, models } of Object.values(config.upstreams)) {
+    for (const { id } of models) {
+      const routes = router.all(id).flatMap(({ targets, fallback }) => [...targets, ...fallback])
+      if (routes.some(({ upstream }) => upstream.name === name)) continue
+      notes.push(`no route leads to upstream ${name} for its model ${id}; clients do not see it`)
+    }
+  }
+  if (!hasBudget(config)) return notes
+  const unbounded = new Budgets(config, catalogue).unbounded()
+  for (const { model, upstream, terms } of unbounded.slice(0, MAX_NAMED)) {
+    const what = termsText(terms, config)
+    notes.push(`a budget cannot bound ${model} of upstream ${upstream}: ${what}`)
+  }
+  const more = unbounded.length - MAX_NAMED
+  if (more > 0) notes.push(`a budget cannot bound ${more} more models; see --json`)
+  return notes
+}
+
+/** For targets that speak another dialect than the first: what they cannot be sent, and models they may not have. */
+function translationNotes(
+  { match, targets, fallback }: RouteConfig,
+  place: string,
+  { config, catalogue }: Loaded,
+): string[] {
+  const text = 'model' in match ? match.model : match.prefix
+  // The model of a prefix: the first in the catalogue that begins with it.
+  const asked = catalogue.models.find(({ id }) => id.startsWith(text))?.id ?? text
+  const sideOf = (target: TargetName) => {
+    const upstream = config.upstreams[target.upstream]
+    const facts = factsFor(catalogue, target.model ?? asked)
+    return upstream === undefined ? null : { dialect: speaksOf(upstream, facts).plain, facts }
+  }
+  const own = targets[0] === undefined ? null : sideOf(targets[0])
+  if (own === null) return []
+  const carried = notCarried(own.dialect, own.facts, catalogue)
+  const known = new Set([...carried.loses, ...carried.refuses])
+  const listed = [
+    ...targets.map((target, at) => ({ target, at: `${place}.targets[${at}]` })),
+    ...fallback.map((target, at) => ({ target, at: `${place}.fallback[${at}]` })),
+  ]
+  return listed.flatMap(({ target, at }) => {
+    const side = sideOf(target)
+    if (side === null || familyOf(side.dialect) === familyOf(own.dialect)) return []
+    const where = `${at}: ${target.upstream} (${side.dialect})`
+    const { loses, refuses } = notCarried(side.dialect, side.facts, catalogue)
+    const lost = loses.filter((name) => !known.has(name))
+    const refused = refuses.filter((name) => !known.has(name))
+    return [
+      ...(target.model === null
+        ? [`${where} is asked for the client's model; name its model`]
+        : []),
+      ...(lost.length === 0 ? [] : [`${where} loses ${lost.join('; ')}`]),
+      ...(refused.length === 0 ? [] : [`${where} refuses ${refused.join('; ')}`]),
+    ]
+  })
+}
+
+/** Both of OpenAI's endpoints have the same models. */
+function familyOf(dialect: string): string {
+  return dialect.startsWith('openai') ? 'openai' : dialect
+}

@@ -1,0 +1,43 @@
+/** Routes of a good file that no request can take, for the notes of `sluice check`. */
+import type { RouteConfig, WhenConfig } from '../../config/routes/route.js'
+
+/** Characters of patterns, which no model id has. */
+const PATTERN = /[*?^$|()[\]{}\\]/
+
+/** One line for each route that can never match, in file order. */
+export function unreachableNotes(routes: readonly RouteConfig[]): string[] {
+  const earlier = new Map<string, { index: number; when: WhenConfig }[]>()
+  return routes.flatMap(({ match, when }, index) => {
+    const pattern = patternNote(match, index)
+    if (when === null) return pattern
+    const place = JSON.stringify(match)
+    const others = earlier.get(place) ?? []
+    earlier.set(place, [...others, { index, when }])
+    const first = others.find((other) => implies(when, other.when))
+    if (first === undefined) return pattern
+    const shadowed = `routes[${index}] can never match: routes[${first.index}] takes all of its requests before it`
+    return [...pattern, shadowed]
+  })
+}
+
+/** A prefix or an id that holds a character of a pattern. */
+function patternNote(match: RouteConfig['match'], index: number): string[] {
+  const [key, text] = 'model' in match ? ['model', match.model] : ['prefix', match.prefix]
+  const at = text.search(PATTERN)
+  if (at === -1) return []
+  const place = `routes[${index}].${key}`
+  const instead = at === 0 ? '' : `; write prefix: ${text.slice(0, at)}`
+  return [
+    `${place}: '${text}' can never match: it is plain text and no pattern, and no model id has a '${text.charAt(at)}'${instead}`,
+  ]
+}
+
+/** Whether every request that fulfils the one's conditions fulfils the other's. */
+function implies(one: WhenConfig, other: WhenConfig): boolean {
+  return (
+    Object.entries(other.labels).every(([name, value]) => one.labels[name] === value) &&
+    (other.images === null || one.images === other.images) &&
+    (other.tools === null || one.tools === other.tools) &&
+    (other.minPromptTokens ?? 0) <= (one.minPromptTokens ?? 0)
+  )
+}

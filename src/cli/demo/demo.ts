@@ -1,0 +1,266 @@
+/**
+ * `sluice demo`: a gateway on this machine with nothing to prepare. The emulator stands in for all
+ * three providers; the configuration is a real file in a temporary folder that can be edited live.
+ */
+import { rmSync } from 'node:fs'
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { createAccount, createKey } from '../../accounts/accounts.js'
+import { openConfig, type ConfigSource } from '../../config/watch.js'
+import { openDataPlane } from '../../process/data-plane.js'
+import { startEmulator, type Emulator } from '../../emulator/server.js'
+import { createLogger, type Logger } from '../../observe/log/log.js'
+import { Metrics } from '../../observe/metrics/hops.js'
+import { openOps } from '../../process/ops-listener.js'
+import { packageFile } from '../../files/package-file.js'
+import { outlookOf } from '../../dashboard/server/outlook.js'
+import { configPage, followConfig, lastRefusal } from '../../process/serve.js'
+import { onSignals } from '../../process/signals.js'
+import { openStore } from '../../store/open.js'
+import { UsageError, type Command } from '../command.js'
+import { writeDemoTraffic } from './demo-traffic.js'
+
+/** `sluice demo`. */
+export const command: Command = {
+  name: 'demo',
+  summary: 'try the gateway with emulated providers, nothing to prepare',
+  help: `
+Usage: sluice demo [--port N] [--ops-port N]
+
+Starts the gateway on an embedded store in a temporary folder, with the built-in emulator as OpenAI,
+Anthropic and Google, creates an account, keys and a day of sample traffic, and prints curl commands to
+paste. Replies are emulated. The demo removes its files when it ends.
+
+Options:
+  --port N       the gateway's port (8080, or a free one if that is taken)
+  --ops-port N   the port of metrics, health and readiness (9464, or a free one)
+
+Example:
+  sluice demo --port 8080
+`,
+  async run(argv) {
+    const { values } = parseArgs({
+      args: [...argv],
+      options: { port: { type: 'string' }, 'ops-port': { type: 'string' } },
+    })
+    const port = await portOf(values.port, 8080, '--port')
+    const opsPort = await portOf(values['ops-port'], 9464, '--ops-port')
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-demo-'))
+    try {
+      const demo = await startDemo(folder, port, opsPort)
+      console.log(demo.text)
+      await demo.ended
+      return 0
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  },
+}
+
+/** The port asked for; where none was, the usual one or, if that is taken, a free one. */
+async function portOf(text: string | undefined, usual: number, option: string): Promise<number> {
+  if (text !== undefined) {
+    const port = Number(text)
+    if (/^\d+$/.test(text) && port <= 65_535) return port
+    throw new UsageError(`${option} takes a port number from 0 to 65535, not '${text}'`)
+  }
+  if (await isFree(usual)) return usual
+  console.error(`sluice: port ${usual} is taken; a free one is used instead of it`)
+  return 0
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', () => resolve(false))
+    probe.listen({ port, host: '127.0.0.1' }, () => probe.close(() => resolve(true)))
+  })
+}
+
+interface Demo {
+  readonly text: string
+  /** Resolves when a signal has ended it and everything is removed. */
+  readonly ended: Promise<void>
+}
+
+async function startDemo(folder: string, port: number, opsPort: number): Promise<Demo> {
+  const file = join(folder, 'gateway.yaml')
+  const open: Closable[] = []
+  try {
+    const emulator = keep(open, await startEmulator({ paceMs: 20 }))
+    await copyFile(packageFile('config/models.yaml'), join(folder, 'models.yaml'))
+    await writeFile(file, configText(emulator, port, opsPort))
+    const source = keep(open, await openConfig(file, process.env))
+    const log = createLogger({ level: 'warn' })
+    const metrics = new Metrics()
+    const login = await makeAccount(source)
+    const refused = lastRefusal(source)
+    const plane = await openDataPlane(source.current(), log, metrics, {
+      outlook: async () => outlookOf(await metrics.text(), refused()),
+    })
+    setImmediate(() => void plane.openDashboard())
+    open.push({ close: () => plane.drain() })
+    followConfig(source, log, metrics, (snapshot) => plane.adopt(snapshot))
+    const ops = keep(
+      open,
+      await openOps({
+        host: '127.0.0.1',
+        port: opsPort,
+        metrics: () => metrics.text(),
+        ready: () => plane.ready(),
+        config: () => configPage(source),
+      }),
+    )
+    const ended = untilSignal(log, open, folder)
+    return { text: welcome(plane.port, ops.port, file, login), ended }
+  } catch (error) {
+    await closeAll(open)
+    throw error
+  }
+}
+
+interface Closable {
+  close(): Promise<void>
+}
+
+function keep<T extends Closable>(open: Closable[], part: T): T {
+  open.push(part)
+  return part
+}
+
+/** The last that was opened first: what uses a part goes before it. */
+async function closeAll(open: readonly Closable[]): Promise<void> {
+  for (const part of [...open].reverse()) await part.close()
+}
+
+function configText(emulator: Emulator, port: number, opsPort: number): string {
+  const { openai, anthropic, gemini } = emulator.baseUrls
+  return `# The demo's configuration. Edit it while the demo runs: the change is in force within a second.
+server: { host: 127.0.0.1, port: ${port}, ops_port: ${opsPort}, workers: 1, drain_ms: 2000 }
+store: sqlite:./data/sluice.db
+upstreams: # the built-in emulator, as three providers
+  openai: { dialect: openai, base_url: ${openai}, api_key: emulated }
+  anthropic: { dialect: anthropic, base_url: ${anthropic}, api_key: emulated }
+  google: { dialect: gemini, base_url: ${gemini}, api_key: emulated }
+routes:
+  - { prefix: gpt-, upstream: openai }
+  - { prefix: o1-, upstream: openai }
+  - { prefix: o3-, upstream: openai }
+  - { prefix: o4-, upstream: openai }
+  - { prefix: text-embedding-, upstream: openai }
+  - { model: o1, upstream: openai }
+  - { model: o3, upstream: openai }
+  - { prefix: claude-, upstream: anthropic }
+  - { prefix: gemini-, upstream: google }
+models: models.yaml
+plans:
+  starter: { price_usd: 20, max_keys: 5 }
+  pro: { price_usd: 50, max_keys: 20 }
+  max: { price_usd: 100, max_keys: unlimited }
+`
+}
+
+interface Login {
+  readonly email: string
+  readonly password: string
+  readonly secret: string
+}
+
+/** Keys with a day of traffic: name, team and share of the requests. */
+const APPS = [
+  ['web-app', 'shop', 6],
+  ['support-bot', 'support', 3],
+  ['nightly-batch', 'data', 1],
+] as const
+
+async function makeAccount(source: ConfigSource): Promise<Login> {
+  const { config, catalogue } = source.current()
+  const store = await openStore(config.store)
+  try {
+    const email = 'demo@example.com'
+    const wanted = { email, plan: 'starter', role: 'admin', password: null } as const
+    const { account, generatedPassword } = await createAccount(store, wanted)
+    const { secret } = await createKey(store, config.plans, account, 'demo')
+    const apps = []
+    for (const [name, team, share] of APPS) {
+      const { key } = await createKey(store, config.plans, account, name, { labels: { team } })
+      apps.push({ keyId: key.id, labels: `team=${team}`, share })
+    }
+    const traffic = { accountId: account.id, apps, catalogue, nowMs: Date.now() }
+    await writeDemoTraffic(store.ledger, traffic)
+    return { email, password: generatedPassword ?? '', secret }
+  } finally {
+    await store.close()
+  }
+}
+
+function untilSignal(log: Logger, open: readonly Closable[], folder: string): Promise<void> {
+  return new Promise((resolve) => {
+    onSignals({
+      log,
+      drain: async () => {
+        await closeAll(open)
+        await rm(folder, { recursive: true, force: true })
+        resolve()
+      },
+      abandon: () => rmSync(folder, { recursive: true, force: true }),
+    })
+  })
+}
+
+function welcome(port: number, opsPort: number, file: string, login: Login): string {
+  const base = `http://127.0.0.1:${port}/v1`
+  const bearer = `-H 'authorization: Bearer ${login.secret}'`
+  // `-w '\n'`: most whole replies are JSON without a line break at their end.
+  const post = (options: string, path: string, body: object): string =>
+    `curl ${options} ${base}/${path} \\
+  ${bearer} -H 'content-type: application/json' \\
+  -d '${JSON.stringify(body)}'`
+  const question = 'Name three rivers.'
+  const messages = [{ role: 'user', content: question }]
+  const chat = 'chat/completions'
+  return `
+Sluice is up at ${base}. All replies are EMULATED: no provider is called, nothing is billed.
+
+A whole reply from the Anthropic upstream, in the chat-completions format:
+
+${post(`-s -w '\\n'`, chat, { model: 'claude-sonnet-4-5', messages })}
+
+A stream from the Google upstream:
+
+${post('-sN', chat, { model: 'gemini-2.5-flash', stream: true, messages })}
+
+A reply from the OpenAI upstream, and the list of models:
+
+${post(`-s -w '\\n'`, chat, { model: 'gpt-5.4-mini', messages })}
+
+curl -s -w '\\n' ${base}/models ${bearer}
+
+Two more client formats, Anthropic Messages and OpenAI Responses; every format reaches every model:
+
+${post(`-s -w '\\n'`, 'messages', { model: 'gemini-2.5-flash', max_tokens: 200, messages })}
+
+${post(`-s -w '\\n'`, 'responses', { model: 'claude-sonnet-4-5', input: question })}
+
+  dashboard      http://127.0.0.1:${port}/dashboard/
+  e-mail         ${login.email}
+  password       ${login.password}
+  key            ${login.secret}
+  metrics        http://127.0.0.1:${opsPort}/metrics
+  configuration  ${file} (edit it: changes take effect within a second)
+
+Create another key from another terminal. It works at once; 'keys revoke' revokes it:
+
+node ${quoted(process.argv[1] ?? '')} keys create --config ${quoted(file)} --account ${login.email} --name mine
+
+Ctrl-C ends the demo and removes its files.
+`
+}
+
+/** One word of a shell. */
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}

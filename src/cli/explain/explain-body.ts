@@ -1,0 +1,227 @@
+/**
+ * What would become of one request's fields on their way: kept, emulated, lost or refused.
+ * Asks no upstream, and repeats nothing of what the request says.
+ */
+import type { JsonObject } from '../../chat/json.js'
+import type { ModelFacts } from '../../chat/model.js'
+import type { ChatRequest } from '../../chat/request.js'
+import type { UpstreamConfig } from '../../config/config.js'
+import type { DialectName } from '../../dialects/dialect.js'
+import { addressed, egressOf, type Addressed } from '../../dialects/index.js'
+import { GatewayError } from '../../errors.js'
+import { render, type Destination } from '../../gateway/attempts/outgoing.js'
+import type { Call } from '../../gateway/phases/receive.js'
+import { openAiEndpoint } from '../../upstreams/endpoint.js'
+import { pathAt, placeOf } from '../../upstreams/place.js'
+import { parseObject } from '../../wire/json/parse-body.js'
+
+/**
+ * `kept`: it arrives. `emulated`: something near it arrives. `lost`: it does not, and is reported.
+ * `rejected`: the request is refused for it. `no effect`: the upstream would be asked the same without.
+ * `unknown`: the messages are refused, and it is not looked at.
+ */
+export type Fate = 'kept' | 'emulated' | 'lost' | 'rejected' | 'no effect' | 'unknown'
+
+/** What becomes of a field. */
+export interface FieldFate {
+  readonly path: string
+  readonly fate: Fate
+  /** Why, or as what it arrives; null where there is nothing to say. */
+  readonly note: string | null
+}
+
+/** What becomes of a request. */
+export interface BodyExplanation {
+  readonly dialect: DialectName
+  /** Method and address that would be asked. */
+  readonly endpoint: string
+  readonly verdict: 'taken' | 'taken with losses' | 'refused'
+  /** The body's fields in their order, each followed by what is special within it. */
+  readonly fields: readonly FieldFate[]
+  /** The header `x-sluice-lost`; null where there would be none. */
+  readonly lost: string | null
+}
+
+/** Where the request would go. */
+export interface BodyRoute {
+  readonly upstream: UpstreamConfig
+  /** The model that the upstream is asked for. */
+  readonly model: string
+  readonly facts: ModelFacts
+  readonly onLoss: 'report' | 'reject'
+  readonly allowSyntheticUser: boolean
+}
+
+type Parsed = Pick<Call, 'wire' | 'raw' | 'members' | 'body' | 'request'>
+
+/** The gateway's own business, or what no request is without. */
+const ALWAYS_KEPT = new Set(['model', 'messages', 'stream', 'stream_options'])
+
+/**
+ * Explains a body that a client would send for `model`. Throws `GatewayError(malformed_request)` naming the
+ * path where the gateway would not take it for any upstream.
+ */
+export function explainBody(bytes: Buffer, model: string, route: BodyRoute): BodyExplanation {
+  const { upstream, facts } = route
+  const at = addressed('POST', '/v1/chat/completions')
+  if (at === null) throw new Error('no client speaks chat completions')
+  const body: JsonObject = { ...parseObject(bytes).value, model }
+  const { request } = parsed(body, at)
+  const choice = upstream.dialect
+  const dialect = choice === 'openai' ? openAiEndpoint(request, facts) : choice
+  const egress = egressOf(dialect)
+  if (egress === null) throw new Error(`no dialect ${dialect}`)
+  const { allowSyntheticUser } = route
+  const { quirks } = upstream
+  const destination: Destination = { wire: dialect, egress, quirks, allowSyntheticUser }
+  const trial = new Trial(at, destination, route)
+  const found = trial.run(body)
+  const place = placeOf(upstream)
+  const lost = [...found.drops.keys()]
+  const isRefused = found.rejected.size > 0 || (lost.length > 0 && route.onLoss === 'reject')
+  return {
+    dialect,
+    endpoint: `POST ${place.origin}${pathAt(place, found.path, route.model)}`,
+    verdict: isRefused ? 'refused' : lost.length > 0 ? 'taken with losses' : 'taken',
+    fields: fieldsOf(body, found, trial),
+    lost: lost.length === 0 ? null : lost.join(', '),
+  }
+}
+
+/** What rendering a body comes to. */
+interface Found {
+  /** Path and reason of what the encoder reports. */
+  readonly drops: Map<string, string>
+  /** Path and message of what it refuses. */
+  readonly rejected: Map<string, string>
+  /** The body without what is refused. */
+  readonly rest: JsonObject
+  /** The dialect's path for it. */
+  readonly path: string
+  /** What the upstream would be sent of it; null where a refusal left nothing. */
+  readonly text: string | null
+}
+
+/** Renders variants of one body as the gateway would. */
+class Trial {
+  readonly quirks: Destination['quirks']
+  private readonly at: Addressed
+  private readonly destination: Destination
+  private readonly route: BodyRoute
+
+  constructor(at: Addressed, destination: Destination, route: BodyRoute) {
+    this.at = at
+    this.destination = destination
+    this.route = route
+    this.quirks = destination.quirks
+  }
+
+  /** A field that is refused is taken out and the rest tried again, so that all refusals are found. */
+  run(body: JsonObject): Found {
+    const drops = new Map<string, string>()
+    const rejected = new Map<string, string>()
+    let rest = body
+    const { model, facts } = this.route
+    const { egress } = this.destination
+    const { path } = egress.target(model, body['stream'] === true)
+    for (;;) {
+      drops.clear()
+      const losses = { drop: (path: string, why: string) => drops.set(path, why) }
+      try {
+        const call = parsed(rest, this.at)
+        const out = render(call, this.destination, model, facts, losses)
+        return { drops, rejected, rest, path: out.path, text: out.body.toString() }
+      } catch (error) {
+        if (!(error instanceof GatewayError)) throw error
+        const param = error.wire.param ?? 'body'
+        const key = topOf(param)
+        rejected.set(param, error.message)
+        if (key === 'messages' || key === 'model' || !Object.hasOwn(rest, key)) {
+          return { drops, rejected, rest, path, text: null }
+        }
+        rest = without(rest, key)
+      }
+    }
+  }
+
+  /** Whether the upstream would be asked the same without the field. */
+  isNeedless({ rest, text }: Found, key: string): boolean {
+    const other = this.run(without(rest, key))
+    return other.rejected.size === 0 && other.text === text
+  }
+}
+
+/** The request of a body that a client would send for `model`. Throws as `explainBody` does. */
+export function requestOf(bytes: Buffer, model: string): ChatRequest {
+  const at = addressed('POST', '/v1/chat/completions')
+  if (at === null) throw new Error('no client speaks chat completions')
+  return parsed({ ...parseObject(bytes).value, model }, at).request
+}
+
+function parsed(body: JsonObject, at: Addressed): Parsed {
+  const raw = Buffer.from(JSON.stringify(body))
+  const { members } = parseObject(raw)
+  return {
+    wire: at.wire,
+    raw,
+    members,
+    body,
+    request: at.ingress.decodeRequest(body, at.endpoint),
+  }
+}
+
+function without(body: JsonObject, key: string): JsonObject {
+  return Object.fromEntries(Object.entries(body).filter(([name]) => name !== key))
+}
+
+function topOf(path: string): string {
+  return /^[^.[]*/.exec(path)?.[0] ?? path
+}
+
+/** Encoders know the limit by its newer name. */
+const ALIASES: Readonly<Record<string, string>> = { max_completion_tokens: 'max_tokens' }
+
+/** Each field of the body, then what is lost that it does not name itself. */
+function fieldsOf(body: JsonObject, found: Found, trial: Trial): FieldFate[] {
+  const drops = new Map(
+    [...found.drops].map(([path, why]) => [
+      Object.hasOwn(body, path) ? path : (ALIASES[path] ?? path),
+      why,
+    ]),
+  )
+  const named = { ...found, drops }
+  const keys = Object.keys(body).filter((key) => body[key] !== null)
+  const rest = [...drops].filter(([path]) => !keys.includes(topOf(path)))
+  return [
+    ...keys.flatMap((key) => fatesOf(key, named, trial)),
+    ...rest.map(([path, why]) => ({ path, ...fateOf(why) })),
+  ]
+}
+
+/** The field itself, then whatever is lost or emulated within it. */
+function fatesOf(key: string, found: Found, trial: Trial): FieldFate[] {
+  const within: FieldFate[] = []
+  for (const [path, message] of found.rejected) {
+    if (topOf(path) === key) within.push({ path, fate: 'rejected', note: message })
+  }
+  for (const [path, why] of found.drops) {
+    if (topOf(path) === key) within.push({ path, ...fateOf(why) })
+  }
+  if (within.some(({ path }) => path === key)) return within
+  return [{ path: key, ...ownFate(key, found, trial) }, ...within]
+}
+
+function fateOf(why: string): Omit<FieldFate, 'path'> {
+  if (why === 'approximated') return { fate: 'emulated', note: 'the nearest that there is' }
+  if (why === 'bad-value') return { fate: 'lost', note: 'this value has no equivalent' }
+  return { fate: 'lost', note: 'no equivalent' }
+}
+
+function ownFate(key: string, found: Found, trial: Trial): Omit<FieldFate, 'path'> {
+  const name = trial.quirks.rename[key]
+  if (name !== undefined) return { fate: 'kept', note: `as ${name}` }
+  if (ALWAYS_KEPT.has(key)) return { fate: 'kept', note: null }
+  if (found.text === null) return { fate: 'unknown', note: null }
+  if (!trial.isNeedless(found, key)) return { fate: 'kept', note: null }
+  return { fate: 'no effect', note: 'the upstream would be asked the same without it' }
+}

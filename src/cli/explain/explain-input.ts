@@ -1,0 +1,100 @@
+/** What `sluice explain` is given about a request: a body, and options for the conditions of routes. */
+import { readBoundedFile } from '../../files/bounded-file.js'
+import { factsFor } from '../../config/catalogue.js'
+import type { Catalogue } from '../../config/config.js'
+import { GatewayError } from '../../errors.js'
+import { bulkOf, inputTokens } from '../../ledger/estimate.js'
+import { traitsOf, type RequestTraits } from '../../routing/conditions.js'
+import { UsageError } from '../command.js'
+import { requestOf } from './explain-body.js'
+
+/** The options about the conditions of routes. */
+export interface TraitValues {
+  readonly label: readonly string[]
+  readonly images: boolean
+  readonly tools: boolean
+  readonly 'prompt-tokens': string
+}
+
+/** What the conditions of routes are about: of the options, and of the body if there is one that can be read. */
+export function traitsFor(
+  values: TraitValues,
+  body: Buffer | null,
+  model: string,
+  catalogue: Catalogue,
+): RequestTraits {
+  const labels = Object.fromEntries(values.label.map(labelOf))
+  const tokens = Number(values['prompt-tokens'])
+  if (!Number.isInteger(tokens) || tokens < 0) {
+    throw new UsageError('--prompt-tokens needs a whole number')
+  }
+  const sent = body === null ? null : traitsOfBody(body, model, catalogue, labels)
+  return {
+    labels,
+    hasImages: () => values.images || sent?.hasImages() === true,
+    hasTools: () => values.tools || sent?.hasTools() === true,
+    promptTokens: () => Math.max(tokens, sent?.promptTokens() ?? 0),
+  }
+}
+
+function labelOf(text: string): [name: string, value: string] {
+  const at = text.indexOf('=')
+  if (at < 1) throw new UsageError('--label needs NAME=VALUE')
+  return [text.slice(0, at), text.slice(at + 1)]
+}
+
+/** Null for a body that is no request: the explanation of the body says why. */
+function traitsOfBody(
+  bytes: Buffer,
+  model: string,
+  catalogue: Catalogue,
+  labels: Readonly<Record<string, string>>,
+): RequestTraits | null {
+  try {
+    const request = requestOf(bytes, model)
+    const { family } = factsFor(catalogue, model)
+    return traitsOf(request, labels, () => inputTokens(bulkOf(request), family))
+  } catch (error) {
+    if (error instanceof GatewayError) return null
+    throw error
+  }
+}
+
+/** Why the body cannot be explained: the path and the rule, never the value, which may be part of a prompt. */
+export interface BodyError {
+  readonly error: { readonly param: string | null; readonly message: string }
+}
+
+/** As much as any gateway takes; a file that is larger is no request. */
+const MAX_BODY_BYTES = 268_435_456
+
+/** The bytes of the file, or of standard input for `-`. */
+export async function readBody(file: string): Promise<{ bytes: Buffer } | BodyError> {
+  try {
+    const bytes = file === '-' ? await standardInput() : readBoundedFile(file, MAX_BODY_BYTES)
+    if (bytes !== null) return { bytes }
+    return bodyError(null, `standard input is larger than ${MAX_BODY_BYTES} bytes`)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+    const why = error instanceof Error ? error.message : code
+    return bodyError(null, `cannot read ${file} (${code === 'ENOENT' ? code : why})`)
+  }
+}
+
+/** All of it; null as soon as it is larger than a body may be. */
+async function standardInput(): Promise<Buffer | null> {
+  const chunks: Buffer[] = []
+  let total = 0
+  for await (const chunk of process.stdin) {
+    const bytes = Buffer.from(chunk as Uint8Array)
+    total += bytes.length
+    if (total > MAX_BODY_BYTES) return null
+    chunks.push(bytes)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** An error about a body; `param` is a path in it. */
+export function bodyError(param: string | null, message: string): BodyError {
+  return { error: { param, message } }
+}

@@ -1,0 +1,196 @@
+/**
+ * The upstreams that a route may use for a model, with what decides about them: weights, retries, hedging, breakers
+ * and what translation cannot carry. For `sluice explain`; asks no upstream.
+ */
+import { fateOfRequest } from '../../documentation/dialect-matrix/page.js'
+import { REQUEST_GROUPS } from '../../documentation/dialect-matrix/requests.js'
+import type { ModelFacts } from '../../chat/model.js'
+import { factsFor } from '../../config/catalogue.js'
+import { isConfigured, type Catalogue, type ProbeConfig } from '../../config/config.js'
+import type { HedgeConfig, RetryConfig } from '../../config/routes/route.js'
+import type { DialectName } from '../../dialects/dialect.js'
+import { whenText } from '../../routing/conditions.js'
+import type { ModelRoute, RouteTarget } from '../../routing/router.js'
+import { speaksOf, type Speaks } from '../../upstreams/explain.js'
+
+/** One upstream that may serve the model. */
+export interface CandidateExplanation {
+  readonly upstream: string
+  /** The model that is requested from it. */
+  readonly model: string
+  readonly fallback: boolean
+  /** Null for a fallback. */
+  readonly weight: number | null
+  /** Of the requests, in percent; null for a fallback. */
+  readonly percent: number | null
+  readonly speaks: Speaks
+  readonly configured: boolean
+  /** How many API keys it has. */
+  readonly api_keys: number
+  readonly breaker: Readonly<Record<string, number>>
+  readonly probe: { readonly path: string; readonly interval_ms: number } | null
+  /** Keys of the body that its quirks drop. */
+  readonly quirks_drop: readonly string[]
+  /** What chat clients may ask for and translation drops and reports. */
+  readonly loses: readonly string[]
+  /** What it refuses with 400. */
+  readonly refuses: readonly string[]
+}
+
+/** What a route does with its requests. */
+export interface RouteExplanation {
+  /** The conditions of the route, in words; null without any. */
+  readonly when: string | null
+  readonly sticky: string
+  readonly balance: string
+  readonly retry: Readonly<Record<string, number | boolean>>
+  /** Null: no hedging. */
+  readonly hedge: { readonly after_ms: number; readonly extra_spend: number } | null
+  /** In file order; the targets first, then the fallback. */
+  readonly candidates: readonly CandidateExplanation[]
+}
+
+/** Explains a route for a model id that it takes. */
+export function explainRoute(
+  { config, targets, fallback }: ModelRoute,
+  model: string,
+  catalogue: Catalogue,
+): RouteExplanation {
+  const { when, sticky, balance, retry, hedge } = config
+  const total = targets.reduce((sum, { weight }) => sum + weight, 0)
+  return {
+    when: when === null ? null : whenText(when),
+    sticky,
+    balance,
+    retry: retryShown(retry),
+    hedge: hedgeShown(hedge),
+    candidates: [...targets, ...fallback].map((target) =>
+      explainCandidate(target, target.model ?? model, { catalogue, total }),
+    ),
+  }
+}
+
+function explainCandidate(
+  { upstream, weight, isFallback }: RouteTarget,
+  model: string,
+  { catalogue, total }: { readonly catalogue: Catalogue; readonly total: number },
+): CandidateExplanation {
+  const { breaker, probe, apiKeys, quirks } = upstream
+  const facts = factsFor(catalogue, model)
+  const speaks = speaksOf(upstream, facts)
+  return {
+    upstream: upstream.name,
+    model,
+    fallback: isFallback,
+    weight: isFallback ? null : weight,
+    percent: isFallback ? null : Math.round((1_000 * weight) / total) / 10,
+    speaks,
+    configured: isConfigured(upstream),
+    api_keys: apiKeys.length,
+    breaker: {
+      failures: breaker.failures,
+      error_rate: breaker.errorRate,
+      min_requests: breaker.minRequests,
+      window_seconds: breaker.windowMs / 1_000,
+      open_seconds: breaker.openMs / 1_000,
+    },
+    probe: probeShown(probe),
+    quirks_drop: quirks.drop,
+    ...notCarried(speaks.plain, facts, catalogue),
+  }
+}
+
+/** What chat clients may ask for and an upstream of this dialect and model does not get; Markdown without its marks. */
+export function notCarried(
+  dialect: DialectName,
+  { id: model }: ModelFacts,
+  catalogue: Catalogue,
+): { loses: string[]; refuses: string[] } {
+  const loses: string[] = []
+  const refuses: string[] = []
+  for (const concept of REQUEST_GROUPS.flatMap(({ concepts }) => concepts)) {
+    const { fate } = fateOfRequest(concept, { dialect, title: dialect, model }, catalogue)
+    const name = concept.name.replaceAll('`', '')
+    if (fate === 'lost') loses.push(name)
+    if (fate === 'rejected') refuses.push(name)
+  }
+  return { loses, refuses }
+}
+
+function retryShown({ attempts, budget, maxWaitMs, nonIdempotent }: RetryConfig) {
+  return { attempts, budget, max_wait_ms: maxWaitMs, non_idempotent: nonIdempotent }
+}
+
+function hedgeShown(hedge: HedgeConfig | null): RouteExplanation['hedge'] {
+  return hedge === null ? null : { after_ms: hedge.afterMs, extra_spend: hedge.extraSpend }
+}
+
+function probeShown(probe: ProbeConfig | null): CandidateExplanation['probe'] {
+  return probe === null ? null : { path: probe.path, interval_ms: probe.intervalMs }
+}
+
+/** The same as rows of text: a title, which may be empty, and what it is. */
+export function routeRows(route: RouteExplanation): [title: string, text: string][] {
+  const rows: [string, string][] = []
+  if (route.when !== null) rows.push(['when', route.when])
+  route.candidates.forEach((candidate, at) => {
+    rows.push([at === 0 ? 'candidates' : '', candidateText(candidate)])
+    for (const text of detailsOf(candidate)) rows.push(['', `  ${text}`])
+  })
+  if (route.candidates.length > 1) rows.push(['choice', choiceText(route)])
+  rows.push(['retry', retryText(route)])
+  rows.push(['hedge', hedgeText(route)])
+  return rows
+}
+
+function candidateText(candidate: CandidateExplanation): string {
+  const { upstream, model, percent, configured } = candidate
+  const share = percent === null ? 'fallback' : `${percent} % of the requests`
+  return `${upstream}, model ${model}: ${share}${configured ? '' : ', skipped while it has no key'}`
+}
+
+function detailsOf({
+  speaks,
+  api_keys,
+  breaker,
+  probe,
+  quirks_drop,
+  loses,
+  refuses,
+}: CandidateExplanation): string[] {
+  const { failures, error_rate, min_requests, window_seconds, open_seconds } = breaker
+  const rate = `${(error_rate ?? 0) * 100} % of at least ${min_requests} attempts in ${window_seconds} s`
+  return [
+    `dialect ${speaks.plain}${speaks.with_tools === speaks.plain ? '' : `, with tools ${speaks.with_tools}`}`,
+    `breaker opens after ${failures} failures in a row or ${rate}, tests after ${open_seconds} s`,
+    ...(probe === null ? [] : [`probe GET ${probe.path} every ${probe.interval_ms} ms`]),
+    ...(api_keys > 1 ? [`${api_keys} keys take turns; a refused one rests`] : []),
+    ...(quirks_drop.length === 0 ? [] : [`quirks drop ${quirks_drop.join('; ')}`]),
+    ...(loses.length === 0 ? [] : [`loses ${loses.join('; ')}`]),
+    ...(refuses.length === 0 ? [] : [`refuses ${refuses.join('; ')}`]),
+  ]
+}
+
+function choiceText({ sticky, balance }: RouteExplanation): string {
+  if (sticky === 'conversation') return 'the same for all turns of a conversation, by weight'
+  if (sticky === 'key') return 'the same for all requests of an API key, by weight'
+  return balance === 'weighted'
+    ? 'at random for each request, by weight'
+    : 'the faster of two that are drawn by weight'
+}
+
+function retryText({ retry }: RouteExplanation): string {
+  const { attempts, budget, max_wait_ms: maxWaitMs, non_idempotent: nonIdempotent } = retry
+  const repeated =
+    nonIdempotent === true
+      ? 'requests that may have been executed are sent to the next target'
+      : 'requests that may have been executed are not repeated without an idempotency-key'
+  if (attempts === 1) return `none on the same target; ${repeated}`
+  const share = `${Number(budget) * 100} % of the requests`
+  return `up to ${attempts} attempts on a target within ${share}, waits of at most ${maxWaitMs} ms; ${repeated}`
+}
+
+function hedgeText({ hedge }: RouteExplanation): string {
+  if (hedge === null) return 'none'
+  return `another target, or the same if there is none, is asked too after ${hedge.after_ms} ms without content, for at most ${hedge.extra_spend * 100} % extra spend`
+}

@@ -1,0 +1,264 @@
+/**
+ * `sluice explain`: where a model id would go under a configuration, and why.
+ * Asks no upstream.
+ */
+import { parseArgs } from 'node:util'
+import type { ModelFacts } from '../../chat/model.js'
+import { factsFor } from '../../config/catalogue.js'
+import { isConfigured, type Catalogue, type Config } from '../../config/config.js'
+import { loadConfig } from '../../config/load.js'
+import { snakeKeys } from '../../config/snapshot.js'
+import { GatewayError } from '../../errors.js'
+import { reasonOf } from '../../routing/explain.js'
+import { createRouter, type ModelRoute } from '../../routing/router.js'
+import { speaksOf, type Speaks } from '../../upstreams/explain.js'
+import { Budgets, termsText, type BudgetTerms } from '../keys/budget-terms.js'
+import { problemLines } from '../check/check.js'
+import { UsageError, type Command } from '../command.js'
+import { configPath } from '../config-option.js'
+import { explainBody, type BodyExplanation } from './explain-body.js'
+import { bodyError, readBody, traitsFor, type BodyError } from './explain-input.js'
+import { explainRoute, routeRows, type RouteExplanation } from './explain-route.js'
+
+/** `sluice explain`. */
+export const command: Command = {
+  name: 'explain',
+  summary: 'say which route and upstream a model id takes, and why',
+  help: `
+Usage: sluice explain MODEL [--config FILE] [--body FILE] [--json]
+
+Prints the route that takes the model id and why, and the upstreams that may serve it: their share of
+the requests, the model they are asked for, the dialect, the circuit breaker, what translation loses or
+refuses; then how requests are repeated and hedged, whether the key is known, what the catalogue has on
+the model and how budgets count it. With a request's body it also says, field by field, what would reach
+the first upstream and what would be lost; of the body's contents nothing is printed but the names of
+fields. Exits with 1 if no route takes the id, the request would be refused or a file is not good.
+
+Options:
+  --config FILE        the configuration file; without it, the one that SLUICE_CONFIG names
+  --body FILE          a chat-completions request; - reads it from standard input
+  --label NAME=VALUE   a label of the API key, for the conditions of routes; can be repeated
+  --images             the request has images
+  --tools              the request has tools
+  --prompt-tokens N    the size of its prompt
+  --json               print one JSON object
+
+Example:
+  sluice explain gpt-5.5 --config config/gateway.yaml
+  sluice explain claude-opus-5-5 --config config/gateway.yaml --body request.json
+`,
+  async run(argv) {
+    const { values, positionals } = parseArgs({
+      args: [...argv],
+      allowPositionals: true,
+      options: {
+        config: { type: 'string' },
+        body: { type: 'string' },
+        label: { type: 'string', multiple: true, default: [] },
+        images: { type: 'boolean', default: false },
+        tools: { type: 'boolean', default: false },
+        'prompt-tokens': { type: 'string', default: '0' },
+        json: { type: 'boolean', default: false },
+      },
+    })
+    const [model, ...more] = positionals
+    if (model === undefined || more.length > 0) {
+      throw new UsageError("'sluice explain' needs one MODEL")
+    }
+    const config = configPath(values.config, 'sluice explain')
+    const loaded = loadConfig(config, process.env)
+    if (!loaded.ok) {
+      const text = values.json
+        ? JSON.stringify({ model, errors: loaded.errors })
+        : problemLines(loaded.errors)
+      console.log(text)
+      return 1
+    }
+    const { body } = values
+    const read = body === undefined ? null : await readBody(body)
+    const bytes = read === null || 'error' in read ? null : read.bytes
+    const traits = traitsFor(values, bytes, model, loaded.catalogue)
+    const router = createRouter(loaded.config)
+    const found = router.find(model, traits)
+    const answer = explain(model, found, { all: router.all(model), ...loaded })
+    if (read === null || found === null) {
+      console.log(values.json ? JSON.stringify(forPrograms(answer)) : answerText(answer))
+      return found === null ? 1 : 0
+    }
+    const request = 'error' in read ? read : bodyAnswer(read.bytes, model, found, loaded)
+    const text = `${answerText(answer)}\n\n${bodyText(request)}`
+    console.log(values.json ? JSON.stringify({ ...forPrograms(answer), request }) : text)
+    return 'error' in request || request.verdict === 'refused' ? 1 : 0
+  },
+}
+
+function bodyAnswer(
+  bytes: Buffer,
+  model: string,
+  { targets: [target] }: ModelRoute,
+  { config, catalogue }: { config: Config; catalogue: Catalogue },
+): BodyExplanation | BodyError {
+  if (target === undefined) return bodyError('model', 'no route takes it')
+  const { upstream } = target
+  const requested = target.model ?? model
+  const facts = factsFor(catalogue, requested)
+  const { onLoss, allowSyntheticUser } = config
+  try {
+    return explainBody(bytes, model, {
+      upstream,
+      model: requested,
+      facts,
+      onLoss,
+      allowSyntheticUser,
+    })
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    return bodyError(error.wire.param ?? null, error.message)
+  }
+}
+
+function bodyText(request: BodyExplanation | BodyError): string {
+  if ('error' in request) return row('request', `refused with 400: ${request.error.message}`)
+  const wide = Math.max(...request.fields.map(({ path }) => path.length))
+  const fields = request.fields.map(({ path, fate, note }) =>
+    row('', `${path.padEnd(wide)}  ${fate}${note === null ? '' : `: ${note}`}`),
+  )
+  const lost = request.lost === null ? [] : [row('reported', `x-sluice-lost: ${request.lost}`)]
+  return [
+    row('asks', request.endpoint),
+    row('request', request.verdict === 'refused' ? 'refused with 400' : request.verdict),
+    ...fields,
+    ...lost,
+  ].join('\n')
+}
+
+function row(title: string, text: string): string {
+  return `${title.padEnd(10)} ${text}`
+}
+
+interface Explanation {
+  readonly model: string
+  /** Null where no route takes the id: the client gets 404. */
+  readonly route: string | null
+  readonly why: string
+  /** Routes that would take it too, but lose. */
+  readonly others: readonly string[]
+  readonly upstream: string | null
+  /** The vendor whose quirks it has; null where it names none. */
+  readonly preset: string | null
+  /** As the configuration names it. */
+  readonly dialect: string | null
+  /** What is spoken to the upstream; null where no route takes the id. */
+  readonly speaks: Speaks | null
+  readonly base_url: string | null
+  readonly configured: boolean | null
+  readonly api_key_source: string | null
+  readonly upstream_model: string | null
+  /** What the route does with its requests; null if no route takes the id. */
+  readonly routing: RouteExplanation | null
+  readonly catalogue: { readonly match: string; readonly facts: ModelFacts } | null
+  /** How budgets count it; null where no route takes the id. */
+  readonly budget: BudgetTerms | null
+  readonly budget_text: string
+}
+
+interface Loaded {
+  readonly config: Config
+  readonly catalogue: Catalogue
+  /** All routes that take the model under some condition. */
+  readonly all: readonly ModelRoute[]
+}
+
+function explain(
+  model: string,
+  found: ModelRoute | null,
+  { all, config, catalogue }: Loaded,
+): Explanation {
+  const target = found?.targets[0]
+  const asked = target?.model ?? model
+  const facts = catalogue.find(asked)
+  const upstream = target?.upstream
+  const { place, why, others } = reasonOf(found, all)
+  const budgets = new Budgets(config, catalogue)
+  const budget = target === undefined ? null : budgets.terms(target.upstream, asked)
+  return {
+    model,
+    route: place,
+    why,
+    others,
+    upstream: upstream?.name ?? null,
+    preset: upstream?.preset ?? null,
+    dialect: upstream?.dialect ?? null,
+    speaks: upstream === undefined ? null : speaksOf(upstream, factsFor(catalogue, asked)),
+    base_url: upstream?.baseUrl ?? null,
+    configured: upstream === undefined ? null : isConfigured(upstream),
+    api_key_source: upstream?.apiKeySource ?? null,
+    upstream_model: target === undefined ? null : asked,
+    routing: found === null ? null : explainRoute(found, model, catalogue),
+    catalogue: facts === null ? null : { match: catalogueMatch(asked, facts), facts },
+    budget,
+    budget_text: budget === null ? '' : termsText(budget, config),
+  }
+}
+
+/** With the catalogue's facts in the spelling of the rest. */
+function forPrograms(answer: Explanation): object {
+  const { catalogue } = answer
+  if (catalogue === null) return answer
+  return { ...answer, catalogue: { ...catalogue, facts: snakeKeys(catalogue.facts) } }
+}
+
+function catalogueMatch(asked: string, facts: ModelFacts): string {
+  if (facts.id === asked) return 'exact'
+  if (facts.variants?.includes(asked) === true) return 'dated variant'
+  return `extends ${facts.id}`
+}
+
+function answerText(answer: Explanation): string {
+  const rows: [string, string][] = [['model', answer.model]]
+  if (answer.route === null) rows.push(['route', `none: ${answer.why}; the client gets 404`])
+  else {
+    rows.push(['route', `${answer.route}: ${answer.why}`])
+    for (const other of answer.others) rows.push(['', `loses: ${other}`])
+    rows.push(['upstream', upstreamText(answer)])
+    rows.push(['dialect', speaksText(answer.speaks)])
+    rows.push(['key', keyText(answer)])
+    rows.push(['asked as', answer.upstream_model ?? ''])
+    if (answer.routing !== null) rows.push(...routeRows(answer.routing))
+  }
+  rows.push(['catalogue', catalogueText(answer)])
+  if (answer.budget !== null) rows.push(['budgets', answer.budget_text])
+  return rows.map(([title, text]) => row(title, text)).join('\n')
+}
+
+function speaksText(speaks: Speaks | null): string {
+  if (speaks === null) return ''
+  const { plain, with_tools: withTools, why } = speaks
+  const others = withTools === plain ? '' : `, with tools ${withTools}`
+  return `${plain}${others}: ${why}`
+}
+
+function upstreamText({ upstream, preset, base_url: baseUrl }: Explanation): string {
+  const known = preset === null ? '' : `, preset ${preset}`
+  return `${upstream ?? ''} (${baseUrl ?? ''}${known})`
+}
+
+function keyText(answer: Explanation): string {
+  const source = answer.api_key_source
+  if (answer.configured === false) return `not set: ${source ?? ''}; the client gets 503`
+  return source === null ? 'written in the file, or none needed' : `from ${source}`
+}
+
+function catalogueText(answer: Explanation): string {
+  if (answer.catalogue === null) return 'not listed: only its family is known'
+  const { match, facts } = answer.catalogue
+  const parts = [`${facts.id} (${match})`, `family ${facts.family}`]
+  if (facts.contextWindow !== undefined) parts.push(`context ${facts.contextWindow} tokens`)
+  if (facts.maxOutputTokens !== undefined) parts.push(`output ${facts.maxOutputTokens} tokens`)
+  const { input, output } = facts.price ?? {}
+  if (input !== undefined && output !== undefined) {
+    parts.push(`USD ${input} in, ${output} out per million tokens`)
+  }
+  if (facts.shutdownDate !== undefined) parts.push(`ends ${facts.shutdownDate}`)
+  return parts.join(', ')
+}

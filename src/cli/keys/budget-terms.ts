@@ -1,0 +1,117 @@
+/**
+ * How budgets count a model under a configuration: for `sluice check` and `sluice explain`.
+ */
+import { factsFor } from '../../config/catalogue.js'
+import type { Catalogue, Config, UpstreamConfig } from '../../config/config.js'
+import { isComplete, isOutputFree } from '../../ledger/price.js'
+import { Prices } from '../../ledger/prices.js'
+import { createRouter } from '../../routing/router.js'
+
+/** What a budget counts a model with. */
+export interface BudgetTerms {
+  /** `known`: its price. Else what `limiting.unknown_price` makes of it. */
+  readonly price: 'known' | 'assume' | 'allow' | 'refuse'
+  /** Most tokens of a reply; null: not known. */
+  readonly reply_tokens: number | null
+  /** No reply token costs anything, so that no bound is needed. */
+  readonly free_replies: boolean
+  /** Whether no request can cost more than the budget reserves for it. */
+  readonly bounded: boolean
+}
+
+/** A model that a budget cannot bound; `llama*` stands for those that begin so. */
+export interface Unbounded {
+  readonly model: string
+  readonly upstream: string
+  readonly terms: BudgetTerms
+}
+
+/** The terms of all models of one configuration. */
+export class Budgets {
+  private readonly config: Config
+  private readonly catalogue: Catalogue
+  private readonly prices: Prices
+
+  constructor(config: Config, catalogue: Catalogue) {
+    this.config = config
+    this.catalogue = catalogue
+    this.prices = new Prices(catalogue.models, Object.values(config.upstreams))
+  }
+
+  /** Of a model of an upstream. */
+  terms(upstream: UpstreamConfig, model: string): BudgetTerms {
+    const { unknownPrice, unknownLength } = this.config.limiting
+    const found = this.prices.find(upstream.name, model, null)
+    const price = found !== null && isComplete(found) ? found : null
+    const { maxOutputTokens } = factsFor(this.catalogue, model)
+    const isFree = price !== null && isOutputFree(price)
+    return {
+      price: price === null ? unknownPrice : 'known',
+      reply_tokens: maxOutputTokens ?? null,
+      free_replies: isFree,
+      bounded:
+        price === null
+          ? unknownPrice === 'refuse'
+          : isFree || maxOutputTokens !== undefined || unknownLength === null,
+    }
+  }
+
+  /**
+   * The models that a budget cannot bound: those of the catalogue and of exact routes by their ids, and the prefixes
+   * of routes without a model in the catalogue. Each with its upstream and terms, in order.
+   */
+  unbounded(): Unbounded[] {
+    const router = createRouter(this.config)
+    const names = new Set(this.catalogue.models.map(({ id }) => id))
+    const prefixes = new Set<string>()
+    for (const { match } of this.config.routes) {
+      if ('model' in match) names.add(match.model)
+      else if (![...names].some((id) => id.startsWith(match.prefix))) prefixes.add(match.prefix)
+    }
+    const unbounded = (id: string, model: string): Unbounded[] => {
+      const found = new Map<string, Unbounded>()
+      for (const route of router.all(id)) {
+        for (const target of [...route.targets, ...route.fallback]) {
+          const terms = this.terms(target.upstream, target.model ?? id)
+          const { name } = target.upstream
+          if (!terms.bounded) found.set(name, { model, upstream: name, terms })
+        }
+      }
+      return [...found.values()]
+    }
+    return [
+      ...[...names].flatMap((id) => unbounded(id, id)),
+      ...[...prefixes].flatMap((prefix) => unbounded(prefix, `${prefix}*`)),
+    ]
+  }
+}
+
+/** Whether the file itself has a budget, under `limits` or in a plan; keys may have their own. */
+export function hasBudget({ limits, plans }: Config): boolean {
+  return [...limits, plans.starter, plans.pro, plans.max]
+    .map((each) => ('amounts' in each ? each.amounts : each.limits))
+    .some((amounts) => (amounts.nanoUsdPerDay ?? amounts.nanoUsdPerMonth) !== undefined)
+}
+
+/** The terms in words. */
+export function termsText(terms: BudgetTerms, { limiting }: Config): string {
+  const { assumedPrice } = limiting
+  const price = {
+    known: 'its price is known',
+    assume: `its price is not known: budgets count USD ${assumedPrice.input} in, ${assumedPrice.output} out per million tokens (limiting.assumed_price)`,
+    allow: 'its price is not known: budgets count nothing (limiting.unknown_price: allow)',
+    refuse: 'its price is not known: 403 under a budget (limiting.unknown_price: refuse)',
+  }[terms.price]
+  return `${price}${lengthText(terms, limiting.unknownLength)}`
+}
+
+function lengthText(terms: BudgetTerms, unknownLength: number | null): string {
+  if (terms.price === 'allow' || terms.price === 'refuse') return ''
+  if (terms.free_replies) return ' and its replies are free'
+  if (terms.reply_tokens !== null) return `; budgets reserve ${terms.reply_tokens} reply tokens`
+  const unknown = '; its longest reply is not known:'
+  if (unknownLength === null) {
+    return `${unknown} 400 under a budget without a maximum in the request (limiting.unknown_length: refuse)`
+  }
+  return `${unknown} budgets reserve ${unknownLength} tokens (limiting.unknown_length)`
+}

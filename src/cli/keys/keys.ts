@@ -1,0 +1,200 @@
+/**
+ * `sluice keys`: makes, lists and revokes the keys of an account, beside a running gateway.
+ * Knows what to print; what may be done is `accounts/`.
+ */
+import { parseArgs } from 'node:util'
+import type { ApiKey } from '../../accounts/account.js'
+import { labelsText, NO_LABELS } from '../../accounts/labels.js'
+import { createKey, revokeKey } from '../../accounts/accounts.js'
+import type { JsonObject } from '../../chat/json.js'
+import { shownAmounts } from '../../config/limits.js'
+import { GatewayError } from '../../errors.js'
+import { actionOf, type Command } from '../command.js'
+import { configPath } from '../config-option.js'
+import { KEY_OPTIONS, readKeyOptions, type KeyOptions } from './key-options.js'
+import { keyPages } from '../../store/pages.js'
+import { outJson, outTable } from '../lists.js'
+import {
+  namedAccount,
+  processTerminal,
+  required,
+  withStore,
+  type StoreSession,
+} from '../with-store.js'
+
+/** `sluice keys`. */
+export const command: Command = {
+  name: 'keys',
+  summary: "make, list and revoke an account's keys",
+  help: `
+Usage: sluice keys create --account ACCOUNT --name NAME [limits] [--config FILE]
+       sluice keys list   --account ACCOUNT [--json] [--config FILE]
+       sluice keys revoke --account ACCOUNT --key ID [--config FILE]
+
+'create' prints the secret alone on standard output, this once; all else goes to standard error. A
+running gateway sees a new or revoked key within a second. Exits with 1 where the answer is no, with
+the reason.
+
+Options:
+  --config FILE      the configuration file; without it, the one that SLUICE_CONFIG names
+  --account ACCOUNT  the account's id or e-mail
+  --name NAME        what the key is for, 1 to 100 characters
+  --key ID           the key's id, as 'list' shows it
+  --json             print JSON
+
+Limits of a new key, each beside those of the configuration and of the plan:
+  --rpm N            requests a minute
+  --tpm N            tokens a minute, of prompts and answers together
+  --concurrent N     requests at the same time
+  --usd-per-day USD, --usd-per-month USD
+                     a budget; it is whole again with the next day or month (UTC)
+  --expires WHEN     when it ends: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z
+  --models LIST      the models that it may ask for: 'gpt-5.5,claude-*'; all where left out
+  --label NAME=VALUE a label for routes, limits, priorities and sums; may be repeated, at most 16
+
+Example:
+  SLUICE_KEY=$(sluice keys create --config config/gateway.yaml --account ada@example.com --name ci)
+`,
+  run(argv) {
+    const { action, values } = parseKeys(argv)
+    const opening = {
+      configPath: configPath(values.config, 'sluice keys'),
+      terminal: processTerminal,
+      mustExist: true,
+    }
+    return withStore(opening, (session) => runKeys(session, action, values))
+  },
+}
+
+/** The word after `keys`. */
+export type KeysAction = 'create' | 'list' | 'revoke'
+
+/** The options as they were given; which action takes which is checked afterwards. */
+export interface KeysValues extends KeyOptions {
+  config?: string | undefined
+  account?: string | undefined
+  name?: string | undefined
+  key?: string | undefined
+  json?: boolean | undefined
+}
+
+const ALLOWED: Record<KeysAction, readonly string[]> = {
+  create: ['config', 'account', 'name', ...Object.keys(KEY_OPTIONS)],
+  list: ['config', 'account', 'json'],
+  revoke: ['config', 'account', 'key'],
+}
+
+/** The action and its options, checked as far as the words go. Throws `UsageError` or parseArgs's. */
+export function parseKeys(argv: readonly string[]): { action: KeysAction; values: KeysValues } {
+  const parsed = parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    options: {
+      config: { type: 'string' },
+      account: { type: 'string' },
+      name: { type: 'string' },
+      key: { type: 'string' },
+      json: { type: 'boolean' },
+      ...KEY_OPTIONS,
+    },
+  })
+  const action = actionOf('keys', parsed, ALLOWED)
+  return { action, values: parsed.values }
+}
+
+/** Does one action on an open store. Throws `UsageError`, `GatewayError`. */
+export function runKeys(
+  session: StoreSession,
+  action: KeysAction,
+  values: KeysValues,
+): Promise<number> {
+  switch (action) {
+    case 'create':
+      return create(session, values)
+    case 'list':
+      return list(session, values)
+    case 'revoke':
+      return revoke(session, values)
+  }
+}
+
+async function create(session: StoreSession, values: KeysValues): Promise<number> {
+  const { store, plans, terminal } = session
+  const name = required(values.name, 'sluice keys create', '--name NAME')
+  const options = readKeyOptions(values, Date.now())
+  const account = await namedAccount(session, accountOf(values, 'create'))
+  if (account === null) return 1
+  try {
+    const { key, secret } = await createKey(store, plans, account, name, options)
+    terminal.out(secret)
+    terminal.err(`Key ${key.id} '${key.name}' of ${account.email}; its secret is shown this once.`)
+    return 0
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.kind !== 'plan_limit') throw error
+    terminal.err(`sluice: ${error.message}`)
+    terminal.err(
+      `'sluice keys list --account ${account.id}' shows what can be revoked; ` +
+        "'sluice accounts set-plan' changes the plan",
+    )
+    return 1
+  }
+}
+
+async function list(session: StoreSession, values: KeysValues): Promise<number> {
+  const { store, terminal } = session
+  const account = await namedAccount(session, accountOf(values, 'list'))
+  if (account === null) return 1
+  const pages = keyPages(store, account.id)
+  if (values.json === true) {
+    await outJson(terminal, pages, shownKey)
+    return 0
+  }
+  const head = ['KEY', 'SECRET', 'NAME', 'CREATED', 'LABELS', '']
+  const count = await outTable(terminal, pages, head, (key) => {
+    const { id, name, prefix, lastFour, createdAtMs } = key
+    const labels = labelsText(key.labels ?? NO_LABELS) ?? '-'
+    return [id, `${prefix}…${lastFour}`, name, time(createdAtMs) ?? '', labels, stateOf(key)]
+  })
+  if (count === 0) terminal.err(`${account.email} has no keys yet.`)
+  return 0
+}
+
+function shownKey(key: ApiKey): JsonObject {
+  const { id, name, prefix, lastFour, createdAtMs, revokedAtMs, expiresAtMs, models, limits } = key
+  return {
+    id,
+    name,
+    prefix,
+    last_four: lastFour,
+    created_at: time(createdAtMs),
+    revoked_at: time(revokedAtMs),
+    expires_at: time(expiresAtMs),
+    models: models === undefined ? null : [...models],
+    limits: shownAmounts(limits ?? {}),
+    labels: { ...key.labels },
+  }
+}
+
+function stateOf({ revokedAtMs, expiresAtMs }: ApiKey): string {
+  if (revokedAtMs !== undefined) return `revoked ${time(revokedAtMs) ?? ''}`
+  if (expiresAtMs === undefined) return ''
+  return `${expiresAtMs > Date.now() ? 'expires' : 'expired'} ${time(expiresAtMs) ?? ''}`
+}
+
+async function revoke(session: StoreSession, values: KeysValues): Promise<number> {
+  const { store, terminal } = session
+  const keyId = required(values.key, 'sluice keys revoke', '--key ID')
+  const account = await namedAccount(session, accountOf(values, 'revoke'))
+  if (account === null) return 1
+  await revokeKey(store, account.id, keyId)
+  terminal.out(`${keyId}: revoked`)
+  return 0
+}
+
+function accountOf(values: KeysValues, action: KeysAction): string {
+  return required(values.account, `sluice keys ${action}`, '--account ACCOUNT')
+}
+
+function time(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString()
+}

@@ -1,0 +1,92 @@
+/**
+ * The ledger entries that `sluice usage` is asked for: options of both its actions, and reading with progress.
+ */
+import { matchesEntry, type EntryFilter } from '../../store/records/entry-filter.js'
+import type { UsageRow } from '../../ledger/row.js'
+import type { Store } from '../../store/store.js'
+import { UsageError } from '../command.js'
+import type { StoreSession } from '../with-store.js'
+
+/** The options that choose entries, as they were given. */
+export interface FilterValues {
+  readonly status?: string | undefined
+  readonly upstream?: string | undefined
+  readonly model?: string | undefined
+  readonly 'request-id'?: string | undefined
+  readonly key?: string | undefined
+  readonly account?: string | undefined
+}
+
+/** The options that choose entries, for `parseArgs`. */
+export const FILTER_OPTIONS = {
+  status: { type: 'string' },
+  upstream: { type: 'string' },
+  model: { type: 'string' },
+  'request-id': { type: 'string' },
+  key: { type: 'string' },
+  account: { type: 'string' },
+} as const
+
+/** The conditions of the options. Throws `UsageError`; rejects as the store does. */
+export async function filterOf(store: Store, values: FilterValues): Promise<EntryFilter> {
+  const { status, upstream, model, key, account, 'request-id': requestId } = values
+  return {
+    ...(status === undefined ? {} : { status: statusOf(status) }),
+    ...(upstream === undefined ? {} : { upstream }),
+    ...(model === undefined ? {} : { modelAsked: model }),
+    ...(key === undefined ? {} : { keyId: key }),
+    ...(account === undefined ? {} : { accountId: await accountIdOf(store, account) }),
+    ...(requestId === undefined ? {} : { requestId }),
+  }
+}
+
+function statusOf(text: string): number {
+  if (!/^[1-5]\d\d$/.test(text)) throw new UsageError('--status takes an HTTP status, such as 429')
+  return Number(text)
+}
+
+async function accountIdOf(store: Store, account: string): Promise<string> {
+  if (!account.includes('@')) return account
+  const found = await store.accountByEmail(account)
+  if (found === null)
+    throw new UsageError(`--account: there is no account with this e-mail address`)
+  return found.id
+}
+
+/** Which entries. */
+export interface EntryQuery {
+  readonly filter: EntryFilter
+  readonly fromMs: number
+  /** Exclusive; null: no end. */
+  readonly untilMs: number | null
+}
+
+/** How often a long reading prints how far it is. */
+const PROGRESS_MS = 5_000
+
+/** The entries, oldest first, in batches; a long reading prints its progress. Rejects as the store does. */
+export async function* entriesOf(
+  { store, terminal }: StoreSession,
+  { filter, fromMs, untilMs }: EntryQuery,
+): AsyncGenerator<readonly UsageRow[]> {
+  const endMs = untilMs ?? Number.POSITIVE_INFINITY
+  const isMeant = (row: UsageRow) =>
+    row.atMs >= fromMs && row.atMs < endMs && matchesEntry(row, filter)
+  if (filter.requestId !== undefined) {
+    const row = await store.ledger.row(filter.accountId ?? null, filter.requestId)
+    if (row !== null && isMeant(row)) yield [row]
+    return
+  }
+  let [found, read, printedMs] = [0, 0, performance.now()]
+  for await (const batch of store.ledger.export(fromMs)) {
+    const meant = batch.filter(isMeant)
+    found += meant.length
+    read += batch.length
+    if (meant.length > 0) yield meant
+    // Entries come oldest first: all that follow are later, too.
+    if (batch.length > 0 && batch.every(({ atMs }) => atMs >= endMs)) return
+    if (performance.now() - printedMs < PROGRESS_MS) continue
+    printedMs = performance.now()
+    terminal.err(`sluice: ${found} of ${read} entries so far`)
+  }
+}

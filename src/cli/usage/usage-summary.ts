@@ -1,0 +1,225 @@
+/**
+ * `sluice usage summary`: totals by model, key, account, upstream or label. Totals by model, key and account come
+ * from the sums of days; all others, and those of some entries only, from the ledger entries themselves.
+ */
+import { figuresOf } from '../../dashboard/server/figures.js'
+import { usd } from '../../ledger/export.js'
+import type { EntryFilter } from '../../store/records/entry-filter.js'
+import type { UsageRow } from '../../ledger/row.js'
+import type { UsageSum } from '../../store/ledger.js'
+import type { Store } from '../../store/store.js'
+import { addToSum, newSum, shownSum, type SumCounters } from '../../store/records/usage-sum.js'
+import { UsageError } from '../command.js'
+import { entriesOf } from './usage-entries.js'
+import { table, type StoreSession } from '../with-store.js'
+
+/** What a line of the summary is for; `label` has the name of the label. */
+export interface Grouping {
+  readonly by: 'model' | 'key' | 'account' | 'upstream' | 'label'
+  readonly label: string
+}
+
+/** What is added up. */
+export interface Summary {
+  readonly grouping: Grouping
+  readonly filter: EntryFilter
+  readonly fromMs: number
+  /** Exclusive; null: now. */
+  readonly untilMs: number | null
+  readonly json: boolean
+}
+
+const GROUPING = /^(?:(model|key|account|upstream)|label:([^\s=]{1,100}))$/
+
+/** The grouping that `--by` names. Throws `UsageError`. */
+export function groupingOf(text: string | undefined): Grouping {
+  const [, by, label = ''] = GROUPING.exec(text ?? 'model') ?? []
+  switch (by) {
+    case 'model':
+    case 'key':
+    case 'account':
+    case 'upstream':
+      return { by, label }
+    default:
+      if (label !== '') return { by: 'label', label }
+      throw new UsageError('--by takes model, key, account, upstream or label:NAME')
+  }
+}
+
+/** Sums of one group; the group is the text in the first column. */
+interface GroupSum {
+  readonly group: string
+  readonly sum: UsageSum
+}
+
+/** Prints the totals; exit status 0. Rejects as the store does. */
+export async function summarise(
+  session: StoreSession,
+  summary: Summary,
+  nowMs: number,
+): Promise<number> {
+  const { grouping, json } = summary
+  const sums = canUseSums(summary)
+    ? await sumsOfDays(session.store, summary, nowMs)
+    : await sumsOfEntries(session, summary)
+  const totals = totalsOf(sums)
+  const names = await namesOf(session.store, sums, grouping)
+  const head = grouping.by === 'label' ? `label:${grouping.label}` : grouping.by
+  session.terminal.out(json ? jsonOf(head, totals, names) : tableOf(head, totals, names, grouping))
+  return 0
+}
+
+/** Sums are kept by account, key and model, of whole days. */
+function canUseSums({ grouping, filter }: Summary): boolean {
+  const isKept = ['model', 'key', 'account'].includes(grouping.by)
+  return isKept && Object.keys(filter).every((name) => name === 'accountId' || name === 'keyId')
+}
+
+async function sumsOfDays(store: Store, summary: Summary, nowMs: number): Promise<GroupSum[]> {
+  const { grouping, filter, fromMs, untilMs } = summary
+  const sums = await store.ledger.sums({
+    accountId: filter.accountId ?? null,
+    by: 'day',
+    fromMs,
+    // A sum belongs to the day of `toMs`, too: midnight as an end excludes the day that begins there.
+    toMs: untilMs === null ? nowMs : untilMs - 1,
+    ...(filter.keyId === undefined ? {} : { keyId: filter.keyId }),
+  })
+  const groupOf = ({ model, keyId, accountId }: UsageSum): string =>
+    grouping.by === 'model' ? model : grouping.by === 'key' ? keyId : accountId
+  return sums.map((sum) => ({ group: groupOf(sum), sum }))
+}
+
+async function sumsOfEntries(session: StoreSession, summary: Summary): Promise<GroupSum[]> {
+  const groups = new Map<string, { row: UsageRow; group: string; counters: SumCounters }>()
+  for await (const rows of entriesOf(session, summary)) {
+    for (const row of rows) {
+      const group = groupOf(row, summary.grouping)
+      const name = JSON.stringify([group, row.accountId, row.keyId])
+      const found = groups.get(name) ?? { row, group, counters: newSum() }
+      addToSum(found.counters, row)
+      groups.set(name, found)
+    }
+  }
+  return Array.from(groups.values(), ({ row: { accountId, keyId, model }, group, counters }) => ({
+    group,
+    sum: shownSum(counters, { startMs: 0, accountId, keyId, model }),
+  }))
+}
+
+function groupOf(row: UsageRow, { by, label }: Grouping): string {
+  switch (by) {
+    case 'model':
+      return row.model
+    case 'key':
+      return row.keyId
+    case 'account':
+      return row.accountId
+    case 'upstream':
+      return row.upstream ?? '(none)'
+    case 'label': {
+      const pair = row.labels?.split(' ').find((each) => each.startsWith(`${label}=`))
+      return pair?.slice(label.length + 1) ?? '(none)'
+    }
+    default:
+      return by satisfies never
+  }
+}
+
+/** What is shown beside an id. Null: the key was removed, or the account is not there. */
+type Names = Readonly<Partial<Record<'name' | 'email', string | null>>>
+
+const NAMES = {
+  model: [],
+  key: ['name', 'email'],
+  account: ['email'],
+  upstream: [],
+  label: [],
+} as const satisfies Readonly<Record<Grouping['by'], readonly (keyof Names)[]>>
+
+/** By group: the names of keys, the e-mail addresses of accounts. */
+async function namesOf(
+  store: Store,
+  sums: readonly GroupSum[],
+  { by }: Grouping,
+): Promise<Map<string, Names>> {
+  const names = new Map<string, Names>()
+  if (by !== 'key' && by !== 'account') return names
+  const emails = new Map<string, string | null>()
+  for (const { group, sum } of sums) {
+    const { accountId, keyId } = sum
+    if (names.has(group)) continue
+    const email = emails.get(accountId) ?? (await store.accountById(accountId))?.email ?? null
+    emails.set(accountId, email)
+    if (by === 'account') names.set(group, { email })
+    else names.set(group, { name: (await store.keyById(accountId, keyId))?.name ?? null, email })
+  }
+  return names
+}
+
+interface Total {
+  readonly requests: number
+  readonly errors: number
+  readonly input_tokens: number
+  readonly output_tokens: number
+  readonly costNanoUsd: number
+  readonly unpriced: number
+  readonly estimated: number
+}
+
+type Totals = readonly (readonly [group: string, total: Total])[]
+
+/** By group, in order. */
+function totalsOf(sums: readonly GroupSum[]): Totals {
+  const groups = new Map<string, UsageSum[]>()
+  for (const { group, sum } of sums) {
+    const found = groups.get(group)
+    if (found === undefined) groups.set(group, [sum])
+    else found.push(sum)
+  }
+  return [...groups]
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([group, found]) => [group, totalOf(found)])
+}
+
+function totalOf(sums: readonly UsageSum[]): Total {
+  const total = figuresOf(sums)
+  return {
+    requests: total.requests,
+    errors: total.errors,
+    input_tokens: total.inputTokens,
+    output_tokens: total.outputTokens,
+    costNanoUsd: total.spendNanoUsd,
+    unpriced: total.unpricedRequests,
+    estimated: total.estimatedRequests,
+  }
+}
+
+function jsonOf(head: string, totals: Totals, names: ReadonlyMap<string, Names>): string {
+  const lines = totals.map(([group, { costNanoUsd, ...counts }]) => {
+    return { [head]: group, ...names.get(group), ...counts, cost_usd: usd(costNanoUsd) }
+  })
+  return JSON.stringify(lines, undefined, 2)
+}
+
+function tableOf(
+  head: string,
+  totals: Totals,
+  names: ReadonlyMap<string, Names>,
+  { by }: Grouping,
+): string {
+  const shown = NAMES[by]
+  const counts = ['requests', 'errors', 'input', 'output', 'cost (USD)', 'unpriced', 'estimated']
+  const rows = totals.map(([group, total]) => [
+    group,
+    ...shown.map((name) => names.get(group)?.[name] ?? ''),
+    String(total.requests),
+    String(total.errors),
+    String(total.input_tokens),
+    String(total.output_tokens),
+    usd(total.costNanoUsd) ?? '',
+    String(total.unpriced),
+    String(total.estimated),
+  ])
+  return table([[head, ...shown, ...counts], ...rows])
+}

@@ -1,0 +1,156 @@
+/**
+ * `sluice usage`: what requests used and cost, entry by entry (`ledger/export.ts` has the columns) or in totals
+ * (`usage-summary.ts`).
+ */
+import { parseArgs } from 'node:util'
+import { csvHeader, csvLine, jsonLine } from '../../ledger/export.js'
+import { actionOf, UsageError, type Command } from '../command.js'
+import { configPath } from '../config-option.js'
+import { entriesOf, FILTER_OPTIONS, filterOf, type FilterValues } from './usage-entries.js'
+import { groupingOf, summarise } from './usage-summary.js'
+import { processTerminal, withStore, type StoreSession } from '../with-store.js'
+
+/** `sluice usage`. */
+export const command: Command = {
+  name: 'usage',
+  summary: 'export what requests used and cost, or sum it up',
+  help: `
+Usage: sluice usage export  --format jsonl|csv [--since TIME] [--until TIME] [FILTER]… [--config FILE]
+       sluice usage summary [--by WHAT] [--since TIME] [--until TIME] [FILTER]… [--json] [--config FILE]
+
+Reads the ledger of the store that the configuration names, whether or not a gateway is running. export
+prints one line for each request, oldest first, request_id first; docs/operations.md has the columns.
+summary shows names beside ids. By model, key and account it adds up whole days (UTC), the days of --since
+and --until included. By upstream or label, and with a filter other than --key and --account, it adds up the
+ledger entries of exactly that time, which are kept for ledger.keep_days.
+
+Options:
+  --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
+  --format FORMAT jsonl (one JSON object a line) or csv (with a line of names first)
+  --since TIME    a day or time (2026-11-20, 2026-11-20T08:00:00Z), or so long ago (90m, 24h, 7d);
+                  export: all that is kept, summary: 30d
+  --until TIME    the end, in the same forms; requests that arrived before it are included (default: now)
+  --by WHAT       what a line of the summary is for: model (the default), key, account, upstream or
+                  label:NAME
+  --json          print JSON
+
+Filters; an entry must meet all of them:
+  --status N        the HTTP status, such as 429
+  --upstream NAME   the upstream that was asked last
+  --model MODEL     the model that the client asked for; the name must match as a whole
+  --key ID          the id of the API key
+  --account ID      the id or the e-mail address of the account
+  --request-id ID   the request id, as in the reply header x-request-id
+
+Example:
+  sluice usage export --config config/gateway.yaml --format csv --since 24h > usage.csv
+`,
+  run(argv) {
+    const { action, values } = parseUsage(argv)
+    const opening = {
+      configPath: configPath(values.config, 'sluice usage'),
+      terminal: processTerminal,
+      mustExist: true,
+    }
+    return withStore(opening, (session) => runUsage(session, action, values, Date.now()))
+  },
+}
+
+/** The word after `usage`. */
+export type UsageAction = 'export' | 'summary'
+
+/** The options as they were given. */
+export interface UsageValues extends FilterValues {
+  config?: string | undefined
+  format?: string | undefined
+  since?: string | undefined
+  until?: string | undefined
+  by?: string | undefined
+  json?: boolean | undefined
+}
+
+const FILTERS = Object.keys(FILTER_OPTIONS)
+const ALLOWED: Record<UsageAction, readonly string[]> = {
+  export: ['config', 'format', 'since', 'until', ...FILTERS],
+  summary: ['config', 'by', 'since', 'until', 'json', ...FILTERS],
+}
+
+/** The action and its options, checked as far as the words go. Throws `UsageError` or parseArgs's. */
+export function parseUsage(argv: readonly string[]): { action: UsageAction; values: UsageValues } {
+  const parsed = parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    options: {
+      config: { type: 'string' },
+      format: { type: 'string' },
+      since: { type: 'string' },
+      until: { type: 'string' },
+      by: { type: 'string' },
+      json: { type: 'boolean' },
+      ...FILTER_OPTIONS,
+    },
+  })
+  const { values } = parsed
+  const action = actionOf('usage', parsed, ALLOWED)
+  if (action === 'export' && values.format !== 'jsonl' && values.format !== 'csv') {
+    throw new UsageError("'sluice usage export' needs --format jsonl or --format csv")
+  }
+  groupingOf(values.by)
+  return { action, values }
+}
+
+/** Does the work; `nowMs` is where `--since 24h` counts from. */
+export async function runUsage(
+  session: StoreSession,
+  action: UsageAction,
+  values: UsageValues,
+  nowMs: number,
+): Promise<number> {
+  if (action === 'export') return exportRows(session, values, nowMs)
+  const summary = {
+    grouping: groupingOf(values.by),
+    filter: await filterOf(session.store, values),
+    fromMs: sinceOf(values.since ?? '30d', nowMs),
+    untilMs: untilOf(values.until, nowMs),
+    json: values.json === true,
+  }
+  return summarise(session, summary, nowMs)
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** Ms since 1970. Throws `UsageError` naming the option if the text is no time. */
+export function sinceOf(text: string, nowMs: number, option = '--since'): number {
+  const [, count = '', unit = ''] = /^(\d{1,6})([mhd])$/.exec(text) ?? []
+  if (unit !== '') return nowMs - Number(count) * (UNIT_MS[unit] ?? 0)
+  const atMs = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(atMs)) {
+    throw new UsageError(
+      `${option} takes a day (2026-11-20), a time, or a duration before now: 90m, 24h, 7d`,
+    )
+  }
+  return atMs
+}
+
+function untilOf(text: string | undefined, nowMs: number): number | null {
+  return text === undefined ? null : sinceOf(text, nowMs, '--until')
+}
+
+async function exportRows(
+  session: StoreSession,
+  values: UsageValues,
+  nowMs: number,
+): Promise<number> {
+  const { store, terminal } = session
+  const isCsv = values.format === 'csv'
+  const query = {
+    filter: await filterOf(store, values),
+    fromMs: sinceOf(values.since ?? '1970-01-01', nowMs),
+    untilMs: untilOf(values.until, nowMs),
+  }
+  if (isCsv) terminal.out(csvHeader())
+  for await (const rows of entriesOf(session, query)) {
+    terminal.out(rows.map((row) => (isCsv ? csvLine(row) : jsonLine(row))).join('\n'))
+  }
+  return 0
+}

@@ -1,0 +1,152 @@
+/**
+ * The rules for routes that span several keys, and their resolved form. The schema is in `route-schema.ts`.
+ */
+import { nearest, type Path } from '../problem.js'
+import type { RouteConfig, TargetConfig, WhenConfig } from './route.js'
+import type { RouteValues } from '../schema/route-schema.js'
+
+type Fault = (path: Path, message: string, suggestion?: string | null) => void
+
+/** Reports what is wrong with the routes; `upstreams` are the names of the file. */
+export function checkRoutes(
+  routes: readonly RouteValues[],
+  upstreams: readonly string[],
+  fault: Fault,
+): void {
+  const known = new Set(upstreams)
+  const places = new Map<string, number>()
+  const checkName = (upstream: string, path: Path): void => {
+    if (known.has(upstream)) return
+    fault(path, 'names no upstream of this file', nearest(upstream, upstreams))
+  }
+  routes.forEach((route, index) => {
+    const path = ['routes', index]
+    checkMatch(route, path, fault)
+    checkPlace(route, index, places, fault)
+    if ((route.upstream === undefined) === (route.targets === undefined)) {
+      fault(path, 'must have either upstream or targets')
+    }
+    if (route.shadow !== undefined) {
+      fault([...path, 'shadow'], 'shadow is not supported by this version')
+    }
+    if (route.upstream !== undefined) checkName(route.upstream, [...path, 'upstream'])
+    for (const key of ['targets', 'fallback'] as const) {
+      route[key]?.forEach((target, at) =>
+        checkName(target.upstream, [...path, key, at, 'upstream']),
+      )
+    }
+    checkTargets(route, path, fault)
+  })
+}
+
+function checkMatch(route: RouteValues, path: Path, fault: Fault): void {
+  if (route.model !== undefined && route.prefix !== undefined) {
+    fault(
+      path,
+      'must have either model or prefix; the model to request from an upstream belongs in targets',
+    )
+  }
+  if (route.model === undefined && route.prefix === undefined) {
+    fault(path, 'must have either model or prefix')
+  }
+  if (route.prefix === '') {
+    fault([...path, 'prefix'], 'is empty and would take every model; name a beginning')
+  }
+  if (route.when !== undefined && whenOf(route.when) === null) {
+    fault(
+      [...path, 'when'],
+      'has no condition; give it one of labels, images, tools, min_prompt_tokens',
+    )
+  }
+}
+
+/** Two routes with the same matcher and the same conditions: the second would never be used. */
+function checkPlace(
+  route: RouteValues,
+  index: number,
+  places: Map<string, number>,
+  fault: Fault,
+): void {
+  const match = route.model === undefined ? `prefix ${route.prefix ?? ''}` : `model ${route.model}`
+  const place = `${match} ${JSON.stringify(whenOf(route.when))}`
+  const first = places.get(place)
+  places.set(place, first ?? index)
+  if (first === undefined) return
+  const what =
+    route.when === undefined
+      ? `takes the same models as routes[${first}]; only one of them may be without when`
+      : `has the same models and conditions as routes[${first}]`
+  fault(['routes', index], what)
+}
+
+function checkTargets(route: RouteValues, path: Path, fault: Fault): void {
+  const { targets = [], upstream } = route
+  if (targets.length > 0 && targets.every(({ weight }) => weight === 0)) {
+    fault([...path, 'targets'], 'must have at least one weight above 0')
+  }
+  const own = upstream === undefined ? [] : [{ upstream, model: undefined }]
+  const seen = new Set(own.map(identityOf))
+  for (const key of ['targets', 'fallback'] as const) {
+    route[key]?.forEach((target, at) => {
+      const identity = identityOf(target)
+      if (seen.has(identity)) {
+        fault(
+          [...path, key, at],
+          'is listed twice: the same upstream and model; use retry.attempts to try one again',
+        )
+      }
+      seen.add(identity)
+    })
+  }
+}
+
+function identityOf(target: { upstream: string; model?: string | undefined }): string {
+  return `${target.upstream} ${target.model ?? ''}`
+}
+
+/** The resolved form; only for values that `checkRoutes` accepts. */
+export function routesOf(routes: readonly RouteValues[]): RouteConfig[] {
+  return routes.map((route) => {
+    const { retry, hedge } = route
+    return {
+      match: route.model === undefined ? { prefix: route.prefix ?? '' } : { model: route.model },
+      when: whenOf(route.when),
+      targets: targetsOf(route),
+      sticky: route.sticky,
+      balance: route.balance,
+      fallback: route.fallback.map(({ upstream, model }) => ({ upstream, model: model ?? null })),
+      retry: {
+        attempts: retry?.attempts ?? 1,
+        budget: retry?.budget ?? 0,
+        maxWaitMs: retry?.max_wait_ms ?? 0,
+        nonIdempotent: retry?.non_idempotent ?? false,
+      },
+      hedge:
+        hedge === undefined ? null : { afterMs: hedge.after_ms, extraSpend: hedge.extra_spend },
+    }
+  })
+}
+
+function targetsOf({ upstream, targets = [] }: RouteValues): TargetConfig[] {
+  if (upstream !== undefined) return [{ upstream, model: null, weight: 1 }]
+  return targets.map((target) => ({
+    upstream: target.upstream,
+    model: target.model ?? null,
+    weight: target.weight,
+  }))
+}
+
+/** Null without conditions. */
+function whenOf(when: RouteValues['when']): WhenConfig | null {
+  const labels = Object.entries(when?.labels ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))
+  const conditions = {
+    labels: Object.fromEntries(labels),
+    images: when?.images ?? null,
+    tools: when?.tools ?? null,
+    minPromptTokens: when?.min_prompt_tokens ?? null,
+  }
+  const { images, tools, minPromptTokens } = conditions
+  const isEmpty =
+    labels.length === 0 && images === null && tools === null && minPromptTokens === null
+  return isEmpty ? null : conditions
+}

@@ -1,0 +1,47 @@
+/**
+ * Whether all targets of a route can serve the requests of its models. Every dialect takes every chat format; requests
+ * for embeddings only some. A part of loading that needs the catalogue.
+ */
+import type { Catalogue, Config, DialectChoice } from '../config.js'
+import type { Finding } from '../problem.js'
+import type { RouteConfig, TargetName } from './route.js'
+
+/** Dialects without embeddings; `wireFor` in dialects/index.ts has the same. */
+const WITHOUT_EMBEDDINGS: ReadonlySet<DialectChoice> = new Set(['anthropic'])
+
+/** Reports each target that cannot be sent the requests of its route. */
+export function checkTranslatable(config: Config, catalogue: Catalogue): Finding[] {
+  return config.routes.flatMap((route, index) => {
+    if (!isForEmbeddings(route, catalogue)) return []
+    return (['targets', 'fallback'] as const).flatMap((key) =>
+      route[key].flatMap((target, at) => {
+        const message = problemOf(target, config, catalogue)
+        return message === null ? [] : [{ path: ['routes', index, key, at], message }]
+      }),
+    )
+  })
+}
+
+function problemOf(
+  { upstream, model }: TargetName,
+  { upstreams }: Config,
+  catalogue: Catalogue,
+): string | null {
+  const dialect = upstreams[upstream]?.dialect
+  if (dialect !== undefined && WITHOUT_EMBEDDINGS.has(dialect)) {
+    return `speaks ${dialect}, which has no embeddings, and the models of the route make embeddings`
+  }
+  const facts = model === null ? null : catalogue.find(model)
+  if (facts === null || facts.embedding === true) return null
+  return 'names a model that makes no embeddings, and the models of the route do'
+}
+
+/** Whether the catalogue has models of the route, and all of them make embeddings. An alias is what its first target is. */
+function isForEmbeddings({ match, targets }: RouteConfig, catalogue: Catalogue): boolean {
+  const first = targets[0]?.model ?? null
+  if (first !== null) return catalogue.find(first)?.embedding === true
+  if ('model' in match) return catalogue.find(match.model)?.embedding === true
+  const { prefix } = match
+  const own = catalogue.models.filter(({ id }) => id.startsWith(prefix))
+  return own.length > 0 && own.every(({ embedding }) => embedding === true)
+}

@@ -1,0 +1,240 @@
+/**
+ * The shape of `models.yaml`, and what its entries say in the code's own spelling.
+ * Reads no file and looks nothing up; `load.ts` hands over the parsed values.
+ */
+import { z } from 'zod'
+import type { ModelFacts, ModelPrice } from '../../chat/model.js'
+
+const id = z.string().regex(/^[!-~]{1,256}$/, {
+  error: 'must be 1 to 256 printable ASCII characters without spaces',
+})
+const day = z.iso.date({ error: 'must be a day, as in 2026-04-23' })
+const tokens = z.int().min(1).max(1_000_000_000)
+const usd = z.number().min(0).max(1_000_000)
+const word = z.string().min(1).max(64)
+
+/** The maker of a model. */
+export const familySchema = z.string().regex(/^[\w][\w.-]{0,63}$/, {
+  error: 'must be 1 to 64 letters, digits, dots, dashes or underscores',
+})
+
+const flag = (means: string) => z.boolean().optional().describe(means)
+const words = (means: string) => z.array(word).max(32).optional().describe(means)
+const count = (means: string) => tokens.optional().describe(means)
+const rate = (means: string) => usd.optional().describe(means)
+
+/** Prices of a model; the catalogue's, and an upstream's own. */
+export const priceSchema = z.strictObject({
+  input: rate('Prompt tokens.'),
+  output: rate('Reply tokens.'),
+  cache_read: rate('Prompt tokens read from the cache.'),
+  cache_write: rate('Prompt tokens written to the cache.'),
+  cache_write_1h: rate('The same, for a cache of one hour.'),
+  reasoning: rate('Reply tokens spent on reasoning; left out: as `output`.'),
+  service_tiers: z
+    .record(word, z.number().min(0).max(100))
+    .optional()
+    .describe(
+      'What a service tier takes, as a multiple of these rates: `{ flex: 0.5 }`. What another tier than the usual one costs that is not named here is not known.',
+    ),
+  long_context: z
+    .strictObject({
+      above_input_tokens: tokens.describe('Prompts longer than this cost the rates below.'),
+      input: usd.describe('Prompt tokens.'),
+      output: usd.describe('Reply tokens.'),
+      cache_read: rate('Left out: the cache keeps its share of the input rate.'),
+      cache_write: rate('The same.'),
+    })
+    .optional()
+    .describe('Other rates for long prompts.'),
+})
+
+const model = z.strictObject({
+  id: id.describe('The model id that clients ask for.'),
+  family: familySchema.describe(
+    'Who makes it; `owned_by` in the model list. The rules of `openai`, `anthropic` and `google` are built in; any other name is allowed and has none.',
+  ),
+  created: day.optional().describe('The day of its release; left out: the catalogue’s `as_of`.'),
+  variants: z.array(id).max(64).optional().describe('Dated ids of the same model.'),
+  shutdown: day.optional().describe('The day the vendor ends it.'),
+  context_window: count('Most tokens of prompt and reply.'),
+  max_output_tokens: z
+    .int()
+    .min(0)
+    .max(1_000_000_000)
+    .optional()
+    .describe('Most tokens of a reply; 0 for a model that makes vectors.'),
+  max_output_tokens_whole: count('Google: most tokens of a reply that is not streamed.'),
+  embedding: flag('Makes vectors, not replies.'),
+  vision: flag('Takes images.'),
+  audio_input: flag('Takes audio.'),
+  tools: flag('Takes function tools.'),
+  reasoning: flag('Thinks before it answers.'),
+  structured_output: flag('Takes a JSON schema for its reply.'),
+  structured_output_with_tools: flag('Google: takes a schema and tools in one request.'),
+  endpoints: z
+    .array(z.enum(['chat', 'responses']))
+    .max(2)
+    .optional()
+    .describe('OpenAI: which endpoints serve it.'),
+  chat_tools_with_reasoning: flag('OpenAI: chat takes tools while reasoning is on.'),
+  system_role: z
+    .enum(['system', 'developer'])
+    .optional()
+    .describe('OpenAI: the role of instructions.'),
+  reasoning_efforts: words('OpenAI: values of `reasoning_effort`.'),
+  stop: flag('OpenAI: takes stop sequences.'),
+  prompt_cache_retention: flag('OpenAI: takes `prompt_cache_retention`.'),
+  prompt_cache_breakpoints: flag('OpenAI: knows `prompt_cache_options` and breakpoints.'),
+  sampling_params: z
+    .enum(['always', 'never', 'when-thinking-off', 'effort-none-only'])
+    .optional()
+    .describe('When it takes `temperature` and `top_p`.'),
+  thinking_types: words('Anthropic: values of `thinking.type`.'),
+  thinking_default: z
+    .enum(['adaptive', 'off'])
+    .optional()
+    .describe('Anthropic: thinking where the request says nothing.'),
+  thinking_can_disable: flag('Anthropic: a request can turn thinking off.'),
+  efforts: words('Anthropic: values of `output_config.effort`.'),
+  default_effort: word.optional().describe('Anthropic: effort where the request says nothing.'),
+  preserved_thinking_prefix_check: flag('Anthropic: earlier thinking must come back unchanged.'),
+  forced_tool_choice: flag('Anthropic: a request can force a tool.'),
+  mid_conversation_system: flag('Anthropic: instructions may stand between turns.'),
+  assistant_prefill: flag('Anthropic: the last message may begin the reply.'),
+  system_instruction: flag('Google: takes a system instruction.'),
+  call_signatures: flag('Google: checks thought signatures and knows call ids (generation 3 on).'),
+  thinking_levels: words('Google: values of `thinkingLevel`.'),
+  thinking_budget: z
+    .strictObject({
+      min: z.int().min(0).max(1_000_000_000).describe('Least tokens.'),
+      max: z.int().min(0).max(1_000_000_000).describe('Most tokens.'),
+      can_disable: z.boolean().describe('A budget of 0 turns thinking off.'),
+    })
+    .optional()
+    .describe('Google: bounds of `thinkingBudget`.'),
+  penalties: flag('Google: takes presence and frequency penalties.'),
+  max_candidates: z
+    .int()
+    .min(1)
+    .max(8)
+    .optional()
+    .describe('Google: the most answers to one request (`n`); left out, one.'),
+  logprobs: flag('Google: tells how likely each word was (`logprobs`).'),
+  price: priceSchema.optional().describe('US dollars per million tokens.'),
+})
+
+/** The whole of `models.yaml`. A fact that is left out is "not known". */
+export const catalogueSchema = z.strictObject({
+  as_of: day.describe('The day the facts were gathered.'),
+  models: z.array(model).min(1).max(100_000).describe('In the order in which they are listed.'),
+})
+
+/** `models.yaml` after checking, in its own spelling. */
+export type CatalogueValues = z.output<typeof catalogueSchema>
+type ModelValues = CatalogueValues['models'][number]
+
+/** A name that two entries claim, and where the second stands. */
+export interface DuplicateId {
+  readonly path: readonly PropertyKey[]
+  readonly id: string
+}
+
+/** The names that stand twice, ids and variants together; empty is good. */
+export function duplicateIds(values: CatalogueValues): DuplicateId[] {
+  const seen = new Set<string>()
+  const found: DuplicateId[] = []
+  const claim = (text: string, path: readonly PropertyKey[]): void => {
+    if (seen.has(text)) found.push({ path, id: text })
+    seen.add(text)
+  }
+  values.models.forEach((entry, index) => {
+    claim(entry.id, ['models', index, 'id'])
+    entry.variants?.forEach((variant, at) => claim(variant, ['models', index, 'variants', at]))
+  })
+  return found
+}
+
+/** The facts of checked values, in the file's order. */
+export function factsOfCatalogue(values: CatalogueValues): ModelFacts[] {
+  return values.models.map((entry) => factsOf(entry, values.as_of))
+}
+
+function factsOf(entry: ModelValues, asOf: string): ModelFacts {
+  const thinkingBudget = entry.thinking_budget
+  return present<ModelFacts>({
+    id: entry.id,
+    family: entry.family,
+    createdAtSeconds: Date.parse(`${entry.created ?? asOf}T00:00:00Z`) / 1000,
+    variants: entry.variants,
+    shutdownDate: entry.shutdown,
+    contextWindow: entry.context_window,
+    maxOutputTokens: entry.max_output_tokens,
+    maxOutputTokensWhole: entry.max_output_tokens_whole,
+    embedding: entry.embedding,
+    vision: entry.vision,
+    audioInput: entry.audio_input,
+    tools: entry.tools,
+    reasoning: entry.reasoning,
+    structuredOutput: entry.structured_output,
+    structuredOutputWithTools: entry.structured_output_with_tools,
+    endpoints: entry.endpoints,
+    chatToolsWithReasoning: entry.chat_tools_with_reasoning,
+    systemRole: entry.system_role,
+    reasoningEfforts: entry.reasoning_efforts,
+    stop: entry.stop,
+    promptCacheRetention: entry.prompt_cache_retention,
+    promptCacheBreakpoints: entry.prompt_cache_breakpoints,
+    samplingParams: entry.sampling_params,
+    thinkingTypes: entry.thinking_types,
+    thinkingDefault: entry.thinking_default,
+    thinkingCanDisable: entry.thinking_can_disable,
+    efforts: entry.efforts,
+    defaultEffort: entry.default_effort,
+    preservedThinkingPrefixCheck: entry.preserved_thinking_prefix_check,
+    forcedToolChoice: entry.forced_tool_choice,
+    midConversationSystem: entry.mid_conversation_system,
+    assistantPrefill: entry.assistant_prefill,
+    systemInstruction: entry.system_instruction,
+    callSignatures: entry.call_signatures,
+    thinkingLevels: entry.thinking_levels,
+    thinkingBudget: thinkingBudget && {
+      min: thinkingBudget.min,
+      max: thinkingBudget.max,
+      canDisable: thinkingBudget.can_disable,
+    },
+    penalties: entry.penalties,
+    maxCandidates: entry.max_candidates,
+    logprobs: entry.logprobs,
+    price: entry.price && priceFacts(entry.price),
+  })
+}
+
+/** A price in the code's own spelling. */
+export function priceFacts(values: z.output<typeof priceSchema>): ModelPrice {
+  const long = values.long_context
+  return present<ModelPrice>({
+    input: values.input,
+    output: values.output,
+    cacheRead: values.cache_read,
+    cacheWrite: values.cache_write,
+    cacheWrite1h: values.cache_write_1h,
+    reasoning: values.reasoning,
+    serviceTiers: values.service_tiers,
+    longContext:
+      long &&
+      present<NonNullable<ModelPrice['longContext']>>({
+        aboveInputTokens: long.above_input_tokens,
+        input: long.input,
+        output: long.output,
+        cacheRead: long.cache_read,
+        cacheWrite: long.cache_write,
+      }),
+  })
+}
+
+/** The same object without the keys whose value is `undefined`: absent is absent. */
+function present<T extends object>(value: { [K in keyof T]: T[K] | undefined }): T {
+  const entries = Object.entries(value).filter(([, field]) => field !== undefined)
+  return Object.fromEntries(entries) as T
+}

@@ -1,0 +1,157 @@
+/**
+ * The keys of a route: which models it takes, under which conditions, and which upstreams may serve them.
+ * Part of `schema.ts`; `routes.ts` checks and resolves the values.
+ */
+import { z } from 'zod'
+import { DAY_MS, modelText, name, share, text, whole } from '../names.js'
+
+const upstreamName = name.describe('A name under `upstreams`.')
+const upstreamModel = modelText
+  .optional()
+  .describe('The model to request from it. Default: the model that the client requested.')
+
+const target = z.strictObject({
+  upstream: upstreamName,
+  weight: z
+    .number()
+    .min(0)
+    .max(1_000_000)
+    .default(1)
+    .describe(
+      'Its share of the requests, relative to the weights of the other targets. A target with weight 0 receives no request. At least one weight must be above 0.',
+    ),
+  model: upstreamModel,
+})
+
+const fallbackTarget = z.strictObject({ upstream: upstreamName, model: upstreamModel })
+
+const when = z
+  .strictObject({
+    labels: z
+      .record(text(64), text(256))
+      .optional()
+      .describe('Labels that the API key must have, all of them: `{ team: research }`.'),
+    images: z
+      .boolean()
+      .optional()
+      .describe('true: the request must contain an image. false: it must contain none.'),
+    tools: z
+      .boolean()
+      .optional()
+      .describe('true: the request must define tools. false: it must define none.'),
+    min_prompt_tokens: whole(1, 1_000_000_000)
+      .optional()
+      .describe('Minimum size of the prompt, in tokens as the gateway estimates them.'),
+  })
+  .describe(
+    'Conditions. The route takes a request only if all of them hold. Of several routes with the same `model` or `prefix`, those with `when` are tried first, in file order, then the one without. If none fits, the next shorter prefix is tried.',
+  )
+
+const retry = z
+  .strictObject({
+    attempts: whole(1, 10)
+      .default(3)
+      .describe('Maximum attempts on one target before the next target is tried.'),
+    budget: share
+      .default(0.2)
+      .describe(
+        'Retries on the same target, as a share of the requests that its upstream received in the last 10 seconds. At least 3 retries are always allowed.',
+      ),
+    max_wait_ms: whole(0, DAY_MS)
+      .default(5_000)
+      .describe(
+        'Maximum wait before a retry. If the upstream asks for more in `Retry-After`, the next target is tried instead.',
+      ),
+    non_idempotent: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether a request that the upstream may have executed already (a timeout or a lost connection after the whole request was sent) is sent to the next target. A request with an `idempotency-key` header always is.',
+      ),
+  })
+  .describe(
+    'How a request is repeated before the first content of its reply. Left out: one attempt on each target; the next target and `fallback` are still tried.',
+  )
+
+const hedge = z
+  .strictObject({
+    after_ms: whole(1, DAY_MS)
+      .default(1_500)
+      .describe(
+        'Time without any content after which a second request is sent: to another target, else to the same one.',
+      ),
+    extra_spend: share
+      .default(0.02)
+      .describe(
+        'Maximum estimated cost of second requests, as a share of the cost of all requests of the route in the last 10 minutes. One second request a minute is always allowed.',
+      ),
+  })
+  .describe(
+    'A second request when the first content is late. The reply that has content first is used and the other is cancelled. Left out: no second request.',
+  )
+
+const shadow = z
+  .strictObject({
+    upstream: upstreamName,
+    model: upstreamModel,
+    percent: z.number().min(0).max(100).default(1).describe('Share of the requests, 0 to 100.'),
+  })
+  .describe('A copy of some requests to another target. Not supported by this version.')
+
+/** `routes[]` */
+export const routeSchema = z.strictObject({
+  // The empty prefix passes here, so that `routes.ts` can say what it would do.
+  prefix: z
+    .string()
+    .regex(/^[!-~]{0,256}$/, {
+      error: 'must be 1 to 256 printable ASCII characters without spaces',
+    })
+    .optional()
+    .describe(
+      'Takes every model id that begins with this text. Of several prefixes the longest wins.',
+    ),
+  model: modelText
+    .optional()
+    .describe(
+      'Takes exactly this model id, before any prefix. With `targets` that name a `model`, it is an alias.',
+    ),
+  when: when.optional(),
+  upstream: name
+    .optional()
+    .describe(
+      'A name under `upstreams`: the only target. Short for `targets` with one entry without `model`.',
+    ),
+  targets: z
+    .array(target)
+    .min(1)
+    .max(64)
+    .optional()
+    .describe(
+      'The upstreams that share the requests by weight. If one fails, the others are tried, in the order of their weights.',
+    ),
+  sticky: z
+    .enum(['none', 'conversation', 'key'])
+    .default('none')
+    .describe(
+      'What keeps the choice of the target stable. `conversation`: the system prompt and the first user message, so that the later turns of a conversation reach the upstream that has them in its prompt cache. `key`: the API key. `none`: each request is chosen for by itself.',
+    ),
+  balance: z
+    .enum(['weighted', 'least_latency'])
+    .default('weighted')
+    .describe(
+      'How the target is chosen. `weighted`: at random, by weight. `least_latency`: two targets are drawn by weight, and the one with the lower time to first content takes the request.',
+    ),
+  fallback: z
+    .array(fallbackTarget)
+    .max(64)
+    .default([])
+    .describe(
+      'Further targets, tried in order when all `targets` failed or their circuit breakers are open.',
+    ),
+  retry: retry.optional(),
+  hedge: hedge.optional(),
+  shadow: shadow.optional(),
+})
+
+/** A route after the schema, in the file's spelling. */
+export type RouteValues = z.output<typeof routeSchema>

@@ -1,0 +1,174 @@
+/** The file's `server` section: its keys, its rules, and what the code reads of it. */
+import { availableParallelism } from 'node:os'
+import { resolve } from 'node:path'
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import type { TlsFiles } from '../../http/tls-files.js'
+import type { ServerConfig } from '../config.js'
+import { overloadOf, overloadSchema } from './overload-schema.js'
+import type { Path } from '../problem.js'
+
+const DAY_MS = 86_400_000
+/** As browsers send it; apps have schemes of their own. */
+const ORIGIN = /^[a-z][a-z0-9+.-]{0,63}:\/\/[^\s/?#@A-Z]{1,255}$/
+const whole = (min: number, max: number) => z.int().min(min).max(max)
+const path = z.string().min(1).max(4_096)
+
+const network = z
+  .string()
+  .max(64)
+  .refine((text) => isNetwork(text), {
+    error: 'must be an IP address or a network in CIDR notation, as in 10.0.0.0/8',
+  })
+
+const origin = z
+  .string()
+  .max(300)
+  .refine((text) => text === '*' || ORIGIN.test(text), {
+    error: 'must be `*` or an origin in lower case without a path, as in https://app.example.com',
+  })
+
+const tls = z.strictObject({
+  cert: path.describe('PEM file of the certificate, intermediates included.'),
+  key: path.describe('PEM file of its private key, without a passphrase.'),
+  client_ca: path
+    .optional()
+    .describe('PEM file of a CA: clients must present a certificate that it signed.'),
+})
+
+/** The section. */
+export const serverSchema = z.strictObject({
+  host: z
+    .string()
+    .min(1)
+    .max(255)
+    .default('0.0.0.0')
+    .describe('Address that the API and the dashboard listen on.'),
+  port: whole(0, 65_535).default(8_080).describe('Their port; 0 takes any free one.'),
+  ops_host: z
+    .string()
+    .min(1)
+    .max(255)
+    .default('127.0.0.1')
+    .describe('Address of `/metrics`, `/healthz`, `/readyz` and `/config`; loopback by default.'),
+  ops_port: whole(0, 65_535).default(9_464).describe('Their port; 0 takes any free one.'),
+  workers: z
+    .union([z.literal('auto'), whole(1, 1_024)], {
+      error: 'must be `auto` or a whole number from 1 to 1,024',
+    })
+    .default('auto')
+    .describe(
+      'Processes that share the port: a number, or `auto` for one per core. 1 is one process in all, which nothing restarts after a crash.',
+    ),
+  drain_ms: whole(0, 3_600_000)
+    .default(30_000)
+    .describe('How long running requests may go on after a signal to stop.'),
+  max_body_bytes: whole(1, 268_435_456)
+    .default(33_554_432)
+    .describe('Largest request body; a larger one is answered 413.'),
+  max_connections: whole(1, 1_000_000)
+    .default(10_000)
+    .describe('Most client connections of one worker; one more is answered 503 and closed.'),
+  headers_timeout_ms: whole(100, DAY_MS)
+    .default(10_000)
+    .describe(
+      'Time for the headers of a request, from its first byte or from the connection. A body that takes longer than this must arrive at 1 KiB/s. Both are answered 408.',
+    ),
+  keep_alive_ms: whole(100, DAY_MS)
+    .default(65_000)
+    .describe('How long an idle client connection stays open; longer than in the proxy in front.'),
+  client_stall_ms: whole(100, DAY_MS)
+    .default(60_000)
+    .describe('A client that reads nothing of a reply for this long is disconnected.'),
+  trusted_proxies: z
+    .array(network)
+    .max(1_000)
+    .default([])
+    .describe(
+      'Addresses and networks of reverse proxies in front. For a connection from one of them, the client address is the rightmost entry of `X-Forwarded-For` that is not one of them.',
+    ),
+  cors: z
+    .strictObject({
+      origins: z
+        .array(origin)
+        .max(1_000)
+        .default([])
+        .describe(
+          'Origins whose pages may call the API from a browser, as in `https://app.example.com`, or `*` for all. Empty: none. The dashboard is not affected.',
+        ),
+    })
+    .prefault({}),
+  overload: overloadSchema,
+  tls: tls
+    .optional()
+    .describe(
+      'HTTPS and HTTP/2 on `port`; plain HTTP/1.1 if left out. Changed files take effect within seconds; relative paths start at this file.',
+    ),
+})
+
+type ServerValues = z.output<typeof serverSchema>
+type Fault = (path: Path, message: string) => void
+
+/** Says what is wrong with certificate files, and with which setting; null: nothing. */
+export type TlsCheck = (
+  files: TlsFiles,
+) => { readonly setting: string; readonly message: string } | null
+
+/** Finds what is wrong with the section beyond its schema. */
+export function checkServer(
+  server: ServerValues,
+  folder: string,
+  checkTls: TlsCheck,
+  fault: Fault,
+): void {
+  const { host, port, ops_host: opsHost, ops_port: opsPort } = server
+  const sameHost =
+    host === opsHost || ['0.0.0.0', '::'].some((any) => any === host || any === opsHost)
+  if (port !== 0 && port === opsPort && sameHost) {
+    fault(['server', 'ops_port'], 'is the same as server.port')
+  }
+  const files = tlsFilesOf(server, folder)
+  const problem = files === null ? null : checkTls(files)
+  if (problem !== null) fault(['server', 'tls', problem.setting], problem.message)
+}
+
+/** What the code reads of the section. */
+export function serverOf(server: ServerValues, folder: string): ServerConfig {
+  return {
+    host: server.host,
+    port: server.port,
+    opsHost: server.ops_host,
+    opsPort: server.ops_port,
+    workers: server.workers === 'auto' ? availableParallelism() : server.workers,
+    drainMs: server.drain_ms,
+    maxBodyBytes: server.max_body_bytes,
+    maxConnections: server.max_connections,
+    headersTimeoutMs: server.headers_timeout_ms,
+    keepAliveMs: server.keep_alive_ms,
+    clientStallMs: server.client_stall_ms,
+    trustedProxies: server.trusted_proxies,
+    cors: server.cors,
+    overload: overloadOf(server.overload),
+    tls: tlsFilesOf(server, folder),
+  }
+}
+
+function tlsFilesOf({ tls: files }: ServerValues, folder: string): TlsFiles | null {
+  if (files === undefined) return null
+  const { cert, key, client_ca: clientCa } = files
+  return {
+    cert: resolve(folder, cert),
+    key: resolve(folder, key),
+    clientCa: clientCa === undefined ? null : resolve(folder, clientCa),
+  }
+}
+
+/** True for an address, or a network in CIDR notation. */
+function isNetwork(text: string): boolean {
+  const [address = '', bits, more] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || more !== undefined) return false
+  return (
+    bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 6 ? 128 : 32))
+  )
+}

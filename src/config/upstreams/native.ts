@@ -1,0 +1,79 @@
+/**
+ * The keys of native access: which of an upstream's own endpoints clients may call untranslated.
+ * Part of `schema.ts` and `resolve.ts`.
+ */
+import { z } from 'zod'
+import type { NativeConfig, NativeRule } from '../config.js'
+import type { Path } from '../problem.js'
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+const SEGMENT = /^(?:\*|[A-Za-z0-9._~!$&'()+,;=:@-]{1,256})$/
+const MAX_SEGMENTS = 32
+
+/** `upstreams.NAME.native:` */
+export const nativeSchema = z
+  .array(z.string().min(1).max(2_048))
+  .max(256)
+  .default([])
+  .describe(
+    'Endpoints of the upstream that clients may call untranslated below `/native/NAME/`, each a method and a path: `[ "POST /v1/files", "GET /v1/files/*" ]`. `*` stands for one or more segments. The path is the provider’s own, with its version. A `GET` also admits a WebSocket. Empty: none.',
+  )
+
+/** `upstreams.NAME.native_usd_per_request:` */
+export const nativePriceSchema = z
+  .number()
+  .min(0)
+  .max(1_000_000)
+  .optional()
+  .describe(
+    'US dollars that a native request is charged, against budgets and in the ledger, once the upstream has accepted it. Left out: its cost is unknown, and a request under a budget is refused (403) unless `limiting.unknown_price` is `allow`.',
+  )
+
+/** The values of those keys, as the file has them. */
+export interface NativeValues {
+  readonly native: readonly string[]
+  readonly native_usd_per_request?: number | undefined
+}
+
+/** Reports each entry that is not a method and a path. */
+export function checkNative(
+  { native }: NativeValues,
+  path: Path,
+  fault: (path: Path, message: string) => void,
+): void {
+  native.forEach((entry, index) => {
+    const problem = problemOf(entry)
+    if (problem !== null) fault([...path, 'native', index], problem)
+    else if (native.indexOf(entry) < index) fault([...path, 'native', index], 'is listed twice')
+  })
+}
+
+function problemOf(entry: string): string | null {
+  const [method = '', path = '', ...rest] = entry.split(' ')
+  if (path === '' || rest.length > 0) {
+    return "must be a method and a path with one space between, as in 'GET /v1/files/*'"
+  }
+  if (!METHODS.includes(method)) return `must begin with one of ${METHODS.join(', ')}`
+  if (!path.startsWith('/')) return 'must have a path that begins with /'
+  if (/[?#]/.test(path)) return 'must have a path without a query or a fragment'
+  const segments = path.slice(1).split('/')
+  if (segments.length > MAX_SEGMENTS) return `must have at most ${MAX_SEGMENTS} segments`
+  if (segments.some((segment) => segment === '.' || segment === '..')) {
+    return 'must have a path without . and .. segments'
+  }
+  if (segments.every((segment) => SEGMENT.test(segment))) return null
+  return 'must have a path of plain segments; * stands alone between two slashes'
+}
+
+/** Only for values that `checkNative` accepts. */
+export function nativeOf({ native, native_usd_per_request: usd }: NativeValues): NativeConfig {
+  return {
+    rules: native.map(ruleOf),
+    nanoUsdPerRequest: usd === undefined ? null : Math.round(usd * 1e9),
+  }
+}
+
+function ruleOf(entry: string): NativeRule {
+  const [method = '', path = ''] = entry.split(' ')
+  return { method, segments: path.slice(1).split('/') }
+}

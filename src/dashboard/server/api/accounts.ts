@@ -1,0 +1,190 @@
+/** All accounts, for administrators; and the trail of what was done, for each account its own. */
+import type { Account } from '../../../accounts/account.js'
+import { createAccount } from '../../../accounts/accounts.js'
+import type { UsageSum } from '../../../store/ledger.js'
+import type { AccountEdit } from '../../../store/store.js'
+import type { TrailEntry } from '../../../store/trail.js'
+import { listPage } from '../list-page.js'
+import { signedRoute, type Reply, type Route, type SignedAsk } from '../route.js'
+import { notFound } from '../router.js'
+import { GatewayError } from '../../../errors.js'
+import * as schema from '../schema/schema.js'
+import { entryOf, RECENT_MS, scopeOf, type Services } from '../services.js'
+
+/** How long a link for a new password is good. */
+const LINK_MS = 86_400_000
+
+/** The routes. */
+export function accountRoutes(services: Services): Route[] {
+  return [
+    signedRoute('admin', 'GET', '/accounts', {
+      query: schema.accountsQuery,
+      reply: schema.accountsReply,
+      handle: ({ query }) => list(services, query),
+    }),
+    signedRoute('admin', 'POST', '/accounts', {
+      body: schema.createAccountBody,
+      reply: schema.createdAccountReply,
+      handle: (ask) => create(services, ask),
+    }),
+    signedRoute('admin', 'PATCH', '/accounts/{id}', {
+      body: schema.changeAccountBody,
+      reply: schema.accountReply,
+      handle: (ask) => change(services, ask),
+    }),
+    signedRoute('admin', 'POST', '/accounts/{id}/reset', {
+      body: schema.resetLinkBody,
+      reply: schema.resetLinkReply,
+      handle: (ask) => resetLink(services, ask),
+    }),
+    signedRoute('session', 'GET', '/audit', {
+      query: schema.auditQuery,
+      reply: schema.auditReply,
+      handle: (ask) => audit(services, ask),
+    }),
+  ]
+}
+
+async function list(
+  services: Services,
+  query: ReturnType<typeof schema.accountsQuery.parse>,
+): Promise<Reply> {
+  const words = query.search?.toLowerCase() ?? ''
+  const { items, next } = await listPage((page) => services.store.listAccounts(page), {
+    after: query.after ?? null,
+    limit: query.limit ?? 50,
+    keeps: ({ email, id }) => email.includes(words) || id === query.search,
+  })
+  const accounts = await Promise.all(items.map((account) => accountRow(services, account)))
+  const json: schema.AccountsReply = { accounts, next }
+  return { status: 200, json }
+}
+
+async function create(
+  services: Services,
+  ask: SignedAsk<unknown, ReturnType<typeof schema.createAccountBody.parse>>,
+): Promise<Reply> {
+  const { store, now } = services
+  const { email, plan, role = 'owner' } = ask.body
+  const wanted = { email, plan, role, password: { none: true } } as const
+  const { account } = await createAccount(store, wanted, { now }, (made) => [
+    otherEntry(services, ask, made, 'account.create', `${role}, plan ${plan}`),
+  ])
+  const link = await newLink(services, ask, account)
+  return { status: 201, json: { account: await accountRow(services, account), link } }
+}
+
+async function change(
+  services: Services,
+  ask: SignedAsk<unknown, ReturnType<typeof schema.changeAccountBody.parse>>,
+): Promise<Reply> {
+  const { store, sessions } = services
+  const { plan, disabled } = ask.body
+  if (disabled === true && ask.id === ask.session.account.id) {
+    throw new GatewayError('malformed_request', 'Nobody disables their own account.', {
+      param: 'disabled',
+    })
+  }
+  const edit: AccountEdit = {
+    ...(plan === undefined ? {} : { plan }),
+    ...(disabled === undefined ? {} : { disabled }),
+  }
+  const account = await store.changeAccount(ask.id, edit, (before, after) => {
+    const entries: TrailEntry[] = []
+    if (before.plan !== after.plan) {
+      const what = `${before.plan} → ${after.plan}`
+      entries.push(otherEntry(services, ask, after, 'account.plan', what))
+    }
+    if (before.disabled !== after.disabled) {
+      const action = after.disabled ? 'account.disable' : 'account.enable'
+      entries.push(otherEntry(services, ask, after, action, ''))
+    }
+    return inOrder(entries)
+  })
+  if (account === null) throw notFound()
+  if (account.disabled) await sessions.endAll(account.id)
+  return { status: 200, json: { account: await accountRow(services, account) } }
+}
+
+async function resetLink(services: Services, ask: SignedAsk<unknown, unknown>): Promise<Reply> {
+  const account = await services.store.accountById(ask.id)
+  if (account === null) throw notFound()
+  // First: of a link that nobody was given there may be an entry, but none without one.
+  await services.store.trail.add(otherEntry(services, ask, account, 'account.reset-link', ''))
+  const link = await newLink(services, ask, account)
+  return { status: 201, json: { link } }
+}
+
+/** The one link of the account that is good. Behind `#`, so that no server and no log ever sees it. */
+async function newLink(
+  services: Services,
+  ask: SignedAsk<unknown, unknown>,
+  account: Account,
+): Promise<schema.ResetLinkReply['link']> {
+  const { store, sessions, snapshot, now } = services
+  await store.passes.end('reset', account.id, null)
+  const expiresAtMs = now() + LINK_MS
+  const secret = await sessions.issue('reset', account.id, LINK_MS)
+  // The router has found `origin` to be our own.
+  const base = snapshot().config.dashboard.publicUrl ?? ask.origin ?? ''
+  return { url: `${base}/dashboard/reset#${secret}`, expiresAtMs }
+}
+
+async function accountRow(
+  { store, ledger, now }: Services,
+  account: Account,
+): Promise<schema.AccountRow> {
+  const { id, email, role, plan, disabled, createdAtMs } = account
+  const toMs = now()
+  const [liveKeys, sums] = await Promise.all([
+    store.countKeys(id),
+    ledger.sums({ accountId: id, by: 'day', fromMs: toMs - RECENT_MS, toMs, per: 'model' }),
+  ])
+  return {
+    ...{ id, email, role, plan, disabled, createdAtMs, liveKeys },
+    requests: totalOf(sums, ({ requests }) => requests),
+    spendNanoUsd: totalOf(sums, ({ costNanoUsd }) => costNanoUsd),
+    unpricedRequests: totalOf(sums, ({ unpriced }) => unpriced),
+  }
+}
+
+function totalOf(sums: readonly UsageSum[], of: (sum: UsageSum) => number): number {
+  return sums.reduce((total, sum) => total + of(sum), 0)
+}
+
+async function audit(
+  services: Services,
+  { session, query }: SignedAsk<ReturnType<typeof schema.auditQuery.parse>, undefined>,
+): Promise<Reply> {
+  const accountId = await scopeOf(services, session, query.account)
+  const limit = query.limit ?? 50
+  const found = await services.store.trail.page({
+    accountId,
+    after: query.after ?? null,
+    limit: limit + 1,
+  })
+  const entries = found.slice(0, limit)
+  const json: schema.AuditReply = {
+    entries,
+    next: found.length > limit ? (entries.at(-1)?.id ?? null) : null,
+  }
+  return { status: 200, json }
+}
+
+/** Ids of one millisecond are in no order; what is first gets the lowest. */
+function inOrder(entries: readonly TrailEntry[]): TrailEntry[] {
+  const ids = entries.map(({ id }) => id).sort()
+  return entries.map((entry, at) => ({ ...entry, id: ids[at] ?? entry.id }))
+}
+
+/** Something that an administrator did to an account. */
+function otherEntry(
+  services: Services,
+  ask: SignedAsk<unknown, unknown>,
+  account: Account,
+  action: string,
+  what: string,
+): TrailEntry {
+  const detail = what === '' ? account.email : `${account.email}: ${what}`
+  return entryOf(services, ask, { accountId: account.id, action, target: account.id, detail })
+}

@@ -1,0 +1,297 @@
+/** Keys: listed with what they used, made, changed, replaced, revoked. Each read and write is the account's. */
+import type { Account, ApiKey, KeyLimits } from '../../../accounts/account.js'
+import { PRIORITY, type Labels } from '../../../accounts/labels.js'
+import { checkedName, createKey, revokeKey, type NewKey } from '../../../accounts/accounts.js'
+import { GatewayError } from '../../../errors.js'
+import type { KeyUse } from '../../../store/ledger.js'
+import type { KeyEdit } from '../../../store/store.js'
+import type { TrailEntry } from '../../../store/trail.js'
+import { listPage } from '../list-page.js'
+import { signedRoute, type Reply, type Route, type SignedAsk } from '../route.js'
+import { notFound } from '../router.js'
+import * as schema from '../schema/schema.js'
+import { entryOf, RECENT_MS, scopeOf, type Services } from '../services.js'
+
+/** What may be said of a key; `undefined` where the page left it out. */
+interface Wanted {
+  readonly name?: string | undefined
+  readonly expiresAtMs?: number | null | undefined
+  readonly models?: string[] | null | undefined
+  readonly limits?: schema.KeyLimits | undefined
+  readonly labels?: Labels | undefined
+}
+
+/** The routes. */
+export function keyRoutes(services: Services): Route[] {
+  return [
+    signedRoute('session', 'GET', '/keys', {
+      query: schema.keysQuery,
+      reply: schema.keysReply,
+      handle: (ask) => list(services, ask),
+    }),
+    signedRoute('session', 'POST', '/keys', {
+      body: schema.createKeyBody,
+      reply: schema.createdKeyReply,
+      handle: (ask) => create(services, ask),
+    }),
+    signedRoute('session', 'PATCH', '/keys/{id}', {
+      body: schema.changeKeyBody,
+      reply: schema.keyReply,
+      handle: (ask) => change(services, ask),
+    }),
+    signedRoute('session', 'POST', '/keys/{id}/rotate', {
+      body: schema.rotateKeyBody,
+      reply: schema.createdKeyReply,
+      handle: (ask) => rotate(services, ask),
+    }),
+    signedRoute('session', 'DELETE', '/keys/{id}', {
+      reply: schema.keyReply,
+      handle: (ask) => revoke(services, ask),
+    }),
+  ]
+}
+
+async function list(
+  services: Services,
+  { session, query }: SignedAsk<ReturnType<typeof schema.keysQuery.parse>, undefined>,
+): Promise<Reply> {
+  const accountId = await scopeOf(services, session, query.account)
+  if (accountId === null) {
+    const message = 'Keys are listed for one account; name it.'
+    throw new GatewayError('malformed_request', message, { param: 'account' })
+  }
+  const words = query.search?.toLowerCase() ?? ''
+  const { items, next } = await listPage((page) => services.store.listKeys(accountId, page), {
+    after: query.after ?? null,
+    limit: query.limit ?? 100,
+    keeps: (key) => {
+      if (query.state !== 'all' && key.revokedAtMs !== undefined) return false
+      return words === '' || key.name.toLowerCase().includes(words) || key.lastFour === query.search
+    },
+  })
+  const figures = await figuresOf(services, accountId, items)
+  const keys = items.map((key) => keyView(key, figures, services.now()))
+  const json: schema.KeysReply = { keys, next }
+  return { status: 200, json }
+}
+
+async function create(services: Services, ask: SignedAsk<unknown, Wanted>): Promise<Reply> {
+  const { account } = ask.session
+  const { store, now, snapshot } = services
+  const { name = '', ...rest } = ask.body
+  const { plans } = snapshot().config
+  await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
+  assertWithin(rest.limits, plans[account.plan].limits)
+  assertLabels(rest.labels, account)
+  const wanted = newKeyOf(rest, now())
+  const told = (made: ApiKey) => [keyEntry(services, ask, 'key.create', made, namedKey(made))]
+  const { key, secret } = await createKey(store, plans, account, name, { ...wanted, now }, told)
+  return { status: 201, json: { key: keyView(key, NOTHING, now()), secret } }
+}
+
+async function change(services: Services, ask: SignedAsk<unknown, Wanted>): Promise<Reply> {
+  const { store, now } = services
+  const { account } = ask.session
+  const { name, expiresAtMs, models, limits } = ask.body
+  assertExpiry(expiresAtMs, now())
+  assertPatterns(models)
+  assertWithin(limits, services.snapshot().config.plans[account.plan].limits)
+  const edit: KeyEdit = {
+    ...(name === undefined ? {} : { name: checkedName(name) }),
+    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+    ...(models === undefined ? {} : { models }),
+    ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
+  }
+  const key = await store.changeKey(account.id, ask.id, edit, (before, after) => {
+    const detail = [after.name, ...differencesOf(before, after)].join('; ')
+    return [keyEntry(services, ask, 'key.change', after, detail)]
+  })
+  if (key === null) throw notFound()
+  return { status: 200, json: { key: await oneView(services, key) } }
+}
+
+function differencesOf(before: ApiKey, after: ApiKey): string[] {
+  const differences = [
+    before.name === after.name ? null : `name: ${before.name} → ${after.name}`,
+    ...(['expiresAtMs', 'models', 'limits'] as const).map((field) => {
+      const [old, next] = [textOf(before[field]), textOf(after[field])]
+      return old === next ? null : `${field}: ${old} → ${next}`
+    }),
+  ]
+  return differences.filter((text) => text !== null)
+}
+
+async function rotate(services: Services, ask: SignedAsk<unknown, unknown>): Promise<Reply> {
+  const { store, now, snapshot } = services
+  const { account } = ask.session
+  const old = await store.keyById(account.id, ask.id)
+  if (old === null) throw notFound()
+  if (stateOf(old, now()) !== 'live') {
+    throw new GatewayError('malformed_request', 'This key no longer works; make a new one.')
+  }
+  const { plans } = snapshot().config
+  await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
+  const { expiresAtMs, models, limits, labels } = old
+  const wanted: NewKey = {
+    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+    ...(models === undefined ? {} : { models }),
+    ...(limits === undefined ? {} : { limits }),
+    ...(labels === undefined ? {} : { labels }),
+    replaces: old.id,
+    now,
+  }
+  const { key, secret } = await createKey(store, plans, account, old.name, wanted, (made) => {
+    const detail = `${old.name}: ${shownKey(old)} → ${shownKey(made)}`
+    return [keyEntry(services, ask, 'key.rotate', old, detail)]
+  })
+  await store.changeKey(account.id, old.id, { replacedBy: key.id })
+  return { status: 201, json: { key: keyView(key, NOTHING, now()), secret } }
+}
+
+async function revoke(services: Services, ask: SignedAsk<unknown, unknown>): Promise<Reply> {
+  const { store, now } = services
+  const { account } = ask.session
+  const before = await store.keyById(account.id, ask.id)
+  if (before === null) throw notFound()
+  const told = [keyEntry(services, ask, 'key.revoke', before, namedKey(before))]
+  await revokeKey(store, account.id, ask.id, { now }, told)
+  const key = (await store.keyById(account.id, ask.id)) ?? before
+  return { status: 200, json: { key: await oneView(services, key) } }
+}
+
+function newKeyOf(wanted: Omit<Wanted, 'name'>, nowMs: number): NewKey {
+  const { expiresAtMs, models, limits, labels } = wanted
+  assertExpiry(expiresAtMs, nowMs)
+  assertPatterns(models)
+  return {
+    ...(expiresAtMs === undefined || expiresAtMs === null ? {} : { expiresAtMs }),
+    ...(models === undefined || models === null ? {} : { models }),
+    ...(limits === undefined || Object.keys(limits).length === 0
+      ? {}
+      : { limits: limitsOf(limits) }),
+    ...(labels === undefined ? {} : { labels }),
+  }
+}
+
+/** A key with a high priority is served before other accounts' keys under overload, so only administrators set it. */
+function assertLabels(labels: Labels | undefined, { role }: Account): void {
+  if (labels === undefined || role === 'admin' || !Object.hasOwn(labels, PRIORITY)) return
+  const message = `Only administrators give keys the label "${PRIORITY}".`
+  throw new GatewayError('forbidden', message, { param: `labels.${PRIORITY}` })
+}
+
+function assertExpiry(expiresAtMs: number | null | undefined, nowMs: number): void {
+  if (expiresAtMs === undefined || expiresAtMs === null || expiresAtMs > nowMs) return
+  throw new GatewayError('malformed_request', 'A key cannot expire in the past.', {
+    param: 'expiresAtMs',
+  })
+}
+
+const LIMITS = [
+  'requestsPerMinute',
+  'tokensPerMinute',
+  'concurrent',
+  'nanoUsdPerDay',
+  'nanoUsdPerMonth',
+] as const
+
+/** A key never has more than its plan; who asks for more hears so, rather than finding out. */
+function assertWithin(limits: schema.KeyLimits | undefined, most: KeyLimits): void {
+  for (const name of LIMITS) {
+    const [wanted, allowed] = [limits?.[name], most[name]]
+    if (wanted === undefined || allowed === undefined || wanted <= allowed) continue
+    const told = name.startsWith('nanoUsd') ? `$${allowed / 1e9}` : String(allowed)
+    const message = `The plan allows ${told} at most; ask for less, or choose a larger plan.`
+    throw new GatewayError('forbidden', message, { param: `limits.${name}` })
+  }
+}
+
+function assertPatterns(models: readonly string[] | null | undefined): void {
+  models?.forEach((pattern, index) => {
+    if (!pattern.slice(0, -1).includes('*')) return
+    const message = `'${pattern}' has a * before its end: name an id, or the beginning of ids and a *.`
+    throw new GatewayError('malformed_request', message, { param: `models.${index}` })
+  })
+}
+
+function limitsOf(limits: schema.KeyLimits): KeyLimits {
+  return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined))
+}
+
+interface Figures {
+  readonly used: ReadonlyMap<string, KeyUse>
+  readonly lastUse: ReadonlyMap<string, number>
+}
+
+const NOTHING: Figures = { used: new Map(), lastUse: new Map() }
+
+/** What these keys of the account used in the last 30 days, and when each was used last. */
+async function figuresOf(
+  { ledger, now }: Services,
+  accountId: string,
+  keys: readonly ApiKey[],
+): Promise<Figures> {
+  const toMs = now()
+  const keyIds = keys.map(({ id }) => id)
+  const [uses, lastUse] = await Promise.all([
+    ledger.keyUse({ accountId, keyIds, fromMs: toMs - RECENT_MS, toMs }),
+    ledger.lastUse(accountId, keyIds),
+  ])
+  return { used: new Map(uses.map((use) => [use.keyId, use])), lastUse }
+}
+
+async function oneView(services: Services, key: ApiKey): Promise<schema.Key> {
+  return keyView(key, await figuresOf(services, key.accountId, [key]), services.now())
+}
+
+function keyView(key: ApiKey, { used, lastUse }: Figures, nowMs: number): schema.Key {
+  const figures = used.get(key.id)
+  return {
+    id: key.id,
+    accountId: key.accountId,
+    name: key.name,
+    prefix: key.prefix,
+    lastFour: key.lastFour,
+    createdAtMs: key.createdAtMs,
+    expiresAtMs: key.expiresAtMs ?? null,
+    revokedAtMs: key.revokedAtMs ?? null,
+    state: stateOf(key, nowMs),
+    models: key.models === undefined ? null : [...key.models],
+    limits: key.limits ?? {},
+    labels: { ...key.labels },
+    replaces: key.replaces ?? null,
+    replacedBy: key.replacedBy ?? null,
+    lastUsedAtMs: lastUse.get(key.id) ?? null,
+    requests: figures?.requests ?? 0,
+    spendNanoUsd: figures?.costNanoUsd ?? 0,
+    unpricedRequests: figures?.unpriced ?? 0,
+  }
+}
+
+function stateOf({ revokedAtMs, expiresAtMs }: ApiKey, nowMs: number): schema.Key['state'] {
+  if (revokedAtMs !== undefined) return 'revoked'
+  return expiresAtMs !== undefined && expiresAtMs <= nowMs ? 'expired' : 'live'
+}
+
+/** What was done to a key of the account. */
+function keyEntry(
+  services: Services,
+  ask: SignedAsk<unknown, unknown>,
+  action: string,
+  { id, accountId }: ApiKey,
+  detail: string,
+): TrailEntry {
+  return entryOf(services, ask, { accountId, action, target: id, detail })
+}
+
+function namedKey(key: ApiKey): string {
+  return `${key.name} (${shownKey(key)})`
+}
+
+function textOf(value: unknown): string {
+  return value === undefined ? 'none' : JSON.stringify(value)
+}
+
+function shownKey({ prefix, lastFour }: ApiKey): string {
+  return `${prefix}…${lastFour}`
+}

@@ -1,0 +1,124 @@
+/** The catalogue, where each model is sent now, and a place to try one. */
+import { factsFor } from '../../../config/catalogue.js'
+import { isConfigured, type Snapshot } from '../../../config/config.js'
+import type { ModelFacts } from '../../../chat/model.js'
+import { speaksOf } from '../../../upstreams/explain.js'
+import { PLAIN_REQUEST } from '../../../routing/conditions.js'
+import { reasonOf } from '../../../routing/explain.js'
+import { createRouter, type ModelRoute, type Router } from '../../../routing/router.js'
+import { signedRoute, TAKEN, type Route } from '../route.js'
+import * as schema from '../schema/schema.js'
+import type { Services } from '../services.js'
+
+/** The routes. */
+export function modelRoutes(services: Services): Route[] {
+  const { snapshot, chat } = services
+  return [
+    signedRoute('session', 'GET', '/models', {
+      reply: schema.modelsReply,
+      handle: () => {
+        const now = snapshot()
+        const router = routerOf(now)
+        const models = now.catalogue.models.map((facts) => modelView(now, router, facts))
+        const json: schema.ModelsReply = { models, generation: now.generation }
+        return { status: 200, json }
+      },
+    }),
+    signedRoute('session', 'GET', '/models/explain', {
+      query: schema.explainQuery,
+      reply: schema.explainReply,
+      handle: ({ query }) => ({ status: 200, json: explained(snapshot(), query.model) }),
+    }),
+    signedRoute('session', 'POST', '/playground/chat', {
+      body: 'raw',
+      reply: null,
+      handle: ({ req, res, session }) => {
+        chat(req, res, session.account)
+        return TAKEN
+      },
+    }),
+  ]
+}
+
+const routers = new WeakMap<Snapshot, Router>()
+
+function routerOf(snapshot: Snapshot): Router {
+  const known = routers.get(snapshot)
+  if (known !== undefined) return known
+  const made = createRouter(snapshot.config)
+  routers.set(snapshot, made)
+  return made
+}
+
+function explained(snapshot: Snapshot, model: string): schema.ExplainReply {
+  const router = routerOf(snapshot)
+  const found = usualRoute(router, model)
+  const { why, others } = reasonOf(found, router.all(model))
+  const target = found?.targets[0]
+  const requested = target?.model ?? model
+  const facts = factsFor(snapshot.catalogue, requested)
+  return {
+    model,
+    route: found === null ? null : routeView(snapshot, found, model),
+    why,
+    dialectWhy: target === undefined ? null : speaksOf(target.upstream, facts).why,
+    others: [...others],
+    catalogueId: snapshot.catalogue.find(requested)?.id ?? null,
+  }
+}
+
+function modelView(snapshot: Snapshot, router: Router, facts: ModelFacts): schema.Model {
+  const found = usualRoute(router, facts.id)
+  return {
+    id: facts.id,
+    family: facts.family,
+    releasedAtMs: facts.createdAtSeconds * 1000,
+    variants: facts.variants ?? [],
+    endsOn: facts.shutdownDate ?? null,
+    contextWindow: facts.contextWindow ?? null,
+    maxOutputTokens: facts.maxOutputTokens ?? null,
+    vision: facts.vision ?? null,
+    audioInput: facts.audioInput ?? null,
+    tools: facts.tools ?? null,
+    reasoning: facts.reasoning ?? null,
+    structuredOutput: facts.structuredOutput ?? null,
+    price: facts.price === undefined ? null : priceView(facts.price),
+    route: found === null ? null : routeView(snapshot, found, facts.id),
+  }
+}
+
+function priceView(price: NonNullable<ModelFacts['price']>): schema.Price {
+  const { input, output, cacheRead, cacheWrite, longContext } = price
+  return {
+    ...(input === undefined ? {} : { input }),
+    ...(output === undefined ? {} : { output }),
+    ...(cacheRead === undefined ? {} : { cacheRead }),
+    ...(cacheWrite === undefined ? {} : { cacheWrite }),
+    ...(longContext === undefined ? {} : { longContext }),
+  }
+}
+
+/** The route of a plain request; if there is none, the first that takes the model under some condition. */
+function usualRoute(router: Router, model: string): ModelRoute | null {
+  return router.find(model, PLAIN_REQUEST) ?? router.all(model)[0] ?? null
+}
+
+function routeView(
+  { catalogue }: Snapshot,
+  { label, targets }: ModelRoute,
+  asked: string,
+): schema.Route | null {
+  const [target] = targets
+  if (target === undefined) return null
+  const { upstream } = target
+  const model = target.model ?? asked
+  const speaks = speaksOf(upstream, factsFor(catalogue, model))
+  return {
+    label,
+    upstream: upstream.name,
+    configured: isConfigured(upstream),
+    model,
+    dialect: speaks.plain,
+    dialectWithTools: speaks.with_tools,
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * Signing in with an identity provider: the browser goes there and comes back, and the e-mail that the
+ * provider has verified names the account. What ties the way back to the way out is a cookie with a secret,
+ * and a pass that is good once.
+ */
+import type { Account } from '../../../accounts/account.js'
+import { checkedEmail, createAccount, isEmail } from '../../../accounts/accounts.js'
+import type { OidcConfig } from '../../../config/config.js'
+import { GatewayError } from '../../../errors.js'
+import { headerOf } from '../../../http/message.js'
+import { cookieOf, cookieText, noCookieText, OIDC_COOKIE } from '../sign-in/cookies.js'
+import { IdentityError, IdentityProvider } from '../sign-in/identity-provider.js'
+import { openRoute, type Ask, type Reply, type Route } from '../route.js'
+import * as schema from '../schema/schema.js'
+import { ownEntry, type Services } from '../services.js'
+import { passIdOf } from '../sign-in/sessions.js'
+import { assertKeepsCookies, enter } from './session.js'
+
+/** How long somebody may take at the provider. */
+const AWAY_MS = 600_000
+
+/** The routes. */
+export function oidcRoutes(services: Services): Route[] {
+  const provider = new IdentityProvider()
+  return [
+    openRoute('POST', '/oidc/start', {
+      body: schema.oidcStartBody,
+      reply: schema.oidcStartReply,
+      handle: (ask) => start(services, provider, ask),
+    }),
+    openRoute('POST', '/oidc/finish', {
+      body: schema.oidcFinishBody,
+      reply: schema.sessionReply,
+      handle: (ask) => finish(services, provider, ask),
+    }),
+  ]
+}
+
+async function start(
+  services: Services,
+  provider: IdentityProvider,
+  ask: Ask<unknown, unknown>,
+): Promise<Reply> {
+  const { store, sessions, throttle, now } = services
+  const { config, publicUrl, redirectUri } = doorOf(services)
+  assertKeepsCookies(ask.origin)
+  // The provider sends people there; a cookie that another address got would be missing then.
+  if (ask.origin !== publicUrl) {
+    throw new GatewayError('forbidden', `Open ${publicUrl}/dashboard/ to sign in this way.`)
+  }
+  await throttle.step(ask.address)
+  const former = cookieOf(headerOf(ask.req, 'cookie'), OIDC_COOKIE)
+  if (former !== null) await store.passes.take('oidc', passIdOf(former), now())
+  const secret = await sessions.issue('oidc', '', AWAY_MS)
+  const url = await provider
+    .start(config, redirectUri, secret)
+    .catch((error: unknown) => fail(services, ask, error))
+  return { status: 200, json: { url }, cookies: [cookieText(OIDC_COOKIE, secret, AWAY_MS / 1000)] }
+}
+
+async function finish(
+  services: Services,
+  provider: IdentityProvider,
+  ask: Ask<unknown, { query: string }>,
+): Promise<Reply> {
+  const { store, throttle, now } = services
+  const { config, redirectUri } = doorOf(services)
+  assertKeepsCookies(ask.origin)
+  await throttle.step(ask.address)
+  const secret = cookieOf(headerOf(ask.req, 'cookie'), OIDC_COOKIE)
+  const pass = secret === null ? null : await store.passes.take('oidc', passIdOf(secret), now())
+  if (secret === null || pass === null) {
+    throw new GatewayError(
+      'forbidden',
+      'This sign-in works once, for ten minutes, in the browser that began it: sign in again.',
+    )
+  }
+  const { verifiedEmail } = await provider
+    .finish(config, redirectUri, secret, ask.body.query)
+    .catch((error: unknown) => fail(services, ask, error))
+  // Before any look at accounts: an e-mail that nobody has verified may be somebody else's.
+  if (verifiedEmail === null || !isEmail(verifiedEmail)) {
+    throw new GatewayError('forbidden', 'The provider has not verified your e-mail address.')
+  }
+  const account = await accountOf(services, ask, verifiedEmail)
+  if (account.disabled) {
+    throw new GatewayError('forbidden', 'This account is disabled; ask an administrator.')
+  }
+  const entered = await enter(services, ask, account, 'session.sign-in-oidc')
+  return { ...entered, cookies: [...(entered.cookies ?? []), noCookieText(OIDC_COOKIE)] }
+}
+
+/** The account of an e-mail that is surely theirs; made where that is configured. */
+async function accountOf(
+  services: Services,
+  ask: Ask<unknown, unknown>,
+  verifiedEmail: string,
+): Promise<Account> {
+  const { store, now, snapshot } = services
+  const { oidc } = snapshot().config.dashboard
+  const email = checkedEmail(verifiedEmail)
+  const found = await store.accountByEmail(email)
+  if (found !== null) return found
+  if (oidc?.createAccounts !== true) {
+    throw new GatewayError('forbidden', 'Ask an administrator for an account.')
+  }
+  const wanted = { email, plan: 'starter', password: { none: true } } as const
+  const told = (account: Account) => [ownEntry(services, ask, account, 'account.sign-up')]
+  const { account } = await createAccount(store, wanted, { now }, told)
+  return account
+}
+
+/** What is configured; the address to come back to is never read from a request. */
+function doorOf({ snapshot }: Services): {
+  readonly config: OidcConfig
+  readonly publicUrl: string
+  readonly redirectUri: string
+} {
+  const { oidc, publicUrl } = snapshot().config.dashboard
+  if (oidc === null || publicUrl === null) {
+    throw new GatewayError('forbidden', 'No identity provider is configured.')
+  }
+  return { config: oidc, publicUrl, redirectUri: `${publicUrl}/dashboard/oidc` }
+}
+
+function fail({ log }: Services, { requestId }: Ask<unknown, unknown>, error: unknown): never {
+  if (!(error instanceof IdentityError)) throw error
+  log.warn('sign-in with the identity provider failed', {
+    request_id: requestId,
+    reason: error.message,
+  })
+  if (error.fault === 'unavailable') {
+    throw new GatewayError(
+      'identity_unavailable',
+      'The identity provider cannot be asked at the moment; try later, or use a password.',
+    )
+  }
+  throw new GatewayError('forbidden', 'The identity provider did not let you in: sign in again.')
+}

@@ -1,0 +1,113 @@
+/** How things run, for administrators: upstreams, the configuration, what failed. */
+import { isConfigured, type UpstreamConfig } from '../../../config/config.js'
+import type { UsageRow } from '../../../ledger/row.js'
+import { FIRST_CONTENT_BOUNDS_MS } from '../../../store/ledger.js'
+import { quantile } from '../figures.js'
+import type { Outlook } from '../outlook.js'
+import { signedRoute, type Reply, type Route } from '../route.js'
+import { rowViews } from '../rows.js'
+import * as schema from '../schema/schema.js'
+import type { Services } from '../services.js'
+
+/** What "now" is for rates. */
+const RECENT_MS = 5 * 60_000
+/** Of those five minutes no more rows are looked at than this; rates are then of the time that they span. */
+const MAX_ROWS = 1_000
+const FAILED_ROWS = 25
+/** How far back the last failures are looked for. */
+const FAILED_MS = 7 * 86_400_000
+
+/** The routes. */
+export function operationRoutes(services: Services): Route[] {
+  return [
+    signedRoute('admin', 'GET', '/operations', {
+      reply: schema.operationsReply,
+      handle: () => operations(services),
+    }),
+  ]
+}
+
+async function operations(services: Services): Promise<Reply> {
+  const { ledger, now, outlook } = services
+  const { config, generation, loadedAtMs, fileHash, changes } = services.snapshot()
+  const nowMs = now()
+  const fromMs = nowMs - RECENT_MS
+  const [recent, failed, view] = await Promise.all([
+    ledger.rows({ accountId: null, fromMs, after: null, limit: MAX_ROWS }),
+    ledger.rows({
+      accountId: null,
+      failed: true,
+      fromMs: nowMs - FAILED_MS,
+      after: null,
+      limit: FAILED_ROWS,
+    }),
+    outlook(),
+  ])
+  const oldest = recent.rows.at(-1)?.atMs ?? fromMs
+  const minutes = (recent.next === null ? RECENT_MS : Math.max(1_000, nowMs - oldest)) / 60_000
+  const refused = view?.refused ?? null
+  const json: schema.OperationsReply = {
+    nowMs,
+    upstreams: Object.values(config.upstreams).map((upstream) => {
+      const rows = recent.rows.filter((row) => row.upstream === upstream.name)
+      return upstreamView(upstream, rows, minutes, view)
+    }),
+    config: {
+      generation,
+      loadedAtMs,
+      fileHash,
+      changes: [...changes],
+      refused: refused === null ? null : { ...refused, problems: [...refused.problems] },
+    },
+    failed: await rowViews(services, failed.rows),
+  }
+  return { status: 200, json }
+}
+
+function upstreamView(
+  upstream: UpstreamConfig,
+  rows: readonly UsageRow[],
+  minutes: number,
+  outlook: Outlook | null,
+): schema.UpstreamState {
+  const failed = rows.filter(({ outcome }) => outcome !== 'ok')
+  const counts = firstContentCounts(rows)
+  return {
+    name: upstream.name,
+    dialect: upstream.dialect,
+    preset: upstream.preset,
+    origin: new URL(upstream.baseUrl).origin,
+    configured: isConfigured(upstream),
+    apiKeySource: upstream.apiKeySource,
+    inFlight: outlook === null ? null : (outlook.inFlight[upstream.name] ?? 0),
+    requestsPerMinute: rows.length / minutes,
+    errorsPerMinute: failed.length / minutes,
+    errors: errorsOf(failed),
+    firstTokenP50Ms: quantile(counts, 0.5),
+    firstTokenP95Ms: quantile(counts, 0.95),
+    breaker: outlook?.breakers[upstream.name] ?? null,
+  }
+}
+
+/** The most frequent kinds. Rows come newest first. */
+function errorsOf(rows: readonly UsageRow[]): schema.UpstreamState['errors'] {
+  const kinds = new Map<string, { kind: string; count: number; lastAtMs: number }>()
+  for (const { outcome, atMs } of rows) {
+    const known = kinds.get(outcome)
+    if (known === undefined) kinds.set(outcome, { kind: outcome, count: 1, lastAtMs: atMs })
+    else known.count += 1
+  }
+  return [...kinds.values()].sort((a, b) => b.count - a.count).slice(0, 5)
+}
+
+function firstContentCounts(rows: readonly UsageRow[]): number[] {
+  const counts = FIRST_CONTENT_BOUNDS_MS.map(() => 0).concat(0)
+  for (const { hops } of rows) {
+    const { firstContent } = hops
+    if (firstContent === undefined) continue
+    const at = FIRST_CONTENT_BOUNDS_MS.findIndex((bound) => firstContent <= bound)
+    const place = at === -1 ? counts.length - 1 : at
+    counts[place] = (counts[place] ?? 0) + 1
+  }
+  return counts
+}

@@ -1,0 +1,153 @@
+/**
+ * Signing in, staying, leaving. Whoever guesses learns nothing: a wrong password, an unknown e-mail and an
+ * account without a password are one answer after one time.
+ */
+import type { Account } from '../../../accounts/account.js'
+import { isOutdated } from '../../../accounts/password.js'
+import { isLoopback } from '../../../config/schema/dashboard-schema.js'
+import { GatewayError } from '../../../errors.js'
+import { headerOf } from '../../../http/message.js'
+import {
+  cookieOf,
+  cookieText,
+  DEVICE_COOKIE,
+  noCookieText,
+  SESSION_COOKIE,
+} from '../sign-in/cookies.js'
+import { openRoute, signedRoute, type Ask, type Reply, type Route } from '../route.js'
+import * as schema from '../schema/schema.js'
+import { accountView, ownEntry, planOf, type Services } from '../services.js'
+import { DEVICE_MS, SESSION_MS, type Session } from '../sign-in/sessions.js'
+import { hasAdmin } from '../sign-in/set-up.js'
+
+/** The routes. */
+export function sessionRoutes(services: Services): Route[] {
+  const { sessions, store } = services
+  return [
+    openRoute('GET', '/session', {
+      reply: schema.sessionReply,
+      // A page that only looks whether somebody is signed in is not somebody at work.
+      passive: true,
+      handle: async ({ session }) => ({ status: 200, json: await sessionView(services, session) }),
+    }),
+    openRoute('POST', '/session', {
+      body: schema.signInBody,
+      reply: schema.sessionReply,
+      handle: (ask) => signIn(services, ask),
+    }),
+    signedRoute('session', 'DELETE', '/session', {
+      reply: schema.doneReply,
+      handle: async ({ req }) => {
+        const secret = cookieOf(headerOf(req, 'cookie'), SESSION_COOKIE)
+        if (secret !== null) await sessions.end(secret)
+        return goodbye()
+      },
+    }),
+    signedRoute('session', 'DELETE', '/sessions', {
+      reply: schema.doneReply,
+      handle: async (ask) => {
+        const { account } = ask.session
+        await sessions.endAll(account.id)
+        await store.passes.end('device', account.id, null)
+        await store.trail.add(ownEntry(services, ask, account, 'session.end-all'))
+        return goodbye()
+      },
+    }),
+    signedRoute('session', 'GET', '/plans', {
+      reply: schema.plansReply,
+      handle: () => {
+        const snapshot = services.snapshot()
+        const plans = schema.planName.options.map((name) => planOf(snapshot, name))
+        return { status: 200, json: { plans } }
+      },
+    }),
+  ]
+}
+
+/**
+ * A new session for the account, in place of the one that the browser had; `how` goes into the trail, unless
+ * what let them in has left its own entry (null). The browser is known from then on.
+ */
+export async function enter(
+  services: Services,
+  ask: Ask<unknown, unknown>,
+  account: Account,
+  how: string | null,
+): Promise<Reply> {
+  assertKeepsCookies(ask.origin)
+  const { sessions, store } = services
+  const header = headerOf(ask.req, 'cookie')
+  const former = cookieOf(header, SESSION_COOKIE)
+  if (former !== null) await sessions.end(former)
+  const session = await sessions.open(account)
+  if (how !== null) await store.trail.add(ownEntry(services, ask, account, how))
+  const cookies = [cookieText(SESSION_COOKIE, session.secret, SESSION_MS / 1000)]
+  if ((await sessions.device(cookieOf(header, DEVICE_COOKIE), account.id)) === null) {
+    const device = await sessions.issue('device', account.id, DEVICE_MS)
+    cookies.push(cookieText(DEVICE_COOKIE, device, DEVICE_MS / 1000))
+  }
+  return { status: 200, json: await sessionView(services, session), cookies }
+}
+
+/** Browsers drop our cookies over plain http elsewhere; better to say so than to sign in to nothing. */
+export function assertKeepsCookies(origin: string | null): void {
+  if (origin === null || !origin.toLowerCase().startsWith('http:')) return
+  if (!URL.canParse(origin) || isLoopback(new URL(origin).hostname)) return
+  throw new GatewayError(
+    'forbidden',
+    'This page came over plain http, and browsers then keep no sign-in: use https, or localhost.',
+  )
+}
+
+/** What the page is told of who is signed in. */
+async function sessionView(
+  services: Services,
+  session: Session | null,
+): Promise<schema.SessionReply> {
+  const { dashboard } = services.snapshot().config
+  const isAdmin = session?.account.role === 'admin'
+  return {
+    account: session === null ? null : await accountView(services, session.account),
+    csrf: session?.csrf ?? null,
+    endsAtMs: session?.endsAtMs ?? null,
+    needsSetUp: session === null && !(await hasAdmin(services.store)),
+    signUp: dashboard.selfSignUp,
+    oidc: dashboard.oidc?.name ?? null,
+    publicUrl: dashboard.publicUrl,
+    grafanaUrl: isAdmin ? dashboard.grafanaUrl : null,
+    version: services.version,
+  }
+}
+
+function goodbye(): Reply {
+  return { status: 200, json: {}, cookies: [noCookieText(SESSION_COOKIE)] }
+}
+
+async function signIn(
+  services: Services,
+  ask: Ask<unknown, { email: string; password: string }>,
+): Promise<Reply> {
+  const { store, sessions, throttle, passwords } = services
+  const { body, address } = ask
+  assertKeepsCookies(ask.origin)
+  const email = body.email.trim().toLowerCase()
+  const account = await store.accountByEmail(email)
+  const secret = cookieOf(headerOf(ask.req, 'cookie'), DEVICE_COOKIE)
+  const device = await sessions.device(secret, account?.id ?? null)
+  await throttle.attempt(email, address, device)
+  const isRight = await passwords.matches(account?.passwordHash ?? null, body.password)
+  if (account === null || !isRight) {
+    services.log.info('sign-in refused', { account_id: account?.id, request_id: ask.requestId })
+    throw new GatewayError('unauthenticated', 'Wrong e-mail or password.')
+  }
+  // Only who knows the password may learn this.
+  if (account.disabled) {
+    throw new GatewayError('forbidden', 'This account is disabled; ask an administrator.')
+  }
+  await throttle.forgive(email, address, device)
+  if (isOutdated(account.passwordHash)) {
+    const passwordHash = await passwords.rehash(body.password)
+    if (passwordHash !== null) await store.changeAccount(account.id, { passwordHash })
+  }
+  return enter(services, ask, account, 'session.sign-in')
+}

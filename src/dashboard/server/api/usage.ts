@@ -1,0 +1,250 @@
+/** Usage: sums over time, single requests, a file of them, and what happens now. */
+import { GatewayError } from '../../../errors.js'
+import type { HttpResponse } from '../../../http/message.js'
+import { beginReply, isGone } from '../../../http/respond.js'
+import { matchesEntry, type EntryFilter } from '../../../store/records/entry-filter.js'
+import type { RowPage, RowQuery, SumQuery, UsageSum } from '../../../store/ledger.js'
+import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, restOf } from '../figures.js'
+import {
+  signedRoute,
+  TAKEN,
+  type Handled,
+  type Reply,
+  type Route,
+  type SignedAsk,
+} from '../route.js'
+import { notFound } from '../router.js'
+import { csvHead, csvLine, rowViews } from '../rows.js'
+import * as schema from '../schema/schema.js'
+import { PLAYGROUND, scopeOf, type Services } from '../services.js'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** Whoever wants more asks for less at a time. */
+const LONGEST_MS = { hour: 31 * DAY_MS, day: 400 * DAY_MS } as const
+const LIVE_ROWS = 25
+/** How far back the newest rows are looked for, each second. */
+const LIVE_MS = DAY_MS
+const MAX_CSV_ROWS = 100_000
+const CSV_PAGE = 1_000
+
+type Query<S extends { parse: (value: unknown) => unknown }> = ReturnType<S['parse']>
+
+/** The routes. */
+export function usageRoutes(services: Services): Route[] {
+  return [
+    signedRoute('session', 'GET', '/usage', {
+      query: schema.usageQuery,
+      reply: schema.usageReply,
+      handle: (ask) => usage(services, ask),
+    }),
+    signedRoute('session', 'GET', '/requests', {
+      query: schema.requestsQuery,
+      reply: schema.requestsReply,
+      handle: (ask) => requests(services, ask),
+    }),
+    signedRoute('session', 'GET', '/requests.csv', {
+      query: schema.requestsCsvQuery,
+      reply: null,
+      handle: (ask) => csv(services, ask),
+    }),
+    signedRoute('session', 'GET', '/requests/{id}', {
+      query: schema.requestQuery,
+      reply: schema.requestReply,
+      handle: (ask) => request(services, ask),
+    }),
+    signedRoute('session', 'GET', '/live', {
+      query: schema.liveQuery,
+      reply: schema.liveReply,
+      passive: true,
+      handle: (ask) => live(services, ask),
+    }),
+  ]
+}
+
+async function usage(
+  services: Services,
+  { session, query }: SignedAsk<Query<typeof schema.usageQuery>, undefined>,
+): Promise<Reply> {
+  const accountId = await scopeOf(services, session, query.account)
+  const { by, group = 'none' } = query
+  const stepMs = by === 'hour' ? HOUR_MS : DAY_MS
+  const fromMs = Math.floor(query.fromMs / stepMs) * stepMs
+  const toMs = Math.ceil(query.toMs / stepMs) * stepMs
+  if (toMs <= fromMs) throw badRange('toMs must be later than fromMs')
+  if (query.toMs - query.fromMs > LONGEST_MS[by]) {
+    throw badRange(`by ${by}, usage is told for ${LONGEST_MS[by] / DAY_MS} days at once`)
+  }
+  const { keyId, model } = query
+  const asked: SumQuery = {
+    ...{ accountId, by, fromMs },
+    // The engine has the bucket of `toMs`, too.
+    toMs: toMs - 1,
+    ...(model === undefined ? {} : { model }),
+    ...(keyId === undefined ? { per: 'model' } : { keyId }),
+  }
+  const sums = await services.ledger.sums(asked)
+  const json: schema.UsageReply = {
+    by,
+    fromMs,
+    toMs,
+    nowMs: services.now(),
+    total: figuresOf(sums),
+    points: pointsOf(sums),
+    groups: await groups(services, asked, sums, group),
+  }
+  return { status: 200, json }
+}
+
+async function groups(
+  services: Services,
+  asked: SumQuery,
+  sums: readonly UsageSum[],
+  by: 'none' | 'model' | 'key',
+): Promise<schema.UsageGroup[]> {
+  if (by === 'none') return []
+  if (by === 'model') return groupsOf(sums, ({ model }) => model)
+  const own = asked.keyId === undefined ? await largestKeys(services, asked) : sums
+  const owners = new Map(own.map(({ keyId, accountId }) => [keyId, accountId]))
+  const found = groupsOf([...own, ...restOf(sums, own)], ({ keyId }) => keyId)
+  return Promise.all(
+    found.map(async (group) => {
+      const owner = group.id === PLAYGROUND ? undefined : owners.get(group.id)
+      const key = owner === undefined ? null : await services.store.keyById(owner, group.id)
+      return { ...group, label: key?.name ?? group.label }
+    }),
+  )
+}
+
+/** The sums of the keys with the largest use on the days that are asked about: not each of ten thousand. */
+async function largestKeys({ ledger }: Services, asked: SumQuery): Promise<UsageSum[]> {
+  const largest = await ledger.keyUse({ ...asked, most: MAX_GROUPS })
+  const found = await Promise.all(
+    largest.map(({ accountId, keyId }) => {
+      return ledger.sums({ ...asked, per: 'key', accountId, keyId })
+    }),
+  )
+  return found.flat()
+}
+
+async function requests(
+  services: Services,
+  { session, query }: SignedAsk<Query<typeof schema.requestsQuery>, undefined>,
+): Promise<Reply> {
+  const accountId = await scopeOf(services, session, query.account)
+  const after = query.after ?? null
+  const page = await pageOf(services, accountId, query, { after, limit: query.limit ?? 50 })
+  const json: schema.RequestsReply = {
+    rows: await rowViews(services, page.rows),
+    next: page.next,
+  }
+  return { status: 200, json }
+}
+
+/** A page of requests; the one that is named by its id, if it meets the other conditions. */
+async function pageOf(
+  { ledger }: Services,
+  accountId: string | null,
+  query: Query<typeof schema.requestsCsvQuery>,
+  place: Pick<RowQuery, 'after' | 'limit'>,
+): Promise<RowPage> {
+  const { requestId, outcome, fromMs, toMs, keyId, model, modelAsked, upstream, status } = query
+  const filter: EntryFilter = {
+    ...(keyId === undefined ? {} : { keyId }),
+    ...(model === undefined ? {} : { model }),
+    ...(modelAsked === undefined ? {} : { modelAsked }),
+    ...(upstream === undefined ? {} : { upstream }),
+    ...(status === undefined ? {} : { status }),
+    ...(outcome === undefined ? {} : { failed: true }),
+  }
+  if (requestId !== undefined) {
+    const row = await ledger.row(accountId, requestId)
+    const isMeant =
+      row !== null &&
+      row.atMs >= (fromMs ?? 0) &&
+      row.atMs < (toMs ?? Number.POSITIVE_INFINITY) &&
+      matchesEntry(row, filter)
+    return { rows: isMeant ? [row] : [], next: null }
+  }
+  const span = {
+    ...(fromMs === undefined ? {} : { fromMs }),
+    ...(toMs === undefined ? {} : { toMs }),
+  }
+  return ledger.rows({ ...filter, ...span, ...place, accountId })
+}
+
+async function request(
+  services: Services,
+  { session, query, id }: SignedAsk<Query<typeof schema.requestQuery>, undefined>,
+): Promise<Reply> {
+  const accountId = await scopeOf(services, session, query.account)
+  const row = await services.ledger.row(accountId, id)
+  if (row === null) throw notFound()
+  const [view] = await rowViews(services, [row])
+  return { status: 200, json: { row: view } }
+}
+
+/** Written as it is read, so that a long file is never held. */
+async function csv(
+  services: Services,
+  { session, query, res, requestId }: SignedAsk<Query<typeof schema.requestsCsvQuery>, undefined>,
+): Promise<Handled> {
+  const accountId = await scopeOf(services, session, query.account)
+  const pageAfter = (after: string | null) =>
+    pageOf(services, accountId, query, { after, limit: CSV_PAGE })
+  let page = await pageAfter(null)
+  const name = `requests-${new Date(services.now()).toISOString().slice(0, 10)}.csv`
+  beginReply(res, 200, [
+    ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
+    ...['content-disposition', `attachment; filename="${name}"`],
+    ...['cache-control', 'no-store'],
+  ])
+  res.write(csvHead())
+  for (let left = MAX_CSV_ROWS; ;) {
+    const views = await rowViews(services, page.rows.slice(0, left))
+    if (!res.write(views.map(csvLine).join(''))) await drained(res)
+    left -= views.length
+    if (page.next === null || left === 0 || isGone(res)) break
+    page = await pageAfter(page.next)
+  }
+  res.end()
+  return TAKEN
+}
+
+/** Resolves when the client has caught up, or is gone. */
+function drained(res: HttpResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      res.off('drain', done).off('close', done)
+      resolve()
+    }
+    if (isGone(res)) resolve()
+    else res.once('drain', done).once('close', done)
+  })
+}
+
+async function live(
+  services: Services,
+  { session, query }: SignedAsk<Query<typeof schema.liveQuery>, undefined>,
+): Promise<Reply> {
+  const accountId = await scopeOf(services, session, query.account)
+  const nowMs = services.now()
+  const startMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS
+  const [page, sums] = await Promise.all([
+    services.ledger.rows({ accountId, fromMs: nowMs - LIVE_MS, after: null, limit: LIVE_ROWS }),
+    services.ledger.sums({ accountId, by: 'hour', fromMs: startMs, toMs: startMs, per: 'model' }),
+  ])
+  const json: schema.LiveReply = {
+    rows: await rowViews(services, page.rows),
+    hour: { startMs, ...figuresOf(sums) },
+    models: groupsOf(sums, ({ model }) => model).map(({ id, total }) => {
+      return { id, hour: { startMs, ...total } }
+    }),
+    generation: services.snapshot().generation,
+  }
+  return { status: 200, json, etag: true }
+}
+
+function badRange(message: string): GatewayError {
+  return new GatewayError('malformed_request', message, { param: 'toMs' })
+}

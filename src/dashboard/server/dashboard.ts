@@ -1,0 +1,91 @@
+/**
+ * The dashboard of one process: its page's files and its API, under `/dashboard/`.
+ * Knows no gateway: running a chat is handed in. Keeps nothing that another process would need.
+ */
+import type { Account } from '../../accounts/account.js'
+import { PasswordDesk } from '../../accounts/password-desk.js'
+import type { Snapshot } from '../../config/config.js'
+import type { HttpRequest, HttpResponse } from '../../http/message.js'
+import { sendReply } from '../../http/respond.js'
+import type { Logger } from '../../observe/log/log.js'
+import type { Store } from '../../store/store.js'
+import { StaticFiles } from './files.js'
+import type { Outlook } from './outlook.js'
+import { ApiRouter } from './router.js'
+import { dashboardRoutes } from './routes.js'
+import type { Services } from './services.js'
+import { Sessions } from './sign-in/sessions.js'
+import { Throttle } from './sign-in/throttle.js'
+
+/** What the dashboard is given. */
+export interface DashboardOptions {
+  readonly store: Store
+  readonly snapshot: () => Snapshot
+  readonly log: Logger
+  readonly version: string
+  /** Where Vite has put the page. */
+  readonly folder: string
+  readonly chat: (req: HttpRequest, res: HttpResponse, account: Account) => void
+  readonly outlook: () => Promise<Outlook | null>
+  /** The client's address. */
+  readonly addressOf: (req: HttpRequest) => string
+  /** Ms since 1970; the machine's clock where left out. */
+  readonly now?: () => number
+}
+
+/** How often expired sessions and links are removed; they are never good, whether removed or not. */
+const SWEEP_MS = 600_000
+
+/** Serves `/dashboard/`. */
+export class Dashboard {
+  private readonly router: ApiRouter
+  private readonly files: StaticFiles
+  private readonly passwords = new PasswordDesk()
+  private readonly sweep: NodeJS.Timeout
+
+  constructor(options: DashboardOptions) {
+    const { store, log, snapshot, now = Date.now } = options
+    const sessions = new Sessions(store, now)
+    const throttle = new Throttle(store.attempts, now)
+    const services: Services = {
+      ...options,
+      ledger: store.ledger,
+      now,
+      sessions,
+      passwords: this.passwords,
+      throttle,
+    }
+    this.router = new ApiRouter({
+      routes: dashboardRoutes(services),
+      sessions,
+      log,
+      publicUrl: () => snapshot().config.dashboard.publicUrl,
+      addressOf: options.addressOf,
+    })
+    this.files = new StaticFiles(options.folder)
+    this.sweep = setInterval(() => {
+      // A store that does not answer is told of by whoever needs it.
+      store.passes.sweep(now()).catch(() => undefined)
+      store.attempts.sweep(now()).catch(() => undefined)
+      throttle.sweep()
+    }, SWEEP_MS).unref()
+  }
+
+  /** Answers one request whose path, without the query, is or begins with `/dashboard`. Never rejects. */
+  async handle(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
+    if (path === '/dashboard') {
+      sendReply(res, 308, ['location', '/dashboard/', 'cache-control', 'no-store'], '')
+      return
+    }
+    if (path === '/dashboard/api' || path.startsWith('/dashboard/api/')) {
+      await this.router.answer(path, req, res)
+      return
+    }
+    await this.files.answer(path.slice('/dashboard/'.length), req, res)
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.sweep)
+    await this.passwords.close()
+  }
+}

@@ -1,0 +1,164 @@
+/**
+ * Sums of usage as a page wants them: over time, by model, by key. Pure.
+ */
+import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../store/ledger.js'
+import type * as schema from './schema/schema.js'
+
+/** Groups that are shown by themselves; the rest together are `other`. */
+export const MAX_GROUPS = 8
+/** What all groups beyond the largest are together. */
+const OTHER = 'other'
+/** What is above the last bound is drawn as if it were this. */
+const LONGEST_MS = 60_000
+
+/** A time or a group while it is summed up. */
+interface Sum {
+  requests: number
+  errors: number
+  inputTokens: number
+  outputTokens: number
+  cachedTokens: number
+  reasoningTokens: number
+  spendNanoUsd: number
+  unpricedRequests: number
+  estimatedRequests: number
+  firstContent: number[]
+}
+
+/** The figures of all sums together. */
+export function figuresOf(sums: Iterable<UsageSum>): schema.Figures {
+  const total = newSum()
+  for (const sum of sums) add(total, sum)
+  return figures(total)
+}
+
+/** The figures of each time that has any, in order of time. */
+export function pointsOf(sums: Iterable<UsageSum>): schema.UsagePoint[] {
+  const byStart = new Map<number, Sum>()
+  for (const sum of sums) add(kept(byStart, sum.startMs), sum)
+  return [...byStart.entries()]
+    .sort(([a], [b]) => a - b)
+    .map(([startMs, sum]) => ({ startMs, ...figures(sum) }))
+}
+
+/** The largest groups by spend and then by requests, and all others as one. */
+export function groupsOf(
+  sums: readonly UsageSum[],
+  nameOf: (sum: UsageSum) => string,
+): schema.UsageGroup[] {
+  const byName = new Map<string, UsageSum[]>()
+  for (const sum of sums) {
+    const list = byName.get(nameOf(sum))
+    if (list === undefined) byName.set(nameOf(sum), [sum])
+    else list.push(sum)
+  }
+  const rest = byName.get(OTHER) ?? []
+  byName.delete(OTHER)
+  const groups = [...byName.entries()]
+    .map(([id, own]) => ({ id, own, total: figuresOf(own) }))
+    .sort(
+      (a, b) => b.total.spendNanoUsd - a.total.spendNanoUsd || b.total.requests - a.total.requests,
+    )
+  const shown = groups.slice(0, MAX_GROUPS).map(({ id, own, total }) => {
+    return { id, label: id, total, points: pointsOf(own) }
+  })
+  rest.push(...groups.slice(MAX_GROUPS).flatMap(({ own }) => own))
+  if (rest.length === 0) return shown
+  return [...shown, { id: OTHER, label: OTHER, total: figuresOf(rest), points: pointsOf(rest) }]
+}
+
+/** What is left of all keys' sums without those of some; its key is `other`. Times with nothing left are not in it. */
+export function restOf(all: readonly UsageSum[], some: readonly UsageSum[]): UsageSum[] {
+  const nameOf = ({ startMs, model }: UsageSum): string => `${startMs} ${model}`
+  const rest = new Map(all.map((sum) => [nameOf(sum), { ...sum, keyId: OTHER }]))
+  for (const sum of some) {
+    const left = rest.get(nameOf(sum))
+    if (left !== undefined) rest.set(nameOf(sum), without(left, sum))
+  }
+  return [...rest.values()].filter(({ requests }) => requests > 0)
+}
+
+/** Never below nothing: the one may have been read a moment before the other. */
+function without<S extends UsageSum>(a: S, b: UsageSum): S {
+  const left = (of: (sum: UsageSum) => number): number => Math.max(0, of(a) - of(b))
+  return {
+    ...a,
+    requests: left(({ requests }) => requests),
+    errors: left(({ errors }) => errors),
+    inputTokens: left(({ inputTokens }) => inputTokens),
+    outputTokens: left(({ outputTokens }) => outputTokens),
+    cacheReadTokens: left(({ cacheReadTokens }) => cacheReadTokens),
+    cacheWriteTokens: left(({ cacheWriteTokens }) => cacheWriteTokens),
+    reasoningTokens: left(({ reasoningTokens }) => reasoningTokens),
+    costNanoUsd: left(({ costNanoUsd }) => costNanoUsd),
+    unpriced: left(({ unpriced }) => unpriced),
+    estimated: left(({ estimated }) => estimated),
+    firstContent: a.firstContent.map((_, at) => left((each) => each.firstContent[at] ?? 0)),
+  }
+}
+
+/**
+ * A quantile of the times to first content, between the bounds of the count that it falls into; null where
+ * nothing was counted.
+ */
+export function quantile(counts: readonly number[], share: number): number | null {
+  const total = counts.reduce((sum, count) => sum + count, 0)
+  if (total === 0) return null
+  let before = 0
+  for (const [at, count] of counts.entries()) {
+    if (count === 0 || before + count < share * total) {
+      before += count
+      continue
+    }
+    const from = at === 0 ? 0 : (FIRST_CONTENT_BOUNDS_MS[at - 1] ?? 0)
+    const to = FIRST_CONTENT_BOUNDS_MS[at] ?? LONGEST_MS
+    return Math.round(from + ((share * total - before) / count) * (to - from))
+  }
+  return LONGEST_MS
+}
+
+function figures({ firstContent, ...sum }: Sum): schema.Figures {
+  return {
+    ...sum,
+    firstTokenP50Ms: quantile(firstContent, 0.5),
+    firstTokenP95Ms: quantile(firstContent, 0.95),
+  }
+}
+
+function newSum(): Sum {
+  return {
+    requests: 0,
+    errors: 0,
+    inputTokens: 0,
+    outputTokens: 0,
+    cachedTokens: 0,
+    reasoningTokens: 0,
+    spendNanoUsd: 0,
+    unpricedRequests: 0,
+    estimatedRequests: 0,
+    firstContent: FIRST_CONTENT_BOUNDS_MS.map(() => 0).concat(0),
+  }
+}
+
+function kept(sums: Map<number, Sum>, startMs: number): Sum {
+  const known = sums.get(startMs)
+  if (known !== undefined) return known
+  const made = newSum()
+  sums.set(startMs, made)
+  return made
+}
+
+function add(to: Sum, sum: UsageSum): void {
+  to.requests += sum.requests
+  to.errors += sum.errors
+  to.inputTokens += sum.inputTokens
+  to.outputTokens += sum.outputTokens
+  to.cachedTokens += sum.cacheReadTokens
+  to.reasoningTokens += sum.reasoningTokens
+  to.spendNanoUsd += sum.costNanoUsd
+  to.unpricedRequests += sum.unpriced
+  to.estimatedRequests += sum.estimated
+  sum.firstContent.forEach(
+    (count, at) => (to.firstContent[at] = (to.firstContent[at] ?? 0) + count),
+  )
+}

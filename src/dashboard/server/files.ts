@@ -1,0 +1,137 @@
+/**
+ * The page's files, as Vite has built them: read once, served from memory, compressed once each.
+ * Knows no API. Paths that are no file are the page's own business and get `index.html`.
+ */
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { extname, join, relative, sep } from 'node:path'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { headerOf, type HttpRequest, type HttpResponse } from '../../http/message.js'
+import { sendReply } from '../../http/respond.js'
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.ico': 'image/x-icon',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json',
+  '.map': 'application/json',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
+  '.webmanifest': 'application/manifest+json',
+  '.woff2': 'font/woff2',
+}
+const COMPRESSED = new Set(['.css', '.html', '.js', '.json', '.map', '.svg', '.txt'])
+
+const NOT_BUILT =
+  'The dashboard has not been built: run `npm run build` in the folder of sluice, then reload this page.\n'
+
+interface StaticFile {
+  readonly type: string
+  readonly etag: string
+  readonly bytes: Buffer
+  /** Null where it would be no smaller. */
+  readonly zipped: Buffer | null
+  /** Its name has a digest of its contents: it never changes. */
+  readonly isImmutable: boolean
+}
+
+/** A folder's files by their path from it, with `/`. */
+type Files = ReadonlyMap<string, StaticFile>
+
+const zip = promisify(gzip)
+
+/** Serves one folder. */
+export class StaticFiles {
+  private readonly folder: string
+  private loading: Promise<Files> | null = null
+
+  /** `folder` need not be there, nor stay as it is once it has been read. */
+  constructor(folder: string) {
+    this.folder = folder
+  }
+
+  /** Answers for a path below the page's own, without its leading slash. Never rejects. */
+  async answer(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
+    if (req.method !== 'GET' && req.method !== 'HEAD') {
+      plain(res, 405, 'This path takes GET and HEAD.\n', ['allow', 'GET, HEAD'])
+      return
+    }
+    const files = await this.files()
+    const isPage = !path.startsWith('assets/') && !files.has(path)
+    const file = files.get(isPage ? 'index.html' : path)
+    if (file === undefined) {
+      if (isPage) plain(res, 503, NOT_BUILT)
+      else plain(res, 404, 'There is no such file.\n')
+      return
+    }
+    const zipped = acceptsGzip(headerOf(req, 'accept-encoding')) ? file.zipped : null
+    const headers = ['content-type', file.type, 'etag', file.etag, 'vary', 'accept-encoding']
+    const life = file.isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache'
+    headers.push('cache-control', life)
+    if (namesTag(headerOf(req, 'if-none-match'), file.etag)) {
+      sendReply(res, 304, headers, '')
+      return
+    }
+    if (zipped !== null) headers.push('content-encoding', 'gzip')
+    sendReply(res, 200, headers, zipped ?? file.bytes)
+  }
+
+  private async files(): Promise<Files> {
+    this.loading ??= load(this.folder)
+    const files = await this.loading
+    // Not built yet: look again with the next request.
+    if (files.size === 0) this.loading = null
+    return files
+  }
+}
+
+async function load(folder: string): Promise<Files> {
+  const listed = readdir(folder, { recursive: true, withFileTypes: true })
+  const entries = await listed.catch(() => [])
+  const files = new Map<string, StaticFile>()
+  for (const entry of entries) {
+    if (!entry.isFile()) continue
+    const path = join(entry.parentPath, entry.name)
+    const name = relative(folder, path).split(sep).join('/')
+    files.set(name, await fileOf(name, await readFile(path)))
+  }
+  // Half a build is none.
+  return files.has('index.html') ? files : new Map()
+}
+
+async function fileOf(name: string, bytes: Buffer): Promise<StaticFile> {
+  const extension = extname(name)
+  const zipped = COMPRESSED.has(extension) ? await zip(bytes, { level: 9 }) : null
+  return {
+    type: TYPES[extension] ?? 'application/octet-stream',
+    // Weak: both encodings have it.
+    etag: `W/"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`,
+    bytes,
+    zipped: zipped !== null && zipped.length < bytes.length ? zipped : null,
+    isImmutable: name.startsWith('assets/') && isHashed(name),
+  }
+}
+
+function acceptsGzip(header: string | undefined): boolean {
+  return (header ?? '')
+    .split(',')
+    .some((part) => /^\s*gzip\s*(?:;\s*q=(?!0(?:\.0*)?\s*$).*)?$/i.test(part))
+}
+
+function namesTag(header: string | undefined, etag: string): boolean {
+  return (header ?? '').split(',').some((part) => part.trim() === etag)
+}
+
+function plain(res: HttpResponse, status: number, text: string, more: string[] = []): void {
+  const headers = ['content-type', 'text/plain; charset=utf-8', 'cache-control', 'no-store']
+  sendReply(res, status, [...headers, ...more], text)
+}
+
+/** Whether the name ends as the build names files by their content: `index-Bx12Yz89.js`. */
+function isHashed(name: string): boolean {
+  const hash = name.slice(name.indexOf('-') + 1, name.lastIndexOf('.'))
+  return /^[\w-]{8,}$/.test(hash)
+}

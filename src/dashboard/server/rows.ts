@@ -1,0 +1,121 @@
+/** Rows of the ledger as a page, or a spreadsheet, wants them. */
+import type { UsageRow } from '../../ledger/row.js'
+import type * as schema from './schema/schema.js'
+import { PLAYGROUND, type Services } from './services.js'
+
+/** The rows, each with its key's name of now. */
+export async function rowViews(
+  { store }: Services,
+  rows: readonly UsageRow[],
+): Promise<schema.RequestRow[]> {
+  const names = new Map<string, string | null>([[PLAYGROUND, PLAYGROUND]])
+  for (const { accountId, keyId } of rows) {
+    if (names.has(keyId)) continue
+    names.set(keyId, (await store.keyById(accountId, keyId))?.name ?? null)
+  }
+  return rows.map((row) => rowView(row, names.get(row.keyId) ?? null))
+}
+
+/** Field by field: what a row may hold one day is not for the page by itself. */
+function rowView(row: UsageRow, keyName: string | null): schema.RequestRow {
+  return {
+    requestId: row.requestId,
+    atMs: row.atMs,
+    durationMs: row.durationMs,
+    accountId: row.accountId,
+    keyId: row.keyId,
+    keyName,
+    modelAsked: row.modelAsked,
+    modelAnswered: row.modelAnswered,
+    model: row.model,
+    upstream: row.upstream,
+    dialect: row.dialect,
+    attempts: row.attempts,
+    stream: row.stream,
+    status: row.status,
+    outcome: row.outcome,
+    finish: row.finish,
+    usage: row.usage,
+    source: row.source,
+    costNanoUsd: row.costNanoUsd,
+    tokensAfterDisconnect: row.tokensAfterDisconnect,
+    losses: [...row.losses],
+    generation: row.generation,
+    hops: row.hops,
+    ingress: row.ingress,
+    errorMessage: row.errorMessage,
+    limit: row.limit,
+    upstreamStatus: row.upstreamStatus,
+    upstreamRequestId: row.upstreamRequestId,
+    attempted: row.attempted,
+    shadowOf: row.shadowOf,
+    labels: row.labels,
+    clientRequestId: row.clientRequestId,
+  }
+}
+
+type Cell = string | number | boolean | null | undefined
+
+const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][] = [
+  ['request_id', (row) => row.requestId],
+  ['time', (row) => new Date(row.atMs).toISOString()],
+  ['account_id', (row) => row.accountId],
+  ['key_id', (row) => row.keyId],
+  ['key_name', (row) => row.keyName],
+  ['model_asked', (row) => row.modelAsked],
+  ['model_answered', (row) => row.modelAnswered],
+  ['upstream', (row) => row.upstream],
+  ['attempts', (row) => row.attempts],
+  ['stream', (row) => row.stream],
+  ['status', (row) => row.status],
+  ['outcome', (row) => row.outcome],
+  ['finish', (row) => row.finish],
+  ['input_tokens', (row) => row.usage.input],
+  ['cached_tokens', (row) => row.usage.cacheRead],
+  ['output_tokens', (row) => row.usage.output],
+  ['reasoning_tokens', (row) => row.usage.reasoning],
+  ['source', (row) => row.source],
+  ['cost_usd', (row) => (row.costNanoUsd === null ? null : usdText(row.costNanoUsd))],
+  ['duration_ms', (row) => Math.round(row.durationMs)],
+  ['first_token_ms', (row) => rounded(row.hops.firstContent)],
+  ['overhead_ms', (row) => row.hops.overhead],
+  ['losses', (row) => row.losses.join(' ')],
+  ['error_message', (row) => row.errorMessage],
+  ['limit', (row) => row.limit],
+  ['upstream_status', (row) => row.upstreamStatus],
+  ['upstream_request_id', (row) => row.upstreamRequestId],
+  ['attempted', (row) => row.attempted],
+  ['labels', (row) => row.labels],
+  ['client_request_id', (row) => row.clientRequestId],
+]
+
+/** The first line of the file. */
+export function csvHead(): string {
+  return `${COLUMNS.map(([title]) => title).join(',')}\r\n`
+}
+
+/** A line of the file (RFC 4180). */
+export function csvLine(row: schema.RequestRow): string {
+  return `${COLUMNS.map(([, cell]) => csvCell(cell(row))).join(',')}\r\n`
+}
+
+/**
+ * A cell that no spreadsheet takes for a formula: a client chose the model's name, and an owner the key's
+ * (OWASP, CSV injection).
+ */
+function csvCell(value: Cell): string {
+  if (value === null || value === undefined) return ''
+  const text = String(value)
+  const plain = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain
+}
+
+/** Nine decimals, since a sum of rounded cents is wrong. */
+function usdText(nanoUsd: number): string {
+  const digits = String(nanoUsd).padStart(10, '0')
+  return `${digits.slice(0, -9)}.${digits.slice(-9)}`
+}
+
+function rounded(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.round(ms)
+}

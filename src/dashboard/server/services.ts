@@ -1,0 +1,111 @@
+/**
+ * What the handlers of the dashboard's API work with, and what several of them do.
+ * Knows no route.
+ */
+import type { Account } from '../../accounts/account.js'
+import type { PasswordDesk } from '../../accounts/password-desk.js'
+import type { Snapshot } from '../../config/config.js'
+import { newRequestId } from '../../http/id.js'
+import type { HttpRequest, HttpResponse } from '../../http/message.js'
+import type { Logger } from '../../observe/log/log.js'
+import type { Ledger } from '../../store/ledger.js'
+import type { Store } from '../../store/store.js'
+import type { TrailEntry } from '../../store/trail.js'
+import type { Outlook } from './outlook.js'
+import type { SignedAsk } from './route.js'
+import { notFound } from './router.js'
+import type * as schema from './schema/schema.js'
+import type { Sessions } from './sign-in/sessions.js'
+import type { Throttle } from './sign-in/throttle.js'
+
+/** What the handlers are given. */
+export interface Services {
+  readonly store: Store
+  readonly ledger: Pick<Ledger, 'sums' | 'rows' | 'row' | 'keyUse' | 'lastUse'>
+  readonly sessions: Sessions
+  readonly passwords: PasswordDesk
+  readonly throttle: Throttle
+  /** The generation in force. */
+  readonly snapshot: () => Snapshot
+  readonly log: Logger
+  /** Ms since 1970. */
+  readonly now: () => number
+  readonly version: string
+  /** Runs a chat as the account and answers it; the body has not been read. */
+  readonly chat: (req: HttpRequest, res: HttpResponse, account: Account) => void
+  /** Null where nobody knows. */
+  readonly outlook: () => Promise<Outlook | null>
+}
+
+/** What `keyId` of a usage row is for the playground. */
+export const PLAYGROUND = 'playground'
+
+/** How far back the figures beside keys and accounts go. */
+export const RECENT_MS = 30 * 86_400_000
+
+/**
+ * Whose things a read is about: an account's id, or null for all. Only administrators may name another's;
+ * for anybody else there is no such thing.
+ */
+export async function scopeOf(
+  { store }: Services,
+  { account }: { readonly account: Account },
+  named: string | undefined,
+): Promise<string | null> {
+  if (named === undefined || named === account.id) return account.id
+  if (account.role !== 'admin') throw notFound()
+  if (named === 'all') return null
+  const other = await store.accountById(named)
+  if (other === null) throw notFound()
+  return other.id
+}
+
+/** Who does something, and from where. */
+export interface Doer extends Pick<SignedAsk<unknown, unknown>, 'address'> {
+  readonly session: { readonly account: Pick<Account, 'email'> }
+}
+
+/** The entry of the audit trail that says what was done: for the change itself to leave. */
+export function entryOf(
+  { now }: Services,
+  { session, address }: Doer,
+  what: Pick<TrailEntry, 'accountId' | 'action' | 'target' | 'detail'>,
+): TrailEntry {
+  const atMs = now()
+  const actor = session.account.email
+  const detail = what.detail.slice(0, 1000)
+  return { id: newRequestId(atMs), atMs, actor, address, ...what, detail }
+}
+
+/** The same for something that an account's owner did to it. */
+export function ownEntry(
+  services: Services,
+  { address }: Pick<Doer, 'address'>,
+  account: Account,
+  action: string,
+): TrailEntry {
+  const what = { accountId: account.id, action, target: account.id, detail: '' }
+  return entryOf(services, { session: { account }, address }, what)
+}
+
+/** A plan of the configuration. */
+export function planOf(snapshot: Snapshot, name: Account['plan']): schema.Plan {
+  const { priceUsd, maxKeys, limits } = snapshot.config.plans[name]
+  return { name, priceUsd, maxKeys, limits: { ...limits } }
+}
+
+/** The account as its owner sees it. */
+export async function accountView(
+  { store, snapshot }: Services,
+  account: Account,
+): Promise<schema.Account> {
+  return {
+    id: account.id,
+    email: account.email,
+    role: account.role,
+    plan: planOf(snapshot(), account.plan),
+    liveKeys: await store.countKeys(account.id),
+    hasPassword: account.passwordHash !== '',
+    createdAtMs: account.createdAtMs,
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * The model list of Anthropic's API, in pages that begin after, or end before, a model.
+ *
+ * Source: Anthropic API reference, "List models", and @anthropic-ai/sdk 1.12.0, read 2026-11-20.
+ */
+import type { ModelFacts } from '../../../chat/model.js'
+import { GatewayError } from '../../../errors.js'
+import type { ModelPages } from '../../dialect.js'
+
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 1000
+
+/** `GET /v1/models` and `GET /v1/models/{id}` as Anthropic's clients read them. */
+export const anthropicModels: ModelPages = {
+  list(models, query) {
+    const asked = new URLSearchParams(query)
+    const limit = limitOf(asked.get('limit'))
+    const after = asked.get('after_id')
+    const before = asked.get('before_id')
+    const from = after === null ? 0 : placeOf(models, after, 'after_id') + 1
+    const to = before === null ? models.length : placeOf(models, before, 'before_id')
+    const isBackwards = before !== null && after === null
+    const begin = isBackwards ? Math.max(from, to - limit) : from
+    const end = isBackwards ? to : Math.min(to, from + limit)
+    const page = models.slice(begin, end)
+    return JSON.stringify({
+      data: page.map(entryOf),
+      has_more: isBackwards ? begin > from : end < to,
+      first_id: page[0]?.id ?? null,
+      last_id: page.at(-1)?.id ?? null,
+    })
+  },
+  one: (model) => JSON.stringify(entryOf(model)),
+}
+
+function limitOf(text: string | null): number {
+  if (text === null) return DEFAULT_LIMIT
+  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit
+  throw refusal('limit', `must be a whole number from 1 to ${MAX_LIMIT}`)
+}
+
+function placeOf(models: readonly ModelFacts[], id: string, name: string): number {
+  const at = models.findIndex((model) => model.id === id)
+  if (at === -1) throw refusal(name, 'must be the id of a listed model')
+  return at
+}
+
+function refusal(param: string, rule: string): GatewayError {
+  return new GatewayError('malformed_request', `${param} ${rule}`, { param })
+}
+
+function entryOf(model: ModelFacts): object {
+  const { id, createdAtSeconds, contextWindow, maxOutputTokens, shutdownDate } = model
+  return {
+    type: 'model',
+    id,
+    display_name: id,
+    created_at: new Date(createdAtSeconds * 1000).toISOString(),
+    lifecycle: shutdownDate === undefined ? 'active' : 'deprecated',
+    deprecated_at: null,
+    retires_at: shutdownDate === undefined ? null : `${shutdownDate}T00:00:00Z`,
+    line: null,
+    max_input_tokens: contextWindow ?? null,
+    max_tokens: maxOutputTokens ?? null,
+    capabilities: null,
+  }
+}

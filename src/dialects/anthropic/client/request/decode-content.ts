@@ -1,0 +1,290 @@
+/**
+ * Reads content blocks: what a user, a tool, the system and the model may say.
+ * Knows nothing of turns. Blocks of Anthropic's own tools are kept whole for Anthropic upstreams.
+ *
+ * Source: Claude API reference, "Messages", and the types of its SDK 1.12, read 2026-11-22.
+ */
+import { type JsonObject, type JsonValue, objectOf, stringOf } from '../../../../chat/json.js'
+import { LongText, longTextOf } from '../../../../chat/long-text.js'
+import type {
+  AssistantPart,
+  TextPart,
+  ThinkingPart,
+  ToolCall,
+  UserPart,
+} from '../../../../chat/request.js'
+import { cacheMark } from '../../../../wire/cache-mark.js'
+import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
+import {
+  array,
+  boolean,
+  given,
+  object,
+  refuse,
+  string,
+  text,
+} from '../../../../wire/json/check-fields.js'
+import { PROVIDER } from '../../shared/names.js'
+import { decodeDocument, decodeImage, noteExtras } from './decode-media.js'
+import { toolName } from './decode-tools.js'
+import type { NativeFields } from './native-fields.js'
+import { isThinkingToken, openThinking } from '../reply/thinking-token.js'
+
+/** More than the images and pages that any provider takes in one request. */
+const MAX_BLOCKS = 4_096
+const MAX_ID = 512
+
+/** Content as it is in the body; a long text is not decoded. */
+type Content = JsonValue | LongText | undefined
+
+/** The result of a call. */
+export interface ToolResult {
+  readonly callId: string
+  readonly path: string
+  readonly parts: UserPart[]
+  readonly isError: boolean
+  readonly cache: ToolCall['cache']
+}
+
+/** A user's message: results of calls, and everything else. */
+export interface UserContent {
+  readonly results: ToolResult[]
+  readonly parts: UserPart[]
+}
+
+/** A message of the model. */
+export interface AssistantContent {
+  readonly parts: AssistantPart[]
+  readonly calls: { readonly path: string; readonly call: ToolCall }[]
+}
+
+/** Blocks that other upstreams can go without. */
+const OPTIONAL: ReadonlySet<string> = new Set([
+  'browser_state',
+  'tool_addition',
+  'tool_reference',
+  'tool_removal',
+])
+
+/** The content of a system prompt or message. Empty text is dropped. */
+export function systemParts(
+  holder: JsonObject,
+  key: string,
+  path: string,
+  native: NativeFields,
+): TextPart[] {
+  const parts: TextPart[] = []
+  for (const block of blocksOf(contentOf(holder, key), path)) {
+    if (block instanceof LongText) parts.push(longPart(block))
+    else if (block.item.type === 'text') pushText(parts, textPart(block.item, block.path))
+    else foreignBlock(block, native)
+  }
+  return parts
+}
+
+/** The content of a user's message. */
+export function userContent(item: JsonObject, path: string, native: NativeFields): UserContent {
+  const results: ToolResult[] = []
+  const parts: UserPart[] = []
+  for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
+    if (block instanceof LongText) parts.push(longPart(block))
+    else if (block.item.type === 'tool_result') results.push(toolResult(block, native))
+    else addUserPart(block, parts, native)
+  }
+  return { results, parts }
+}
+
+/** The content of the model's message. */
+export function assistantContent(item: JsonObject, path: string): AssistantContent {
+  const content: AssistantContent = { parts: [], calls: [] }
+  for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
+    if (block instanceof LongText) content.parts.push(longPart(block))
+    else addAssistantBlock(block, content)
+  }
+  return content
+}
+
+interface Block {
+  readonly item: JsonObject
+  readonly path: string
+}
+
+function contentOf(holder: JsonObject, key: string): Content {
+  return longTextOf(holder, key) ?? holder[key]
+}
+
+/** The blocks of content; a string is one of text, and none if it is empty. */
+function blocksOf(content: Content, path: string): (Block | LongText)[] {
+  if (content instanceof LongText) return [content]
+  if (typeof content === 'string') {
+    return content === '' ? [] : [{ item: { type: 'text', text: content }, path }]
+  }
+  if (!Array.isArray(content)) return refuse(path, 'must be a string or an array of content blocks')
+  return array(content, path, MAX_BLOCKS).map((value, at) => {
+    const where = `${path}[${at}]`
+    const item = object(value, where)
+    if (typeof item.type !== 'string') refuse(`${where}.type`, 'must be a string')
+    return { item, path: where }
+  })
+}
+
+function addUserPart(block: Block, parts: UserPart[], native: NativeFields): void {
+  const { item, path } = block
+  switch (item.type) {
+    case 'text':
+      return pushText(parts, textPart(item, path))
+    case 'image':
+      return void parts.push(marked(decodeImage(item, path), item, path))
+    case 'document':
+      if (objectOf(item.source).type === 'content') return addDocumentContent(block, parts, native)
+      return void parts.push(marked(decodeDocument(item, path, native), item, path))
+    case 'search_result':
+      native.lost('messages.search_result')
+      return pushText(parts, searchResult(block))
+    default:
+      foreignBlock(block, native)
+  }
+}
+
+/** A document made of text and images: other upstreams get those in its place. */
+function addDocumentContent({ item, path }: Block, parts: UserPart[], native: NativeFields): void {
+  const at = `${path}.source.content`
+  noteExtras(item, path, native)
+  native.lost('messages.document')
+  for (const block of blocksOf(contentOf(objectOf(item.source), 'content'), at)) {
+    if (block instanceof LongText) parts.push(longPart(block))
+    else addUserPart(block, parts, native)
+  }
+}
+
+/** A search result of the client's own as text. */
+function searchResult({ item, path }: Block): TextPart {
+  const title = string(item.title, `${path}.title`)
+  const source = string(item.source, `${path}.source`)
+  const content = array(item.content, `${path}.content`, MAX_BLOCKS).map((value, at) => {
+    const where = `${path}.content[${at}]`
+    return string(object(value, where).text, `${where}.text`)
+  })
+  return marked({ type: 'text', text: [title, source, ...content].join('\n') }, item, path)
+}
+
+/** A block that only Anthropic's models understand. */
+function foreignBlock({ item, path }: Block, native: NativeFields): void {
+  const type = stringOf(item.type) ?? ''
+  if (OPTIONAL.has(type)) native.lost(`messages.${type}`)
+  else
+    native.refused(
+      path,
+      `only Anthropic upstreams take blocks of type ${JSON.stringify(type.slice(0, 80))}`,
+    )
+}
+
+function toolResult({ item, path }: Block, native: NativeFields): ToolResult {
+  const parts: UserPart[] = []
+  if (given(item.content)) {
+    for (const block of blocksOf(contentOf(item, 'content'), `${path}.content`)) {
+      if (block instanceof LongText) parts.push(longPart(block))
+      else addUserPart(block, parts, native)
+    }
+  }
+  return {
+    callId: text(item.tool_use_id, `${path}.tool_use_id`, MAX_ID),
+    path: `${path}.tool_use_id`,
+    parts,
+    isError: given(item.is_error) && boolean(item.is_error, `${path}.is_error`),
+    cache: cacheMark(item, path),
+  }
+}
+
+function addAssistantBlock({ item, path }: Block, { parts, calls }: AssistantContent): void {
+  switch (item.type) {
+    case 'text':
+      return pushText(parts, textPart(item, path))
+    case 'thinking':
+      return void parts.push(thinking(item, path))
+    case 'redacted_thinking':
+      return void parts.push(redacted(item, path))
+    case 'tool_use':
+      return void calls.push({ path, call: toolCall(item, path) })
+    default:
+      parts.push({ type: 'opaque', provider: PROVIDER, block: item })
+  }
+}
+
+/** Thinking of an Anthropic model, or of another with the gateway's token for its signature. */
+function thinking(item: JsonObject, path: string): ThinkingPart {
+  const said = string(item.thinking, `${path}.thinking`)
+  const part: ThinkingPart = { type: 'thinking', text: said }
+  const signature = given(item.signature) ? string(item.signature, `${path}.signature`) : ''
+  if (isThinkingToken(signature)) return restored(part, signature)
+  part.origin = PROVIDER
+  if (signature !== '') part.signature = signature
+  return part
+}
+
+function redacted(item: JsonObject, path: string): ThinkingPart {
+  const data = string(item.data, `${path}.data`)
+  const part: ThinkingPart = { type: 'thinking', text: '' }
+  return isThinkingToken(data)
+    ? restored(part, data)
+    : { ...part, origin: PROVIDER, redacted: data }
+}
+
+/** A token that was changed leaves a text of nobody's, which no upstream takes for its own. */
+function restored(part: ThinkingPart, token: string): ThinkingPart {
+  const opened = openThinking(token)
+  if (opened === null) return part
+  part.origin = opened.origin
+  if (opened.state !== '') part.signature = opened.state
+  return part
+}
+
+function toolCall(item: JsonObject, path: string): ToolCall {
+  const input = object(item.input, `${path}.input`)
+  let json: string | undefined
+  const call: ToolCall = {
+    id: text(item.id, `${path}.id`, MAX_ID),
+    name: toolName(item.name, `${path}.name`),
+    // A request that passes to Anthropic as the bytes that it is needs no text of it.
+    get arguments() {
+      return (json ??= stringifyExact(input))
+    },
+  }
+  const cache = cacheMark(item, path)
+  if (cache !== undefined) call.cache = cache
+  return call
+}
+
+function textPart(item: JsonObject, path: string): TextPart {
+  const long = longTextOf(item, 'text')
+  const part =
+    long === null
+      ? { type: 'text' as const, text: string(item.text, `${path}.text`) }
+      : longPart(long)
+  return marked(part, item, path)
+}
+
+/** A text that is decoded if something asks for its characters. */
+function longPart(long: LongText): TextPart {
+  return {
+    type: 'text',
+    textBytes: long.textBytes,
+    get text() {
+      return long.text
+    },
+  }
+}
+
+function pushText(parts: (UserPart | AssistantPart)[], part: TextPart): void {
+  if (part.textBytes !== undefined || part.text !== '') parts.push(part)
+}
+
+function marked<T extends Exclude<UserPart, { type: 'audio' }>>(
+  part: T,
+  item: JsonObject,
+  path: string,
+): T {
+  const cache = cacheMark(item, path)
+  if (cache !== undefined) part.cache = cache
+  return part
+}

@@ -1,0 +1,124 @@
+/**
+ * Reads `tools`, `tool_choice` and the schema of a structured reply.
+ * Tools that Anthropic defines have no schema in the request: only its own upstreams can offer them.
+ *
+ * Source: Claude API reference, "Messages" and "Tools", read 2026-11-22.
+ */
+import { isClosed } from '../../../../chat/json-schema/closed-schema.js'
+import type { JsonObject, JsonValue } from '../../../../chat/json.js'
+import type { ResponseFormat, Tool, ToolChoice } from '../../../../chat/request.js'
+import { cacheMark } from '../../../../wire/cache-mark.js'
+import {
+  array,
+  boolean,
+  finiteObject,
+  given,
+  object,
+  oneOf,
+  refuse,
+  string,
+  text,
+} from '../../../../wire/json/check-fields.js'
+import type { NativeFields } from './native-fields.js'
+
+const MAX_TOOLS = 1_024
+const NAME = /^[A-Za-z0-9_-]{1,128}$/
+
+/** Members of a tool that other upstreams have no word for and that change what the model may do. */
+const UNTRANSLATED = ['allowed_callers', 'defer_loading', 'input_examples'] as const
+
+/** The tools of a request. */
+export interface Tools {
+  /** Those that the client runs, with a schema of its own. */
+  readonly custom: Tool[]
+  /** Names of those that Anthropic defines; a set of several has none. */
+  readonly defined: ReadonlySet<string>
+  /** How many there are in all. */
+  readonly count: number
+}
+
+/** Reads `tools`. */
+export function decodeTools(value: JsonValue, native: NativeFields): Tools {
+  const items = array(value, 'tools', MAX_TOOLS)
+  const custom: Tool[] = []
+  const defined = new Set<string>()
+  for (const [at, entry] of items.entries()) {
+    const path = `tools[${at}]`
+    const item = object(entry, path)
+    const type = given(item.type) ? string(item.type, `${path}.type`) : 'custom'
+    if (type === 'custom') custom.push(decodeTool(item, path, native))
+    else {
+      native.lost(`tools.${type}`)
+      if (given(item.name)) defined.add(text(item.name, `${path}.name`, 128))
+    }
+  }
+  return { custom, defined, count: items.length }
+}
+
+/** A tool's name as the format allows it. */
+export function toolName(value: unknown, path: string): string {
+  if (typeof value === 'string' && NAME.test(value)) return value
+  return refuse(path, 'must be 1 to 128 of the characters A-Z, a-z, 0-9, _ and -')
+}
+
+function decodeTool(item: JsonObject, path: string, native: NativeFields): Tool {
+  const tool: Tool = {
+    name: toolName(item.name, `${path}.name`),
+    parameters: finiteObject(item.input_schema, `${path}.input_schema`),
+  }
+  if (given(item.description)) tool.description = string(item.description, `${path}.description`)
+  if (given(item.strict) && boolean(item.strict, `${path}.strict`)) {
+    if (isClosed(tool.parameters)) tool.strict = true
+    else native.lost('tools.strict')
+  }
+  for (const key of UNTRANSLATED) {
+    const value = item[key]
+    if (given(value) && value !== false) native.lost(`tools.${key}`)
+  }
+  const cache = cacheMark(item, path)
+  if (cache !== undefined) tool.cache = cache
+  return tool
+}
+
+/** What `tool_choice` says. */
+export interface Choice {
+  readonly choice: ToolChoice
+  /** Whether several calls at once are allowed; undefined if the client does not say. */
+  readonly parallel: boolean | undefined
+}
+
+/** Reads `tool_choice`. A choice that forces a call needs tools, and a named one that tool. */
+export function decodeToolChoice(value: JsonValue, tools: Tools, native: NativeFields): Choice {
+  const item = object(value, 'tool_choice')
+  const type = oneOf(item.type, 'tool_choice.type', ['auto', 'any', 'tool', 'none'])
+  const single = item.disable_parallel_tool_use
+  const parallel = given(single)
+    ? !boolean(single, 'tool_choice.disable_parallel_tool_use')
+    : undefined
+  if (type === 'auto' || type === 'none') return { choice: { mode: type }, parallel }
+  if (tools.count === 0) refuse('tool_choice', 'needs at least one tool in tools')
+  if (type === 'any') {
+    if (tools.custom.length === 0) forcedNative(native)
+    return { choice: { mode: 'required' }, parallel }
+  }
+  const name = toolName(item.name, 'tool_choice.name')
+  if (tools.defined.has(name)) forcedNative(native)
+  else if (!tools.custom.some((tool) => tool.name === name)) {
+    refuse('tool_choice', `names ${JSON.stringify(name)}, which is not in tools`)
+  }
+  return { choice: { mode: 'named', name }, parallel }
+}
+
+function forcedNative(native: NativeFields): void {
+  native.refused('tool_choice', 'it forces a call of a tool that only Anthropic upstreams have')
+}
+
+/** The schema that the reply must follow: `output_config.format`, or `output_format` of earlier betas. */
+export function decodeFormat(value: JsonValue, path: string): ResponseFormat {
+  const item = object(value, path)
+  oneOf(item.type, `${path}.type`, ['json_schema'])
+  const schema = finiteObject(item.schema, `${path}.schema`)
+  const format: ResponseFormat = { type: 'json-schema', name: 'output', schema }
+  if (isClosed(schema)) format.strict = true
+  return format
+}

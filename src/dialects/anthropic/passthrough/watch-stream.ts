@@ -1,0 +1,179 @@
+/**
+ * Watches a Messages stream that passes through untouched: usage, stop reason, failure, first content.
+ * Parses only the frames that are unlike those before them.
+ */
+import type { FinishReason } from '../../../chat/event.js'
+import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
+import { NOTHING_SAID } from '../../../chat/text-seen.js'
+import { tellsOutput, type Usage } from '../../../chat/usage.js'
+import type { WireError } from '../../../errors.js'
+import { Shapes } from '../../../wire/frames/shapes.js'
+import { wordBytes } from '../../../wire/frames/word-bytes.js'
+import type { StreamTap, TapResult } from '../../dialect.js'
+import { decodeErrorPayload } from '../upstream/decode-error.js'
+import { SLOT } from '../upstream/decode-stream.js'
+import { finishReason, UsageMeter } from '../shared/usage.js'
+
+/** The members of a delta that hold words. */
+const WORDS = /"(?:text|thinking|partial_json)"\s*:\s*"/g
+const DELTA = '"delta"'
+const MALFORMED: Readonly<WireError> = {
+  kind: 'upstream_malformed',
+  message: 'The upstream’s reply broke its own format.',
+}
+
+/** The deltas of which nothing is kept. */
+const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'input_json_delta'])
+
+/** One stream's watcher. `complete` is true after `message_stop`. */
+export class MessageTap implements StreamTap {
+  usage: Usage = {}
+  reason: FinishReason | null = null
+  error: WireError | null = null
+  model: string | null = null
+  readonly said = { bytes: 0, calls: 0 }
+  content = false
+  complete = false
+  readonly trim = ''
+  readonly before = ''
+  readonly ending = 'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+  private readonly meter = new UsageMeter()
+  private readonly shapes = new Shapes<true>(SLOT)
+  private hasTool = false
+
+  get tier(): string | null {
+    return this.meter.serviceTier ?? null
+  }
+
+  get finished(): boolean {
+    return this.reason !== null
+  }
+
+  frame(name: string, data: string): boolean {
+    if (this.error !== null || this.complete) return false
+    this.said.bytes += wordBytes(data, data.indexOf(DELTA), WORDS)
+    if (this.content && this.shapes.find(data) !== null) return true
+    const payload = parse(data)
+    if (payload === null) {
+      // Some proxies end a stream as OpenAI does.
+      if (name !== 'error' && /^\s*(?:\[DONE\]\s*)?$/.test(data)) return true
+      this.error = name === 'error' ? decodeErrorPayload({}) : { ...MALFORMED }
+      return false
+    }
+    this.error = this.watch(stringOf(payload.type) ?? name, payload)
+    if (this.error !== null) return false
+    if (isPlainDelta(payload)) this.shapes.learn(data, true)
+    return true
+  }
+
+  /** What is wrong with the stream; null if nothing is. */
+  private watch(type: string, payload: JsonObject): WireError | null {
+    switch (type) {
+      case 'message_start':
+        return this.start(objectOf(payload.message))
+      case 'content_block_start':
+        this.blockStart(objectOf(payload.content_block))
+        return null
+      case 'content_block_delta':
+        this.content ||= hasContent(objectOf(payload.delta))
+        return null
+      case 'message_delta':
+        this.count(payload.usage)
+        this.stop(objectOf(payload.delta))
+        return null
+      case 'message_stop':
+        this.reason ??= 'other'
+        this.content = true
+        this.complete = true
+        return null
+      default:
+        return type === 'error' || isObject(payload.error) ? decodeErrorPayload(payload) : null
+    }
+  }
+
+  /** A proxy that replays a stream starts its counts over; behind content nobody can tell what a second one means. */
+  private start(message: JsonObject): WireError | null {
+    if (this.content) return { ...MALFORMED }
+    this.meter.reset()
+    this.model ??= nameOf(message)
+    this.count(message.usage)
+    return null
+  }
+
+  private blockStart(block: JsonObject): void {
+    const { type } = block
+    if (type === 'text' || type === 'thinking') {
+      this.content ||= hasContent(block)
+      return
+    }
+    this.content = true
+    if (type !== 'tool_use') return
+    this.hasTool = true
+    this.said.calls += 1
+    this.said.bytes += stringOf(block.name)?.length ?? 0
+  }
+
+  private stop({ stop_reason }: JsonObject): void {
+    if (typeof stop_reason !== 'string') return
+    this.content = true
+    this.reason = finishReason(stop_reason, this.hasTool, false)
+  }
+
+  private count(usage: unknown): void {
+    if (!isObject(usage)) return
+    this.meter.take(usage)
+    this.usage = this.meter.usage()
+  }
+}
+
+/** Usage, reason, failure and model of a whole reply. */
+export function tapReply(body: JsonObject): TapResult {
+  const meter = new UsageMeter()
+  if (isObject(body.usage)) meter.take(body.usage)
+  const usage = meter.usage()
+  const content = arrayOf(body.content)
+  const hasTool = content.some((block) => objectOf(block).type === 'tool_use')
+  const raw = stringOf(body.stop_reason) ?? null
+  return {
+    usage,
+    said: tellsOutput(usage) ? NOTHING_SAID : { bytes: bytesIn(content), calls: 0 },
+    reason: raw === null ? null : finishReason(raw, hasTool, false),
+    error: errorIn(body),
+    model: nameOf(body),
+    tier: meter.serviceTier ?? null,
+  }
+}
+
+function errorIn(body: JsonObject): WireError | null {
+  if (body.type === 'error' || isObject(body.error)) return decodeErrorPayload(body)
+  return Array.isArray(body.content) ? null : { ...MALFORMED }
+}
+
+function bytesIn(content: JsonObject[string]): number {
+  return wordBytes(Buffer.from(JSON.stringify(content)).toString('latin1'), 0, WORDS)
+}
+
+function nameOf({ model }: JsonObject): string | null {
+  return typeof model === 'string' && model !== '' ? model : null
+}
+
+/** True for a delta or block that says something. */
+function hasContent(delta: JsonObject): boolean {
+  return ['text', 'thinking', 'partial_json'].some(
+    (member) => (stringOf(delta[member]) ?? '') !== '',
+  )
+}
+
+function isPlainDelta({ type, delta }: JsonObject): boolean {
+  return type === 'content_block_delta' && PLAIN.has(objectOf(delta).type)
+}
+
+/** The frame is bytes read as Latin-1; what is shown to anyone must be read as UTF-8. */
+function parse(data: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(data, 'latin1').toString('utf8'))
+    return isObject(value) ? value : null
+  } catch {
+    return null
+  }
+}

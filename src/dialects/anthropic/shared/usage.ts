@@ -1,0 +1,115 @@
+/**
+ * Anthropic's token counts and stop reasons as ours.
+ * Counts are cumulative: a later report replaces an earlier one field by field and is never added.
+ */
+import type { FinishReason } from '../../../chat/event.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
+import { tokenCount, type Usage } from '../../../chat/usage.js'
+
+/** Collects `usage` objects of one message. */
+export class UsageMeter {
+  private fresh: number | undefined
+  private written: number | undefined
+  private written1h: number | undefined
+  private read: number | undefined
+  private output: number | undefined
+  private thinking: number | undefined
+  private tier: string | undefined
+
+  /** Takes a `usage` object; what it does not say (absent or null) stays as it was. */
+  take(usage: JsonObject): void {
+    const counts = withIterations(usage)
+    this.fresh = tokenCount(counts.input_tokens) ?? this.fresh
+    this.written = tokenCount(counts.cache_creation_input_tokens) ?? this.written
+    const kept1h = objectOf(counts.cache_creation).ephemeral_1h_input_tokens
+    this.written1h = tokenCount(kept1h) ?? this.written1h
+    this.read = tokenCount(counts.cache_read_input_tokens) ?? this.read
+    this.output = tokenCount(counts.output_tokens) ?? this.output
+    this.thinking =
+      tokenCount(objectOf(usage.output_tokens_details).thinking_tokens) ?? this.thinking
+    this.tier = stringOf(usage.service_tier) ?? this.tier
+  }
+
+  /** Forgets everything: another message begins. */
+  reset(): void {
+    this.fresh = this.written = this.written1h = undefined
+    this.read = this.output = this.thinking = undefined
+  }
+
+  /** The tier that served the message, as OpenAI names it; a batch has no name there. */
+  get serviceTier(): string | undefined {
+    if (this.tier === 'standard') return 'default'
+    return this.tier === 'priority' ? 'priority' : undefined
+  }
+
+  /** What is known so far. `input` includes the cache, as everywhere in the canon. */
+  usage(): Usage {
+    const usage: Usage = {}
+    if (this.fresh !== undefined || this.written !== undefined || this.read !== undefined) {
+      usage.input = (this.fresh ?? 0) + (this.written ?? 0) + (this.read ?? 0)
+    }
+    if (this.output !== undefined) usage.output = this.output
+    if (this.read !== undefined) usage.cacheRead = this.read
+    if (this.written !== undefined) usage.cacheWrite = this.written
+    // Nearly always 0, and then not worth a member.
+    if (this.written1h !== undefined && this.written1h > 0) usage.cacheWrite1h = this.written1h
+    if (this.thinking !== undefined) usage.reasoning = this.thinking
+    return usage
+  }
+}
+
+const COUNTS = [
+  'input_tokens',
+  'cache_creation_input_tokens',
+  'cache_read_input_tokens',
+  'output_tokens',
+]
+
+/**
+ * With compaction the top-level counts leave out the compaction's own call; the iterations hold all.
+ * Where a fallback model answered, the top level is the truth.
+ */
+function withIterations(usage: JsonObject): JsonObject {
+  if (usage.iterations === undefined) return usage
+  const iterations = arrayOf(usage.iterations).filter(isObject)
+  const compacted = iterations.some((one) => one.type === 'compaction')
+  if (!compacted || iterations.some((one) => one.type === 'fallback_message')) return usage
+  const counted = iterations.filter((one) => one.type === 'compaction' || one.type === 'message')
+  const sums: JsonObject = { cache_creation: usage.cache_creation ?? null }
+  for (const name of COUNTS) {
+    let sum: number | undefined
+    for (const one of counted) {
+      const count = tokenCount(one[name])
+      if (count !== undefined) sum = (sum ?? 0) + count
+    }
+    sums[name] = sum ?? usage[name]
+  }
+  return sums
+}
+
+/**
+ * The canonical reason. `sawTool`: the model called one of the client's tools; `sawJson`: it called the
+ * synthetic tool that carries the answer, which the client must not learn of.
+ */
+export function finishReason(
+  stopReason: string | null,
+  sawTool: boolean,
+  sawJson: boolean,
+): FinishReason {
+  switch (stopReason) {
+    case 'end_turn':
+    case 'stop_sequence':
+      return sawTool ? 'tool-use' : 'stop'
+    case 'tool_use':
+      return sawJson && !sawTool ? 'stop' : 'tool-use'
+    case 'max_tokens':
+    case 'model_context_window_exceeded':
+      return 'length'
+    case 'refusal':
+      return 'filter'
+    case 'pause_turn':
+      return 'pause'
+    default:
+      return 'other'
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * `pause_turn`: the provider's own tools took long, and the turn goes on in another request.
+ * Only bodies with tools that Anthropic itself runs can pause; all others cost nothing here.
+ *
+ * Source: Claude API docs, "Server tools", read 2026-11-20: the assistant's content goes back
+ * unchanged as the last message, and a container goes on by its id.
+ */
+import {
+  arrayOf,
+  isObject,
+  objectOf,
+  stringOf,
+  type JsonObject,
+  type JsonValue,
+} from '../../../chat/json.js'
+import type { Continuation } from '../../dialect.js'
+import { parseJson } from '../shared/names.js'
+
+/** How a turn that Anthropic paused goes on. */
+export const continuation: Continuation = { mayPause, next }
+
+function mayPause(body: JsonObject): boolean {
+  return arrayOf(body.mcp_servers).length > 0 || arrayOf(body.tools).some(isServerTool)
+}
+
+/** The tools that clients run have no type, or this one. */
+function isServerTool(tool: JsonValue): boolean {
+  const type = isObject(tool) ? stringOf(tool.type) : undefined
+  return type !== undefined && type !== 'custom'
+}
+
+/** A second pause adds to the same assistant turn: two in a row would be merged by the API anyway. */
+function next(body: JsonObject, resume: JsonObject): JsonObject {
+  const messages = [...arrayOf(body.messages)]
+  const last = messages.at(-1)
+  // The API sends empty text blocks, and refuses them.
+  const said = arrayOf(resume.content).filter((block) => objectOf(block).text !== '')
+  if (isObject(last) && last.role === 'assistant') {
+    messages[messages.length - 1] = { ...last, content: [...arrayOf(last.content), ...said] }
+  } else {
+    messages.push({ role: 'assistant', content: said })
+  }
+  const { container } = resume
+  return { ...body, messages, ...(container === undefined ? {} : { container }) }
+}
+
+/** What `next` needs of a paused message. */
+export function resumeOf(content: JsonValue[], container: JsonValue | undefined): JsonObject {
+  const id = stringOf(objectOf(container).id)
+  return id === undefined ? { content } : { content, container: id }
+}
+
+/** The content blocks of a stream, put together again exactly as a whole message would have them. */
+export class RawContent {
+  private readonly blocks = new Map<number, { block: JsonObject; json: string }>()
+
+  start(at: number, block: JsonObject): void {
+    const { citations } = block
+    const copy = Array.isArray(citations) ? { ...block, citations: [...citations] } : { ...block }
+    this.blocks.set(at, { block: copy, json: '' })
+  }
+
+  delta(at: number, delta: JsonObject): void {
+    const known = this.blocks.get(at)
+    if (known === undefined) return
+    const { block } = known
+    switch (delta.type) {
+      case 'text_delta':
+        block.text = joined(block.text, delta.text)
+        return
+      case 'thinking_delta':
+        block.thinking = joined(block.thinking, delta.thinking)
+        return
+      case 'signature_delta':
+        block.signature = joined(block.signature, delta.signature)
+        return
+      case 'input_json_delta':
+        known.json += stringOf(delta.partial_json) ?? ''
+        return
+      case 'compaction_delta':
+        block.content = delta.content ?? null
+        return
+      case 'citations_delta':
+        // The block and its list are copies of this object's own.
+        if (Array.isArray(block.citations)) block.citations.push(delta.citation ?? null)
+        else block.citations = [delta.citation ?? null]
+        return
+      default:
+    }
+  }
+
+  content(): JsonObject[] {
+    return [...this.blocks.values()].map(({ block, json }) =>
+      json === '' ? block : { ...block, input: parseJson(json) ?? {} },
+    )
+  }
+}
+
+function joined(one: JsonValue | undefined, other: JsonValue | undefined): string {
+  return (stringOf(one) ?? '') + (stringOf(other) ?? '')
+}

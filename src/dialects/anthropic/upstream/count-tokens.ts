@@ -1,0 +1,32 @@
+/**
+ * Anthropic's endpoint that counts the tokens of a prompt.
+ *
+ * Source: Claude API reference, "Count tokens in a Message", read 2026-11-22.
+ */
+import type { JsonObject } from '../../../chat/json.js'
+import { tokenCount } from '../../../chat/usage.js'
+import type { TokenCounter } from '../../dialect.js'
+
+/** The members of a chat that the endpoint takes. */
+const COUNTED = [
+  'model',
+  'messages',
+  'cache_control',
+  'output_config',
+  'speed',
+  'system',
+  'thinking',
+  'tool_choice',
+  'tools',
+]
+
+/** `POST /messages/count_tokens`. */
+export const counter: TokenCounter = {
+  path: () => '/messages/count_tokens',
+  body(chat) {
+    const body: JsonObject = {}
+    for (const key of COUNTED) if (chat[key] !== undefined) body[key] = chat[key]
+    return body
+  },
+  read: (reply) => tokenCount(reply.input_tokens) ?? null,
+}

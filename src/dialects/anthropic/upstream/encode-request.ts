@@ -1,0 +1,197 @@
+/**
+ * A canonical request as the body of `POST /messages`.
+ * Deterministic: the same request makes the same bytes, and a longer conversation keeps its prefix.
+ */
+import { arrayOf, isObject, type JsonObject } from '../../../chat/json.js'
+import { wantsAnyJson } from '../../../chat/json-answer.js'
+import type { ModelFacts } from '../../../chat/model.js'
+import type { ChatRequest, ToolChoice } from '../../../chat/request.js'
+import { SchemaBudget } from '../../../chat/json-schema/schema-budget.js'
+import { GatewayError } from '../../../errors.js'
+import { sha256Hex } from '../../../wire/sha256.js'
+import type { Losses } from '../../dialect.js'
+import { conversation, type Conversation } from './request/encode-messages.js'
+import { reportRest } from './request/unsupported-fields.js'
+import { hasObjectRoot, strictSchema } from './request/encode-schema.js'
+import { samplingFields, thinkingFields } from './request/encode-thinking.js'
+import { toolFields } from './request/encode-tools.js'
+import { isBlank } from '../shared/names.js'
+
+/**
+ * `max_tokens` where neither the client nor the catalogue says: every model on sale takes as much
+ * (the API refuses a number above the model's own maximum), and few answers need more.
+ */
+const MAX_TOKENS_UNKNOWN = 64_000
+
+/**
+ * An answer that may be longer is asked for as a stream: whole it could take more than ten minutes
+ * of silence, at which the vendor's own clients refuse to wait (128,000 tokens count as an hour).
+ */
+const WHOLE_TOKENS_MAX = 21_333
+
+/** The API takes no more cache breakpoints than this. */
+const CACHE_MARKS_MAX = 4
+
+/** The longest `user_id` that goes as it is. */
+const USER_ID_MAX = 256
+
+const JSON_ONLY = 'Respond with one JSON object only.'
+
+/** Throws `GatewayError(untranslatable)` for what must not be dropped; reports to `losses` what may. */
+export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
+  reportRest(request, losses)
+  const max_tokens = maxTokens(request, model, losses)
+  const { system, messages } = conversation(request, model, losses)
+  const { thinking, effort } = thinkingFields(request, model, max_tokens, messages, losses)
+  const forced = model.forcedToolChoice === true && thinking?.type !== 'enabled'
+  const format = answerFormat(request, model, forced, losses)
+  if (wantsAnyJson(request)) system.push({ type: 'text', text: JSON_ONLY })
+  const tools = toolFields(request, model, forced, format.tool, losses)
+  const body: JsonObject = { model: request.model, max_tokens }
+  if (system.length > 0) body.system = system
+  body.messages = messages.map(({ role, content }) => ({ role, content }))
+  if (tools.tools !== undefined) body.tools = tools.tools
+  if (tools.tool_choice !== undefined) body.tool_choice = tools.tool_choice
+  if (request.stop !== undefined) {
+    const stop = stopSequences(request.stop)
+    if (stop.length > 0) body.stop_sequences = stop
+  }
+  if (thinking !== undefined) body.thinking = thinking
+  if (effort !== undefined || format.native !== null) {
+    const output: JsonObject = {}
+    if (effort !== undefined) output.effort = effort
+    if (format.native !== null) output.format = { type: 'json_schema', schema: format.native }
+    body.output_config = output
+  }
+  const { temperature, top_p, top_k } = samplingFields(request, model, thinking, losses)
+  if (temperature !== undefined) body.temperature = temperature
+  if (top_p !== undefined) body.top_p = top_p
+  if (top_k !== undefined) body.top_k = top_k
+  if (request.userId !== undefined && !isBlank(request.userId)) {
+    body.metadata = { user_id: userId(request.userId) }
+  }
+  const tier = serviceTier(request, losses)
+  if (tier !== undefined) body.service_tier = tier
+  limitCacheMarks(body, { system, messages }, tools.tools ?? [], request, losses)
+  if (request.stream) body.stream = true
+  return body
+}
+
+/** Whether the answer may be too long to be waited for in silence. */
+export function streamsWhole(request: ChatRequest, model: ModelFacts): boolean {
+  const most = model.maxOutputTokens ?? MAX_TOKENS_UNKNOWN
+  return Math.min(request.maxOutputTokens ?? most, most) > WHOLE_TOKENS_MAX
+}
+
+/** Thinking counts against it on both sides, so nothing is added on top. */
+function maxTokens(request: ChatRequest, model: ModelFacts, losses: Losses): number {
+  const most = model.maxOutputTokens
+  const asked = request.maxOutputTokens
+  if (asked === undefined) return most ?? MAX_TOKENS_UNKNOWN
+  if (most === undefined || asked <= most) return asked
+  losses.drop('max_completion_tokens', 'approximated')
+  return most
+}
+
+/** How a wanted JSON answer is asked for: natively, or by a tool that the model must call. */
+interface AnswerFormat {
+  native: JsonObject | null
+  tool: JsonObject | null
+}
+
+function answerFormat(
+  request: ChatRequest,
+  model: ModelFacts,
+  forced: boolean,
+  losses: Losses,
+): AnswerFormat {
+  const format = request.responseFormat
+  if (wantsAnyJson(request)) losses.drop('response_format', 'approximated')
+  if (format?.type !== 'json-schema' || wantsAnyJson(request)) return { native: null, tool: null }
+  const strict = strictSchema(format.schema, new SchemaBudget('response_format.json_schema.schema'))
+  if (model.structuredOutput !== false && 'schema' in strict) {
+    return { native: strict.schema, tool: null }
+  }
+  if (forced && mustCall(request.toolChoice)) {
+    // The answer is a call of the client's own tools, whatever the format says.
+    losses.drop('response_format', 'approximated')
+    return { native: null, tool: null }
+  }
+  const isObjectOnly = hasObjectRoot(format.schema)
+  if (forced && isObjectOnly) return { native: null, tool: format.schema }
+  const problem = 'problem' in strict ? strict.problem : `${model.id} has no structured output`
+  // Arguments of a tool are an object too.
+  const why = isObjectOnly ? `, and ${model.id} cannot be made to call a tool instead` : ''
+  throw new GatewayError(
+    'untranslatable',
+    `response_format.json_schema.schema: ${problem}${why}. Change the schema, or use another model.`,
+    { param: 'response_format.json_schema.schema' },
+  )
+}
+
+function mustCall(choice: ToolChoice | undefined): boolean {
+  if (choice?.mode === 'allowed') return choice.required
+  return choice?.mode === 'required' || choice?.mode === 'named'
+}
+
+function stopSequences(asked: readonly string[]): string[] {
+  const stop = asked.filter((one) => one !== '')
+  if (!stop.some(isBlank)) return stop
+  throw new GatewayError(
+    'untranslatable',
+    'stop: Anthropic models do not take a stop sequence of white space only. Leave it out, or use a ' +
+      'route to an OpenAI upstream.',
+    { param: 'stop' },
+  )
+}
+
+/** The API forbids personal data in the id: what looks like an e-mail address or phone number is hashed. */
+function userId(id: string): string {
+  const personal = id.includes('@') || /^\+?[\d\s().-]{7,20}$/.test(id)
+  return personal || id.length > USER_ID_MAX ? sha256Hex(id) : id
+}
+
+function serviceTier(request: ChatRequest, losses: Losses): string | undefined {
+  switch (request.serviceTier) {
+    case undefined:
+      return undefined
+    case 'auto':
+      return 'auto'
+    case 'default':
+      return 'standard_only'
+    default:
+      losses.drop('service_tier', 'no-equivalent')
+      return undefined
+  }
+}
+
+/** Keeps the last marks, in the order in which the API caches: tools, system, messages. */
+function limitCacheMarks(
+  body: JsonObject,
+  { system, messages }: Conversation,
+  tools: JsonObject[],
+  request: ChatRequest,
+  losses: Losses,
+): void {
+  const marked: JsonObject[] = []
+  collectMarked(tools, marked)
+  collectMarked(system, marked)
+  for (const { content } of messages) collectMarked(content, marked)
+  if (marked.length > CACHE_MARKS_MAX) {
+    losses.drop('cache_control', 'approximated')
+    for (const block of marked.slice(0, -CACHE_MARKS_MAX)) delete block.cache_control
+  }
+  const options = request.rest.prompt_cache_options
+  if (marked.length > 0 || !isObject(options) || options.mode !== 'implicit') return
+  body.cache_control = { type: 'ephemeral' }
+}
+
+/** Those that are marked; before a tool's result, the blocks that it holds. */
+function collectMarked(blocks: readonly JsonObject[], marked: JsonObject[]): void {
+  for (const block of blocks) {
+    if (block.type === 'tool_result') {
+      collectMarked(arrayOf(block.content).filter(isObject), marked)
+    }
+    if (block.cache_control !== undefined) marked.push(block)
+  }
+}

@@ -1,0 +1,256 @@
+/**
+ * The conversation as the Messages API takes it.
+ * How a message is rendered depends on the messages up to it and on nothing after it: thinking blocks
+ * and prompt caches are bound to the exact prefix. The one exception is a final assistant turn.
+ */
+import type { JsonObject } from '../../../../chat/json.js'
+import type { ModelFacts } from '../../../../chat/model.js'
+import type {
+  AssistantPart,
+  ChatRequest,
+  Message,
+  TextPart,
+  ToolCall,
+  UserPart,
+} from '../../../../chat/request.js'
+import { GatewayError } from '../../../../errors.js'
+import { NestedJson } from '../../../../wire/json/nested-json.js'
+import type { Losses } from '../../../dialect.js'
+import { mediaBlock } from './encode-media.js'
+import {
+  cacheControl,
+  CUSTOM_INPUT,
+  inputOf,
+  isBlank,
+  PROVIDER,
+  wireId,
+  type WireMessage,
+} from '../../shared/names.js'
+
+type Of<Role extends Message['role']> = Extract<Message, { role: Role }>
+
+/** The `system` and `messages` members. */
+export interface Conversation {
+  system: JsonObject[]
+  messages: WireMessage[]
+}
+
+/**
+ * Renders all messages. Throws `GatewayError(untranslatable)` naming the message. Loops stand where `flatMap`
+ * would be shorter, since each request goes this way (docs/decisions/0037).
+ */
+export function conversation(
+  request: ChatRequest,
+  model: ModelFacts,
+  losses: Losses,
+): Conversation {
+  const rendering = new Rendering(model, losses)
+  for (const message of request.messages) rendering.add(message)
+  return rendering.done()
+}
+
+class Rendering {
+  private readonly system: JsonObject[] = []
+  private readonly messages: WireMessage[] = []
+  private readonly model: ModelFacts
+  private readonly losses: Losses
+  /** Calls of the latest assistant turn: the place of each by its id. */
+  private places = new Map<string, number>()
+  /** Their results so far, which stand first in the user turn that is being made, and what follows them. */
+  private results: { order: number; block: JsonObject }[] = []
+  private readonly nested = new NestedJson()
+
+  constructor(model: ModelFacts, losses: Losses) {
+    this.model = model
+    this.losses = losses
+  }
+
+  add(message: Message): void {
+    if (message.role !== 'tool') this.placeResults()
+    switch (message.role) {
+      case 'system':
+      case 'developer':
+        this.addSystem(message)
+        return
+      case 'user':
+        this.addUser(message)
+        return
+      case 'assistant':
+        this.addAssistant(message)
+        return
+      case 'tool':
+        this.addResult(message)
+        return
+      default:
+        message satisfies never
+    }
+  }
+
+  done(): Conversation {
+    this.placeResults()
+    const { system, messages } = this
+    if (messages.length === 0) {
+      throw refused('messages', 'Anthropic models need at least one user message.')
+    }
+    this.checkPrefill()
+    return { system, messages }
+  }
+
+  /** Leading instructions go to `system`; later ones stay where they are, for they may not move. */
+  private addSystem(message: Of<'system' | 'developer'>): void {
+    const leading = this.messages.length === 0
+    const inPlace = leading || this.model.midConversationSystem !== false
+    const blocks: JsonObject[] = []
+    for (const part of message.parts) addText(part, blocks, !inPlace)
+    if (blocks.length === 0) return
+    if (leading) this.system.push(...blocks)
+    else this.push(inPlace ? 'system' : 'user', blocks)
+  }
+
+  private addUser(message: Of<'user'>): void {
+    const blocks = userBlocks(message.parts, message.index)
+    if (blocks.length === 0)
+      throw refused(contentOf(message.index), 'Anthropic models do not take an empty message.')
+    this.push('user', blocks)
+  }
+
+  private addAssistant(message: Of<'assistant'>): void {
+    if (this.messages.length === 0) {
+      throw refused(
+        `messages[${message.index}]`,
+        'For Anthropic models a conversation must begin with a user message.',
+      )
+    }
+    const blocks: JsonObject[] = []
+    for (const part of message.parts) this.addAssistantPart(part, message.index, blocks)
+    for (const call of message.toolCalls) {
+      if (call.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
+      blocks.push(callBlock(call, this.nested))
+    }
+    this.places = new Map(message.toolCalls.map((call, at) => [call.id, at]))
+    if (blocks.length > 0) this.push('assistant', blocks)
+  }
+
+  private addAssistantPart(part: AssistantPart, index: number, blocks: JsonObject[]): void {
+    switch (part.type) {
+      case 'text':
+        if (part.signature !== undefined) this.losses.drop('messages.reasoning', 'no-equivalent')
+        addText(part, blocks)
+        return
+      case 'opaque':
+        if (part.provider === PROVIDER) {
+          blocks.push({ ...part.block })
+          return
+        }
+        if (part.block.type === 'audio') {
+          throw refused(
+            `messages[${index}].audio`,
+            'Anthropic models cannot be given audio that another model spoke; send its transcript ' +
+              'as text.',
+          )
+        }
+        this.losses.drop('messages.opaque', 'no-equivalent')
+        return
+      case 'thinking':
+        if (part.origin === PROVIDER && part.redacted !== undefined) {
+          blocks.push({ type: 'redacted_thinking', data: part.redacted })
+        } else if (part.origin === PROVIDER && part.signature !== undefined) {
+          blocks.push({ type: 'thinking', thinking: part.text, signature: part.signature })
+        } else this.losses.drop('messages.reasoning', 'no-equivalent')
+        return
+      default:
+        part satisfies never
+    }
+  }
+
+  private addResult(message: Of<'tool'>): void {
+    const content = userBlocks(message.parts, message.index)
+    const block: JsonObject = { type: 'tool_result', tool_use_id: wireId(message.callId) }
+    if (content.length > 0) block.content = content
+    if (message.isError === true) block.is_error = true
+    Object.assign(block, cacheControl(message.cache))
+    this.results.push({ order: this.places.get(message.callId) ?? -1, block })
+  }
+
+  /** Results stand first in the user turn, in the order of the calls. */
+  private placeResults(): void {
+    if (this.results.length === 0) return
+    this.results.sort((a, b) => a.order - b.order)
+    const blocks = this.results.map(({ block }) => block)
+    this.results = []
+    const turn = this.messages.at(-1)
+    if (turn?.role === 'user') turn.content = [...blocks, ...turn.content]
+    else this.messages.push({ role: 'user', content: blocks })
+  }
+
+  /** Turns of one role in a row are one turn. */
+  private push(role: WireMessage['role'], content: JsonObject[]): void {
+    const last = this.messages.at(-1)
+    if (last?.role === role) for (const block of content) last.content.push(block)
+    else this.messages.push({ role, content })
+  }
+
+  /**
+   * A conversation that ends in an assistant turn asks to go on from there. A turn that a server tool
+   * paused may always go on; words may only be put into the mouth of the models that allow it.
+   */
+  private checkPrefill(): void {
+    const last = this.messages.at(-1)
+    const block = last?.content.at(-1)
+    if (last?.role !== 'assistant' || block === undefined) return
+    if (block.type !== 'text') return
+    if (this.model.assistantPrefill !== true) {
+      throw refused(
+        'messages',
+        `${this.model.id} does not continue an assistant message; end with a user message.`,
+      )
+    }
+    if (typeof block.text === 'string') block.text = block.text.trimEnd()
+  }
+}
+
+/**
+ * Puts a text part to the blocks; the API refuses blank ones, and nothing is lost with them. An instruction that may not stand as one of its own is marked as such.
+ */
+function addText(part: TextPart, blocks: JsonObject[], instruction = false): void {
+  if (isBlank(part.text)) return
+  const text = instruction
+    ? `<system>
+${part.text}
+</system>`
+    : part.text
+  // Without a spread where there is nothing to spread: every request comes through here.
+  blocks.push(
+    part.cache === undefined
+      ? { type: 'text', text }
+      : { type: 'text', text, ...cacheControl(part.cache) },
+  )
+}
+
+function contentOf(index: number): string {
+  return `messages[${index}].content`
+}
+
+function userBlocks(parts: UserPart[], index: number): JsonObject[] {
+  const blocks: JsonObject[] = []
+  for (const [i, part] of parts.entries()) {
+    if (part.type === 'text') addText(part, blocks)
+    else blocks.push(mediaBlock(part, `${contentOf(index)}[${i}]`))
+  }
+  return blocks
+}
+
+function callBlock(call: ToolCall, nested: NestedJson): JsonObject {
+  return {
+    type: 'tool_use',
+    id: wireId(call.id),
+    name: call.name,
+    input:
+      call.custom === true ? { [CUSTOM_INPUT]: call.arguments } : inputOf(call.arguments, nested),
+    ...cacheControl(call.cache),
+  }
+}
+
+function refused(param: string, message: string): GatewayError {
+  return new GatewayError('untranslatable', `${param}: ${message}`, { param })
+}

@@ -1,0 +1,188 @@
+/**
+ * Tools and the choice among them as the Messages API takes them.
+ * Keeps the client's order; knows nothing of the messages save the calls that they hold.
+ */
+import type { JsonObject } from '../../../../chat/json.js'
+import type { ModelFacts } from '../../../../chat/model.js'
+import type { ChatRequest, Tool } from '../../../../chat/request.js'
+import { GatewayError } from '../../../../errors.js'
+import { SchemaBudget } from '../../../../chat/json-schema/schema-budget.js'
+import type { Losses } from '../../../dialect.js'
+import { rootObject, strictSchema } from './encode-schema.js'
+import { cacheControl, CUSTOM_INPUT } from '../../shared/names.js'
+
+/** Members of the body that are about tools. */
+export interface ToolFields {
+  tools?: JsonObject[]
+  tool_choice?: JsonObject
+}
+
+/** The synthetic tool whose arguments are the answer, named apart from the client's own tools. */
+export function jsonToolName(request: ChatRequest): string {
+  let name = 'json_response'
+  while (request.tools.some((tool) => tool.name === name)) name += '_'
+  return name
+}
+
+/**
+ * Tools and `tool_choice`. `forced` says whether this model, thinking as it will, takes a forced choice.
+ * `answer` is a schema that only a forced tool can carry; it is then added as the synthetic tool.
+ */
+export function toolFields(
+  request: ChatRequest,
+  model: ModelFacts,
+  forced: boolean,
+  answer: JsonObject | null,
+  losses: Losses,
+): ToolFields {
+  if (answer !== null) return withAnswer(request, answer, { model, losses })
+  if (request.tools.length === 0) return synthesised(request)
+  const choice = request.toolChoice ?? { mode: 'auto' }
+  const chosen = choose(request, forced, losses)
+  const means = { model, losses, budget: new SchemaBudget() }
+  const tools: JsonObject[] = []
+  for (const [at, tool] of request.tools.entries()) {
+    if (chosen.isKept(tool)) tools.push(wireTool(tool, at, means))
+  }
+  if (tools.length === 0) return synthesised(request)
+  const single = request.parallelToolCalls === false && choice.mode !== 'none'
+  if (chosen.type === 'auto' && !single) return { tools }
+  const tool_choice: JsonObject = { type: chosen.type }
+  if (chosen.name !== undefined) tool_choice.name = chosen.name
+  if (single) tool_choice.disable_parallel_tool_use = true
+  return { tools, tool_choice }
+}
+
+interface Chosen {
+  type: 'auto' | 'any' | 'none' | 'tool'
+  isKept: (tool: Tool) => boolean
+  name?: string
+}
+
+const ALL = (): boolean => true
+
+/** A forced choice on a model that refuses it becomes the nearest free one, and is reported. */
+function choose(request: ChatRequest, forced: boolean, losses: Losses): Chosen {
+  const choice = request.toolChoice ?? { mode: 'auto' }
+  const must = (isKept: Chosen['isKept']): Chosen => {
+    if (forced) return { type: 'any', isKept }
+    losses.drop('tool_choice', 'approximated')
+    return { type: 'auto', isKept }
+  }
+  switch (choice.mode) {
+    case 'auto':
+    case 'none':
+      return { type: choice.mode, isKept: ALL }
+    case 'required':
+      return must(ALL)
+    case 'named': {
+      if (forced) return { type: 'tool', isKept: ALL, name: choice.name }
+      return must((tool) => tool.name === choice.name)
+    }
+    case 'allowed': {
+      const names = new Set(choice.names)
+      const isKept = (tool: Tool): boolean => names.has(tool.name)
+      return choice.required ? must(isKept) : { type: 'auto', isKept }
+    }
+    default:
+      choice satisfies never
+      return { type: 'auto', isKept: ALL }
+  }
+}
+
+/** What tools are written with. */
+interface Means {
+  readonly model: ModelFacts
+  readonly losses: Losses
+  readonly budget: SchemaBudget
+}
+
+function wireTool(tool: Tool, at: number, { model, losses, budget }: Means): JsonObject {
+  const wire: JsonObject = { name: tool.name }
+  if (tool.description !== undefined && tool.description !== '') wire.description = tool.description
+  if (tool.custom !== undefined) {
+    refuseGrammar(tool, at)
+    wire.input_schema = customSchema()
+  } else {
+    budget.path = `tools[${at}].function.parameters`
+    const strict = tool.strict === true ? strictInput(tool, model, budget) : null
+    if (tool.strict === true && strict === null) losses.drop('tools.strict', 'approximated')
+    wire.input_schema = strict ?? inputSchema(tool.parameters, budget)
+    if (strict !== null) wire.strict = true
+  }
+  return Object.assign(wire, cacheControl(tool.cache))
+}
+
+function inputSchema(parameters: JsonObject | undefined, budget: SchemaBudget): JsonObject {
+  if (parameters === undefined || Object.keys(parameters).length === 0) {
+    return { type: 'object', properties: {} }
+  }
+  return rootObject(parameters, budget)
+}
+
+/** The schema of a strict tool, or null where this model or API cannot enforce it. */
+function strictInput(tool: Tool, model: ModelFacts, budget: SchemaBudget): JsonObject | null {
+  if (model.structuredOutput === false) return null
+  const schema = inputSchema(tool.parameters, budget)
+  const closed = tool.parameters === undefined ? { ...schema, additionalProperties: false } : schema
+  const strict = strictSchema(closed, budget)
+  return 'schema' in strict ? strict.schema : null
+}
+
+function refuseGrammar(tool: Tool, at: number): void {
+  const format = tool.custom?.format
+  if (format === undefined || format.type === 'text' || format.type === undefined) return
+  throw new GatewayError(
+    'untranslatable',
+    `tools[${at}] (${tool.name}): Anthropic models cannot hold a custom tool to a grammar. ` +
+      'Use a function tool with a JSON Schema, or a route to an OpenAI upstream.',
+    { param: `tools[${at}].custom.format` },
+  )
+}
+
+function customSchema(): JsonObject {
+  return {
+    type: 'object',
+    properties: { [CUSTOM_INPUT]: { type: 'string' } },
+    required: [CUSTOM_INPUT],
+    additionalProperties: false,
+  }
+}
+
+/** The API wants definitions for calls in the history even where no tool is offered any more. */
+function synthesised(request: ChatRequest): ToolFields {
+  let names: Set<string> | null = null
+  for (const message of request.messages) {
+    if (message.role !== 'assistant') continue
+    for (const call of message.toolCalls) (names ??= new Set()).add(call.name)
+  }
+  if (names === null) return {}
+  const tools = [...names].map((name) => ({ name, input_schema: { type: 'object' } }))
+  return { tools, tool_choice: { type: 'none' } }
+}
+
+/** The answer by way of a forced tool; the client's own tools stay callable unless it said none. */
+function withAnswer(
+  request: ChatRequest,
+  answer: JsonObject,
+  { model, losses }: Omit<Means, 'budget'>,
+): ToolFields {
+  const means = { model, losses, budget: new SchemaBudget() }
+  const name = jsonToolName(request)
+  const choice = request.toolChoice
+  const callable = choice?.mode === 'allowed' ? new Set(choice.names) : null
+  const own = request.tools.flatMap((tool, at) =>
+    callable === null || callable.has(tool.name) ? [wireTool(tool, at, means)] : [],
+  )
+  means.budget.path = 'response_format.json_schema.schema'
+  const synthetic: JsonObject = {
+    name,
+    description: 'Give the final answer by calling this tool, once.',
+    input_schema: rootObject(answer, means.budget),
+  }
+  const before = own.length > 0 ? own : (synthesised(request).tools ?? [])
+  const free = own.length > 0 && choice?.mode !== 'none'
+  const tool_choice: JsonObject = free ? { type: 'any' } : { type: 'tool', name }
+  tool_choice.disable_parallel_tool_use = true
+  return { tools: [...before, synthetic], tool_choice }
+}

@@ -1,0 +1,291 @@
+/**
+ * Reads `systemInstruction` and `contents` as turns. Consecutive contents of the model are one turn, since
+ * Google's SDKs keep each chunk of a stream as a content of its own. Calls and results are paired by id, and by
+ * name and order where there is none.
+ */
+import { type JsonObject, type JsonValue, stringOf } from '../../../../chat/json.js'
+import type {
+  AssistantPart,
+  Message,
+  TextPart,
+  ThinkingPart,
+  ToolCall,
+  UserPart,
+} from '../../../../chat/request.js'
+import { given, refuse, text } from '../../../../wire/json/check-fields.js'
+import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
+import { NestedJson } from '../../../../wire/json/nested-json.js'
+import { PROVIDER } from '../../shared/names.js'
+import {
+  argumentsOf,
+  mediaPart,
+  opaquePart,
+  partOf,
+  textPart,
+  type Part,
+} from './decode-content.js'
+import { list, message, under } from './proto-fields.js'
+import { PairedCalls } from './pair-calls.js'
+import { ownSignature, thoughtsOf, unsealed } from '../reply/thinking-token.js'
+
+type ToolMessage = Extract<Message, { role: 'tool' }>
+type AssistantMessage = Extract<Message, { role: 'assistant' }>
+
+/** Longer conversations do not fit any model's window. */
+const MAX_CONTENTS = 10_000
+/** More than the 3,000 images that any provider takes in one request. */
+const MAX_PARTS = 4_096
+const MAX_ID = 512
+const MAX_NAME = 128
+
+/** The turns, and the paths of parts that only Google's models understand. */
+export interface Conversation {
+  readonly messages: Message[]
+  readonly unknown: readonly string[]
+}
+
+/** The system text, if there is any. A string, parts or a content, as Google's clients write it. */
+export function decodeSystem(value: JsonValue, path: string): Message | null {
+  const parts = typeof value === 'string' ? [{ text: value }] : partsIn(value, path)
+  const texts = parts.flatMap((entry, at) => {
+    const part = partOf(entry, `${path}.parts[${at}]`)
+    if (part.kind !== 'text')
+      refuse(part.path, 'must be a text: system instructions hold nothing else')
+    const read = textPart(part)
+    return isEmpty(read) ? [] : [read]
+  })
+  return texts.length === 0 ? null : { role: 'system', index: 0, parts: texts }
+}
+
+/** A content, or its parts without one. */
+function partsIn(value: JsonValue, path: string): JsonValue[] {
+  if (Array.isArray(value)) return list(value, path, MAX_PARTS)
+  const content = message(value, path)
+  const parts = given(content['parts']) || given(content['role']) ? content['parts'] : value
+  return list(parts, `${path}.parts`, MAX_PARTS)
+}
+
+/** Reads `contents`. `path` is where the body is, if it is a member of another. */
+export function decodeContents(value: JsonValue | undefined, path: string): Conversation {
+  const at = under(path, 'contents')
+  const contents = list(value, at, MAX_CONTENTS)
+  if (contents.length === 0) refuse(at, 'must be a non-empty array')
+  const turns = new Turns()
+  contents.forEach((entry, index) => turns.content(entry, `${at}[${index}]`, index))
+  return turns.done(at)
+}
+
+class Turns {
+  private readonly out: Message[] = []
+  private readonly unknown: string[] = []
+  /** The model's turn that is still being read. */
+  private model: AssistantMessage | null = null
+  private calls = new PairedCalls()
+  private hasParts = false
+  private readonly nested = new NestedJson()
+  /** What users said between the model's calls and the next turn of the model. */
+  private held: Message[] = []
+
+  content(value: JsonValue, path: string, index: number): void {
+    const content: JsonObject =
+      typeof value === 'string' ? { parts: [{ text: value }] } : message(value, path)
+    const role = roleOf(content['role'], `${path}.role`)
+    const parts = list(content['parts'], `${path}.parts`, MAX_PARTS).map((entry, at) =>
+      partOf(entry, `${path}.parts[${at}]`),
+    )
+    this.hasParts ||= parts.length > 0
+    if (role === 'model') this.said(parts, index)
+    else this.heard(parts, index)
+  }
+
+  done(path: string): Conversation {
+    this.closeModel()
+    this.closeResults()
+    if (this.out.length === 0) {
+      if (!this.hasParts) refuse(path, 'must have at least one part')
+      // System instructions may be all that is said; Google's models answer them.
+      this.out.push({ role: 'user', index: 0, parts: [{ type: 'text', text: '' }] })
+    }
+    return { messages: this.out, unknown: this.unknown }
+  }
+
+  /** Of a user or a tool. */
+  private heard(parts: readonly Part[], index: number): void {
+    this.closeModel()
+    const shown: UserPart[] = []
+    for (const part of parts) {
+      if (part.kind === 'functionCall')
+        refuse(part.path, 'must be in a content whose role is model')
+      if (part.kind === 'functionResponse') this.result(part, index)
+      else if (part.kind === 'text') {
+        const read = textPart(part)
+        if (!isEmpty(read)) shown.push(read)
+      } else {
+        const media = mediaPart(part)
+        if (media !== null) shown.push(media)
+        else if (part.kind !== 'none') this.unknown.push(part.path)
+      }
+    }
+    if (shown.length > 0) this.held.push({ role: 'user', index, parts: shown })
+  }
+
+  /** Of the model. */
+  private said(parts: readonly Part[], index: number): void {
+    if (parts.length === 0) return
+    if (this.model === null) {
+      this.closeResults()
+      this.model = { role: 'assistant', index, parts: [], toolCalls: [] }
+    }
+    for (const part of parts) this.modelPart(part, this.model)
+  }
+
+  private modelPart(part: Part, turn: AssistantMessage): void {
+    const carried = part.signature === null ? null : unsealed(part.signature, this.nested)
+    const own = part.signature === null ? undefined : ownSignature(part.signature)
+    const signature = carried === null ? own : undefined
+    const isThought = part.item['thought'] === true
+    // The reasoning of another provider's model stands before what it led to.
+    if (carried !== null) addThoughts(turn.parts, thoughtsOf(carried, isThought ? said(part) : ''))
+    switch (part.kind) {
+      case 'text':
+      case 'none':
+        if (!isThought) addText(turn.parts, part, signature)
+        else if (carried === null) addThought(turn.parts, said(part), signature)
+        return
+      case 'functionCall':
+        this.call(part, turn, { id: carried?.callId, signature })
+        return
+      case 'functionResponse':
+        refuse(part.path, 'must be in a content whose role is user')
+        return
+      default:
+        turn.parts.push(opaquePart(part))
+    }
+  }
+
+  private call(
+    { item, path }: Part,
+    turn: AssistantMessage,
+    state: { id: string | undefined; signature: string | undefined },
+  ): void {
+    const at = `${path}.functionCall`
+    const given = message(item['functionCall'], at)
+    const name = text(given['name'], `${at}.name`, MAX_NAME)
+    const id = idOf(given['id'], `${at}.id`) ?? state.id
+    // Ids that nobody gave are the same on every turn, and never those of another turn.
+    const nth = turn.toolCalls.length === 0 ? '' : `_${turn.toolCalls.length}`
+    const call: ToolCall = {
+      id: id ?? `call_fn_${turn.index}${nth}`,
+      name,
+      arguments: stringifyExact(argumentsOf(given['args'], `${at}.args`)),
+    }
+    if (state.signature !== undefined) call.signature = state.signature
+    turn.toolCalls.push(call)
+    this.calls.add(call, at, id !== undefined)
+  }
+
+  private result({ item, path }: Part, index: number): void {
+    const at = `${path}.functionResponse`
+    const given = message(item['functionResponse'], at)
+    const name = text(given['name'], `${at}.name`, MAX_NAME)
+    const { parts, isError } = resultOf(argumentsOf(given['response'], `${at}.response`))
+    list(given['parts'], `${at}.parts`, MAX_PARTS).forEach((entry, place) => {
+      const media = mediaPart(partOf(entry, `${at}.parts[${place}]`))
+      if (media === null) refuse(`${at}.parts[${place}]`, 'must have inlineData or fileData')
+      parts.push(media)
+    })
+    const id = idOf(given['id'], `${at}.id`)
+    const found = this.calls.answer({ name, id }, (callId): ToolMessage => {
+      return { role: 'tool', index, callId, parts, ...(isError ? { isError } : {}) }
+    })
+    if (found === null) refuse(at, 'answers no functionCall of the model content before it')
+  }
+
+  private closeModel(): void {
+    const turn = this.model
+    this.model = null
+    if (turn !== null && (turn.parts.length > 0 || turn.toolCalls.length > 0)) this.out.push(turn)
+  }
+
+  /** The results of a turn in the order of its calls, then what the user said beside them. */
+  private closeResults(): void {
+    this.out.push(...this.calls.results())
+    this.calls = new PairedCalls()
+    this.out.push(...this.held)
+    this.held = []
+  }
+}
+
+function roleOf(value: JsonValue | undefined, path: string): 'user' | 'model' {
+  if (!given(value) || value === '' || value === 'user' || value === 'function') return 'user'
+  return value === 'model' ? 'model' : refuse(path, 'must be user, model or function')
+}
+
+function idOf(value: JsonValue | undefined, path: string): string | undefined {
+  return given(value) && value !== '' ? text(value, path, MAX_ID) : undefined
+}
+
+function said({ item }: Part): string {
+  return stringOf(item['text']) ?? ''
+}
+
+function isEmpty(part: TextPart): boolean {
+  return part.textBytes === undefined && part.text === ''
+}
+
+/** The pieces of a stream are one text; what is signed ends it. */
+function addText(parts: AssistantPart[], part: Part, signature: string | undefined): void {
+  const read: TextPart = part.kind === 'text' ? textPart(part) : { type: 'text', text: '' }
+  if (signature !== undefined) read.signature = signature
+  else if (isEmpty(read)) return
+  const last = parts.at(-1)
+  const joins =
+    last?.type === 'text' &&
+    last.signature === undefined &&
+    last.textBytes === undefined &&
+    read.textBytes === undefined
+  if (!joins) {
+    parts.push(read)
+    return
+  }
+  last.text += read.text
+  if (signature !== undefined) last.signature = signature
+}
+
+/** Google's own thoughts: pieces up to a signature are one. */
+function addThought(parts: AssistantPart[], text: string, signature: string | undefined): void {
+  const last = parts.at(-1)
+  if (last?.type === 'thinking' && last.origin === PROVIDER && last.signature === undefined) {
+    last.text += text
+    if (signature !== undefined) last.signature = signature
+    return
+  }
+  if (text === '' && signature === undefined) return
+  const part: ThinkingPart = { type: 'thinking', text, origin: PROVIDER }
+  if (signature !== undefined) part.signature = signature
+  parts.push(part)
+}
+
+/** The text of a streamed thought came before its envelope, piece by piece and without one. */
+function addThoughts(parts: AssistantPart[], thoughts: readonly ThinkingPart[]): void {
+  for (const thought of thoughts) {
+    const last = parts.at(-1)
+    const begun =
+      last?.type === 'thinking' && last.origin === PROVIDER && last.signature === undefined
+    if (begun && thought.redacted === undefined) {
+      parts.pop()
+      parts.push({ ...thought, text: last.text + thought.text })
+    } else parts.push(thought)
+  }
+}
+
+/** `output` and `error` are Google's own words for what a function gave; anything else is the result itself. */
+function resultOf(response: JsonObject): { parts: UserPart[]; isError: boolean } {
+  const keys = Object.keys(response)
+  const [key = ''] = keys
+  const only = keys.length === 1 ? response[key] : undefined
+  const isError = keys.length === 1 && key === 'error'
+  const plain = (key === 'output' || key === 'error') && typeof only === 'string'
+  const said = plain ? only : stringifyExact(response)
+  return { parts: said === '' ? [] : [{ type: 'text', text: said }], isError }
+}

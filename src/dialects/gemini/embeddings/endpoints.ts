@@ -1,0 +1,42 @@
+/**
+ * Gemini's two embedding calls, on both sides. Only puts the parts together; every rule is in `embeddings.ts`.
+ */
+import type { Egress, Ingress, Sides } from '../../dialect.js'
+import {
+  decodeBatch,
+  decodeSingle,
+  embeddingEdits,
+  embeddingPath,
+  encodeBatch,
+  encodeBatchReply,
+  encodeSingleReply,
+  readVectors,
+} from './embeddings.js'
+import { egress, ingress } from '../index.js'
+
+function sidesOf(
+  action: 'embedContent' | 'batchEmbedContents',
+  parts: Pick<Ingress, 'decodeRequest' | 'encodeVectors'>,
+): Sides {
+  const upstream: Egress = {
+    ...egress,
+    target: (model) => ({ path: embeddingPath(model, action), accept: 'application/json' }),
+    encodeRequest: (request, _facts, losses) => encodeBatch(request, losses),
+    edits: (body, model) => embeddingEdits(body, model),
+    continuation: null,
+    readVectors,
+  }
+  return { ingress: { ...ingress, ...parts }, egress: upstream }
+}
+
+/** `:batchEmbedContents`. */
+export const geminiEmbeddings = sidesOf('batchEmbedContents', {
+  decodeRequest: decodeBatch,
+  encodeVectors: encodeBatchReply,
+})
+
+/** `:embedContent`. */
+export const geminiEmbedding = sidesOf('embedContent', {
+  decodeRequest: decodeSingle,
+  encodeVectors: encodeSingleReply,
+})

@@ -1,0 +1,15 @@
+/**
+ * Google's endpoint that counts the tokens of a prompt.
+ *
+ * Source: Gemini API reference, "Counting tokens", read 2026-11-22.
+ */
+import { tokenCount } from '../../../chat/usage.js'
+import type { TokenCounter } from '../../dialect.js'
+import { target } from './request-path.js'
+
+/** `POST /models/{model}:countTokens`. Only a whole request is counted with its instruction and tools. */
+export const counter: TokenCounter = {
+  path: (model) => target(model, false).path.replace(/:generateContent$/, ':countTokens'),
+  body: (chat, model) => ({ generateContentRequest: { model: `models/${model}`, ...chat } }),
+  read: (reply) => tokenCount(reply.totalTokens) ?? null,
+}

@@ -1,0 +1,136 @@
+/**
+ * Google's errors, of a response or inside a stream, as canonical ones.
+ * Knows no retry policy: it says what kind of failure it was and what the upstream asked for.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
+import type { ErrorKind, WireError } from '../../../errors.js'
+import { isNoEndpoint, NO_ENDPOINT } from '../../../wire/no-endpoint.js'
+import { retryAfterSeconds, wholeSeconds } from '../../../wire/retry-after.js'
+import { scrub } from '../../../wire/redact-upstream-text.js'
+import { PROVIDER } from '../shared/names.js'
+
+/**
+ * The whole message of an answer to too long a conversation, whose status and reason are those of any
+ * bad request. Only the whole: a message that quotes the prompt must not look like it.
+ */
+const TOO_LONG =
+  /^The input token count(?: \(\d+\))? exceeds the maximum number of tokens allowed(?: \(\d+\))?\.?$/
+
+/** google.rpc.Code by name, for payloads inside a stream whose `code` is missing. */
+export const STATUS_CODES: Readonly<Record<string, number>> = {
+  INVALID_ARGUMENT: 400,
+  FAILED_PRECONDITION: 400,
+  OUT_OF_RANGE: 400,
+  UNAUTHENTICATED: 401,
+  PERMISSION_DENIED: 403,
+  NOT_FOUND: 404,
+  ALREADY_EXISTS: 409,
+  ABORTED: 409,
+  RESOURCE_EXHAUSTED: 429,
+  CANCELLED: 499,
+  INTERNAL: 500,
+  UNKNOWN: 500,
+  DATA_LOSS: 500,
+  UNIMPLEMENTED: 501,
+  UNAVAILABLE: 503,
+  DEADLINE_EXCEEDED: 504,
+}
+
+const KINDS: Readonly<Record<number, ErrorKind>> = {
+  401: 'upstream_denied',
+  402: 'upstream_busy',
+  403: 'upstream_denied',
+  404: 'unknown_model',
+  408: 'upstream_timeout',
+  413: 'body_too_large',
+  429: 'upstream_busy',
+  499: 'upstream_failed',
+  503: 'upstream_busy',
+  504: 'upstream_timeout',
+}
+
+/** A response that is not 2xx. Takes JSON (bare or in an array, as streams without SSE have it) or any text. */
+export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
+  const payload = payloadOf(body)
+  if (isNoEndpoint(status, stringOf(payload.message) ?? '')) return { ...NO_ENDPOINT }
+  return wireError(status, payload, headers)
+}
+
+/** An `error` object that came inside a 200. */
+export function decodeStreamError(error: unknown): WireError {
+  const payload = isObject(error) ? error : { message: stringOf(error) }
+  const code = typeof payload.code === 'number' ? payload.code : undefined
+  const named = STATUS_CODES[stringOf(payload.status) ?? '']
+  return wireError(
+    code !== undefined && code >= 400 && code < 600 ? code : (named ?? 500),
+    payload,
+    {},
+  )
+}
+
+function wireError(status: number, payload: JsonObject, headers: IncomingHttpHeaders): WireError {
+  const details = arrayOf(payload.details).filter(isObject)
+  const reason = details.map((detail) => stringOf(detail.reason)).find((text) => text !== undefined)
+  const rejected = kindOf(status, reason)
+  const tooLong = rejected === 'upstream_rejected' && TOO_LONG.test(stringOf(payload.message) ?? '')
+  const kind = tooLong ? 'context_too_long' : rejected
+  const error: WireError = { kind, message: messageOf(kind, status, payload) }
+  const code = reason ?? stringOf(payload.status)
+  if (code !== undefined) error.upstreamCode = scrub(code).slice(0, 100)
+  const name = stringOf(payload.status)
+  if (name !== undefined && Object.hasOwn(STATUS_CODES, name) && kind !== 'upstream_denied') {
+    error.native = { dialect: PROVIDER, type: name }
+  }
+  if (status === 402 || isDailyQuota(details)) {
+    // Google names a delay of seconds even where the quota opens again tomorrow.
+    error.retryable = false
+    return error
+  }
+  const seconds = retrySeconds(details, headers)
+  if (seconds !== undefined) error.retryAfterSeconds = seconds
+  return error
+}
+
+function kindOf(status: number, reason: string | undefined): ErrorKind {
+  // A bad key is a 400 here, and it is ours, not the client's.
+  if (status === 400 && reason?.startsWith('API_KEY_') === true) return 'upstream_denied'
+  const kind = KINDS[status]
+  if (kind !== undefined) return kind
+  return status >= 400 && status < 500 ? 'upstream_rejected' : 'upstream_failed'
+}
+
+function messageOf(kind: ErrorKind, status: number, payload: JsonObject): string {
+  if (kind === 'upstream_denied') return 'The upstream refused the gateway’s own credentials.'
+  const words = scrub(stringOf(payload.message) ?? '').trim()
+  return words === '' ? `The upstream answered ${status} and gave no reason.` : words
+}
+
+function payloadOf(body: string): JsonObject {
+  let value: unknown
+  try {
+    value = JSON.parse(body)
+  } catch {
+    return {}
+  }
+  const holder = Array.isArray(value) ? arrayOf(value).find(isObject) : value
+  const error = objectOf(holder).error
+  return isObject(error) ? error : { message: stringOf(error) }
+}
+
+function isDailyQuota(details: JsonObject[]): boolean {
+  return details.some((detail) => {
+    return arrayOf(detail.violations).some((violation) => {
+      return (stringOf(objectOf(violation).quotaId) ?? '').includes('PerDay')
+    })
+  })
+}
+
+/** RetryInfo ("34.4s" → 35), else the headers. */
+function retrySeconds(details: JsonObject[], headers: IncomingHttpHeaders): number | undefined {
+  for (const detail of details) {
+    const seconds = /^(\d+(?:\.\d+)?)s$/.exec(stringOf(detail.retryDelay) ?? '')?.[1]
+    if (seconds !== undefined) return wholeSeconds(Number(seconds))
+  }
+  return retryAfterSeconds(headers)
+}

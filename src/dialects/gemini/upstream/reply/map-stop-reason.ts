@@ -1,0 +1,60 @@
+/**
+ * Why Gemini stopped, in canonical words.
+ * Knows the reasons' names only; the decoder says what had been seen by then.
+ */
+import type { FinishReason } from '../../../../chat/event.js'
+
+/** What an answer held when it ended. */
+export interface Seen {
+  call: boolean
+  text: boolean
+}
+
+/** Enum numbers that both of Google's APIs share, for proxies that send numbers for names. */
+const NUMBERS: Readonly<Record<number, string>> = {
+  0: 'FINISH_REASON_UNSPECIFIED',
+  1: 'STOP',
+  2: 'MAX_TOKENS',
+  3: 'SAFETY',
+  4: 'RECITATION',
+}
+
+const FILTERS = new Set([
+  'SAFETY',
+  'RECITATION',
+  'LANGUAGE',
+  'BLOCKLIST',
+  'PROHIBITED_CONTENT',
+  'SPII',
+  'IMAGE_SAFETY',
+  'IMAGE_PROHIBITED_CONTENT',
+  'IMAGE_RECITATION',
+  'MODEL_ARMOR',
+])
+
+const FAILURES = new Set([
+  'MALFORMED_FUNCTION_CALL',
+  'UNEXPECTED_TOOL_CALL',
+  'TOO_MANY_TOOL_CALLS',
+  'MALFORMED_RESPONSE',
+])
+
+/** The reason's name, or null where the value is none. */
+export function reasonName(value: unknown): string | null {
+  if (typeof value === 'number') return NUMBERS[value] ?? `FINISH_REASON_${value}`
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+/**
+ * The canonical reason; null where the answer failed and must not look finished.
+ * Gemini has no reason for calls: they end with STOP.
+ */
+export function finishReason(name: string, seen: Seen): FinishReason | null {
+  if (name === 'STOP' || name === 'FINISH_REASON_UNSPECIFIED')
+    return seen.call ? 'tool-use' : 'stop'
+  if (name === 'MAX_TOKENS' || name === 'CONTINUATION') return 'length'
+  if (FILTERS.has(name)) return 'filter'
+  if (FAILURES.has(name)) return null
+  if (seen.call) return 'tool-use'
+  return seen.text ? 'stop' : null
+}

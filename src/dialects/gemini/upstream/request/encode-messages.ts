@@ -1,0 +1,292 @@
+/**
+ * Messages as `contents` and `systemInstruction`.
+ * Knows no parameters. What message i becomes depends on messages 0..i alone, so a conversation that
+ * grows is rendered as what was sent before plus an end: signed thoughts and caches depend on that.
+ */
+import { isObject, type JsonObject } from '../../../../chat/json.js'
+import type { AssistantPart, Message, ToolCall } from '../../../../chat/request.js'
+import { GatewayError } from '../../../../errors.js'
+import { NestedJson } from '../../../../wire/json/nested-json.js'
+import type { Losses } from '../../../dialect.js'
+import { encodeUserPart } from './encode-media.js'
+import type { ToolNames } from './tool-names.js'
+import {
+  CUSTOM_INPUT,
+  PROVIDER,
+  SKIP_SIGNATURE,
+  type Content,
+  type Part,
+} from '../../shared/names.js'
+
+type ToolMessage = Extract<Message, { role: 'tool' }>
+type AssistantMessage = Extract<Message, { role: 'assistant' }>
+
+/** What the rendering must know beside the messages. */
+export interface ContentsOptions {
+  names: ToolNames
+  /** 3+ models check signatures, match call ids and take images in function responses. */
+  thirdGeneration: boolean
+  /** False for gemma: its system text opens the first user turn. */
+  systemInstruction: boolean
+  losses: Losses
+}
+
+/** A conversation in Gemini's form. */
+export interface RenderedContents {
+  system: Part[]
+  contents: Content[]
+}
+
+/** Whose own parts may be replayed; anything else in an opaque block is not a model's output. */
+const REPLAYED = [
+  'text',
+  'executableCode',
+  'codeExecutionResult',
+  'toolCall',
+  'toolResponse',
+  'inlineData',
+]
+
+/**
+ * Renders the conversation. Throws `GatewayError(untranslatable)` for parts that Gemini cannot take
+ * and where no user turn leads, `malformed_request` where calls and results do not pair up.
+ */
+export function encodeContents(
+  messages: readonly Message[],
+  options: ContentsOptions,
+): RenderedContents {
+  const rendering = new Rendering(options)
+  for (const message of messages) rendering.add(message)
+  return rendering.done()
+}
+
+class Rendering {
+  private readonly options: ContentsOptions
+  private readonly system: Part[] = []
+  private readonly contents: Content[] = []
+  /** The calls that wait for results, in the order of the calls. */
+  private step = new Map<string, { call: ToolCall; result: ToolMessage | null }>()
+  private stepIndex = 0
+  /** User parts that came between the calls and their results. */
+  private held: Part[] = []
+  private leading = true
+  private readonly nested = new NestedJson()
+
+  constructor(options: ContentsOptions) {
+    this.options = options
+  }
+
+  add(message: Message): void {
+    switch (message.role) {
+      case 'system':
+      case 'developer':
+        this.addSystem(message.parts.map((part) => part.text).filter((text) => text !== ''))
+        return
+      case 'user':
+        this.leading = false
+        this.closeStep()
+        for (const part of message.parts) {
+          const encoded = encodeUserPart(part, `messages[${message.index}].content`)
+          if (encoded !== null) this.push('user', [encoded])
+        }
+        return
+      case 'assistant':
+        this.leading = false
+        this.closeStep()
+        this.addAssistant(message)
+        return
+      case 'tool':
+        this.addResult(message)
+        return
+      default:
+        message satisfies never
+    }
+  }
+
+  done(): RenderedContents {
+    this.closeStep()
+    if (this.contents.length === 0) {
+      throw new GatewayError(
+        'untranslatable',
+        'messages: this upstream needs a user message with content; system messages alone are not ' +
+          'a conversation.',
+        { param: 'messages' },
+      )
+    }
+    return { system: this.system, contents: this.contents }
+  }
+
+  private addSystem(texts: string[]): void {
+    if (texts.length === 0) return
+    if (this.leading) {
+      const parts = texts.map((text): Part => ({ text }))
+      if (this.options.systemInstruction) for (const part of parts) this.system.push(part)
+      else this.push('user', parts)
+      return
+    }
+    // Hoisting it to the top would reorder instructions and change what was already sent.
+    const part = { text: `<system>\n${texts.join('\n')}\n</system>` }
+    if (this.step.size > 0) this.held.push(part)
+    else this.push('user', [part])
+  }
+
+  private addAssistant(message: AssistantMessage): void {
+    const parts: Part[] = []
+    for (const part of message.parts) {
+      const encoded = assistantPart(part, message.index, this.options.losses)
+      if (encoded !== null) parts.push(encoded)
+    }
+    message.toolCalls.forEach((call, at) => parts.push(this.callPart(call, at === 0)))
+    if (parts.length === 0) return
+    if (this.contents.length === 0) {
+      throw new GatewayError(
+        'untranslatable',
+        `messages[${message.index}]: this upstream’s conversations begin with a user message. ` +
+          'Put one before it.',
+        { param: `messages[${message.index}]` },
+      )
+    }
+    this.push('model', parts)
+    this.step = new Map(message.toolCalls.map((call) => [call.id, { call, result: null }]))
+    this.stepIndex = message.index
+  }
+
+  /**
+   * The stand-in signature goes on the first call of every step that lost its own, not only of the
+   * current turn: which turn is current depends on later messages, and old turns are not checked.
+   */
+  private callPart(call: ToolCall, first: boolean): Part {
+    const functionCall: JsonObject = {
+      name: this.options.names.toWire(call.name),
+      args: callArguments(call, this.nested),
+    }
+    if (this.options.thirdGeneration) functionCall.id = call.id
+    const part: Part = { functionCall }
+    if (call.signature !== undefined) part.thoughtSignature = call.signature
+    else if (first && this.options.thirdGeneration) part.thoughtSignature = SKIP_SIGNATURE
+    return part
+  }
+
+  private addResult(message: ToolMessage): void {
+    const slot = this.step.get(message.callId)
+    if (slot === undefined || slot.result !== null) {
+      const why =
+        slot === undefined
+          ? 'answers no call of the assistant turn before it'
+          : 'is a second answer to one call'
+      throw new GatewayError(
+        'malformed_request',
+        `messages[${message.index}].tool_call_id ${why}.`,
+        {
+          param: `messages[${message.index}].tool_call_id`,
+        },
+      )
+    }
+    slot.result = message
+  }
+
+  /** All results of a step as one run of parts, as many as the calls and in their order. */
+  private closeStep(): void {
+    if (this.step.size === 0) return
+    const responses: Part[] = []
+    const beside: Part[] = []
+    for (const { call, result } of this.step.values()) {
+      if (result === null) {
+        throw new GatewayError(
+          'malformed_request',
+          `messages[${this.stepIndex}].tool_calls: a call has no tool message that answers it.`,
+          { param: `messages[${this.stepIndex}].tool_calls` },
+        )
+      }
+      responses.push(this.resultPart(call, result, beside))
+    }
+    const held = this.held
+    this.step = new Map()
+    this.held = []
+    this.push('user', [...responses, ...beside, ...held])
+  }
+
+  private resultPart(call: ToolCall, message: ToolMessage, beside: Part[]): Part {
+    const texts: string[] = []
+    const media: Part[] = []
+    for (const part of message.parts) {
+      if (part.type === 'text') texts.push(part.text)
+      else {
+        const encoded = encodeUserPart(part, `messages[${message.index}].content`)
+        if (encoded !== null) media.push(encoded)
+      }
+    }
+    const functionResponse: JsonObject = {
+      name: this.options.names.toWire(call.name),
+      response: responseOf(texts.join(''), message.isError === true, this.nested),
+    }
+    if (this.options.thirdGeneration) {
+      functionResponse.id = call.id
+      if (media.length > 0) functionResponse.parts = media
+    } else for (const one of media) beside.push(one)
+    return { functionResponse }
+  }
+
+  private push(role: Content['role'], parts: Part[]): void {
+    const last = this.contents.at(-1)
+    if (last?.role === role) for (const part of parts) last.parts.push(part)
+    else this.contents.push({ role, parts: [...parts] })
+  }
+}
+
+/**
+ * Reasoning of other providers is left out: it means nothing here and the API refuses it. Thoughts of
+ * Gemini's own without a signature are left out too: they were said for people.
+ */
+function assistantPart(part: AssistantPart, index: number, losses: Losses): Part | null {
+  switch (part.type) {
+    case 'text':
+      if (part.signature !== undefined) return { text: part.text, thoughtSignature: part.signature }
+      return part.text === '' ? null : { text: part.text }
+    case 'thinking':
+      if (part.origin !== PROVIDER || part.redacted !== undefined) {
+        losses.drop('messages.reasoning', 'no-equivalent')
+        return null
+      }
+      if (part.signature === undefined) return null
+      return part.text === ''
+        ? { text: '', thoughtSignature: part.signature }
+        : { text: part.text, thought: true, thoughtSignature: part.signature }
+    case 'opaque': {
+      const own = part.provider === PROVIDER
+      if (own && REPLAYED.some((key) => part.block[key] !== undefined)) return part.block
+      if (part.block.type === 'audio') {
+        throw new GatewayError(
+          'untranslatable',
+          `messages[${index}].audio: audio that another model spoke cannot be sent here. Send its ` +
+            'transcript as text, or stay with the OpenAI model.',
+          { param: `messages[${index}].audio` },
+        )
+      }
+      losses.drop('messages.opaque', 'no-equivalent')
+      return null
+    }
+    default:
+      part satisfies never
+      return null
+  }
+}
+
+/** The arguments as an object. Text that is not one is kept under `_raw`: the call must not vanish. */
+function callArguments(call: ToolCall, nested: NestedJson): JsonObject {
+  if (call.custom === true) return { [CUSTOM_INPUT]: call.arguments }
+  if (call.arguments.trim() === '') return {}
+  return parsedObject(call.arguments, nested) ?? { _raw: call.arguments }
+}
+
+function responseOf(text: string, isError: boolean, nested: NestedJson): JsonObject {
+  if (isError) return { error: text }
+  return parsedObject(text, nested) ?? { output: text }
+}
+
+function parsedObject(text: string, nested: NestedJson): JsonObject | null {
+  // Only text that can be an object is parsed; tool results may be megabytes of prose.
+  if (!/^\s*\{/.test(text)) return null
+  const value = nested.parse(text)
+  return isObject(value) ? value : null
+}

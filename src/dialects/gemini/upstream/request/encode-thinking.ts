@@ -1,0 +1,98 @@
+/**
+ * How hard the model is to think: a level on 3+ models, a token budget on 2.5, never both.
+ * Knows nothing of the thoughts themselves.
+ */
+import { isObject, objectOf, type JsonObject } from '../../../../chat/json.js'
+import type { ModelFacts } from '../../../../chat/model.js'
+import type { ChatRequest, ReasoningEffort } from '../../../../chat/request.js'
+import { GatewayError } from '../../../../errors.js'
+import type { Losses } from '../../../dialect.js'
+
+/** What a 3+ model is taken to know where the catalogue is silent; all current ones have these. */
+const COMMON_LEVELS = ['low', 'medium', 'high']
+
+/** Tokens per effort for models that take a budget; `none` is the model's least. */
+const BUDGETS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
+  minimal: 512,
+  low: 1024,
+  medium: 8192,
+  high: 24_576,
+  xhigh: Infinity,
+  max: Infinity,
+}
+
+/** The levels to try for an effort, best first. */
+const LEVELS: Readonly<Record<ReasoningEffort, readonly string[]>> = {
+  none: ['minimal', 'low'],
+  minimal: ['minimal', 'low'],
+  low: ['low'],
+  medium: ['medium', 'high'],
+  high: ['high'],
+  xhigh: ['xhigh', 'high'],
+  max: ['xhigh', 'high'],
+}
+
+/**
+ * `thinkingConfig`, or undefined where the client said nothing. Thoughts are asked for whenever
+ * thinking is: they come as thinking blocks and every ingress can show or leave them.
+ */
+export function encodeThinking(
+  request: ChatRequest,
+  model: ModelFacts,
+  thirdGeneration: boolean,
+  losses: Losses,
+): JsonObject | undefined {
+  const effort = request.reasoningEffort
+  if (effort === undefined) return vendorThinking(request, losses)
+  if (isObject(request.rest.extra_content)) losses.drop('extra_content', 'no-equivalent')
+  if (model.thinkingBudget !== undefined) return budget(effort, model.thinkingBudget, losses)
+  if (model.reasoning === false || !thirdGeneration) {
+    if (effort !== 'none') losses.drop('reasoning_effort', 'no-equivalent')
+    return undefined
+  }
+  const known = model.thinkingLevels ?? COMMON_LEVELS
+  const level = LEVELS[effort].find((candidate) => known.includes(candidate)) ?? 'high'
+  if (level !== effort) losses.drop('reasoning_effort', 'approximated')
+  return effort === 'none'
+    ? { thinkingLevel: level }
+    : { thinkingLevel: level, includeThoughts: true }
+}
+
+function budget(
+  effort: ReasoningEffort,
+  range: { min: number; max: number; canDisable: boolean },
+  losses: Losses,
+): JsonObject {
+  if (effort === 'none') {
+    if (!range.canDisable) losses.drop('reasoning_effort', 'approximated')
+    return { thinkingBudget: range.canDisable ? 0 : range.min }
+  }
+  const thinkingBudget = Math.max(range.min, Math.min(BUDGETS[effort], range.max))
+  return { thinkingBudget, includeThoughts: true }
+}
+
+/** `extra_content.google.thinking_config`, as Google's own chat endpoint takes it. */
+function vendorThinking(request: ChatRequest, losses: Losses): JsonObject | undefined {
+  const extra = request.rest.extra_content
+  if (extra === undefined || extra === null) return undefined
+  const given = objectOf(objectOf(extra).google).thinking_config
+  if (!isObject(given)) {
+    losses.drop('extra_content', 'no-equivalent')
+    return undefined
+  }
+  const level = given.thinking_level ?? given.thinkingLevel
+  const tokens = given.thinking_budget ?? given.thinkingBudget
+  const thoughts = given.include_thoughts ?? given.includeThoughts
+  if (typeof level === 'string' && typeof tokens === 'number') {
+    throw new GatewayError(
+      'untranslatable',
+      'extra_content.google.thinking_config: give a thinking_level or a thinking_budget, not both.',
+      { param: 'extra_content.google.thinking_config' },
+    )
+  }
+  const config: JsonObject = {}
+  if (typeof level === 'string') config.thinkingLevel = level
+  if (typeof tokens === 'number') config.thinkingBudget = tokens
+  if (typeof thoughts === 'boolean') config.includeThoughts = thoughts
+  return Object.keys(config).length === 0 ? undefined : config
+}

@@ -1,0 +1,124 @@
+/**
+ * Tools and the choice among them, as Gemini takes them.
+ * Knows nothing of messages; order is the client's and never changes (prompt caching needs that).
+ */
+import type { JsonObject } from '../../../../chat/json.js'
+import { isObject } from '../../../../chat/json.js'
+import type { ChatRequest, Tool, ToolChoice } from '../../../../chat/request.js'
+import { SchemaBudget } from '../../../../chat/json-schema/schema-budget.js'
+import { GatewayError } from '../../../../errors.js'
+import { relaxSchema } from './encode-schema.js'
+import type { ToolNames } from './tool-names.js'
+import { CUSTOM_INPUT } from '../../shared/names.js'
+
+/** A synthetic tool whose arguments are the JSON answer. */
+export interface JsonTool {
+  name: string
+  schema: JsonObject
+}
+
+/**
+ * `functionDeclarations` of all tools. Throws `GatewayError(untranslatable)` for a custom tool with
+ * a grammar, which only OpenAI enforces.
+ */
+export function encodeTools(
+  tools: readonly Tool[],
+  names: ToolNames,
+  json: JsonTool | null,
+): JsonObject[] {
+  const budget = new SchemaBudget()
+  const declarations = tools.map((tool, at) => declaration(tool, names, at, budget))
+  if (json !== null) {
+    budget.path = 'response_format.json_schema.schema'
+    declarations.push({
+      name: json.name,
+      description:
+        'Gives the final answer to the user. Call it once, when no other tool is needed.',
+      parametersJsonSchema: relaxSchema(json.schema, budget),
+    })
+  }
+  return declarations.length === 0 ? [] : [{ functionDeclarations: declarations }]
+}
+
+/** `toolConfig`, or undefined where the default (the model decides) is what was asked for. */
+export function encodeToolChoice(
+  request: ChatRequest,
+  names: ToolNames,
+  json: JsonTool | null,
+): JsonObject | undefined {
+  if (request.tools.length === 0) return undefined
+  if (json !== null) return config('ANY', jsonChoice(request, names, json))
+  const choice: ToolChoice | undefined = request.toolChoice
+  if (choice === undefined || choice.mode === 'auto') {
+    if (request.tools.some((tool) => tool.strict === true)) return config('VALIDATED')
+    return choice === undefined ? undefined : config('AUTO')
+  }
+  switch (choice.mode) {
+    case 'none':
+      return config('NONE')
+    case 'required':
+      return config('ANY')
+    case 'named':
+      return config('ANY', [names.toWire(choice.name)])
+    case 'allowed':
+      return config(
+        choice.required ? 'ANY' : 'VALIDATED',
+        choice.names.map((name) => names.toWire(name)),
+      )
+    default:
+      choice satisfies never
+      return undefined
+  }
+}
+
+/** With the synthetic tool every answer is a call: one of those allowed, or the answer itself. */
+function jsonChoice(request: ChatRequest, names: ToolNames, json: JsonTool): string[] | undefined {
+  const choice = request.toolChoice
+  if (choice?.mode === 'none') return [json.name]
+  if (choice?.mode !== 'allowed') return undefined
+  return [...choice.names.map((name) => names.toWire(name)), json.name]
+}
+
+function config(mode: string, allowedFunctionNames?: string[]): JsonObject {
+  const functionCallingConfig: JsonObject = { mode }
+  if (allowedFunctionNames !== undefined) {
+    functionCallingConfig.allowedFunctionNames = allowedFunctionNames
+  }
+  return { functionCallingConfig }
+}
+
+function declaration(tool: Tool, names: ToolNames, at: number, budget: SchemaBudget): JsonObject {
+  const out: JsonObject = { name: names.toWire(tool.name), description: tool.description ?? '' }
+  if (tool.custom !== undefined) {
+    const kind = tool.custom.format?.type
+    if (kind !== undefined && kind !== 'text') {
+      throw new GatewayError(
+        'untranslatable',
+        `tools[${at}]: this upstream cannot hold a custom tool to a grammar; an OpenAI model can. ` +
+          'Leave out the format or use a function tool.',
+        { param: `tools[${at}].custom.format` },
+      )
+    }
+    out.parametersJsonSchema = {
+      type: 'object',
+      properties: { [CUSTOM_INPUT]: { type: 'string' } },
+      required: [CUSTOM_INPUT],
+    }
+    return out
+  }
+  budget.path = `tools[${at}].function.parameters`
+  const schema = tool.parameters === undefined ? {} : relaxSchema(tool.parameters, budget)
+  if (hasArguments(schema)) out.parametersJsonSchema = withObjectType(schema)
+  return out
+}
+
+function hasArguments(schema: JsonObject): boolean {
+  if (schema.$ref !== undefined || schema.anyOf !== undefined) return true
+  if (isObject(schema.properties) && Object.keys(schema.properties).length > 0) return true
+  return schema.additionalProperties === true || isObject(schema.additionalProperties)
+}
+
+function withObjectType(schema: JsonObject): JsonObject {
+  const typed = schema.type !== undefined || schema.$ref !== undefined || schema.anyOf !== undefined
+  return typed ? schema : { type: 'object', ...schema }
+}

@@ -1,0 +1,223 @@
+/**
+ * Reads `messages`: checks every turn, and that every call has exactly one answer.
+ * Knows no upstream: system messages stay where they are and arguments stay as they were written.
+ */
+import type { JsonObject, JsonValue } from '../../../../chat/json.js'
+import type { AssistantPart, Message, ToolCall } from '../../../../chat/request.js'
+import { cacheMark } from '../../../../wire/cache-mark.js'
+import {
+  array,
+  given,
+  object,
+  oneOf,
+  refuse,
+  string,
+  text,
+} from '../../../../wire/json/check-fields.js'
+import { toolName } from '../../../../wire/openai/names.js'
+import { assistantParts, contentOf, textParts, userParts } from './decode-content.js'
+import { decodeReasoning, sign, thoughtSignature } from '../../shared/reasoning.js'
+
+type ToolMessage = Extract<Message, { role: 'tool' }>
+
+/** Longer conversations do not fit any model's window. */
+const MAX_MESSAGES = 10_000
+const MAX_CALLS = 1_024
+const MAX_ID = 512
+const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const
+
+/** The calls that still wait for their results, and the results so far. */
+interface Turn {
+  path: string
+  calls: ToolCall[]
+  ids: Set<string>
+  answers: Map<string, ToolMessage>
+  /** Set where the call came as the legacy `function_call`. */
+  legacy: boolean
+}
+
+/** Reads `messages`; results of one turn come out in the order of their calls. */
+export function decodeMessages(value: JsonValue | undefined): Message[] {
+  if (!Array.isArray(value) || value.length === 0) refuse('messages', 'must be a non-empty array')
+  array(value, 'messages', MAX_MESSAGES)
+  const out: Message[] = []
+  let turn: Turn | null = null
+  for (const [index, entry] of value.entries()) {
+    const path = `messages[${index}]`
+    const item = object(entry, path)
+    const role = oneOf(item['role'], `${path}.role`, ROLES)
+    if (given(item['name']) && role !== 'function') text(item['name'], `${path}.name`, 256)
+    if (role === 'tool' || role === 'function') {
+      if (turn === null) refuse(path, 'must follow an assistant message with tool_calls')
+      answer(turn, toolMessage(item, path, index, role, turn), path)
+      continue
+    }
+    if (turn !== null) out.push(...answersOf(turn))
+    turn = null
+    const message = said(item, path, index, role)
+    if (message === null) continue
+    out.push(message)
+    if (message.role === 'assistant' && message.toolCalls.length > 0) {
+      const legacy = !given(item['tool_calls'])
+      const ids = new Set(message.toolCalls.map((call) => call.id))
+      turn = { path, calls: message.toolCalls, ids, answers: new Map(), legacy }
+    }
+  }
+  if (turn !== null) out.push(...answersOf(turn))
+  if (out.length === 0) refuse('messages', 'must have at least one message with content')
+  return out
+}
+
+/** One message of a speaker; null for an assistant or system message with nothing in it. */
+function said(
+  item: JsonObject,
+  path: string,
+  index: number,
+  role: 'system' | 'developer' | 'user' | 'assistant',
+): Message | null {
+  const at = `${path}.content`
+  switch (role) {
+    case 'system':
+    case 'developer': {
+      const parts = textParts(contentOf(item), at)
+      messageMark(item, path, parts)
+      return parts.length === 0 ? null : { role, index, parts }
+    }
+    case 'user': {
+      const parts = userParts(contentOf(item), at)
+      if (parts.length === 0) refuse(at, 'must not be empty')
+      messageMark(item, path, parts)
+      return { role, index, parts }
+    }
+    case 'assistant':
+      return assistant(item, path, index)
+    default:
+      return role satisfies never
+  }
+}
+
+/** A `cache_control` on a message with string content belongs to its only part. */
+function messageMark(item: JsonObject, path: string, parts: Message['parts']): void {
+  const cache = cacheMark(item, path)
+  const last = parts.at(-1)
+  if (cache !== undefined && last?.type === 'text') last.cache ??= cache
+}
+
+function assistant(item: JsonObject, path: string, index: number): Message | null {
+  const toolCalls = given(item['tool_calls'])
+    ? array(item['tool_calls'], `${path}.tool_calls`, MAX_CALLS).map((call, at) =>
+        toolCall(call, `${path}.tool_calls[${at}]`),
+      )
+    : []
+  distinct(toolCalls, path)
+  if (toolCalls.length === 0 && given(item['function_call'])) {
+    toolCalls.push(functionCall(item['function_call'], `${path}.function_call`, index))
+  }
+  const state = decodeReasoning(item, path)
+  const parts: AssistantPart[] = state.thoughts
+  const content = contentOf(item)
+  if (given(content)) parts.push(...assistantParts(content, `${path}.content`))
+  const other = otherContent(item, path)
+  if (other !== null) parts.push(other)
+  messageMark(item, path, parts)
+  sign(state, parts, toolCalls)
+  if (parts.length > 0 || toolCalls.length > 0) {
+    return { role: 'assistant', index, parts, toolCalls }
+  }
+  if (given(item['content']) || given(item['refusal'])) return null
+  return refuse(`${path}.content`, 'is required unless the message has tool_calls')
+}
+
+function distinct(calls: readonly ToolCall[], path: string): void {
+  const ids = new Set<string>()
+  for (const [at, { id }] of calls.entries()) {
+    if (ids.has(id)) refuse(`${path}.tool_calls[${at}].id`, 'must differ from the other calls’ ids')
+    ids.add(id)
+  }
+}
+
+/** What stands beside `content`: an earlier refusal, or audio that only OpenAI can play back. */
+function otherContent(item: JsonObject, path: string): AssistantPart | null {
+  if (given(item['refusal'])) {
+    const refusal = string(item['refusal'], `${path}.refusal`)
+    if (refusal !== '') return { type: 'text', text: refusal }
+  }
+  if (!given(item['audio'])) return null
+  const id = text(object(item['audio'], `${path}.audio`)['id'], `${path}.audio.id`, MAX_ID)
+  return { type: 'opaque', provider: 'openai-chat', block: { type: 'audio', id } }
+}
+
+function toolCall(value: JsonValue, path: string): ToolCall {
+  const item = object(value, path)
+  const id = text(item['id'], `${path}.id`, MAX_ID)
+  // Mistral and Google's compatible endpoint leave the type out (recorded).
+  const type = given(item['type'])
+    ? oneOf(item['type'], `${path}.type`, ['function', 'custom'])
+    : 'function'
+  const inner = object(item[type], `${path}.${type}`)
+  const name = toolName(inner['name'], `${path}.${type}.name`)
+  const key = type === 'function' ? 'arguments' : 'input'
+  const call: ToolCall = { id, name, arguments: string(inner[key], `${path}.${type}.${key}`) }
+  if (type === 'custom') call.custom = true
+  const signature = thoughtSignature(item)
+  if (signature !== undefined) call.signature = signature
+  const cache = cacheMark(item, path)
+  if (cache !== undefined) call.cache = cache
+  return call
+}
+
+/** The legacy form has no ids; the place of the message makes one that stays the same on every turn. */
+function functionCall(value: JsonValue | undefined, path: string, index: number): ToolCall {
+  const item = object(value, path)
+  const name = toolName(item['name'], `${path}.name`)
+  return { id: `call_fn_${index}`, name, arguments: string(item['arguments'], `${path}.arguments`) }
+}
+
+function toolMessage(
+  item: JsonObject,
+  path: string,
+  index: number,
+  role: 'tool' | 'function',
+  turn: Turn,
+): ToolMessage {
+  const callId = role === 'tool' ? toolCallId(item, path) : callNamed(item, path, turn)
+  // A function that returned nothing is `content: null` in the legacy form.
+  const parts =
+    role === 'function' && item['content'] === null
+      ? []
+      : userParts(contentOf(item), `${path}.content`)
+  const message: ToolMessage = { role: 'tool', index, callId, parts }
+  const cache = cacheMark(item, path)
+  if (cache !== undefined) message.cache = cache
+  return message
+}
+
+function toolCallId(item: JsonObject, path: string): string {
+  return text(item['tool_call_id'], `${path}.tool_call_id`, MAX_ID)
+}
+
+function callNamed(item: JsonObject, path: string, turn: Turn): string {
+  const name = toolName(item['name'], `${path}.name`)
+  const call = turn.calls.find((it) => it.name === name && !turn.answers.has(it.id))
+  return call?.id ?? refuse(`${path}.name`, 'names no function call that waits for a result')
+}
+
+function answer(turn: Turn, message: ToolMessage, path: string): void {
+  const at = `${path}.tool_call_id`
+  if (!turn.ids.has(message.callId)) {
+    refuse(at, 'matches no call of the assistant message before it')
+  }
+  if (turn.answers.has(message.callId)) refuse(at, 'already has a result')
+  turn.answers.set(message.callId, message)
+}
+
+/** The results in the order of the calls; a call without one is the client's mistake. */
+function answersOf(turn: Turn): ToolMessage[] {
+  return turn.calls.map((call, at) => {
+    const message = turn.answers.get(call.id)
+    if (message !== undefined) return message
+    const path = turn.legacy ? `${turn.path}.function_call` : `${turn.path}.tool_calls[${at}]`
+    const role = turn.legacy ? 'function' : 'tool'
+    return refuse(path, `must be followed by a ${role} message with its result`)
+  })
+}

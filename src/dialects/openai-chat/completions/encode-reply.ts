@@ -1,0 +1,110 @@
+/**
+ * Writes answers as OpenAI's legacy completions, whole and streamed.
+ *
+ * Source: OpenAI API reference, "The completion object", read 2026-11-20.
+ */
+import type { ChatEvent } from '../../../chat/event.js'
+import type { Reply } from '../../../chat/fold.js'
+import type { ChatRequest } from '../../../chat/request.js'
+import { mergeUsage, type Usage } from '../../../chat/usage.js'
+import { sized, type Sized } from '../../../wire/frames/sized.js'
+import type { Choice, Place, Seed, StreamEncoder } from '../../dialect.js'
+import { encodeStreamError } from '../shared/errors.js'
+import { finishReasonOut, usageText } from '../shared/names.js'
+
+/** The body of a finished answer. */
+export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {
+  return encodeChoices([{ index: 0, reply }], request, seed)
+}
+
+/** The body of several answers to one prompt. */
+export function encodeChoices(
+  choices: readonly Choice[],
+  _request: ChatRequest,
+  seed: Seed,
+): Sized {
+  const written = choices.map(({ index, reply }) => {
+    const texts = reply.blocks.map((block) =>
+      block.type === 'text' || block.type === 'refusal' ? block.text : '',
+    )
+    return choiceOut(index, texts.join(''), finishReasonOut(reply.reason, false, false))
+  })
+  const usage = usageText(choices[0]?.reply.usage ?? {})
+  return sized(`${headOf(seed)}"choices":[${written.join(',')}],"usage":${usage}}`)
+}
+
+/** The chunks of one stream. */
+export class CompletionEncoder implements StreamEncoder {
+  private out = ''
+  private usage: Usage = {}
+  private readonly head: string
+  private readonly includeUsage: boolean
+  private readonly place: Place
+
+  /** `place`: where the answer stands among several; what ends the stream comes after the last. */
+  constructor(request: ChatRequest, seed: Seed, place: Place = { index: 0, isLast: true }) {
+    this.head = `data: ${headOf(seed)}`
+    this.includeUsage = request.includeUsage
+    this.place = place
+  }
+
+  take(): string {
+    const { out } = this
+    this.out = ''
+    return out
+  }
+
+  event(event: ChatEvent): void {
+    switch (event.type) {
+      case 'text-delta':
+      case 'refusal-delta':
+        if (event.text !== '') this.choice(event.text, null)
+        return
+      case 'usage':
+        this.usage = mergeUsage(this.usage, event.usage)
+        return
+      case 'finish':
+        this.choice('', finishReasonOut(event.reason, false, false))
+        if (!this.place.isLast) return
+        if (this.includeUsage) {
+          this.out += `${this.head}"choices":[],"usage":${usageText(this.usage)}}\n\n`
+        }
+        this.out += 'data: [DONE]\n\n'
+        return
+      case 'error':
+        this.out += encodeStreamError(event.error)
+        return
+      default:
+    }
+  }
+
+  private choice(text: string, reason: string | null): void {
+    const usage = this.includeUsage ? ',"usage":null' : ''
+    this.out += `${this.head}"choices":[${choiceOut(this.place.index, text, reason)}]${usage}}\n\n`
+  }
+}
+
+/** What this format has no words for; chats asked for by it have no tools. */
+export function unsaid(event: ChatEvent): string | null {
+  switch (event.type) {
+    case 'thinking-start':
+      return 'reply.reasoning'
+    case 'image':
+      return 'reply.images'
+    case 'citation':
+      return 'reply.citations'
+    case 'opaque':
+      return 'reply.opaque'
+    default:
+      return null
+  }
+}
+
+function headOf({ id, createdAtSeconds, model }: Seed): string {
+  return `{"id":"${id}","object":"text_completion","created":${createdAtSeconds},"model":${JSON.stringify(model)},`
+}
+
+function choiceOut(index: number, text: string, reason: string | null): string {
+  const finish = reason === null ? 'null' : `"${reason}"`
+  return `{"text":${JSON.stringify(text)},"index":${index},"logprobs":null,"finish_reason":${finish}}`
+}

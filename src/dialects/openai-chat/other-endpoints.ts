@@ -1,0 +1,65 @@
+/**
+ * What OpenAI has besides chats, embeddings and legacy completions, on both sides.
+ * Only puts the parts together; every rule is in the file named for it.
+ */
+import type { Egress, Ingress, Sides } from '../dialect.js'
+import {
+  decodeEmbeddings,
+  embeddingEdits,
+  encodeEmbeddings,
+  encodeVectors,
+  readVectors,
+} from './embeddings/embeddings.js'
+import { egress, ingress } from './index.js'
+import { decodeCompletion } from './completions/decode-request.js'
+import {
+  CompletionEncoder,
+  encodeChoices,
+  encodeReply,
+  unsaid,
+} from './completions/encode-reply.js'
+import {
+  CompletionDecoder,
+  completionEdits,
+  decodeCompletionReply,
+  newCompletionTap,
+  tapCompletion,
+} from './completions/upstream.js'
+
+const completionsIngress: Ingress = {
+  ...ingress,
+  envelope: { ...ingress.envelope, idPrefix: 'cmpl-' },
+  decodeRequest: (body) => decodeCompletion(body),
+  encodeReply,
+  encodeChoices,
+  newEncoder: (request, seed, place) => new CompletionEncoder(request, seed, place),
+  unsaid,
+}
+
+const completionsEgress: Egress = {
+  ...egress,
+  target: (_model, stream) => ({
+    path: '/completions',
+    accept: stream ? 'text/event-stream' : 'application/json',
+  }),
+  edits: (body, model, _facts, losses) => completionEdits(body, model, losses),
+  decodeReply: decodeCompletionReply,
+  newDecoder: (request, sink) => new CompletionDecoder(request, sink),
+  newTap: newCompletionTap,
+  tapReply: tapCompletion,
+}
+
+/** `POST /v1/completions`. */
+export const openaiCompletions: Sides = { ingress: completionsIngress, egress: completionsEgress }
+
+/** `POST /v1/embeddings`. */
+export const openaiEmbeddings: Sides = {
+  ingress: { ...ingress, decodeRequest: (body) => decodeEmbeddings(body), encodeVectors },
+  egress: {
+    ...egress,
+    target: () => ({ path: '/embeddings', accept: 'application/json' }),
+    encodeRequest: (request, _facts, losses) => encodeEmbeddings(request, losses),
+    edits: (body, model, _facts, losses) => embeddingEdits(body, model, losses),
+    readVectors,
+  },
+}

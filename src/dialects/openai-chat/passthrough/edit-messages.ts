@@ -1,0 +1,125 @@
+/**
+ * Messages and tools of a client's own body as OpenAI's models take them.
+ * A conversation that began with another provider brings that one's marks, reasoning and long ids
+ * along; OpenAI answers 400 to each. A member without any is not written again.
+ */
+import { arrayOf, isObject, type JsonObject, type JsonValue, stringOf } from '../../../chat/json.js'
+import { longTextOf } from '../../../chat/long-text.js'
+import { wireCallId } from '../../../wire/openai/names.js'
+import { MAX_CALL_ID } from '../shared/names.js'
+
+/** Members of a message, part, call or tool that other providers know and OpenAI does not. */
+const FOREIGN: readonly string[] = [
+  'cache_control',
+  'extra_content',
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+  'thinking_blocks',
+]
+
+/** What older models of OpenAI's do not know either. */
+const FOREIGN_AND_MARKS: readonly string[] = [...FOREIGN, 'prompt_cache_breakpoint']
+
+/**
+ * The messages without what is foreign; null where nothing is. `marks` says whether the model knows
+ * OpenAI's own cache breakpoints.
+ */
+export function passedMessages(value: JsonValue | undefined, marks: boolean): JsonValue[] | null {
+  const foreign = marks ? FOREIGN : FOREIGN_AND_MARKS
+  return changed(arrayOf(value), (item) => message(item, foreign))
+}
+
+/** Members that hold what a model thought, or the state that its provider signed. */
+const REASONING = [
+  'extra_content',
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+  'thinking_blocks',
+]
+
+/** Whether an earlier turn has reasoning of another provider, which `passedMessages` leaves out. */
+export function hasReasoning(value: JsonValue | undefined): boolean {
+  const holds = (item: JsonValue): boolean =>
+    isObject(item) && REASONING.some((key) => !isNothing(item[key]))
+  return arrayOf(value).some(
+    (item) => isObject(item) && (holds(item) || arrayOf(item['tool_calls']).some(holds)),
+  )
+}
+
+function isNothing(value: JsonValue | undefined): boolean {
+  return (
+    value === undefined ||
+    value === null ||
+    value === '' ||
+    (Array.isArray(value) && value.length === 0)
+  )
+}
+
+/**
+ * The tools without what is foreign; null where nothing is. Written again by way of doubles: an
+ * integer beyond 2^53 in a schema that stands beside such a mark loses its last digits.
+ */
+export function passedTools(value: JsonValue | undefined): JsonValue[] | null {
+  return changed(arrayOf(value), (tool) => {
+    const inner = isObject(tool['function']) ? own(tool['function']) : null
+    return inner === null ? own(tool) : { ...(own(tool) ?? tool), function: inner }
+  })
+}
+
+function message(item: JsonObject, foreign: readonly string[]): JsonObject | null {
+  const set: JsonObject = {}
+  const id = stringOf(item['tool_call_id'])
+  if (id !== undefined && wireCallId(id, MAX_CALL_ID) !== id)
+    set['tool_call_id'] = wireCallId(id, MAX_CALL_ID)
+  const calls = changed(arrayOf(item['tool_calls']), call)
+  if (calls !== null) set['tool_calls'] = calls
+  const isText = longTextOf(item, 'content') !== null
+  const content = isText ? null : contentOf(item['content'], foreign)
+  if (content !== null) set['content'] = content.length === 0 ? '' : content
+  const rest = own(item, foreign)
+  return rest === null && Object.keys(set).length === 0 ? null : { ...(rest ?? item), ...set }
+}
+
+function call(item: JsonObject): JsonObject | null {
+  const rest = own(item)
+  const id = stringOf(item['id']) ?? ''
+  return wireCallId(id, MAX_CALL_ID) === id
+    ? rest
+    : { ...(rest ?? item), id: wireCallId(id, MAX_CALL_ID) }
+}
+
+/** The parts without Mistral's thinking, which stands among them; null where nothing changes. */
+function contentOf(value: JsonValue | undefined, foreign: readonly string[]): JsonValue[] | null {
+  const parts = arrayOf(value)
+  const clean = (part: JsonObject): JsonObject | null => own(part, foreign)
+  if (!parts.some(isThinking)) return changed(parts, clean)
+  const said = parts.filter((part) => !isThinking(part))
+  return changed(said, clean) ?? said
+}
+
+function isThinking(part: JsonValue): boolean {
+  return isObject(part) && part['type'] === 'thinking'
+}
+
+/** The object without foreign members; null where it has none. */
+function own(item: JsonObject, foreign = FOREIGN): JsonObject | null {
+  if (!foreign.some((key) => item[key] !== undefined)) return null
+  return Object.fromEntries(Object.entries(item).filter(([key]) => !foreign.includes(key)))
+}
+
+/** The list with each item changed; null where none was. */
+function changed(
+  list: readonly JsonValue[],
+  change: (item: JsonObject) => JsonObject | null,
+): JsonValue[] | null {
+  let out: JsonValue[] | null = null
+  for (const [at, item] of list.entries()) {
+    const other = isObject(item) ? change(item) : null
+    if (other === null) continue
+    out ??= [...list]
+    out[at] = other
+  }
+  return out
+}

@@ -1,0 +1,170 @@
+/**
+ * Writes canonical turns as `messages`.
+ * Knows no client dialect; what the format has no words for is a loss or a refusal.
+ */
+import type { JsonObject } from '../../../../chat/json.js'
+import type { ModelFacts } from '../../../../chat/model.js'
+import type {
+  FilePart,
+  ImagePart,
+  MediaSource,
+  Message,
+  TextPart,
+  ToolCall,
+  UserPart,
+} from '../../../../chat/request.js'
+import { GatewayError } from '../../../../errors.js'
+import { wireCallId, wireName } from '../../../../wire/openai/names.js'
+import type { Losses } from '../../../dialect.js'
+import { signatureOut } from '../../shared/reasoning.js'
+import { MAX_CALL_ID } from '../../shared/names.js'
+
+/** All turns. What a tool showed rather than said follows its turn's results as a user message. */
+export function encodeMessages(
+  messages: readonly Message[],
+  model: ModelFacts,
+  losses: Losses,
+): JsonObject[] {
+  const out: JsonObject[] = []
+  let shown: JsonObject[] = []
+  for (const message of messages) {
+    if (message.role !== 'tool' && shown.length > 0) {
+      out.push({ role: 'user', content: shown })
+      shown = []
+    }
+    if (message.role === 'tool') shown.push(...encodeResult(message, out, losses))
+    else out.push(encodeMessage(message, model, losses))
+  }
+  if (shown.length > 0) out.push({ role: 'user', content: shown })
+  return out
+}
+
+function encodeMessage(
+  message: Exclude<Message, { role: 'tool' }>,
+  model: ModelFacts,
+  losses: Losses,
+): JsonObject {
+  switch (message.role) {
+    case 'system':
+    case 'developer': {
+      const role = model.systemRole === 'developer' ? 'developer' : message.role
+      return { role, content: content(message.parts, message.index, losses) }
+    }
+    case 'user':
+      return { role: 'user', content: content(message.parts, message.index, losses) }
+    case 'assistant':
+      return encodeAssistant(message, model, losses)
+    default:
+      return message satisfies never
+  }
+}
+
+/** One text part is written as a string, which every upstream of this format takes. */
+function content(parts: readonly UserPart[], index: number, losses: Losses): string | JsonObject[] {
+  const [first] = parts
+  if (first === undefined) return ''
+  if (parts.length === 1 && first.type === 'text') return first.text
+  return parts.map((part) => encodePart(part, index, losses))
+}
+
+function encodePart(part: UserPart, index: number, losses: Losses): JsonObject {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'image':
+      return { type: 'image_url', image_url: image(part, index) }
+    case 'audio':
+      return { type: 'input_audio', input_audio: { data: part.data, format: part.format } }
+    case 'file':
+      return file(part, index, losses)
+    default:
+      return part satisfies never
+  }
+}
+
+function image(part: ImagePart, index: number): JsonObject {
+  const url = { url: address(part.source, `messages[${index}].content`, 'an image') }
+  return part.detail === undefined ? url : { ...url, detail: part.detail }
+}
+
+function address(source: MediaSource, path: string, what: string): string {
+  if (source.kind === 'base64') return `data:${source.mediaType};base64,${source.data}`
+  if (source.kind === 'url') return source.url
+  throw new GatewayError(
+    'untranslatable',
+    `${path}: this upstream cannot be given ${what} by file id; send the data or a URL`,
+    { param: path },
+  )
+}
+
+function file(part: FilePart, index: number, losses: Losses): JsonObject {
+  const { source } = part
+  const name = part.filename === undefined ? {} : { filename: part.filename }
+  if (source.kind === 'file-id' && source.origin === undefined) {
+    return { type: 'file', file: { file_id: source.id, ...name } }
+  }
+  // This endpoint takes PDF only; text can be said as text.
+  if (source.kind === 'base64' && source.mediaType.startsWith('text/')) {
+    losses.drop('messages.file', 'approximated')
+    return { type: 'text', text: Buffer.from(source.data, 'base64').toString('utf8') }
+  }
+  const data = address(source, `messages[${index}].content`, 'a file')
+  return { type: 'file', file: { file_data: data, ...name } }
+}
+
+function encodeAssistant(
+  message: Extract<Message, { role: 'assistant' }>,
+  model: ModelFacts,
+  losses: Losses,
+): JsonObject {
+  const texts: TextPart[] = []
+  let thoughts = ''
+  const out: JsonObject = { role: 'assistant' }
+  for (const part of message.parts) {
+    if (part.type === 'text') texts.push(part)
+    else if (part.type === 'thinking') {
+      if (part.origin === 'openai-chat') thoughts += part.text
+      else losses.drop('messages.thinking', 'no-equivalent')
+    } else if (part.provider === 'openai-chat' && part.block['type'] === 'audio') {
+      out['audio'] = { id: part.block['id'] }
+    } else losses.drop('messages.opaque', 'no-equivalent')
+  }
+  const bare = texts.length === 0 && (message.toolCalls.length > 0 || out['audio'] !== undefined)
+  out['content'] = bare ? null : content(texts, message.index, losses)
+  if (thoughts !== '') out['reasoning_content'] = thoughts
+  if (message.toolCalls.length > 0)
+    out['tool_calls'] = message.toolCalls.map((call) => encodeCall(call, model, losses))
+  return out
+}
+
+function encodeCall(call: ToolCall, model: ModelFacts, losses: Losses): JsonObject {
+  const id = wireCallId(call.id, MAX_CALL_ID)
+  const name = wireName(call.name)
+  const out: JsonObject =
+    call.custom === true
+      ? { id, type: 'custom', custom: { name, input: call.arguments } }
+      : { id, type: 'function', function: { name, arguments: call.arguments } }
+  if (call.signature === undefined) return out
+  // Known to be OpenAI's own, which refuses members that it does not know.
+  if (model.endpoints === undefined) out['extra_content'] = signatureOut(call.signature)
+  else losses.drop('messages.thinking', 'no-equivalent')
+  return out
+}
+
+/** Writes a result's text and returns what a tool message has no room for. */
+function encodeResult(
+  message: Extract<Message, { role: 'tool' }>,
+  out: JsonObject[],
+  losses: Losses,
+): JsonObject[] {
+  const said = message.parts.filter((part) => part.type === 'text')
+  const shown = message.parts.filter((part) => part.type !== 'text')
+  if (message.isError === true) losses.drop('messages.is_error', 'no-equivalent')
+  if (shown.length > 0) losses.drop('messages.tool_content', 'approximated')
+  out.push({
+    role: 'tool',
+    tool_call_id: wireCallId(message.callId, MAX_CALL_ID),
+    content: content(said, message.index, losses),
+  })
+  return shown.map((part) => encodePart(part, message.index, losses))
+}

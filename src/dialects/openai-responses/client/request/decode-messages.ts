@@ -1,0 +1,224 @@
+/**
+ * Reads `input`: items become turns, and every call gets its one result.
+ * Knows no upstream. Items of one turn of the model (reasoning, messages, calls) stand one after the other; results may
+ * stand anywhere behind their calls, and go where the canon has them: behind the turn, in the order of its calls.
+ *
+ * Source: OpenAI API reference, "Create a model response", `input`, read 2026-11-20.
+ */
+import { type JsonObject, type JsonValue, objectOf, stringOf } from '../../../../chat/json.js'
+import type { ChatRequest, Message, ThinkingPart, ToolCall } from '../../../../chat/request.js'
+import {
+  array,
+  given,
+  object,
+  oneOf,
+  refuse,
+  string,
+  text,
+} from '../../../../wire/json/check-fields.js'
+import { toolName } from '../../../../wire/openai/names.js'
+import { readReasoningToken } from '../../../../wire/reasoning-token.js'
+import { ORIGIN, stateOf } from '../../shared/reasoning-state.js'
+import { assistantParts, contentOf, textParts, userParts } from './decode-content.js'
+import { joinedName } from './decode-tools.js'
+
+type AssistantMessage = Extract<Message, { role: 'assistant' }>
+type ToolMessage = Extract<Message, { role: 'tool' }>
+
+/** Longer conversations do not fit any model's window. */
+const MAX_ITEMS = 10_000
+const MAX_ID = 512
+const MAX_TYPE = 64
+const ROLES = ['user', 'assistant', 'system', 'developer'] as const
+
+/** How the items are to be read. */
+export interface InputOptions {
+  /** Items before those of the client, which are not counted in paths. */
+  readonly historyItems: number
+  /** Part of the conversation is not in these items: calls and results may be without each other. */
+  readonly isPartial: boolean
+  /** The tools that are in a namespace, by their joined name. */
+  readonly namespaces: ChatRequest['namespaces']
+}
+
+/** One turn of the model and the results of its calls. */
+interface Turn {
+  readonly message: AssistantMessage
+  readonly results: Map<string, ToolMessage>
+  /** Where each call stands, for the refusal of a call without a result. */
+  readonly paths: Map<string, string>
+}
+
+/** All turns, in order. Throws `malformed_request` naming the item that breaks a rule. */
+export function decodeInput(value: JsonValue[], options: InputOptions): Message[] {
+  array(value, 'input', MAX_ITEMS)
+  const conversation = new Conversation(options)
+  for (const [at, entry] of value.entries()) conversation.add(entry, at)
+  return conversation.messages()
+}
+
+class Conversation {
+  private readonly options: InputOptions
+  private readonly said: (Message | Turn)[] = []
+  /** The turn that goes on with the next item of the model. */
+  private turn: Turn | null = null
+  private readonly calls = new Map<string, { readonly turn: Turn; readonly call: ToolCall }>()
+  private index = 0
+
+  constructor(options: InputOptions) {
+    this.options = options
+  }
+
+  add(value: JsonValue, at: number): void {
+    this.index = Math.max(0, at - this.options.historyItems)
+    const path = `input[${this.index}]`
+    const item = object(value, path)
+    const type = given(item['type']) ? text(item['type'], `${path}.type`, MAX_TYPE) : 'message'
+    switch (type) {
+      case 'message':
+        return this.addMessage(item, path)
+      case 'reasoning':
+        return this.addReasoning(item, path)
+      case 'function_call':
+      case 'custom_tool_call':
+        return this.addCall(item, path, type === 'custom_tool_call')
+      case 'function_call_output':
+      case 'custom_tool_call_output':
+        return this.addResult(item, path)
+      case 'item_reference':
+        if (this.options.isPartial) return undefined
+        return refuse(path, 'refers to an item that is not known here')
+      default:
+        // What OpenAI's own tools did or were told: only OpenAI's models understand it.
+        this.open().message.parts.push({ type: 'opaque', provider: ORIGIN, block: item })
+    }
+  }
+
+  messages(): Message[] {
+    return this.said.flatMap((each) => ('role' in each ? [each] : this.messagesOf(each)))
+  }
+
+  private messagesOf({ message, results, paths }: Turn): Message[] {
+    if (message.parts.length === 0 && message.toolCalls.length === 0) return []
+    const answers = message.toolCalls.flatMap(({ id }) => {
+      const result = results.get(id)
+      if (result !== undefined) return [result]
+      if (this.options.isPartial) return []
+      return refuse(
+        paths.get(id) ?? 'input',
+        'must be followed by an item of type function_call_output or custom_tool_call_output with its call_id',
+      )
+    })
+    return [message, ...answers]
+  }
+
+  private addMessage(item: JsonObject, path: string): void {
+    const role = oneOf(item['role'], `${path}.role`, ROLES)
+    const content = contentOf(item, 'content')
+    const at = `${path}.content`
+    if (role === 'assistant') {
+      this.open().message.parts.push(...assistantParts(content, at))
+      return
+    }
+    this.turn = null
+    const { index } = this
+    if (role === 'user') {
+      const parts = userParts(content, at)
+      if (parts.length > 0) this.said.push({ role, index, parts })
+    } else {
+      const parts = textParts(content, at)
+      if (parts.length > 0) this.said.push({ role, index, parts })
+    }
+  }
+
+  private addReasoning(item: JsonObject, path: string): void {
+    for (const key of ['summary', 'content'])
+      if (given(item[key])) array(item[key], `${path}.${key}`, MAX_ITEMS)
+    const summary = textsIn(item['summary'], `${path}.summary`)
+    const said = summary === '' ? textsIn(item['content'], `${path}.content`) : summary
+    const { encrypted_content: sealed } = item
+    const state = given(sealed)
+      ? readReasoningToken(string(sealed, `${path}.encrypted_content`))
+      : null
+    if (state?.of !== undefined) return this.sign(state.of, state.signature)
+    const part: ThinkingPart = { type: 'thinking', text: said, origin: state?.origin ?? ORIGIN }
+    const signature = state === null ? stateOf(item) : state.signature
+    if (signature !== undefined) part.signature = signature
+    if (state?.redacted !== undefined) part.redacted = state.redacted
+    if (said === '' && signature === undefined && part.redacted === undefined) return
+    this.open().message.parts.push(part)
+  }
+
+  /** The state of a call or of a text, which came in an item of its own. */
+  private sign(of: { readonly call: string } | 'text', signature: string | undefined): void {
+    if (signature === undefined) return
+    if (of !== 'text') {
+      const known = this.calls.get(of.call)
+      if (known !== undefined) known.call.signature = signature
+      return
+    }
+    const parts = this.open().message.parts
+    const last = parts.at(-1)
+    if (last?.type === 'text') last.signature = signature
+    else parts.push({ type: 'text', text: '', signature })
+  }
+
+  private addCall(item: JsonObject, path: string, custom: boolean): void {
+    const id = text(item['call_id'], `${path}.call_id`, MAX_ID)
+    if (this.calls.has(id)) refuse(`${path}.call_id`, 'must differ from the ids of the other calls')
+    const key = custom ? 'input' : 'arguments'
+    const call: ToolCall = {
+      id,
+      name: this.nameOf(item, path),
+      arguments: string(item[key], `${path}.${key}`),
+    }
+    if (custom) call.custom = true
+    const turn = this.open()
+    turn.message.toolCalls.push(call)
+    turn.paths.set(id, path)
+    this.calls.set(id, { turn, call })
+  }
+
+  /** OpenAI names a namespace for tools that it found itself as well; those have none in `tools`. */
+  private nameOf({ name, namespace }: JsonObject, path: string): string {
+    const own = toolName(name, `${path}.name`)
+    if (!given(namespace)) return own
+    const joined = joinedName(toolName(namespace, `${path}.namespace`), own)
+    return this.options.namespaces?.has(joined) === true ? joined : own
+  }
+
+  private addResult(item: JsonObject, path: string): void {
+    const callId = text(item['call_id'], `${path}.call_id`, MAX_ID)
+    const parts = userParts(contentOf(item, 'output'), `${path}.output`)
+    const turn = this.calls.get(callId)?.turn
+    if (turn === undefined) {
+      if (this.options.isPartial) return
+      return refuse(`${path}.call_id`, 'matches no call before it')
+    }
+    if (turn.results.has(callId)) refuse(`${path}.call_id`, 'already has a result')
+    turn.results.set(callId, { role: 'tool', index: this.index, callId, parts })
+  }
+
+  /** The turn of the model that goes on, or a new one: behind a result the model speaks anew. */
+  private open(): Turn {
+    if (this.turn !== null && this.turn.results.size === 0) return this.turn
+    const message: AssistantMessage = {
+      role: 'assistant',
+      index: this.index,
+      parts: [],
+      toolCalls: [],
+    }
+    this.turn = { message, results: new Map(), paths: new Map() }
+    this.said.push(this.turn)
+    return this.turn
+  }
+}
+
+/** The texts of a summary or of reasoning content; its parts are paragraphs. */
+function textsIn(value: JsonValue | undefined, path: string): string {
+  if (!given(value)) return ''
+  return array(value, path, MAX_ITEMS)
+    .map((part) => stringOf(objectOf(part)['text']) ?? '')
+    .filter((said) => said !== '')
+    .join('\n\n')
+}

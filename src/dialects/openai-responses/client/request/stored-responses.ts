@@ -1,0 +1,119 @@
+/**
+ * What a kept response is in the words of the format: how a request names it, and what it adds to the input.
+ * Knows no store.
+ */
+import {
+  arrayOf,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  stringOf,
+} from '../../../../chat/json.js'
+import type { Expanded, KeptItem, KeptReply, ReplyStorage } from '../../../../chat/kept-reply.js'
+import { refuse } from '../../../../wire/json/check-fields.js'
+import { isReasoningToken } from '../../../../wire/reasoning-token.js'
+import { decodeRequest, referencesIn } from '../decode-request.js'
+import { repeatedOf } from '../reply/repeated-settings.js'
+
+/** How answers of the format are kept. */
+export const storage: ReplyStorage = {
+  previousParam: 'previous_response_id',
+  references: referencesIn,
+  // The format keeps what is not told otherwise.
+  wants: (body) => body['store'] !== false,
+  inputOf: ({ input }) => itemsOf(input).map((item) => ({ item, upstream: null })),
+  outputOf,
+  idOf: (item) => (isObject(item) ? (stringOf(item['id']) ?? null) : null),
+  expand,
+  list,
+  removed: (id) => ({ id, object: 'response', deleted: true }),
+}
+
+const GONE =
+  'it is unknown, has expired, was made with store: false or by another account. Send the whole item'
+
+function itemsOf(input: JsonValue | undefined): JsonValue[] {
+  if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }]
+  return arrayOf(input)
+}
+
+/** Reasoning without its sealed state is worth something only to an upstream that keeps the response itself. */
+function outputOf({ reply, upstream }: Pick<KeptReply, 'reply' | 'upstream'>): KeptItem[] {
+  return arrayOf(reply['output']).flatMap((item): KeptItem[] => {
+    const isUseless = isBareReasoning(item) && (upstream === null || reply['store'] !== true)
+    return isUseless ? [] : [{ item, upstream }]
+  })
+}
+
+function isBareReasoning(item: JsonValue): boolean {
+  if (!isObject(item) || item['type'] !== 'reasoning') return false
+  return typeof item['encrypted_content'] !== 'string'
+}
+
+/** The items of earlier answers in place of their names. */
+function expand(
+  body: JsonObject,
+  history: readonly KeptItem[],
+  found: ReadonlyMap<string, KeptItem>,
+): Expanded {
+  const own = itemsOf(body['input']).map((item, at): KeptItem => {
+    if (!isObject(item) || item['type'] !== 'item_reference') return { item, upstream: null }
+    const id = stringOf(item['id']) ?? ''
+    const kept = found.get(id)
+    if (kept !== undefined) return kept
+    return refuse(`input[${at}]`, `names ${JSON.stringify(id)}, which is not kept here: ${GONE}`)
+  })
+  const input = [...history, ...own]
+  const expanded: JsonObject = { ...body, input: input.map(({ item }) => item) }
+  Reflect.deleteProperty(expanded, 'previous_response_id')
+  const request = decodeRequest(expanded, history.length)
+  return {
+    request: { ...request, repeated: repeatedOf(body) },
+    input,
+    members: ['previous_response_id', 'input'],
+    bodyFor: (upstream, drop) => bodyFor(expanded, input, upstream, drop),
+  }
+}
+
+/** State of reasoning is sealed by, or kept at, the upstream that it came from. */
+function bodyFor(
+  expanded: JsonObject,
+  input: readonly KeptItem[],
+  upstream: string | undefined,
+  drop: (path: string) => void,
+): JsonObject {
+  const known = input.filter(({ item, upstream: origin }) => {
+    const isForeign = isReasoning(item) && origin !== null && origin !== upstream
+    if (isForeign) drop('input.reasoning')
+    return !isForeign
+  })
+  return { ...expanded, input: known.map(({ item }) => item) }
+}
+
+/** Reasoning with state; a token of a gateway's is read where the body is written. */
+function isReasoning(item: JsonValue): boolean {
+  if (!isObject(item) || item['type'] !== 'reasoning') return false
+  return !isReasoningToken(stringOf(item['encrypted_content']) ?? '')
+}
+
+/** The page of input items of a response, as `GET /v1/responses/{id}/input_items` gives it. */
+function list(id: string, { input }: KeptReply): JsonObject {
+  const data = input.map(({ item }, at) => listed(item, `${id.replace(/^resp_/, 'msg_')}_in${at}`))
+  const ids = data.map((item) => stringOf(item['id']) ?? null)
+  return {
+    object: 'list',
+    data,
+    first_id: ids[0] ?? null,
+    last_id: ids.at(-1) ?? null,
+    has_more: false,
+  }
+}
+
+function listed(item: JsonValue, id: string): JsonObject {
+  const whole: JsonObject = isObject(item) ? { id, ...item } : { id }
+  if (stringOf(whole['type']) === undefined) whole['type'] = 'message'
+  const { content, role } = whole
+  if (typeof content !== 'string') return whole
+  const type = role === 'assistant' ? 'output_text' : 'input_text'
+  return { ...whole, content: [{ type, text: content }] }
+}

@@ -1,0 +1,139 @@
+/**
+ * Writes canonical turns as input items.
+ * Knows no client dialect. What stands for a message depends on it and those before it alone, so that
+ * a longer conversation keeps its prefix.
+ *
+ * Source: OpenAI API reference, "Create a model response", input items, read 2026-11-20.
+ */
+import { type JsonObject, stringOf } from '../../../../chat/json.js'
+import type { ModelFacts } from '../../../../chat/model.js'
+import type { Message, OpaquePart, TextPart, ToolCall, UserPart } from '../../../../chat/request.js'
+import { wireCallId, wireName } from '../../../../wire/openai/names.js'
+import type { Losses } from '../../../dialect.js'
+import { encodePart } from './encode-media.js'
+import { ORIGIN, reasoningItem } from '../../shared/reasoning-state.js'
+import { MAX_CALL_ID } from '../../shared/names.js'
+
+/** All turns, in order. */
+export function encodeInput(
+  messages: readonly Message[],
+  model: ModelFacts,
+  losses: Losses,
+): JsonObject[] {
+  const out: JsonObject[] = []
+  const custom = new Set<string>()
+  const marks = knowsBreakpoints(model)
+  for (const message of messages) {
+    switch (message.role) {
+      case 'system':
+      case 'developer': {
+        const role = model.systemRole === 'developer' ? 'developer' : message.role
+        out.push(spoken(role, message.parts, message.index, marks))
+        break
+      }
+      case 'user':
+        out.push(spoken('user', message.parts, message.index, marks))
+        break
+      case 'assistant':
+        out.push(...answer(message, losses))
+        for (const call of message.toolCalls) if (call.custom === true) custom.add(call.id)
+        break
+      case 'tool':
+        out.push(result(message, custom.has(message.callId), losses, marks))
+        break
+      default:
+        message satisfies never
+    }
+  }
+  return out
+}
+
+/** Whether the model takes breakpoints of the prompt cache; one that is in no catalogue counts as the newest. */
+export function knowsBreakpoints(model: ModelFacts): boolean {
+  return model.endpoints === undefined || model.promptCacheBreakpoints === true
+}
+
+function spoken(
+  role: string,
+  parts: readonly UserPart[],
+  index: number,
+  marks: boolean,
+): JsonObject {
+  return { role, content: parts.map((part) => encodePart(part, index, marks)) }
+}
+
+/**
+ * One turn of the model as the items that it was: reasoning before what followed it, words, calls.
+ * Reasoning that nothing follows is refused by the API, and is left out.
+ */
+function answer(message: Extract<Message, { role: 'assistant' }>, losses: Losses): JsonObject[] {
+  const out: JsonObject[] = []
+  let texts: TextPart[] = []
+  const flush = (): void => {
+    if (texts.length > 0) {
+      const content = texts.map(({ text }) => ({ type: 'output_text', text }))
+      out.push({ role: 'assistant', content })
+    }
+    texts = []
+  }
+  for (const part of message.parts) {
+    if (part.type === 'opaque') {
+      flush()
+      if (isOwnItem(part)) out.push(part.block)
+      else losses.drop('messages.opaque', 'no-equivalent')
+    } else if (part.type === 'text') {
+      if (part.text !== '') texts.push(part)
+    } else {
+      const item = reasoningItem(part)
+      if (item === null) losses.drop('messages.thinking', 'no-equivalent')
+      else {
+        flush()
+        out.push(item)
+      }
+    }
+  }
+  flush()
+  out.push(...message.toolCalls.map(call))
+  while (out.at(-1)?.['type'] === 'reasoning') {
+    out.pop()
+    losses.drop('messages.thinking', 'no-equivalent')
+  }
+  return out
+}
+
+/** What a tool of OpenAI's own did goes back as it came: reasoning before it belongs to it. */
+function isOwnItem({ provider, block }: OpaquePart): boolean {
+  return (
+    provider === ORIGIN && /_(?:call|list_tools|search_output)$/.test(stringOf(block['type']) ?? '')
+  )
+}
+
+function call(call: ToolCall): JsonObject {
+  const id = wireCallId(call.id, MAX_CALL_ID)
+  const name = wireName(call.name)
+  if (call.custom === true) {
+    return { type: 'custom_tool_call', call_id: id, name, input: call.arguments }
+  }
+  const json = call.arguments.trim() === '' ? '{}' : call.arguments
+  return { type: 'function_call', call_id: id, name, arguments: json }
+}
+
+/** A result of words alone is a string; pictures and files stand beside words in a list of parts. */
+function result(
+  message: Extract<Message, { role: 'tool' }>,
+  custom: boolean,
+  losses: Losses,
+  marks: boolean,
+): JsonObject {
+  if (message.isError === true) losses.drop('messages.is_error', 'no-equivalent')
+  const { parts } = message
+  const [first] = parts
+  const isMarked = marks && first?.type === 'text' && first.cache?.breakpoint !== undefined
+  const isBare = parts.length === 1 && first?.type === 'text' && !isMarked
+  const list = (): JsonObject[] => parts.map((part) => encodePart(part, message.index, marks))
+  return {
+    type: custom ? 'custom_tool_call_output' : 'function_call_output',
+    call_id: wireCallId(message.callId, MAX_CALL_ID),
+    output: first === undefined ? '' : isBare ? first.text : list(),
+  }
+}

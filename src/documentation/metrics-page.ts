@@ -1,0 +1,58 @@
+/**
+ * The text of `docs/metrics.md`, made from the definitions.
+ * Reads no file and writes none.
+ */
+import { DEFINITIONS, LABELS, type MetricDefinition } from '../observe/metrics/definitions.js'
+import { MAX_LINES } from '../observe/metrics/registry.js'
+
+/** Node's own metrics that the dashboards use; prom-client documents the rest. */
+const PROCESS_METRICS = [
+  ['process_cpu_seconds_total', 'CPU time, all workers together.'],
+  ['process_resident_memory_bytes', 'Memory that the system holds for the processes.'],
+  ['nodejs_heap_size_used_bytes', 'JavaScript heap in use.'],
+  ['nodejs_eventloop_lag_p99_seconds', 'Delay of the event loop, 99th percentile.'],
+  ['nodejs_eventloop_lag_mean_seconds', 'Delay of the event loop, mean.'],
+  ['nodejs_gc_duration_seconds', 'Garbage collection, by kind.'],
+] as const
+
+/** The whole page, ending in a newline. */
+export function metricsPage(): string {
+  const metrics: MetricDefinition[] = Object.values(DEFINITIONS)
+  const lines = [
+    '<!-- Generated from src/observe/metrics/definitions.ts by `npm run generate`; do not edit. -->',
+    '',
+    '# Metrics',
+    '',
+    'The ops port (`server.ops_port`) answers `GET /metrics` in Prometheus’s text format. With several',
+    'workers the primary answers for all of them: counters, histograms and gauges are added up, and',
+    '`sluice_config_generation` is the newest. What a worker counted outlives it.',
+    '',
+    'A label’s values come from a closed set, never from what a client wrote. The metrics below share',
+    `${String(MAX_LINES)} series and the process’s own come on top, 1,500 in all; what does not fit is counted in`,
+    '`sluice_series_dropped_total` and, where the table of a metric says so, folded into `other`.',
+    '',
+    '## The gateway’s own',
+    '',
+  ]
+  for (const metric of metrics) lines.push(...section(metric))
+  lines.push('## Labels', '', '| label | values |', '| --- | --- |')
+  for (const [name, values] of Object.entries(LABELS)) lines.push(`| \`${name}\` | ${values} |`)
+  lines.push('', '## The process', '', '| metric | meaning |', '| --- | --- |')
+  for (const [name, meaning] of PROCESS_METRICS) lines.push(`| \`${name}\` | ${meaning} |`)
+  lines.push('', 'All of prom-client’s other default metrics are there too.', '')
+  return lines.join('\n')
+}
+
+function section(metric: MetricDefinition): string[] {
+  const labels = metric.labels.map((label) => `\`${label}\``).join(', ')
+  const lines = [`### ${metric.name}`, '', metric.help, '']
+  lines.push(`- type: ${metric.type}`)
+  lines.push(`- labels: ${labels === '' ? 'none' : labels}`)
+  if (metric.buckets !== undefined) {
+    lines.push(`- buckets: ${metric.buckets.map((bound) => String(bound)).join(', ')}`)
+  }
+  lines.push(`- at most ${String(metric.maxLines)} series`)
+  if (metric.fold !== undefined) lines.push(`- when full: \`${metric.fold}\` becomes \`other\``)
+  if (metric.aggregator === 'max') lines.push('- of several workers: the highest value')
+  return [...lines, '']
+}

@@ -1,0 +1,313 @@
+/**
+ * Reads a generateContent request as Gemini does, and refuses what Gemini refuses, in its words.
+ * Knows nothing of the reply. Both camelCase and snake_case names are legal protobuf JSON.
+ */
+import { checkSignatures } from './check-thinking.js'
+import { refuseGemini } from './errors.js'
+import { arrayOf, isObject, numberOf, objectOf, stringOf } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../chat/json.js'
+import type { Ask, Call, Tool, ToolResult } from '../ask.js'
+
+/** A generateContent request that broke no rule. */
+export interface GeminiRequest {
+  readonly ask: Ask
+  readonly stream: boolean
+  readonly showThoughts: boolean
+  /** How many answers are wanted. */
+  readonly count: number
+  /** How many tokens are to be weighed at each place; undefined where none is. */
+  readonly weighs: number | undefined
+}
+
+const FAMILIES = /^(gemini-([1-9]|flash|pro)|gemma-)/
+
+/** A request to be counted may stand inside another, with its model. */
+function counted(body: JsonObject | undefined): JsonObject | undefined {
+  const inner = body?.generateContentRequest
+  if (!isObject(inner)) return body
+  return Object.fromEntries(Object.entries(inner).filter(([key]) => key !== 'model'))
+}
+
+/** Throws a `Refusal` for what Gemini answers with an error. */
+export function readGemini(call: Call): GeminiRequest {
+  checkGeminiKey(call)
+  const [, model = '', method = ''] = /^\/models\/([^:]+):(\w+)$/.exec(call.path) ?? []
+  if (!call.anyModel && !FAMILIES.test(model)) {
+    refuseGemini(
+      404,
+      `models/${model} is not found for API version v1beta, or is not supported for ${method}. Call ModelService.ListModels to see the list of available models and their supported methods.`,
+    )
+  }
+  const body = counted(call.body)
+  if (body === undefined) {
+    refuse('Invalid JSON payload received. Unexpected end of string. Expected a value.')
+  }
+  const asked = camel(body)
+  checkFields(body, asked)
+  const contents = arrayOf(asked.contents).filter(isObject)
+  if (contents.length === 0) {
+    refuse('* GenerateContentRequest.contents: contents is not specified\n')
+  }
+  checkContents(contents)
+  const turns = contents.map((content) => {
+    return { role: stringOf(content.role) ?? 'user', parts: partsOf(content) }
+  })
+  checkSignatures(turns, model)
+  const config = camel(objectOf(asked.generationConfig))
+  const thinking = camel(objectOf(config.thinkingConfig))
+  if (thinking.thinkingLevel !== undefined && thinking.thinkingBudget !== undefined) {
+    refuse('You can only set only one of thinking budget and thinking level.')
+  }
+  const stream = method === 'streamGenerateContent'
+  return {
+    ask: askOf(asked, config, thinking, model, contents),
+    stream,
+    count: countOf(config, model, stream),
+    weighs: weighsOf(config, model, stream),
+    showThoughts: thinking.includeThoughts === true,
+  }
+}
+
+/** Throws 400 API_KEY_INVALID where the key is missing or says that it is invalid. */
+export function checkGeminiKey(call: Call): void {
+  const header = call.headers['x-goog-api-key']
+  const key = typeof header === 'string' ? header : (call.query.get('key') ?? '')
+  if (key === '' || key.includes('invalid')) {
+    refuseGemini(400, 'API key not valid. Please pass a valid API key.', [
+      {
+        '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+        reason: 'API_KEY_INVALID',
+        domain: 'googleapis.com',
+        metadata: { service: 'generativelanguage.googleapis.com' },
+      },
+    ])
+  }
+}
+
+function refuse(message: string): never {
+  refuseGemini(400, message)
+}
+
+function camelName(name: string): string {
+  return name.replace(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase())
+}
+
+/** The object with its own keys in camelCase; values as they are. */
+function camel(object: JsonObject): JsonObject {
+  const result: JsonObject = {}
+  for (const [key, value] of Object.entries(object)) {
+    result[camelName(key)] = value
+  }
+  return result
+}
+
+const FIELDS = new Set(
+  (
+    'contents systemInstruction generationConfig safetySettings tools toolConfig cachedContent ' +
+    'serviceTier labels store continuationToken model'
+  ).split(' '),
+)
+const CONFIG_FIELDS = new Set(
+  (
+    'temperature topP topK candidateCount maxOutputTokens stopSequences responseMimeType ' +
+    'responseSchema responseJsonSchema seed presencePenalty frequencyPenalty responseLogprobs ' +
+    'logprobs responseModalities thinkingConfig mediaResolution speechConfig imageConfig ' +
+    'enableEnhancedCivicAnswers'
+  ).split(' '),
+)
+
+/** Several answers are given by models before the third generation, and never as a stream. */
+function countOf(config: JsonObject, model: string, stream: boolean): number {
+  const count = numberOf(config.candidateCount) ?? 1
+  if (count < 1 || count > 8) {
+    refuse(
+      `Unable to submit request because it has a candidateCount value of ${count} but the supported range is from 1 (inclusive) to 9 (exclusive). Update the value and try again.`,
+    )
+  }
+  if (count > 1 && !/^gemini-2\./.test(model)) {
+    refuse('Multiple candidates is not enabled for this model')
+  }
+  if (count > 1 && stream) {
+    refuse('Multiple candidates is not supported for streaming')
+  }
+  return count
+}
+
+function weighsOf(config: JsonObject, model: string, stream: boolean): number | undefined {
+  const top = numberOf(config.logprobs)
+  if (config.responseLogprobs !== true) {
+    return top === undefined ? undefined : refuse('Logprobs needs response_logprobs to be true')
+  }
+  if (!/^gemini-2\.5-/.test(model) || stream) {
+    refuse(`Logprobs is not enabled for models/${model}`)
+  }
+  if (top !== undefined && (top < 1 || top > 20)) {
+    refuse(
+      `Unable to submit request because it has a logprobs value of ${top} but the supported range is from 1 (inclusive) to 21 (exclusive). Update the value and try again.`,
+    )
+  }
+  return top ?? 0
+}
+
+function unknownName(name: string, where: string): never {
+  refuse(`Invalid JSON payload received. Unknown name "${name}"${where}: Cannot find field.`)
+}
+
+function checkFields(body: JsonObject, asked: JsonObject): void {
+  for (const field of Object.keys(body)) {
+    if (!FIELDS.has(camelName(field))) {
+      unknownName(field, '')
+    }
+  }
+  const config = camel(objectOf(asked.generationConfig))
+  for (const field of Object.keys(objectOf(asked.generationConfig))) {
+    if (!CONFIG_FIELDS.has(camelName(field))) {
+      unknownName(field, " at 'generation_config'")
+    }
+  }
+  const temperature = numberOf(config.temperature)
+  if (temperature !== undefined && (temperature < 0 || temperature > 2)) {
+    refuse(
+      `Unable to submit request because it has a temperature value of ${temperature} but the supported range is from 0.0 (inclusive) to 2.0 (inclusive). Update the value and try again.`,
+    )
+  }
+  if (arrayOf(config.stopSequences).length > 5) {
+    refuse(
+      '* GenerateContentRequest.generation_config.stop_sequences: the number of stop sequences must not exceed 5\n',
+    )
+  }
+  const limit = numberOf(config.maxOutputTokens)
+  if (limit !== undefined && limit < 1) {
+    refuse('* GenerateContentRequest.generation_config.max_output_tokens: must be positive\n')
+  }
+}
+
+function checkContents(contents: readonly JsonObject[]): void {
+  const turns: { role: string; parts: JsonObject[] }[] = []
+  for (const [index, content] of contents.entries()) {
+    const role = content.role ?? 'user'
+    if (role !== 'user' && role !== 'model' && role !== 'function') {
+      refuse('Please use a valid role: user, model.')
+    }
+    const parts = partsOf(content)
+    if (parts.length === 0) {
+      refuse(
+        `* GenerateContentRequest.contents[${index}].parts: contents.parts must not be empty.\n`,
+      )
+    }
+    // Contents of one role after each other are one turn: Google's SDK keeps a content for each chunk of a stream.
+    const speaker = role === 'model' ? 'model' : 'user'
+    const last = turns.at(-1)
+    if (last?.role === speaker) last.parts.push(...parts)
+    else turns.push({ role: speaker, parts: [...parts] })
+  }
+  checkTurns(turns.map(({ parts }) => parts))
+}
+
+function checkTurns(turns: readonly JsonObject[][]): void {
+  let open: number | undefined
+  for (const parts of turns) {
+    const results = parts.filter((part) => part.functionResponse !== undefined).length
+    if (results > 0 && results !== open) {
+      refuse(
+        open === undefined
+          ? 'Please ensure that function response turn comes immediately after a function call turn.'
+          : 'Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.',
+      )
+    }
+    if (results === 0 && open !== undefined) {
+      refuse(
+        'Please ensure that function call turn comes immediately after a user turn or after a function response turn.',
+      )
+    }
+    const calls = parts.filter((part) => part.functionCall !== undefined).length
+    open = calls > 0 ? calls : undefined
+  }
+}
+
+function partsOf(content: JsonObject | undefined): JsonObject[] {
+  return arrayOf(content?.parts).filter(isObject).map(camel)
+}
+
+function textOf(content: JsonObject | undefined): string {
+  return partsOf(content)
+    .filter(({ thought }) => thought !== true)
+    .map(({ text }) => stringOf(text) ?? '')
+    .join('')
+}
+
+function askOf(
+  asked: JsonObject,
+  config: JsonObject,
+  thinking: JsonObject,
+  model: string,
+  contents: readonly JsonObject[],
+): Ask {
+  const last = contents.findLast(
+    (content) =>
+      content.role !== 'model' &&
+      partsOf(content).every((part) => part.functionResponse === undefined),
+  )
+  const calling = camel(objectOf(camel(objectOf(asked.toolConfig)).functionCallingConfig))
+  const allowed = arrayOf(calling.allowedFunctionNames)
+  const tools = toolsIn(asked).filter(({ name }) => allowed.length === 0 || allowed.includes(name))
+  return {
+    model,
+    prompt: textOf(last),
+    results: resultsIn(contents.at(-1)),
+    tools,
+    choice: calling.mode === 'ANY' ? 'required' : calling.mode === 'NONE' ? 'none' : 'auto',
+    parallel: true,
+    images: imagesIn(last),
+    json:
+      config.responseMimeType === 'application/json'
+        ? (config.responseJsonSchema ?? config.responseSchema ?? true)
+        : undefined,
+    stop: arrayOf(config.stopSequences).filter((stop) => typeof stop === 'string'),
+    limit: numberOf(config.maxOutputTokens),
+    thinking: thinksOn(model, thinking),
+    inputChars:
+      contents.reduce((sum, content) => sum + textOf(content).length + 12, 0) +
+      textOf(objectOf(asked.systemInstruction)).length +
+      (asked.tools === undefined ? 0 : JSON.stringify(asked.tools).length),
+  }
+}
+
+function thinksOn(model: string, thinking: JsonObject): boolean {
+  if (thinking.thinkingBudget === 0) {
+    return false
+  }
+  return /^gemini-([3-9]|\d\d)/.test(model) || Object.keys(thinking).length > 0
+}
+
+function toolsIn(asked: JsonObject): Tool[] {
+  return arrayOf(asked.tools)
+    .filter(isObject)
+    .flatMap((tool) => arrayOf(camel(tool).functionDeclarations))
+    .filter(isObject)
+    .map(camel)
+    .map((tool) => ({
+      name: stringOf(tool.name) ?? '',
+      schema: tool.parametersJsonSchema ?? tool.parameters,
+    }))
+}
+
+function imagesIn(content: JsonObject | undefined): string[] {
+  return partsOf(content)
+    .map((part) => camel(objectOf(part.inlineData ?? part.fileData)))
+    .map(({ mimeType }) => stringOf(mimeType) ?? '')
+    .filter((type) => type.startsWith('image/'))
+}
+
+function resultsIn(content: JsonObject | undefined): ToolResult[] {
+  return partsOf(content)
+    .map((part) => part.functionResponse)
+    .filter(isObject)
+    .map((result) => ({ name: stringOf(result.name), text: resultText(result.response) }))
+}
+
+function resultText(response: JsonValue | undefined): string {
+  const values = Object.values(objectOf(response))
+  const [only] = values
+  return values.length === 1 && typeof only === 'string' ? only : JSON.stringify(response ?? null)
+}

@@ -1,0 +1,207 @@
+/**
+ * OpenAI's chat completions as a provider speaks them: rules of the request, whole reply, stream.
+ * Knows no other provider and no fault. Follows recorded traffic of 2025–2026.
+ */
+import { answerTo } from '../answer.js'
+import { readOpenAi } from './decode-chat-request.js'
+import { STREAM, WHOLE } from './errors.js'
+import { diceOf, lettersOf } from '../seed.js'
+import type { Answer, Call, Reply } from '../ask.js'
+import type { JsonObject, JsonValue } from '../../chat/json.js'
+import type { Dice } from '../seed.js'
+
+/** The reply to `POST /chat/completions`. */
+export function openAiReply(call: Call): Reply {
+  const { ask, stream, includeUsage, count, obfuscate } = readOpenAi(call)
+  const answer = answerTo(ask, call.seed)
+  const dice = diceOf(call.seed)
+  const head = {
+    id: `chatcmpl-${lettersOf(dice, 29)}`,
+    created: call.now,
+    model: datedModel(ask.model),
+    tier: servedTier(call.body?.['service_tier']),
+    fingerprint: `fp_${dice().toString(16).padStart(10, '0').slice(0, 10)}`,
+  }
+  const counted = { input: answer.usage.input, output: answer.usage.output * count }
+  const whole = (): Reply => ({
+    status: 200,
+    headers: WHOLE,
+    units: [wholeBody(head, answer, count, dice)],
+    stream: false,
+    terminators: 0,
+    counted,
+  })
+  if (!stream) {
+    return whole()
+  }
+  const units = streamOf(head, answer, { includeUsage, count, obfuscate, dice })
+  return { status: 200, headers: STREAM, units, stream: true, terminators: 1, whole, counted }
+}
+
+interface Head {
+  readonly id: string
+  readonly created: number
+  readonly model: string
+  readonly tier: string
+  readonly fingerprint: string
+}
+
+/** Who asks for a tier is served by it. */
+function servedTier(asked: JsonValue | undefined): string {
+  return asked === 'flex' || asked === 'priority' ? asked : 'default'
+}
+
+function finishOf(answer: Answer): string {
+  return answer.end === 'tool' ? 'tool_calls' : answer.end
+}
+
+function usageOf(answer: Answer, count: number): JsonObject {
+  const { input, output, thinking } = answer.usage
+  return {
+    prompt_tokens: input,
+    completion_tokens: output * count,
+    total_tokens: input + output * count,
+    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+    completion_tokens_details: {
+      reasoning_tokens: thinking * count,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+  }
+}
+
+function wholeBody(head: Head, answer: Answer, count: number, dice: Dice): string {
+  const choices = Array.from({ length: count }, (_unused, index) => ({
+    index,
+    message: {
+      role: 'assistant',
+      content: answer.calls.length > 0 ? null : answer.text,
+      ...(answer.calls.length > 0 && {
+        tool_calls: answer.calls.map(({ name, args }) => ({
+          id: callId(dice),
+          type: 'function',
+          function: { name, arguments: JSON.stringify(args) },
+        })),
+      }),
+      refusal: null,
+      annotations: [],
+    },
+    logprobs: null,
+    finish_reason: finishOf(answer),
+  }))
+  const body = {
+    id: head.id,
+    object: 'chat.completion',
+    created: head.created,
+    model: head.model,
+    choices,
+    usage: usageOf(answer, count),
+    service_tier: head.tier,
+    system_fingerprint: head.fingerprint,
+  }
+  return `${JSON.stringify(body, undefined, 2)}\n`
+}
+
+function callId(dice: Dice): string {
+  return `call_${lettersOf(dice, 24)}`
+}
+
+interface StreamOptions {
+  readonly includeUsage: boolean
+  readonly count: number
+  readonly obfuscate: boolean
+  readonly dice: Dice
+}
+
+function streamOf(head: Head, answer: Answer, options: StreamOptions): string[] {
+  const { includeUsage, count, dice } = options
+  const start =
+    `data: {"id":"${head.id}","object":"chat.completion.chunk","created":${head.created},` +
+    `"model":${JSON.stringify(head.model)},"service_tier":"${head.tier}",` +
+    `"system_fingerprint":"${head.fingerprint}",`
+  const chaff = lettersOf(dice, 64)
+  let turn = dice()
+  const end = (): string => {
+    turn = (Math.imul(turn, 1664525) + 1013904223) >>> 0
+    const padding = options.obfuscate
+      ? `,"obfuscation":"${chaff.slice(turn % 31, (turn % 31) + 1 + ((turn >>> 8) % 15))}"`
+      : ''
+    return `${includeUsage ? ',"usage":null' : ''}${padding}}\n\n`
+  }
+  const units: string[] = []
+  const add = (index: number, delta: string, finish = 'null'): void => {
+    units.push(
+      `${start}"choices":[{"index":${index},"delta":${delta},"logprobs":null,` +
+        `"finish_reason":${finish}}]${end()}`,
+    )
+  }
+  // Choices grow side by side: a chunk of each in turn.
+  const said = Array.from({ length: count }, () => deltasOf(answer, dice))
+  for (const at of (said[0] ?? []).keys()) {
+    for (const [index, deltas] of said.entries()) {
+      add(index, deltas[at] ?? '{}')
+    }
+  }
+  for (const index of said.keys()) {
+    add(index, '{}', JSON.stringify(finishOf(answer)))
+  }
+  if (includeUsage) {
+    const padding = options.obfuscate ? `,"obfuscation":""` : ''
+    units.push(
+      `${start}"choices":[],"usage":${JSON.stringify(usageOf(answer, count))}${padding}}\n\n`,
+    )
+  }
+  units.push('data: [DONE]\n\n')
+  return units
+}
+
+/** The deltas of one choice, its end excepted. */
+function deltasOf(answer: Answer, dice: Dice): string[] {
+  const deltas: string[] = []
+  if (answer.calls.length === 0) {
+    deltas.push('{"role":"assistant","content":"","refusal":null}')
+    deltas.push(...answer.pieces.map((piece) => `{"content":${JSON.stringify(piece)}}`))
+  }
+  for (const [at, { name, args }] of answer.calls.entries()) {
+    const header = JSON.stringify([
+      { index: at, id: callId(dice), type: 'function', function: { name, arguments: '' } },
+    ])
+    // The first call shares its chunk with the role; later ones come alone.
+    deltas.push(
+      at === 0
+        ? `{"role":"assistant","content":null,"tool_calls":${header},"refusal":null}`
+        : `{"tool_calls":${header}}`,
+    )
+    for (const piece of JSON.stringify(args).match(/[\s\S]{1,6}/gu) ?? []) {
+      deltas.push(
+        `{"tool_calls":[{"index":${at},"function":{"arguments":${JSON.stringify(piece)}}}]}`,
+      )
+    }
+  }
+  return deltas
+}
+
+const DATES: Record<string, string> = {
+  'gpt-4': 'gpt-4-0613',
+  'gpt-4o': 'gpt-4o-2024-08-06',
+  'gpt-4o-mini': 'gpt-4o-mini-2024-07-18',
+  'gpt-4.1': 'gpt-4.1-2025-04-14',
+  'gpt-4.1-mini': 'gpt-4.1-mini-2025-04-14',
+  'gpt-4.1-nano': 'gpt-4.1-nano-2025-04-14',
+  'gpt-3.5-turbo': 'gpt-3.5-turbo-0125',
+  'gpt-5': 'gpt-5-2025-08-07',
+  'gpt-5-mini': 'gpt-5-mini-2025-08-07',
+  'gpt-5-nano': 'gpt-5-nano-2025-08-07',
+  'gpt-5.2': 'gpt-5.2-2025-12-11',
+  'gpt-5.4': 'gpt-5.4-2026-03-05',
+  'gpt-5.5': 'gpt-5.5-2026-04-23',
+  'gpt-5.6': 'gpt-5.6-sol',
+  'o3-mini': 'o3-mini-2025-01-31',
+  'o4-mini': 'o4-mini-2025-04-16',
+}
+
+/** The dated name under which OpenAI replies to an alias. */
+export function datedModel(model: string): string {
+  return DATES[model] ?? model
+}

@@ -1,0 +1,83 @@
+/**
+ * OpenAI's legacy completions: a prompt in, the text that follows it out, whole or streamed.
+ * Knows no fault.
+ */
+import { arrayOf, numberOf, objectOf, stringOf } from '../../chat/json.js'
+import { answerTo } from '../answer.js'
+import type { Answer, Ask, Call, Reply } from '../ask.js'
+import { checkOpenAiKey } from './decode-chat-request.js'
+import { refuseOpenAi, STREAM, WHOLE } from './errors.js'
+import { diceOf, lettersOf } from '../seed.js'
+
+/** OpenAI's models that still have the endpoint; other servers of the format have it for all. */
+const FAMILIES = /^(?:gpt-3\.5-turbo-instruct|davinci-002|babbage-002)/
+
+/** The reply to `POST /completions`. */
+export function completionsReply(call: Call): Reply {
+  checkOpenAiKey(call)
+  const body = call.body ?? {}
+  const model = stringOf(body.model) ?? ''
+  if (!call.anyModel && !FAMILIES.test(model)) {
+    const message =
+      'This is a chat model and not supported in the v1/completions endpoint. Did you mean to use v1/chat/completions?'
+    refuseOpenAi(404, message, { param: 'model' })
+  }
+  const prompts = typeof body.prompt === 'string' ? [body.prompt] : arrayOf(body.prompt).map(String)
+  const answers = prompts.map((prompt) => answerTo(askOf(call, model, prompt), call.seed))
+  const id = `cmpl-${lettersOf(diceOf(call.seed), 29)}`
+  const head = { id, object: 'text_completion', created: call.now, model }
+  const counted = {
+    input: answers.reduce((sum, { usage }) => sum + usage.input, 0),
+    output: answers.reduce((sum, { usage }) => sum + usage.output, 0),
+  }
+  const usage = {
+    prompt_tokens: counted.input,
+    completion_tokens: counted.output,
+    total_tokens: counted.input + counted.output,
+  }
+  const echo = (at: number): string => (body.echo === true ? (prompts[at] ?? '') : '')
+  const whole = (): Reply => {
+    const choices = answers.map((answer, index) =>
+      choiceOf(index, echo(index) + answer.text, answer),
+    )
+    const units = [JSON.stringify({ ...head, choices, usage })]
+    return { status: 200, headers: WHOLE, units, stream: false, terminators: 0, counted }
+  }
+  if (body.stream !== true) {
+    return whole()
+  }
+  const wantsUsage = objectOf(body.stream_options).include_usage === true
+  const frame = (data: object): string => `data: ${JSON.stringify({ ...head, ...data })}\n\n`
+  const units = answers.flatMap((answer, index) => [
+    ...(echo(index) === '' ? [] : [frame({ choices: [choiceOf(index, echo(index), null)] })]),
+    ...answer.pieces.map((piece) => frame({ choices: [choiceOf(index, piece, null)] })),
+    frame({ choices: [choiceOf(index, '', answer)] }),
+  ])
+  if (wantsUsage) {
+    units.push(frame({ choices: [], usage }))
+  }
+  units.push('data: [DONE]\n\n')
+  return { status: 200, headers: STREAM, units, stream: true, terminators: 1, whole, counted }
+}
+
+function choiceOf(index: number, text: string, answer: Answer | null): object {
+  return { text, index, logprobs: null, finish_reason: answer === null ? null : answer.end }
+}
+
+function askOf({ body = {} }: Call, model: string, prompt: string): Ask {
+  const stops = typeof body.stop === 'string' ? [body.stop] : arrayOf(body.stop)
+  return {
+    model,
+    prompt,
+    results: [],
+    tools: [],
+    choice: 'none',
+    parallel: false,
+    images: [],
+    json: undefined,
+    stop: stops.filter((stop) => typeof stop === 'string'),
+    limit: numberOf(body.max_tokens) ?? 16,
+    thinking: false,
+    inputChars: prompt.length,
+  }
+}

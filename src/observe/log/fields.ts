@@ -1,0 +1,180 @@
+/**
+ * The fields that log lines may have, and how their values are made safe. A line holds nothing else: headers,
+ * bodies, prompts and query strings have no field to go into.
+ */
+import type { ErrorKind } from '../../errors.js'
+import { clip } from './redact.js'
+
+/** The fields of the line that ends each request. A field that is not listed here is never written. */
+export interface ExchangeLine {
+  request_id: string
+  /** The client's own id, as it sent it. */
+  client_request_id?: string | undefined
+  /** Where the client is, behind trusted proxies too. */
+  client_address?: string | undefined
+  method?: string | undefined
+  /** Without the query. */
+  path?: string | undefined
+  status: number
+  outcome: 'ok' | ErrorKind
+  key_id?: string | undefined
+  account_id?: string | undefined
+  route?: string | undefined
+  upstream?: string | undefined
+  dialect?: string | undefined
+  model?: string | undefined
+  upstream_model?: string | undefined
+  stream?: boolean | undefined
+  generation?: number | undefined
+  attempts?: number | undefined
+  upstream_status?: number | undefined
+  /** The upstream's own word for an error: its type or code. */
+  upstream_code?: string | undefined
+  upstream_request_id?: string | undefined
+  /** How a stream ended. */
+  end?: string | undefined
+  finish_reason?: string | undefined
+  /** The field at fault, as a path. */
+  param?: string | undefined
+  /** Fields that a translation lost, joined with commas. */
+  lost?: string | undefined
+  /** What the upstream said and the client's format could not. */
+  lost_in_reply?: string | undefined
+  duration_ms: number
+  overhead_ms?: number | undefined
+  auth_ms?: number | undefined
+  receive_ms?: number | undefined
+  first_byte_ms?: number | undefined
+  first_token_ms?: number | undefined
+  bytes_in?: number | undefined
+  bytes_out?: number | undefined
+  chunks?: number | undefined
+  input_tokens?: number | undefined
+  output_tokens?: number | undefined
+  cache_read_tokens?: number | undefined
+  cache_write_tokens?: number | undefined
+  reasoning_tokens?: number | undefined
+}
+
+/** The fields of every other line. */
+export interface EventFields {
+  request_id?: string | undefined
+  generation?: number | undefined
+  upstream?: string | undefined
+  /** A name of the catalogue or of a route, never a client's. */
+  model?: string | undefined
+  variable?: string | undefined
+  file?: string | undefined
+  host?: string | undefined
+  port?: number | undefined
+  ops_port?: number | undefined
+  store?: string | undefined
+  op?: string | undefined
+  worker?: number | undefined
+  workers?: number | undefined
+  worker_pid?: number | undefined
+  signal?: string | undefined
+  exit_code?: number | undefined
+  delay_ms?: number | undefined
+  elapsed_ms?: number | undefined
+  inflight?: number | undefined
+  dropped?: number | undefined
+  rows?: number | undefined
+  version?: string | undefined
+  key_id?: string | undefined
+  account_id?: string | undefined
+  reason?: string | undefined
+}
+
+/**
+ * The listed fields of a request's line: texts at most 256 characters long, the path without its query. A literal
+ * object and not a loop over names: 0.1 µs against 2 µs per line.
+ */
+export function exchangeFields(line: ExchangeLine): object {
+  return {
+    request_id: clipped(line.request_id),
+    client_request_id: clipped(line.client_request_id),
+    client_address: clipped(line.client_address),
+    method: clipped(line.method),
+    path: line.path === undefined ? undefined : clip(withoutQuery(line.path)),
+    status: rounded(line.status),
+    outcome: line.outcome,
+    key_id: clipped(line.key_id),
+    account_id: clipped(line.account_id),
+    route: clipped(line.route),
+    upstream: clipped(line.upstream),
+    dialect: clipped(line.dialect),
+    model: clipped(line.model),
+    upstream_model: clipped(line.upstream_model),
+    stream: line.stream,
+    generation: rounded(line.generation),
+    attempts: rounded(line.attempts),
+    upstream_status: rounded(line.upstream_status),
+    upstream_code: clipped(line.upstream_code),
+    upstream_request_id: clipped(line.upstream_request_id),
+    end: clipped(line.end),
+    finish_reason: clipped(line.finish_reason),
+    param: clipped(line.param),
+    lost: clipped(line.lost),
+    lost_in_reply: clipped(line.lost_in_reply),
+    duration_ms: rounded(line.duration_ms),
+    overhead_ms: rounded(line.overhead_ms),
+    auth_ms: rounded(line.auth_ms),
+    receive_ms: rounded(line.receive_ms),
+    first_byte_ms: rounded(line.first_byte_ms),
+    first_token_ms: rounded(line.first_token_ms),
+    bytes_in: rounded(line.bytes_in),
+    bytes_out: rounded(line.bytes_out),
+    chunks: rounded(line.chunks),
+    input_tokens: rounded(line.input_tokens),
+    output_tokens: rounded(line.output_tokens),
+    cache_read_tokens: rounded(line.cache_read_tokens),
+    cache_write_tokens: rounded(line.cache_write_tokens),
+    reasoning_tokens: rounded(line.reasoning_tokens),
+  }
+}
+
+/** The listed fields of another line. */
+export function eventFields(line: EventFields): object {
+  return {
+    request_id: clipped(line.request_id),
+    generation: rounded(line.generation),
+    upstream: clipped(line.upstream),
+    model: clipped(line.model),
+    variable: clipped(line.variable),
+    file: clipped(line.file),
+    host: clipped(line.host),
+    port: rounded(line.port),
+    ops_port: rounded(line.ops_port),
+    store: clipped(line.store),
+    op: clipped(line.op),
+    worker: rounded(line.worker),
+    workers: rounded(line.workers),
+    worker_pid: rounded(line.worker_pid),
+    signal: clipped(line.signal),
+    exit_code: rounded(line.exit_code),
+    delay_ms: rounded(line.delay_ms),
+    elapsed_ms: rounded(line.elapsed_ms),
+    inflight: rounded(line.inflight),
+    dropped: rounded(line.dropped),
+    rows: rounded(line.rows),
+    version: clipped(line.version),
+    key_id: clipped(line.key_id),
+    account_id: clipped(line.account_id),
+    reason: clipped(line.reason),
+  }
+}
+
+function clipped(value: string | undefined): string | undefined {
+  return typeof value === 'string' ? clip(value) : undefined
+}
+
+/** At most three decimals: durations are in milliseconds, and their clock is exact to a microsecond. */
+function rounded(value: number | undefined): number | undefined {
+  return value === undefined ? undefined : Math.round(value * 1000) / 1000
+}
+
+function withoutQuery(path: string): string {
+  const query = path.search(/[?#]/)
+  return query === -1 ? path : path.slice(0, query)
+}

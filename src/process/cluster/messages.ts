@@ -1,0 +1,74 @@
+/**
+ * What the primary and its workers say to each other.
+ * Knows no payload: the configuration's shape is the caller's.
+ */
+import type { Collected } from '../../observe/metrics/metric.js'
+import type { Readiness } from '../ops-listener.js'
+
+/** What the primary sends; `ping` is answered by `pong`. */
+export type ToWorker =
+  | { type: 'ping' }
+  | { type: 'config'; payload: unknown }
+  | { type: 'collect' }
+  | { type: 'drain' }
+  | { type: 'told'; id: number; answer: unknown }
+
+/** What a worker sends; `hello` first, `state` whenever its readiness changes; `ask` is answered by `told`. */
+export type ToPrimary =
+  | { type: 'hello' }
+  | { type: 'pong' }
+  | { type: 'state'; state: Readiness }
+  | { type: 'failed'; message: string }
+  | { type: 'metrics'; metrics: Collected[] }
+  | { type: 'ask'; id: number }
+
+const TO_WORKER = new Set<unknown>([
+  'ping',
+  'config',
+  'collect',
+  'drain',
+  'told',
+] satisfies ToWorker['type'][])
+
+/** True for a message of ours; the channel carries Node's own and libraries' too. */
+export function isToWorker(value: unknown): value is ToWorker {
+  return TO_WORKER.has(typeOf(value))
+}
+
+/** True for a message of ours with the fields of its type. */
+export function isToPrimary(value: unknown): value is ToPrimary {
+  if (typeof value !== 'object' || value === null) return false
+  switch (typeOf(value)) {
+    case 'hello':
+    case 'pong':
+      return true
+    case 'failed':
+      return 'message' in value && typeof value.message === 'string'
+    case 'metrics':
+      return 'metrics' in value && isCollected(value.metrics)
+    case 'ask':
+      return 'id' in value && typeof value.id === 'number'
+    case 'state':
+      return 'state' in value && isReadiness(value.state)
+    default:
+      return false
+  }
+}
+
+function typeOf(value: unknown): unknown {
+  return typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined
+}
+
+function isReadiness(value: unknown): value is Readiness {
+  if (typeof value !== 'object' || value === null) return false
+  return 'ready' in value && 'checks' in value && typeof value.checks === 'object'
+}
+
+function isCollected(value: unknown): value is Collected[] {
+  return (
+    Array.isArray(value) &&
+    value.every(
+      (metric: unknown) => typeof metric === 'object' && metric !== null && 'values' in metric,
+    )
+  )
+}

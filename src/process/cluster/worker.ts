@@ -1,0 +1,180 @@
+/**
+ * One of several processes behind a port: takes configurations and orders from the primary.
+ * Knows no gateway; starting, changing and draining it are handed in.
+ */
+import { isToWorker, type ToPrimary, type ToWorker } from './messages.js'
+import type { Logger } from '../../observe/log/log.js'
+import { scrub } from '../../observe/log/redact.js'
+import type { Collected } from '../../observe/metrics/metric.js'
+import type { Readiness } from '../ops-listener.js'
+import { endWithParent } from '../parent-guard.js'
+import { onSignals } from '../signals.js'
+
+/** What a worker does for the primary’s messages. */
+export interface WorkerOptions<Payload> {
+  /** Whether a message's payload is one; the primary is the same program, so this may be shallow. */
+  isPayload: (value: unknown) => value is Payload
+  /**
+   * Opens the listeners. A rejection ends the worker; the primary tells why and tries again. `ask` asks the
+   * primary how the whole stands; null where it does not answer.
+   */
+  start: (payload: Payload, ask: () => Promise<unknown>) => Promise<void>
+  /** Puts a newer configuration in force. Called one at a time, after `start`. */
+  apply: (payload: Payload) => void | Promise<void>
+  ready: () => Readiness
+  collect: () => Promise<Collected[]>
+  /** Takes no more work and resolves when what is open has ended (or its own deadline has come). */
+  drain: () => Promise<void>
+  log: Logger
+}
+
+const REPORT_MS = 1000
+/** The primary itself waits up to a second for a worker's figures. */
+const ANSWER_MS = 2000
+
+/** Runs this process as a worker; resolves when it has started. */
+export function runWorker<Payload>(options: WorkerOptions<Payload>): Promise<void> {
+  return new Member(options).run()
+}
+
+class Member<Payload> {
+  private readonly options: WorkerOptions<Payload>
+  private begun = false
+  private draining: Promise<void> | null = null
+  /** Configurations take effect one after the other. */
+  private queue: Promise<void> = Promise.resolve()
+  private started: (() => void) | null = null
+  private readonly asked = new Map<number, (answer: unknown) => void>()
+  private lastAsked = 0
+
+  constructor(options: WorkerOptions<Payload>) {
+    this.options = options
+  }
+
+  run(): Promise<void> {
+    const running = new Promise<void>((resolve) => {
+      this.started = resolve
+    })
+    process.on('message', (message: unknown) => {
+      if (isToWorker(message)) this.heard(message)
+    })
+    // SIGINT and SIGHUP reach a terminal's whole process group; the primary acts on them for all.
+    process.on('SIGINT', () => undefined)
+    process.on('SIGHUP', () => undefined)
+    onSignals({ log: this.options.log, drain: () => this.drain(), signals: ['SIGTERM'] })
+    void tell({ type: 'hello' })
+    setInterval(() => this.report(), REPORT_MS).unref()
+    return running
+  }
+
+  private heard(message: ToWorker): void {
+    switch (message.type) {
+      case 'ping':
+        void tell({ type: 'pong' })
+        return
+      case 'config': {
+        const step = this.begun ? this.apply(message.payload) : this.begin(message.payload)
+        this.begun = true
+        this.queue = this.queue.then(step)
+        return
+      }
+      case 'collect':
+        void this.options.collect().then((metrics) => tell({ type: 'metrics', metrics }))
+        return
+      case 'told':
+        this.asked.get(message.id)?.(message.answer)
+        return
+      case 'drain':
+        void this.drain().then(
+          () => this.end(0),
+          (error: unknown) => {
+            this.options.log.error('drain failed', error)
+            return this.end(1)
+          },
+        )
+        return
+      default:
+        message satisfies never
+    }
+  }
+
+  private begin(payload: unknown) {
+    return async (): Promise<void> => {
+      try {
+        await this.options.start(this.checked(payload), () => this.ask())
+        this.report()
+        endWithParent()
+        this.started?.()
+      } catch (error) {
+        this.options.log.error('worker cannot start', error)
+        const message = error instanceof Error ? error.message : String(error)
+        await tell({ type: 'failed', message: scrub(message) })
+        await this.end(1)
+      }
+    }
+  }
+
+  private apply(payload: unknown) {
+    return async (): Promise<void> => {
+      try {
+        await this.options.apply(this.checked(payload))
+      } catch (error) {
+        this.options.log.error('configuration not applied', error)
+      }
+      this.report()
+    }
+  }
+
+  private checked(payload: unknown): Payload {
+    if (this.options.isPayload(payload)) return payload
+    throw new TypeError('the configuration message is malformed')
+  }
+
+  private ask(): Promise<unknown> {
+    const id = (this.lastAsked += 1)
+    return new Promise((resolve) => {
+      const answered = (answer: unknown): void => {
+        clearTimeout(timer)
+        this.asked.delete(id)
+        resolve(answer)
+      }
+      const timer = setTimeout(() => answered(null), ANSWER_MS).unref()
+      this.asked.set(id, answered)
+      void tell({ type: 'ask', id })
+    })
+  }
+
+  private report(): void {
+    const state = this.options.ready()
+    const ready = state.ready && this.draining === null
+    void tell({ type: 'state', state: { ...state, ready } })
+  }
+
+  private drain(): Promise<void> {
+    this.draining ??= this.finish()
+    return this.draining
+  }
+
+  private async finish(): Promise<void> {
+    // What has not begun holds nothing that could be drained.
+    if (this.begun) {
+      this.report()
+      await this.queue
+      await this.options.drain()
+    }
+    await tell({ type: 'metrics', metrics: await this.options.collect() })
+  }
+
+  private async end(code: number): Promise<never> {
+    await this.options.log.flush()
+    process.exit(code)
+  }
+}
+
+/** Resolves when the message has left, or cannot. */
+function tell(message: ToPrimary): Promise<void> {
+  return new Promise((resolve) => {
+    if (!process.connected || process.send === undefined) resolve()
+    else process.send(message, undefined, undefined, () => resolve())
+  })
+}

@@ -1,0 +1,300 @@
+/**
+ * One process of the data plane: store, authentication, gateway and listener, put together.
+ * Knows no command line, no cluster and no file; it is given snapshots.
+ */
+import { Authenticator } from '../auth/authenticate.js'
+import type { LedgerConfig, LimitingConfig, ServerConfig, Snapshot } from '../config/config.js'
+import { rowOf } from '../errors.js'
+import type { ErrorKind } from '../errors.js'
+import type { Account, Identity } from '../accounts/account.js'
+import { NO_LABELS } from '../accounts/labels.js'
+import type { Outlook } from '../dashboard/server/outlook.js'
+import { Gateway } from '../gateway/gateway.js'
+import { isWebSocket, opensWebSockets } from '../gateway/native/websocket.js'
+import { TrustedProxies } from '../http/client-address.js'
+import { corsHeaders } from '../http/cors.js'
+import { openServer, type ServerOptions } from '../http/server.js'
+import { LazyDashboard } from './lazy-dashboard.js'
+import { Books } from '../ledger/books.js'
+import { Spool } from '../ledger/spool.js'
+import { Limiter } from '../limits/limiter.js'
+import type { Logger } from '../observe/log/log.js'
+import type { Metrics } from '../observe/metrics/hops.js'
+import { observeStore } from '../observe/metrics/store.js'
+import { readinessOf, type Readiness } from './ops-listener.js'
+import type { Services } from '../gateway/pipeline.js'
+import { StoredResponses } from '../gateway/stored-responses.js'
+import { Escrow } from '../reasoning/escrow.js'
+import { newSealSecret } from '../reasoning/seal.js'
+import type { Ledger } from '../store/ledger.js'
+import { removeEndedKeysInTurn } from '../store/ended-keys.js'
+import { FailureLog } from '../store/failure-log.js'
+import { reasonOf } from '../store/failure.js'
+import { openKnownStore } from '../store/known-store.js'
+import type { Store } from '../store/store.js'
+
+/** One running data plane. */
+export interface DataPlane {
+  /** The port that was taken, where 0 was asked for. */
+  readonly port: number
+  /** Puts a newer generation in force; running requests keep theirs. */
+  adopt(snapshot: Snapshot): void
+  ready(): Readiness
+  /** As `LazyDashboard.open`. */
+  openDashboard(): Promise<void>
+  /**
+   * Takes no more connections, lets requests finish within `drain_ms`, ends the rest with an error
+   * that says so, and lets go of everything.
+   */
+  drain(): Promise<void>
+}
+
+/** What the dashboard needs of whoever starts the data plane; without it, it does with less. */
+export interface DataPlaneOptions {
+  /** The secret of the link that makes the first administrator; none is offered without. */
+  readonly setUpSecret?: string
+  /** Told of that link's address, once for all processes that were given the same secret. */
+  readonly onSetUp?: (url: string) => void
+  readonly outlook?: () => Promise<Outlook | null>
+}
+
+/** How often the store has to prove that it works. */
+const PROBE_MS = 2000
+/** How often a worker asks whether it is its turn to remove keys that ended long ago. */
+const REMOVAL_MS = 600_000
+/** How long new connections are still taken after SIGTERM, while load balancers find out. */
+const LAME_DUCK_MS = 1000
+
+/** Opens the listener. Rejects with `GatewayError` where the store or the port cannot be had. */
+export async function openDataPlane(
+  snapshot: Snapshot,
+  log: Logger,
+  metrics: Metrics,
+  options: DataPlaneOptions = {},
+): Promise<DataPlane> {
+  let current = snapshot
+  const store = await openObservedStore(snapshot, log, metrics)
+  const parts = partsOf(store, () => current, metrics, log)
+  const { authenticator, escrow, limiter, books } = parts
+  const gateway = new Gateway({ ...parts, metrics, log }, snapshot)
+  let proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
+  const dashboard = new LazyDashboard({
+    store,
+    log,
+    snapshot: () => current,
+    chat: (req, res, account) => {
+      gateway.handleAs(req, res, playgroundOf(account), '/v1/chat/completions')
+    },
+    outlook: options.outlook ?? (() => Promise.resolve(null)),
+    addressOf: (req) => proxies.addressOf(req),
+  })
+  const server = await openServer({
+    ...listenerOf(snapshot.config.server, log),
+    ...servedBy(dashboard, gateway, () => current),
+    onRefused: turnedAway(metrics, log),
+    closesConnections: () => gateway.overload.closesConnections,
+  })
+  const { setUpSecret, onSetUp } = options
+  if (setUpSecret !== undefined && onSetUp !== undefined) {
+    await dashboard.offerSetUp(setUpSecret, server.port, onSetUp)
+  }
+  server.allowUpgrades(opensWebSockets(snapshot.config))
+  const probe = probing(store, limiter)
+  const removal = removingEndedKeys(store)
+  return {
+    port: server.port,
+    adopt(next) {
+      current = next
+      proxies = new TrustedProxies(next.config.server.trustedProxies)
+      gateway.adopt(next)
+      server.allowUpgrades(opensWebSockets(next.config))
+    },
+    ready: () =>
+      readinessOf({
+        store: probe.state,
+        isLimiterAway: limiter.isAway,
+        ledger: books.state,
+        upstreams: gateway.upstreams,
+        overload: gateway.overload.state,
+        isDraining: server.draining,
+      }),
+    openDashboard: () => dashboard.open(),
+    async drain() {
+      const { drainMs } = current.config.server
+      const lameDuckMs = Math.min(LAME_DUCK_MS, drainMs / 10)
+      await server.drain(drainMs - lameDuckMs, { lameDuckMs, onDeadline: () => gateway.endAll() })
+      clearInterval(probe.timer)
+      clearInterval(removal)
+      await dashboard.close()
+      await gateway.close()
+      await books.close()
+      authenticator.close()
+      escrow.close()
+      limiter.close()
+      await store.close()
+    },
+  }
+}
+
+/** Which of the two serves a request, and what its replies carry. */
+function servedBy(
+  dashboard: LazyDashboard,
+  gateway: Gateway,
+  snapshot: () => Snapshot,
+): Pick<ServerOptions, 'handler' | 'replyHeaders'> {
+  return {
+    handler: (req, res, upgrade) =>
+      (dashboard.takes(req) ? dashboard : gateway).handle(req, res, upgrade),
+    replyHeaders: (req) => {
+      const { origins } = snapshot().config.server.cors
+      return origins.length === 0 || dashboard.takes(req) ? [] : corsHeaders(req, origins)
+    },
+  }
+}
+
+function listenerOf(server: ServerConfig, log: Logger): Omit<ServerOptions, 'handler'> {
+  return {
+    takesUpgrade: isWebSocket,
+    onTlsProblem: (problem) => log.error('the changed certificate is not used', problem),
+    host: server.host,
+    port: server.port,
+    headersTimeoutMs: server.headersTimeoutMs,
+    keepAliveTimeoutMs: server.keepAliveMs,
+    clientStallMs: server.clientStallMs,
+    maxConnections: server.maxConnections,
+    tls: server.tls,
+  }
+}
+
+/** The store, whose failures are counted and logged. */
+async function openObservedStore(
+  { config }: Snapshot,
+  log: Logger,
+  metrics: Metrics,
+): Promise<Store> {
+  const failures = new FailureLog(log)
+  const warn = (reason: string): void => log.warn('store', { reason })
+  const store = await openKnownStore({ url: config.store, folder: config.ledger.spool, warn })
+  return observeStore(store, metrics, (op, error) => failures.report(op, error))
+}
+
+/** Tells of what never got past the front door. */
+function turnedAway(metrics: Metrics, log: Logger): (kind: ErrorKind, id: string | null) => void {
+  return (kind, id) => {
+    const { status } = rowOf(kind)
+    metrics.unrouted(status, kind)
+    if (id !== null) log.exchangeLine({ request_id: id, status, outcome: kind, duration_ms: 0 })
+  }
+}
+
+/** What the gateway asks of the store, and remembers of the answers. */
+function partsOf(
+  store: Store,
+  current: () => Snapshot,
+  metrics: Metrics,
+  log: Logger,
+): Pick<Services, 'authenticator' | 'escrow' | 'responses' | 'limiter' | 'books'> {
+  const authenticator = new Authenticator({
+    store,
+    settings: () => current().config.auth,
+    now: () => performance.now(),
+    onResult: (result) => metrics.auth(result),
+  })
+  const shelved = {
+    shelf: store.shelf,
+    secret: current().config.escrow.key ?? newSealSecret(),
+    now: () => Date.now(),
+  }
+  const escrow = new Escrow({
+    ...shelved,
+    settings: () => current().config.escrow,
+    onResult: (result) => metrics.escrow(result),
+  })
+  const responses = new StoredResponses({
+    ...shelved,
+    settings: () => {
+      const { escrow: room, responses: kept } = current().config
+      return {
+        storeSeconds: kept.storeSeconds,
+        maxEntries: room.maxEntries,
+        maxBytes: room.maxBytes,
+      }
+    },
+  })
+  const limiter = newLimiter(store.ledger, () => current().config.limiting, metrics, log)
+  const books = openBooks(store.ledger, () => current().config.ledger, log, metrics)
+  return { authenticator, escrow, responses, limiter, books }
+}
+
+function newLimiter(
+  ledger: Ledger,
+  settings: () => LimitingConfig,
+  metrics: Metrics,
+  log: Logger,
+): Limiter {
+  return new Limiter({
+    ledger,
+    settings,
+    now: () => performance.now(),
+    onAway: (why) => {
+      metrics.limitsLocal(true)
+      log.error('limits are kept by this process alone: the store does not answer', why)
+    },
+    onBack: (elapsedMs) => {
+      metrics.limitsLocal(false)
+      log.info('limits are kept by the store again', { elapsed_ms: elapsedMs })
+    },
+  })
+}
+
+/** Has the store prove, again and again, that it works. */
+function probing(store: Store, limiter: Limiter): { state: string; timer: NodeJS.Timeout } {
+  const timer = setInterval(() => {
+    store.probe().then(
+      () => {
+        probe.state = 'ok'
+        limiter.answered()
+      },
+      (error: unknown) => (probe.state = `unavailable: ${reasonOf(error)}`),
+    )
+  }, PROBE_MS).unref()
+  const probe = { state: 'ok', timer }
+  return probe
+}
+
+/** Removes keys that ended long ago. A store that fails is tried again, and reported by the probe. */
+function removingEndedKeys(store: Store): NodeJS.Timeout {
+  return setInterval(() => {
+    removeEndedKeysInTurn(store, Date.now()).catch(() => undefined)
+  }, REMOVAL_MS).unref()
+}
+
+/** An account as it runs chats from the dashboard: no key, and metered like one. */
+function playgroundOf({ id, plan }: Account): Identity {
+  return {
+    keyId: 'playground',
+    accountId: id,
+    plan,
+    digest: null,
+    expiresAtMs: null,
+    models: null,
+    limits: null,
+    labels: NO_LABELS,
+  }
+}
+
+function openBooks(
+  ledger: Ledger,
+  settings: () => LedgerConfig,
+  log: Logger,
+  metrics: Metrics,
+): Books {
+  const { spool, spoolMaxBytes } = settings()
+  return new Books({
+    ledger,
+    spool: new Spool(spool, spoolMaxBytes),
+    settings,
+    log,
+    onRow: (kind, rows) => metrics.usageRow(kind, rows),
+  })
+}

@@ -1,0 +1,129 @@
+/**
+ * The dashboard of a process: loaded once the process serves, since its schemas cost a tenth of a second, and
+ * given one turn of the event loop after the other, so that no crowd before it holds up a chat.
+ */
+import { readFile } from 'node:fs/promises'
+import { isObject, stringOf } from '../chat/json.js'
+import type { Dashboard, DashboardOptions } from '../dashboard/server/dashboard.js'
+import { securityHeadersOf } from '../dashboard/server/security-headers.js'
+import { offerSetUp } from '../dashboard/server/sign-in/set-up.js'
+import { headerOf, type HttpRequest, type HttpResponse } from '../http/message.js'
+import { pathOf } from '../http/request-guard.js'
+import { abandon, isGone, sendReply, setHeaders } from '../http/respond.js'
+import { packageFile } from '../files/package-file.js'
+import { Turns } from '../dashboard/server/turns.js'
+import { errorBody } from '../wire/error-body.js'
+
+/** What whoever assembles the process gives. */
+export type DashboardParts = Omit<DashboardOptions, 'version' | 'folder'>
+
+const CROWD = errorBody({
+  kind: 'rate_limited',
+  message: 'Too many people ask the dashboard right now; try again.',
+})
+/** Made beforehand: it is sent while there is too much to do. */
+const REFUSED: readonly string[] = [
+  'content-type',
+  'application/json',
+  'retry-after',
+  '1',
+  'cache-control',
+  'no-store',
+]
+
+/** Takes requests below `/dashboard`, and sends browsers there from `/`. */
+export class LazyDashboard {
+  private readonly parts: DashboardParts
+  private readonly turns = new Turns()
+  private opening: Promise<Dashboard> | null = null
+
+  constructor(parts: DashboardParts) {
+    this.parts = parts
+  }
+
+  /**
+   * Loads it, where the configuration has one, ahead of its first visitor. Rejects where it cannot be loaded
+   * or its route table is wrong; who does not call this leaves it to the first request.
+   */
+  async open(): Promise<void> {
+    if (this.isEnabled) await this.opened()
+  }
+
+  /** Whether the request is the dashboard's, by the configuration in force. */
+  takes(req: HttpRequest): boolean {
+    const { url = '' } = req
+    if (url === '/' || url.startsWith('/?')) return isPageRequest(req) && this.isEnabled
+    if (!url.startsWith('/dashboard')) return false
+    const next = url.charAt('/dashboard'.length)
+    const isBelow = next === '' || next === '/' || next === '?'
+    return isBelow && this.isEnabled
+  }
+
+  private get isEnabled(): boolean {
+    return this.parts.snapshot().config.dashboard.enabled
+  }
+
+  handle(req: HttpRequest, res: HttpResponse): void {
+    const path = pathOf(req.url ?? '')
+    setHeaders(res, securityHeadersOf(path))
+    if (path === '/') {
+      sendReply(res, 302, ['location', '/dashboard/', 'vary', 'accept'], '')
+      return
+    }
+    if (!this.turns.take(() => this.take(req, res))) sendReply(res, 429, REFUSED, CROWD)
+  }
+
+  /**
+   * Where there is no administrator, makes the link with this secret good, and tells its address if no
+   * other process has. Rejects with `store_unavailable`.
+   */
+  async offerSetUp(secret: string, port: number, tell: (url: string) => void): Promise<void> {
+    const { server, dashboard } = this.parts.snapshot().config
+    if (!dashboard.enabled) return
+    const isFirst = await offerSetUp(this.parts.store, secret, Date.now())
+    const base = dashboard.publicUrl ?? localUrl(server.host, port)
+    if (isFirst) tell(`${base}/dashboard/setup#${secret}`)
+  }
+
+  async close(): Promise<void> {
+    const dashboard = await this.opening
+    await dashboard?.close()
+  }
+
+  private take(req: HttpRequest, res: HttpResponse): void {
+    if (isGone(res) || res.headersSent) return
+    this.opened().then(
+      (dashboard) => dashboard.handle(pathOf(req.url ?? ''), req, res),
+      (error: unknown) => {
+        this.parts.log.error('the dashboard cannot be opened', error)
+        this.opening = null
+        abandon(res)
+      },
+    )
+  }
+
+  private opened(): Promise<Dashboard> {
+    this.opening ??= open(this.parts)
+    return this.opening
+  }
+}
+
+async function open(parts: DashboardParts): Promise<Dashboard> {
+  const { Dashboard } = await import('../dashboard/server/dashboard.js')
+  const manifest: unknown = JSON.parse(await readFile(packageFile('package.json'), 'utf8'))
+  const version = isObject(manifest) ? stringOf(manifest['version']) : undefined
+  const folder = packageFile('dist/dashboard/web')
+  return new Dashboard({ ...parts, version: version ?? '', folder })
+}
+
+function localUrl(host: string, port: number): string {
+  const isAny = host === '0.0.0.0' || host === '::'
+  const name = isAny ? 'localhost' : host.includes(':') ? `[${host}]` : host
+  return `http://${name}:${port}`
+}
+
+/** A browser that opens a page, and not a program that asks for an endpoint. */
+function isPageRequest(req: HttpRequest): boolean {
+  const isRead = req.method === 'GET' || req.method === 'HEAD'
+  return isRead && (headerOf(req, 'accept') ?? '').includes('text/html')
+}

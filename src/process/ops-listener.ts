@@ -1,0 +1,152 @@
+/**
+ * The ops port: metrics, health, readiness and the configuration in force, as text and JSON.
+ * Knows no gateway; each answer comes from a function that it is given.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { type ErrorKind, GatewayError, rowOf } from '../errors.js'
+
+/** Whether traffic may come, and what each check says: `ok`, or what is wrong. */
+export interface Readiness {
+  ready: boolean
+  checks: Record<string, string>
+}
+
+/** How a process stands: each text is `ok` or what is wrong. */
+export interface Conditions {
+  readonly store: string
+  readonly isLimiterAway: boolean
+  readonly ledger: string
+  readonly upstreams: string
+  readonly overload: string
+  readonly isDraining: boolean
+}
+
+/** Failing upstreams and overload are shown but do not make the gateway unready: it still answers, with errors if need be. */
+export function readinessOf(conditions: Conditions): Readiness {
+  const { store, isLimiterAway, ledger, upstreams, overload, isDraining } = conditions
+  const checks = {
+    config: 'ok',
+    store,
+    limits: isLimiterAway ? 'kept by each process alone' : 'ok',
+    ledger,
+    upstreams,
+    overload,
+    drain: isDraining ? 'draining' : 'ok',
+  }
+  return { ready: store === 'ok' && !isDraining, checks }
+}
+
+/** Where the port is, and who answers for each page. */
+export interface OpsOptions {
+  host: string
+  /** 0 picks a free one. */
+  port: number
+  /** The metrics in Prometheus's text format. */
+  metrics: () => Promise<string>
+  ready: () => Readiness
+  /** What `/config` shows; the caller has masked secrets. */
+  config: () => object
+}
+
+/** The open ops port. */
+export interface Ops {
+  readonly port: number
+  /** Stops listening and drops what is open; scrapes are short and come again. */
+  close(): Promise<void>
+}
+
+/** Listens on the ops port. Rejects with a `GatewayError` where the address cannot be had. */
+export async function openOps(options: OpsOptions): Promise<Ops> {
+  const server = createServer((req, res) => {
+    void answer(options, req, res)
+  })
+  // Monitors are few and quick; whoever is slow here must not hold on to anything.
+  server.headersTimeout = 5000
+  server.requestTimeout = 10_000
+  server.keepAliveTimeout = 65_000
+  server.maxConnections = 256
+  await listen(server, options.host, options.port)
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no ops port')
+  return {
+    port: address.port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const refused = (cause: NodeJS.ErrnoException): void => {
+      const why = cause.code ?? cause.message
+      const message = `cannot listen on ${host}:${port} (${why}), the ops address; free it or choose another`
+      reject(new GatewayError('cannot_listen', message, { cause }))
+    }
+    server.once('error', refused)
+    server.listen(port, host, () => {
+      server.off('error', refused)
+      resolve()
+    })
+  })
+}
+
+interface Page {
+  status: number
+  type: string
+  body: string
+}
+
+/** Fixed by the text format; prom-client's registry says the same. */
+const TEXT_FORMAT = 'text/plain; version=0.0.4; charset=utf-8'
+
+const PAGES: Readonly<Record<string, (options: OpsOptions) => Page | Promise<Page>>> = {
+  '/metrics': async ({ metrics }) => ({ status: 200, type: TEXT_FORMAT, body: await metrics() }),
+  '/healthz': () => json(200, { status: 'ok' }),
+  '/readyz': ({ ready }) => {
+    const verdict = ready()
+    return json(verdict.ready ? 200 : 503, verdict)
+  },
+  '/config': ({ config }) => json(200, config()),
+}
+
+async function answer(
+  options: OpsOptions,
+  req: IncomingMessage,
+  res: ServerResponse,
+): Promise<void> {
+  const page = await choose(options, req).catch(() =>
+    refusal('bug', 'the answer could not be made'),
+  )
+  res.writeHead(page.status, {
+    'content-type': page.type,
+    'content-length': Buffer.byteLength(page.body),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    ...(page.status === 405 ? { allow: 'GET, HEAD' } : {}),
+  })
+  res.end(req.method === 'HEAD' ? undefined : page.body)
+}
+
+async function choose(options: OpsOptions, req: IncomingMessage): Promise<Page> {
+  const path = (req.url ?? '/').split('?', 1)[0] ?? '/'
+  const page = Object.hasOwn(PAGES, path) ? PAGES[path] : undefined
+  if (page === undefined) {
+    return refusal('unknown_endpoint', `this port has ${Object.keys(PAGES).join(', ')}`)
+  }
+  if (req.method !== 'GET' && req.method !== 'HEAD') {
+    return refusal('method_not_allowed', 'this port answers GET and HEAD')
+  }
+  return page(options)
+}
+
+function refusal(kind: ErrorKind, message: string): Page {
+  const { status } = rowOf(kind)
+  return json(status, { error: { message, code: status, kind } })
+}
+
+function json(status: number, value: object): Page {
+  return { status, type: 'application/json', body: `${JSON.stringify(value)}\n` }
+}

@@ -1,0 +1,55 @@
+/**
+ * The gateway with one worker: configuration, ops port and data plane in one process, without `cluster`. Nothing
+ * restarts it after a crash: an uncaught exception ends it with status 1, and its supervisor starts it again.
+ */
+import { setFlagsFromString } from 'node:v8'
+import type { ConfigSource } from '../config/watch.js'
+import { outlookOf, type Outlook } from '../dashboard/server/outlook.js'
+import { openDataPlane, type DataPlane } from './data-plane.js'
+import { scrub } from '../observe/log/redact.js'
+import type { Logger } from '../observe/log/log.js'
+import type { Metrics } from '../observe/metrics/hops.js'
+import { newSealSecret } from '../reasoning/seal.js'
+import { settleGlobals, settleStrings, tellSetUp, withReason } from './serve-worker.js'
+import { onSignals } from './signals.js'
+
+/** What `serve` has opened already. */
+export interface AloneParts {
+  readonly source: ConfigSource
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly refused: () => Outlook['refused']
+  /** V8 options; those that size the heap have no effect on a running process. */
+  readonly flags: readonly string[]
+  /** Runs after the drain, before the process ends. */
+  readonly closed: () => Promise<void>
+}
+
+/** The data plane of this process. Rejects with the reason when it cannot start; the caller ends the process. */
+export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
+  const { source, log, metrics, refused, closed } = parts
+  for (const flag of parts.flags) setFlagsFromString(flag)
+  settleStrings()
+  settleGlobals()
+  const plane = await openDataPlane(source.current(), log, metrics, {
+    setUpSecret: newSealSecret(),
+    onSetUp: tellSetUp,
+    outlook: async () => outlookOf(await metrics.text(), refused()),
+  })
+    .catch(withReason)
+    .catch((error: unknown) => {
+      log.error('worker cannot start', error)
+      const reason = error instanceof Error ? scrub(error.message) : 'unknown'
+      throw new Error(`the gateway cannot start: ${reason}`)
+    })
+  onSignals({
+    log,
+    drain: async () => {
+      await plane.drain()
+      await closed()
+    },
+  })
+  // Its modules take a tenth of a second to load, so the gateway is ready first.
+  setImmediate(() => void plane.openDashboard())
+  return plane
+}

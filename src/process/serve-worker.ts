@@ -1,0 +1,115 @@
+/**
+ * A worker of the running gateway: one data plane, built from what the primary has read and checked.
+ * Knows no file and no YAML: not loading them halves the time from a worker's start to its readiness.
+ */
+import { createLogger } from '../observe/log/log.js'
+import type { ModelFacts } from '../chat/model.js'
+import { runWorker } from './cluster/worker.js'
+import { createCatalogue } from '../config/catalogue.js'
+import { isOutlook } from '../dashboard/server/outlook.js'
+import type { Config, Snapshot } from '../config/config.js'
+import { createSnapshot } from '../config/snapshot.js'
+import { openDataPlane, type DataPlane } from './data-plane.js'
+import { GatewayError } from '../errors.js'
+import { Metrics } from '../observe/metrics/hops.js'
+
+/** A snapshot as it travels between processes, as JSON. Holds secrets; never logged. */
+export interface Generation {
+  readonly generation: number
+  readonly fileHash: string
+  readonly loadedAtMs: number
+  readonly config: Config
+  readonly models: readonly ModelFacts[]
+  readonly changes: Snapshot['changes']
+  /** Of the link that makes the first administrator, where there is none. */
+  readonly setUpSecret: string
+}
+
+/** Takes orders from the primary until it ends this process. */
+export async function serveAsWorker(): Promise<void> {
+  settleStrings()
+  settleGlobals()
+  const metrics = new Metrics()
+  let plane: DataPlane | null = null
+  const onLost = (lines: number): void => metrics.logLinesLost(lines)
+  let log = createLogger({ level: 'info', onLost })
+  await runWorker<Generation>({
+    log,
+    isPayload: isGeneration,
+    start: async (payload, ask) => {
+      const snapshot = snapshotOf(payload)
+      log = createLogger({ level: snapshot.config.log.level, onLost })
+      const opened = await openDataPlane(snapshot, log, metrics, {
+        setUpSecret: payload.setUpSecret,
+        onSetUp: tellSetUp,
+        outlook: async () => {
+          const answer = await ask()
+          return isOutlook(answer) ? answer : null
+        },
+      }).catch(withReason)
+      plane = opened
+      // Once it is known to be ready. A rejection ends the process: nobody has been served by it yet.
+      setImmediate(() => void opened.openDashboard())
+    },
+    apply: (payload) => plane?.adopt(snapshotOf(payload)),
+    ready: () => plane?.ready() ?? { ready: false, checks: { listener: 'not open' } },
+    collect: () => metrics.collect(),
+    drain: async () => {
+      await plane?.drain()
+      await log.flush()
+    },
+  })
+}
+
+/** Looks at an object so often that V8 keeps what it found out about it. */
+const ENOUGH_LOOKS = 200
+
+/**
+ * A class that extends `String`, which a dependency may have (`ioredis` has one), makes V8 take all strings'
+ * methods for unfinished: each `charCodeAt` is looked up by its name again, four times as slow. What ends
+ * that is a look at a string that is an object, which is otherwise never taken: 9 % of a whole reply.
+ */
+export function settleStrings(): void {
+  const text = Object('') as string
+  for (let looks = 0; looks < ENOUGH_LOOKS; looks += 1) text.charCodeAt(0)
+}
+
+/** The globals that Node gives by a getter, and requests use again and again. */
+const GIVEN = ['performance', 'Buffer', 'process'] as const
+
+/**
+ * Makes plain values of them: V8 calls such a getter at every use, also in code that is compiled, and takes
+ * a value for a constant.
+ */
+export function settleGlobals(): void {
+  for (const name of GIVEN) {
+    Object.defineProperty(globalThis, name, { value: globalThis[name], writable: true })
+  }
+}
+
+function isGeneration(value: unknown): value is Generation {
+  return typeof value === 'object' && value !== null && 'config' in value && 'models' in value
+}
+
+function snapshotOf(sent: Generation): Snapshot {
+  const { config, fileHash, generation, loadedAtMs, changes } = sent
+  const catalogue = createCatalogue(sent.models)
+  return createSnapshot({ config, catalogue, fileHash }, generation, loadedAtMs, changes)
+}
+
+/** To the terminal and not to the log: whoever has the link is the administrator. */
+export function tellSetUp(url: string): void {
+  process.stderr.write(
+    `\nNo administrator exists yet. Open this link within a day to make one (it works once):\n\n  ${url}\n\n`,
+  )
+}
+
+/** A client must not see why the store cannot be opened; the operator who starts it must. */
+export function withReason(error: unknown): never {
+  if (error instanceof GatewayError && error.kind === 'store_unavailable') {
+    const { cause } = error
+    const why = cause instanceof Error ? `: ${cause.message}` : ''
+    throw new GatewayError(error.kind, `${error.message}${why}`, { cause })
+  }
+  throw error
+}

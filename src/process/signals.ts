@@ -1,0 +1,59 @@
+/**
+ * How a process ends: drained on the first signal, at once on the second, logged on a crash.
+ * Knows no listener; what draining means is handed in.
+ */
+import type { Logger } from '../observe/log/log.js'
+
+/** What happens on a signal, and on which. */
+export interface SignalOptions {
+  log: Logger
+  /** Ends the work; the process exits with 0 when it resolves and with 1 when it rejects. */
+  drain: () => Promise<void>
+  /** Runs before an exit that does not wait. */
+  abandon?: () => void
+  /** `SIGTERM` and `SIGINT` where absent. */
+  signals?: readonly ('SIGTERM' | 'SIGINT')[]
+}
+
+/**
+ * Handles the signals that end a process, and takes from SIGUSR1 its power to open the inspector
+ * (a debugger port on a process that holds keys) and from SIGUSR2 its power to end the process.
+ * SIGPIPE is ignored by Node; SIGQUIT ends the process with a core dump, as everywhere.
+ *
+ * What nobody caught ends the process too, by way of the log: Node's own report on stderr would
+ * quote the error's words, and those may be a client's.
+ */
+export function onSignals(options: SignalOptions): void {
+  const { log } = options
+  let endingSinceMs: number | null = null
+  const end = (code: number): Promise<never> => log.flush().then(() => process.exit(code))
+  const finish = (signal: string): void => {
+    if (endingSinceMs !== null) {
+      options.abandon?.()
+      process.exit(1)
+    }
+    const sinceMs = performance.now()
+    endingSinceMs = sinceMs
+    log.info('draining; a second signal ends at once', { signal })
+    options.drain().then(
+      () => {
+        log.info('drained', { elapsed_ms: performance.now() - sinceMs })
+        return end(0)
+      },
+      (error: unknown) => {
+        log.error('drain failed', error)
+        return end(1)
+      },
+    )
+  }
+  for (const signal of options.signals ?? (['SIGTERM', 'SIGINT'] as const)) {
+    process.on(signal, finish)
+  }
+  process.on('uncaughtException', (error) => {
+    log.error('nobody caught this; the process ends', error)
+    void end(1)
+  })
+  for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) {
+    process.on(signal, () => log.warn('signal ignored', { signal }))
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * A consistent copy of the store's file, made beside the processes that use it.
+ */
+import { once } from 'node:events'
+import { existsSync, statSync } from 'node:fs'
+import { open, rm } from 'node:fs/promises'
+import { Worker } from 'node:worker_threads'
+import { isObject } from '../../../chat/json.js'
+import { CannotOpen, unavailable } from '../../failure.js'
+import { connect, numberIn, type Connection } from '../driver.js'
+
+/** How often a long copy reports how far it is. */
+const PROGRESS_MS = 2_000
+
+/** What the thread is started with. */
+export interface CopyOrder {
+  readonly path: string
+  readonly file: string
+}
+
+/** Whether the thread was started with an order. */
+export function isCopyOrder(value: unknown): value is CopyOrder {
+  return isObject(value) && typeof value['path'] === 'string' && typeof value['file'] === 'string'
+}
+
+/** What the copy has, so that an operator sees that it is the right store. */
+export interface Backup {
+  readonly bytes: number
+  readonly accounts: number
+  readonly keys: number
+  readonly entries: number
+}
+
+/** Called every two seconds with what is copied and the size of the store, which the copy may fall short of. */
+export type CopyProgress = (copiedBytes: number, storeBytes: number) => void
+
+/**
+ * Copies the store at `path` to `file`, which must not exist; its mode is 0600. The copy is checked and synced.
+ * Rejects with `GatewayError(store_unavailable)`, and leaves no file then.
+ */
+export async function backupSqlite(
+  path: string,
+  file: string,
+  progress: CopyProgress = () => undefined,
+): Promise<Backup> {
+  const what = `copying the store '${path}' failed`
+  if (!existsSync(path)) throw unavailable(what, new CannotOpen(`'${path}' does not exist`))
+  try {
+    // For its owner alone from the start; SQLite takes an empty file for one that is not there.
+    await (await open(file, 'wx', 0o600)).close()
+  } catch (cause) {
+    throw unavailable(what, cause)
+  }
+  try {
+    await copied({ path, file }, progress)
+    const made = checked(file)
+    await synced(file)
+    return made
+  } catch (cause) {
+    await rm(file, { force: true })
+    throw unavailable(what, cause)
+  }
+}
+
+async function copied(order: CopyOrder, progress: CopyProgress): Promise<void> {
+  const worker = new Worker(new URL('./backup-worker.js', import.meta.url), { workerData: order })
+  const timer = setInterval(() => {
+    progress(statSync(order.file).size, statSync(order.path).size)
+  }, PROGRESS_MS)
+  try {
+    // Rejects with what the thread throws.
+    await once(worker, 'message')
+  } finally {
+    clearInterval(timer)
+    await worker.terminate()
+  }
+}
+
+function checked(file: string): Backup {
+  const db = connect(file)
+  try {
+    const verdict = db.prepare('PRAGMA quick_check(1)').get()?.['quick_check']
+    if (verdict !== 'ok') throw new Error(`the copy is damaged: ${String(verdict)}`)
+    const [pages, pageBytes] = [pragma(db, 'page_count'), pragma(db, 'page_size')]
+    return {
+      bytes: pages * pageBytes,
+      accounts: count(db, 'accounts'),
+      keys: count(db, 'keys'),
+      entries: count(db, 'ledger_entries'),
+    }
+  } finally {
+    db.close()
+  }
+}
+
+function pragma(db: Connection, name: 'page_count' | 'page_size'): number {
+  const row = db.prepare(`PRAGMA ${name}`).get()
+  return row === undefined ? 0 : numberIn(row, name)
+}
+
+function count(db: Connection, table: 'accounts' | 'keys' | 'ledger_entries'): number {
+  const row = db.prepare(`SELECT count(*) AS rows FROM ${table}`).get()
+  return row === undefined ? 0 : numberIn(row, 'rows')
+}
+
+async function synced(file: string): Promise<void> {
+  const copy = await open(file, 'r')
+  try {
+    await copy.sync()
+  } finally {
+    await copy.close()
+  }
+}

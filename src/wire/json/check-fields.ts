@@ -1,0 +1,85 @@
+/**
+ * The checks that a request's fields are made of; each failure names the path and the rule.
+ * Knows no field: which rule holds for which field is said where the field is read.
+ */
+import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
+import { GatewayError } from '../../errors.js'
+
+/** Refuses the request: the path stands in `param` and begins the message. */
+export function refuse(path: string, rule: string): never {
+  throw new GatewayError('malformed_request', `${path} ${rule}`, { param: path })
+}
+
+/** True where a nullable field was given at all: `null` means absent. */
+export function given<T>(value: T | null | undefined): value is T {
+  return value !== null && value !== undefined
+}
+
+/** A string. */
+export function string(value: unknown, path: string): string {
+  return typeof value === 'string' ? value : refuse(path, 'must be a string')
+}
+
+/** A string with at least one character and at most `max` bytes' worth of them. */
+export function text(value: unknown, path: string, max: number): string {
+  if (typeof value !== 'string' || value === '') refuse(path, 'must be a non-empty string')
+  return value.length <= max ? value : refuse(path, `must be at most ${max} characters`)
+}
+
+/** `true` or `false`; neither strings nor numbers. */
+export function boolean(value: unknown, path: string): boolean {
+  return typeof value === 'boolean' ? value : refuse(path, 'must be true or false')
+}
+
+/** A finite number from `min` to `max`, both included. */
+export function number(value: unknown, path: string, min: number, max: number): number {
+  if (typeof value === 'number' && value >= min && value <= max) return value
+  return refuse(path, `must be a number between ${min} and ${max}`)
+}
+
+/** A whole number of at least `min` and, where one is given, at most `max`. */
+export function integer(value: unknown, path: string, min: number, max?: number): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= min) {
+    if (max === undefined || value <= max) return value
+  }
+  // A large power of two is written with all its digits, as what was sent is.
+  const range =
+    max === undefined ? `of at least ${min}` : `between ${BigInt(min)} and ${BigInt(max)}`
+  return refuse(path, `must be an integer ${range}`)
+}
+
+/** One of a closed set of words. */
+export function oneOf<T extends string>(value: unknown, path: string, words: readonly T[]): T {
+  const word = words.find((candidate) => candidate === value)
+  return word ?? refuse(path, `must be one of ${words.join(', ')}`)
+}
+
+/** An object. */
+export function object(value: unknown, path: string): JsonObject {
+  return isObject(value) ? value : refuse(path, 'must be an object')
+}
+
+/** An array of at most `max` items. */
+export function array(value: JsonValue | undefined, path: string, max: number): JsonValue[] {
+  if (!Array.isArray(value)) return refuse(path, 'must be an array')
+  return value.length <= max ? value : refuse(path, `must have at most ${max} items`)
+}
+
+/**
+ * A JSON Schema or another free object, refused where it holds a number that JSON cannot write again
+ * (`1e400` parses to infinity and would be sent on as `null`).
+ */
+export function finiteObject(value: unknown, path: string): JsonObject {
+  const root = object(value, path)
+  const pending: JsonValue[] = [root]
+  for (let item = pending.pop(); item !== undefined; item = pending.pop()) {
+    if (typeof item === 'number') {
+      if (!Number.isFinite(item)) refuse(path, 'must hold no number beyond the range of a double')
+    } else if (typeof item === 'object' && item !== null) {
+      for (const member of Object.values(item)) {
+        if (typeof member === 'number' || typeof member === 'object') pending.push(member)
+      }
+    }
+  }
+  return root
+}

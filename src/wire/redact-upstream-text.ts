@@ -1,0 +1,41 @@
+/**
+ * Makes an upstream's own words fit to show: no keys, no account ids, a bounded length.
+ * Works on any text of any dialect; `secrets.ts` finds what is a secret for certain.
+ */
+import { hideSecrets } from '../secrets/redact-secrets.js'
+
+/** The most of an upstream's message that is passed on, in UTF-16 units (2 KB of ASCII). */
+export const SCRUBBED_MAX = 2048
+
+/** Only this much is searched, so that a huge message costs no more than a long one. */
+const SEARCHED_MAX = SCRUBBED_MAX * 2
+
+const SECRETS = [
+  /\b(?:Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{4,}/gi,
+  /\b(?:g?sk|rk|pk|xai|sess)[-_][A-Za-z0-9*._-]{4,}/g,
+  /\bAIza[A-Za-z0-9_-]{10,}/g,
+  /\bya29\.[A-Za-z0-9._-]{10,}/g,
+  /\b(?:org|proj|wrkspc|workspace)[-_][A-Za-z0-9]{6,}/g,
+  /(?<=[?&]key=)[^&\s"']+/g,
+  // Google's newer keys, and projects by name or number.
+  /\bAQ\.[A-Za-z0-9_-]{20,}/g,
+  /(?<=\bprojects\/)[A-Za-z0-9_-]+/g,
+  /(?<=\bproject(?:_number|_id)?[:= ]{1,8})\d{5,}/gi,
+  // Organisations and workspaces by UUID.
+  /(?<=\b(?:organi[sz]ation|org|workspace)(?:[ _]id)?[:= ("']{1,4})[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi,
+  // Addresses that mean something only inside, and the operator's own resource at a cloud.
+  /\bhttps?:\/\/(?:\[[0-9a-f:.]+\]|\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9-]+|[a-z0-9.-]+\.(?:internal|local|localdomain|lan|corp|intra|svc|arpa))(?::\d+)?(?![a-z0-9.-])[^\s"'<>)]*/gi,
+  /\b(?:10|127|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}(?::\d+)?\b/g,
+  /\b[a-z0-9-]{1,64}(?=\.(?:openai|cognitiveservices|services\.ai)\.azure\.com\b)/gi,
+]
+
+/**
+ * `text` without configured secrets, what looks like a key, a token, or an organisation or project id, and at most
+ * `SCRUBBED_MAX` units long; a cut ends in `…`. Never throws.
+ */
+export function scrub(text: string): string {
+  let clean = hideSecrets(text.slice(0, SEARCHED_MAX))
+  for (const secret of SECRETS) clean = clean.replace(secret, '[redacted]')
+  if (clean.length <= SCRUBBED_MAX && text.length <= SEARCHED_MAX) return clean
+  return clean.slice(0, SCRUBBED_MAX - 1).replace(/[\uD800-\uDBFF]$/, '') + '…'
+}

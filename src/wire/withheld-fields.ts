@@ -1,0 +1,161 @@
+/**
+ * Fields of a client's own body that never reach an upstream, because they change what the gateway has
+ * checked: the model, the provider and so the price, the number of answers, the length of an answer.
+ *
+ * Sources: OpenRouter "Model Fallbacks", "Provider Routing", "Plugins", "Presets"; LiteLLM "Fallbacks",
+ * "Router"; Vercel AI Gateway "Provider Options"; vLLM "Sampling Parameters"; read 2026-11-22.
+ */
+import { isObject, type JsonObject, type JsonValue } from '../chat/json.js'
+import type { Edit } from './json/splice.js'
+
+/** Fields that choose another model or provider, or work that is charged besides the tokens. */
+const ROUTING = [
+  'content_policy_fallbacks',
+  'context_window_fallbacks',
+  'custom_llm_provider',
+  'fallback_models',
+  'fallbacks',
+  'model_list',
+  'models',
+  'plugins',
+  'preset',
+  'providerOptions',
+  'provider_options',
+  'route',
+  'router_settings_override',
+  'transforms',
+  'user_config',
+]
+
+/** Other names for `n` and `max_tokens`, which would not be reserved for. */
+const ALIASES = [
+  'best_of',
+  'candidateCount',
+  'candidate_count',
+  'generationConfig',
+  'generation_config',
+  'maxOutputTokens',
+  'max_gen_len',
+  'max_length',
+  'max_new_tokens',
+  'max_tokens_to_sample',
+  'num_generations',
+  'num_predict',
+  'num_return_sequences',
+]
+
+/** Which fields of a format are withheld, and which the gateway reads before it admits a request. */
+export interface OwnFields {
+  readonly withheld: ReadonlySet<string>
+  readonly checked: ReadonlySet<string>
+}
+
+/** Of chat completions. */
+export const CHAT_FIELDS: OwnFields = {
+  withheld: new Set([...ROUTING, ...ALIASES, 'max_output_tokens']),
+  checked: new Set([
+    'max_completion_tokens',
+    'max_tokens',
+    'messages',
+    'model',
+    'n',
+    'provider',
+    'service_tier',
+    'stream',
+  ]),
+}
+
+/** Of Responses. */
+export const RESPONSES_FIELDS: OwnFields = {
+  withheld: new Set([...ROUTING, ...ALIASES, 'max_completion_tokens', 'max_tokens', 'n']),
+  checked: new Set([
+    'background',
+    'conversation',
+    'input',
+    'max_output_tokens',
+    'model',
+    'previous_response_id',
+    'provider',
+    'service_tier',
+    'store',
+    'stream',
+    'tools',
+  ]),
+}
+
+/** Members of OpenRouter's `provider` that only narrow the choice: privacy, price, strictness. */
+const NARROWING: ReadonlySet<string> = new Set([
+  'allow_fallbacks',
+  'data_collection',
+  'enforce_distillable_text',
+  'max_price',
+  'require_parameters',
+  'zdr',
+])
+
+/** A longer key is none of these fields, however it is written. */
+const LONGEST_KEY = 32
+
+/**
+ * Edits that remove such fields from the body, each reported as a loss. A field whose name differs from
+ * a checked one only in case goes too: upstreams written in Go read `MODEL` as `model`.
+ */
+export function withheldEdits(
+  body: JsonObject,
+  drop: (path: string) => void,
+  own = CHAT_FIELDS,
+): Edit[] {
+  const edits: Edit[] = []
+  for (const key in body) {
+    const value = body[key] ?? null
+    if (value === null || !isWithheld(key, own)) continue
+    drop(key)
+    edits.push({ key, json: null })
+  }
+  narrow('provider', (member) => !NARROWING.has(member))
+  // Some gateways merge its members into the body.
+  narrow('extra_body', (member) => isChecked(member, own) || member === 'extra_body')
+  return edits
+
+  function narrow(key: string, drops: (member: string) => boolean): void {
+    const value = body[key] ?? null
+    if (value === null) return
+    const json = without(key, value, drops, drop)
+    if (json !== undefined) edits.push({ key, json })
+  }
+}
+
+/** The object's JSON without some members: null if none is left, undefined if nothing changes. */
+function without(
+  path: string,
+  value: JsonValue,
+  drops: (member: string) => boolean,
+  drop: (path: string) => void,
+): string | null | undefined {
+  if (!isObject(value)) {
+    drop(path)
+    return null
+  }
+  const kept: JsonObject = {}
+  let dropped = 0
+  for (const [member, inner] of Object.entries(value)) {
+    if (drops(member)) {
+      dropped += 1
+      drop(`${path}.${member}`)
+    } else if (inner !== undefined) kept[member] = inner
+  }
+  if (dropped === 0) return undefined
+  return Object.keys(kept).length === 0 ? null : JSON.stringify(kept)
+}
+
+/** Of the body's own members: one of the fields, or a checked one in another case. */
+function isWithheld(key: string, own: OwnFields): boolean {
+  return own.withheld.has(key) || (!own.checked.has(key) && isChecked(key, own))
+}
+
+function isChecked(key: string, { withheld, checked }: OwnFields): boolean {
+  if (key.length > LONGEST_KEY) return false
+  // By way of capitals, since "ſ" has no small form and is an "s" to a reader that ignores case.
+  const plain = key.toUpperCase().toLowerCase()
+  return [key, plain].some((name) => checked.has(name) || withheld.has(name))
+}

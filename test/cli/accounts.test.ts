@@ -1,0 +1,137 @@
+/**
+ * Goal: accounts can be made, changed and listed from a shell, with clear refusals.
+ * Method: the command's actions on a real store, then the program itself with a configuration.
+ */
+import t from 'tap'
+import { isPassword } from '../../src/accounts/password.js'
+import { parseAccounts, runAccounts } from '../../src/cli/keys/accounts.js'
+import { UsageError } from '../../src/cli/command.js'
+import { reporting } from '../../src/cli/with-store.js'
+import { configFolder, newSession, sluice, type TestSession } from './session.js'
+import { allAccounts } from '../helpers/lists.js'
+
+/** Runs one line of a shell, as far as the store goes; the exit status. */
+function run(session: TestSession, line: string): Promise<number> {
+  const { action, values } = parseAccounts(line.split(' '))
+  return reporting(session.terminal, () => runAccounts(session, action, values))
+}
+
+void t.test('create makes a password and shows it once', async (t) => {
+  const session = await newSession(t)
+  t.equal(await run(session, 'create --email Ada@x.org --plan pro --json'), 0)
+  const [line = ''] = session.output()
+  const shown: unknown = JSON.parse(line)
+  t.match(shown, { id: /^acc_/, email: 'ada@x.org', plan: 'pro', password: /^[0-9A-Za-z]{20}$/ })
+
+  t.equal(await run(session, 'create --email bob@x.org --plan max'), 0)
+  const password = /password {2}(\S+)/.exec(session.output().join('\n'))?.[1] ?? ''
+  const bob = await session.store.accountByEmail('bob@x.org')
+  t.ok(isPassword(bob?.passwordHash ?? '', password), 'the shown one is the right one')
+  t.match(session.errors().join('\n'), /once/)
+})
+
+void t.test('create --admin makes an administrator, and nothing else does', async (t) => {
+  const session = await newSession(t)
+  await run(session, 'create --email root@x.org --plan max --admin --json')
+  await run(session, 'create --email ada@x.org --plan max')
+  t.match(await allAccounts(session.store), [{ role: 'admin' }, { role: 'owner' }])
+})
+
+void t.test('create takes a password from standard input and does not repeat it', async (t) => {
+  const session = await newSession(t)
+  for (const [at, end] of ['', '\n', '\r\n'].entries()) {
+    session.input = `  my pass word ${end}`
+    t.equal(await run(session, `create --email a${at}@x.org --plan pro --password-stdin`), 0)
+    t.notMatch(session.output().join('\n'), /pass/)
+    const account = await session.store.accountByEmail(`a${at}@x.org`)
+    t.ok(isPassword(account?.passwordHash ?? '', '  my pass word '), 'only the end is cut')
+  }
+  session.input = 'short\n'
+  t.equal(await run(session, 'create --email b@x.org --plan pro --password-stdin'), 1)
+  t.match(session.errors().join('\n'), /password.*8 characters/)
+  t.equal(await session.store.accountByEmail('b@x.org'), null)
+})
+
+void t.test('create refuses a taken e-mail and one that is none', async (t) => {
+  const session = await newSession(t)
+  t.equal(await run(session, 'create --email ada@x.org --plan pro'), 0)
+  session.output()
+  t.equal(await run(session, 'create --email ADA@x.org --plan pro'), 1)
+  t.equal(await run(session, 'create --email nobody --plan pro'), 1)
+  t.match(session.errors().slice(-2), [/e-mail exists/, /not an e-mail/])
+  t.same(session.output(), [])
+})
+
+void t.test('set-plan takes an id or an e-mail', async (t) => {
+  const session = await newSession(t)
+  await run(session, 'create --email ada@x.org --plan starter')
+  const ada = await session.store.accountByEmail('ada@x.org')
+  const lines = [`--account ${ada?.id ?? ''} --plan pro`, '--account ADA@x.org --plan starter']
+  for (const line of [...lines, '--email ada@x.org --plan max']) {
+    t.equal(await run(session, `set-plan ${line}`), 0)
+    const plan = line.split(' ').at(-1)
+    t.equal((await session.store.accountByEmail('ada@x.org'))?.plan, plan)
+    t.match(session.output().at(-1), new RegExp(`plan ${plan ?? ''}`))
+  }
+  session.errors()
+  t.equal(await run(session, 'set-plan --account acc_x --plan pro'), 1)
+  t.match(session.errors().join('\n'), /'acc_x'.*accounts list/)
+})
+
+void t.test('list shows every account and no password hash', async (t) => {
+  const session = await newSession(t)
+  t.equal(await run(session, 'list'), 0)
+  t.same(session.output(), [])
+  t.match(session.errors().join('\n'), /no accounts yet/)
+  await run(session, 'create --email ada@x.org --plan starter')
+  await run(session, 'create --email bob@x.org --plan max')
+  session.output()
+  t.equal(await run(session, 'list'), 0)
+  const text = session.output().join('\n')
+  t.match(text, /ada@x\.org +starter/)
+  t.match(text, /bob@x\.org +max/)
+  t.equal(await run(session, 'list --json'), 0)
+  const json = session.output().join('\n')
+  const shown: unknown = JSON.parse(json)
+  t.match(shown, [{ email: 'ada@x.org', plan: 'starter' }, { email: 'bob@x.org' }])
+  t.notMatch(text + json, /argon2/)
+})
+
+void t.test('wrong use names what is wrong', async (t) => {
+  const session = await newSession(t)
+  const wrong: [string, RegExp][] = [
+    ['', /create, set-plan, list/],
+    ['remove', /create, set-plan, list/],
+    ['create extra --email a@x.org', /options only/],
+    ['list --plan pro', /takes no --plan/],
+    ['set-plan --account a --plan pro --json', /takes no --json/],
+    ['create --plan pro', /--email/],
+    ['create --email a@x.org', /--plan/],
+    ['create --email a@x.org --plan gold', /starter, pro, max/],
+    ['set-plan --plan pro', /--account/],
+    ['set-plan --account a --email b@x.org --plan pro', /not both/],
+  ]
+  for (const [line, why] of wrong) {
+    const error: unknown = await Promise.resolve()
+      .then(() => run(session, line))
+      .catch((cause: unknown) => cause)
+    t.ok(error instanceof UsageError, line)
+    t.match(error, { message: why })
+  }
+})
+
+void t.test('the program: exit statuses, and the problems of a file', async (t) => {
+  const { good, bad } = configFolder(t)
+  const create = ['accounts', 'create', '--email', 'ada@x.org', '--plan', 'pro']
+  const made = await sluice([...create, '--config', good, '--password-stdin'], 'long enough\n')
+  t.match(made, { status: 0, out: /account +acc_/, err: '' })
+  t.match(await sluice([...create, '--config', good]), { status: 1, err: /e-mail exists/ })
+  t.match(await sluice(['accounts', 'list', '--config', good]), { status: 0, out: /ada@x\.org/ })
+  t.match(await sluice(['accounts', 'list', '--config', bad]), {
+    status: 1,
+    err: /bad\.yaml:\d+:\d+: stores/,
+  })
+  t.match(await sluice(['accounts', 'list']), { status: 2, err: /--config/ })
+  t.match(await sluice(['accounts', 'list', '--nonsense']), { status: 2, err: /nonsense/ })
+  t.match(await sluice(['accounts', '--help']), { status: 0, out: /Usage: sluice accounts/ })
+})

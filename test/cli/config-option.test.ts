@@ -1,0 +1,51 @@
+/**
+ * Goal: every command finds its configuration with `--config` or SLUICE_CONFIG, and names both without either.
+ * Method: the function for the order; the program itself, with and without the variable.
+ */
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { configPath } from '../../src/cli/config-option.js'
+import { configFolder } from './session.js'
+
+const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+
+const COMMANDS = [
+  ['serve'],
+  ['check'],
+  ['explain', 'gpt-4o'],
+  ['accounts', 'list'],
+  ['keys', 'list', '--account', 'a'],
+  ['usage', 'summary'],
+  ['store', 'accept'],
+  ['backup', 'copy.db'],
+]
+
+void t.test('the option wins over the variable', (t) => {
+  t.equal(configPath('a.yaml', 'sluice check', { SLUICE_CONFIG: 'b.yaml' }), 'a.yaml')
+  t.equal(configPath(undefined, 'sluice check', { SLUICE_CONFIG: 'b.yaml' }), 'b.yaml')
+  for (const env of [{}, { SLUICE_CONFIG: '' }]) {
+    t.throws(() => configPath(undefined, 'sluice check', env), /--config FILE or set SLUICE_CONFIG/)
+  }
+  t.end()
+})
+
+void t.test('each command takes SLUICE_CONFIG, and names both if neither is given', (t) => {
+  const { good, bad } = configFolder(t)
+  const run = (args: readonly string[], config: string) =>
+    spawnSync(process.execPath, [MAIN, ...args], {
+      encoding: 'utf8',
+      env: { ...process.env, SLUICE_CONFIG: config },
+    })
+  for (const args of COMMANDS) {
+    const without = run(args, '')
+    t.equal(without.status, 2, args.join(' '))
+    t.match(without.stderr, /needs a configuration file: pass --config FILE or set SLUICE_CONFIG/)
+    const broken = run(args, bad)
+    t.equal(broken.status, 1, args.join(' '))
+    t.match(broken.stdout + broken.stderr, /bad\.yaml:\d+:\d+/)
+  }
+  t.match(run(['check'], good), { status: 0, stdout: /good/ })
+  t.match(run(['check', '--config', good], bad), { status: 0 })
+  t.end()
+})

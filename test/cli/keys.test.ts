@@ -1,0 +1,210 @@
+/**
+ * Goal: keys can be made, listed and revoked from a shell; a secret is printed once, alone.
+ * Method: the command's actions on a real store, then the program itself with a configuration.
+ */
+import t, { type Test } from 'tap'
+import { createAccount } from '../../src/accounts/accounts.js'
+import { digestOf, hasValidForm } from '../../src/accounts/secret.js'
+import { UsageError } from '../../src/cli/command.js'
+import { parseKeys, runKeys } from '../../src/cli/keys/keys.js'
+import { reporting } from '../../src/cli/with-store.js'
+import { configFolder, newSession, sluice, type TestSession } from './session.js'
+import { allAccounts, allKeys } from '../helpers/lists.js'
+
+function run(session: TestSession, line: string): Promise<number> {
+  const { action, values } = parseKeys(line.split(' '))
+  return reporting(session.terminal, () => runKeys(session, action, values))
+}
+
+async function withAda(t: Test): Promise<TestSession> {
+  const session = await newSession(t)
+  const ada = { email: 'ada@x.org', plan: 'starter', password: 'long enough' } as const
+  await createAccount(session.store, ada)
+  return session
+}
+
+void t.test('create prints the secret alone, and it is the key’s', async (t) => {
+  const session = await withAda(t)
+  t.equal(await run(session, 'create --account ada@x.org --name ci'), 0)
+  const output = session.output()
+  t.equal(output.length, 1)
+  const [secret = ''] = output
+  t.ok(hasValidForm(secret))
+  t.match(await session.store.findKey(digestOf(secret)), {
+    key: { name: 'ci' },
+    account: { email: 'ada@x.org' },
+  })
+  const errors = session.errors().join('\n')
+  t.match(errors, /key_\w+ 'ci' of ada@x\.org.*once/)
+  t.notOk(errors.includes(secret))
+})
+
+void t.test('one key too many: the plan, its limit and what to do', async (t) => {
+  const session = await withAda(t)
+  for (const name of ['a', 'b']) {
+    t.equal(await run(session, `create --account ada@x.org --name ${name}`), 0)
+  }
+  session.output()
+  session.errors()
+  t.equal(await run(session, 'create --account ada@x.org --name c'), 1)
+  t.same(session.output(), [])
+  const text = session.errors().join('\n')
+  t.match(text, /'starter' allows 2 keys/)
+  t.match(text, /revoke/)
+  t.match(text, /set-plan/)
+})
+
+void t.test('list shows parts of the secrets, and revoke is final', async (t) => {
+  const session = await withAda(t)
+  t.equal(await run(session, 'list --account ada@x.org'), 0)
+  t.match(session.errors(), [/no keys yet/])
+  await run(session, 'create --account ada@x.org --name ci')
+  const [secret = ''] = session.output()
+  t.equal(await run(session, 'list --account ada@x.org --json'), 0)
+  const [json = ''] = session.output()
+  const shown = JSON.parse(json) as [{ id: string }]
+  const entry = { name: 'ci', prefix: secret.slice(0, 8), last_four: secret.slice(-4) }
+  t.match(shown, [{ ...entry, revoked_at: null }])
+  t.notOk(json.includes(digestOf(secret)), 'no digest')
+
+  const [{ id }] = shown
+  t.equal(await run(session, `revoke --account ada@x.org --key ${id}`), 0)
+  t.same(session.output(), [`${id}: revoked`])
+  t.equal(await run(session, `revoke --account ada@x.org --key ${id}`), 0, 'again is no error')
+  t.ok((await session.store.findKey(digestOf(secret)))?.key.revokedAtMs)
+  session.output()
+  t.equal(await run(session, 'list --account ada@x.org'), 0)
+  const text = session.output().join('\n')
+  t.match(text, new RegExp(`${id} .*ci .*revoked 20`))
+  t.notOk(text.includes(secret))
+})
+
+void t.test('an account or key that is not there', async (t) => {
+  const session = await withAda(t)
+  for (const line of ['create --name x', 'list', 'revoke --key key_x']) {
+    t.equal(await run(session, `${line} --account nobody@x.org`), 1)
+    t.match(session.errors().join('\n'), /'nobody@x\.org'.*accounts list/)
+  }
+  t.equal(await run(session, 'revoke --account ada@x.org --key key_x'), 1)
+  t.match(session.errors().join('\n'), /no key with this id/)
+  t.equal(await run(session, `create --account ada@x.org --name ${'x'.repeat(101)}`), 1)
+  t.match(session.errors().join('\n'), /1 to 100/)
+})
+
+void t.test('a store that fails says so, with the reason', async (t) => {
+  const session = await withAda(t)
+  await session.store.close()
+  t.equal(await run(session, 'list --account ada@x.org'), 1)
+  t.match(session.errors().join('\n'), /key store.*closed/)
+})
+
+void t.test('wrong use names what is wrong', async (t) => {
+  const session = await withAda(t)
+  const wrong: [string, RegExp][] = [
+    ['', /create, list, revoke/],
+    ['rotate', /create, list, revoke/],
+    ['list more --account a', /options only/],
+    ['list', /--account/],
+    ['create --account ada@x.org', /--name/],
+    ['create --account ada@x.org --name x --json', /takes no --json/],
+    ['revoke --account ada@x.org', /--key/],
+  ]
+  for (const [line, why] of wrong) {
+    const error: unknown = await Promise.resolve()
+      .then(() => run(session, line))
+      .catch((cause: unknown) => cause)
+    t.ok(error instanceof UsageError, line)
+    t.match(error, { message: why })
+  }
+})
+
+void t.test('the program: the secret is all of standard output', async (t) => {
+  const { good } = configFolder(t)
+  const of = ['--config', good, '--account', 'ada@x.org']
+  const create = ['accounts', 'create', '--config', good, '--email', 'ada@x.org', '--plan', 'pro']
+  t.match(await sluice(create), { status: 0 })
+  const made = await sluice(['keys', 'create', ...of, '--name', 'ci'])
+  t.match(made, { status: 0, out: /^sk_[0-9A-Za-z]{44}\n$/ })
+  t.match(await sluice(['keys', 'list', ...of]), { status: 0, out: /^KEY .*\nkey_\w+ .* ci / })
+  t.match(await sluice(['keys', 'list']), { status: 2, err: /--config/ })
+  t.match(await sluice(['keys', '--help']), { status: 0, out: /Usage: sluice keys/ })
+})
+
+void t.test('a key gets the limits, the end and the models that were asked for', async (t) => {
+  const session = await withAda(t)
+  const limits =
+    '--rpm 60 --tpm 100000 --concurrent 4 --usd-per-day 2.5 --usd-per-month 0.000000001'
+  const others = '--expires 30d --models gpt-5.5,claude-*'
+  const line = `create --account ada@x.org --name ci ${limits} ${others}`
+  t.equal(await run(session, line), 0)
+  const [secret = ''] = session.output()
+  const key = (await session.store.findKey(digestOf(secret)))?.key
+  t.match(key, {
+    limits: {
+      requestsPerMinute: 60,
+      tokensPerMinute: 100_000,
+      concurrent: 4,
+      nanoUsdPerDay: 2_500_000_000,
+      nanoUsdPerMonth: 1,
+    },
+    models: ['gpt-5.5', 'claude-*'],
+  })
+  const lastsMs = (key?.expiresAtMs ?? 0) - (key?.createdAtMs ?? 0)
+  t.ok(Math.abs(lastsMs - 30 * 86_400_000) < 5_000)
+  await run(session, 'list --account ada@x.org --json')
+  t.match(JSON.parse(session.output()[0] ?? ''), [
+    {
+      expires_at: /^20/,
+      models: ['gpt-5.5', 'claude-*'],
+      limits: { requests_per_minute: 60, usd_per_day: 2.5, usd_per_month: 1e-9 },
+    },
+  ])
+  await run(session, 'list --account ada@x.org')
+  t.match(session.output().join('\n'), /expires 20\d\d-/)
+})
+
+void t.test('what is no limit is refused by name, and nothing is made', async (t) => {
+  const session = await withAda(t)
+  const wrong = [
+    '--rpm 0',
+    '--rpm 1.5',
+    '--tpm many',
+    '--concurrent 1000001',
+    '--usd-per-day -1',
+    '--usd-per-month 1e3',
+    '--expires yesterday',
+    '--expires 2020-01-01',
+    '--expires 0d',
+    '--models a,,b',
+    '--models a*b',
+  ]
+  for (const option of wrong) {
+    const [name = ''] = option.split(' ')
+    await t.rejects(
+      async () =>
+        run(session, `create --account ada@x.org --name x ${option}`.replace(' -1', '=-1')),
+      { name: 'UsageError', message: new RegExp(`^${name} must be`) },
+      option,
+    )
+  }
+  const [ada] = await allAccounts(session.store)
+  t.same(await allKeys(session.store, ada?.id ?? ''), [])
+})
+
+void t.test('labels: given with --label, shown by list, and refused by name', async (t) => {
+  const session = await withAda(t)
+  const made = 'create --account ada@x.org --name ci --label team=research --label env=ci=1'
+  t.equal(await run(session, made), 0)
+  const [secret = ''] = session.output()
+  t.match(await session.store.findKey(digestOf(secret)), {
+    key: { labels: { env: 'ci=1', team: 'research' } },
+  })
+  t.equal(await run(session, 'list --account ada@x.org'), 0)
+  t.match(session.output().join('\n'), /env=ci=1 team=research/)
+  t.equal(await run(session, 'list --account ada@x.org --json'), 0)
+  t.match(JSON.parse(session.output().join('')), [{ labels: { team: 'research' } }])
+  for (const bad of ['team', '=x', 'Team=x', 'team=', 'team=a,b', 'a=1 --label a=2']) {
+    const line = `create --account ada@x.org --name x --label ${bad}`
+    await t.rejects(run(session, line), UsageError, bad)
+  }
+})

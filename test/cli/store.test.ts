@@ -1,0 +1,332 @@
+/**
+ * Goal: `sluice store migrate` moves accounts, keys, trail, rows and sums from any engine to any other,
+ * says truly whether the two are the same, goes on where it was interrupted, and overwrites nothing that
+ * the target alone has.
+ * Method: stores in temporary folders and databases of a real Redis; the program itself for exit statuses.
+ */
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { parseStore, runMigrate } from '../../src/cli/store.js'
+import type { Terminal } from '../../src/cli/with-store.js'
+import { openStore } from '../../src/store/open.js'
+import type { Store } from '../../src/store/store.js'
+import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
+import { aRow } from '../ledger/row.js'
+import { sluice } from './session.js'
+import { allAccounts, allKeys } from '../helpers/lists.js'
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+const NOON = Date.parse('2026-11-20T12:00:00Z')
+const HASH = '$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA'
+const digestOf = (n: number): string => n.toString(16).padStart(64, 'd')
+
+void t.test('sqlite to sqlite: everything, then again', async (t) => {
+  const [from, to] = sqlitePlaces(t)
+  await filled(from)
+  const first = await moved(from, to)
+  t.equal(first.status, 0, first.text)
+  t.match(first.text, /^accounts +2 +2 +[0-9a-f]{16} +[0-9a-f]{16} +same$/m)
+  t.match(first.text, /^rows +30 +30 .* same$/m)
+  t.match(first.text, /^budgets +4 +4 .* same$/m)
+  await assertSame(t, from, to)
+  t.notOk(
+    [HASH, digestOf(1), 'aGFzaA'].some((each) => first.text.includes(each)),
+    'no hash',
+  )
+
+  const again = await moved(from, to)
+  t.equal(again.status, 0, 'a target that has it all')
+  t.equal(again.text, first.text)
+
+  await changed(from)
+  t.equal((await moved(from, to)).status, 0, 'one that fell behind')
+  await assertSame(t, from, to)
+})
+
+void t.test('an interrupted copy is completed', async (t) => {
+  const [from, to] = sqlitePlaces(t)
+  await filled(from)
+  await withOpen(from, (source) =>
+    withOpen(to, async (target) => {
+      const [account] = await allAccounts(source)
+      if (account === undefined) throw new Error('the source is empty')
+      await target.createAccount(account)
+      const [key] = await allKeys(source, account.id)
+      if (key !== undefined) await target.createKey(key, null)
+      await target.ledger.settle(aRow('r20', { atMs: NOON + 20 }))
+    }),
+  )
+  const { status, text } = await moved(from, to)
+  t.equal(status, 0, text)
+  await assertSame(t, from, to)
+})
+
+void t.test('what the target alone has is never touched', async (t) => {
+  const foreign: [string, (target: Store) => Promise<unknown>, RegExp][] = [
+    ['an account', (target) => target.createAccount(anAccount('acc_eve')), /account 'acc_eve'/],
+    [
+      'a row',
+      (target) => target.ledger.settle(aRow('r_other', { atMs: NOON + HOUR })),
+      /request 'r_other'/,
+    ],
+    [
+      'a revocation',
+      async (target) => {
+        await target.createAccount({ ...anAccount('acc_ada'), role: 'owner' })
+        await target.createKey(aKey(1), null)
+        await target.revokeKey('acc_ada', 'key_1', NOON)
+      },
+      /key 'key_1'/,
+    ],
+    [
+      'an entry',
+      (target) => target.trail.add({ ...anEntry(5), id: '01935002-other' }),
+      /entry '01935002-other'/,
+    ],
+  ]
+  const root = t.testdir()
+  const from = `sqlite:${join(root, 'from')}`
+  await filled(from)
+  for (const [at, [name, make, message]] of foreign.entries()) {
+    const to = `sqlite:${join(root, `to-${at}`)}`
+    await withOpen(to, make)
+    const before = await contentsOf(to)
+    const { status, text, errors } = await moved(from, to)
+    t.equal(status, 1, name)
+    t.match(errors, message)
+    t.equal(text, '')
+    t.same(await contentsOf(to), before, 'nothing was written')
+  }
+})
+
+void t.test('a copy that cannot be the same says so', async (t) => {
+  const [from, to] = sqlitePlaces(t)
+  await filled(from)
+  await withOpen(to, (target) =>
+    // The same request, with another cost: the ledger keeps what it has.
+    target.ledger.settle(aRow('r3', { atMs: NOON + 3, costNanoUsd: 1 })),
+  )
+  const { status, text, errors } = await moved(from, to, true)
+  t.equal(status, 1)
+  const { same, parts } = JSON.parse(text) as { same: boolean; parts: Record<string, unknown>[] }
+  t.equal(same, false)
+  t.same(
+    parts.filter((part) => part['same'] === false).map(({ part }) => part),
+    ['rows'],
+  )
+  t.match(errors, /the two differ/)
+})
+
+void t.test('sqlite to redis and back', { skip: redisMissing() }, async (t) => {
+  const server = await startRedis(t)
+  const fresh = freshDatabases(server)
+  const [from, back] = sqlitePlaces(t)
+  const [to, second] = [fresh(), fresh()]
+  await filled(from)
+  for (const [source, target] of [
+    [from, to],
+    [to, second],
+    [second, back],
+  ] as const) {
+    const { status, text, errors } = await moved(source, target)
+    t.equal(status, 0, text + errors)
+    await assertSame(t, from, target)
+  }
+  await changed(from)
+  t.equal((await moved(from, to)).status, 0, 'what changed follows')
+  await assertSame(t, from, to)
+
+  // Killed between the record of an account and its e-mail, which is written last.
+  const [zoe] = await withOpen(from, (store) => allAccounts(store))
+  if (zoe === undefined) throw new Error('the source is empty')
+  await withOpen(server.url(), (store) => store.createAccount(zoe))
+  t.equal(await server.ask('del', 'sluice:email:acc_zoe@example.com'), 1)
+  t.equal((await moved(from, server.url())).status, 0, 'half an account is finished')
+  await assertSame(t, from, server.url())
+})
+
+void t.test('the program: statuses, and no address in what it says', async (t) => {
+  const root = t.testdir()
+  const at = (name: string): string => `sqlite:${join(root, name)}`
+  await filled(at('from'))
+  const args = ['store', 'migrate', '--from']
+  const done = await sluice([...args, at('from'), '--to', at('to'), '--json'])
+  t.equal(done.status, 0, done.err)
+  t.equal((JSON.parse(done.out) as { same: boolean }).same, true)
+  const none = await sluice([...args, at('nothing'), '--to', at('to')])
+  t.equal(none.status, 1)
+  t.match(none.err, /does not exist/, 'a source is never made')
+  t.equal((await sluice([...args, at('from')])).status, 2)
+
+  const wrong: [string[], RegExp][] = [
+    [[], /needs one of: migrate, accept/],
+    [['migrate', 'all'], /options only/],
+    [['migrate', '--from', 'sqlite:a'], /--to URL/],
+    [['migrate', '--from', 'sqlite:a', '--to', 'sqlite:./a'], /same store/],
+    [['migrate', '--from', 'sqlite:a', '--to', 'postgres://u:secret@h'], /--to takes sqlite:FILE/],
+    [['migrate', '--from', 'sqlite:a', '--to', 'env:NONE'], /'NONE' is not set/],
+  ]
+  for (const [argv, message] of wrong) t.throws(() => parseStore(argv, {}), message, argv.join(' '))
+  const values = ['migrate', '--from', 'sqlite:a', '--to', 'env:URL']
+  t.equal(parseStore(values, { URL: 'redis://:pw@h' }).to, 'redis://:pw@h')
+  t.notMatch(
+    throwing(() => parseStore(wrong[4]?.[0] ?? [], {})),
+    /secret/,
+  )
+})
+
+function sqlitePlaces(t: Test): [string, string] {
+  const root = t.testdir()
+  return [`sqlite:${join(root, 'from')}`, `sqlite:${join(root, 'to')}`]
+}
+
+async function moved(from: string, to: string, json = false) {
+  const out: string[] = []
+  const errors: string[] = []
+  const terminal: Terminal = {
+    out: (line) => out.push(line),
+    err: (line) => errors.push(line),
+    input: () => Promise.resolve(''),
+  }
+  const status = await runMigrate({ from, to, json }, terminal)
+  return { status, text: out.join('\n'), errors: errors.join('\n') }
+}
+
+async function withOpen<T>(url: string, work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openStore(url)
+  try {
+    return await work(store)
+  } finally {
+    await store.close()
+  }
+}
+
+function anAccount(id: string) {
+  return {
+    id,
+    email: `${id}@Example.com`,
+    plan: 'pro',
+    role: 'admin',
+    passwordHash: HASH,
+    disabled: false,
+    createdAtMs: NOON - 400 * DAY,
+  } as const
+}
+
+function aKey(n: number, accountId = 'acc_ada') {
+  return {
+    id: `key_${n}`,
+    accountId,
+    name: `key ${n}`,
+    digest: digestOf(n),
+    prefix: 'sk_ab',
+    lastFour: 'wxyz',
+    createdAtMs: NOON - 300 * DAY,
+  }
+}
+
+function anEntry(n: number) {
+  const id = `0193500${n}-0000`
+  const what = { actor: 'command line', action: 'key.create', target: `key_${n}`, detail: 'é' }
+  return { id, atMs: NOON + n, accountId: 'acc_ada', address: null, ...what }
+}
+
+/** Two accounts, one off; keys of every kind; rows, and sums of rows that are gone. */
+async function filled(url: string): Promise<void> {
+  await withOpen(url, async (store) => {
+    await store.createAccount(anAccount('acc_zoe'))
+    await store.createAccount({ ...anAccount('acc_ada'), role: 'owner' })
+    await store.changeAccount('acc_zoe', { disabled: true })
+    const limited = { models: ['gpt-*'], limits: { requestsPerMinute: 5 }, expiresAtMs: NOON + DAY }
+    await store.createKey(aKey(2), null)
+    await store.createKey({ ...aKey(1), ...limited }, null)
+    await store.createKey({ ...aKey(3), replaces: 'key_2' }, null)
+    await store.createKey(aKey(4, 'acc_zoe'), null)
+    await store.revokeKey('acc_ada', 'key_3', NOON)
+    for (let n = 1; n <= 3; n += 1) await store.trail.add(anEntry(n))
+    const old = { atMs: NOON - 40 * DAY, keyId: 'key_old', hops: { firstContent: 75 } }
+    await store.ledger.settle(aRow('old1', old))
+    await store.ledger.settle(aRow('old2', { ...old, outcome: 'lost', source: 'estimated' }))
+    for (let n = 0; n < 30; n += 1) await store.ledger.settle(aRow(`r${n}`, { atMs: NOON + n }))
+    const unsettled = aRow('admitted')
+    for (const shared of [false, true]) {
+      const subject = shared ? 'model:a:b}~%' : 'key:key_1'
+      const of = { subject, shared, limitNanoUsd: 1e12, costNanoUsd: 1e15 % 7e11 }
+      const demands = [
+        { ...of, kind: 'usd_day' },
+        { ...of, kind: 'usd_month' },
+      ] as const
+      const admission = { accountId: 'acc_ada', requestId: `held ${String(shared)}`, demands }
+      await store.ledger.admit({ ...admission, leaseMs: 1e9, unsettled })
+    }
+    const beforeMs = NOON - 30 * DAY
+    await store.ledger.prune({ rowsBeforeMs: beforeMs, hoursBeforeMs: 0, daysBeforeMs: 0 })
+  })
+}
+
+/** What a gateway does after the first copy. */
+async function changed(url: string): Promise<void> {
+  await withOpen(url, async (store) => {
+    await store.changeAccount('acc_ada', { plan: 'max' })
+    await store.revokeKey('acc_zoe', 'key_4', NOON + 5)
+    await store.changeKey('acc_ada', 'key_1', { name: 'new', limits: null, replacedBy: 'key_5' })
+    await store.createKey(aKey(5), null)
+    await store.trail.add(anEntry(4))
+    await store.ledger.settle(aRow('late', { atMs: NOON + 10 }))
+    // Retention goes on, too.
+    const [hoursBeforeMs, daysBeforeMs] = [NOON - DAY, NOON - DAY]
+    await store.ledger.prune({ rowsBeforeMs: NOON + 5, hoursBeforeMs, daysBeforeMs })
+  })
+}
+
+/** All that a store keeps, read by other means than the command's. */
+async function contentsOf(url: string) {
+  return withOpen(url, async (store) => {
+    const accounts = await allAccounts(store)
+    const keys = await Promise.all(accounts.map(({ id }) => allKeys(store, id)))
+    const counts = await Promise.all(accounts.map(({ id }) => store.countKeys(id)))
+    const found = await Promise.all(keys.flat().map(async ({ digest }) => store.findKey(digest)))
+    const all = { accountId: null, fromMs: NOON - DAY, toMs: NOON + DAY }
+    const old = { accountId: 'acc_ada', fromMs: 0, toMs: NOON - DAY - 1 }
+    const { rows } = await store.ledger.rows({ ...all, after: null, limit: 1000, fromMs: NOON + 5 })
+    const days = await store.ledger.sums({ ...all, by: 'day' })
+    const hours = await store.ledger.sums({ ...all, by: 'hour' })
+    const dropped = await store.ledger.sums({ ...old, by: 'hour' })
+    const uses = await store.ledger.lastUse('acc_ada')
+    const trail = await store.trail.page({ accountId: 'acc_ada', after: null, limit: 100 })
+    const used = Object.fromEntries(uses)
+    const demands = [false, true].flatMap((shared) => {
+      const subject = shared ? 'model:a:b}~%' : 'key:key_1'
+      const of = { subject, shared, limitNanoUsd: 1e12, costNanoUsd: 1 }
+      return [
+        { ...of, kind: 'usd_day' },
+        { ...of, kind: 'usd_month' },
+      ] as const
+    })
+    const budgets = await store.ledger.look('acc_ada', demands)
+    const left = budgets.map(({ remaining }) => remaining)
+    return { left, accounts, keys, counts, found, rows, days, hours, dropped, used, trail }
+  })
+}
+
+async function assertSame(t: Test, from: string, to: string): Promise<void> {
+  const [source, target] = [await contentsOf(from), await contentsOf(to)]
+  t.same(new Set(source.left), new Set([1e12 - (1e15 % 7e11)]), 'of every budget')
+  t.ok(source.rows.length > 20 && source.days.length > 0 && source.trail.length > 2)
+  // What the source has dropped since may be there still.
+  const { dropped, used, ...lasting } = source
+  const { dropped: kept, used: alsoUsed, ...there } = target
+  t.same(there, lasting)
+  if (dropped.length > 0) t.same(kept, dropped)
+  t.match(alsoUsed, used)
+}
+
+function throwing(work: () => unknown): string {
+  try {
+    work()
+  } catch (error) {
+    return String(error)
+  }
+  throw new Error('nothing was thrown')
+}

@@ -1,0 +1,273 @@
+/**
+ * Goal: `sluice usage` prints every row once, request_id first, in both forms, and sums that add up; no
+ * name that a client chose becomes a formula or breaks a line.
+ * Method: rows settled in a store in a temporary folder; the program itself for the exit status.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import t from 'tap'
+import { createAccount, createKey } from '../../src/accounts/accounts.js'
+import { parseUsage, runUsage, sinceOf } from '../../src/cli/usage/usage.js'
+import { COLUMNS, csvLine, usd } from '../../src/ledger/export.js'
+import { aRow } from '../ledger/row.js'
+import { configFolder, newSession, sluice } from './session.js'
+
+const NOW = Date.parse('2026-11-20T12:00:00Z')
+const DAY = 86_400_000
+
+void t.test('export: each row once, oldest first, by what was asked', async (t) => {
+  const session = await newSession(t)
+  const { ledger } = session.store
+  const now = Date.now()
+  for (const [id, ago] of [
+    ['a', 3 * DAY],
+    ['b', 2 * DAY],
+    ['c', 1000],
+  ] as const) {
+    await ledger.settle(aRow(id, { atMs: now - ago }))
+  }
+  const asked = async (format: string, since?: string): Promise<string[]> => {
+    t.equal(await runUsage(session, 'export', { format, since }, now), 0)
+    return session.output().flatMap((text) => text.split('\n'))
+  }
+  const json = (await asked('jsonl')).map((line) => JSON.parse(line) as Record<string, unknown>)
+  t.same(
+    json.map(({ request_id: id }) => id),
+    ['a', 'b', 'c'],
+  )
+  t.equal(Object.keys(json[0] ?? {})[0], 'request_id')
+  t.match(json[0], {
+    source: 'reported',
+    input_tokens: 10,
+    output_tokens: 20,
+    cache_write_1h_tokens: 1,
+    cost_nano_usd: 225_000,
+    cost_usd: '0.000225000',
+    first_content_ms: null,
+  })
+  const [head = '', ...lines] = await asked('csv')
+  t.same(
+    head.split(','),
+    COLUMNS.map(([name]) => name),
+  )
+  t.same(
+    lines.map((line) => line.split(',')[0]),
+    ['a', 'b', 'c'],
+  )
+  t.equal((await asked('csv', '1h')).length, 2, 'the head and one row')
+  t.same(await asked('jsonl', new Date(now + 1000).toISOString()), [], 'nothing yet')
+  t.same(session.errors(), [])
+})
+
+void t.test('a name that a client chose stays a name', (t) => {
+  for (const [model, cell] of [
+    ['=HYPERLINK("x")', `"'=HYPERLINK(""x"")"`],
+    ['@SUM', "'@SUM"],
+    ['a,b', '"a,b"'],
+    ['a\nb', '"a\nb"'],
+    ['gpt-4o', 'gpt-4o'],
+  ] as const) {
+    t.ok(csvLine(aRow('a', { modelAsked: model })).includes(`,${cell},`), model)
+  }
+  t.equal(usd(1), '0.000000001')
+  t.equal(usd(12_345_678_901), '12.345678901')
+  t.equal(usd(0), '0.000000000')
+  t.equal(usd(null), null)
+  t.end()
+})
+
+void t.test('summary: sums by model, key and account', async (t) => {
+  const session = await newSession(t)
+  const now = Date.now()
+  const over = [
+    { model: 'gpt-4o' },
+    { model: 'gpt-4o', outcome: 'upstream_failed', keyId: 'key_2' },
+    { model: 'o1', accountId: 'acc_bob', costNanoUsd: null },
+  ] as const
+  for (const [index, each] of over.entries()) {
+    await session.store.ledger.settle(aRow(String(index), { atMs: now, ...each }))
+  }
+  for (const [by, names] of [
+    ['model', ['gpt-4o', 'o1']],
+    ['key', ['key_1', 'key_2']],
+    ['account', ['acc_ada', 'acc_bob']],
+  ] as const) {
+    await runUsage(session, 'summary', { by, json: true }, now)
+    const lines = JSON.parse(session.output().join('\n')) as Record<string, unknown>[]
+    t.same(
+      lines.map((line) => line[by]),
+      names,
+    )
+    t.equal(
+      lines.reduce((sum, { requests }) => sum + Number(requests), 0),
+      3,
+    )
+  }
+  await runUsage(session, 'summary', {}, now)
+  t.match(session.output().join('\n'), /gpt-4o +2 +1 +20 +40 +0\.000450000 +0 +0/)
+})
+
+void t.test('--until ends an export and a summary', async (t) => {
+  const session = await newSession(t)
+  for (const [id, atMs] of [
+    ['a', NOW - 2 * DAY],
+    ['b', NOW - DAY],
+    ['c', NOW - 1000],
+  ] as const) {
+    await session.store.ledger.settle(aRow(id, { atMs }))
+  }
+  const exported = async (until: string): Promise<number> => {
+    await runUsage(session, 'export', { format: 'jsonl', until }, NOW)
+    return (
+      session
+        .output()
+        .join('\n')
+        .match(/"request_id"/g)?.length ?? 0
+    )
+  }
+  t.equal(await exported('2026-11-19T12:00:00Z'), 1, 'the end itself is not included')
+  t.equal(await exported('1m'), 2)
+  t.equal(await exported('2026-11-21'), 3)
+  await runUsage(session, 'summary', { until: '2026-11-20', json: true }, NOW)
+  t.match(JSON.parse(session.output().join('\n')), [{ requests: 2 }], 'not the day that begins')
+  await t.rejects(
+    async () => runUsage(session, 'export', { format: 'csv', until: 'soon' }, NOW),
+    /--until takes/,
+  )
+})
+
+void t.test('filters choose the entries of an export and of a summary', async (t) => {
+  const session = await newSession(t)
+  const { ledger } = session.store
+  const wanted = { email: 'ada@x.org', plan: 'pro', role: 'owner', password: null } as const
+  const { account } = await createAccount(session.store, wanted)
+  const [now, accountId] = [Date.now(), account.id]
+  const entries = [
+    { requestId: 'a', accountId, upstream: 'openai', labels: 'team=research env=prod' },
+    { requestId: 'b', upstream: 'openai', status: 429, outcome: 'rate_limited', keyId: 'key_2' },
+    { requestId: 'c', upstream: 'google', modelAsked: 'fast', labels: 'team=web' },
+  ] as const
+  for (const { requestId, ...entry } of entries) {
+    await ledger.settle(aRow(requestId, { atMs: now - 1000, ...entry }))
+  }
+  const idsOf = async (filter: object): Promise<unknown[]> => {
+    t.equal(await runUsage(session, 'export', { format: 'jsonl', ...filter }, now), 0)
+    const lines = session.output().flatMap((text) => text.split('\n'))
+    return lines.map((line) => (JSON.parse(line) as Record<string, unknown>)['request_id'])
+  }
+  for (const [filter, ids] of [
+    [{ status: '429' }, ['b']],
+    [{ upstream: 'openai' }, ['a', 'b']],
+    [{ model: 'fast' }, ['c']],
+    [{ 'request-id': 'c' }, ['c']],
+    [{ 'request-id': 'c', upstream: 'openai' }, []],
+    [{ key: 'key_2' }, ['b']],
+    [{ account: accountId }, ['a']],
+    [{ account: 'ada@x.org' }, ['a']],
+    [{ upstream: 'openai', status: '200' }, ['a']],
+  ] as const) {
+    t.strictSame(await idsOf(filter), ids, JSON.stringify(filter))
+    await runUsage(session, 'summary', { json: true, ...filter }, now)
+    const lines = JSON.parse(session.output().join('\n')) as Record<string, unknown>[]
+    const requests = lines.reduce((sum, line) => sum + Number(line['requests']), 0)
+    t.equal(requests, ids.length, 'the summary counts the same')
+  }
+  const groupsOf = async (by: string): Promise<unknown[]> => {
+    await runUsage(session, 'summary', { by, json: true }, now)
+    const lines = JSON.parse(session.output().join('\n')) as Record<string, unknown>[]
+    return lines.map((line) => [line[by], line['requests']])
+  }
+  const upstreams = [
+    ['google', 1],
+    ['openai', 2],
+  ]
+  t.strictSame(await groupsOf('upstream'), upstreams)
+  const teams = [
+    ['(none)', 1],
+    ['research', 1],
+    ['web', 1],
+  ]
+  t.strictSame(await groupsOf('label:team'), teams)
+  for (const wrong of [{ status: 'many' }, { account: 'bob@x.org' }]) {
+    await t.rejects(
+      runUsage(session, 'export', { format: 'csv', ...wrong }, now),
+      /--(status|account)/,
+    )
+  }
+  t.throws(() => parseUsage(['summary', '--by', 'colour']), /--by takes/)
+  t.throws(() => parseUsage(['summary', '--by', 'label:']), /--by takes/)
+})
+
+void t.test('a summary shows names of keys and e-mail addresses beside ids', async (t) => {
+  const session = await newSession(t)
+  const { store, plans } = session
+  const wanted = { email: 'ada@x.org', plan: 'pro', role: 'owner', password: null } as const
+  const { account } = await createAccount(store, wanted)
+  const { key } = await createKey(store, plans, account, 'nightly build')
+  const now = Date.now()
+  await store.ledger.settle(aRow('a', { atMs: now, accountId: account.id, keyId: key.id }))
+  await store.ledger.settle(aRow('b', { atMs: now, accountId: account.id, keyId: 'key_gone' }))
+  await runUsage(session, 'summary', { by: 'key', json: true }, now)
+  const known = { key: key.id, name: 'nightly build', email: 'ada@x.org', requests: 1 }
+  const gone = { key: 'key_gone', name: null, email: 'ada@x.org', requests: 1 }
+  const lines = JSON.parse(session.output().join('\n')) as { key: string }[]
+  t.match(
+    lines.sort((a, b) => a.key.localeCompare(b.key)),
+    [known, gone].sort((a, b) => a.key.localeCompare(b.key)),
+  )
+  await runUsage(session, 'summary', { by: 'account' }, now)
+  t.match(session.output().join('\n'), new RegExp(`${account.id} +ada@x.org +2 `))
+})
+
+void t.test('a store that is not there is named, and none is made', async (t) => {
+  const { good } = configFolder(t)
+  const summary = ['usage', 'summary', '--config', good]
+  for (const args of [summary, ['keys', 'list', '--config', good, '--account', 'a']]) {
+    const { status, err } = await sluice(args)
+    t.equal(status, 1)
+    t.match(err, /cannot be opened.*data\/sluice\.db' does not exist/)
+  }
+  t.notOk(existsSync(join(dirname(good), 'data', 'sluice.db')))
+})
+
+void t.test('operations.md has every column, in order, with its meaning', (t) => {
+  const page = readFileSync('docs/operations.md', 'utf8')
+  let at = page.indexOf('### Columns of the export')
+  for (const [name, means] of COLUMNS) {
+    const next = page.indexOf(`\n| \`${name}\``, at)
+    t.ok(next > at, name)
+    t.ok(page.slice(next, page.indexOf('\n', next + 1)).includes(means), means)
+    at = next
+  }
+  t.end()
+})
+
+void t.test('words that make no sense are named', (t) => {
+  const wrong: [string[], RegExp][] = [
+    [[], /needs one of/],
+    [['export'], /needs --format/],
+    [['export', '--format', 'xml'], /needs --format/],
+    [['export', '--format', 'csv', '--by', 'key'], /takes no --by/],
+    [['summary', '--by', 'colour'], /model, key, account, upstream or label/],
+    [['export', 'all', '--format', 'csv'], /takes options only/],
+  ]
+  for (const [argv, message] of wrong) t.throws(() => parseUsage(argv), message, argv.join(' '))
+  t.equal(sinceOf('24h', NOW), NOW - DAY)
+  t.equal(sinceOf('2026-11-20', NOW), NOW - DAY / 2)
+  for (const text of ['yesterday', '24', '-1h', '2026-13-01']) {
+    t.throws(() => sinceOf(text, NOW), /--since takes/, text)
+  }
+  t.end()
+})
+
+void t.test('a reader that leaves (`| head`) ends it, without a word', async (t) => {
+  const { good } = configFolder(t)
+  const account = ['accounts', 'create', '--config', good, '--email', 'ada@x.org', '--plan', 'pro']
+  t.match(await sluice(account), { status: 0 })
+  const { status, err } = await sluice(
+    ['usage', 'export', '--config', good, '--format', 'csv'],
+    '',
+    false,
+  )
+  t.same({ status, err }, { status: 141, err: '' })
+})

@@ -1,0 +1,79 @@
+/**
+ * Goal: the ops port answers its four paths, and everything else with a clear JSON error.
+ * Method: a real server on a free port, fetched.
+ */
+import t, { type Test } from 'tap'
+import { openOps, type Ops, type Readiness } from '../../src/process/ops-listener.js'
+
+async function open(
+  t: Test,
+  state: { readiness?: Readiness; metrics?: () => Promise<string>; port?: number } = {},
+): Promise<Ops> {
+  const ops = await openOps({
+    host: '127.0.0.1',
+    port: state.port ?? 0,
+    metrics: state.metrics ?? (() => Promise.resolve('a_total 1\n')),
+    ready: () => state.readiness ?? { ready: true, checks: { store: 'ok' } },
+    config: () => ({ generation: 3 }),
+  })
+  t.teardown(() => ops.close())
+  return ops
+}
+
+function ask(ops: Ops, path: string, method = 'GET'): Promise<Response> {
+  return fetch(`http://127.0.0.1:${ops.port}${path}`, { method })
+}
+
+void t.test('metrics, health, readiness, configuration', async (t) => {
+  const ops = await open(t)
+  const metrics = await ask(ops, '/metrics?x=1')
+  t.equal(metrics.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
+  t.equal(await metrics.text(), 'a_total 1\n')
+  t.strictSame(await (await ask(ops, '/healthz')).json(), { status: 'ok' })
+  t.strictSame(await (await ask(ops, '/config')).json(), { generation: 3 })
+  const ready = await ask(ops, '/readyz')
+  t.equal(ready.status, 200)
+  t.strictSame(await ready.json(), { ready: true, checks: { store: 'ok' } })
+  const head = await ask(ops, '/metrics', 'HEAD')
+  t.equal(head.headers.get('content-length'), '10')
+  t.equal(await head.text(), '')
+})
+
+void t.test('not ready is 503 and says why', async (t) => {
+  const readiness = { ready: false, checks: { store: 'unavailable', drain: 'ok' } }
+  const response = await ask(await open(t, { readiness }), '/readyz')
+  t.equal(response.status, 503)
+  t.strictSame(await response.json(), readiness)
+})
+
+void t.test('other paths and methods', async (t) => {
+  const ops = await open(t)
+  for (const path of ['/', '/debug/pprof', '/metrics/', '/constructor', '/__proto__']) {
+    const response = await ask(ops, path)
+    t.equal(response.status, 404, path)
+    t.match(await response.json(), { error: { code: 404, kind: 'unknown_endpoint' } })
+  }
+  const response = await ask(ops, '/metrics', 'POST')
+  t.equal(response.status, 405)
+  t.equal(response.headers.get('allow'), 'GET, HEAD')
+  t.match(await response.json(), { error: { code: 405, kind: 'method_not_allowed' } })
+})
+
+void t.test('an answer that fails is a 500 without its reason', async (t) => {
+  const ops = await open(t, { metrics: () => Promise.reject(new Error('sk-secret-in-a-message')) })
+  const response = await ask(ops, '/metrics')
+  t.equal(response.status, 500)
+  t.notMatch(await response.text(), 'secret')
+})
+
+void t.test('a port that is taken rejects with the reason', async (t) => {
+  const { port } = await open(t)
+  await t.rejects(open(t, { port }), { kind: 'cannot_listen', message: /EADDRINUSE.*ops address/ })
+})
+
+void t.test('close frees the port at once, open connections or not', async (t) => {
+  const ops = await open(t)
+  await (await ask(ops, '/healthz')).text()
+  await ops.close()
+  await t.rejects(ask(ops, '/healthz'))
+})

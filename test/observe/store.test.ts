@@ -1,0 +1,41 @@
+/**
+ * Goal: every operation of a store is timed under a name of the closed set, and none is folded to `other`.
+ * Method: a store that answers everything with nothing; each of its methods is called once, observed.
+ */
+import t from 'tap'
+import { Metrics } from '../../src/observe/metrics/hops.js'
+import { LABELS } from '../../src/observe/metrics/definitions.js'
+import { observeStore } from '../../src/observe/metrics/store.js'
+import type { Store } from '../../src/store/store.js'
+
+/** Parts of a store that hold methods of their own. */
+const PARTS = ['shelf', 'ledger', 'passes', 'trail', 'attempts']
+
+function answering(): Store {
+  const target = (): Promise<undefined> => Promise.resolve(undefined)
+  const store: unknown = new Proxy(target, {
+    get: (_, name) => (PARTS.includes(String(name)) ? answering() : target),
+  })
+  return store as Store
+}
+
+async function callAll(part: object): Promise<number> {
+  let calls = 0
+  for (const member of Object.values(part) as unknown[]) {
+    if (typeof member === 'function') {
+      await (member as (...args: unknown[]) => unknown)({}, {}, {}, 0)
+      calls += 1
+    } else if (typeof member === 'object' && member !== null) calls += await callAll(member)
+  }
+  return calls
+}
+
+void t.test('all operations fit under the cap', async (t) => {
+  const metrics = new Metrics()
+  t.ok((await callAll(observeStore(answering(), metrics, () => undefined))) > 30)
+  const text = await metrics.text()
+  const ops = [...text.matchAll(/^sluice_store_duration_seconds_count\{op="(\w+)"\}/gm)]
+  const names = ops.map(([, op]) => op ?? '')
+  t.notOk(names.includes('other'), names.join())
+  for (const name of names) t.match(LABELS['op'], new RegExp(`\\b${name}\\b`))
+})
