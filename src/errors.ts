@@ -1,6 +1,6 @@
 /**
  * The one table of errors: kind → status, whose fault, whether another attempt may help.
- * Nothing else in the code base decides on a status number; `docs/errors.md` is made from this.
+ * Nothing else in the code base decides on a status number; `docs/reference/errors.md` is made from this.
  */
 
 /** What is true of every error of a kind. */

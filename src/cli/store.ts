@@ -32,7 +32,7 @@ it opened; one that comes back empty, or another one in its place, is refused un
 accepted. Run it on each machine, then restart the gateway. 'migrate' copies accounts, keys (revoked ones too), the audit trail, usage rows, sums and budgets from one store to another,
 reads both back and prints counts and digests of each. Interrupted, or run beside a gateway: run it again,
 it goes on. A target that has something else is refused before anything is written. The source is not
-changed. Sessions, limits' counters and kept reasoning state are not copied; docs/operations.md says more.
+changed. Sessions, limits' counters and kept reasoning state are not copied; docs/how-to/back-up-and-restore.md says more.
 
 Options:
   --from URL  the store to read: sqlite:FILE (a relative path starts here), redis://…, redis+sentinel://…,

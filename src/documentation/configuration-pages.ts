@@ -1,5 +1,5 @@
 /**
- * The pages made from the schemas: the editors' JSON Schema and `docs/configuration.md`.
+ * The pages made from the schemas: the editors' JSON Schema and `docs/reference/configuration.md`.
  * Writes no file; `generate.ts` does.
  */
 import { z } from 'zod'
@@ -26,7 +26,7 @@ export function editorSchema(): string {
   return `${body.replace('{\n  ', '{ ')}\n`
 }
 
-/** `docs/configuration.md`: every key with its type, default and meaning. */
+/** `docs/reference/configuration.md`: every key with its type, default and meaning. */
 export function configurationPage(): string {
   const file = objectOf(z.toJSONSchema(fileSchema, { io: 'input' }))
   const catalogue = objectOf(z.toJSONSchema(catalogueSchema, { io: 'input' }))

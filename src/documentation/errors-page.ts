@@ -1,5 +1,5 @@
 /**
- * The text of `docs/errors.md`, made from the table of errors.
+ * The text of `docs/reference/errors.md`, made from the table of errors.
  * Reads no file and writes none.
  */
 import { ERRORS, type ErrorRow } from '../errors.js'

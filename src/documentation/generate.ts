@@ -22,10 +22,10 @@ export interface GeneratedFile {
 /** Every generated file; a test checks that each is current. */
 export const GENERATED: readonly GeneratedFile[] = [
   { path: 'config/schema.json', make: editorSchema },
-  { path: 'docs/configuration.md', make: configurationPage },
+  { path: 'docs/reference/configuration.md', make: configurationPage },
   { path: 'docs/dialects.md', make: () => dialectsPage(shippedCatalogue()) },
-  { path: 'docs/errors.md', make: errorsPage },
-  { path: 'docs/metrics.md', make: metricsPage },
+  { path: 'docs/reference/errors.md', make: errorsPage },
+  { path: 'docs/reference/metrics.md', make: metricsPage },
 ]
 
 function shippedCatalogue(): Catalogue {

@@ -1,5 +1,5 @@
 /**
- * The text of `docs/metrics.md`, made from the definitions.
+ * The text of `docs/reference/metrics.md`, made from the definitions.
  * Reads no file and writes none.
  */
 import { DEFINITIONS, LABELS, type MetricDefinition } from '../observe/metrics/definitions.js'

@@ -1,6 +1,6 @@
 /**
  * How many tokens a request or an answer has, without a tokenizer: for what an upstream did not report,
- * and for what a request may need at most. How far off that is stands in `docs/operations.md`.
+ * and for what a request may need at most. How far off that is stands in `docs/reference/ledger.md`.
  * Knows no wire format; the rates are what recorded traffic of each vendor shows.
  */
 import type { JsonValue } from '../chat/json.js'

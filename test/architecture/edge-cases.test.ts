@@ -1,5 +1,5 @@
 /**
- * Goal: every edge case of `docs/edge-cases.md` has the test that the page names, or says why it cannot
+ * Goal: every edge case of `docs/reference/edge-cases.md` has the test that the page names, or says why it cannot
  * arise; no case is left out, and no test is missing from the page.
  * Method: the page's table against the titles in `test/edge-cases`; each rule is also fed a breach.
  */
@@ -45,7 +45,7 @@ function breaches(rows: readonly Row[], titles: readonly Title[]): string[] {
 }
 
 void t.test('every case has its test, or the reason why there is none', (t) => {
-  const rows = rowsOf(readFileSync('docs/edge-cases.md', 'utf8'), '\\d+')
+  const rows = rowsOf(readFileSync('docs/reference/edge-cases.md', 'utf8'), '\\d+')
   const titles = filesBelow('test', '.ts')
     .filter(({ path }) => path.startsWith('edge-cases/'))
     .flatMap(titlesOf)

@@ -1,5 +1,5 @@
 /**
- * Goal: every case of `docs/store-cases.md` has the test that the page names, or says why it cannot arise.
+ * Goal: every case of `docs/reference/store-cases.md` has the test that the page names, or says why it cannot arise.
  * Method: the page's table against the texts of the tests; each rule is also fed a breach.
  */
 import { readFileSync } from 'node:fs'
@@ -28,7 +28,7 @@ function breaches(rows: readonly Row[], tests: readonly Source[]): string[] {
 }
 
 void t.test('every case has its test, or the reason why there is none', (t) => {
-  const rows = rowsOf(readFileSync('docs/store-cases.md', 'utf8'), '[HL]-\\d+')
+  const rows = rowsOf(readFileSync('docs/reference/store-cases.md', 'utf8'), '[HL]-\\d+')
   t.strictSame(breaches(rows, filesBelow('test', '.ts')), [])
   t.end()
 })

@@ -230,8 +230,8 @@ void t.test('a store that is not there is named, and none is made', async (t) =>
   t.notOk(existsSync(join(dirname(good), 'data', 'sluice.db')))
 })
 
-void t.test('operations.md has every column, in order, with its meaning', (t) => {
-  const page = readFileSync('docs/operations.md', 'utf8')
+void t.test('ledger.md has every column, in order, with its meaning', (t) => {
+  const page = readFileSync('docs/reference/ledger.md', 'utf8')
   let at = page.indexOf('### Columns of the export')
   for (const [name, means] of COLUMNS) {
     const next = page.indexOf(`\n| \`${name}\``, at)

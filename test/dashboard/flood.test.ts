@@ -3,7 +3,7 @@
  * API is answered.
  * Method: the program as it is served, a steady load on the API over connections that are kept and over new
  * ones, and as many people at once as `SLUICE_SIGN_INS` says (200) with wrong passwords. Says what it did to
- * the API's p99 (`docs/dashboard.md`), and judges no time.
+ * the API's p99 (`docs/reference/dashboard.md`), and judges no time.
  */
 import { spawn } from 'node:child_process'
 import { loadavg } from 'node:os'

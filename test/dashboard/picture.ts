@@ -1,5 +1,5 @@
 /**
- * Makes the README's picture: a gateway with a month of use, its overview in Chromium, `docs/dashboard.png`.
+ * Makes the README's picture: a gateway with a month of use, its overview in Chromium, `docs/pictures/dashboard.png`.
  * Run by `npm run picture`; not a test.
  */
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { fileText } from '../process/program.js'
 import { CHROMIUM } from './browser.js'
 import { fill, LOGIN } from './filled.js'
 
-const FILE = packageFile('docs/dashboard.png')
+const FILE = packageFile('docs/pictures/dashboard.png')
 const PER_DAY = 420
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-picture-'))

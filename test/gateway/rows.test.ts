@@ -1,5 +1,5 @@
 /**
- * Goal: one row for each authenticated request for a chat, by the written rules (docs/operations.md),
+ * Goal: one row for each authenticated request for a chat, by the written rules (docs/reference/ledger.md),
  * however the exchange ends; what flowed is never free, and nothing is charged twice.
  * Method: a whole gateway over the emulator, one fault at a time; rows are read from the store beside it.
  */

@@ -19,7 +19,7 @@ Usage: sluice usage export  --format jsonl|csv [--since TIME] [--until TIME] [FI
        sluice usage summary [--by WHAT] [--since TIME] [--until TIME] [FILTER]… [--json] [--config FILE]
 
 Reads the ledger of the store that the configuration names, whether or not a gateway is running. export
-prints one line for each request, oldest first, request_id first; docs/operations.md has the columns.
+prints one line for each request, oldest first, request_id first; docs/reference/ledger.md has the columns.
 summary shows names beside ids. By model, key and account it adds up whole days (UTC), the days of --since
 and --until included. By upstream or label, and with a filter other than --key and --account, it adds up the
 ledger entries of exactly that time, which are kept for ledger.keep_days.

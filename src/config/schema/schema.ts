@@ -1,6 +1,6 @@
 /**
  * The configuration file's keys: types, bounds, defaults, units and descriptions, said once.
- * The editors' schema and `docs/configuration.md` are made from it. Reads no file, knows no YAML.
+ * The editors' schema and `docs/reference/configuration.md` are made from it. Reads no file, knows no YAML.
  */
 import { z } from 'zod'
 import { dashboardSchema } from './dashboard-schema.js'

@@ -1,5 +1,5 @@
 /**
- * The ledger entry of an exchange: what it used and what that cost, by the rules of `docs/operations.md`. Derived from
+ * The ledger entry of an exchange: what it used and what that cost, by the rules of `docs/reference/ledger.md`. Derived from
  * what the phases returned.
  */
 import { labelsText, NO_LABELS } from '../../accounts/labels.js'

@@ -1,6 +1,6 @@
 /**
  * The names of the Redis keys of accounts and API keys, and the scripts that change them. What each script
- * reads, writes and answers stands in its file. The layout: docs/redis.md.
+ * reads, writes and answers stands in its file. The layout: docs/explanation/redis-store.md.
  *
  * All of an account is in one slot of a Cluster (`{acc_…}`), so that one script can change it. In the
  * account's hash: `account` (its record), `live` (keys that are not revoked), `gen` (changes so far),

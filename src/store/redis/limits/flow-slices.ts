@@ -1,6 +1,6 @@
 /**
  * A process's slice of a rate or of a budget: so much of it may be used without asking Redis. Pure; the caller
- * passes the time. How slices work: docs/redis.md.
+ * passes the time. How slices work: docs/explanation/redis-store.md.
  */
 import { budgetStanding, drained, rateStanding, UNITS } from '../../../limits/bucket.js'
 import type { BudgetDemand, Demand, RateDemand, Standing } from '../../ledger.js'

@@ -1,6 +1,6 @@
 /**
  * The slices of one process: parts of busy limits that Redis has granted to it in advance, so that a request
- * under them is admitted without a command. Pure; the caller passes the time. How slices work: docs/redis.md.
+ * under them is admitted without a command. Pure; the caller passes the time. How slices work: docs/explanation/redis-store.md.
  */
 import type { Demand, Standing } from '../../ledger.js'
 import type { Told } from './demands.js'
