@@ -181,6 +181,7 @@ export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void
     unpriced: 1,
     estimated: 1,
     firstContent,
+    byCause: { client: 0, limits: 0, gateway: 0, provider: 1 },
   }
   t.same(hours[0], expected, 'each count is that of its rows; one without tokens is not unpriced')
 
@@ -264,6 +265,10 @@ export async function bounded(t: Test, { ledger }: LedgerUnderTest): Promise<voi
       upstream: at % 7 === 0 ? 'anthropic' : 'openai',
       modelAsked: at % 6 === 0 ? 'fast' : 'gpt-5.4-mini',
       accountId: at % 2 === 0 ? 'acc_ada' : 'acc_bob',
+      ingress: at % 3 === 0 ? 'messages' : 'chat',
+      labels: at % 4 === 0 ? 'env=ci team=research' : at % 4 === 1 ? 'team=res' : null,
+      clientRequestId: at % 8 === 0 ? `mine-${at}` : null,
+      ...(at % 15 === 1 ? { outcome: 'rate_limited', status: 429 } : {}),
     }),
   )
   await Promise.all(rows.map((row) => ledger.settle(row)))
@@ -284,6 +289,18 @@ export async function bounded(t: Test, { ledger }: LedgerUnderTest): Promise<voi
     { accountId: null, upstream: 'anthropic', failed: true },
     { accountId: 'acc_bob', modelAsked: 'gpt-5.4-mini', keyId: 'key_three' },
     { accountId: null, modelAsked: 'fas' },
+    { accountId: null, ingress: 'messages' },
+    { accountId: 'acc_ada', ingress: 'messages', failed: true },
+    { accountId: null, label: 'team=research' },
+    { accountId: null, label: 'team=res' },
+    { accountId: null, label: '%' },
+    { accountId: null, clientRequestId: 'mine-8' },
+    { accountId: 'acc_bob', clientRequestId: 'mine-8' },
+    { accountId: null, outcome: 'ok' },
+    { accountId: null, outcome: 'upstream_timeout' },
+    { accountId: null, cause: 'limits' },
+    { accountId: 'acc_bob', cause: 'provider' },
+    { accountId: null, cause: 'gateway' },
   ]
   for (const query of queries) {
     const wanted = rows.filter((row) => matches(row, query))
@@ -394,7 +411,14 @@ async function allPages(
 
 function matches(row: UsageRow, query: Omit<RowQuery, 'after' | 'limit'>): boolean {
   const { accountId, keyId, model, failed, fromMs, toMs, status, upstream, modelAsked } = query
+  const { cause, ingress, label, clientRequestId, outcome } = query
+  const kinds = { provider: ['upstream_timeout'], limits: ['rate_limited'], gateway: [], client: [] }
   return (
+    (ingress === undefined || row.ingress === ingress) &&
+    (outcome === undefined || row.outcome === outcome) &&
+    (clientRequestId === undefined || row.clientRequestId === clientRequestId) &&
+    (label === undefined || (row.labels?.split(' ') ?? []).includes(label)) &&
+    (cause === undefined || kinds[cause].some((kind) => kind === row.outcome)) &&
     (status === undefined || row.status === status) &&
     (upstream === undefined || row.upstream === upstream) &&
     (modelAsked === undefined || row.modelAsked === modelAsked) &&
