@@ -1,5 +1,5 @@
 /**
- * Goal: every failure has one cause, and it is the one of whoever can do something about it.
+ * Goal: every failure has one cause, the side that can act on it.
  * Method: the ten failures of the how-to, and each kind of the table of errors.
  */
 import t from 'tap'

@@ -412,7 +412,12 @@ async function allPages(
 function matches(row: UsageRow, query: Omit<RowQuery, 'after' | 'limit'>): boolean {
   const { accountId, keyId, model, failed, fromMs, toMs, status, upstream, modelAsked } = query
   const { cause, ingress, label, clientRequestId, outcome } = query
-  const kinds = { provider: ['upstream_timeout'], limits: ['rate_limited'], gateway: [], client: [] }
+  const kinds = {
+    provider: ['upstream_timeout'],
+    limits: ['rate_limited'],
+    gateway: [],
+    client: [],
+  }
   return (
     (ingress === undefined || row.ingress === ingress) &&
     (outcome === undefined || row.outcome === outcome) &&

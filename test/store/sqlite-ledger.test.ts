@@ -209,27 +209,30 @@ void t.test('a store of version 1 is brought to this version with all that it ha
   t.equal((await ledger.look('acc_ada', demands))[0]?.remaining, 1)
 })
 
-void t.test('a store of version 2 keeps what it has, and counts failures by cause from now on', async (t) => {
-  const path = join(t.testdir(), 'store')
-  const clock = new TestClock()
-  const span = { accountId: 'acc_ada', fromMs: NOON, toMs: NOON } as const
-  const busy = { outcome: 'upstream_busy', status: 429 } as const
-  const first = await opened(path, clock)
-  const old = aRow(busy)
-  await first.ledger.append(old)
-  await first.ledger.sums({ ...span, by: 'hour' })
-  await first.close()
-  toVersion2(path)
+void t.test(
+  'a store of version 2 keeps what it has, and counts failures by cause from now on',
+  async (t) => {
+    const path = join(t.testdir(), 'store')
+    const clock = new TestClock()
+    const span = { accountId: 'acc_ada', fromMs: NOON, toMs: NOON } as const
+    const busy = { outcome: 'upstream_busy', status: 429 } as const
+    const first = await opened(path, clock)
+    const old = aRow(busy)
+    await first.ledger.append(old)
+    await first.ledger.sums({ ...span, by: 'hour' })
+    await first.close()
+    toVersion2(path)
 
-  const { ledger, close } = await opened(path, clock)
-  t.teardown(close)
-  t.same(await ledger.row('acc_ada', old.requestId), old)
-  await ledger.append(aRow({ ...busy, attemptMs: [12.5, 40], retryAfterSeconds: 7 }))
-  for (const by of ['hour', 'day'] as const) {
-    const [sum] = await ledger.sums({ ...span, by })
-    t.match(sum, { requests: 2, errors: 2, byCause: { provider: 1, client: 0 } }, by)
-  }
-})
+    const { ledger, close } = await opened(path, clock)
+    t.teardown(close)
+    t.same(await ledger.row('acc_ada', old.requestId), old)
+    await ledger.append(aRow({ ...busy, attemptMs: [12.5, 40], retryAfterSeconds: 7 }))
+    for (const by of ['hour', 'day'] as const) {
+      const [sum] = await ledger.sums({ ...span, by })
+      t.match(sum, { requests: 2, errors: 2, byCause: { provider: 1, client: 0 } }, by)
+    }
+  },
+)
 
 void t.test("another process's lock is waited for, and not by the event loop", async (t) => {
   const path = join(t.testdir(), 'store')

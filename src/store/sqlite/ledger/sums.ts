@@ -33,7 +33,9 @@ export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
 /** The columns of `COUNTERS`. */
 export const COUNTER_COLUMNS = COUNTERS.map(([column]) => column)
 /** Those of the histogram. */
-export const FIRST_CONTENT_COLUMNS = COUNTER_COLUMNS.filter((column) => column.startsWith('first_content'))
+export const FIRST_CONTENT_COLUMNS = COUNTER_COLUMNS.filter((column) =>
+  column.startsWith('first_content'),
+)
 /** The largest number that a counter reaches. */
 export const MOST = Number.MAX_SAFE_INTEGER
 
