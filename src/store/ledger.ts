@@ -7,7 +7,7 @@
  * nobody come back. `settle` replaces the reservation by what happened, in one atomic step with the row.
  * The engine's clock is the only one: Redis has its own, SQLite that of the machine.
  */
-import type { Cause } from '../ledger/cause.js'
+import type { Cause } from '../error-cause.js'
 import type { UsageRow } from '../ledger/row.js'
 import type { EntryFilter } from './records/entry-filter.js'
 

@@ -1,7 +1,7 @@
 /**
  * Sums of usage as a page wants them: over time, by model, by key. Pure.
  */
-import { CAUSES, type Cause } from '../../ledger/cause.js'
+import { CAUSES, type Cause } from '../../error-cause.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../store/ledger.js'
 import type * as schema from './schema/schema.js'
 

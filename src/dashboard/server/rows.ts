@@ -1,5 +1,5 @@
 /** Rows of the ledger as a page, or a spreadsheet, wants them. */
-import { causeOf } from '../../ledger/cause.js'
+import { causeOf } from '../../error-cause.js'
 import type { UsageRow } from '../../ledger/row.js'
 import type * as schema from './schema/schema.js'
 import { PLAYGROUND, type Services } from './services.js'

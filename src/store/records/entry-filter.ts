@@ -1,5 +1,5 @@
 /** Which ledger entries are meant. Pure. */
-import { causeOf, type Cause } from '../../ledger/cause.js'
+import { causeOf, type Cause } from '../../error-cause.js'
 import type { UsageRow } from '../../ledger/row.js'
 
 /** Conditions that an entry has to meet; what is left out is not looked at. */

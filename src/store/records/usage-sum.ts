@@ -2,7 +2,7 @@
  * What the ledger adds up of each hour and day for a key and a model, for engines that count in TypeScript or in
  * scripts of their own.
  */
-import { CAUSES, causeOf } from '../../ledger/cause.js'
+import { CAUSES, causeOf } from '../../error-cause.js'
 import type { UsageRow } from '../../ledger/row.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../ledger.js'
 

@@ -191,7 +191,7 @@ FROM ledger_entries;
 -- An hour is added to its day once it is over: `usage_days` includes the rows of `usage_hours` up to `days_mark`,
 -- and the view `usage_pending` has the others. `last_at_ms` is when the last of the requests arrived.
 -- `first_content_N` counts requests by time to first content, one for each bound of FIRST_CONTENT_BOUNDS_MS.
--- `errors_CAUSE` counts failures by who has to act on them (src/ledger/cause.ts).
+-- `errors_CAUSE` counts failures by who has to act on them (src/error-cause.ts).
 CREATE TABLE usage_hours (
   start_ms INTEGER NOT NULL,
   account_id TEXT NOT NULL,

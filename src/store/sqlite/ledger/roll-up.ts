@@ -5,7 +5,7 @@
  * (`days_mark`). All of it runs in the thread of background-worker.ts, which waits for the write lock.
  */
 import { randomUUID } from 'node:crypto'
-import { CAUSES } from '../../../ledger/cause.js'
+import { CAUSES } from '../../../error-cause.js'
 import type { UsageSum } from '../../ledger.js'
 import {
   numberIn,

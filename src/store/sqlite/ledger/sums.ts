@@ -1,7 +1,7 @@
 /**
  * The columns of `usage_hours` and `usage_days`, and what an entry adds to each.
  */
-import { CAUSES, outcomesOf } from '../../../ledger/cause.js'
+import { CAUSES, outcomesOf } from '../../../error-cause.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../ledger.js'
 import { numberIn, textIn, type Row } from '../driver.js'
 

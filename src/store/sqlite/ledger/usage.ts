@@ -2,7 +2,7 @@
  * Pages of entries, their export, and budgets, as SQL. Runs in a thread of its own (background-worker.ts), so that no
  * query, however wide, holds up the event loop.
  */
-import { outcomesOf } from '../../../ledger/cause.js'
+import { outcomesOf } from '../../../error-cause.js'
 import type { UsageRow } from '../../../ledger/row.js'
 import type { BudgetSpent, RowPage, RowQuery } from '../../ledger.js'
 import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'

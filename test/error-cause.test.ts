@@ -3,9 +3,9 @@
  * Method: the ten failures of the how-to, and each kind of the table of errors.
  */
 import t from 'tap'
-import { ERRORS } from '../../src/errors.js'
-import { CAUSES, causeOf, outcomesOf, type Cause } from '../../src/ledger/cause.js'
-import type { RowOutcome } from '../../src/ledger/row.js'
+import { ERRORS } from '../src/errors.js'
+import { CAUSES, causeOf, outcomesOf, type Cause } from '../src/error-cause.js'
+import type { RowOutcome } from '../src/ledger/row.js'
 
 void t.test('the cause is who can act on the failure', (t) => {
   const expected: Readonly<Partial<Record<RowOutcome, Cause | null>>> = {

@@ -2,8 +2,10 @@
  * Who has to act on a failed request. Narrower than the `source` of an error: a rate limit is the account's own, and
  * what a provider refuses because of the request is the client's.
  */
-import { ERRORS, rowOf, type ErrorKind } from '../errors.js'
-import type { RowOutcome } from './row.js'
+import { ERRORS, rowOf, type ErrorKind } from './errors.js'
+
+/** How a request ended; `lost`: the process of the gateway died. */
+type Ended = 'ok' | 'lost' | ErrorKind
 
 /** `limits`: a rate limit or budget of the gateway. `gateway`: its configuration, its store or the program itself. */
 export type Cause = 'client' | 'limits' | 'gateway' | 'provider'
@@ -24,7 +26,7 @@ const OTHERS: Partial<Record<ErrorKind, Cause>> = {
 }
 
 /** The cause of a failure; null if the request succeeded. */
-export function causeOf(outcome: RowOutcome): Cause | null {
+export function causeOf(outcome: Ended): Cause | null {
   if (outcome === 'ok') return null
   // The process of the gateway died.
   if (outcome === 'lost') return 'gateway'
@@ -33,8 +35,8 @@ export function causeOf(outcome: RowOutcome): Cause | null {
 }
 
 /** The outcomes that have this cause. */
-export function outcomesOf(cause: Cause): RowOutcome[] {
-  const kinds: RowOutcome[] = [...Object.keys(ERRORS).filter(isKind), 'lost']
+export function outcomesOf(cause: Cause): Ended[] {
+  const kinds: Ended[] = [...Object.keys(ERRORS).filter(isKind), 'lost']
   return kinds.filter((outcome) => causeOf(outcome) === cause)
 }
 
