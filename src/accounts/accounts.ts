@@ -9,6 +9,7 @@ import type { TrailEntry } from '../store/trail.js'
 import type { Account, ApiKey, KeyLimits, PlanName } from './account.js'
 import { checkedLabels, NO_LABELS, type Labels } from './labels.js'
 import { hashPassword, newPassword } from './password.js'
+import { revokeReplacedKeys } from './replaced-keys.js'
 import { digestOf, newSecret, randomBase62, shownParts, type RandomBytes } from './secret.js'
 
 /** What the plans, by name, say of keys. */
@@ -138,9 +139,15 @@ export async function createKey(
     ...rest,
     ...(Object.keys(labels).length === 0 ? {} : { labels: checkedLabels(labels) }),
   }
-  const outcome = await store.createKey(key, maxKeys, told(key)).catch((error: unknown) => {
-    return withdraw(store, key, now(), error)
-  })
+  const create = () => {
+    return store.createKey(key, maxKeys, told(key)).catch((error: unknown) => {
+      return withdraw(store, key, now(), error)
+    })
+  }
+  let outcome = await create()
+  if (outcome === 'plan_limit' && (await revokeReplacedKeys(store, account.id, now())) > 0) {
+    outcome = await create()
+  }
   if (outcome === 'no_account') throw noAccount()
   if (outcome === 'plan_limit') throw planLimit(account.plan, maxKeys)
   if (outcome === 'account_full') throw accountFull()

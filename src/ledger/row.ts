@@ -84,6 +84,10 @@ export interface UsageRow {
   readonly labels: string | null
   /** The id that the client gave the request (`x-request-id` or `x-client-request-id`). */
   readonly clientRequestId: string | null
+  /** How long each attempt took up to its first content or its failure, in the order of `attempted`; null: unknown. */
+  readonly attemptMs: readonly number[] | null
+  /** The `retry-after` that the client was sent, in seconds; null if there was none. */
+  readonly retryAfterSeconds: number | null
 }
 
 /** The members of a row that explain it, where nothing is known. */
@@ -97,4 +101,6 @@ export const UNEXPLAINED = {
   shadowOf: null,
   labels: null,
   clientRequestId: null,
+  attemptMs: null,
+  retryAfterSeconds: null,
 } as const satisfies Partial<UsageRow>

@@ -7,7 +7,9 @@
  * nobody come back. `settle` replaces the reservation by what happened, in one atomic step with the row.
  * The engine's clock is the only one: Redis has its own, SQLite that of the machine.
  */
+import type { Cause } from '../error-cause.js'
 import type { UsageRow } from '../ledger/row.js'
+import type { EntryFilter } from './records/entry-filter.js'
 
 /** What one limit asks of a request. A subject is what is counted: a key, an account, a model, an upstream. */
 interface DemandOf {
@@ -125,6 +127,8 @@ export interface UsageSum {
   readonly estimated: number
   /** Requests by time to first content: one count for each of `FIRST_CONTENT_BOUNDS_MS`, and one above. */
   readonly firstContent: readonly number[]
+  /** `errors` by cause; fewer than those for requests that an earlier version of the program counted. */
+  readonly byCause: Readonly<Record<Cause, number>>
 }
 
 /** Upper bounds of the counts in `UsageSum.firstContent`, in ms. */
@@ -174,18 +178,9 @@ export interface KeyUse {
 }
 
 /** Which rows, newest first. */
-export interface RowQuery {
+export interface RowQuery extends Omit<EntryFilter, 'accountId' | 'requestId'> {
   /** Null is all accounts. */
   readonly accountId: string | null
-  readonly keyId?: string
-  /** As in `UsageRow.model`. */
-  readonly model?: string
-  readonly failed?: boolean
-  /** As in `UsageRow`, the whole name. */
-  readonly modelAsked?: string
-  readonly upstream?: string
-  /** The HTTP status, such as 429. */
-  readonly status?: number
   /** Inclusive. */
   readonly fromMs?: number
   /** Exclusive. */

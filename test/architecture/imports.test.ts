@@ -11,7 +11,7 @@ import { filesBelow, importsOf, type Import, type Source } from './tree.js'
 /** A module is a folder of `src` or one of its subfolders or files; it imports only modules of lower rows. */
 const ROWS: readonly (readonly string[])[] = [
   ['errors', 'secrets'],
-  ['chat'],
+  ['chat', 'error-cause'],
   ['wire', 'files', 'observe/log/redact', 'store/sqlite/driver'],
   ['dialects', 'emulator', 'observe/log/fields', 'observe/log/sink'],
   [

@@ -24,7 +24,7 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   react: /^/,
   'react-dom/client': /^main\.tsx$/,
   '@base-ui/react': /^(?:parts|shell)\/|^main\.tsx$/,
-  uplot: /^parts\/chart-(?:canvas|plot)\.tsx?$/,
+  uplot: /^parts\/charts\/chart-(?:canvas|plot)\.tsx?$/,
 }
 
 function rowOf(path: string): number {

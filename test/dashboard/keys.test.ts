@@ -9,6 +9,7 @@ import {
   createdKeyReply,
   keyReply,
   keysReply,
+  rotatedKeyReply,
   type Key,
 } from '../../src/dashboard/server/schema/schema.js'
 import { stopwatch } from '../helpers/stopwatch.js'
@@ -48,8 +49,9 @@ void t.test('made, used, renamed, rotated, revoked', async (t) => {
 
   const turned = await browser.ask('POST', `/keys/${key.id}/rotate`, {})
   t.equal(turned.status, 201)
-  const next = createdKeyReply.parse(turned.json)
+  const next = rotatedKeyReply.parse(turned.json)
   t.match(next.key, { name: 'runner', replaces: key.id, limits, expiresAtMs })
+  t.equal(next.oldEndsAtMs, expiresAtMs, 'the old key keeps its end while the plan has room')
   t.equal(await statusWith(stage, secret), 200, 'both work')
   t.equal(await statusWith(stage, next.secret), 200)
   const both = keysReply.parse((await browser.get('/keys')).json)
@@ -100,8 +102,19 @@ void t.test('K-173: five keys on Starter, twenty on Pro, however many ask', asyn
     t.equal(keys.keys.length, limit)
     const [first] = keys.keys
     const turned = await browser.ask('POST', `/keys/${first?.id ?? ''}/rotate`, {})
-    t.match([turned.status, turned.error['kind']], [403, 'plan_limit'], 'two need two places')
+    t.equal(turned.status, 201, 'a rotation may exceed the plan by one key')
+    const { oldEndsAtMs } = rotatedKeyReply.parse(turned.json)
+    t.ok(Math.abs((oldEndsAtMs ?? 0) - Date.now() - 86_400_000) < 60_000, 'for 24 hours')
+    const second = await browser.ask('POST', `/keys/${keys.keys[1]?.id ?? ''}/rotate`, {})
+    t.match([second.status, second.error['kind']], [403, 'plan_limit'], 'and not by two')
+    t.match(
+      await browser.ask('POST', '/keys', { name: 'x' }),
+      { status: 403 },
+      'nor with a new key',
+    )
     await browser.ask('DELETE', `/keys/${first?.id ?? ''}`)
+    t.equal((await browser.ask('POST', '/keys', { name: 'x' })).status, 403, 'the plan is full')
+    await browser.ask('DELETE', `/keys/${keys.keys[2]?.id ?? ''}`)
     t.equal((await browser.ask('POST', '/keys', { name: 'again' })).status, 201)
   }
 })
@@ -154,7 +167,7 @@ void t.test('labels are given with a new key, kept by rotation, and refused by n
   t.same(key.labels, labels)
   t.match(keysReply.parse((await browser.get('/keys')).json), { keys: [{ labels }] })
   const turned = await browser.ask('POST', `/keys/${key.id}/rotate`, {})
-  t.same(createdKeyReply.parse(turned.json).key.labels, labels)
+  t.same(rotatedKeyReply.parse(turned.json).key.labels, labels)
   const refused = async (given: object): Promise<unknown> => {
     const answer = await browser.ask('POST', '/keys', { name: 'x', labels: given })
     return { status: answer.status, json: answer.json }

@@ -63,9 +63,16 @@ const keys = schema.keysReply.parse({
 })
 
 function figures(requests: number) {
+  const byCause = {
+    client: Math.floor(requests / 60),
+    limits: Math.floor(requests / 45),
+    gateway: Math.floor(requests / 140),
+    provider: Math.floor(requests / 30),
+  }
   return {
     requests,
-    errors: Math.floor(requests / 90),
+    errors: byCause.client + byCause.limits + byCause.gateway + byCause.provider,
+    byCause,
     inputTokens: requests * 620,
     outputTokens: requests * 210,
     cachedTokens: requests * 240,
@@ -138,6 +145,9 @@ function row(index: number): schema.RequestRow {
     shadowOf: null,
     labels: index % 2 === 0 ? 'team=research' : null,
     clientRequestId: null,
+    cause: failed ? 'provider' : null,
+    attemptMs: failed ? [120, 1_790] : [652],
+    retryAfterSeconds: null,
   })
 }
 

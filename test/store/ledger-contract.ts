@@ -10,7 +10,8 @@ import { budgets, calendar, owed, waits } from './ledger-budgets.js'
 import { killedWriters } from './ledger-kills.js'
 import { crowds, exactness } from './ledger-races.js'
 import { expiry, renewal } from './ledger-leases.js'
-import { appended, bounded, exported, pages, pruned, settled, summed } from './ledger-rows.js'
+import { bounded, pages } from './ledger-pages.js'
+import { appended, exported, pruned, settled, summed } from './ledger-rows.js'
 import { narrowed } from './ledger-uses.js'
 import {
   anAdmission,

@@ -1,8 +1,7 @@
 /** What every engine's ledger must tell of what was settled: rows, pages, sums, export and pruning. */
 import type { Test } from 'tap'
 import { openStore } from '../../src/store/open.js'
-import type { Ledger, RowQuery, UsageSum } from '../../src/store/ledger.js'
-import type { UsageRow } from '../../src/ledger/row.js'
+import type { Ledger, UsageSum } from '../../src/store/ledger.js'
 import {
   anAdmission,
   aRow,
@@ -12,6 +11,7 @@ import {
   places,
   type LedgerUnderTest,
 } from './ledger-records.js'
+import { allPages, idsOf, shuffled } from './ledger-pages.js'
 
 export async function settled(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const full = aRow({
@@ -181,6 +181,7 @@ export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void
     unpriced: 1,
     estimated: 1,
     firstContent,
+    byCause: { client: 0, limits: 0, gateway: 0, provider: 1 },
   }
   t.same(hours[0], expected, 'each count is that of its rows; one without tokens is not unpriced')
 
@@ -203,94 +204,6 @@ export async function summed(t: Test, { ledger }: LedgerUnderTest): Promise<void
       rows.length,
       `the ${by}s together are all rows`,
     )
-  }
-}
-
-export async function pages(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
-  const rows = Array.from({ length: 60 }, (_, at) =>
-    aRow({ atMs: NOON + Math.floor(at / 3), accountId: at % 2 === 0 ? 'acc_ada' : 'acc_bob' }),
-  )
-  await Promise.all(shuffled(rows).map((row) => ledger.settle(row)))
-  for (const accountId of ['acc_ada', 'acc_bob', null]) {
-    const own = rows.filter((row) => accountId === null || row.accountId === accountId)
-    for (const limit of [1, 7, 30, 1_000]) {
-      const found = await allPages(t, ledger, { accountId, limit })
-      t.same(idsOf(found).sort(), idsOf(own).sort(), `all by ${limit}, each once`)
-      const times = found.map(({ atMs }) => atMs)
-      t.same(
-        times,
-        [...times].sort((a, b) => b - a),
-        'newest first',
-      )
-    }
-  }
-  t.same(await allPages(t, ledger, { accountId: 'acc_none', limit: 5 }), [])
-  t.same(
-    await allPages(t, ledger, { accountId: 'acc_', limit: 5 }),
-    [],
-    'a beginning is no account',
-  )
-
-  const first = await ledger.rows({ accountId: 'acc_ada', after: null, limit: 10 })
-  await ledger.settle(aRow({ atMs: NOON + HOUR }))
-  const second = await ledger.rows({ accountId: 'acc_ada', after: first.next, limit: 10 })
-  t.same(
-    idsOf([...first.rows, ...second.rows]).filter((id, at, all) => all.indexOf(id) !== at),
-    [],
-    'what arrives in between repeats nothing',
-  )
-  const theirs = await ledger.rows({ accountId: 'acc_bob', after: first.next, limit: 1_000 })
-  t.ok(
-    theirs.rows.every(({ accountId }) => accountId === 'acc_bob'),
-    "a page's end opens nobody else's",
-  )
-  for (const after of ['', 'x', '\0', '999999999999999999999', 'req_none', '{}', 'ü'.repeat(500)]) {
-    const page = await ledger.rows({ accountId: 'acc_bob', after, limit: 1_000 })
-    t.ok(
-      page.rows.every(({ accountId }) => accountId === 'acc_bob'),
-      'nor does one that was made up',
-    )
-  }
-}
-
-export async function bounded(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
-  const rows = Array.from({ length: 48 }, (_, at) =>
-    aRow({
-      atMs: NOON + at * 1_000,
-      keyId: at % 3 === 0 ? 'key_three' : 'key_one',
-      model: at % 4 === 0 ? 'other' : 'gpt-5.4-mini',
-      outcome: at % 5 === 0 ? 'upstream_timeout' : 'ok',
-      status: at % 5 === 0 ? 504 : 200,
-      upstream: at % 7 === 0 ? 'anthropic' : 'openai',
-      modelAsked: at % 6 === 0 ? 'fast' : 'gpt-5.4-mini',
-      accountId: at % 2 === 0 ? 'acc_ada' : 'acc_bob',
-    }),
-  )
-  await Promise.all(rows.map((row) => ledger.settle(row)))
-  const queries: Omit<RowQuery, 'after' | 'limit'>[] = [
-    { accountId: null, keyId: 'key_three' },
-    { accountId: 'acc_ada', keyId: 'key_three' },
-    { accountId: null, model: 'other' },
-    { accountId: null, failed: true },
-    { accountId: 'acc_bob', failed: false },
-    { accountId: null, fromMs: NOON + 5_000 },
-    { accountId: 'acc_ada', toMs: NOON + 6_000 },
-    { accountId: 'acc_bob', fromMs: NOON + 5_000, toMs: NOON + 6_000 },
-    { accountId: null, fromMs: NOON + 6_000, toMs: NOON + 6_000 },
-    { accountId: null, keyId: 'key_three', model: 'other', failed: true, fromMs: NOON + 1_000 },
-    { accountId: null, keyId: 'key_' },
-    { accountId: null, status: 504 },
-    { accountId: 'acc_ada', status: 200, upstream: 'anthropic' },
-    { accountId: null, upstream: 'anthropic', failed: true },
-    { accountId: 'acc_bob', modelAsked: 'gpt-5.4-mini', keyId: 'key_three' },
-    { accountId: null, modelAsked: 'fas' },
-  ]
-  for (const query of queries) {
-    const wanted = rows.filter((row) => matches(row, query))
-    for (const limit of [2, 100]) {
-      const found = await allPages(t, ledger, { ...query, limit })
-      t.same(idsOf(found), idsOf(wanted).reverse(), JSON.stringify(query))
-    }
   }
 }
 
@@ -372,50 +285,4 @@ async function sumsOf(
   if (starts.some((start, at) => start < (starts[at - 1] ?? 0))) throw new Error('not in order')
   const nameOf = (sum: UsageSum) => `${sum.accountId} ${sum.keyId} ${sum.model}`
   return [...sums].sort((a, b) => a.startMs - b.startMs || (nameOf(a) < nameOf(b) ? -1 : 1))
-}
-
-/** Page after page; some may be short, but not one too long, and they end. */
-async function allPages(
-  t: Test,
-  ledger: Ledger,
-  query: Omit<RowQuery, 'after'>,
-): Promise<UsageRow[]> {
-  const rows: UsageRow[] = []
-  let after: string | null = null
-  for (let page = 0; page < 500; page += 1) {
-    const found = await ledger.rows({ ...query, after })
-    if (found.rows.length > query.limit) t.fail('a page longer than asked')
-    rows.push(...found.rows)
-    if (found.next === null) return rows
-    after = found.next
-  }
-  throw new Error('the pages have no end')
-}
-
-function matches(row: UsageRow, query: Omit<RowQuery, 'after' | 'limit'>): boolean {
-  const { accountId, keyId, model, failed, fromMs, toMs, status, upstream, modelAsked } = query
-  return (
-    (status === undefined || row.status === status) &&
-    (upstream === undefined || row.upstream === upstream) &&
-    (modelAsked === undefined || row.modelAsked === modelAsked) &&
-    (accountId === null || row.accountId === accountId) &&
-    (keyId === undefined || row.keyId === keyId) &&
-    (model === undefined || row.model === model) &&
-    (failed === undefined || (row.outcome !== 'ok') === failed) &&
-    (fromMs === undefined || row.atMs >= fromMs) &&
-    (toMs === undefined || row.atMs < toMs)
-  )
-}
-
-function idsOf(rows: readonly UsageRow[]): string[] {
-  return rows.map(({ requestId }) => requestId)
-}
-
-/** The same every time: a step that shares no factor with the length goes through all. */
-function shuffled<T>(items: readonly T[]): T[] {
-  const step = 89
-  return items.flatMap((_, at) => {
-    const item = items[(at * step) % items.length]
-    return item === undefined ? [] : [item]
-  })
 }

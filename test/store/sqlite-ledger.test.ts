@@ -10,7 +10,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { connect, type Row, type Value } from '../../src/store/sqlite/driver.js'
+import { CAUSES } from '../../src/error-cause.js'
+import { connect, textIn, type Row, type Value } from '../../src/store/sqlite/driver.js'
 import { openSqlite } from '../../src/store/sqlite/store.js'
 import { ledgerContract } from './ledger-contract.js'
 import { LEDGER_WRITER } from './ledger-kills.js'
@@ -208,6 +209,31 @@ void t.test('a store of version 1 is brought to this version with all that it ha
   t.equal((await ledger.look('acc_ada', demands))[0]?.remaining, 1)
 })
 
+void t.test(
+  'a store of version 2 keeps what it has, and counts failures by cause from now on',
+  async (t) => {
+    const path = join(t.testdir(), 'store')
+    const clock = new TestClock()
+    const span = { accountId: 'acc_ada', fromMs: NOON, toMs: NOON } as const
+    const busy = { outcome: 'upstream_busy', status: 429 } as const
+    const first = await opened(path, clock)
+    const old = aRow(busy)
+    await first.ledger.append(old)
+    await first.ledger.sums({ ...span, by: 'hour' })
+    await first.close()
+    toVersion2(path)
+
+    const { ledger, close } = await opened(path, clock)
+    t.teardown(close)
+    t.same(await ledger.row('acc_ada', old.requestId), old)
+    await ledger.append(aRow({ ...busy, attemptMs: [12.5, 40], retryAfterSeconds: 7 }))
+    for (const by of ['hour', 'day'] as const) {
+      const [sum] = await ledger.sums({ ...span, by })
+      t.match(sum, { requests: 2, errors: 2, byCause: { provider: 1, client: 0 } }, by)
+    }
+  },
+)
+
 void t.test("another process's lock is waited for, and not by the event loop", async (t) => {
   const path = join(t.testdir(), 'store')
   const { ledger, close } = await opened(path, new TestClock())
@@ -319,7 +345,30 @@ function toVersion1(path: string): void {
     DROP TABLE limits_2;
     PRAGMA user_version = 1;
   `)
+  withoutCauses(db)
   db.close()
+}
+
+/** Makes a store of version 2 of one of this version. */
+function toVersion2(path: string): void {
+  const db = connect(path)
+  withoutCauses(db)
+  db.exec('PRAGMA user_version = 2')
+  db.close()
+}
+
+/** Takes away what version 3 added. */
+function withoutCauses(db: ReturnType<typeof connect>): void {
+  const view = "SELECT sql FROM sqlite_schema WHERE name = 'usage_pending'"
+  const pending = textIn(db.prepare(view).get() ?? {}, 'sql')
+  db.exec('DROP VIEW usage_pending')
+  for (const table of ['usage_hours', 'usage_days']) {
+    for (const cause of CAUSES) db.exec(`ALTER TABLE ${table} DROP COLUMN errors_${cause}`)
+  }
+  for (const column of ['attempt_ms', 'retry_after_seconds']) {
+    db.exec(`ALTER TABLE ledger_entries DROP COLUMN ${column}`)
+  }
+  db.exec(pending)
 }
 
 /** Runs a statement on a connection of its own; its first row. */

@@ -16,7 +16,7 @@ void t.test('a row comes back as it was', (t) => {
     aRow({ usage: { input: 2 ** 53 - 1 }, costNanoUsd: 0, durationMs: 0.125 }),
     aRow({ ingress: 'chat', errorMessage: 'n "o"', limit: 'a b', upstreamStatus: 429 }),
     aRow({ upstreamRequestId: 'r', attempted: 'a:ok', shadowOf: 's', labels: 'k=v' }),
-    aRow({ clientRequestId: 'c' }),
+    aRow({ clientRequestId: 'c', attemptMs: [0, 12.125], retryAfterSeconds: 30 }),
     aRow({ modelAsked: '\n\r\u2028"\\\0', finish: '' }),
     ...Object.keys(ERRORS).map((kind) => ({ ...aRow(), outcome: kind as keyof typeof ERRORS })),
   ]

@@ -1,6 +1,7 @@
 /**
  * Sums of usage as a page wants them: over time, by model, by key. Pure.
  */
+import { CAUSES, type Cause } from '../../error-cause.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../store/ledger.js'
 import type * as schema from './schema/schema.js'
 
@@ -15,6 +16,7 @@ const LONGEST_MS = 60_000
 interface Sum {
   requests: number
   errors: number
+  byCause: Record<Cause, number>
   inputTokens: number
   outputTokens: number
   cachedTokens: number
@@ -85,6 +87,12 @@ function without<S extends UsageSum>(a: S, b: UsageSum): S {
     ...a,
     requests: left(({ requests }) => requests),
     errors: left(({ errors }) => errors),
+    byCause: {
+      client: left(({ byCause }) => byCause.client),
+      limits: left(({ byCause }) => byCause.limits),
+      gateway: left(({ byCause }) => byCause.gateway),
+      provider: left(({ byCause }) => byCause.provider),
+    },
     inputTokens: left(({ inputTokens }) => inputTokens),
     outputTokens: left(({ outputTokens }) => outputTokens),
     cacheReadTokens: left(({ cacheReadTokens }) => cacheReadTokens),
@@ -129,6 +137,7 @@ function newSum(): Sum {
   return {
     requests: 0,
     errors: 0,
+    byCause: { client: 0, limits: 0, gateway: 0, provider: 0 },
     inputTokens: 0,
     outputTokens: 0,
     cachedTokens: 0,
@@ -151,6 +160,7 @@ function kept(sums: Map<number, Sum>, startMs: number): Sum {
 function add(to: Sum, sum: UsageSum): void {
   to.requests += sum.requests
   to.errors += sum.errors
+  for (const cause of CAUSES) to.byCause[cause] += sum.byCause[cause]
   to.inputTokens += sum.inputTokens
   to.outputTokens += sum.outputTokens
   to.cachedTokens += sum.cacheReadTokens

@@ -1,4 +1,5 @@
 /** Rows of the ledger as a page, or a spreadsheet, wants them. */
+import { causeOf } from '../../error-cause.js'
 import type { UsageRow } from '../../ledger/row.js'
 import type * as schema from './schema/schema.js'
 import { PLAYGROUND, type Services } from './services.js'
@@ -51,6 +52,9 @@ function rowView(row: UsageRow, keyName: string | null): schema.RequestRow {
     shadowOf: row.shadowOf,
     labels: row.labels,
     clientRequestId: row.clientRequestId,
+    cause: causeOf(row.outcome),
+    attemptMs: row.attemptMs === null ? null : [...row.attemptMs],
+    retryAfterSeconds: row.retryAfterSeconds,
   }
 }
 
@@ -87,6 +91,8 @@ const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][
   ['attempted', (row) => row.attempted],
   ['labels', (row) => row.labels],
   ['client_request_id', (row) => row.clientRequestId],
+  ['client_format', (row) => row.ingress],
+  ['cause', (row) => row.cause],
 ]
 
 /** The first line of the file. */

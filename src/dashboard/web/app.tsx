@@ -1,25 +1,25 @@
 /** Which page is shown: the doors for who is not signed in, the shell and its pages for who is. */
 import { lazy, Suspense, useState, type ComponentType } from 'react'
-import { Notices } from './parts/notice.js'
-import { BlockSkeleton } from './parts/states.js'
-import { AccountsPage } from './pages/accounts.js'
-import { Doors } from './pages/doors.js'
-import { KeyHelp } from './pages/key-help.js'
-import { KeysPage } from './pages/keys.js'
-import { ModelsPage } from './pages/models.js'
-import { NotFoundPage } from './pages/not-found.js'
-import { OperationsPage } from './pages/operations.js'
-import { OverviewPage } from './pages/overview.js'
-import { RequestsPage } from './pages/requests.js'
-import { SettingsPage } from './pages/settings.js'
-import { UsagePage } from './pages/usage.js'
+import { Notices } from './parts/states/notice.js'
+import { BlockSkeleton } from './parts/states/states.js'
+import { AccountsPage } from './pages/accounts/accounts.js'
+import { Doors } from './pages/sign-in/doors.js'
+import { KeyHelp } from './pages/help/key-help.js'
+import { KeysPage } from './pages/keys/keys.js'
+import { ModelsPage } from './pages/models/models.js'
+import { NotFoundPage } from './pages/help/not-found.js'
+import { OperationsPage } from './pages/operations/operations.js'
+import { OverviewPage } from './pages/overview/overview.js'
+import { RequestsPage } from './pages/requests/requests.js'
+import { SettingsPage } from './pages/settings/settings.js'
+import { UsagePage } from './pages/usage/usage.js'
 import { usePlace } from './routing/place.js'
 import { useKeyboard } from './shell/keyboard.js'
 import { Rail } from './shell/rail.js'
 import { SessionGate, useSession } from './shell/session.js'
 
 const PlaygroundPage = lazy(() =>
-  import('./pages/playground.js').then((module) => ({ default: module.PlaygroundPage })),
+  import('./pages/playground/playground.js').then((module) => ({ default: module.PlaygroundPage })),
 )
 
 const PAGES: Readonly<Record<string, ComponentType>> = {

@@ -105,6 +105,8 @@ function explained(
     upstreamStatus: status,
     upstreamRequestId: attempt?.requestId?.slice(0, MAX_NAME) ?? null,
     attempted: attempted(results, outcome),
+    attemptMs: attemptMs(results),
+    retryAfterSeconds: wire?.retryAfterSeconds ?? null,
     clientRequestId: identified?.clientRequestId ?? null,
     labels: labelsText(results.authenticated?.identity.labels ?? NO_LABELS),
   }
@@ -113,6 +115,14 @@ function explained(
 /** Each attempt in order, `upstream:outcome`; null if there is none. */
 function attempted({ sent }: Results, outcome: Outcome): string | null {
   return sent === null || sent.attempts.length === 0 ? null : attemptList(sent, outcome)
+}
+
+/** The time of each attempt up to its first content or its failure; null if there is none. */
+function attemptMs({ sent }: Results): readonly number[] | null {
+  if (sent === null || sent.attempts.length === 0) return null
+  return sent.attempts.map(({ connectMs, firstByteMs, replyMs }) => {
+    return micro((connectMs ?? 0) + (firstByteMs ?? 0) + (replyMs ?? 0))
+  })
 }
 
 /** A closed set, the same that limits count by. */

@@ -1,4 +1,5 @@
 /** Which ledger entries are meant. Pure. */
+import { causeOf, type Cause } from '../../error-cause.js'
 import type { UsageRow } from '../../ledger/row.js'
 
 /** Conditions that an entry has to meet; what is left out is not looked at. */
@@ -15,19 +16,39 @@ export interface EntryFilter {
   readonly requestId?: string
   /** Whether the outcome is other than `ok`. */
   readonly failed?: boolean
+  /** `ok`, `lost`, or a kind of error. */
+  readonly outcome?: string
+  /** Who has to act on the failure. */
+  readonly cause?: Cause
+  /** The client's format, such as `messages`. */
+  readonly ingress?: string
+  /** One label, as `name=value`. */
+  readonly label?: string
+  /** The id that the client gave the request. */
+  readonly clientRequestId?: string
 }
 
 /** Whether the entry meets every condition. */
 export function matchesEntry(row: UsageRow, filter: EntryFilter): boolean {
-  const { accountId, keyId, model, modelAsked, upstream, status, requestId, failed } = filter
+  const { requestId, failed, cause, label, ...same } = filter
   return (
-    (accountId === undefined || row.accountId === accountId) &&
-    (keyId === undefined || row.keyId === keyId) &&
-    (model === undefined || row.model === model) &&
-    (modelAsked === undefined || row.modelAsked === modelAsked) &&
-    (upstream === undefined || row.upstream === upstream) &&
-    (status === undefined || row.status === status) &&
     (requestId === undefined || row.requestId === requestId) &&
-    (failed === undefined || (row.outcome !== 'ok') === failed)
+    (failed === undefined || (row.outcome !== 'ok') === failed) &&
+    (cause === undefined || causeOf(row.outcome) === cause) &&
+    (label === undefined || (row.labels ?? '').split(' ').includes(label)) &&
+    COMPARED.every((name) => same[name] === undefined || row[name] === same[name])
   )
 }
+
+/** What is compared as it is. */
+const COMPARED = [
+  'accountId',
+  'keyId',
+  'model',
+  'modelAsked',
+  'upstream',
+  'status',
+  'outcome',
+  'ingress',
+  'clientRequestId',
+] as const satisfies readonly (keyof EntryFilter & keyof UsageRow)[]

@@ -17,7 +17,7 @@ const WITHOUT_EXPLANATION = 1
 
 type DialectName = NonNullable<UsageRow['dialect']>
 
-/** The places of the array, in order; a new field goes to the end and needs a new version. */
+/** The places of the array, in order; a new field goes to the end, and is absent from the entries before. */
 const FIELDS = [
   'v',
   'requestId',
@@ -51,6 +51,9 @@ const FIELDS = [
   'shadowOf',
   'labels',
   'clientRequestId',
+  // Entries of earlier versions of the program end here.
+  'attemptMs',
+  'retryAfterSeconds',
 ] as const
 type Field = (typeof FIELDS)[number]
 const PLACE = Object.fromEntries(FIELDS.map((name, at) => [name, at])) as Record<Field, number>
@@ -113,6 +116,10 @@ function explanationIn(from: Fields): Pick<UsageRow, keyof typeof UNEXPLAINED> {
     shadowOf: from.stringOrNull('shadowOf'),
     labels: from.stringOrNull('labels'),
     clientRequestId: from.stringOrNull('clientRequestId'),
+    attemptMs: from.timesOrNull('attemptMs'),
+    retryAfterSeconds: from.has('retryAfterSeconds')
+      ? from.numberOrNull('retryAfterSeconds')
+      : null,
   }
 }
 
@@ -150,6 +157,19 @@ class Fields {
 
   numberOrNull(name: Field): number | null {
     return this.values[PLACE[name]] === null ? null : this.number(name)
+  }
+
+  has(name: Field): boolean {
+    return this.values[PLACE[name]] !== undefined
+  }
+
+  /** Written in whole microseconds. */
+  timesOrNull(name: Field): number[] | null {
+    if (!this.has(name) || this.values[PLACE[name]] === null) return null
+    return this.list(name).map((time) => {
+      if (typeof time !== 'number') throw new Error(`field '${name}' is not a list of numbers`)
+      return time / 1_000
+    })
   }
 
   flag(name: Field): boolean {

@@ -43,6 +43,8 @@ export function writeRow(row: UsageRow): string {
     row.shadowOf,
     row.labels,
     row.clientRequestId,
+    row.attemptMs === null ? null : row.attemptMs.map(micros),
+    row.retryAfterSeconds === null ? null : finite(row.retryAfterSeconds),
   ])
 }
 

@@ -2,10 +2,11 @@
  * What the ledger adds up of each hour and day for a key and a model, for engines that count in TypeScript or in
  * scripts of their own.
  */
+import { CAUSES, causeOf } from '../../error-cause.js'
 import type { UsageRow } from '../../ledger/row.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../ledger.js'
 
-/** Where each counter is; the histogram of first content follows the last. */
+/** Where each counter is; the histogram of first content and the causes of failures follow the last. */
 const REQUESTS = 0
 const ERRORS = 1
 const INPUT = 2
@@ -18,7 +19,9 @@ const UNPRICED = 8
 const ESTIMATED = 9
 const LAST_AT = 10
 const HISTOGRAM = 11
-const COUNTERS = HISTOGRAM + FIRST_CONTENT_BOUNDS_MS.length + 1
+/** Failures by cause, in the order of `CAUSES`; stores of earlier versions have no such counts. */
+const BY_CAUSE = HISTOGRAM + FIRST_CONTENT_BOUNDS_MS.length + 1
+const COUNTERS = BY_CAUSE + CAUSES.length
 
 /** Counters of one bucket; changed in place. */
 export type SumCounters = number[]
@@ -35,7 +38,11 @@ export function newSum(): SumCounters {
 export function addToSum(sum: SumCounters, row: UsageRow): void {
   const { usage, costNanoUsd, hops } = row
   add(sum, REQUESTS, 1)
-  if (row.outcome !== 'ok') add(sum, ERRORS, 1)
+  const cause = causeOf(row.outcome)
+  if (cause !== null) {
+    add(sum, ERRORS, 1)
+    add(sum, BY_CAUSE + CAUSES.indexOf(cause), 1)
+  }
   add(sum, INPUT, usage.input)
   add(sum, OUTPUT, usage.output)
   add(sum, CACHE_READ, usage.cacheRead)
@@ -108,7 +115,13 @@ export function shownSum(
     costNanoUsd: count(COST),
     unpriced: count(UNPRICED),
     estimated: count(ESTIMATED),
-    firstContent: sum.slice(HISTOGRAM),
+    firstContent: sum.slice(HISTOGRAM, BY_CAUSE),
+    byCause: {
+      client: count(BY_CAUSE),
+      limits: count(BY_CAUSE + 1),
+      gateway: count(BY_CAUSE + 2),
+      provider: count(BY_CAUSE + 3),
+    },
   }
 }
 
@@ -137,9 +150,10 @@ export function shownCounters(sum: UsageSum, atMs: number): SumCounters {
   counters[UNPRICED] = sum.unpriced
   counters[ESTIMATED] = sum.estimated
   counters[LAST_AT] = Math.floor(atMs)
-  sum.firstContent.slice(0, COUNTERS - HISTOGRAM).forEach((count, at) => {
+  sum.firstContent.slice(0, BY_CAUSE - HISTOGRAM).forEach((count, at) => {
     counters[HISTOGRAM + at] = count
   })
+  CAUSES.forEach((cause, at) => (counters[BY_CAUSE + at] = sum.byCause[cause]))
   return counters
 }
 

@@ -22,7 +22,7 @@ const LEAST_BYTES = 512
 /** 'SLUI', so that no other program's file is taken for ours. */
 const APPLICATION_ID = 0x53_4c_55_49
 /** The version of schema.sql. A newer program adds a step to `migrate` for each. */
-const SCHEMA_VERSION = 2
+const SCHEMA_VERSION = 3
 /** How long opening waits for another process that writes. */
 const OPEN_PATIENCE_MS = 10_000
 /**
@@ -209,7 +209,9 @@ async function migrate(db: Connection, expectedId: string | undefined): Promise<
     if (isNew && expectedId !== undefined) throw storeLost('none')
     if (isNew) begin(db)
     else if (pragma(db, 'application_id') !== APPLICATION_ID) throw new Error(FOREIGN)
-    if (version === 1) db.exec(sqlOf('to-version-2.sql') + ADD_ACCOUNT_SUMS)
+    if (version === 1) db.exec(sqlOf('to-version-2.sql'))
+    if (version === 1 || version === 2) db.exec(sqlOf('to-version-3.sql'))
+    if (version === 1) db.exec(ADD_ACCOUNT_SUMS)
     if (version !== SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
     const row = db.prepare("SELECT value FROM meta WHERE name = 'store_id'").get()
     if (row === undefined) throw new Error('it has no id')
@@ -236,7 +238,7 @@ function begin(db: Connection): void {
   insert.run('counted_seq', '0')
 }
 
-function sqlOf(file: 'schema.sql' | 'to-version-2.sql'): string {
+function sqlOf(file: 'schema.sql' | 'to-version-2.sql' | 'to-version-3.sql'): string {
   return readFileSync(new URL(`./${file}`, import.meta.url), 'utf8')
 }
 

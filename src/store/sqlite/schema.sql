@@ -1,4 +1,5 @@
--- The tables of the embedded store, version 2 (PRAGMA user_version); to-version-2.sql makes them of version 1.
+-- The tables of the embedded store, version 3 (PRAGMA user_version); to-version-2.sql and
+-- to-version-3.sql change those of the version before.
 -- Money is in whole nano-dollars (1e-9 USD); times are milliseconds since 1970 (UTC).
 -- `record` columns hold the JSON texts of src/store/records/record.ts, which all engines share.
 
@@ -159,7 +160,9 @@ CREATE TABLE ledger_entries (
   attempted TEXT,
   shadow_of TEXT,
   labels TEXT,
-  client_request_id TEXT
+  client_request_id TEXT,
+  attempt_ms TEXT,
+  retry_after_seconds INTEGER
 );
 CREATE INDEX entries_by_time ON ledger_entries (at_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
@@ -188,6 +191,7 @@ FROM ledger_entries;
 -- An hour is added to its day once it is over: `usage_days` includes the rows of `usage_hours` up to `days_mark`,
 -- and the view `usage_pending` has the others. `last_at_ms` is when the last of the requests arrived.
 -- `first_content_N` counts requests by time to first content, one for each bound of FIRST_CONTENT_BOUNDS_MS.
+-- `errors_CAUSE` counts failures by who has to act on them (src/error-cause.ts).
 CREATE TABLE usage_hours (
   start_ms INTEGER NOT NULL,
   account_id TEXT NOT NULL,
@@ -217,6 +221,10 @@ CREATE TABLE usage_hours (
   first_content_10 INTEGER NOT NULL,
   first_content_11 INTEGER NOT NULL,
   first_content_12 INTEGER NOT NULL,
+  errors_client INTEGER NOT NULL,
+  errors_limits INTEGER NOT NULL,
+  errors_gateway INTEGER NOT NULL,
+  errors_provider INTEGER NOT NULL,
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
 
@@ -249,6 +257,10 @@ CREATE TABLE usage_days (
   first_content_10 INTEGER NOT NULL,
   first_content_11 INTEGER NOT NULL,
   first_content_12 INTEGER NOT NULL,
+  errors_client INTEGER NOT NULL,
+  errors_limits INTEGER NOT NULL,
+  errors_gateway INTEGER NOT NULL,
+  errors_provider INTEGER NOT NULL,
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
 CREATE INDEX usage_days_by_key ON usage_days (account_id, key_id, start_ms);

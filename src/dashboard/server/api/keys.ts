@@ -2,6 +2,7 @@
 import type { Account, ApiKey, KeyLimits } from '../../../accounts/account.js'
 import { PRIORITY, type Labels } from '../../../accounts/labels.js'
 import { checkedName, createKey, revokeKey, type NewKey } from '../../../accounts/accounts.js'
+import { rotateKey } from '../../../accounts/rotate-key.js'
 import { GatewayError } from '../../../errors.js'
 import type { KeyUse } from '../../../store/ledger.js'
 import type { KeyEdit } from '../../../store/store.js'
@@ -41,7 +42,7 @@ export function keyRoutes(services: Services): Route[] {
     }),
     signedRoute('session', 'POST', '/keys/{id}/rotate', {
       body: schema.rotateKeyBody,
-      reply: schema.createdKeyReply,
+      reply: schema.rotatedKeyReply,
       handle: (ask) => rotate(services, ask),
     }),
     signedRoute('session', 'DELETE', '/keys/{id}', {
@@ -126,26 +127,15 @@ async function rotate(services: Services, ask: SignedAsk<unknown, unknown>): Pro
   const { account } = ask.session
   const old = await store.keyById(account.id, ask.id)
   if (old === null) throw notFound()
-  if (stateOf(old, now()) !== 'live') {
-    throw new GatewayError('malformed_request', 'This key no longer works; make a new one.')
-  }
   const { plans } = snapshot().config
   await services.throttle.keyCreation(account.id, plans[account.plan].maxKeys)
-  const { expiresAtMs, models, limits, labels } = old
-  const wanted: NewKey = {
-    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
-    ...(models === undefined ? {} : { models }),
-    ...(limits === undefined ? {} : { limits }),
-    ...(labels === undefined ? {} : { labels }),
-    replaces: old.id,
-    now,
-  }
-  const { key, secret } = await createKey(store, plans, account, old.name, wanted, (made) => {
+  const told = (made: ApiKey) => {
     const detail = `${old.name}: ${shownKey(old)} → ${shownKey(made)}`
     return [keyEntry(services, ask, 'key.rotate', old, detail)]
-  })
-  await store.changeKey(account.id, old.id, { replacedBy: key.id })
-  return { status: 201, json: { key: keyView(key, NOTHING, now()), secret } }
+  }
+  const rotation = { store, plans, account, old, now, told }
+  const { key, secret, oldEndsAtMs } = await rotateKey(rotation)
+  return { status: 201, json: { key: keyView(key, NOTHING, now()), secret, oldEndsAtMs } }
 }
 
 async function revoke(services: Services, ask: SignedAsk<unknown, unknown>): Promise<Reply> {

@@ -148,29 +148,50 @@ async function pageOf(
   query: Query<typeof schema.requestsCsvQuery>,
   place: Pick<RowQuery, 'after' | 'limit'>,
 ): Promise<RowPage> {
-  const { requestId, outcome, fromMs, toMs, keyId, model, modelAsked, upstream, status } = query
-  const filter: EntryFilter = {
-    ...(keyId === undefined ? {} : { keyId }),
-    ...(model === undefined ? {} : { model }),
-    ...(modelAsked === undefined ? {} : { modelAsked }),
-    ...(upstream === undefined ? {} : { upstream }),
-    ...(status === undefined ? {} : { status }),
-    ...(outcome === undefined ? {} : { failed: true }),
-  }
-  if (requestId !== undefined) {
-    const row = await ledger.row(accountId, requestId)
+  const { requestId, anyId, fromMs, toMs } = query
+  const filter = filterOf(query)
+  const named = requestId ?? anyId
+  if (named !== undefined) {
+    const row = await ledger.row(accountId, named)
     const isMeant =
       row !== null &&
       row.atMs >= (fromMs ?? 0) &&
       row.atMs < (toMs ?? Number.POSITIVE_INFINITY) &&
       matchesEntry(row, filter)
-    return { rows: isMeant ? [row] : [], next: null }
+    if (isMeant) return { rows: [row], next: null }
+    if (requestId !== undefined) return { rows: [], next: null }
   }
   const span = {
     ...(fromMs === undefined ? {} : { fromMs }),
     ...(toMs === undefined ? {} : { toMs }),
+    ...(anyId === undefined ? {} : { clientRequestId: anyId }),
   }
   return ledger.rows({ ...filter, ...span, ...place, accountId })
+}
+
+/** What is compared member by member. */
+const SAME = [
+  'keyId',
+  'model',
+  'modelAsked',
+  'upstream',
+  'status',
+  'clientRequestId',
+  'cause',
+  'ingress',
+  'label',
+] as const
+
+function filterOf(query: Query<typeof schema.requestsCsvQuery>): EntryFilter {
+  const { outcome } = query
+  const isAnyFailure = outcome === 'failed'
+  return {
+    ...Object.fromEntries(
+      SAME.filter((name) => query[name] !== undefined).map((name) => [name, query[name]]),
+    ),
+    ...(isAnyFailure ? { failed: true } : {}),
+    ...(outcome === undefined || isAnyFailure ? {} : { outcome }),
+  }
 }
 
 async function request(

@@ -96,11 +96,13 @@ export const changeKeyBody = z.strictObject({
 export const keyReply = z.strictObject({ key })
 
 /**
- * `POST /keys/{id}/rotate` with `{}` → 201 `createdKeyReply`: a new key with the old one's name, expiry,
- * models and limits. Both work, and both count, until the old one is revoked; 403 `plan_limit` where there
- * is no place for two. `DELETE /keys/{id}` → `keyReply`: revokes it; requests with it fail within a second.
+ * `POST /keys/{id}/rotate` with `{}` → 201 `rotatedKeyReply`: a new key with the old one's name, expiry, models,
+ * limits and labels. Both work until the old one is revoked. A rotation may exceed the plan's number of keys by one;
+ * the old key then expires after 24 hours. 403 `plan_limit` if the account exceeds the plan already. `DELETE /keys/{id}` → `keyReply`: revokes it; requests with it fail within a second.
  */
 export const rotateKeyBody = z.strictObject({})
+/** The new key, its secret, and when the old key ends (null: when it is revoked). */
+export const rotatedKeyReply = createdKeyReply.extend({ oldEndsAtMs: timeMs.nullable() })
 
 /** A key; its secret is not here. */
 export type Key = z.output<typeof key>
@@ -112,6 +114,8 @@ export type KeysReply = z.output<typeof keysReply>
 export type CreateKeyBody = z.input<typeof createKeyBody>
 /** The only reply that has a secret. */
 export type CreatedKeyReply = z.output<typeof createdKeyReply>
+/** A key that replaces another one. */
+export type RotatedKeyReply = z.output<typeof rotatedKeyReply>
 /** Changes a key. */
 export type ChangeKeyBody = z.input<typeof changeKeyBody>
 /** One key. */

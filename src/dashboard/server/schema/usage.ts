@@ -14,11 +14,16 @@ import {
 
 const ms = z.number().min(0)
 
+/** Who has to act on a failure; `limits`: a rate limit or budget of the gateway. */
+export const cause = z.enum(['client', 'limits', 'gateway', 'provider'])
+
 /** Sums of some requests. */
 export const figures = z.strictObject({
   requests: count,
-  /** Those that ended otherwise than well, whoever's fault. */
+  /** Requests that failed or were refused, for any cause. */
   errors: count,
+  /** `errors` by who has to act on them; fewer in all for requests that an earlier version of the gateway counted. */
+  byCause: z.strictObject({ client: count, limits: count, gateway: count, provider: count }),
   /** Cached ones included. */
   inputTokens: count,
   /** Reasoning included. */
@@ -152,6 +157,12 @@ export const requestRow = z.strictObject({
   /** `k=v`, with spaces between. */
   labels: z.string().nullable(),
   clientRequestId: z.string().nullable(),
+  /** Who has to act on the failure; null if the request succeeded. */
+  cause: cause.nullable(),
+  /** How long each attempt took up to its first content or its failure, in the order of `attempted`. */
+  attemptMs: z.array(ms).nullable(),
+  /** The `retry-after` that the client was sent. */
+  retryAfterSeconds: z.number().nullable(),
 })
 
 /** `GET /requests`: newest first. The same query makes a file: `GET /requests.csv` (no `after`, no `limit`). */
@@ -166,8 +177,24 @@ export const requestsQuery = z.strictObject({
   status: numberText(100, 599).optional(),
   /** This request alone, if it meets the other conditions. */
   requestId: id.optional(),
-  /** `failed`: only those; left out: all. */
-  outcome: z.enum(['failed']).optional(),
+  /** The id that the client gave the request. */
+  clientRequestId: z.string().min(1).max(256).optional(),
+  /** Either of both ids. */
+  anyId: z.string().min(1).max(256).optional(),
+  /** `ok`, `failed` (any failure) or a kind of error; left out: all. */
+  outcome: z
+    .string()
+    .regex(/^[a-z_]{2,40}$/, { error: 'must be ok, failed or a kind of error' })
+    .optional(),
+  /** Failures that this side has to act on. */
+  cause: cause.optional(),
+  /** The format that the client spoke, such as `messages`. */
+  ingress: z
+    .string()
+    .regex(/^[a-z]{1,20}$/, { error: 'is not a client format' })
+    .optional(),
+  /** One label, as `name=value`. */
+  label: z.string().min(3).max(330).optional(),
   fromMs: timeText.optional(),
   /** Exclusive. */
   toMs: timeText.optional(),
@@ -205,6 +232,8 @@ export const liveReply = z.strictObject({
   generation: count,
 })
 
+/** Who has to act on a failure. */
+export type Cause = z.output<typeof cause>
 /** Sums of some requests. */
 export type Figures = z.output<typeof figures>
 /** The same for one hour or day. */

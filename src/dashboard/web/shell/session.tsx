@@ -11,7 +11,7 @@ import {
 import type { Account, SessionReply } from '../../server/schema/schema.js'
 import { ask, change } from '../api/calls.js'
 import { problemOf, setToken, whenSignedOut, type Problem } from '../api/client.js'
-import { BlockSkeleton, Failed } from '../parts/states.js'
+import { BlockSkeleton, Failed } from '../parts/states/states.js'
 
 interface SessionValue {
   readonly session: SessionReply

@@ -47,6 +47,8 @@ const COLUMNS: readonly (readonly [name: string, value: (row: UsageRow) => Value
   ['shadow_of', (row) => row.shadowOf],
   ['labels', (row) => row.labels],
   ['client_request_id', (row) => row.clientRequestId],
+  ['attempt_ms', (row) => (row.attemptMs === null ? null : JSON.stringify(row.attemptMs))],
+  ['retry_after_seconds', (row) => row.retryAfterSeconds],
 ]
 
 /** Adds an entry unless its request has one; the parameters are `valuesOf`. */
@@ -106,6 +108,8 @@ function read(row: Row): UsageRow {
     shadowOf: textOrNull(row, 'shadow_of'),
     labels: textOrNull(row, 'labels'),
     clientRequestId: textOrNull(row, 'client_request_id'),
+    attemptMs: row['attempt_ms'] === null ? null : numbersIn(row, 'attempt_ms'),
+    retryAfterSeconds: numberOrNull(row, 'retry_after_seconds'),
   }
 }
 
@@ -150,6 +154,13 @@ function lossesIn(row: Row): string[] {
   return listIn(row, 'losses').map((loss) => {
     if (typeof loss !== 'string') throw new Error("column 'losses' is not a list of strings")
     return loss
+  })
+}
+
+function numbersIn(row: Row, name: string): number[] {
+  return listIn(row, name).map((each) => {
+    if (typeof each !== 'number') throw new Error(`column '${name}' is not a list of numbers`)
+    return each
   })
 }
 

@@ -5,6 +5,7 @@
  * (`days_mark`). All of it runs in the thread of background-worker.ts, which waits for the write lock.
  */
 import { randomUUID } from 'node:crypto'
+import { CAUSES } from '../../../error-cause.js'
 import type { UsageSum } from '../../ledger.js'
 import {
   numberIn,
@@ -19,6 +20,7 @@ import {
   BUCKET_MS,
   COUNTER_COLUMNS,
   COUNTERS,
+  FIRST_CONTENT_COLUMNS,
   MOST,
   TABLE_OF,
   type Bucket,
@@ -306,6 +308,7 @@ function putValues(sum: UsageSum, by: Bucket, lastUse: ReadonlyMap<string, numbe
     ...[startMs, accountId, keyId, model, isIn ? lastMs : startMs, sum.requests, sum.errors],
     ...[sum.inputTokens, sum.outputTokens, sum.cacheReadTokens, sum.cacheWriteTokens],
     ...[sum.reasoningTokens, sum.costNanoUsd, sum.unpriced, sum.estimated],
-    ...COUNTER_COLUMNS.slice(10).map((_, at) => sum.firstContent[at] ?? 0),
+    ...FIRST_CONTENT_COLUMNS.map((_, at) => sum.firstContent[at] ?? 0),
+    ...CAUSES.map((cause) => sum.byCause[cause]),
   ]
 }

@@ -1,6 +1,7 @@
 /**
  * The columns of `usage_hours` and `usage_days`, and what an entry adds to each.
  */
+import { CAUSES, outcomesOf } from '../../../error-cause.js'
 import { FIRST_CONTENT_BOUNDS_MS, type UsageSum } from '../../ledger.js'
 import { numberIn, textIn, type Row } from '../driver.js'
 
@@ -27,14 +28,27 @@ export const COUNTERS: readonly (readonly [column: string, added: string])[] = [
   ['unpriced', "sum(cost_nano_usd IS NULL AND source <> 'none')"],
   ['estimated', "sum(source = 'estimated')"],
   ...histogram(),
+  ...causes(),
 ]
 /** The columns of `COUNTERS`. */
 export const COUNTER_COLUMNS = COUNTERS.map(([column]) => column)
+/** Those of the histogram. */
+export const FIRST_CONTENT_COLUMNS = COUNTER_COLUMNS.filter((column) =>
+  column.startsWith('first_content'),
+)
 /** The largest number that a counter reaches. */
 export const MOST = Number.MAX_SAFE_INTEGER
 
 function tokens(column: string): string {
   return `coalesce(sum(CAST(${column} AS INTEGER)), 0)`
+}
+
+/** One counter for each cause of failures. */
+function causes(): [string, string][] {
+  return CAUSES.map((cause) => {
+    const outcomes = outcomesOf(cause).map((outcome) => `'${outcome}'`)
+    return [`errors_${cause}`, `sum(outcome IN (${outcomes.join(', ')}))`]
+  })
 }
 
 /** One counter for each bound, and one above the last. */
@@ -68,6 +82,12 @@ export function sumIn(row: Row): UsageSum {
     costNanoUsd: numberIn(row, 'cost_nano_usd'),
     unpriced: numberIn(row, 'unpriced'),
     estimated: numberIn(row, 'estimated'),
-    firstContent: COUNTER_COLUMNS.slice(10).map((column) => numberIn(row, column)),
+    firstContent: FIRST_CONTENT_COLUMNS.map((column) => numberIn(row, column)),
+    byCause: {
+      client: numberIn(row, 'errors_client'),
+      limits: numberIn(row, 'errors_limits'),
+      gateway: numberIn(row, 'errors_gateway'),
+      provider: numberIn(row, 'errors_provider'),
+    },
   }
 }

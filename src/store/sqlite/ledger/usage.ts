@@ -2,6 +2,7 @@
  * Pages of entries, their export, and budgets, as SQL. Runs in a thread of its own (background-worker.ts), so that no
  * query, however wide, holds up the event loop.
  */
+import { outcomesOf } from '../../../error-cause.js'
 import type { UsageRow } from '../../../ledger/row.js'
 import type { BudgetSpent, RowPage, RowQuery } from '../../ledger.js'
 import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
@@ -115,20 +116,31 @@ function pageIn(db: Connection, found: Iterable<Row>, limit: number): RowPage {
 
 function filterOf(query: RowQuery): Where[] {
   const { model, modelAsked, upstream, status, failed, keyId, accountId } = query
+  const { outcome, cause, ingress, label, clientRequestId } = query
   const filter: Where[] = []
   if (model !== undefined) filter.push(['model = ?', model])
   if (modelAsked !== undefined) filter.push(['model_asked IS ?', modelAsked])
   if (upstream !== undefined) filter.push(['upstream IS ?', upstream])
   if (status !== undefined) filter.push(['status = ?', status])
   if (failed !== undefined) filter.push([`(outcome <> 'ok') = ?`, failed ? 1 : 0])
+  if (outcome !== undefined) filter.push(['outcome = ?', outcome])
+  if (cause !== undefined) {
+    filter.push(['outcome IN (SELECT value FROM json_each(?))', JSON.stringify(outcomesOf(cause))])
+  }
+  if (ingress !== undefined) filter.push(['ingress IS ?', ingress])
+  if (label !== undefined) {
+    filter.push(["instr(' ' || coalesce(labels, '') || ' ', ' ' || ? || ' ') > 0", label])
+  }
+  if (clientRequestId !== undefined) filter.push(['client_request_id IS ?', clientRequestId])
   if (keyId !== undefined) filter.push(['key_id = ?', keyId])
   if (accountId !== null) filter.push(['account_id = ?', accountId])
   return filter
 }
 
-/** Every status but 200 is that of a failure. */
-function isFailure({ failed, status }: RowQuery): boolean {
-  return failed === true || (status !== undefined && status !== 200)
+/** Whether the query is for failures only; every status but 200 is that of a failure. */
+function isFailure({ failed, status, outcome, cause }: RowQuery): boolean {
+  if (failed === true || cause !== undefined) return true
+  return (status !== undefined && status !== 200) || (outcome !== undefined && outcome !== 'ok')
 }
 
 /** Entries from a place on, oldest first. */

@@ -1,0 +1,71 @@
+/**
+ * Replaces a key: the new one has the same rights, and both work until the old one is revoked. A rotation may exceed
+ * the plan's number of keys by one; the old key then expires after 24 hours.
+ */
+import { GatewayError } from '../errors.js'
+import type { Store } from '../store/store.js'
+import type { TrailEntry } from '../store/trail.js'
+import type { Account, ApiKey } from './account.js'
+import { createKey, UNLIMITED_KEYS, type CreatedKey, type NewKey, type Plans } from './accounts.js'
+
+/** How long an account may have one key more than its plan allows. */
+export const ROTATION_MS = 24 * 3_600_000
+
+/** A rotation. */
+export interface Rotation {
+  readonly store: Store
+  readonly plans: Plans
+  readonly account: Account
+  readonly old: ApiKey
+  /** Ms since 1970. */
+  readonly now: () => number
+  /** What it leaves in the audit trail. */
+  readonly told: (made: ApiKey) => readonly TrailEntry[]
+}
+
+/** The new key, and when the old one ends; null: when it is revoked. */
+export interface Rotated extends CreatedKey {
+  readonly oldEndsAtMs: number | null
+}
+
+/**
+ * Makes the successor. Throws `malformed_request` if the old key does not work, `plan_limit` if the account has more
+ * keys than its plan allows already, and what `createKey` throws.
+ */
+export async function rotateKey(rotation: Rotation): Promise<Rotated> {
+  const { store, plans, account, old, now, told } = rotation
+  const nowMs = now()
+  if (old.revokedAtMs !== undefined || (old.expiresAtMs ?? nowMs + 1) <= nowMs) {
+    throw new GatewayError('malformed_request', 'This key no longer works. Create a new one.')
+  }
+  const maxKeys = plans[account.plan].maxKeys ?? UNLIMITED_KEYS
+  const more = { ...plans, [account.plan]: { ...plans[account.plan], maxKeys: maxKeys + 1 } }
+  const made = await createKey(store, more, account, old.name, wanted(old, now), told).catch(
+    (error: unknown) => {
+      if (error instanceof GatewayError && error.kind === 'plan_limit') throw tooMany(maxKeys)
+      throw error
+    },
+  )
+  const isOver = (await store.countKeys(account.id)) > maxKeys
+  const endsAtMs = isOver
+    ? Math.min(old.expiresAtMs ?? Infinity, nowMs + ROTATION_MS)
+    : (old.expiresAtMs ?? null)
+  await store.changeKey(account.id, old.id, { replacedBy: made.key.id, expiresAtMs: endsAtMs })
+  return { ...made, oldEndsAtMs: endsAtMs }
+}
+
+function wanted({ id, expiresAtMs, models, limits, labels }: ApiKey, now: () => number): NewKey {
+  return {
+    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+    ...(models === undefined ? {} : { models }),
+    ...(limits === undefined ? {} : { limits }),
+    ...(labels === undefined ? {} : { labels }),
+    replaces: id,
+    now,
+  }
+}
+
+function tooMany(maxKeys: number): GatewayError {
+  const message = `The account has more than the ${maxKeys} keys of its plan already. Revoke a replaced key, then rotate again.`
+  return new GatewayError('plan_limit', message)
+}

@@ -1,0 +1,215 @@
+/** What an administrator does to accounts: make, move to a plan, hand a password link, switch off and on. */
+import { useState } from 'react'
+import type { AccountRow, CreatedAccountReply, PlanName } from '../../../server/schema/schema.js'
+import { change } from '../../api/calls.js'
+import { useResource } from '../../api/resource.js'
+import { fullTime } from '../../format/time.js'
+import { Button } from '../../parts/actions/button.js'
+import { CopyButton } from '../../parts/actions/copy.js'
+import { Confirm, Dialog } from '../../parts/dialogs/dialog.js'
+import { SelectField } from '../../parts/forms/field.js'
+import { report } from '../../parts/states/notice.js'
+import { ProblemLine } from '../../parts/states/states.js'
+import { useSession } from '../../shell/session.js'
+import { Email, useSubmit } from '../sign-in/door.js'
+
+/** Which dialog, about whom. */
+export type AccountAct =
+  | { readonly act: 'create' }
+  | { readonly act: 'plan' | 'reset' | 'disable' | 'enable'; readonly account: AccountRow }
+
+type Link = CreatedAccountReply['link']
+
+interface DialogProps {
+  readonly act: AccountAct
+  readonly onClose: () => void
+}
+
+/** The dialog of an act. */
+export function AccountDialog({ act, onClose }: DialogProps) {
+  switch (act.act) {
+    case 'create':
+      return <Create onClose={onClose} />
+    case 'plan':
+      return <ChangePlan account={act.account} onClose={onClose} />
+    case 'reset':
+      return <Reset account={act.account} onClose={onClose} />
+    case 'disable':
+    case 'enable':
+      return <Switch account={act.account} onClose={onClose} />
+  }
+}
+
+interface LinkProps {
+  readonly title: string
+  readonly link: Link
+  readonly onClose: () => void
+}
+
+/** A one-time link, shown once. */
+function LinkShown({ title, link, onClose }: LinkProps) {
+  return (
+    <Dialog
+      title={title}
+      description={`Hand this link over. It sets a password, works once, and ends ${fullTime(link.expiresAtMs)}. You will not see it again.`}
+      closable={false}
+      wide
+      onClose={onClose}
+    >
+      <div className="secret">
+        <code className="secret-text">{link.url}</code>
+        <CopyButton text={link.url} what="link" label />
+      </div>
+      <footer className="dialog-foot">
+        <Button tone="primary" onClick={onClose}>
+          I have saved it
+        </Button>
+      </footer>
+    </Dialog>
+  )
+}
+
+function usePlans(): readonly { value: PlanName; label: string }[] {
+  const plans = useResource('/plans').data?.plans ?? []
+  return plans.map(({ name, priceUsd, maxKeys }) => ({
+    value: name,
+    label: `${name}, $${priceUsd} a month, ${maxKeys === null ? 'unlimited' : maxKeys} keys`,
+  }))
+}
+
+function Create({ onClose }: { readonly onClose: () => void }) {
+  const plans = usePlans()
+  const [made, setMade] = useState<CreatedAccountReply | null>(null)
+  const [email, setEmail] = useState('')
+  const [plan, setPlan] = useState<string>('starter')
+  const [role, setRole] = useState('owner')
+  const { busy, problem, submit } = useSubmit(async () => {
+    const chosen = plans.find(({ value }) => value === plan)?.value ?? 'starter'
+    const body = { email, plan: chosen, role: role === 'admin' ? 'admin' : 'owner' } as const
+    setMade(await change('POST /accounts', body))
+  })
+  if (made !== null) {
+    return <LinkShown title={`Account ${made.account.email}`} link={made.link} onClose={onClose} />
+  }
+  return (
+    <Dialog title="Create account" onClose={onClose}>
+      <form className="form" onSubmit={submit}>
+        <Email value={email} onChange={setEmail} />
+        <SelectField label="Plan" value={plan} onChange={(event) => setPlan(event.target.value)}>
+          {plans.map(({ value, label }) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </SelectField>
+        <SelectField
+          label="Role"
+          hint="An administrator sees and changes all accounts."
+          value={role}
+          onChange={(event) => setRole(event.target.value)}
+        >
+          <option value="owner">owner of this account</option>
+          <option value="admin">administrator</option>
+        </SelectField>
+        {problem === null ? null : <ProblemLine problem={problem} />}
+        <footer className="dialog-foot">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" tone="primary" busy={busy}>
+            Create
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  )
+}
+
+interface AccountProps {
+  readonly account: AccountRow
+  readonly onClose: () => void
+}
+
+function ChangePlan({ account, onClose }: AccountProps) {
+  const plans = usePlans()
+  const { refresh } = useSession()
+  const [plan, setPlan] = useState<PlanName>(account.plan)
+  const { busy, problem, submit } = useSubmit(async () => {
+    await change('PATCH /accounts/{id}', { plan }, account.id)
+    await refresh()
+    report(`${account.email} is on ${plan} now.`)
+    onClose()
+  })
+  return (
+    <Dialog
+      title={`Plan of ${account.email}`}
+      description={`It has ${account.liveKeys} keys now. A smaller plan takes none away; it only allows no more.`}
+      onClose={onClose}
+    >
+      <form className="form" onSubmit={submit}>
+        <SelectField
+          label="Plan"
+          value={plan}
+          onChange={(event) => {
+            const chosen = plans.find(({ value }) => value === event.target.value)
+            if (chosen !== undefined) setPlan(chosen.value)
+          }}
+        >
+          {plans.map(({ value, label }) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </SelectField>
+        {problem === null ? null : <ProblemLine problem={problem} />}
+        <footer className="dialog-foot">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" tone="primary" busy={busy}>
+            Change plan
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  )
+}
+
+function Reset({ account, onClose }: AccountProps) {
+  const [link, setLink] = useState<Link | null>(null)
+  if (link !== null) {
+    return <LinkShown title={`Link for ${account.email}`} link={link} onClose={onClose} />
+  }
+  return (
+    <Confirm
+      title={`Make a password link for ${account.email}?`}
+      consequence="Links made before stop working. The password stays as it is until the new link is used."
+      verb="Make link"
+      tone="primary"
+      keepOpen
+      act={async () => setLink((await change('POST /accounts/{id}/reset', {}, account.id)).link)}
+      onClose={onClose}
+    />
+  )
+}
+
+function Switch({ account, onClose }: AccountProps) {
+  const { id, email, disabled, liveKeys } = account
+  return (
+    <Confirm
+      title={`${disabled ? 'Enable' : 'Disable'} ${email}?`}
+      consequence={
+        disabled
+          ? `Its owner can sign in again, and its ${liveKeys} keys work again.`
+          : `Requests with its ${liveKeys} keys fail within 1 second, and its owner is signed out. It can be enabled again.`
+      }
+      verb={disabled ? 'Enable' : 'Disable'}
+      tone={disabled ? 'primary' : 'danger'}
+      act={async () => {
+        await change('PATCH /accounts/{id}', { disabled: !disabled }, id)
+        report(
+          disabled
+            ? `Enabled. ${email} works again.`
+            : `Disabled. ${email} and its keys stopped working.`,
+        )
+      }}
+      onClose={onClose}
+    />
+  )
+}

@@ -1,0 +1,37 @@
+/** The list of keys of the keyboard, shown by `?`. */
+import { Dialog } from '../../parts/dialogs/dialog.js'
+import { SECTIONS } from '../../shell/sections.js'
+
+interface KeyHelpProps {
+  readonly isAdmin: boolean
+  readonly onClose: () => void
+}
+
+/** What each key does. */
+export function KeyHelp({ isAdmin, onClose }: KeyHelpProps) {
+  const places = SECTIONS.filter(({ adminOnly }) => isAdmin || !adminOnly)
+  const keys: readonly (readonly [string, string])[] = [
+    ['/', 'Search'],
+    ['c', 'Create'],
+    ['↑ ↓', 'Move in a table'],
+    ['enter', 'Open a row'],
+    ['esc', 'Close'],
+    ...places.map(({ key, name }) => [`g ${key}`, `Go to ${name}`] as const),
+  ]
+  return (
+    <Dialog title="Keyboard" onClose={onClose}>
+      <dl className="key-help">
+        {keys.map(([key, what]) => (
+          <div key={key}>
+            <dt>
+              {key.split(' ').map((one) => (
+                <kbd key={one}>{one}</kbd>
+              ))}
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  )
+}

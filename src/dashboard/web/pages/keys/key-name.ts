@@ -1,0 +1,7 @@
+/** How a key is named where its secret is not known. */
+import type { Key } from '../../../server/schema/schema.js'
+
+/** `sk_9fQ2x…a7Lm`: enough to know a key by, and no use to anybody. */
+export function maskOf({ prefix, lastFour }: Pick<Key, 'prefix' | 'lastFour'>): string {
+  return `${prefix}…${lastFour}`
+}

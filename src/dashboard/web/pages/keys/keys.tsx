@@ -1,0 +1,248 @@
+/** The list of keys: make one, see what each is used for, replace or revoke it. */
+import { useState } from 'react'
+import type { Key, KeysReply } from '../../../server/schema/schema.js'
+import { usePages, type Pages } from '../../api/pages.js'
+import { clockTime, until } from '../../format/time.js'
+import { Button, IconButton } from '../../parts/actions/button.js'
+import { Ago } from '../../parts/tables/figure.js'
+import { Menu } from '../../parts/actions/menu.js'
+import { More } from '../../parts/tables/more.js'
+import { report } from '../../parts/states/notice.js'
+import { Empty, Failed, TableSkeleton } from '../../parts/states/states.js'
+import { Search } from '../../parts/forms/search.js'
+import { Table, type Column } from '../../parts/tables/table.js'
+import { go, setQuery, usePlace } from '../../routing/place.js'
+import { Page } from '../../shell/page.js'
+import { useScope, withScope } from '../../shell/scope.js'
+import { useAccount, useSession } from '../../shell/session.js'
+import { CreateKey } from './create-key.js'
+import { EditKey, RevokeKey, RotateKey } from './key-dialogs.js'
+import { maskOf } from './key-name.js'
+import { CREATED, RECENT_USE } from '../../parts/tables/recent-columns.js'
+
+/** Keys on a page; older ones are loaded on demand. */
+const PAGE_KEYS = 100
+
+type Open = { readonly act: 'edit' | 'rotate' | 'revoke'; readonly key: Key } | null
+
+const COLUMNS: readonly Column<Key>[] = [
+  {
+    id: 'name',
+    head: 'Name',
+    cell: (key) => <NameCell apiKey={key} />,
+    sort: ({ name }) => name.toLowerCase(),
+    className: 'main-cell',
+  },
+  { id: 'key', head: 'Key', cell: (key) => <code>{maskOf(key)}</code>, extra: true },
+  CREATED,
+  {
+    id: 'used',
+    head: 'Last used',
+    cell: ({ lastUsedAtMs }) => <Ago ms={lastUsedAtMs} />,
+    sort: ({ lastUsedAtMs }) => lastUsedAtMs ?? 0,
+  },
+  ...RECENT_USE,
+]
+
+function NameCell({ apiKey }: { apiKey: Key }) {
+  const { name, state, expiresAtMs, models, labels, replacedBy } = apiKey
+  const expires = expiresAtMs === null ? null : until(expiresAtMs, Date.now())
+  return (
+    <>
+      <span className="cell-name">{name}</span>
+      {state === 'live' ? null : <span className={`tag ${state}`}>{state}</span>}
+      {state === 'live' && replacedBy !== null ? <span className="tag warn">replaced</span> : null}
+      {state === 'live' && expires !== null ? (
+        <span className="tag">expires {expires.startsWith('in ') ? expires : `on ${expires}`}</span>
+      ) : null}
+      {models === null ? null : (
+        <span className="tag" title={models.join(', ')}>
+          {models.length === 1 ? models[0] : `${models.length} models`}
+        </span>
+      )}
+      {Object.entries(labels).map(([label, value]) => (
+        <span className="tag" key={label}>
+          {label}={value}
+        </span>
+      ))}
+    </>
+  )
+}
+
+/** The page of keys. */
+export function KeysPage() {
+  const { query } = usePlace()
+  const scope = useScope()
+  const { refresh } = useSession()
+  const [dialog, setDialog] = useState<Open>(null)
+  const search = query.get('search') ?? ''
+  const state = query.get('state') === 'all' ? 'all' : null
+  const asked = { account: scope, search, state, limit: PAGE_KEYS }
+  const pages = usePages('/keys', asked, ({ keys }) => keys.length === 0)
+  const { replies, problem, reload } = pages
+  const keys = replies?.flatMap((reply) => reply.keys) ?? null
+  const creating = query.get('create') !== null
+  const close = (): void => {
+    setDialog(null)
+    reload()
+    void refresh()
+  }
+  const stopCreating = (): void => {
+    setQuery({ create: null }, { replace: true })
+    close()
+  }
+  return (
+    <Page
+      title="Keys"
+      purpose="What your programs sign in with. Each has a name, so that a bill or a leak can be traced."
+      action={<CreateButton isOwn={scope === null} />}
+      filters={
+        <>
+          <Search label="Search keys" value={search} />
+          <button
+            type="button"
+            className="filter toggle"
+            aria-pressed={state === 'all'}
+            onClick={() => setQuery({ state: state === 'all' ? null : 'all' })}
+          >
+            With revoked
+          </button>
+          <PlanNote />
+        </>
+      }
+    >
+      {problem !== null && keys === null ? (
+        <Failed
+          what="The list of keys"
+          problem={problem}
+          holds="Keys keep working."
+          retry={() => reload()}
+        />
+      ) : keys === null ? (
+        <TableSkeleton />
+      ) : keys.length === 0 ? (
+        <NoKeys filtered={search !== ''} />
+      ) : (
+        <KeyList keys={keys} pages={pages} scope={scope} open={setDialog} />
+      )}
+      {creating ? <CreateKey onClose={stopCreating} /> : null}
+      {dialog === null ? null : <KeyDialog dialog={dialog} onClose={close} />}
+    </Page>
+  )
+}
+
+interface ListProps {
+  readonly keys: readonly Key[]
+  readonly pages: Pages<KeysReply>
+  readonly scope: string | null
+  readonly open: (dialog: Open) => void
+}
+
+function KeyList({ keys, pages, scope, open }: ListProps) {
+  return (
+    <>
+      <Table
+        caption="Keys"
+        columns={COLUMNS}
+        rows={keys}
+        keyOf={({ id }) => id}
+        faded={(key) => key.state !== 'live'}
+        actions={(key) => <RowMenu apiKey={key} scope={scope} open={open} />}
+      />
+      <More pages={pages} label="Older keys" />
+    </>
+  )
+}
+
+function CreateButton({ isOwn }: { readonly isOwn: boolean }) {
+  if (!isOwn) return null
+  return (
+    <Button
+      tone="primary"
+      icon="plus"
+      data-key="c"
+      aria-keyshortcuts="c"
+      onClick={() => setQuery({ create: '1' })}
+    >
+      Create key
+    </Button>
+  )
+}
+
+/** What the plan allows, and what to do where it allows no more. */
+function PlanNote() {
+  const { plan, liveKeys } = useAccount()
+  if (plan.maxKeys === null) return null
+  const isFull = liveKeys >= plan.maxKeys
+  return (
+    <p className={isFull ? 'filter-note warn' : 'filter-note'}>
+      {liveKeys} of {plan.maxKeys} keys of {plan.name} (${plan.priceUsd} a month)
+      {isFull ? '. Revoke one that is not used, or ask for a larger plan.' : ''}
+    </p>
+  )
+}
+
+function NoKeys({ filtered }: { readonly filtered: boolean }) {
+  if (filtered) {
+    return (
+      <Empty title="No key has this name">
+        <p>
+          <Button onClick={() => setQuery({ search: null })}>Clear the search</Button>
+        </p>
+      </Empty>
+    )
+  }
+  return (
+    <Empty title="No keys yet">
+      <p>
+        A key lets a program call every model of this gateway. You will see its secret once, with a
+        line to paste beside it.
+      </p>
+      <p>
+        <Button onClick={() => setQuery({ create: '1' })}>Create your first key</Button>
+      </p>
+    </Empty>
+  )
+}
+
+interface RowMenuProps {
+  readonly apiKey: Key
+  readonly scope: string | null
+  readonly open: (dialog: Open) => void
+}
+
+function RowMenu({ apiKey: key, scope, open }: RowMenuProps) {
+  const look = (path: string) => () => go(withScope(`${path}?key=${key.id}`, scope))
+  const change = [
+    { label: 'Edit', choose: () => open({ act: 'edit', key }) },
+    { label: 'Rotate', choose: () => open({ act: 'rotate', key }) },
+    { label: 'Revoke', danger: true, choose: () => open({ act: 'revoke', key }) },
+  ] as const
+  return (
+    <Menu
+      trigger={<IconButton icon="more" label={`Actions for ${key.name}`} />}
+      items={[
+        { label: 'See its usage', choose: look('/usage') },
+        { label: 'See its requests', choose: look('/requests') },
+        ...(key.state === 'revoked' ? [] : change),
+      ]}
+    />
+  )
+}
+
+interface KeyDialogProps {
+  readonly dialog: NonNullable<Open>
+  readonly onClose: () => void
+}
+
+function KeyDialog({ dialog: { act, key }, onClose }: KeyDialogProps) {
+  if (act === 'edit') return <EditKey apiKey={key} onClose={onClose} />
+  if (act === 'rotate') return <RotateKey apiKey={key} onClose={onClose} />
+  return (
+    <RevokeKey
+      apiKey={key}
+      onClose={onClose}
+      onDone={() => report(`Revoked. ${key.name} stopped working at ${clockTime(Date.now())}.`)}
+    />
+  )
+}

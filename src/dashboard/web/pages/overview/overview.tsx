@@ -1,0 +1,175 @@
+/** The first look: five figures, what the money went to, the latest requests. */
+import type { Figures, UsagePoint, UsageReply } from '../../../server/schema/schema.js'
+import { useLive, useOnTraffic } from '../../api/live.js'
+import { useResource, type Resource } from '../../api/resource.js'
+import { bucketsOf, DAY_MS, valuesOf } from '../../format/buckets.js'
+import { count, dollars, duration, exactCount, exactDollars, percent } from '../../format/number.js'
+import { useColours } from '../../parts/charts/colours.js'
+import { Chart } from '../../parts/charts/chart.js'
+import { FirstCall } from '../../parts/states/first-call.js'
+import { Pulse } from '../../parts/states/pulse.js'
+import { RangePicker, useRange } from '../../parts/forms/range.js'
+import { Spark } from '../../parts/charts/spark.js'
+import { BlockSkeleton, Failed, TableSkeleton } from '../../parts/states/states.js'
+import { Link } from '../../routing/link.js'
+import { setQuery, usePlace } from '../../routing/place.js'
+import { useNow } from '../../shell/clock.js'
+import { Block, Page } from '../../shell/page.js'
+import { useScope, withScope } from '../../shell/scope.js'
+import { RequestDrawer } from '../requests/request-drawer.js'
+import { RequestTable } from '../requests/request-table.js'
+
+const LATEST = 10
+
+/** The page that comes first. */
+export function OverviewPage() {
+  const scope = useScope()
+  const { query } = usePlace()
+  const range = useRange('24h')
+  const { fromMs, toMs, by } = range
+  const usage = useResource('/usage', { account: scope, by, fromMs, toMs })
+  const day = Math.floor(useNow() / DAY_MS) + 1
+  const month = useResource('/usage', {
+    account: scope,
+    by: 'day',
+    fromMs: (day - 30) * DAY_MS,
+    toMs: day * DAY_MS,
+    group: 'model',
+  })
+  const live = useLive(scope, true)
+  useOnTraffic(live, () => {
+    usage.reload(true)
+    month.reload(true)
+  })
+  const id = query.get('request')
+  return (
+    <Page
+      title="Overview"
+      purpose={range.isLive ? `All of your traffic, ${range.words}.` : range.words}
+      filters={
+        <>
+          <RangePicker range={range} />
+          <Pulse on={range.isLive} />
+        </>
+      }
+    >
+      <Cards usage={usage} />
+      <SpendByModel month={month} />
+      <Block
+        title="Latest requests"
+        action={<Link to={withScope('/requests', scope)}>see all →</Link>}
+      >
+        {live === null ? (
+          <TableSkeleton rows={LATEST} />
+        ) : live.rows.length === 0 ? (
+          <FirstCall what="Each request with its model, tokens, cost and time." />
+        ) : (
+          <RequestTable
+            rows={live.rows.slice(0, LATEST)}
+            open={({ requestId }) => setQuery({ request: requestId })}
+          />
+        )}
+      </Block>
+      {id === null ? null : <RequestDrawer id={id} onClose={() => setQuery({ request: null })} />}
+    </Page>
+  )
+}
+
+interface Card {
+  readonly name: string
+  readonly text: (figures: Figures) => string
+  readonly exact: (figures: Figures) => string
+  readonly pick: (point: UsagePoint) => number | null
+  /** A time without requests has none of it, or it is not known. */
+  readonly missing: 0 | null
+}
+
+const CARDS: readonly Card[] = [
+  {
+    name: 'Requests',
+    text: ({ requests }) => count(requests),
+    exact: ({ requests }) => `${exactCount(requests)} requests`,
+    pick: ({ requests }) => requests,
+    missing: 0,
+  },
+  {
+    name: 'Spend',
+    text: ({ spendNanoUsd, unpricedRequests }) =>
+      dollars(spendNanoUsd) + (unpricedRequests === 0 ? '' : '+'),
+    exact: ({ spendNanoUsd }) => exactDollars(spendNanoUsd),
+    pick: ({ spendNanoUsd }) => spendNanoUsd,
+    missing: 0,
+  },
+  {
+    name: 'Tokens',
+    text: ({ inputTokens, outputTokens }) => count(inputTokens + outputTokens),
+    exact: ({ inputTokens, outputTokens }) =>
+      `${exactCount(inputTokens)} in, ${exactCount(outputTokens)} out`,
+    pick: ({ inputTokens, outputTokens }) => inputTokens + outputTokens,
+    missing: 0,
+  },
+  {
+    name: 'Errors',
+    text: ({ errors, requests }) => percent(requests === 0 ? 0 : errors / requests),
+    exact: ({ errors, requests }) => `${exactCount(errors)} of ${exactCount(requests)} requests`,
+    pick: ({ errors }) => errors,
+    missing: 0,
+  },
+  {
+    name: 'First token p95',
+    text: ({ firstTokenP95Ms }) => (firstTokenP95Ms === null ? '–' : duration(firstTokenP95Ms)),
+    exact: ({ firstTokenP50Ms, firstTokenP95Ms }) =>
+      firstTokenP95Ms === null
+        ? 'no request had content'
+        : `half within ${duration(firstTokenP50Ms ?? 0)}, 95 of 100 within ${duration(firstTokenP95Ms)}`,
+    pick: ({ firstTokenP95Ms }) => firstTokenP95Ms,
+    missing: null,
+  },
+]
+
+function Cards({ usage }: { readonly usage: Resource<UsageReply> }) {
+  const { data, problem, reload } = usage
+  if (problem !== null && data === null) {
+    return <Failed what="The figures" problem={problem} retry={() => reload()} />
+  }
+  if (data === null) return <BlockSkeleton />
+  const buckets = bucketsOf(data)
+  return (
+    <dl className={usage.stale ? 'cards stale' : 'cards'}>
+      {CARDS.map(({ name, text, exact, pick, missing }) => (
+        <div key={name} className="card">
+          <dt>{name}</dt>
+          <dd title={exact(data.total)}>{text(data.total)}</dd>
+          <Spark values={valuesOf(buckets, data.points, pick, missing)} />
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+function SpendByModel({ month }: { readonly month: Resource<UsageReply> }) {
+  const { data, problem, reload } = month
+  const colourOf = useColours((data?.groups ?? []).map(({ id }) => id))
+  if (problem !== null && data === null) {
+    return <Failed what="Spend by model" problem={problem} retry={() => reload()} />
+  }
+  if (data === null) return <BlockSkeleton />
+  if (data.total.requests === 0) return null
+  const buckets = bucketsOf(data)
+  return (
+    <Chart
+      title="Spend by model"
+      note="per day (UTC), last 30 d"
+      figure={dollars(data.total.spendNanoUsd)}
+      kind="area"
+      buckets={buckets}
+      format={dollars}
+      series={data.groups.map(({ id, label, points }) => ({
+        id,
+        label,
+        colour: colourOf(id),
+        values: valuesOf(buckets, points, ({ spendNanoUsd }) => spendNanoUsd, 0),
+      }))}
+    />
+  )
+}

@@ -1,0 +1,156 @@
+/** What was used: charts over time, and the sums by model and by key. */
+import type { UsageReply } from '../../../server/schema/schema.js'
+import { useLive, useOnTraffic } from '../../api/live.js'
+import { useResource } from '../../api/resource.js'
+import { csvOf, saveFile } from '../../format/csv.js'
+import { plural } from '../../format/number.js'
+import { Button } from '../../parts/actions/button.js'
+import { useColours } from '../../parts/charts/colours.js'
+import { Filter } from '../../parts/forms/field.js'
+import { FirstCall } from '../../parts/states/first-call.js'
+import { Pulse } from '../../parts/states/pulse.js'
+import { RangePicker, useRange } from '../../parts/forms/range.js'
+import { BlockSkeleton, Failed } from '../../parts/states/states.js'
+import { setQuery, usePlace } from '../../routing/place.js'
+import { Page } from '../../shell/page.js'
+import { useScope } from '../../shell/scope.js'
+import { UsageCharts } from './usage-charts.js'
+import { UsageTable } from './usage-table.js'
+
+/** The page of usage. */
+export function UsagePage() {
+  const scope = useScope()
+  const { query } = usePlace()
+  const range = useRange('24h')
+  const { by, fromMs, toMs } = range
+  const group = query.get('group') === 'key' ? 'key' : 'model'
+  const [model, keyId] = [query.get('model') ?? '', query.get('key') ?? '']
+  const asked = { account: scope, by, fromMs, toMs, group, keyId, model }
+  const { data, problem, stale, reload } = useResource('/usage', asked)
+  useOnTraffic(useLive(scope, range.isLive), () => reload(true))
+  const colourOf = useColours((data?.groups ?? []).map(({ id }) => id))
+  return (
+    <Page
+      title="Usage"
+      purpose="Requests, tokens, money, errors and speed over time."
+      action={
+        <Button icon="file" disabled={data === null} onClick={() => data && saveUsage(data)}>
+          Save CSV
+        </Button>
+      }
+      filters={
+        <>
+          <RangePicker range={range} withUnit />
+          <UsageFilters model={model} keyId={keyId} />
+          <GroupSwitch group={group} />
+          <Pulse on={range.isLive} />
+        </>
+      }
+    >
+      {problem !== null && data === null ? (
+        <Failed
+          what="Usage"
+          problem={problem}
+          holds="Nothing is lost: requests are counted as they happen."
+          retry={() => reload()}
+        />
+      ) : data === null ? (
+        <BlockSkeleton />
+      ) : data.total.requests === 0 ? (
+        <FirstCall what="Charts of requests, tokens, spend, errors and time to first token." />
+      ) : (
+        <div className={stale ? 'stale' : undefined}>
+          <Unpriced usage={data} />
+          <UsageCharts usage={data} colourOf={colourOf} words={range.words} />
+          <UsageTable usage={data} group={group} colourOf={colourOf} words={range.words} />
+        </div>
+      )}
+    </Page>
+  )
+}
+
+/** Says what the sums do not know. */
+function Unpriced({ usage: { total } }: { readonly usage: UsageReply }) {
+  if (total.unpricedRequests === 0 && total.estimatedRequests === 0) return null
+  const unpriced = `The price of ${plural(total.unpricedRequests, 'request')} is not known: spend is at least what is said. `
+  const estimated = `Tokens of ${plural(total.estimatedRequests, 'request')} are estimated, since the provider reported none.`
+  return (
+    <p className="soft note-line">
+      {total.unpricedRequests === 0 ? '' : unpriced}
+      {total.estimatedRequests === 0 ? '' : estimated}
+    </p>
+  )
+}
+
+interface FiltersProps {
+  readonly model: string
+  readonly keyId: string
+}
+
+/** By model and by key; both live in the address. */
+export function UsageFilters({ model, keyId }: FiltersProps) {
+  const scope = useScope()
+  const models = useResource('/models').data?.models ?? []
+  const keys = useResource('/keys', { account: scope, state: 'all', limit: 500 }).data?.keys ?? []
+  return (
+    <>
+      <Filter
+        label="Model"
+        all="All models"
+        value={model}
+        options={models.map(({ id }) => ({ value: id, label: id }))}
+        onChange={(value) => setQuery({ model: value })}
+      />
+      <Filter
+        label="Key"
+        all="All keys"
+        value={keyId}
+        options={[
+          ...keys.map(({ id, name, lastFour }) => ({ value: id, label: `${name} …${lastFour}` })),
+          { value: 'playground', label: 'playground' },
+        ]}
+        onChange={(value) => setQuery({ key: value })}
+      />
+    </>
+  )
+}
+
+function GroupSwitch({ group }: { readonly group: 'model' | 'key' }) {
+  return (
+    <span className="switch" role="group" aria-label="Group by">
+      {(['model', 'key'] as const).map((one) => (
+        <button
+          key={one}
+          type="button"
+          aria-pressed={group === one}
+          onClick={() => setQuery({ group: one === 'model' ? null : one })}
+        >
+          by {one}
+        </button>
+      ))}
+    </span>
+  )
+}
+
+const NANO = 1e9
+
+function saveUsage({ by, groups, points }: UsageReply): void {
+  const sets = [{ label: 'all', points }, ...groups]
+  const lines = sets.flatMap((set) =>
+    set.points.map((point) => [
+      new Date(point.startMs).toISOString(),
+      set.label,
+      point.requests,
+      point.errors,
+      point.inputTokens,
+      point.cachedTokens,
+      point.outputTokens,
+      point.reasoningTokens,
+      point.spendNanoUsd / NANO,
+      point.firstTokenP50Ms,
+      point.firstTokenP95Ms,
+    ]),
+  )
+  const head = `${by},of,requests,errors,input_tokens,cached_tokens,output_tokens,reasoning_tokens,spend_usd,first_token_p50_ms,first_token_p95_ms`
+  saveFile('usage.csv', csvOf([head.split(','), ...lines]))
+}

@@ -1,0 +1,213 @@
+/** How a chart is told to uPlot: scales from zero, stacks, the hatch on what is not over. */
+import UPlot from 'uplot'
+import { tick } from '../../format/time.js'
+import type { ChartContent } from './chart.js'
+
+const HEIGHT = 200
+const NARROW = 480
+const AXIS_FONT = '12px system-ui, sans-serif'
+const AREA_ALPHA = '2e'
+/** uPlot's logarithmic kind of scale; the names of the kinds exist in its types alone, not when it runs. */
+const LOGARITHMIC: object = { distr: 3 }
+
+/** What the pointer is over. */
+export interface Hover {
+  readonly index: number
+  readonly left: number
+  /** The readout goes to the left of the pointer. */
+  readonly right: boolean
+}
+
+/** The numbers; stacked ones as running sums, the topmost first so that the lower ones cover it. */
+export function dataOf({ buckets, series, kind }: ChartContent): UPlot.AlignedData {
+  const xs = [...buckets.startsMs]
+  if (kind === 'lines') return [xs, ...series.map(({ values }) => [...values])]
+  const sums: number[][] = []
+  let below = xs.map(() => 0)
+  for (const { values } of series) {
+    below = below.map((sum, index) => sum + (values[index] ?? 0))
+    sums.push(below)
+  }
+  return [xs, ...sums.reverse()]
+}
+
+/** The options of a chart in `element`; `content` gives what is shown at the time of painting. */
+export function optionsOf(
+  content: () => ChartContent,
+  log: boolean,
+  element: HTMLElement,
+  hover: (at: Hover | null) => void,
+): UPlot.Options {
+  const { series, kind, buckets } = content()
+  const painted = kind === 'lines' ? series : [...series].reverse()
+  const colourOf = (name: string): string => getComputedStyle(element).getPropertyValue(name).trim()
+  return {
+    width: Math.max(element.clientWidth, 1),
+    height: HEIGHT,
+    ms: 1,
+    padding: [8, 20, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, drag: { x: false, y: false }, points: { show: kind !== 'bars' } },
+    scales: {
+      x: {
+        time: true,
+        range: (_, min, max) => [min, kind === 'bars' ? max + buckets.bucketMs : max],
+      },
+      y: log
+        ? {
+            ...LOGARITHMIC,
+            range: (_, min, max) => wholeDecades(min, max),
+          }
+        : { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] },
+    },
+    axes: axesOf(content, colourOf, element.clientWidth),
+    series: [
+      {},
+      ...painted.map(({ label, colour }, index) =>
+        seriesOf(kind, label, colourOf(colour), index === painted.length - 1),
+      ),
+    ],
+    bands: kind === 'area' ? bandsOf(painted.map(({ colour }) => colourOf(colour))) : [],
+    hooks: {
+      draw: [(plot) => hatch(plot, content(), colourOf('--paper'))],
+      setCursor: [(plot) => hover(hoverOf(plot, content()))],
+    },
+  }
+}
+
+function axesOf(
+  content: () => ChartContent,
+  colourOf: (name: string) => string,
+  width: number,
+): UPlot.Axis[] {
+  const shared = { stroke: colourOf('--soft'), font: AXIS_FONT }
+  const line = { stroke: colourOf('--line'), width: 1 }
+  return [
+    {
+      ...shared,
+      grid: { show: false },
+      ticks: { ...line, size: 4 },
+      space: width < NARROW ? 64 : 80,
+      size: 28,
+      values: (_, ticks) => ticks.map((at) => tick(at, content().buckets.bucketMs)),
+      // Whole hours and days alone: between them there is no number to read.
+      incrs: [1, 2, 3, 6, 12, 24, 48, 72, 168, 336, 720].map((hours) => hours * 3_600_000),
+    },
+    {
+      ...shared,
+      grid: line,
+      ticks: { show: false },
+      size: 64,
+      space: 44,
+      gap: 8,
+      // A logarithmic scale has marks without a number.
+      values: (_, ticks: (number | null)[]) =>
+        ticks.map((value) => (value === null ? '' : markOf(value, content().format(value)))),
+    },
+  ]
+}
+
+/** From a power of ten to another, so that the marks are round numbers. */
+function wholeDecades(min: number, max: number): UPlot.Range.MinMax {
+  const low = Math.floor(Math.log10(Math.max(min, 1)))
+  return [10 ** low, 10 ** Math.max(Math.ceil(Math.log10(Math.max(max, 1))), low + 1)]
+}
+
+/** A mark of an axis needs no zeros at its end: `$0.25`; and half a request, which would read as one, none. */
+function markOf(value: number, text: string): string {
+  if (/^\d+$/.test(text) && Number(text) !== value) return ''
+  return text.replace(/(\.\d\d)00$/, '$1')
+}
+
+function seriesOf(
+  kind: ChartContent['kind'],
+  label: string,
+  colour: string,
+  isLowest: boolean,
+): UPlot.Series {
+  const shared = { label, stroke: colour, points: { show: false }, spanGaps: false }
+  if (kind === 'lines')
+    return { ...shared, width: 1.5, points: { show: true, size: 4, fill: colour } }
+  if (kind === 'area')
+    return { ...shared, width: 1.5, ...(isLowest ? { fill: colour + AREA_ALPHA } : {}) }
+  const paths = UPlot.paths.bars?.({ size: [0.8, 28], align: 1, gap: 1 })
+  return { ...shared, width: 0, fill: colour, ...(paths === undefined ? {} : { paths }) }
+}
+
+function bandsOf(colours: readonly string[]): UPlot.Band[] {
+  return colours.slice(0, -1).map((colour, index) => ({
+    series: [index + 1, index + 2],
+    fill: colour + AREA_ALPHA,
+  }))
+}
+
+/** Strikes through what was painted for the hour or day that is not over, and nothing beside it. */
+function hatch(plot: UPlot, content: ChartContent, paper: string): void {
+  const { startsMs, bucketMs, partial } = content.buckets
+  const last = startsMs.at(-1)
+  if (!partial || last === undefined) return
+  const from = content.kind === 'bars' ? last : last - bucketMs
+  const left = plot.valToPos(from, 'x', true)
+  const right = plot.valToPos(from + bucketMs, 'x', true)
+  const { top, height } = plot.bbox
+  const { ctx } = plot
+  const step = 6 * devicePixelRatio
+  ctx.save()
+  ctx.beginPath()
+  outline(plot, content.kind, left, right)
+  ctx.clip()
+  ctx.strokeStyle = paper
+  ctx.lineWidth = 2 * devicePixelRatio
+  ctx.beginPath()
+  for (let x = left - height; x < right; x += step) {
+    ctx.moveTo(x, top + height)
+    ctx.lineTo(x + height, top)
+  }
+  ctx.stroke()
+  ctx.restore()
+}
+
+/** Around what is painted between two places: below the topmost sum, or along each line. */
+function outline(plot: UPlot, kind: ChartContent['kind'], left: number, right: number): void {
+  const { ctx, data } = plot
+  const zero = plot.valToPos(0, 'y', true)
+  const thick = 3 * devicePixelRatio
+  const quad = (ys: readonly [number, number, number, number]): void => {
+    ctx.moveTo(left, ys[0])
+    ctx.lineTo(right, ys[1])
+    ctx.lineTo(right, ys[2])
+    ctx.lineTo(left, ys[3])
+    ctx.closePath()
+  }
+  for (const values of kind === 'lines' ? data.slice(1) : data.slice(1, 2)) {
+    const [before, end] = [values.at(-2), values.at(-1)]
+    if (end === null || end === undefined) continue
+    // A line that begins with this point has nothing to strike through.
+    if (kind === 'lines' && typeof before !== 'number') continue
+    const y = plot.valToPos(end, 'y', true)
+    const start = typeof before === 'number' ? plot.valToPos(before, 'y', true) : y
+    if (kind === 'bars') quad([y, y, zero, zero])
+    else if (kind === 'area') quad([start - thick, y - thick, zero, zero])
+    else quad([start - thick, y - thick, y + thick, start + thick])
+  }
+}
+
+function hoverOf(plot: UPlot, content: ChartContent): Hover | null {
+  const { left } = plot.cursor
+  if (left === undefined || left < 0) return null
+  const index = indexAt(plot, content, left)
+  if (index === null) return null
+  const offset = plot.bbox.left / devicePixelRatio
+  return { index, left: left + offset, right: left > plot.bbox.width / devicePixelRatio / 2 }
+}
+
+/** The hour or day at a place, in pixels from the left of what is painted; null beside all of them. */
+export function indexAt(plot: UPlot, content: ChartContent, left: number): number | null {
+  const { buckets, kind } = content
+  const [first] = buckets.startsMs
+  if (first === undefined) return null
+  const steps = (plot.posToVal(left, 'x') - first) / buckets.bucketMs
+  // Bars begin at their time, points are at it.
+  const index = kind === 'bars' ? Math.floor(steps) : Math.round(steps)
+  return index in buckets.startsMs ? index : null
+}

@@ -1,0 +1,169 @@
+/**
+ * A chart and its twin, a table of the same numbers: one press apart, and saved as a file with another.
+ * What paints it comes when the first chart is shown.
+ */
+import { lazy, Suspense, useState, type ReactNode } from 'react'
+import type { Buckets } from '../../format/buckets.js'
+import { csvOf, saveFile } from '../../format/csv.js'
+import { bucketName } from '../../format/time.js'
+import { IconButton } from '../actions/button.js'
+import type { Colour } from './colours.js'
+import { BlockSkeleton } from '../states/states.js'
+
+const Canvas = lazy(() =>
+  import('./chart-canvas.js').then((module) => ({ default: module.ChartCanvas })),
+)
+
+/** One line, area or colour of bars. */
+export interface Series {
+  readonly id: string
+  readonly label: string
+  readonly colour: Colour
+  readonly values: readonly (number | null)[]
+}
+
+/** What a chart shows. */
+export interface ChartContent {
+  readonly buckets: Buckets
+  readonly series: readonly Series[]
+  /** Areas and bars are stacked, lines are not. */
+  readonly kind: 'area' | 'bars' | 'lines'
+  /** A value as it is read, with its unit. */
+  readonly format: (value: number) => string
+}
+
+interface ChartProps extends ChartContent {
+  readonly title: string
+  /** The unit and the window: `per hour, UTC days`. */
+  readonly note: string
+  /** A total beside the title. */
+  readonly figure?: ReactNode
+  /** Offers a logarithmic scale. */
+  readonly canLog?: boolean
+  /** A press on an hour or day leads to what it is made of. */
+  readonly onPick?: (fromMs: number, toMs: number) => void
+}
+
+/** A chart under its title. */
+export function Chart({ title, note, figure, canLog = false, onPick, ...content }: ChartProps) {
+  const [asTable, setAsTable] = useState(false)
+  const [log, setLog] = useState(false)
+  const several = content.series.length > 1
+  return (
+    <figure className="chart">
+      <figcaption className="chart-head">
+        <h2 className="chart-title">{title}</h2>
+        {figure === undefined ? null : <span className="chart-figure">{figure}</span>}
+        <span className="chart-note">{note}</span>
+        <span className="chart-tools">
+          {canLog ? (
+            <button
+              type="button"
+              className="button quiet small"
+              aria-pressed={log}
+              onClick={() => setLog(!log)}
+            >
+              log
+            </button>
+          ) : null}
+          <IconButton
+            icon={asTable ? 'chart' : 'table'}
+            label={asTable ? `${title} as a chart` : `${title} as a table`}
+            onClick={() => setAsTable(!asTable)}
+          />
+          <IconButton
+            icon="file"
+            label={`Save ${title} as CSV`}
+            onClick={() =>
+              saveFile(`${title.toLowerCase().replaceAll(' ', '-')}.csv`, csv(content))
+            }
+          />
+        </span>
+      </figcaption>
+      {asTable ? (
+        <ChartTable title={title} {...content} />
+      ) : (
+        <Suspense fallback={<BlockSkeleton />}>
+          <Canvas title={title} log={log} onPick={onPick} {...content} />
+        </Suspense>
+      )}
+      {several ? <Legend series={content.series} /> : null}
+    </figure>
+  )
+}
+
+function Legend({ series }: { readonly series: readonly Series[] }) {
+  return (
+    <ul className="legend">
+      {series.map(({ id, label, colour }) => (
+        <li key={id}>
+          <Swatch colour={colour} />
+          {label}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** The colour of a series beside its name. */
+export function Swatch({ colour }: { readonly colour: Colour }) {
+  return (
+    <span className="swatch" style={{ backgroundColor: `var(${colour})` }} aria-hidden="true" />
+  )
+}
+
+function csv({ buckets, series }: ChartContent): string {
+  return csvOf([
+    ['from', ...series.map(({ label }) => label)],
+    ...buckets.startsMs.map((start, index) => [
+      new Date(start).toISOString(),
+      ...series.map(({ values }) => values[index] ?? null),
+    ]),
+  ])
+}
+
+function ChartTable({ title, buckets, series, format }: ChartContent & { readonly title: string }) {
+  const { startsMs, bucketMs, partial } = buckets
+  const newestFirst = startsMs.map((start, index) => ({ start, index })).reverse()
+  return (
+    <div className="chart-table" tabIndex={0} role="region" aria-label={`${title}, table`}>
+      <table className="table">
+        <caption className="unseen">{title}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            {series.map(({ id, label }) => (
+              <th key={id} scope="col" className="numeric">
+                {label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {newestFirst.map(({ start, index }) => (
+            <tr key={start}>
+              <th scope="row">
+                {bucketName(start, bucketMs)}
+                {partial && index === startsMs.length - 1 ? ' (so far)' : ''}
+              </th>
+              {series.map(({ id, values }) => (
+                <td key={id} className="numeric">
+                  <Value value={values[index] ?? null} format={format} />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+interface ValueProps {
+  readonly value: number | null
+  readonly format: (value: number) => string
+}
+
+function Value({ value, format }: ValueProps) {
+  return value === null ? <span className="soft">–</span> : <>{format(value)}</>
+}

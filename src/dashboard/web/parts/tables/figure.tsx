@@ -1,0 +1,63 @@
+/** Single values with their exact form on hover: money, counts, moments. */
+import { useNow } from '../../shell/clock.js'
+import { ago, date, fullTime } from '../../format/time.js'
+import { count, dollars, duration, exactCount, exactDollars, plural } from '../../format/number.js'
+
+interface MoneyProps {
+  /** Null where the price is not known. */
+  readonly nano: number | null
+  /** Requests whose price is not known: the sum is at least what is said. */
+  readonly unpriced?: number
+}
+
+/** Nano-dollars as dollars. */
+export function Money({ nano, unpriced = 0 }: MoneyProps) {
+  if (nano === null) return <Absent />
+  const rest = unpriced === 0 ? '' : `, and ${plural(unpriced, 'request')} whose price is not known`
+  return (
+    <span title={exactDollars(nano) + rest}>
+      {dollars(nano)}
+      {unpriced === 0 ? '' : '+'}
+    </span>
+  )
+}
+
+/** A number of things. */
+export function Count({ value, unit = '' }: { readonly value: number; readonly unit?: string }) {
+  return <span title={`${exactCount(value)} ${unit}`.trim()}>{count(value)}</span>
+}
+
+/** A span of time; a dash where it is not known. */
+export function Took({ ms }: { readonly ms: number | null }) {
+  if (ms === null) return <Absent />
+  return <span title={`${exactCount(ms)} ms`}>{duration(ms)}</span>
+}
+
+/** A moment as its age. */
+export function Ago({ ms }: { readonly ms: number | null }) {
+  const now = useNow()
+  if (ms === null) return <span className="soft">never</span>
+  return (
+    <time dateTime={new Date(ms).toISOString()} title={fullTime(ms)}>
+      {ago(ms, now)}
+    </time>
+  )
+}
+
+/** A moment as its date. */
+export function Day({ ms }: { readonly ms: number }) {
+  return (
+    <time dateTime={new Date(ms).toISOString()} title={fullTime(ms)}>
+      {date(ms, Date.now())}
+    </time>
+  )
+}
+
+/** What is not known, which is not zero. */
+export function Absent() {
+  return (
+    <span className="soft" title="not known">
+      –
+    </span>
+  )
+}

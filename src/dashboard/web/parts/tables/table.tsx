@@ -1,0 +1,184 @@
+/**
+ * The table that every list is: a head that stays, sorting, right-aligned numbers, arrows to move and
+ * enter to open. It knows rows and columns, and nothing of what they mean.
+ */
+import { useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
+import { Icon } from '../actions/icon.js'
+
+/** One column: what it is called, what it shows, and what it is sorted by. */
+export interface Column<Row> {
+  readonly id: string
+  readonly head: string
+  readonly cell: (row: Row) => ReactNode
+  readonly sort?: (row: Row) => number | string
+  readonly numeric?: boolean
+  /** Left out on a screen that is not wide. */
+  readonly minor?: boolean
+  /** Left out on a telephone. */
+  readonly extra?: boolean
+  readonly className?: string
+}
+
+interface TableProps<Row> {
+  /** What the table lists, for those who do not see it. */
+  readonly caption: string
+  readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+  readonly keyOf: (row: Row) => string
+  /** Opens a row, by a press or by enter. */
+  readonly open?: (row: Row) => void
+  readonly nameOf?: (row: Row) => string
+  /** The actions of a row, at its end. */
+  readonly actions?: (row: Row) => ReactNode
+  readonly faded?: (row: Row) => boolean
+  readonly initialSort?: { readonly id: string; readonly down: boolean }
+}
+
+interface Sort {
+  readonly id: string
+  readonly down: boolean
+}
+
+/** A table of rows. */
+export function Table<Row>(props: TableProps<Row>) {
+  const { caption, columns, keyOf, actions } = props
+  const [sort, setSort] = useState<Sort | null>(props.initialSort ?? null)
+  const rows = useMemo(() => sorted(props.rows, columns, sort), [props.rows, columns, sort])
+  const body = useRef<HTMLTableSectionElement>(null)
+  return (
+    <div className="table-frame">
+      <table className={props.open === undefined ? 'table' : 'table opens'}>
+        <caption className="unseen">{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <Head key={column.id} column={column} sort={sort} choose={setSort} />
+            ))}
+            {actions === undefined ? null : (
+              <th className="actions">
+                <span className="unseen">Actions</span>
+              </th>
+            )}
+          </tr>
+        </thead>
+        <tbody ref={body} onKeyDownCapture={(event) => move(event, body.current)}>
+          {rows.map((row) => (
+            <Row key={keyOf(row)} row={row} {...props} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function sorted<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  sort: Sort | null,
+): readonly Row[] {
+  const by = columns.find(({ id }) => id === sort?.id)?.sort
+  if (by === undefined || sort === null) return rows
+  const sign = sort.down ? -1 : 1
+  return [...rows].sort((a, b) => {
+    const [x, y] = [by(a), by(b)]
+    return x === y ? 0 : x < y ? -sign : sign
+  })
+}
+
+interface HeadProps<Row> {
+  readonly column: Column<Row>
+  readonly sort: Sort | null
+  readonly choose: (sort: Sort) => void
+}
+
+function Head<Row>({ column, sort, choose }: HeadProps<Row>) {
+  const name = classOf(column)
+  if (column.sort === undefined) {
+    return (
+      <th scope="col" className={name}>
+        {column.head}
+      </th>
+    )
+  }
+  const mine = sort?.id === column.id ? sort : null
+  const order = mine === null ? undefined : mine.down ? 'descending' : 'ascending'
+  return (
+    <th scope="col" className={name} aria-sort={order}>
+      <button
+        type="button"
+        className="sort"
+        onClick={() => choose({ id: column.id, down: mine === null ? true : !mine.down })}
+      >
+        {column.head}
+        <span
+          className={mine === null ? 'sort-mark' : mine.down ? 'sort-mark on' : 'sort-mark on up'}
+        >
+          <Icon name="down" size={12} />
+        </span>
+      </button>
+    </th>
+  )
+}
+
+function classOf<Row>({ numeric, minor, extra, className }: Column<Row>): string {
+  const extraClass = extra === true ? 'extra' : ''
+  const minorClass = minor === true ? 'minor' : ''
+  return [numeric === true ? 'numeric' : '', minorClass, extraClass, className ?? '']
+    .filter((part) => part !== '')
+    .join(' ')
+}
+
+function Row<Row>({ row, columns, open, nameOf, actions, faded }: TableProps<Row> & { row: Row }) {
+  return (
+    <tr
+      className={faded?.(row) === true ? 'faded' : undefined}
+      onClick={open === undefined ? undefined : () => open(row)}
+    >
+      {columns.map((column, index) => (
+        <td key={column.id} className={classOf(column)}>
+          {index === 0 && open !== undefined ? (
+            <button
+              type="button"
+              className="row-open"
+              onClick={(event) => {
+                event.stopPropagation()
+                open(row)
+              }}
+            >
+              {column.cell(row)}
+              {nameOf === undefined ? null : <span className="unseen">, open {nameOf(row)}</span>}
+            </button>
+          ) : (
+            column.cell(row)
+          )}
+        </td>
+      ))}
+      {actions === undefined ? null : (
+        <td className="actions" onClick={(event) => event.stopPropagation()}>
+          {actions(row)}
+        </td>
+      )}
+    </tr>
+  )
+}
+
+/** Up and down move from row to row, to the same place in it; Home and End to the first and last. */
+function move(event: KeyboardEvent<HTMLElement>, body: HTMLElement | null): void {
+  const keys = ['ArrowUp', 'ArrowDown', 'Home', 'End']
+  const own = event.target instanceof HTMLElement ? event.target.closest('tr') : null
+  if (body === null || own === null || !keys.includes(event.key)) return
+  const rows = [...body.querySelectorAll('tr')]
+  const at = rows.indexOf(own)
+  const to = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: rows.length - 1 }[event.key] ?? at
+  const inRow = (row: Element | undefined): HTMLElement[] => [
+    ...(row?.querySelectorAll<HTMLElement>('button, a[href]') ?? []),
+  ]
+  const place = inRow(own).findIndex((element) => element === event.target)
+  const targets = inRow(rows[to])
+  const target = targets[Math.min(Math.max(place, 0), targets.length - 1)]
+  if (target === undefined) return
+  event.preventDefault()
+  // A button with a menu would open it.
+  event.stopPropagation()
+  target.focus()
+}

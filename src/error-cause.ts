@@ -1,0 +1,45 @@
+/**
+ * Who has to act on a failed request. Narrower than the `source` of an error: a rate limit is the account's own, and
+ * what a provider refuses because of the request is the client's.
+ */
+import { ERRORS, rowOf, type ErrorKind } from './errors.js'
+
+/** How a request ended; `lost`: the process of the gateway died. */
+type Ended = 'ok' | 'lost' | ErrorKind
+
+/** `limits`: a rate limit or budget of the gateway. `gateway`: its configuration, its store or the program itself. */
+export type Cause = 'client' | 'limits' | 'gateway' | 'provider'
+
+/** All of them, in the order in which they are shown. */
+export const CAUSES = ['client', 'limits', 'gateway', 'provider'] as const
+
+/** The kinds whose cause is not the source in the table of errors. */
+const OTHERS: Partial<Record<ErrorKind, Cause>> = {
+  rate_limited: 'limits',
+  auth_throttled: 'limits',
+  plan_limit: 'limits',
+  // The provider has judged the request, as the gateway would have.
+  upstream_rejected: 'client',
+  context_too_long: 'client',
+  // The gateway's own credential is missing or wrong.
+  upstream_denied: 'gateway',
+}
+
+/** The cause of a failure; null if the request succeeded. */
+export function causeOf(outcome: Ended): Cause | null {
+  if (outcome === 'ok') return null
+  // The process of the gateway died.
+  if (outcome === 'lost') return 'gateway'
+  const { source } = rowOf(outcome)
+  return OTHERS[outcome] ?? (source === 'upstream' ? 'provider' : source)
+}
+
+/** The outcomes that have this cause. */
+export function outcomesOf(cause: Cause): Ended[] {
+  const kinds: Ended[] = [...Object.keys(ERRORS).filter(isKind), 'lost']
+  return kinds.filter((outcome) => causeOf(outcome) === cause)
+}
+
+function isKind(name: string): name is ErrorKind {
+  return Object.hasOwn(ERRORS, name)
+}

@@ -1,0 +1,36 @@
+/**
+ * Goal: every failure has one cause, the side that can act on it.
+ * Method: the ten failures of the how-to, and each kind of the table of errors.
+ */
+import t from 'tap'
+import { ERRORS } from '../src/errors.js'
+import { CAUSES, causeOf, outcomesOf, type Cause } from '../src/error-cause.js'
+import type { RowOutcome } from '../src/ledger/row.js'
+
+void t.test('the cause is who can act on the failure', (t) => {
+  const expected: Readonly<Partial<Record<RowOutcome, Cause | null>>> = {
+    ok: null,
+    rate_limited: 'limits',
+    unknown_model: 'client',
+    upstream_busy: 'provider',
+    upstream_failed: 'provider',
+    upstream_truncated: 'provider',
+    upstream_timeout: 'provider',
+    upstream_denied: 'gateway',
+    upstream_rejected: 'client',
+    untranslatable: 'client',
+    client_gone: 'client',
+    store_unavailable: 'gateway',
+    lost: 'gateway',
+  }
+  for (const [outcome, cause] of Object.entries(expected)) {
+    t.equal(causeOf(outcome as RowOutcome), cause, outcome)
+  }
+  t.end()
+})
+
+void t.test('the causes together have every failure once', (t) => {
+  const all = CAUSES.flatMap(outcomesOf)
+  t.strictSame([...all].sort(), [...Object.keys(ERRORS), 'lost'].sort())
+  t.end()
+})
