@@ -1,0 +1,127 @@
+/**
+ * Goal: every file of `examples/` works as it stands there.
+ * Method: each program is run against a gateway in front of the emulator; the settings of coding agents are given to
+ * the SDK that the agent is built on.
+ */
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
+import Anthropic from '@anthropic-ai/sdk'
+import { GoogleGenAI } from '@google/genai'
+import OpenAI from 'openai'
+import t, { type Test } from 'tap'
+import { startGateway } from '../helpers/gateway.js'
+
+const run = promisify(execFile)
+const PYTHON = process.env['SLUICE_PYTHON'] ?? 'python3'
+const PROMPT = 'Name three rivers.'
+
+type Env = Readonly<Record<string, string>>
+
+/** The environment of a program that talks to a new gateway. */
+async function environment(t: Test): Promise<Env> {
+  const gateway = await startGateway(t)
+  return { SLUICE_URL: gateway.origin, SLUICE_KEY: gateway.secret }
+}
+
+function filesIn(folder: string, extension: string): string[] {
+  return readdirSync(`examples/${folder}`)
+    .filter((name) => name.endsWith(extension))
+    .map((name) => `examples/${folder}/${name}`)
+}
+
+void t.test('each JavaScript program prints a reply', async (t) => {
+  const env = await environment(t)
+  const programs = filesIn('javascript', '.mjs')
+  t.ok(programs.length >= 7)
+  for (const program of programs) {
+    const { stdout } = await run(process.execPath, [program], { env: { ...process.env, ...env } })
+    t.match(stdout, /\S.*\n$/, `${program} prints a line and ends it`)
+  }
+})
+
+void t.test('each shell program prints a reply', async (t) => {
+  const env = await environment(t)
+  const programs = filesIn('curl', '.sh')
+  t.ok(programs.length >= 5)
+  for (const program of programs) {
+    const { stdout } = await run('sh', [program], { env: { ...process.env, ...env } })
+    t.match(stdout, program.includes('embeddings') ? /"embedding"/ : /rivers|delta/, program)
+    t.match(stdout, /\n$/, `${program} ends its output with a line break`)
+  }
+})
+
+void t.test('each Python program prints a reply, if its packages are installed', async (t) => {
+  const env = await environment(t)
+  const programs = filesIn('python', '.py')
+  t.ok(programs.length >= 5)
+  for (const program of programs) {
+    const text = readFileSync(program, 'utf8')
+    await run(PYTHON, ['-c', 'import ast, sys; ast.parse(open(sys.argv[1]).read())', program])
+    const modules = [...text.matchAll(/^from ([\w.]+) import/gm)].map(([, name = '']) => name)
+    const isInstalled = await run(PYTHON, ['-c', `import ${modules.join(', ')}`]).catch(() => null)
+    if (isInstalled === null) {
+      t.comment(`${program} needs ${modules.join(', ')}`)
+      continue
+    }
+    const { stdout } = await run(PYTHON, [program], { env: { ...process.env, ...env } })
+    t.match(stdout, /\S.*\n$/, program)
+  }
+})
+
+/** The variables that a shell file sets. */
+async function exportsOf(file: string, env: Env): Promise<(name: string) => string> {
+  const { stdout } = await run('sh', ['-c', `. ./${file} && env`], {
+    env: { PATH: process.env['PATH'], ...env },
+  })
+  const set = new Map(
+    stdout.split('\n').map((line) => [line.split('=')[0] ?? '', line.slice(line.indexOf('=') + 1)]),
+  )
+  return (name) => set.get(name) ?? ''
+}
+
+void t.test('the settings of Claude Code reach the gateway', async (t) => {
+  const value = await exportsOf('examples/agents/claude-code.sh', await environment(t))
+  const client = new Anthropic({
+    baseURL: value('ANTHROPIC_BASE_URL'),
+    authToken: value('ANTHROPIC_AUTH_TOKEN'),
+    apiKey: null,
+  })
+  for (const name of ['ANTHROPIC_MODEL', 'ANTHROPIC_DEFAULT_HAIKU_MODEL']) {
+    const model = value(name)
+    const messages = [{ role: 'user' as const, content: PROMPT }]
+    const message = await client.messages.create({ model, max_tokens: 100, messages })
+    t.equal(message.type, 'message', model)
+  }
+})
+
+void t.test('the settings of the Gemini CLI reach the gateway', async (t) => {
+  const value = await exportsOf('examples/agents/gemini-cli.sh', await environment(t))
+  const baseUrl = value('GOOGLE_GEMINI_BASE_URL')
+  const client = new GoogleGenAI({ apiKey: value('GEMINI_API_KEY'), httpOptions: { baseUrl } })
+  const reply = await client.models.generateContent({
+    model: 'claude-sonnet-4-5',
+    contents: PROMPT,
+  })
+  t.ok(reply.text)
+})
+
+void t.test('the settings of the Codex CLI reach the gateway', async (t) => {
+  const env = await environment(t)
+  const text = readFileSync('examples/agents/codex.toml', 'utf8')
+  const setting = (name: string): string =>
+    new RegExp(`^${name} = "(.*)"$`, 'm').exec(text)?.[1] ?? ''
+  t.equal(setting('wire_api'), 'responses')
+  const baseURL = setting('base_url').replace('http://localhost:8080', env['SLUICE_URL'] ?? '')
+  const client = new OpenAI({ baseURL, apiKey: env[setting('env_key')] ?? '' })
+  const response = await client.responses.create({ model: setting('model'), input: PROMPT })
+  t.ok(response.output_text)
+})
+
+void t.test('the codecs are used without a gateway', async (t) => {
+  const { stdout } = await run(process.execPath, ['examples/codecs/translate.mjs'])
+  t.match(stdout, 'POST /chat/completions')
+  t.match(stdout, '"type":"message"')
+  t.match(stdout, 'event: message_stop')
+  t.match(stdout, /complete \{.*\}\n$/)
+})
