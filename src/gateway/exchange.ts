@@ -8,8 +8,8 @@ import { pathOf } from '../http/request-guard.js'
 import { hasLeft, REFUSED } from '../http/respond.js'
 import type { Lease } from '../limits/limiter.js'
 import { Cancellation } from './cancellation.js'
-import type { Generation } from './generation.js'
-import { LANDED, type Flight } from './in-flight.js'
+import type { Generation } from './generation/generation.js'
+import { LANDED, type Flight } from './under-way/in-flight.js'
 
 /** What an exchange is made of. */
 export interface ExchangeParts {

@@ -1,6 +1,6 @@
 /**
  * Upstreams: an address, credentials and limits that speak a dialect, with their connections.
- * Sends nothing; `gateway/attempts/attempt.ts` does.
+ * Sends nothing; `gateway/attempts/attempt/attempt.ts` does.
  */
 import type { Agent } from 'node:http'
 import type { Dispatcher } from 'undici'

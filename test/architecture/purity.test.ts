@@ -12,7 +12,7 @@ const PURE = [
   /^routing\/(?:conditions|latency|router)\.ts$/,
   /^upstreams\/(?:place|quirks)\.ts$/,
   /^ledger\/(?:row|price|prices|estimate)\.ts$/,
-  /^gateway\/(?:losses|outgoing|passed|pieces|translate)\.ts$/,
+  /^gateway\/(?:bodies\/pieces|streams\/(?:losses|translated-stream)|attempts\/request\/render-request)\.ts$/,
 ]
 
 const NODE_VALUES = ['node:buffer', 'node:string_decoder']

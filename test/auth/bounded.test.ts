@@ -8,7 +8,7 @@ import { Lru } from '../../src/auth/lru.js'
 import { Shown } from '../../src/auth/shown.js'
 import { loadConfig } from '../../src/config/load.js'
 import { createSnapshot } from '../../src/config/snapshot.js'
-import { ModelList } from '../../src/gateway/models.js'
+import { ModelList } from '../../src/gateway/generation/model-list.js'
 import { Prices } from '../../src/ledger/prices.js'
 import { createRouter } from '../../src/routing/router.js'
 

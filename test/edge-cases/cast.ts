@@ -10,8 +10,8 @@ import { loadConfig } from '../../src/config/load.js'
 import type { DialectName, Egress } from '../../src/dialects/dialect.js'
 import { egressOf, ingressOf } from '../../src/dialects/index.js'
 import { GatewayError, type WireError } from '../../src/errors.js'
-import { TranslatedStream, type Verdict } from '../../src/gateway/translate.js'
-import { translateReply } from '../../src/gateway/whole.js'
+import { TranslatedStream, type Verdict } from '../../src/gateway/streams/translated-stream.js'
+import { translateReply } from '../../src/gateway/streams/whole-reply.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
 
 /** A frame of a stream: its data, as an object or as raw text. */

@@ -3,7 +3,7 @@
  * `docs/reference/edge-cases.md`, by its number. Method: a provider's bytes, cut on purpose, through the codecs.
  */
 import t from 'tap'
-import { TranslatedStream } from '../../src/gateway/translate.js'
+import { TranslatedStream } from '../../src/gateway/streams/translated-stream.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
 import { client, REQUEST, SEED } from '../properties/streams.js'
 import { fed, framed, streamed, upstream } from './cast.js'

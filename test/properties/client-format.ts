@@ -9,7 +9,7 @@ import type { DialectName, Endpoint, Ingress } from '../../src/dialects/dialect.
 import { ingressOf } from '../../src/dialects/index.js'
 import type { JsonObject } from '../../src/chat/json.js'
 import { PassedStream } from '../../src/gateway/streams/passthrough-transform.js'
-import { TranslatedStream, type Translation } from '../../src/gateway/translate.js'
+import { TranslatedStream, type Translation } from '../../src/gateway/streams/translated-stream.js'
 import { corrupt } from './damage.js'
 import {
   difference,

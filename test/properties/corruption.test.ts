@@ -4,7 +4,7 @@
  * chance. A failure prints its seed; SLUICE_CORRUPTIONS sets another number.
  */
 import t from 'tap'
-import type { Verdict } from '../../src/gateway/translate.js'
+import type { Verdict } from '../../src/gateway/streams/translated-stream.js'
 import { corrupt, type Roll } from './damage.js'
 import { client, dice, framesOf, PAIRS, transcripts, type Pair } from './streams.js'
 

@@ -8,7 +8,7 @@ import type { ChatRequest } from '../../src/chat/request.js'
 import type { DialectName, Egress, Ingress, Seed } from '../../src/dialects/dialect.js'
 import { egressOf, ingressOf } from '../../src/dialects/index.js'
 import { PassedStream } from '../../src/gateway/streams/passthrough-transform.js'
-import { TranslatedStream, type Translation } from '../../src/gateway/translate.js'
+import { TranslatedStream, type Translation } from '../../src/gateway/streams/translated-stream.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
 import { fixtures } from '../helpers/fixtures.js'
 

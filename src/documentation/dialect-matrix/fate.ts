@@ -8,8 +8,8 @@ import { PLAIN } from '../../config/upstreams/presets.js'
 import type { DialectName, Egress, Ingress } from '../../dialects/dialect.js'
 import { addressed, egressOf, type Addressed } from '../../dialects/index.js'
 import { GatewayError } from '../../errors.js'
-import { render } from '../../gateway/attempts/outgoing.js'
-import { translateReply } from '../../gateway/whole.js'
+import { render } from '../../gateway/attempts/request/render-request.js'
+import { translateReply } from '../../gateway/streams/whole-reply.js'
 import { parseObject } from '../../wire/json/parse-body.js'
 
 /**

@@ -2,7 +2,7 @@
  * The candidates of a request as its attempts use them up: in order, without those whose circuit breaker is open. A
  * breaker never fails a request by itself: if all are open, the one that is tested soonest is used.
  */
-import type { Breaker } from './breaker.js'
+import type { Breaker } from './health/breaker.js'
 
 /** The candidates that are left. */
 export class CandidateQueue<Candidate> {

@@ -5,12 +5,12 @@
 import type { RetryConfig } from '../../config/routes/route.js'
 import type { WireError } from '../../errors.js'
 import type { Candidate } from '../phases/choose.js'
-import { isProvidersFault } from './after-failure.js'
-import { backOffMs } from './back-off.js'
-import type { BreakerPass } from './breaker.js'
-import type { Clock } from './clock.js'
+import { isProvidersFault } from './retry/after-failure.js'
+import { backOffMs } from './retry/back-off.js'
+import type { BreakerPass } from './health/breaker.js'
+import type { Clock } from './health/clock.js'
 import type { AttemptResult } from './result.js'
-import type { UpstreamState } from './upstream-state.js'
+import type { UpstreamState } from './health/upstream-state.js'
 
 /** Where a leg leads, and what is remembered of its upstream. */
 export interface LegOptions {

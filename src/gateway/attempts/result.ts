@@ -2,7 +2,7 @@
 import type { ErrorKind } from '../../errors.js'
 import type { Outcome } from '../../observe/metrics/hops.js'
 import type { Candidate } from '../phases/choose.js'
-import type { Verdict } from '../translate.js'
+import type { Verdict } from '../streams/translated-stream.js'
 
 /** Why an attempt was made. */
 export type Occasion =

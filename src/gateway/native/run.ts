@@ -1,6 +1,6 @@
 /** What is noted of a native request: the values that the phases of other requests return. */
 import type { AttemptResult } from '../attempts/result.js'
-import type { Deadlines } from '../deadlines.js'
+import type { Deadlines } from '../under-way/deadlines.js'
 import type { Intake } from '../phases/receive.js'
 import type { Delivery } from '../phases/relay.js'
 

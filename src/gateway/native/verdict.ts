@@ -4,7 +4,7 @@
 import { NOTHING_SAID } from '../../chat/text-seen.js'
 import type { Usage } from '../../chat/usage.js'
 import type { ErrorKind, WireError } from '../../errors.js'
-import type { Verdict } from '../translate.js'
+import type { Verdict } from '../streams/translated-stream.js'
 
 /** The verdict on a reply whose body the client has as it came. */
 export function nativeVerdict(status: number, usage: Usage): Verdict {

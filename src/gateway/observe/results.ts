@@ -10,7 +10,7 @@ import type { Candidate, Route } from '../phases/choose.js'
 import type { Identified } from '../phases/identify.js'
 import type { Call, Intake } from '../phases/receive.js'
 import type { Delivery } from '../phases/relay.js'
-import type { Verdict } from '../translate.js'
+import type { Verdict } from '../streams/translated-stream.js'
 
 /** Null is "not reached". */
 export class Results {

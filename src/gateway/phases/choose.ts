@@ -3,8 +3,8 @@ import { namesModel, type Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
 import type { HedgeConfig, RetryConfig } from '../../config/routes/route.js'
 import type { PeakEwma } from '../../routing/latency.js'
-import type { HedgeBudget } from '../attempts/hedge-budget.js'
-import type { Generation, Target } from '../generation.js'
+import type { HedgeBudget } from '../attempts/hedge/hedge-budget.js'
+import type { Generation, Target } from '../generation/generation.js'
 import type { Call } from './receive.js'
 
 /** One upstream that may serve a request, and the model that it is asked for. */

@@ -17,10 +17,10 @@ import { headerOf, type HttpRequest } from '../../http/message.js'
 import { guardTrailers } from '../../http/request-guard.js'
 import { parseObject, textOf, type ParsedObject } from '../../wire/json/parse-body.js'
 import type { Edit } from '../../wire/json/splice.js'
-import type { Holding } from '../body-budget.js'
+import type { Holding } from '../bodies/body-budget.js'
 import type { Exchange } from '../exchange.js'
 import { UNFORESEEN } from '../fault.js'
-import { LARGE_BYTES } from '../pieces.js'
+import { LARGE_BYTES } from '../bodies/pieces.js'
 import { RequestTransform } from '../streams/request-transform.js'
 
 /** Keeps a reply; `upstream` is the one whose own bytes it is, null if the gateway wrote it. Never rejects. */

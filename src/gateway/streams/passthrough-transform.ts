@@ -9,7 +9,7 @@ import type { StreamTap } from '../../dialects/dialect.js'
 import type { WireError } from '../../errors.js'
 import type { FrameSink } from '../../wire/frames/framer.js'
 import { SseFramer } from '../../wire/frames/sse.js'
-import { OVERFLOW, TRUNCATED, type Translation, type Verdict } from '../translate.js'
+import { OVERFLOW, TRUNCATED, type Translation, type Verdict } from './translated-stream.js'
 import { ReplyTransform, type ReplyOwner } from './reply-transform.js'
 import type { StreamForm } from './stream-form.js'
 

@@ -1,12 +1,12 @@
 /**
  * A streamed reply on its way to the client: the upstream's bytes in, the client's bytes out.
- * A thin shell around a pure translation (`translate.ts`, or a watcher when both sides speak the same dialect).
+ * A thin shell around a pure translation (`translated-stream.ts`, or a watcher when both sides speak the same dialect).
  * No socket, no timer. Until the client's side is piped, its read buffer holds what is ready.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import type { WireError } from '../../errors.js'
 import { UNFORESEEN } from '../fault.js'
-import type { Translation } from '../translate.js'
+import type { Translation } from './translated-stream.js'
 import { EVENT_STREAM, type StreamForm } from './stream-form.js'
 
 /** Most bytes in each of its two buffers before it asks its source to wait; enough for a head that is held for content. */

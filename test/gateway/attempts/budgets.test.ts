@@ -4,10 +4,10 @@
  * Method: a clock that the test sets; random traffic.
  */
 import t from 'tap'
-import { backOffMs } from '../../../src/gateway/attempts/back-off.js'
-import { HedgeBudget } from '../../../src/gateway/attempts/hedge-budget.js'
-import { RetryBudget } from '../../../src/gateway/attempts/retry-budget.js'
-import { RollingSums } from '../../../src/gateway/attempts/rolling-sums.js'
+import { backOffMs } from '../../../src/gateway/attempts/retry/back-off.js'
+import { HedgeBudget } from '../../../src/gateway/attempts/hedge/hedge-budget.js'
+import { RetryBudget } from '../../../src/gateway/attempts/retry/retry-budget.js'
+import { RollingSums } from '../../../src/gateway/attempts/health/rolling-sums.js'
 import { seeded } from '../../routing/scene.js'
 import { TestClock } from './clock.js'
 

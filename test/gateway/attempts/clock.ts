@@ -1,5 +1,5 @@
 /** A clock that the test sets. */
-import type { Clock } from '../../../src/gateway/attempts/clock.js'
+import type { Clock } from '../../../src/gateway/attempts/health/clock.js'
 
 /** Time stands still until `atMs` is changed; randomness is a fixed number. */
 export class TestClock implements Clock {

@@ -1,0 +1,158 @@
+/**
+ * The circuit breaker of an upstream: opens after failures of the provider, lets one request at a time test the upstream
+ * when `open_seconds` have passed, and closes with a slow start. It only advises: `CandidateQueue` sends a request
+ * to an upstream with an open breaker if there is no other.
+ */
+import type { BreakerConfig } from '../../../config/config.js'
+import type { Clock } from './clock.js'
+import { RollingSums } from './rolling-sums.js'
+
+/** Closed: requests are sent. Open: none. Half-open: one at a time, as a test. */
+export type BreakerState = 'closed' | 'half_open' | 'open'
+
+/** The value of the metric `sluice_breaker_state`. */
+export const BREAKER_LEVELS: Readonly<Record<BreakerState, number>> = {
+  closed: 0,
+  half_open: 1,
+  open: 2,
+}
+
+/** After closing, the share of requests that are sent grows to all in this part of `open_seconds`, at most 5 s. */
+const SLOW_START_OF_OPEN = 1 / 6
+const MAX_SLOW_START_MS = 5_000
+const SLOW_START_SHARE = 0.1
+/** `open_seconds` is exceeded by up to this share, so that not all workers test at the same moment. */
+const JITTER = 0.1
+
+const ATTEMPTS = 0
+const FAILURES = 1
+
+/** The breaker's view of one attempt. Call one of the three, once; later calls do nothing. */
+export interface BreakerPass {
+  /** The first content arrived, or the provider refused the request as the client's fault. */
+  succeeded(): void
+  /** The provider failed, and not the client or the gateway. */
+  failed(): void
+  /** The attempt ended for another reason: the client left, or a hedge was cancelled. */
+  abandoned(): void
+}
+
+/** The breaker of one upstream. */
+export class Breaker {
+  private readonly config: BreakerConfig
+  private readonly clock: Clock
+  private readonly recent: RollingSums
+  private readonly slowStartMs: number
+  private consecutive = 0
+  private probesFailed = 0
+  /** Null while closed. */
+  private openUntilMs: number | null = null
+  private closedAtMs = Number.NEGATIVE_INFINITY
+  private test: BreakerPass | null = null
+  /** Grows with each opening and closing: results of earlier attempts are ignored. */
+  private era = 0
+
+  constructor(config: BreakerConfig, clock: Clock) {
+    this.config = config
+    this.clock = clock
+    this.recent = new RollingSums(config.windowMs, 2)
+    this.slowStartMs = Math.min(MAX_SLOW_START_MS, config.openMs * SLOW_START_OF_OPEN)
+  }
+
+  get state(): BreakerState {
+    if (this.openUntilMs === null) return 'closed'
+    return this.clock.now() < this.openUntilMs ? 'open' : 'half_open'
+  }
+
+  /** Time until the next request may test the upstream, in ms; 0 if it is closed or the time has come. */
+  get testInMs(): number {
+    return this.openUntilMs === null ? 0 : Math.max(0, this.openUntilMs - this.clock.now())
+  }
+
+  /** Whether a request should be sent now. During the slow start it draws lots. */
+  allows(): boolean {
+    switch (this.state) {
+      case 'open':
+        return false
+      case 'half_open':
+        return this.test === null
+      case 'closed': {
+        const sinceMs = this.clock.now() - this.closedAtMs
+        if (sinceMs >= this.slowStartMs) return true
+        const share = SLOW_START_SHARE + (1 - SLOW_START_SHARE) * (sinceMs / this.slowStartMs)
+        return this.clock.random() < share
+      }
+    }
+  }
+
+  /** An attempt begins. */
+  begin(): BreakerPass {
+    const { era } = this
+    let isOver = false
+    const over = (then: () => void) => () => {
+      if (isOver) return
+      isOver = true
+      if (this.test === pass) this.test = null
+      if (era === this.era) then()
+    }
+    const pass: BreakerPass = {
+      succeeded: over(() => this.succeeded()),
+      failed: over(() => this.failed()),
+      abandoned: over(() => undefined),
+    }
+    if (this.state === 'half_open') this.test ??= pass
+    return pass
+  }
+
+  /** An active health check succeeded: an open breaker may be tested at once. */
+  probeSucceeded(): void {
+    this.probesFailed = 0
+    if (this.openUntilMs !== null) this.openUntilMs = Math.min(this.openUntilMs, this.clock.now())
+  }
+
+  /** An active health check failed: `failures` of them in a row open the breaker, and keep it open. */
+  probeFailed(): void {
+    this.probesFailed += 1
+    if (this.openUntilMs !== null || this.probesFailed >= this.config.failures) this.open()
+  }
+
+  private succeeded(): void {
+    const nowMs = this.clock.now()
+    this.consecutive = 0
+    this.recent.add(ATTEMPTS, 1, nowMs)
+    if (this.openUntilMs === null) return
+    this.openUntilMs = null
+    this.closedAtMs = nowMs
+    this.reset()
+  }
+
+  private failed(): void {
+    const nowMs = this.clock.now()
+    if (this.openUntilMs !== null) {
+      // A failed test opens it again; a request that was sent for want of another target changes nothing.
+      if (this.state === 'half_open') this.open()
+      return
+    }
+    this.consecutive += 1
+    this.recent.add(ATTEMPTS, 1, nowMs)
+    this.recent.add(FAILURES, 1, nowMs)
+    const attempts = this.recent.sum(ATTEMPTS, nowMs)
+    const failures = this.recent.sum(FAILURES, nowMs)
+    const { failures: mostConsecutive, errorRate, minRequests } = this.config
+    const isRateHigh = attempts >= minRequests && failures / attempts >= errorRate
+    if (this.consecutive >= mostConsecutive || isRateHigh) this.open()
+  }
+
+  private open(): void {
+    const openMs = this.config.openMs * (1 + JITTER * this.clock.random())
+    this.openUntilMs = this.clock.now() + openMs
+    this.reset()
+  }
+
+  private reset(): void {
+    this.era += 1
+    this.consecutive = 0
+    this.recent.clear()
+    this.test = null
+  }
+}

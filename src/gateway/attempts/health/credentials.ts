@@ -1,0 +1,84 @@
+/**
+ * The API keys of an upstream: each request gets the next one that does not rest. A key that the provider refuses or
+ * throttles rests for a time; an only key never does.
+ */
+import { pointOf } from '../../../routing/sticky.js'
+import type { Clock } from './clock.js'
+
+/** One of the keys; null if the upstream needs none. */
+export interface Credential {
+  /** Its place in `UpstreamConfig.apiKeys`. */
+  readonly index: number
+  readonly key: string | null
+}
+
+const DENIED_MS = 60_000
+const THROTTLED_MS = 10_000
+/** A provider that asks for more gets requests again after an hour. */
+const MAX_REST_MS = 3_600_000
+
+/** The keys of one upstream. */
+export class Credentials {
+  private readonly all: readonly Credential[]
+  private readonly restUntilMs: number[]
+  private readonly clock: Clock
+  private turn = 0
+
+  constructor(keys: readonly string[], clock: Clock) {
+    this.clock = clock
+    this.all =
+      keys.length === 0 ? [{ index: 0, key: null }] : keys.map((key, index) => ({ index, key }))
+    this.restUntilMs = this.all.map(() => 0)
+  }
+
+  /**
+   * The key for an attempt of a request that has used the keys `tried`; null when no other one may be tried. A first
+   * attempt always gets one: if all rest, the one that is ready soonest. Keys take turns; with a sticky key the same
+   * one is preferred, since providers keep prompt caches by account.
+   */
+  next(tried: ReadonlySet<number>, stickyKey: string | null): Credential | null {
+    const nowMs = this.clock.now()
+    const left = this.all.filter(({ index }) => !tried.has(index))
+    const ready = left.filter(({ index }) => this.restsUntil(index) <= nowMs)
+    if (ready.length > 0) return this.chosen(ready, stickyKey)
+    if (tried.size > 0) return null
+    const soonest = left.sort((a, b) => this.restsUntil(a.index) - this.restsUntil(b.index))
+    return soonest[0] ?? null
+  }
+
+  /**
+   * The provider answered 401, 403 or 429 for this key: it rests for `retryAfterMs` (at most an hour), else for 60
+   * seconds after 401 and 403 and 10 seconds after 429.
+   */
+  refused(index: number, status: number, retryAfterMs: number | null): void {
+    if (this.all.length === 1) return
+    const usualMs = status === 429 ? THROTTLED_MS : DENIED_MS
+    const restMs = Math.min(MAX_REST_MS, retryAfterMs ?? usualMs)
+    this.restUntilMs[index] = Math.max(this.restsUntil(index), this.clock.now() + restMs)
+  }
+
+  /** How many keys there are. */
+  get size(): number {
+    return this.all.length
+  }
+
+  /** How many of them rest now. */
+  get resting(): number {
+    const nowMs = this.clock.now()
+    return this.restUntilMs.filter((untilMs) => untilMs > nowMs).length
+  }
+
+  private restsUntil(index: number): number {
+    return this.restUntilMs[index] ?? 0
+  }
+
+  private chosen(ready: readonly Credential[], stickyKey: string | null): Credential | null {
+    if (ready.length === 1) return ready[0] ?? null
+    if (stickyKey === null) {
+      this.turn += 1
+      return ready[this.turn % ready.length] ?? null
+    }
+    const points = ready.map(({ index }) => pointOf(stickyKey, `credential ${index}`))
+    return ready[points.indexOf(Math.max(...points))] ?? null
+  }
+}

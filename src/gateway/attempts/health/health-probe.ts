@@ -1,0 +1,100 @@
+/**
+ * Active health checks: a `GET` to each upstream with `probe`, through its connection pool. What they find goes to the
+ * circuit breaker. Their timers do not keep the process running.
+ */
+import type { ProbeConfig } from '../../../config/config.js'
+import type { ReplyHandler, UpstreamCall, UpstreamPool } from '../../../upstreams/pool.js'
+import type { Breaker } from './breaker.js'
+
+/** What a probe is made with. */
+export interface ProbeOptions {
+  readonly probe: ProbeConfig
+  readonly pool: UpstreamPool
+  /** With the path of the base URL and the query of the configuration. */
+  readonly path: string
+  /** Name, value, …: a credential that does not rest, and the configured headers. */
+  readonly headers: () => readonly string[]
+  readonly breaker: Breaker
+}
+
+/** An upstream that does not answer for this long is down. */
+const MAX_WAIT_MS = 5_000
+
+/** The health checks of one upstream, until `stop`. */
+export class HealthProbe {
+  private readonly options: ProbeOptions
+  private readonly timer: NodeJS.Timeout
+  private running: UpstreamCall | null = null
+  private deadline: NodeJS.Timeout | null = null
+
+  constructor(options: ProbeOptions) {
+    this.options = options
+    this.timer = setInterval(() => this.send(), options.probe.intervalMs)
+    this.timer.unref()
+    this.send()
+  }
+
+  /** Ends the checks; one that is under way has no effect. */
+  stop(): void {
+    clearInterval(this.timer)
+    this.running?.abort()
+    this.over()
+  }
+
+  private send(): void {
+    if (this.running !== null) return
+    const { pool, path, headers, probe, breaker } = this.options
+    const ended = (isHealthy: boolean): void => {
+      if (this.running === null) return
+      this.over()
+      if (isHealthy) breaker.probeSucceeded()
+      else breaker.probeFailed()
+    }
+    this.running = pool.send(
+      { method: 'GET', path, headers: headers(), body: null },
+      new Verdict(ended),
+    )
+    const waitMs = Math.min(MAX_WAIT_MS, probe.intervalMs)
+    this.deadline = setTimeout(() => {
+      this.running?.abort()
+      ended(false)
+    }, waitMs)
+    this.deadline.unref()
+  }
+
+  private over(): void {
+    this.running = null
+    if (this.deadline !== null) clearTimeout(this.deadline)
+    this.deadline = null
+  }
+}
+
+/** A reply below 500 shows that the provider answers; its body is read and dropped. */
+class Verdict implements ReplyHandler {
+  private readonly ended: (isHealthy: boolean) => void
+  private status = 0
+
+  constructor(ended: (isHealthy: boolean) => void) {
+    this.ended = ended
+  }
+
+  onRequestStart(): void {
+    // Nothing depends on when the request goes out.
+  }
+
+  onResponseStart(status: number): void {
+    this.status = status
+  }
+
+  onResponseData(): void {
+    // What it lists does not matter.
+  }
+
+  onResponseEnd(): void {
+    this.ended(this.status < 500)
+  }
+
+  onResponseError(): void {
+    this.ended(false)
+  }
+}

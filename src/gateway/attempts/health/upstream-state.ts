@@ -1,0 +1,120 @@
+/**
+ * What the gateway remembers of its upstreams between requests: circuit breakers, retry budgets, resting credentials,
+ * latencies; and of its routes: the spending on hedges. It survives a reload as far as the settings it depends on
+ * did not change.
+ */
+import type { Config, UpstreamConfig } from '../../../config/config.js'
+import { PeakEwma } from '../../../routing/latency.js'
+import type { RouteConfig } from '../../../config/routes/route.js'
+import type { RouteTarget } from '../../../routing/router.js'
+import type { UpstreamLevels } from '../../../observe/metrics/hops.js'
+import { Breaker, BREAKER_LEVELS } from './breaker.js'
+import { SYSTEM_CLOCK, type Clock } from './clock.js'
+import { Credentials } from './credentials.js'
+import { HedgeBudget } from '../hedge/hedge-budget.js'
+import { RetryBudget } from '../retry/retry-budget.js'
+
+/** The state of one upstream. */
+export class UpstreamState {
+  readonly breaker: Breaker
+  readonly retries: RetryBudget
+  readonly credentials: Credentials
+  private readonly latencies: Map<string, PeakEwma>
+  private readonly settings: { readonly breaker: string; readonly keys: string }
+
+  /** `previous` is the state in the generation before, null if there is none. */
+  constructor(config: UpstreamConfig, previous: UpstreamState | null, clock: Clock) {
+    const { apiKeys, baseUrl } = config
+    const breaker = JSON.stringify([baseUrl, config.breaker])
+    const keys = JSON.stringify([baseUrl, apiKeys])
+    this.settings = { breaker, keys }
+    const former = previous?.settings
+    const hasSameBreaker = previous !== null && former?.breaker === breaker
+    this.breaker = hasSameBreaker ? previous.breaker : new Breaker(config.breaker, clock)
+    this.retries = previous?.retries ?? new RetryBudget(clock)
+    this.latencies = hasSameBreaker ? previous.latencies : new Map<string, PeakEwma>()
+    const hasSameKeys = previous !== null && former?.keys === keys
+    this.credentials = hasSameKeys ? previous.credentials : new Credentials(apiKeys, clock)
+  }
+
+  /** Of the model that a target names; targets without one share theirs. */
+  latency({ model }: Pick<RouteTarget, 'model'>): PeakEwma {
+    const name = model ?? ''
+    const known = this.latencies.get(name)
+    if (known !== undefined) return known
+    const made = new PeakEwma()
+    this.latencies.set(name, made)
+    return made
+  }
+}
+
+/** The state of all upstreams and routes of a generation. */
+export class UpstreamStates {
+  readonly clock: Clock
+  private readonly byName: ReadonlyMap<string, UpstreamState>
+  /** Of the routes that hedge. */
+  private readonly hedges: ReadonlyMap<string, HedgeBudget>
+
+  constructor(
+    { upstreams, routes }: Pick<Config, 'upstreams' | 'routes'>,
+    previous: UpstreamStates | null,
+    clock: Clock = previous?.clock ?? SYSTEM_CLOCK,
+  ) {
+    this.clock = clock
+    this.hedges = new Map(
+      routes
+        .filter(({ hedge }) => hedge !== null)
+        .map((route) => {
+          const key = routeKey(route)
+          return [key, previous?.hedges.get(key) ?? new HedgeBudget(clock)]
+        }),
+    )
+    this.byName = new Map(
+      Object.values(upstreams).map((config) => {
+        const former = previous?.byName.get(config.name) ?? null
+        return [config.name, new UpstreamState(config, former, clock)]
+      }),
+    )
+  }
+
+  /** Throws for a name that the configuration does not have. */
+  of(upstream: string): UpstreamState {
+    const state = this.byName.get(upstream)
+    if (state === undefined) throw new Error(`no upstream '${upstream}'`)
+    return state
+  }
+
+  /** The spending on hedges of a route, kept while it keeps its matcher and conditions; null if it has no `hedge`. */
+  hedgesOf(route: RouteConfig): HedgeBudget | null {
+    return this.hedges.get(routeKey(route)) ?? null
+  }
+
+  /** Of `least_latency`: the expected time to first content of a target, in ms; 0 is unknown. */
+  latencyMs(target: RouteTarget): number {
+    return this.of(target.upstream.name).latency(target).expectedMs(this.clock.now())
+  }
+
+  /** For the metrics. */
+  levels(): UpstreamLevels[] {
+    return [...this.byName].map(([name, { breaker, credentials }]) => {
+      return { name, breaker: BREAKER_LEVELS[breaker.state], resting: credentials.resting }
+    })
+  }
+
+  /** `ok`, or each upstream whose breaker is not closed or that has keys that rest, for `/readyz`. */
+  text(): string {
+    const troubles = [...this.byName].flatMap(([name, { breaker, credentials }]) => {
+      const { state } = breaker
+      const { resting, size } = credentials
+      return [
+        ...(state === 'closed' ? [] : [`circuit breaker of ${name} ${state.replace('_', '-')}`]),
+        ...(resting === 0 ? [] : [`${resting} of ${size} keys of ${name} resting`]),
+      ]
+    })
+    return troubles.length === 0 ? 'ok' : troubles.join(', ')
+  }
+}
+
+function routeKey({ match, when }: RouteConfig): string {
+  return JSON.stringify([match, when])
+}

@@ -1,0 +1,82 @@
+/**
+ * Hedging of one request: a second attempt when the first content is late, as far as the spending of its route allows.
+ */
+import type { ChatRequest } from '../../../chat/request.js'
+import type { HedgeConfig } from '../../../config/routes/route.js'
+import { bulkOf, inputTokens } from '../../../ledger/estimate.js'
+import { costNanoUsd } from '../../../ledger/price.js'
+import type { Generation } from '../../generation/generation.js'
+import type { Candidate, Handling } from '../../phases/choose.js'
+import type { HedgeBudget } from './hedge-budget.js'
+
+/** The request that may be hedged. */
+export interface Hedged {
+  readonly request: ChatRequest
+  readonly candidates: readonly [Candidate, ...Candidate[]]
+  readonly handling: Handling
+}
+
+/** The hedge of one request. */
+export class Hedging {
+  /** The upstream of a hedge that the spending did not allow. */
+  denied: string | null = null
+  private readonly hedged: Hedged
+  private readonly generation: Generation
+  private readonly config: HedgeConfig
+  private readonly budget: HedgeBudget
+  private timer: NodeJS.Timeout | null = null
+
+  /** Null if the route does not hedge. Counts the request in the spending of the route. */
+  static of(hedged: Hedged, generation: Generation): Hedging | null {
+    const { hedge, hedges } = hedged.handling
+    if (hedge === null || hedges === null) return null
+    hedges.request(costOf(hedged.candidates[0], hedged.request, generation))
+    return new Hedging(hedged, generation, hedge, hedges)
+  }
+
+  private constructor(
+    hedged: Hedged,
+    generation: Generation,
+    config: HedgeConfig,
+    budget: HedgeBudget,
+  ) {
+    this.hedged = hedged
+    this.generation = generation
+    this.config = config
+    this.budget = budget
+  }
+
+  /** Calls `late` after `after_ms`, unless it is stopped. */
+  start(late: () => void): void {
+    this.timer = setTimeout(late, this.config.afterMs)
+  }
+
+  stop(): void {
+    if (this.timer !== null) clearTimeout(this.timer)
+    this.timer = null
+  }
+
+  /** Where the hedge of an attempt goes: another target of the route, else the same one; null if it costs too much. */
+  target(first: Candidate): Candidate | null {
+    const { candidates, request } = this.hedged
+    const other = candidates.find((each) => {
+      if (each === first || each.isFallback) return false
+      return this.generation.states.of(each.target.upstream.config.name).breaker.allows()
+    })
+    const target = other ?? first
+    const cost = costOf(target, request, this.generation)
+    if (this.budget.tryHedge(cost, this.config.extraSpend)) return target
+    this.denied = target.target.upstream.config.name
+    return null
+  }
+}
+
+/** An estimate in nano-dollars; 0 if the price is not known. */
+function costOf({ target, model }: Candidate, request: ChatRequest, of: Generation): number {
+  const price = of.prices.find(target.upstream.config.name, model, null)
+  if (price === null) return 0
+  const { assumedOutputTokens } = of.snapshot.config.limiting
+  const input = inputTokens(bulkOf(request), of.facts(model).family)
+  const output = Math.min(request.maxOutputTokens ?? assumedOutputTokens, assumedOutputTokens)
+  return costNanoUsd(price, { input, output }) ?? 0
+}

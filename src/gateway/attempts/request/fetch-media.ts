@@ -1,0 +1,120 @@
+/**
+ * The pictures and files that a request names by URL, fetched for an upstream that cannot read URLs.
+ * Only where the configuration allows it, and before the pure encoding, which then sees bytes.
+ */
+import type { ChatRequest, Message, UserPart } from '../../../chat/request.js'
+import { GatewayError } from '../../../errors.js'
+import { MediaError, type Media, type MediaFetcher } from '../../../upstreams/media.js'
+import type { Exchange } from '../../exchange.js'
+import type { Target } from '../../generation/generation.js'
+import type { Holding } from '../../bodies/body-budget.js'
+import type { Call } from '../../phases/receive.js'
+
+/**
+ * The call with bytes in place of the URLs that its upstream cannot read; null where there is nothing
+ * to fetch, or fetching is off. Rejects with `malformed_request` naming the part. What the media take is
+ * counted in `held`, which the caller ends.
+ */
+export function fetchMedia(
+  x: Exchange,
+  call: Call,
+  target: Target,
+  held: Holding,
+): Promise<Call> | null {
+  const { media } = x.generation
+  const { egress } = target
+  if (media === null || egress.readsUrl === undefined || target.dialect === call.dialect)
+    return null
+  const urls = new Map<string, string>()
+  for (const message of call.request.messages) {
+    for (const [path, url] of urlsOf(message))
+      if (!egress.readsUrl(url) && !urls.has(url)) urls.set(url, path)
+  }
+  if (urls.size === 0) return null
+  return fetchAll(x, media, urls, held).then((found) => {
+    let fetchedBytes = 0
+    for (const { bytes } of found.values()) fetchedBytes += bytes.length
+    return { ...call, request: withMedia(call.request, found), fetchedBytes }
+  })
+}
+
+/** The bytes themselves, their base64, and that in the encoded request: 1 + 4/3 + 4/3, rounded up. */
+const MEDIA_COPIES = 4
+
+/** The URLs of a message and where each stands. */
+function urlsOf(message: Message): [path: string, url: string][] {
+  if (message.role !== 'user' && message.role !== 'tool') return []
+  return message.parts.flatMap((part, at) => {
+    const url = urlOf(part)
+    return url === null ? [] : [[`messages[${message.index}].content[${at}]`, url]]
+  })
+}
+
+function urlOf(part: UserPart): string | null {
+  if (part.type !== 'image' && part.type !== 'file') return null
+  return part.source.kind === 'url' ? part.source.url : null
+}
+
+async function fetchAll(
+  x: Exchange,
+  media: MediaFetcher,
+  urls: ReadonlyMap<string, string>,
+  held: Holding,
+): Promise<Map<string, Media>> {
+  const { maxPerRequest } = x.generation.snapshot.config.fetchMedia
+  if (urls.size > maxPerRequest) {
+    throw new GatewayError(
+      'malformed_request',
+      `messages: at most ${maxPerRequest} URLs can be fetched for this upstream; send the others as data: URLs`,
+      { param: 'messages' },
+    )
+  }
+  const aborter = new AbortController()
+  x.cancellation.onCancel((reason) => aborter.abort(reason))
+  const found = new Map<string, Media>()
+  const failures: Error[] = []
+  const fetchOne = async ([url, path]: [string, string]): Promise<void> => {
+    try {
+      const one = await media.fetch(url, aborter.signal)
+      held.take(one.bytes.length * MEDIA_COPIES)
+      found.set(url, one)
+    } catch (cause) {
+      failures.push(cause instanceof MediaError ? refused(path, cause) : errorOf(cause))
+      // The others are of no use any more.
+      aborter.abort(cause)
+    }
+  }
+  try {
+    await Promise.all([...urls].map(fetchOne))
+    x.cancellation.check()
+    const [first] = failures
+    if (first !== undefined) throw first
+  } finally {
+    x.cancellation.onCancel(null)
+  }
+  return found
+}
+
+function errorOf(cause: unknown): Error {
+  return cause instanceof Error ? cause : new Error(String(cause))
+}
+
+function refused(path: string, cause: MediaError): GatewayError {
+  const message = `${path}: ${cause.message}. Send the bytes as a data: URL.`
+  return new GatewayError('malformed_request', message, { param: path, cause })
+}
+
+function withMedia(request: ChatRequest, found: ReadonlyMap<string, Media>): ChatRequest {
+  const messages = request.messages.map((message): Message => {
+    if (message.role !== 'user' && message.role !== 'tool') return message
+    return { ...message, parts: message.parts.map((part) => withBytes(part, found)) }
+  })
+  return { ...request, messages }
+}
+
+function withBytes(part: UserPart, found: ReadonlyMap<string, Media>): UserPart {
+  const one = found.get(urlOf(part) ?? '')
+  if (one === undefined || (part.type !== 'image' && part.type !== 'file')) return part
+  const { mediaType, bytes } = one
+  return { ...part, source: { kind: 'base64', mediaType, data: bytes.toString('base64') } }
+}

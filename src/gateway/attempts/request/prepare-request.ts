@@ -1,0 +1,215 @@
+/**
+ * What each candidate is sent: the request in its dialect, with the media and the reasoning state that it needs. One
+ * request is encoded once for each dialect and model, however many attempts are made.
+ */
+import { setImmediate as turn } from 'node:timers/promises'
+import type { JsonObject } from '../../../chat/json.js'
+import { isConfigured, type QuirksConfig } from '../../../config/config.js'
+import type { Egress, WireFormat } from '../../../dialects/dialect.js'
+import { GatewayError, type WireError } from '../../../errors.js'
+import { pathAt } from '../../../upstreams/place.js'
+import type { Holding } from '../../bodies/body-budget.js'
+import type { Exchange } from '../../exchange.js'
+import { LossList, lossy } from '../../streams/losses.js'
+import type { Candidate } from '../../phases/choose.js'
+import type { Call } from '../../phases/receive.js'
+import { LARGE_BYTES } from '../../bodies/pieces.js'
+import type { Prepared } from '../attempt/owner.js'
+import { fetchMedia } from './fetch-media.js'
+import { bodyOf, render, type Outgoing, type Rendered } from './render-request.js'
+import { remembered, type Memory } from './restore-reasoning.js'
+
+/** The request that is prepared. */
+export interface Request {
+  readonly exchange: Exchange
+  readonly call: Call
+  readonly held: Holding
+  readonly memory: Memory
+  /** The client's header, passed on; null if it sent none. */
+  readonly idempotencyKey: string | null
+}
+
+/** An encoded request, for every candidate of the same dialect and model. */
+interface Encoded {
+  readonly wire: WireFormat
+  readonly model: string
+  readonly quirks: QuirksConfig
+  /** Beta features that clients may ask for; null: all. */
+  readonly betas: readonly string[] | null
+  /** The upstream that may know the history of the conversation. */
+  readonly name: string
+  readonly call: Call
+  readonly rendered: Rendered
+  readonly losses: readonly string[]
+}
+
+/** Prepares one request for its candidates. */
+export class Preparation {
+  /** The fields that the candidate prepared last is not, or would not be, sent. */
+  losses: readonly string[] = []
+  /** Time spent on encoding. */
+  translateMs = 0
+  /** Time spent on fetching media. */
+  fetchMs = 0
+  private readonly request: Request
+  private readonly encoded: Encoded[] = []
+
+  constructor(request: Request) {
+    this.request = request
+  }
+
+  /**
+   * For the credential with that index. At once if nothing has to be fetched or looked up and the body is small. Throws, or rejects with, `GatewayError`:
+   * `upstream_unconfigured`, or `untranslatable` if the candidate's dialect cannot take the request.
+   */
+  of(candidate: Candidate, credential: number): Prepared | Promise<Prepared> {
+    const { config } = candidate.target.upstream
+    if (!isConfigured(config)) {
+      throw new GatewayError(
+        'upstream_unconfigured',
+        `The upstream '${config.name}' has no key: set ${config.apiKeySource ?? 'api_key'}.`,
+      )
+    }
+    const known = this.known(candidate)
+    if (known !== undefined) return this.prepared(known, candidate, credential)
+    const { exchange, call, held, memory } = this.request
+    const fetching = fetchMedia(exchange, call, candidate.target, held)
+    if (fetching !== null || call.raw.length > LARGE_BYTES) {
+      return this.inTurns(candidate, credential, fetching)
+    }
+    const beganMs = performance.now()
+    const found = remembered(call, candidate, exchange.generation, memory)
+    return found instanceof Promise
+      ? found.then((restored) => this.encode(candidate, credential, restored, beganMs))
+      : this.encode(candidate, credential, found, beganMs)
+  }
+
+  /** For a large body: other requests are served before its earlier turns are looked up, and after. */
+  private async inTurns(
+    candidate: Candidate,
+    credential: number,
+    fetching: Promise<Call> | null,
+  ): Promise<Prepared> {
+    const { exchange, call, memory } = this.request
+    let fetched = call
+    if (fetching !== null) {
+      const beganMs = performance.now()
+      try {
+        fetched = await fetching
+      } finally {
+        this.fetchMs += performance.now() - beganMs
+      }
+    }
+    const beganMs = performance.now()
+    const isLarge = call.raw.length > LARGE_BYTES
+    if (isLarge) await turn()
+    const found = await remembered(fetched, candidate, exchange.generation, memory)
+    if (isLarge) await turn()
+    exchange.cancellation.check()
+    return this.encode(candidate, credential, found, beganMs)
+  }
+
+  private known({ target, model }: Candidate): Encoded | undefined {
+    const { wire, quirks, upstream } = target
+    const { name, allowBetas } = upstream.config
+    const isEach = this.request.call.history === undefined
+    return this.encoded.find(
+      (each) =>
+        each.wire === wire &&
+        each.model === model &&
+        each.quirks === quirks &&
+        each.betas === allowBetas &&
+        (isEach || each.name === name),
+    )
+  }
+
+  private encode(candidate: Candidate, credential: number, call: Call, beganMs: number): Prepared {
+    const { target, model } = candidate
+    const { wire, egress, upstream, quirks } = target
+    const { generation } = this.request.exchange
+    const { allowSyntheticUser } = generation.snapshot.config
+    const { name, allowBetas: betas } = upstream.config
+    const destination = { name, wire, egress, quirks, betas, allowSyntheticUser }
+    const losses = new LossList()
+    const rendered = render(call, destination, model, generation.facts(model), losses)
+    const encoded = { wire, model, quirks, betas, name, call, rendered, losses: losses.paths }
+    this.encoded.push(encoded)
+    const prepared = this.prepared(encoded, candidate, credential)
+    this.translateMs += performance.now() - beganMs
+    return prepared
+  }
+
+  private prepared(
+    { call, rendered, losses }: Encoded,
+    { target, model }: Candidate,
+    credential: number,
+  ): Prepared {
+    this.report(call, losses)
+    const { egress, upstream, wire, dialect } = target
+    const path = pathAt(upstream.place, rendered.path, model, wire === dialect)
+    const headers = [...(target.headers[credential] ?? []), 'accept', rendered.accept]
+    const { idempotencyKey } = this.request
+    if (idempotencyKey !== null) headers.push('idempotency-key', idempotencyKey)
+    for (const name in rendered.headers) headers.push(name, rendered.headers[name] ?? '')
+    const { body, bytes, said, streams } = rendered
+    const { timeouts } = upstream.config
+    const firstByteMs = streams ? timeouts.firstByteMs : timeouts.firstByteWholeMs
+    const next = nextOf({ path, headers, firstByteMs, bytes }, said, egress)
+    // Without a spread: V8 would make a new hidden class for each (docs/decisions/0037).
+    return { call, outgoing: { path, headers, firstByteMs, body, bytes, said, next } }
+  }
+
+  /**
+   * The same request after a refusal, without the reasoning of earlier turns; null if the refusal has another reason.
+   * Leaving that reasoning out is a loss. Throws `untranslatable` if losses are not allowed.
+   */
+  amended(
+    { call, outgoing }: Prepared,
+    { egress }: Candidate['target'],
+    error: WireError,
+  ): Prepared | null {
+    const before = outgoing.said
+    if (before === null) return null
+    const said = egress.dropReasoning?.(before, error) ?? null
+    if (said === null) return null
+    this.report(call, [...new Set([...this.losses, 'messages.reasoning'])])
+    const known = egress.headers(before)
+    const headers = [...outgoing.headers]
+    for (const [name, value] of Object.entries(egress.headers(said))) {
+      if (!(name in known)) headers.push(name, value)
+    }
+    const { path, firstByteMs, bytes } = outgoing
+    const way = { path, headers, firstByteMs, bytes }
+    const next = nextOf(way, said, egress)
+    return { call, outgoing: { ...way, ...bodyOf(said, egress, bytes), said, next } }
+  }
+
+  /** Notes what would be lost, or refuses to lose it if the configuration says so. */
+  private report(call: Call, lost: readonly string[]): void {
+    const { request, dialect } = call
+    this.losses = spelled(call, lost)
+    const { config } = this.request.exchange.generation.snapshot
+    if (lost.length > 0 && config.onLoss === 'reject') throw lossy(request, dialect, lost)
+  }
+}
+
+/** The paths as the client's format has them. */
+function spelled({ ingress }: Call, paths: readonly string[]): readonly string[] {
+  if (paths.length === 0 || ingress.fieldName === undefined) return paths
+  return paths.map((path) => ingress.fieldName?.(path) ?? path)
+}
+
+/** How the rest of a reply is asked for, if the upstream may pause before its end. */
+function nextOf(
+  way: Pick<Outgoing, 'path' | 'headers' | 'firstByteMs' | 'bytes'>,
+  said: JsonObject | null,
+  egress: Egress,
+): Outgoing['next'] {
+  const { continuation } = egress
+  if (said === null || continuation?.mayPause(said) !== true) return null
+  return (resume) => {
+    const rest = continuation.next(said, resume)
+    const next = nextOf(way, rest, egress)
+    return { ...way, ...bodyOf(rest, egress, way.bytes), said: rest, next }
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * What an upstream is to be sent: the client's own bytes with a few keys edited where both speak one
+ * dialect, else the conversation said in the upstream's. Pure: the same request makes the same bytes.
+ */
+import type { JsonObject } from '../../../chat/json.js'
+import type { ModelFacts } from '../../../chat/model.js'
+import type { ChatRequest } from '../../../chat/request.js'
+import { beginWithUser } from '../../../chat/synthetic-user.js'
+import type { QuirksConfig } from '../../../config/config.js'
+import type { Egress, Losses, WireFormat } from '../../../dialects/dialect.js'
+import { applyQuirks, quirkEdits } from '../../../upstreams/quirks.js'
+import { stringifyExact } from '../../../wire/json/exact-numbers.js'
+import { sized } from '../../../wire/frames/sized.js'
+import { splice, type Edit } from '../../../wire/json/splice.js'
+import { largeEdit, writeJson } from '../../../wire/json/write-json.js'
+import { reportNative } from '../../streams/losses.js'
+import { LARGE_BYTES } from '../../bodies/pieces.js'
+import type { Call } from '../../phases/receive.js'
+
+/** The upstream's side of a request. */
+export interface Destination {
+  /** The name of the upstream, which may know state in the history of the conversation. */
+  readonly name?: string
+  readonly wire: WireFormat
+  readonly egress: Egress
+  readonly quirks: QuirksConfig
+  /** Beta features that clients may ask for; null: all. */
+  readonly betas?: readonly string[] | null
+  /** Whether a user's message may be put before a conversation that begins otherwise. */
+  readonly allowSyntheticUser: boolean
+}
+
+/** A body, where it goes, and the headers that depend on what it asks. */
+export interface Rendered {
+  /** The dialect's path, below the upstream's base. */
+  readonly path: string
+  readonly accept: string
+  /** Whether the upstream is asked for a stream. */
+  readonly streams: boolean
+  readonly body: Buffer | string
+  /** How many the body has, in UTF-8 where it is a text. */
+  readonly bytes: number
+  /** What the body says, where it was said anew; null for the client's own bytes. */
+  readonly said: JsonObject | null
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** What goes upstream: made once, however many attempts are made with it. */
+export interface Outgoing {
+  readonly path: string
+  readonly headers: readonly string[]
+  /** How long the answer may take to begin; a whole one begins once it is complete. */
+  readonly firstByteMs: number
+  readonly body: Buffer | string
+  /** How many the body has, in UTF-8 where it is a text. */
+  readonly bytes: number
+  /** What the body says, where it was said anew; null for the client's own bytes. */
+  readonly said: JsonObject | null
+  /** Asks for the rest of an answer that paused with `resume`; null where no answer to this can pause. */
+  readonly next: ((resume: JsonObject) => Outgoing) | null
+}
+
+/**
+ * Renders the call for a model. Reports to `losses` what may be left out, throws
+ * `GatewayError(untranslatable)` for what may not.
+ */
+export function render(
+  call: Pick<
+    Call,
+    'wire' | 'raw' | 'members' | 'body' | 'request' | 'added' | 'fetchedBytes' | 'history'
+  >,
+  destination: Destination,
+  model: string,
+  facts: ModelFacts,
+  losses: Losses,
+): Rendered {
+  const { wire, egress, quirks } = destination
+  const report = (path: string): void => losses.drop(path, 'no-equivalent')
+  if (wire === call.wire) {
+    const { history } = call
+    const asked = history?.bodyFor(destination.name, report) ?? call.body
+    const edits = historyEdits(asked, history?.members ?? [])
+    edits.push(...egress.edits(asked, model, facts, losses))
+    if (call.added !== undefined) edits.push(call.added(facts))
+    edits.push(...quirkEdits(call.body, edits, quirks, report))
+    const body = edits.length === 0 ? call.raw : splice(call.raw, call.members, edits)
+    const streams = call.request.stream
+    const { path, accept } = egress.target(model, streams)
+    const headers = passedHeaders(call, destination, losses)
+    return { path, accept, streams, body, bytes: body.length, said: null, headers }
+  }
+  reportNative(call.request, losses)
+  const request = requestFor(call.request, destination, model, facts)
+  const said = applyQuirks(egress.encodeRequest(request, facts, losses), quirks, report)
+  const streams = request.stream
+  const { path, accept } = egress.target(model, streams)
+  const headers = egress.headers(said)
+  const { body, bytes } = bodyOf(said, egress, call.raw.length + (call.fetchedBytes ?? 0))
+  return { path, accept, streams, body, bytes, said, headers }
+}
+
+/** The headers that the body needs, and the client's own of the format. */
+function passedHeaders(
+  { body, request }: Pick<Call, 'body' | 'request'>,
+  { egress, betas = null }: Destination,
+  losses: Losses,
+): Record<string, string> {
+  const own = egress.headers(body)
+  const { nativeHeaders } = request
+  if (nativeHeaders === undefined || egress.passedHeaders === undefined) return own
+  return egress.passedHeaders(own, nativeHeaders, betas, losses)
+}
+
+/** The members in which the body with its history differs from the client's own. */
+function historyEdits(body: JsonObject, members: readonly string[]): Edit[] {
+  return members.map((key) => {
+    const value = body[key]
+    return value === undefined ? { key, json: null } : largeEdit(key, value)
+  })
+}
+
+/** A body that was said anew; `sourceBytes` is how large that is from which it was made. */
+export function bodyOf(
+  said: JsonObject,
+  { write }: Egress,
+  sourceBytes: number,
+): Pick<Rendered, 'body' | 'bytes'> {
+  if (sourceBytes > LARGE_BYTES) {
+    const body = writeJson(said)
+    return { body, bytes: body.length }
+  }
+  const { text, bytes } = write === undefined ? sized(stringifyExact(said)) : write(said)
+  return { body: text, bytes }
+}
+
+/** The request as this upstream is to be asked: its model, whether to stream, and who begins. */
+function requestFor(
+  request: ChatRequest,
+  { egress, allowSyntheticUser }: Destination,
+  model: string,
+  facts: ModelFacts,
+): ChatRequest {
+  const stream =
+    egress.wholeOnly?.(request) !== true &&
+    (request.stream || egress.streamsWhole?.(request, facts) === true)
+  const mayBegin = egress.userFirst === true && allowSyntheticUser
+  const messages = mayBegin ? beginWithUser(request.messages) : request.messages
+  const same = request.model === model && request.stream === stream && request.messages === messages
+  return same ? request : { ...request, model, stream, messages }
+}

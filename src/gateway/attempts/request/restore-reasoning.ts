@@ -1,0 +1,139 @@
+/**
+ * Reasoning state between turns: what the escrow holds goes into the history that the upstream gets, and the state of
+ * its reply is kept before the client gets the end of it.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { ChatEvent } from '../../../chat/event.js'
+import { Fold, type Reply } from '../../../chat/fold.js'
+import type { JsonObject } from '../../../chat/json.js'
+import type { ChatRequest } from '../../../chat/request.js'
+import type {
+  Choice,
+  Endpoint,
+  Envelope,
+  Ingress,
+  Place,
+  Seed,
+  StreamEncoder,
+} from '../../../dialects/dialect.js'
+import type { WireError } from '../../../errors.js'
+import type { Escrow, Scope } from '../../../reasoning/escrow.js'
+import type { Sized } from '../../../wire/frames/sized.js'
+import type { Generation } from '../../generation/generation.js'
+import type { Candidate } from '../../phases/choose.js'
+import type { Call } from '../../phases/receive.js'
+
+/** Whose reasoning state it is, and where that of the reply is reported on its way to the store. */
+export interface Memory {
+  readonly escrow: Escrow
+  readonly accountId: string
+  readonly hold: (kept: Promise<void>) => void
+}
+
+/**
+ * The call with the history as the candidate gets it. The call itself if there can be no state: the client's own bytes
+ * pass, the model does not think, or the escrow is off.
+ */
+export function remembered(
+  call: Call,
+  { target, model }: Candidate,
+  generation: Generation,
+  { escrow, accountId, hold }: Memory,
+): Call | Promise<Call> {
+  if (target.wire === call.wire || !escrow.enabled) return call
+  if (call.request.embedding !== undefined) return call
+  if (generation.facts(model).reasoning === false) return call
+  const scope: Scope = { accountId, family: target.dialect, model }
+  const ingress = new ListeningIngress(call.ingress, (reply) => {
+    const kept = escrow.keep(call.request, reply, scope)
+    if (kept !== null) hold(kept)
+  })
+  const request = escrow.restore(call.request, scope)
+  return request instanceof Promise
+    ? request.then((restored) => withHistory(call, ingress, restored))
+    : withHistory(call, ingress, request)
+}
+
+function withHistory(call: Call, ingress: Ingress, request: ChatRequest): Call {
+  return { ...call, ingress, request }
+}
+
+/** The client's dialect; `heard` gets the finished reply before its last words are written. */
+class ListeningIngress implements Ingress {
+  readonly envelope: Envelope
+  private readonly ingress: Ingress
+  private readonly heard: (reply: Reply) => void
+
+  constructor(ingress: Ingress, heard: (reply: Reply) => void) {
+    this.ingress = ingress
+    this.heard = heard
+    this.envelope = ingress.envelope
+  }
+
+  encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {
+    this.heard(reply)
+    return this.ingress.encodeReply(reply, request, seed)
+  }
+
+  encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): Sized {
+    for (const { reply } of choices) this.heard(reply)
+    return this.ingress.encodeChoices(choices, request, seed)
+  }
+
+  newEncoder(request: ChatRequest, seed: Seed, place?: Place): StreamEncoder {
+    return new Listening(this.ingress.newEncoder(request, seed, place), this.heard)
+  }
+
+  peek(body: JsonObject, endpoint: Endpoint): { model: string; stream: boolean } {
+    return this.ingress.peek(body, endpoint)
+  }
+
+  decodeRequest(body: JsonObject, endpoint: Endpoint, headers?: IncomingHttpHeaders): ChatRequest {
+    return this.ingress.decodeRequest(body, endpoint, headers)
+  }
+
+  unsaid(event: ChatEvent): string | null {
+    return this.ingress.unsaid(event)
+  }
+
+  fieldName(path: string): string {
+    return this.ingress.fieldName?.(path) ?? path
+  }
+
+  encodeError(error: WireError, requestId?: string): { status: number; body: string } {
+    return this.ingress.encodeError(error, requestId)
+  }
+
+  encodeStreamError(error: WireError, requestId?: string): string {
+    return this.ingress.encodeStreamError(error, requestId)
+  }
+}
+
+/** Puts a reply together while its events go by. */
+class Listening implements StreamEncoder {
+  private readonly encoder: StreamEncoder
+  private readonly heard: (reply: Reply) => void
+  private readonly fold = new Fold()
+
+  constructor(encoder: StreamEncoder, heard: (reply: Reply) => void) {
+    this.encoder = encoder
+    this.heard = heard
+  }
+
+  event(event: ChatEvent): void {
+    this.fold.event(event)
+    if (event.type === 'finish') {
+      const reply = this.fold.reply()
+      if (reply !== null) this.heard(reply)
+    }
+    this.encoder.event(event)
+  }
+
+  take(): string {
+    return this.encoder.take()
+  }
+
+  failed(error: WireError): string | null {
+    return this.encoder.failed?.(error) ?? null
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * How many requests to an upstream may be retries: a share of its requests in the last 10 seconds, and at least 3. It
+ * keeps retries from multiplying the load of an upstream that fails. Moves to another target do not count.
+ */
+import type { Clock } from '../health/clock.js'
+import { RollingSums } from '../health/rolling-sums.js'
+
+const WINDOW_MS = 10_000
+const MIN_RETRIES = 3
+const REQUESTS = 0
+const RETRIES = 1
+
+/** The retries of one upstream. */
+export class RetryBudget {
+  private readonly clock: Clock
+  private readonly sums = new RollingSums(WINDOW_MS, 2)
+
+  constructor(clock: Clock) {
+    this.clock = clock
+  }
+
+  /** A request is sent to the upstream for the first time. */
+  request(): void {
+    this.sums.add(REQUESTS, 1, this.clock.now())
+  }
+
+  /** Takes one retry if fewer than `share` of the requests, or fewer than 3, were retries. */
+  tryRetry(share: number): boolean {
+    const nowMs = this.clock.now()
+    const most = Math.max(MIN_RETRIES, share * this.sums.sum(REQUESTS, nowMs))
+    if (this.sums.sum(RETRIES, nowMs) + 1 > most) return false
+    this.sums.add(RETRIES, 1, nowMs)
+    return true
+  }
+}

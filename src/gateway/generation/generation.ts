@@ -1,0 +1,308 @@
+/**
+ * All that one generation of the configuration needs at run time: router, upstreams, model list,
+ * prebuilt headers and metric series. A request holds the generation it started with; the pools of a
+ * superseded one close when its last request has ended.
+ */
+import { isConfigured, type QuirksConfig, type Snapshot } from '../../config/config.js'
+import { factsFor, withListed } from '../../config/catalogue.js'
+import type { ModelFacts } from '../../chat/model.js'
+import type { ChatRequest } from '../../chat/request.js'
+import type { DialectName, Egress, WireFormat } from '../../dialects/dialect.js'
+import { egressOf, isEmbeddings, wireFor } from '../../dialects/index.js'
+import { TrustedProxies } from '../../http/client-address.js'
+import { bulkOf, inputTokens } from '../../ledger/estimate.js'
+import { Prices } from '../../ledger/prices.js'
+import { Rules } from '../../limits/rules.js'
+import type { Metrics, TargetSeries } from '../../observe/metrics/hops.js'
+import { traitsOf } from '../../routing/conditions.js'
+import {
+  createRouter,
+  type ModelRoute,
+  type Router,
+  type RouteTarget,
+} from '../../routing/router.js'
+import { stickyKeyOf } from '../../routing/sticky.js'
+import { orderOf } from '../../routing/targets.js'
+import { pathAt } from '../../upstreams/place.js'
+import { openAiEndpoint } from '../../upstreams/endpoint.js'
+import { MediaFetcher } from '../../upstreams/media.js'
+import { Upstreams, type Upstream } from '../../upstreams/upstream.js'
+import { UpstreamStates } from '../attempts/health/upstream-state.js'
+import { HealthProbe } from '../attempts/health/health-probe.js'
+import { fixedHeaders, ownHeaders } from './upstream-headers.js'
+import { ModelList } from './model-list.js'
+import { Tariffs } from '../reservation/tariff.js'
+
+/** Where a request goes: everything that is the same for every request of a route in one dialect. */
+export interface Target {
+  readonly route: string
+  readonly upstream: Upstream
+  readonly dialect: DialectName
+  /** What the upstream is sent: the dialect itself for chats. */
+  readonly wire: WireFormat
+  readonly quirks: QuirksConfig
+  readonly egress: Egress
+  /** Name, value, name, value: what every request to this upstream carries, for each of its credentials. */
+  readonly headers: readonly (readonly string[])[]
+  /** Name, value, …: what every reply of this upstream tells of the gateway. */
+  readonly replyHeaders: readonly string[]
+  readonly series: TargetSeries
+}
+
+/** What of an API key matters for the choice of a route. */
+export interface RoutedKey {
+  readonly keyId: string | null
+  readonly labels: Readonly<Record<string, string>>
+}
+
+/** A route, and its targets in the order in which they are tried. */
+export interface Routed {
+  readonly route: ModelRoute
+  readonly order: readonly RouteTarget[]
+  /** Null: no choice has to be stable. */
+  readonly stickyKey: string | null
+}
+
+/** Names of models beyond the catalogue that sums tell apart, for each process and generation. */
+const MAX_UNLISTED = 200
+const MODEL_NAME = /^[\w.:/@-]{1,128}$/
+
+/** Models of OpenAI that have no other endpoint than the legacy completions. */
+const COMPLETION_MODELS = /^(?:gpt-3\.5-turbo-instruct|davinci-002|babbage-002)/
+
+/** One configuration at work. Counts who holds it, and closes its pools when nobody does. */
+export class Generation {
+  readonly snapshot: Snapshot
+  /** Renewed when upstreams tell which models they have. */
+  models: ModelList
+  /** Null where the configuration does not allow it. */
+  readonly media: MediaFetcher | null
+  readonly prices: Prices
+  readonly tariffs: Tariffs
+  readonly limits: Rules
+  /** Whose `X-Forwarded-For` counts. */
+  readonly proxies: TrustedProxies
+  private readonly router: Router
+  private readonly upstreams: Upstreams
+  /** Circuit breakers, retry budgets, credentials, latencies, hedge budgets. */
+  readonly states: UpstreamStates
+  private readonly probes: readonly HealthProbe[]
+  private readonly metrics: Metrics
+  /** For each format that an upstream is spoken to in. */
+  private readonly targets = new Map<WireFormat, Map<RouteTarget, Target>>()
+  /** Names of served models that the catalogue does not list. */
+  private readonly unlisted = new Set<string>()
+  /** What has been logged and is not to be logged again. */
+  private readonly noted = new Set<string>()
+  private active = 0
+  private successor: Generation | null | undefined = undefined
+  private onRetired: (() => void) | null = null
+
+  constructor(snapshot: Snapshot, metrics: Metrics, previous: Generation | null) {
+    this.snapshot = snapshot
+    this.metrics = metrics
+    this.router = createRouter(snapshot.config)
+    this.upstreams = new Upstreams(snapshot.config.upstreams, previous?.upstreams ?? null)
+    this.states = new UpstreamStates(snapshot.config, previous?.states ?? null)
+    this.probes = Object.keys(snapshot.config.upstreams).flatMap((name) => this.probeOf(name))
+    this.models = new ModelList(snapshot, this.router)
+    this.prices = new Prices(snapshot.catalogue.models, Object.values(snapshot.config.upstreams))
+    this.tariffs = new Tariffs(snapshot.config.limiting)
+    this.limits = new Rules(snapshot.config)
+    this.proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
+    const { fetchMedia } = snapshot.config
+    this.media = fetchMedia.enabled ? new MediaFetcher(fetchMedia) : null
+  }
+
+  /** The upstreams that are asked which models they have. */
+  discovering(): Upstream[] {
+    const names = Object.values(this.snapshot.config.upstreams)
+      .filter((config) => config.discover && isConfigured(config))
+      .map(({ name }) => name)
+    return names.flatMap((name) => this.upstreams.get(name) ?? [])
+  }
+
+  /** Lists these models too, as far as they are not in the catalogue and a route takes them to their upstream. */
+  addDiscovered(found: ReadonlyMap<string, readonly ModelFacts[]>): void {
+    const routed = [...found].map(([name, models]) => ({
+      models: models.filter(({ id }) =>
+        this.router
+          .all(id)
+          .some(({ targets, fallback }) =>
+            [...targets, ...fallback].some(({ upstream }) => upstream.name === name),
+          ),
+      ),
+    }))
+    const catalogue = withListed(this.snapshot.catalogue, routed)
+    this.models = new ModelList({ ...this.snapshot, catalogue }, this.router)
+  }
+
+  /**
+   * The route for a request and its targets in the order in which they are tried, never empty; null if no route
+   * takes the model, or none whose conditions hold. Targets without a key are left out unless there are no others.
+   */
+  route(request: ChatRequest, key: RoutedKey): Routed | null {
+    const { model } = request
+    const promptTokens = (): number => inputTokens(bulkOf(request), this.facts(model).family)
+    const route = this.router.find(model, traitsOf(request, key.labels, promptTokens))
+    if (route === null) return null
+    const stickyKey = stickyKeyOf(route.config.sticky, request, key.keyId)
+    const { random } = this.states.clock
+    const latencyMs = (target: RouteTarget): number => this.states.latencyMs(target)
+    const order = orderOf(route, { random, stickyKey, latencyMs })
+    const configured = order.filter(({ upstream }) => isConfigured(upstream))
+    return { route, order: configured.length === 0 ? order : configured, stickyKey }
+  }
+
+  /**
+   * The target of a route for a request in a format, made once per generation and format; null if the upstream has no
+   * such operation.
+   */
+  target(
+    of: RouteTarget,
+    request: ChatRequest,
+    spoken: { readonly dialect: DialectName; readonly wire: WireFormat },
+  ): Target | null {
+    const choice = of.upstream.dialect
+    const model = of.model ?? request.model
+    const dialect =
+      choice === 'openai' ? openAiEndpoint(request, this.facts(model), spoken.dialect) : choice
+    const hasCompletions = of.upstream.completions || COMPLETION_MODELS.test(model)
+    const wire = wireFor(spoken.wire, dialect, hasCompletions)
+    if (wire === null) return null
+    const known = this.targets.get(wire)
+    const held = known?.get(of)
+    if (held !== undefined) return held
+    const made = this.makeTarget(of, dialect, wire)
+    if (known === undefined) this.targets.set(wire, new Map([[of, made]]))
+    else known.set(of, made)
+    return made
+  }
+
+  /** The target of native requests to an upstream; null if there is no such upstream. Its dialect is not used. */
+  nativeTarget(name: string): Target | null {
+    const choice = this.upstreams.get(name)?.config.dialect
+    const dialect = choice === 'openai' ? 'openai-chat' : choice
+    const upstream = this.snapshot.config.upstreams[name]
+    if (dialect === undefined || upstream === undefined) return null
+    return this.makeTarget({ route: `native:${name}`, upstream }, dialect)
+  }
+
+  /** What the catalogue knows of a model, or what is true of its family. */
+  facts(model: string): ModelFacts {
+    return factsFor(this.snapshot.catalogue, model)
+  }
+
+  /** The model's name where it is one of ours, else `other`: a client's string is never a label. */
+  modelLabel(model: string): string {
+    return this.snapshot.catalogue.find(model)?.id ?? 'other'
+  }
+
+  /** What limits count a model as: one of the catalogue's, else the route that takes it. */
+  limitedAs(model: string, { route }: Target): string {
+    return this.snapshot.catalogue.find(model)?.id ?? route
+  }
+
+  /** Whether this is the first time; `note` is from a closed set, never a client's text. */
+  isFirst(note: string): boolean {
+    if (this.noted.has(note)) return false
+    this.noted.add(note)
+    return true
+  }
+
+  /**
+   * What sums count a model as: one of the catalogue's, else its own name if the upstream served it, else the route.
+   * Clients choose names, so only the first 200 that were served count by themselves.
+   */
+  countedAs(model: string, target: Target, isServed: boolean): string {
+    const name = this.limitedAs(model, target)
+    if (name !== target.route || !isServed || !MODEL_NAME.test(model)) return name
+    if (this.unlisted.size < MAX_UNLISTED) this.unlisted.add(model)
+    return this.unlisted.has(model) ? model : name
+  }
+
+  /** Ends the active health checks; those of the successor take over. */
+  stopProbes(): void {
+    for (const probe of this.probes) probe.stop()
+  }
+
+  enter(): void {
+    this.active += 1
+  }
+
+  leave(): void {
+    this.active -= 1
+    this.retireIfIdle()
+  }
+
+  /** Resolves when the last request of this generation has ended and its own pools are closed. */
+  async supersede(successor: Generation | null): Promise<void> {
+    this.successor = successor
+    await new Promise<void>((resolve) => {
+      this.onRetired = resolve
+      this.retireIfIdle()
+    })
+    await this.media?.destroy()
+    await this.upstreams.retire(successor?.upstreams ?? null)
+  }
+
+  /** Ends every connection at once; for the end of the process. */
+  async destroy(): Promise<void> {
+    this.stopProbes()
+    await this.media?.destroy()
+    await this.upstreams.destroy()
+  }
+
+  private retireIfIdle(): void {
+    if (this.active > 0 || this.successor === undefined) return
+    this.onRetired?.()
+    this.onRetired = null
+  }
+
+  /** One, or none if the upstream has no `probe` or no key. */
+  private probeOf(name: string): HealthProbe[] {
+    const upstream = this.upstreams.get(name)
+    const probe = upstream?.config.probe ?? null
+    if (upstream === undefined || probe === null || !isConfigured(upstream.config)) return []
+    const { config, pool, place } = upstream
+    const egress = egressOf(config.dialect === 'openai' ? 'openai-chat' : config.dialect)
+    if (egress === null) return []
+    const { breaker, credentials } = this.states.of(name)
+    const path = pathAt({ ...place, path: null }, probe.path, '')
+    const headersFor = (): string[] => {
+      const { key } = credentials.next(new Set(), null) ?? { key: null }
+      return [
+        'accept',
+        'application/json',
+        ...Object.entries(ownHeaders(config, egress, key)).flat(),
+      ]
+    }
+    return [new HealthProbe({ probe, pool, path, headers: headersFor, breaker })]
+  }
+
+  private makeTarget(
+    of: Pick<RouteTarget, 'route' | 'upstream'>,
+    dialect: DialectName,
+    wire: WireFormat = dialect,
+  ): Target {
+    const config = of.upstream
+    const upstream = this.upstreams.get(config.name)
+    const egress = egressOf(wire)
+    if (upstream === undefined || egress === null) {
+      throw new Error(`no upstream '${config.name}' of dialect ${dialect}`)
+    }
+    const keys = config.apiKeys.length === 0 ? [null] : config.apiKeys
+    const generation = String(this.snapshot.generation)
+    return {
+      route: of.route,
+      upstream,
+      dialect,
+      wire,
+      quirks: isEmbeddings(wire) ? config.embeddingQuirks : config.quirks,
+      egress,
+      headers: keys.map((key) => fixedHeaders(config, egress, key)),
+      replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation],
+      series: this.metrics.target(of.route, config.name),
+    }
+  }
+}

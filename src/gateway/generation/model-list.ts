@@ -1,0 +1,80 @@
+/**
+ * `GET /v1/models`: the catalogue's models that a route takes and the key may use, as JSON text in the client's
+ * format. Each page is rendered once per generation for each set of allowed models, within a bound.
+ */
+import type { ModelFacts } from '../../chat/model.js'
+import { factsFor } from '../../config/catalogue.js'
+import type { Snapshot } from '../../config/config.js'
+import type { DialectName } from '../../dialects/dialect.js'
+import { modelPagesOf } from '../../dialects/index.js'
+import type { Router } from '../../routing/router.js'
+
+/** Rendered lists of keys with a model list, in UTF-16 units of their text and of what they are for. */
+const MAX_CACHED_CHARS = 4 * 1024 * 1024
+
+/** The list and its single entries as JSON text. */
+export class ModelList {
+  private readonly snapshot: Snapshot
+  private readonly router: Router
+  private readonly models: readonly ModelFacts[]
+  private readonly lists = new Map<string, string>()
+  private chars = 0
+
+  constructor(snapshot: Snapshot, router: Router) {
+    this.snapshot = snapshot
+    this.router = router
+    this.models = snapshot.catalogue.models.filter((model) => router.all(model.id).length > 0)
+  }
+
+  /** What the rendered lists of keys hold, in UTF-16 units. */
+  get cachedChars(): number {
+    return this.chars
+  }
+
+  /**
+   * The list for a key: `allowed` is its model list as in `ApiKey.models`, null for all; `query` is what follows
+   * the question mark. Throws `GatewayError(malformed_request)` for a page that cannot be given.
+   */
+  of(allowed: readonly string[] | null, dialect: DialectName, query: string): string {
+    const key = JSON.stringify([dialect, query, allowed])
+    const known = this.lists.get(key)
+    if (known !== undefined) return known
+    const isAllowed = allowed === null ? () => true : allowing(allowed)
+    const models = this.models.filter(({ id }) => isAllowed(id))
+    const json = modelPagesOf(dialect).list(models, query)
+    this.remember(key, json)
+    return json
+  }
+
+  /** One model as JSON text: any id that a route takes; null for others. */
+  one(id: string, dialect: DialectName): string | null {
+    if (this.router.all(id).length === 0) return null
+    return modelPagesOf(dialect).one({ ...factsFor(this.snapshot.catalogue, id), id })
+  }
+
+  private remember(key: string, json: string): void {
+    const chars = key.length + json.length
+    if (chars > MAX_CACHED_CHARS) return
+    if (this.chars + chars > MAX_CACHED_CHARS) {
+      this.lists.clear()
+      this.chars = 0
+    }
+    this.lists.set(key, json)
+    this.chars += chars
+  }
+}
+
+/** As `namesModel`, for many models: the time for each does not grow with the list. */
+function allowing(patterns: readonly string[]): (id: string) => boolean {
+  const exact = new Set(patterns)
+  const prefixes = new Set(
+    patterns.filter((each) => each.endsWith('*')).map((each) => each.slice(0, -1)),
+  )
+  return (id) => {
+    if (exact.has(id)) return true
+    for (let length = 0; length <= id.length; length += 1) {
+      if (prefixes.has(id.slice(0, length))) return true
+    }
+    return false
+  }
+}

@@ -1,0 +1,34 @@
+/** The headers that every request to an upstream carries. */
+import type { UpstreamConfig } from '../../config/config.js'
+import type { Egress } from '../../dialects/dialect.js'
+
+/** The headers of the upstream's credential and configuration. */
+export function ownHeaders(
+  config: UpstreamConfig,
+  egress: Egress,
+  apiKey: string | null = config.apiKeys[0] ?? null,
+): Record<string, string> {
+  return { ...credentialOf(config, egress, apiKey), ...config.headers }
+}
+
+function credentialOf(
+  { keyHeader }: UpstreamConfig,
+  egress: Egress,
+  apiKey: string | null,
+): Record<string, string> {
+  if (apiKey === null) return {}
+  return keyHeader === null ? egress.credential(apiKey) : { [keyHeader]: apiKey }
+}
+
+/** Built from constants and the configuration; nothing of the client's gets in here (CVE-2026-1525). */
+export function fixedHeaders(
+  config: UpstreamConfig,
+  egress: Egress,
+  apiKey: string | null,
+): readonly string[] {
+  const headers = ['content-type', 'application/json', 'accept-encoding', 'identity']
+  for (const [name, value] of Object.entries(ownHeaders(config, egress, apiKey))) {
+    headers.push(name, value)
+  }
+  return headers
+}

@@ -1,0 +1,83 @@
+/**
+ * Where a request carries its key: any of the headers that the clients of the four formats use, or the query of a
+ * Gemini path. Judges no key.
+ */
+import { GatewayError } from '../../errors.js'
+import { headerOf, type HttpRequest } from '../../http/message.js'
+
+/** What carries the key, and how the key is found in it. */
+export interface ClientKey {
+  readonly text: string | undefined
+  readonly keyIn: (text: string) => string | null
+}
+
+/** A key is `sk_` and letters and digits; the scheme is case-insensitive and one space follows it. */
+const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] (sk_[A-Za-z0-9]{1,253})$/
+const SCHEME = /^bearer +/i
+const HEADERS = ['x-api-key', 'x-goog-api-key'] as const
+
+/** The key in the value of an `Authorization` header; null if there is none in the right form. */
+export function bearerIn(value: string): string | null {
+  return BEARER.exec(value)?.[1] ?? null
+}
+
+/** The text as it is. */
+function plain(text: string): string {
+  return text
+}
+
+/**
+ * The key of a request. Throws `malformed_request` for two different ones. A header without a key, such as
+ * another scheme in `Authorization`, counts only if nothing else has one.
+ */
+export function clientKeyOf(req: HttpRequest, path: string): ClientKey {
+  const { headers, url = '' } = req
+  const authorization = headerOf(req, 'authorization')
+  const onlyBearer =
+    headers['x-api-key'] === undefined &&
+    headers['x-goog-api-key'] === undefined &&
+    url.length === path.length
+  if (onlyBearer) return { text: authorization, keyIn: bearerIn }
+  let found: { readonly name: string; readonly key: string; readonly sent: ClientKey } | null = null
+  for (const { name, text, key, keyIn } of placesOf(req, path, authorization)) {
+    if (found !== null && found.key !== key) {
+      const message = `The request has two different API keys, in ${found.name} and in ${name}: send one.`
+      throw new GatewayError('malformed_request', message, { param: name })
+    }
+    found ??= { name, key, sent: { text, keyIn } }
+  }
+  return found?.sent ?? { text: authorization, keyIn: bearerIn }
+}
+
+/** What stands in one place, and the key in it, which may be of any form. */
+interface Place extends ClientKey {
+  readonly name: string
+  readonly text: string
+  readonly key: string
+}
+
+function placesOf(req: HttpRequest, path: string, authorization: string | undefined): Place[] {
+  const places: Place[] = []
+  const text = authorization ?? ''
+  const key = SCHEME.test(text) ? text.replace(SCHEME, '') : ''
+  if (key !== '') places.push({ name: 'authorization', text, key, keyIn: bearerIn })
+  for (const name of HEADERS) {
+    const value = headerOf(req, name) ?? ''
+    if (value !== '') places.push({ name, text: value, key: value, keyIn: plain })
+  }
+  for (const value of queryKeysOf(req.url ?? '', path)) {
+    if (value !== '') places.push({ name: '?key=', text: value, key: value, keyIn: plain })
+  }
+  return places
+}
+
+/** The values of `key` in the query, on the paths that Google's clients use. */
+function queryKeysOf(url: string, path: string): string[] {
+  if (url.length === path.length || !takesQueryKey(path)) return []
+  return new URLSearchParams(url.slice(path.length + 1)).getAll('key')
+}
+
+/** True for the paths of Google's API: those below `/v1beta/`, and `/v1/models` with all below it. */
+export function takesQueryKey(path: string): boolean {
+  return path.startsWith('/v1beta/') || path === '/v1/models' || path.startsWith('/v1/models/')
+}

@@ -1,0 +1,261 @@
+/**
+ * Counts the tokens of a prompt without asking a model: by the upstream's own endpoint if it has one, else by the
+ * gateway's estimate, which the reply header `x-sluice-estimated` marks.
+ *
+ * The request falls under the limits of requests and of concurrency. Its ledger entry has no tokens and costs nothing.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { isConfigured } from '../../config/config.js'
+import type { Egress, TokenCounter } from '../../dialects/dialect.js'
+import { egressOf } from '../../dialects/index.js'
+import { gatewayError, GatewayError } from '../../errors.js'
+import { bulkOf, inputTokens } from '../../ledger/estimate.js'
+import { claimsOf, NO_LIMITS } from '../../limits/rules.js'
+import { rateHeaders } from '../../limits/standing.js'
+import { pathAt } from '../../upstreams/place.js'
+import type { ReplyHandler, UpstreamRequest } from '../../upstreams/pool.js'
+import { parseReply } from '../../wire/json/parse-body.js'
+import { bodyOf, render } from '../attempts/request/render-request.js'
+import type { Sent } from '../attempts/result.js'
+import { sendReply } from '../../http/respond.js'
+import type { Exchange } from '../exchange.js'
+import type { Target } from '../generation/generation.js'
+import { LossList, lossy } from '../streams/losses.js'
+import type { Results } from '../observe/results.js'
+import { refusedBy, type Admitted, type Applicant, type Limits, type Refused } from './admit.js'
+import { sent } from './relay.js'
+import { replyHeaders } from './reply-head.js'
+import { joined } from '../bodies/pieces.js'
+import { unsettledRow } from '../reservation/unsettled.js'
+
+/** As much of a reply as is read; a count has a few hundred bytes. */
+const MAX_REPLY_BYTES = 64 * 1024
+/** A client that waits longer is better served with an estimate. */
+const WAIT_MS = 10_000
+
+/** Statuses that are about the request itself, so that an estimate would hide what is wrong with it. */
+const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 413, 422])
+
+/** Admits, counts and replies. Rejects with `GatewayError`. */
+export async function countTokens(
+  applicant: Applicant,
+  results: Results,
+  ending: () => Promise<void> | null,
+  limits: Limits,
+): Promise<void> {
+  const { x, call } = applicant
+  const admission = await admitCount(applicant, limits)
+  results.admission = admission
+  if (admission.kind === 'refused') throw admission.error
+  x.lease = admission.lease
+  x.cancellation.check()
+  const losses = new LossList()
+  const exact = await countUpstream(applicant, losses)
+  const { ingress, request } = call
+  const lost = losses.paths.map((path) => ingress.fieldName?.(path) ?? path)
+  results.sent = { ...NOTHING_SENT, losses: lost }
+  const { family } = x.generation.facts(applicant.candidates[0].model)
+  const tokens = exact ?? inputTokens(bulkOf(request), family)
+  const body = ingress.encodeCount?.(tokens)
+  if (body === undefined) throw new GatewayError('bug', 'The client format has no counts.')
+  const headers = ['content-type', 'application/json', ...replyHeaders(x, results, 'whole')]
+  if (exact === null) headers.push('x-sluice-estimated', 'input_tokens')
+  const entered = ending()
+  if (entered !== null) await entered
+  results.delivery = sent(Buffer.byteLength(body))
+  sendReply(x.res, 200, headers, body)
+}
+
+/** No model was asked, so there is no attempt to charge. */
+const NOTHING_SENT: Sent = {
+  attempts: [],
+  final: null,
+  hedgeDenied: null,
+  losses: [],
+  translateMs: 0,
+  fetchMs: 0,
+  backOffMs: 0,
+  holding: null,
+  drained: null,
+  failure: null,
+}
+
+/** Asks the limits of requests and of concurrency. */
+async function admitCount(
+  { x, identity, clientRequestId, call, candidates }: Applicant,
+  to: Limits,
+): Promise<Omit<Admitted, 'call'> | Refused> {
+  const { generation } = x
+  const { request } = call
+  const [{ target, model }] = candidates
+  const modelName = generation.limitedAs(request.model, target)
+  const upstream = target.upstream.config.name
+  const limits = generation.limits.of({ identity, model: request.model, modelName, upstream })
+  const provisional = { x, identity, clientRequestId, request, target, model, modelName }
+  const unsettled = unsettledRow(provisional, {
+    input: 0,
+    output: null,
+    nanoUsd: 0,
+    isPriced: true,
+  })
+  const wish = { requestId: x.id, accountId: identity.accountId, unsettled }
+  const all = limits === NO_LIMITS ? [] : claimsOf(limits, { tokens: 0, nanoUsd: 0 })
+  const claims = all.filter(({ demand: { kind } }) => kind === 'requests' || kind === 'concurrent')
+  if (claims.length === 0) {
+    const lease = to.limiter.note({ ...wish, demands: [] })
+    return { kind: 'admitted', lease, rateHeaders: [], tookMs: null }
+  }
+  const beganMs = performance.now()
+  const decision = await to.limiter.admit({ ...wish, demands: claims.map(({ demand }) => demand) })
+  const tookMs = performance.now() - beganMs
+  const headers = rateHeaders(claims, decision.standings)
+  const { lease } = decision
+  if (lease !== null) return { kind: 'admitted', lease, rateHeaders: headers, tookMs }
+  const { error, limit } = refusedBy(claims, decision, to.metrics)
+  return { kind: 'refused', error, limit, rateHeaders: headers, tookMs }
+}
+
+/** Where and in which dialect an upstream counts. */
+interface Counting {
+  readonly dialect: Target['dialect']
+  readonly egress: Egress
+  readonly counter: TokenCounter
+}
+
+/** Null if the upstream has no such endpoint, or a path of its own that says nothing of others. */
+function countingAt({ dialect, egress, upstream }: Target): Counting | null {
+  if (upstream.config.path !== null) return null
+  if (egress.counter !== undefined) return { dialect, egress, counter: egress.counter }
+  // OpenAI itself counts for all of its models in one dialect; others of the format may not.
+  if (upstream.config.dialect !== 'openai') return null
+  const other = egressOf('openai-responses')
+  if (other?.counter === undefined) return null
+  return { dialect: 'openai-responses', egress: other, counter: other.counter }
+}
+
+/** The upstream's count; null if there is none. Rejects with what is wrong with a request that passes as it is. */
+async function countUpstream(applicant: Applicant, losses: LossList): Promise<number | null> {
+  const { x, call, candidates } = applicant
+  const [{ target }] = candidates
+  const counting = countingAt(target)
+  if (counting === null || !isConfigured(target.upstream.config)) return null
+  const outgoing = outgoingOf(applicant, counting, losses)
+  if (outgoing === null) return null
+  const counted = await ask(x, target, outgoing)
+  if (counted === null) return null
+  const { status, headers, text } = counted
+  if (status === 200) {
+    const reply = parseReply(text)
+    return reply === null ? null : counting.counter.read(reply)
+  }
+  // What translation made of a request is not for the client to mend.
+  if (counting.dialect !== call.dialect || !ABOUT_REQUEST.has(status)) return null
+  throw gatewayError(counting.egress.decodeError(status, headers, text))
+}
+
+/** The request; null if this upstream cannot be asked it, which the chat itself will say better. */
+function outgoingOf(
+  { x, call, candidates }: Applicant,
+  { dialect, egress, counter }: Counting,
+  losses: LossList,
+): UpstreamRequest | null {
+  const [{ target, model }] = candidates
+  const { place, config } = target.upstream
+  const { allowSyntheticUser, onLoss } = x.generation.snapshot.config
+  const { quirks, allowBetas: betas } = config
+  const destination = { wire: dialect, egress, quirks, betas, allowSyntheticUser }
+  try {
+    const rendered = render(call, destination, model, x.generation.facts(model), losses)
+    if (losses.paths.length > 0 && onLoss === 'reject') {
+      throw lossy(call.request, call.dialect, losses.paths)
+    }
+    const { said } = rendered
+    const body =
+      said === null ? rendered.body : bodyOf(counter.body(said, model), egress, rendered.bytes).body
+    const headers = [...(target.headers[0] ?? []), 'accept', 'application/json']
+    for (const [name, value] of Object.entries(rendered.headers)) headers.push(name, value)
+    return { path: pathAt(place, counter.path(model), model), headers, body }
+  } catch (error) {
+    if (error instanceof GatewayError && error.kind === 'untranslatable' && onLoss !== 'reject') {
+      return null
+    }
+    throw error
+  }
+}
+
+/** A reply of an upstream. */
+interface Counted {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+}
+
+/** Sends the request once; null if no reply came in time. Rejects only if the request is cancelled. */
+function ask(
+  x: Exchange,
+  { upstream, series }: Target,
+  outgoing: UpstreamRequest,
+): Promise<Counted | null> {
+  return new Promise((resolve, reject) => {
+    const handler = new CountHandler((counted) => {
+      clearTimeout(timer)
+      x.cancellation.onCancel(null)
+      series.inflight(-1)
+      resolve(counted)
+    })
+    const timer = setTimeout(() => {
+      call.abort()
+      handler.end(null)
+    }, WAIT_MS)
+    series.inflight(1)
+    const call = upstream.pool.send(outgoing, handler)
+    x.cancellation.onCancel((reason) => {
+      call.abort()
+      reject(reason)
+      handler.end(null)
+    })
+  })
+}
+
+/** Collects a small reply and settles once. */
+class CountHandler implements ReplyHandler {
+  private readonly settle: (counted: Counted | null) => void
+  private isSettled = false
+  private status = 0
+  private headers: IncomingHttpHeaders = {}
+  private readonly chunks: Buffer[] = []
+  private bytes = 0
+
+  constructor(settle: (counted: Counted | null) => void) {
+    this.settle = settle
+  }
+
+  end(counted: Counted | null): void {
+    if (this.isSettled) return
+    this.isSettled = true
+    this.settle(counted)
+  }
+
+  onRequestStart(): void {
+    // Nothing is timed by phase here.
+  }
+
+  onResponseStart(status: number, headers: IncomingHttpHeaders): void {
+    this.status = status
+    this.headers = headers
+  }
+
+  onResponseData(chunk: Buffer): void {
+    this.bytes += chunk.length
+    if (this.bytes <= MAX_REPLY_BYTES) this.chunks.push(chunk)
+  }
+
+  onResponseEnd(): void {
+    const { status, headers } = this
+    this.end({ status, headers, text: joined(this.chunks).toString('utf8') })
+  }
+
+  onResponseError(): void {
+    this.end(null)
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * An answer that is read as a whole before the client gets any of it, whole or as a stream that is over
+ * at once. Pure and synchronous, like every translation; it comes in one body, or in one for each part
+ * where the upstream pauses.
+ */
+import type { ChatEvent, EventSink } from '../../chat/event.js'
+import { Fold, type Reply } from '../../chat/fold.js'
+import { Grammar } from '../../chat/grammar.js'
+import { Joined } from '../../chat/join-replies.js'
+import type { JsonObject, JsonValue } from '../../chat/json.js'
+import { jsonAnswer, missesSchema } from '../../chat/json-answer.js'
+import type { ChatRequest } from '../../chat/request.js'
+import { NOTHING_SAID, saidIn } from '../../chat/text-seen.js'
+import { tellsOutput } from '../../chat/usage.js'
+import type { Egress, Ingress, Seed, StreamEncoder } from '../../dialects/dialect.js'
+import type { ErrorKind } from '../../errors.js'
+import { sized, type Sized } from '../../wire/frames/sized.js'
+import { SseFramer } from '../../wire/frames/sse.js'
+import { LossList } from './losses.js'
+import { note, OVERFLOW, TRUNCATED, type Verdict } from './translated-stream.js'
+
+/** A whole reply for the client, or why there is none. */
+export interface TranslatedReply extends Verdict {
+  readonly body: string
+  /** How many the body has in UTF-8. */
+  readonly bytes: number
+}
+
+/** How an answer is to be read, and how the client wants it. */
+export interface Reading {
+  /** The client asked for a stream: the same events go through its encoder of streams. */
+  readonly stream: boolean
+  /** The upstream may pause; the answer then comes in several parts. */
+  readonly mayPause: boolean
+}
+
+/** Bodies of one answer in, what the client gets of it out. */
+export interface WholeReply {
+  /**
+   * Takes a body, or all the pieces of a stream in one array (Gemini without `alt=sse`). Returns with
+   * what the rest is to be asked for, or null where this was the last.
+   */
+  read(body: JsonObject | JsonValue[]): JsonObject | null
+  /** The same of a stream's bytes, all of them. */
+  readEvents(bytes: Buffer): JsonObject | null
+  /** Why what was read last came to nothing and is asked for again; null where it only paused. */
+  readonly mishap: ErrorKind | null
+  /** What the client gets, once the last body was read. */
+  encode(): TranslatedReply
+}
+
+/** A whole answer being collected. */
+export class WholeAnswer implements WholeReply, EventSink {
+  private readonly egress: Egress
+  private readonly ingress: Ingress
+  private readonly request: ChatRequest
+  private readonly seed: Seed
+  private readonly fold = new Fold()
+  private readonly losses = new LossList()
+  private readonly grammar = new Grammar(this)
+  /** Null where the upstream cannot pause: then there is nothing to join. */
+  private readonly joined: Joined | null
+  /** Null where the client wants the answer whole. */
+  private readonly encoder: StreamEncoder | null
+  private parts = 0
+
+  constructor(
+    egress: Egress,
+    ingress: Ingress,
+    request: ChatRequest,
+    seed: Seed,
+    { stream, mayPause }: Reading,
+  ) {
+    this.egress = egress
+    this.ingress = ingress
+    this.request = request
+    this.seed = seed
+    this.joined = mayPause ? new Joined(this.grammar, request.maxOutputTokens) : null
+    this.encoder = stream ? ingress.newEncoder(request, seed) : null
+  }
+
+  read(body: JsonObject | JsonValue[]): JsonObject | null {
+    const sink = this.nextPart()
+    if (Array.isArray(body)) {
+      const decoder = this.egress.newDecoder(this.request, sink, this.joined !== null)
+      for (const piece of body) decoder.frame('', JSON.stringify(piece))
+      decoder.end()
+    } else this.egress.decodeReply(body, this.request, sink)
+    return this.joined?.resume ?? null
+  }
+
+  readEvents(bytes: Buffer): JsonObject | null {
+    const sink = this.nextPart()
+    const decoder = this.egress.newDecoder(this.request, sink, this.joined !== null)
+    const framer = new SseFramer(decoder)
+    framer.write(bytes)
+    framer.end()
+    if (framer.overflow && !this.grammar.ended) sink.event({ type: 'error', error: OVERFLOW })
+    decoder.end()
+    return this.joined?.resume ?? null
+  }
+
+  get mishap(): ErrorKind | null {
+    return this.joined?.mishap ?? null
+  }
+
+  event(event: ChatEvent): void {
+    this.fold.event(event)
+    note(this.ingress, event, this.losses)
+    if (event.type !== 'error') this.encoder?.event(event)
+  }
+
+  /** Fold → the client's dialect. */
+  encode(): TranslatedReply {
+    const { losses, ingress, request, seed, encoder } = this
+    return verdictOf(this.fold, this.grammar.breach, losses, (reply) => {
+      if (encoder !== null) return sized(encoder.take())
+      if (missesSchema(reply, request)) losses.drop('response_format.json_schema')
+      return ingress.encodeReply(jsonAnswer(reply, request), request, seed)
+    })
+  }
+
+  private nextPart(): EventSink {
+    if (this.parts > 0) this.joined?.proceed()
+    this.parts += 1
+    return this.joined ?? this.grammar
+  }
+}
+
+/** Decode → grammar → fold → encode: the same events that a stream of this answer is made of. */
+export function translateReply(
+  body: JsonObject,
+  egress: Egress,
+  ingress: Ingress,
+  request: ChatRequest,
+  seed: Seed,
+): TranslatedReply {
+  const reading = { stream: false, mayPause: false }
+  const answer = new WholeAnswer(egress, ingress, request, seed, reading)
+  answer.read(body)
+  return answer.encode()
+}
+
+/**
+ * A body of JSON in answer to a request that asked for a stream: a whole reply from an upstream that
+ * ignored `stream`, or all the stream's pieces in one array.
+ */
+export function streamReply(
+  body: JsonObject | JsonValue[],
+  egress: Egress,
+  ingress: Ingress,
+  request: ChatRequest,
+  seed: Seed,
+): TranslatedReply {
+  const reading = { stream: true, mayPause: false }
+  const answer = new WholeAnswer(egress, ingress, request, seed, reading)
+  answer.read(body)
+  return answer.encode()
+}
+
+/** What a fold has come to; `body` is asked only where it has come to a reply. */
+export function verdictOf(
+  fold: Fold,
+  breach: string | null,
+  losses: LossList,
+  body: (reply: Reply) => Sized,
+): TranslatedReply {
+  const reply = fold.reply()
+  if (reply === null) {
+    return {
+      body: '',
+      bytes: 0,
+      outcome: 'failed',
+      error: fold.error ?? TRUNCATED,
+      breach,
+      usage: fold.partialUsage(),
+      reason: null,
+      model: null,
+      tier: null,
+      lost: losses.paths,
+      said: NOTHING_SAID,
+    }
+  }
+  const { usage, reason, model, serviceTier: tier = null } = reply
+  const { text, bytes } = body(reply)
+  return {
+    body: text,
+    bytes,
+    outcome: 'complete',
+    error: null,
+    breach: null,
+    usage,
+    reason,
+    model,
+    tier,
+    lost: losses.paths,
+    said: tellsOutput(usage) ? NOTHING_SAID : saidIn(reply.blocks),
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * Goal: the tokens of a prompt are counted by the upstream that would serve it, or estimated and marked as such.
+ * Method: Anthropic's own client and plain requests against a whole gateway, with emulated providers.
+ */
+import Anthropic from '@anthropic-ai/sdk'
+import t from 'tap'
+import { objectOf } from '../../../src/chat/json.js'
+import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+import { ROWS } from '../../conformance/rows.js'
+import { failing, thrownBy } from '../../conformance/stage.js'
+
+const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'Count these words, please' }]
+const tools = [{ name: 'get_time', input_schema: { type: 'object' as const, properties: {} } }]
+
+function clientOf(gateway: TestGateway): Anthropic {
+  return new Anthropic({ apiKey: gateway.secret, baseURL: gateway.origin, maxRetries: 0 })
+}
+
+void t.test('each dialect of an upstream counts exactly', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  for (const { dialect, model } of ROWS) {
+    const ask = { model, messages, tools, system: 'Be brief.' }
+    const { data, response } = await client.messages.countTokens(ask).withResponse()
+    t.equal(response.headers.get('x-sluice-estimated'), null, dialect)
+    const { path } = gateway.emulator.ledger.at(-1) ?? {}
+    t.match(path, /count_tokens|countTokens|input_tokens/, dialect)
+    const { usage } = await client.messages.create({ ...ask, max_tokens: 100 })
+    // OpenAI's models on chat completions are counted as Responses, which may differ by a few tokens.
+    const tolerance = dialect === 'openai-chat' ? usage.input_tokens : 0
+    t.ok(
+      Math.abs(data.input_tokens - usage.input_tokens) <= tolerance,
+      `${dialect}: as in the reply`,
+    )
+  }
+})
+
+void t.test('a request for an Anthropic upstream passes as the bytes that it is', async (t) => {
+  const gateway = await startGateway(t)
+  const body = '{"model":"claude-haiku-4-5",  "messages":[{"role":"user","content":"\\u0048i"}]}'
+  const response = await post(gateway, body)
+  t.equal(response.status, 200)
+  t.equal(gateway.emulator.ledger.at(-1)?.bodyBytes, body.length)
+})
+
+void t.test('an upstream without such an endpoint has its tokens estimated', async (t) => {
+  const gateway = await startGateway(t)
+  const body = JSON.stringify({ model: 'gpt-4.1', messages })
+  for (const code of [404, 500, 429]) {
+    const response = await failing(gateway.emulator, { kind: 'status', code }, () =>
+      post(gateway, body),
+    )
+    t.equal(response.status, 200, `after ${code}`)
+    t.equal(response.headers.get('x-sluice-estimated'), 'input_tokens')
+    const { input_tokens } = objectOf(await response.json())
+    t.ok(typeof input_tokens === 'number' && input_tokens > 5 && input_tokens < 50)
+  }
+})
+
+void t.test('what Anthropic refuses of a request that passes, the client is told', async (t) => {
+  const gateway = await startGateway(t)
+  const body = JSON.stringify({ model: 'claude-haiku-4-5', messages, invented: 1 })
+  const response = await post(gateway, body)
+  t.equal(response.status, 400)
+  t.match(await response.json(), { type: 'error', error: { type: 'invalid_request_error' } })
+})
+
+void t.test(
+  'a count costs nothing, needs a key, and falls under the limit of requests',
+  async (t) => {
+    const gateway = await startGateway(t, {
+      more: 'limits: [ { scope: key, requests_per_minute: 3, tokens_per_minute: 10, usd_per_day: 0.000001 } ]',
+    })
+    const body = JSON.stringify({ model: 'claude-haiku-4-5', messages })
+    const stranger = await post(gateway, body, 'sk_wrong')
+    t.equal(stranger.status, 401)
+    const statuses: number[] = []
+    for (let turn = 0; turn < 4; turn += 1) statuses.push((await post(gateway, body)).status)
+    t.same(statuses, [200, 200, 200, 429])
+    const lines = gateway.lines.filter(({ path }) => path === '/v1/messages/count_tokens')
+    t.equal(lines.length, 5, 'each is logged')
+    t.ok(lines.every(({ output_tokens }) => output_tokens === undefined))
+  },
+)
+
+void t.test('message batches are refused by name, in the format of Anthropic', async (t) => {
+  const gateway = await startGateway(t)
+  const error = await thrownBy(() =>
+    clientOf(gateway).messages.batches.create({
+      requests: [
+        { custom_id: 'one', params: { model: 'claude-haiku-4-5', max_tokens: 1, messages } },
+      ],
+    }),
+  )
+  t.ok(error instanceof Anthropic.NotFoundError)
+  t.match(error, { error: { type: 'error', error: { message: /message batches/ } } })
+})
+
+function post(gateway: TestGateway, body: string, key = gateway.secret): Promise<Response> {
+  return fetch(`${gateway.origin}/v1/messages/count_tokens`, {
+    method: 'POST',
+    headers: { 'x-api-key': key, 'content-type': 'application/json' },
+    body,
+  })
+}

@@ -1,0 +1,154 @@
+/**
+ * Goal: a body is taken whole or refused, and what it took from the process's budget comes back.
+ * Method: `receive` and `refuse` behind a real listener, with a budget as small as the cap.
+ */
+import { copyFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { loadConfig } from '../../../src/config/load.js'
+import { createSnapshot } from '../../../src/config/snapshot.js'
+import { addressed } from '../../../src/dialects/index.js'
+import { Exchange } from '../../../src/gateway/exchange.js'
+import { Generation } from '../../../src/gateway/generation/generation.js'
+import { BodyBudget } from '../../../src/gateway/bodies/body-budget.js'
+import { Intake, receive, type Call } from '../../../src/gateway/phases/receive.js'
+import { refuse, understood } from '../../../src/gateway/phases/refuse.js'
+import { Metrics } from '../../../src/observe/metrics/hops.js'
+import { sendReply } from '../../../src/http/respond.js'
+import { openServer } from '../../../src/http/server.js'
+
+const CAP = 1_000
+/** Enough for one body at the cap, and what is made of it. */
+const ROOM = 10_000
+const GOOD = JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] })
+
+/** What came of each request, in order. */
+interface Taken {
+  readonly port: number
+  readonly calls: Call[]
+  readonly errors: string[]
+  readonly budget: BodyBudget
+  /** Resolves when a request has arrived, its body aside. */
+  readonly arrived: Promise<void>
+}
+
+async function listening(t: Test): Promise<Taken> {
+  const folder = t.testdir({
+    'gateway.yaml': `
+server: { host: 127.0.0.1, port: 0, max_body_bytes: ${CAP} }
+store: sqlite:./data/sluice.db
+models: models.yaml
+upstreams:
+  one: { dialect: openai-chat, base_url: https://example.com/v1, api_key: x }
+routes: [ { prefix: gpt-, upstream: one } ]
+plans:
+  starter: { price_usd: 20, max_keys: 5 }
+  pro: { price_usd: 50, max_keys: 20 }
+  max: { price_usd: 100, max_keys: unlimited }
+`,
+  })
+  copyFileSync('config/models.yaml', join(folder, 'models.yaml'))
+  const loaded = loadConfig(join(folder, 'gateway.yaml'), {})
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+  const metrics = new Metrics({ processMetrics: false })
+  const generation = new Generation(createSnapshot(loaded, 1, 0), metrics, null)
+  t.teardown(() => generation.destroy())
+  const budget = new BodyBudget(ROOM, ROOM)
+  const calls: Call[] = []
+  const errors: string[] = []
+  let arrive = (): void => undefined
+  const arrived = new Promise<void>((resolve) => (arrive = resolve))
+  const server = await openServer({
+    host: '127.0.0.1',
+    port: 0,
+    handler: (req, res) => {
+      arrive()
+      const x = new Exchange({ id: 'id', req, res, generation, startedMs: performance.now() })
+      const at = addressed('POST', '/v1/chat/completions')
+      if (at === null) throw new Error('the endpoint is gone')
+      const held = budget.open('')
+      receive(x, at, new Intake(held))
+        .then(
+          (call) => {
+            calls.push(call)
+            sendReply(res, 200, [], 'taken')
+          },
+          (thrown: unknown) => {
+            const error = understood(thrown)
+            errors.push(error.kind)
+            refuse(x, error, { dialect: null, headers: [] })
+          },
+        )
+        .finally(() => held.end())
+        .catch((error: unknown) => t.fail(String(error)))
+    },
+  })
+  t.teardown(() => server.drain(0))
+  return { port: server.port, calls, errors, budget, arrived }
+}
+
+/** Sends the pieces as chunks, each in a turn of its own, and reads to the end of the connection. */
+async function send(
+  port: number,
+  pieces: readonly string[],
+  cutAfter?: Promise<void>,
+): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  socket.on('error', () => undefined)
+  const closed = once(socket, 'close')
+  const head = 'host: x\r\ncontent-type: application/json\r\nconnection: close\r\n'
+  socket.write(`POST / HTTP/1.1\r\n${head}transfer-encoding: chunked\r\n\r\n`)
+  for (const piece of pieces) {
+    socket.write(`${Buffer.byteLength(piece).toString(16)}\r\n${piece}\r\n`)
+    // The next piece must be a read of its own on the other side.
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  if (cutAfter !== undefined) {
+    await cutAfter
+    socket.resetAndDestroy()
+  } else socket.write('0\r\n\r\n')
+  await closed
+  return text
+}
+
+void t.test('a body in pieces is one call, and its bytes are kept as they came', async (t) => {
+  const { port, calls, budget } = await listening(t)
+  t.match(await send(port, [GOOD.slice(0, 10), GOOD.slice(10, 11), GOOD.slice(11)]), /taken/)
+  t.equal(calls[0]?.raw.toString(), GOOD)
+  t.match(calls[0], { request: { model: 'gpt-4o', stream: false }, dialect: 'openai-chat' })
+  t.equal(budget.heldBytes, 0, 'all of the budget is back')
+})
+
+void t.test('what comes after the cap is not taken, whatever its size', async (t) => {
+  const { port, calls, errors, budget } = await listening(t)
+  const pieces = ['x'.repeat(CAP + 1), 'y', 'z'.repeat(500)]
+  t.match(await send(port, pieces), /413 .*body_too_large/s)
+  t.match(await send(port, ['x'.repeat(600), 'y'.repeat(600), 'z'.repeat(10)]), /413/)
+  t.same(errors, ['body_too_large', 'body_too_large'])
+  t.equal(calls.length, 0)
+  t.equal(budget.heldBytes, 0, 'all of the budget is back')
+})
+
+void t.test('a full process refuses with a time to try again, and recovers', async (t) => {
+  const { port, errors, budget } = await listening(t)
+  const others = budget.open('others')
+  others.take(ROOM - 20)
+  t.match(await send(port, [GOOD.slice(0, 15), GOOD.slice(15)]), /503 .*retry-after: 1/s)
+  t.same(errors, ['overloaded'])
+  others.end()
+  t.match(await send(port, [GOOD]), /taken/)
+  t.equal(budget.heldBytes, 0)
+})
+
+void t.test('a client that leaves in its body takes nothing with it', async (t) => {
+  const { port, errors, budget, arrived } = await listening(t)
+  await send(port, [GOOD.slice(0, 40)], arrived)
+  while (errors.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  t.same(errors, ['client_gone'])
+  t.equal(budget.heldBytes, 0)
+})

@@ -1,0 +1,398 @@
+/**
+ * Goal: a client goes on from a response by its id, on any upstream, reads it and removes it; nobody else can.
+ * Method: the official client against a whole gateway with its own store; what arrives upstream is looked at.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type OpenAI from 'openai'
+import t from 'tap'
+import { createAccount, createKey } from '../../../src/accounts/accounts.js'
+import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
+import { openStore } from '../../../src/store/open.js'
+import { clientOf, failureOf } from '../../conformance/sdk.js'
+import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+
+t.setTimeout(60_000)
+const MODELS = ['gpt-4.1', 'claude-haiku-4-5', 'gemini-2.5-flash'] as const
+
+/** What the upstream was asked last, as text. */
+function askedOf({ emulator }: TestGateway): string {
+  return JSON.stringify(emulator.ledger.at(-1)?.body)
+}
+
+void t.test('a conversation goes on by id, and moves between providers', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  for (const first of MODELS) {
+    for (const second of MODELS) {
+      const one = await client.responses.create({
+        model: first,
+        instructions: 'Be brief.',
+        input: 'My name is Ada.',
+      })
+      const two = await client.responses.create({
+        model: second,
+        previous_response_id: one.id,
+        input: 'What is my name?',
+      })
+      const asked = askedOf(gateway)
+      const said = `${first} → ${second}`
+      t.match(asked, /My name is Ada\./, said)
+      t.ok(asked.includes('This is an emulated answer'), `${said}: the answer too`)
+      t.notMatch(asked, /Be brief/, `${said}: instructions are of one request`)
+      t.notMatch(asked, /previous_response_id/, said)
+      const three = await client.responses.create({
+        model: first,
+        previous_response_id: two.id,
+        input: 'And now?',
+      })
+      t.match(askedOf(gateway), /My name is Ada\..*What is my name\?.*And now\?/s, said)
+      t.not(three.id, two.id)
+    }
+  }
+})
+
+void t.test('a stream is kept as well, before its end reaches the client', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  for (const model of MODELS) {
+    const stream = client.responses.stream({ model, input: 'My name is Ada.' })
+    const one = await stream.finalResponse()
+    const kept = await client.responses.retrieve(one.id)
+    t.same(kept.output, one.output.map(withoutParsed), model)
+    await client.responses.create({ model, previous_response_id: one.id, input: 'And?' })
+    t.match(askedOf(gateway), /My name is Ada/, model)
+  }
+})
+
+/** What the helper adds to items. */
+function withoutParsed(item: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(item, (key, value: unknown) =>
+      key === 'parsed' || key === 'parsed_arguments' ? undefined : value,
+    ),
+  )
+}
+
+void t.test('retrieve, input items and delete', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  for (const model of MODELS) {
+    const one = await client.responses.create({ model, input: 'Hello there' })
+    const kept = await client.responses.retrieve(one.id)
+    t.same(kept, { ...one }, model)
+    const items = await client.responses.inputItems.list(one.id)
+    t.match(items.data, [
+      { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Hello there' }] },
+    ])
+    await client.responses.delete(one.id)
+    const gone = await failureOf(client.responses.retrieve(one.id))
+    t.equal(gone.status, 404)
+    t.match(gone.error, { kind: 'unknown_response' })
+    const again = await failureOf(
+      client.responses.create({ model, previous_response_id: one.id, input: 'hi' }),
+    )
+    t.match(again, { status: 400, param: 'previous_response_id' })
+    t.equal((await failureOf(client.responses.delete(one.id))).status, 404)
+  }
+  t.equal((await failureOf(client.responses.inputItems.list('resp_none'))).status, 404)
+})
+
+void t.test('items of earlier responses are named by item_reference', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  for (const first of MODELS) {
+    const one = await client.responses.create({ model: first, input: 'Say something' })
+    const [item] = one.output
+    for (const model of MODELS) {
+      const input: OpenAI.Responses.ResponseInput = [
+        { role: 'user', content: 'Say something' },
+        { type: 'item_reference', id: item?.id ?? '' },
+        { role: 'user', content: 'Say it again' },
+      ]
+      await client.responses.create({ model, input })
+      const asked = askedOf(gateway)
+      t.match(asked, /You said: “Say something”/, `${first} → ${model}`)
+      t.notMatch(asked, /item_reference/)
+    }
+  }
+})
+
+void t.test('store: false keeps nothing', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  for (const model of MODELS) {
+    const one = await client.responses.create({ model, input: 'Hello', store: false })
+    t.equal((await failureOf(client.responses.retrieve(one.id))).status, 404)
+    const next = client.responses.create({ model, previous_response_id: one.id, input: 'And?' })
+    t.match(await failureOf(next), { status: 400, param: 'previous_response_id' })
+  }
+})
+
+void t.test('what failed or was cut off is not kept', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  const restore = gateway.emulator.script({ fault: { kind: 'cut', event: 8, mode: 'eof' } })
+  t.teardown(restore)
+  for (const model of MODELS) {
+    const stream = await client.responses.create({
+      model,
+      input: 'talk [[words: 50]]',
+      stream: true,
+    })
+    let id = ''
+    try {
+      for await (const event of stream)
+        if (event.type === 'response.created') id = event.response.id
+    } catch {
+      // The connection is cut.
+    }
+    t.match(id, /^resp_/)
+    t.equal((await failureOf(client.responses.retrieve(id))).status, 404, model)
+  }
+})
+
+void t.test('another account finds nothing', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  const other = clientOf(gateway, await secretOfAnother(gateway))
+  const one = await client.responses.create({ model: 'claude-haiku-4-5', input: 'My secret' })
+  t.equal((await failureOf(other.responses.retrieve(one.id))).status, 404)
+  t.equal((await failureOf(other.responses.delete(one.id))).status, 404)
+  const next = other.responses.create({
+    model: 'claude-haiku-4-5',
+    previous_response_id: one.id,
+    input: 'What did I say?',
+  })
+  t.match(await failureOf(next), { status: 400, param: 'previous_response_id' })
+  t.equal((await client.responses.retrieve(one.id)).id, one.id)
+})
+
+async function secretOfAnother(gateway: TestGateway): Promise<string> {
+  const { config } = gateway.reload()
+  const store = await openStore(config.store)
+  const { account } = await createAccount(store, {
+    email: 'other@example.com',
+    plan: 'max',
+    password: 'correct horse battery staple',
+  })
+  const { secret } = await createKey(store, config.plans, account, 'other')
+  await store.close()
+  return secret
+}
+
+void t.test('store_seconds bounds how long, and 0 keeps nothing', async (t) => {
+  const short = await startGateway(t, { more: 'responses: { store_seconds: 1 }' })
+  const client = clientOf(short)
+  const one = await client.responses.create({ model: 'claude-haiku-4-5', input: 'Hello' })
+  t.equal((await client.responses.retrieve(one.id)).id, one.id)
+  await new Promise((resolve) => setTimeout(resolve, 1_100))
+  t.equal((await failureOf(client.responses.retrieve(one.id))).status, 404)
+  const late = await failureOf(
+    client.responses.create({ model: 'gpt-4.1', previous_response_id: one.id, input: 'And?' }),
+  )
+  t.match(late.message, /previous_response_id .*expired.*1 seconds/)
+  const off = clientOf(await startGateway(t, { more: 'responses: { store_seconds: 0 }' }))
+  const none = await off.responses.create({ model: 'claude-haiku-4-5', input: 'Hello' })
+  t.equal((await failureOf(off.responses.retrieve(none.id))).status, 404)
+  const next = off.responses.create({ model: 'gpt-4.1', previous_response_id: none.id, input: 'x' })
+  t.match((await failureOf(next)).message, /store_seconds is 0/)
+})
+
+void t.test('a conversation that is too large is not kept, which is told by name', async (t) => {
+  const gateway = await startGateway(t, { more: 'escrow: { max_bytes: 1048576 }' })
+  const client = clientOf(gateway)
+  const input = 'word '.repeat(5_000)
+  const one = await client.responses.create({ model: 'claude-haiku-4-5', input })
+  const next = client.responses.create({
+    model: 'claude-haiku-4-5',
+    previous_response_id: one.id,
+    input: 'And?',
+  })
+  const error = await failureOf(next)
+  t.match(error, { status: 400, param: 'previous_response_id' })
+  t.match(error.message, /too large to be kept/)
+})
+
+void t.test('one account fills its own share only', async (t) => {
+  const gateway = await startGateway(t, { more: 'escrow: { max_entries: 64 }' })
+  const client = clientOf(gateway)
+  const other = clientOf(gateway, await secretOfAnother(gateway))
+  const theirs = await other.responses.create({ model: 'claude-haiku-4-5', input: 'Keep me' })
+  const ids: string[] = []
+  for (let at = 0; at < 12; at += 1) {
+    const { id } = await client.responses.create({ model: 'claude-haiku-4-5', input: `No. ${at}` })
+    ids.push(id)
+  }
+  t.equal((await other.responses.retrieve(theirs.id)).id, theirs.id)
+  t.equal((await client.responses.retrieve(ids.at(-1) ?? '')).id, ids.at(-1))
+  t.equal((await failureOf(client.responses.retrieve(ids[0] ?? ''))).status, 404, 'the oldest left')
+})
+
+void t.test('calls go on without their turn being sent again, on every upstream', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  const tools: OpenAI.Responses.FunctionTool[] = [
+    {
+      type: 'function',
+      name: 'get_time',
+      strict: false,
+      parameters: { type: 'object', properties: {} },
+    },
+  ]
+  for (const first of MODELS) {
+    for (const second of MODELS) {
+      const one = await client.responses.create({ model: first, tools, input: 'Use get_time' })
+      const call = one.output.find((item) => item.type === 'function_call')
+      const two = await client.responses.create({
+        model: second,
+        tools,
+        previous_response_id: one.id,
+        input: [{ type: 'function_call_output', call_id: call?.call_id ?? '', output: 'noon' }],
+      })
+      t.match(two.output_text, /get_time said: “noon”/, `${first} → ${second}`)
+    }
+  }
+  const one = await client.responses.create({ model: 'gpt-4.1', tools, input: 'Use get_time' })
+  const missing = await failureOf(
+    client.responses.create({ model: 'gpt-4.1', previous_response_id: one.id, input: 'And?' }),
+  )
+  t.match(missing, { status: 400, param: /^input/ }, 'a call must have its result')
+})
+
+void t.test('reasoning of another upstream does not go along, and is told as lost', async (t) => {
+  const gateway = await startGateway(t)
+  const post = (body: JsonObject): Promise<Response> =>
+    fetch(`${gateway.baseUrl}/responses`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  const include = ['reasoning.encrypted_content']
+  const ask = { model: 'claude-opus-4-8', input: 'Think', reasoning: { effort: 'low' }, include }
+  const one = objectOf(await (await post(ask)).json())
+  const kinds = arrayOf(one['output']).map((item) => objectOf(item)['type'])
+  t.same(kinds, ['reasoning', 'message'])
+  const two = await post({
+    model: 'gpt-5-pro',
+    input: 'And?',
+    previous_response_id: one['id'] ?? '',
+  })
+  t.equal(two.status, 200)
+  await two.text()
+  const lost = two.headers.get('x-sluice-lost')?.split(', ')
+  t.ok(lost?.includes('input.reasoning'))
+  t.notMatch(askedOf(gateway), /encrypted_content|sluice/)
+  const three = await post({ ...ask, input: 'And?', previous_response_id: one['id'] ?? '' })
+  t.equal(three.status, 200)
+  t.match(askedOf(gateway), /"signature"/, 'it goes back to where it came from')
+})
+
+void t.test('the store shows nothing of it', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  const one = await client.responses.create({ model: 'claude-haiku-4-5', input: 'A-PLAIN-SECRET' })
+  await gateway.plane.drain()
+  const folder = join(gateway.folder, 'data')
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (!entry.isFile()) continue
+    const file = entry.name
+    const bytes = readFileSync(join(folder, file)).toString('latin1')
+    t.notOk(bytes.includes('A-PLAIN-SECRET'), file)
+    t.notOk(bytes.includes(one.id), file)
+  }
+})
+
+void t.test(
+  'a client that keeps everything itself brings state back without the store',
+  async (t) => {
+    const more = 'escrow: { enabled: false }\nresponses: { store_seconds: 0 }'
+    const gateway = await startGateway(t, { more })
+    const client = clientOf(gateway)
+    const tools: OpenAI.Responses.FunctionTool[] = [
+      {
+        type: 'function',
+        name: 'get_time',
+        strict: false,
+        parameters: { type: 'object', properties: {} },
+      },
+    ]
+    const cases = [
+      ['claude-opus-4-8', '"signature"'],
+      ['gemini-3.5-flash', '"thoughtSignature"'],
+    ] as const
+    for (const [model, state] of cases) {
+      const ask = {
+        model,
+        tools,
+        store: false,
+        reasoning: { effort: 'low' as const },
+        include: ['reasoning.encrypted_content' as const],
+      }
+      const input: OpenAI.Responses.ResponseInput = [{ role: 'user', content: 'Use get_time' }]
+      const one = await client.responses.create({ ...ask, input })
+      const call = one.output.find((item) => item.type === 'function_call')
+      input.push(...(one.output as OpenAI.Responses.ResponseInput))
+      input.push({ type: 'function_call_output', call_id: call?.call_id ?? '', output: 'noon' })
+      const two = await client.responses.create({ ...ask, input })
+      t.match(two.output_text, /get_time said/, model)
+      const asked = askedOf(gateway)
+      t.ok(asked.includes(state), `${model}: its state is back`)
+      t.notOk(asked.includes('skip_thought_signature_validator'), `${model}: and is its own`)
+    }
+  },
+)
+
+void t.test('a large picture holds up neither the reply nor the next request', async (t) => {
+  const gateway = await startGateway(t)
+  const client = clientOf(gateway)
+  const picture = `data:image/png;base64,${Buffer.alloc(6 * 1024 * 1024).toString('base64')}`
+  const one = await client.responses.create({
+    model: 'claude-haiku-4-5',
+    input: [
+      {
+        role: 'user',
+        content: [{ type: 'input_image', detail: 'auto', image_url: picture }],
+      },
+    ],
+  })
+  const next = client.responses.create({
+    model: 'claude-haiku-4-5',
+    previous_response_id: one.id,
+    input: 'And?',
+  })
+  t.match((await failureOf(next)).message, /too large to be kept/)
+})
+
+void t.test('a conversation goes on at the fallback when its own upstream is busy', async (t) => {
+  const gateway = await startGateway(t)
+  const text = readFileSync(gateway.configFile, 'utf8')
+  const route = '- { model: gpt-4.1, upstream: responses }'
+  const fallback = 'fallback: [{ upstream: anthropic, model: claude-haiku-4-5 }]'
+  writeFileSync(
+    gateway.configFile,
+    text.replace(route, `- { model: gpt-4.1, upstream: responses, ${fallback} }`),
+  )
+  gateway.reload()
+  const client = clientOf(gateway)
+  const one = await client.responses.create({ model: 'gpt-4.1', input: 'My name is Ada.' })
+  const restore = gateway.emulator.script({
+    match: ({ path }) => path.endsWith('/responses'),
+    fault: { kind: 'status', code: 503 },
+  })
+  t.teardown(restore)
+  const two = await client.responses.create({
+    model: 'gpt-4.1',
+    previous_response_id: one.id,
+    input: 'What is my name?',
+  })
+  t.match(
+    askedOf(gateway),
+    /"max_tokens".*My name is Ada|My name is Ada.*"max_tokens"/,
+    'Anthropic was asked',
+  )
+  restore()
+  await client.responses.create({ model: 'gpt-4.1', previous_response_id: two.id, input: 'Sure?' })
+  t.match(askedOf(gateway), /My name is Ada.*What is my name.*Sure/, 'and back again')
+  t.notMatch(askedOf(gateway), /max_tokens/)
+})

@@ -1,0 +1,143 @@
+/**
+ * Goal: the end of a reply waits for what must be done before it, and nothing else of it does; a part of a reply, a
+ * failure and a client that left have each their own end.
+ * Method: a translation that passes text on and asks for the wait at its last piece; a reader that writes down what it
+ * gets, attached before, meanwhile and after.
+ */
+import t from 'tap'
+import { ReplyTransform } from '../../../src/gateway/streams/reply-transform.js'
+import { PassedStream } from '../../../src/gateway/streams/passthrough-transform.js'
+import { egressOf } from '../../../src/dialects/index.js'
+
+interface Stage {
+  readonly stream: ReplyTransform
+  readonly heard: string[]
+  readonly open: () => void
+  readonly release: () => void
+}
+
+function stage(): Stage {
+  let held: Promise<void> | null = null
+  const tap = egressOf('openai-chat')?.newTap?.({ includeUsage: false })
+  if (tap === undefined) throw new Error('chat completions cannot pass')
+  const translation = new PassedStream(tap)
+  let release = (): void => undefined
+  translation.write = (chunk) => {
+    if (translation.outcome !== 'open') return ''
+    if (chunk.includes('last')) {
+      translation.outcome = 'complete'
+      held = new Promise<void>((resolve) => (release = resolve))
+    }
+    return chunk
+  }
+  const stream = new ReplyTransform(translation, {
+    ending: () => held,
+    threw: () => undefined,
+    translated: () => undefined,
+  })
+  const heard: string[] = []
+  const open = (): void => {
+    stream.on('data', (piece: Buffer) => heard.push(piece.toString()))
+    stream.on('end', () => heard.push('finish'))
+  }
+  return { stream, heard, open, release: () => release() }
+}
+
+const later = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+void t.test('only the last piece waits, and the end with it', async (t) => {
+  const { stream, heard, open, release } = stage()
+  open()
+  stream.write(Buffer.from('first'))
+  t.same(heard, ['first'], 'at once')
+  stream.write(Buffer.from('last'))
+  stream.end()
+  await later()
+  t.same(heard, ['first'])
+  release()
+  await later()
+  t.same(heard, ['first', 'last', 'finish'])
+})
+
+void t.test('a client whose side opens meanwhile, or later, gets all in order', async (t) => {
+  for (const opensFirst of [true, false]) {
+    const { stream, heard, open, release } = stage()
+    stream.write(Buffer.from('first'))
+    stream.write(Buffer.from('last'))
+    stream.end()
+    if (opensFirst) open()
+    await later()
+    t.same(heard, opensFirst ? ['first'] : [])
+    release()
+    await later()
+    if (!opensFirst) open()
+    await later()
+    t.same(heard, ['first', 'last', 'finish'])
+  }
+})
+
+void t.test('one that has left gets nothing', async (t) => {
+  const { stream, heard, open, release } = stage()
+  open()
+  stream.write(Buffer.from('last'))
+  stream.destroy()
+  release()
+  await later()
+  t.same(heard, [])
+})
+
+void t.test(
+  'a failure after a part gives what there is, and then only says that it failed',
+  async (t) => {
+    const { stream, heard, open } = stage()
+    open()
+    let failed = 0
+    stream.on('failed', () => (failed += 1))
+    stream.write(Buffer.from('first'))
+    stream.fail({ kind: 'upstream_timeout', message: 'late' })
+    stream.write(Buffer.from('second'))
+    stream.end()
+    await later()
+    t.same([heard[0], failed, stream.translation.outcome], ['first', 1, 'failed'])
+    t.notOk(heard.includes('second'))
+  },
+)
+
+void t.test('an end that comes too early is a failure of the upstream', async (t) => {
+  const { stream, open } = stage()
+  open()
+  stream.write(Buffer.from('first'))
+  stream.end()
+  await later()
+  t.equal(stream.translation.error?.kind, 'upstream_truncated')
+})
+
+void t.test(
+  'a reader that is behind makes the source wait, and a reply that nobody reads goes on',
+  async (t) => {
+    const { stream } = stage()
+    let drained = 0
+    stream.onDrain = () => (drained += 1)
+    const chunk = Buffer.alloc(10_000, 'x')
+    let written = 0
+    while (stream.write(chunk)) written += 1
+    t.ok(written < 8, `${written} chunks before it asks for a pause`)
+    await later()
+    t.equal(drained, 0, 'it waits for its reader')
+    stream.drain()
+    await later()
+    t.ok(drained > 0, 'what is dropped makes room')
+    t.ok(stream.write(Buffer.from('more')))
+  },
+)
+
+void t.test('a last event without its blank line does not run into what follows', (t) => {
+  const tap = egressOf('openai-chat')?.newTap?.({ includeUsage: false })
+  if (tap === undefined) throw new Error('chat completions cannot pass')
+  const stream = new PassedStream(tap)
+  const event = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}'
+  const passed = [stream.write(Buffer.from(event)), stream.end()].map(String).join('')
+  t.equal(passed, `${event}\n\n`)
+  t.equal(stream.outcome, 'failed', 'the stream is cut')
+  t.end()
+})

@@ -1,0 +1,247 @@
+/**
+ * Goal: `n` above 1 gives as many answers off the diagonal too where the model gives several, whole and
+ * streamed, each with its own calls, finish and reasoning; what is missing is told.
+ * Method: requests through a gateway to the emulated Gemini, and to an upstream that says what the test
+ * wants; what was asked, and what came back.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
+import { WholeChoices } from '../../../src/gateway/streams/whole-choices.js'
+import { translateReply } from '../../../src/gateway/streams/whole-reply.js'
+import { ask, httpReply, isComplete, question, startRawUpstream } from '../../faults/scene.js'
+import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+import { client, SEED, transcripts, upstream } from '../../properties/streams.js'
+
+const MODEL = 'gemini-2.5-flash'
+const USAGE = { stream_options: { include_usage: true } }
+
+interface Told {
+  text: string
+  calls: JsonObject[]
+  finish: string
+}
+
+/** The choices of chunks, by their index. */
+function choicesOf(chunks: readonly JsonObject[]): Map<number, Told> {
+  const told = new Map<number, Told>()
+  for (const chunk of chunks) {
+    for (const choice of arrayOf(chunk.choices).map(objectOf)) {
+      const { index } = choice
+      if (typeof index !== 'number') continue
+      const one = told.get(index) ?? { text: '', calls: [], finish: '' }
+      told.set(index, one)
+      const said = objectOf(choice.delta ?? choice.message)
+      one.text += stringOf(said.content) ?? ''
+      one.calls.push(...arrayOf(said.tool_calls).map(objectOf))
+      one.finish ||= stringOf(choice.finish_reason) ?? ''
+    }
+  }
+  return told
+}
+
+/** A gateway before a Gemini that answers with these candidates. */
+async function gatewayFor(
+  t: Test,
+  candidates: readonly object[],
+  events = false,
+): Promise<TestGateway> {
+  const usageMetadata = { promptTokenCount: 5, candidatesTokenCount: 9 }
+  const body = JSON.stringify({ candidates, usageMetadata, modelVersion: MODEL, responseId: 'r' })
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    socket.write(
+      events
+        ? httpReply(200, ['content-type: text/event-stream'], `data: ${body}\r\n\r\n`)
+        : httpReply(200, ['content-type: application/json'], body),
+    )
+  })
+  return startGateway(t, { upstreams: { gemini: upstream.url } })
+}
+
+function candidate(index: number, parts: readonly object[], finishReason = 'STOP'): object {
+  return { index, content: { role: 'model', parts }, finishReason }
+}
+
+const call = (name: string): object => ({
+  functionCall: { name, args: { at: name } },
+  thoughtSignature: `signed ${name}`,
+})
+
+void t.test('Gemini is asked for several, whole, and gives several', async (t) => {
+  const gateway = await startGateway(t)
+  for (const stream of [false, true]) {
+    const more = { n: 3, ...(stream ? USAGE : {}) }
+    const seen = await ask(gateway, question(MODEL, stream, 'Hello', more))
+    t.equal(seen.status, 200, seen.body)
+    t.ok(isComplete(seen))
+    const entry = gateway.emulator.ledger.at(-1)
+    t.match(entry?.path, /:generateContent$/, 'no stream of several')
+    t.equal(objectOf(entry?.body?.generationConfig).candidateCount, 3)
+    const told = choicesOf(seen.data)
+    t.same([...told.keys()], [0, 1, 2])
+    for (const { text, finish } of told.values()) {
+      t.match(text, /emulated answer/)
+      t.equal(finish, 'stop')
+    }
+    const counts = seen.data.map(({ usage }) => usage).filter(Boolean)
+    t.equal(counts.length, 1, 'counted once')
+    t.match(counts[0], { prompt_tokens: Number, completion_tokens: Number })
+  }
+})
+
+void t.test('each answer is one of its own', async (t) => {
+  const candidates = [
+    candidate(1, [call('look'), call('touch')]),
+    candidate(0, [{ text: 'Hm.', thought: true }, { text: 'Yes.' }]),
+    candidate(2, [{ text: 'Half' }], 'MAX_TOKENS'),
+  ]
+  for (const [stream, events] of [
+    [false, false],
+    [true, false],
+    [false, true],
+    [true, true],
+  ]) {
+    const gateway = await gatewayFor(t, candidates, events)
+    const seen = await ask(gateway, question(MODEL, stream === true, 'Hello', { n: 3 }))
+    t.ok(isComplete(seen), seen.body)
+    const told = choicesOf(seen.data)
+    t.match(told.get(0), { text: 'Yes.', finish: 'stop' })
+    t.match(told.get(2), { text: 'Half', finish: 'length' })
+    const called = told.get(1)
+    t.match(called, { text: '', finish: 'tool_calls' })
+    const names = called?.calls.map((each) => objectOf(each.function).name).filter(Boolean)
+    t.same(names, ['look', 'touch'])
+  }
+})
+
+void t.test('what is missing is told, and where all is missing the first says why', async (t) => {
+  const one = [candidate(0, [{ text: 'Yes.' }]), candidate(2, [], 'MALFORMED_FUNCTION_CALL')]
+  const gateway = await gatewayFor(t, one)
+  for (const stream of [false, true]) {
+    const response = await gateway.chat(question(MODEL, stream, 'Hello', { n: 3 }))
+    t.equal(response.status, 200)
+    t.equal(response.headers.get('x-sluice-lost'), 'reply.choices')
+    const text = await response.text()
+    t.match(text, /"index":0/)
+    t.notMatch(text, /"index":[12]/)
+    if (stream) t.match(text, /\[DONE\]/)
+  }
+  const none = await gatewayFor(t, [candidate(0, [], 'MALFORMED_FUNCTION_CALL')])
+  const seen = await none.chat(question(MODEL, false, 'Hello', { n: 2 }))
+  t.equal(seen.status, 502)
+})
+
+void t.test('where none of them says anything, all are asked for once more', async (t) => {
+  const empty = candidate(1, [])
+  const malformed = candidate(0, [], 'MALFORMED_FUNCTION_CALL')
+  const good = [candidate(0, [{ text: 'Yes.' }]), candidate(1, [{ text: 'No.' }])]
+  for (const stream of [false, true]) {
+    const tries = [[malformed, empty], good, [malformed, empty], [malformed]]
+    const asked: string[] = []
+    const upstream = await startRawUpstream(t, ({ socket }, request) => {
+      const candidates = tries[asked.length] ?? good
+      const counts = candidates === good ? { candidatesTokenCount: 4 } : {}
+      const usageMetadata = { promptTokenCount: 5, ...counts }
+      const body = { candidates, usageMetadata, modelVersion: MODEL }
+      asked.push(request.slice(request.indexOf('\r\n\r\n')))
+      socket.write(httpReply(200, ['content-type: application/json'], JSON.stringify(body)))
+    })
+    const gateway = await startGateway(t, { upstreams: { gemini: upstream.url } })
+    const more = { n: 2, ...(stream ? USAGE : {}) }
+    const seen = await ask(gateway, question(MODEL, stream, 'Hello', more))
+    t.ok(isComplete(seen), seen.body)
+    t.same(
+      [...choicesOf(seen.data).values()].map(({ text }) => text),
+      ['Yes.', 'No.'],
+    )
+    const usage = seen.data.map((each) => each.usage).findLast(Boolean)
+    t.match(usage, { prompt_tokens: 10, completion_tokens: 4 }, 'both tries are paid for')
+    t.equal(asked.length, 2)
+    t.equal(asked[1], asked[0], 'byte for byte')
+    const failed = await gateway.chat(question(MODEL, stream, 'Hello', more))
+    t.equal(failed.status, 502, 'a second failure is the answer')
+    t.equal(asked.length, 4)
+  }
+})
+
+void t.test('nothing is asked for again where one of them says something', async (t) => {
+  let asked = 0
+  const one = [candidate(0, [], 'MALFORMED_FUNCTION_CALL'), candidate(1, [{ text: 'No.' }])]
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    asked += 1
+    const body = JSON.stringify({ candidates: one, modelVersion: MODEL })
+    socket.write(httpReply(200, ['content-type: application/json'], body))
+  })
+  const gateway = await startGateway(t, { upstreams: { gemini: upstream.url } })
+  const response = await gateway.chat(question(MODEL, false, 'Hello', { n: 2 }))
+  t.equal(response.headers.get('x-sluice-lost'), 'reply.choices')
+  t.match(await response.json(), { choices: [{ index: 1, message: { content: 'No.' } }] })
+  t.equal(asked, 1)
+})
+
+void t.test(
+  'calls of several answers have ids that differ, and each keeps its signature',
+  async (t) => {
+    const gateway = await gatewayFor(t, [candidate(0, [call('a')]), candidate(1, [call('b')])])
+    const seen = await ask(gateway, question(MODEL, false, 'Hello', { n: 2 }))
+    const calls = [...choicesOf(seen.data).values()].flatMap((told) => told.calls)
+    t.equal(new Set(calls.map(({ id }) => id)).size, 2)
+    t.match(calls, [
+      { extra_content: { google: { thought_signature: 'signed a' } } },
+      { extra_content: { google: { thought_signature: 'signed b' } } },
+    ])
+  },
+)
+
+void t.test('where a model gives one answer, n is refused by name', async (t) => {
+  const gateway = await startGateway(t)
+  for (const [model, n] of [
+    ['gemini-3.5-flash', 2],
+    ['claude-haiku-4-5', 2],
+    ['gpt-5-pro', 2],
+  ] as const) {
+    const response = await gateway.chat(question(model, false, 'Hello', { n }))
+    t.equal(response.status, 400, model)
+    t.match(await response.json(), { error: { param: 'n', message: /^n: / } })
+  }
+})
+
+void t.test('OpenAI’s own choices pass side by side', async (t) => {
+  const gateway = await startGateway(t)
+  const seen = await ask(gateway, question('gpt-4o', true, 'Hello', { n: 2, ...USAGE }))
+  t.ok(isComplete(seen))
+  const order = seen.data.flatMap(({ choices }) => arrayOf(choices).map((it) => objectOf(it).index))
+  t.same(order.slice(0, 4), [0, 1, 0, 1])
+  const told = choicesOf(seen.data)
+  t.equal(told.get(0)?.text, told.get(1)?.text)
+})
+
+void t.test('each of several answers is what it would be alone', (t) => {
+  const asked = { model: 'm', messages: [{ role: 'user', content: 'q' }] }
+  const one = client.decodeRequest(asked, { operation: 'chat' })
+  const two = { ...one, candidates: 2 }
+  const egress = upstream('gemini')
+  let compared = 0
+  for (const { dialect, name } of transcripts) {
+    const file = join(process.cwd(), 'test/transcripts', `${name}.reply.json`)
+    if (dialect !== 'gemini' || !existsSync(file)) continue
+    const body = objectOf(JSON.parse(readFileSync(file, 'utf8')))
+    const [only] = arrayOf(body.candidates).map(objectOf)
+    const alone = translateReply(body, egress, client, one, SEED)
+    if (only === undefined || alone.outcome !== 'complete') continue
+    compared += 1
+    const candidates = [{ ...only, index: 1 }, only]
+    const several = WholeChoices.open(egress, client, two, SEED, false)
+    several?.read({ ...body, candidates })
+    const { body: written = '' } = several?.encode() ?? {}
+    // A call of the second has an id of its own.
+    const choices = arrayOf(objectOf(JSON.parse(written)).choices).map((it) => JSON.stringify(it))
+    const [choice] = arrayOf(objectOf(JSON.parse(alone.body)).choices)
+    t.equal(choices[0], JSON.stringify(choice), name)
+    const second = choices[1]?.replace('"index":1', '"index":0').replaceAll(/(call_\w+)_1_/g, '$1_')
+    t.equal(second, JSON.stringify(choice), name)
+  }
+  t.ok(compared > 10, `${compared} answers`)
+  t.end()
+})
