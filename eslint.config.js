@@ -47,6 +47,12 @@ export default tseslint.config(
     rules: { 'no-console': 'off' },
   },
   {
+    files: ['examples/**/*.mjs'],
+    languageOptions: {
+      globals: { console: 'readonly', process: 'readonly', TextEncoder: 'readonly' },
+    },
+  },
+  {
     files: ['test/**/*.ts', 'bench/**/*.ts'],
     rules: { 'max-lines-per-function': 'off' },
   },
