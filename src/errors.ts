@@ -212,6 +212,25 @@ export function rowOf(kind: ErrorKind): ErrorRow {
   return ERRORS[kind]
 }
 
+/** Whose fault a failure is. `limits`: a rate limit or budget of the gateway refused the request. */
+export type Fault = 'client' | 'limits' | 'gateway' | 'provider'
+
+/** Kinds whose fault differs from their source. */
+const FAULTS: Partial<Record<ErrorKind, Fault>> = {
+  rate_limited: 'limits',
+  // The provider refuses the key that the gateway's configuration has for it.
+  upstream_denied: 'gateway',
+  // The provider judged the client's request.
+  upstream_rejected: 'client',
+  context_too_long: 'client',
+}
+
+/** Whose fault an error of the kind is, for the log line, the metrics and the documentation. */
+export function faultOf(kind: ErrorKind): Fault {
+  const { source } = ERRORS[kind]
+  return FAULTS[kind] ?? (source === 'upstream' ? 'provider' : source)
+}
+
 function row(
   status: number,
   source: ErrorRow['source'],

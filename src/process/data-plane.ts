@@ -4,7 +4,7 @@
  */
 import { Authenticator } from '../auth/authenticate.js'
 import type { LedgerConfig, LimitingConfig, ServerConfig, Snapshot } from '../config/config.js'
-import { rowOf } from '../errors.js'
+import { faultOf, rowOf } from '../errors.js'
 import type { ErrorKind } from '../errors.js'
 import type { Account, Identity } from '../accounts/account.js'
 import { NO_LABELS } from '../accounts/labels.js'
@@ -183,7 +183,10 @@ function turnedAway(metrics: Metrics, log: Logger): (kind: ErrorKind, id: string
   return (kind, id) => {
     const { status } = rowOf(kind)
     metrics.unrouted(status, kind)
-    if (id !== null) log.exchangeLine({ request_id: id, status, outcome: kind, duration_ms: 0 })
+    if (id !== null) {
+      const fault = faultOf(kind)
+      log.exchangeLine({ request_id: id, status, outcome: kind, fault, duration_ms: 0 })
+    }
   }
 }
 
