@@ -93,6 +93,10 @@ export interface DashboardConfig {
 /** How much is logged. */
 export interface LogConfig {
   readonly level: LogLevel
+  /** Share of successful requests whose line is written, 0 to 1. */
+  readonly sampleSuccess: number
+  /** A success that took longer has its line in any case. */
+  readonly slowMs: number
 }
 
 /** How long an upstream may take, in milliseconds. */

@@ -181,7 +181,11 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
       memoryBytes: escrow.memory_bytes,
     },
     dashboard: dashboardOf(values.dashboard),
-    log: { level: values.log.level },
+    log: {
+      level: values.log.level,
+      sampleSuccess: values.log.sample_success,
+      slowMs: values.log.slow_ms,
+    },
     onLoss: values.on_loss,
     afterDisconnect: afterDisconnectOf(values.after_disconnect),
     ledger: ledgerOf(values.ledger, context.folder, store),

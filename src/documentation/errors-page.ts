@@ -2,7 +2,8 @@
  * The text of `docs/reference/errors.md`, made from the table of errors.
  * Reads no file and writes none.
  */
-import { ERRORS, type ErrorRow } from '../errors.js'
+import { causeOf } from '../error-cause.js'
+import { ERRORS, type ErrorKind, type ErrorRow } from '../errors.js'
 import { errorType } from '../wire/error-body.js'
 
 const INTRODUCTION = `
@@ -16,15 +17,17 @@ Every error of the data plane is one of these kinds. The body has it as \`kind\`
 \`code\` is the status as a number. \`param\` names the request field at fault, where there is one. \`retry-after\` says when another
 try makes sense; \`x-should-retry: false\` says that none does. An error after a streamed answer has begun comes as one
 \`data: {"error":…}\` without \`[DONE]\`, and the connection is cut: such an answer is not complete.
-`
 
-const FAULT = { client: 'the caller', gateway: 'the gateway', upstream: 'the upstream' } as const
+\`cause\` is who has to act on it, as the log line has it: \`client\` (the request, its key or its connection), \`limits\` (a rate limit or
+budget of the gateway), \`gateway\` (the gateway or its configuration) or \`provider\` (the upstream).
+`
 
 const RETRY = { never: 'no', 'before-first-byte': 'before the first byte' } as const
 
 /** The whole page, ending in a newline. */
 export function errorsPage(): string {
-  const rows: [string, ErrorRow][] = Object.entries(ERRORS)
+  const kinds = Object.keys(ERRORS) as ErrorKind[]
+  const rows = kinds.map((kind): [ErrorKind, ErrorRow] => [kind, ERRORS[kind]])
   return [
     '<!-- Generated from src/errors.ts by `npm run generate`; do not edit. -->',
     '',
@@ -32,11 +35,11 @@ export function errorsPage(): string {
     '',
     INTRODUCTION.trim(),
     '',
-    '| kind | status | `type` | whose fault | another attempt may help | meaning |',
+    '| kind | status | `type` | `fault` | another attempt may help | meaning |',
     '| --- | --- | --- | --- | --- | --- |',
     ...rows.map(
-      ([kind, { status, source, retry, meaning }]) =>
-        `| \`${kind}\` | ${status} | \`${errorType(status)}\` | ${FAULT[source]} | ${RETRY[retry]} | ${meaning} |`,
+      ([kind, { status, retry, meaning }]) =>
+        `| \`${kind}\` | ${status} | \`${errorType(status)}\` | \`${causeOf(kind) ?? ''}\` | ${RETRY[retry]} | ${meaning} |`,
     ),
     '',
   ].join('\n')

@@ -4,6 +4,7 @@
  */
 import { Authenticator } from '../auth/authenticate.js'
 import type { LedgerConfig, LimitingConfig, ServerConfig, Snapshot } from '../config/config.js'
+import { causeOf } from '../error-cause.js'
 import { rowOf } from '../errors.js'
 import type { ErrorKind } from '../errors.js'
 import type { Account, Identity } from '../accounts/account.js'
@@ -183,7 +184,10 @@ function turnedAway(metrics: Metrics, log: Logger): (kind: ErrorKind, id: string
   return (kind, id) => {
     const { status } = rowOf(kind)
     metrics.unrouted(status, kind)
-    if (id !== null) log.exchangeLine({ request_id: id, status, outcome: kind, duration_ms: 0 })
+    if (id !== null) {
+      const cause = causeOf(kind) ?? undefined
+      log.exchangeLine({ request_id: id, status, outcome: kind, cause, duration_ms: 0 })
+    }
   }
 }
 

@@ -263,6 +263,19 @@ export const fileSchema = z.strictObject({
         .enum(['debug', 'info', 'warn', 'error', 'silent'])
         .default('info')
         .describe('Least severe line that is written.'),
+      sample_success: z
+        .number()
+        .min(0)
+        .max(1)
+        .default(1)
+        .describe(
+          'Share of the successful requests whose line is written, from 0 (none) to 1 (all). Failures, slow requests (`slow_ms`) and requests that needed more than one attempt always have their line.',
+        ),
+      slow_ms: whole(0, DAY_MS)
+        .default(10_000)
+        .describe(
+          'A request is slow if its first content, or its whole reply if it is not streamed, comes later than this.',
+        ),
     })
     .prefault({})
     .describe('The log.'),

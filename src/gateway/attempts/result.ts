@@ -29,6 +29,10 @@ export class AttemptResult {
   firstByteMs: number | null = null
   /** From the head of the reply to the first content of a stream, or to the end of a whole body. */
   replyMs: number | null = null
+  /** When it was sent, when the first content of a stream came, and when it ended: monotonic, in ms. */
+  beganAtMs: number | null = null
+  contentAtMs: number | null = null
+  endedAtMs: number | null = null
   /** The status of the reply. */
   status: number | null = null
   /** The upstream's own id of the request. */

@@ -125,7 +125,7 @@ export class NativeAttempt implements Timed {
     result.requestId = requestIdIn(reply.headers)
     call.replied(status, reply.headers)
     result.firstByteMs = nowMs - this.beganMs - (result.connectMs ?? 0)
-    delivery.firstContentMs = nowMs - x.startedMs
+    delivery.headMs = nowMs - x.startedMs
     const wrong = wrongStatus(status)
     if (wrong !== null) throw wrong
     result.verdict = nativeVerdict(status, {})
@@ -150,7 +150,7 @@ export class NativeAttempt implements Timed {
       ending: (usage) => {
         this.clock.ended()
         result.verdict = nativeVerdict(status, usage)
-        delivery.relayMs = performance.now() - x.startedMs - (delivery.firstContentMs ?? 0)
+        delivery.relayMs = performance.now() - x.startedMs - (delivery.headMs ?? 0)
         return run.ending()
       },
     })

@@ -18,7 +18,8 @@ export interface NativeRun {
 /** How its reply reaches the client. */
 export class NativeDelivery implements Delivery {
   sentBytes = 0
-  firstContentMs: number | null = null
+  readonly chunks = 0
+  headMs: number | null = null
   relayMs: number | null = null
   readonly clientWaitMs = 0
   readonly closed = null

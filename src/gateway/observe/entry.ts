@@ -9,7 +9,7 @@ import type { Outcome } from '../../observe/metrics/hops.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { attemptList } from '../attempts/result.js'
 import type { Exchange } from '../exchange.js'
-import { waited, type Results } from './results.js'
+import { firstContentMs, waited, type Results } from './results.js'
 import { usageOf } from './usage.js'
 
 /** A model's name that a client or an upstream made up may not fill the ledger. */
@@ -166,9 +166,10 @@ function hopsOf(x: Exchange, results: Results, nowMs: number, outcome: Outcome):
   const translateMs = sent?.translateMs ?? 0
   if (translateMs > 0) hops.translate = micro(translateMs)
   // A whole reply leaves as soon as its entry is written.
-  const beganMs = delivery?.firstContentMs ?? null
-  const firstMs = beganMs ?? (outcome === 'ok' ? nowMs - x.startedMs : null)
-  const relayMs = beganMs === null ? null : nowMs - x.startedMs - beganMs
+  const headMs = delivery?.headMs ?? null
+  const isWhole = headMs === null && outcome === 'ok'
+  const firstMs = isWhole ? nowMs - x.startedMs : firstContentMs(x, results)
+  const relayMs = headMs === null ? null : nowMs - x.startedMs - headMs
   if (firstMs !== null) hops.firstContent = micro(firstMs)
   if (relayMs !== null) hops.relay = micro(relayMs)
   hops.overhead = micro(overheadMs(x, results, nowMs, relayMs))

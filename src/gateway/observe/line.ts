@@ -1,10 +1,13 @@
 /** The log line of an exchange, and how its stream ended. */
+import type { LogConfig } from '../../config/config.js'
+import { causeOf } from '../../error-cause.js'
 import { rowOf } from '../../errors.js'
 import type { ExchangeLine } from '../../observe/log/fields.js'
 import type { Outcome, StreamEnd } from '../../observe/metrics/hops.js'
+import { attemptList } from '../attempts/result.js'
 import type { Exchange } from '../exchange.js'
 import { nameOf } from './entry.js'
-import { waited, type Results } from './results.js'
+import { firstContentMs, waited, type Results } from './results.js'
 
 /** A path with a model's name may be as long as a head. */
 const MAX_PATH = 256
@@ -37,9 +40,25 @@ interface End {
   readonly overheadMs: number
 }
 
+/**
+ * Whether the line is written: those of failures, slow requests and requests with more than one attempt always are, of
+ * the others the share that the configuration asks for.
+ */
+export function isLogged(
+  { sampleSuccess, slowMs }: LogConfig,
+  x: Exchange,
+  results: Results,
+  { outcome, seconds }: End,
+): boolean {
+  if (sampleSuccess === 1 || outcome !== 'ok') return true
+  if ((results.sent?.attempts.length ?? 0) > 1) return true
+  if ((firstContentMs(x, results) ?? seconds * 1000) > slowMs) return true
+  return Math.random() < sampleSuccess
+}
+
 /** The line that ends the exchange in the log. */
 export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
-  const { identified, authenticated, intake, call, sent, delivery } = results
+  const { identified, authenticated, intake, call, admission, sent, delivery } = results
   const { attempt, candidate, verdict, error } = results
   const wire = error?.wire ?? verdict?.error
   const usage = verdict?.usage
@@ -48,6 +67,7 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
   const stream = call?.request.stream ?? false
   const model = call?.request.model
   const { status, outcome, seconds } = end
+  const attempts = sent?.attempts.length ?? 0
   return {
     request_id: x.id,
     client_request_id: identified?.clientRequestId ?? undefined,
@@ -56,6 +76,8 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     path: operation === null ? undefined : x.path.slice(0, MAX_PATH),
     status,
     outcome,
+    cause: causeOf(outcome) ?? undefined,
+    limit: admission?.kind === 'refused' ? (admission.limit ?? undefined) : undefined,
     key_id: authenticated?.identity.keyId,
     account_id: authenticated?.identity.accountId,
     route: target?.route,
@@ -65,6 +87,11 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     upstream_model: nameOf(verdict?.model ?? results.upstreamModel) ?? undefined,
     stream,
     generation: x.generation.snapshot.generation,
+    attempts,
+    attempted:
+      sent === null || attempts === 0 || (attempts === 1 && outcome === 'ok')
+        ? undefined
+        : attemptList(sent, outcome),
     upstream_status: attempt?.status ?? undefined,
     upstream_code: wire?.upstreamCode ?? verdict?.breach ?? undefined,
     upstream_request_id: attempt?.requestId ?? undefined,
@@ -78,10 +105,18 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     overhead_ms: end.overheadMs,
     auth_ms: authenticated?.tookMs,
     receive_ms: intake?.tookMs ?? undefined,
+    admit_ms: admission?.tookMs ?? undefined,
+    back_off_ms: positive(sent?.backOffMs),
+    connect_ms: waited(results, 'connectMs') ?? undefined,
     first_byte_ms: waited(results, 'firstByteMs') ?? undefined,
-    first_token_ms: delivery?.firstContentMs ?? undefined,
+    reply_ms: waited(results, 'replyMs') ?? undefined,
+    translate_ms: positive(sent?.translateMs),
+    first_token_ms: firstContentMs(x, results) ?? undefined,
+    relay_ms: delivery?.relayMs ?? undefined,
+    client_wait_ms: positive(delivery?.clientWaitMs),
     bytes_in: intake?.bytes ?? 0,
     bytes_out: delivery?.sentBytes ?? 0,
+    chunks: positive(delivery?.chunks),
     input_tokens: usage?.input,
     output_tokens: usage?.output,
     cache_read_tokens: usage?.cacheRead,
@@ -150,6 +185,11 @@ function loggedParam(path: string | undefined): string | undefined {
   if (path === undefined) return undefined
   const [place = '', name = ''] = /^([a-z_-]+)(?:\[\d+\])?/.exec(path) ?? []
   return FIELDS.has(name) ? place : 'other'
+}
+
+/** Without a 0, which says nothing. */
+function positive(amount: number | undefined): number | undefined {
+  return amount === 0 ? undefined : amount
 }
 
 function joined(paths: readonly string[]): string | undefined {

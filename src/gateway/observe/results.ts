@@ -10,6 +10,7 @@ import type { Candidate, Route } from '../phases/choose.js'
 import type { Identified } from '../phases/identify.js'
 import type { Call, Intake } from '../phases/receive.js'
 import type { Delivery } from '../phases/relay.js'
+import type { Exchange } from '../exchange.js'
 import type { Verdict } from '../streams/translated-stream.js'
 
 /** Null is "not reached". */
@@ -49,6 +50,21 @@ export class Results {
   get verdict(): Verdict | null {
     return this.attempt?.verdict ?? null
   }
+}
+
+/**
+ * From the arrival of the request to the first content of a stream, in ms; null for a whole reply, and if no content
+ * came. The head may go out earlier: it is not held for longer than proxies wait.
+ */
+export function firstContentMs(
+  { startedMs }: Pick<Exchange, 'startedMs'>,
+  { attempt, sent, delivery }: Results,
+): number | null {
+  const headMs = delivery?.headMs ?? null
+  if (headMs === null || attempt?.isStreamed !== true) return headMs
+  const first = sent?.attempts.find(({ contentAtMs }) => contentAtMs !== null)
+  const contentAtMs = first?.contentAtMs ?? null
+  return contentAtMs === null ? null : Math.max(headMs, contentAtMs - startedMs)
 }
 
 /** Of all attempts together, in ms; null if none came so far. */

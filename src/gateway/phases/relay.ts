@@ -19,9 +19,11 @@ const HEARTBEAT_MS = 15_000
 /** How a reply reaches its client. */
 export interface Delivery {
   readonly sentBytes: number
-  /** From the arrival of the request to the first content of a stream, in ms; null for a whole reply. */
-  readonly firstContentMs: number | null
-  /** From the first content to the end; null until then, and for a whole reply. */
+  /** Of a stream: how many pieces it went out in. */
+  readonly chunks: number
+  /** From the arrival of the request to the head of a streamed reply, in ms; null for a whole reply. */
+  readonly headMs: number | null
+  /** From the head to the end; null until then, and for a whole reply. */
   readonly relayMs: number | null
   /** For how long the stream waited for a client that read slowly. */
   readonly clientWaitMs: number
@@ -54,7 +56,7 @@ export function relay(x: Exchange, reply: BegunReply, options: RelayOptions): De
 
 /** A reply that was handed over whole. */
 export function sent(sentBytes: number, closed: Promise<void> | null = null): Delivery {
-  return { sentBytes, firstContentMs: null, relayMs: null, clientWaitMs: 0, closed }
+  return { sentBytes, chunks: 0, headMs: null, relayMs: null, clientWaitMs: 0, closed }
 }
 
 /** Proxies must neither hold nor change a stream. What the dashboard has set for the reply is kept. */
@@ -70,9 +72,10 @@ const JSON_TYPE = 'application/json'
 class StreamRelay implements Timed, Delivery {
   place = LANDED
   sentBytes = 0
+  chunks = 0
   relayMs: number | null = null
   clientWaitMs = 0
-  readonly firstContentMs: number
+  readonly headMs: number
   readonly closed: Promise<void>
   private readonly x: Exchange
   private readonly res: HttpResponse
@@ -93,7 +96,7 @@ class StreamRelay implements Timed, Delivery {
     this.stream = stream
     this.ingress = ingress
     this.deadlines = deadlines
-    this.firstContentMs = this.beganMs - x.startedMs
+    this.headMs = this.beganMs - x.startedMs
     beginReply(res, 200, ['content-type', stream.form.type, ...headers, ...streamHeaders(res)])
     // The head goes out with the first chunk; if there is none yet, it must not wait for it.
     if (stream.readableLength === 0) res.flushHeaders?.()
@@ -119,6 +122,7 @@ class StreamRelay implements Timed, Delivery {
   private wrote(chunk: Buffer): void {
     this.wroteMs = performance.now()
     this.sentBytes += chunk.length
+    this.chunks += 1
     // The pipe waits for the client.
     if (this.stream.readableFlowing === false) this.stalledMs ??= this.wroteMs
   }
@@ -148,6 +152,7 @@ class StreamRelay implements Timed, Delivery {
     const rest: unknown = stream.read()
     if (Buffer.isBuffer(rest)) {
       this.sentBytes += rest.length
+      this.chunks += 1
       res.write(rest)
     }
     const error = translation.error ?? new GatewayError('bug', 'The stream ended unfinished.').wire

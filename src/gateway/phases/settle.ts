@@ -10,8 +10,8 @@ import type { Metrics, Outcome } from '../../observe/metrics/hops.js'
 import { chargedNanoUsd } from '../../store/records/usage-sum.js'
 import type { Exchange } from '../exchange.js'
 import { entryOf, outcomeOf, overheadMs } from '../observe/entry.js'
-import { lineOf, streamEndOf } from '../observe/line.js'
-import { waited, type Results } from '../observe/results.js'
+import { isLogged, lineOf, streamEndOf } from '../observe/line.js'
+import { firstContentMs, waited, type Results } from '../observe/results.js'
 import type { Identified } from './identify.js'
 
 /** What takes the entry, the metrics and the log line. */
@@ -129,7 +129,10 @@ export class Observer {
       recordReply(x, results, seconds, outcome)
       recordLosses(results, target.dialect, metrics)
     }
-    log.exchangeLine(lineOf(x, results, { status, outcome, seconds, overheadMs: ownMs }))
+    const end = { status, outcome, seconds, overheadMs: ownMs }
+    if (isLogged(x.generation.snapshot.config.log, x, results, end)) {
+      log.exchangeLine(lineOf(x, results, end))
+    }
     metrics.hops.settle.observe((results.entryMs + performance.now() - beganMs) / 1000)
     const failure = results.sent?.failure ?? results.failure ?? null
     if (failure !== null) log.error('unforeseen failure', failure, { request_id: x.id })
@@ -190,7 +193,7 @@ function recordReply(x: Exchange, results: Results, seconds: number, outcome: Ou
   }
   const waitMs = delivery?.clientWaitMs ?? 0
   if (waitMs > 0) series.backpressure('client', waitMs / 1000)
-  const firstMs = delivery?.firstContentMs ?? null
+  const firstMs = firstContentMs(x, results)
   const model = x.generation.modelLabel(call?.request.model ?? '')
   series.served(model, seconds, firstMs === null ? null : firstMs / 1000, verdict.usage)
 }

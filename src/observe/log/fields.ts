@@ -2,6 +2,7 @@
  * The fields that log lines may have, and how their values are made safe. A line holds nothing else: headers,
  * bodies, prompts and query strings have no field to go into.
  */
+import type { Cause } from '../../error-cause.js'
 import type { ErrorKind } from '../../errors.js'
 import { clip } from './redact.js'
 
@@ -17,6 +18,10 @@ export interface ExchangeLine {
   path?: string | undefined
   status: number
   outcome: 'ok' | ErrorKind
+  /** Who has to act on the failure; absent for `ok`. */
+  cause?: Cause | undefined
+  /** The rule that refused the request: its subject and the name of its setting. */
+  limit?: string | undefined
   key_id?: string | undefined
   account_id?: string | undefined
   route?: string | undefined
@@ -27,6 +32,8 @@ export interface ExchangeLine {
   stream?: boolean | undefined
   generation?: number | undefined
   attempts?: number | undefined
+  /** Each attempt in order, `upstream:outcome`, joined with `, `; absent for one attempt that succeeded. */
+  attempted?: string | undefined
   upstream_status?: number | undefined
   /** The upstream's own word for an error: its type or code. */
   upstream_code?: string | undefined
@@ -44,8 +51,17 @@ export interface ExchangeLine {
   overhead_ms?: number | undefined
   auth_ms?: number | undefined
   receive_ms?: number | undefined
+  admit_ms?: number | undefined
+  back_off_ms?: number | undefined
+  connect_ms?: number | undefined
   first_byte_ms?: number | undefined
+  /** From the head of the upstream's reply to its first content, or to its end if it is whole. */
+  reply_ms?: number | undefined
+  translate_ms?: number | undefined
   first_token_ms?: number | undefined
+  relay_ms?: number | undefined
+  /** The part of `relay_ms` in which the client did not read. */
+  client_wait_ms?: number | undefined
   bytes_in?: number | undefined
   bytes_out?: number | undefined
   chunks?: number | undefined
@@ -99,6 +115,8 @@ export function exchangeFields(line: ExchangeLine): object {
     path: line.path === undefined ? undefined : clip(withoutQuery(line.path)),
     status: rounded(line.status),
     outcome: line.outcome,
+    cause: line.cause,
+    limit: clipped(line.limit),
     key_id: clipped(line.key_id),
     account_id: clipped(line.account_id),
     route: clipped(line.route),
@@ -109,6 +127,7 @@ export function exchangeFields(line: ExchangeLine): object {
     stream: line.stream,
     generation: rounded(line.generation),
     attempts: rounded(line.attempts),
+    attempted: clipped(line.attempted),
     upstream_status: rounded(line.upstream_status),
     upstream_code: clipped(line.upstream_code),
     upstream_request_id: clipped(line.upstream_request_id),
@@ -121,8 +140,15 @@ export function exchangeFields(line: ExchangeLine): object {
     overhead_ms: rounded(line.overhead_ms),
     auth_ms: rounded(line.auth_ms),
     receive_ms: rounded(line.receive_ms),
+    admit_ms: rounded(line.admit_ms),
+    back_off_ms: rounded(line.back_off_ms),
+    connect_ms: rounded(line.connect_ms),
     first_byte_ms: rounded(line.first_byte_ms),
+    reply_ms: rounded(line.reply_ms),
+    translate_ms: rounded(line.translate_ms),
     first_token_ms: rounded(line.first_token_ms),
+    relay_ms: rounded(line.relay_ms),
+    client_wait_ms: rounded(line.client_wait_ms),
     bytes_in: rounded(line.bytes_in),
     bytes_out: rounded(line.bytes_out),
     chunks: rounded(line.chunks),

@@ -12,7 +12,7 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** Writes lines; never throws, never waits. */
 export interface Logger {
-  /** The one line of an exchange: `warn` for a 5xx, `info` otherwise. */
+  /** The one line of an exchange: `warn` for a failure of the gateway or a provider, `info` otherwise. */
   exchangeLine(fields: ExchangeLine): void
   debug(event: string, fields?: EventFields): void
   info(event: string, fields?: EventFields): void
@@ -51,7 +51,9 @@ export function createLogger(options: LoggerOptions): Logger {
   const withStack = out.isLevelEnabled('debug')
   return {
     exchangeLine(fields) {
-      const level = fields.status >= 500 ? 'warn' : 'info'
+      const { cause, status } = fields
+      const isSerious = cause === 'gateway' || cause === 'provider' || status >= 500
+      const level = isSerious ? 'warn' : 'info'
       if (out.isLevelEnabled(level)) out[level](exchangeFields(fields), 'exchange')
     },
     debug: (event, fields = {}) => out.debug(eventFields(fields), event),

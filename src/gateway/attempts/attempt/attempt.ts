@@ -83,6 +83,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
 
   /** Sends the request; `nowMs` is the time. */
   send(nowMs = performance.now()): void {
+    this.result.beganAtMs = nowMs
     this.clock.begin(nowMs)
     this.wait.next('connectMs', nowMs)
     this.target.series.inflight(1)
@@ -237,7 +238,10 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     const { translation } = stream
     if (this.phase !== 'stream') return
     // Also where the failure came with it: what the client gets must not hang on how the bytes were cut.
-    if (translation.content) this.commit()
+    if (translation.content) {
+      this.result.contentAtMs ??= performance.now()
+      this.commit()
+    }
     if (translation.outcome === 'failed') return this.fail(translation.error ?? UNFORESEEN)
     if (translation.outcome === 'complete') {
       this.linger('ok')
@@ -274,6 +278,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
   private linger(outcome: Outcome): void {
     this.wait.end()
     this.result.outcome = outcome
+    this.result.endedAtMs = performance.now()
     if (this.clock.hasEnded) {
       this.over()
     } else {
@@ -388,6 +393,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     if (this.phase === 'over') return
     this.phase = 'over'
     this.wait.end()
+    this.result.endedAtMs ??= performance.now()
     this.chunks = []
     this.owner.deadlines.remove(this)
     this.target.series.inflight(-1)
