@@ -18,6 +18,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   emulate: async () => (await import('./emulate.js')).command,
   explain: async () => (await import('./explain/explain.js')).command,
   keys: async () => (await import('./keys/keys.js')).command,
+  restart: async () => (await import('./restart.js')).command,
   serve: async () => (await import('./serve.js')).command,
   store: async () => (await import('./store.js')).command,
   usage: async () => (await import('./usage/usage.js')).command,

@@ -14,6 +14,8 @@ import { abandon } from './respond.js'
 const DRAIN_BODY_MS = 250
 /** Requests behind the current one of a connection; beyond it the connection is not read. */
 const MAX_WAITING = 16
+/** How long the first byte of a connection may take during a drain. */
+const SILENT_MS = 1000
 /** Of one connection; Node announces it and the last reply closes. */
 export const MAX_REQUESTS = 1000
 /** A request and its reply. */
@@ -29,6 +31,7 @@ export interface Exchange {
 /** A client's HTTP/1.1 connection. */
 interface Connection {
   readonly socket: Socket
+  readonly sinceMs: number
   current: Exchange | null
   /** Since when the current request's body is awaited, and how much the socket had read by then. */
   bodySinceMs: number
@@ -74,9 +77,12 @@ export class Connections {
     }
   }
 
-  /** Closes connections that never sent a byte, which Node does not count as idle. */
+  /** Closes connections that have sent no byte for a second, which Node does not count as idle. */
   destroySilent(): void {
-    for (const { socket } of this.connections.values()) if (socket.bytesRead === 0) socket.destroy()
+    const untilMs = performance.now() - SILENT_MS
+    for (const { socket, sinceMs } of this.connections.values()) {
+      if (socket.bytesRead === 0 && sinceMs <= untilMs) socket.destroy()
+    }
   }
 
   destroy(): void {
@@ -86,7 +92,7 @@ export class Connections {
   /** Takes a new connection, or refuses it with a 503. */
   add(socket: Socket): void {
     const connection: Connection = {
-      ...{ socket, current: null, bodySinceMs: 0, bodyFromBytes: 0 },
+      ...{ socket, sinceMs: performance.now(), current: null, bodySinceMs: 0, bodyFromBytes: 0 },
       ...{ waiting: [], requests: 0, isEnding: false, refusal: null },
     }
     this.connections.set(socket, connection)

@@ -3,7 +3,7 @@
  * rejects, runs one request of a connection at a time, limits slow clients, and drains.
  */
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
+import { Server as NetServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { GatewayError, type ErrorKind, type WireError } from '../errors.js'
 import { Connections, MAX_REQUESTS, type Exchange } from './connections.js'
@@ -56,8 +56,10 @@ export interface ServerOptions {
 
 /** How to stop. Every time is in milliseconds. */
 export interface DrainOptions {
-  /** How long to go on accepting, with `connection: close` on each reply; 0. */
+  /** How long idle connections stay open and new ones are accepted, with `connection: close` on each reply; 0. */
   lameDuckMs?: number
+  /** Another process listens on the same address: new connections are left to it from the start. */
+  isReplaced?: boolean
   /** Called once, if the deadline passes with requests still open: the last moment to send them an error. */
   onDeadline?: () => void
 }
@@ -267,11 +269,14 @@ class Listener implements GatewayServer {
   private async drainOnce(deadlineMs: number, options: DrainOptions): Promise<void> {
     this.isDraining = true
     this.connections.closeSoon()
-    const { lameDuckMs = 0, onDeadline } = options
+    this.tls?.sessions.announceClose()
+    const { lameDuckMs = 0, isReplaced = false, onDeadline } = options
+    // `http.Server` would close idle connections at once, and lose a request that is on its way on one of them.
+    const early = isReplaced ? this.stopListening(NetServer.prototype.close) : null
     if (lameDuckMs > 0) await new Promise((resolve) => setTimeout(resolve, lameDuckMs))
-    const closed = new Promise<void>((resolve) => {
-      this.server.close(() => resolve())
-    })
+    // Requests that have arrived are read first.
+    await new Promise((resolve) => setImmediate(resolve))
+    const closed = early ?? this.stopListening(this.server.close)
     this.tls?.close()
     const sweep = setInterval(() => this.endIdle(), SWEEP_MS)
     this.endIdle()
@@ -285,6 +290,11 @@ class Listener implements GatewayServer {
     clearInterval(sweep)
     clearTimeout(deadline)
     clearTimeout(grace)
+  }
+
+  /** Resolves when no connection is left. */
+  private stopListening(close: NetServer['close']): Promise<void> {
+    return new Promise((resolve) => close.call(this.server, () => resolve()))
   }
 
   private endIdle(): void {

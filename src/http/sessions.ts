@@ -41,6 +41,9 @@ const MAX_HEADER_PAIRS = 128
 /** Streams that a client may reset in a second before its session ends (CVE-2023-44487). */
 const MAX_RESETS_PER_SECOND = 100
 
+/** The first of two GOAWAY frames has it: the client has a moment to stop (RFC 9113, 6.8). */
+const MAX_STREAM_ID = 2 ** 31 - 1
+
 /** How long the GOAWAY of a session that is ended may take. */
 const LAST_WORDS_MS = 100
 
@@ -90,6 +93,11 @@ export class Sessions {
 
   get size(): number {
     return this.sessions.size
+  }
+
+  /** Asks every client to use another connection for what follows; streams that it has begun are still served. */
+  announceClose(): void {
+    for (const session of this.sessions.keys()) session.goaway(NGHTTP2_NO_ERROR, MAX_STREAM_ID)
   }
 
   /** Sends GOAWAY to every session: open streams finish, new ones are refused. */

@@ -44,10 +44,10 @@ export interface DataPlane {
   /** As `LazyDashboard.open`. */
   openDashboard(): Promise<void>
   /**
-   * Takes no more connections, lets requests finish within `drain_ms`, ends the rest with an error
-   * that says so, and lets go of everything.
+   * Accepts no more connections, lets requests finish within `drain_ms`, ends the rest with the error `draining`, and
+   * closes everything. With `isReplaced` another process listens on the same address.
    */
-  drain(): Promise<void>
+  drain(options?: { readonly isReplaced?: boolean }): Promise<void>
 }
 
 /** What the dashboard needs of whoever starts the data plane; without it, it does with less. */
@@ -63,8 +63,11 @@ export interface DataPlaneOptions {
 const PROBE_MS = 2000
 /** How often a worker asks whether it is its turn to remove keys that ended long ago. */
 const REMOVAL_MS = 600_000
-/** How long new connections are still taken after SIGTERM, while load balancers find out. */
-const LAME_DUCK_MS = 1000
+/**
+ * The part of `drain_ms` in which clients and load balancers notice that the gateway is not ready, and its most: until
+ * it is over, connections are accepted and idle ones stay open.
+ */
+const LAME_DUCK = { share: 0.1, maxMs: 5000 }
 
 /** Opens the listener. Rejects with `GatewayError` where the store or the port cannot be had. */
 export async function openDataPlane(
@@ -120,10 +123,11 @@ export async function openDataPlane(
         isDraining: server.draining,
       }),
     openDashboard: () => dashboard.open(),
-    async drain() {
+    async drain({ isReplaced = false } = {}) {
       const { drainMs } = current.config.server
-      const lameDuckMs = Math.min(LAME_DUCK_MS, drainMs / 10)
-      await server.drain(drainMs - lameDuckMs, { lameDuckMs, onDeadline: () => gateway.endAll() })
+      const lameDuckMs = Math.min(LAME_DUCK.maxMs, drainMs * LAME_DUCK.share)
+      const onDeadline = (): void => gateway.endAll()
+      await server.drain(drainMs - lameDuckMs, { lameDuckMs, isReplaced, onDeadline })
       clearInterval(probe.timer)
       clearInterval(removal)
       await dashboard.close()

@@ -46,36 +46,67 @@ export interface OpsOptions {
   ready: () => Readiness
   /** What `/config` shows; the caller has masked secrets. */
   config: () => object
+  /** What `/workers` shows. */
+  workers: () => object
 }
+
+/** An address to listen on; port 0 picks a free one. */
+export type OpsAddress = Pick<OpsOptions, 'host' | 'port'>
 
 /** The open ops port. */
 export interface Ops {
   readonly port: number
+  /** Listens on another address. Rejects, and stays on the present one, if the other cannot be used. */
+  move(address: OpsAddress): Promise<void>
   /** Stops listening and drops what is open; scrapes are short and come again. */
   close(): Promise<void>
 }
 
-/** Listens on the ops port. Rejects with a `GatewayError` where the address cannot be had. */
+/** Listens on the ops port. Rejects with a `GatewayError` if the address cannot be used. */
 export async function openOps(options: OpsOptions): Promise<Ops> {
+  let at: OpsAddress = options
+  let server = await openServer(options, at)
+  return {
+    get port() {
+      const address = server.address()
+      return typeof address === 'object' && address !== null ? address.port : at.port
+    },
+    async move(to) {
+      const former = server
+      // Two addresses with the same port may overlap, so the former listener must close first.
+      const closesFirst = to.port !== 0 && to.port === at.port
+      if (closesFirst) await close(former)
+      try {
+        server = await openServer(options, to)
+      } catch (error) {
+        if (closesFirst) server = await openServer(options, at)
+        throw error
+      }
+      at = to
+      if (!closesFirst) await close(former)
+    },
+    close: () => close(server),
+  }
+}
+
+async function openServer(options: OpsOptions, { host, port }: OpsAddress): Promise<Server> {
   const server = createServer((req, res) => {
     void answer(options, req, res)
   })
-  // Monitors are few and quick; whoever is slow here must not hold on to anything.
+  // Monitors are few and fast; a slow one must not hold a connection.
   server.headersTimeout = 5000
   server.requestTimeout = 10_000
   server.keepAliveTimeout = 65_000
   server.maxConnections = 256
-  await listen(server, options.host, options.port)
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no ops port')
-  return {
-    port: address.port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
-  }
+  await listen(server, host, port)
+  return server
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {
@@ -110,6 +141,7 @@ const PAGES: Readonly<Record<string, (options: OpsOptions) => Page | Promise<Pag
     return json(verdict.ready ? 200 : 503, verdict)
   },
   '/config': ({ config }) => json(200, config()),
+  '/workers': ({ workers }) => json(200, workers()),
 }
 
 async function answer(

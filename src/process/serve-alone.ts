@@ -21,13 +21,15 @@ export interface AloneParts {
   readonly refused: () => Outlook['refused']
   /** V8 options; those that size the heap have no effect on a running process. */
   readonly flags: readonly string[]
+  /** Runs when the drain begins. */
+  readonly onDrain: () => void
   /** Runs after the drain, before the process ends. */
   readonly closed: () => Promise<void>
 }
 
 /** The data plane of this process. Rejects with the reason when it cannot start; the caller ends the process. */
 export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
-  const { source, log, metrics, refused, closed } = parts
+  const { source, log, metrics, refused, onDrain, closed } = parts
   for (const flag of parts.flags) setFlagsFromString(flag)
   settleStrings()
   settleGlobals()
@@ -45,8 +47,14 @@ export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
   onSignals({
     log,
     drain: async () => {
+      onDrain()
       await plane.drain()
       await closed()
+    },
+    restart: () => {
+      const reason =
+        'one process (server.workers: 1) cannot hand over its port; restart the service'
+      log.warn('rolling restart refused', { signal: 'SIGUSR2', reason })
     },
   })
   // Its modules take a tenth of a second to load, so the gateway is ready first.

@@ -54,8 +54,8 @@ export async function serveAsWorker(): Promise<void> {
     apply: (payload) => plane?.adopt(snapshotOf(payload)),
     ready: () => plane?.ready() ?? { ready: false, checks: { listener: 'not open' } },
     collect: () => metrics.collect(),
-    drain: async () => {
-      await plane?.drain()
+    drain: async (isReplaced) => {
+      await plane?.drain({ isReplaced })
       await log.flush()
     },
   })

@@ -12,6 +12,9 @@ import { openConfig, type ConfigSource } from '../config/watch.js'
 import { createLogger, type Logger } from '../observe/log/log.js'
 import { Metrics } from '../observe/metrics/hops.js'
 import { openOps, type Ops, type OpsOptions } from './ops-listener.js'
+import { ownProcess } from './machine.js'
+import { Restarts } from './restarts.js'
+import { serviceManager, type ServiceManager } from './service-manager.js'
 import { dataFolders, makePrivate } from '../files/private-files.js'
 import { newSealSecret } from '../reasoning/seal.js'
 import { outlookOf, type Outlook } from '../dashboard/server/outlook.js'
@@ -49,6 +52,7 @@ interface Opened {
   readonly log: Logger
   readonly metrics: Metrics
   readonly refused: () => Outlook['refused']
+  readonly manager: ServiceManager
 }
 
 /**
@@ -67,16 +71,23 @@ export async function serve(path: string, env: Env): Promise<void> {
   for (const folder of dataFolders(config.store, config.ledger.spool)) {
     makePrivate(folder, (reason) => log.warn('store', { reason }))
   }
-  const opened = { source, log, metrics, refused: lastRefusal(source) }
+  const manager = serviceManager(env, log)
+  const opened = { source, log, metrics, refused: lastRefusal(source), manager }
+  const serving = (): void => {
+    manager.ready(`Serving generation ${String(source.current().generation)}`)
+  }
   process.on('SIGHUP', () => {
+    manager.reloading()
     void source.reload().then(({ result }) => {
       const { generation } = source.current()
       log.info('configuration looked at', { signal: 'SIGHUP', generation, reason: result })
+      serving()
     })
   })
   const { port, opsPort } = await (config.server.workers === 1
     ? inOneProcess(opened)
     : inWorkers(opened))
+  serving()
   log.info('sluice serves', {
     host: config.server.host,
     port,
@@ -92,20 +103,23 @@ interface Ports {
 }
 
 async function inOneProcess(opened: Opened): Promise<Ports> {
-  const { source, log, metrics, refused } = opened
+  const { source, log, metrics, refused, manager } = opened
+  const onDrain = (): void => manager.stopping()
   // The data plane is most of the code, and a primary never needs it.
   const loading = import('./serve-alone.js')
   let plane: DataPlane | null = null
   const ops = await openOpsPort(opened, {
     metrics: () => metrics.text(),
     ready: () => plane?.ready() ?? { ready: false, checks: { listener: 'not open' } },
+    workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
   })
   const closed = async (): Promise<void> => {
     await Promise.all([ops.close(), source.close()])
   }
   try {
     const { serveAlone } = await loading
-    const running = await serveAlone({ source, log, metrics, refused, closed, flags: V8_FLAGS })
+    const parts = { source, log, metrics, refused, onDrain, closed, flags: V8_FLAGS }
+    const running = await serveAlone(parts)
     plane = running
     followConfig(source, log, metrics, (snapshot) => running.adopt(snapshot))
     return { port: running.port, opsPort: ops.port }
@@ -116,14 +130,22 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
 }
 
 async function inWorkers(opened: Opened): Promise<Ports> {
-  const { source, log, metrics, refused } = opened
+  const { source, log, metrics, refused, manager } = opened
   const { config } = source.current()
   // One for all workers, and for those that replace them.
-  const made = { escrowKey: config.escrow.key ?? newSealSecret(), setUpSecret: newSealSecret() }
+  const made = { sealSecret: newSealSecret(), setUpSecret: newSealSecret() }
   let primary: Primary<Generation> | null = null
+  let restarts: Restarts | null = null
   const ops = await openOpsPort(opened, {
     metrics: () => primary?.metrics() ?? metrics.text(),
     ready: () => primary?.ready() ?? { ready: false, checks: { workers: 'not started' } },
+    workers: () => {
+      return {
+        ...ownProcess(),
+        workers: primary?.workers() ?? [],
+        restarts: restarts?.state ?? null,
+      }
+    },
   })
   let { port } = config.server
   cluster.on('listening', (_worker, address) => (port = address.port))
@@ -138,9 +160,12 @@ async function inWorkers(opened: Opened): Promise<Ports> {
       drainMs: () => source.current().config.server.drainMs,
       started: resolve,
       answer: async () => outlookOf(await fleet.metrics(), refused()),
+      onRestartSignal: () => restarts?.ask(),
+      onDrain: () => manager.stopping(),
       closed: () => source.close(),
     })
     primary = fleet
+    restarts = rollingRestarts({ ...opened, fleet, ops, made })
     followConfig(source, log, metrics, (snapshot) => fleet.publish(payloadOf(snapshot, made)))
   })
   if (failure !== null) {
@@ -152,7 +177,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
 
 function openOpsPort(
   { source }: Opened,
-  pages: Pick<OpsOptions, 'metrics' | 'ready'>,
+  pages: Pick<OpsOptions, 'metrics' | 'ready' | 'workers'>,
 ): Promise<Ops> {
   const { opsHost: host, opsPort: port } = source.current().config.server
   const options = { host, port, ...pages, config: () => configPage(source) }
@@ -225,13 +250,41 @@ export function lastRefusal(source: ConfigSource): () => Outlook['refused'] {
 
 /** What the first process makes, so that all workers, and those that replace them, have the same. */
 interface Made {
-  readonly escrowKey: string
+  /** In place of `escrow.key`, if the file has none. */
+  readonly sealSecret: string
   readonly setUpSecret: string
 }
 
-function payloadOf(snapshot: Snapshot, { escrowKey, setUpSecret }: Made): Generation {
+/** Restarts of the workers, with the newest files. Settings that need a restart take effect, those of the ops port, too. */
+function rollingRestarts(
+  parts: Opened & { readonly fleet: Primary<Generation>; readonly ops: Ops; readonly made: Made },
+): Restarts {
+  const { source, log, fleet, ops, made } = parts
+  let running = source.current().config.server
+  const replace = async (): Promise<void> => {
+    await source.reload()
+    const snapshot = source.current()
+    const { server } = snapshot.config
+    log.info('rolling restart begins', { workers: server.workers })
+    const isSameAddress = running.host === server.host && running.port === server.port
+    const movesOps = running.opsHost !== server.opsHost || running.opsPort !== server.opsPort
+    if (movesOps) await ops.move({ host: server.opsHost, port: server.opsPort })
+    try {
+      const payload = payloadOf(snapshot, made)
+      await fleet.restart({ payload, workers: server.workers, isSameAddress })
+    } catch (error) {
+      if (movesOps) await ops.move({ host: running.opsHost, port: running.opsPort })
+      fleet.publish(payloadOf(source.current(), made))
+      throw error
+    }
+    running = server
+  }
+  return new Restarts({ turn: () => fleet.formerGone(), replace, log })
+}
+
+function payloadOf(snapshot: Snapshot, { sealSecret, setUpSecret }: Made): Generation {
   const { generation, fileHash, loadedAtMs, config, catalogue, changes } = snapshot
-  const escrow = { ...config.escrow, key: escrowKey }
+  const escrow = { ...config.escrow, key: config.escrow.key ?? sealSecret }
   return {
     generation,
     fileHash,

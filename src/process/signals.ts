@@ -11,17 +11,18 @@ export interface SignalOptions {
   drain: () => Promise<void>
   /** Runs before an exit that does not wait. */
   abandon?: () => void
-  /** `SIGTERM` and `SIGINT` where absent. */
+  /** Runs on `SIGUSR2`; without it the signal is ignored, with a line in the log. */
+  restart?: () => void
+  /** `SIGTERM` and `SIGINT` by default. */
   signals?: readonly ('SIGTERM' | 'SIGINT')[]
 }
 
 /**
- * Handles the signals that end a process, and takes from SIGUSR1 its power to open the inspector
- * (a debugger port on a process that holds keys) and from SIGUSR2 its power to end the process.
- * SIGPIPE is ignored by Node; SIGQUIT ends the process with a core dump, as everywhere.
+ * Handles the signals that end or restart a process. SIGUSR1 is ignored: by default it opens Node's inspector, a
+ * debugger port on a process that holds keys. Node ignores SIGPIPE; SIGQUIT ends the process at once.
  *
- * What nobody caught ends the process too, by way of the log: Node's own report on stderr would
- * quote the error's words, and those may be a client's.
+ * An uncaught exception ends the process, too, and is logged without its stack: Node's own report on stderr would
+ * quote the error's message, which may contain a client's text.
  */
 export function onSignals(options: SignalOptions): void {
   const { log } = options
@@ -53,7 +54,7 @@ export function onSignals(options: SignalOptions): void {
     log.error('nobody caught this; the process ends', error)
     void end(1)
   })
-  for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) {
-    process.on(signal, () => log.warn('signal ignored', { signal }))
-  }
+  const ignore = (signal: string): void => log.warn('signal ignored', { signal })
+  process.on('SIGUSR1', ignore)
+  process.on('SIGUSR2', options.restart ?? ignore)
 }

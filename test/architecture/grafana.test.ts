@@ -246,6 +246,7 @@ void t.test(
       },
       ready: () => ({ ready: true, checks: {} }),
       config: () => ({}),
+      workers: () => ({}),
     })
     t.teardown(() => ops.close())
     await collectGarbage(metrics)

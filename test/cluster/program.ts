@@ -41,6 +41,7 @@ async function primary(): Promise<void> {
     metrics: () => running.metrics(),
     ready: () => running.ready(),
     config: () => ({}),
+    workers: () => ({}),
   })
   cluster.on('message', (worker, message: unknown) => {
     if (typeof message !== 'object' || message === null) return

@@ -14,6 +14,7 @@ void t.test('a method that a path does not take', async (t) => {
     metrics: () => Promise.resolve('# none\n'),
     ready: () => ({ ready: true, checks: {} }),
     config: () => ({}),
+    workers: () => ({}),
   })
   t.teardown(() => ops.close())
   const opsOrigin = `http://127.0.0.1:${ops.port}`

@@ -15,6 +15,7 @@ async function open(
     metrics: state.metrics ?? (() => Promise.resolve('a_total 1\n')),
     ready: () => state.readiness ?? { ready: true, checks: { store: 'ok' } },
     config: () => ({ generation: 3 }),
+    workers: () => ({ pid: 7, workers: [] }),
   })
   t.teardown(() => ops.close())
   return ops

@@ -14,6 +14,7 @@ import { openDataPlane } from '../../process/data-plane.js'
 import { startEmulator, type Emulator } from '../../emulator/server.js'
 import { createLogger, type Logger } from '../../observe/log/log.js'
 import { Metrics } from '../../observe/metrics/hops.js'
+import { ownProcess } from '../../process/machine.js'
 import { openOps } from '../../process/ops-listener.js'
 import { packageFile } from '../../files/package-file.js'
 import { outlookOf } from '../../dashboard/server/outlook.js'
@@ -112,6 +113,7 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
         metrics: () => metrics.text(),
         ready: () => plane.ready(),
         config: () => configPage(source),
+        workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
       }),
     )
     const ended = untilSignal(log, open, folder)

@@ -5,12 +5,15 @@
 import type { Collected } from '../../observe/metrics/metric.js'
 import type { Readiness } from '../ops-listener.js'
 
-/** What the primary sends; `ping` is answered by `pong`. */
+/**
+ * What the primary sends; `ping` is answered by `pong`. With `isReplaced` other workers listen on the same address, so
+ * the one that drains accepts no further connection.
+ */
 export type ToWorker =
   | { type: 'ping' }
   | { type: 'config'; payload: unknown }
   | { type: 'collect' }
-  | { type: 'drain' }
+  | { type: 'drain'; isReplaced: boolean }
   | { type: 'told'; id: number; answer: unknown }
 
 /** What a worker sends; `hello` first, `state` whenever its readiness changes; `ask` is answered by `told`. */

@@ -23,8 +23,11 @@ export interface WorkerOptions<Payload> {
   apply: (payload: Payload) => void | Promise<void>
   ready: () => Readiness
   collect: () => Promise<Collected[]>
-  /** Takes no more work and resolves when what is open has ended (or its own deadline has come). */
-  drain: () => Promise<void>
+  /**
+   * Takes no more work and resolves when what is open has ended (or its own deadline has come). With `isReplaced`
+   * other workers listen on the same address.
+   */
+  drain: (isReplaced: boolean) => Promise<void>
   log: Logger
 }
 
@@ -61,7 +64,7 @@ class Member<Payload> {
     // SIGINT and SIGHUP reach a terminal's whole process group; the primary acts on them for all.
     process.on('SIGINT', () => undefined)
     process.on('SIGHUP', () => undefined)
-    onSignals({ log: this.options.log, drain: () => this.drain(), signals: ['SIGTERM'] })
+    onSignals({ log: this.options.log, drain: () => this.drain(false), signals: ['SIGTERM'] })
     void tell({ type: 'hello' })
     setInterval(() => this.report(), REPORT_MS).unref()
     return running
@@ -85,7 +88,7 @@ class Member<Payload> {
         this.asked.get(message.id)?.(message.answer)
         return
       case 'drain':
-        void this.drain().then(
+        void this.drain(message.isReplaced).then(
           () => this.end(0),
           (error: unknown) => {
             this.options.log.error('drain failed', error)
@@ -150,17 +153,17 @@ class Member<Payload> {
     void tell({ type: 'state', state: { ...state, ready } })
   }
 
-  private drain(): Promise<void> {
-    this.draining ??= this.finish()
+  private drain(isReplaced: boolean): Promise<void> {
+    this.draining ??= this.finish(isReplaced)
     return this.draining
   }
 
-  private async finish(): Promise<void> {
+  private async finish(isReplaced: boolean): Promise<void> {
     // What has not begun holds nothing that could be drained.
     if (this.begun) {
       this.report()
       await this.queue
-      await this.options.drain()
+      await this.options.drain(isReplaced)
     }
     await tell({ type: 'metrics', metrics: await this.options.collect() })
   }

@@ -1,0 +1,35 @@
+/** What workers that are gone had counted: the sums of counters must not fall when a worker ends. */
+import type { Collected } from '../../observe/metrics/metric.js'
+import { aggregate } from '../../observe/metrics/registry.js'
+
+/** If there are more sets than this they are added up into one. */
+const MAX_SETS = 8
+
+/** The metrics of processes that have ended, without gauges. */
+export class RetiredMetrics {
+  private sets: Collected[][] = []
+  private isCompacting = false
+
+  /** One set for each process, or for several that were added up. */
+  get all(): readonly Collected[][] {
+    return this.sets
+  }
+
+  /** Keeps what a process had counted. */
+  add(counted: readonly Collected[]): void {
+    this.sets.push(counted.filter(({ type }) => type !== 'gauge'))
+    void this.compact()
+  }
+
+  private async compact(): Promise<void> {
+    if (this.isCompacting || this.sets.length < MAX_SETS) return
+    this.isCompacting = true
+    const batch = [...this.sets]
+    try {
+      const merged = await aggregate(batch)
+      this.sets = [merged, ...this.sets.slice(batch.length)]
+    } finally {
+      this.isCompacting = false
+    }
+  }
+}
