@@ -96,6 +96,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   undici: [/^upstreams\/(?:connector|dispatcher|media|pool|upstream)\.ts$/],
   yaml: [/^config\/yaml\.ts$/],
   zod: [
+    /^cli\/restart\.ts$/,
     /^config\//,
     /^documentation\/configuration-pages\.ts$/,
     /^dashboard\/server\/schema\//,

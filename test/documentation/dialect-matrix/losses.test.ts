@@ -4,11 +4,11 @@
  * Method: canonical requests by hand, straight into the encoders.
  */
 import t from 'tap'
-import type { Message } from '../../src/chat/request.js'
-import type { ChatRequest } from '../../src/chat/request.js'
-import type { ModelFacts } from '../../src/chat/model.js'
-import type { DialectName } from '../../src/dialects/dialect.js'
-import { egressOf } from '../../src/dialects/index.js'
+import type { Message } from '../../../src/chat/request.js'
+import type { ChatRequest } from '../../../src/chat/request.js'
+import type { ModelFacts } from '../../../src/chat/model.js'
+import type { DialectName } from '../../../src/dialects/dialect.js'
+import { egressOf } from '../../../src/dialects/index.js'
 
 const HELLO: Message = { role: 'user', index: 0, parts: [{ type: 'text', text: 'Hello.' }] }
 const PLAIN: ChatRequest = {

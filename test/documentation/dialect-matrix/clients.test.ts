@@ -3,12 +3,12 @@
  * and everything that does not reach another upstream is reported or refused by name.
  */
 import t from 'tap'
-import { CLIENTS } from '../../src/documentation/dialect-matrix/clients.js'
-import { COLUMNS } from '../../src/documentation/dialect-matrix/page.js'
-import { requestFate } from '../../src/documentation/dialect-matrix/fate.js'
-import { addressed } from '../../src/dialects/index.js'
-import { factsFor } from '../../src/config/catalogue.js'
-import { loadConfig } from '../../src/config/load.js'
+import { CLIENTS } from '../../../src/documentation/dialect-matrix/clients.js'
+import { COLUMNS } from '../../../src/documentation/dialect-matrix/page.js'
+import { requestFate } from '../../../src/documentation/dialect-matrix/fate.js'
+import { addressed } from '../../../src/dialects/index.js'
+import { factsFor } from '../../../src/config/catalogue.js'
+import { loadConfig } from '../../../src/config/load.js'
 
 const loaded = loadConfig('config/gateway.yaml', {})
 if (!loaded.ok) throw new Error('config/gateway.yaml is not good')

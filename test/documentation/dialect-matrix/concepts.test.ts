@@ -6,20 +6,20 @@
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import type { JsonObject } from '../../src/chat/json.js'
+import type { JsonObject } from '../../../src/chat/json.js'
 import {
   COLUMNS,
   dialectsPage,
   fateOfReply,
   fateOfRequest,
   PLAIN_REQUEST,
-} from '../../src/documentation/dialect-matrix/page.js'
-import { replyFate, requestFate } from '../../src/documentation/dialect-matrix/fate.js'
-import { PLAIN_REPLY, REPLY_CONCEPTS } from '../../src/documentation/dialect-matrix/replies.js'
-import { REQUEST_GROUPS } from '../../src/documentation/dialect-matrix/requests.js'
-import { factsFor } from '../../src/config/catalogue.js'
-import { loadConfig } from '../../src/config/load.js'
-import { filesBelow, withoutComments } from '../architecture/tree.js'
+} from '../../../src/documentation/dialect-matrix/page.js'
+import { replyFate, requestFate } from '../../../src/documentation/dialect-matrix/fate.js'
+import { PLAIN_REPLY, REPLY_CONCEPTS } from '../../../src/documentation/dialect-matrix/replies.js'
+import { REQUEST_GROUPS } from '../../../src/documentation/dialect-matrix/requests.js'
+import { factsFor } from '../../../src/config/catalogue.js'
+import { loadConfig } from '../../../src/config/load.js'
+import { filesBelow, withoutComments } from '../../architecture/tree.js'
 
 const loaded = loadConfig('config/gateway.yaml', {})
 if (!loaded.ok) throw new Error('config/gateway.yaml is not good')
@@ -111,7 +111,7 @@ void t.test('a difference is found, and so is its absence', (t) => {
 })
 
 void t.test('the page has each concept and says what it is made from', (t) => {
-  t.match(page, /^<!-- Generated from src\/concepts .*do not edit/)
+  t.match(page, /^<!-- Generated from src\/documentation\/dialect-matrix .*do not edit/)
   for (const { name } of [...requests, ...REPLY_CONCEPTS]) t.ok(page.includes(`| ${name} |`), name)
   t.equal(page, readFileSync('docs/dialects.md', 'utf8'))
   t.end()
