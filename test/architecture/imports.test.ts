@@ -94,7 +94,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   pino: [/^observe\/log\/(?:log|sink)\.ts$/],
   'prom-client': [/^observe\/metrics\//],
   undici: [/^upstreams\/(?:connector|dispatcher|media|pool|upstream)\.ts$/],
-  yaml: [/^config\/yaml\.ts$/],
+  yaml: [/^config\/yaml\.ts$/, /^documentation\/openapi\.ts$/],
   zod: [
     /^cli\/restart\.ts$/,
     /^config\//,

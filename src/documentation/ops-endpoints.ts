@@ -1,0 +1,35 @@
+/** The endpoints of the ops port, for the OpenAPI document. A test compares them with what the port serves. */
+
+/** One endpoint. */
+export interface OpsEndpoint {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly summary: string
+  readonly type: 'application/json' | 'text/plain'
+  readonly needsToken: boolean
+  /** What each status means. */
+  readonly statuses: Readonly<Record<string, string>>
+}
+
+function page(
+  path: string,
+  summary: string,
+  statuses: Readonly<Record<string, string>>,
+): OpsEndpoint {
+  return { method: 'GET', path, summary, type: 'application/json', needsToken: false, statuses }
+}
+
+/** All of them. */
+export const OPS_ENDPOINTS: readonly OpsEndpoint[] = [
+  {
+    ...page('/metrics', 'Metrics in the text format of Prometheus', { 200: 'Metrics' }),
+    type: 'text/plain',
+  },
+  page('/healthz', 'Whether the process answers', { 200: 'It does' }),
+  page('/readyz', 'Whether traffic may come, with the result of each check', {
+    200: 'Ready',
+    503: 'Not ready',
+  }),
+  page('/config', 'The configuration in force; secrets are masked', { 200: 'Configuration' }),
+  page('/workers', 'The worker processes and the last rolling restart', { 200: 'Workers' }),
+]
