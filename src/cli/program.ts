@@ -17,6 +17,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   demo: async () => (await import('./demo/demo.js')).command,
   emulate: async () => (await import('./emulate.js')).command,
   explain: async () => (await import('./explain/explain.js')).command,
+  generations: async () => (await import('./generations/generations.js')).command,
   keys: async () => (await import('./keys/keys.js')).command,
   restart: async () => (await import('./restart.js')).command,
   serve: async () => (await import('./serve.js')).command,

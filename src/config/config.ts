@@ -47,6 +47,8 @@ export interface ServerConfig {
   readonly overload: OverloadConfig
   /** Absolute paths; null: plain HTTP/1.1. */
   readonly tls: TlsFiles | null
+  /** Required for a rollback on the ops port; null: rollbacks are refused there. */
+  readonly adminToken: string | null
 }
 
 /** For how many seconds a key is believed: without asking again, and while the store is away. */
@@ -359,6 +361,8 @@ export interface Snapshot {
   readonly catalogue: Catalogue
   /** What differs from the generation before; empty for the first. */
   readonly changes: readonly SettingChange[]
+  /** Settings that the file changed and that need a restart, such as `server.port`; `config` has the values in force. */
+  readonly waitingForRestart: readonly string[]
 }
 
 /** Whether the upstream can be asked: its key is known, or it needs none. */

@@ -3,7 +3,9 @@
  * Starts nothing, writes nothing, keeps only the last catalogue.
  */
 import { createHash } from 'node:crypto'
-import { dirname, resolve } from 'node:path'
+import { statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { parseEnv } from 'node:util'
 import type { z } from 'zod'
 import { readBoundedFile, whyUnreadable } from '../files/bounded-file.js'
 import { catalogueSchema, duplicateIds, factsOfCatalogue } from './schema/catalogue-schema.js'
@@ -32,20 +34,37 @@ export interface ConfigSources {
   /** The file's path, absolute; other paths start at its folder. */
   readonly path: string
   readonly text: string
-  /** The text of the other files (catalogue, `${file:…}`) by absolute path; null: not readable. */
+  /** The text of the other files (catalogue, `.env`, `${file:…}`) by absolute path; null: not readable. */
   readonly files: Readonly<Record<string, string | null>>
+  /** The catalogue among them; null if loading did not get so far. */
+  readonly catalogue: CatalogueFile | null
+}
+
+/** The catalogue's absolute path and text. */
+export interface CatalogueFile {
+  readonly path: string
+  readonly text: string
+}
+
+/** Texts to load in place of those on disk. */
+export interface KeptTexts {
+  readonly text: string
+  readonly catalogue: string
+}
+
+/** A configuration that loaded. */
+export interface Loaded {
+  readonly ok: true
+  readonly config: Config
+  readonly catalogue: Catalogue
+  /** As `hashOf` the sources. */
+  readonly fileHash: string
+  readonly sources: ConfigSources & { readonly catalogue: CatalogueFile }
 }
 
 /** A loaded configuration, or all that is wrong with it. */
 export type LoadResult =
-  | {
-      readonly ok: true
-      readonly config: Config
-      readonly catalogue: Catalogue
-      /** SHA-256 of the file's text and of its catalogue's, hex. */
-      readonly fileHash: string
-      readonly sources: ConfigSources
-    }
+  | Loaded
   | {
       readonly ok: false
       readonly errors: readonly ConfigProblem[]
@@ -56,25 +75,44 @@ export type LoadResult =
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 const MAX_SECRET_BYTES = 64 * 1024
 
-/** Reads the file, its catalogue and its secret files from disk. Never throws. */
-export function loadConfig(path: string, env: Env): LoadResult {
+/**
+ * Reads the file, its catalogue, `.env` and secret files from disk; `kept` stands in for the first two. Never throws.
+ */
+export function loadConfig(path: string, env: Env, kept?: KeptTexts): LoadResult {
   const absolute = resolve(path)
-  return load(absolute, readText(absolute), env, readText)
+  const text = kept === undefined ? readText(absolute) : kept.text
+  return load({ path: absolute, text, catalogue: kept?.catalogue }, env, readText)
 }
 
 /** The same from texts that have been read already. Never throws. */
-export function loadConfigText(sources: ConfigSources, env: Env): LoadResult {
-  return load(sources.path, sources.text, env, (file) =>
-    Object.hasOwn(sources.files, file) ? (sources.files[file] ?? null) : null,
+export function loadConfigText(
+  { path, text, files }: Omit<ConfigSources, 'catalogue'>,
+  env: Env,
+): LoadResult {
+  return load({ path, text }, env, (file) =>
+    Object.hasOwn(files, file) ? (files[file] ?? null) : null,
   )
+}
+
+/** SHA-256 of a configuration's text and its catalogue's, hex: what tells one generation from another. */
+export function hashOf({ text, catalogue }: Pick<ConfigSources, 'text' | 'catalogue'>): string {
+  const hash = createHash('sha256').update(text).update('\0')
+  return hash.update(catalogue?.text ?? '').digest('hex')
 }
 
 type ReadFile = (absolutePath: string, maxBytes: number) => string | null
 
-function load(path: string, text: string | null, env: Env, read: ReadFile): LoadResult {
+interface LoadedTexts {
+  readonly path: string
+  readonly text: string | null
+  /** Left out: read from the file that the text names. */
+  readonly catalogue?: string | undefined
+}
+
+function load({ path, text, catalogue: kept }: LoadedTexts, env: Env, read: ReadFile): LoadResult {
   const folder = dirname(path)
   const files: Record<string, string | null> = {}
-  const sources = { path, text: text ?? '', files }
+  const sources = { path, text: text ?? '', files, catalogue: null }
   const readRecorded = (file: string, maxBytes: number): string | null => {
     const absolute = resolve(folder, file)
     const content = read(absolute, maxBytes)
@@ -82,28 +120,43 @@ function load(path: string, text: string | null, env: Env, read: ReadFile): Load
     return content
   }
   if (text === null) return { ok: false, errors: [unreadable(path)], sources }
+  const envPath = join(folder, '.env')
+  const variables = readRecorded(envPath, MAX_FILE_BYTES)
+  if (variables === null && isFile(envPath)) {
+    return { ok: false, errors: [unreadable(envPath)], sources }
+  }
   const around = {
-    env,
+    env: { ...parseEnv(variables ?? ''), ...setIn(env) },
     readFile: (file: string) => readRecorded(file, MAX_SECRET_BYTES),
     whyUnreadable: (file: string) => whyUnreadable(resolve(folder, file), '64 KiB'),
   }
   const own = readConfig(path, text, around)
   if (own.config === null) return { ok: false, errors: own.errors, sources }
   const modelsPath = resolve(folder, own.modelsPath)
-  const modelsText = readRecorded(modelsPath, MAX_FILE_BYTES)
+  const modelsText = kept ?? readRecorded(modelsPath, MAX_FILE_BYTES)
   if (modelsText === null) {
     return { ok: false, errors: [own.locate(catalogueMissing(modelsPath))], sources }
   }
+  files[modelsPath] = modelsText
+  const whole = { ...sources, catalogue: { path: modelsPath, text: modelsText } }
   const models = readCatalogueOnce(modelsPath, modelsText)
-  if (models.catalogue === null) return { ok: false, errors: models.errors, sources }
-  const fileHash = createHash('sha256').update(text).update('\0').update(modelsText).digest('hex')
+  if (models.catalogue === null) return { ok: false, errors: models.errors, sources: whole }
   const { config } = own
   const catalogue = withListed(models.catalogue, Object.values(config.upstreams))
   const unfit = checkTranslatable(config, catalogue)
   if (unfit.length > 0) {
-    return { ok: false, errors: unfit.slice(0, MAX_PROBLEMS).map(own.locate), sources }
+    return { ok: false, errors: unfit.slice(0, MAX_PROBLEMS).map(own.locate), sources: whole }
   }
-  return { ok: true, config, catalogue, fileHash, sources }
+  return { ok: true, config, catalogue, fileHash: hashOf(whole), sources: whole }
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true
+}
+
+/** The variables that have a value: an empty one does not hide that of `.env`. */
+function setIn(env: Env): Env {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => (value ?? '').trim() !== ''))
 }
 
 function catalogueMissing(path: string): Finding {

@@ -12,6 +12,7 @@ import {
   type DashboardConfig,
   type EscrowConfig,
   type LimitingConfig,
+  type ServerConfig,
   type BreakerConfig,
   type Snapshot,
   type UpstreamConfig,
@@ -29,74 +30,25 @@ export interface SnapshotParts {
   readonly fileHash: string
 }
 
-/**
- * A snapshot that nobody can change: every object in it is frozen. `changes`: what differs from the
- * generation before, as `changesBetween` says. Its secrets are hidden in what this process writes from now on.
- */
+/** What a snapshot holds besides its values. */
+export interface SnapshotNotes {
+  /** What differs from the generation before. */
+  readonly changes?: readonly SettingChange[]
+  /** Settings whose new values need a restart. */
+  readonly waitingForRestart?: readonly string[]
+}
+
+/** An immutable snapshot: every object in it is frozen. This process hides its secrets in what it writes from now on. */
 export function createSnapshot(
   parts: SnapshotParts,
   generation: number,
   loadedAtMs: number,
-  changes: readonly SettingChange[] = [],
+  { changes = [], waitingForRestart = [] }: SnapshotNotes = {},
 ): Snapshot {
   const { config, catalogue, fileHash } = parts
   protectSecrets(secretsOf(config))
-  return deepFreeze({ generation, fileHash, loadedAtMs, config, catalogue, changes })
-}
-
-/** More differences than this are not listed: somebody has written another file. */
-const MAX_CHANGES = 200
-
-/** What differs between two configurations, by path, with secrets masked as `/config` masks them. */
-export function changesBetween(former: Config, next: Config): SettingChange[] {
-  const [before, after] = [new Map<string, string>(), new Map<string, string>()]
-  for (const [config, leaves] of [
-    [former, before],
-    [next, after],
-  ] as const) {
-    gather(shownConfig(config), '', leaves)
-  }
-  const paths = new Set([...before.keys(), ...after.keys()])
-  return [...paths]
-    .map((path) => ({ path, before: before.get(path) ?? null, after: after.get(path) ?? null }))
-    .filter((change) => change.before !== change.after)
-    .slice(0, MAX_CHANGES)
-}
-
-function gather(value: JsonValue, path: string, leaves: Map<string, string>): void {
-  const isLeaf = typeof value !== 'object' || value === null || Object.keys(value).length === 0
-  if (isLeaf) {
-    leaves.set(path, hideSecrets(JSON.stringify(value), '***'))
-    return
-  }
-  const isList = Array.isArray(value)
-  for (const [key, part] of Object.entries(value)) {
-    if (part === undefined) continue
-    gather(part, isList ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`, leaves)
-  }
-}
-
-const LISTENER_KEYS = [
-  ...(['host', 'port', 'opsHost', 'opsPort', 'workers', 'maxConnections'] as const),
-  ...(['headersTimeoutMs', 'keepAliveMs', 'clientStallMs', 'tls'] as const),
-]
-
-/**
- * The settings that differ and that a running process cannot take over, in the file's spelling:
- * listeners, processes, the log and the store are opened once, and what is sealed stays readable.
- */
-export function needsRestart(running: Config, next: Config): string[] {
-  const changed = LISTENER_KEYS.filter(
-    (key) => JSON.stringify(running.server[key]) !== JSON.stringify(next.server[key]),
-  ).map((key) => `server.${snakeCase(key)}`)
-  if (running.log.level !== next.log.level) changed.push('log.level')
-  if (running.store !== next.store) changed.push('store')
-  if (running.escrow.key !== next.escrow.key) changed.push('escrow.key')
-  if (running.ledger.spool !== next.ledger.spool) changed.push('ledger.spool')
-  if (running.ledger.spoolMaxBytes !== next.ledger.spoolMaxBytes) {
-    changed.push('ledger.spool_max_bytes')
-  }
-  return changed
+  const made = { generation, fileHash, loadedAtMs, config, catalogue, changes, waitingForRestart }
+  return deepFreeze(made)
 }
 
 /**
@@ -108,6 +60,7 @@ export function maskedConfig(snapshot: Snapshot): JsonObject {
     generation: snapshot.generation,
     file_hash: snapshot.fileHash,
     loaded_at: new Date(snapshot.loadedAtMs).toISOString(),
+    waiting_for_restart: [...snapshot.waitingForRestart],
     ...objectOf(withoutSecrets(shownConfig(snapshot.config))),
     models: snapshot.catalogue.models.length,
   }
@@ -121,9 +74,10 @@ function withoutSecrets(value: JsonValue): JsonValue {
   return mapValues(value, (inner) => withoutSecrets(inner ?? null))
 }
 
-function shownConfig(config: Config): JsonObject {
+/** All values in the file's spelling, with secrets masked by name. */
+export function shownConfig(config: Config): JsonObject {
   return {
-    server: snakeKeys(config.server),
+    server: shownServer(config.server),
     store: maskedStore(config.store),
     auth: snakeKeys(config.auth),
     escrow: maskedEscrow(config.escrow),
@@ -143,6 +97,10 @@ function shownConfig(config: Config): JsonObject {
     limits: config.limits.map((rule) => shownLimit(rule)),
     limiting: maskedLimiting(config.limiting),
   }
+}
+
+function shownServer({ adminToken, ...server }: ServerConfig): JsonObject {
+  return { ...snakeKeys(server), admin_token: adminToken === null ? null : masked(adminToken) }
 }
 
 function maskedLimiting(limiting: LimitingConfig): JsonObject {
@@ -291,7 +249,8 @@ function shownValue(value: unknown): JsonValue {
     : null
 }
 
-function snakeCase(key: string): string {
+/** A key in the file's spelling. */
+export function snakeCase(key: string): string {
   return key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 

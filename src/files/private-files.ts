@@ -7,9 +7,9 @@ import { dirname, join } from 'node:path'
 
 /** What stores and spools write, by its ending. Nothing else in a folder is touched. */
 const OURS =
-  /\.(?:db|db-wal|db-shm|db-journal|spool|spool\.damaged|lock)$|^store-[0-9a-f]{16}\.json$/
+  /\.(?:db|db-wal|db-shm|db-journal|spool|spool\.damaged|lock)$|^store-[0-9a-f]{16}\.json$|^generation-\d+\.(?:yaml|json|shown\.json)$|^models-[0-9a-f]{16}\.yaml$|^gateway\.json$/
 /** Folders in a store's folder; they may be empty. */
-const OUR_FOLDERS = new Set(['spool'])
+const OUR_FOLDERS = new Set(['spool', 'generations'])
 /** A store has folders in its folder, and these have folders. */
 const MAX_DEPTH = 3
 const OTHERS = 0o077

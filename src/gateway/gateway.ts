@@ -18,6 +18,7 @@ import { InFlight } from './under-way/in-flight.js'
 import { OverloadMonitor } from './overload/monitor.js'
 import type { Overload } from './overload/overload.js'
 import { serve, type Services } from './pipeline.js'
+import { faultOf } from './generation/try-out.js'
 
 /** Requests and whole replies may hold half of the heap, copies included; the rest is for work on them. */
 const BODY_SHARE_OF_HEAP = 0.5
@@ -114,11 +115,16 @@ export class Gateway {
     if (this.inFlight.size === 0) this.onIdle?.()
   }
 
+  /** Why a generation cannot be built, or null; the one in force stays. */
+  tryOut(snapshot: Snapshot): Promise<string | null> {
+    return faultOf(snapshot, this.services.metrics, this.current)
+  }
+
   /** New requests get the new generation; running ones keep theirs. */
   adopt(snapshot: Snapshot): void {
     const previous = this.current
-    previous.stopProbes()
     this.current = new Generation(snapshot, this.services.metrics, previous)
+    previous.stopProbes()
     this.services.metrics.configLoaded(snapshot.generation)
     this.discovery.adopt(this.current)
     const successor = this.current

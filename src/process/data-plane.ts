@@ -9,6 +9,7 @@ import { rowOf } from '../errors.js'
 import type { ErrorKind } from '../errors.js'
 import type { Account, Identity } from '../accounts/account.js'
 import { NO_LABELS } from '../accounts/labels.js'
+import { deskOver, type ConfigDesk } from '../dashboard/server/config-desk.js'
 import type { Outlook } from '../dashboard/server/outlook.js'
 import { Gateway } from '../gateway/gateway.js'
 import { isWebSocket, opensWebSockets } from '../gateway/native/websocket.js'
@@ -40,6 +41,8 @@ export interface DataPlane {
   readonly port: number
   /** Puts a newer generation in force; running requests keep theirs. */
   adopt(snapshot: Snapshot): void
+  /** Why a generation cannot be built, or null; the one in force stays. */
+  tryOut(snapshot: Snapshot): Promise<string | null>
   ready(): Readiness
   /** As `LazyDashboard.open`. */
   openDashboard(): Promise<void>
@@ -57,6 +60,8 @@ export interface DataPlaneOptions {
   /** Told of that link's address, once for all processes that were given the same secret. */
   readonly onSetUp?: (url: string) => void
   readonly outlook?: () => Promise<Outlook | null>
+  /** The process that reads the configuration. */
+  readonly configDesk?: ConfigDesk
 }
 
 /** How often the store has to prove that it works. */
@@ -90,6 +95,7 @@ export async function openDataPlane(
       gateway.handleAs(req, res, playgroundOf(account), '/v1/chat/completions')
     },
     outlook: options.outlook ?? (() => Promise.resolve(null)),
+    configDesk: options.configDesk ?? deskOver(() => Promise.resolve(null)),
     addressOf: (req) => proxies.addressOf(req),
   })
   const server = await openServer({
@@ -98,10 +104,7 @@ export async function openDataPlane(
     onRefused: turnedAway(metrics, log),
     closesConnections: () => gateway.overload.closesConnections,
   })
-  const { setUpSecret, onSetUp } = options
-  if (setUpSecret !== undefined && onSetUp !== undefined) {
-    await dashboard.offerSetUp(setUpSecret, server.port, onSetUp)
-  }
+  await offerSetUp(dashboard, server.port, options)
   server.allowUpgrades(opensWebSockets(snapshot.config))
   const probe = probing(store, limiter)
   const removal = removingEndedKeys(store)
@@ -113,6 +116,7 @@ export async function openDataPlane(
       gateway.adopt(next)
       server.allowUpgrades(opensWebSockets(next.config))
     },
+    tryOut: (next) => gateway.tryOut(next),
     ready: () =>
       readinessOf({
         store: probe.state,
@@ -139,6 +143,15 @@ export async function openDataPlane(
       await store.close()
     },
   }
+}
+
+async function offerSetUp(
+  dashboard: LazyDashboard,
+  port: number,
+  { setUpSecret, onSetUp }: DataPlaneOptions,
+): Promise<void> {
+  if (setUpSecret === undefined || onSetUp === undefined) return
+  await dashboard.offerSetUp(setUpSecret, port, onSetUp)
 }
 
 /** Which of the two serves a request, and what its replies carry. */

@@ -48,6 +48,8 @@ export interface OpsOptions {
   config: () => object
   /** What `/workers` shows. */
   workers: () => object
+  /** Answers requests at `/generations` and below; rejects with `GatewayError`. */
+  generations?: (req: IncomingMessage) => Promise<object>
 }
 
 /** An address to listen on; port 0 picks a free one. */
@@ -149,24 +151,33 @@ async function answer(
   req: IncomingMessage,
   res: ServerResponse,
 ): Promise<void> {
-  const page = await choose(options, req).catch(() =>
-    refusal('bug', 'the answer could not be made'),
+  const page = await choose(options, req).catch((error: unknown) =>
+    error instanceof GatewayError
+      ? refusal(error.kind, error.message)
+      : refusal('bug', 'the answer could not be made'),
   )
   res.writeHead(page.status, {
     'content-type': page.type,
     'content-length': Buffer.byteLength(page.body),
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
-    ...(page.status === 405 ? { allow: 'GET, HEAD' } : {}),
+    ...(page.status === 405
+      ? { allow: req.url?.endsWith('/rollback') === true ? 'POST' : 'GET, HEAD' }
+      : {}),
   })
   res.end(req.method === 'HEAD' ? undefined : page.body)
 }
 
 async function choose(options: OpsOptions, req: IncomingMessage): Promise<Page> {
   const path = (req.url ?? '/').split('?', 1)[0] ?? '/'
+  const { generations } = options
+  if (generations !== undefined && path.startsWith('/generations')) {
+    return json(200, await generations(req))
+  }
   const page = Object.hasOwn(PAGES, path) ? PAGES[path] : undefined
   if (page === undefined) {
-    return refusal('unknown_endpoint', `this port has ${Object.keys(PAGES).join(', ')}`)
+    const paths = [...Object.keys(PAGES), '/generations'].join(', ')
+    return refusal('unknown_endpoint', `this port has ${paths}`)
   }
   if (req.method !== 'GET' && req.method !== 'HEAD') {
     return refusal('method_not_allowed', 'this port answers GET and HEAD')

@@ -3,12 +3,13 @@
  * restarts it after a crash: an uncaught exception ends it with status 1, and its supervisor starts it again.
  */
 import { setFlagsFromString } from 'node:v8'
-import type { ConfigSource } from '../config/watch.js'
+import type { ConfigSource } from '../config/generations/source.js'
 import { outlookOf, type Outlook } from '../dashboard/server/outlook.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
 import { scrub } from '../observe/log/redact.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/hops.js'
+import { ownDesk } from './generations.js'
 import { newSealSecret } from '../reasoning/seal.js'
 import { settleGlobals, settleStrings, tellSetUp, withReason } from './serve-worker.js'
 import { onSignals } from './signals.js'
@@ -37,6 +38,7 @@ export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
     setUpSecret: newSealSecret(),
     onSetUp: tellSetUp,
     outlook: async () => outlookOf(await metrics.text(), refused()),
+    configDesk: ownDesk(source),
   })
     .catch(withReason)
     .catch((error: unknown) => {

@@ -6,6 +6,7 @@ import { createLogger } from '../observe/log/log.js'
 import type { ModelFacts } from '../chat/model.js'
 import { runWorker } from './cluster/worker.js'
 import { createCatalogue } from '../config/catalogue.js'
+import { deskOver, type Question } from '../dashboard/server/config-desk.js'
 import { isOutlook } from '../dashboard/server/outlook.js'
 import type { Config, Snapshot } from '../config/config.js'
 import { createSnapshot } from '../config/snapshot.js'
@@ -21,9 +22,13 @@ export interface Generation {
   readonly config: Config
   readonly models: readonly ModelFacts[]
   readonly changes: Snapshot['changes']
+  readonly waitingForRestart: Snapshot['waitingForRestart']
   /** Of the link that makes the first administrator, where there is none. */
   readonly setUpSecret: string
 }
+
+/** For the primary to load, try and publish a generation. */
+const ROLLBACK_MS = 10_000
 
 /** Takes orders from the primary until it ends this process. */
 export async function serveAsWorker(): Promise<void> {
@@ -43,15 +48,17 @@ export async function serveAsWorker(): Promise<void> {
         setUpSecret: payload.setUpSecret,
         onSetUp: tellSetUp,
         outlook: async () => {
-          const answer = await ask()
+          const answer = await ask({ type: 'outlook' } satisfies Question)
           return isOutlook(answer) ? answer : null
         },
+        configDesk: deskOver((question) => ask(question, ROLLBACK_MS)),
       }).catch(withReason)
       plane = opened
       // Once it is known to be ready. A rejection ends the process: nobody has been served by it yet.
       setImmediate(() => void opened.openDashboard())
     },
     apply: (payload) => plane?.adopt(snapshotOf(payload)),
+    tryOut: async (payload) => (await plane?.tryOut(snapshotOf(payload))) ?? null,
     ready: () => plane?.ready() ?? { ready: false, checks: { listener: 'not open' } },
     collect: () => metrics.collect(),
     drain: async (isReplaced) => {
@@ -92,9 +99,9 @@ function isGeneration(value: unknown): value is Generation {
 }
 
 function snapshotOf(sent: Generation): Snapshot {
-  const { config, fileHash, generation, loadedAtMs, changes } = sent
+  const { config, fileHash, generation, loadedAtMs } = sent
   const catalogue = createCatalogue(sent.models)
-  return createSnapshot({ config, catalogue, fileHash }, generation, loadedAtMs, changes)
+  return createSnapshot({ config, catalogue, fileHash }, generation, loadedAtMs, sent)
 }
 
 /** To the terminal and not to the log: whoever has the link is the administrator. */

@@ -3,14 +3,17 @@
  * port. With one worker all of it is one process (`serve-alone.ts`). A primary loads nothing of the data plane.
  */
 import cluster from 'node:cluster'
+import type { IncomingMessage } from 'node:http'
 import { runPrimary, type Primary } from './cluster/cluster.js'
 import type { Env } from '../config/load.js'
-import { formatProblem } from '../config/problem.js'
-import { maskedConfig, needsRestart } from '../config/snapshot.js'
-import { isConfigured, type Snapshot } from '../config/config.js'
-import { openConfig, type ConfigSource } from '../config/watch.js'
+import type { Snapshot } from '../config/config.js'
+import { openConfig } from '../config/generations/open.js'
+import type { ConfigSource } from '../config/generations/source.js'
 import { createLogger, type Logger } from '../observe/log/log.js'
 import { Metrics } from '../observe/metrics/hops.js'
+import { configPage, followConfig, lastRefusal } from './configuration.js'
+import { answerTo, ownDesk } from './generations.js'
+import { answerGenerations } from './ops-generations.js'
 import { openOps, type Ops, type OpsOptions } from './ops-listener.js'
 import { ownProcess } from './machine.js'
 import { Restarts } from './restarts.js'
@@ -61,13 +64,20 @@ interface Opened {
  * ever became ready; then nothing that was started is left, and the start is not tried again.
  */
 export async function serve(path: string, env: Env): Promise<void> {
-  const source = await openConfig(path, env)
+  const early: string[] = []
+  let warn = (reason: string): unknown => early.push(reason)
+  const source = await openConfig(path, env, {
+    keepsHistory: true,
+    warn: (reason) => void warn(reason),
+  })
   const { config } = source.current()
   const metrics = new Metrics()
   const log = createLogger({
     level: config.log.level,
     onLost: (lines) => metrics.logLinesLost(lines),
   })
+  warn = (reason) => log.warn('configuration history', { reason })
+  early.forEach(warn)
   for (const folder of dataFolders(config.store, config.ledger.spool)) {
     makePrivate(folder, (reason) => log.warn('store', { reason }))
   }
@@ -78,7 +88,7 @@ export async function serve(path: string, env: Env): Promise<void> {
   }
   process.on('SIGHUP', () => {
     manager.reloading()
-    void source.reload().then(({ result }) => {
+    void source.reload({ takeFiles: true }).then(({ result }) => {
       const { generation } = source.current()
       log.info('configuration looked at', { signal: 'SIGHUP', generation, reason: result })
       serving()
@@ -87,6 +97,7 @@ export async function serve(path: string, env: Env): Promise<void> {
   const { port, opsPort } = await (config.server.workers === 1
     ? inOneProcess(opened)
     : inWorkers(opened))
+  await source.announce({ opsHost: config.server.opsHost, opsPort })
   serving()
   log.info('sluice serves', {
     host: config.server.host,
@@ -121,6 +132,7 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
     const parts = { source, log, metrics, refused, onDrain, closed, flags: V8_FLAGS }
     const running = await serveAlone(parts)
     plane = running
+    source.tryWith((snapshot) => running.tryOut(snapshot))
     followConfig(source, log, metrics, (snapshot) => running.adopt(snapshot))
     return { port: running.port, opsPort: ops.port }
   } catch (error) {
@@ -159,13 +171,17 @@ async function inWorkers(opened: Opened): Promise<Ports> {
       onReplaced: (reason) => metrics.workerReplaced(reason),
       drainMs: () => source.current().config.server.drainMs,
       started: resolve,
-      answer: async () => outlookOf(await fleet.metrics(), refused()),
+      answer: async (question) => {
+        const answer = await answerTo(ownDesk(source), question)
+        return answer === undefined ? outlookOf(await fleet.metrics(), refused()) : answer
+      },
       onRestartSignal: () => restarts?.ask(),
       onDrain: () => manager.stopping(),
       closed: () => source.close(),
     })
     primary = fleet
     restarts = rollingRestarts({ ...opened, fleet, ops, made })
+    source.tryWith((snapshot) => fleet.tryOut(payloadOf(snapshot, made)))
     followConfig(source, log, metrics, (snapshot) => fleet.publish(payloadOf(snapshot, made)))
   })
   if (failure !== null) {
@@ -180,72 +196,17 @@ function openOpsPort(
   pages: Pick<OpsOptions, 'metrics' | 'ready' | 'workers'>,
 ): Promise<Ops> {
   const { opsHost: host, opsPort: port } = source.current().config.server
-  const options = { host, port, ...pages, config: () => configPage(source) }
+  const options = {
+    host,
+    port,
+    ...pages,
+    config: () => configPage(source),
+    generations: (req: IncomingMessage) => answerGenerations(source, req),
+  }
   return openOps(options).catch(async (error: unknown) => {
     await source.close()
     throw error
   })
-}
-
-/**
- * Hands each new generation to `apply`, and tells the operator what came of each change: in force,
- * refused and why, what waits for the next start, which upstreams have no key.
- */
-export function followConfig(
-  source: ConfigSource,
-  log: Logger,
-  metrics: Metrics,
-  apply: (snapshot: Snapshot) => void,
-): void {
-  const started = source.current()
-  metrics.configLoaded(started.generation)
-  warnUnconfigured(started, log)
-  source.subscribe((change) => {
-    if (change.result === 'applied') {
-      const { generation, config } = change.snapshot
-      metrics.configReload('ok')
-      metrics.configLoaded(generation)
-      apply(change.snapshot)
-      log.info('configuration in force', { generation })
-      for (const name of needsRestart(started.config, config)) {
-        log.warn('setting takes effect at the next start', { generation, reason: name })
-      }
-      warnUnconfigured(change.snapshot, log)
-      return
-    }
-    metrics.configReload('refused')
-    for (const problem of change.errors) {
-      log.warn('configuration refused; the old one stays in force', {
-        generation: source.current().generation,
-        reason: formatProblem(problem),
-      })
-    }
-  })
-}
-
-function warnUnconfigured({ config }: Snapshot, log: Logger): void {
-  for (const upstream of Object.values(config.upstreams)) {
-    const { name, apiKeySource, unsetKeyVariables } = upstream
-    if (!isConfigured(upstream)) {
-      const variable = apiKeySource ?? undefined
-      log.warn('upstream unconfigured: its key is not set', { upstream: name, variable })
-    } else if (unsetKeyVariables.length > 0) {
-      const variable = unsetKeyVariables.join(', ')
-      log.warn('upstream has fewer keys than listed', { upstream: name, variable })
-    }
-  }
-}
-
-/** A function that tells why the last file was not taken, if it was not. */
-export function lastRefusal(source: ConfigSource): () => Outlook['refused'] {
-  let refused: Outlook['refused'] = null
-  source.subscribe((change) => {
-    refused =
-      change.result === 'refused'
-        ? { atMs: Date.now(), problems: change.errors.map(formatProblem) }
-        : null
-  })
-  return () => refused
 }
 
 /** What the first process makes, so that all workers, and those that replace them, have the same. */
@@ -263,27 +224,30 @@ function rollingRestarts(
   let running = source.current().config.server
   const replace = async (): Promise<void> => {
     await source.reload()
+    const giveBack = source.takeWaiting()
     const snapshot = source.current()
     const { server } = snapshot.config
     log.info('rolling restart begins', { workers: server.workers })
     const isSameAddress = running.host === server.host && running.port === server.port
     const movesOps = running.opsHost !== server.opsHost || running.opsPort !== server.opsPort
-    if (movesOps) await ops.move({ host: server.opsHost, port: server.opsPort })
     try {
+      if (movesOps) await ops.move({ host: server.opsHost, port: server.opsPort })
       const payload = payloadOf(snapshot, made)
       await fleet.restart({ payload, workers: server.workers, isSameAddress })
     } catch (error) {
+      giveBack()
       if (movesOps) await ops.move({ host: running.opsHost, port: running.opsPort })
       fleet.publish(payloadOf(source.current(), made))
       throw error
     }
     running = server
+    await source.announce({ opsHost: server.opsHost, opsPort: ops.port })
   }
   return new Restarts({ turn: () => fleet.formerGone(), replace, log })
 }
 
 function payloadOf(snapshot: Snapshot, { sealSecret, setUpSecret }: Made): Generation {
-  const { generation, fileHash, loadedAtMs, config, catalogue, changes } = snapshot
+  const { generation, fileHash, loadedAtMs, config, catalogue } = snapshot
   const escrow = { ...config.escrow, key: config.escrow.key ?? sealSecret }
   return {
     generation,
@@ -291,16 +255,8 @@ function payloadOf(snapshot: Snapshot, { sealSecret, setUpSecret }: Made): Gener
     loadedAtMs,
     config: { ...config, escrow },
     models: catalogue.models,
-    changes,
+    changes: snapshot.changes,
+    waitingForRestart: snapshot.waitingForRestart,
     setUpSecret,
-  }
-}
-
-/** What `/config` shows: the generation in force, masked, and why a newer file is not. */
-export function configPage(source: ConfigSource): object {
-  const last = source.lastError
-  return {
-    ...maskedConfig(source.current()),
-    last_error: last === null ? null : last.map(formatProblem),
   }
 }

@@ -44,6 +44,7 @@ void t.test('what the file leaves out has the documented default', (t) => {
       clientStallMs: 60_000,
       trustedProxies: [],
       tls: null,
+      adminToken: null,
     },
     store: 'sqlite:/etc/sluice/data/sluice.db',
     auth: { freshSeconds: 30, staleSeconds: 300 },

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
 import { formatProblem } from '../../src/config/problem.js'
-import { createSnapshot, needsRestart } from '../../src/config/snapshot.js'
+import { needsRestart } from '../../src/config/generations/values-in-force.js'
+import { createSnapshot } from '../../src/config/snapshot.js'
 import { newAuthority, newPair } from '../helpers/certificates.js'
 
 const REST = `

@@ -3,7 +3,8 @@
  * Method: a configuration with a canary in each secret place, shown and searched.
  */
 import t from 'tap'
-import { createSnapshot, masked, maskedConfig, needsRestart } from '../../src/config/snapshot.js'
+import { needsRestart } from '../../src/config/generations/values-in-force.js'
+import { createSnapshot, masked, maskedConfig } from '../../src/config/snapshot.js'
 import { GOOD, loadText } from './sample.js'
 
 const CANARY = 'sk-canary-91c2'

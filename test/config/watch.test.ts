@@ -8,12 +8,9 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { loadConfig } from '../../src/config/load.js'
-import {
-  ConfigRefused,
-  openConfig,
-  type ConfigChange,
-  type ConfigSource,
-} from '../../src/config/watch.js'
+import { ConfigRefused, openConfig } from '../../src/config/generations/open.js'
+import type { ConfigChange } from '../../src/config/generations/outcome.js'
+import type { ConfigSource } from '../../src/config/generations/source.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 import { changed, GOOD, MODELS } from './sample.js'
 
@@ -260,7 +257,7 @@ void t.test('after close nothing is told, and nothing keeps the process', async 
   t.equal(told, 0)
   const { spawn } = await import('node:child_process')
   const script = `
-    import { openConfig } from ${JSON.stringify(join(process.cwd(), 'build/src/config/watch.js'))}
+    import { openConfig } from ${JSON.stringify(join(process.cwd(), 'build/src/config/generations/open.js'))}
     await openConfig(process.argv[1], {})`
   const child = spawn(process.execPath, ['--input-type=module', '-e', script, file])
   const [status] = (await once(child, 'exit')) as [number | null]

@@ -13,7 +13,8 @@ import {
   operationsReply,
 } from '../../src/dashboard/server/schema/schema.js'
 import { outlookOf } from '../../src/dashboard/server/outlook.js'
-import { changesBetween } from '../../src/config/snapshot.js'
+import { differencesOf } from '../../src/config/generations/differences.js'
+import { shownConfig } from '../../src/config/snapshot.js'
 import { aRow, startStage } from './stage.js'
 
 void t.test('accounts: found, given a plan, disabled and enabled', async (t) => {
@@ -116,7 +117,7 @@ void t.test(
       'on_loss: reject\nescrow: { key: abcdefghijklmnopqrstuvwxyz0123456789 }\n',
     )
     const { config: next } = stage.gateway.reload()
-    const changes = changesBetween(old, next)
+    const changes = differencesOf(shownConfig(old), shownConfig(next))
     t.match(changes, [
       { path: 'escrow.key', before: 'null', after: /^"\*\*\*[0-9a-f]{4}"$/ },
       { path: 'on_loss', before: '"report"', after: '"reject"' },

@@ -9,7 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createAccount, createKey } from '../../accounts/accounts.js'
-import { openConfig, type ConfigSource } from '../../config/watch.js'
+import { openConfig } from '../../config/generations/open.js'
+import type { ConfigSource } from '../../config/generations/source.js'
 import { openDataPlane } from '../../process/data-plane.js'
 import { startEmulator, type Emulator } from '../../emulator/server.js'
 import { createLogger, type Logger } from '../../observe/log/log.js'
@@ -18,7 +19,8 @@ import { ownProcess } from '../../process/machine.js'
 import { openOps } from '../../process/ops-listener.js'
 import { packageFile } from '../../files/package-file.js'
 import { outlookOf } from '../../dashboard/server/outlook.js'
-import { configPage, followConfig, lastRefusal } from '../../process/serve.js'
+import { answerGenerations } from '../../process/ops-generations.js'
+import { configPage, followConfig, lastRefusal } from '../../process/configuration.js'
 import { onSignals } from '../../process/signals.js'
 import { openStore } from '../../store/open.js'
 import { UsageError, type Command } from '../command.js'
@@ -114,6 +116,7 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
         ready: () => plane.ready(),
         config: () => configPage(source),
         workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
+        generations: (req) => answerGenerations(source, req),
       }),
     )
     const ended = untilSignal(log, open, folder)

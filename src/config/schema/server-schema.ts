@@ -36,6 +36,19 @@ const tls = z.strictObject({
     .describe('PEM file of a CA: clients must present a certificate that it signed.'),
 })
 
+/** Words of examples. */
+const EXAMPLE = /change.?me|placeholder|your[-_]|^example|^password/i
+const DISTINCT_CHARACTERS = 5
+
+const adminTokenSchema = z
+  .string()
+  .regex(/^[!-~]{12,4096}$/, {
+    error: 'must be 12 to 4,096 printable ASCII characters without spaces',
+  })
+  .refine((token) => !EXAMPLE.test(token) && new Set(token).size > DISTINCT_CHARACTERS, {
+    error: 'is easy to guess; use a random one, as `openssl rand -hex 24` prints',
+  })
+
 /** The section. */
 export const serverSchema = z.strictObject({
   host: z
@@ -99,6 +112,11 @@ export const serverSchema = z.strictObject({
     })
     .prefault({}),
   overload: overloadSchema,
+  admin_token: adminTokenSchema
+    .optional()
+    .describe(
+      'The token that a rollback on the ops port needs (`Authorization: Bearer TOKEN`), as `${VARIABLE}` or `${file:/path}`: 12 or more printable characters that are hard to guess. Left out: rollbacks on the ops port are refused; administrators can still use the dashboard.',
+    ),
   tls: tls
     .optional()
     .describe(
@@ -150,6 +168,7 @@ export function serverOf(server: ServerValues, folder: string): ServerConfig {
     cors: server.cors,
     overload: overloadOf(server.overload),
     tls: tlsFilesOf(server, folder),
+    adminToken: server.admin_token ?? null,
   }
 }
 

@@ -10,6 +10,7 @@ import { sendReply } from '../../http/respond.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Store } from '../../store/store.js'
 import { StaticFiles } from './files.js'
+import type { ConfigDesk } from './config-desk.js'
 import type { Outlook } from './outlook.js'
 import { ApiRouter } from './router.js'
 import { dashboardRoutes } from './routes.js'
@@ -27,6 +28,7 @@ export interface DashboardOptions {
   readonly folder: string
   readonly chat: (req: HttpRequest, res: HttpResponse, account: Account) => void
   readonly outlook: () => Promise<Outlook | null>
+  readonly configDesk: ConfigDesk
   /** The client's address. */
   readonly addressOf: (req: HttpRequest) => string
   /** Ms since 1970; the machine's clock where left out. */

@@ -11,6 +11,7 @@ import type { Logger } from '../../observe/log/log.js'
 import type { Ledger } from '../../store/ledger.js'
 import type { Store } from '../../store/store.js'
 import type { TrailEntry } from '../../store/trail.js'
+import type { ConfigDesk } from './config-desk.js'
 import type { Outlook } from './outlook.js'
 import type { SignedAsk } from './route.js'
 import { notFound } from './router.js'
@@ -35,6 +36,7 @@ export interface Services {
   readonly chat: (req: HttpRequest, res: HttpResponse, account: Account) => void
   /** Null where nobody knows. */
   readonly outlook: () => Promise<Outlook | null>
+  readonly configDesk: ConfigDesk
 }
 
 /** What `keyId` of a usage row is for the playground. */

@@ -81,6 +81,12 @@ class Fleet<Payload> implements Primary<Payload> {
     for (const each of this.processes.keys()) each.send({ type: 'config', payload })
   }
 
+  tryOut(payload: Payload): Promise<string | null> {
+    const ready = this.slots.find((slot) => troubleOf(slot) === null)
+    // A worker that starts later builds it first thing.
+    return ready?.process?.tryOut(payload) ?? Promise.resolve(null)
+  }
+
   /** Scrapes that overlap share one collection. */
   metrics(): Promise<string> {
     this.scrape ??= this.collectAll().finally(() => {
@@ -213,7 +219,7 @@ class Fleet<Payload> implements Primary<Payload> {
       reported: ({ ready }) => {
         if (ready) this.isReady(slot)
       },
-      asked: () => this.options.answer?.() ?? Promise.resolve(null),
+      asked: (question) => this.options.answer?.(question) ?? Promise.resolve(null),
       gone: (reason) => this.gone(slot, started, reason),
     })
     slot.process = started

@@ -15,15 +15,17 @@ export type ToWorker =
   | { type: 'collect' }
   | { type: 'drain'; isReplaced: boolean }
   | { type: 'told'; id: number; answer: unknown }
+  | { type: 'try'; id: number; payload: unknown }
 
-/** What a worker sends; `hello` first, `state` whenever its readiness changes; `ask` is answered by `told`. */
+/** What a worker sends; `hello` first, `state` whenever its readiness changes; `ask` is answered by `told`, `try` by `tried`. */
 export type ToPrimary =
   | { type: 'hello' }
   | { type: 'pong' }
   | { type: 'state'; state: Readiness }
   | { type: 'failed'; message: string }
   | { type: 'metrics'; metrics: Collected[] }
-  | { type: 'ask'; id: number }
+  | { type: 'ask'; id: number; question: unknown }
+  | { type: 'tried'; id: number; fault: string | null }
 
 const TO_WORKER = new Set<unknown>([
   'ping',
@@ -31,6 +33,7 @@ const TO_WORKER = new Set<unknown>([
   'collect',
   'drain',
   'told',
+  'try',
 ] satisfies ToWorker['type'][])
 
 /** True for a message of ours; the channel carries Node's own and libraries' too. */
@@ -50,7 +53,9 @@ export function isToPrimary(value: unknown): value is ToPrimary {
     case 'metrics':
       return 'metrics' in value && isCollected(value.metrics)
     case 'ask':
-      return 'id' in value && typeof value.id === 'number'
+      return 'id' in value && typeof value.id === 'number' && 'question' in value
+    case 'tried':
+      return 'id' in value && typeof value.id === 'number' && 'fault' in value
     case 'state':
       return 'state' in value && isReadiness(value.state)
     default:

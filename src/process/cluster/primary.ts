@@ -20,8 +20,8 @@ export interface PrimaryOptions<Payload> {
    * any was ready; then no worker is left and none is started again. Without it such a worker is replaced.
    */
   started?: (failure: string | null) => void
-  /** The answer to a worker that asks how the whole stands. Must survive JSON. */
-  answer?: () => Promise<unknown>
+  /** The answer to a worker's question. Both must survive JSON. */
+  answer?: (question: unknown) => Promise<unknown>
   /** Runs on SIGUSR2; without it the signal is ignored. */
   onRestartSignal?: () => void
   /** Runs when the drain begins. */
@@ -57,6 +57,8 @@ export interface WorkerStatus {
 export interface Primary<Payload> {
   /** Gives every worker, and every later one, a new configuration. */
   publish(payload: Payload): void
+  /** Has a ready worker build a configuration, without putting it in force; why that fails, or null. */
+  tryOut(payload: Payload): Promise<string | null>
   /** All processes' metrics as one, in Prometheus's text format. */
   metrics(): Promise<string>
   /** Ready when a worker is, and none that runs is not; names those that are not, with the last error. */

@@ -14,8 +14,8 @@ export interface WorkerEvents {
   readonly hello: () => void
   /** It reported its state. */
   readonly reported: (state: Readiness) => void
-  /** It asks how the whole stands. */
-  readonly asked: () => Promise<unknown>
+  /** It asks the primary something. */
+  readonly asked: (question: unknown) => Promise<unknown>
   /** It ended; `reason` is its own error, or its exit status or signal. Called once. */
   readonly gone: (reason: string) => void
 }
@@ -24,6 +24,8 @@ export interface WorkerEvents {
 const SILENT_MS = 5000
 /** A worker that does not send its metrics within this time is counted with the last ones it sent. */
 const COLLECT_MS = 1000
+/** A configuration that a worker does not build within this time is put in force untried. */
+const TRIAL_MS = 5000
 /**
  * Pings without any message from the worker before it is killed. Pings are counted and not time: a primary
  * that was suspended itself sends one when it resumes, and receives the workers' messages before the next.
@@ -58,6 +60,8 @@ export class WorkerProcess {
   /** Pings since the last message from the worker. */
   private unanswered = 0
   private collected: (() => void) | null = null
+  private readonly trials = new Map<number, (fault: string | null) => void>()
+  private lastTrial = 0
   private killTimer: NodeJS.Timeout | null = null
   private isGone = false
   private end: () => void = () => undefined
@@ -122,6 +126,21 @@ export class WorkerProcess {
     })
   }
 
+  /** Has it build a configuration; why that fails, or null. A worker that is busy or ends has found no fault. */
+  tryOut(payload: unknown): Promise<string | null> {
+    const id = (this.lastTrial += 1)
+    return new Promise((resolve) => {
+      const settle = (fault: string | null): void => {
+        clearTimeout(timer)
+        this.trials.delete(id)
+        resolve(fault)
+      }
+      const timer = setTimeout(() => settle(null), TRIAL_MS)
+      this.trials.set(id, settle)
+      this.send({ type: 'try', id, payload })
+    })
+  }
+
   /** Drains it, and kills it after `limitMs`. With `isReplaced` other workers listen on the same address. */
   drain(limitMs: number, isReplaced: boolean): void {
     if (this.killTimer !== null || this.isGone) return
@@ -176,15 +195,18 @@ export class WorkerProcess {
         this.collected?.()
         return
       case 'ask':
-        void this.tell(message.id)
+        void this.tell(message.id, message.question)
+        return
+      case 'tried':
+        this.trials.get(message.id)?.(message.fault)
         return
       default:
         message satisfies never
     }
   }
 
-  private async tell(id: number): Promise<void> {
-    this.send({ type: 'told', id, answer: await this.events.asked() })
+  private async tell(id: number, question: unknown): Promise<void> {
+    this.send({ type: 'told', id, answer: await this.events.asked(question) })
   }
 
   private gone(code: number | null, signal: string | null): void {
@@ -192,6 +214,7 @@ export class WorkerProcess {
     this.isGone = true
     if (this.killTimer !== null) clearTimeout(this.killTimer)
     this.collected?.()
+    for (const settle of this.trials.values()) settle(null)
     const exit = signal === null ? `exit ${String(code)}` : `killed by ${signal}`
     this.events.gone(this.failure ?? exit)
     this.end()

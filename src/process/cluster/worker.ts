@@ -15,10 +15,12 @@ export interface WorkerOptions<Payload> {
   /** Whether a message's payload is one; the primary is the same program, so this may be shallow. */
   isPayload: (value: unknown) => value is Payload
   /**
-   * Opens the listeners. A rejection ends the worker; the primary tells why and tries again. `ask` asks the
-   * primary how the whole stands; null where it does not answer.
+   * Opens the listeners. A rejection ends the worker; the primary tells why and tries again. `ask` sends the primary
+   * a question and resolves with its answer; null if there is none in time.
    */
-  start: (payload: Payload, ask: () => Promise<unknown>) => Promise<void>
+  start: (payload: Payload, ask: Ask) => Promise<void>
+  /** Why a configuration cannot be built, or null; it is not put in force. Without it none is tried. */
+  tryOut?: (payload: Payload) => Promise<string | null>
   /** Puts a newer configuration in force. Called one at a time, after `start`. */
   apply: (payload: Payload) => void | Promise<void>
   ready: () => Readiness
@@ -30,6 +32,9 @@ export interface WorkerOptions<Payload> {
   drain: (isReplaced: boolean) => Promise<void>
   log: Logger
 }
+
+/** Asks the primary. Question and answer are JSON. */
+export type Ask = (question: unknown, timeoutMs?: number) => Promise<unknown>
 
 const REPORT_MS = 1000
 /** The primary itself waits up to a second for a worker's figures. */
@@ -84,6 +89,11 @@ class Member<Payload> {
       case 'collect':
         void this.options.collect().then((metrics) => tell({ type: 'metrics', metrics }))
         return
+      case 'try':
+        void this.tryOut(message.payload).then((fault) =>
+          tell({ type: 'tried', id: message.id, fault }),
+        )
+        return
       case 'told':
         this.asked.get(message.id)?.(message.answer)
         return
@@ -104,7 +114,9 @@ class Member<Payload> {
   private begin(payload: unknown) {
     return async (): Promise<void> => {
       try {
-        await this.options.start(this.checked(payload), () => this.ask())
+        await this.options.start(this.checked(payload), (question, timeoutMs) =>
+          this.ask(question, timeoutMs),
+        )
         this.report()
         endWithParent()
         this.started?.()
@@ -133,7 +145,17 @@ class Member<Payload> {
     throw new TypeError('the configuration message is malformed')
   }
 
-  private ask(): Promise<unknown> {
+  private async tryOut(payload: unknown): Promise<string | null> {
+    // Not before the worker has started, nor between two configurations.
+    await this.queue
+    try {
+      return (await this.options.tryOut?.(this.checked(payload))) ?? null
+    } catch (error) {
+      return error instanceof Error ? scrub(error.message) : 'unknown'
+    }
+  }
+
+  private ask(question: unknown, timeoutMs = ANSWER_MS): Promise<unknown> {
     const id = (this.lastAsked += 1)
     return new Promise((resolve) => {
       const answered = (answer: unknown): void => {
@@ -141,9 +163,9 @@ class Member<Payload> {
         this.asked.delete(id)
         resolve(answer)
       }
-      const timer = setTimeout(() => answered(null), ANSWER_MS).unref()
+      const timer = setTimeout(() => answered(null), timeoutMs).unref()
       this.asked.set(id, answered)
-      void tell({ type: 'ask', id })
+      void tell({ type: 'ask', id, question })
     })
   }
 

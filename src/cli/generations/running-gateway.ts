@@ -1,0 +1,92 @@
+/**
+ * The gateway that runs with a configuration file, as a command beside it finds it: by the file that it left in its data
+ * folder, else by the ops port that the configuration file names.
+ */
+import { isObject, numberOf, stringOf, type JsonObject } from '../../chat/json.js'
+import type { Config } from '../../config/config.js'
+import { historyOf } from '../../config/generations/find-history.js'
+import { contentIn } from '../../config/generations/history.js'
+import { readRunning } from '../../config/generations/running.js'
+import { loadConfig, type Env, type LoadResult } from '../../config/load.js'
+
+const ANSWER_MS = 2_000
+/** A rollback loads, tries and publishes a generation. */
+const CHANGE_MS = 15_000
+
+/** A gateway that answers. */
+export interface FoundGateway {
+  /** The origin of its ops port. */
+  readonly origin: string
+  /** The page `/generations`. */
+  readonly page: JsonObject
+  /** Where its history is; null if it keeps none on disk. */
+  readonly folder: string | null
+  /** The generation that the values which need a restart are from: port, workers, store. */
+  readonly startedGeneration: number | null
+}
+
+/** The gateway that runs with the file; null if none answers. */
+export async function findGateway(loaded: LoadResult, env: Env): Promise<FoundGateway | null> {
+  const folder = historyOf(loaded, env)
+  const running = folder === null ? null : readRunning(folder)
+  const addresses = running === null ? [] : [running]
+  for (const { opsHost, opsPort } of loaded.ok ? [...addresses, loaded.config.server] : addresses) {
+    const origin = originOf(opsHost, opsPort)
+    const page = await askGateway(origin, '/generations').catch(() => null)
+    if (page?.status !== 200 || page.json['file'] !== loaded.sources.path) continue
+    const startedGeneration = numberOf(page.json['started_generation']) ?? null
+    return { origin, page: page.json, folder, startedGeneration }
+  }
+  return null
+}
+
+/** The configuration of a generation of the history, with the secrets of now; null if it cannot be loaded. */
+export async function loadGeneration(
+  loaded: LoadResult,
+  { folder }: Pick<FoundGateway, 'folder'>,
+  generation: number | null,
+): Promise<Config | null> {
+  if (folder === null || generation === null) return null
+  const content = await contentIn(folder, generation)
+  if (content === null) return null
+  const kept = loadConfig(loaded.sources.path, process.env, content)
+  return kept.ok ? kept.config : null
+}
+
+/** A reply of the ops port. */
+export interface OpsReply {
+  readonly status: number
+  readonly json: JsonObject
+}
+
+/** Asks the ops port. Rejects if it does not answer within two seconds, or 15 for a POST. */
+export async function askGateway(
+  origin: string,
+  path: string,
+  post?: { readonly token: string; readonly body: object },
+): Promise<OpsReply> {
+  const signal = AbortSignal.timeout(post === undefined ? ANSWER_MS : CHANGE_MS)
+  const sent =
+    post === undefined
+      ? {}
+      : {
+          method: 'POST',
+          headers: { authorization: `Bearer ${post.token}`, 'content-type': 'application/json' },
+          body: JSON.stringify(post.body),
+        }
+  const response = await fetch(`${origin}${path}`, { ...sent, signal })
+  const json: unknown = await response.json()
+  return { status: response.status, json: isObject(json) ? json : {} }
+}
+
+/** The message of an error reply. */
+export function messageOf({ status, json }: OpsReply): string {
+  const { error } = json
+  return (isObject(error) ? stringOf(error['message']) : undefined) ?? `status ${String(status)}`
+}
+
+function originOf(host: string, port: number): string {
+  const isAny = host === '0.0.0.0' || host === '::'
+  const name = isAny ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
+  return `http://${name}:${String(port)}`
+}

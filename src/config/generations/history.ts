@@ -1,0 +1,249 @@
+/**
+ * The generations that were in force, on disk, so that an earlier one can be put back and a restart with a broken file
+ * has one to start from. Files hold the configuration as it was written, with `${…}` in place of secrets.
+ *
+ * Of generation 7 there are `generation-7.yaml`, `generation-7.shown.json` (all values, secrets masked) and
+ * `generation-7.json`, which is written last: without it the others do not count. Catalogues are shared.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { isObject, type JsonObject } from '../../chat/json.js'
+
+/** Where a generation came from. */
+const ORIGINS = ['start', 'change', 'rollback'] as const
+
+/** Who changes the configuration, and why. */
+export interface Author {
+  /** An OS user or the e-mail address of a dashboard account. */
+  readonly author: string
+  readonly reason: string
+}
+
+/** What is kept of a generation besides its content. */
+export interface GenerationRecord extends Author {
+  readonly generation: number
+  /** SHA-256 of the configuration and its catalogue, hex. */
+  readonly hash: string
+  /** The same of the files at that time; another one after a rollback. */
+  readonly filesHash: string
+  readonly atMs: number
+  readonly origin: (typeof ORIGINS)[number]
+  /** The generation whose content a rollback put back; null for others. */
+  readonly contentOf: number | null
+}
+
+/** What a generation was made from, and its values. */
+export interface GenerationContent {
+  /** The configuration file's text. */
+  readonly text: string
+  readonly catalogue: string
+  /** All values with secrets masked, as `/config` shows them. */
+  readonly shown: JsonObject
+}
+
+/** Older generations are removed. */
+export const MAX_GENERATIONS = 20
+
+/** Generations by number. Writes happen one after the other and never reject; `warn` reports those that failed. */
+export class History {
+  /** Null: generations are in memory only. */
+  readonly folder: string | null
+  private readonly warn: (reason: string) => void
+  private records: readonly GenerationRecord[]
+  /** Contents that are not on disk: on their way, or the disk refused them. */
+  private readonly unwritten = new Map<number, GenerationContent>()
+  private writing: Promise<void> = Promise.resolve()
+  /** The process runs with settings of this generation until its restart, so it is not removed. */
+  private protectedNumber = 0
+
+  /**
+   * Reads the records of the folder; creates it with mode 0700 when the first generation is kept. Null keeps the
+   * generations in memory only.
+   */
+  constructor(folder: string | null, warn: (reason: string) => void) {
+    this.folder = folder
+    this.warn = warn
+    this.records = folder === null ? [] : recordsIn(folder)
+  }
+
+  /** Newest first. */
+  list(): readonly GenerationRecord[] {
+    return this.records
+  }
+
+  find(generation: number): GenerationRecord | null {
+    return this.records.find((record) => record.generation === generation) ?? null
+  }
+
+  /** The content of a generation; null if it cannot be read. */
+  async content(generation: number): Promise<GenerationContent | null> {
+    const { folder } = this
+    const held = this.unwritten.get(generation) ?? null
+    return held ?? (folder === null ? null : contentIn(folder, generation))
+  }
+
+  /** Keeps a generation, and no more than the newest 20 and the protected one. */
+  add(record: GenerationRecord, content: GenerationContent): void {
+    const { generation } = record
+    this.unwritten.set(generation, content)
+    const others = this.records.filter((known) => known.generation !== generation)
+    const all = [record, ...others].sort((a, b) => b.generation - a.generation)
+    const isKept = ({ generation: each }: GenerationRecord, at: number): boolean =>
+      at < MAX_GENERATIONS || each === this.protectedNumber
+    this.records = all.filter(isKept)
+    const surplus = all.filter((each, at) => !isKept(each, at))
+    const { folder } = this
+    if (folder === null) for (const each of surplus) this.unwritten.delete(each.generation)
+    else this.writing = this.writing.then(() => this.write(folder, record, content, surplus))
+  }
+
+  /** Keeps this generation although newer ones fill the history. */
+  protect(generation: number): void {
+    this.protectedNumber = generation
+  }
+
+  /** Resolves when everything is on disk, or was refused. */
+  async flushed(): Promise<void> {
+    await this.writing
+  }
+
+  private async write(
+    folder: string,
+    record: GenerationRecord,
+    content: GenerationContent,
+    surplus: readonly GenerationRecord[],
+  ): Promise<void> {
+    const { generation } = record
+    try {
+      await writeGeneration(folder, record, content)
+      this.unwritten.delete(generation)
+      await removeGenerations(
+        folder,
+        surplus.map((each) => each.generation),
+      )
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      this.warn(`generation ${String(generation)} is kept in memory only: ${why}`)
+    }
+    for (const each of surplus) this.unwritten.delete(each.generation)
+  }
+}
+
+async function writeGeneration(
+  folder: string,
+  record: GenerationRecord,
+  content: GenerationContent,
+): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const name = join(folder, `generation-${String(record.generation)}`)
+  const catalogue = catalogueName(content.catalogue)
+  const cataloguePath = join(folder, catalogue)
+  if (!existsSync(cataloguePath)) await put(cataloguePath, content.catalogue)
+  await put(`${name}.yaml`, content.text)
+  await put(`${name}.shown.json`, JSON.stringify(content.shown))
+  await put(`${name}.json`, JSON.stringify({ ...record, catalogue }))
+}
+
+/** In one step: a process that is killed meanwhile leaves the file before it, or none. */
+async function put(path: string, text: string): Promise<void> {
+  const draft = `${path}.draft`
+  const file = await open(draft, 'w', 0o600)
+  try {
+    await file.writeFile(text)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(draft, path)
+}
+
+/** With the catalogues that no other generation uses. */
+async function removeGenerations(folder: string, generations: readonly number[]): Promise<void> {
+  if (generations.length === 0) return
+  for (const generation of generations) {
+    for (const ending of ['json', 'yaml', 'shown.json']) {
+      await rm(join(folder, `generation-${String(generation)}.${ending}`), { force: true })
+    }
+  }
+  const used = new Set(metaIn(folder).map(({ catalogue }) => catalogue))
+  for (const name of await readdir(folder)) {
+    if (CATALOGUE.test(name) && !used.has(name)) await rm(join(folder, name), { force: true })
+  }
+}
+
+const META = /^generation-(\d{1,15})\.json$/
+const CATALOGUE = /^models-[0-9a-f]{16}\.yaml$/
+
+const metaSchema = z.object({
+  generation: z.int(),
+  hash: z.string(),
+  filesHash: z.string(),
+  atMs: z.number(),
+  author: z.string(),
+  reason: z.string(),
+  origin: z.enum(ORIGINS),
+  contentOf: z.int().nullable(),
+  catalogue: z.string().regex(CATALOGUE),
+})
+
+function catalogueName(text: string): string {
+  return `models-${createHash('sha256').update(text).digest('hex').slice(0, 16)}.yaml`
+}
+
+/** The records in a folder, newest first; none if there is no such folder. */
+export function recordsIn(folder: string): GenerationRecord[] {
+  return metaIn(folder)
+    .map(({ record }) => record)
+    .sort((a, b) => b.generation - a.generation)
+}
+
+/** The content of one of them; null if it is not there or cannot be read. */
+export async function contentIn(
+  folder: string,
+  generation: number,
+): Promise<GenerationContent | null> {
+  const meta = metaIn(folder).find(({ record }) => record.generation === generation)
+  if (meta === undefined) return null
+  try {
+    const read = (name: string): Promise<string> => readFile(join(folder, name), 'utf8')
+    const name = `generation-${String(generation)}`
+    const [text, shown, catalogue] = await Promise.all([
+      read(`${name}.yaml`),
+      read(`${name}.shown.json`),
+      read(meta.catalogue),
+    ])
+    const values: unknown = JSON.parse(shown)
+    return isObject(values) ? { text, catalogue, shown: values } : null
+  } catch {
+    return null
+  }
+}
+
+interface Meta {
+  readonly record: GenerationRecord
+  readonly catalogue: string
+}
+
+function metaIn(folder: string): Meta[] {
+  try {
+    return readdirSync(folder)
+      .filter((name) => META.test(name))
+      .flatMap((name) => metaOf(join(folder, name)))
+  } catch {
+    // No generation was kept yet.
+    return []
+  }
+}
+
+/** A damaged file, or one of another version, is as good as none. */
+function metaOf(path: string): Meta[] {
+  try {
+    const { catalogue, ...record } = metaSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
+    return [{ record, catalogue }]
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * The configuration of the running gateway, as operators see it: what came of each change, in the log and the metrics,
+ * and what is in force, on the ops port.
+ */
+import { isConfigured, type Snapshot } from '../config/config.js'
+import type { ConfigSource } from '../config/generations/source.js'
+import { formatProblem } from '../config/problem.js'
+import { maskedConfig } from '../config/snapshot.js'
+import type { Outlook } from '../dashboard/server/outlook.js'
+import type { Logger } from '../observe/log/log.js'
+import type { Metrics } from '../observe/metrics/hops.js'
+
+/**
+ * Hands each new generation to `apply`, and reports what came of each change: in force, refused and why, which settings
+ * wait for a restart, which upstreams have no key.
+ */
+export function followConfig(
+  source: ConfigSource,
+  log: Logger,
+  metrics: Metrics,
+  apply: (snapshot: Snapshot) => void,
+): void {
+  const started = source.current()
+  metrics.configLoaded(started.generation)
+  warnHeld(source, log)
+  warnUnconfigured(started, log)
+  source.subscribe((change) => {
+    if (change.result === 'refused') {
+      metrics.configReload('refused')
+      for (const problem of change.errors) {
+        log.warn('configuration refused; the old one stays in force', {
+          generation: source.current().generation,
+          reason: formatProblem(problem),
+        })
+      }
+      return
+    }
+    const { generation, waitingForRestart } = change.snapshot
+    metrics.configReload('ok')
+    metrics.configLoaded(generation)
+    apply(change.snapshot)
+    log.info('configuration in force', { generation, reason: source.history.list()[0]?.reason })
+    for (const name of waitingForRestart) {
+      log.warn('setting takes effect at the next start', { generation, reason: name })
+    }
+    warnUnconfigured(change.snapshot, log)
+  })
+}
+
+/** After a start with something else than the file. */
+function warnHeld(source: ConfigSource, log: Logger): void {
+  const { held } = source
+  const { generation } = source.current()
+  if (held === 'rollback') {
+    log.warn('a rollback is in force, not the file; SIGHUP takes the file', { generation })
+  }
+  if (held !== 'last_good') return
+  for (const problem of source.lastError ?? []) {
+    log.warn('configuration refused; the last good generation is in force', {
+      generation,
+      reason: formatProblem(problem),
+    })
+  }
+}
+
+function warnUnconfigured({ config }: Snapshot, log: Logger): void {
+  for (const upstream of Object.values(config.upstreams)) {
+    const { name, apiKeySource, unsetKeyVariables } = upstream
+    if (!isConfigured(upstream)) {
+      const variable = apiKeySource ?? undefined
+      log.warn('upstream unconfigured: its key is not set', { upstream: name, variable })
+    } else if (unsetKeyVariables.length > 0) {
+      const variable = unsetKeyVariables.join(', ')
+      log.warn('upstream has fewer keys than listed', { upstream: name, variable })
+    }
+  }
+}
+
+/** A function that returns why the last file is not in force, if it is not. */
+export function lastRefusal(source: ConfigSource): () => Outlook['refused'] {
+  let atMs = Date.now()
+  source.subscribe(() => (atMs = Date.now()))
+  return () => {
+    const { lastError } = source
+    return lastError === null ? null : { atMs, problems: lastError.map(formatProblem) }
+  }
+}
+
+/** What `/config` shows: the generation in force, masked, and why a newer file is not. */
+export function configPage(source: ConfigSource): object {
+  const last = source.lastError
+  return {
+    ...maskedConfig(source.current()),
+    held: source.held,
+    last_error: last === null ? null : last.map(formatProblem),
+  }
+}
