@@ -32,4 +32,23 @@ export const OPS_ENDPOINTS: readonly OpsEndpoint[] = [
   }),
   page('/config', 'The configuration in force; secrets are masked', { 200: 'Configuration' }),
   page('/workers', 'The worker processes and the last rolling restart', { 200: 'Workers' }),
+  page('/generations', 'The kept generations of the configuration', { 200: 'Generations' }),
+  page('/generations/{n}', 'One generation, with its files; secrets are masked', {
+    200: 'The generation',
+    404: 'Not kept',
+  }),
+  {
+    ...page(
+      '/generations/{n}/rollback',
+      'Make the content of a generation the configuration in force',
+      {
+        200: 'In force',
+        401: 'No token, or a wrong one',
+        403: '`server.admin_token` is not set',
+        404: 'Not kept',
+      },
+    ),
+    method: 'POST',
+    needsToken: true,
+  },
 ]
