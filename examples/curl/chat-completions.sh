@@ -4,7 +4,7 @@ curl --no-progress-meter --fail-with-body "${SLUICE_URL:-http://localhost:8080}/
   -H "Authorization: Bearer $SLUICE_KEY" \
   -H 'content-type: application/json' \
   -d '{
-    "model": "claude-sonnet-4-5",
+    "model": "claude-sonnet-5-5",
     "messages": [{ "role": "user", "content": "Name three rivers." }],
     "stream": true
   }'

@@ -5,7 +5,7 @@ curl --no-progress-meter --fail-with-body "${SLUICE_URL:-http://localhost:8080}/
   -H 'anthropic-version: 2023-06-01' \
   -H 'content-type: application/json' \
   -d '{
-    "model": "gpt-4o",
+    "model": "gpt-5.4",
     "max_tokens": 500,
     "messages": [{ "role": "user", "content": "Name three rivers." }]
   }'

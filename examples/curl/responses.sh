@@ -3,5 +3,5 @@
 curl --no-progress-meter --fail-with-body "${SLUICE_URL:-http://localhost:8080}/v1/responses" \
   -H "Authorization: Bearer $SLUICE_KEY" \
   -H 'content-type: application/json' \
-  -d '{ "model": "gemini-2.5-flash", "input": "Name three rivers." }'
+  -d '{ "model": "gemini-3.5-flash", "input": "Name three rivers." }'
 echo

@@ -6,7 +6,7 @@ const client = new OpenAI({ baseURL: `${SLUICE_URL}/v1`, apiKey })
 
 // The model selects the provider: gpt-…, claude-…, gemini-….
 const stream = await client.chat.completions.create({
-  model: 'claude-sonnet-4-5',
+  model: 'claude-sonnet-5-5',
   messages: [{ role: 'user', content: 'Name three rivers.' }],
   stream: true,
 })

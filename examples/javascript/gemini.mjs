@@ -5,7 +5,7 @@ const { SLUICE_URL: baseUrl = 'http://localhost:8080', SLUICE_KEY: apiKey } = pr
 const client = new GoogleGenAI({ apiKey, httpOptions: { baseUrl } })
 
 const reply = await client.models.generateContent({
-  model: 'gpt-4o',
+  model: 'gpt-5.4',
   contents: 'Name three rivers.',
 })
 console.log(reply.text)

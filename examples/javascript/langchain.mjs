@@ -3,7 +3,7 @@ import { ChatOpenAI } from '@langchain/openai'
 
 const { SLUICE_URL = 'http://localhost:8080', SLUICE_KEY: apiKey } = process.env
 const configuration = { baseURL: `${SLUICE_URL}/v1` }
-const model = new ChatOpenAI({ model: 'claude-sonnet-4-5', apiKey, configuration })
+const model = new ChatOpenAI({ model: 'claude-sonnet-5-5', apiKey, configuration })
 
 const reply = await model.invoke('Name three rivers.')
 console.log(reply.content)

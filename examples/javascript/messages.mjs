@@ -5,7 +5,7 @@ const { SLUICE_URL: baseURL = 'http://localhost:8080', SLUICE_KEY: apiKey } = pr
 const client = new Anthropic({ baseURL, apiKey })
 
 const stream = client.messages.stream({
-  model: 'gpt-4o',
+  model: 'gpt-5.4',
   max_tokens: 500,
   messages: [{ role: 'user', content: 'Name three rivers.' }],
 })

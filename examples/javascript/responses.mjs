@@ -5,14 +5,14 @@ const { SLUICE_URL = 'http://localhost:8080', SLUICE_KEY: apiKey } = process.env
 const client = new OpenAI({ baseURL: `${SLUICE_URL}/v1`, apiKey })
 
 const first = await client.responses.create({
-  model: 'gemini-2.5-flash',
+  model: 'gemini-3.5-flash',
   input: 'Name three rivers.',
 })
 console.log(first.output_text)
 
 // The gateway keeps the conversation, so the next turn may go to another provider.
 const second = await client.responses.create({
-  model: 'claude-sonnet-4-5',
+  model: 'claude-sonnet-5-5',
   input: 'And three lakes.',
   previous_response_id: first.id,
 })

@@ -19,7 +19,7 @@ const tools = [
 ]
 const messages = [{ role: 'user', content: 'How long is the Rhine? Use the tool.' }]
 
-for (const model of ['claude-sonnet-4-5', 'gpt-4o', 'gemini-2.5-flash']) {
+for (const model of ['claude-sonnet-5-5', 'gpt-5.4', 'gemini-3.5-flash']) {
   const { choices } = await client.chat.completions.create({ model, messages, tools })
   const { message } = choices[0]
   messages.push(message)

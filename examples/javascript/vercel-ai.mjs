@@ -11,9 +11,9 @@ const google = createGoogleGenerativeAI({ baseURL: `${SLUICE_URL}/v1beta`, apiKe
 
 // Each provider package speaks its own format, and each format reaches every model.
 for (const model of [
-  openai('claude-sonnet-4-5'),
-  anthropic('gemini-2.5-flash'),
-  google('gpt-4o'),
+  openai('claude-sonnet-5-5'),
+  anthropic('gemini-3.5-flash'),
+  google('gpt-5.4'),
 ]) {
   const { text } = await generateText({ model, prompt: 'Name three rivers.' })
   console.log(text)

@@ -9,7 +9,7 @@ client = OpenAI(base_url=url + "/v1", api_key=os.environ["SLUICE_KEY"])
 
 # The model selects the provider: gpt-…, claude-…, gemini-….
 stream = client.chat.completions.create(
-    model="claude-sonnet-4-5",
+    model="claude-sonnet-5-5",
     messages=[{"role": "user", "content": "Name three rivers."}],
     stream=True,
 )

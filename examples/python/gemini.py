@@ -10,4 +10,4 @@ client = genai.Client(
     api_key=os.environ["SLUICE_KEY"],
     http_options=types.HttpOptions(base_url=url),
 )
-print(client.models.generate_content(model="gpt-4o", contents="Name three rivers.").text)
+print(client.models.generate_content(model="gpt-5.4", contents="Name three rivers.").text)

@@ -8,8 +8,8 @@ from langchain_openai import ChatOpenAI
 url = os.environ.get("SLUICE_URL", "http://localhost:8080")
 key = os.environ["SLUICE_KEY"]
 
-openai = ChatOpenAI(model="gemini-2.5-flash", base_url=url + "/v1", api_key=key)
+openai = ChatOpenAI(model="gemini-3.5-flash", base_url=url + "/v1", api_key=key)
 print(openai.invoke("Name three rivers.").content)
 
-anthropic = ChatAnthropic(model="gpt-4o", base_url=url, api_key=key, max_tokens=500)
+anthropic = ChatAnthropic(model="gpt-5.4", base_url=url, api_key=key, max_tokens=500)
 print(anthropic.invoke("Name three rivers.").content)

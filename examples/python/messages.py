@@ -8,7 +8,7 @@ url = os.environ.get("SLUICE_URL", "http://localhost:8080")
 client = Anthropic(base_url=url, api_key=os.environ["SLUICE_KEY"])
 
 with client.messages.stream(
-    model="gpt-4o",
+    model="gpt-5.4",
     max_tokens=500,
     messages=[{"role": "user", "content": "Name three rivers."}],
 ) as stream:

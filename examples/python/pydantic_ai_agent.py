@@ -8,5 +8,5 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 url = os.environ.get("SLUICE_URL", "http://localhost:8080")
 provider = OpenAIProvider(base_url=url + "/v1", api_key=os.environ["SLUICE_KEY"])
-agent = Agent(OpenAIResponsesModel("claude-sonnet-4-5", provider=provider))
+agent = Agent(OpenAIResponsesModel("claude-sonnet-5-5", provider=provider))
 print(agent.run_sync("Name three rivers.").output)

@@ -8,6 +8,7 @@ import { dirname, join, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import type { z } from 'zod'
 import { readBoundedFile, whyUnreadable } from '../files/bounded-file.js'
+import { packageFile } from '../files/package-file.js'
 import { catalogueSchema, duplicateIds, factsOfCatalogue } from './schema/catalogue-schema.js'
 import { createCatalogue, withListed } from './catalogue.js'
 import type { Catalogue, Config } from './config.js'
@@ -132,8 +133,11 @@ function load({ path, text, catalogue: kept }: LoadedTexts, env: Env, read: Read
   }
   const own = readConfig(path, text, around)
   if (own.config === null) return { ok: false, errors: own.errors, sources }
-  const modelsPath = resolve(folder, own.modelsPath)
-  const modelsText = kept ?? readRecorded(modelsPath, MAX_FILE_BYTES)
+  const named = resolve(folder, own.modelsPath ?? 'models.yaml')
+  const namedText = kept ?? readRecorded(named, MAX_FILE_BYTES)
+  const isShipped = namedText === null && own.modelsPath === undefined && !isFile(named)
+  const modelsPath = isShipped ? packageFile('config/models.yaml') : named
+  const modelsText = isShipped ? readRecorded(modelsPath, MAX_FILE_BYTES) : namedText
   if (modelsText === null) {
     return { ok: false, errors: [own.locate(catalogueMissing(modelsPath))], sources }
   }
@@ -169,7 +173,7 @@ function unreadable(file: string): ConfigProblem {
 }
 
 type OwnResult =
-  | { config: Config; modelsPath: string; locate: (finding: Finding) => ConfigProblem }
+  | { config: Config; modelsPath: string | undefined; locate: (finding: Finding) => ConfigProblem }
   | { config: null; errors: ConfigProblem[] }
 
 function readConfig(file: string, text: string, around: Surroundings): OwnResult {

@@ -17,6 +17,19 @@ function configOf(text: string, env?: Env, files?: Record<string, string>): Conf
   return loaded.config
 }
 
+void t.test('without a models.yaml beside the file the catalogue of the package is used', (t) => {
+  const file = join(t.testdir({ 'gateway.yaml': GOOD }), 'gateway.yaml')
+  const shipped = loadConfig(file, { KEY: 'k' })
+  t.ok(shipped.ok)
+  t.ok(shipped.ok && shipped.catalogue.find('claude-sonnet-4-5') !== null)
+  writeFileSync(join(file, '..', 'models.yaml'), MODELS)
+  const own = loadConfig(file, { KEY: 'k' })
+  t.ok(own.ok && shipped.ok && own.catalogue.models.length < shipped.catalogue.models.length)
+  writeFileSync(file, `${GOOD}models: missing.yaml\n`)
+  t.equal(loadConfig(file, { KEY: 'k' }).ok, false, 'a file that is named must be there')
+  t.end()
+})
+
 void t.test('what the file leaves out has the documented default', (t) => {
   const config = configOf(GOOD)
   t.strictSame(config, {
@@ -64,7 +77,7 @@ void t.test('what the file leaves out has the documented default', (t) => {
       grafanaUrl: null,
       oidc: null,
     },
-    log: { level: 'info' },
+    log: { level: 'info', sampleSuccess: 1, slowMs: 10_000 },
     onLoss: 'report',
     afterDisconnect: { maxStreams: 100, maxMs: 120_000 },
     ledger: {

@@ -32,9 +32,9 @@ const DAILY = [2, 1, 1, 1, 1, 2, 3, 5, 8, 10, 11, 11, 9, 10, 11, 10, 9, 7, 5, 4,
 
 type Served = Pick<UsageRow, 'upstream' | 'dialect'> & { readonly model: string }
 const MODELS: readonly Served[] = [
-  { model: 'claude-sonnet-4-5', upstream: 'anthropic', dialect: 'anthropic' },
-  { model: 'gpt-5-mini', upstream: 'openai', dialect: 'openai-chat' },
-  { model: 'gemini-2.5-flash', upstream: 'google', dialect: 'gemini' },
+  { model: 'claude-sonnet-5-5', upstream: 'anthropic', dialect: 'anthropic' },
+  { model: 'gpt-5.4-mini', upstream: 'openai', dialect: 'openai-chat' },
+  { model: 'gemini-3.5-flash', upstream: 'google', dialect: 'gemini' },
   { model: 'claude-haiku-4-5', upstream: 'anthropic', dialect: 'anthropic' },
   { model: 'gpt-5.4', upstream: 'openai', dialect: 'openai-responses' },
 ]

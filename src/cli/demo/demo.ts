@@ -232,11 +232,11 @@ Sluice is up at ${base}. All replies are EMULATED: no provider is called, nothin
 
 A whole reply from the Anthropic upstream, in the chat-completions format:
 
-${post(`-s -w '\\n'`, chat, { model: 'claude-sonnet-4-5', messages })}
+${post(`-s -w '\\n'`, chat, { model: 'claude-sonnet-5-5', messages })}
 
 A stream from the Google upstream:
 
-${post('-sN', chat, { model: 'gemini-2.5-flash', stream: true, messages })}
+${post('-sN', chat, { model: 'gemini-3.5-flash', stream: true, messages })}
 
 A reply from the OpenAI upstream, and the list of models:
 
@@ -246,9 +246,9 @@ curl -s -w '\\n' ${base}/models ${bearer}
 
 Two more client formats, Anthropic Messages and OpenAI Responses; every format reaches every model:
 
-${post(`-s -w '\\n'`, 'messages', { model: 'gemini-2.5-flash', max_tokens: 200, messages })}
+${post(`-s -w '\\n'`, 'messages', { model: 'gemini-3.5-flash', max_tokens: 200, messages })}
 
-${post(`-s -w '\\n'`, 'responses', { model: 'claude-sonnet-4-5', input: question })}
+${post(`-s -w '\\n'`, 'responses', { model: 'claude-sonnet-5-5', input: question })}
 
   dashboard      http://127.0.0.1:${port}/dashboard/
   e-mail         ${login.email}

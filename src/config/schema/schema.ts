@@ -330,9 +330,10 @@ export const fileSchema = z.strictObject({
       'Which upstreams serve which model: first by exact `model`, then by longest `prefix`.',
     ),
   models: text(4_096)
-    .default('models.yaml')
+    .optional()
     .describe(
-      'The catalogue: what `/v1/models` lists, with prices and limits. A relative path starts at this file.',
+      'The catalogue: what `/v1/models` lists, with prices and limits. A relative path starts at this file. ' +
+        'Default: `models.yaml` beside this file, or the catalogue of the package if there is none.',
     ),
   plans: z
     .strictObject({
