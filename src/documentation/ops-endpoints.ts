@@ -32,6 +32,10 @@ export const OPS_ENDPOINTS: readonly OpsEndpoint[] = [
   }),
   page('/config', 'The configuration in force; secrets are masked', { 200: 'Configuration' }),
   page('/workers', 'The worker processes and the last rolling restart', { 200: 'Workers' }),
+  page('/recent-requests', 'The last requests without their contents, for `sluice plan`', {
+    200: 'Requests',
+    403: 'Not from the same machine, and without `server.admin_token`',
+  }),
   page('/generations', 'The kept generations of the configuration', { 200: 'Generations' }),
   page('/generations/{n}', 'One generation, with its files; secrets are masked', {
     200: 'The generation',

@@ -17,6 +17,7 @@ import { Generation } from './generation/generation.js'
 import { InFlight } from './under-way/in-flight.js'
 import { OverloadMonitor } from './overload/monitor.js'
 import type { Overload } from './overload/overload.js'
+import { RecentHeads, type RequestHead } from './observe/recent-heads.js'
 import { serve, type Services } from './pipeline.js'
 import { faultOf } from './generation/try-out.js'
 
@@ -36,7 +37,7 @@ export class Gateway {
   private retired: Promise<void> = Promise.resolve()
 
   constructor(
-    parts: Omit<Services, 'deadlines' | 'drains' | 'bodies' | 'overload' | 'ended'>,
+    parts: Omit<Services, 'deadlines' | 'drains' | 'bodies' | 'overload' | 'recent' | 'ended'>,
     snapshot: Snapshot,
   ) {
     this.monitor = new OverloadMonitor({
@@ -48,6 +49,7 @@ export class Gateway {
     this.services = {
       ...parts,
       overload: this.monitor.overload,
+      recent: new RecentHeads(),
       deadlines: new Deadlines(),
       drains: new Drains(),
       bodies: new BodyBudget(getHeapStatistics().heap_size_limit * BODY_SHARE_OF_HEAP),
@@ -77,6 +79,11 @@ export class Gateway {
   /** `ok`, or the upstreams whose breakers are not closed and those with keys that rest. */
   get upstreams(): string {
     return this.current.states.text()
+  }
+
+  /** The heads of the last requests, oldest first. */
+  recentHeads(): RequestHead[] {
+    return this.services.recent.all()
   }
 
   /** What the process refuses requests by. */

@@ -12,6 +12,7 @@ import { NO_LABELS } from '../accounts/labels.js'
 import { deskOver, type ConfigDesk } from '../dashboard/server/config-desk.js'
 import type { Outlook } from '../dashboard/server/outlook.js'
 import { Gateway } from '../gateway/gateway.js'
+import type { RequestHead } from '../gateway/observe/recent-heads.js'
 import { isWebSocket, opensWebSockets } from '../gateway/native/websocket.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { corsHeaders } from '../http/cors.js'
@@ -44,6 +45,8 @@ export interface DataPlane {
   /** Why a generation cannot be built, or null; the one in force stays. */
   tryOut(snapshot: Snapshot): Promise<string | null>
   ready(): Readiness
+  /** The heads of the last requests, oldest first. */
+  recentHeads(): RequestHead[]
   /** As `LazyDashboard.open`. */
   openDashboard(): Promise<void>
   /**
@@ -126,6 +129,7 @@ export async function openDataPlane(
         overload: gateway.overload.state,
         isDraining: server.draining,
       }),
+    recentHeads: () => gateway.recentHeads(),
     openDashboard: () => dashboard.open(),
     async drain({ isReplaced = false } = {}) {
       const { drainMs } = current.config.server
@@ -137,9 +141,7 @@ export async function openDataPlane(
       await dashboard.close()
       await gateway.close()
       await books.close()
-      authenticator.close()
-      escrow.close()
-      limiter.close()
+      for (const part of [authenticator, escrow, limiter]) part.close()
       await store.close()
     },
   }

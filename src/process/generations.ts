@@ -167,8 +167,7 @@ export async function rollBackAs(
       'Rollbacks on this port need server.admin_token in the configuration; administrators can use the dashboard.',
     )
   }
-  const given = /^bearer (\S+)$/i.exec(authorization ?? '')?.[1] ?? ''
-  if (!timingSafeEqual(digest(given), digest(adminToken))) {
+  if (!hasAdminToken(source, authorization)) {
     throw new GatewayError(
       'unauthenticated',
       'Send the value of server.admin_token as "Authorization: Bearer TOKEN".',
@@ -180,6 +179,14 @@ export async function rollBackAs(
   }
   const kind = answer?.result === 'unknown' ? 'not_found' : 'malformed_request'
   throw new GatewayError(kind, answer?.message ?? 'The rollback was not answered.')
+}
+
+/** Whether the `authorization` header carries `server.admin_token`; false if none is set. Compares in constant time. */
+export function hasAdminToken(source: ConfigSource, authorization: string | undefined): boolean {
+  const { adminToken } = source.current().config.server
+  const given = /^bearer (\S+)$/i.exec(authorization ?? '')?.[1]
+  if (adminToken === null || given === undefined) return false
+  return timingSafeEqual(digest(given), digest(adminToken))
 }
 
 function digest(text: string): Buffer {

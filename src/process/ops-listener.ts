@@ -50,6 +50,10 @@ export interface OpsOptions {
   workers: () => object
   /** Answers requests at `/generations` and below; rejects with `GatewayError`. */
   generations?: (req: IncomingMessage) => Promise<object>
+  /** The heads of the last requests of all processes, for `sluice plan`; absent: none. */
+  recentRequests?: () => Promise<readonly unknown[]>
+  /** Whether an `authorization` header is that of an operator; absent: none is. */
+  isOperator?: (authorization: string | undefined) => boolean
 }
 
 /** An address to listen on; port 0 picks a free one. */
@@ -135,7 +139,9 @@ interface Page {
 /** Fixed by the text format; prom-client's registry says the same. */
 const TEXT_FORMAT = 'text/plain; version=0.0.4; charset=utf-8'
 
-const PAGES: Readonly<Record<string, (options: OpsOptions) => Page | Promise<Page>>> = {
+type MakePage = (options: OpsOptions, req: IncomingMessage) => Page | Promise<Page>
+
+const PAGES: Readonly<Record<string, MakePage>> = {
   '/metrics': async ({ metrics }) => ({ status: 200, type: TEXT_FORMAT, body: await metrics() }),
   '/healthz': () => json(200, { status: 'ok' }),
   '/readyz': ({ ready }) => {
@@ -144,6 +150,22 @@ const PAGES: Readonly<Record<string, (options: OpsOptions) => Page | Promise<Pag
   },
   '/config': ({ config }) => json(200, config()),
   '/workers': ({ workers }) => json(200, workers()),
+  '/recent-requests': async ({ recentRequests, isOperator }, req) => {
+    // Models and key ids of the traffic are for operators, and not for whatever scrapes the metrics.
+    const isAllowed =
+      isLoopback(req.socket.remoteAddress) || isOperator?.(req.headers.authorization) === true
+    if (!isAllowed) {
+      return refusal(
+        'forbidden',
+        'Send server.admin_token as "Authorization: Bearer TOKEN", or ask from the same machine.',
+      )
+    }
+    return json(200, { requests: (await recentRequests?.()) ?? [] })
+  },
+}
+
+function isLoopback(address = ''): boolean {
+  return address === '::1' || /^(?:::ffff:)?127\./.test(address)
 }
 
 async function answer(
@@ -182,7 +204,7 @@ async function choose(options: OpsOptions, req: IncomingMessage): Promise<Page> 
   if (req.method !== 'GET' && req.method !== 'HEAD') {
     return refusal('method_not_allowed', 'this port answers GET and HEAD')
   }
-  return page(options)
+  return page(options, req)
 }
 
 function refusal(kind: ErrorKind, message: string): Page {

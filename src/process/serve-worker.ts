@@ -61,6 +61,7 @@ export async function serveAsWorker(): Promise<void> {
     tryOut: async (payload) => (await plane?.tryOut(snapshotOf(payload))) ?? null,
     ready: () => plane?.ready() ?? { ready: false, checks: { listener: 'not open' } },
     collect: () => metrics.collect(),
+    recent: () => plane?.recentHeads() ?? [],
     drain: async (isReplaced) => {
       await plane?.drain({ isReplaced })
       await log.flush()

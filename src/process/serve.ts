@@ -12,7 +12,7 @@ import type { ConfigSource } from '../config/generations/source.js'
 import { createLogger, type Logger } from '../observe/log/log.js'
 import { Metrics } from '../observe/metrics/hops.js'
 import { configPage, followConfig, lastRefusal } from './configuration.js'
-import { answerTo, ownDesk } from './generations.js'
+import { hasAdminToken, answerTo, ownDesk } from './generations.js'
 import { answerGenerations } from './ops-generations.js'
 import { openOps, type Ops, type OpsOptions } from './ops-listener.js'
 import { ownProcess } from './machine.js'
@@ -122,6 +122,7 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
   const ops = await openOpsPort(opened, {
     metrics: () => metrics.text(),
     ready: () => plane?.ready() ?? { ready: false, checks: { listener: 'not open' } },
+    recentRequests: () => Promise.resolve(plane?.recentHeads() ?? []),
     workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
   })
   const closed = async (): Promise<void> => {
@@ -151,6 +152,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
   const ops = await openOpsPort(opened, {
     metrics: () => primary?.metrics() ?? metrics.text(),
     ready: () => primary?.ready() ?? { ready: false, checks: { workers: 'not started' } },
+    recentRequests: () => primary?.recent() ?? Promise.resolve([]),
     workers: () => {
       return {
         ...ownProcess(),
@@ -193,7 +195,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
 
 function openOpsPort(
   { source }: Opened,
-  pages: Pick<OpsOptions, 'metrics' | 'ready' | 'workers'>,
+  pages: Pick<OpsOptions, 'metrics' | 'ready' | 'workers' | 'recentRequests'>,
 ): Promise<Ops> {
   const { opsHost: host, opsPort: port } = source.current().config.server
   const options = {
@@ -202,6 +204,7 @@ function openOpsPort(
     ...pages,
     config: () => configPage(source),
     generations: (req: IncomingMessage) => answerGenerations(source, req),
+    isOperator: (header: string | undefined) => hasAdminToken(source, header),
   }
   return openOps(options).catch(async (error: unknown) => {
     await source.close()

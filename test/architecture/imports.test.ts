@@ -98,6 +98,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   zod: [
     /^cli\/restart\.ts$/,
     /^config\//,
+    /^cli\/plan\/read-heads\.ts$/,
     /^documentation\/configuration-pages\.ts$/,
     /^dashboard\/server\/schema\//,
     /^dashboard\/server\/(?:body|route)\.ts$/,

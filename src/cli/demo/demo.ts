@@ -114,6 +114,7 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
         port: opsPort,
         metrics: () => metrics.text(),
         ready: () => plane.ready(),
+        recentRequests: () => Promise.resolve(plane.recentHeads()),
         config: () => configPage(source),
         workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
         generations: (req) => answerGenerations(source, req),

@@ -8,7 +8,7 @@ import { factsFor, withListed } from '../../config/catalogue.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { DialectName, Egress, WireFormat } from '../../dialects/dialect.js'
-import { egressOf, isEmbeddings, wireFor } from '../../dialects/index.js'
+import { egressOf, isEmbeddings } from '../../dialects/index.js'
 import { TrustedProxies } from '../../http/client-address.js'
 import { bulkOf, inputTokens } from '../../ledger/estimate.js'
 import { Prices } from '../../ledger/prices.js'
@@ -24,13 +24,13 @@ import {
 import { stickyKeyOf } from '../../routing/sticky.js'
 import { orderOf } from '../../routing/targets.js'
 import { pathAt } from '../../upstreams/place.js'
-import { openAiEndpoint } from '../../upstreams/endpoint.js'
 import { MediaFetcher } from '../../upstreams/media.js'
 import { Upstreams, type Upstream } from '../../upstreams/upstream.js'
 import { UpstreamStates } from '../attempts/health/upstream-state.js'
 import { HealthProbe } from '../attempts/health/health-probe.js'
 import { fixedHeaders, ownHeaders } from './upstream-headers.js'
 import { ModelList } from './model-list.js'
+import { spokenTo, type Spoken } from './spoken.js'
 import { Tariffs } from '../reservation/tariff.js'
 
 /** Where a request goes: everything that is the same for every request of a route in one dialect. */
@@ -66,9 +66,6 @@ export interface Routed {
 /** Names of models beyond the catalogue that sums tell apart, for each process and generation. */
 const MAX_UNLISTED = 200
 const MODEL_NAME = /^[\w.:/@-]{1,128}$/
-
-/** Models of OpenAI that have no other endpoint than the legacy completions. */
-const COMPLETION_MODELS = /^(?:gpt-3\.5-turbo-instruct|davinci-002|babbage-002)/
 
 /** One configuration at work. Counts who holds it, and closes its pools when nobody does. */
 export class Generation {
@@ -158,18 +155,10 @@ export class Generation {
    * The target of a route for a request in a format, made once per generation and format; null if the upstream has no
    * such operation.
    */
-  target(
-    of: RouteTarget,
-    request: ChatRequest,
-    spoken: { readonly dialect: DialectName; readonly wire: WireFormat },
-  ): Target | null {
-    const choice = of.upstream.dialect
-    const model = of.model ?? request.model
-    const dialect =
-      choice === 'openai' ? openAiEndpoint(request, this.facts(model), spoken.dialect) : choice
-    const hasCompletions = of.upstream.completions || COMPLETION_MODELS.test(model)
-    const wire = wireFor(spoken.wire, dialect, hasCompletions)
-    if (wire === null) return null
+  target(of: RouteTarget, request: ChatRequest, spoken: Spoken): Target | null {
+    const upstreamSpeaks = spokenTo(of, request, spoken, this.facts(of.model ?? request.model))
+    if (upstreamSpeaks === null) return null
+    const { dialect, wire } = upstreamSpeaks
     const known = this.targets.get(wire)
     const held = known?.get(of)
     if (held !== undefined) return held

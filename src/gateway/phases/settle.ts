@@ -11,6 +11,7 @@ import { chargedNanoUsd } from '../../store/records/usage-sum.js'
 import type { Exchange } from '../exchange.js'
 import { entryOf, outcomeOf, overheadMs } from '../observe/entry.js'
 import { isLogged, lineOf, streamEndOf } from '../observe/line.js'
+import { headOf, type RecentHeads } from '../observe/recent-heads.js'
 import { firstContentMs, waited, type Results } from '../observe/results.js'
 import type { Identified } from './identify.js'
 
@@ -20,6 +21,7 @@ export interface Ledgers {
   readonly limiter: Limiter
   readonly metrics: Metrics
   readonly log: Logger
+  readonly recent: RecentHeads
 }
 
 /** The operations that are entered into the ledger; lists and stored replies cost nothing. */
@@ -113,7 +115,7 @@ export class Observer {
   report(): void {
     const beganMs = performance.now()
     const { x, results } = this
-    const { metrics, log } = this.to
+    const { metrics, log, recent } = this.to
     const outcome = outcomeOf(x, results)
     const status = outcome === 'client_gone' ? 499 : x.res.statusCode
     const seconds = (beganMs - x.startedMs) / 1000
@@ -133,6 +135,8 @@ export class Observer {
     if (isLogged(x.generation.snapshot.config.log, x, results, end)) {
       log.exchangeLine(lineOf(x, results, end))
     }
+    const head = headOf(x, results)
+    if (head !== null) recent.add(head)
     metrics.hops.settle.observe((results.entryMs + performance.now() - beganMs) / 1000)
     const failure = results.sent?.failure ?? results.failure ?? null
     if (failure !== null) log.error('unforeseen failure', failure, { request_id: x.id })

@@ -105,6 +105,11 @@ class Fleet<Payload> implements Primary<Payload> {
     return aggregateText([own, ...this.retired.all, ...counted])
   }
 
+  async recent(): Promise<unknown[]> {
+    const lists = await Promise.all([...this.processes.keys()].map((each) => each.recent()))
+    return lists.flat()
+  }
+
   ready(): Readiness {
     const checks: Record<string, string> = {}
     let isServed = false

@@ -13,6 +13,7 @@ export type ToWorker =
   | { type: 'ping' }
   | { type: 'config'; payload: unknown }
   | { type: 'collect' }
+  | { type: 'recent'; id: number }
   | { type: 'drain'; isReplaced: boolean }
   | { type: 'told'; id: number; answer: unknown }
   | { type: 'try'; id: number; payload: unknown }
@@ -26,11 +27,13 @@ export type ToPrimary =
   | { type: 'metrics'; metrics: Collected[] }
   | { type: 'ask'; id: number; question: unknown }
   | { type: 'tried'; id: number; fault: string | null }
+  | { type: 'recent'; id: number; requests: unknown[] }
 
 const TO_WORKER = new Set<unknown>([
   'ping',
   'config',
   'collect',
+  'recent',
   'drain',
   'told',
   'try',
@@ -52,6 +55,8 @@ export function isToPrimary(value: unknown): value is ToPrimary {
       return 'message' in value && typeof value.message === 'string'
     case 'metrics':
       return 'metrics' in value && isCollected(value.metrics)
+    case 'recent':
+      return 'requests' in value && Array.isArray(value.requests) && 'id' in value
     case 'ask':
       return 'id' in value && typeof value.id === 'number' && 'question' in value
     case 'tried':

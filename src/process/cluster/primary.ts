@@ -61,6 +61,8 @@ export interface Primary<Payload> {
   tryOut(payload: Payload): Promise<string | null>
   /** All processes' metrics as one, in Prometheus's text format. */
   metrics(): Promise<string>
+  /** The last requests of all worker processes. */
+  recent(): Promise<unknown[]>
   /** Ready when a worker is, and none that runs is not; names those that are not, with the last error. */
   ready(): Readiness
   /** All worker processes, those that drain last. */

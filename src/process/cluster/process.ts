@@ -6,6 +6,7 @@ import cluster, { type Worker } from 'node:cluster'
 import type { Logger } from '../../observe/log/log.js'
 import type { Collected } from '../../observe/metrics/metric.js'
 import type { Readiness } from '../ops-listener.js'
+import { Inquiries } from './inquiries.js'
 import { isToPrimary, type ToPrimary, type ToWorker } from './messages.js'
 
 /** What happens to a worker process. */
@@ -55,6 +56,7 @@ export class WorkerProcess {
   private readonly number: number
   private readonly log: Logger
   private readonly events: WorkerEvents
+  private readonly inquiries = new Inquiries()
   private failure: string | null = null
   private reportedAtMs = 0
   /** Pings since the last message from the worker. */
@@ -141,6 +143,11 @@ export class WorkerProcess {
     })
   }
 
+  /** Its last requests; empty if it does not answer in time. */
+  recent(): Promise<readonly unknown[]> {
+    return this.inquiries.ask((id) => this.send({ type: 'recent', id }))
+  }
+
   /** Drains it, and kills it after `limitMs`. With `isReplaced` other workers listen on the same address. */
   drain(limitMs: number, isReplaced: boolean): void {
     if (this.killTimer !== null || this.isGone) return
@@ -193,6 +200,9 @@ export class WorkerProcess {
       case 'metrics':
         this.counted = message.metrics
         this.collected?.()
+        return
+      case 'recent':
+        this.inquiries.answered(message.id, message.requests)
         return
       case 'ask':
         void this.tell(message.id, message.question)

@@ -25,6 +25,8 @@ export interface WorkerOptions<Payload> {
   apply: (payload: Payload) => void | Promise<void>
   ready: () => Readiness
   collect: () => Promise<Collected[]>
+  /** The last requests, without their contents. Must survive JSON. */
+  recent?: () => readonly unknown[]
   /**
    * Takes no more work and resolves when what is open has ended (or its own deadline has come). With `isReplaced`
    * other workers listen on the same address.
@@ -94,6 +96,11 @@ class Member<Payload> {
           tell({ type: 'tried', id: message.id, fault }),
         )
         return
+      case 'recent': {
+        const requests = [...(this.options.recent?.() ?? [])]
+        void tell({ type: 'recent', id: message.id, requests })
+        return
+      }
       case 'told':
         this.asked.get(message.id)?.(message.answer)
         return

@@ -1,0 +1,143 @@
+/**
+ * What would change for recent requests if another configuration were in force: where they go, which keys lose a
+ * model, what cannot be translated, what it costs. Pure; names are those of the command's JSON.
+ */
+import type { RequestHead } from '../../gateway/observe/recent-heads.js'
+import { Costs, type CostDifference } from './costs.js'
+import { flowsOf, type Place } from './flows.js'
+import type { Side } from './side.js'
+import { Tally } from './tally.js'
+import { translateHead, type Translation } from './translate-head.js'
+
+/** Requests for a model that go elsewhere. `from` null: no route took them; `to` null: no route takes them. */
+export interface Move {
+  readonly model: string
+  readonly from: Place | null
+  readonly to: Place | null
+  /** Expected by weight, to a hundredth. */
+  readonly requests: number
+}
+
+/** A key that used a model which no route takes any more. */
+export interface LosingKey {
+  readonly key_id: string
+  readonly account_id: string
+  readonly model: string
+  readonly requests: number
+}
+
+/** Something that requests have and their new target does not take. */
+export interface Untranslated {
+  readonly model: string
+  /** What the client speaks. */
+  readonly format: string
+  readonly to: Place
+  /** What the upstream speaks; null: it has no such operation. */
+  readonly dialect: string | null
+  readonly field: string
+  readonly requests: number
+}
+
+/** The same, if the request is refused for it. */
+export interface Refused extends Untranslated {
+  readonly message: string
+}
+
+/** The difference between two configurations, for some requests. */
+export interface Comparison {
+  readonly requests: number
+  /** Requests whose targets stay. */
+  readonly unmoved: number
+  readonly moves: readonly Move[]
+  readonly keys: readonly LosingKey[]
+  readonly refused: readonly Refused[]
+  readonly lost: readonly Untranslated[]
+  readonly cost: CostDifference
+}
+
+/** Requests that the gateway refused for the key or the model: no configuration of routes serves them. */
+const NEVER_ROUTED = new Set(['forbidden', 'unknown_model'])
+
+/** Compares two configurations on these requests. */
+export function compare(heads: readonly RequestHead[], before: Side, after: Side): Comparison {
+  const comparing = new Comparing(before, after)
+  for (const head of heads) {
+    if (!NEVER_ROUTED.has(head.outcome)) comparing.add(head)
+  }
+  return comparing.result()
+}
+
+class Comparing {
+  private readonly before: Side
+  private readonly after: Side
+  private readonly costs: Costs
+  private requests = 0
+  private unmoved = 0
+  private readonly moves = new Tally<Omit<Move, 'requests'>>()
+  private readonly keys = new Tally<Omit<LosingKey, 'requests'>>()
+  private readonly refused = new Tally<Omit<Refused, 'requests'>>()
+  private readonly lost = new Tally<Omit<Untranslated, 'requests'>>()
+
+  constructor(before: Side, after: Side) {
+    this.before = before
+    this.after = after
+    this.costs = new Costs(before, after)
+  }
+
+  add(head: RequestHead): void {
+    const { model, keyId, accountId } = head
+    const from = this.before.destinations(head)
+    const to = this.after.destinations(head)
+    this.requests += 1
+    const flows = flowsOf(from, to)
+    if (flows.length === 0) this.unmoved += 1
+    for (const flow of flows) {
+      this.moves.add({ model, from: flow.from, to: flow.to }, flow.share)
+    }
+    if (from.length > 0 && to.length === 0) {
+      this.keys.add({ key_id: keyId, account_id: accountId, model }, 1)
+    }
+    this.costs.add(head, from, to)
+    const known = from.map((destination) => translateHead(head, destination, this.before))
+    for (const destination of to) {
+      const { upstream, model: asked, share } = destination
+      const found = translateHead(head, destination, this.after)
+      this.note(head, { found, known, share, to: { upstream, model: asked } })
+    }
+  }
+
+  /** What the target does not take, unless the present one does not either. */
+  private note(
+    { model, format }: RequestHead,
+    of: {
+      readonly found: Translation
+      readonly known: readonly Translation[]
+      readonly share: number
+      readonly to: Place
+    },
+  ): void {
+    const { found, known, share, to } = of
+    const { dialect, losses, refusals } = found
+    const where = { model, format, to, dialect }
+    for (const { field, message } of refusals) {
+      const isKnown = known.some((each) => each.refusals.some((one) => one.field === field))
+      if (!isKnown) this.refused.add({ ...where, field, message }, share)
+    }
+    for (const field of losses) {
+      const isKnown = known.some((each) => each.losses.includes(field))
+      if (!isKnown) this.lost.add({ ...where, field }, share)
+    }
+  }
+
+  result(): Comparison {
+    return {
+      requests: this.requests,
+      unmoved: this.unmoved,
+      moves: this.moves.rows(),
+      keys: this.keys.rows(),
+      refused: this.refused.rows(),
+      lost: this.lost.rows(),
+      cost: this.costs.result(),
+    }
+  }
+}

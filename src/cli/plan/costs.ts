@@ -1,0 +1,98 @@
+/** What recent requests cost before and after, at the prices of the catalogue and of upstreams. Pure. */
+import type { RequestHead } from '../../gateway/observe/recent-heads.js'
+import type { Destination, Side } from './side.js'
+
+/** The costs of a model's requests, in US dollars. */
+export interface ModelCost {
+  readonly model: string
+  readonly before_usd: number
+  readonly after_usd: number
+}
+
+/** The costs of the requests whose price is known on both sides. */
+export interface CostDifference {
+  readonly before_usd: number
+  readonly after_usd: number
+  readonly difference_usd: number
+  /** Requests that are counted. */
+  readonly requests: number
+  /** Requests without reported tokens. */
+  readonly without_usage: number
+  /** Requests whose price is not known before or after. */
+  readonly without_price: number
+  /** Models whose costs differ, the largest difference first. */
+  readonly models: readonly ModelCost[]
+}
+
+const NANO = 1e9
+
+/** Adds up costs. */
+export class Costs {
+  private readonly before: Side
+  private readonly after: Side
+  private readonly models = new Map<string, { before: number; after: number }>()
+  private requests = 0
+  private withoutUsage = 0
+  private withoutPrice = 0
+
+  constructor(before: Side, after: Side) {
+    this.before = before
+    this.after = after
+  }
+
+  /** Of a request that goes to one of these, by share. */
+  add(head: RequestHead, from: readonly Destination[], to: readonly Destination[]): void {
+    if (from.length === 0 || to.length === 0) return
+    if (head.usage.input === undefined) {
+      this.withoutUsage += 1
+      return
+    }
+    const [before, after] = [expected(head, from, this.before), expected(head, to, this.after)]
+    if (before === null || after === null) {
+      this.withoutPrice += 1
+      return
+    }
+    this.requests += 1
+    const sum = this.models.get(head.model) ?? { before: 0, after: 0 }
+    sum.before += before
+    sum.after += after
+    this.models.set(head.model, sum)
+  }
+
+  result(): CostDifference {
+    let [before, after] = [0, 0]
+    const models: ModelCost[] = []
+    for (const [model, sum] of this.models) {
+      before += sum.before
+      after += sum.after
+      if (sum.before === sum.after) continue
+      models.push({ model, before_usd: usd(sum.before), after_usd: usd(sum.after) })
+    }
+    const gap = (one: ModelCost): number => Math.abs(one.after_usd - one.before_usd)
+    return {
+      before_usd: usd(before),
+      after_usd: usd(after),
+      difference_usd: usd(after - before),
+      requests: this.requests,
+      without_usage: this.withoutUsage,
+      without_price: this.withoutPrice,
+      models: models.sort((a, b) => gap(b) - gap(a)),
+    }
+  }
+}
+
+/** A service tier is the vendor's: at another upstream the usual price holds. */
+function expected(head: RequestHead, at: readonly Destination[], side: Side): number | null {
+  let total = 0
+  for (const destination of at) {
+    const cost =
+      side.cost(destination, head.usage, head.tier) ?? side.cost(destination, head.usage, null)
+    if (cost === null) return null
+    total += cost * destination.share
+  }
+  return total
+}
+
+function usd(nano: number): number {
+  return Math.round(nano) / NANO
+}

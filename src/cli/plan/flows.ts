@@ -1,0 +1,75 @@
+/** Which share of a request moves from which target to which. Pure. */
+import type { Destination } from './side.js'
+
+/** An upstream, and the model that it is asked for. */
+export interface Place {
+  readonly upstream: string
+  readonly model: string
+}
+
+/** A share of a request that goes from one target to another; null: no route takes it. */
+export interface Flow {
+  readonly from: Place | null
+  readonly to: Place | null
+  /** 0 to 1. */
+  readonly share: number
+}
+
+/** Smaller differences of weights are rounding. */
+const LEAST_SHARE = 1e-9
+
+/** The flows of one request; what stays is not among them. */
+export function flowsOf(before: readonly Destination[], after: readonly Destination[]): Flow[] {
+  if (before.length === 0 && after.length === 0) return []
+  if (before.length === 0)
+    return after.map((to) => ({ from: null, to: placeOf(to), share: to.share }))
+  if (after.length === 0) {
+    return before.map((from) => ({ from: placeOf(from), to: null, share: from.share }))
+  }
+  const gaining = sharesOf(after)
+  const losing = sharesOf(before)
+  for (const [name, one] of losing) {
+    const other = gaining.get(name)
+    if (other === undefined) continue
+    const same = Math.min(one.share, other.share)
+    one.share -= same
+    other.share -= same
+  }
+  return transport([...losing.values()], [...gaining.values()])
+}
+
+interface Share {
+  readonly place: Place
+  share: number
+}
+
+function sharesOf(destinations: readonly Destination[]): Map<string, Share> {
+  const shares = new Map<string, Share>()
+  for (const destination of destinations) {
+    const place = placeOf(destination)
+    const name = `${place.upstream} ${place.model}`
+    const known = shares.get(name)
+    if (known === undefined) shares.set(name, { place, share: destination.share })
+    else known.share += destination.share
+  }
+  return shares
+}
+
+function placeOf({ upstream, model }: Destination): Place {
+  return { upstream, model }
+}
+
+/** Moves what each target loses to those that gain, in order. */
+function transport(losing: readonly Share[], gaining: readonly Share[]): Flow[] {
+  const flows: Flow[] = []
+  for (const from of losing) {
+    for (const to of gaining) {
+      const share = Math.min(from.share, to.share)
+      if (share < LEAST_SHARE) continue
+      from.share -= share
+      to.share -= share
+      flows.push({ from: from.place, to: to.place, share })
+    }
+  }
+  return flows
+}

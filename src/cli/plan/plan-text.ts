@@ -1,0 +1,138 @@
+/** A plan as lines of text. */
+import type { Capability } from './capabilities.js'
+import type { Comparison, Move } from './compare.js'
+import type { CostDifference } from './costs.js'
+import type { Place } from './flows.js'
+import type { NamedKey } from './key-names.js'
+import { LISTED_TOKENS } from './listed-heads.js'
+
+/** What `sluice plan` prints; the names are those of its JSON. */
+export interface Plan extends Omit<Comparison, 'keys'> {
+  readonly keys: readonly NamedKey[]
+  /** `gateway`: on recent requests; `files`: on one request for each model. */
+  readonly source: 'gateway' | 'files'
+  readonly from_file: string
+  readonly to_file: string
+  /** When the first and last of the requests ended; null without requests. */
+  readonly since: string | null
+  readonly until: string | null
+  /** What moves take away from chat clients, whether requests used it or not; of `files` only. */
+  readonly capabilities: readonly Capability[]
+  readonly notes: readonly string[]
+  /** What would break; empty: nothing. */
+  readonly breaks: readonly string[]
+}
+
+/** More rows than this of one kind are counted and not printed; `--json` has all. */
+const MAX_ROWS = 40
+const MAX_BREAKS = 10
+
+/** The plan in lines, most important last. */
+export function planText(plan: Plan): string {
+  const { source, moves, keys, refused, lost, cost, capabilities, notes, breaks } = plan
+  const isFiles = source === 'files'
+  const of = (requests: number): string => {
+    if (!isFiles) return `, ${requests} request${requests === 1 ? '' : 's'}`
+    return requests < 1 ? `, ${Math.round(requests * 100)} % of its requests` : ''
+  }
+  const gone = moves.filter(({ to }) => to === null)
+  const others = moves.filter(({ to }) => to !== null)
+  return [
+    headline(plan),
+    ...section('Moves', others, (move) => `${moveText(move)}${of(move.requests)}`),
+    ...section('No route any more', gone, (move) => `${moveText(move)}${of(move.requests)}`),
+    ...section(
+      'Keys that lose a model',
+      isFiles ? [] : keys,
+      ({ key_id, name, model, requests }) => {
+        return `${key_id}${name === null ? '' : ` (${name})`}  ${model}${of(requests)}`
+      },
+    ),
+    ...section('Cannot be sent', refused, ({ model, format, to, field, message, requests }) => {
+      return `${model} (${format}) to ${placeText(to)}: ${field}: ${message}${of(requests)}`
+    }),
+    ...section('Lost in translation', lost, ({ model, format, to, dialect, field, requests }) => {
+      return `${model} (${format}) to ${placeText(to)} in ${dialect ?? ''}: ${field}${of(requests)}`
+    }),
+    ...section('What chat clients lose if they use it', capabilities, capabilityText),
+    ...costLines(cost, isFiles),
+    ...section('Notes', notes, (note) => note),
+    '',
+    ...(breaks.length === 0 ? ['Nothing breaks.'] : breakLines(breaks)),
+  ].join('\n')
+}
+
+function breakLines(breaks: readonly string[]): string[] {
+  const more = breaks.length - MAX_BREAKS
+  return [
+    ...breaks.slice(0, MAX_BREAKS).map((what) => `Breaks: ${what}`),
+    ...(more > 0 ? [`Breaks: ${more} more of the above`] : []),
+  ]
+}
+
+function headline({ source, requests, since, until, from_file, to_file, unmoved }: Plan): string {
+  const files = `${from_file} -> ${to_file}`
+  if (source === 'files') return `${files}, for ${requests} models; ${unmoved} stay where they are`
+  if (requests === 0) return `${files}: the gateway has served no requests since it started`
+  return `${files}, on the last ${requests} requests (${since ?? ''} to ${until ?? ''}); ${unmoved} stay where they are`
+}
+
+function section<T>(title: string, rows: readonly T[], line: (row: T) => string): string[] {
+  if (rows.length === 0) return []
+  const more = rows.length - MAX_ROWS
+  return [
+    '',
+    title,
+    ...rows.slice(0, MAX_ROWS).map((row) => `  ${line(row)}`),
+    ...(more > 0 ? [`  and ${more} more; --json lists all`] : []),
+  ]
+}
+
+function moveText({ model, from, to }: Move): string {
+  return `${model}: ${placeText(from)} -> ${placeText(to)}`
+}
+
+function placeText(place: Place | null): string {
+  return place === null ? 'no route' : `${place.upstream} ${place.model}`
+}
+
+function capabilityText({ models, to_upstream, dialect, loses, refuses }: Capability): string {
+  const [first = '', ...others] = models
+  const named = others.length === 0 ? first : `${first} and ${others.length} more models`
+  const parts = [
+    ...(loses.length === 0 ? [] : [`loses ${loses.join('; ')}`]),
+    ...(refuses.length === 0 ? [] : [`refuses ${refuses.join('; ')}`]),
+  ]
+  return `${named} at ${to_upstream} (${dialect}): ${parts.join('. ')}`
+}
+
+function costLines(cost: CostDifference, isFiles: boolean): string[] {
+  const { before_usd, after_usd, difference_usd, models, requests } = cost
+  if (requests === 0) return []
+  const per = isFiles
+    ? ` (one request of ${LISTED_TOKENS} prompt and ${LISTED_TOKENS} reply tokens per model)`
+    : ''
+  const sign = difference_usd > 0 ? '+' : ''
+  const share = before_usd === 0 ? '' : ` (${sign}${percent(difference_usd / before_usd)})`
+  const unknown = [
+    ...(cost.without_price > 0 ? [`${cost.without_price} requests have no known price`] : []),
+    ...(cost.without_usage > 0 ? [`${cost.without_usage} requests have no reported tokens`] : []),
+  ]
+  return [
+    '',
+    `Cost at catalogue prices${per}`,
+    `  ${usd(before_usd)} -> ${usd(after_usd)}, ${sign}${usd(difference_usd)}${share}`,
+    ...models.slice(0, MAX_ROWS).map((each) => {
+      return `  ${each.model}: ${usd(each.before_usd)} -> ${usd(each.after_usd)}`
+    }),
+    ...unknown.map((line) => `  ${line}`),
+  ]
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`
+}
+
+function usd(amount: number): string {
+  return `${amount.toFixed(6)} USD`
+}

@@ -1,0 +1,186 @@
+/** `sluice plan`: what would change for recent requests if another configuration file were in force. Changes nothing. */
+import { parseArgs } from 'node:util'
+import type { Catalogue, Config } from '../../config/config.js'
+import { isConfigured } from '../../config/config.js'
+import { loadConfig } from '../../config/load.js'
+import type { ConfigProblem } from '../../config/problem.js'
+import { needsRestart } from '../../config/generations/values-in-force.js'
+import { problemLines } from '../check/check.js'
+import { UsageError, type Command } from '../command.js'
+import { configPath } from '../config-option.js'
+import { capabilitiesOf } from './capabilities.js'
+import { compare, type Comparison } from './compare.js'
+import { withNames } from './key-names.js'
+import { listedHeads } from './listed-heads.js'
+import { planText, type Plan } from './plan-text.js'
+import { askHeads } from './read-heads.js'
+import { Side } from './side.js'
+
+/** `sluice plan`. */
+export const command: Command = {
+  name: 'plan',
+  summary: 'show what another configuration would change for recent requests',
+  help: `
+Usage: sluice plan NEW [--config FILE] [--offline | --live] [--json]
+       sluice plan OLD NEW [--json]
+
+Compares the configuration file NEW with the present one on the last 1,000 requests of the running
+gateway: which go to another upstream or model, which keys lose a model that they used, what the new
+upstream does not take, and the difference in cost at catalogue prices. The gateway remembers for each
+request the model, key id, client format, sizes and kinds of content, and none of the contents.
+Nothing is changed.
+
+If no gateway runs, or with --offline or two files, the comparison is of one request for each model that
+the files route, and lists what the new upstreams' dialects cannot carry.
+
+Exits with 1 if NEW is not good, or something would break: a model in use loses its route, a key loses
+a model that it used, or a recent request could not be translated for its new target.
+
+Options:
+  --config FILE   the present configuration; without it, the one that SLUICE_CONFIG names. Its
+                  server.ops_host and server.ops_port tell where the gateway is asked
+  --offline       do not ask a gateway
+  --live          fail if no gateway runs
+  --json          print one JSON object: { source, requests, unmoved, moves, keys, refused, lost, cost,
+                  capabilities, notes, breaks }
+
+Example:
+  sluice plan new.yaml --config config/gateway.yaml
+  sluice plan config/gateway.yaml new.yaml --json
+`,
+  async run(argv) {
+    const { values, positionals } = parseArgs({
+      args: [...argv],
+      allowPositionals: true,
+      options: {
+        config: { type: 'string' },
+        offline: { type: 'boolean', default: false },
+        live: { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
+      },
+    })
+    const files = filesOf(positionals, values.config)
+    const isOffline = values.offline || positionals.length === 2
+    if (isOffline && values.live) {
+      throw new UsageError('--live needs the running gateway: leave out --offline and OLD')
+    }
+    const before = loadConfig(files.before, process.env)
+    const after = loadConfig(files.after, process.env)
+    const errors = [before, after].flatMap((loaded) => (loaded.ok ? [] : loaded.errors))
+    if (!before.ok || !after.ok) return refused(errors, values.json)
+    const paths = { from_file: files.before, to_file: files.after }
+    const made = await planOf(before, after, { isOffline, isLive: values.live })
+    if (typeof made === 'string') throw new Error(made)
+    const plan = { ...paths, ...made }
+    console.log(values.json ? JSON.stringify(plan) : planText(plan))
+    return plan.breaks.length === 0 ? 0 : 1
+  },
+}
+
+function filesOf(
+  positionals: readonly string[],
+  config: string | undefined,
+): { before: string; after: string } {
+  const [first, second, ...more] = positionals
+  if (first === undefined || more.length > 0) {
+    throw new UsageError("'sluice plan' needs the file NEW, or two files OLD and NEW")
+  }
+  if (second === undefined) return { before: configPath(config, 'sluice plan'), after: first }
+  if (config !== undefined) throw new UsageError('--config is for one file: leave it out, or OLD')
+  return { before: first, after: second }
+}
+
+function refused(errors: readonly ConfigProblem[], isJson: boolean): number {
+  console.log(isJson ? JSON.stringify({ errors }) : problemLines(errors))
+  return 1
+}
+
+/** A configuration that has been loaded. */
+interface Loaded {
+  readonly config: Config
+  readonly catalogue: Catalogue
+  readonly fileHash: string
+}
+
+type Made = Omit<Plan, 'from_file' | 'to_file'>
+
+/** The plan; a text: why there is none. */
+async function planOf(
+  before: Loaded,
+  after: Loaded,
+  { isOffline, isLive }: { readonly isOffline: boolean; readonly isLive: boolean },
+): Promise<Made | string> {
+  const [from, to] = [new Side(before), new Side(after)]
+  const notes = notesOf(before.config, after.config)
+  if (isOffline) return filesPlan(from, to, notes)
+  const asked = await askHeads(before.config.server)
+  if (asked.kind === 'failed') return `${asked.message}. Add --offline to compare the files alone`
+  if (asked.kind === 'absent') {
+    const advice = 'start it, or check server.ops_host and server.ops_port'
+    if (isLive) return `${asked.message}: ${advice}. Without --live the files alone are compared`
+    console.error(`sluice: ${asked.message}: the files alone are compared`)
+    return filesPlan(from, to, [`${asked.message}: ${advice}`, ...notes])
+  }
+  const { heads, fileHash } = asked
+  if (fileHash !== before.fileHash) {
+    notes.unshift('The gateway does not have the file that --config names in force')
+  }
+  const compared = compare(heads, from, to)
+  return {
+    source: 'gateway',
+    since: dayAndTime(heads[0]?.atMs),
+    until: dayAndTime(heads.at(-1)?.atMs),
+    ...compared,
+    keys: await withNames(before.config, compared.keys),
+    capabilities: [],
+    notes,
+    breaks: breaksOf(compared),
+  }
+}
+
+function filesPlan(from: Side, to: Side, notes: readonly string[]): Made {
+  const compared = { ...compare(listedHeads(from, to), from, to), keys: [] }
+  return {
+    source: 'files',
+    since: null,
+    until: null,
+    ...compared,
+    capabilities: capabilitiesOf(compared.moves, from, to),
+    notes,
+    breaks: breaksOf(compared),
+  }
+}
+
+function dayAndTime(atMs: number | undefined): string | null {
+  return atMs === undefined ? null : new Date(atMs).toISOString()
+}
+
+/** What a user of the gateway would notice as an error. */
+function breaksOf({ moves, keys, refused: untaken }: Comparison): string[] {
+  const unrouted = new Set(moves.filter(({ to }) => to === null).map(({ model }) => model))
+  return [
+    ...[...unrouted].map((model) => `no route takes the model ${model} any more`),
+    ...keys.map(({ key_id, model }) => `the key ${key_id} loses the model ${model}`),
+    ...untaken.map(({ model, to, field }) => {
+      return `requests for ${model} cannot be sent to ${to.upstream} ${to.model}: ${field}`
+    }),
+  ]
+}
+
+function notesOf(before: Config, after: Config): string[] {
+  const unconfigured = Object.values(after.upstreams).filter(
+    (upstream) => !isConfigured(upstream) && isUsed(upstream.name, after),
+  )
+  return [
+    ...unconfigured.map(({ name, apiKeySource }) => {
+      return `The upstream ${name} has no key in this shell: ${apiKeySource ?? 'api_key'} is not set`
+    }),
+    ...needsRestart(before, after).map((name) => `${name} takes effect at the next start`),
+  ]
+}
+
+function isUsed(name: string, { routes }: Config): boolean {
+  return routes.some(({ targets, fallback }) =>
+    [...targets, ...fallback].some(({ upstream }) => upstream === name),
+  )
+}

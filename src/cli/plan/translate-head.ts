@@ -1,0 +1,119 @@
+/**
+ * What becomes of a request at another upstream: the fields that translation loses, and why it would be refused. Found
+ * by translating a request of the same shape, with the gateway's own encoders. Pure.
+ */
+import type { ModelFacts } from '../../chat/model.js'
+import type { ChatRequest } from '../../chat/request.js'
+import type { DialectName, WireFormat } from '../../dialects/dialect.js'
+import { egressOf, errorFormatOf, isEmbeddings } from '../../dialects/index.js'
+import { GatewayError } from '../../errors.js'
+import { render } from '../../gateway/attempts/request/render-request.js'
+import { LossList } from '../../gateway/streams/losses.js'
+import type { RequestHead } from '../../gateway/observe/recent-heads.js'
+import { spokenTo } from '../../gateway/generation/spoken.js'
+import { parseObject } from '../../wire/json/parse-body.js'
+import type { Destination, Side } from './side.js'
+import { skeletonOf } from './skeleton.js'
+
+/** Why a request cannot be sent. */
+export interface Refusal {
+  /** The client's field, or a property of the model. */
+  readonly field: string
+  readonly message: string
+}
+
+/** A request at one upstream. */
+export interface Translation {
+  /** Null if the upstream has no such operation. */
+  readonly dialect: DialectName | null
+  /** Fields of the client's format that do not arrive, by path. */
+  readonly losses: readonly string[]
+  readonly refusals: readonly Refusal[]
+}
+
+/** Translates the shape of the request for a destination of a configuration. */
+export function translateHead(head: RequestHead, to: Destination, side: Side): Translation {
+  const request = skeletonOf(head)
+  const facts = side.facts(to.model)
+  const spoken = spokenTo(to.target, request, head, facts)
+  if (spoken === null) {
+    const message = `the upstream ${to.upstream} has no embeddings`
+    return { dialect: null, losses: [], refusals: [{ field: 'model', message }] }
+  }
+  const { dialect, wire } = spoken
+  const limits = limitsOf(head, request, facts)
+  if (isEmbeddings(wire)) return { dialect, losses: [], refusals: limits }
+  const { losses, refusal } = rendered(head, request, { to, side, wire, facts })
+  const isRejected = losses.length > 0 && side.config.onLoss === 'reject'
+  const lossy = losses.map((field) => ({ field, message: 'on_loss is reject' }))
+  return {
+    dialect,
+    losses: isRejected ? [] : losses,
+    refusals: [...limits, ...(refusal === null ? [] : [refusal]), ...(isRejected ? lossy : [])],
+  }
+}
+
+interface Where {
+  readonly to: Destination
+  readonly side: Side
+  readonly wire: WireFormat
+  readonly facts: ModelFacts
+}
+
+function rendered(
+  head: RequestHead,
+  request: ChatRequest,
+  { to, side, wire, facts }: Where,
+): { losses: readonly string[]; refusal: Refusal | null } {
+  const egress = egressOf(wire)
+  if (egress === null) throw new Error(`no format ${wire}`)
+  const { quirks, name, allowBetas: betas } = to.target.upstream
+  const { allowSyntheticUser } = side.config
+  const destination = { name, wire, egress, quirks, betas, allowSyntheticUser }
+  const spelled = (path: string): string => errorFormatOf(head.dialect).fieldName?.(path) ?? path
+  const found = new LossList()
+  try {
+    const body = wire === head.wire ? ownBody(head, request) : {}
+    const raw = Buffer.from(JSON.stringify(body))
+    const { members } = parseObject(raw)
+    render({ wire: head.wire, raw, members, body, request }, destination, to.model, facts, found)
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    const field = spelled(error.wire.param ?? 'body')
+    return { losses: [], refusal: { field, message: error.message } }
+  }
+  return { losses: found.paths.map(spelled), refusal: null }
+}
+
+/** The request in its own format, for an upstream that is sent the client's own bytes. */
+function ownBody(head: RequestHead, request: ChatRequest): ReturnType<typeof parseObject>['value'] {
+  const egress = egressOf(head.wire)
+  if (egress === null) return {}
+  const facts = { id: head.model, family: FAMILIES[head.dialect], createdAtSeconds: 0 }
+  return egress.encodeRequest({ ...request, native: [] }, facts, { drop: () => undefined })
+}
+
+const FAMILIES: Readonly<Record<DialectName, string>> = {
+  'openai-chat': 'openai',
+  'openai-responses': 'openai',
+  anthropic: 'anthropic',
+  gemini: 'google',
+}
+
+/** What the model cannot take, by the catalogue: translation does not look at it, the provider refuses it. */
+function limitsOf(head: RequestHead, request: ChatRequest, facts: ModelFacts): Refusal[] {
+  const found: Refusal[] = []
+  const refuse = (field: string, what: string): void => {
+    found.push({ field, message: `${facts.id} ${what} (catalogue)` })
+  }
+  const kinds = head.sketch.turns.flatMap((turn) => turn.slice(1))
+  const has = (kind: string): boolean => kinds.some((each) => each.startsWith(kind))
+  if (facts.vision === false && has('image')) refuse('images', 'takes no images')
+  if (facts.audioInput === false && has('audio')) refuse('audio', 'takes no audio')
+  if (facts.tools === false && request.tools.length > 0) refuse('tools', 'takes no tools')
+  const { contextWindow } = facts
+  if (contextWindow !== undefined && head.promptTokens > contextWindow) {
+    refuse('prompt', `has a context window of ${contextWindow} tokens`)
+  }
+  return found
+}

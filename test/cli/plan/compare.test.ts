@@ -1,0 +1,143 @@
+/**
+ * Goal: a comparison follows the conditions, weights, limits and prices of both configurations.
+ * Method: two files in memory and hand-made request heads; nothing is started.
+ */
+import t from 'tap'
+import { compare } from '../../../src/cli/plan/compare.js'
+import { Side } from '../../../src/cli/plan/side.js'
+import { loadConfigText } from '../../../src/config/load.js'
+import type { RequestHead } from '../../../src/gateway/observe/recent-heads.js'
+import type { RequestSketch } from '../../../src/gateway/observe/sketch.js'
+
+const MODELS = `
+as_of: 2026-11-20
+models:
+  - { id: seeing, family: openai, vision: true, context_window: 100000, price: { input: 1, output: 2 } }
+  - { id: blind, family: openai, vision: false, tools: false, context_window: 1000, price: { input: 10, output: 20 } }
+  - { id: free, family: openai }
+`
+
+function sideOf(routes: string): Side {
+  const loaded = loadConfigText(
+    {
+      path: '/nowhere/gateway.yaml',
+      text: `
+store: sqlite:./x.db
+models: models.yaml
+upstreams:
+  a: { dialect: openai-chat, base_url: https://a.example.com/v1, api_key: x }
+  b: { dialect: anthropic, base_url: https://b.example.com/v1, api_key: x }
+routes:
+${routes}`,
+      files: { '/nowhere/models.yaml': MODELS },
+    },
+    {},
+  )
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+  return new Side(loaded)
+}
+
+const SKETCH: RequestSketch = {
+  turns: [['user', 'text']],
+  ends: ['user', 'user'],
+  tools: [],
+  settings: {},
+  rest: {},
+  native: [],
+}
+
+function headOf(changes: Partial<RequestHead> = {}): RequestHead {
+  return {
+    atMs: 0,
+    keyId: 'key_1',
+    accountId: 'acc_1',
+    labels: {},
+    format: 'chat',
+    dialect: 'openai-chat',
+    wire: 'openai-chat',
+    model: 'seeing',
+    stream: false,
+    bodyBytes: 100,
+    promptTokens: 20,
+    usage: { input: 1_000, output: 1_000 },
+    tier: null,
+    outcome: 'ok',
+    sketch: SKETCH,
+    ...changes,
+  }
+}
+
+const before = sideOf(
+  '  - { prefix: s, upstream: a }\n  - { prefix: b, upstream: a }\n  - { prefix: f, upstream: a }',
+)
+
+void t.test(
+  'a key loses a model when the new route asks for a label that it does not have',
+  (t) => {
+    const after = sideOf('  - { prefix: s, upstream: a, when: { labels: { team: research } } }')
+    const heads = [headOf(), headOf({ keyId: 'key_2', labels: { team: 'research' } })]
+    const { keys, moves, unmoved } = compare(heads, before, after)
+    t.same(keys, [{ key_id: 'key_1', account_id: 'acc_1', model: 'seeing', requests: 1 }])
+    t.match(moves, [{ model: 'seeing', to: null, requests: 1 }])
+    t.equal(unmoved, 1)
+    t.end()
+  },
+)
+
+void t.test('a request is refused for what the new model cannot take', (t) => {
+  const after = sideOf('  - { prefix: s, targets: [{ upstream: a, model: blind }] }')
+  const image = { ...SKETCH, turns: [['user', 'text', 'image base64 image/png']] }
+  const tools = { ...SKETCH, tools: ['function parameters'] }
+  const heads = [
+    headOf({ sketch: image }),
+    headOf({ sketch: tools }),
+    headOf({ promptTokens: 5_000 }),
+  ]
+  const { refused } = compare(heads, before, after)
+  t.same(refused.map(({ field }) => field).sort(), ['images', 'prompt', 'tools'])
+  const { refused: known } = compare(
+    [headOf({ model: 'blind', sketch: image })],
+    before,
+    sideOf('  - { prefix: b, targets: [{ upstream: a }, { upstream: b }] }'),
+  )
+  t.same(known, [], 'what the present target does not take either is nothing new')
+  t.end()
+})
+
+void t.test('costs are expected by weight, and unknown prices are counted apart', (t) => {
+  const after = sideOf(
+    '  - { prefix: s, targets: [{ upstream: a, weight: 1 }, { upstream: a, model: blind, weight: 1 }] }\n  - { prefix: f, upstream: a }',
+  )
+  const heads = [headOf(), headOf({ model: 'free' }), headOf({ usage: {} })]
+  const { cost } = compare(heads, before, after)
+  // 1,000 tokens each way: 0.003 USD at the one, 0.03 at the other.
+  t.equal(cost.before_usd, 0.003)
+  t.equal(cost.after_usd, 0.0165)
+  t.equal(cost.difference_usd, 0.0135)
+  t.match(cost, { requests: 1, without_price: 1, without_usage: 1 })
+  t.end()
+})
+
+void t.test('only the share that changes moves', (t) => {
+  const half =
+    '  - { prefix: s, targets: [{ upstream: a, weight: 1 }, { upstream: b, weight: 1 }] }'
+  const mostly =
+    '  - { prefix: s, targets: [{ upstream: a, weight: 1 }, { upstream: b, weight: 3 }] }'
+  const { moves } = compare([headOf(), headOf()], sideOf(half), sideOf(mostly))
+  t.match(moves, [{ from: { upstream: 'a' }, to: { upstream: 'b' }, requests: 0.5 }])
+  t.equal(moves.length, 1)
+  t.end()
+})
+
+void t.test('requests that were never routed do not count', (t) => {
+  const heads = [headOf({ outcome: 'forbidden' }), headOf({ model: 'x', outcome: 'unknown_model' })]
+  t.equal(compare(heads, before, before).requests, 0)
+  t.end()
+})
+
+void t.test('embeddings cannot move to an upstream without them', (t) => {
+  const embedding = headOf({ format: 'embeddings', wire: 'openai-embeddings', model: 'free' })
+  const { refused } = compare([embedding], before, sideOf('  - { prefix: f, upstream: b }'))
+  t.match(refused, [{ model: 'free', dialect: null, requests: 1 }])
+  t.end()
+})
