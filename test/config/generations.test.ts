@@ -199,7 +199,7 @@ void t.test('a restart with a broken file runs the last good generation', async 
 void t.test('a missing file and a missing catalogue are broken files, too', async (t) => {
   for (const gone of ['gateway.yaml', 'models.yaml']) {
     await t.test(gone, async (t) => {
-      const { folder, open } = scene(t)
+      const { folder, open } = scene(t, { 'gateway.yaml': `${GOOD}models: models.yaml\n` })
       await (await open()).close()
       rmSync(join(folder, gone))
       const source = await open()
