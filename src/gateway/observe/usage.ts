@@ -70,7 +70,8 @@ function usageOfNative({ wasSent, verdict, status, candidate }: AttemptResult): 
   return { ...NOTHING_USED, usage, source, costNanoUsd: cost, budgetNanoUsd: cost }
 }
 
-function usageOfAttempt(
+/** Of one attempt; nothing if the provider does not bill it. */
+export function usageOfAttempt(
   x: Exchange,
   attempt: AttemptResult,
   request: ChatRequest,
