@@ -8,7 +8,7 @@ import { claimsOf, type Limit } from '../../limits/rules.js'
 import type { Demand, Raise } from '../../store/ledger.js'
 import type { AttemptResult } from '../attempts/result.js'
 import type { Exchange } from '../exchange.js'
-import { usageOfAttempt } from '../observe/usage.js'
+import { usageOfAttempt } from '../observe/attempt-usage.js'
 import type { Candidate } from '../phases/choose.js'
 import { isWithin, larger, NOTHING, sum, type Amount } from './amount.js'
 
