@@ -90,9 +90,10 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     if (admission.kind === 'refused') throw admission.error
     x.lease = admission.lease
     x.cancellation.check()
-    const outbound = { exchange: x, identity, call: admission.call, route, held }
+    const { call: admitted, reservation } = admission
+    const outbound = { exchange: x, identity, call: admitted, route, held, reservation }
     const sending = send(outbound, observer.ending, services)
-    results.sent = sending
+    results.sent = sending.sent
     const reply = await sending.reply
     // A stream holds its own end back.
     const entered = reply.kind === 'whole' ? observer.ending() : null

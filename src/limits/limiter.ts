@@ -5,7 +5,16 @@
  */
 import type { LimitingConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
-import type { Admission, Claim, Ledger, Standing, Taken, Verdict } from '../store/ledger.js'
+import type {
+  Admission,
+  Claim,
+  Demand,
+  Ledger,
+  Raise,
+  Standing,
+  Taken,
+  Verdict,
+} from '../store/ledger.js'
 import { Local } from './local.js'
 import { Seen } from './seen.js'
 
@@ -19,6 +28,16 @@ export interface Lease {
   taken: Taken
   /** The store has no reservation of it, and is told only if it runs on; 2 looks make it old enough. */
   looks: 0 | 1 | null
+  /** Absent until more than the wish was asked for. */
+  raised?: Raised
+}
+
+/** What a request was granted beyond its wish. */
+interface Raised {
+  readonly byStore: Raise[]
+  /** By this process alone, while the store was away. */
+  readonly locally: Demand[]
+  isOver: boolean
 }
 
 /**
@@ -45,7 +64,7 @@ export type EachLease = (visit: (lease: Lease) => void) => void
 
 /** What a limiter is given. */
 export interface LimiterOptions {
-  readonly ledger: Pick<Ledger, 'admit' | 'letGo' | 'renew'>
+  readonly ledger: Pick<Ledger, 'admit' | 'letGo' | 'lower' | 'raise' | 'renew'>
   /** Read on every use, so that a reload takes effect at once. */
   readonly settings: () => LimitingConfig
   /** Milliseconds that never go back (`performance.now`). */
@@ -158,8 +177,36 @@ export class Limiter {
     }
   }
 
+  /**
+   * Takes more for a request that runs, until it ends; false if its limits do not allow it. Rejects only with what nobody
+   * foresaw.
+   */
+  async raise(lease: Lease, demands: Raise['demands']): Promise<boolean> {
+    const raised = (lease.raised ??= { byStore: [], locally: [], isOver: false })
+    if (this.local !== null) return this.raiseLocally(this.local, raised, demands)
+    const asked = this.options.ledger.raise(lease.wish.accountId, demands).then((raise) => {
+      if (raise === null) return false
+      raised.byStore.push(raise)
+      // The request ended, or did not wait so long.
+      if (raised.isOver) this.lower(lease)
+      return true
+    })
+    try {
+      return (await this.inTime(asked)) ?? false
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.kind !== 'store_unavailable') throw error
+      return this.raiseLocally(this.failed(error), raised, demands)
+    }
+  }
+
   /** The request has ended, whatever became of it; once. `spentNanoUsd` is null where it is not known. */
-  end({ wish, taken }: Lease, spentNanoUsd: number | null): void {
+  end(lease: Lease, spentNanoUsd: number | null): void {
+    const { wish, taken, raised } = lease
+    if (raised !== undefined) {
+      raised.isOver = true
+      this.lower(lease)
+      this.local?.end(raised.locally, 0, true)
+    }
     if (taken === 'slice') this.options.ledger.letGo?.(wish.requestId)
     this.local?.end(wish.demands, spentNanoUsd, taken === 'nothing')
   }
@@ -196,6 +243,19 @@ export class Limiter {
     if (this.sweep !== null) clearInterval(this.sweep)
   }
 
+  private raiseLocally(local: Local, raised: Raised, demands: Raise['demands']): boolean {
+    const { admitted } = local.admit(demands, this.options.now())
+    if (admitted) raised.locally.push(...demands)
+    return admitted
+  }
+
+  /** What the store does not take back stays charged. */
+  private lower({ wish, raised }: Lease): void {
+    for (const raise of raised?.byStore.splice(0) ?? []) {
+      this.options.ledger.lower(wish.accountId, raise).catch((error: unknown) => this.failed(error))
+    }
+  }
+
   private reserve(lease: Lease): void {
     lease.looks = null
     const isTaken = lease.taken === 'slice' ? ({ isTaken: true } as const) : {}
@@ -226,7 +286,7 @@ export class Limiter {
   }
 
   /** The ledger's answer; null where it is late. */
-  private inTime(asked: Promise<Verdict>): Promise<Verdict | null> {
+  private inTime<Answer>(asked: Promise<Answer>): Promise<Answer | null> {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
         sinceMs: this.options.now(),
@@ -236,9 +296,9 @@ export class Limiter {
       this.waiting.push(waiting)
       this.sweep ??= setInterval(() => this.giveUpLate(), SWEEP_MS).unref()
       asked.then(
-        (verdict) => {
+        (answer) => {
           waiting.isAnswered = true
-          resolve(verdict)
+          resolve(answer)
         },
         (error: unknown) => {
           waiting.isAnswered = true

@@ -101,6 +101,14 @@ export interface Verdict {
   readonly isSlice?: true
 }
 
+/** What a running request was granted beyond its reservation; `lower` gives it back. */
+export interface Raise {
+  readonly demands: readonly (RateDemand | BudgetDemand)[]
+  /** Of which day and month its budgets were charged, both since 1970 (UTC). */
+  readonly day: number
+  readonly month: number
+}
+
 /** `already`: the ledger has a row of this request; nothing was changed. */
 export type SettleOutcome = 'settled' | 'already'
 
@@ -245,6 +253,13 @@ export interface Ledger {
   append(row: UsageRow): Promise<void>
   /** A request that a slice let in has ended, whatever becomes of its row; only engines with slices want to know. */
   letGo?(requestId: string): void
+  /**
+   * Takes more of token rates and budgets for a request that runs: all that is demanded or, if null, nothing. There is no
+   * reservation of it: if this process dies, it stays charged.
+   */
+  raise(accountId: string, demands: Raise['demands']): Promise<Raise | null>
+  /** Gives back what `raise` took; nothing of a day or month that is over. */
+  lower(accountId: string, raise: Raise): Promise<void>
   /** Prolongs reservations of requests that still run; those that ended are passed over. */
   renew(
     requests: readonly { requestId: string; accountId: string }[],

@@ -33,6 +33,11 @@ function strings(): Hostile[] {
   ])
 }
 
+function besideImage(unit: string): string {
+  const text = { type: 'text', text: fill(unit, TEXT) }
+  return body({ messages: [{ role: 'user', content: [text, image('A'.repeat(23 * MIB))] }] })
+}
+
 const LARGE: readonly Hostile[] = [
   {
     name: '32 MiB of an image',
@@ -52,6 +57,14 @@ const LARGE: readonly Hostile[] = [
           },
         ],
       }),
+  },
+  {
+    name: '8 MiB of Chinese beside an image of 23 MiB',
+    make: () => besideImage('漢'),
+  },
+  {
+    name: '8 MiB of Chinese beside an image of 23 MiB, broken at its end',
+    make: () => `${besideImage('漢').slice(0, -1)},}`,
   },
   {
     name: '32 MiB of a file with percent escapes',

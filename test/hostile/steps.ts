@@ -13,7 +13,14 @@ import { bodyOf, render, type Rendered } from '../../src/gateway/attempts/reques
 import { joined } from '../../src/gateway/bodies/pieces.js'
 import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
 import { turnOf, Turns } from '../../src/reasoning/turn.js'
-import { parseObject, textOf } from '../../src/wire/json/parse-body.js'
+import {
+  examine,
+  MAX_TEXT_BYTES,
+  parseExamined,
+  refuse,
+  textOf,
+} from '../../src/wire/json/parse-body.js'
+import { TextSoFar } from '../../src/wire/json/text-so-far.js'
 
 const TARIFF = { price: null, isPriced: false, unknownLength: null }
 
@@ -81,9 +88,14 @@ function run(body: Buffer, encoder: string, watch: Watch, client: Client): unkno
   for (let at = 0; at < body.length; at += PIECE_BYTES) {
     pieces.push(body.subarray(at, at + PIECE_BYTES))
   }
+  const arrived = new TextSoFar(MAX_TEXT_BYTES)
+  for (const piece of pieces) watch.time('arrive', () => arrived.take(piece))
   const raw = watch.time('join', () => joined(pieces))
   const text = watch.time('text', () => textOf(raw))
-  const parsed = watch.time('parse', () => parseObject(raw, {}, text))
+  const examined = watch.time('examine', () => examine(raw, text))
+  const parsed =
+    watch.time('parse', () => parseExamined(examined)) ??
+    watch.time('refuse', () => refuse(examined))
   const { dialect: wire } = client
   const at = { ...client, wire, ingress: ingressOf(wire) }
   const call = watch.time('decode', () => callFrom(raw, parsed, at))

@@ -44,6 +44,8 @@ class Scene {
             ? Promise.reject(this.verdict)
             : Promise.resolve(this.verdict)
         },
+        raise: () => Promise.reject(new Error('nothing is raised')),
+        lower: () => Promise.resolve(),
         renew: (requests, leaseMs) => {
           t.equal(leaseMs, LEASE_MS)
           this.renewed.push(requests.map(({ requestId }) => requestId))

@@ -11,6 +11,7 @@ import { killedWriters } from './ledger-kills.js'
 import { crowds, exactness } from './ledger-races.js'
 import { expiry, renewal } from './ledger-leases.js'
 import { bounded, pages } from './ledger-pages.js'
+import { raised, raisedOverMidnight, raisedTogether } from './ledger-raises.js'
 import { appended, exported, pruned, settled, summed } from './ledger-rows.js'
 import { narrowed } from './ledger-uses.js'
 import {
@@ -40,6 +41,9 @@ export function ledgerContract(engine: string, newUrl: NewUrl): void {
     calendar,
     'when a budget can take what it refused': waits,
     'what budgets are owed': owed,
+    'a reservation that is raised': raised,
+    'several limits of which more is taken': raisedTogether,
+    'a raise over midnight': raisedOverMidnight,
     'all or nothing': allOrNothing,
     'the same request again': repeated,
     'numbers and names at the edge': edges,

@@ -218,6 +218,15 @@ async function ledgerOf(t: Test, { ledger }: Store, accountIds: readonly string[
   const [, used, , , free] = await ledger.look(accountIds[0] ?? '', demands)
   t.equal(free?.remaining, 20, 'shared places are free again')
   t.ok((used?.remaining ?? 0) < 10_000, 'and tokens are what was used')
+  const more = [tokens(10_000, 100), { ...tokens(500, 300, 'model:m'), shared: true }]
+  const left = async (): Promise<number[]> =>
+    (await ledger.look(accountIds[1] ?? '', more)).map(({ remaining }) => remaining)
+  const [before = 0] = await left()
+  const raise = await ledger.raise(accountIds[0] ?? '', more)
+  t.equal(await ledger.raise(accountIds[1] ?? '', more), null, 'the other slot has no room')
+  t.ok(((await left())[0] ?? 0) >= before, 'so nothing is taken of its own')
+  if (raise !== null) await ledger.lower(accountIds[0] ?? '', raise)
+  t.equal((await left())[1], 500, 'what was taken comes back, in each slot')
   const { rows: found } = await ledger.rows({ accountId: null, after: null, limit: 100 })
   t.same(found.map(({ requestId }) => requestId).sort(), rows.map((row) => row.requestId).sort())
   let exported = 0

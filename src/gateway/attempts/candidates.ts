@@ -3,46 +3,22 @@
  * client. The only place that starts an attempt. A 200 counts for nothing until its first content, so an upstream that
  * answers 200 and dies is an ordinary failed attempt, and the client still gets a real status.
  */
-import type { Identity } from '../../accounts/account.js'
 import type { JsonObject } from '../../chat/json.js'
 import { gatewayError, GatewayError } from '../../errors.js'
-import { headerOf } from '../../http/message.js'
-import type { Escrow } from '../../reasoning/escrow.js'
 import type { Holding } from '../bodies/body-budget.js'
-import type { Deadlines } from '../under-way/deadlines.js'
-import type { Drains } from '../under-way/drains.js'
 import type { Exchange } from '../exchange.js'
 import { UNFORESEEN } from '../fault.js'
-import type { Candidate, Handling, Route } from '../phases/choose.js'
-import type { Call } from '../phases/receive.js'
-import { keptBy } from '../stored-responses/stored-responses.js'
-import { isStaleConnection, reactionTo } from './retry/after-failure.js'
+import type { Deadlines } from '../under-way/deadlines.js'
+import type { Drains } from '../under-way/drains.js'
 import { Attempt } from './attempt/attempt.js'
-import { CandidateQueue } from './candidate-queue.js'
-import { Hedging } from './hedge/hedging.js'
-import { Leg } from './leg.js'
 import type { AttemptOwner, Made, Prepared } from './attempt/owner.js'
-import { Preparation } from './request/prepare-request.js'
+import type { Leg } from './leg.js'
+import { Legs } from './legs.js'
 import { NO_PARTS, type BegunReply, type EarlierParts } from './reply/begun-reply.js'
-import { AttemptResult, type Occasion, type Sent } from './result.js'
-import type { UpstreamState } from './health/upstream-state.js'
-
-/** What requests are sent with. */
-export interface Means {
-  readonly deadlines: Deadlines
-  readonly drains: Drains
-  readonly escrow: Escrow
-}
-
-/** An admitted request. */
-export interface Outbound {
-  readonly exchange: Exchange
-  readonly identity: Identity
-  readonly call: Call
-  readonly route: Pick<Route, 'candidates' | 'handling'>
-  /** The memory that its bodies take. */
-  readonly held: Holding
-}
+import { AttemptResult, type Occasion } from './result.js'
+import { stepAfter, type Step } from './retry/next-step.js'
+import type { Sending } from './sending.js'
+import type { SentSoFar } from './sent-so-far.js'
 
 /** An attempt, and the turn of its candidate that it belongs to. */
 interface Running {
@@ -55,88 +31,44 @@ const HEAD_HOLD_MS = 1000
 /** The same if another attempt could follow, which is possible only before the head. Proxies wait for 60 s. */
 const LONG_HEAD_HOLD_MS = 30_000
 
-/** No further attempt begins with less time than this before the client's deadline. */
-const LEAST_MS = 500
-const KEY_CHARS = 256
-
 /** One request on its way to its upstreams and back. */
-export class Candidates implements AttemptOwner, Sent {
+export class Candidates implements AttemptOwner {
   readonly exchange: Exchange
   readonly held: Holding
   readonly deadlines: Deadlines
   readonly drains: Drains
   readonly timeoutMs: number
   readonly headHoldMs: number
-  readonly attempts: AttemptResult[] = []
+  /** What it has come to so far. */
+  readonly sent: SentSoFar
   /** Resolves when there is something to give the client; rejects with `GatewayError`. */
   readonly reply: Promise<BegunReply>
-  holding: Promise<void> | null = null
-  drained: Promise<void> | null = null
-  failure: unknown = null
-  backOffMs = 0
-  private replyMs = 0
-  private readonly onEnding: () => Promise<void> | null
-  private readonly handling: Handling
-  private readonly queue: CandidateQueue<Candidate>
-  private readonly isRepeatable: boolean
-  private readonly preparation: Preparation
-  private readonly hedging: Hedging | null
+  private readonly sending: Sending
+  private readonly legs: Legs
   /** Attempts that have not ended; two only while a hedge runs. */
   private running: Running[] = []
-  private winner: AttemptResult | null = null
   private timer: NodeJS.Timeout | null = null
   private isSettled = false
   private lastError: GatewayError | null = null
   private resolve: (reply: BegunReply) => void = () => undefined
   private reject: (error: GatewayError) => void = () => undefined
 
-  /** `ending` is called before the client gets the end of a stream; see `ReplyOwner`. */
-  constructor(outbound: Outbound, ending: () => Promise<void> | null, means: Means) {
-    const { exchange, identity, call, route, held } = outbound
-    const { candidates, handling } = route
-    const { req, generation } = exchange
+  constructor(sending: Sending) {
+    const { exchange, candidates, handling, hedging } = sending
+    this.sending = sending
     this.exchange = exchange
-    this.held = held
-    this.deadlines = means.deadlines
-    this.drains = means.drains
-    this.onEnding = ending
-    this.handling = handling
-    this.timeoutMs = timeoutOf(headerOf(req, 'x-request-timeout-ms'))
-    const key = headerOf(req, 'idempotency-key')?.slice(0, KEY_CHARS) ?? ''
-    const idempotencyKey = key === '' ? null : key
-    this.isRepeatable = idempotencyKey !== null || handling.retry.nonIdempotent
-    this.queue = new CandidateQueue(candidates, (each) => this.stateOf(each).breaker)
-    this.hedging = Hedging.of({ request: call.request, candidates, handling }, generation)
-    const isOnly = candidates.length === 1 && handling.retry.attempts === 1 && this.hedging === null
+    this.held = sending.held
+    this.deadlines = sending.deadlines
+    this.drains = sending.drains
+    this.timeoutMs = sending.timeoutMs
+    this.sent = sending.sent
+    this.legs = new Legs(candidates, exchange, handling.stickyKey)
+    const isOnly = candidates.length === 1 && handling.retry.attempts === 1 && hedging === null
     this.headHoldMs = isOnly ? HEAD_HOLD_MS : LONG_HEAD_HOLD_MS
-    const hold = (kept: Promise<void>): void => this.hold(kept)
-    const memory = { escrow: means.escrow, accountId: identity.accountId, hold }
-    const kept = keptBy(call, hold)
-    this.preparation = new Preparation({ exchange, call: kept, held, memory, idempotencyKey })
     this.reply = new Promise((resolve, reject) => {
       this.resolve = resolve
       this.reject = reject
     })
-  }
-
-  get final(): AttemptResult | null {
-    return this.winner ?? this.attempts.at(-1) ?? null
-  }
-
-  get losses(): readonly string[] {
-    return this.final?.losses ?? this.preparation.losses
-  }
-
-  get translateMs(): number {
-    return this.preparation.translateMs + this.replyMs
-  }
-
-  get fetchMs(): number {
-    return this.preparation.fetchMs
-  }
-
-  get hedgeDenied(): string | null {
-    return this.hedging?.denied ?? null
   }
 
   /** Begins with the first candidate. */
@@ -146,42 +78,51 @@ export class Candidates implements AttemptOwner, Sent {
 
   /** Goes on with the next candidate that its breaker allows; ends if there is none. */
   private next(occasion: Occasion): void {
-    const candidate = this.queue.take()
-    if (candidate === null) {
-      this.end(this.lastError)
-      return
-    }
-    this.attempt(this.legOn(candidate), occasion)
+    const leg = this.legs.next()
+    if (leg === null) this.end(this.lastError)
+    else this.attempt(leg, occasion)
   }
 
-  private legOn(candidate: Candidate, beside: Leg | null = null): Leg {
-    const { clock } = this.exchange.generation.states
-    const { stickyKey } = this.handling
-    return new Leg({ candidate, state: this.stateOf(candidate), clock, stickyKey, beside })
+  /** Sends an attempt as far as its limits allow one more. */
+  private attempt(leg: Leg, occasion: Occasion): void {
+    // What was reserved at admission covers the first attempt.
+    const { reservation } = this.sending
+    if (occasion === 'first' || reservation === null) return this.prepare(leg, occasion)
+    const isCovered = reservation.cover(leg.candidate, this.sent.attempts)
+    if (isCovered === true) return this.prepare(leg, occasion)
+    isCovered
+      .then((isRaised) => {
+        if (isRaised) this.prepare(leg, occasion)
+        else this.unaffordable(leg, occasion)
+      })
+      .catch((cause: unknown) => this.unprepared(leg, cause))
   }
 
-  private stateOf({ target }: Candidate): UpstreamState {
-    return this.exchange.generation.states.of(target.upstream.config.name)
+  /** The limits do not allow another attempt that may be billed: the client gets what the earlier ones came to. */
+  private unaffordable(leg: Leg, occasion: Occasion): void {
+    leg.abandoned()
+    if (occasion === 'hedge') this.sending.hedging?.deny(leg.candidate)
+    else this.end(this.lastError)
   }
 
   /** Prepares an attempt and sends it. */
-  private attempt(leg: Leg, occasion: Occasion): void {
-    const { exchange, preparation } = this
+  private prepare(leg: Leg, occasion: Occasion): void {
     try {
-      exchange.cancellation.check()
-      const prepared = preparation.of(leg.candidate, leg.credential)
+      this.exchange.cancellation.check()
+      const prepared = this.sending.preparation.of(leg.candidate, leg.credential)
       if (prepared instanceof Promise) {
         prepared
           .then((ready) => this.launch(leg, ready, occasion))
-          .catch((cause: unknown) => this.unprepared(cause))
+          .catch((cause: unknown) => this.unprepared(leg, cause))
       } else this.launch(leg, prepared, occasion)
     } catch (cause) {
-      this.unprepared(cause)
+      this.unprepared(leg, cause)
     }
   }
 
   /** A candidate that cannot take the request is passed over, unless it is the first. */
-  private unprepared(cause: unknown): void {
+  private unprepared(leg: Leg, cause: unknown): void {
+    leg.abandoned()
     // A hedge that cannot be sent changes nothing.
     if (this.running.length > 0) return
     const isFirst = this.lastError === null || this.exchange.cancellation.reason !== null
@@ -191,17 +132,17 @@ export class Candidates implements AttemptOwner, Sent {
 
   private launch(leg: Leg, prepared: Prepared, occasion: Occasion, parts = NO_PARTS): void {
     // Its preparation took so long that another attempt won, or the client left.
-    if (occasion === 'hedge' && this.isSettled) return
+    if (occasion === 'hedge' && this.isSettled) return leg.abandoned()
+    const { hedging, preparation } = this.sending
     const after = this.lastError?.kind ?? null
-    const losses = this.preparation.losses
+    const { losses } = preparation
     const result = new AttemptResult(leg.candidate, losses, occasion, after)
     result.verdict = parts.stream?.translation ?? null
-    this.attempts.push(result)
-    if (this.winner !== null) this.winner = result
+    this.sent.began(result)
     const attempt = new Attempt(this, result, prepared, parts)
     leg.begin()
     this.running.push({ attempt, leg })
-    if (occasion === 'first') this.hedging?.start(() => this.hedge())
+    if (occasion === 'first') hedging?.start(() => this.hedge())
     attempt.send()
     this.exchange.cancellation.onCancel((reason) => this.cancelled(reason))
   }
@@ -217,10 +158,9 @@ export class Candidates implements AttemptOwner, Sent {
   private hedge(): void {
     const [late] = this.running
     if (late === undefined || this.isSettled) return
-    const target = this.hedging?.target(late.leg.candidate) ?? null
-    if (target === null) return
-    this.queue.remove(target)
-    this.attempt(this.legOn(target, late.leg), 'hedge')
+    const { hedging } = this.sending
+    const leg = hedging === null ? null : this.legs.beside(late.leg, hedging)
+    if (leg !== null) this.attempt(leg, 'hedge')
   }
 
   begun(made: Made, reply: BegunReply): void {
@@ -235,14 +175,14 @@ export class Candidates implements AttemptOwner, Sent {
   ending(made: Made): Promise<void> | null {
     const own = this.running.find(({ attempt }) => attempt === made) ?? this.running[0]
     if (own !== undefined && !this.isSettled) this.win(own)
-    return this.onEnding()
+    return this.sending.ending()
   }
 
   /** The client gets the reply of this attempt; another one is cancelled. */
   private win(own: Running): void {
     this.stopTimers()
     this.isSettled = true
-    this.winner = own.attempt.result
+    this.sent.won(own.attempt.result)
     own.leg.succeeded()
     for (const { attempt, leg } of this.running) {
       if (attempt === own.attempt) continue
@@ -273,30 +213,27 @@ export class Candidates implements AttemptOwner, Sent {
     return own
   }
 
-  private react(leg: Leg, { result, prepared }: Made, error: GatewayError): void {
-    // The upstream has executed the parts before it.
-    if (result.occasion === 'rest') return this.end(error)
+  private react(leg: Leg, made: Made, error: GatewayError): void {
+    let step: Step
     try {
-      const { candidate } = leg
-      const amended =
-        result.occasion === 'amended'
-          ? null
-          : this.preparation.amended(prepared, candidate.target, error.wire)
-      if (amended !== null) return this.launch(leg, amended, 'amended')
-      const reaction = reactionTo(error.wire, result)
-      if (isStaleConnection(error.wire, result) && prepared.onFreshConnection !== true) {
-        return this.launch(leg, { ...prepared, onFreshConnection: true }, 'retry')
-      }
-      if (reaction === 'never' || !this.hasTime(candidate, 0)) return this.end(error)
-      if (leg.rotate(result)) return this.attempt(leg, 'retry')
-      const waitMs = reaction === 'retry' ? leg.retryInMs(this.handling.retry, error.wire) : null
-      if (waitMs !== null && this.hasTime(candidate, waitMs) && leg.mayRetry(this.handling.retry)) {
-        return this.retryIn(waitMs, leg)
-      }
-      if (reaction === 'if_repeatable' && !this.isRepeatable) return this.end(error)
-      this.next('fallback')
+      step = stepAfter(made, error.wire, leg, this.sending)
     } catch (cause) {
-      this.end(cause)
+      return this.end(cause)
+    }
+    switch (step.kind) {
+      case 'amended':
+        return this.launch(leg, step.prepared, 'amended')
+      case 'at_once':
+        if (step.prepared === null) return this.attempt(leg, 'retry')
+        return this.launch(leg, step.prepared, 'retry')
+      case 'retry':
+        return this.retryIn(step.waitMs, leg)
+      case 'next_target':
+        return this.next('fallback')
+      case 'end':
+        return this.end(error)
+      default:
+        step satisfies never
     }
   }
 
@@ -304,16 +241,11 @@ export class Candidates implements AttemptOwner, Sent {
     const beganMs = performance.now()
     this.timer = setTimeout(() => {
       this.timer = null
-      this.backOffMs += performance.now() - beganMs
-      this.attempt(leg, 'retry')
+      this.sent.backOffMs += performance.now() - beganMs
+      // Other requests may have failed meanwhile.
+      if (leg.isAllowed) this.attempt(leg, 'retry')
+      else this.next('fallback')
     }, waitMs)
-  }
-
-  /** Whether an attempt that begins in `waitMs` has enough time before the deadline. */
-  private hasTime({ target }: Candidate, waitMs: number): boolean {
-    const { totalMs } = target.upstream.config.timeouts
-    const endMs = this.exchange.startedMs + Math.min(this.timeoutMs, totalMs)
-    return endMs - performance.now() - waitMs >= LEAST_MS
   }
 
   paused(made: Made, parts: EarlierParts, resume: JsonObject): void {
@@ -327,25 +259,19 @@ export class Candidates implements AttemptOwner, Sent {
   }
 
   draining(ended: Promise<void>): void {
-    this.drained = ended
+    this.sent.drained = ended
   }
 
   threw(cause: unknown): void {
-    this.failure = cause
+    this.sent.failure = cause
   }
 
   translated(ms: number): void {
-    this.replyMs += ms
-  }
-
-  /** Of several replies to one request each has its own state. */
-  private hold(kept: Promise<void>): void {
-    const { holding } = this
-    this.holding = holding === null ? kept : Promise.all([holding, kept]).then(() => undefined)
+    this.sent.translated(ms)
   }
 
   private stopTimers(): void {
-    this.hedging?.stop()
+    this.sending.hedging?.stop()
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = null
   }
@@ -355,10 +281,4 @@ export class Candidates implements AttemptOwner, Sent {
     this.isSettled = true
     this.reject(cause instanceof GatewayError ? cause : gatewayError(UNFORESEEN, cause))
   }
-}
-
-/** The client's deadline in ms; infinite if the header is absent or no positive integer. */
-function timeoutOf(header: string | undefined): number {
-  const ms = header !== undefined && /^\d{1,9}$/.test(header) ? Number(header) : 0
-  return ms > 0 ? ms : Number.POSITIVE_INFINITY
 }

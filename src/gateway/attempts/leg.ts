@@ -31,13 +31,19 @@ export class Leg {
   private readonly options: LegOptions
   private readonly tried = new Set<number>()
   private tries = 0
-  private pass: BreakerPass | null = null
+  /** Of the attempt that is prepared or runs; null between two attempts. */
+  private pass: BreakerPass | null
   private ended: ((nowMs: number, hasContent: boolean) => void) | null = null
 
+  /**
+   * Takes the test of a half-open breaker at once, since an attempt may be prepared for a while; `abandoned` gives it back
+   * if nothing is sent.
+   */
   constructor(options: LegOptions) {
     const { candidate, state, stickyKey, beside = null } = options
     this.candidate = candidate
     this.options = options
+    this.pass = state.breaker.begin()
     const { credentials } = state
     const isSame = beside !== null && beside.candidate.target.upstream === candidate.target.upstream
     const other = isSame ? credentials.next(new Set([beside.credential]), stickyKey) : null
@@ -47,7 +53,7 @@ export class Leg {
   /** An attempt is sent. */
   begin(): void {
     const { state, clock, candidate } = this.options
-    this.pass = state.breaker.begin()
+    this.pass ??= state.breaker.begin()
     this.ended = candidate.latency?.begin(clock.now()) ?? null
     this.tried.add(this.credential)
     if (this.tries === 0) state.retries.request()
@@ -57,12 +63,14 @@ export class Leg {
   /** The first content came. */
   succeeded(): void {
     this.pass?.succeeded()
+    this.pass = null
     this.ended?.(this.options.clock.now(), true)
   }
 
-  /** The attempt was cancelled. */
+  /** The attempt was cancelled, or was never sent. */
   abandoned(): void {
     this.pass?.abandoned()
+    this.pass = null
     this.ended?.(this.options.clock.now(), false)
   }
 
@@ -72,6 +80,7 @@ export class Leg {
     if (isProvidersFault(error)) this.pass?.failed()
     else if (status !== null && status >= 400) this.pass?.succeeded()
     else this.pass?.abandoned()
+    this.pass = null
     this.ended?.(clock.now(), false)
     if (refusesCredential(status)) {
       state.credentials.refused(this.credential, status, waitOf(error))
@@ -97,9 +106,15 @@ export class Leg {
     return backOffMs({ retry: this.tries, retryAfterMs, maxWaitMs, random: random() })
   }
 
-  /** Takes a retry of the upstream's budget, if there is one. */
+  /** Takes a retry of the upstream's budget, if there is one and its breaker lets requests through. */
   mayRetry({ budget }: RetryConfig): boolean {
-    return this.options.state.retries.tryRetry(budget)
+    return this.isAllowed && this.options.state.retries.tryRetry(budget)
+  }
+
+  /** Whether the breaker lets another attempt through: retries do not test an upstream that is failing. */
+  get isAllowed(): boolean {
+    const { breaker } = this.options.state
+    return breaker.state === 'closed' || breaker.allows()
   }
 }
 

@@ -74,7 +74,7 @@ export interface Sent {
   readonly attempts: readonly AttemptResult[]
   /** The one whose reply the client gets, else the last one; null if there is none. */
   readonly final: AttemptResult | null
-  /** The upstream of a hedge that the spending did not allow; null if there was none. */
+  /** The upstream of a hedge that the spending, or a limit of the client, did not allow; null if there was none. */
   readonly hedgeDenied: string | null
   /** The fields that the upstream prepared for last was not, or would not be, sent. */
   readonly losses: readonly string[]

@@ -91,7 +91,7 @@ export interface NativeApplicant {
 export async function admitNative(
   applicant: NativeApplicant,
   to: Pick<Limits, 'limiter' | 'metrics'>,
-): Promise<Refused | Omit<Admitted, 'call'>> {
+): Promise<Refused | Omit<Admitted, 'call' | 'reservation'>> {
   const { x, identity, target } = applicant
   const { generation } = x
   const { name, native } = target.upstream.config

@@ -20,7 +20,7 @@ export class Results {
   intake: Intake | null = null
   call: Call | null = null
   route: Pick<Route, 'candidates' | 'tookMs'> | null = null
-  admission: Omit<Admitted, 'call'> | Refused | null = null
+  admission: Omit<Admitted, 'call' | 'reservation'> | Refused | null = null
   sent: Sent | null = null
   delivery: Delivery | null = null
   /** Why the client gets no reply, or no complete one. */

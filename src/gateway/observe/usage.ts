@@ -1,34 +1,10 @@
 /** What a request used at its upstreams, and what that cost. Attempts that failed are counted if the provider bills them. */
-import type { ChatRequest } from '../../chat/request.js'
-import { NOTHING_SAID } from '../../chat/text-seen.js'
-import { addUsage, isAbsurd, type Usage } from '../../chat/usage.js'
-import { bulkOf, inputTokens, outputTokens } from '../../ledger/estimate.js'
-import { costNanoUsd, tierPrice } from '../../ledger/price.js'
-import type { UsageSource } from '../../ledger/row.js'
+import { addUsage, isAbsurd } from '../../chat/usage.js'
 import type { Outcome } from '../../observe/metrics/hops.js'
 import type { AttemptResult } from '../attempts/result.js'
 import type { Exchange } from '../exchange.js'
+import { NOTHING_USED, usageOfAttempt, type Used } from './attempt-usage.js'
 import type { Results } from './results.js'
-
-/** Tokens and their cost. */
-export interface Used {
-  readonly usage: Usage
-  readonly source: UsageSource
-  /** Null if a price is not known. */
-  readonly costNanoUsd: number | null
-  /** What budgets are charged: the cost, or an assumed one; null: what was reserved. */
-  readonly budgetNanoUsd: number | null
-  /** Output tokens that the upstream went on to make after the client had left. */
-  readonly tokensAfterDisconnect: number
-}
-
-const NOTHING_USED: Used = {
-  usage: {},
-  source: 'none',
-  costNanoUsd: 0,
-  budgetNanoUsd: 0,
-  tokensAfterDisconnect: 0,
-}
 
 /** Of all attempts together. */
 export function usageOf(x: Exchange, results: Results, outcome: Outcome): Used {
@@ -68,77 +44,4 @@ function usageOfNative({ wasSent, verdict, status, candidate }: AttemptResult): 
   const { nanoUsdPerRequest } = candidate.target.upstream.config.native
   const cost = isFree ? 0 : nanoUsdPerRequest
   return { ...NOTHING_USED, usage, source, costNanoUsd: cost, budgetNanoUsd: cost }
-}
-
-function usageOfAttempt(
-  x: Exchange,
-  attempt: AttemptResult,
-  request: ChatRequest,
-  outcome: AttemptResult['outcome'],
-): Used {
-  const { verdict, candidate } = attempt
-  if (!attempt.wasSent && verdict === null) return NOTHING_USED
-  const { said } = verdict ?? { said: NOTHING_SAID }
-  const hasWords = said.bytes + said.calls > 0
-  const isComplete = verdict?.outcome === 'complete'
-  if (!isComplete && !hasWords && !isOurDoing(x, attempt, outcome)) return NOTHING_USED
-  const reported = credible(verdict?.usage ?? {})
-  const { input, output = hasWords ? undefined : reported.output } = reported
-  if (request.embedding !== undefined && input !== undefined) {
-    return used(x, attempt, { ...reported, output: 0 }, isComplete ? 'reported' : 'estimated')
-  }
-  const isFinal = isComplete || attempt.countsAreFinal || (verdict?.reason ?? null) !== null
-  if (isFinal && input !== undefined && output !== undefined) {
-    return used(x, attempt, reported, 'reported')
-  }
-  const { family } = x.generation.facts(candidate.model)
-  const counted = Math.max(reported.output ?? 0, outputTokens(said, family))
-  const prompt = input ?? inputTokens(bulkOf(request), family)
-  return used(x, attempt, { ...reported, input: prompt, output: counted }, 'estimated')
-}
-
-function used(
-  { generation }: Exchange,
-  { candidate, verdict, outputWhenLeft }: AttemptResult,
-  usage: Usage,
-  source: UsageSource,
-): Used {
-  const { name } = candidate.target.upstream.config
-  const price = generation.prices.find(name, candidate.model, verdict?.model ?? null)
-  const tier = verdict?.tier ?? null
-  const served = price === null ? null : tierPrice(price, tier)
-  const cost = served === null ? null : costNanoUsd(served, usage)
-  const after = outputWhenLeft === null ? 0 : Math.max(0, (usage.output ?? 0) - outputWhenLeft)
-  return {
-    usage,
-    source,
-    costNanoUsd: cost,
-    budgetNanoUsd: cost ?? generation.tariffs.charge(price, tier, usage),
-    tokensAfterDisconnect: after,
-  }
-}
-
-/**
- * Whether the gateway broke it off: an upstream that was at work bills what it had read. One that reported a failure,
- * or whose connection was lost, bills nothing.
- */
-function isOurDoing(
-  x: Exchange,
-  { status, wasSent }: AttemptResult,
-  outcome: AttemptResult['outcome'],
-): boolean {
-  if (!wasSent || (status !== null && status !== 200)) return false
-  if (x.cancellation.reason !== null && x.cancellation.reason.kind === outcome) return true
-  return outcome === 'upstream_timeout' || outcome === 'client_stalled' || outcome === 'cancelled'
-}
-
-/** The counts that can be true: a prompt has tokens, and no reply has a hundred million. */
-function credible(usage: Usage): Usage {
-  const { input, output } = usage
-  if (isAbsurd(usage)) return {}
-  if (input !== 0 && output !== 0) return usage
-  const kept = { ...usage }
-  if (input === 0) delete kept.input
-  if (output === 0) delete kept.output
-  return kept
 }

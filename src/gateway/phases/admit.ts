@@ -14,7 +14,8 @@ import type { Metrics } from '../../observe/metrics/hops.js'
 import { outputFor, reckon, shortened, withOutput, type Reckoning } from '../reservation/bounds.js'
 import type { Exchange } from '../exchange.js'
 import type { Target } from '../generation/generation.js'
-import { mostMoney } from '../reservation/reserved-money.js'
+import { amountOf, larger, NOTHING, type Amount } from '../reservation/amount.js'
+import { Reservation } from '../reservation/reservation.js'
 import { unsettledRow } from '../reservation/unsettled.js'
 import type { Candidate } from './choose.js'
 import type { Call } from './receive.js'
@@ -32,6 +33,8 @@ export interface Admitted {
   /** As received, or with a maximum of output tokens if it names none and its budget cannot pay for the longest reply. */
   readonly call: Call
   readonly lease: Lease
+  /** Null if no limit on tokens or money applies. */
+  readonly reservation: Reservation | null
   /** Name, value, …: the state of the limits, for every reply. */
   readonly rateHeaders: readonly string[]
   /** Null if no limit applies. */
@@ -83,7 +86,8 @@ export function admit(applicant: Applicant, limits: Limits): Admission | Promise
   const rules = x.generation.limits.of({ identity, model: asked, modelName, upstream })
   if (rules === NO_LIMITS) {
     const lease = limits.limiter.note(new Unlimited(applicant, modelName))
-    return { kind: 'admitted', call, lease, rateHeaders: NO_HEADERS, tookMs: null }
+    const reservation = null
+    return { kind: 'admitted', call, lease, reservation, rateHeaders: NO_HEADERS, tookMs: null }
   }
   const reckonings = candidates.map((candidate) => reckoningOf(x, call.request, candidate))
   const { clientRequestId } = applicant
@@ -142,6 +146,7 @@ async function ask(question: Question, limits: Limits): Promise<Admission> {
   warnUnpriced(question, limits.log)
   let asked: Asked
   let admitted = call
+  let decided = question
   try {
     asked = await decide(question, limits)
     const output = asked.decision.lease === null ? affordable(question, asked) : null
@@ -150,7 +155,8 @@ async function ask(question: Question, limits: Limits): Promise<Admission> {
       const [first] = question.reckonings
       if (first !== undefined) admitted = withOutput(call, output, first)
       const reckonings = question.reckonings.map((each) => shortened(each, output))
-      asked = await decide({ ...question, reckonings }, limits)
+      decided = { ...question, reckonings }
+      asked = await decide(decided, limits)
     }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
@@ -162,7 +168,8 @@ async function ask(question: Question, limits: Limits): Promise<Admission> {
   const tookMs = performance.now() - beganMs
   const headers = rateHeaders(claims, standings)
   if (lease !== null) {
-    return { kind: 'admitted', call: admitted, lease, rateHeaders: headers, tookMs }
+    const reservation = reservationOf(decided, lease, limits)
+    return { kind: 'admitted', call: admitted, lease, reservation, rateHeaders: headers, tookMs }
   }
   if (x.cancellation.reason !== null) {
     const error = x.cancellation.reason
@@ -208,21 +215,33 @@ function tierAsked(request: ChatRequest, { dialect, upstream }: Target): string 
   return dialect === 'anthropic' || isDropped ? null : (request.serviceTier ?? null)
 }
 
-function claimed({ x, limits, candidates, reckonings }: Question): Claim[] {
-  const needs = needsOf(limits)
-  const { assumedOutputTokens, unknownPrice } = x.generation.snapshot.config.limiting
-  let tokens = 0
-  let nanoUsd = 0
+function claimed(question: Question): Claim[] {
+  let most = NOTHING
   let isAssumed = false
-  for (const [index, reckoning] of reckonings.entries()) {
-    if (needs.tokens) tokens = Math.max(tokens, likelyTokens(reckoning, assumedOutputTokens))
-    const model = candidates[index]?.model ?? ''
-    if (!needs.money) continue
-    const most = mostMoney(reckoning, model, unknownPrice)
-    if (most > nanoUsd) isAssumed = !reckoning.isPriced
-    nanoUsd = Math.max(nanoUsd, most)
+  for (const [index, amount] of amountsOf(question).entries()) {
+    if (amount.nanoUsd > most.nanoUsd) isAssumed = question.reckonings[index]?.isPriced === false
+    most = larger(most, amount)
   }
-  return claimsOf(limits, { tokens, nanoUsd, isAssumed })
+  return claimsOf(question.limits, { ...most, isAssumed })
+}
+
+/** The most that one attempt on each candidate may use, as far as the limits ask for it. */
+function amountsOf({ x, limits, candidates, reckonings }: Question): Amount[] {
+  const needs = needsOf(limits)
+  const { limiting } = x.generation.snapshot.config
+  return reckonings.map((reckoning, index) =>
+    amountOf(reckoning, candidates[index]?.model ?? '', needs, limiting),
+  )
+}
+
+/** Null if nothing that an attempt uses is limited. */
+function reservationOf(question: Question, lease: Lease, { limiter }: Limits): Reservation | null {
+  const { x, call, limits, candidates } = question
+  const { tokens, money } = needsOf(limits)
+  if (!tokens && !money) return null
+  const amounts = amountsOf(question)
+  const most = new Map(candidates.map((each, index) => [each, amounts[index] ?? NOTHING]))
+  return new Reservation({ x, request: call.request, lease, limits, most }, limiter)
 }
 
 function warnUnpriced(
@@ -239,11 +258,6 @@ function warnUnpriced(
     upstream: candidates[at]?.target.upstream.config.name,
     reason: `unknown_price is ${unknownPrice}`,
   })
-}
-
-/** An estimate of the prompt, and the longest answer that the client allows. */
-function likelyTokens({ likelyInput, output, isOpen }: Reckoning, assumed: number): number {
-  return likelyInput + (isOpen ? Math.min(assumed, output ?? assumed) : (output ?? assumed))
 }
 
 /** The longest reply that the rest of the budgets can pay for; null if something else is in the way. */

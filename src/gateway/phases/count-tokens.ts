@@ -84,7 +84,7 @@ const NOTHING_SENT: Sent = {
 async function admitCount(
   { x, identity, clientRequestId, call, candidates }: Applicant,
   to: Limits,
-): Promise<Omit<Admitted, 'call'> | Refused> {
+): Promise<Omit<Admitted, 'call' | 'reservation'> | Refused> {
   const { generation } = x
   const { request } = call
   const [{ target, model }] = candidates

@@ -15,7 +15,16 @@ import { gatewayError, GatewayError } from '../../errors.js'
 import { codingOf, decoderFor, type Coding } from '../../http/content-encoding/content-encoding.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { guardTrailers } from '../../http/request-guard.js'
-import { parseObject, textOf, type ParsedObject } from '../../wire/json/parse-body.js'
+import {
+  examine,
+  MAX_TEXT_BYTES,
+  parseExamined,
+  parseObject,
+  refuse,
+  textOf,
+  type ParsedObject,
+} from '../../wire/json/parse-body.js'
+import { TextSoFar } from '../../wire/json/text-so-far.js'
 import type { Edit } from '../../wire/json/splice.js'
 import type { Holding } from '../bodies/body-budget.js'
 import type { Exchange } from '../exchange.js'
@@ -75,9 +84,12 @@ function read(x: Exchange, at: Addressed, intake: Intake): Promise<Call> {
   const maxBytes = x.generation.snapshot.config.server.maxBodyBytes
   return new Promise((resolve, reject) => {
     const coding = checkHeaders(req, maxBytes, held)
+    const text = new TextSoFar(MAX_TEXT_BYTES)
     const transform = new RequestTransform({
-      take(bytes) {
+      take(chunk) {
+        const bytes = chunk.length
         if (intake.bytes + bytes > maxBytes) throw tooLarge(maxBytes)
+        text.take(chunk)
         held.take(bytes)
         intake.bytes += bytes
       },
@@ -186,8 +198,11 @@ async function callInTurns(
   await turn()
   const text = textOf(raw)
   await turn()
-  const parsed = parseObject(raw, {}, text)
+  const examined = examine(raw, text)
   await turn()
+  const parsed = parseExamined(examined)
+  await turn()
+  if (parsed === null) return refuse(examined)
   const call = callFrom(raw, parsed, at, headers)
   await turn()
   return call

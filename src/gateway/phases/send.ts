@@ -1,16 +1,70 @@
 /** Sends a request to its upstreams, in order, until one has something to give the client. */
-import { Candidates, type Means, type Outbound } from '../attempts/candidates.js'
+import type { Identity } from '../../accounts/account.js'
+import { headerOf } from '../../http/message.js'
+import type { Escrow } from '../../reasoning/escrow.js'
+import { Candidates } from '../attempts/candidates.js'
+import { Hedging } from '../attempts/hedge/hedging.js'
+import { Preparation } from '../attempts/request/prepare-request.js'
+import type { Sending } from '../attempts/sending.js'
+import { SentSoFar } from '../attempts/sent-so-far.js'
+import { keptBy } from '../stored-responses/stored-responses.js'
+import type { Route } from './choose.js'
+import type { Call } from './receive.js'
+
+/** What requests are sent with. */
+export interface Means extends Pick<Sending, 'deadlines' | 'drains'> {
+  readonly escrow: Escrow
+}
+
+/** An admitted request. */
+export interface Outbound extends Pick<Sending, 'exchange' | 'held' | 'reservation'> {
+  readonly identity: Identity
+  readonly call: Call
+  readonly route: Pick<Route, 'candidates' | 'handling'>
+}
+
+const KEY_CHARS = 256
 
 /**
  * Starts the candidate loop. Its `reply` resolves at the first content; the loop stays in charge until the reply ends,
  * and calls `ending` before the client gets the end.
  */
 export function send(
-  outbound: Outbound,
+  { exchange, identity, call, route, held, reservation }: Outbound,
   ending: () => Promise<void> | null,
-  means: Means,
+  { deadlines, drains, escrow }: Means,
 ): Candidates {
-  const candidates = new Candidates(outbound, ending, means)
-  candidates.start()
-  return candidates
+  const { candidates, handling } = route
+  const { req, generation } = exchange
+  const hedging = Hedging.of({ request: call.request, candidates, handling }, generation)
+  const key = headerOf(req, 'idempotency-key')?.slice(0, KEY_CHARS) ?? ''
+  const idempotencyKey = key === '' ? null : key
+  const hold = (kept: Promise<void>): void => sent.hold(kept)
+  const memory = { escrow, accountId: identity.accountId, hold }
+  const kept = keptBy(call, hold)
+  const preparation = new Preparation({ exchange, call: kept, held, memory, idempotencyKey })
+  const sent = new SentSoFar(preparation, hedging)
+  const sending = new Candidates({
+    exchange,
+    held,
+    deadlines,
+    drains,
+    candidates,
+    handling,
+    preparation,
+    hedging,
+    reservation,
+    sent,
+    timeoutMs: timeoutOf(headerOf(req, 'x-request-timeout-ms')),
+    isRepeatable: idempotencyKey !== null || handling.retry.nonIdempotent,
+    ending,
+  })
+  sending.start()
+  return sending
+}
+
+/** The client's deadline in ms; infinite if the header is absent or no positive integer. */
+function timeoutOf(header: string | undefined): number {
+  const ms = header !== undefined && /^\d{1,9}$/.test(header) ? Number(header) : 0
+  return ms > 0 ? ms : Number.POSITIVE_INFINITY
 }

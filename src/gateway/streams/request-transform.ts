@@ -7,8 +7,8 @@ import { joined } from '../bodies/pieces.js'
 
 /** What is done with a body. Both functions refuse by throwing. */
 export interface RequestSteps<T> {
-  /** Reserves room for a chunk before it is kept. */
-  take(bytes: number): void
+  /** Checks a chunk, and reserves room for it, before it is kept. */
+  take(chunk: Buffer): void
   /** Parses and validates the complete body. */
   check(body: Buffer): T
 }
@@ -25,7 +25,7 @@ export class RequestTransform<T> extends Transform {
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     try {
-      this.steps.take(chunk.length)
+      this.steps.take(chunk)
     } catch (error) {
       done(asError(error))
       return

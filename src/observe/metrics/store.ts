@@ -76,6 +76,8 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
     settle: (row, claim) => timed('settle', () => ledger.settle(row, claim)),
     letGo: (requestId) => ledger.letGo?.(requestId),
     append: (row) => timed('settle', () => ledger.append(row)),
+    raise: (accountId, demands) => timed('admit', () => ledger.raise(accountId, demands)),
+    lower: (accountId, raise) => timed('settle', () => ledger.lower(accountId, raise)),
     renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
     expire: (overdueMs) => timed('expire', () => ledger.expire(overdueMs)),
     look: (accountId, demands) => timed('usage', () => ledger.look(accountId, demands)),

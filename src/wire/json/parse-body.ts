@@ -9,7 +9,8 @@ import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { parseExact } from './exact-numbers.js'
 import { glance, type Glance, type Member } from './glance.js'
 import { putData, withoutData } from './inline-data.js'
-import { malformed, parseOrNull, Scan, type ScanOptions } from './scan.js'
+import { malformed } from './malformed.js'
+import { parseOrNull, Scan, type ScanOptions } from './scan.js'
 
 /** A body that passed every check. */
 export interface ParsedObject {
@@ -47,33 +48,55 @@ export function textOf(bytes: Buffer): BodyText {
   return { isPlain }
 }
 
+/** A body that may be parsed. */
+export interface Examined {
+  readonly bytes: Buffer
+  readonly isPlain: boolean
+  readonly seen: Glance
+  /** It had a glance only. */
+  readonly isGlance: boolean
+  readonly options: ScanOptions
+}
+
+/** Bytes beside inline data that a body may have by default. */
+export const MAX_TEXT_BYTES = 8 * 1024 * 1024
+
 /**
  * The object in the bytes: strict UTF-8 without a byte order mark, no key twice in one object (after
  * unescaping), no number beyond a double, nothing after the object. A key `__proto__` is an own
  * property like any other. Throws `GatewayError(malformed_request)` whose message names the path.
- * `body` is what `textOf` says of the bytes, for a large body that is read in several turns of the event loop.
  */
-export function parseObject(
-  bytes: Buffer,
-  caps: JsonCaps = {},
-  body = textOf(bytes),
-): ParsedObject {
-  const { isPlain } = body
-  const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = 8 * 1024 * 1024 } = caps
+export function parseObject(bytes: Buffer, caps: JsonCaps = {}): ParsedObject {
+  const examined = examine(bytes, textOf(bytes), caps)
+  return parseExamined(examined) ?? refuse(examined)
+}
+
+/** First of the three parts of `parseObject`, for a large body that is read in several turns of the event loop. */
+export function examine(bytes: Buffer, { isPlain }: BodyText, caps: JsonCaps = {}): Examined {
+  const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = MAX_TEXT_BYTES } = caps
   const options = { isPlain, maxDepth, maxTokens, maxTextBytes, isProbing: false }
   // A larger body has to be looked at closer: how much of it is inline data decides.
   const seen = bytes.length > maxTextBytes ? null : glance(bytes, options)
-  const { members, data } = seen ?? closerLook(bytes, options)
+  if (seen !== null) return { bytes, isPlain, seen, isGlance: true, options }
+  return { bytes, isPlain, seen: closerLook(bytes, options), isGlance: false, options }
+}
+
+/** The second part; null if the body is not valid JSON. Throws as `parseObject`. */
+export function parseExamined({ bytes, isPlain, seen }: Examined): ParsedObject | null {
+  const { members, data } = seen
   const plain = withoutData(bytes, isPlain, data)
   if (plain === null) {
     throw malformed('the body is not valid Unicode: a string begins with the escape \\udc01')
   }
   const value = parseOrNull(plain)
-  if (isObject(value)) {
-    putData(value, bytes, isPlain, data)
-    return { value, members }
-  }
-  if (seen !== null) closerLook(bytes, options)
+  if (!isObject(value)) return null
+  putData(value, bytes, isPlain, data)
+  return { value, members }
+}
+
+/** The third part: throws what is wrong with a body that is not valid JSON. */
+export function refuse({ bytes, isGlance, options }: Examined): never {
+  if (isGlance) closerLook(bytes, options)
   closerLook(bytes, { ...options, isProbing: true })
   throw malformed('the body is not valid JSON: one of its keys or values is malformed')
 }

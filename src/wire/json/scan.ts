@@ -2,9 +2,10 @@
  * The closer look at a body's structure: whether it may be parsed, and if not, what is wrong and where.
  * Knows no field. What is inside strings, numbers and literals is left to `JSON.parse`.
  */
-import { GatewayError } from '../../errors.js'
+import type { GatewayError } from '../../errors.js'
 import type { Glance, Member } from './glance.js'
 import { DATA_BYTES, isInlineData, type Range } from './inline-data.js'
+import { malformed } from './malformed.js'
 import { stringEnd } from './string-end.js'
 
 /** Each name that comes for the first time costs the parser 0.3 µs and more. */
@@ -338,9 +339,4 @@ export function parseOrNull(text: string, parse: (text: string) => unknown = JSO
 
 function utf8(latin1: string): string {
   return Buffer.from(latin1, 'latin1').toString('utf8')
-}
-
-/** The refusal of a body; `param` is the path of what is wrong. */
-export function malformed(message: string, param = ''): GatewayError {
-  return new GatewayError('malformed_request', message, param === '' ? {} : { param })
 }

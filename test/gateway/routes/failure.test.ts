@@ -55,7 +55,10 @@ void t.test('half-open: one request at a time tests the upstream', async (t) => 
   emulators['a']?.script({ fault: { kind: 'delay', ms: 2_000 } })
   await until(async () => (await metric('sluice_breaker_state{upstream="a"}')) === 1)
   const before = received()['a'] ?? 0
-  await Promise.all(Array.from({ length: 20 }, () => ask()))
+  // Large requests are prepared in several turns of the event loop.
+  const content = 'x'.repeat(400_000)
+  const large = { messages: [{ role: 'user', content }] }
+  await Promise.all(Array.from({ length: 20 }, (_, at) => ask(at % 2 === 0 ? large : {})))
   t.equal((received()['a'] ?? 0) - before, 1)
 })
 
@@ -241,7 +244,6 @@ void t.test(
     await flood(400)
     const all = received()
     const sent = (all['a'] ?? 0) - a + (all['b'] ?? 0)
-    // The first twenty, which run at once, try both before the breakers open.
-    t.ok(sent <= (400 + 20) * 1.2 + 6, `${sent} of 400`)
+    t.ok(sent <= 400 * 1.2, `${sent} of 400`)
   },
 )

@@ -19,19 +19,13 @@ import {
 } from '../../fault.js'
 import type { Target } from '../../generation/generation.js'
 import { LANDED } from '../../under-way/in-flight.js'
-import { joined } from '../../bodies/pieces.js'
 import type { ReplyOwner, ReplyTransform } from '../../streams/reply-transform.js'
 import { AttemptClock, limitsOf, type Phase } from './attempt-clock.js'
+import { CollectedReply } from './collected-reply.js'
 import { Feed, type Fed } from './feed.js'
 import { isEventStream, OTHER_TYPE, requestIdIn, unreadable } from '../reply/read-head.js'
 import { Leftover } from './leftover.js'
-import {
-  openReplyStream,
-  readReply,
-  roomFor,
-  streamsOn,
-  type ReadReply,
-} from '../reply/read-reply.js'
+import { openReplyStream, streamsOn, type ReadReply } from '../reply/read-reply.js'
 import type { AttemptOwner, Prepared } from './owner.js'
 import type { EarlierParts } from '../reply/begun-reply.js'
 import type { AttemptResult } from '../result.js'
@@ -39,6 +33,11 @@ import { Wait } from './wait.js'
 
 /** Phases in which the rest of a reply can be read on: one that was asked for. */
 const DRAINABLE: ReadonlySet<Phase> = new Set(['waiting', 'whole', 'stream'])
+
+const TOO_LARGE: WireError = {
+  kind: 'upstream_malformed',
+  message: 'The upstream’s reply is too large.',
+}
 
 const PROGRESS = { connecting: 'connecting', waiting: 'sent', whole: 'in reply' } as const
 
@@ -55,10 +54,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
   private committed: boolean
   upstream: UpstreamCall | null = null
   private stream: ReplyTransform | null
-  private chunks: Buffer[] = []
   private feed: Feed | null = null
-  private bytes = 0
-  private headers: IncomingHttpHeaders = {}
+  private readonly collected: CollectedReply
   readonly clock: AttemptClock
   /** Set once the client has left and the reply is read on. */
   private leftover: Leftover | null = null
@@ -78,6 +75,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     this.committed = earlier.committed
     this.wait = new Wait(earlier.committed || result.occasion === 'hedge' ? null : result)
     const { timeouts } = this.target.upstream.config
+    this.collected = new CollectedReply(owner, this.target)
     this.clock = new AttemptClock(limitsOf(owner, timeouts, prepared.outgoing.firstByteMs))
   }
 
@@ -108,7 +106,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     const { result } = this
     const nowMs = performance.now()
     this.clock.head(nowMs)
-    this.headers = headers
+    this.collected.headers = headers
     this.wait.next('replyMs', nowMs)
     result.status = status
     result.requestId = requestIdIn(headers)
@@ -136,55 +134,35 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     }
     if (this.phase !== 'whole' && this.phase !== 'error') return
     this.clock.heard(performance.now())
-    this.guard(() => {
-      this.owner.held.takeReply(chunk.length)
-      this.keep(chunk)
-    })
+    this.guard(() => this.keep(chunk))
   }
 
   private keep(chunk: Buffer): void {
-    this.bytes += chunk.length
-    if (this.bytes <= roomFor(this.phase === 'whole')) this.chunks.push(chunk)
-    else if (this.phase === 'error') this.refusedByUpstream()
-    else this.fail({ kind: 'upstream_malformed', message: 'The upstream’s reply is too large.' })
+    const isReply = this.phase === 'whole'
+    if (this.collected.keep(chunk, isReply)) return
+    if (isReply) this.fail(TOO_LARGE)
+    else this.refusedByUpstream()
   }
 
   onResponseEnd(): void {
     this.feed?.pass()
-    switch (this.phase) {
-      case 'stream':
-        this.endStream()
-        return
-      case 'error':
-        this.guard(() => this.refusedByUpstream())
-        return
-      case 'whole':
-        this.guard(() => this.finishWhole())
-        return
-      case 'lingering':
-        this.over()
-        return
-      default:
-    }
+    if (this.phase === 'whole') this.guard(() => this.finishWhole())
+    else this.ended()
   }
 
   onResponseError(cause: Error): void {
     this.feed?.pass()
-    switch (this.phase) {
-      case 'stream':
-        this.endStream()
-        return
-      case 'lingering':
-        this.over()
-        return
-      case 'error':
-        this.refusedByUpstream()
-        return
-      case 'over':
-        return
-      default:
-        this.fail(transportError(cause, PROGRESS[this.phase]), cause)
-    }
+    const { phase } = this
+    if (phase === 'connecting' || phase === 'waiting' || phase === 'whole') {
+      this.fail(transportError(cause, PROGRESS[phase]), cause)
+    } else this.ended()
+  }
+
+  /** The upstream's body ended, or was cut: what has come says what that means. */
+  private ended(): void {
+    if (this.phase === 'stream') this.endStream()
+    else if (this.phase === 'error') this.guard(() => this.refusedByUpstream())
+    else if (this.phase === 'lingering') this.over()
   }
 
   tick(nowMs: number): void {
@@ -296,12 +274,8 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
   }
 
   private finishWhole(): void {
-    const { owner, prepared, target } = this
-    const before = performance.now()
-    this.wait.next(null, before)
-    const given = { isEvents: isEventStream(this.headers), begun: this.earlier.whole }
-    const read = readReply(joined(this.chunks), owner, prepared, target, given)
-    owner.translated(performance.now() - before)
+    this.wait.next(null, performance.now())
+    const read = this.collected.read(this.prepared, this.earlier.whole)
     if (!(read instanceof Promise)) return this.finishRead(read)
     const finish = (later: ReadReply): void => this.guard(() => this.finishRead(later))
     read.then(finish, (cause: unknown) => this.fail(wireOf(cause), cause))
@@ -327,8 +301,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
   }
 
   private refusedByUpstream(): void {
-    const text = joined(this.chunks).toString('utf8')
-    this.fail(this.target.egress.decodeError(this.result.status ?? 0, this.headers, text))
+    this.fail(this.collected.refusal(this.result.status ?? 0))
   }
 
   private late(what: string): void {
@@ -394,7 +367,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     this.phase = 'over'
     this.wait.end()
     this.result.endedAtMs ??= performance.now()
-    this.chunks = []
+    this.collected.drop()
     this.owner.deadlines.remove(this)
     this.target.series.inflight(-1)
     this.leftover?.end()

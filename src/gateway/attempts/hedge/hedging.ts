@@ -18,7 +18,7 @@ export interface Hedged {
 
 /** The hedge of one request. */
 export class Hedging {
-  /** The upstream of a hedge that the spending did not allow. */
+  /** The upstream of a hedge that the spending, or a limit of the client, did not allow. */
   denied: string | null = null
   private readonly hedged: Hedged
   private readonly generation: Generation
@@ -66,8 +66,13 @@ export class Hedging {
     const target = other ?? first
     const cost = costOf(target, request, this.generation)
     if (this.budget.tryHedge(cost, this.config.extraSpend)) return target
-    this.denied = target.target.upstream.config.name
+    this.deny(target)
     return null
+  }
+
+  /** The hedge is not sent: the spending of the route, or a limit of the client, does not allow it. */
+  deny({ target }: Candidate): void {
+    this.denied = target.upstream.config.name
   }
 }
 

@@ -12,6 +12,7 @@ import type {
   KeyUse,
   KeyUseQuery,
   Ledger,
+  Raise,
   Retention,
   RowPage,
   RowQuery,
@@ -108,6 +109,15 @@ export class RedisLedger implements Ledger {
 
   async settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
     return (await this.settled(row, writeRow(row), false, claim)) ? 'settled' : 'already'
+  }
+
+  raise(accountId: string, demands: Raise['demands']): Promise<Raise | null> {
+    assertNames('raising a reservation', accountId)
+    return this.slots.raise(accountId, demands)
+  }
+
+  lower(accountId: string, raise: Raise): Promise<void> {
+    return this.slots.lower(accountId, raise)
   }
 
   async renew(

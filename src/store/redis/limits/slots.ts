@@ -5,9 +5,9 @@
  * question touches both. With one, the shared limits are asked first, each in its slot, and given back
  * where another refuses: never too much is admitted, and for a moment perhaps too little.
  */
-import type { Admission, Demand, Standing } from '../../ledger.js'
+import type { Admission, Demand, Raise, Standing } from '../../ledger.js'
 import { questionOf, type Admissions, type Answer } from './admissions.js'
-import { numbersOf, type Hold } from './demands.js'
+import { holdsText, numbersOf, type Hold } from './demands.js'
 import { limitName, own, slotOf, type LedgerNames } from '../ledger/names.js'
 import { RELEASE_SHARED } from '../ledger/scripts.js'
 import type { RedisLink } from '../connection/link.js'
@@ -73,6 +73,33 @@ export class Slots {
       answer.standings.forEach((each, at) => (standings[places[at] ?? 0] = each))
     }
     return standings
+  }
+
+  /** Takes all demands without a reservation, or none: then null. */
+  async raise(accountId: string, demands: Raise['demands']): Promise<Raise | null> {
+    const taken: { readonly demands: Raise['demands']; day: number; month: number }[] = []
+    for (const { slot, places } of this.parts(accountId, demands)) {
+      const some = demands.filter((_, place) => places.includes(place))
+      if (some.length === 0) continue
+      const asked = { ...UNRESERVED, slot, accountId, leaseMs: 0, demands: some, member: '' }
+      const { outcome, period } = await this.admissions.ask({ ...asked, what: 'take' })
+      if (outcome === 'refused') {
+        for (const each of taken) await this.lower(accountId, each)
+        return null
+      }
+      taken.push({ demands: some, day: period[0], month: period[1] })
+    }
+    const [first] = taken
+    return first === undefined ? null : { ...first, demands }
+  }
+
+  /** Gives back what `raise` took. */
+  async lower(accountId: string, { demands, day, month }: Raise): Promise<void> {
+    for (const { slot, demands: some } of this.parts(accountId, demands)) {
+      if (some.length === 0) continue
+      const args = [this.clock(), holdsText(accountId, some, ''), day, month, '0', 0]
+      await this.link.run('lowering a reservation', RELEASE_SHARED, [`${slot}:none`], args)
+    }
   }
 
   /** What the shared slots gave, up to the first that refused. */

@@ -11,6 +11,7 @@ import type {
   KeyUse,
   KeyUseQuery,
   Ledger,
+  Raise,
   Retention,
   RowPage,
   RowQuery,
@@ -109,6 +110,18 @@ export class SqliteLedger implements Ledger {
 
   async append(row: UsageRow): Promise<void> {
     await this.engine.write('settling a request', () => this.settleNow(row))
+  }
+
+  raise(accountId: string, demands: Raise['demands']): Promise<Raise | null> {
+    return this.engine.write('raising a reservation', () =>
+      this.limits.raise(accountId, demands, this.nowMs()),
+    )
+  }
+
+  async lower(accountId: string, raise: Raise): Promise<void> {
+    await this.engine.write('lowering a reservation', () =>
+      this.limits.lower(accountId, raise, this.nowMs()),
+    )
   }
 
   async renew(

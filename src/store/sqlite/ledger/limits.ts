@@ -10,7 +10,7 @@ import { randomUUID } from 'node:crypto'
 import type { UsageRow } from '../../../ledger/row.js'
 import { chargedNanoUsd } from '../../records/usage-sum.js'
 import { dayOf, monthOf, UNITS } from '../../../limits/bucket.js'
-import type { BudgetSpent, Demand, Standing } from '../../ledger.js'
+import type { BudgetSpent, Demand, Raise, Standing } from '../../ledger.js'
 import { textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import {
@@ -169,6 +169,26 @@ export class Limits {
         }
       }
     }
+  }
+
+  /** Takes all demands without a reservation, or none: then null. */
+  raise(accountId: string, demands: Raise['demands'], nowMs: number): Raise | null {
+    const checked = this.check(accountId, demands, nowMs)
+    if (!checked.fits) return null
+    this.apply(checked, demands, nowMs)
+    return { demands, day: dayOf(nowMs), month: monthOf(nowMs) }
+  }
+
+  /** Gives back what `raise` took. */
+  lower(accountId: string, { demands, day, month }: Raise, nowMs: number): void {
+    const holds = demands.map((demand): Hold => {
+      const account = accountOf(accountId, demand)
+      const { subject } = demand
+      if ('cost' in demand) return ['tokens', account, subject, demand.cost, demand.perMinute]
+      const period = demand.kind === 'usd_day' ? day : month
+      return [demand.kind, account, subject, demand.costNanoUsd, period]
+    })
+    this.release(holds, { tokens: 0, nanoUsd: 0 }, nowMs)
   }
 
   /** Charges budgets, of the request's own day and month, for what ran without a reservation. */

@@ -1,0 +1,55 @@
+/** A reply that is read before the client gets any of it: a whole reply, or the error of an upstream. */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { WireError } from '../../../errors.js'
+import { joined } from '../../bodies/pieces.js'
+import type { Target } from '../../generation/generation.js'
+import type { WholeReply } from '../../streams/whole-reply.js'
+import { isEventStream } from '../reply/read-head.js'
+import { readReply, roomFor, type ReadReply } from '../reply/read-reply.js'
+import type { AttemptOwner, Prepared } from './owner.js'
+
+/** Collects the body of one reply. */
+export class CollectedReply {
+  headers: IncomingHttpHeaders = {}
+  private readonly owner: Pick<AttemptOwner, 'exchange' | 'held' | 'translated'>
+  private readonly target: Target
+  private chunks: Buffer[] = []
+  private bytes = 0
+
+  constructor(
+    owner: Pick<AttemptOwner, 'exchange' | 'held' | 'translated'>,
+    target: CollectedReply['target'],
+  ) {
+    this.owner = owner
+    this.target = target
+  }
+
+  /** Keeps a chunk; false if the body is larger than may be. Throws `overloaded` if there is no memory for it. */
+  keep(chunk: Buffer, isReply: boolean): boolean {
+    this.owner.held.takeReply(chunk.length)
+    this.bytes += chunk.length
+    if (this.bytes > roomFor(isReply)) return false
+    this.chunks.push(chunk)
+    return true
+  }
+
+  /** Reads the whole reply; `begun` has the parts before it, null if there are none. Throws as `readReply`. */
+  read(prepared: Prepared, begun: WholeReply | null): ReadReply | Promise<ReadReply> {
+    const beganMs = performance.now()
+    const given = { isEvents: isEventStream(this.headers), begun }
+    const read = readReply(joined(this.chunks), this.owner, prepared, this.target, given)
+    this.owner.translated(performance.now() - beganMs)
+    return read
+  }
+
+  /** What the upstream refuses with. Throws what the codec throws. */
+  refusal(status: number): WireError {
+    const text = joined(this.chunks).toString('utf8')
+    return this.target.egress.decodeError(status, this.headers, text)
+  }
+
+  /** The body is not needed any more. */
+  drop(): void {
+    this.chunks = []
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * What a running request has reserved of its limits on tokens and money. Admission reserves the most that one attempt may
+ * use; before an attempt runs beside another one, or after one that the provider bills, the reservation is raised.
+ */
+import type { ChatRequest } from '../../chat/request.js'
+import type { Lease, Limiter } from '../../limits/limiter.js'
+import { claimsOf, type Limit } from '../../limits/rules.js'
+import type { Demand, Raise } from '../../store/ledger.js'
+import type { AttemptResult } from '../attempts/result.js'
+import type { Exchange } from '../exchange.js'
+import { usageOfAttempt } from '../observe/attempt-usage.js'
+import type { Candidate } from '../phases/choose.js'
+import { isWithin, larger, NOTHING, sum, type Amount } from './amount.js'
+
+/** An admitted request. */
+export interface Reserved {
+  readonly x: Exchange
+  readonly request: ChatRequest
+  readonly lease: Lease
+  readonly limits: readonly Limit[]
+  /** The most that one attempt on each candidate may use. */
+  readonly most: ReadonlyMap<Candidate, Amount>
+}
+
+/** The reservation of one request. */
+export class Reservation {
+  private readonly limiter: Pick<Limiter, 'raise'>
+  private readonly reserved: Reserved
+  private covered: Amount = NOTHING
+  /** Raises are asked for one after the other. */
+  private last: Promise<unknown> = Promise.resolve()
+
+  constructor(reserved: Reserved, limiter: Pick<Limiter, 'raise'>) {
+    this.limiter = limiter
+    this.reserved = reserved
+    for (const most of reserved.most.values()) this.covered = larger(this.covered, most)
+  }
+
+  /**
+   * Makes the reservation cover an attempt on `next` after and beside these attempts; true at once if it does, false if
+   * a limit does not allow it.
+   */
+  cover(next: Candidate, attempts: readonly AttemptResult[]): true | Promise<boolean> {
+    let needed = this.most(next)
+    for (const attempt of attempts) needed = sum(needed, this.used(attempt))
+    if (isWithin(needed, this.covered)) return true
+    const raised = this.last.then(() => this.raise(needed))
+    this.last = raised.catch(() => undefined)
+    return raised
+  }
+
+  private async raise(needed: Amount): Promise<boolean> {
+    const { lease, limits } = this.reserved
+    const need = {
+      tokens: Math.max(0, needed.tokens - this.covered.tokens),
+      nanoUsd: Math.max(0, needed.nanoUsd - this.covered.nanoUsd),
+    }
+    const demands = claimsOf(limits, need).flatMap(({ demand }) => moreOf(demand))
+    if (demands.length > 0 && !(await this.limiter.raise(lease, demands))) return false
+    this.covered = larger(this.covered, needed)
+    return true
+  }
+
+  /** What an attempt has used, or may use while it runs. */
+  private used(attempt: AttemptResult): Amount {
+    const { x, request } = this.reserved
+    if (attempt.outcome === null) return this.most(attempt.candidate)
+    const { usage, budgetNanoUsd } = usageOfAttempt(x, attempt, request, attempt.outcome)
+    return {
+      tokens: (usage.input ?? 0) + (usage.output ?? 0),
+      nanoUsd: budgetNanoUsd ?? this.most(attempt.candidate).nanoUsd,
+    }
+  }
+
+  private most(candidate: Candidate): Amount {
+    return this.reserved.most.get(candidate) ?? NOTHING
+  }
+}
+
+/** The demand if more can be taken for it, and is; a request and its place are counted once. */
+function moreOf(demand: Demand): Raise['demands'] {
+  switch (demand.kind) {
+    case 'requests':
+    case 'concurrent':
+      return []
+    case 'tokens':
+      return demand.cost > 0 ? [demand] : []
+    case 'usd_day':
+    case 'usd_month':
+      return demand.costNanoUsd > 0 ? [demand] : []
+    default:
+      return demand satisfies never
+  }
+}
