@@ -54,5 +54,6 @@ function section(metric: MetricDefinition): string[] {
   lines.push(`- at most ${String(metric.maxLines)} series`)
   if (metric.fold !== undefined) lines.push(`- when full: \`${metric.fold}\` becomes \`other\``)
   if (metric.aggregator === 'max') lines.push('- of several workers: the highest value')
+  if (metric.aggregator === 'min') lines.push('- of several workers: the lowest value')
   return [...lines, '']
 }

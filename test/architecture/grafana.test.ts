@@ -95,7 +95,9 @@ function traffic(metrics: Metrics): void {
   metrics.retry('anthropic', 'upstream_busy')
   metrics.fallback('anthropic', 'openai')
   metrics.hedge('openai', 'won')
-  metrics.upstreams([{ name: 'anthropic', breaker: 2, resting: 1 }])
+  metrics.levels.upstreams([
+    { name: 'anthropic', breaker: 2, resting: 1, retriesDenied: 1 },
+  ])
   metrics.limitsLocal(true)
   target.served('claude-sonnet-5', 2, 0.4, { input: 200, output: 90 })
 }

@@ -7,7 +7,7 @@ import type { Config, UpstreamConfig } from '../../../config/config.js'
 import { PeakEwma } from '../../../routing/latency.js'
 import type { RouteConfig } from '../../../config/routes/route.js'
 import type { RouteTarget } from '../../../routing/router.js'
-import type { UpstreamLevels } from '../../../observe/metrics/hops.js'
+import type { UpstreamLevels } from '../../../observe/metrics/levels.js'
 import { Breaker, BREAKER_LEVELS } from './breaker.js'
 import { SYSTEM_CLOCK, type Clock } from './clock.js'
 import { Credentials } from './credentials.js'
@@ -96,8 +96,9 @@ export class UpstreamStates {
 
   /** For the metrics. */
   levels(): UpstreamLevels[] {
-    return [...this.byName].map(([name, { breaker, credentials }]) => {
-      return { name, breaker: BREAKER_LEVELS[breaker.state], resting: credentials.resting }
+    return [...this.byName].map(([name, { breaker, credentials, retries }]) => {
+      const { resting } = credentials
+      return { name, breaker: BREAKER_LEVELS[breaker.state], resting, retriesDenied: retries.denied }
     })
   }
 
