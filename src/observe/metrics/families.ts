@@ -71,7 +71,8 @@ export function register(set: MetricSet) {
     timePerOutputToken: set.histogram(d.timePerOutputToken),
   }
   // Zero from the start, so that a rate over the first event is not lost.
-  for (const kind of ['spooled', 'dropped']) families.usageRows.child(kind)
+  for (const kind of ['spooled', 'replayed', 'dropped', 'damaged']) families.usageRows.child(kind)
+  for (const op of ['probe', 'find_key', 'admit', 'settle']) families.storeErrors.child(op)
   for (const reason of ['ended', 'silent']) families.workerRestarts.child(reason)
   families.logLinesLost.child()
   families.configReloads.child('ok')
