@@ -17,7 +17,7 @@ import { isWebSocket, opensWebSockets } from '../gateway/native/websocket.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { corsHeaders } from '../http/cors.js'
 import { openServer, type ServerOptions } from '../http/server.js'
-import { Certificates } from './certificates.js'
+import { expiryOf } from '../http/tls-files.js'
 import { LazyDashboard } from './lazy-dashboard.js'
 import { Books } from '../ledger/books.js'
 import { Spool } from '../ledger/spool.js'
@@ -90,8 +90,6 @@ export async function openDataPlane(
   const parts = partsOf(store, () => current, metrics, log)
   const { authenticator, escrow, limiter, books } = parts
   const gateway = new Gateway({ ...parts, metrics, log }, snapshot)
-  const certificates = new Certificates(metrics.levels)
-  certificates.adopt(Object.values(snapshot.config.upstreams))
   let proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
   const dashboard = new LazyDashboard({
     store,
@@ -105,9 +103,8 @@ export async function openDataPlane(
     addressOf: (req) => proxies.addressOf(req),
   })
   const server = await openServer({
-    ...listenerOf(snapshot.config.server, log),
+    ...listenerOf(snapshot.config.server, log, metrics),
     ...servedBy(dashboard, gateway, () => current),
-    onCertificate: (pem) => certificates.listens(pem),
     onRefused: turnedAway(metrics, log),
     closesConnections: () => gateway.overload.closesConnections,
   })
@@ -121,7 +118,6 @@ export async function openDataPlane(
       current = next
       proxies = new TrustedProxies(next.config.server.trustedProxies)
       gateway.adopt(next)
-      certificates.adopt(Object.values(next.config.upstreams))
       server.allowUpgrades(opensWebSockets(next.config))
     },
     tryOut: (next) => gateway.tryOut(next),
@@ -177,9 +173,14 @@ function servedBy(
   }
 }
 
-function listenerOf(server: ServerConfig, log: Logger): Omit<ServerOptions, 'handler'> {
+function listenerOf(
+  server: ServerConfig,
+  log: Logger,
+  metrics: Metrics,
+): Omit<ServerOptions, 'handler'> {
   return {
     takesUpgrade: isWebSocket,
+    onCertificate: (pem) => metrics.levels.listenerCertificate(expiryOf(pem)),
     onTlsProblem: (problem) => log.error('the changed certificate is not used', problem),
     host: server.host,
     port: server.port,

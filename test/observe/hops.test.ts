@@ -65,14 +65,18 @@ void t.test('what is told is counted', async (t) => {
   metrics.retry('anthropic', 'upstream_busy')
   metrics.fallback('anthropic', 'openai')
   metrics.hedge('openai', 'won')
-  metrics.levels.upstreams([{ name: 'gone', breaker: 2, resting: 1, retriesDenied: 0 }])
+  metrics.levels.upstreams([
+    { name: 'gone', breaker: 2, resting: 1, retriesDenied: 0, certificateExpiry: null },
+  ])
   metrics.beforeCollect(() => {
-    metrics.levels.upstreams([{ name: 'anthropic', breaker: 1, resting: 2, retriesDenied: 3 }])
+    metrics.levels.upstreams([
+      { name: 'anthropic', breaker: 1, resting: 2, retriesDenied: 3, certificateExpiry: null },
+    ])
   })
   metrics.levels.budgetUsed('key', 'usd_day', 0.5)
   metrics.levels.budgetUsed('key', 'usd_day', 0.85)
   metrics.levels.budgetUsed('key', 'usd_day', 0.2)
-  metrics.levels.certificatesExpire(new Map([['none', 1_900_000_000]]))
+  metrics.levels.listenerCertificate(1_900_000_000)
   const text = await metrics.text()
   for (const hop of HOPS) t.match(text, `sluice_hop_duration_seconds_count{hop="${hop}"} 1`)
   for (const result of RESULTS) t.match(text, `sluice_auth_total{result="${result}"} 1`)

@@ -5,9 +5,9 @@
 import { copyFileSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { X509Certificate } from 'node:crypto'
+import { expiryOf as expiryOfPem } from '../../src/http/tls-files.js'
 import { openServer } from '../../src/http/server.js'
 import { Metrics } from '../../src/observe/metrics/hops.js'
-import { Certificates } from '../../src/process/certificates.js'
 import { newAuthority, newPair } from '../helpers/certificates.js'
 
 function expiryOf(file: string): number {
@@ -25,13 +25,12 @@ void t.test('the certificate of the listener, before and after a renewal', async
   const { cert, key } = newPair(folder, 'server', authority)
   const longer = newPair(folder, 'longer', authority, 'IP:127.0.0.1', 90)
   const metrics = new Metrics({ processMetrics: false })
-  const certificates = new Certificates(metrics.levels)
   const server = await openServer({
     host: '127.0.0.1',
     port: 0,
     handler: (_, res) => res.end(),
     tls: { cert, key, clientCa: null },
-    onCertificate: (pem) => certificates.listens(pem),
+    onCertificate: (pem) => metrics.levels.listenerCertificate(expiryOfPem(pem)),
   })
   t.teardown(() => server.drain(0))
   t.equal(await shown(metrics, 'none'), String(expiryOf(cert)))
@@ -47,17 +46,12 @@ void t.test('the certificate of the listener, before and after a renewal', async
 })
 
 void t.test('client certificates for upstreams come and go with the configuration', async (t) => {
-  const folder = t.testdir()
-  const { cert } = newAuthority(folder, 'client')
   const metrics = new Metrics({ processMetrics: false })
-  const certificates = new Certificates(metrics.levels)
-  const tls = { ca: null, cert: readFileSync(cert, 'utf8'), key: null, serverName: null }
-  certificates.adopt([
-    { name: 'corp', tls },
-    { name: 'open', tls: null },
-  ])
-  t.equal(await shown(metrics, 'corp'), String(expiryOf(cert)))
+  const state = { breaker: 0, resting: 0, retriesDenied: 0 }
+  const open = { name: 'open', ...state, certificateExpiry: null }
+  metrics.levels.upstreams([{ name: 'corp', ...state, certificateExpiry: 1_900_000_000 }, open])
+  t.equal(await shown(metrics, 'corp'), '1900000000')
   t.equal(await shown(metrics, 'open'), undefined)
-  certificates.adopt([{ name: 'open', tls: null }])
+  metrics.levels.upstreams([open])
   t.equal(await shown(metrics, 'corp'), 'Nan', 'no number, so that no alert is raised')
 })

@@ -14,7 +14,12 @@ export interface UpstreamLevels {
   readonly resting: number
   /** Retries that its retry budget has refused since the process started. */
   readonly retriesDenied: number
+  /** When the client certificate for it expires, in Unix time in seconds; null if it has none. */
+  readonly certificateExpiry: number | null
 }
+
+/** The certificate of the data port, beside those of upstreams. */
+const DATA_PORT = 'none'
 
 /** Sets them. Names are those of the configuration. */
 export class Levels {
@@ -32,35 +37,35 @@ export class Levels {
   upstreams(states: readonly UpstreamLevels[]): void {
     const { breakerState, credentialsResting, retriesDenied } = this.families
     const gone = new Set(this.upstreamNames)
-    for (const { name, breaker, resting, retriesDenied: denied } of states) {
+    for (const state of states) {
+      const { name, breaker, resting, retriesDenied: denied } = state
       gone.delete(name)
       this.upstreamNames.add(name)
       breakerState.child(name).set(breaker)
       credentialsResting.child(name).set(resting)
       retriesDenied.child(name).add(denied - (this.retriesDenied.get(name) ?? 0))
       this.retriesDenied.set(name, denied)
+      this.certificate(name, state.certificateExpiry)
     }
     for (const name of gone) {
       this.upstreamNames.delete(name)
       this.retriesDenied.delete(name)
       breakerState.child(name).set(0)
       credentialsResting.child(name).set(0)
+      this.certificate(name, null)
     }
   }
 
-  /**
-   * All certificates in use, by upstream (`none`: of the data port), with the Unix time in seconds at which each
-   * expires. One that is gone has no number: an expiry of 0 would raise an alert.
-   */
-  certificatesExpire(expiries: ReadonlyMap<string, number>): void {
-    const { certificateExpiry } = this.families
-    for (const name of this.certificateNames) {
-      if (!expiries.has(name)) certificateExpiry.child(name).set(Number.NaN)
-    }
-    for (const [name, seconds] of expiries) {
-      this.certificateNames.add(name)
-      certificateExpiry.child(name).set(seconds)
-    }
+  /** The data port uses a certificate that expires then, in Unix time in seconds. */
+  listenerCertificate(expiry: number): void {
+    this.certificate(DATA_PORT, expiry)
+  }
+
+  /** One that is gone has no number: an expiry of 0 would raise an alert. */
+  private certificate(name: string, expiry: number | null): void {
+    if (expiry === null && !this.certificateNames.has(name)) return
+    this.certificateNames.add(name)
+    this.families.certificateExpiry.child(name).set(expiry ?? Number.NaN)
   }
 
   /** How much of a budget is spent or reserved (0 to 1); `scope` and `kind` are of closed sets. */
