@@ -16,6 +16,8 @@ export interface Scene {
   readonly log: () => string
   /** Sends one request of every kind and waits until all have ended. */
   round(): Promise<void>
+  /** Sends some requests that succeed. */
+  calm(): Promise<void>
   /** Loads a changed configuration, then one with a mistake, then the good one again. */
   reload(): Promise<void>
 }
@@ -80,6 +82,9 @@ export async function startScene(t: Test, paceMs = 2): Promise<Scene> {
     round: async () => {
       await Promise.all(REQUESTS.map((send) => send({ origin, secret })))
     },
+    calm: async () => {
+      await Promise.all(REQUESTS.slice(0, GOOD).map((send) => send({ origin, secret })))
+    },
     async reload() {
       write(good.replace('drain_ms: 500', 'drain_ms: 600'))
       await until(() => shows(/^sluice_config_reloads_total\{result="ok"\} [1-9]/m), 60_000)
@@ -126,6 +131,9 @@ function chat(model: string, prompt: string, more: object = {}): Send {
 }
 
 const STREAM = { stream: true, stream_options: { include_usage: true } }
+
+/** How many of the first requests succeed. */
+const GOOD = 5
 
 const REQUESTS: readonly Send[] = [
   chat('gpt-5.4-mini', 'Hi. [[words: 40]]', STREAM),
