@@ -53,6 +53,11 @@ export default tseslint.config(
     },
   },
   {
+    // The newer builder makes Kubernetes resources, which Grafana 12 does not provision from files.
+    files: ['grafana/**/*.ts'],
+    rules: { '@typescript-eslint/no-deprecated': 'off' },
+  },
+  {
     files: ['test/**/*.ts', 'bench/**/*.ts'],
     rules: { 'max-lines-per-function': 'off' },
   },

@@ -39,7 +39,11 @@ export function metricsPage(): string {
   for (const [name, values] of Object.entries(LABELS)) lines.push(`| \`${name}\` | ${values} |`)
   lines.push('', '## The process', '', '| metric | meaning |', '| --- | --- |')
   for (const [name, meaning] of PROCESS_METRICS) lines.push(`| \`${name}\` | ${meaning} |`)
-  lines.push('', 'All of prom-client’s other default metrics are there too.', '')
+  lines.push(
+    '',
+    'prom-client’s other default metrics are there too, without the sums `nodejs_active_…_total`.',
+    '',
+  )
   return lines.join('\n')
 }
 
@@ -54,5 +58,6 @@ function section(metric: MetricDefinition): string[] {
   lines.push(`- at most ${String(metric.maxLines)} series`)
   if (metric.fold !== undefined) lines.push(`- when full: \`${metric.fold}\` becomes \`other\``)
   if (metric.aggregator === 'max') lines.push('- of several workers: the highest value')
+  if (metric.aggregator === 'min') lines.push('- of several workers: the lowest value')
   return [...lines, '']
 }

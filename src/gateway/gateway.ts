@@ -57,7 +57,7 @@ export class Gateway {
     }
     this.current = new Generation(snapshot, parts.metrics, null)
     parts.metrics.configLoaded(snapshot.generation)
-    parts.metrics.beforeCollect(() => parts.metrics.upstreams(this.current.states.levels()))
+    parts.metrics.beforeCollect(() => parts.metrics.levels.upstreams(this.current.states.levels()))
     this.discovery = new Discovery(parts.log)
     this.discovery.adopt(this.current)
     parts.authenticator.watch({

@@ -52,6 +52,8 @@ export interface ServerOptions {
   tls?: TlsFiles | null
   /** Called with what is wrong with changed certificate files; the old ones stay in use. */
   onTlsProblem?: (problem: string) => void
+  /** Called with the certificate in use, in PEM: at the start and after each change. */
+  onCertificate?: (pem: string) => void
 }
 
 /** How to stop. Every time is in milliseconds. */
@@ -160,6 +162,7 @@ class Listener implements GatewayServer {
             clientStallMs: this.clientStallMs,
             bodyGraceMs: options.requestTimeoutMs ?? headersTimeoutMs,
             onProblem: options.onTlsProblem ?? (() => undefined),
+            onCertificate: options.onCertificate ?? (() => undefined),
           })
     this.server = this.tls?.server ?? createServer(settings)
     this.configure(this.server)

@@ -64,3 +64,8 @@ function parsed<T>(setting: TlsFileError['setting'], path: string, parse: () => 
     throw new TlsFileError(setting, `"${path}" is not ${what} in PEM`)
   }
 }
+
+/** When a certificate in PEM expires, in seconds since 1970; the first one if it is a chain. Throws if it is none. */
+export function expiryOf(pem: string): number {
+  return Date.parse(new X509Certificate(pem).validTo) / 1000
+}

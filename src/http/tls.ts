@@ -13,6 +13,8 @@ import { readTlsFiles, type TlsFiles } from './tls-files.js'
 export interface TlsOptions extends Omit<SessionsOptions, 'keepAliveMs'> {
   /** Called with what is wrong with changed certificate files; the old ones stay in use. */
   readonly onProblem: (problem: string) => void
+  /** Called with the certificate in use, in PEM: at the start and after each change of the files. */
+  readonly onCertificate: (pem: string) => void
 }
 
 /** The listening server for TLS, and its HTTP/2 sessions. */
@@ -33,9 +35,10 @@ export function createTlsServer(
   settings: HttpOptions,
   options: TlsOptions,
 ): TlsServer {
+  const contents = readTlsFiles(files)
   const server = createServer({
     ...settings,
-    ...readTlsFiles(files),
+    ...contents,
     ALPNProtocols: ['h2', 'http/1.1'],
     minVersion: MIN_VERSION,
     requestCert: files.clientCa !== null,
@@ -45,7 +48,8 @@ export function createTlsServer(
   const keepAliveMs = settings.keepAliveTimeout ?? 65_000
   const sessions = new Sessions({ ...options, keepAliveMs })
   splitByProtocol(server, sessions)
-  const stopWatching = watchTlsFiles(files, server, options.onProblem)
+  const stopWatching = watchTlsFiles(files, server, options)
+  options.onCertificate(contents.cert)
   return {
     server,
     sessions,
@@ -74,13 +78,15 @@ function splitByProtocol(server: Server, sessions: Sessions): void {
 function watchTlsFiles(
   files: TlsFiles,
   server: Server,
-  onProblem: (problem: string) => void,
+  { onProblem, onCertificate }: Pick<TlsOptions, 'onProblem' | 'onCertificate'>,
 ): () => void {
   const { cert, key, clientCa } = files
   const paths = clientCa === null ? [cert, key] : [cert, key, clientCa]
   const changed = (): void => {
     try {
-      server.setSecureContext({ ...readTlsFiles(files), minVersion: MIN_VERSION })
+      const contents = readTlsFiles(files)
+      server.setSecureContext({ ...contents, minVersion: MIN_VERSION })
+      onCertificate(contents.cert)
     } catch (error) {
       onProblem(error instanceof Error ? error.message : String(error))
     }

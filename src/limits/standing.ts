@@ -145,3 +145,31 @@ function isTighter(one: Standing, other: Standing): boolean {
   if (one.remaining !== other.remaining) return one.remaining < other.remaining
   return one.limit < other.limit
 }
+
+/** How much of a budget is spent, or reserved for other requests. */
+export interface BudgetUse {
+  /** What the budget limits: `key`, `account`, `model`, `upstream` or `label`. */
+  readonly scope: string
+  readonly kind: LimitKind
+  /** 0 to 1. */
+  readonly ratio: number
+}
+
+/** The budgets among the limits of a request, without what an admitted request itself reserves: it may cost far less. */
+export function budgetsUsed(
+  claims: readonly Claim[],
+  standings: readonly Standing[],
+  isAdmitted: boolean,
+): readonly BudgetUse[] {
+  const used: BudgetUse[] = []
+  for (const [index, { demand }] of claims.entries()) {
+    const standing = standings[index]
+    if (standing === undefined || (demand.kind !== 'usd_day' && demand.kind !== 'usd_month'))
+      continue
+    const { kind, subject, costNanoUsd } = demand
+    const left = standing.remaining + (isAdmitted ? costNanoUsd : 0)
+    const ratio = standing.limit <= 0 ? 1 : Math.min(1, Math.max(0, 1 - left / standing.limit))
+    used.push({ scope: subject.slice(0, subject.indexOf(':')), kind, ratio })
+  }
+  return used
+}

@@ -17,6 +17,7 @@ import { isWebSocket, opensWebSockets } from '../gateway/native/websocket.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { corsHeaders } from '../http/cors.js'
 import { openServer, type ServerOptions } from '../http/server.js'
+import { expiryOf } from '../http/tls-files.js'
 import { LazyDashboard } from './lazy-dashboard.js'
 import { Books } from '../ledger/books.js'
 import { Spool } from '../ledger/spool.js'
@@ -102,7 +103,7 @@ export async function openDataPlane(
     addressOf: (req) => proxies.addressOf(req),
   })
   const server = await openServer({
-    ...listenerOf(snapshot.config.server, log),
+    ...listenerOf(snapshot.config.server, log, metrics),
     ...servedBy(dashboard, gateway, () => current),
     onRefused: turnedAway(metrics, log),
     closesConnections: () => gateway.overload.closesConnections,
@@ -172,9 +173,14 @@ function servedBy(
   }
 }
 
-function listenerOf(server: ServerConfig, log: Logger): Omit<ServerOptions, 'handler'> {
+function listenerOf(
+  server: ServerConfig,
+  log: Logger,
+  metrics: Metrics,
+): Omit<ServerOptions, 'handler'> {
   return {
     takesUpgrade: isWebSocket,
+    onCertificate: (pem) => metrics.levels.listenerCertificate(expiryOf(pem)),
     onTlsProblem: (problem) => log.error('the changed certificate is not used', problem),
     host: server.host,
     port: server.port,

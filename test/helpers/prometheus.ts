@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 
@@ -21,6 +21,7 @@ export function prometheusMissing(): string | false {
 
 /** A running Prometheus. */
 export interface Prometheus {
+  readonly origin: string
   /** The samples of an instant query; throws with Prometheus's own words where it refuses. */
   query(expression: string): Promise<unknown[]>
   /** The rules that it has loaded, each with its health and last error. */
@@ -32,7 +33,9 @@ export async function startPrometheus(
   t: Test,
   options: { scrapes: number; ruleFiles: string[] },
 ): Promise<Prometheus> {
-  const folder = t.testdir()
+  // A test's folder is emptied whenever it is asked for.
+  if (!existsSync(t.testdirName)) t.testdir()
+  const folder = mkdtempSync(join(t.testdirName, 'prometheus-'))
   const config = {
     global: { scrape_interval: '1s', evaluation_interval: '1s' },
     rule_files: options.ruleFiles,
@@ -58,13 +61,16 @@ export async function startPrometheus(
     }
   })
   const port = await portFrom(child.stderr, once(child, 'exit'))
+  const origin = `http://127.0.0.1:${port}`
+  await untilReady(origin)
   const ask = async (path: string): Promise<unknown> => {
-    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`)
+    const response = await fetch(`${origin}/api/v1/${path}`)
     const answer: unknown = await response.json()
     if (isSuccess(answer)) return answer.data
     throw new Error(JSON.stringify(answer))
   }
   return {
+    origin,
     query: async (expression) => {
       const data = await ask(`query?query=${encodeURIComponent(expression)}`)
       if (typeof data !== 'object' || data === null || !('result' in data)) throw new Error('odd')
@@ -78,6 +84,18 @@ export async function startPrometheus(
       )
     },
   }
+}
+
+/** It listens before it has read its store, and answers queries with 503 until then. */
+async function untilReady(origin: string): Promise<void> {
+  const giveUpAt = Date.now() + 120_000
+  while (Date.now() < giveUpAt) {
+    const response = await fetch(`${origin}/-/ready`).catch(() => null)
+    await response?.arrayBuffer()
+    if (response?.ok === true) return
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  throw new Error('Prometheus was not ready within 120 s')
 }
 
 function isSuccess(answer: unknown): answer is { status: 'success'; data: unknown } {

@@ -187,6 +187,10 @@ async function budget(t: Test, gateway: TestGateway): Promise<void> {
   const { status } = await ask(gateway, model, { max_tokens: 5_000 })
   t.equal(status, 200)
   t.equal(await rejections(gateway, 'usd_day'), 1)
+  await ask(gateway, model, { max_tokens: 5_000 })
+  const text = await gateway.metrics.text()
+  const used = /^sluice_budget_used_ratio\{scope="account",kind="usd_day"\} ([\d.e-]+)$/m.exec(text)
+  t.ok(Number(used?.[1]) > 0 && Number(used?.[1]) < 0.5, `${used?.[1] ?? 'no'} share of the budget`)
 }
 
 async function shortened(t: Test, gateway: TestGateway): Promise<void> {

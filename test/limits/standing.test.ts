@@ -5,7 +5,7 @@
 import t from 'tap'
 import type { Demand, Standing } from '../../src/store/ledger.js'
 import type { Claim } from '../../src/limits/rules.js'
-import { rateHeaders, refusalOf } from '../../src/limits/standing.js'
+import { budgetsUsed, rateHeaders, refusalOf } from '../../src/limits/standing.js'
 
 const subject = 'key:key_1'
 const shared = false
@@ -120,5 +120,20 @@ void t.test('headers are of the tightest limit of each kind', (t) => {
     '60s',
   ])
   t.same(rateHeaders([claim(DEMANDS.concurrent), claim(DEMANDS.day)], standings), [])
+  t.end()
+})
+
+void t.test('the share of a budget in use leaves out what the request itself reserves', (t) => {
+  const claims = [claim(DEMANDS.requests), claim(DEMANDS.day), claim(DEMANDS.month)]
+  const standings = [standing(60, 0, 0), standing(5e9, 987_500_000, 0), standing(1, 0, 0)]
+  t.same(budgetsUsed(claims, standings, true), [
+    { scope: 'key', kind: 'usd_day', ratio: 0.8 },
+    { scope: 'key', kind: 'usd_month', ratio: 0 },
+  ])
+  t.same(budgetsUsed(claims, standings, false), [
+    { scope: 'key', kind: 'usd_day', ratio: 1 - 987_500_000 / 5e9 },
+    { scope: 'key', kind: 'usd_month', ratio: 1 },
+  ])
+  t.same(budgetsUsed(claims, [], true), [], 'nothing is known of them')
   t.end()
 })

@@ -65,10 +65,18 @@ void t.test('what is told is counted', async (t) => {
   metrics.retry('anthropic', 'upstream_busy')
   metrics.fallback('anthropic', 'openai')
   metrics.hedge('openai', 'won')
-  metrics.upstreams([{ name: 'gone', breaker: 2, resting: 1 }])
+  metrics.levels.upstreams([
+    { name: 'gone', breaker: 2, resting: 1, retriesDenied: 0, certificateExpiry: null },
+  ])
   metrics.beforeCollect(() => {
-    metrics.upstreams([{ name: 'anthropic', breaker: 1, resting: 2 }])
+    metrics.levels.upstreams([
+      { name: 'anthropic', breaker: 1, resting: 2, retriesDenied: 3, certificateExpiry: null },
+    ])
   })
+  metrics.levels.budgetUsed('key', 'usd_day', 0.5)
+  metrics.levels.budgetUsed('key', 'usd_day', 0.85)
+  metrics.levels.budgetUsed('key', 'usd_day', 0.2)
+  metrics.levels.listenerCertificate(1_900_000_000)
   const text = await metrics.text()
   for (const hop of HOPS) t.match(text, `sluice_hop_duration_seconds_count{hop="${hop}"} 1`)
   for (const result of RESULTS) t.match(text, `sluice_auth_total{result="${result}"} 1`)
@@ -90,6 +98,9 @@ void t.test('what is told is counted', async (t) => {
     'sluice_attempts_total{upstream="anthropic",kind="ok"} 1',
     'sluice_attempts_total{upstream="anthropic",kind="upstream_busy"} 1',
     'sluice_retries_total{upstream="anthropic",reason="upstream_busy"} 1',
+    'sluice_retries_denied_total{upstream="anthropic"} 3',
+    'sluice_budget_used_ratio{scope="key",kind="usd_day"} 0.85',
+    'sluice_certificate_expiry_timestamp_seconds{upstream="none"} 1900000000',
     'sluice_fallbacks_total{from="anthropic",to="openai"} 1',
     'sluice_hedges_total{upstream="openai",result="won"} 1',
     'sluice_breaker_state{upstream="anthropic"} 1',

@@ -8,7 +8,7 @@ import { GatewayError } from '../../errors.js'
 import type { UsageRow } from '../../ledger/row.js'
 import type { Decision, Lease, Limiter, Wish } from '../../limits/limiter.js'
 import { claimsOf, needsOf, NO_LIMITS, type Claim, type Limit } from '../../limits/rules.js'
-import { rateHeaders, refusalOf, type LimitKind } from '../../limits/standing.js'
+import { budgetsUsed, rateHeaders, refusalOf, type LimitKind } from '../../limits/standing.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Metrics } from '../../observe/metrics/hops.js'
 import { outputFor, reckon, shortened, withOutput, type Reckoning } from '../reservation/bounds.js'
@@ -189,7 +189,7 @@ interface Asked {
   readonly decision: Decision
 }
 
-async function decide(question: Question, { limiter }: Limits): Promise<Asked> {
+async function decide(question: Question, { limiter, metrics }: Limits): Promise<Asked> {
   const claims = claimed(question)
   const { x, identity, modelName, reckonings } = question
   const decision = await limiter.admit({
@@ -198,6 +198,14 @@ async function decide(question: Question, { limiter }: Limits): Promise<Asked> {
     demands: claims.map(({ demand }) => demand),
     unsettled: rowOf(question, modelName, dearestOf(reckonings)),
   })
+  // A process that decides alone knows its share of a budget, not the budget.
+  const { closed, lease, standings } = decision
+  const isAlone = closed || lease?.taken === 'nothing'
+  for (const { scope, kind, ratio } of isAlone
+    ? []
+    : budgetsUsed(claims, standings, lease !== null)) {
+    metrics.levels.budgetUsed(scope, kind, ratio)
+  }
   return { claims, decision }
 }
 

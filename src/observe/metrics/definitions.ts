@@ -15,6 +15,8 @@ export const LABELS: Readonly<Record<string, string>> = {
   resource: '`delay` (of the event loop), `heap`, `open_files`, `in_flight` (requests under way)',
   hop: 'authenticate, receive, route, admit, connect, first_byte, translate, relay, settle',
   end: '`complete`; the upstream’s doing: `truncated`, `malformed`, `upstream_timeout`, `upstream_error`; the client’s: `client_gone`, `client_stalled`, `key_ended` (its key was revoked or expired); the gateway’s: `draining`, `gateway_error`',
+  scope:
+    'what a budget limits: `key`, `account` (plans included), `model`, `upstream`, or `label` for all labels',
   side: '`client`: the client read slowly; `upstream`: the upstream took the request slowly',
   from: 'of translations the dialect of the request or reply; of fallbacks the upstream that failed',
   to: 'of translations the dialect that it was translated to; of fallbacks the upstream tried next',
@@ -71,6 +73,9 @@ export const DEFINITIONS = {
   retries: counter('sluice_retries_total', 80, ['upstream', 'reason'], {
     help: 'Retries on the same target, by the error kind of the attempt before.',
   }),
+  retriesDenied: counter('sluice_retries_denied_total', 40, ['upstream'], {
+    help: 'Retries that were not made because the retry budget of the upstream was spent.',
+  }),
   fallbacks: counter('sluice_fallbacks_total', 80, ['from', 'to'], {
     help: 'Moves to another target of the route, from one upstream to the other.',
   }),
@@ -113,6 +118,10 @@ export const DEFINITIONS = {
   limitRejections: counter('sluice_limit_rejections_total', 5, ['kind'], {
     help: 'Requests refused by a limit, by what it limits.',
   }),
+  budgetUsed: gauge('sluice_budget_used_ratio', 10, ['scope', 'kind'], {
+    help: 'The highest share (0 to 1) of a budget that is spent or reserved, of the budgets that requests of the last minutes fell under.',
+    aggregator: 'max',
+  }),
   limitsLocal: gauge('sluice_limits_local', 1, [], {
     help: 'Processes that keep their share of the limits by themselves, because the store does not answer.',
   }),
@@ -137,6 +146,14 @@ export const DEFINITIONS = {
   }),
   configReloads: counter('sluice_config_reloads_total', 2, ['result'], {
     help: 'Attempts to load a changed configuration: ok, refused (the one before stays in force).',
+  }),
+  certificateExpiry: gauge('sluice_certificate_expiry_timestamp_seconds', 40, ['upstream'], {
+    help: 'When a certificate expires, in Unix time: of the data port (`none`), or the client certificate for an upstream.',
+    aggregator: 'min',
+  }),
+  startTime: gauge('sluice_start_time_seconds', 1, [], {
+    help: 'When the newest process of the gateway started, in Unix time.',
+    aggregator: 'max',
   }),
   cost: counter('sluice_cost_usd_total', 60, ['upstream', 'model'], {
     help: 'US dollars that requests have cost, as far as prices are known.',

@@ -22,6 +22,9 @@ export function kept<T>(resolve: (name: string) => T): (name: string) => T {
   }
 }
 
+/** All families of a process, by their names in `DEFINITIONS`. */
+export type Families = ReturnType<typeof register>
+
 /** Makes them in a set. */
 export function register(set: MetricSet) {
   const d = DEFINITIONS
@@ -33,6 +36,7 @@ export function register(set: MetricSet) {
     inflight: set.gauge(d.inflight),
     attempts: set.counter(d.attempts),
     retries: set.counter(d.retries),
+    retriesDenied: set.counter(d.retriesDenied),
     fallbacks: set.counter(d.fallbacks),
     hedges: set.counter(d.hedges),
     breakerState: set.gauge(d.breakerState),
@@ -46,6 +50,7 @@ export function register(set: MetricSet) {
     reasoningDropped: set.counter(d.reasoningDropped),
     auth: set.counter(d.auth),
     limitRejections: set.counter(d.limitRejections),
+    budgetUsed: set.gauge(d.budgetUsed),
     limitsLocal: set.gauge(d.limitsLocal),
     overloadLevel: set.gauge(d.overloadLevel),
     shed: set.counter(d.shed),
@@ -53,6 +58,8 @@ export function register(set: MetricSet) {
     storeErrors: set.counter(d.storeErrors),
     configGeneration: set.gauge(d.configGeneration),
     configReloads: set.counter(d.configReloads),
+    certificateExpiry: set.gauge(d.certificateExpiry),
+    startTime: set.gauge(d.startTime),
     cost: set.counter(d.cost),
     usageRows: set.counter(d.usageRows),
     tokensAfterDisconnect: set.counter(d.tokensAfterDisconnect),
@@ -64,11 +71,13 @@ export function register(set: MetricSet) {
     timePerOutputToken: set.histogram(d.timePerOutputToken),
   }
   // Zero from the start, so that a rate over the first event is not lost.
-  for (const kind of ['spooled', 'dropped']) families.usageRows.child(kind)
+  for (const kind of ['spooled', 'replayed', 'dropped', 'damaged']) families.usageRows.child(kind)
+  for (const op of ['probe', 'find_key', 'admit', 'settle']) families.storeErrors.child(op)
   for (const reason of ['ended', 'silent']) families.workerRestarts.child(reason)
   families.logLinesLost.child()
   families.configReloads.child('ok')
   families.configReloads.child('refused')
+  families.startTime.child().set(Date.now() / 1000 - process.uptime())
   families.limitsLocal.child().set(0)
   families.overloadLevel.child().set(0)
   for (const resource of ['delay', 'heap', 'open_files', 'in_flight']) families.shed.child(resource)

@@ -5,10 +5,11 @@
 import type { Usage } from '../../chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
 import { MAX_MODEL_PAIRS } from './definitions.js'
-import { kept, register } from './families.js'
+import { kept, register, type Families } from './families.js'
 import { fieldLabel } from './fields.js'
 import type { Distribution } from './histogram.js'
 import type { Collected } from './metric.js'
+import { Levels } from './levels.js'
 import { type Count, MAX_LINES, MetricSet } from './registry.js'
 
 /** A phase of a request, in order of happening. */
@@ -60,15 +61,6 @@ export type Outcome = 'ok' | ErrorKind
 /** What came of a hedge; see the metric's help. */
 export type HedgeResult = 'won' | 'lost' | 'failed' | 'denied'
 
-/** How an upstream stands. */
-export interface UpstreamLevels {
-  readonly name: string
-  /** 0 closed, 1 half-open, 2 open. */
-  readonly breaker: number
-  /** API keys that rest. */
-  readonly resting: number
-}
-
 /** The format that a client spoke; `none` if its path is unknown. */
 export type IngressLabel =
   'chat' | 'completions' | 'messages' | 'responses' | 'gemini' | 'embeddings' | 'native' | 'none'
@@ -104,7 +96,7 @@ interface ModelSeries {
 /** All metrics of a process. */
 export class Metrics {
   private readonly set: MetricSet
-  private readonly families: ReturnType<typeof register>
+  private readonly families: Families
   /** How long each phase of a request took, in seconds; by a member of its own, since a name is a search for V8. */
   readonly hops: Readonly<Record<Hop, Distribution>>
   private readonly overheadSeries: Distribution
@@ -117,7 +109,8 @@ export class Metrics {
   private readonly retrySeries: (upstream: string) => (reason: string) => Count
   private readonly fallbackSeries: (from: string) => (to: string) => Count
   private readonly hedgeSeries: (upstream: string) => (result: string) => Count
-  private readonly upstreamStates = new Set<string>()
+  /** Values that rise and fall with time. */
+  readonly levels: Levels
   private refresh: () => void = () => undefined
   private readonly targets = new Map<string, TargetSeries>()
   private readonly models = new Map<string, ModelSeries>()
@@ -126,6 +119,7 @@ export class Metrics {
   constructor(options: { processMetrics?: boolean; maxLines?: number } = {}) {
     this.set = new MetricSet(options.maxLines ?? MAX_LINES)
     this.families = register(this.set)
+    this.levels = new Levels(this.families)
     const hop = (name: Hop): Distribution => this.families.hops.child(name)
     this.hops = {
       authenticate: hop('authenticate'),
@@ -159,19 +153,24 @@ export class Metrics {
 
   /** The metrics in Prometheus's text format. */
   text(): Promise<string> {
-    this.refresh()
+    this.refreshLevels()
     return this.registry.metrics()
   }
 
   /** The metrics as data, to be aggregated by another process. */
   collect(): Promise<Collected[]> {
-    this.refresh()
+    this.refreshLevels()
     return this.set.collect()
   }
 
   /** Sets what is called before each collection, for levels that change with time. */
   beforeCollect(refresh: () => void): void {
     this.refresh = refresh
+  }
+
+  private refreshLevels(): void {
+    this.refresh()
+    this.levels.refresh()
   }
 
   /** A retry on the same target, because the attempt before ended with this error. */
@@ -187,23 +186,6 @@ export class Metrics {
   /** What came of a hedge; `upstream` is the one it was, or would have been, sent to. */
   hedge(upstream: string, result: HedgeResult): void {
     this.hedgeSeries(upstream)(result).add()
-  }
-
-  /** The upstreams of the configuration as they stand; those that are left out are gone. */
-  upstreams(states: readonly UpstreamLevels[]): void {
-    const { breakerState, credentialsResting } = this.families
-    const gone = new Set(this.upstreamStates)
-    for (const { name, breaker, resting } of states) {
-      gone.delete(name)
-      this.upstreamStates.add(name)
-      breakerState.child(name).set(breaker)
-      credentialsResting.child(name).set(resting)
-    }
-    for (const name of gone) {
-      this.upstreamStates.delete(name)
-      breakerState.child(name).set(0)
-      credentialsResting.child(name).set(0)
-    }
   }
 
   /** The part of a request's time that was ours. */

@@ -12,7 +12,7 @@ export interface Definition {
   /** Upper bounds, ascending, at most 12; histograms only. */
   readonly buckets?: readonly number[]
   /** How the values of several processes become one; `sum` where absent. */
-  readonly aggregator?: 'sum' | 'max'
+  readonly aggregator?: 'sum' | 'max' | 'min'
   /** The label whose value becomes `other` once the metric is full; without it a series is dropped. */
   readonly fold?: string
 }

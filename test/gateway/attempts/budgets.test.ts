@@ -25,6 +25,7 @@ void t.test('three retries are always allowed, more in proportion to the request
   clock.pass(11_000)
   t.equal(retries(), 3, 'what is older than ten seconds does not count')
   t.equal(budget.tryRetry(0), false)
+  t.equal(budget.denied, 4, 'each refusal is counted')
   t.end()
 })
 

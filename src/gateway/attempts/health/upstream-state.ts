@@ -4,10 +4,11 @@
  * did not change.
  */
 import type { Config, UpstreamConfig } from '../../../config/config.js'
+import { expiryOf } from '../../../http/tls-files.js'
 import { PeakEwma } from '../../../routing/latency.js'
 import type { RouteConfig } from '../../../config/routes/route.js'
 import type { RouteTarget } from '../../../routing/router.js'
-import type { UpstreamLevels } from '../../../observe/metrics/hops.js'
+import type { UpstreamLevels } from '../../../observe/metrics/levels.js'
 import { Breaker, BREAKER_LEVELS } from './breaker.js'
 import { SYSTEM_CLOCK, type Clock } from './clock.js'
 import { Credentials } from './credentials.js'
@@ -19,6 +20,8 @@ export class UpstreamState {
   readonly breaker: Breaker
   readonly retries: RetryBudget
   readonly credentials: Credentials
+  /** When the client certificate for the upstream expires, in Unix time in seconds; null if it has none. */
+  readonly certificateExpiry: number | null
   private readonly latencies: Map<string, PeakEwma>
   private readonly settings: { readonly breaker: string; readonly keys: string }
 
@@ -31,6 +34,8 @@ export class UpstreamState {
     const former = previous?.settings
     const hasSameBreaker = previous !== null && former?.breaker === breaker
     this.breaker = hasSameBreaker ? previous.breaker : new Breaker(config.breaker, clock)
+    const certificate = config.tls?.cert ?? null
+    this.certificateExpiry = certificate === null ? null : expiryOf(certificate)
     this.retries = previous?.retries ?? new RetryBudget(clock)
     this.latencies = hasSameBreaker ? previous.latencies : new Map<string, PeakEwma>()
     const hasSameKeys = previous !== null && former?.keys === keys
@@ -96,8 +101,10 @@ export class UpstreamStates {
 
   /** For the metrics. */
   levels(): UpstreamLevels[] {
-    return [...this.byName].map(([name, { breaker, credentials }]) => {
-      return { name, breaker: BREAKER_LEVELS[breaker.state], resting: credentials.resting }
+    return [...this.byName].map(([name, { breaker, credentials, retries, certificateExpiry }]) => {
+      const { resting } = credentials
+      const level = BREAKER_LEVELS[breaker.state]
+      return { name, breaker: level, resting, retriesDenied: retries.denied, certificateExpiry }
     })
   }
 

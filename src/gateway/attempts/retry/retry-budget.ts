@@ -12,6 +12,8 @@ const RETRIES = 1
 
 /** The retries of one upstream. */
 export class RetryBudget {
+  /** Retries that were refused since the process started. */
+  denied = 0
   private readonly clock: Clock
   private readonly sums = new RollingSums(WINDOW_MS, 2)
 
@@ -28,7 +30,10 @@ export class RetryBudget {
   tryRetry(share: number): boolean {
     const nowMs = this.clock.now()
     const most = Math.max(MIN_RETRIES, share * this.sums.sum(REQUESTS, nowMs))
-    if (this.sums.sum(RETRIES, nowMs) + 1 > most) return false
+    if (this.sums.sum(RETRIES, nowMs) + 1 > most) {
+      this.denied += 1
+      return false
+    }
     this.sums.add(RETRIES, 1, nowMs)
     return true
   }

@@ -1,0 +1,305 @@
+/** The board about the gateway itself: its own time, the event loop, memory, the store, the ledger, generations. */
+import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
+import { board, type Row } from './board.js'
+import { query, series, stat, states } from './panels.js'
+import { GATEWAY, increase, max, mean, orNone, orZero, quantile, rate, sum } from './promql.js'
+
+const OVERHEAD = 'sluice_overhead_seconds'
+const HOPS = 'sluice_hop_duration_seconds'
+const ROWS = 'sluice_usage_rows_total'
+const CERTIFICATES = `sluice_certificate_expiry_timestamp_seconds{${GATEWAY}}`
+
+function gauge(name: string): string {
+  return `${name}{${GATEWAY}}`
+}
+
+function figures(): Row['panels'] {
+  return [
+    stat({
+      title: 'Overhead, p99',
+      description:
+        'Time of a request that the gateway itself takes, without the waits. Yellow from 5 ms, red from 25 ms.',
+      unit: 's',
+      thresholds: { warn: 0.005, bad: 0.025 },
+      queries: [query(orZero(quantile(0.99, OVERHEAD, GATEWAY)), 'p99')],
+      next: { board: 'Overview' },
+      runbook: ['Gateway adds latency'],
+    }),
+    stat({
+      title: 'Event loop delay, p99',
+      description: 'Of the worst process. Yellow from 50 ms, red from 100 ms.',
+      unit: 's',
+      thresholds: { warn: 0.05, bad: 0.1 },
+      queries: [query(orZero(max(gauge('nodejs_eventloop_lag_p99_seconds'))), 'p99')],
+      runbook: ['Event loop delayed'],
+    }),
+    stat({
+      title: 'Store errors',
+      description: 'Failed store operations per second. Red from the first one.',
+      unit: 'ops',
+      thresholds: { warn: 0.0001, bad: 0.001 },
+      queries: [query(orZero(sum(rate('sluice_store_errors_total', GATEWAY))), 'Errors')],
+      next: { board: 'Overview' },
+      runbook: ['Store unavailable'],
+    }),
+    stat({
+      title: 'Ledger entries lost',
+      description: 'Entries that neither the ledger nor the spool took, in the time range.',
+      unit: 'short',
+      thresholds: { warn: 1, bad: 1 },
+      queries: [
+        query(
+          orZero(`sum(increase(${ROWS}{${GATEWAY},kind=~"dropped|damaged"}[$__range]))`),
+          'Lost',
+        ),
+      ],
+      runbook: ['Ledger entries lost'],
+    }),
+    stat({
+      title: 'Configuration generation',
+      description: 'The number of the configuration in force.',
+      unit: 'short',
+      queries: [query(orZero(max(gauge('sluice_config_generation'))), 'Generation')],
+      runbook: ['Reload failing'],
+    }),
+    stat({
+      title: 'Running since',
+      description: 'When the newest process of a gateway started.',
+      unit: 'dateTimeFromNow',
+      queries: [query(orZero(`${max(gauge('sluice_start_time_seconds'))} * 1000`), 'Start')],
+      runbook: ['Workers restarting'],
+    }),
+  ]
+}
+
+function time(): Row['panels'] {
+  return [
+    series({
+      title: 'Overhead of the gateway',
+      description:
+        'Time of a request that is the gateway’s own. 99 % of requests should need less than 5 ms.',
+      unit: 's',
+      thresholds: { warn: 0.005, bad: 0.025 },
+      queries: [0.5, 0.9, 0.99].map((q) =>
+        query(orZero(quantile(q, OVERHEAD, GATEWAY)), `p${q * 100}`),
+      ),
+      runbook: ['Gateway adds latency'],
+    }),
+    series({
+      title: 'Time of each hop, mean',
+      description: 'Phases of a request. `first_byte` and `relay` include the upstream.',
+      unit: 's',
+      queries: [query(orNone(mean(HOPS, GATEWAY, 'hop'), 'hop'), '{{hop}}')],
+      next: { board: 'Providers' },
+      runbook: ['Gateway adds latency'],
+    }),
+    series({
+      title: 'Time of each hop, p99',
+      description: 'The slowest percent. `authenticate`, `admit` and `settle` wait for the store.',
+      unit: 's',
+      queries: [query(orNone(quantile(0.99, HOPS, GATEWAY, 'hop'), 'hop'), '{{hop}}')],
+      next: { board: 'Providers' },
+      runbook: ['Gateway adds latency'],
+    }),
+  ]
+}
+
+function processes(): Row['panels'] {
+  return [
+    series({
+      title: 'Event loop delay',
+      description: 'Mean and 99th percentile. Yellow from 50 ms, red from 100 ms.',
+      unit: 's',
+      thresholds: { warn: 0.05, bad: 0.1 },
+      queries: [
+        query(max(gauge('nodejs_eventloop_lag_p99_seconds'), 'instance'), '{{instance}} p99'),
+        query(max(gauge('nodejs_eventloop_lag_mean_seconds'), 'instance'), '{{instance}} mean'),
+      ],
+      runbook: ['Event loop delayed'],
+    }),
+    series({
+      title: 'CPU',
+      description: 'Cores in use, all processes of a gateway together.',
+      unit: 'short',
+      queries: [query(sum(rate('process_cpu_seconds_total', GATEWAY), 'instance'), '{{instance}}')],
+      runbook: ['Overloaded'],
+    }),
+    series({
+      title: 'Memory',
+      description: 'Resident memory and JavaScript heap, all processes of a gateway together.',
+      unit: 'bytes',
+      queries: [
+        query(sum(gauge('process_resident_memory_bytes'), 'instance'), '{{instance}} resident'),
+        query(sum(gauge('nodejs_heap_size_used_bytes'), 'instance'), '{{instance}} heap'),
+      ],
+      runbook: ['Overloaded'],
+    }),
+    series({
+      title: 'Garbage collection',
+      description: 'Seconds per second that collections took, by kind.',
+      unit: 's',
+      queries: [
+        query(
+          orNone(sum(rate('nodejs_gc_duration_seconds_sum', GATEWAY), 'kind'), 'kind'),
+          '{{kind}}',
+        ),
+      ],
+      runbook: ['Event loop delayed'],
+    }),
+    states({
+      title: 'Overload level',
+      description:
+        'From level 1 on keys of low priority are refused, at level 2 all but high priority, at level 3 all.',
+      unit: 'short',
+      states: ['None', 'Low priority refused', 'Only high priority', 'All refused'],
+      queries: [query(max(gauge('sluice_overload_level'), 'instance'), '{{instance}}')],
+      next: { board: 'Overview' },
+      runbook: ['Overloaded'],
+    }),
+    series({
+      title: 'Workers replaced',
+      description: 'Worker processes that ended by themselves or gave no answer for ten seconds.',
+      unit: 'short',
+      thresholds: { warn: 1, bad: 3 },
+      queries: [
+        query(
+          orNone(sum(increase('sluice_worker_restarts_total', GATEWAY), 'reason'), 'reason'),
+          '{{reason}}',
+        ),
+      ],
+      runbook: ['Workers restarting'],
+    }),
+  ]
+}
+
+function store(): Row['panels'] {
+  const kinds = (list: string): string => `${GATEWAY},kind=~"${list}"`
+  return [
+    series({
+      title: 'Store operations, p99',
+      description: 'By operation. `find_key`, `admit` and `settle` are on the path of a request.',
+      unit: 's',
+      queries: [
+        query(
+          orNone(quantile(0.99, 'sluice_store_duration_seconds', GATEWAY, 'op'), 'op'),
+          '{{op}}',
+        ),
+      ],
+      runbook: ['Store unavailable'],
+    }),
+    series({
+      title: 'Store errors',
+      description: 'Failed operations per second.',
+      unit: 'ops',
+      thresholds: { warn: 0.0001, bad: 0.1 },
+      queries: [
+        query(orNone(sum(rate('sluice_store_errors_total', GATEWAY), 'op'), 'op'), '{{op}}'),
+      ],
+      runbook: ['Store unavailable'],
+    }),
+    series({
+      title: 'Processes that keep limits without the store',
+      description: 'While the store does not answer, each process keeps its share of every limit.',
+      unit: 'short',
+      thresholds: { warn: 1, bad: 1 },
+      queries: [query(orZero(sum(gauge('sluice_limits_local'))), 'Processes')],
+      runbook: ['Limits kept without the store'],
+    }),
+    series({
+      title: 'Ledger entries by source of their token counts',
+      description:
+        'Reported by the upstream, estimated, none used, or settled for a process that died.',
+      unit: 'ops',
+      width: 12,
+      isStacked: true,
+      queries: [
+        query(
+          orNone(sum(rate(ROWS, kinds('reported|estimated|none|lost')), 'kind'), 'kind'),
+          '{{kind}}',
+        ),
+      ],
+    }),
+    series({
+      title: 'Ledger entries waiting or lost',
+      description:
+        '`spooled` wait on disk until the store answers, `replayed` have left the spool, `dropped` and `damaged` are lost.',
+      unit: 'short',
+      width: 12,
+      thresholds: { warn: 1, bad: 1000 },
+      queries: [
+        query(
+          orNone(sum(increase(ROWS, kinds('spooled|replayed|dropped|damaged')), 'kind'), 'kind'),
+          '{{kind}}',
+        ),
+      ],
+      runbook: ['Ledger spooling', 'Ledger entries lost'],
+    }),
+  ]
+}
+
+function operation(): Row['panels'] {
+  return [
+    series({
+      title: 'Configuration generation by instance',
+      description: 'Gateways of one fleet should reach the same configuration within seconds.',
+      unit: 'short',
+      queries: [query(max(gauge('sluice_config_generation'), 'instance'), '{{instance}}')],
+      runbook: ['Reload failing'],
+    }),
+    series({
+      title: 'Configuration reloads',
+      description:
+        '`refused`: the file has a mistake, and the previous configuration stays in force.',
+      unit: 'short',
+      queries: [
+        query(
+          orNone(sum(increase('sluice_config_reloads_total', GATEWAY), 'result'), 'result'),
+          '{{result}}',
+        ),
+      ],
+      next: { board: 'Overview' },
+      runbook: ['Reload failing'],
+    }),
+    series({
+      title: 'Certificates: time left',
+      description:
+        'Until the certificate of the data port (`none`) or the client certificate for an upstream expires. Yellow below 14 days, red below 3.',
+      unit: 's',
+      thresholds: { warn: 14 * 86_400, bad: 3 * 86_400, isFloor: true },
+      queries: [
+        query(orNone(`min by (upstream) (${CERTIFICATES}) - time()`, 'upstream'), '{{upstream}}'),
+      ],
+      runbook: ['Certificate expiring'],
+    }),
+    series({
+      title: 'Log lines lost',
+      description: 'Lines dropped because nothing read standard output fast enough.',
+      unit: 'ops',
+      width: 12,
+      thresholds: { warn: 0.001, bad: 1 },
+      queries: [query(orZero(sum(rate('sluice_log_lines_lost_total', GATEWAY))), 'Lost')],
+      runbook: ['Log lines lost'],
+    }),
+    series({
+      title: 'Metric series dropped',
+      description:
+        'Series refused because a metric had reached its cap: these boards are incomplete.',
+      unit: 'short',
+      width: 12,
+      thresholds: { warn: 1, bad: 100 },
+      queries: [query(orZero(sum(gauge('sluice_series_dropped_total'))), 'Dropped')],
+      runbook: ['Metric series dropped'],
+    }),
+  ]
+}
+
+/** The board. */
+export function internalsBoard(): DashboardBuilder {
+  return board('Gateway internals', 'The gateway itself: hops, processes, store, ledger.', [
+    { title: 'Now', panels: figures() },
+    { title: 'Time', panels: time() },
+    { title: 'Processes', panels: processes() },
+    { title: 'Store and ledger', panels: store() },
+    { title: 'Operation', panels: operation() },
+  ])
+}

@@ -1,0 +1,288 @@
+/** The board that an on-call engineer opens first: traffic, success, spend and refusals. */
+import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
+import { board, type Row } from './board.js'
+import { query, series, stat } from './panels.js'
+import {
+  COST,
+  GATEWAY,
+  GEN_AI,
+  max,
+  orNone,
+  orZero,
+  quantile,
+  rate,
+  REQUESTS,
+  sum,
+  UPSTREAM,
+} from './promql.js'
+
+const FAILED = `${REQUESTS},status=~"5.."`
+const ALL_REQUESTS = sum(rate('sluice_requests_total', REQUESTS))
+const TO_PROVIDERS = { board: 'Providers', from: { upstream: 'upstream' } } as const
+
+/** The share of requests answered with a 5xx over a window, as a multiple of the 0.1 % that the objective allows. */
+function burn(window: string): string {
+  const failed = `sum(rate(sluice_requests_total{${FAILED}}[${window}])) or vector(0)`
+  return `(${failed}) / sum(rate(sluice_requests_total{${REQUESTS}}[${window}])) / 0.001`
+}
+
+function figures(): Row['panels'] {
+  return [
+    stat({
+      title: 'Requests per second',
+      description: 'Requests that ended, whatever their status.',
+      unit: 'reqps',
+      queries: [query(orZero(ALL_REQUESTS), 'Requests')],
+      next: { board: 'Providers' },
+    }),
+    stat({
+      title: 'Success rate',
+      description:
+        'Requests without a 5xx reply. The objective is 99.9 %; yellow below it, red below 99 %.',
+      unit: 'percentunit',
+      decimals: 2,
+      max: 1,
+      thresholds: { warn: 0.999, bad: 0.99, isFloor: true },
+      queries: [
+        query(
+          `1 - (${orZero(sum(rate('sluice_requests_total', FAILED)))}) / ${ALL_REQUESTS}`,
+          'Success',
+        ),
+      ],
+      next: { board: 'Providers' },
+      runbook: ['Availability below its objective'],
+    }),
+    stat({
+      title: 'Spend per hour',
+      description: 'US dollars per hour at the present rate, as far as prices are known.',
+      unit: 'currencyUSD',
+      decimals: 2,
+      queries: [query(orZero(`${sum(rate('sluice_cost_usd_total', COST))} * 3600`), 'Spend')],
+      next: { board: 'Providers' },
+      runbook: ['Budget nearly spent'],
+    }),
+    stat({
+      title: 'Refused by limits',
+      description:
+        'Requests per second that a rate limit or a budget refused with 429. Yellow from 0.1, red from 1.',
+      unit: 'reqps',
+      thresholds: { warn: 0.1, bad: 1 },
+      queries: [query(orZero(sum(rate('sluice_limit_rejections_total', GATEWAY))), 'Refused')],
+      runbook: ['Budget nearly spent'],
+    }),
+    stat({
+      title: 'Time to first token, p95',
+      description:
+        'Of streamed replies. The objective is 5 s for 95 %; yellow from 5 s, red from 10 s.',
+      unit: 's',
+      thresholds: { warn: 5, bad: 10 },
+      queries: [
+        query(orZero(quantile(0.95, 'gen_ai_server_time_to_first_token_seconds', GEN_AI)), 'p95'),
+      ],
+      next: { board: 'Streams' },
+      runbook: ['First tokens late'],
+    }),
+    stat({
+      title: 'Requests in progress',
+      description: 'Requests that wait for an upstream or receive its reply now.',
+      unit: 'short',
+      queries: [query(orZero(sum(`sluice_inflight{${UPSTREAM}}`)), 'In progress')],
+      next: { board: 'Providers' },
+    }),
+  ]
+}
+
+function traffic(): Row['panels'] {
+  return [
+    series({
+      title: 'Requests by status',
+      description: 'What clients saw. 499 is a client that left before its reply ended.',
+      unit: 'reqps',
+      isStacked: true,
+      queries: [
+        query(
+          orNone(sum(rate('sluice_requests_total', REQUESTS), 'status'), 'status'),
+          '{{status}}',
+        ),
+      ],
+      next: { board: 'Providers' },
+    }),
+    series({
+      title: 'Failed requests by kind',
+      description:
+        'Requests that did not end well, by error kind. docs/reference/errors.md has each kind and whose fault it is.',
+      unit: 'reqps',
+      isStacked: true,
+      queries: [
+        query(
+          orNone(
+            sum(rate('sluice_requests_total', `${REQUESTS},outcome!="ok"`), 'outcome'),
+            'outcome',
+          ),
+          '{{outcome}}',
+        ),
+      ],
+      next: { board: 'Providers' },
+      runbook: ['Availability below its objective'],
+    }),
+    series({
+      title: 'Error budget burn rate',
+      description:
+        'How many times faster than the objective of 99.9 % allows requests fail with a 5xx. At 14.4 a budget of 30 days is spent in two days, at 6 in five.',
+      unit: 'short',
+      thresholds: { warn: 6, bad: 14.4 },
+      queries: [
+        query(burn('5m'), '5 minutes'),
+        query(burn('1h'), '1 hour'),
+        query(burn('6h'), '6 hours'),
+      ],
+      runbook: ['Availability below its objective'],
+    }),
+  ]
+}
+
+function destinations(): Row['panels'] {
+  return [
+    series({
+      title: 'Requests by route',
+      description: 'Where requests go. `none`: the request was refused before a route was chosen.',
+      unit: 'reqps',
+      isStacked: true,
+      queries: [
+        query(orNone(sum(rate('sluice_requests_total', REQUESTS), 'route'), 'route'), '{{route}}'),
+      ],
+      next: { board: 'Providers', from: { route: 'route' } },
+    }),
+    series({
+      title: 'Requests by upstream',
+      description: 'Which upstream answered. `none`: the gateway did, without one.',
+      unit: 'reqps',
+      isStacked: true,
+      queries: [
+        query(
+          orNone(sum(rate('sluice_requests_total', REQUESTS), 'upstream'), 'upstream'),
+          '{{upstream}}',
+        ),
+      ],
+      next: TO_PROVIDERS,
+    }),
+    series({
+      title: 'Requests by client format',
+      description: 'Which API clients speak.',
+      unit: 'reqps',
+      isStacked: true,
+      queries: [
+        query(
+          orNone(sum(rate('sluice_requests_total', REQUESTS), 'ingress'), 'ingress'),
+          '{{ingress}}',
+        ),
+      ],
+    }),
+  ]
+}
+
+function spend(): Row['panels'] {
+  return [
+    series({
+      title: 'Spend per hour by model',
+      description:
+        'US dollars per hour. A model without a price in the catalogue costs nothing here.',
+      unit: 'currencyUSD',
+      isStacked: true,
+      queries: [
+        query(
+          orNone(
+            `${sum(rate('sluice_cost_usd_total', COST), 'upstream', 'model')} * 3600`,
+            'model',
+          ),
+          '{{upstream}} {{model}}',
+        ),
+      ],
+      next: { board: 'Providers', from: { upstream: 'upstream', model: 'model' } },
+      runbook: ['Budget nearly spent'],
+    }),
+    series({
+      title: 'Tokens per second',
+      description: 'Tokens that upstreams reported, by direction.',
+      unit: 'suffix: tokens/s',
+      queries: [
+        query(
+          orNone(
+            sum(rate('gen_ai_client_token_usage_sum', GEN_AI), 'gen_ai_token_type'),
+            'gen_ai_token_type',
+          ),
+          '{{gen_ai_token_type}}',
+        ),
+      ],
+      next: { board: 'Providers' },
+    }),
+    series({
+      title: 'Highest share of a budget used',
+      description:
+        'Of all budgets that requests of the last minutes fell under, the one nearest its end. Yellow from 80 %, red from 95 %; at 100 % requests are refused.',
+      unit: 'percentunit',
+      max: 1,
+      thresholds: { warn: 0.8, bad: 0.95 },
+      queries: [
+        query(
+          orNone(max(`sluice_budget_used_ratio{${GATEWAY}}`, 'scope', 'kind'), 'scope'),
+          '{{scope}} {{kind}}',
+        ),
+      ],
+      runbook: ['Budget nearly spent'],
+    }),
+  ]
+}
+
+function refusals(): Row['panels'] {
+  return [
+    series({
+      title: 'Requests refused by a limit',
+      description:
+        'By what the limit counts: requests or tokens per minute, concurrent requests, US dollars.',
+      unit: 'reqps',
+      isStacked: true,
+      queries: [
+        query(
+          orNone(sum(rate('sluice_limit_rejections_total', GATEWAY), 'kind'), 'kind'),
+          '{{kind}}',
+        ),
+      ],
+      runbook: ['Budget nearly spent'],
+    }),
+    series({
+      title: 'API key checks',
+      description:
+        'By result. Many `unknown` or `malformed` keys are a misconfigured client or an attempt to guess keys.',
+      unit: 'reqps',
+      isStacked: true,
+      queries: [
+        query(orNone(sum(rate('sluice_auth_total', GATEWAY), 'result'), 'result'), '{{result}}'),
+      ],
+    }),
+    series({
+      title: 'Requests refused because of overload',
+      description: 'By the resource that was short. Yellow from the first one.',
+      unit: 'reqps',
+      thresholds: { warn: 0.001, bad: 1 },
+      queries: [
+        query(
+          orNone(sum(rate('sluice_shed_total', GATEWAY), 'resource'), 'resource'),
+          '{{resource}}',
+        ),
+      ],
+      next: { board: 'Gateway internals' },
+      runbook: ['Overloaded'],
+    }),
+  ]
+}
+
+/** The board. */
+export function overviewBoard(): DashboardBuilder {
+  return board('Overview', 'Traffic, success, spend and refusals of the gateway.', [
+    { title: 'Now', panels: figures() },
+    { title: 'Traffic', panels: [...traffic(), ...destinations()] },
+    { title: 'Spend and budgets', panels: spend() },
+    { title: 'Refusals', panels: refusals() },
+  ])
+}

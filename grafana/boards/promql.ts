@@ -1,0 +1,61 @@
+/**
+ * Small builders for the PromQL of the boards: selectors with the boards' variables, rates, quantiles and zeros.
+ * Builds text only; `test/grafana` asks a real Prometheus every expression.
+ */
+
+/** Series of one gateway process group, whatever the request. */
+export const GATEWAY = 'instance=~"$instance"'
+/** Series with a route and an upstream. */
+export const REQUESTS = `${GATEWAY},route=~"$route",upstream=~"$upstream"`
+/** Series with an upstream. */
+export const UPSTREAM = `${GATEWAY},upstream=~"$upstream"`
+/** Series with an upstream and a model, of the ledger. */
+export const COST = `${UPSTREAM},model=~"$model"`
+/** Series with OpenTelemetry's names for upstream and model. */
+export const GEN_AI = `${GATEWAY},gen_ai_provider_name=~"$upstream",gen_ai_request_model=~"$model"`
+
+/** Stream ends that the upstream caused, as a label matcher. */
+export const BROKEN = 'end=~"truncated|malformed|upstream_timeout|upstream_error"'
+/** Kinds of failed attempts that are the provider's fault, as a label matcher. */
+export const PROVIDER_FAILURE =
+  'kind=~"upstream_unreachable|upstream_denied|upstream_busy|upstream_timeout|upstream_failed|upstream_truncated|upstream_malformed"'
+
+/** Per-second rate of a counter over the interval that suits the graph. */
+export function rate(metric: string, selector: string): string {
+  return `rate(${metric}{${selector}}[$__rate_interval])`
+}
+
+/** How much a counter rose over the interval that suits the graph. */
+export function increase(metric: string, selector: string): string {
+  return `increase(${metric}{${selector}}[$__rate_interval])`
+}
+
+/** The sum over everything, or by labels. */
+export function sum(expression: string, ...by: string[]): string {
+  return by.length === 0 ? `sum(${expression})` : `sum by (${by.join(', ')}) (${expression})`
+}
+
+/** The highest over everything, or by labels. */
+export function max(expression: string, ...by: string[]): string {
+  return by.length === 0 ? `max(${expression})` : `max by (${by.join(', ')}) (${expression})`
+}
+
+/** A quantile (0 to 1) of a histogram, by labels. */
+export function quantile(q: number, histogram: string, selector: string, ...by: string[]): string {
+  return `histogram_quantile(${q}, ${sum(rate(`${histogram}_bucket`, selector), 'le', ...by)})`
+}
+
+/** The mean of a histogram, by labels. */
+export function mean(histogram: string, selector: string, ...by: string[]): string {
+  return `${sum(rate(`${histogram}_sum`, selector), ...by)} / ${sum(rate(`${histogram}_count`, selector), ...by)}`
+}
+
+/** Zero if there is no series: nothing happened. */
+export function orZero(expression: string): string {
+  return `${expression} or vector(0)`
+}
+
+/** Of an expression by labels: one series at zero, with this label `none`, if there is no other. */
+export function orNone(expression: string, label: string): string {
+  return `${expression} or on() label_replace(vector(0), "${label}", "none", "", "")`
+}

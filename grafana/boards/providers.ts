@@ -1,0 +1,372 @@
+/** The board that compares upstreams and models: latency, speed, failures, cost, and what the gateway did about failures. */
+import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
+import { board, type Row } from './board.js'
+import { comparison, query, series, states } from './panels.js'
+import {
+  COST,
+  GATEWAY,
+  GEN_AI,
+  increase,
+  max,
+  mean,
+  orNone,
+  PROVIDER_FAILURE,
+  quantile,
+  rate,
+  REQUESTS,
+  sum,
+  UPSTREAM,
+} from './promql.js'
+
+const BY_MODEL = ['gen_ai_provider_name', 'gen_ai_request_model'] as const
+const LEGEND = '{{gen_ai_provider_name}} {{gen_ai_request_model}}'
+const TO_STREAMS = {
+  board: 'Streams',
+  from: { upstream: 'gen_ai_provider_name', model: 'gen_ai_request_model' },
+} as const
+const UPSTREAM_TO_STREAMS = { board: 'Streams', from: { upstream: 'upstream' } } as const
+
+/** OpenTelemetry's name for the upstream, as the other metrics have it. */
+function byUpstream(expression: string): string {
+  return `label_replace(${expression}, "upstream", "$1", "gen_ai_provider_name", "(.*)")`
+}
+
+/** Failed attempts over all attempts. An upstream without a failure has 0. */
+function failureShare(): string {
+  const all = sum(rate('sluice_attempts_total', UPSTREAM), 'upstream')
+  const failed = sum(rate('sluice_attempts_total', `${UPSTREAM},${PROVIDER_FAILURE}`), 'upstream')
+  return `(${failed} or ${all} * 0) / ${all}`
+}
+
+/** US dollars of a million tokens of either direction. */
+function perMillionTokens(): string {
+  const usd = sum(rate('sluice_cost_usd_total', COST), 'upstream')
+  const tokens = byUpstream(
+    sum(rate('gen_ai_client_token_usage_sum', GEN_AI), 'gen_ai_provider_name'),
+  )
+  return `${usd} / sum by (upstream) (${tokens}) * 1e6`
+}
+
+function sideBySide(): Row['panels'] {
+  const firstToken = quantile(
+    0.95,
+    'gen_ai_server_time_to_first_token_seconds',
+    GEN_AI,
+    'gen_ai_provider_name',
+  )
+  const speed = mean('gen_ai_server_time_per_output_token_seconds', GEN_AI, 'gen_ai_provider_name')
+  const plain = (expression: string): string => `sum by (upstream) (${byUpstream(expression)})`
+  return [
+    comparison({
+      title: 'Upstreams side by side',
+      description:
+        'One line per upstream at the end of the time range, to compare them before and after a change of routes.',
+      label: 'upstream',
+      columns: [
+        {
+          ...query(sum(rate('sluice_attempts_total', UPSTREAM), 'upstream'), 'Attempts per second'),
+          unit: 'reqps',
+        },
+        {
+          ...query(failureShare(), 'Failed attempts'),
+          unit: 'percentunit',
+          thresholds: { warn: 0.02, bad: 0.2 },
+        },
+        {
+          ...query(plain(firstToken), 'Time to first token, p95'),
+          unit: 's',
+          thresholds: { warn: 5, bad: 10 },
+        },
+        { ...query(plain(`1 / (${speed})`), 'Output speed'), unit: 'suffix: tokens/s' },
+        { ...query(perMillionTokens(), 'Cost of a million tokens'), unit: 'currencyUSD' },
+        {
+          ...query(max(`sluice_breaker_state{${UPSTREAM}}`, 'upstream'), 'Circuit breaker'),
+          unit: 'short',
+          thresholds: { warn: 1, bad: 2 },
+        },
+      ],
+      next: UPSTREAM_TO_STREAMS,
+      runbook: ['Upstream down', 'Upstream failing'],
+    }),
+  ]
+}
+
+function speed(): Row['panels'] {
+  const firstToken = 'gen_ai_server_time_to_first_token_seconds'
+  const duration = 'gen_ai_server_request_duration_seconds'
+  return [
+    series({
+      title: 'Time to first token',
+      description: 'Streamed replies, median and 95th percentile. The objective is 5 s for 95 %.',
+      unit: 's',
+      thresholds: { warn: 5, bad: 10 },
+      queries: [
+        query(orNone(quantile(0.5, firstToken, GEN_AI, ...BY_MODEL), BY_MODEL[0]), `${LEGEND} p50`),
+        query(
+          orNone(quantile(0.95, firstToken, GEN_AI, ...BY_MODEL), BY_MODEL[0]),
+          `${LEGEND} p95`,
+        ),
+      ],
+      next: TO_STREAMS,
+      runbook: ['First tokens late'],
+    }),
+    series({
+      title: 'Output tokens per second of a stream',
+      description: 'How fast a reply is generated once it has begun: the mean over all streams.',
+      unit: 'suffix: tokens/s',
+      queries: [
+        query(
+          orNone(
+            `1 / (${mean('gen_ai_server_time_per_output_token_seconds', GEN_AI, ...BY_MODEL)})`,
+            BY_MODEL[0],
+          ),
+          LEGEND,
+        ),
+      ],
+      next: TO_STREAMS,
+    }),
+    series({
+      title: 'Time to the last byte',
+      description: 'Whole replies and streams, median and 99th percentile.',
+      unit: 's',
+      queries: [
+        query(orNone(quantile(0.5, duration, GEN_AI, ...BY_MODEL), BY_MODEL[0]), `${LEGEND} p50`),
+        query(orNone(quantile(0.99, duration, GEN_AI, ...BY_MODEL), BY_MODEL[0]), `${LEGEND} p99`),
+      ],
+      next: TO_STREAMS,
+    }),
+  ]
+}
+
+function failures(): Row['panels'] {
+  return [
+    series({
+      title: 'Failed attempts by class',
+      description:
+        'Attempts that did not succeed, by upstream and error kind. `cancelled` lost a hedge; clients that left are `client_gone`.',
+      unit: 'reqps',
+      isStacked: true,
+      queries: [
+        query(
+          orNone(
+            sum(rate('sluice_attempts_total', `${UPSTREAM},kind!="ok"`), 'upstream', 'kind'),
+            'upstream',
+          ),
+          '{{upstream}} {{kind}}',
+        ),
+      ],
+      next: UPSTREAM_TO_STREAMS,
+      runbook: ['Upstream failing', 'Upstream denies the gateway'],
+    }),
+    series({
+      title: 'Share of attempts that failed',
+      description: 'Only failures of the provider. Yellow from 2 %, red from 20 %.',
+      unit: 'percentunit',
+      max: 1,
+      thresholds: { warn: 0.02, bad: 0.2 },
+      queries: [query(orNone(failureShare(), 'upstream'), '{{upstream}}')],
+      next: UPSTREAM_TO_STREAMS,
+      runbook: ['Upstream down', 'Upstream failing'],
+    }),
+    states({
+      title: 'Circuit breakers',
+      description:
+        'Open: requests go to other targets, and a few probe the upstream. Half-open: one request decides.',
+      unit: 'short',
+      states: ['Closed', 'Half-open', 'Open'],
+      queries: [
+        query(
+          orNone(max(`sluice_breaker_state{${UPSTREAM}}`, 'upstream'), 'upstream'),
+          '{{upstream}}',
+        ),
+      ],
+      next: UPSTREAM_TO_STREAMS,
+      runbook: ['Circuit breaker open'],
+    }),
+  ]
+}
+
+function reactions(): Row['panels'] {
+  return [
+    series({
+      title: 'Retries',
+      description: 'Attempts repeated on the same target, by the error of the attempt before.',
+      unit: 'reqps',
+      isStacked: true,
+      queries: [
+        query(
+          orNone(sum(rate('sluice_retries_total', UPSTREAM), 'upstream', 'reason'), 'upstream'),
+          '{{upstream}} {{reason}}',
+        ),
+      ],
+      runbook: ['Retry budget exhausted'],
+    }),
+    series({
+      title: 'Retries refused by the retry budget',
+      description: 'Retries that were not made because the budget of the upstream was spent.',
+      unit: 'reqps',
+      thresholds: { warn: 0.01, bad: 1 },
+      queries: [
+        query(
+          orNone(sum(rate('sluice_retries_denied_total', UPSTREAM), 'upstream'), 'upstream'),
+          '{{upstream}}',
+        ),
+      ],
+      runbook: ['Retry budget exhausted'],
+    }),
+    series({
+      title: 'Fallbacks',
+      description: 'Requests that moved to another target, from one upstream to the next.',
+      unit: 'reqps',
+      isStacked: true,
+      queries: [
+        query(
+          orNone(
+            sum(rate('sluice_fallbacks_total', `${GATEWAY},from=~"$upstream"`), 'from', 'to'),
+            'from',
+          ),
+          '{{from}} to {{to}}',
+        ),
+      ],
+      runbook: ['Upstream failing'],
+    }),
+  ]
+}
+
+function hedges(): Row['panels'] {
+  return [
+    series({
+      title: 'Hedges',
+      description:
+        'Second requests because the first content was late. `denied`: the route has spent its share for hedges.',
+      unit: 'reqps',
+      isStacked: true,
+      queries: [
+        query(
+          orNone(sum(rate('sluice_hedges_total', UPSTREAM), 'upstream', 'result'), 'upstream'),
+          '{{upstream}} {{result}}',
+        ),
+      ],
+    }),
+    series({
+      title: 'API keys of upstreams that rest',
+      description: 'Keys that a provider refused or throttled, until their cool-down ends.',
+      unit: 'short',
+      thresholds: { warn: 1, bad: 3 },
+      queries: [
+        query(
+          orNone(max(`sluice_credentials_resting{${UPSTREAM}}`, 'upstream'), 'upstream'),
+          '{{upstream}}',
+        ),
+      ],
+      runbook: ['Upstream denies the gateway'],
+    }),
+    series({
+      title: 'Requests in progress',
+      description: 'Requests that wait for an upstream or receive its reply now.',
+      unit: 'short',
+      queries: [
+        query(orNone(sum(`sluice_inflight{${UPSTREAM}}`, 'upstream'), 'upstream'), '{{upstream}}'),
+      ],
+    }),
+  ]
+}
+
+function cost(): Row['panels'] {
+  return [
+    series({
+      title: 'Cost per hour',
+      description: 'US dollars per hour, by upstream and model.',
+      unit: 'currencyUSD',
+      isStacked: true,
+      queries: [
+        query(
+          orNone(
+            `${sum(rate('sluice_cost_usd_total', COST), 'upstream', 'model')} * 3600`,
+            'upstream',
+          ),
+          '{{upstream}} {{model}}',
+        ),
+      ],
+      runbook: ['Budget nearly spent'],
+    }),
+    series({
+      title: 'Prompt tokens read from the provider’s cache',
+      description: 'Share of all prompt tokens. Sticky routes raise it.',
+      unit: 'percentunit',
+      max: 1,
+      queries: [
+        query(
+          orNone(
+            `${sum(rate('sluice_prompt_tokens_total', `${UPSTREAM},cache="hit"`), 'upstream')} / ${sum(rate('sluice_prompt_tokens_total', UPSTREAM), 'upstream')}`,
+            'upstream',
+          ),
+          '{{upstream}}',
+        ),
+      ],
+    }),
+    series({
+      title: 'Tokens of a request, p90',
+      description: 'Of input and output, by model.',
+      unit: 'short',
+      queries: [
+        query(
+          orNone(
+            quantile(
+              0.9,
+              'gen_ai_client_token_usage',
+              GEN_AI,
+              'gen_ai_request_model',
+              'gen_ai_token_type',
+            ),
+            'gen_ai_request_model',
+          ),
+          '{{gen_ai_request_model}} {{gen_ai_token_type}}',
+        ),
+      ],
+    }),
+  ]
+}
+
+function replies(): Row['panels'] {
+  return [
+    series({
+      title: 'Requests by upstream and status',
+      description: 'What clients saw of each upstream.',
+      unit: 'reqps',
+      width: 12,
+      isStacked: true,
+      queries: [
+        query(
+          orNone(sum(rate('sluice_requests_total', REQUESTS), 'upstream', 'status'), 'upstream'),
+          '{{upstream}} {{status}}',
+        ),
+      ],
+      next: UPSTREAM_TO_STREAMS,
+    }),
+    series({
+      title: 'Requests sent again without earlier reasoning',
+      description:
+        'The upstream refused reasoning that another conversation or provider produced; the gateway repeated the request without it.',
+      unit: 'short',
+      width: 12,
+      queries: [
+        query(
+          orNone(sum(increase('sluice_reasoning_dropped_total', UPSTREAM), 'upstream'), 'upstream'),
+          '{{upstream}}',
+        ),
+      ],
+    }),
+  ]
+}
+
+/** The board. */
+export function providersBoard(): DashboardBuilder {
+  return board('Providers', 'Upstreams and models compared: latency, failures, cost.', [
+    { title: 'Compared', panels: sideBySide() },
+    { title: 'Latency and speed', panels: speed() },
+    { title: 'Failures', panels: failures() },
+    { title: 'Retries, fallbacks, hedges', panels: [...reactions(), ...hedges()] },
+    { title: 'Cost', panels: [...cost(), ...replies()] },
+  ])
+}

@@ -1,0 +1,55 @@
+/**
+ * The highest share of a budget in use, by scope and period, over the last five to ten minutes. A gauge that every
+ * request sets would show the last budget and not the one nearest its end; a series per key would be too many.
+ */
+
+const WINDOW_MS = 300_000
+
+/** The highest share of one scope and period. */
+export interface BudgetShare {
+  readonly scope: string
+  readonly kind: string
+  /** 0 to 1. */
+  readonly ratio: number
+}
+
+interface Held {
+  readonly scope: string
+  readonly kind: string
+  /** The maxima of the present window and of the one before. */
+  present: number
+  previous: number
+}
+
+/** Maxima of two windows. Times are milliseconds that never go back. */
+export class BudgetShares {
+  private readonly held = new Map<string, Held>()
+  private beganMs = Number.NEGATIVE_INFINITY
+
+  /** The share of one budget, seen by a request. `scope` and `kind` are of closed sets. */
+  note(scope: string, kind: string, ratio: number, nowMs: number): void {
+    this.advance(nowMs)
+    const name = `${scope} ${kind}`
+    const held = this.held.get(name) ?? { scope, kind, present: 0, previous: 0 }
+    held.present = Math.max(held.present, ratio)
+    this.held.set(name, held)
+  }
+
+  /** Every scope and period seen so far; 0 once no request has fallen under one of its budgets for two windows. */
+  highest(nowMs: number): BudgetShare[] {
+    this.advance(nowMs)
+    return [...this.held.values()].map(({ scope, kind, present, previous }) => {
+      return { scope, kind, ratio: Math.max(present, previous) }
+    })
+  }
+
+  private advance(nowMs: number): void {
+    const elapsedMs = nowMs - this.beganMs
+    if (elapsedMs < WINDOW_MS) return
+    for (const held of this.held.values()) {
+      held.previous = elapsedMs < 2 * WINDOW_MS ? held.present : 0
+      held.present = 0
+    }
+    this.beganMs = nowMs
+  }
+}

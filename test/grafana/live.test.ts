@@ -1,0 +1,157 @@
+/**
+ * Goal: the boards and the rules work on what a gateway exports: every expression returns data, and the faults of the
+ * traffic are seen.
+ * Method: a gateway in a process of its own with faulty upstreams, a real Prometheus that scrapes it, all expressions.
+ */
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { prometheusMissing, startPrometheus, type Prometheus } from '../helpers/prometheus.js'
+import { get } from '../process/program.js'
+import {
+  ALERTS,
+  alerts,
+  annotationExpressions,
+  interpolated,
+  operandsOf,
+  panelExpressions,
+  type Expression,
+} from './boards.js'
+import { startScene, type Scene } from './scene.js'
+
+/** Panels without a value above 0, because nothing of the kind happens in the scene. */
+const QUIET = [
+  'Gateway internals: Ledger entries lost',
+  'Gateway internals: Ledger entries waiting or lost',
+  'Gateway internals: Log lines lost',
+  'Gateway internals: Metric series dropped',
+  'Gateway internals: Overload level',
+  'Gateway internals: Processes that keep limits without the store',
+  'Gateway internals: Store errors',
+  'Gateway internals: Workers replaced',
+  'Overview: Requests refused because of overload',
+]
+
+/** Quiet or not, as the timing of the machine has it. */
+const EITHER = [
+  'Providers: API keys of upstreams that rest',
+  'Providers: Prompt tokens read from the provider’s cache',
+  'Providers: Requests in progress',
+  'Providers: Requests sent again without earlier reasoning',
+  'Overview: Requests in progress',
+  'Streams: Reasoning state by result',
+  'Streams: Streams and replies in progress',
+  'Streams: Time blocked by slow clients',
+  'Streams: Tokens generated after the client left',
+]
+
+const INTERVAL = '2m'
+
+async function until(met: () => Promise<boolean>, what: string, ms = 120_000): Promise<void> {
+  const giveUpAt = Date.now() + ms
+  while (!(await met())) {
+    if (Date.now() > giveUpAt) throw new Error(`not within ${ms} ms: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 250))
+  }
+}
+
+/** Traffic, until Prometheus has seen it in at least four scrapes. */
+async function play(scene: Scene, prometheus: Prometheus): Promise<void> {
+  await until(async () => {
+    return (await prometheus.query('sluice_config_generation')).length > 0
+  }, 'a first scrape')
+  await scene.round()
+  await scene.reload()
+  for (let round = 0; round < 3; round += 1) await scene.round()
+  const end = Math.ceil(Date.now() / 1000)
+  await until(async () => {
+    await scene.round()
+    const seen = await prometheus.query(`min(timestamp(sluice_requests_total)) > ${end + 3}`)
+    return seen.length > 0
+  }, 'scrapes after the traffic')
+}
+
+function titleOf(where: string): string {
+  return where.replace(/^Sluice \/ /, '')
+}
+
+/** Whether any sample of a query is a number other than 0. */
+function isLoud(samples: readonly unknown[]): boolean {
+  return samples.some((sample) => {
+    const { value } = sample as { value: [number, string] }
+    return Number.isFinite(Number(value[1])) && Number(value[1]) !== 0
+  })
+}
+
+async function asked(
+  t: Test,
+  prometheus: Prometheus,
+  expressions: readonly Expression[],
+): Promise<Map<string, boolean>> {
+  const loud = new Map<string, boolean>()
+  for (const { where, text } of expressions) {
+    const samples = await prometheus.query(interpolated(text, INTERVAL))
+    t.not(samples.length, 0, `${where}: ${text}`)
+    loud.set(titleOf(where), isLoud(samples) || loud.get(titleOf(where)) === true)
+  }
+  return loud
+}
+
+void t.test('boards and rules on live data', { skip: prometheusMissing() }, async (t) => {
+  const scene = await startScene(t)
+  const prometheus = await startPrometheus(t, {
+    scrapes: scene.opsPort,
+    ruleFiles: [join(process.cwd(), ALERTS)],
+  })
+  await play(scene, prometheus)
+
+  await t.test('every panel returns data, and shows what went wrong', async (t) => {
+    const loud = await asked(t, prometheus, panelExpressions())
+    const quiet = [...loud].flatMap(([title, is]) => (is || EITHER.includes(title) ? [] : [title]))
+    t.same(quiet.sort(), QUIET)
+  })
+
+  await t.test('every annotation returns data', async (t) => {
+    // Of reloads only while they are less than a minute old: here any time counts.
+    for (const { where, text } of annotationExpressions()) {
+      const wide = interpolated(text, INTERVAL).replaceAll('[1m]', '[1h]')
+      t.not((await prometheus.query(wide)).length, 0, `${where}: ${wide}`)
+    }
+  })
+
+  await t.test('every rule is healthy, and its expressions return data', async (t) => {
+    await asked(
+      t,
+      prometheus,
+      alerts()
+        .flatMap(operandsOf)
+        .filter(({ text }) => !text.startsWith('absent')),
+    )
+    const isEvaluated = async (): Promise<boolean> =>
+      (await prometheus.rules()).every(({ health }) => health !== 'unknown')
+    await until(isEvaluated, 'all rules evaluated')
+    const rules = await prometheus.rules()
+    t.equal(rules.length, alerts().length)
+    for (const { name, health, lastError } of rules) {
+      t.equal(health, 'ok', `${name} ${lastError ?? ''}`)
+    }
+    for (const name of [
+      'SluiceAvailabilityBurnFast',
+      'SluiceUpstreamDown',
+      'SluiceReloadFailing',
+    ]) {
+      const expr = alerts().find(({ alert }) => alert === name)?.expr ?? ''
+      t.not((await prometheus.query(expr)).length, 0, `${name}: this traffic is bad enough`)
+    }
+  })
+
+  await t.test('promtool finds nothing in the exported metrics', async (t) => {
+    const { text } = await get(`http://127.0.0.1:${scene.opsPort}/metrics`)
+    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+      input: text,
+      encoding: 'utf8',
+    })
+    t.equal(status, 0, `${stdout}${stderr}`)
+    t.equal(`${stdout}${stderr}`.trim(), '')
+  })
+})

@@ -1,0 +1,180 @@
+/**
+ * A gateway in a process of its own with traffic that has every kind of failure, for the boards and the alerts: four
+ * upstreams of an emulator, one that does not exist, limits, a budget, hedges, retries and fallbacks.
+ */
+import { copyFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { startEmulator, type Emulator } from '../../src/emulator/server.js'
+import { newAuthority, type Pair } from '../helpers/certificates.js'
+import { get, hasAllWorkers, makeKey, run, until } from '../process/program.js'
+
+/** A running gateway and its traffic. */
+export interface Scene {
+  readonly opsPort: number
+  /** What standard output and error have, for a failure's message. */
+  readonly log: () => string
+  /** Sends one request of every kind and waits until all have ended. */
+  round(): Promise<void>
+  /** Sends some requests that succeed. */
+  calm(): Promise<void>
+  /** Loads a changed configuration, then one with a mistake, then the good one again. */
+  reload(): Promise<void>
+}
+
+function configText({ baseUrls }: Emulator, client: Pair): string {
+  const upstream = (name: string, dialect: 'openai' | 'anthropic' | 'gemini', more = ''): string =>
+    `  ${name}: { dialect: ${dialect}, base_url: ${baseUrls[dialect]}, api_key: emulated${more} }\n`
+  return `
+server: { host: 127.0.0.1, port: 0, ops_port: 0, workers: 1, drain_ms: 500 }
+store: sqlite:./data/sluice.db
+upstreams:
+${upstream('openai', 'openai')}${upstream('openai-eu', 'openai')}${upstream('anthropic', 'anthropic')}${upstream('google', 'gemini')}
+  dead: { dialect: openai, base_url: 'https://127.0.0.1:1/v1', api_key: emulated, tls: { cert: ${client.cert}, key: ${client.key} } }
+routes:
+  - prefix: gpt-
+    upstream: openai
+    retry: { attempts: 3, budget: 0.01, max_wait_ms: 100 }
+    fallback: [{ upstream: openai-eu }, { upstream: anthropic, model: claude-sonnet-4-5 }]
+  - model: gpt-4.1-mini
+    targets: [{ upstream: openai-eu }]
+    hedge: { after_ms: 50, extra_spend: 0.5 }
+    fallback: [{ upstream: openai }]
+  - { model: gpt-4o-mini, upstream: dead }
+  - { prefix: claude-, upstream: anthropic }
+  - { prefix: gemini-, upstream: google }
+models: models.yaml
+limits:
+  - { scope: key, model: gpt-4o, requests_per_minute: 1 }
+  - { scope: account, prefix: claude-, usd_per_month: 1000 }
+`
+}
+
+/** Starts it; everything ends with the test. `paceMs` is the time between the events of a stream. */
+export async function startScene(t: Test, paceMs = 2): Promise<Scene> {
+  const emulator = await startEmulator({ models: 'any', paceMs })
+  t.teardown(() => emulator.close())
+  const folder = t.testdir()
+  const file = join(folder, 'gateway.yaml')
+  const good = configText(emulator, newAuthority(folder, 'client'))
+  copyFileSync('config/models.yaml', join(folder, 'models.yaml'))
+  writeFileSync(file, good)
+  const secret = await makeKey(`sqlite:${join(folder, 'data', 'sluice.db')}`)
+  const program = run(t, ['serve', '--config', file])
+  const log = (): string => `${program.out().slice(-3000)}${program.err()}`
+  await until(() => {
+    if (program.child.exitCode !== null) throw new Error(`the gateway ended: ${log()}`)
+    return program.out().includes('"sluice serves"')
+  }, 60_000)
+  const serves = program.lines().find(({ msg }) => msg === 'sluice serves')
+  const opsPort = Number(serves?.['ops_port'])
+  const origin = `http://127.0.0.1:${Number(serves?.['port'])}`
+  await until(async () => hasAllWorkers(await get(`http://127.0.0.1:${opsPort}/readyz`)), 60_000)
+  const write = (text: string): void => {
+    writeFileSync(`${file}.new`, text)
+    renameSync(`${file}.new`, file)
+  }
+  const shows = async (line: RegExp): Promise<boolean> =>
+    line.test((await get(`http://127.0.0.1:${opsPort}/metrics`)).text)
+  return {
+    opsPort,
+    log,
+    round: async () => {
+      await Promise.all(REQUESTS.map((send) => send({ origin, secret })))
+    },
+    calm: async () => {
+      await Promise.all(REQUESTS.slice(0, GOOD).map((send) => send({ origin, secret })))
+    },
+    async reload() {
+      write(good.replace('drain_ms: 500', 'drain_ms: 600'))
+      await until(() => shows(/^sluice_config_reloads_total\{result="ok"\} [1-9]/m), 60_000)
+      write(`${good}nonsense: true\n`)
+      await until(() => shows(/^sluice_config_reloads_total\{result="refused"\} [1-9]/m), 60_000)
+      write(good)
+    },
+  }
+}
+
+interface Client {
+  readonly origin: string
+  readonly secret: string
+}
+
+type Send = (client: Client) => Promise<void>
+
+/** Reads the reply to its end; a stream that breaks off is what some requests are for. */
+async function post(
+  url: string,
+  secret: string,
+  body: object,
+  signal?: AbortSignal,
+): Promise<void> {
+  try {
+    const reply = await fetch(url, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      ...(signal === undefined ? {} : { signal }),
+    })
+    await reply.text()
+  } catch {
+    // The stream was cut, or the client left.
+  }
+}
+
+/** A chat whose prompt has the emulator's directives. */
+function chat(model: string, prompt: string, more: object = {}): Send {
+  return ({ origin, secret }) => {
+    const messages = [{ role: 'user', content: prompt }]
+    return post(`${origin}/v1/chat/completions`, secret, { model, messages, ...more })
+  }
+}
+
+const STREAM = { stream: true, stream_options: { include_usage: true } }
+
+/** How many of the first requests succeed. */
+const GOOD = 5
+
+const REQUESTS: readonly Send[] = [
+  chat('gpt-5.4-mini', 'Hi. [[words: 40]]', STREAM),
+  chat('gpt-5.4-mini', 'Hi.'),
+  chat('claude-sonnet-4-5', 'Hi. [[words: 40]]', STREAM),
+  chat('claude-sonnet-4-5', 'Hi.', { seed: 7, max_completion_tokens: 100 }),
+  chat('gemini-2.5-flash', 'Hi. [[words: 40]]', STREAM),
+  // The provider fails: retries, then the next targets.
+  chat('gpt-5.4', '[[fault: status code=500]] Hi.', STREAM),
+  chat('gpt-5.4', '[[fault: status code=503 times=1]] Hi.', STREAM),
+  chat('gpt-5.4-mini', '[[fault: status code=429 retry-after=1]] Hi.'),
+  chat('claude-sonnet-4-5', '[[fault: status code=401]] Hi.'),
+  chat('claude-sonnet-4-5', '[[fault: cut event=4 mode=eof]] Hi. [[words: 40]]', STREAM),
+  chat('gemini-2.5-flash', '[[fault: garbage event=3]] Hi. [[words: 40]]', STREAM),
+  chat('gpt-4o-mini', 'Hi.'),
+  // The first content is late: a hedge.
+  chat('gpt-4.1-mini', '[[fault: delay ms=150 mode=first]] Hi.', STREAM),
+  // The client's own.
+  chat('gpt-4o', 'Over its limit.'),
+  chat('unheard-of', 'Hi.'),
+  ({ origin }) => post(`${origin}/v1/chat/completions`, 'sk-sluice-wrong', { model: 'gpt-5.4' }),
+  ({ origin, secret }) =>
+    post(
+      `${origin}/v1/chat/completions`,
+      secret,
+      {
+        model: 'claude-sonnet-4-5',
+        messages: [{ role: 'user', content: '[[words: 400]] [[pace: 20]]' }],
+        ...STREAM,
+      },
+      AbortSignal.timeout(300),
+    ),
+  // Other formats.
+  ({ origin, secret }) =>
+    post(`${origin}/v1/messages`, secret, {
+      model: 'gpt-5.4-mini',
+      max_tokens: 50,
+      messages: [{ role: 'user', content: 'Hi.' }],
+    }),
+  ({ origin, secret }) =>
+    post(`${origin}/v1beta/models/claude-sonnet-4-5:generateContent`, secret, {
+      contents: [{ role: 'user', parts: [{ text: 'Hi.' }] }],
+    }),
+]
