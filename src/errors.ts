@@ -201,6 +201,25 @@ export class GatewayError extends Error {
   }
 }
 
+/**
+ * Whether the error is a failure of the provider, which circuit breakers and canaries count: not what it refuses as the
+ * client's mistake, and nothing of the gateway's own.
+ */
+export function isProvidersFault(kind: ErrorKind): boolean {
+  switch (kind) {
+    case 'upstream_unreachable':
+    case 'upstream_denied':
+    case 'upstream_busy':
+    case 'upstream_timeout':
+    case 'upstream_failed':
+    case 'upstream_truncated':
+    case 'upstream_malformed':
+      return true
+    default:
+      return false
+  }
+}
+
 /** The error as a `GatewayError` to throw, keeping its fields. */
 export function gatewayError(error: WireError, cause?: unknown): GatewayError {
   const { kind, message, ...fields } = error

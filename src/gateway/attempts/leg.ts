@@ -3,9 +3,8 @@
  * circuit breaker and the latency of the upstream are told of them.
  */
 import type { RetryConfig } from '../../config/routes/route.js'
-import type { WireError } from '../../errors.js'
+import { isProvidersFault, type WireError } from '../../errors.js'
 import type { Candidate } from '../phases/choose.js'
-import { isProvidersFault } from './retry/after-failure.js'
 import { backOffMs } from './retry/back-off.js'
 import type { BreakerPass } from './health/breaker.js'
 import type { Clock } from './health/clock.js'
@@ -77,7 +76,7 @@ export class Leg {
   /** The attempt failed. A refused credential rests. */
   failed(error: WireError, { status }: AttemptResult): void {
     const { state, clock } = this.options
-    if (isProvidersFault(error)) this.pass?.failed()
+    if (isProvidersFault(error.kind)) this.pass?.failed()
     else if (status !== null && status >= 400) this.pass?.succeeded()
     else this.pass?.abandoned()
     this.pass = null

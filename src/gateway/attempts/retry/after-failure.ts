@@ -62,19 +62,3 @@ export function isStaleConnection(
 ): boolean {
   return kind === 'upstream_failed' && status === null && isReused && (firstByteMs ?? 0) < STALE_MS
 }
-
-/** Whether the circuit breaker of the upstream counts the failure: only those of the provider. */
-export function isProvidersFault({ kind }: WireError): boolean {
-  switch (kind) {
-    case 'upstream_unreachable':
-    case 'upstream_denied':
-    case 'upstream_busy':
-    case 'upstream_timeout':
-    case 'upstream_failed':
-    case 'upstream_truncated':
-    case 'upstream_malformed':
-      return true
-    default:
-      return false
-  }
-}
