@@ -14,6 +14,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   accounts: async () => (await import('./keys/accounts.js')).command,
   backup: async () => (await import('./backup.js')).command,
   check: async () => (await import('./check/check.js')).command,
+  compare: async () => (await import('./usage/compare.js')).command,
   demo: async () => (await import('./demo/demo.js')).command,
   emulate: async () => (await import('./emulate.js')).command,
   explain: async () => (await import('./explain/explain.js')).command,

@@ -147,7 +147,7 @@ function ruleText(issue: z.core.$ZodIssue): string {
     case 'invalid_type':
       return `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}`
     case 'too_small':
-      return `must be at least ${String(issue.minimum)}${UNITS[issue.origin] ?? ''}`
+      return `must be ${issue.inclusive === false ? 'above' : 'at least'} ${String(issue.minimum)}${UNITS[issue.origin] ?? ''}`
     case 'too_big':
       return `must be at most ${String(issue.maximum)}${UNITS[issue.origin] ?? ''}`
     default:

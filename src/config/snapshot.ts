@@ -20,7 +20,7 @@ import {
 } from './config.js'
 import { hideSecrets, protectSecrets } from '../secrets/redact-secrets.js'
 import { shownAmounts, shownLimit } from './limits.js'
-import type { RouteConfig } from './routes/route.js'
+import type { AbortConfig, RouteConfig, ShadowConfig } from './routes/route.js'
 import { secretsOf } from './secrets.js'
 
 /** What a snapshot is made of: a successful load has it. */
@@ -209,10 +209,26 @@ function shownBreaker({ windowMs, openMs, ...breaker }: BreakerConfig): JsonObje
   return { ...snakeKeys(breaker), ...seconds }
 }
 
-function shownRoute({ match, when, ...route }: RouteConfig): JsonObject {
+function shownRoute({ match, when, targets, shadow, ...route }: RouteConfig): JsonObject {
   const conditions =
     when === null ? null : { ...snakeKeys(when), labels: mapValues(when.labels, (label) => label) }
-  return { ...match, when: conditions, ...snakeKeys(route) }
+  return {
+    ...match,
+    when: conditions,
+    targets: targets.map(({ abort, ...target }) => {
+      return { ...snakeKeys(target), abort: abort === null ? null : shownAbort(abort) }
+    }),
+    ...snakeKeys(route),
+    shadow: shadow === null ? null : shownShadow(shadow),
+  }
+}
+
+function shownAbort({ windowMs, ...abort }: AbortConfig): JsonObject {
+  return { ...snakeKeys(abort), window_seconds: windowMs / 1_000 }
+}
+
+function shownShadow({ nanoUsdPerDay, ...shadow }: ShadowConfig): JsonObject {
+  return { ...snakeKeys(shadow), usd_per_day: nanoUsdPerDay / 1e9 }
 }
 
 /** `***` and 16 bits of the secret's SHA-256: enough to compare two, useless to find one. */

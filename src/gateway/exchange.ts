@@ -11,6 +11,15 @@ import { Cancellation } from './cancellation.js'
 import type { Generation } from './generation/generation.js'
 import { LANDED, type Flight } from './under-way/in-flight.js'
 
+/** What sending a request and recording it takes: an exchange with a client, or a shadow request, which has none. */
+export interface RequestContext {
+  readonly id: string
+  readonly generation: Generation
+  readonly cancellation: Cancellation
+  /** Monotonic, in ms. */
+  readonly startedMs: number
+}
+
 /** What an exchange is made of. */
 export interface ExchangeParts {
   readonly id: string
@@ -26,7 +35,7 @@ export interface ExchangeParts {
 }
 
 /** One request, from its head to its ledger entry. */
-export class Exchange implements Flight {
+export class Exchange implements Flight, RequestContext {
   place = LANDED
   readonly id: string
   readonly req: HttpRequest

@@ -9,6 +9,8 @@ import { GatewayError } from '../errors.js'
 import { newRequestId } from '../http/id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import { BodyBudget } from './bodies/body-budget.js'
+import type { CanaryOrder } from './canaries/monitor.js'
+import { CanaryTally, type CanaryReport } from './canaries/tally.js'
 import { Deadlines } from './under-way/deadlines.js'
 import { Discovery } from './generation/discovery.js'
 import { Drains } from './under-way/drains.js'
@@ -19,10 +21,17 @@ import { OverloadMonitor } from './overload/monitor.js'
 import type { Overload } from './overload/overload.js'
 import { RecentHeads, type RequestHead } from './observe/recent-heads.js'
 import { serve, type Services } from './pipeline.js'
+import { Shadows } from './shadows/shadows.js'
 import { faultOf } from './generation/try-out.js'
 
 /** Requests and whole replies may hold half of the heap, copies included; the rest is for work on them. */
 const BODY_SHARE_OF_HEAP = 0.5
+
+/** What a gateway is given; it makes the other services. */
+export type GatewayParts = Omit<
+  Services,
+  'canaries' | 'deadlines' | 'drains' | 'bodies' | 'overload' | 'recent' | 'shadows' | 'ended'
+>
 
 /** Serves requests with the generation in force, until it is drained. */
 export class Gateway {
@@ -36,25 +45,24 @@ export class Gateway {
   /** Generations retire in order: an older one may share pools with those after it. */
   private retired: Promise<void> = Promise.resolve()
 
-  constructor(
-    parts: Omit<Services, 'deadlines' | 'drains' | 'bodies' | 'overload' | 'recent' | 'ended'>,
-    snapshot: Snapshot,
-  ) {
+  /** `report` gets what this process has counted of canaries. */
+  constructor(parts: GatewayParts, snapshot: Snapshot, report: (report: CanaryReport) => void) {
     this.monitor = new OverloadMonitor({
       settings: () => this.current.snapshot.config.server.overload,
       inFlight: () => this.inFlight.size,
       log: parts.log,
       metrics: parts.metrics,
     })
-    this.services = {
+    const shared = {
       ...parts,
+      canaries: new CanaryTally(report),
       overload: this.monitor.overload,
       recent: new RecentHeads(),
       deadlines: new Deadlines(),
       drains: new Drains(),
       bodies: new BodyBudget(getHeapStatistics().heap_size_limit * BODY_SHARE_OF_HEAP),
-      ended: (x) => this.ended(x),
     }
+    this.services = { ...shared, shadows: new Shadows(shared), ended: (x) => this.ended(x) }
     this.current = new Generation(snapshot, parts.metrics, null)
     parts.metrics.configLoaded(snapshot.generation)
     parts.metrics.beforeCollect(() => parts.metrics.levels.upstreams(this.current.states.levels()))
@@ -68,6 +76,7 @@ export class Gateway {
       this.inFlight.each(({ lease }) => {
         if (lease !== null) visit(lease)
       })
+      this.services.shadows.each(visit)
     })
   }
 
@@ -138,12 +147,22 @@ export class Gateway {
     this.retired = this.retired.then(() => previous.supersede(successor))
   }
 
+  /** Takes the targets of the order out of use, from the next request on, while its generation is in force. */
+  abortCanaries({ generation, aborted }: CanaryOrder): void {
+    if (generation === this.generation) this.current.abort(aborted)
+  }
+
   /** Ends what still runs with an error that says so; streams get their error event. */
   endAll(): void {
     const reason = new GatewayError('draining', 'The gateway is shutting down; please try again.', {
       retryAfterSeconds: 1,
     })
     this.inFlight.each((x) => x.cancellation.cancel(reason))
+  }
+
+  /** Cancels shadow requests and lets none begin; resolves when the ledger has their entries. */
+  endShadows(): Promise<void> {
+    return this.services.shadows.close()
   }
 
   private digestsInUse(): Set<string> {
@@ -165,6 +184,7 @@ export class Gateway {
    * a client too, and its row is written.
    */
   async close(): Promise<void> {
+    await this.endShadows()
     this.discovery.close()
     this.monitor.close()
     this.services.deadlines.close()

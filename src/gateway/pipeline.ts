@@ -9,6 +9,7 @@ import { GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
 import type { Escrow } from '../reasoning/escrow.js'
+import type { Candidates } from './attempts/candidates.js'
 import type { BodyBudget, Holding } from './bodies/body-budget.js'
 import { countTokens } from './phases/count-tokens.js'
 import type { Deadlines } from './under-way/deadlines.js'
@@ -16,18 +17,20 @@ import type { Drains } from './under-way/drains.js'
 import type { Exchange } from './exchange.js'
 import { serveNative } from './native/native.js'
 import { Results } from './observe/results.js'
-import { admit } from './phases/admit.js'
+import { admit, type Admitted } from './phases/admit.js'
 import { authenticate } from './phases/authenticate.js'
 import { answerStored } from './stored-responses/answer-stored.js'
-import { assertAllowed, choose, unknownModel } from './phases/choose.js'
-import { identify } from './phases/identify.js'
+import { assertAllowed, choose, unknownModel, type Route } from './phases/choose.js'
+import { identify, type Identified } from './phases/identify.js'
 import { Intake, receive, type Call } from './phases/receive.js'
 import { relay, sent, type Delivery } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-head.js'
 import type { Overload } from './overload/overload.js'
-import { send } from './phases/send.js'
+import { send, termsOf } from './phases/send.js'
 import { Observer, type Ledgers } from './phases/settle.js'
 import { failureOf, refuse, understood } from './phases/refuse.js'
+import type { ShadowRun } from './shadows/shadow-run.js'
+import type { Shadows } from './shadows/shadows.js'
 import type { StoredResponses } from './stored-responses/stored-responses.js'
 
 /** What every exchange of a process shares. */
@@ -39,6 +42,7 @@ export interface Services extends Ledgers {
   readonly responses: StoredResponses
   readonly bodies: BodyBudget
   readonly overload: Overload
+  readonly shadows: Shadows
   /** Called for every exchange, last. */
   readonly ended: (x: Exchange) => void
 }
@@ -90,10 +94,10 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     if (admission.kind === 'refused') throw admission.error
     x.lease = admission.lease
     x.cancellation.check()
-    const { call: admitted, reservation } = admission
-    const outbound = { exchange: x, identity, call: admitted, route, held, reservation }
-    const sending = send(outbound, observer.ending, services)
+    const admitted = { identity, identified, admission, route, held }
+    const { sending, shadow } = sendAdmitted(x, admitted, observer, services)
     results.sent = sending.sent
+    results.shadow = shadow
     const reply = await sending.reply
     // A stream holds its own end back.
     const entered = reply.kind === 'whole' ? observer.ending() : null
@@ -114,6 +118,37 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     observer.report()
     services.ended(x)
   }
+}
+
+/** A request that may run. */
+interface AdmittedRequest {
+  readonly identity: Identity
+  readonly identified: Identified
+  readonly admission: Admitted
+  readonly route: Route
+  readonly held: Holding
+}
+
+/** Sends the request, and a copy of it if the route has a shadow and the request is drawn. */
+function sendAdmitted(
+  x: Exchange,
+  { identity, identified, admission, route, held }: AdmittedRequest,
+  { ending }: Observer,
+  services: Services,
+): { readonly sending: Candidates; readonly shadow: ShadowRun | null } {
+  const { generation } = x
+  const { call, reservation } = admission
+  const outbound = {
+    ...{ exchange: x, call, route, held, reservation },
+    terms: termsOf(x.req),
+    states: generation.states,
+    reasoning: { accountId: identity.accountId, isKept: true },
+  }
+  const sending = send(outbound, ending, services)
+  const { shadow } = route
+  if (shadow === null) return { sending, shadow: null }
+  const original = { id: x.id, generation, identity, identified, call }
+  return { sending, shadow: services.shadows.copy(original, { shadow, held, sending }) }
 }
 
 /** The checked request, with the conversation that it goes on from. */

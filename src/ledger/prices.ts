@@ -14,6 +14,11 @@ export const ANY_MODEL = '*'
  */
 const SAME_MODEL = /^-(\d{4}-\d{2}-\d{2}|\d{8}|\d{3,4}|latest|preview(-\d{2}-\d{2,4})?)$/
 
+/** Whether what an upstream calls a model is the model of this id, or a dated form of it. */
+export function isSameModel(name: string, id: string): boolean {
+  return name === id || (name.startsWith(id) && SAME_MODEL.test(name.slice(id.length)))
+}
+
 /** More names than upstreams have; beyond, each is searched for every time. */
 const MAX_FOUND = 1_000
 /** An upstream may call its model anything; no id is longer. */

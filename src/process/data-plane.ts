@@ -11,6 +11,12 @@ import type { Account, Identity } from '../accounts/account.js'
 import { NO_LABELS } from '../accounts/labels.js'
 import { deskOver, type ConfigDesk } from '../dashboard/server/config-desk.js'
 import type { Outlook } from '../dashboard/server/outlook.js'
+import {
+  newCanaryMonitor,
+  type CanaryMonitor,
+  type CanaryOrder,
+} from '../gateway/canaries/monitor.js'
+import type { CanaryReport } from '../gateway/canaries/tally.js'
 import { Gateway } from '../gateway/gateway.js'
 import type { RequestHead } from '../gateway/observe/recent-heads.js'
 import { isWebSocket, opensWebSockets } from '../gateway/native/websocket.js'
@@ -30,6 +36,7 @@ import type { Services } from '../gateway/pipeline.js'
 import { StoredResponses } from '../gateway/stored-responses/stored-responses.js'
 import { Escrow } from '../reasoning/escrow.js'
 import { newSealSecret } from '../reasoning/seal.js'
+import type { CanaryState } from '../routing/canary.js'
 import type { Ledger } from '../store/ledger.js'
 import { removeEndedKeysInTurn } from '../store/ended-keys.js'
 import { FailureLog } from '../store/failure-log.js'
@@ -43,6 +50,10 @@ export interface DataPlane {
   readonly port: number
   /** Puts a newer generation in force; running requests keep theirs. */
   adopt(snapshot: Snapshot): void
+  /** Takes these canaries out of use, as the monitor of the primary orders. */
+  abortCanaries(order: CanaryOrder): void
+  /** The canaries, as the monitor of this process has them; empty if another process has it. */
+  canaries(): CanaryState[]
   /** Why a generation cannot be built, or null; the one in force stays. */
   tryOut(snapshot: Snapshot): Promise<string | null>
   ready(): Readiness
@@ -57,7 +68,7 @@ export interface DataPlane {
   drain(options?: { readonly isReplaced?: boolean }): Promise<void>
 }
 
-/** What the dashboard needs of whoever starts the data plane; without it, it does with less. */
+/** What the data plane needs of the process that starts it; without it, it does with less. */
 export interface DataPlaneOptions {
   /** The secret of the link that makes the first administrator; none is offered without. */
   readonly setUpSecret?: string
@@ -66,6 +77,8 @@ export interface DataPlaneOptions {
   readonly outlook?: () => Promise<Outlook | null>
   /** The process that reads the configuration. */
   readonly configDesk?: ConfigDesk
+  /** Takes what this process counts of canaries; without it, this process decides alone when to abort one. */
+  readonly reportCanaries?: (report: CanaryReport) => void
 }
 
 /** How often the store has to prove that it works. */
@@ -89,17 +102,16 @@ export async function openDataPlane(
   const store = await openObservedStore(snapshot, log, metrics)
   const parts = partsOf(store, () => current, metrics, log)
   const { authenticator, escrow, limiter, books } = parts
-  const gateway = new Gateway({ ...parts, metrics, log }, snapshot)
+  const monitor = options.reportCanaries === undefined ? newCanaryMonitor(log, metrics) : null
+  monitor?.adopt(snapshot)
+  const report = options.reportCanaries ?? judging(monitor, (order) => gateway.abortCanaries(order))
+  const gateway = new Gateway({ ...parts, metrics, log }, snapshot, report)
   let proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
   const dashboard = new LazyDashboard({
-    store,
-    log,
-    snapshot: () => current,
+    ...{ store, log, snapshot: () => current, ...asked(options) },
     chat: (req, res, account) => {
       gateway.handleAs(req, res, playgroundOf(account), '/v1/chat/completions')
     },
-    outlook: options.outlook ?? (() => Promise.resolve(null)),
-    configDesk: options.configDesk ?? deskOver(() => Promise.resolve(null)),
     addressOf: (req) => proxies.addressOf(req),
   })
   const server = await openServer({
@@ -118,21 +130,24 @@ export async function openDataPlane(
       current = next
       proxies = new TrustedProxies(next.config.server.trustedProxies)
       gateway.adopt(next)
+      monitor?.adopt(next)
       server.allowUpgrades(opensWebSockets(next.config))
     },
+    abortCanaries: (order) => gateway.abortCanaries(order),
+    canaries: () => monitor?.states() ?? [],
     tryOut: (next) => gateway.tryOut(next),
     ready: () =>
       readinessOf({
-        store: probe.state,
-        isLimiterAway: limiter.isAway,
-        ledger: books.state,
-        upstreams: gateway.upstreams,
-        overload: gateway.overload.state,
+        ...{ store: probe.state, isLimiterAway: limiter.isAway, ledger: books.state },
+        ...{ upstreams: gateway.upstreams, overload: gateway.overload.state },
+        canaries: monitor?.text ?? null,
         isDraining: server.draining,
       }),
     recentHeads: () => gateway.recentHeads(),
     openDashboard: () => dashboard.open(),
     async drain({ isReplaced = false } = {}) {
+      // No client waits for them.
+      void gateway.endShadows()
       const { drainMs } = current.config.server
       const lameDuckMs = Math.min(LAME_DUCK.maxMs, drainMs * LAME_DUCK.share)
       const onDeadline = (): void => gateway.endAll()
@@ -155,6 +170,25 @@ async function offerSetUp(
 ): Promise<void> {
   if (setUpSecret === undefined || onSetUp === undefined) return
   await dashboard.offerSetUp(setUpSecret, port, onSetUp)
+}
+
+/** Has the monitor of this process decide; `abort` gets its orders. */
+function judging(
+  monitor: CanaryMonitor | null,
+  abort: (order: CanaryOrder) => void,
+): (counted: CanaryReport) => void {
+  return (counted) => {
+    const order = monitor?.report(counted) ?? null
+    if (order !== null) abort(order)
+  }
+}
+
+/** What the dashboard asks other processes for; without them there is no answer. */
+function asked({ outlook, configDesk }: DataPlaneOptions) {
+  return {
+    outlook: outlook ?? ((): Promise<null> => Promise.resolve(null)),
+    configDesk: configDesk ?? deskOver(() => Promise.resolve(null)),
+  }
 }
 
 /** Which of the two serves a request, and what its replies carry. */

@@ -18,12 +18,14 @@ export interface Conditions {
   readonly ledger: string
   readonly upstreams: string
   readonly overload: string
+  /** Null if another process decides about canaries. */
+  readonly canaries: string | null
   readonly isDraining: boolean
 }
 
 /** Failing upstreams and overload are shown but do not make the gateway unready: it still answers, with errors if need be. */
 export function readinessOf(conditions: Conditions): Readiness {
-  const { store, isLimiterAway, ledger, upstreams, overload, isDraining } = conditions
+  const { store, isLimiterAway, ledger, upstreams, overload, canaries, isDraining } = conditions
   const checks = {
     config: 'ok',
     store,
@@ -31,6 +33,7 @@ export function readinessOf(conditions: Conditions): Readiness {
     ledger,
     upstreams,
     overload,
+    ...(canaries === null ? {} : { canaries }),
     drain: isDraining ? 'draining' : 'ok',
   }
   return { ready: store === 'ok' && !isDraining, checks }

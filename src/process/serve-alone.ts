@@ -34,10 +34,10 @@ export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
   for (const flag of parts.flags) setFlagsFromString(flag)
   settleStrings()
   settleGlobals()
-  const plane = await openDataPlane(source.current(), log, metrics, {
+  const plane: DataPlane = await openDataPlane(source.current(), log, metrics, {
     setUpSecret: newSealSecret(),
     onSetUp: tellSetUp,
-    outlook: async () => outlookOf(await metrics.text(), refused()),
+    outlook: async () => outlookOf(await metrics.text(), refused(), plane.canaries()),
     configDesk: ownDesk(source),
   })
     .catch(withReason)

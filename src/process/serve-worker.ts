@@ -5,6 +5,7 @@
 import { createLogger } from '../observe/log/log.js'
 import type { ModelFacts } from '../chat/model.js'
 import { runWorker } from './cluster/worker.js'
+import { isCanaryOrder } from '../gateway/canaries/monitor.js'
 import { createCatalogue } from '../config/catalogue.js'
 import { deskOver, type Question } from '../dashboard/server/config-desk.js'
 import { isOutlook } from '../dashboard/server/outlook.js'
@@ -52,10 +53,14 @@ export async function serveAsWorker(): Promise<void> {
           return isOutlook(answer) ? answer : null
         },
         configDesk: deskOver((question) => ask(question, ROLLBACK_MS)),
+        reportCanaries: (report) => void ask(report),
       }).catch(withReason)
       plane = opened
       // Once it is known to be ready. A rejection ends the process: nobody has been served by it yet.
       setImmediate(() => void opened.openDashboard())
+    },
+    heed: (order) => {
+      if (isCanaryOrder(order)) plane?.abortCanaries(order)
     },
     apply: (payload) => plane?.adopt(snapshotOf(payload)),
     tryOut: async (payload) => (await plane?.tryOut(snapshotOf(payload))) ?? null,

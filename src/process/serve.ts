@@ -14,11 +14,13 @@ import { Metrics } from '../observe/metrics/hops.js'
 import { configPage, followConfig, lastRefusal } from './configuration.js'
 import { hasAdminToken, answerTo, ownDesk } from './generations.js'
 import { answerGenerations } from './ops-generations.js'
-import { openOps, type Ops, type OpsOptions } from './ops-listener.js'
+import { openOps, type Ops, type OpsOptions, type Readiness } from './ops-listener.js'
 import { ownProcess } from './machine.js'
 import { Restarts } from './restarts.js'
 import { serviceManager, type ServiceManager } from './service-manager.js'
 import { dataFolders, makePrivate } from '../files/private-files.js'
+import { newCanaryMonitor } from '../gateway/canaries/monitor.js'
+import { isCanaryReport } from '../gateway/canaries/tally.js'
 import { newSealSecret } from '../reasoning/seal.js'
 import { outlookOf, type Outlook } from '../dashboard/server/outlook.js'
 import type { DataPlane } from './data-plane.js'
@@ -142,6 +144,8 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
   }
 }
 
+const NOT_STARTED: Readiness = { ready: false, checks: { workers: 'not started' } }
+
 async function inWorkers(opened: Opened): Promise<Ports> {
   const { source, log, metrics, refused, manager } = opened
   const { config } = source.current()
@@ -149,9 +153,14 @@ async function inWorkers(opened: Opened): Promise<Ports> {
   const made = { sealSecret: newSealSecret(), setUpSecret: newSealSecret() }
   let primary: Primary<Generation> | null = null
   let restarts: Restarts | null = null
+  const canaries = newCanaryMonitor(log, metrics)
+  canaries.adopt(source.current())
   const ops = await openOpsPort(opened, {
     metrics: () => primary?.metrics() ?? metrics.text(),
-    ready: () => primary?.ready() ?? { ready: false, checks: { workers: 'not started' } },
+    ready: () => {
+      const { ready, checks } = primary?.ready() ?? NOT_STARTED
+      return { ready, checks: { ...checks, canaries: canaries.text } }
+    },
     recentRequests: () => primary?.recent() ?? Promise.resolve([]),
     workers: () => {
       return {
@@ -174,8 +183,15 @@ async function inWorkers(opened: Opened): Promise<Ports> {
       drainMs: () => source.current().config.server.drainMs,
       started: resolve,
       answer: async (question) => {
+        if (isCanaryReport(question)) {
+          const order = canaries.report(question)
+          if (order !== null) fleet.order(order)
+          return null
+        }
         const answer = await answerTo(ownDesk(source), question)
-        return answer === undefined ? outlookOf(await fleet.metrics(), refused()) : answer
+        return answer === undefined
+          ? outlookOf(await fleet.metrics(), refused(), canaries.states())
+          : answer
       },
       onRestartSignal: () => restarts?.ask(),
       onDrain: () => manager.stopping(),
@@ -184,7 +200,10 @@ async function inWorkers(opened: Opened): Promise<Ports> {
     primary = fleet
     restarts = rollingRestarts({ ...opened, fleet, ops, made })
     source.tryWith((snapshot) => fleet.tryOut(payloadOf(snapshot, made)))
-    followConfig(source, log, metrics, (snapshot) => fleet.publish(payloadOf(snapshot, made)))
+    followConfig(source, log, metrics, (snapshot) => {
+      canaries.adopt(snapshot)
+      fleet.publish(payloadOf(snapshot, made))
+    })
   })
   if (failure !== null) {
     await Promise.all([ops.close(), source.close(), log.flush()])

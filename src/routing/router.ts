@@ -3,7 +3,7 @@
  * Pure, and decides by the configuration alone: the health of upstreams does not count here.
  */
 import type { Config, UpstreamConfig } from '../config/config.js'
-import type { RouteConfig, TargetName } from '../config/routes/route.js'
+import type { AbortConfig, RouteConfig, ShadowConfig, TargetName } from '../config/routes/route.js'
 import { holds, type RequestTraits } from './conditions.js'
 
 /** An upstream that a route may use, and the model that is requested from it. One object for each, per generation. */
@@ -16,6 +16,18 @@ export interface RouteTarget {
   /** Relative to the other targets of the route; 0 for a fallback. */
   readonly weight: number
   readonly isFallback: boolean
+  /** Names a target with `abort`: the index of its route and its index in `targets`, `2.1`; null for every other one. */
+  readonly canary: string | null
+  /** Null without `abort`. */
+  readonly abort: AbortConfig | null
+}
+
+/** The target that gets copies of some requests of a route, and how many. */
+export interface RouteShadow {
+  readonly target: RouteTarget
+  /** What its limits are counted for, in every process. */
+  readonly subject: string
+  readonly config: ShadowConfig
 }
 
 /** A route with its upstreams. */
@@ -29,6 +41,8 @@ export interface ModelRoute {
   readonly targets: readonly RouteTarget[]
   /** In file order. */
   readonly fallback: readonly RouteTarget[]
+  /** Null: no request is copied. */
+  readonly shadow: RouteShadow | null
 }
 
 /** Routes model ids. */
@@ -92,18 +106,34 @@ function routeOf(
   upstreams: Readonly<Record<string, UpstreamConfig>>,
 ): ModelRoute {
   const label = 'model' in config.match ? config.match.model : config.match.prefix
-  const targetOf = (target: TargetName, weight: number, isFallback: boolean): RouteTarget => {
-    const upstream = upstreams[target.upstream]
+  const targetOf = (named: TargetName, is: Partial<RouteTarget> = {}): RouteTarget => {
+    const upstream = upstreams[named.upstream]
     if (upstream === undefined) {
-      throw new Error(`routes[${index}] names the unknown upstream '${target.upstream}'`)
+      throw new Error(`routes[${index}] names the unknown upstream '${named.upstream}'`)
     }
-    return { route: label, upstream, model: target.model, weight, isFallback }
+    const { weight = 0, isFallback = false, canary = null, abort = null } = is
+    return { route: label, upstream, model: named.model, weight, isFallback, canary, abort }
   }
+  const { shadow } = config
   return {
     label,
     index,
     config,
-    targets: config.targets.map((target) => targetOf(target, target.weight, false)),
-    fallback: config.fallback.map((target) => targetOf(target, 0, true)),
+    targets: config.targets.map((target, at) => {
+      const { weight, abort } = target
+      return targetOf(target, { weight, abort, canary: abort === null ? null : `${index}.${at}` })
+    }),
+    fallback: config.fallback.map((target) => targetOf(target, { isFallback: true })),
+    shadow:
+      shadow === null
+        ? null
+        : { target: targetOf(shadow), subject: subjectOf(label, shadow), config: shadow },
   }
+}
+
+/** As long as the subject of a limit may be. */
+const MAX_SUBJECT = 300
+
+function subjectOf(label: string, { upstream }: ShadowConfig): string {
+  return `shadow:${upstream}:${label}`.slice(0, MAX_SUBJECT)
 }

@@ -11,15 +11,19 @@ export interface Choice {
   readonly random: () => number
   /** What the choice is stable for; null: nothing. See `stickyKeyOf`. */
   readonly stickyKey: string | null
+  /** The names of aborted targets (`RouteTarget.canary`): they get no request, as if their weight were 0. */
+  readonly aborted: ReadonlySet<string>
   /** Expected time to first content, in ms, with the load that the target has now; 0 is unknown. */
   readonly latencyMs: (target: RouteTarget) => number
 }
 
-/** The targets of the route in order; never empty. Targets with weight 0 are left out. */
+/** The targets of the route in order; never empty. Targets with weight 0, and aborted ones, are left out. */
 export function orderOf(route: ModelRoute, choice: Choice): RouteTarget[] {
   const { targets, fallback } = route
   if (targets.length === 1 && fallback.length === 0) return [...targets]
-  const active = targets.filter(({ weight }) => weight > 0)
+  const active = targets.filter(({ weight, canary }) => {
+    return weight > 0 && (canary === null || !choice.aborted.has(canary))
+  })
   const chosen = active.length === 1 ? active[0] : chosenOf(route, active, choice)
   const others = active.filter((target) => target !== chosen).sort((a, b) => b.weight - a.weight)
   return [...(chosen === undefined ? [] : [chosen]), ...others, ...fallback]

@@ -51,12 +51,13 @@ routes:
     when: { labels: { team: research, area: eu }, images: true, tools: false, min_prompt_tokens: 100000 }
     upstream: b
   - prefix: claude-
-    targets: [{ upstream: b, weight: 9 }, { upstream: a, weight: 0.5, model: gpt-5.4 }]
+    targets: [{ upstream: b, weight: 9 }, { upstream: a, weight: 0.5, model: gpt-5.4, abort: { min_requests: 20 } }]
     sticky: conversation
     balance: least_latency
     fallback: [{ upstream: a, model: gpt-5.5 }, { upstream: a }]
     retry: { max_wait_ms: 0, non_idempotent: true }
     hedge: {}
+    shadow: { upstream: a, model: gpt-5.4, usd_per_day: 2.5 }
 `)
   t.match(config.upstreams['a'], {
     breaker: { failures: 2, errorRate: 0.5, minRequests: 20, windowMs: 5_000, openMs: 30_000 },
@@ -75,8 +76,11 @@ routes:
     match: { prefix: 'claude-' },
     when: null,
     targets: [
-      { upstream: 'b', model: null, weight: 9 },
-      { upstream: 'a', model: 'gpt-5.4', weight: 0.5 },
+      { upstream: 'b', model: null, weight: 9, abort: null },
+      {
+        ...{ upstream: 'a', model: 'gpt-5.4', weight: 0.5 },
+        abort: { errorRate: 0.05, minRequests: 20, windowMs: 3_600_000 },
+      },
     ],
     sticky: 'conversation',
     balance: 'least_latency',
@@ -86,6 +90,13 @@ routes:
     ],
     retry: { attempts: 3, budget: 0.2, maxWaitMs: 0, nonIdempotent: true },
     hedge: { afterMs: 1_500, extraSpend: 0.02 },
+    shadow: {
+      upstream: 'a',
+      model: 'gpt-5.4',
+      percent: 1,
+      nanoUsdPerDay: 2_500_000_000,
+      concurrent: 16,
+    },
   })
   t.end()
 })
@@ -93,9 +104,22 @@ routes:
 /** Name of the rule, the file's text, the line that is printed after the file's name. */
 const RULES: [string, string, string][] = [
   [
-    'shadow',
-    changed('upstream: openai }', 'upstream: openai, shadow: { upstream: openai } }'),
-    ':7:47: routes[0].shadow: shadow is not supported by this version',
+    'unknown upstream of a shadow',
+    changed('upstream: openai }', 'upstream: openai, shadow: { upstream: opnai } }'),
+    ":7:59: routes[0].shadow.upstream: names no upstream of this file (did you mean 'openai'?)",
+  ],
+  [
+    'a route whose targets may all be aborted',
+    changed('upstream: openai }', 'targets: [{ upstream: openai, abort: {} }] }'),
+    ':7:30: routes[0].targets: must have a target without abort and with a weight above 0, for when the others are aborted',
+  ],
+  [
+    'an error rate of zero',
+    changed(
+      'upstream: openai }',
+      'targets: [{ upstream: openai }, { upstream: openai, model: x, abort: { error_rate: 0 } }] }',
+    ),
+    ':7:104: routes[0].targets[1].abort.error_rate: must be above 0',
   ],
   [
     'unknown upstream of a fallback',

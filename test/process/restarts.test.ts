@@ -49,7 +49,10 @@ void t.test('G12: rolling restarts under load', async (t) => {
   }
   const last = await restartsOf(served)
   t.equal(last.failure, null)
-  t.notOk(first.pids.some((pid) => last.pids.slice(0, 2).includes(pid)), 'all workers are new')
+  t.notOk(
+    first.pids.some((pid) => last.pids.slice(0, 2).includes(pid)),
+    'all workers are new',
+  )
   // The former workers end, and with them the streams that outlast the drain.
   await until(async () => (await restartsOf(served)).pids.length === 2, 60_000, 50)
   await traffic.stop()

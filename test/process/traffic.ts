@@ -113,7 +113,13 @@ export class Traffic {
         })
       })
       sent.on('error', (error: NodeJS.ErrnoException) => {
-        resolve({ sentMs, status: 0, generation: 0, upstream: '', end: error.code ?? error.message })
+        resolve({
+          sentMs,
+          status: 0,
+          generation: 0,
+          upstream: '',
+          end: error.code ?? error.message,
+        })
       })
       sent.setTimeout(PATIENCE_MS, () => sent.destroy())
       sent.end(body)

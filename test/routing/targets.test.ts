@@ -17,7 +17,7 @@ function weighted(weights: readonly number[], more = ''): ModelRoute {
 }
 
 function choice(changed: Partial<Choice> = {}): Choice {
-  return { random: () => 0, stickyKey: null, latencyMs: () => 0, ...changed }
+  return { random: () => 0, stickyKey: null, aborted: new Set(), latencyMs: () => 0, ...changed }
 }
 
 function names(targets: readonly RouteTarget[]): string {

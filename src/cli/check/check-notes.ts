@@ -8,6 +8,7 @@ import {
   type UpstreamConfig,
 } from '../../config/config.js'
 import { plainSecretNotes } from '../../config/plain-secrets.js'
+import { Prices } from '../../ledger/prices.js'
 import type { RouteConfig, TargetName } from '../../config/routes/route.js'
 import { createRouter } from '../../routing/router.js'
 import { speaksOf } from '../../upstreams/explain.js'
@@ -65,7 +66,45 @@ function routeNotes(route: RouteConfig, place: string, loaded: Loaded): string[]
   if (hedge !== null && targets.length === 1) {
     notes.push(`${place}: hedge has no second target and asks the same upstream twice`)
   }
-  return [...notes, ...translationNotes(route, place, loaded)]
+  return [...notes, ...shadowNotes(route, place, loaded), ...translationNotes(route, place, loaded)]
+}
+
+/** A shadow that costs money and shows nothing, or whose cap cannot count what it costs. */
+function shadowNotes(
+  { match, targets, shadow }: RouteConfig,
+  place: string,
+  { config, catalogue }: Loaded,
+): string[] {
+  if (shadow === null) return []
+  const { upstream, model } = shadow
+  const notes: string[] = []
+  const same = targets.find((target) => target.upstream === upstream && target.model === model)
+  if (same !== undefined) {
+    notes.push(`${place}.shadow: is the same upstream and model as a target; name another`)
+  }
+  const asked = model ?? ('model' in match ? match.model : null)
+  if (asked === null) return notes
+  const prices = new Prices(catalogue.models, Object.values(config.upstreams))
+  if (prices.find(upstream, asked, null) === null) {
+    notes.push(`${place}.shadow: the price of ${asked} is not known; ${unpricedText(config)}`)
+  }
+  return notes
+}
+
+/** How the cap of a shadow treats a model of unknown price. */
+function unpricedText({ limiting: { unknownPrice, assumedPrice } }: Config): string {
+  switch (unknownPrice) {
+    case 'assume': {
+      const { input, output } = assumedPrice
+      return `usd_per_day counts $${input} and $${output} for a million tokens (limiting.assumed_price)`
+    }
+    case 'allow':
+      return 'usd_per_day counts nothing (limiting.unknown_price)'
+    case 'refuse':
+      return 'no copy is sent (limiting.unknown_price)'
+    default:
+      return unknownPrice satisfies never
+  }
 }
 
 /** More models than this are counted, not named. */

@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { createAccount, createKey } from '../../accounts/accounts.js'
 import { openConfig } from '../../config/generations/open.js'
 import type { ConfigSource } from '../../config/generations/source.js'
-import { openDataPlane } from '../../process/data-plane.js'
+import { openDataPlane, type DataPlane } from '../../process/data-plane.js'
 import { startEmulator, type Emulator } from '../../emulator/server.js'
 import { createLogger, type Logger } from '../../observe/log/log.js'
 import { Metrics } from '../../observe/metrics/hops.js'
@@ -101,8 +101,8 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
     const metrics = new Metrics()
     const login = await makeAccount(source)
     const refused = lastRefusal(source)
-    const plane = await openDataPlane(source.current(), log, metrics, {
-      outlook: async () => outlookOf(await metrics.text(), refused()),
+    const plane: DataPlane = await openDataPlane(source.current(), log, metrics, {
+      outlook: async () => outlookOf(await metrics.text(), refused(), plane.canaries()),
     })
     setImmediate(() => void plane.openDashboard())
     open.push({ close: () => plane.drain() })

@@ -7,10 +7,10 @@ import { REQUEST_GROUPS } from '../../documentation/dialect-matrix/requests.js'
 import type { ModelFacts } from '../../chat/model.js'
 import { factsFor } from '../../config/catalogue.js'
 import { isConfigured, type Catalogue, type ProbeConfig } from '../../config/config.js'
-import type { HedgeConfig, RetryConfig } from '../../config/routes/route.js'
+import type { AbortConfig, HedgeConfig, RetryConfig } from '../../config/routes/route.js'
 import type { DialectName } from '../../dialects/dialect.js'
 import { whenText } from '../../routing/conditions.js'
-import type { ModelRoute, RouteTarget } from '../../routing/router.js'
+import type { ModelRoute, RouteShadow, RouteTarget } from '../../routing/router.js'
 import { speaksOf, type Speaks } from '../../upstreams/explain.js'
 
 /** One upstream that may serve the model. */
@@ -23,6 +23,8 @@ export interface CandidateExplanation {
   readonly weight: number | null
   /** Of the requests, in percent; null for a fallback. */
   readonly percent: number | null
+  /** When it is taken out of use; null: never. */
+  readonly abort: Readonly<Record<'error_rate' | 'min_requests' | 'window_seconds', number>> | null
   readonly speaks: Speaks
   readonly configured: boolean
   /** How many API keys it has. */
@@ -46,13 +48,26 @@ export interface RouteExplanation {
   readonly retry: Readonly<Record<string, number | boolean>>
   /** Null: no hedging. */
   readonly hedge: { readonly after_ms: number; readonly extra_spend: number } | null
+  /** The target that gets copies of some requests; null: none are made. */
+  readonly shadow: ShadowExplanation | null
   /** In file order; the targets first, then the fallback. */
   readonly candidates: readonly CandidateExplanation[]
 }
 
+/** Where copies of requests go, and how many. */
+export interface ShadowExplanation {
+  readonly upstream: string
+  /** The model that is requested from it. */
+  readonly model: string
+  readonly percent: number
+  readonly usd_per_day: number
+  readonly concurrent: number
+  readonly configured: boolean
+}
+
 /** Explains a route for a model id that it takes. */
 export function explainRoute(
-  { config, targets, fallback }: ModelRoute,
+  { config, targets, fallback, shadow }: ModelRoute,
   model: string,
   catalogue: Catalogue,
 ): RouteExplanation {
@@ -64,6 +79,7 @@ export function explainRoute(
     balance,
     retry: retryShown(retry),
     hedge: hedgeShown(hedge),
+    shadow: shadow === null ? null : shadowShown(shadow, model),
     candidates: [...targets, ...fallback].map((target) =>
       explainCandidate(target, target.model ?? model, { catalogue, total }),
     ),
@@ -71,7 +87,7 @@ export function explainRoute(
 }
 
 function explainCandidate(
-  { upstream, weight, isFallback }: RouteTarget,
+  { upstream, weight, isFallback, abort }: RouteTarget,
   model: string,
   { catalogue, total }: { readonly catalogue: Catalogue; readonly total: number },
 ): CandidateExplanation {
@@ -84,6 +100,7 @@ function explainCandidate(
     fallback: isFallback,
     weight: isFallback ? null : weight,
     percent: isFallback ? null : Math.round((1_000 * weight) / total) / 10,
+    abort: abort === null ? null : abortShown(abort),
     speaks,
     configured: isConfigured(upstream),
     api_keys: apiKeys.length,
@@ -117,6 +134,22 @@ export function notCarried(
   return { loses, refuses }
 }
 
+function abortShown({ errorRate, minRequests, windowMs }: AbortConfig) {
+  return { error_rate: errorRate, min_requests: minRequests, window_seconds: windowMs / 1_000 }
+}
+
+function shadowShown({ target, config }: RouteShadow, model: string): ShadowExplanation {
+  const { percent, nanoUsdPerDay, concurrent } = config
+  return {
+    upstream: target.upstream.name,
+    model: target.model ?? model,
+    percent,
+    usd_per_day: nanoUsdPerDay / 1e9,
+    concurrent,
+    configured: isConfigured(target.upstream),
+  }
+}
+
 function retryShown({ attempts, budget, maxWaitMs, nonIdempotent }: RetryConfig) {
   return { attempts, budget, max_wait_ms: maxWaitMs, non_idempotent: nonIdempotent }
 }
@@ -140,6 +173,7 @@ export function routeRows(route: RouteExplanation): [title: string, text: string
   if (route.candidates.length > 1) rows.push(['choice', choiceText(route)])
   rows.push(['retry', retryText(route)])
   rows.push(['hedge', hedgeText(route)])
+  rows.push(['shadow', shadowText(route)])
   return rows
 }
 
@@ -150,6 +184,7 @@ function candidateText(candidate: CandidateExplanation): string {
 }
 
 function detailsOf({
+  abort,
   speaks,
   api_keys,
   breaker,
@@ -161,6 +196,7 @@ function detailsOf({
   const { failures, error_rate, min_requests, window_seconds, open_seconds } = breaker
   const rate = `${(error_rate ?? 0) * 100} % of at least ${min_requests} attempts in ${window_seconds} s`
   return [
+    ...(abort === null ? [] : [abortText(abort)]),
     `dialect ${speaks.plain}${speaks.with_tools === speaks.plain ? '' : `, with tools ${speaks.with_tools}`}`,
     `breaker opens after ${failures} failures in a row or ${rate}, tests after ${open_seconds} s`,
     ...(probe === null ? [] : [`probe GET ${probe.path} every ${probe.interval_ms} ms`]),
@@ -169,6 +205,11 @@ function detailsOf({
     ...(loses.length === 0 ? [] : [`loses ${loses.join('; ')}`]),
     ...(refuses.length === 0 ? [] : [`refuses ${refuses.join('; ')}`]),
   ]
+}
+
+function abortText(abort: NonNullable<CandidateExplanation['abort']>): string {
+  const { error_rate: rate, min_requests: least, window_seconds: seconds } = abort
+  return `aborted (weight 0) when ${rate * 100} % of at least ${least} requests in ${seconds} s failed`
 }
 
 function choiceText({ sticky, balance }: RouteExplanation): string {
@@ -193,4 +234,11 @@ function retryText({ retry }: RouteExplanation): string {
 function hedgeText({ hedge }: RouteExplanation): string {
   if (hedge === null) return 'none'
   return `another target, or the same if there is none, is asked too after ${hedge.after_ms} ms without content, for at most ${hedge.extra_spend * 100} % extra spend`
+}
+
+function shadowText({ shadow }: RouteExplanation): string {
+  if (shadow === null) return 'none'
+  const { upstream, model, percent, usd_per_day: usd, concurrent, configured } = shadow
+  const caps = `at most $${usd} a day and ${concurrent} at a time`
+  return `${upstream}, model ${model}: a copy of ${percent} % of the requests, ${caps}${configured ? '' : ', skipped while it has no key'}`
 }

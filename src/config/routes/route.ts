@@ -10,10 +10,31 @@ export interface TargetName {
   readonly model: string | null
 }
 
+/** When a target is taken out of use: too many of its requests failed. */
+export interface AbortConfig {
+  /** From this share of failures on, above 0 to 1. */
+  readonly errorRate: number
+  /** Not before so many requests in the window. */
+  readonly minRequests: number
+  readonly windowMs: number
+}
+
 /** One of the upstreams that share the requests of a route. */
 export interface TargetConfig extends TargetName {
   /** Relative to the other targets; 0 receives no request. At least one target of a route is above 0. */
   readonly weight: number
+  /** Null: it stays in use however often it fails. */
+  readonly abort: AbortConfig | null
+}
+
+/** Copies of some requests to another target, whose replies are dropped. */
+export interface ShadowConfig extends TargetName {
+  /** Of the requests of the route, 0 to 100. */
+  readonly percent: number
+  /** Maximum cost in a day of the calendar (UTC). */
+  readonly nanoUsdPerDay: number
+  /** Maximum number under way. */
+  readonly concurrent: number
 }
 
 /** Conditions of a route; all must hold. Null: no condition. */
@@ -57,4 +78,6 @@ export interface RouteConfig {
   readonly retry: RetryConfig
   /** Null: no hedging. */
   readonly hedge: HedgeConfig | null
+  /** Null: no copies. */
+  readonly shadow: ShadowConfig | null
 }

@@ -2,7 +2,7 @@
  * The rules for routes that span several keys, and their resolved form. The schema is in `route-schema.ts`.
  */
 import { nearest, type Path } from '../problem.js'
-import type { RouteConfig, TargetConfig, WhenConfig } from './route.js'
+import type { RouteConfig, ShadowConfig, TargetConfig, WhenConfig } from './route.js'
 import type { RouteValues } from '../schema/route-schema.js'
 
 type Fault = (path: Path, message: string, suggestion?: string | null) => void
@@ -27,7 +27,7 @@ export function checkRoutes(
       fault(path, 'must have either upstream or targets')
     }
     if (route.shadow !== undefined) {
-      fault([...path, 'shadow'], 'shadow is not supported by this version')
+      checkName(route.shadow.upstream, [...path, 'shadow', 'upstream'])
     }
     if (route.upstream !== undefined) checkName(route.upstream, [...path, 'upstream'])
     for (const key of ['targets', 'fallback'] as const) {
@@ -83,6 +83,11 @@ function checkTargets(route: RouteValues, path: Path, fault: Fault): void {
   const { targets = [], upstream } = route
   if (targets.length > 0 && targets.every(({ weight }) => weight === 0)) {
     fault([...path, 'targets'], 'must have at least one weight above 0')
+  } else if (targets.length > 0 && !targets.some(staysInUse)) {
+    fault(
+      [...path, 'targets'],
+      'must have a target without abort and with a weight above 0, for when the others are aborted',
+    )
   }
   const own = upstream === undefined ? [] : [{ upstream, model: undefined }]
   const seen = new Set(own.map(identityOf))
@@ -98,6 +103,10 @@ function checkTargets(route: RouteValues, path: Path, fault: Fault): void {
       seen.add(identity)
     })
   }
+}
+
+function staysInUse({ weight, abort }: NonNullable<RouteValues['targets']>[number]): boolean {
+  return weight > 0 && abort === undefined
 }
 
 function identityOf(target: { upstream: string; model?: string | undefined }): string {
@@ -123,17 +132,39 @@ export function routesOf(routes: readonly RouteValues[]): RouteConfig[] {
       },
       hedge:
         hedge === undefined ? null : { afterMs: hedge.after_ms, extraSpend: hedge.extra_spend },
+      shadow: shadowOf(route.shadow),
     }
   })
 }
 
 function targetsOf({ upstream, targets = [] }: RouteValues): TargetConfig[] {
-  if (upstream !== undefined) return [{ upstream, model: null, weight: 1 }]
+  if (upstream !== undefined) return [{ upstream, model: null, weight: 1, abort: null }]
   return targets.map((target) => ({
     upstream: target.upstream,
     model: target.model ?? null,
     weight: target.weight,
+    abort: abortOf(target.abort),
   }))
+}
+
+function abortOf(
+  abort: NonNullable<RouteValues['targets']>[number]['abort'],
+): TargetConfig['abort'] {
+  if (abort === undefined) return null
+  const { error_rate: errorRate, min_requests: minRequests, window_seconds: seconds } = abort
+  return { errorRate, minRequests, windowMs: seconds * 1_000 }
+}
+
+function shadowOf(shadow: RouteValues['shadow']): ShadowConfig | null {
+  if (shadow === undefined) return null
+  const { upstream, model = null, percent, concurrent } = shadow
+  return {
+    upstream,
+    model,
+    percent,
+    nanoUsdPerDay: Math.round(shadow.usd_per_day * 1e9),
+    concurrent,
+  }
 }
 
 /** Null without conditions. */

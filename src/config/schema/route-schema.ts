@@ -10,6 +10,25 @@ const upstreamModel = modelText
   .optional()
   .describe('The model to request from it. Default: the model that the client requested.')
 
+const abort = z
+  .strictObject({
+    error_rate: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(0.05)
+      .describe('Share of failed requests from which the target is aborted, above 0 to 1.'),
+    min_requests: whole(1, 1_000_000)
+      .default(50)
+      .describe('The target is not aborted before it has received so many requests in the window.'),
+    window_seconds: whole(1, 604_800)
+      .default(3_600)
+      .describe('Requests that ended longer ago do not count.'),
+  })
+  .describe(
+    'Takes the target out of use when it fails too often, for a canary: its weight becomes 0 until the next generation of the configuration. Failures of the provider count, as circuit breakers count them, and all workers count together. The route must have another target without `abort`.',
+  )
+
 const target = z.strictObject({
   upstream: upstreamName,
   weight: z
@@ -21,6 +40,7 @@ const target = z.strictObject({
       'Its share of the requests, relative to the weights of the other targets. A target with weight 0 receives no request. At least one weight must be above 0.',
     ),
   model: upstreamModel,
+  abort: abort.optional(),
 })
 
 const fallbackTarget = z.strictObject({ upstream: upstreamName, model: upstreamModel })
@@ -94,9 +114,27 @@ const shadow = z
   .strictObject({
     upstream: upstreamName,
     model: upstreamModel,
-    percent: z.number().min(0).max(100).default(1).describe('Share of the requests, 0 to 100.'),
+    percent: z
+      .number()
+      .min(0)
+      .max(100)
+      .default(1)
+      .describe('Share of the requests of the route that are copied, 0 to 100.'),
+    usd_per_day: z
+      .number()
+      .min(0)
+      .max(1_000_000)
+      .default(10)
+      .describe(
+        'Maximum cost of the copies in a day of the calendar (UTC), over all gateways on the store. A copy whose highest possible cost does not fit is not sent.',
+      ),
+    concurrent: whole(1, 10_000)
+      .default(16)
+      .describe('Maximum number of copies under way at the same time, over all gateways.'),
   })
-  .describe('A copy of some requests to another target. Not supported by this version.')
+  .describe(
+    'Sends a copy of some requests to another target, to compare it. The reply of the copy is dropped, and nothing about it changes what the client gets. Each copy is a ledger entry of its own (`shadow_of`), charged to no key. Requests whose replies are stored, and native access, are never copied.',
+  )
 
 /** `routes[]` */
 export const routeSchema = z.strictObject({

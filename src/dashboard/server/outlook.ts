@@ -2,6 +2,7 @@
  * How the whole gateway stands, as far as one process has to ask another for it. Small enough to be sent
  * between processes, and loads nothing.
  */
+import type { CanaryState } from '../../routing/canary.js'
 
 const BREAKER_STATES = ['closed', 'half_open', 'open'] as const
 
@@ -16,10 +17,16 @@ export interface Outlook {
   readonly breakers: Readonly<Record<string, BreakerState>>
   /** The last file that was not taken, if that was after the one in force was loaded. */
   readonly refused: { readonly atMs: number; readonly problems: readonly string[] } | null
+  /** Targets with `abort`, over all processes of this machine. */
+  readonly canaries: readonly CanaryState[]
 }
 
 /** From all processes' metrics, in Prometheus's text format, and what became of the last file. */
-export function outlookOf(metrics: string, refused: Outlook['refused']): Outlook {
+export function outlookOf(
+  metrics: string,
+  refused: Outlook['refused'],
+  canaries: Outlook['canaries'] = [],
+): Outlook {
   const levels = levelsOf(metrics, /^sluice_breaker_state\{[^}]*upstream="([^"]+)"[^}]*\} (\d+)/gm)
   const breakers: Record<string, BreakerState> = {}
   for (const [upstream, level] of Object.entries(levels)) {
@@ -29,6 +36,7 @@ export function outlookOf(metrics: string, refused: Outlook['refused']): Outlook
     inFlight: levelsOf(metrics, /^sluice_inflight\{[^}]*upstream="([^"]+)"[^}]*\} (\d+)/gm),
     breakers,
     refused,
+    canaries,
   }
 }
 

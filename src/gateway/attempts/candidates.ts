@@ -6,7 +6,7 @@
 import type { JsonObject } from '../../chat/json.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import type { Holding } from '../bodies/body-budget.js'
-import type { Exchange } from '../exchange.js'
+import type { RequestContext } from '../exchange.js'
 import { UNFORESEEN } from '../fault.js'
 import type { Deadlines } from '../under-way/deadlines.js'
 import type { Drains } from '../under-way/drains.js'
@@ -33,7 +33,7 @@ const LONG_HEAD_HOLD_MS = 30_000
 
 /** One request on its way to its upstreams and back. */
 export class Candidates implements AttemptOwner {
-  readonly exchange: Exchange
+  readonly exchange: RequestContext
   readonly held: Holding
   readonly deadlines: Deadlines
   readonly drains: Drains
@@ -62,7 +62,7 @@ export class Candidates implements AttemptOwner {
     this.drains = sending.drains
     this.timeoutMs = sending.timeoutMs
     this.sent = sending.sent
-    this.legs = new Legs(candidates, exchange, handling.stickyKey)
+    this.legs = new Legs(candidates, sending.states, handling.stickyKey)
     const isOnly = candidates.length === 1 && handling.retry.attempts === 1 && hedging === null
     this.headHoldMs = isOnly ? HEAD_HOLD_MS : LONG_HEAD_HOLD_MS
     this.reply = new Promise((resolve, reject) => {

@@ -1,24 +1,24 @@
 /** The turns of the candidates of one request, in order. */
-import type { Exchange } from '../exchange.js'
 import type { Candidate } from '../phases/choose.js'
 import { CandidateQueue } from './candidate-queue.js'
 import type { UpstreamState } from './health/upstream-state.js'
 import type { Hedging } from './hedge/hedging.js'
 import { Leg } from './leg.js'
+import type { Sending } from './sending.js'
 
 /** Makes each candidate's leg when its turn comes. */
 export class Legs {
   private readonly queue: CandidateQueue<Candidate>
-  private readonly generation: Exchange['generation']
+  private readonly states: Sending['states']
   private readonly stickyKey: string | null
 
   constructor(
     candidates: readonly Candidate[],
-    { generation }: Pick<Exchange, 'generation'>,
+    states: Sending['states'],
     stickyKey: string | null,
   ) {
     this.queue = new CandidateQueue(candidates, (each) => this.stateOf(each).breaker)
-    this.generation = generation
+    this.states = states
     this.stickyKey = stickyKey
   }
 
@@ -37,12 +37,12 @@ export class Legs {
   }
 
   private legOn(candidate: Candidate, beside: Leg | null): Leg {
-    const { clock } = this.generation.states
+    const { clock } = this.states
     const { stickyKey } = this
     return new Leg({ candidate, state: this.stateOf(candidate), clock, stickyKey, beside })
   }
 
   private stateOf({ target }: Candidate): UpstreamState {
-    return this.generation.states.of(target.upstream.config.name)
+    return this.states.of(target.upstream.config.name)
   }
 }

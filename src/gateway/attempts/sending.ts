@@ -1,17 +1,18 @@
 /** What the candidate loop sends an admitted request with. */
 import type { Holding } from '../bodies/body-budget.js'
-import type { Exchange } from '../exchange.js'
+import type { RequestContext } from '../exchange.js'
 import type { Candidate, Handling } from '../phases/choose.js'
 import type { Reservation } from '../reservation/reservation.js'
 import type { Deadlines } from '../under-way/deadlines.js'
 import type { Drains } from '../under-way/drains.js'
+import type { UpstreamStates } from './health/upstream-state.js'
 import type { Hedging } from './hedge/hedging.js'
 import type { Preparation } from './request/prepare-request.js'
 import type { SentSoFar } from './sent-so-far.js'
 
 /** An admitted request. */
 export interface Sending {
-  readonly exchange: Exchange
+  readonly exchange: RequestContext
   /** The memory that its bodies take. */
   readonly held: Holding
   readonly deadlines: Deadlines
@@ -19,6 +20,8 @@ export interface Sending {
   /** In the order in which they are tried. */
   readonly candidates: readonly Candidate[]
   readonly handling: Handling
+  /** What is remembered of the upstreams. */
+  readonly states: Pick<UpstreamStates, 'of' | 'clock'>
   readonly preparation: Preparation
   /** Null if the route does not hedge. */
   readonly hedging: Hedging | null

@@ -61,6 +61,15 @@ export class BodyBudget {
     }
   }
 
+  /**
+   * Whether work that may be left undone can hold the bytes: the account then holds at most `share` of the budget, and
+   * all together at most half of it.
+   */
+  hasSpareRoom(account: string, bytes: number, share: number): boolean {
+    const own = (this.accounts.get(account) ?? 0) + bytes
+    return own <= this.maxBytes * share && this.held + bytes <= this.maxBytes / 2
+  }
+
   /** For `Holding`: adds what it has taken, or takes off what it gives back. */
   count(account: string, bytes: number): void {
     this.held += bytes
@@ -81,6 +90,11 @@ export class Holding {
   constructor(budget: BodyBudget, account: string) {
     this.budget = budget
     this.account = account
+  }
+
+  /** What it holds now. */
+  get heldBytes(): number {
+    return this.bytes
   }
 
   /** Throws as `BodyBudget.assertRoom` if so many bytes more could not be held. Takes nothing. */

@@ -83,6 +83,8 @@ export class Generation {
   private readonly upstreams: Upstreams
   /** Circuit breakers, retry budgets, credentials, latencies, hedge budgets. */
   readonly states: UpstreamStates
+  /** The same for shadow requests, which change nothing for those of clients. */
+  readonly shadowStates: UpstreamStates
   private readonly probes: readonly HealthProbe[]
   private readonly metrics: Metrics
   /** For each format that an upstream is spoken to in. */
@@ -91,6 +93,8 @@ export class Generation {
   private readonly unlisted = new Set<string>()
   /** What has been logged and is not to be logged again. */
   private readonly noted = new Set<string>()
+  /** The targets that were aborted, as `RouteTarget.canary` names them. */
+  private aborted: ReadonlySet<string> = new Set()
   private active = 0
   private successor: Generation | null | undefined = undefined
   private onRetired: (() => void) | null = null
@@ -101,6 +105,7 @@ export class Generation {
     this.router = createRouter(snapshot.config)
     this.upstreams = new Upstreams(snapshot.config.upstreams, previous?.upstreams ?? null)
     this.states = new UpstreamStates(snapshot.config, previous?.states ?? null)
+    this.shadowStates = new UpstreamStates(snapshot.config, previous?.shadowStates ?? null)
     this.probes = Object.keys(snapshot.config.upstreams).flatMap((name) => this.probeOf(name))
     this.models = new ModelList(snapshot, this.router)
     this.prices = new Prices(snapshot.catalogue.models, Object.values(snapshot.config.upstreams))
@@ -146,7 +151,7 @@ export class Generation {
     const stickyKey = stickyKeyOf(route.config.sticky, request, key.keyId)
     const { random } = this.states.clock
     const latencyMs = (target: RouteTarget): number => this.states.latencyMs(target)
-    const order = orderOf(route, { random, stickyKey, latencyMs })
+    const order = orderOf(route, { random, stickyKey, aborted: this.aborted, latencyMs })
     const configured = order.filter(({ upstream }) => isConfigured(upstream))
     return { route, order: configured.length === 0 ? order : configured, stickyKey }
   }
@@ -208,6 +213,11 @@ export class Generation {
     if (name !== target.route || !isServed || !MODEL_NAME.test(model)) return name
     if (this.unlisted.size < MAX_UNLISTED) this.unlisted.add(model)
     return this.unlisted.has(model) ? model : name
+  }
+
+  /** Takes these targets out of use, and no others. */
+  abort(canaries: readonly string[]): void {
+    this.aborted = new Set(canaries)
   }
 
   /** Ends the active health checks; those of the successor take over. */

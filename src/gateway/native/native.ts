@@ -45,7 +45,7 @@ export async function serveNative(
   const { identity } = authenticated
   const clientRequestId = results.identified?.clientRequestId ?? null
   const target = nativeTarget(x, identity)
-  const candidate = { target, model: '', isFallback: false, latency: null }
+  const candidate = { target, model: '', isFallback: false, latency: null, canary: null }
   results.route = { candidates: [candidate], tookMs: null }
   const call = openNative(x, target)
   const { agent } = target.upstream

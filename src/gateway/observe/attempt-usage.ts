@@ -6,7 +6,7 @@ import { bulkOf, inputTokens, outputTokens } from '../../ledger/estimate.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import type { UsageSource } from '../../ledger/row.js'
 import type { AttemptResult } from '../attempts/result.js'
-import type { Exchange } from '../exchange.js'
+import type { RequestContext } from '../exchange.js'
 
 /** Tokens and their cost. */
 export interface Used {
@@ -31,7 +31,7 @@ export const NOTHING_USED: Used = {
 
 /** Of one attempt; nothing if the provider does not bill it. */
 export function usageOfAttempt(
-  x: Exchange,
+  x: RequestContext,
   attempt: AttemptResult,
   request: ChatRequest,
   outcome: AttemptResult['outcome'],
@@ -58,7 +58,7 @@ export function usageOfAttempt(
 }
 
 function used(
-  { generation }: Exchange,
+  { generation }: RequestContext,
   { candidate, verdict, outputWhenLeft }: AttemptResult,
   usage: Usage,
   source: UsageSource,
@@ -83,7 +83,7 @@ function used(
  * or whose connection was lost, bills nothing.
  */
 function isOurDoing(
-  x: Exchange,
+  x: RequestContext,
   { status, wasSent }: AttemptResult,
   outcome: AttemptResult['outcome'],
 ): boolean {

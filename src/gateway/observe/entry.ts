@@ -8,7 +8,7 @@ import { UNEXPLAINED, type RowHops, type UsageRow } from '../../ledger/row.js'
 import type { Outcome } from '../../observe/metrics/hops.js'
 import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { attemptList } from '../attempts/result.js'
-import type { Exchange } from '../exchange.js'
+import type { RequestContext } from '../exchange.js'
 import { firstContentMs, waited, type Results } from './results.js'
 import { usageOf } from './usage.js'
 
@@ -18,7 +18,7 @@ const MAX_MESSAGE = 500
 const MAX_QUOTING_MESSAGE = 200
 
 /** How an exchange has ended, as far as is known. */
-export function outcomeOf(x: Exchange, { error, verdict }: Results): Outcome {
+export function outcomeOf(x: RequestContext, { error, verdict }: Results): Outcome {
   if (error !== null) return error.kind
   if (x.cancellation.reason !== null) return x.cancellation.reason.kind
   return verdict?.error?.kind ?? 'ok'
@@ -26,7 +26,7 @@ export function outcomeOf(x: Exchange, { error, verdict }: Results): Outcome {
 
 /** The gateway's own share of an exchange's time: all but waiting for the client's body, the upstream, and a reader. */
 export function overheadMs(
-  x: Exchange,
+  x: RequestContext,
   results: Results,
   nowMs: number,
   relayMs: number | null,
@@ -43,7 +43,7 @@ export function overheadMs(
 }
 
 /** Made at `nowMs`, before the client has the end of its reply. */
-export function entryOf(x: Exchange, results: Results, nowMs: number): UsageRow {
+export function entryOf(x: RequestContext, results: Results, nowMs: number): UsageRow {
   const { generation } = x
   const { authenticated, call, candidate, sent, verdict } = results
   const outcome = outcomeOf(x, results)
@@ -87,7 +87,7 @@ export function nameOf(name: string | null): string | null {
 
 /** Why it ended so, without any of the client's prompt. */
 function explained(
-  x: Exchange,
+  x: RequestContext,
   results: Results,
   outcome: Outcome,
 ): Pick<UsageRow, keyof typeof UNEXPLAINED> {
@@ -127,7 +127,7 @@ function attemptMs({ sent }: Results): readonly number[] | null {
 
 /** A closed set, the same that limits count by. */
 function countedAs(
-  { generation }: Exchange,
+  { generation }: RequestContext,
   { call, candidate }: Results,
   outcome: Outcome,
 ): string {
@@ -149,7 +149,7 @@ function lossesOf(inRequest: readonly string[], inReply: readonly string[]): rea
   return inReply.length === 0 ? inRequest : [...inRequest, ...inReply]
 }
 
-function hopsOf(x: Exchange, results: Results, nowMs: number, outcome: Outcome): RowHops {
+function hopsOf(x: RequestContext, results: Results, nowMs: number, outcome: Outcome): RowHops {
   const { authenticated, intake, route, admission, sent, delivery } = results
   const hops: { -readonly [Hop in keyof RowHops]: RowHops[Hop] } = {}
   if (authenticated !== null) hops.authenticate = micro(authenticated.tookMs)

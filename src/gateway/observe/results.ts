@@ -3,6 +3,7 @@
  * and log line are derived from it.
  */
 import type { GatewayError } from '../../errors.js'
+import type { UsageRow } from '../../ledger/row.js'
 import type { AttemptResult, Sent } from '../attempts/result.js'
 import type { Admitted, Refused } from '../phases/admit.js'
 import type { Authenticated } from '../phases/authenticate.js'
@@ -22,6 +23,8 @@ export class Results {
   route: Pick<Route, 'candidates' | 'tookMs'> | null = null
   admission: Omit<Admitted, 'call' | 'reservation'> | Refused | null = null
   sent: Sent | null = null
+  /** The copy of the request for comparison; null if there is none. */
+  shadow: { originalEnded(entry: UsageRow): void } | null = null
   delivery: Delivery | null = null
   /** Why the client gets no reply, or no complete one. */
   error: GatewayError | null = null

@@ -2,12 +2,12 @@
 import { addUsage, isAbsurd } from '../../chat/usage.js'
 import type { Outcome } from '../../observe/metrics/hops.js'
 import type { AttemptResult } from '../attempts/result.js'
-import type { Exchange } from '../exchange.js'
+import type { RequestContext } from '../exchange.js'
 import { NOTHING_USED, usageOfAttempt, type Used } from './attempt-usage.js'
 import type { Results } from './results.js'
 
 /** Of all attempts together. */
-export function usageOf(x: Exchange, results: Results, outcome: Outcome): Used {
+export function usageOf(x: RequestContext, results: Results, outcome: Outcome): Used {
   const { identified, sent, call, attempt } = results
   if (attempt === null) return NOTHING_USED
   if (identified?.operation === 'native') return usageOfNative(attempt)

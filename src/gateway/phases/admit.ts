@@ -13,7 +13,7 @@ import type { Logger } from '../../observe/log/log.js'
 import type { Metrics } from '../../observe/metrics/hops.js'
 import { outputFor, reckon, shortened, withOutput, type Reckoning } from '../reservation/bounds.js'
 import type { Exchange } from '../exchange.js'
-import type { Target } from '../generation/generation.js'
+import type { Generation, Target } from '../generation/generation.js'
 import { amountOf, larger, NOTHING, type Amount } from '../reservation/amount.js'
 import { Reservation } from '../reservation/reservation.js'
 import { unsettledRow } from '../reservation/unsettled.js'
@@ -89,7 +89,8 @@ export function admit(applicant: Applicant, limits: Limits): Admission | Promise
     const reservation = null
     return { kind: 'admitted', call, lease, reservation, rateHeaders: NO_HEADERS, tookMs: null }
   }
-  const reckonings = candidates.map((candidate) => reckoningOf(x, call.request, candidate))
+  const { generation } = x
+  const reckonings = candidates.map((each) => reckoningOf(generation, call.request, each))
   const { clientRequestId } = applicant
   const question = { x, identity, clientRequestId, call, candidates, modelName, reckonings }
   return ask({ ...question, limits: rules }, limits)
@@ -118,7 +119,7 @@ class Unlimited implements Wish {
   get unsettled(): UsageRow {
     const { applicant, modelName } = this
     const { x, call, candidates } = applicant
-    return rowOf(applicant, modelName, reckoningOf(x, call.request, candidates[0]))
+    return rowOf(applicant, modelName, reckoningOf(x.generation, call.request, candidates[0]))
   }
 }
 
@@ -130,8 +131,9 @@ function rowOf(applicant: Applicant, modelName: string, most: Reckoning): UsageR
   return unsettledRow(provisional, most)
 }
 
-function reckoningOf(
-  { generation }: Exchange,
+/** The most that the request may use with the candidate. */
+export function reckoningOf(
+  generation: Generation,
   request: ChatRequest,
   { target, model }: Candidate,
 ): Reckoning {

@@ -3,6 +3,7 @@ import { namesModel, type Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
 import type { HedgeConfig, RetryConfig } from '../../config/routes/route.js'
 import type { PeakEwma } from '../../routing/latency.js'
+import type { RouteShadow } from '../../routing/router.js'
 import type { HedgeBudget } from '../attempts/hedge/hedge-budget.js'
 import type { Generation, Target } from '../generation/generation.js'
 import type { Call } from './receive.js'
@@ -15,6 +16,8 @@ export interface Candidate {
   readonly isFallback: boolean
   /** Records the time to the first content, if the route prefers fast targets. */
   readonly latency: PeakEwma | null
+  /** As `RouteTarget.canary`: its attempts are counted under this name. */
+  readonly canary: string | null
 }
 
 /** How the failures of a route are handled, and what is remembered of it. */
@@ -32,6 +35,8 @@ export interface Route {
   /** In the order in which they are tried; never empty. */
   readonly candidates: readonly [Candidate, ...Candidate[]]
   readonly handling: Handling
+  /** The target that gets copies of some requests; null if none does. */
+  readonly shadow: RouteShadow | null
   /** Null if the path decided. */
   readonly tookMs: number | null
 }
@@ -55,7 +60,7 @@ export function choose(call: Call, identity: Identity, generation: Generation): 
     if (target === null) return []
     const model = each.model ?? request.model
     const latency = isTimed ? states.of(each.upstream.name).latency(each) : null
-    return [{ target, model, isFallback: each.isFallback, latency }]
+    return [{ target, model, isFallback: each.isFallback, latency, canary: each.canary }]
   })
   if (first === undefined) {
     const message = `The upstream of the model '${shortened(request.model)}' has no embeddings: use another model.`
@@ -66,6 +71,7 @@ export function choose(call: Call, identity: Identity, generation: Generation): 
   return {
     candidates: [first, ...others],
     handling: { retry, hedge, hedges, stickyKey: routed.stickyKey },
+    shadow: routed.route.shadow,
     tookMs: performance.now() - beganMs,
   }
 }

@@ -1,6 +1,5 @@
 /** Sends a request to its upstreams, in order, until one has something to give the client. */
-import type { Identity } from '../../accounts/account.js'
-import { headerOf } from '../../http/message.js'
+import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { Escrow } from '../../reasoning/escrow.js'
 import { Candidates } from '../attempts/candidates.js'
 import { Hedging } from '../attempts/hedge/hedging.js'
@@ -17,10 +16,23 @@ export interface Means extends Pick<Sending, 'deadlines' | 'drains'> {
 }
 
 /** An admitted request. */
-export interface Outbound extends Pick<Sending, 'exchange' | 'held' | 'reservation'> {
-  readonly identity: Identity
+export interface Outbound extends Pick<Sending, 'exchange' | 'held' | 'states' | 'reservation'> {
   readonly call: Call
   readonly route: Pick<Route, 'candidates' | 'handling'>
+  readonly terms: ClientTerms
+  readonly reasoning: ReasoningUse
+}
+
+/** What the client asks for in headers. */
+export interface ClientTerms extends Pick<Sending, 'timeoutMs'> {
+  /** Null if it sent none. */
+  readonly idempotencyKey: string | null
+}
+
+/** Whose reasoning state of earlier turns is used, and whether that of the reply is kept. */
+export interface ReasoningUse {
+  readonly accountId: string
+  readonly isKept: boolean
 }
 
 const KEY_CHARS = 256
@@ -30,17 +42,16 @@ const KEY_CHARS = 256
  * and calls `ending` before the client gets the end.
  */
 export function send(
-  { exchange, identity, call, route, held, reservation }: Outbound,
+  { exchange, call, route, held, states, reservation, terms, reasoning }: Outbound,
   ending: () => Promise<void> | null,
   { deadlines, drains, escrow }: Means,
 ): Candidates {
   const { candidates, handling } = route
-  const { req, generation } = exchange
-  const hedging = Hedging.of({ request: call.request, candidates, handling }, generation)
-  const key = headerOf(req, 'idempotency-key')?.slice(0, KEY_CHARS) ?? ''
-  const idempotencyKey = key === '' ? null : key
+  const { timeoutMs, idempotencyKey } = terms
+  const { accountId, isKept } = reasoning
+  const hedging = Hedging.of({ request: call.request, candidates, handling }, exchange.generation)
   const hold = (kept: Promise<void>): void => sent.hold(kept)
-  const memory = { escrow, accountId: identity.accountId, hold }
+  const memory = { escrow, accountId, hold: isKept ? hold : null }
   const kept = keptBy(call, hold)
   const preparation = new Preparation({ exchange, call: kept, held, memory, idempotencyKey })
   const sent = new SentSoFar(preparation, hedging)
@@ -51,16 +62,24 @@ export function send(
     drains,
     candidates,
     handling,
+    states,
     preparation,
     hedging,
     reservation,
     sent,
-    timeoutMs: timeoutOf(headerOf(req, 'x-request-timeout-ms')),
+    timeoutMs,
     isRepeatable: idempotencyKey !== null || handling.retry.nonIdempotent,
     ending,
   })
   sending.start()
   return sending
+}
+
+/** From the headers of the request. */
+export function termsOf(req: HttpRequest): ClientTerms {
+  const key = headerOf(req, 'idempotency-key')?.slice(0, KEY_CHARS) ?? ''
+  const timeoutMs = timeoutOf(headerOf(req, 'x-request-timeout-ms'))
+  return { timeoutMs, idempotencyKey: key === '' ? null : key }
 }
 
 /** The client's deadline in ms; infinite if the header is absent or no positive integer. */

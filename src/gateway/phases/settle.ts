@@ -8,6 +8,7 @@ import { claimOf, type Limiter } from '../../limits/limiter.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Metrics, Outcome } from '../../observe/metrics/hops.js'
 import { chargedNanoUsd } from '../../store/records/usage-sum.js'
+import type { CanaryTally } from '../canaries/tally.js'
 import type { Exchange } from '../exchange.js'
 import { entryOf, outcomeOf, overheadMs } from '../observe/entry.js'
 import { isLogged, lineOf, streamEndOf } from '../observe/line.js'
@@ -20,6 +21,7 @@ export interface Ledgers {
   readonly books: Books
   readonly limiter: Limiter
   readonly metrics: Metrics
+  readonly canaries: CanaryTally
   readonly log: Logger
   readonly recent: RecentHeads
 }
@@ -80,7 +82,10 @@ export class Observer {
   private write(nowMs: number): Promise<void> | null {
     const { x, results, to } = this
     const entry = entryOf(x, results, nowMs)
-    recordAttempts(results, outcomeOf(x, results), to.metrics)
+    results.shadow?.originalEnded(entry)
+    const outcome = outcomeOf(x, results)
+    recordAttempts(results, outcome, to.metrics)
+    countCanaries(x, results, outcome, to.canaries)
     this.warnMisconfigured()
     const { upstream, costNanoUsd: cost, tokensAfterDisconnect: after } = entry
     if (upstream !== null) {
@@ -186,6 +191,19 @@ function recordAttempts({ sent }: Results, ended: Outcome, metrics: Metrics): vo
     before = name
   }
   if (hedgeDenied !== null) metrics.hedge(hedgeDenied, 'denied')
+}
+
+function countCanaries(
+  { generation }: Exchange,
+  { sent }: Results,
+  ended: Outcome,
+  canaries: CanaryTally,
+): void {
+  for (const attempt of sent?.attempts ?? []) {
+    const { canary } = attempt.candidate
+    if (canary === null) continue
+    canaries.ended(generation.snapshot.generation, canary, attempt.status, attempt.outcome ?? ended)
+  }
 }
 
 function recordReply(x: Exchange, results: Results, seconds: number, outcome: Outcome): void {

@@ -7,14 +7,14 @@ import type { Lease, Limiter } from '../../limits/limiter.js'
 import { claimsOf, type Limit } from '../../limits/rules.js'
 import type { Demand, Raise } from '../../store/ledger.js'
 import type { AttemptResult } from '../attempts/result.js'
-import type { Exchange } from '../exchange.js'
+import type { RequestContext } from '../exchange.js'
 import { usageOfAttempt } from '../observe/attempt-usage.js'
 import type { Candidate } from '../phases/choose.js'
 import { isWithin, larger, NOTHING, sum, type Amount } from './amount.js'
 
 /** An admitted request. */
 export interface Reserved {
-  readonly x: Exchange
+  readonly x: RequestContext
   readonly request: ChatRequest
   readonly lease: Lease
   readonly limits: readonly Limit[]

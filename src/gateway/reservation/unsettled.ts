@@ -6,12 +6,12 @@ import type { Identity } from '../../accounts/account.js'
 import { labelsText } from '../../accounts/labels.js'
 import { UNEXPLAINED, type UsageRow } from '../../ledger/row.js'
 import type { Reckoning } from './bounds.js'
-import type { Exchange } from '../exchange.js'
+import type { RequestContext } from '../exchange.js'
 import type { Target } from '../generation/generation.js'
 
 /** A request that is about to run. */
 export interface Provisional {
-  readonly x: Exchange
+  readonly x: RequestContext
   readonly identity: Identity
   readonly clientRequestId: string | null
   /** Of the client's request; null for native access. */

@@ -76,6 +76,8 @@ export interface ExchangeLine {
 export interface EventFields {
   request_id?: string | undefined
   generation?: number | undefined
+  /** A route of the configuration: its model or prefix. */
+  route?: string | undefined
   upstream?: string | undefined
   /** A name of the catalogue or of a route, never a client's. */
   model?: string | undefined
@@ -165,6 +167,7 @@ export function eventFields(line: EventFields): object {
   return {
     request_id: clipped(line.request_id),
     generation: rounded(line.generation),
+    route: clipped(line.route),
     upstream: clipped(line.upstream),
     model: clipped(line.model),
     variable: clipped(line.variable),

@@ -17,13 +17,13 @@ export const LABELS: Readonly<Record<string, string>> = {
   end: '`complete`; the upstream’s doing: `truncated`, `malformed`, `upstream_timeout`, `upstream_error`; the client’s: `client_gone`, `client_stalled`, `key_ended` (its key was revoked or expired); the gateway’s: `draining`, `gateway_error`',
   scope:
     'what a budget limits: `key`, `account` (plans included), `model`, `upstream`, or `label` for all labels',
-  side: '`client`: the client read slowly; `upstream`: the upstream took the request slowly',
+  side: 'of backpressure `client`: the client read slowly; `upstream`: the upstream took the request slowly. Of copied requests `primary`: what the client got; `shadow`: the copy',
   from: 'of translations the dialect of the request or reply; of fallbacks the upstream that failed',
   to: 'of translations the dialect that it was translated to; of fallbacks the upstream tried next',
   cache: '`hit`: read from the provider’s cache; `miss`: all other prompt tokens',
   field: 'a field of the interface with array indices removed, or `other`',
   reason:
-    'of retries an error kind of errors.md; of workers `ended`: the process ended by itself; `silent`: it answered no ping for ten seconds and was killed',
+    'of retries an error kind of errors.md; of dropped copies a word that their metric’s help lists; of workers `ended`: the process ended by itself; `silent`: it answered no ping for ten seconds and was killed',
   result: 'a verdict; each metric’s help lists its values',
   ingress:
     'the client’s format: `chat`, `completions`, `messages`, `responses`, `gemini`, `embeddings`, `native`; `none`: the path is unknown',
@@ -34,6 +34,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   gen_ai_token_type: '`input` or `output`',
 }
 
+const COMPARED = ['route', 'side', 'upstream', 'status', 'outcome'] as const
 const REQUEST = ['ingress', 'route', 'upstream', 'status', 'outcome'] as const
 
 const HOP_BUCKETS = [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 0.01, 0.05, 0.25, 1, 5, 30]
@@ -41,6 +42,7 @@ const OURS_BUCKETS = [
   50e-6, 100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 2e-3, 5e-3, 0.01, 0.05, 0.25,
 ]
 const STORE_BUCKETS = [10e-6, 25e-6, 50e-6, 100e-6, 500e-6, 2.5e-3, 0.01, 0.1, 1]
+const SHADOW_BUCKETS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 30]
 const GAP_BUCKETS = [1e-3, 5e-3, 0.02, 0.05, 0.1, 0.25, 1, 5, 20]
 
 /**
@@ -89,6 +91,33 @@ export const DEFINITIONS = {
   credentialsResting: gauge('sluice_credentials_resting', 40, ['upstream'], {
     help: 'API keys of an upstream that rest after 401, 403 or 429; of several processes the highest.',
     aggregator: 'max',
+  }),
+  canaryAborts: counter('sluice_canary_aborts_total', 40, ['route', 'upstream'], {
+    help: 'Targets with `abort` that were taken out of use because the provider failed too many of their requests.',
+  }),
+  canaryAborted: gauge('sluice_canary_aborted', 40, ['route', 'upstream'], {
+    help: 'Whether a target with `abort` is out of use now: 1, else 0.',
+  }),
+  shadowRequests: counter('sluice_shadow_requests_total', 80, COMPARED, {
+    help: 'Requests that were copied to a shadow target, each counted on both sides when both have ended.',
+  }),
+  shadowFirstContent: histogram(
+    'sluice_shadow_time_to_first_token_seconds',
+    8,
+    ['route', 'side'],
+    SHADOW_BUCKETS,
+    {
+      help: 'Seconds until the first content of copied requests, or until the end of a whole reply, on both sides; without the time in which the request arrived.',
+    },
+  ),
+  shadowTokens: counter('sluice_shadow_tokens_total', 32, ['route', 'side', 'gen_ai_token_type'], {
+    help: 'Tokens of copied requests on both sides, reported or estimated.',
+  }),
+  shadowCost: counter('sluice_shadow_cost_usd_total', 16, ['route', 'side'], {
+    help: 'US dollars that copied requests have cost on both sides, as far as prices are known. sluice_cost_usd_total has the primary side only.',
+  }),
+  shadowDropped: counter('sluice_shadow_dropped_total', 40, ['route', 'reason'], {
+    help: 'Requests that were drawn and not copied: concurrent or spend (a cap of the route), memory, overload, breaker (that of the shadow target is open), store_unavailable, unsupported (the target has no such operation, or no key), draining.',
   }),
   promptTokens: counter('sluice_prompt_tokens_total', 80, ['upstream', 'cache'], {
     help: 'Prompt tokens that upstreams reported, by whether they were read from the prompt cache of the provider. The share of hits shows what sticky routes gain.',

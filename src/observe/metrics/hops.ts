@@ -4,6 +4,7 @@
  */
 import type { Usage } from '../../chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
+import { ComparisonMetrics } from './comparison.js'
 import { MAX_MODEL_PAIRS } from './definitions.js'
 import { kept, register, type Families } from './families.js'
 import { fieldLabel } from './fields.js'
@@ -99,6 +100,8 @@ export class Metrics {
   private readonly families: Families
   /** How long each phase of a request took, in seconds; by a member of its own, since a name is a search for V8. */
   readonly hops: Readonly<Record<Hop, Distribution>>
+  /** Canaries, and requests that were copied to shadow targets. */
+  readonly comparison: ComparisonMetrics
   private readonly overheadSeries: Distribution
   private readonly authSeries: (result: string) => Count
   private readonly escrowSeries: (result: string) => Count
@@ -120,6 +123,7 @@ export class Metrics {
     this.set = new MetricSet(options.maxLines ?? MAX_LINES)
     this.families = register(this.set)
     this.levels = new Levels(this.families)
+    this.comparison = new ComparisonMetrics(this.families)
     const hop = (name: Hop): Distribution => this.families.hops.child(name)
     this.hops = {
       authenticate: hop('authenticate'),

@@ -9,6 +9,7 @@
 import cluster from 'node:cluster'
 import { aggregateText } from '../../observe/metrics/registry.js'
 import type { Readiness } from '../ops-listener.js'
+import type { ToWorker } from './messages.js'
 import type { Primary, PrimaryOptions, Succession, WorkerStatus } from './primary.js'
 import { WorkerProcess } from './process.js'
 import { RetiredMetrics } from './retired.js'
@@ -55,6 +56,7 @@ class Fleet<Payload> implements Primary<Payload> {
   private former: Promise<unknown> = Promise.resolve()
   private readonly retired = new RetiredMetrics()
   private payload: Payload
+  private lastOrder: ToWorker | null = null
   private draining: Promise<void> | null = null
   private hasStarted = false
   private scrape: Promise<string> | null = null
@@ -79,6 +81,11 @@ class Fleet<Payload> implements Primary<Payload> {
   publish(payload: Payload): void {
     this.payload = payload
     for (const each of this.processes.keys()) each.send({ type: 'config', payload })
+  }
+
+  order(order: unknown): void {
+    this.lastOrder = { type: 'order', order }
+    for (const each of this.processes.keys()) each.send(this.lastOrder)
   }
 
   tryOut(payload: Payload): Promise<string | null> {
@@ -218,8 +225,9 @@ class Fleet<Payload> implements Primary<Payload> {
     const started = new WorkerProcess(slot.number, this.options.log, {
       hello: () => {
         // A drain may have begun while it was starting; it then never opens a listener.
-        if (this.draining === null) started.send({ type: 'config', payload: this.payload })
-        else started.send({ type: 'drain', isReplaced: false })
+        if (this.draining !== null) return started.send({ type: 'drain', isReplaced: false })
+        started.send({ type: 'config', payload: this.payload })
+        if (this.lastOrder !== null) started.send(this.lastOrder)
       },
       reported: ({ ready }) => {
         if (ready) this.isReady(slot)

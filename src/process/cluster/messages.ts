@@ -7,7 +7,7 @@ import type { Readiness } from '../ops-listener.js'
 
 /**
  * What the primary sends; `ping` is answered by `pong`. With `isReplaced` other workers listen on the same address, so
- * the one that drains accepts no further connection.
+ * the one that drains accepts no further connection. An `order` goes to all workers, and to later ones.
  */
 export type ToWorker =
   | { type: 'ping' }
@@ -17,6 +17,7 @@ export type ToWorker =
   | { type: 'drain'; isReplaced: boolean }
   | { type: 'told'; id: number; answer: unknown }
   | { type: 'try'; id: number; payload: unknown }
+  | { type: 'order'; order: unknown }
 
 /** What a worker sends; `hello` first, `state` whenever its readiness changes; `ask` is answered by `told`, `try` by `tried`. */
 export type ToPrimary =
@@ -37,6 +38,7 @@ const TO_WORKER = new Set<unknown>([
   'drain',
   'told',
   'try',
+  'order',
 ] satisfies ToWorker['type'][])
 
 /** True for a message of ours; the channel carries Node's own and libraries' too. */

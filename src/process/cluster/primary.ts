@@ -57,6 +57,8 @@ export interface WorkerStatus {
 export interface Primary<Payload> {
   /** Gives every worker, and every later one, a new configuration. */
   publish(payload: Payload): void
+  /** Gives every worker an order. A later worker gets the last one after its configuration. Must survive JSON. */
+  order(order: unknown): void
   /** Has a ready worker build a configuration, without putting it in force; why that fails, or null. */
   tryOut(payload: Payload): Promise<string | null>
   /** All processes' metrics as one, in Prometheus's text format. */

@@ -19,6 +19,8 @@ export interface WorkerOptions<Payload> {
    * a question and resolves with its answer; null if there is none in time.
    */
   start: (payload: Payload, ask: Ask) => Promise<void>
+  /** Takes an order, after the configurations that came before it. */
+  heed?: (order: unknown) => void
   /** Why a configuration cannot be built, or null; it is not put in force. Without it none is tried. */
   tryOut?: (payload: Payload) => Promise<string | null>
   /** Puts a newer configuration in force. Called one at a time, after `start`. */
@@ -104,6 +106,11 @@ class Member<Payload> {
       case 'told':
         this.asked.get(message.id)?.(message.answer)
         return
+      case 'order': {
+        const { order } = message
+        this.queue = this.queue.then(() => this.options.heed?.(order))
+        return
+      }
       case 'drain':
         void this.drain(message.isReplaced).then(
           () => this.end(0),

@@ -4,7 +4,7 @@ import type { GatewayError } from '../../../errors.js'
 import type { Holding } from '../../bodies/body-budget.js'
 import type { Deadlines } from '../../under-way/deadlines.js'
 import type { Drains } from '../../under-way/drains.js'
-import type { Exchange } from '../../exchange.js'
+import type { RequestContext } from '../../exchange.js'
 import type { Call } from '../../phases/receive.js'
 import type { Outgoing } from '../request/render-request.js'
 import type { BegunReply, EarlierParts } from '../reply/begun-reply.js'
@@ -12,7 +12,7 @@ import type { AttemptResult } from '../result.js'
 
 /** What an attempt needs of the request that it is made for, and what it reports to. */
 export interface AttemptOwner {
-  readonly exchange: Exchange
+  readonly exchange: RequestContext
   readonly deadlines: Deadlines
   readonly held: Holding
   readonly drains: Drains

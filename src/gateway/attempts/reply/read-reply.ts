@@ -6,7 +6,7 @@ import type { WireError } from '../../../errors.js'
 import { parseArray, parseReply } from '../../../wire/json/parse-body.js'
 import { copiesOf } from '../../bodies/body-budget.js'
 import { WholeChoices } from '../../streams/whole-choices.js'
-import type { Exchange } from '../../exchange.js'
+import type { RequestContext } from '../../exchange.js'
 import type { Target } from '../../generation/generation.js'
 import type { Call } from '../../phases/receive.js'
 import { PassthroughTransform } from '../../streams/passthrough-transform.js'
@@ -41,7 +41,7 @@ export function roomFor(isReply: boolean): number {
 export function openReplyStream(
   { call, outgoing }: Prepared,
   target: Target,
-  { exchange, owner }: { readonly exchange: Exchange; readonly owner: ReplyOwner },
+  { exchange, owner }: { readonly exchange: RequestContext; readonly owner: ReplyOwner },
 ): ReplyTransform {
   const { egress } = target
   const { ingress, request } = call
@@ -200,7 +200,7 @@ function refused(error: WireError): ReadReply {
   return { kind: 'answer', body: '', bytes: 0, verdict }
 }
 
-function seedOf(x: Exchange, call: Call, target: Target): Seed {
+function seedOf(x: RequestContext, call: Call, target: Target): Seed {
   return {
     id: call.ingress.envelope.idPrefix + x.id,
     createdAtSeconds: Math.floor(Date.now() / 1000),

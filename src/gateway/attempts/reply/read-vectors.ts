@@ -10,7 +10,7 @@ import type { Seed } from '../../../dialects/dialect.js'
 import type { WireError } from '../../../errors.js'
 import { bulkOf, inputTokens } from '../../../ledger/estimate.js'
 import { outlineOf, vectorText } from '../../../wire/vectors.js'
-import type { Exchange } from '../../exchange.js'
+import type { RequestContext } from '../../exchange.js'
 import type { Target } from '../../generation/generation.js'
 import type { Call } from '../../phases/receive.js'
 import type { Verdict } from '../../streams/translated-stream.js'
@@ -38,7 +38,7 @@ const TURN_CHARS = 1024 * 1024
 export function readVectors(
   bytes: Buffer,
   seed: Seed,
-  exchange: Exchange,
+  exchange: RequestContext,
   { call, target }: { readonly call: Call; readonly target: Target },
 ): VectorsReply | Promise<VectorsReply> {
   const { request, ingress } = call
@@ -80,7 +80,7 @@ async function inForm(
 }
 
 /** With an estimate of the prompt if the upstream does not count it. */
-function counted(usage: Usage, { request }: Call, { generation }: Exchange): Usage {
+function counted(usage: Usage, { request }: Call, { generation }: RequestContext): Usage {
   if (usage.input !== undefined) return usage
   const { family } = generation.facts(request.model)
   return { ...usage, input: inputTokens(bulkOf(request), family) }

@@ -5,7 +5,7 @@
 import type { ChatRequest, Message, UserPart } from '../../../chat/request.js'
 import { GatewayError } from '../../../errors.js'
 import { MediaError, type Media, type MediaFetcher } from '../../../upstreams/media.js'
-import type { Exchange } from '../../exchange.js'
+import type { RequestContext } from '../../exchange.js'
 import type { Target } from '../../generation/generation.js'
 import type { Holding } from '../../bodies/body-budget.js'
 import type { Call } from '../../phases/receive.js'
@@ -16,7 +16,7 @@ import type { Call } from '../../phases/receive.js'
  * counted in `held`, which the caller ends.
  */
 export function fetchMedia(
-  x: Exchange,
+  x: RequestContext,
   call: Call,
   target: Target,
   held: Holding,
@@ -56,7 +56,7 @@ function urlOf(part: UserPart): string | null {
 }
 
 async function fetchAll(
-  x: Exchange,
+  x: RequestContext,
   media: MediaFetcher,
   urls: ReadonlyMap<string, string>,
   held: Holding,

@@ -9,7 +9,7 @@ import type { Egress, WireFormat } from '../../../dialects/dialect.js'
 import { GatewayError, type WireError } from '../../../errors.js'
 import { pathAt } from '../../../upstreams/place.js'
 import type { Holding } from '../../bodies/body-budget.js'
-import type { Exchange } from '../../exchange.js'
+import type { RequestContext } from '../../exchange.js'
 import { LossList, lossy } from '../../streams/losses.js'
 import type { Candidate } from '../../phases/choose.js'
 import type { Call } from '../../phases/receive.js'
@@ -21,7 +21,7 @@ import { remembered, type Memory } from './restore-reasoning.js'
 
 /** The request that is prepared. */
 export interface Request {
-  readonly exchange: Exchange
+  readonly exchange: RequestContext
   readonly call: Call
   readonly held: Holding
   readonly memory: Memory

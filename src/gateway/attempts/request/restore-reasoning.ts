@@ -27,7 +27,8 @@ import type { Call } from '../../phases/receive.js'
 export interface Memory {
   readonly escrow: Escrow
   readonly accountId: string
-  readonly hold: (kept: Promise<void>) => void
+  /** Null: the state of the reply is not kept. */
+  readonly hold: ((kept: Promise<void>) => void) | null
 }
 
 /**
@@ -44,10 +45,11 @@ export function remembered(
   if (call.request.embedding !== undefined) return call
   if (generation.facts(model).reasoning === false) return call
   const scope: Scope = { accountId, family: target.dialect, model }
-  const ingress = new ListeningIngress(call.ingress, (reply) => {
+  const keep = (reply: Reply): void => {
     const kept = escrow.keep(call.request, reply, scope)
-    if (kept !== null) hold(kept)
-  })
+    if (kept !== null) hold?.(kept)
+  }
+  const ingress = hold === null ? call.ingress : new ListeningIngress(call.ingress, keep)
   const request = escrow.restore(call.request, scope)
   return request instanceof Promise
     ? request.then((restored) => withHistory(call, ingress, restored))

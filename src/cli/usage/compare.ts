@@ -1,0 +1,162 @@
+/** `sluice compare`: two upstreams side by side, from the ledger. */
+import { parseArgs } from 'node:util'
+import { usd } from '../../ledger/export.js'
+import { Side, sideNameOf, type SideFigures, type SideName } from '../../ledger/side.js'
+import { UsageError, type Command } from '../command.js'
+import { configPath } from '../config-option.js'
+import { entriesOf } from './usage-entries.js'
+import { sinceOf } from './usage.js'
+import { processTerminal, table, withStore, type StoreSession } from '../with-store.js'
+
+/** `sluice compare`. */
+export const command: Command = {
+  name: 'compare',
+  summary: 'compare errors, times, tokens and cost of two upstreams',
+  help: `
+Usage: sluice compare U1 U2 [--since TIME] [--until TIME] [--model MODEL] [--json] [--config FILE]
+
+Reads the ledger of the store that the configuration names, whether or not a gateway is running, and prints
+the two sides beside each other. A side is an upstream, or UPSTREAM/MODEL for one of its models. Copies that
+\`shadow\` made count like other requests of their upstream.
+
+  requests          sent to the upstream at least once; of these, copies made by \`shadow\`
+  errors            requests whose last attempt there failed, as circuit breakers count failures
+  rejected          requests that the provider refused as the client's mistake
+  first token       time to the first content of replies without error, or to the end of a whole reply
+  cost per request  the mean over requests of known price that used tokens
+
+Options:
+  --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
+  --since TIME    a day or time (2026-11-20, 2026-11-20T08:00:00Z), or so long ago (90m, 24h, 7d); default 1h
+  --until TIME    the end, in the same forms (default: now)
+  --model MODEL   only requests in which the client asked for this model
+  --json          print one JSON object
+
+Example:
+  sluice compare anthropic candidate --since 1h --config config/gateway.yaml
+`,
+  run(argv) {
+    const asked = parseCompare(argv)
+    const opening = {
+      configPath: configPath(asked.config, 'sluice compare'),
+      terminal: processTerminal,
+      mustExist: true,
+    }
+    return withStore(opening, (session) => runCompare(session, asked, Date.now()))
+  },
+}
+
+/** What is compared, checked as far as the words go. */
+export interface Comparison {
+  readonly sides: readonly [SideName, SideName]
+  readonly since: string
+  readonly until: string | undefined
+  readonly model: string | undefined
+  readonly json: boolean
+  readonly config: string | undefined
+}
+
+/** Throws `UsageError` or parseArgs's error. */
+export function parseCompare(argv: readonly string[]): Comparison {
+  const { values, positionals } = parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    options: {
+      config: { type: 'string' },
+      since: { type: 'string', default: '1h' },
+      until: { type: 'string' },
+      model: { type: 'string' },
+      json: { type: 'boolean', default: false },
+    },
+  })
+  const [one, other, ...more] = positionals
+  if (one === undefined || other === undefined || more.length > 0) {
+    throw new UsageError("'sluice compare' needs two upstreams, each UPSTREAM or UPSTREAM/MODEL")
+  }
+  if (one === other) throw new UsageError(`'sluice compare' needs two sides, and both are '${one}'`)
+  const { since, until, model, json, config } = values
+  return { sides: [sideNameOf(one), sideNameOf(other)], since, until, model, json, config }
+}
+
+/** Prints the comparison; exit status 0. Rejects as the store does; throws `UsageError` for a time that is none. */
+export async function runCompare(
+  session: StoreSession,
+  { sides, since, until, model, json }: Comparison,
+  nowMs: number,
+): Promise<number> {
+  const fromMs = sinceOf(since, nowMs)
+  const untilMs = until === undefined ? nowMs : sinceOf(until, nowMs, '--until')
+  const filter = model === undefined ? {} : { modelAsked: model }
+  const compared = sides.map((name) => new Side(name, Math.random))
+  for await (const rows of entriesOf(session, { filter, fromMs, untilMs })) {
+    for (const row of rows) for (const side of compared) side.add(row)
+  }
+  const figures = compared.map((side) => ({ name: side.name, figures: side.figures() }))
+  const { out, err } = session.terminal
+  for (const { name, figures: found } of figures) {
+    if (found.requests === 0) err(`sluice: no ledger entry of ${textOf(name)} since ${since}`)
+  }
+  const span = { since: new Date(fromMs).toISOString(), until: new Date(untilMs).toISOString() }
+  const shown = figures.map(({ name, figures: found }) => ({ ...name, ...shownOf(found) }))
+  if (json) out(JSON.stringify({ ...span, model: model ?? null, sides: shown }, undefined, 2))
+  else out(tableOf(figures))
+  return 0
+}
+
+type Compared = readonly { readonly name: SideName; readonly figures: SideFigures }[]
+
+function shownOf(side: SideFigures) {
+  return {
+    requests: side.requests,
+    shadow_requests: side.shadowRequests,
+    errors: side.errors,
+    error_rate: side.errorRate,
+    rejected: side.rejected,
+    first_token_p50_ms: side.firstContentP50Ms,
+    first_token_p95_ms: side.firstContentP95Ms,
+    input_tokens: side.inputTokens,
+    output_tokens: side.outputTokens,
+    cost_usd: usd(side.costNanoUsd),
+    cost_per_request_usd: usd(side.costPerRequestNanoUsd),
+    unpriced: side.unpriced,
+    estimated: side.estimated,
+  }
+}
+
+const ROWS: readonly (readonly [title: string, text: (side: SideFigures) => string])[] = [
+  ['requests', ({ requests }) => String(requests)],
+  ['of these shadow', ({ shadowRequests }) => String(shadowRequests)],
+  ['errors', ({ errors }) => String(errors)],
+  ['error rate', ({ errorRate }) => (errorRate === null ? '-' : `${percent(errorRate)} %`)],
+  ['rejected', ({ rejected }) => String(rejected)],
+  ['first token p50', ({ firstContentP50Ms }) => msText(firstContentP50Ms)],
+  ['first token p95', ({ firstContentP95Ms }) => msText(firstContentP95Ms)],
+  ['input tokens', ({ inputTokens }) => String(inputTokens)],
+  ['output tokens', ({ outputTokens }) => String(outputTokens)],
+  ['cost', ({ costNanoUsd }) => usdText(costNanoUsd)],
+  ['cost per request', ({ costPerRequestNanoUsd }) => usdText(costPerRequestNanoUsd)],
+  ['unpriced', ({ unpriced }) => String(unpriced)],
+  ['estimated', ({ estimated }) => String(estimated)],
+]
+
+function tableOf(compared: Compared): string {
+  const head = ['', ...compared.map(({ name }) => textOf(name))]
+  const rows = ROWS.map(([title, text]) => [title, ...compared.map((each) => text(each.figures))])
+  return table([head, ...rows])
+}
+
+function textOf({ upstream, model }: SideName): string {
+  return model === null ? upstream : `${upstream}/${model}`
+}
+
+function percent(share: number): string {
+  return String(Math.round(share * 10_000) / 100)
+}
+
+function msText(ms: number | null): string {
+  return ms === null ? '-' : `${Math.round(ms)} ms`
+}
+
+function usdText(nanoUsd: number | null): string {
+  return nanoUsd === null ? '-' : `$${(nanoUsd / 1e9).toFixed(6)}`
+}

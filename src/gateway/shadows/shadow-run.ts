@@ -1,0 +1,276 @@
+/** One copy of a client's request at the shadow target of its route, from its admission to its ledger entry. */
+import type { Identity } from '../../accounts/account.js'
+import { NO_LABELS } from '../../accounts/labels.js'
+import { isConfigured } from '../../config/config.js'
+import { GatewayError } from '../../errors.js'
+import { newRequestId } from '../../http/id.js'
+import type { UsageRow } from '../../ledger/row.js'
+import { claimOf, type Lease } from '../../limits/limiter.js'
+import type { RouteShadow } from '../../routing/router.js'
+import type { Demand } from '../../store/ledger.js'
+import { chargedNanoUsd } from '../../store/records/usage-sum.js'
+import type { ComparedRequest } from '../../observe/metrics/comparison.js'
+import type { Holding } from '../bodies/body-budget.js'
+import { Cancellation } from '../cancellation.js'
+import type { RequestContext } from '../exchange.js'
+import type { Generation } from '../generation/generation.js'
+import { entryOf } from '../observe/entry.js'
+import { Results } from '../observe/results.js'
+import { reckoningOf } from '../phases/admit.js'
+import type { Candidate, Handling } from '../phases/choose.js'
+import type { Identified } from '../phases/identify.js'
+import type { Call } from '../phases/receive.js'
+import type { Delivery } from '../phases/relay.js'
+import { send, type ClientTerms, type Means } from '../phases/send.js'
+import type { Ledgers } from '../phases/settle.js'
+import { failureOf, understood } from '../phases/refuse.js'
+import { mostMoney } from '../reservation/amount.js'
+import type { ReplyTransform } from '../streams/reply-transform.js'
+import { unsettledRow } from '../reservation/unsettled.js'
+
+/** The account and the key that shadow requests are entered under: no customer's usage has them. */
+export const SHADOW_ACCOUNT = 'shadow'
+
+const SHADOW: Identity = {
+  keyId: SHADOW_ACCOUNT,
+  accountId: SHADOW_ACCOUNT,
+  plan: 'max',
+  digest: null,
+  expiresAtMs: null,
+  models: null,
+  limits: null,
+  labels: NO_LABELS,
+}
+
+/** One attempt on one target. */
+const HANDLING: Handling = {
+  retry: { attempts: 1, budget: 0, maxWaitMs: 0, nonIdempotent: false },
+  hedge: null,
+  hedges: null,
+  stickyKey: null,
+}
+
+/** A copy has none of the client's deadlines, and none of its keys for repeating. */
+const NO_TERMS: ClientTerms = { timeoutMs: Number.POSITIVE_INFINITY, idempotencyKey: null }
+
+/** What has no client is not delivered. */
+const NOT_DELIVERED: Delivery = {
+  sentBytes: 0,
+  chunks: 0,
+  headMs: null,
+  relayMs: null,
+  clientWaitMs: 0,
+  closed: null,
+}
+
+/** Why a request that was drawn was not copied. */
+export type DropReason =
+  | 'concurrent'
+  | 'spend'
+  | 'memory'
+  | 'overload'
+  | 'breaker'
+  | 'store_unavailable'
+  | 'unsupported'
+  | 'draining'
+
+/** What a shadow request works with. */
+export type ShadowServices = Means & Ledgers
+
+/** The client's request that is copied. */
+export interface Original {
+  readonly id: string
+  readonly generation: Generation
+  readonly identity: Identity
+  readonly identified: Identified
+  readonly call: Call
+}
+
+/** Runs beside the request that it copies, and shares nothing with it but its parsed body. */
+export class ShadowRun implements RequestContext {
+  readonly id = newRequestId(Date.now())
+  readonly generation: Generation
+  readonly cancellation = new Cancellation()
+  /** When it was sent. */
+  startedMs = performance.now()
+  /** Its place and its reserved cost; null before it is admitted. */
+  lease: Lease | null = null
+  readonly shadow: RouteShadow
+  private readonly original: Original
+  private readonly held: Holding
+  private readonly services: ShadowServices
+  private readonly results = new Results()
+  private ownEntry: UsageRow | null = null
+  private originalEntry: UsageRow | null = null
+
+  /** `held` has the memory of the body; the run ends it. */
+  constructor(
+    original: Original,
+    { shadow, held }: { readonly shadow: RouteShadow; readonly held: Holding },
+    services: ShadowServices,
+  ) {
+    this.original = original
+    this.generation = original.generation
+    this.shadow = shadow
+    this.held = held
+    this.services = services
+  }
+
+  /** Runs to the end. `ready` resolves when the original request has been sent. Never rejects. */
+  async run(ready: Promise<unknown>): Promise<void> {
+    this.generation.enter()
+    try {
+      await ready
+      const dropped = await this.admitAndSend()
+      if (dropped !== null)
+        this.services.metrics.comparison.shadowDropped(this.shadow.target.route, dropped)
+    } catch (thrown) {
+      this.services.log.error('unforeseen failure', thrown, { request_id: this.id })
+    } finally {
+      this.held.end()
+      this.generation.leave()
+    }
+  }
+
+  /** The ledger entry of the original request: both sides are compared when both have ended. */
+  originalEnded(entry: UsageRow): void {
+    this.originalEntry = entry
+    this.compare()
+  }
+
+  private async admitAndSend(): Promise<DropReason | null> {
+    if (this.cancellation.reason !== null) return 'draining'
+    const candidate = this.candidate()
+    if (candidate === null) return 'unsupported'
+    const { name } = candidate.target.upstream.config
+    if (!this.generation.shadowStates.of(name).breaker.allows()) return 'breaker'
+    const refused = await this.admit(candidate)
+    if (refused !== null) return refused
+    await this.send(candidate)
+    await this.settle()
+    return null
+  }
+
+  /** Null if the target cannot be sent such a request. */
+  private candidate(): Candidate | null {
+    const { generation, original, shadow } = this
+    const { request } = original.call
+    const target = generation.target(shadow.target, request, original.call)
+    if (target === null || !isConfigured(target.upstream.config)) return null
+    const model = shadow.target.model ?? request.model
+    return { target, model, isFallback: false, latency: null, canary: null }
+  }
+
+  /** Reserves a place and the most that the copy can cost. */
+  private async admit(candidate: Candidate): Promise<DropReason | null> {
+    const { original, generation, shadow, services } = this
+    const { request } = original.call
+    const { target, model } = candidate
+    const reckoning = reckoningOf(generation, request, candidate)
+    const { unknownPrice } = generation.snapshot.config.limiting
+    let costNanoUsd: number
+    try {
+      costNanoUsd = mostMoney(reckoning, model, unknownPrice)
+    } catch (error) {
+      if (error instanceof GatewayError) return 'spend'
+      throw error
+    }
+    const { subject } = shadow
+    const { concurrent, nanoUsdPerDay: limitNanoUsd } = shadow.config
+    const demands: Demand[] = [
+      { kind: 'concurrent', subject, shared: true, limit: concurrent },
+      { kind: 'usd_day', subject, shared: true, limitNanoUsd, costNanoUsd },
+    ]
+    const modelName = generation.limitedAs(request.model, target)
+    const { clientRequestId } = original.identified
+    const about = { identity: SHADOW, clientRequestId, request, target, model, modelName }
+    const unsettled = { ...unsettledRow({ x: this, ...about }, reckoning), shadowOf: original.id }
+    const wish = { requestId: this.id, accountId: SHADOW_ACCOUNT, demands, unsettled }
+    const { lease, closed, standings } = await services.limiter.admit(wish)
+    if (lease === null) {
+      if (closed) return 'store_unavailable'
+      return standings[0]?.retryAfterMs === 0 ? 'spend' : 'concurrent'
+    }
+    this.lease = lease
+    return null
+  }
+
+  private async send(candidate: Candidate): Promise<void> {
+    const { original, results, services, generation } = this
+    const { identity, identified, call } = original
+    results.identified = identified
+    results.authenticated = { identity: SHADOW, tookMs: 0 }
+    results.call = call
+    results.route = { candidates: [candidate], tookMs: null }
+    this.startedMs = performance.now()
+    try {
+      const route = { candidates: [candidate] as const, handling: HANDLING }
+      const states = generation.shadowStates
+      // The reasoning state of earlier turns is the account's own; that of the copy's reply is dropped.
+      const reasoning = { accountId: identity.accountId, isKept: false }
+      const outbound = { exchange: this, call, route, held: this.held, reservation: null }
+      const sending = send(
+        { ...outbound, terms: NO_TERMS, states, reasoning },
+        () => null,
+        services,
+      )
+      results.sent = sending.sent
+      const reply = await sending.reply
+      const headMs = reply.kind === 'stream' ? performance.now() - this.startedMs : null
+      results.delivery = { ...NOT_DELIVERED, headMs }
+      if (reply.kind === 'stream') await drained(reply.stream)
+    } catch (thrown) {
+      results.error = understood(thrown)
+      results.failure = failureOf(results.error)
+    }
+  }
+
+  /** Writes the ledger entry, which gives the reservation back. */
+  private async settle(): Promise<void> {
+    const { results, services, lease } = this
+    const { books, limiter, log } = services
+    const nowMs = performance.now()
+    const entry = { ...entryOf(this, results, nowMs), shadowOf: this.original.id }
+    if (lease !== null) {
+      limiter.end(lease, chargedNanoUsd(entry))
+      this.lease = null
+      await books.settle(entry, claimOf(lease), nowMs)
+    }
+    this.ownEntry = entry
+    this.compare()
+    const failure = results.sent?.failure ?? results.failure ?? null
+    if (failure !== null) log.error('unforeseen failure', failure, { request_id: this.id })
+  }
+
+  private compare(): void {
+    const { originalEntry, ownEntry } = this
+    if (originalEntry === null || ownEntry === null) return
+    const { metrics } = this.services
+    const { route } = this.shadow.target
+    metrics.comparison.compared(route, 'primary', figuresOf(originalEntry))
+    metrics.comparison.compared(route, 'shadow', figuresOf(ownEntry))
+  }
+}
+
+function figuresOf({
+  upstream,
+  status,
+  outcome,
+  hops,
+  usage,
+  costNanoUsd,
+}: UsageRow): ComparedRequest {
+  const { firstContent, receive = 0 } = hops
+  const firstContentMs = firstContent === undefined ? null : Math.max(0, firstContent - receive)
+  return { upstream: upstream ?? 'none', status, outcome, firstContentMs, usage, costNanoUsd }
+}
+
+/** Reads a stream to its end, or to its failure, and drops it. */
+function drained(stream: ReplyTransform): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => resolve()
+    stream.once('end', done).once('failed', done).once('close', done)
+    stream.drain()
+    if (stream.hasFailed) done()
+  })
+}
