@@ -1,6 +1,7 @@
 /** The board that compares upstreams and models: latency, speed, failures, cost, and what the gateway did about failures. */
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
 import { board, type Row } from './board.js'
+import { canaries, shadows } from './changes.js'
 import { comparison, query, series, states } from './panels.js'
 import {
   COST,
@@ -368,5 +369,6 @@ export function providersBoard(): DashboardBuilder {
     { title: 'Failures', panels: failures() },
     { title: 'Retries, fallbacks, hedges', panels: [...reactions(), ...hedges()] },
     { title: 'Cost', panels: [...cost(), ...replies()] },
+    { title: 'Canaries and shadows', panels: [...canaries(), ...shadows()] },
   ])
 }
