@@ -21,6 +21,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   generations: async () => (await import('./generations/generations.js')).command,
   keys: async () => (await import('./keys/keys.js')).command,
   plan: async () => (await import('./plan/plan.js')).command,
+  rehearse: async () => (await import('./rehearse/rehearse.js')).command,
   restart: async () => (await import('./restart.js')).command,
   serve: async () => (await import('./serve.js')).command,
   store: async () => (await import('./store.js')).command,

@@ -1,0 +1,286 @@
+/** What a rehearsal checks, in the order of its table. Each check can fail, with a reason for people. */
+import type { Reply, ToolBlock } from '../../chat/fold.js'
+import { isObject, type JsonObject } from '../../chat/json.js'
+import type { ChatRequest, Message, UserPart } from '../../chat/request.js'
+import type { ClientError } from './format.js'
+import { NO_SUCH_MODEL, WITH_WRONG_KEY } from './stage.js'
+import { Mismatch, type Trial } from './trial.js'
+
+/** How a check ends if it does not fail; `loss`: the upstream works, without this. */
+export interface Passed {
+  readonly result: 'pass' | 'loss' | 'skipped'
+  /** What to know besides; empty: nothing. */
+  readonly detail: string
+}
+
+/** One check. Throws `Mismatch` if the upstream fails it. */
+export interface Check {
+  readonly name: string
+  run(trial: Trial): Promise<Passed>
+}
+
+const PASSED: Passed = { result: 'pass', detail: '' }
+const MOST_TOKENS = 1_024
+/** Thinking counts as output. */
+const MOST_TOKENS_REASONING = 3_072
+const STOP = '|END|'
+/** 32 by 32, red. */
+const PICTURE =
+  'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAKklEQVR42mO4IyJCU8QwasGoBaMWjFowasGoBaMWjFowasGoBaMWDBULAJ3LED19/LmKAAAAAElFTkSuQmCC'
+const CITY = {
+  type: 'object',
+  properties: { city: { type: 'string' } },
+  required: ['city'],
+  additionalProperties: false,
+}
+const PARROT: JsonObject = {
+  type: 'object',
+  properties: { name: { type: 'string' }, size: { type: 'integer' } },
+  required: ['name', 'size'],
+  additionalProperties: false,
+}
+
+/** The conformance checks. */
+export const CHECKS: readonly Check[] = [
+  { name: 'text', run: (trial) => text(trial, false) },
+  { name: 'stream', run: (trial) => text(trial, true) },
+  { name: 'stop', run: stop },
+  { name: 'tools', run: tools },
+  { name: 'parallel tools', run: parallelTools },
+  { name: 'image', run: image },
+  { name: 'JSON schema', run: jsonSchema },
+  { name: 'reasoning', run: reasoning },
+  { name: 'usage', run: usage },
+  { name: 'errors', run: errors },
+  { name: 'cancellation', run: cancellation },
+]
+
+async function text(trial: Trial, stream: boolean): Promise<Passed> {
+  const reply = await trial.ask(requestOf(trial, 'Say hello in one short sentence.', { stream }))
+  expectText(reply)
+  expectReason(reply, 'stop')
+  return PASSED
+}
+
+async function stop(trial: Trial): Promise<Passed> {
+  const prompt = `Repeat this line exactly, without anything else: alpha bravo ${STOP} charlie`
+  const reply = await trial.ask(requestOf(trial, prompt, { stop: [STOP] }))
+  const said = expectText(reply)
+  if (said.includes(STOP) || said.includes('charlie')) {
+    throw new Mismatch('the reply goes on after the stop sequence')
+  }
+  expectReason(reply, 'stop')
+  return PASSED
+}
+
+/** One call, and the answer to its result. */
+async function tools(trial: Trial): Promise<Passed> {
+  const prompt = 'What is the weather in Paris? Use the tool get_weather.'
+  const request = requestOf(trial, prompt, { tools: [WEATHER] })
+  const reply = await trial.ask(request)
+  const [call, ...more] = callsOf(reply)
+  if (call === undefined) throw new Mismatch('the reply has no tool call')
+  if (more.length > 0) throw new Mismatch(`the reply has ${more.length + 1} tool calls and not one`)
+  expectCall(call, 'get_weather')
+  expectReason(reply, 'tool-use')
+  const answered = await trial.ask({
+    ...request,
+    messages: [...request.messages, ...turnOf(reply)],
+  })
+  expectText(answered)
+  return PASSED
+}
+
+const WEATHER = { name: 'get_weather', description: 'The weather in a city', parameters: CITY }
+const TIME = { name: 'get_time', description: 'The local time in a city', parameters: CITY }
+
+async function parallelTools(trial: Trial): Promise<Passed> {
+  const prompt = 'Call get_weather for Paris and get_time for Paris in parallel, in one turn.'
+  const request = requestOf(trial, prompt, { tools: [WEATHER, TIME], stream: true })
+  const calls = callsOf(await trial.ask(request))
+  if (calls.length !== 2) throw new Mismatch(`the reply has ${calls.length} tool calls and not two`)
+  for (const name of ['get_weather', 'get_time']) {
+    const call = calls.find((each) => each.name === name)
+    if (call === undefined) throw new Mismatch(`the tool ${name} is not called`)
+    expectCall(call, name)
+  }
+  if (new Set(calls.map(({ id }) => id)).size !== 2) throw new Mismatch('both calls have one id')
+  return PASSED
+}
+
+async function image(trial: Trial): Promise<Passed> {
+  if (trial.facts.vision === false) return skipped('the catalogue has no images for this model')
+  const picture: UserPart = {
+    type: 'image',
+    source: { kind: 'base64', mediaType: 'image/png', data: PICTURE },
+  }
+  const question: UserPart = { type: 'text', text: 'Which colour fills it? One word.' }
+  const request = requestOf(trial, '')
+  const messages: Message[] = [{ role: 'user', index: 0, parts: [picture, question] }]
+  const said = expectText(await trial.ask({ ...request, messages }))
+  // The emulator sees nothing: it counts the pictures that it was sent.
+  if (/\bred\b/i.test(said) || said.includes('1 image (image/png)')) return PASSED
+  throw new Mismatch('the reply does not name the colour of the picture')
+}
+
+async function jsonSchema(trial: Trial): Promise<Passed> {
+  const request = requestOf(trial, 'Describe a parrot: its name, and its size in centimetres.')
+  const format = { type: 'json-schema', name: 'parrot', schema: PARROT, strict: true } as const
+  const said = expectText(await trial.ask({ ...request, responseFormat: format }))
+  const value = jsonIn(said)
+  const isFit = typeof value['name'] === 'string' && Number.isInteger(value['size'])
+  if (!isFit || Object.keys(value).length !== 2) {
+    throw new Mismatch('the reply does not fit the schema')
+  }
+  return PASSED
+}
+
+async function reasoning(trial: Trial): Promise<Passed> {
+  if (trial.facts.reasoning === false)
+    return skipped('the catalogue has no reasoning for this model')
+  const request = requestOf(trial, 'How many Sundays has March 2026?', { stream: true })
+  const reply = await trial.ask({
+    ...request,
+    reasoningEffort: 'low',
+    maxOutputTokens: MOST_TOKENS_REASONING,
+  })
+  expectText(reply)
+  const isShown = reply.blocks.some(({ type }) => type === 'thinking')
+  if (isShown || (reply.usage.reasoning ?? 0) > 0) return PASSED
+  if (trial.facts.reasoning === true) {
+    throw new Mismatch('the model reasons by the catalogue, and the reply shows no reasoning')
+  }
+  return { result: 'loss', detail: 'the reply shows no reasoning, neither text nor tokens' }
+}
+
+/** Of a whole reply and of a stream: in the client's format, and from the upstream itself. */
+async function usage(trial: Trial): Promise<Passed> {
+  for (const stream of [false, true]) {
+    const what = stream ? 'the stream' : 'the whole reply'
+    const { usage: counts, entry } = await trial.ask(
+      requestOf(trial, 'Say goodbye in one short sentence.', { stream, includeUsage: true }),
+    )
+    const { input = 0, output = 0 } = counts
+    if (input < 1 || output < 1) throw new Mismatch(`${what} has no token counts`)
+    if (entry === null) throw new Mismatch(`${what} has no ledger entry`)
+    if (entry.source !== 'reported') {
+      throw new Mismatch(
+        `the upstream reports no token counts for ${what}; the gateway estimates them`,
+      )
+    }
+  }
+  return PASSED
+}
+
+/** A model that does not exist is the client's error; some upstreams serve any name, and then a wrong key is one. */
+async function errors(trial: Trial): Promise<Passed> {
+  const request = requestOf(trial, 'Hello.')
+  const { status, error } = await trial.send({ ...request, model: NO_SUCH_MODEL })
+  if (status !== 200) {
+    expectError(error, status)
+    if (status < 400 || status > 499) {
+      throw new Mismatch(`status ${status} for a model that does not exist, and not 4xx`)
+    }
+    return PASSED
+  }
+  if (!trial.hasKey) {
+    return { result: 'loss', detail: 'the upstream serves any model name, and needs no key' }
+  }
+  const keyed = await trial.send({ ...request, model: WITH_WRONG_KEY })
+  if (keyed.status === 200) {
+    throw new Mismatch('the upstream replies for a model that does not exist, and to a wrong key')
+  }
+  expectError(keyed.error, keyed.status)
+  return PASSED
+}
+
+function expectError(error: ClientError | null, status: number): void {
+  if (error !== null && error.kind !== '') return
+  throw new Mismatch(`status ${status} without an error in the client's format`)
+}
+
+async function cancellation(trial: Trial): Promise<Passed> {
+  // A model reads the last words over; the emulator, which would reply at once, takes its time for them.
+  const prompt = 'Count from 1 to 200, one number per line. [[words: 200]] [[pace: 20]]'
+  const { failure, error, status, entry } = await trial.leave(
+    requestOf(trial, prompt, { stream: true }),
+  )
+  if (error !== null) throw new Mismatch(`${status} ${error.kind}: ${error.message}`)
+  if (failure !== null) throw new Mismatch(failure)
+  if (entry === null) throw new Mismatch('the gateway does not notice that the client has left')
+  if (entry.outcome === 'ok') {
+    return { result: 'loss', detail: 'the reply was complete before it could be cancelled' }
+  }
+  if (entry.outcome !== 'client_gone') throw new Mismatch(`the request ended as ${entry.outcome}`)
+  return PASSED
+}
+
+function skipped(detail: string): Passed {
+  return { result: 'skipped', detail }
+}
+
+function requestOf({ facts }: Trial, prompt: string, more: Partial<ChatRequest> = {}): ChatRequest {
+  return {
+    model: facts.id,
+    messages: [{ role: 'user', index: 0, parts: [{ type: 'text', text: prompt }] }],
+    stream: false,
+    includeUsage: more.stream === true,
+    tools: [],
+    maxOutputTokens: MOST_TOKENS,
+    rest: {},
+    ...more,
+  }
+}
+
+/** The model's turn with its call, and the result. */
+function turnOf(reply: Reply): Message[] {
+  const calls = callsOf(reply)
+  const thoughts = reply.blocks.flatMap((block) => (block.type === 'thinking' ? [block] : []))
+  return [
+    {
+      role: 'assistant',
+      index: 1,
+      parts: thoughts,
+      toolCalls: calls.map(({ id, name, json, signature }) => {
+        return { id, name, arguments: json, ...(signature === undefined ? {} : { signature }) }
+      }),
+    },
+    ...calls.map(({ id }, at): Message => {
+      const parts: UserPart[] = [{ type: 'text', text: '{"temperature_celsius": 21}' }]
+      return { role: 'tool', index: at + 2, callId: id, parts }
+    }),
+  ]
+}
+
+function callsOf({ blocks }: Reply): ToolBlock[] {
+  return blocks.flatMap((block) => (block.type === 'tool' ? [block] : []))
+}
+
+function expectText({ blocks }: Reply): string {
+  const said = blocks.map((block) => (block.type === 'text' ? block.text : '')).join('')
+  if (said.trim() === '') throw new Mismatch('the reply has no text')
+  return said
+}
+
+function expectReason({ reason, raw }: Reply, wanted: Reply['reason']): void {
+  if (reason !== wanted)
+    throw new Mismatch(`the reply ends with ${raw ?? reason}, not with ${wanted}`)
+}
+
+function expectCall({ name, json, id }: ToolBlock, wanted: string): void {
+  if (name !== wanted) throw new Mismatch(`the tool ${name} is called, not ${wanted}`)
+  if (id === '') throw new Mismatch('the call has no id')
+  if (typeof jsonIn(json)['city'] !== 'string') {
+    throw new Mismatch(`the arguments of ${name} do not fit its schema`)
+  }
+}
+
+function jsonIn(said: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(said)
+    if (isObject(value)) return value
+  } catch {
+    // Reported below.
+  }
+  throw new Mismatch('the reply is no JSON object')
+}

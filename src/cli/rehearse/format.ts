@@ -1,0 +1,175 @@
+/**
+ * How a rehearsal speaks each client format: requests and replies go through the codec of the dialect, in the role of a
+ * client.
+ */
+import { isContent, type ChatEvent, type EventSink } from '../../chat/event.js'
+import { Fold, type Reply } from '../../chat/fold.js'
+import { Grammar } from '../../chat/grammar.js'
+import {
+  arrayOf,
+  isObject,
+  numberOf,
+  objectOf,
+  stringOf,
+  type JsonObject,
+} from '../../chat/json.js'
+import type { ModelFacts, ModelFamily } from '../../chat/model.js'
+import type { ChatRequest } from '../../chat/request.js'
+import type { DialectName, Egress } from '../../dialects/dialect.js'
+import { egressOf } from '../../dialects/index.js'
+import { SseFramer } from '../../wire/frames/sse.js'
+import { stringifyExact } from '../../wire/json/exact-numbers.js'
+
+/** The client formats that can be rehearsed. */
+export const FORMATS = ['chat', 'messages', 'responses', 'gemini'] as const
+
+/** One of them. */
+export type FormatName = (typeof FORMATS)[number]
+
+const DIALECTS: Readonly<Record<FormatName, { dialect: DialectName; family: ModelFamily }>> = {
+  chat: { dialect: 'openai-chat', family: 'openai' },
+  messages: { dialect: 'anthropic', family: 'anthropic' },
+  responses: { dialect: 'openai-responses', family: 'openai' },
+  gemini: { dialect: 'gemini', family: 'google' },
+}
+
+/** A request as it is sent to the gateway. */
+export interface Wire {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** An error as a client reads it. */
+export interface ClientError {
+  /** The gateway's kind; empty if the error is not in the format. */
+  readonly kind: string
+  readonly message: string
+}
+
+/** One client format. */
+export class Format {
+  readonly name: FormatName
+  private readonly dialect: DialectName
+  private readonly egress: Egress
+  private readonly facts: ModelFacts
+
+  /** `facts` are those of the rehearsed model: they count if it is of the format's own vendor. */
+  constructor(name: FormatName, facts: ModelFacts) {
+    this.name = name
+    const { dialect, family } = DIALECTS[name]
+    const egress = egressOf(dialect)
+    if (egress === null) throw new Error(`no format ${dialect}`)
+    this.dialect = dialect
+    this.egress = egress
+    const ordinary = { id: facts.id, family, createdAtSeconds: 0 }
+    this.facts = facts.family === family ? facts : ordinary
+  }
+
+  /** Throws `GatewayError(untranslatable)` for what the format has no words for. */
+  encode(request: ChatRequest): Wire {
+    const body = this.egress.encodeRequest(request, this.facts, { drop: () => undefined })
+    const { path, accept } = this.egress.target(request.model, request.stream)
+    const base = this.dialect === 'gemini' ? '/v1beta' : '/v1'
+    return {
+      path: `${base}${path}`,
+      headers: { 'content-type': 'application/json', accept, ...this.egress.headers(body) },
+      body: stringifyExact(body),
+    }
+  }
+
+  /** A whole reply, checked by the grammar. */
+  decode(body: JsonObject, request: ChatRequest): Reading {
+    const reading = new Reading()
+    this.egress.decodeReply(body, request, reading.sink)
+    return reading
+  }
+
+  /** A stream that is read piece by piece. */
+  stream(request: ChatRequest): StreamReading {
+    const reading = new Reading()
+    const decoder = this.egress.newDecoder(request, reading.sink)
+    const framer = new SseFramer(decoder)
+    return {
+      reading,
+      write: (chunk) => framer.write(chunk),
+      end() {
+        framer.end()
+        decoder.end()
+      },
+    }
+  }
+
+  /** The error in a body; `kind` is empty if the body is no error of the format. */
+  errorIn(text: string, status: number): ClientError {
+    const body = parsed(text)
+    const error = objectOf(body['error'])
+    const message = stringOf(error['message']) ?? text.slice(0, 200)
+    switch (this.name) {
+      case 'messages': {
+        const isFit = body['type'] === 'error' && stringOf(error['type']) !== undefined
+        return { kind: isFit ? (stringOf(error['kind']) ?? '') : '', message }
+      }
+      case 'gemini': {
+        const isFit = numberOf(error['code']) === status && stringOf(error['status']) !== undefined
+        const details = arrayOf(error['details']).map(objectOf)
+        const reason = details.map((detail) => stringOf(detail['reason'])).find(Boolean)
+        return { kind: isFit ? (reason ?? '') : '', message }
+      }
+      case 'chat':
+      case 'responses': {
+        const isFit = stringOf(error['type']) !== undefined && numberOf(error['code']) === status
+        return { kind: isFit ? (stringOf(error['kind']) ?? '') : '', message }
+      }
+      default:
+        return this.name satisfies never
+    }
+  }
+}
+
+function parsed(text: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : {}
+  } catch {
+    return {}
+  }
+}
+
+/** What a reply came to. */
+export class Reading implements EventSink {
+  /** Text, reasoning or a call has been read. */
+  hasContent = false
+  readonly sink: EventSink
+  private readonly fold = new Fold()
+  private readonly grammar: Grammar
+
+  constructor() {
+    this.grammar = new Grammar(this)
+    this.sink = this.grammar
+  }
+
+  event(event: ChatEvent): void {
+    if (event.type !== 'finish' && isContent(event)) this.hasContent = true
+    this.fold.event(event)
+  }
+
+  /** Null if it did not come to its end. */
+  get reply(): Reply | null {
+    return this.fold.reply()
+  }
+
+  /** Why there is no reply. */
+  get failure(): string {
+    const { breach } = this.grammar
+    return breach ?? this.fold.error?.message ?? 'the reply has no end'
+  }
+}
+
+/** A stream under way. */
+export interface StreamReading {
+  readonly reading: Reading
+  write(chunk: Buffer): void
+  /** The connection has ended. */
+  end(): void
+}

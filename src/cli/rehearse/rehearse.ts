@@ -1,0 +1,211 @@
+/** `sluice rehearse`: a conformance run against a live upstream, for each client format. */
+import { parseArgs } from 'node:util'
+import { factsFor } from '../../config/catalogue.js'
+import { isConfigured, type Config, type UpstreamConfig } from '../../config/config.js'
+import { loadConfig } from '../../config/load.js'
+import { Prices } from '../../ledger/prices.js'
+import { hideSecrets } from '../../secrets/redact-secrets.js'
+import { problemLines } from '../check/check.js'
+import { UsageError, type Command } from '../command.js'
+import { configPath } from '../config-option.js'
+import { required, table } from '../with-store.js'
+import { Ceiling } from './ceiling.js'
+import { CHECKS, type Check } from './checks.js'
+import { Format, FORMATS, type FormatName } from './format.js'
+import { rehearse, type CheckResult } from './run.js'
+import { openStage, type Rehearsed } from './stage.js'
+
+/** `sluice rehearse`. */
+export const command: Command = {
+  name: 'rehearse',
+  summary: 'run the conformance checks against a live upstream',
+  help: `
+Usage: sluice rehearse --upstream NAME --model ID [--config FILE] [--format LIST] [--check LIST]
+                       [--max-cost-usd USD] [--timeout-ms MS] [--json]
+
+Sends real requests to an upstream of the configuration, through a gateway of its own in this process, and
+checks the replies: ${CHECKS.map(({ name }) => name).join(', ')}. Each check runs for each client
+format: ${FORMATS.join(', ')}. A running gateway, its store and its ledger are not touched.
+
+pass: it works. loss: it works, but the gateway reports fields that it cannot carry, or refuses the
+request by name. fail: the reply is wrong. skipped: the format or the model has no such thing.
+Exits with 1 if a check fails, or if the cost ceiling stopped the run.
+
+Options:
+  --upstream NAME      the upstream, by its name in the configuration
+  --model ID           the model that it is asked for
+  --config FILE        the configuration file; without it, the one that SLUICE_CONFIG names
+  --format LIST        client formats, separated by commas; all by default
+  --check LIST         checks, separated by commas; all by default
+  --max-cost-usd USD   no request is sent that might cost more than what is left of this (default 0.50).
+                       The price of a model without one is limiting.assumed_price
+  --timeout-ms MS      the longest time for one reply (default 60000)
+  --json               print one JSON object: { ok, upstream, model, results, cost_usd, max_cost_usd }
+
+Example:
+  sluice rehearse --config config/gateway.yaml --upstream anthropic --model claude-haiku-4-5
+`,
+  async run(argv) {
+    const { values } = parseArgs({
+      args: [...argv],
+      options: {
+        config: { type: 'string' },
+        upstream: { type: 'string' },
+        model: { type: 'string' },
+        format: { type: 'string' },
+        check: { type: 'string' },
+        'max-cost-usd': { type: 'string', default: '0.50' },
+        'timeout-ms': { type: 'string', default: '60000' },
+        json: { type: 'boolean', default: false },
+      },
+    })
+    const name = required(values.upstream, 'sluice rehearse', '--upstream NAME')
+    const model = required(values.model, 'sluice rehearse', '--model ID')
+    const options = {
+      formats: listOf('--format', values.format, FORMATS),
+      checks: checksOf(values.check),
+      maxUsd: amount('--max-cost-usd', values['max-cost-usd'], 10_000),
+      timeoutMs: amount('--timeout-ms', values['timeout-ms'], 3_600_000),
+    }
+    const loaded = loadConfig(configPath(values.config, 'sluice rehearse'), process.env)
+    if (!loaded.ok) {
+      console.log(
+        values.json ? JSON.stringify({ errors: loaded.errors }) : problemLines(loaded.errors),
+      )
+      return 1
+    }
+    const upstream = upstreamOf(name, loaded.config)
+    const { config, catalogue } = loaded
+    const report = await rehearsal({ config, catalogue, upstream, model }, options)
+    console.log(values.json ? JSON.stringify(report) : reportText(report))
+    return report.ok ? 0 : 1
+  },
+}
+
+function listOf<T extends string>(
+  option: string,
+  text: string | undefined,
+  known: readonly T[],
+): readonly T[] {
+  if (text === undefined) return known
+  return text.split(',').map((word) => {
+    const found = known.find((each) => each === word.trim())
+    if (found === undefined) throw new UsageError(`${option} takes ${known.join(', ')}`)
+    return found
+  })
+}
+
+function checksOf(text: string | undefined): readonly Check[] {
+  const names = listOf(
+    '--check',
+    text,
+    CHECKS.map(({ name }) => name),
+  )
+  return CHECKS.filter(({ name }) => names.includes(name))
+}
+
+function amount(option: string, text: string, most: number): number {
+  const number = Number(text)
+  if (text !== '' && number > 0 && number <= most) return number
+  throw new UsageError(`${option} must be a number above 0 and up to ${most}, not '${text}'`)
+}
+
+/** Throws an error for people if there is no such upstream, or it has no key. */
+function upstreamOf(name: string, { upstreams }: Config): UpstreamConfig {
+  const upstream = upstreams[name]
+  if (upstream === undefined) {
+    throw new Error(`no upstream '${name}'; the file has ${Object.keys(upstreams).join(', ')}`)
+  }
+  if (isConfigured(upstream)) return upstream
+  throw new Error(`the upstream '${name}' has no key: set ${upstream.apiKeySource ?? 'api_key'}`)
+}
+
+/** What the command prints as JSON. */
+interface Report {
+  readonly ok: boolean
+  readonly upstream: string
+  readonly model: string
+  readonly results: readonly CheckResult[]
+  readonly cost_usd: number
+  readonly max_cost_usd: number
+  /** The cost counts with `limiting.assumed_price`: the model has no price. */
+  readonly assumed_price: boolean
+}
+
+interface Options {
+  readonly formats: readonly FormatName[]
+  readonly checks: readonly Check[]
+  readonly maxUsd: number
+  readonly timeoutMs: number
+}
+
+async function rehearsal(
+  rehearsed: Rehearsed,
+  { formats, checks, maxUsd, timeoutMs }: Options,
+): Promise<Report> {
+  const { config, catalogue, upstream, model } = rehearsed
+  const facts = { ...factsFor(catalogue, model), id: model }
+  const prices = new Prices(catalogue.models, [upstream])
+  const price = prices.find(upstream.name, model, null)
+  const ceiling = new Ceiling(maxUsd, { price, facts, limiting: config.limiting })
+  const stage = await openStage(rehearsed)
+  try {
+    const results = await rehearse({
+      stage,
+      formats: formats.map((name) => new Format(name, facts)),
+      checks,
+      ceiling,
+      timeoutMs,
+      facts,
+      progress,
+    })
+    return {
+      ok: results.every(({ result }) => result !== 'fail' && result !== 'not run'),
+      upstream: upstream.name,
+      model,
+      results: results.map((each) => ({ ...each, detail: hideSecrets(each.detail) })),
+      cost_usd: ceiling.spentUsd,
+      max_cost_usd: maxUsd,
+      assumed_price: !ceiling.isPriced,
+    }
+  } finally {
+    await stage.close()
+  }
+}
+
+/** One line on standard error for each check, when it is over. */
+function progress(format: FormatName, check: string, result: CheckResult | null): void {
+  if (result === null || result.result === 'not run') return
+  const { result: word, duration_ms: tookMs, detail } = result
+  const why = detail === '' ? '' : `: ${hideSecrets(detail)}`
+  console.error(`${format} ${check}: ${word} in ${tookMs} ms${why}`)
+}
+
+function reportText({ upstream, model, results, ...report }: Report): string {
+  const formats = [...new Set(results.map(({ format }) => format))]
+  const checks = [...new Set(results.map(({ check }) => check))]
+  const rows = checks.map((check) => [
+    check,
+    ...formats.map((format) => {
+      return results.find((each) => each.format === format && each.check === check)?.result ?? ''
+    }),
+  ])
+  const notes = results.filter(({ result, detail }) => result !== 'not run' && detail !== '')
+  const count = (word: CheckResult['result']): number =>
+    results.filter(({ result }) => result === word).length
+  const isStopped = count('not run') > 0
+  const assumed = report.assumed_price ? ', at limiting.assumed_price: the model has no price' : ''
+  return [
+    `${upstream} ${model}`,
+    '',
+    table([['check', ...formats], ...rows]),
+    ...(notes.length === 0 ? [] : ['']),
+    ...notes.map(({ format, check, result, detail }) => `${format} ${check}: ${result}: ${detail}`),
+    '',
+    `${count('pass')} passed, ${count('loss')} with losses, ${count('fail')} failed, ${count('skipped')} skipped`,
+    `Cost ${report.cost_usd.toFixed(6)} USD of at most ${report.max_cost_usd} USD${assumed}`,
+    ...(isStopped
+      ? [`Stopped by the cost ceiling with ${count('not run')} checks left: raise --max-cost-usd`]
+      : []),
+  ].join('\n')
+}

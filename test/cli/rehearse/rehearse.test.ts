@@ -1,0 +1,107 @@
+/**
+ * Goal: `sluice rehearse` passes for an upstream of every dialect, never spends more than its ceiling, and leaves
+ * nothing behind.
+ * Method: the real program against the emulator.
+ */
+import { readdirSync } from 'node:fs'
+import t from 'tap'
+import { CHECKS } from '../../../src/cli/rehearse/checks.js'
+import { CANARY } from '../../process/program.js'
+import { openScene } from './scene.js'
+
+const { emulator, rehearse, report, temporary } = await openScene(t)
+
+const UPSTREAMS = [
+  ['chat', 'gpt-5.4'],
+  ['responses', 'gpt-5.5'],
+  ['anthropic', 'claude-opus-5-5'],
+  ['google', 'gemini-3.5-flash'],
+] as const
+
+for (const [upstream, model] of UPSTREAMS) {
+  void t.test(`an upstream of ${upstream} passes every check in every client format`, async (t) => {
+    const ran = await report('--upstream', upstream, '--model', model)
+    const { status, made, results, out, err } = ran
+    t.equal(status, 0, err)
+    t.equal(results.length, 4 * CHECKS.length)
+    t.same(
+      results.filter(({ result }) => result === 'fail' || result === 'not run'),
+      [],
+    )
+    t.ok(results.filter(({ result }) => result === 'pass').length >= 36, 'most of them pass')
+    t.match(made, { ok: true, upstream, model, assumed_price: false })
+    t.ok(Number(made['cost_usd']) > 0 && Number(made['cost_usd']) < 0.5)
+    t.equal(err.split('\n').filter((line) => / in \d+ ms/.test(line)).length, results.length)
+    t.notMatch(out + err, CANARY)
+    t.same(readdirSync(temporary), [], 'no files are left')
+  })
+}
+
+void t.test('what the gateway cannot carry is a loss, and no failure', async (t) => {
+  const stop = ['--format', 'chat', '--check', 'stop']
+  const carried = await report('--upstream', 'anthropic', '--model', 'claude-opus-5-5', ...stop)
+  t.equal(carried.status, 0)
+  t.match(carried.results, [{ check: 'stop', result: 'loss', lost: ['reply.stop_sequence'] }])
+  const refused = await report('--upstream', 'responses', '--model', 'gpt-5.5', ...stop)
+  t.equal(refused.status, 0)
+  t.match(refused.results, [{ result: 'loss', detail: /stop/ }])
+})
+
+void t.test('the ceiling stops the run before it is exceeded', async (t) => {
+  const asked = ['--upstream', 'chat', '--model', 'gpt-5.4', '--max-cost-usd']
+  const { status, made, results } = await report(...asked, '0.03')
+  t.equal(status, 1)
+  t.equal(made['ok'], false)
+  t.ok(Number(made['cost_usd']) <= 0.03, 'the cost is below the ceiling')
+  t.ok(results.some(({ result }) => result === 'pass'))
+  t.equal(results.at(-1)?.['result'], 'not run')
+
+  emulator.reset()
+  const none = await rehearse(...asked, '0.000001')
+  t.equal(none.status, 1)
+  t.match(none.out, 'Stopped by the cost ceiling with 44 checks left: raise --max-cost-usd')
+  t.equal(emulator.ledger.length, 0, 'no request is sent')
+})
+
+void t.test('a model without a price counts with the assumed one', async (t) => {
+  const usage = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 }
+  const message = { role: 'assistant', content: 'Hello.' }
+  const choices = [{ index: 0, message, finish_reason: 'stop' }]
+  const body = JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion', choices, usage })
+  emulator.replay({ status: 200, headers: { 'content-type': 'application/json' }, body })
+  const only = ['--format', 'chat', '--check', 'text']
+  const { made, out } = await report('--upstream', 'chat', '--model', 'gpt-unheard-of', ...only)
+  t.match(made, { ok: true, assumed_price: true }, out)
+  t.ok(Number(made['cost_usd']) > 0)
+})
+
+void t.test('the table names each check, and a reply that never comes ends in time', async (t) => {
+  emulator.script({ fault: { kind: 'hang' } })
+  t.teardown(() => emulator.reset())
+  const { status, out } = await rehearse(
+    ...['--upstream', 'chat', '--model', 'gpt-5.4', '--format', 'chat,gemini', '--check', 'text'],
+    ...['--timeout-ms', '300'],
+  )
+  t.equal(status, 1)
+  t.match(out, /check +chat +gemini\ntext +fail +fail\n/)
+  t.match(out, 'chat text: fail: no complete reply within 300 ms')
+  t.match(out, '0 passed, 0 with losses, 2 failed, 0 skipped')
+})
+
+void t.test('mistakes are named', async (t) => {
+  const known = ['--upstream', 'chat', '--model', 'm']
+  const cases: readonly (readonly [readonly string[], number, RegExp])[] = [
+    [['--model', 'gpt-5.4'], 2, /needs --upstream NAME/],
+    [['--upstream', 'chat'], 2, /needs --model ID/],
+    [[...known, '--format', 'soap'], 2, /--format takes chat, messages/],
+    [[...known, '--check', 'all'], 2, /--check takes text, stream/],
+    [[...known, '--max-cost-usd', '0'], 2, /--max-cost-usd must be/],
+    [['--upstream', 'nowhere', '--model', 'm'], 1, /no upstream 'nowhere'; the file has chat, /],
+    [['--upstream', 'keyless', '--model', 'm'], 1, /has no key: set NO_SUCH_KEY_IS_SET/],
+  ]
+  for (const [args, expected, message] of cases) {
+    const { status, err } = await rehearse(...args)
+    t.equal(status, expected, args.join(' '))
+    t.match(err, message)
+  }
+})

@@ -1,0 +1,43 @@
+/** An emulator, a configuration with an upstream of each dialect, and `sluice rehearse` on it. Judges nothing. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { Test } from 'tap'
+import { objectOf, type JsonObject } from '../../../src/chat/json.js'
+import { startEmulator } from '../../../src/emulator/server.js'
+import { CANARY, run } from '../../process/program.js'
+
+export async function openScene(t: Test) {
+  const emulator = await startEmulator()
+  t.teardown(() => emulator.close())
+  const folder = t.testdir()
+  const temporary = join(folder, 'tmp')
+  mkdirSync(temporary)
+  const { openai, anthropic, gemini } = emulator.baseUrls
+  const file = join(folder, 'gateway.yaml')
+  writeFileSync(
+    file,
+    `store: sqlite:./data/sluice.db
+models: ${resolve('config/models.yaml')}
+upstreams:
+  chat: { dialect: openai-chat, base_url: ${openai}, api_key: ${CANARY} }
+  responses: { dialect: openai-responses, base_url: ${openai}, api_key: ${CANARY} }
+  anthropic: { dialect: anthropic, base_url: ${anthropic}, api_key: ${CANARY} }
+  google: { dialect: gemini, base_url: ${gemini}, api_key: ${CANARY} }
+  keyless: { dialect: openai-chat, base_url: ${openai}, api_key: '\${NO_SUCH_KEY_IS_SET}' }
+routes:
+  - { prefix: gpt-, upstream: chat }
+`,
+  )
+  const rehearse = async (...args: string[]) => {
+    const env = { TMPDIR: temporary }
+    const program = run(t, ['rehearse', '--config', file, ...args], env)
+    const status = await program.ended
+    return { status, out: program.out(), err: program.err() }
+  }
+  const report = async (...args: string[]) => {
+    const ran = await rehearse(...args, '--json')
+    const made = ran.out === '' ? {} : objectOf(JSON.parse(ran.out))
+    return { ...ran, made, results: (made['results'] ?? []) as JsonObject[] }
+  }
+  return { emulator, temporary, rehearse, report }
+}
