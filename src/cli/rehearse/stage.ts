@@ -121,7 +121,7 @@ function routeTo(upstream: UpstreamConfig, model: string, asked: string | null):
   return {
     match: { model },
     when: null,
-    targets: [{ upstream: upstream.name, model: asked, weight: 1 }],
+    targets: [{ upstream: upstream.name, model: asked, weight: 1, abort: null }],
     sticky: 'none',
     balance: 'weighted',
     fallback: [],
