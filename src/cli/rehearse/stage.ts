@@ -127,5 +127,6 @@ function routeTo(upstream: UpstreamConfig, model: string, asked: string | null):
     fallback: [],
     retry: { attempts: 1, budget: 0, maxWaitMs: 0, nonIdempotent: false },
     hedge: null,
+    shadow: null,
   }
 }
