@@ -290,6 +290,31 @@ function operation(): Row['panels'] {
       queries: [query(orZero(sum(gauge('sluice_series_dropped_total'))), 'Dropped')],
       runbook: ['Metric series dropped'],
     }),
+    series({
+      title: 'Trace spans',
+      description:
+        'Finished spans per second by result. `failed`: the OTLP receiver did not take them; `dropped`: too many waited.',
+      unit: 'ops',
+      width: 12,
+      queries: [
+        query(
+          orNone(sum(rate('sluice_trace_spans_total', GATEWAY), 'result'), 'result'),
+          '{{result}}',
+        ),
+      ],
+    }),
+    series({
+      title: 'Webhooks',
+      description: 'Webhooks per second by result. `retried` is a try that failed.',
+      unit: 'ops',
+      width: 12,
+      queries: [
+        query(
+          orNone(sum(rate('sluice_webhooks_total', GATEWAY), 'result'), 'result'),
+          '{{result}}',
+        ),
+      ],
+    }),
   ]
 }
 

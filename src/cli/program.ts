@@ -2,11 +2,9 @@
  * The program `sluice`: the first argument picks the command. Files and folders that it creates are private to
  * its user, whatever the umask was: stores and spools hold hashes of keys, e-mail addresses and costs.
  */
-import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import { isObject, stringOf } from '../chat/json.js'
 import { UsageError, type Command } from './command.js'
-import { packageFile } from '../files/package-file.js'
+import { packageVersion } from '../files/package-file.js'
 import { hideSecrets } from '../secrets/redact-secrets.js'
 
 /** Commands by name, loaded only when asked for so that `sluice keys` does not pay for the gateway. */
@@ -35,7 +33,7 @@ async function main(argv: readonly string[]): Promise<number> {
     return name === undefined ? 2 : 0
   }
   if (name === '--version' || name === '-v') {
-    process.stdout.write(`sluice ${version()}\n`)
+    process.stdout.write(`sluice ${packageVersion()}\n`)
     return 0
   }
   const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
@@ -48,11 +46,6 @@ async function main(argv: readonly string[]): Promise<number> {
     return 0
   }
   return command.run(rest)
-}
-
-function version(): string {
-  const manifest: unknown = JSON.parse(readFileSync(packageFile('package.json'), 'utf8'))
-  return isObject(manifest) ? (stringOf(manifest['version']) ?? '') : ''
 }
 
 /** Without an installed `sluice`, what to type in its place. */

@@ -7,6 +7,7 @@ import type { KeyLimits, PlanName } from '../accounts/account.js'
 import type { DialectName } from '../dialects/dialect.js'
 import type { TlsFiles } from '../http/tls-files.js'
 import type { LogLevel } from '../observe/log/log.js'
+import type { NotifyGroup } from '../observe/webhooks/notification.js'
 import type { RouteConfig } from './routes/route.js'
 
 /** How an upstream is spoken to: `openai` picks chat or Responses per model and request. */
@@ -90,6 +91,21 @@ export interface DashboardConfig {
   readonly selfSignUp: boolean
   readonly grafanaUrl: string | null
   readonly oidc: OidcConfig | null
+}
+
+/** Traces. */
+export interface TelemetryConfig {
+  /** Base URL of the receiver; null: as the environment says. */
+  readonly otlp: string | null
+  readonly captureContent: boolean
+}
+
+/** A URL that webhooks are sent to. */
+export interface NotifyConfig {
+  readonly url: string
+  readonly events: readonly NotifyGroup[]
+  readonly secret: string
+  readonly allowPrivateAddress: boolean
 }
 
 /** How much is logged. */
@@ -317,6 +333,8 @@ export interface Config {
   readonly responses: { readonly storeSeconds: number }
   readonly dashboard: DashboardConfig
   readonly log: LogConfig
+  readonly telemetry: TelemetryConfig
+  readonly notify: readonly NotifyConfig[]
   readonly onLoss: 'report' | 'reject'
   readonly afterDisconnect: AfterDisconnectConfig
   readonly ledger: LedgerConfig

@@ -16,6 +16,7 @@ import type { Finding, Path } from './problem.js'
 import type { KeySources } from './placeholder.js'
 import { checkRoutes, routesOf } from './routes/routes.js'
 import type { FileValues } from './schema/schema.js'
+import { checkTelemetry, notifyOf, telemetryOf } from './schema/telemetry-schema.js'
 import { checkServer, serverOf, type TlsCheck } from './schema/server-schema.js'
 import { isRedisUrl, parseRedisUrl } from '../store/redis/connection/address.js'
 import { isPrivateAddress } from '../upstreams/address.js'
@@ -56,6 +57,7 @@ export function resolveConfig(
   for (const [name, upstream] of Object.entries(values.upstreams)) {
     checkUpstream(upstream, ['upstreams', name], context, fault)
   }
+  checkTelemetry(values.telemetry, values.notify, fault)
   checkDashboard(values.dashboard, (path, message) => fault(['dashboard', ...path], message))
   checkRoutes(values.routes, Object.keys(values.upstreams), fault)
   checkLimits(values, fault)
@@ -186,6 +188,8 @@ function configOf(values: FileValues, store: string, context: ResolveContext): C
       sampleSuccess: values.log.sample_success,
       slowMs: values.log.slow_ms,
     },
+    telemetry: telemetryOf(values.telemetry),
+    notify: notifyOf(values.notify, isPrivateHost),
     onLoss: values.on_loss,
     afterDisconnect: afterDisconnectOf(values.after_disconnect),
     ledger: ledgerOf(values.ledger, context.folder, store),

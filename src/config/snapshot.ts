@@ -12,6 +12,7 @@ import {
   type DashboardConfig,
   type EscrowConfig,
   type LimitingConfig,
+  type NotifyConfig,
   type ServerConfig,
   type BreakerConfig,
   type Snapshot,
@@ -83,6 +84,8 @@ export function shownConfig(config: Config): JsonObject {
     escrow: maskedEscrow(config.escrow),
     dashboard: shownDashboard(config.dashboard),
     log: snakeKeys(config.log),
+    telemetry: snakeKeys(config.telemetry),
+    notify: config.notify.map(maskedNotify),
     on_loss: config.onLoss,
     after_disconnect: snakeKeys(config.afterDisconnect),
     ledger: snakeKeys(config.ledger),
@@ -124,6 +127,14 @@ function maskedStore(store: string): string {
     .replace(/\bsentinel_password=([^&]*)/, (_, secret: string) => {
       return `sentinel_password=${masked(secret)}`
     })
+}
+
+/** Some receivers have a secret in the path of their URL. */
+function maskedNotify({ url, secret, ...rest }: NotifyConfig): JsonObject {
+  const { origin, pathname, search } = new URL(url)
+  const path = pathname + search
+  const shown = path === '/' ? '' : `/${masked(path)}`
+  return { url: origin + shown, ...snakeKeys(rest), secret: masked(secret) }
 }
 
 function maskedEscrow(escrow: EscrowConfig): JsonObject {

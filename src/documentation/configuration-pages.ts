@@ -61,7 +61,7 @@ are filled in after the YAML is parsed, so that no value can change the file's s
 **Reload.** A change of the file, of its catalogue or of a \`\${file:…}\` is in force within a second, as is a
 SIGHUP. A change is a new generation, with the next number, or it is refused with its line and the one in
 force stays. Requests keep the generation that they began with. Addresses, ports, \`workers\`,
-\`log.level\` and \`store\` are taken at the start only: a change of them is logged and waits for a restart.
+\`log.level\`, \`telemetry.otlp\` and \`store\` are taken at the start only: a change of them is logged and waits for a restart.
 
 **Strictness.** At most 4 MiB, YAML 1.2, each key once, at most 100 aliases. An unknown key is an error, and so is a
 key that this version knows but does not support: it says so rather than ignoring it.

@@ -1,7 +1,7 @@
 /**
  * Files that are shipped with the program, wherever it was installed or compiled to.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -14,4 +14,11 @@ export function packageFile(name: string): string {
     folder = parent
   }
   return join(folder, name)
+}
+
+/** The version of the package. */
+export function packageVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(packageFile('package.json'), 'utf8'))
+  const isNamed = typeof manifest === 'object' && manifest !== null && 'version' in manifest
+  return isNamed && typeof manifest.version === 'string' ? manifest.version : ''
 }

@@ -9,6 +9,7 @@ import { hasLeft, REFUSED } from '../http/respond.js'
 import type { Lease } from '../limits/limiter.js'
 import { Cancellation } from './cancellation.js'
 import type { Generation } from './generation/generation.js'
+import type { RequestTrace } from './observe/trace-context.js'
 import { LANDED, type Flight } from './under-way/in-flight.js'
 
 /** What sending a request and recording it takes: an exchange with a client, or a shadow request, which has none. */
@@ -55,6 +56,8 @@ export class Exchange implements Flight, RequestContext {
   keyDigest: string | null = null
   /** The reservation of its limits while it runs: the limiter renews it. */
   lease: Lease | null = null
+  /** The trace that it belongs to; null if it has none. */
+  trace: RequestTrace | null = null
   /** The reply was ended with an error: that its connection closes does not mean that the client left. */
   isBrokenOff = false
 

@@ -16,6 +16,7 @@ import type { Deadlines } from './under-way/deadlines.js'
 import type { Drains } from './under-way/drains.js'
 import type { Exchange } from './exchange.js'
 import { serveNative } from './native/native.js'
+import { passedTrace } from './observe/trace-context.js'
 import { Results } from './observe/results.js'
 import { admit, type Admitted } from './phases/admit.js'
 import { authenticate } from './phases/authenticate.js'
@@ -49,6 +50,7 @@ export interface Services extends Ledgers {
 
 /** Serves one request to its end. Never rejects. */
 export async function serve(x: Exchange, services: Services): Promise<void> {
+  x.trace = services.tracing?.begin(x) ?? passedTrace(x.req)
   const results = new Results()
   const observer = new Observer(x, results, services)
   try {

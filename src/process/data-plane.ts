@@ -27,6 +27,8 @@ import { expiryOf } from '../http/tls-files.js'
 import { LazyDashboard } from './lazy-dashboard.js'
 import { Books } from '../ledger/books.js'
 import { Spool } from '../ledger/spool.js'
+import type { Tracing } from '../gateway/observe/tracing.js'
+import { openTracing } from './open-tracing.js'
 import { Limiter } from '../limits/limiter.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/hops.js'
@@ -101,11 +103,12 @@ export async function openDataPlane(
   let current = snapshot
   const store = await openObservedStore(snapshot, log, metrics)
   const parts = partsOf(store, () => current, metrics, log)
-  const { authenticator, escrow, limiter, books } = parts
+  const { limiter, books } = parts
+  const tracing = await openTracing(snapshot.config.telemetry, log, metrics)
   const monitor = options.reportCanaries === undefined ? newCanaryMonitor(log, metrics) : null
   monitor?.adopt(snapshot)
   const report = options.reportCanaries ?? judging(monitor, (order) => gateway.abortCanaries(order))
-  const gateway = new Gateway({ ...parts, metrics, log }, snapshot, report)
+  const gateway = new Gateway({ ...parts, tracing, metrics, log }, snapshot, report)
   let proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
   const dashboard = new LazyDashboard({
     ...{ store, log, snapshot: () => current, ...asked(options) },
@@ -156,11 +159,22 @@ export async function openDataPlane(
       clearInterval(removal)
       await dashboard.close()
       await gateway.close()
-      await books.close()
-      for (const part of [authenticator, escrow, limiter]) part.close()
-      await store.close()
+      await release(parts, store, tracing)
     },
   }
+}
+
+/** Lets go of what the gateway used, once it has ended. */
+async function release(
+  { authenticator, escrow, limiter, books }: ReturnType<typeof partsOf>,
+  store: Store,
+  tracing: Tracing | null,
+): Promise<void> {
+  await Promise.all([books.close(), tracing?.close()])
+  authenticator.close()
+  escrow.close()
+  limiter.close()
+  await store.close()
 }
 
 async function offerSetUp(

@@ -13,7 +13,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['errors', 'secrets'],
   ['chat', 'error-cause'],
   ['wire', 'files', 'observe/log/redact', 'store/sqlite/driver'],
-  ['dialects', 'emulator', 'observe/log/fields', 'observe/log/sink'],
+  ['dialects', 'emulator', 'observe/log/fields', 'observe/log/sink', 'observe/webhooks/notification', 'observe/webhooks/sign'],
   [
     'accounts',
     'auth',
@@ -23,6 +23,8 @@ const ROWS: readonly (readonly string[])[] = [
     'limits',
     'observe/log',
     'observe/metrics',
+    'observe/traces',
+    'observe/webhooks',
     'reasoning',
     'routing',
     'store',
@@ -86,6 +88,16 @@ const FORBIDDEN: Readonly<Record<string, readonly string[]>> = {
 /** Which files may import a package. */
 const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@node-rs/argon2': [/^accounts\/password\.ts$/],
+  // Loaded only if traces are exported.
+  '@opentelemetry/api': [
+    /^observe\/traces\/otlp\.ts$/,
+    /^gateway\/observe\/(?:traces|span-attributes|span-content)\.ts$/,
+  ],
+  '@opentelemetry/core': [/^observe\/traces\/otlp\.ts$/, /^gateway\/observe\/traces\.ts$/],
+  '@opentelemetry/exporter-trace-otlp-http': [/^observe\/traces\/otlp\.ts$/],
+  '@opentelemetry/exporter-trace-otlp-proto': [/^observe\/traces\/otlp\.ts$/],
+  '@opentelemetry/resources': [/^observe\/traces\/otlp\.ts$/],
+  '@opentelemetry/sdk-trace-base': [/^observe\/traces\/otlp\.ts$/],
   '@photostructure/sqlite': [/^store\/sqlite\/driver\.ts$/],
   fzstd: [/^http\/content-encoding\/zstd-thread\.ts$/],
   'http-proxy-3': [/^http\/native-proxy\.ts$/],

@@ -78,6 +78,8 @@ void t.test('what the file leaves out has the documented default', (t) => {
       oidc: null,
     },
     log: { level: 'info', sampleSuccess: 1, slowMs: 10_000 },
+    telemetry: { otlp: null, captureContent: false },
+    notify: [],
     onLoss: 'report',
     afterDisconnect: { maxStreams: 100, maxMs: 120_000 },
     ledger: {

@@ -16,6 +16,7 @@ export function needsRestart(running: Config, next: Config): string[] {
     (key) => JSON.stringify(running.server[key]) !== JSON.stringify(next.server[key]),
   ).map((key) => `server.${snakeCase(key)}`)
   if (running.log.level !== next.log.level) changed.push('log.level')
+  if (running.telemetry.otlp !== next.telemetry.otlp) changed.push('telemetry.otlp')
   if (running.store !== next.store) changed.push('store')
   if (running.escrow.key !== next.escrow.key) changed.push('escrow.key')
   if (running.ledger.spool !== next.ledger.spool) changed.push('ledger.spool')
@@ -27,7 +28,7 @@ export function needsRestart(running: Config, next: Config): string[] {
 
 /** `next` as a process that was started with `running` has it in force. */
 export function inForce(running: Config, next: Config): Config {
-  const { store, log, escrow, ledger } = running
+  const { store, log, telemetry, escrow, ledger } = running
   const { spool, spoolMaxBytes } = ledger
   const { away } = next.limiting
   // Left out of the file, it is the number of workers.
@@ -37,7 +38,8 @@ export function inForce(running: Config, next: Config): Config {
     ...next,
     server: { ...next.server, ...startedServer(running.server) },
     store,
-    log,
+    log: { ...next.log, level: log.level },
+    telemetry: { ...next.telemetry, otlp: telemetry.otlp },
     escrow: { ...next.escrow, key: escrow.key },
     ledger: { ...next.ledger, spool, spoolMaxBytes },
     limiting: { ...next.limiting, away: { ...away, processes } },

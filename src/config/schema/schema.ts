@@ -15,6 +15,7 @@ import { routeSchema } from './route-schema.js'
 import { http2Schema, proxySchema, upstreamTlsSchema } from '../upstreams/connection.js'
 import { breakerSchema, probeSchema } from '../upstreams/health.js'
 import { serverSchema } from './server-schema.js'
+import { notifySchema, telemetrySchema } from './telemetry-schema.js'
 
 const timeouts = z.strictObject({
   connect_ms: whole(1, DAY_MS).default(3_000).describe('Time for a connection, TLS included.'),
@@ -279,6 +280,8 @@ export const fileSchema = z.strictObject({
     })
     .prefault({})
     .describe('The log.'),
+  telemetry: telemetrySchema,
+  notify: notifySchema,
   on_loss: z
     .enum(['report', 'reject'])
     .default('report')

@@ -51,6 +51,8 @@ export class AttemptResult {
   isReused = false
   /** The upstream answers in a stream that goes on to the client. */
   isStreamed = false
+  /** Keeps the bytes of the reply if the trace is to hold them. */
+  captured: { take(chunk: Buffer): void } | null = null
   /** Why it was made, and after which failure. */
   readonly occasion: Occasion
   readonly after: ErrorKind | null

@@ -200,6 +200,7 @@ export class NativeAttempt implements Timed {
     x.cancellation.onCancel(null)
     call.target.series.inflight(-1)
     this.run.result.outcome = kind
+    this.run.result.endedAtMs = performance.now()
     if (limit !== null) x.req.unpipe(limit)
     this.tap?.unpipe()
     this.abort()

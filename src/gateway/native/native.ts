@@ -13,7 +13,7 @@ import type { Results } from '../observe/results.js'
 import type { Authenticated } from '../phases/authenticate.js'
 import { Intake } from '../phases/receive.js'
 import { NativeAttempt } from './attempt.js'
-import { admitNative, nativeTarget, openNative } from './open.js'
+import { admitNative, nativeTarget, openNative, type NativeCall } from './open.js'
 import { NativeDelivery } from './run.js'
 import { WebSocketAttempt } from './websocket.js'
 
@@ -70,8 +70,19 @@ export async function serveNative(
   const { rateHeaders } = admission
   const { deadlines } = services
   const run = { result, intake, delivery, rateHeaders, deadlines, ending }
-  if (x.upgrade === null) await new NativeAttempt(x, call, run).carryOut(agent)
-  else results.error = await new WebSocketAttempt(x, call, run, x.upgrade).carryOut(agent)
+  const sent = traced(x, call, result)
+  if (x.upgrade === null) await new NativeAttempt(x, sent, run).carryOut(agent)
+  else results.error = await new WebSocketAttempt(x, sent, run, x.upgrade).carryOut(agent)
+}
+
+/** The request with the trace that it belongs to, in place of the client's own header. */
+function traced({ trace }: Exchange, call: NativeCall, result: AttemptResult): NativeCall {
+  result.beganAtMs = performance.now()
+  if (trace === null) return call
+  const headers = { ...call.headers }
+  const list = trace.headers(result)
+  for (let at = 0; at < list.length; at += 2) headers[list[at] ?? ''] = list[at + 1] ?? ''
+  return { ...call, headers }
 }
 
 function sentNative(result: AttemptResult): Sent {

@@ -19,6 +19,7 @@ export interface NativeRun {
 export class NativeDelivery implements Delivery {
   sentBytes = 0
   readonly chunks = 0
+  readonly wholeMs = null
   headMs: number | null = null
   relayMs: number | null = null
   readonly clientWaitMs = 0

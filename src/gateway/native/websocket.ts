@@ -207,6 +207,7 @@ export class WebSocketAttempt implements Timed {
     intake.bytes = client.socket.bytesRead - fromBytes.read
     delivery.sentBytes = client.socket.bytesWritten - fromBytes.written
     call.target.series.inflight(-1)
+    result.endedAtMs = performance.now()
     result.outcome = this.reason?.kind ?? result.verdict?.error?.kind ?? 'ok'
     this.abort()
     this.resolve(this.reason)

@@ -1,6 +1,6 @@
 /** The log line of an exchange, and how its stream ended. */
 import type { LogConfig } from '../../config/config.js'
-import { causeOf } from '../../error-cause.js'
+import type { Cause } from '../../error-cause.js'
 import { rowOf } from '../../errors.js'
 import type { ExchangeLine } from '../../observe/log/fields.js'
 import type { Outcome, StreamEnd } from '../../observe/metrics/hops.js'
@@ -33,9 +33,11 @@ export function streamEndOf(outcome: Outcome, isComplete: boolean): StreamEnd {
 }
 
 /** How an exchange ended. */
-interface End {
+export interface End {
   readonly status: number
   readonly outcome: Outcome
+  /** Undefined for `ok`. */
+  readonly cause: Cause | undefined
   readonly seconds: number
   readonly overheadMs: number
 }
@@ -71,12 +73,13 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
   return {
     request_id: x.id,
     client_request_id: identified?.clientRequestId ?? undefined,
+    trace_id: x.trace?.traceId,
     client_address: x.clientAddress,
     method: x.req.method ?? '',
     path: operation === null ? undefined : x.path.slice(0, MAX_PATH),
     status,
     outcome,
-    cause: causeOf(outcome) ?? undefined,
+    cause: end.cause,
     limit: admission?.kind === 'refused' ? (admission.limit ?? undefined) : undefined,
     key_id: authenticated?.identity.keyId,
     account_id: authenticated?.identity.accountId,

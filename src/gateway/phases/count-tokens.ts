@@ -208,7 +208,9 @@ function ask(
       handler.end(null)
     }, WAIT_MS)
     series.inflight(1)
-    const call = upstream.pool.send(outgoing, handler)
+    const traced = x.trace?.headers(null) ?? []
+    const headers = [...outgoing.headers, ...traced]
+    const call = upstream.pool.send({ ...outgoing, headers }, handler)
     x.cancellation.onCancel((reason) => {
       call.abort()
       reject(reason)

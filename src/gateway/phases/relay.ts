@@ -23,6 +23,8 @@ export interface Delivery {
   readonly chunks: number
   /** From the arrival of the request to the head of a streamed reply, in ms; null for a whole reply. */
   readonly headMs: number | null
+  /** The same of a whole reply; null for a stream, and if the client gets an error. */
+  readonly wholeMs: number | null
   /** From the head to the end; null until then, and for a whole reply. */
   readonly relayMs: number | null
   /** For how long the stream waited for a client that read slowly. */
@@ -51,12 +53,17 @@ export function relay(x: Exchange, reply: BegunReply, options: RelayOptions): De
     reply.bytes,
     // The operating system takes most replies at once.
     hasLeft(res) ? null : new Promise((resolve) => res.once('close', resolve)),
+    performance.now() - x.startedMs,
   )
 }
 
 /** A reply that was handed over whole. */
-export function sent(sentBytes: number, closed: Promise<void> | null = null): Delivery {
-  return { sentBytes, chunks: 0, headMs: null, relayMs: null, clientWaitMs: 0, closed }
+export function sent(
+  sentBytes: number,
+  closed: Promise<void> | null = null,
+  wholeMs: number | null = null,
+): Delivery {
+  return { sentBytes, chunks: 0, headMs: null, wholeMs, relayMs: null, clientWaitMs: 0, closed }
 }
 
 /** Proxies must neither hold nor change a stream. What the dashboard has set for the reply is kept. */
@@ -74,6 +81,7 @@ class StreamRelay implements Timed, Delivery {
   sentBytes = 0
   chunks = 0
   relayMs: number | null = null
+  readonly wholeMs = null
   clientWaitMs = 0
   readonly headMs: number
   readonly closed: Promise<void>

@@ -1,6 +1,7 @@
 /**
  * The end of every exchange: its ledger entry, its metrics and its log line, all derived from what the phases returned.
  */
+import { causeOf } from '../../error-cause.js'
 import { isAbsurd } from '../../chat/usage.js'
 import type { DialectName } from '../../dialects/dialect.js'
 import type { Books } from '../../ledger/books.js'
@@ -14,6 +15,7 @@ import { entryOf, outcomeOf, overheadMs } from '../observe/entry.js'
 import { isLogged, lineOf, streamEndOf } from '../observe/line.js'
 import { headOf, type RecentHeads } from '../observe/recent-heads.js'
 import { firstContentMs, waited, type Results } from '../observe/results.js'
+import type { Tracing } from '../observe/tracing.js'
 import type { Identified } from './identify.js'
 
 /** What takes the entry, the metrics and the log line. */
@@ -24,6 +26,8 @@ export interface Ledgers {
   readonly canaries: CanaryTally
   readonly log: Logger
   readonly recent: RecentHeads
+  /** Null: no spans are made. */
+  readonly tracing: Tracing | null
 }
 
 /** The operations that are entered into the ledger; lists and stored replies cost nothing. */
@@ -136,12 +140,14 @@ export class Observer {
       recordReply(x, results, seconds, outcome)
       recordLosses(results, target.dialect, metrics)
     }
-    const end = { status, outcome, seconds, overheadMs: ownMs }
+    const cause = causeOf(outcome) ?? undefined
+    const end = { status, outcome, cause, seconds, overheadMs: ownMs }
     if (isLogged(x.generation.snapshot.config.log, x, results, end)) {
       log.exchangeLine(lineOf(x, results, end))
     }
     const head = headOf(x, results)
     if (head !== null) recent.add(head)
+    this.to.tracing?.end(x, results, end)
     metrics.hops.settle.observe((results.entryMs + performance.now() - beganMs) / 1000)
     const failure = results.sent?.failure ?? results.failure ?? null
     if (failure !== null) log.error('unforeseen failure', failure, { request_id: x.id })

@@ -11,6 +11,8 @@ export interface ExchangeLine {
   request_id: string
   /** The client's own id, as it sent it. */
   client_request_id?: string | undefined
+  /** 32 hexadecimal digits. */
+  trace_id?: string | undefined
   /** Where the client is, behind trusted proxies too. */
   client_address?: string | undefined
   method?: string | undefined
@@ -112,6 +114,7 @@ export function exchangeFields(line: ExchangeLine): object {
   return {
     request_id: clipped(line.request_id),
     client_request_id: clipped(line.client_request_id),
+    trace_id: line.trace_id,
     client_address: clipped(line.client_address),
     method: clipped(line.method),
     path: line.path === undefined ? undefined : clip(withoutQuery(line.path)),

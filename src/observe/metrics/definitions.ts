@@ -14,6 +14,7 @@ export const LABELS: Readonly<Record<string, string>> = {
   model: 'a model of the catalogue, or `other`',
   resource: '`delay` (of the event loop), `heap`, `open_files`, `in_flight` (requests under way)',
   hop: 'authenticate, receive, route, admit, connect, first_byte, translate, relay, settle',
+  event: 'of webhooks `budget`, `breaker`, `config`, `canary`',
   end: '`complete`; the upstream’s doing: `truncated`, `malformed`, `upstream_timeout`, `upstream_error`; the client’s: `client_gone`, `client_stalled`, `key_ended` (its key was revoked or expired); the gateway’s: `draining`, `gateway_error`',
   scope:
     'what a budget limits: `key`, `account` (plans included), `model`, `upstream`, or `label` for all labels',
@@ -199,6 +200,12 @@ export const DEFINITIONS = {
   }),
   logLinesLost: counter('sluice_log_lines_lost_total', 1, [], {
     help: 'Log lines that were dropped because stdout did not take them: 8 MiB were already waiting, or it failed.',
+  }),
+  webhooks: counter('sluice_webhooks_total', 16, ['event', 'result'], {
+    help: 'Webhooks by what became of them: delivered, retried (a try failed and another one follows), failed (the last try failed), dropped (the queue was full, the receiver is gone, or the gateway ended).',
+  }),
+  traceSpans: counter('sluice_trace_spans_total', 3, ['result'], {
+    help: 'Finished spans of traces: exported, failed (the receiver did not take them), dropped (the queue was full).',
   }),
   seriesDropped: counter('sluice_series_dropped_total', 1, [], {
     help: 'Series refused because a metric, or all of them together, had reached the cap.',

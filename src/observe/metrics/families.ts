@@ -72,6 +72,8 @@ export function register(set: MetricSet) {
     tokensAfterDisconnect: set.counter(d.tokensAfterDisconnect),
     workerRestarts: set.counter(d.workerRestarts),
     logLinesLost: set.counter(d.logLinesLost),
+    webhooks: set.counter(d.webhooks),
+    traceSpans: set.counter(d.traceSpans),
     tokenUsage: set.histogram(d.tokenUsage),
     requestDuration: set.histogram(d.requestDuration),
     timeToFirstToken: set.histogram(d.timeToFirstToken),

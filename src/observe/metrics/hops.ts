@@ -229,6 +229,16 @@ export class Metrics {
     this.families.workerRestarts.child(reason).add()
   }
 
+  /** What became of a webhook, or of a try to deliver it; `event` is its group. */
+  webhook(event: string, result: string): void {
+    this.families.webhooks.child(event, result).add()
+  }
+
+  /** Finished spans that were exported, or not. */
+  traceSpans(result: 'exported' | 'failed' | 'dropped', spans: number): void {
+    this.families.traceSpans.child(result).add(spans)
+  }
+
   /** Log lines that the log's destination did not take in time. */
   logLinesLost(lines: number): void {
     this.families.logLinesLost.child().add(lines)

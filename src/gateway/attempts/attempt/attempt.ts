@@ -89,7 +89,9 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
     const { reason } = this.owner.exchange.cancellation
     if (reason !== null) return this.cancel(reason)
     const { onFreshConnection = false, outgoing } = this.prepared
-    const { path, headers, body } = outgoing
+    const { path, body } = outgoing
+    const traced = this.owner.exchange.trace?.headers(this.result)
+    const headers = traced === undefined ? outgoing.headers : [...outgoing.headers, ...traced]
     const request = { path, headers, body, onFreshConnection }
     this.upstream = this.target.upstream.pool.send(request, this)
   }
@@ -126,6 +128,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, Fed, Timed {
   }
 
   onResponseData(chunk: Buffer): void {
+    this.result.captured?.take(chunk)
     if (this.phase === 'stream') {
       const gapMs = this.clock.heard(performance.now())
       if (this.committed) this.target.series.chunkGap(gapMs / 1000)

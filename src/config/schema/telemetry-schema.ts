@@ -1,0 +1,103 @@
+/** `telemetry:` and `notify:`: traces, and webhooks about budgets, breakers and the configuration. Part of `schema.ts`. */
+import { z } from 'zod'
+import { NOTIFY_GROUPS } from '../../observe/webhooks/notification.js'
+import { secretProblem } from '../../observe/webhooks/sign.js'
+import type { NotifyConfig, TelemetryConfig } from '../config.js'
+import type { Path } from '../problem.js'
+
+/** `telemetry:` */
+export const telemetrySchema = z
+  .strictObject({
+    otlp: z
+      .string()
+      .max(2_048)
+      .optional()
+      .describe(
+        'Base URL of an OTLP receiver over HTTP, as in `http://127.0.0.1:4318`; traces go to `/v1/traces` below it. Left out: the environment variable OTEL_EXPORTER_OTLP_ENDPOINT, else no traces. The other OTEL_ variables apply as well.',
+      ),
+    capture_content: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether spans hold prompts and replies, at most 64 KiB of each. Whoever reads the traces can then read them.',
+      ),
+  })
+  .prefault({})
+  .describe('Traces (OpenTelemetry).')
+
+/** `notify:` */
+export const notifySchema = z
+  .array(
+    z.strictObject({
+      url: z.string().max(2_048).describe('Where webhooks are sent: http or https.'),
+      events: z
+        .array(z.enum(NOTIFY_GROUPS))
+        .min(1)
+        .default([...NOTIFY_GROUPS])
+        .describe(
+          'Which: `budget` (80 % and 100 % of a budget are used), `breaker` (a circuit breaker opens, half-opens or closes), `config` (a changed configuration is refused), `canary` (a canary is aborted). Left out: all.',
+        ),
+      secret: z
+        .string()
+        .describe(
+          'What webhooks are signed with, as `${VARIABLE}` or `${file:/path}`: `whsec_` and 24 to 64 bytes in base64, or a text of 16 to 512 characters, of which the bytes are used.',
+        ),
+      allow_private_address: z
+        .boolean()
+        .optional()
+        .describe(
+          'Whether `url` may lead to a loopback, private or link-local address. Left out: true if its host is itself such an address or `localhost`, else false.',
+        ),
+    }),
+  )
+  .max(32)
+  .default([])
+  .describe(
+    'Webhooks, signed after the Standard Webhooks specification (docs/reference/webhooks.md).',
+  )
+
+type Fault = (path: Path, message: string) => void
+
+/** Reports what is wrong with them. */
+export function checkTelemetry(
+  { otlp }: z.output<typeof telemetrySchema>,
+  notify: z.output<typeof notifySchema>,
+  fault: Fault,
+): void {
+  if (otlp !== undefined) checkUrl(otlp, ['telemetry', 'otlp'], fault)
+  for (const [index, { url, secret }] of notify.entries()) {
+    checkUrl(url, ['notify', index, 'url'], fault)
+    const problem = secretProblem(secret)
+    if (problem !== null) fault(['notify', index, 'secret'], problem)
+  }
+}
+
+function checkUrl(text: string, path: Path, fault: Fault): void {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    fault(path, 'must be a URL that begins with https:// or http://')
+  } else if (url.username !== '' || url.password !== '') {
+    fault(path, 'must not hold a user or password')
+  } else if (url.hash !== '') fault(path, 'must not have a fragment')
+}
+
+/** In the code's own spelling; only for values that `checkTelemetry` accepts. */
+export function telemetryOf({
+  otlp,
+  capture_content,
+}: z.output<typeof telemetrySchema>): TelemetryConfig {
+  return { otlp: otlp ?? null, captureContent: capture_content }
+}
+
+/** Likewise; `isPrivate` judges a host name. */
+export function notifyOf(
+  values: z.output<typeof notifySchema>,
+  isPrivate: (hostname: string) => boolean,
+): NotifyConfig[] {
+  return values.map(({ url, events, secret, allow_private_address }) => ({
+    url,
+    events: [...new Set(events)],
+    secret,
+    allowPrivateAddress: allow_private_address ?? isPrivate(new URL(url).hostname),
+  }))
+}

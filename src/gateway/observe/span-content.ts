@@ -1,0 +1,171 @@
+/**
+ * Prompts and replies as attributes of spans, for `telemetry.capture_content` alone: JSON after the conventions for
+ * generative AI, cut to a bound. Images, files and audio are named without their data.
+ */
+import type { Attributes } from '@opentelemetry/api'
+import type { ChatEvent, EventSink, FinishReason } from '../../chat/event.js'
+import { Grammar } from '../../chat/grammar.js'
+import type { ChatRequest, Message } from '../../chat/request.js'
+import type { Egress } from '../../dialects/dialect.js'
+import { SseFramer } from '../../wire/frames/sse.js'
+import { parseReply } from '../../wire/json/parse-body.js'
+import { joined } from '../bodies/pieces.js'
+
+/** Characters of text in one attribute. */
+const MAX_CHARS = 65_536
+/** Bytes of a reply that are kept to be read; events have more of them than of text. */
+const MAX_BYTES = 524_288
+const MAX_PARTS = 1_000
+
+interface Part {
+  readonly type: string
+  content?: string
+  readonly id?: string
+  readonly name?: string
+  arguments?: string
+  readonly result?: string
+}
+
+/** Counts characters down. */
+class Room {
+  private left = MAX_CHARS
+
+  /** As much of the text as there is room for; a cut ends in `…`. */
+  take(text: string): string {
+    const { left } = this
+    this.left = Math.max(0, left - text.length)
+    return text.length <= left ? text : `${text.slice(0, left)}…`
+  }
+
+  get isSpent(): boolean {
+    return this.left === 0
+  }
+}
+
+/** The conversation: the latest messages first as far as there is room, in the order in which they were sent. */
+export function inputAttributes({ messages }: ChatRequest): Attributes {
+  const room = new Room()
+  const system: Part[] = []
+  const kept: object[] = []
+  for (const message of [...messages].reverse()) {
+    if (room.isSpent || kept.length + system.length >= MAX_PARTS) break
+    if (message.role === 'system' || message.role === 'developer') {
+      system.unshift(...partsOf(message, room))
+    } else kept.unshift({ role: message.role, parts: partsOf(message, room) })
+  }
+  return {
+    'gen_ai.input.messages': JSON.stringify(kept),
+    ...(system.length === 0 ? {} : { 'gen_ai.system_instructions': JSON.stringify(system) }),
+  }
+}
+
+function partsOf(message: Message, room: Room): Part[] {
+  const parts = message.parts.slice(0, MAX_PARTS).map((part): Part => {
+    if (part.type === 'text') return { type: 'text', content: room.take(part.text) }
+    if (part.type === 'thinking') return { type: 'reasoning', content: room.take(part.text) }
+    return { type: part.type }
+  })
+  if (message.role === 'tool') {
+    const result = parts.map(({ content = '' }) => content).join('')
+    return [{ type: 'tool_call_response', id: message.callId, result }]
+  }
+  if (message.role !== 'assistant') return parts
+  const calls = message.toolCalls.slice(0, MAX_PARTS).map(({ id, name, arguments: json }) => {
+    return { type: 'tool_call', id, name, arguments: room.take(json) }
+  })
+  return [...parts, ...calls]
+}
+
+/** The bytes of one reply of an upstream. */
+export class CapturedReply {
+  private chunks: Buffer[] = []
+  private bytes = 0
+
+  take(chunk: Buffer): void {
+    if (this.bytes >= MAX_BYTES) return
+    this.bytes += chunk.length
+    this.chunks.push(chunk)
+  }
+
+  /** What the model replied, as far as it came; empty if there is nothing to read. */
+  attributes(egress: Egress, request: ChatRequest): Attributes {
+    const bytes = joined(this.chunks)
+    this.chunks = []
+    const text = new ReplyText()
+    const sink = new Grammar(text)
+    const first = bytes.toString('latin1', 0, 64).trimStart()
+    if (first.startsWith('{')) {
+      const body = parseReply(bytes.toString('utf8'))
+      if (body !== null) egress.decodeReply(body, request, sink)
+    } else {
+      const decoder = egress.newDecoder(request, sink)
+      new SseFramer(decoder).write(bytes)
+      decoder.end()
+    }
+    return text.attributes()
+  }
+}
+
+/** Collects what a reply says. */
+class ReplyText implements EventSink {
+  private readonly room = new Room()
+  private readonly parts: Part[] = []
+  private reason: FinishReason | null = null
+
+  event(event: ChatEvent): void {
+    switch (event.type) {
+      case 'text-start':
+      case 'refusal-start':
+        this.open({ type: 'text', content: '' })
+        return
+      case 'thinking-start':
+        this.open({ type: 'reasoning', content: '' })
+        return
+      case 'tool-start':
+        this.open({ type: 'tool_call', id: event.id, name: event.name, arguments: '' })
+        return
+      case 'text-delta':
+      case 'refusal-delta':
+      case 'thinking-delta':
+        this.add('content', event.text)
+        return
+      case 'tool-delta':
+        this.add('arguments', event.json)
+        return
+      case 'finish':
+        this.reason = event.reason
+        return
+      default:
+    }
+  }
+
+  attributes(): Attributes {
+    const { parts, reason } = this
+    if (parts.length === 0) return {}
+    const finish = reason === null ? {} : { finish_reason: finishReason(reason) }
+    const message = { role: 'assistant', parts, ...finish }
+    return { 'gen_ai.output.messages': JSON.stringify([message]) }
+  }
+
+  private open(part: Part): void {
+    if (this.parts.length < MAX_PARTS) this.parts.push(part)
+  }
+
+  private add(member: 'content' | 'arguments', text: string): void {
+    const part = this.parts.at(-1)
+    if (part !== undefined && !this.room.isSpent) {
+      part[member] = (part[member] ?? '') + this.room.take(text)
+    }
+  }
+}
+
+function finishReason(reason: FinishReason): string {
+  switch (reason) {
+    case 'tool-use':
+      return 'tool_call'
+    case 'filter':
+      return 'content_filter'
+    default:
+      return reason
+  }
+}

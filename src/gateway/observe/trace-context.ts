@@ -1,0 +1,43 @@
+/**
+ * The trace that a request belongs to (W3C Trace Context). Without tracing the client's headers go on to the upstream
+ * as they are; with tracing `traces.ts` makes spans. Imports nothing of OpenTelemetry.
+ */
+import { headerOf, type HttpRequest } from '../../http/message.js'
+
+/** What the trace needs of an attempt. */
+export interface TracedAttempt {
+  /** Monotonic, in ms; null before it is sent. */
+  readonly beganAtMs: number | null
+  /** Takes the bytes of the reply; set if the trace is to hold them. */
+  captured: { take(chunk: Buffer): void } | null
+}
+
+/** The trace of one request. */
+export interface RequestTrace {
+  /** 32 hexadecimal digits. */
+  readonly traceId: string
+  /**
+   * Name, value, … for an attempt that begins now, or for another request to an upstream (null). Call once for each
+   * attempt.
+   */
+  headers(attempt: TracedAttempt | null): readonly string[]
+}
+
+/** Version 00, and later versions, which may have more fields. */
+const TRACEPARENT =
+  /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[!-~]{1,128})?$/
+/** Printable ASCII; the specification asks for the propagation of at least 512 characters. */
+const TRACESTATE = /^[ -~]{1,512}$/
+
+/** The trace of a request as its client sent it; null if it sent none. */
+export function passedTrace(req: HttpRequest): RequestTrace | null {
+  const traceparent = headerOf(req, 'traceparent')
+  if (traceparent === undefined) return null
+  const traceId = TRACEPARENT.exec(traceparent)?.[1]
+  if (traceId === undefined) return null
+  const headers = ['traceparent', traceparent]
+  const tracestate = headerOf(req, 'tracestate')
+  if (tracestate !== undefined && TRACESTATE.test(tracestate))
+    headers.push('tracestate', tracestate)
+  return { traceId, headers: () => headers }
+}

@@ -1,0 +1,54 @@
+/** Opens the export of traces if the configuration or the environment names a receiver; else nothing is loaded. */
+import type { TelemetryConfig } from '../config/config.js'
+import { packageVersion } from '../files/package-file.js'
+import type { Tracing } from '../gateway/observe/tracing.js'
+import type { Logger } from '../observe/log/log.js'
+import type { Metrics } from '../observe/metrics/hops.js'
+
+/** The variables that name a receiver. */
+const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT']
+/** Failures of the receiver are logged so often. */
+const LOG_EVERY_MS = 60_000
+
+/** Null if no traces are exported. */
+export async function openTracing(
+  { otlp }: TelemetryConfig,
+  log: Pick<Logger, 'warn'>,
+  metrics: Pick<Metrics, 'traceSpans'>,
+): Promise<Tracing | null> {
+  if (!isWanted(otlp, process.env)) return null
+  warnProtocol(process.env, log)
+  const [{ openTraceExport }, { Traces }] = await Promise.all([
+    import('../observe/traces/otlp.js'),
+    import('../gateway/observe/traces.js'),
+  ])
+  let loggedMs = Number.NEGATIVE_INFINITY
+  const opened = await openTraceExport({
+    otlp,
+    version: packageVersion(),
+    onSpans: (result, count) => metrics.traceSpans(result, count),
+    onFailure: (reason) => {
+      const nowMs = performance.now()
+      if (nowMs - loggedMs < LOG_EVERY_MS) return
+      loggedMs = nowMs
+      log.warn('traces are not exported: the receiver does not take them', { reason })
+    },
+  })
+  return new Traces(opened.tracer, () => opened.close())
+}
+
+/** OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER=none turn traces off, whatever names a receiver. */
+function isWanted(otlp: string | null, env: NodeJS.ProcessEnv): boolean {
+  if (env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return false
+  if (env['OTEL_TRACES_EXPORTER'] === 'none') return false
+  return otlp !== null || ENDPOINTS.some((name) => (env[name] ?? '') !== '')
+}
+
+function warnProtocol(env: NodeJS.ProcessEnv, log: Pick<Logger, 'warn'>): void {
+  const asked = env['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'] ?? env['OTEL_EXPORTER_OTLP_PROTOCOL']
+  if (asked === undefined || asked === 'http/protobuf' || asked === 'http/json') return
+  const variable = 'OTEL_EXPORTER_OTLP_PROTOCOL'
+  log.warn('traces are exported as http/protobuf: the protocol that is set is not supported', {
+    variable,
+  })
+}

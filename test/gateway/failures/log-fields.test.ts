@@ -1,0 +1,153 @@
+/**
+ * Goal: the documentation, the code and the lines name the same fields: none is documented and never written, and none
+ * is written and not documented. Which lines sampling leaves out.
+ * Method: the table of the page, the code's list, and the lines of requests that end in every way.
+ */
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import t from 'tap'
+import { exchangeFields } from '../../../src/observe/log/fields.js'
+import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+import { until } from '../../helpers/upstream.js'
+import { makeAll, openFailureScene } from './ten-failures.js'
+
+/** Of every line, whoever writes it. */
+const OF_ALL_LINES = ['level', 'time', 'pid', 'msg']
+
+function documented(): string[] {
+  const page = readFileSync('docs/reference/log.md', 'utf8')
+  const rows = [...page.matchAll(/^\| (`[^|]+`) +\|/gm)].map(([, cell = '']) => cell)
+  return rows.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, name = '']) => name))
+}
+
+function written(gateway: TestGateway): Record<string, unknown>[] {
+  return gateway.lines.filter(({ msg }) => msg === 'exchange')
+}
+
+/** A reply of Anthropic's that chat completions cannot express: which stop sequence it was. */
+const STOPPED = {
+  type: 'message',
+  id: 'msg_1',
+  role: 'assistant',
+  model: 'claude-sonnet-4-5',
+  content: [{ type: 'text', text: 'Blue.' }],
+  stop_reason: 'stop_sequence',
+  stop_sequence: 'END',
+  usage: { input_tokens: 3, output_tokens: 2 },
+}
+
+/** A client that reads nothing of a long stream for a while, and then the rest. */
+async function readSlowly(gateway: TestGateway): Promise<void> {
+  const body = JSON.stringify({
+    model: 'gpt-4o',
+    stream: true,
+    messages: [{ role: 'user', content: '[[words: 60000]] Hi.' }],
+  })
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer ${gateway.secret}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  )
+  socket.pause()
+  await new Promise((resolve) => setTimeout(resolve, 1000))
+  socket.resume()
+  await new Promise((resolve) => socket.once('close', resolve))
+}
+
+/** Requests whose replies have what the emulator says only if it is asked for. */
+async function askForAll(gateway: TestGateway): Promise<void> {
+  const messages = [{ role: 'user', content: 'Think. '.repeat(800) }]
+  const cached = [
+    { type: 'text', text: 'A long text. '.repeat(800), cache_control: { type: 'ephemeral' } },
+  ]
+  const asks: [object, Record<string, string>][] = [
+    [
+      { model: 'claude-sonnet-4-5', stream: true, messages, seed: 1 },
+      {
+        'x-request-id': 'mine',
+        traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      },
+    ],
+    [{ model: 'claude-sonnet-4-5', messages: [{ role: 'user', content: cached }] }, {}],
+    [{ model: 'o3', messages, reasoning_effort: 'high' }, {}],
+    [
+      {
+        model: 'fragile',
+        messages: [{ role: 'user', content: '[[fault: status code=503 times=1]] Hi.' }],
+      },
+      {},
+    ],
+  ]
+  for (const [body, headers] of asks) {
+    await (await gateway.chat(body, { headers })).text().catch(() => '')
+  }
+}
+
+void t.test('documentation, code and lines have the same fields', async (t) => {
+  const known = Object.keys(
+    exchangeFields({ request_id: 'x', status: 200, outcome: 'ok', duration_ms: 0 }),
+  )
+  t.same(documented().sort(), [...known].sort(), 'documentation and code')
+  const scene = await openFailureScene(t)
+  await makeAll(scene)
+  await askForAll(scene.gateway)
+  await readSlowly(scene.gateway)
+  const routes = `  - model: fragile
+    targets: [{ upstream: openai, model: gpt-4o }]
+    retry: { attempts: 2 }
+`
+  const other = await startGateway(t, { routes })
+  await askForAll(other)
+  other.emulator.replay({
+    status: 200,
+    response_headers: { 'content-type': 'application/json' },
+    response_body: JSON.stringify(STOPPED),
+  })
+  await (
+    await other.chat({ model: 'claude-sonnet-4-5', messages: [{ role: 'user', content: 'Hi.' }] })
+  ).text()
+  const lines = [...written(scene.gateway), ...written(other)]
+  const fields = new Set(lines.flatMap((line) => Object.keys(line)))
+  const never = known.filter((name) => !fields.has(name))
+  t.same(never, [], 'fields that no line has')
+  const unknown = [...fields].filter(
+    (name) => !known.includes(name) && !OF_ALL_LINES.includes(name),
+  )
+  t.same(unknown, [], 'fields that are not documented')
+  for (const line of lines)
+    t.equal('cause' in line, line['outcome'] !== 'ok', String(line['outcome']))
+})
+
+void t.test('sampling leaves out successes alone, and not slow ones or retries', async (t) => {
+  const routes = `  - model: fragile
+    targets: [{ upstream: openai, model: gpt-4o }]
+    retry: { attempts: 2 }
+`
+  const more = 'log: { sample_success: 0, slow_ms: 1000 }'
+  const gateway = await startGateway(t, { routes, more })
+  const ask = async (model: string, content: string): Promise<string> => {
+    const response = await gateway.chat({ model, messages: [{ role: 'user', content }] })
+    await response.text()
+    return response.headers.get('x-request-id') ?? ''
+  }
+  const quick = await ask('gpt-4o', 'Hi.')
+  const slow = await ask('gpt-4o', '[[fault: delay ms=1100 mode=headers]] Hi.')
+  gateway.emulator.script({ times: 1, fault: { kind: 'status', code: 503 } })
+  const retried = await ask('fragile', 'Hi.')
+  const refused = await ask('nope', 'Hi.')
+  await until(() => written(gateway).length >= 3)
+  const ids = written(gateway).map((line) => line['request_id'])
+  t.same(ids, [slow, retried, refused], `not ${quick}`)
+})
+
+void t.test('sampling writes the share that is asked for', async (t) => {
+  const gateway = await startGateway(t, { more: 'log: { sample_success: 0.5 }' })
+  const REQUESTS = 200
+  for (let sent = 0; sent < REQUESTS; sent += 1) {
+    const messages = [{ role: 'user', content: 'Hi.' }]
+    await (await gateway.chat({ model: 'gpt-4o', messages })).text()
+  }
+  const share = written(gateway).length / REQUESTS
+  // Seven standard deviations: one run in 10^11 fails by chance.
+  t.ok(share > 0.25 && share < 0.75, String(share))
+})
