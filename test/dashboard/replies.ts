@@ -175,10 +175,32 @@ const models = schema.modelsReply.parse({
       model: id,
       dialect: 'openai-chat',
       dialectWithTools: 'openai-responses',
+      conditions: '',
+      targets: [target('openai', id, 1), target('anthropic', 'claude-sonnet-4-5', 0)],
     },
   })),
+  aliases: ['fast', 'cheap'].map((id, index) => ({
+    id,
+    route: {
+      label: id,
+      upstream: 'google',
+      configured: true,
+      model: 'gemini-3-pro',
+      dialect: 'gemini',
+      dialectWithTools: 'gemini',
+      conditions: index === 0 ? 'label team=research' : '',
+      targets: [target('google', 'gemini-3-pro', 0.75), target('openai', 'gpt-5-mini', 0.25)],
+    },
+  })),
+  upstreams: ['openai', 'anthropic', 'google'],
   generation: 3,
 })
+
+/** A target of a route; one without a share is a fallback. */
+function target(upstream: string, model: string, share: number) {
+  const price = { input: 1.25, output: 10 }
+  return { upstream, model, share, isFallback: share === 0, configured: true, price }
+}
 
 const explain = schema.explainReply.parse({
   model: 'gpt-5-mini',
@@ -199,12 +221,16 @@ const operations = schema.operationsReply.parse({
     configured: index < 2,
     apiKeySource: 'GEMINI_API_KEY',
     inFlight: index === 2 ? null : 12,
-    requestsPerMinute: 84.2,
-    errorsPerMinute: index * 6,
+    attemptsPerMinute: 84.2,
+    failures: { provider: index * 22, gateway: index === 2 ? 3 : 0, limits: 4, client: 9 },
+    failureShare: index * 0.05,
     errors: index === 1 ? [{ kind: 'upstream_timeout', count: 22, lastAtMs: NOW_MS }] : [],
+    retries: index === 1 ? { count: 14, lastAtMs: NOW_MS - 20_000 } : { count: 0, lastAtMs: null },
+    fallbacks: index === 1 ? { count: 8, lastAtMs: NOW_MS - 9_000 } : { count: 0, lastAtMs: null },
     firstTokenP50Ms: 340,
     firstTokenP95Ms: 900,
     breaker: index === 1 ? 'open' : 'closed',
+    breakerChangedAtMs: index === 1 ? NOW_MS - 95_000 : null,
   })),
   config: {
     generation: 3,

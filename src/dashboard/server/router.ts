@@ -10,6 +10,7 @@ import { abandon, isGone, sendReply, setHeaders } from '../../http/respond.js'
 import type { Logger } from '../../observe/log/log.js'
 import { errorBody } from '../../wire/error-body.js'
 import { parseBody, parseQuery, readBody } from './body.js'
+import { compressed } from './compress.js'
 import { cookieOf, SESSION_COOKIE } from './sign-in/cookies.js'
 import { assertRoutes, TAKEN, type Handled, type Reply, type Route } from './route.js'
 import type { Session, Sessions } from './sign-in/sessions.js'
@@ -53,7 +54,7 @@ export class ApiRouter {
     const requestId = newRequestId(Date.now())
     try {
       const handled = await this.handle(path.slice(PREFIX.length), requestId, req, res)
-      if (handled !== TAKEN) send(req, res, requestId, handled)
+      if (handled !== TAKEN) await send(req, res, requestId, handled)
     } catch (thrown) {
       this.refuse(res, requestId, thrown)
     }
@@ -227,18 +228,32 @@ function headersOf(requestId: string): string[] {
   ]
 }
 
-function send(req: HttpRequest, res: HttpResponse, requestId: string, reply: Reply): void {
-  const body = JSON.stringify(reply.json)
+async function send(
+  req: HttpRequest,
+  res: HttpResponse,
+  requestId: string,
+  reply: Reply,
+): Promise<void> {
+  const text = JSON.stringify(reply.json)
   const headers = headersOf(requestId)
   for (const cookie of reply.cookies ?? []) headers.push('set-cookie', cookie)
-  if (reply.etag !== true) {
-    sendReply(res, reply.status, headers, body)
-    return
+  if (reply.etag === true) {
+    // Weak: all encodings have it.
+    const etag = `W/"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
+    // Kept by this browser alone, and asked about each time.
+    headers[headers.indexOf('no-store')] = 'private, no-cache'
+    headers.push('etag', etag)
+    if (headerOf(req, 'if-none-match') === etag) {
+      sendReply(res, 304, [...headers, 'vary', 'cookie, accept-encoding'], '')
+      return
+    }
   }
-  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
-  // Kept by this browser alone, and asked about each time.
-  headers[headers.indexOf('no-store')] = 'private, no-cache'
-  headers.push('etag', etag, 'vary', 'cookie')
-  if (headerOf(req, 'if-none-match') === etag) sendReply(res, 304, headers, '')
-  else sendReply(res, reply.status, headers, body)
+  // A length that depends on a secret beside text of somebody else tells of the secret: those replies set a cookie,
+  // or are too short to be compressed (https://www.breachattack.com).
+  const accepted = reply.cookies === undefined ? headerOf(req, 'accept-encoding') : undefined
+  const { body, encoding } = await compressed(text, accepted)
+  if (encoding !== null) headers.push('content-encoding', encoding)
+  if (isGone(res)) return
+  const vary = reply.etag === true ? 'cookie, accept-encoding' : 'accept-encoding'
+  sendReply(res, reply.status, [...headers, 'vary', vary], body)
 }

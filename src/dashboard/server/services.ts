@@ -22,7 +22,7 @@ import type { Throttle } from './sign-in/throttle.js'
 /** What the handlers are given. */
 export interface Services {
   readonly store: Store
-  readonly ledger: Pick<Ledger, 'sums' | 'rows' | 'row' | 'keyUse' | 'lastUse'>
+  readonly ledger: Pick<Ledger, 'sums' | 'rows' | 'row' | 'keyUse' | 'lastUse' | 'look'>
   readonly sessions: Sessions
   readonly passwords: PasswordDesk
   readonly throttle: Throttle

@@ -55,6 +55,9 @@ const ADVICE: Readonly<Record<string, string>> = {
   bug: 'See the log of the gateway for this request id.',
 }
 
+/** The kinds of failures, by name. */
+export const KINDS: readonly string[] = Object.keys(ADVICE).sort()
+
 /** What to do about the failure; null if there is nothing to add. */
 export function adviceFor(outcome: string): string | null {
   return ADVICE[outcome] ?? null
