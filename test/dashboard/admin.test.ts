@@ -146,6 +146,35 @@ void t.test(
   },
 )
 
+void t.test('aliases and virtual models, with all their targets and prices', async (t) => {
+  const stage = await startStage(t)
+  const text = readFileSync(stage.gateway.configFile, 'utf8')
+  const routes = `routes:
+  - { model: fast, targets: [ { upstream: google, model: gemini-2.5-flash } ] }
+  - model: mixed
+    targets:
+      - { upstream: anthropic, model: claude-sonnet-4-5, weight: 3 }
+      - { upstream: openai, model: gpt-5.4, weight: 1 }
+    fallback: [ { upstream: google, model: gemini-2.5-pro } ]
+`
+  writeFileSync(stage.gateway.configFile, text.replace(/^routes:\n/m, routes))
+  stage.gateway.reload()
+  const browser = await stage.signedIn('ada@example.com')
+  const { aliases, upstreams } = modelsReply.parse((await browser.get('/models')).json)
+  t.match(
+    aliases.map(({ id }) => id),
+    ['fast', 'mixed'],
+    'not o1, which the catalogue has',
+  )
+  t.match(aliases[0]?.route.targets, [{ upstream: 'google', model: 'gemini-2.5-flash', share: 1 }])
+  t.match(aliases[1]?.route.targets, [
+    { upstream: 'anthropic', share: 0.75, isFallback: false, price: { input: Number } },
+    { upstream: 'openai', share: 0.25, isFallback: false },
+    { upstream: 'google', share: 0, isFallback: true },
+  ])
+  t.ok(upstreams.includes('openai'))
+})
+
 void t.test('models, and where an id would go', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com')

@@ -242,6 +242,29 @@ const operations = schema.operationsReply.parse({
   failed: rows.filter(({ outcome }) => outcome !== 'ok'),
 })
 
+const limits = schema.limitsReply.parse({
+  nowMs: NOW_MS,
+  limits: [
+    limit('plan', null, 'usd_per_month', 200_000_000_000, 0.83),
+    limit('account', null, 'requests_per_minute', 600, 0.21),
+    limit('key', 'ci-runner', 'usd_per_day', 5_000_000_000, 1),
+    limit('key', 'laptop', 'concurrent', 4, 0.25),
+  ],
+})
+
+function limit(
+  scope: schema.LimitStanding['scope'],
+  keyName: string | null,
+  kind: schema.LimitStanding['kind'],
+  most: number,
+  share: number,
+): schema.LimitStanding {
+  const used = Math.round(most * share)
+  const keyId = keyName === null ? null : keyName === 'laptop' ? 'key_1' : 'key_0'
+  const resetsAtMs = kind === 'concurrent' ? null : NOW_MS + 5 * HOUR_MS
+  return { scope, keyId, keyName, kind, limit: most, used, left: most - used, resetsAtMs }
+}
+
 const accounts = schema.accountsReply.parse({
   accounts: ['ada', 'grace', 'joan'].map((name, index) => ({
     id: `acc_${index + 1}`,
@@ -286,6 +309,7 @@ export function replyTo(path: string, query: URLSearchParams): unknown {
   const fixed: Readonly<Record<string, unknown>> = {
     '/session': session,
     '/keys': keys,
+    '/limits': limits,
     '/models': models,
     '/models/explain': explain,
     '/operations': operations,

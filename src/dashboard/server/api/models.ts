@@ -110,8 +110,9 @@ function aliases(snapshot: Snapshot): schema.Alias[] {
   const { config, catalogue } = snapshot
   const router = routerOf(snapshot)
   const ids = config.routes.flatMap(({ match }) => ('model' in match ? [match.model] : []))
+  const known = new Set(catalogue.models.flatMap(({ id, variants = [] }) => [id, ...variants]))
   return [...new Set(ids)]
-    .filter((id) => catalogue.find(id) === undefined)
+    .filter((id) => !known.has(id))
     .flatMap((id) => {
       const found = usualRoute(router, id)
       const route = found === null ? null : routeView(snapshot, found, id)

@@ -134,11 +134,19 @@ const NAME: Column<UpstreamState> = {
   className: 'main-cell',
 }
 
+const FAILURE_HEADS: Readonly<Record<Cause, string>> = {
+  provider: 'Provider failures',
+  gateway: 'Gateway failures',
+  limits: 'Limit refusals',
+  client: 'Client failures',
+}
+
 /** How many requests failed for a cause; a press leads to them. */
 function failureColumn(cause: Cause, more: Partial<Column<UpstreamState>> = {}) {
   return {
     id: cause,
-    head: CAUSE_NAMES[cause],
+    head: FAILURE_HEADS[cause],
+    className: 'wraps',
     cell: ({ name, failures }: UpstreamState) =>
       failures[cause] === 0 ? (
         <span className="soft">0</span>
@@ -177,18 +185,16 @@ const COLUMNS: readonly Column<UpstreamState>[] = [
   failureColumn('limits', { extra: true }),
   failureColumn('client', { extra: true }),
   {
-    id: 'p50',
-    head: 'First token p50',
-    cell: ({ firstTokenP50Ms }) => <Took ms={firstTokenP50Ms} />,
-    numeric: true,
-    minor: true,
-  },
-  {
     id: 'p95',
-    head: 'p95',
-    cell: ({ firstTokenP95Ms }) => <Took ms={firstTokenP95Ms} />,
+    head: 'First token p50 · p95',
+    cell: ({ firstTokenP50Ms, firstTokenP95Ms }) => (
+      <>
+        <Took ms={firstTokenP50Ms} /> · <Took ms={firstTokenP95Ms} />
+      </>
+    ),
     numeric: true,
     minor: true,
+    className: 'wraps',
   },
 ]
 

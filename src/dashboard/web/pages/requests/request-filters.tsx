@@ -85,7 +85,9 @@ function OutcomeFilters({ filters }: { readonly filters: RequestFilters }) {
 function ServedFilters({ filters }: { readonly filters: RequestFilters }) {
   const scope = useScope()
   const { data } = useResource('/models')
-  const keys = useResource('/keys', { account: scope, state: 'all', limit: 500 }).data?.keys ?? []
+  const asked = { account: scope, state: 'all', limit: 500 }
+  // Keys are listed for one account.
+  const keys = useResource('/keys', asked, { enabled: scope !== 'all' }).data?.keys ?? []
   const models = data?.models.map(({ id }) => id) ?? []
   const labels = keys.flatMap((key) =>
     Object.entries(key.labels).map(([name, value]) => `${name}=${value}`),

@@ -87,7 +87,7 @@ function List({ asked, filters }: ListProps) {
   const pages = usePages('/requests', { ...asked, limit: PAGE }, ({ rows }) => rows.length === 0)
   const [newer, setNewer] = useState<readonly RequestRow[]>([])
   const account = asked['account']
-  const live = useLive(account == null ? null : String(account), filters.toMs === '')
+  const live = useLive(typeof account === 'string' ? account : null, filters.toMs === '')
   const { replies, problem, reload } = pages
   if (problem !== null && replies === null) {
     return (
