@@ -95,7 +95,7 @@ export class ApiRouter {
     }
     const methods = this.methodsAt(path)
     if (methods.length === 0) {
-      throw new GatewayError('unknown_endpoint', 'The dashboard has no such endpoint.')
+      throw new GatewayError('unknown_endpoint', 'The dashboard has no endpoint at this path.')
     }
     throw new MethodNotAllowed(method, methods)
   }
@@ -118,7 +118,14 @@ export class ApiRouter {
     const error =
       thrown instanceof GatewayError
         ? thrown
-        : gatewayError({ kind: 'bug', message: 'Something went wrong; the log has it.' }, thrown)
+        : gatewayError(
+            {
+              kind: 'bug',
+              message:
+                'Internal error. The log of the gateway has the details under the request id.',
+            },
+            thrown,
+          )
     if (error.kind === 'bug') {
       this.options.log.error('the dashboard failed', error.cause ?? error, {
         request_id: requestId,
@@ -155,7 +162,7 @@ function patternOf(path: string): string {
 
 /** The error for what is not there, or is somebody else's: one and the same. */
 export function notFound(): GatewayError {
-  return new GatewayError('not_found', 'There is no such thing here.')
+  return new GatewayError('not_found', 'Not found, or of another account.')
 }
 
 /**
@@ -194,17 +201,17 @@ function elsewhere(): GatewayError {
 function assertAllowed(route: Route, session: Session | null): void {
   if (route.credential === 'open') return
   if (session === null) {
-    throw refused('unauthenticated', 'Nobody is signed in, or the session has ended: sign in.')
+    throw refused('unauthenticated', 'You are not signed in, or the session has ended. Sign in.')
   }
   if (route.credential === 'admin' && session.account.role !== 'admin') {
-    throw refused('forbidden', 'Only an administrator may do this.')
+    throw refused('forbidden', 'Only administrators can do this.')
   }
 }
 
 function assertToken(req: HttpRequest, session: Session | null): void {
   const given = digest(headerOf(req, 'x-sluice-csrf') ?? '')
   if (session === null || !timingSafeEqual(given, digest(session.csrf))) {
-    throw refused('forbidden', 'The page is out of date: reload it.')
+    throw refused('forbidden', 'The page is out of date. Reload it.')
   }
 }
 

@@ -31,16 +31,35 @@ export function modelRoutes(services: Services): Route[] {
       reply: schema.explainReply,
       handle: ({ query }) => ({ status: 200, json: explained(snapshot(), query.model) }),
     }),
-    signedRoute('session', 'POST', '/playground/chat', {
+    ...Object.entries(PLAYGROUND_PATHS).map(([format, path]) =>
+      signedRoute('session', 'POST', `/playground/${format}`, {
+        body: 'raw',
+        reply: null,
+        handle: ({ req, res, session }) => {
+          chat(req, res, session.account, path)
+          return TAKEN
+        },
+      }),
+    ),
+    signedRoute('session', 'POST', '/playground/gemini', {
+      query: schema.playgroundQuery,
       body: 'raw',
       reply: null,
-      handle: ({ req, res, session }) => {
-        chat(req, res, session.account)
+      handle: ({ req, res, session, query }) => {
+        const model = encodeURIComponent(query.model)
+        chat(req, res, session.account, `/v1beta/models/${model}:generateContent`)
         return TAKEN
       },
     }),
   ]
 }
+
+/** Where the playground sends a request of each client format; Gemini's path has the model in it. */
+const PLAYGROUND_PATHS = {
+  chat: '/v1/chat/completions',
+  responses: '/v1/responses',
+  messages: '/v1/messages',
+} as const
 
 const routers = new WeakMap<Snapshot, Router>()
 

@@ -23,7 +23,7 @@ import { PLAYGROUND, scopeOf, type Services } from '../services.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** Whoever wants more asks for less at a time. */
+/** The longest range of one reply. */
 const LONGEST_MS = { hour: 31 * DAY_MS, day: 400 * DAY_MS } as const
 const LIVE_ROWS = 25
 /** How far back the newest rows are looked for, each second. */
@@ -74,9 +74,11 @@ async function usage(
   const stepMs = by === 'hour' ? HOUR_MS : DAY_MS
   const fromMs = Math.floor(query.fromMs / stepMs) * stepMs
   const toMs = Math.ceil(query.toMs / stepMs) * stepMs
-  if (toMs <= fromMs) throw badRange('toMs must be later than fromMs')
+  if (toMs <= fromMs) throw badRange('The field toMs must be later than fromMs.')
   if (query.toMs - query.fromMs > LONGEST_MS[by]) {
-    throw badRange(`by ${by}, usage is told for ${LONGEST_MS[by] / DAY_MS} days at once`)
+    throw badRange(
+      `The range is longer than ${LONGEST_MS[by] / DAY_MS} days. Choose a shorter one, or usage by day.`,
+    )
   }
   const { keyId, model } = query
   const asked: SumQuery = {

@@ -100,9 +100,13 @@ export const explainReply = z.strictObject({
   catalogueId: z.string().nullable(),
 })
 
+/** `POST /playground/gemini`: the model, which is in the path of that format. */
+export const playgroundQuery = z.strictObject({ model: modelId })
+
 /**
  * `POST /playground/chat`: the body of `POST /v1/chat/completions`, and its reply, whole or streamed, with its
- * errors; it runs as the account, under the key id `playground`. The header `x-request-id` of the reply is
+ * errors; it runs as the account, under the key id `playground`. `/playground/responses`, `/playground/messages` and
+ * `/playground/gemini` are the same for the other client formats. The header `x-request-id` of the reply is
  * the row's id: `GET /requests/{id}` has cost and hops as soon as the stream has ended. `server-timing` and
  * `x-sluice-lost` are there as on the data plane.
  */

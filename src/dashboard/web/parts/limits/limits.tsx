@@ -33,13 +33,19 @@ export function useLimits(account: string | null): readonly LimitStanding[] | un
   return useResource('/limits', { account }, options).data?.limits
 }
 
+interface LimitsProps {
+  readonly account: string | null
+  /** Shows limits of keys, too. */
+  readonly withKeys?: boolean
+}
+
 /** The limits of the account, and those of its keys that are used most. Nothing if there are none. */
-export function Limits({ account }: { readonly account: string | null }) {
+export function Limits({ account, withKeys = true }: LimitsProps) {
   const limits = useLimits(account)
   if (limits === undefined || limits.length === 0) return null
   const own = limits.filter(({ scope }) => scope !== 'key')
   const ofKeys = limits
-    .filter(({ scope, used }) => scope === 'key' && used > 0)
+    .filter(({ scope, used }) => withKeys && scope === 'key' && used > 0)
     .sort((a, b) => shareOf(b) - shareOf(a))
     .slice(0, MOST_KEY_LIMITS)
   const shown = [...own, ...ofKeys]
@@ -59,8 +65,14 @@ export function Limits({ account }: { readonly account: string | null }) {
 
 const OWNERS = { plan: 'plan', account: 'account', key: 'key' } as const
 
+interface BarProps {
+  readonly limit: LimitStanding
+  /** Its owner is named beside it already. */
+  readonly isCompact?: boolean
+}
+
 /** One limit: its name, a bar, what is used and left, and when it resets. */
-export function LimitBar({ limit: standing }: { readonly limit: LimitStanding }) {
+export function LimitBar({ limit: standing, isCompact = false }: BarProps) {
   const { scope, keyName, kind, limit, used, left, resetsAtMs } = standing
   const now = useNow()
   const share = shareOf(standing)
@@ -70,7 +82,7 @@ export function LimitBar({ limit: standing }: { readonly limit: LimitStanding })
   return (
     <div className={`limit ${tone}`.trimEnd()}>
       <p className="limit-name">
-        {LIMIT_NAMES[kind]} <span className="soft">· {owner}</span>
+        {LIMIT_NAMES[kind]} {isCompact ? null : <span className="soft">· {owner}</span>}
       </p>
       <meter
         className="limit-bar"
