@@ -66,11 +66,25 @@ void t.test('what is told is counted', async (t) => {
   metrics.fallback('anthropic', 'openai')
   metrics.hedge('openai', 'won')
   metrics.levels.upstreams([
-    { name: 'gone', breaker: 2, breakerChangedAtMs: 9_000, resting: 1, retriesDenied: 0, certificateExpiry: null },
+    {
+      name: 'gone',
+      breaker: 2,
+      breakerChangedAtMs: 9_000,
+      resting: 1,
+      retriesDenied: 0,
+      certificateExpiry: null,
+    },
   ])
   metrics.beforeCollect(() => {
     metrics.levels.upstreams([
-      { name: 'anthropic', breaker: 1, breakerChangedAtMs: 12_500, resting: 2, retriesDenied: 3, certificateExpiry: null },
+      {
+        name: 'anthropic',
+        breaker: 1,
+        breakerChangedAtMs: 12_500,
+        resting: 2,
+        retriesDenied: 3,
+        certificateExpiry: null,
+      },
     ])
   })
   metrics.levels.budgetUsed('key', 'usd_day', 0.5)

@@ -191,7 +191,7 @@ function assertWithin(limits: schema.KeyLimits | undefined, most: KeyLimits): vo
     const [wanted, allowed] = [limits?.[name], most[name]]
     if (wanted === undefined || allowed === undefined || wanted <= allowed) continue
     const told = name.startsWith('nanoUsd') ? `$${allowed / 1e9}` : String(allowed)
-    const message = `The plan allows at most ${told}. Enter less, or choose a larger plan.`
+    const message = `The plan allows ${told} at most. Enter less, or choose a larger plan.`
     throw new GatewayError('forbidden', message, { param: `limits.${name}` })
   }
 }

@@ -73,7 +73,14 @@ void t.test('breakers and resting keys are shown for metrics and /readyz', (t) =
   const now = Date.now()
   t.ok(Math.abs((levels[1]?.breakerChangedAtMs ?? 0) - now) < 60_000, 'opened just now')
   t.match(levels, [
-    { name: 'a', breaker: 0, breakerChangedAtMs: 0, resting: 1, retriesDenied: 0, certificateExpiry: null },
+    {
+      name: 'a',
+      breaker: 0,
+      breakerChangedAtMs: 0,
+      resting: 1,
+      retriesDenied: 0,
+      certificateExpiry: null,
+    },
     { name: 'b', breaker: 2, resting: 0, retriesDenied: 0, certificateExpiry: null },
   ])
   t.equal(states.text(), '1 of 2 keys of a resting, circuit breaker of b open')

@@ -82,5 +82,5 @@ function limitFault(
   const most = plan.limits[name]
   if (most === undefined || Math.round(value * unit) <= most) return null
   const shown = unit === 1 ? exactCount(most) : exactDollars(most)
-  return `The plan ${plan.name} allows at most ${shown}.`
+  return `The plan allows ${shown} at most.`
 }

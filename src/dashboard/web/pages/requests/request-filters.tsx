@@ -1,6 +1,6 @@
 /** The row of filters of the page of requests. Each is in the address. */
 import { useResource } from '../../api/resource.js'
-import { CAUSE_NAMES, CAUSES, KINDS, kindText } from '../../format/causes.js'
+import { CAUSE_NAMES, CAUSES, KINDS } from '../../format/causes.js'
 import { FORMAT_NAMES } from '../../format/ingress.js'
 import { FILTER_NAMES, isFiltered, type RequestFilters } from '../../format/request-filters.js'
 import { inputTime } from '../../format/time.js'
@@ -56,7 +56,7 @@ function OutcomeFilters({ filters }: { readonly filters: RequestFilters }) {
         label="Status"
         all="All statuses"
         value={filters.status}
-        options={STATUSES.map(String).map(itself)}
+        options={STATUSES.map((status) => ({ value: String(status), label: `status ${status}` }))}
         onChange={(status) => setQuery({ status })}
       />
       <Filter
@@ -66,7 +66,7 @@ function OutcomeFilters({ filters }: { readonly filters: RequestFilters }) {
         options={[
           { value: 'ok', label: 'succeeded' },
           { value: 'failed', label: 'failed' },
-          ...KINDS.map((kind) => ({ value: kind, label: kindText(kind) })),
+          ...KINDS.map(itself),
         ]}
         onChange={(outcome) => setQuery({ outcome })}
       />

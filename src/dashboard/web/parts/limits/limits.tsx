@@ -7,7 +7,7 @@ import { fullTime, until } from '../../format/time.js'
 import { useNow } from '../../shell/clock.js'
 import { Block } from '../../shell/page.js'
 
-const EVERY_MS = 5_000
+const EVERY_MS = 15_000
 /** From this share on, a limit is shown as nearly used up. */
 const WARN_SHARE = 0.8
 /** Limits of keys that are shown beside those of the account. */
@@ -92,7 +92,8 @@ export function LimitBar({ limit: standing, isCompact = false }: BarProps) {
         aria-label={`${name}: ${percent(share)} used`}
       />
       <p className="limit-amount" title={`${exactText(kind, used)} of ${exactText(kind, limit)}`}>
-        {amountText(kind, used)} of {amountText(kind, limit)} used · {amountText(kind, left)} left
+        {amountText(kind, used)} of {amountText(kind, limit)} used
+        {isCompact ? null : ` · ${amountText(kind, left)} left`}
         {resetsAtMs === null ? null : (
           <span className="soft" title={fullTime(resetsAtMs)}>
             {' '}
