@@ -27,7 +27,7 @@ export function EditKey({ apiKey: key, onClose }: KeyProps) {
         onClose={onClose}
         send={async (draft) => {
           await change('PATCH /keys/{id}', changeBody(draft, Date.now()), key.id)
-          report(`Saved. The changes to ${draft.name} are in effect.`)
+          report(`Saved. ${draft.name} has the new settings.`)
           onClose()
         }}
       />
