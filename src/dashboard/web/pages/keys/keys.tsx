@@ -107,6 +107,7 @@ export function KeysPage() {
   const search = query.get('search') ?? ''
   const state = query.get('state') === 'all' ? 'all' : null
   const asked = { account: scope, search, state, limit: PAGE_KEYS }
+  const limits = useLimits(scope)
   const enabled = scope !== 'all'
   const pages = usePages('/keys', asked, ({ keys }) => keys.length === 0, { enabled })
   const { replies, problem, reload } = pages
@@ -159,8 +160,8 @@ export function KeysPage() {
         <NoKeys isFiltered={search !== ''} isOwn={scope === null} />
       ) : (
         <>
-          <Limits account={scope} withKeys={false} />
-          <KeyList keys={keys} pages={pages} scope={scope} open={setDialog} />
+          <Limits limits={limits} withKeys={false} />
+          <KeyList {...{ keys, pages, limits, scope }} open={setDialog} />
         </>
       )}
       {creating ? <CreateKey onClose={stopCreating} /> : null}
@@ -172,17 +173,17 @@ export function KeysPage() {
 interface ListProps {
   readonly keys: readonly Key[]
   readonly pages: Pages<KeysReply>
+  readonly limits: readonly LimitStanding[] | undefined
   readonly scope: string | null
   readonly open: (dialog: Open) => void
 }
 
-function KeyList({ keys, pages, scope, open }: ListProps) {
-  const limits = useLimits(scope) ?? []
+function KeyList({ keys, pages, limits, scope, open }: ListProps) {
   return (
     <>
       <Table
         caption="Keys"
-        columns={columnsOf(limits)}
+        columns={columnsOf(limits ?? [])}
         rows={keys}
         keyOf={({ id }) => id}
         faded={(key) => key.state !== 'live'}

@@ -16,7 +16,7 @@ import { setQuery, usePlace } from '../../routing/place.js'
 import { useNow } from '../../shell/clock.js'
 import { Block, Page } from '../../shell/page.js'
 import { useScope, withScope } from '../../shell/scope.js'
-import { Limits } from '../../parts/limits/limits.js'
+import { Limits, useLimits } from '../../parts/limits/limits.js'
 import { ErrorsChart } from '../usage/errors-chart.js'
 import { RequestDrawer } from '../requests/request-drawer.js'
 import { RequestTable } from '../requests/request-table.js'
@@ -38,6 +38,7 @@ export function OverviewPage() {
     toMs: day * DAY_MS,
     group: 'model',
   })
+  const limits = useLimits(scope)
   const live = useLive(scope, true)
   useOnTraffic(live, () => {
     usage.reload(true)
@@ -57,7 +58,7 @@ export function OverviewPage() {
       }
     >
       <Cards usage={usage} />
-      {scope === 'all' ? null : <Limits account={scope} />}
+      <Limits limits={limits} />
       {usage.data === null || usage.data.total.errors === 0 ? null : (
         <ErrorsChart usage={usage.data} words={range.words} />
       )}

@@ -34,14 +34,14 @@ export function useLimits(account: string | null): readonly LimitStanding[] | un
 }
 
 interface LimitsProps {
-  readonly account: string | null
+  /** Undefined: not known yet. */
+  readonly limits: readonly LimitStanding[] | undefined
   /** Shows limits of keys, too. */
   readonly withKeys?: boolean
 }
 
 /** The limits of the account, and those of its keys that are used most. Nothing if there are none. */
-export function Limits({ account, withKeys = true }: LimitsProps) {
-  const limits = useLimits(account)
+export function Limits({ limits, withKeys = true }: LimitsProps) {
   if (limits === undefined || limits.length === 0) return null
   const own = limits.filter(({ scope }) => scope !== 'key')
   const ofKeys = limits
