@@ -40,6 +40,11 @@ export function outcomesOf(cause: Cause): Ended[] {
   return kinds.filter((outcome) => causeOf(outcome) === cause)
 }
 
+/** Whether it is the name of an outcome. */
+export function isOutcome(name: string): name is Ended {
+  return name === 'ok' || name === 'lost' || isKind(name)
+}
+
 function isKind(name: string): name is ErrorKind {
   return Object.hasOwn(ERRORS, name)
 }

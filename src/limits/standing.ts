@@ -17,13 +17,14 @@ export interface Refusal {
   readonly limit: string | null
 }
 
-const NAMES: Readonly<Record<LimitKind, string>> = {
+/** What a limit is called in the configuration. */
+export const LIMIT_NAMES = {
   requests: 'requests_per_minute',
   tokens: 'tokens_per_minute',
   concurrent: 'concurrent',
   usd_day: 'usd_per_day',
   usd_month: 'usd_per_month',
-}
+} as const satisfies Record<LimitKind, string>
 
 /** A place that comes free is not announced; a second is what clients of all kinds can do. */
 const CONCURRENT_WAIT_MS = 1_000
@@ -60,7 +61,7 @@ export function refusalOf(claims: readonly Claim[], standings: readonly Standing
     ...(never || seconds > WORTH_WAITING_SECONDS ? { retryable: false } : {}),
   })
   const { kind, subject } = claim.demand
-  return { kind, error, limit: `${subject} ${NAMES[kind]}` }
+  return { kind, error, limit: `${subject} ${LIMIT_NAMES[kind]}` }
 }
 
 function waitMs({ demand }: Claim, { retryAfterMs, resetMs }: Standing): number {

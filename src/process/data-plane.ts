@@ -112,8 +112,8 @@ export async function openDataPlane(
   let proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
   const dashboard = new LazyDashboard({
     ...{ store, log, snapshot: () => current, ...asked(options) },
-    chat: (req, res, account) => {
-      gateway.handleAs(req, res, playgroundOf(account), '/v1/chat/completions')
+    chat: (req, res, account, path) => {
+      gateway.handleAs(req, res, playgroundOf(account), path)
     },
     addressOf: (req) => proxies.addressOf(req),
   })

@@ -84,18 +84,30 @@ void t.test('operations: upstreams, what failed, and what the configuration beca
   const failed = { outcome: 'upstream_timeout', status: 504, hops: {} } as const
   for (let at = 0; at < 4; at += 1) await ledger.settle(aRow('acc_1', { atMs: Date.now() - 10 }))
   await ledger.settle(aRow('acc_1', { ...failed, atMs: Date.now() - 20 }))
+  // What our own limits refuse is no failure of the provider.
+  const refused = { outcome: 'rate_limited', status: 429, attempts: 0 } as const
+  await ledger.settle(aRow('acc_1', { ...refused, atMs: Date.now() - 30 }))
+  const attempted = 'openai:upstream_timeout, openai:ok'
+  await ledger.settle(aRow('acc_1', { attempted, attempts: 2, atMs: Date.now() - 40 }))
   await ledger.settle(aRow('acc_1', { atMs: Date.now() - 600_000 }))
   const first = operationsReply.parse((await root.get('/operations')).json)
   const openai = first.upstreams.find(({ name }) => name === 'openai')
   t.match(openai, {
     configured: true,
     inFlight: null,
-    requestsPerMinute: 1,
-    errorsPerMinute: 0.2,
-    errors: [{ kind: 'upstream_timeout', count: 1 }],
+    attemptsPerMinute: 1.4,
+    failures: { provider: 2, gateway: 0, limits: 1, client: 0 },
+    failureShare: 2 / 7,
+    errors: [{ kind: 'upstream_timeout', count: 2 }],
+    retries: { count: 1 },
+    fallbacks: { count: 0, lastAtMs: null },
     breaker: null,
+    breakerChangedAtMs: null,
   })
-  t.match(first.failed, [{ status: 504 }])
+  t.match(first.failed, [
+    { status: 504, cause: 'provider' },
+    { status: 429, cause: 'limits' },
+  ])
   t.match(first.config, { generation: 1, changes: [], refused: null })
   t.notMatch(JSON.stringify(first), 'emulated')
 
@@ -124,14 +136,44 @@ void t.test(
     ])
     t.equal(changes.length, 2)
     const text =
-      '# TYPE sluice_inflight gauge\nsluice_inflight{upstream="openai"} 3\nsluice_breaker_state{upstream="openai"} 2\nsluice_x 1\n'
+      '# TYPE sluice_inflight gauge\nsluice_inflight{upstream="openai"} 3\nsluice_breaker_state{upstream="openai"} 2\nsluice_breaker_changed_timestamp_seconds{upstream="openai"} 12.5\nsluice_x 1\n'
     t.same(outlookOf(text, null), {
       inFlight: { openai: 3 },
       breakers: { openai: 'open' },
+      breakersChangedMs: { openai: 12_500 },
       refused: null,
     })
   },
 )
+
+void t.test('aliases and virtual models, with all their targets and prices', async (t) => {
+  const stage = await startStage(t)
+  const text = readFileSync(stage.gateway.configFile, 'utf8')
+  const routes = `routes:
+  - { model: fast, targets: [ { upstream: google, model: gemini-2.5-flash } ] }
+  - model: mixed
+    targets:
+      - { upstream: anthropic, model: claude-sonnet-4-5, weight: 3 }
+      - { upstream: openai, model: gpt-5.4, weight: 1 }
+    fallback: [ { upstream: google, model: gemini-2.5-pro } ]
+`
+  writeFileSync(stage.gateway.configFile, text.replace(/^routes:\n/m, routes))
+  stage.gateway.reload()
+  const browser = await stage.signedIn('ada@example.com')
+  const { aliases, upstreams } = modelsReply.parse((await browser.get('/models')).json)
+  t.match(
+    aliases.map(({ id }) => id),
+    ['fast', 'mixed'],
+    'not o1, which the catalogue has',
+  )
+  t.match(aliases[0]?.route.targets, [{ upstream: 'google', model: 'gemini-2.5-flash', share: 1 }])
+  t.match(aliases[1]?.route.targets, [
+    { upstream: 'anthropic', share: 0.75, isFallback: false, price: { input: Number } },
+    { upstream: 'openai', share: 0.25, isFallback: false },
+    { upstream: 'google', share: 0, isFallback: true },
+  ])
+  t.ok(upstreams.includes('openai'))
+})
 
 void t.test('models, and where an id would go', async (t) => {
   const stage = await startStage(t)

@@ -170,29 +170,40 @@ const FORMATS = [
   ['Gemini', ':generateContent'],
 ] as const
 
-/** An answer that comes in pieces, and what it was. */
+/** A reply in each client format, what it cost, and the same request as code. */
 async function playground(t: Test, watched: Watched): Promise<void> {
   const { page } = watched
   await goTo(page, 'Playground')
   await page.getByLabel('Message', { exact: true }).fill('Name three rivers.')
   await page.keyboard.press('Enter')
-  await page.getByRole('button', { name: 'Copy answer' }).waitFor()
-  const answer = await page.locator('.turn-text').last().innerText()
-  t.ok(answer.length > 3, 'there is an answer')
-  await page.getByRole('button', { name: 'Times' }).click()
+  const first = page.getByRole('article', { name: 'Turn 1' })
+  await first.getByRole('button', { name: 'Copy reply' }).waitFor()
+  const reply = await first.locator('.turn-text').last().innerText()
+  t.ok(reply.length > 3, 'there is a reply')
+  await first.getByRole('button', { name: 'Timing' }).click()
   await page.locator('.bill').getByText('first token').first().waitFor()
   t.match(await page.locator('.bill').innerText(), /\d+ in · \d+ out/, 'and what it took')
+  for (const [at, [name]] of FORMATS.slice(1).entries()) {
+    await page.getByLabel('Client format').selectOption(name)
+    await page.getByLabel('Message', { exact: true }).fill('Name three lakes.')
+    await page.keyboard.press('Enter')
+    const turn = page.getByRole('article', { name: `Turn ${at + 2}` })
+    await turn.getByRole('button', { name: 'Copy reply' }).waitFor()
+    t.match(await turn.innerText(), name)
+    t.ok((await turn.locator('.turn-text').last().innerText()).length > 3, `${name} replies`)
+  }
   await page.getByRole('button', { name: 'Copy as code' }).click()
-  const code = await page.getByRole('tabpanel').locator('code').innerText()
-  t.match(code, 'Name three rivers.', 'the code asks the same')
-  await page.keyboard.press('Escape')
-  await page.getByRole('button', { name: 'Formats' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Copy as code' })
   for (const [name, path] of FORMATS) {
-    await page.getByRole('tab', { name }).click()
-    // By name: the panel before is still there while it slides away.
-    const request = await page.getByRole('tabpanel', { name, exact: true }).innerText()
-    t.match(request, path)
-    t.match(request, 'Name three rivers.')
+    await dialog.getByLabel('Client format').selectOption(name)
+    for (const language of ['curl', 'Python', 'JavaScript']) {
+      await dialog.getByRole('tab', { name: language }).click()
+      // By name: the panel before is still there while it slides away.
+      const panel = dialog.getByRole('tabpanel', { name: language, exact: true })
+      const code = await panel.locator('code').innerText()
+      t.match(code, path)
+      t.match(code, 'Name three lakes.', 'the code asks the same')
+    }
   }
   await page.keyboard.press('Escape')
 }
@@ -266,7 +277,7 @@ void t.test('a month of use, as it is looked into', { skip: SKIP }, async (t) =>
   await page.getByRole('button', { name: 'Older requests' }).click()
   await rows.nth(100).waitFor()
   await page.getByRole('button', { name: 'Failed only' }).click()
-  await page.getByText('upstream failed').first().waitFor()
+  await rows.filter({ hasText: 'upstream failed' }).first().waitFor()
   t.equal(await page.getByText(/^200$/).count(), 0, 'failures alone')
   await rows.nth(1).click()
   const drawer = page.getByRole('dialog', { name: 'Request' })

@@ -175,10 +175,32 @@ const models = schema.modelsReply.parse({
       model: id,
       dialect: 'openai-chat',
       dialectWithTools: 'openai-responses',
+      conditions: '',
+      targets: [target('openai', id, 1), target('anthropic', 'claude-sonnet-4-5', 0)],
     },
   })),
+  aliases: ['fast', 'cheap'].map((id, index) => ({
+    id,
+    route: {
+      label: id,
+      upstream: 'google',
+      configured: true,
+      model: 'gemini-3-pro',
+      dialect: 'gemini',
+      dialectWithTools: 'gemini',
+      conditions: index === 0 ? 'label team=research' : '',
+      targets: [target('google', 'gemini-3-pro', 0.75), target('openai', 'gpt-5-mini', 0.25)],
+    },
+  })),
+  upstreams: ['openai', 'anthropic', 'google'],
   generation: 3,
 })
+
+/** A target of a route; one without a share is a fallback. */
+function target(upstream: string, model: string, share: number) {
+  const price = { input: 1.25, output: 10 }
+  return { upstream, model, share, isFallback: share === 0, configured: true, price }
+}
 
 const explain = schema.explainReply.parse({
   model: 'gpt-5-mini',
@@ -199,12 +221,16 @@ const operations = schema.operationsReply.parse({
     configured: index < 2,
     apiKeySource: 'GEMINI_API_KEY',
     inFlight: index === 2 ? null : 12,
-    requestsPerMinute: 84.2,
-    errorsPerMinute: index * 6,
+    attemptsPerMinute: 84.2,
+    failures: { provider: index * 22, gateway: index === 2 ? 3 : 0, limits: 4, client: 9 },
+    failureShare: index * 0.05,
     errors: index === 1 ? [{ kind: 'upstream_timeout', count: 22, lastAtMs: NOW_MS }] : [],
+    retries: index === 1 ? { count: 14, lastAtMs: NOW_MS - 20_000 } : { count: 0, lastAtMs: null },
+    fallbacks: index === 1 ? { count: 8, lastAtMs: NOW_MS - 9_000 } : { count: 0, lastAtMs: null },
     firstTokenP50Ms: 340,
     firstTokenP95Ms: 900,
     breaker: index === 1 ? 'open' : 'closed',
+    breakerChangedAtMs: index === 1 ? NOW_MS - 95_000 : null,
   })),
   config: {
     generation: 3,
@@ -215,6 +241,29 @@ const operations = schema.operationsReply.parse({
   },
   failed: rows.filter(({ outcome }) => outcome !== 'ok'),
 })
+
+const limits = schema.limitsReply.parse({
+  nowMs: NOW_MS,
+  limits: [
+    limit('plan', null, 'usd_per_month', 200_000_000_000, 0.83),
+    limit('account', null, 'requests_per_minute', 600, 0.21),
+    limit('key', 'ci-runner', 'usd_per_day', 5_000_000_000, 1),
+    limit('key', 'laptop', 'concurrent', 4, 0.25),
+  ],
+})
+
+function limit(
+  scope: schema.LimitStanding['scope'],
+  keyName: string | null,
+  kind: schema.LimitStanding['kind'],
+  most: number,
+  share: number,
+): schema.LimitStanding {
+  const used = Math.round(most * share)
+  const keyId = keyName === null ? null : keyName === 'laptop' ? 'key_1' : 'key_0'
+  const resetsAtMs = kind === 'concurrent' ? null : NOW_MS + 5 * HOUR_MS
+  return { scope, keyId, keyName, kind, limit: most, used, left: most - used, resetsAtMs }
+}
 
 const accounts = schema.accountsReply.parse({
   accounts: ['ada', 'grace', 'joan'].map((name, index) => ({
@@ -260,6 +309,7 @@ export function replyTo(path: string, query: URLSearchParams): unknown {
   const fixed: Readonly<Record<string, unknown>> = {
     '/session': session,
     '/keys': keys,
+    '/limits': limits,
     '/models': models,
     '/models/explain': explain,
     '/operations': operations,

@@ -66,11 +66,25 @@ void t.test('what is told is counted', async (t) => {
   metrics.fallback('anthropic', 'openai')
   metrics.hedge('openai', 'won')
   metrics.levels.upstreams([
-    { name: 'gone', breaker: 2, resting: 1, retriesDenied: 0, certificateExpiry: null },
+    {
+      name: 'gone',
+      breaker: 2,
+      breakerChangedAtMs: 9_000,
+      resting: 1,
+      retriesDenied: 0,
+      certificateExpiry: null,
+    },
   ])
   metrics.beforeCollect(() => {
     metrics.levels.upstreams([
-      { name: 'anthropic', breaker: 1, resting: 2, retriesDenied: 3, certificateExpiry: null },
+      {
+        name: 'anthropic',
+        breaker: 1,
+        breakerChangedAtMs: 12_500,
+        resting: 2,
+        retriesDenied: 3,
+        certificateExpiry: null,
+      },
     ])
   })
   metrics.levels.budgetUsed('key', 'usd_day', 0.5)
@@ -105,6 +119,8 @@ void t.test('what is told is counted', async (t) => {
     'sluice_hedges_total{upstream="openai",result="won"} 1',
     'sluice_breaker_state{upstream="anthropic"} 1',
     'sluice_breaker_state{upstream="gone"} 0',
+    'sluice_breaker_changed_timestamp_seconds{upstream="anthropic"} 12.5',
+    'sluice_breaker_changed_timestamp_seconds{upstream="gone"} 0',
     'sluice_credentials_resting{upstream="anthropic"} 2',
     'sluice_prompt_tokens_total{upstream="anthropic",cache="hit"} 30',
     'sluice_prompt_tokens_total{upstream="anthropic",cache="miss"} 220',

@@ -47,7 +47,7 @@ void t.test('the certificate of the listener, before and after a renewal', async
 
 void t.test('client certificates for upstreams come and go with the configuration', async (t) => {
   const metrics = new Metrics({ processMetrics: false })
-  const state = { breaker: 0, resting: 0, retriesDenied: 0 }
+  const state = { breaker: 0, breakerChangedAtMs: 0, resting: 0, retriesDenied: 0 }
   const open = { name: 'open', ...state, certificateExpiry: null }
   metrics.levels.upstreams([{ name: 'corp', ...state, certificateExpiry: 1_900_000_000 }, open])
   t.equal(await shown(metrics, 'corp'), '1900000000')

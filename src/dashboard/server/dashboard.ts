@@ -2,7 +2,6 @@
  * The dashboard of one process: its page's files and its API, under `/dashboard/`.
  * Knows no gateway: running a chat is handed in. Keeps nothing that another process would need.
  */
-import type { Account } from '../../accounts/account.js'
 import { PasswordDesk } from '../../accounts/password-desk.js'
 import type { Snapshot } from '../../config/config.js'
 import type { HttpRequest, HttpResponse } from '../../http/message.js'
@@ -26,7 +25,7 @@ export interface DashboardOptions {
   readonly version: string
   /** Where Vite has put the page. */
   readonly folder: string
-  readonly chat: (req: HttpRequest, res: HttpResponse, account: Account) => void
+  readonly chat: Services['chat']
   readonly outlook: () => Promise<Outlook | null>
   readonly configDesk: ConfigDesk
   /** The client's address. */

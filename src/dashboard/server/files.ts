@@ -8,6 +8,7 @@ import { extname, join, relative, sep } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { headerOf, type HttpRequest, type HttpResponse } from '../../http/message.js'
+import { accepts } from './compress.js'
 import { sendReply } from '../../http/respond.js'
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -67,7 +68,7 @@ export class StaticFiles {
       else plain(res, 404, 'There is no such file.\n')
       return
     }
-    const zipped = acceptsGzip(headerOf(req, 'accept-encoding')) ? file.zipped : null
+    const zipped = accepts('gzip', headerOf(req, 'accept-encoding')) ? file.zipped : null
     const headers = ['content-type', file.type, 'etag', file.etag, 'vary', 'accept-encoding']
     const life = file.isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache'
     headers.push('cache-control', life)
@@ -113,12 +114,6 @@ async function fileOf(name: string, bytes: Buffer): Promise<StaticFile> {
     zipped: zipped !== null && zipped.length < bytes.length ? zipped : null,
     isImmutable: name.startsWith('assets/') && isHashed(name),
   }
-}
-
-function acceptsGzip(header: string | undefined): boolean {
-  return (header ?? '')
-    .split(',')
-    .some((part) => /^\s*gzip\s*(?:;\s*q=(?!0(?:\.0*)?\s*$).*)?$/i.test(part))
 }
 
 function namesTag(header: string | undefined, etag: string): boolean {

@@ -15,6 +15,8 @@ export interface Outlook {
   readonly inFlight: Readonly<Record<string, number>>
   /** The circuit breaker of each upstream, of several processes the one that is furthest from closed. */
   readonly breakers: Readonly<Record<string, BreakerState>>
+  /** When each breaker last opened or closed, ms since 1970; absent: closed since the start. */
+  readonly breakersChangedMs: Readonly<Record<string, number>>
   /** The last file that was not taken, if that was after the one in force was loaded. */
   readonly refused: { readonly atMs: number; readonly problems: readonly string[] } | null
   /** Targets with `abort`, over all processes of this machine. */
@@ -32,9 +34,18 @@ export function outlookOf(
   for (const [upstream, level] of Object.entries(levels)) {
     breakers[upstream] = BREAKER_STATES[level] ?? 'closed'
   }
+  const changed = levelsOf(
+    metrics,
+    /^sluice_breaker_changed_timestamp_seconds\{[^}]*upstream="([^"]+)"[^}]*\} (\d+(?:\.\d+)?)/gm,
+  )
+  const breakersChangedMs: Record<string, number> = {}
+  for (const [upstream, seconds] of Object.entries(changed)) {
+    if (seconds > 0) breakersChangedMs[upstream] = Math.round(seconds * 1_000)
+  }
   return {
     inFlight: levelsOf(metrics, /^sluice_inflight\{[^}]*upstream="([^"]+)"[^}]*\} (\d+)/gm),
     breakers,
+    breakersChangedMs,
     refused,
     canaries,
   }

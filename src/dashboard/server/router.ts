@@ -10,6 +10,7 @@ import { abandon, isGone, sendReply, setHeaders } from '../../http/respond.js'
 import type { Logger } from '../../observe/log/log.js'
 import { errorBody } from '../../wire/error-body.js'
 import { parseBody, parseQuery, readBody } from './body.js'
+import { compressed } from './compress.js'
 import { cookieOf, SESSION_COOKIE } from './sign-in/cookies.js'
 import { assertRoutes, TAKEN, type Handled, type Reply, type Route } from './route.js'
 import type { Session, Sessions } from './sign-in/sessions.js'
@@ -53,7 +54,7 @@ export class ApiRouter {
     const requestId = newRequestId(Date.now())
     try {
       const handled = await this.handle(path.slice(PREFIX.length), requestId, req, res)
-      if (handled !== TAKEN) send(req, res, requestId, handled)
+      if (handled !== TAKEN) await send(req, res, requestId, handled)
     } catch (thrown) {
       this.refuse(res, requestId, thrown)
     }
@@ -94,7 +95,7 @@ export class ApiRouter {
     }
     const methods = this.methodsAt(path)
     if (methods.length === 0) {
-      throw new GatewayError('unknown_endpoint', 'The dashboard has no such endpoint.')
+      throw new GatewayError('unknown_endpoint', 'The dashboard has no endpoint at this path.')
     }
     throw new MethodNotAllowed(method, methods)
   }
@@ -117,7 +118,14 @@ export class ApiRouter {
     const error =
       thrown instanceof GatewayError
         ? thrown
-        : gatewayError({ kind: 'bug', message: 'Something went wrong; the log has it.' }, thrown)
+        : gatewayError(
+            {
+              kind: 'bug',
+              message:
+                'Internal error. The log of the gateway has the details under the request id.',
+            },
+            thrown,
+          )
     if (error.kind === 'bug') {
       this.options.log.error('the dashboard failed', error.cause ?? error, {
         request_id: requestId,
@@ -154,7 +162,7 @@ function patternOf(path: string): string {
 
 /** The error for what is not there, or is somebody else's: one and the same. */
 export function notFound(): GatewayError {
-  return new GatewayError('not_found', 'There is no such thing here.')
+  return new GatewayError('not_found', 'Not found, or of another account.')
 }
 
 /**
@@ -193,17 +201,17 @@ function elsewhere(): GatewayError {
 function assertAllowed(route: Route, session: Session | null): void {
   if (route.credential === 'open') return
   if (session === null) {
-    throw refused('unauthenticated', 'Nobody is signed in, or the session has ended: sign in.')
+    throw refused('unauthenticated', 'You are not signed in, or the session has ended. Sign in.')
   }
   if (route.credential === 'admin' && session.account.role !== 'admin') {
-    throw refused('forbidden', 'Only an administrator may do this.')
+    throw refused('forbidden', 'Only administrators can do this.')
   }
 }
 
 function assertToken(req: HttpRequest, session: Session | null): void {
   const given = digest(headerOf(req, 'x-sluice-csrf') ?? '')
   if (session === null || !timingSafeEqual(given, digest(session.csrf))) {
-    throw refused('forbidden', 'The page is out of date: reload it.')
+    throw refused('forbidden', 'The page is out of date. Reload it.')
   }
 }
 
@@ -227,18 +235,32 @@ function headersOf(requestId: string): string[] {
   ]
 }
 
-function send(req: HttpRequest, res: HttpResponse, requestId: string, reply: Reply): void {
-  const body = JSON.stringify(reply.json)
+async function send(
+  req: HttpRequest,
+  res: HttpResponse,
+  requestId: string,
+  reply: Reply,
+): Promise<void> {
+  const text = JSON.stringify(reply.json)
   const headers = headersOf(requestId)
   for (const cookie of reply.cookies ?? []) headers.push('set-cookie', cookie)
-  if (reply.etag !== true) {
-    sendReply(res, reply.status, headers, body)
-    return
+  if (reply.etag === true) {
+    // Weak: all encodings have it.
+    const etag = `W/"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
+    // Kept by this browser alone, and asked about each time.
+    headers[headers.indexOf('no-store')] = 'private, no-cache'
+    headers.push('etag', etag)
+    if (headerOf(req, 'if-none-match') === etag) {
+      sendReply(res, 304, [...headers, 'vary', 'cookie, accept-encoding'], '')
+      return
+    }
   }
-  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
-  // Kept by this browser alone, and asked about each time.
-  headers[headers.indexOf('no-store')] = 'private, no-cache'
-  headers.push('etag', etag, 'vary', 'cookie')
-  if (headerOf(req, 'if-none-match') === etag) sendReply(res, 304, headers, '')
-  else sendReply(res, reply.status, headers, body)
+  // A length that depends on a secret beside text of somebody else tells of the secret: those replies set a cookie,
+  // or are too short to be compressed (https://www.breachattack.com).
+  const accepted = reply.cookies === undefined ? headerOf(req, 'accept-encoding') : undefined
+  const { body, encoding } = await compressed(text, accepted)
+  if (encoding !== null) headers.push('content-encoding', encoding)
+  if (isGone(res)) return
+  const vary = reply.etag === true ? 'cookie, accept-encoding' : 'accept-encoding'
+  sendReply(res, reply.status, [...headers, 'vary', vary], body)
 }

@@ -1,6 +1,7 @@
 /** The route table of the dashboard's API: every path, its method, and who may ask. */
 import { accountRoutes } from './api/accounts.js'
 import { keyRoutes } from './api/keys.js'
+import { limitRoutes } from './api/limits.js'
 import { modelRoutes } from './api/models.js'
 import { oidcRoutes } from './api/oidc.js'
 import { operationRoutes } from './api/operations.js'
@@ -17,6 +18,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...passwordRoutes(services),
     ...oidcRoutes(services),
     ...keyRoutes(services),
+    ...limitRoutes(services),
     ...usageRoutes(services),
     ...modelRoutes(services),
     ...operationRoutes(services),

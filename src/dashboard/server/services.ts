@@ -22,7 +22,7 @@ import type { Throttle } from './sign-in/throttle.js'
 /** What the handlers are given. */
 export interface Services {
   readonly store: Store
-  readonly ledger: Pick<Ledger, 'sums' | 'rows' | 'row' | 'keyUse' | 'lastUse'>
+  readonly ledger: Pick<Ledger, 'sums' | 'rows' | 'row' | 'keyUse' | 'lastUse' | 'look'>
   readonly sessions: Sessions
   readonly passwords: PasswordDesk
   readonly throttle: Throttle
@@ -32,8 +32,8 @@ export interface Services {
   /** Ms since 1970. */
   readonly now: () => number
   readonly version: string
-  /** Runs a chat as the account and answers it; the body has not been read. */
-  readonly chat: (req: HttpRequest, res: HttpResponse, account: Account) => void
+  /** Serves the request as one of the account to a path of the data plane; its body has not been read. */
+  readonly chat: (req: HttpRequest, res: HttpResponse, account: Account, path: string) => void
   /** Null where nobody knows. */
   readonly outlook: () => Promise<Outlook | null>
   readonly configDesk: ConfigDesk

@@ -15,6 +15,7 @@ import { SettingsPage } from './pages/settings/settings.js'
 import { UsagePage } from './pages/usage/usage.js'
 import { usePlace } from './routing/place.js'
 import { useKeyboard } from './shell/keyboard.js'
+import { ConnectionBanner } from './shell/connection-banner.js'
 import { Rail } from './shell/rail.js'
 import { SessionGate, useSession } from './shell/session.js'
 
@@ -72,9 +73,12 @@ function Shell({ isAdmin }: { readonly isAdmin: boolean }) {
         Skip to content
       </a>
       <Rail />
-      <Suspense fallback={<BlockSkeleton />}>
-        <Shown key={path} />
-      </Suspense>
+      <div className="column">
+        <ConnectionBanner />
+        <Suspense fallback={<BlockSkeleton />}>
+          <Shown key={path} />
+        </Suspense>
+      </div>
       {help ? <KeyHelp isAdmin={isAdmin} onClose={() => setHelp(false)} /> : null}
     </div>
   )

@@ -89,6 +89,10 @@ export const DEFINITIONS = {
     help: 'The circuit breaker of an upstream: 0 closed, 1 half-open, 2 open; of several processes the highest.',
     aggregator: 'max',
   }),
+  breakerChanged: gauge('sluice_breaker_changed_timestamp_seconds', 40, ['upstream'], {
+    help: 'When the circuit breaker of an upstream last opened or closed, in seconds since 1970; of several processes the latest. 0: closed since the start.',
+    aggregator: 'max',
+  }),
   credentialsResting: gauge('sluice_credentials_resting', 40, ['upstream'], {
     help: 'API keys of an upstream that rest after 401, 403 or 429; of several processes the highest.',
     aggregator: 'max',

@@ -40,6 +40,7 @@ export function register(set: MetricSet) {
     fallbacks: set.counter(d.fallbacks),
     hedges: set.counter(d.hedges),
     breakerState: set.gauge(d.breakerState),
+    breakerChanged: set.gauge(d.breakerChanged),
     credentialsResting: set.gauge(d.credentialsResting),
     canaryAborts: set.counter(d.canaryAborts),
     canaryAborted: set.gauge(d.canaryAborted),

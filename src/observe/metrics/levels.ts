@@ -10,6 +10,8 @@ export interface UpstreamLevels {
   readonly name: string
   /** 0 closed, 1 half-open, 2 open. */
   readonly breaker: number
+  /** When the breaker last opened or closed, ms since 1970; 0: it has been closed from the start. */
+  readonly breakerChangedAtMs: number
   /** API keys that rest. */
   readonly resting: number
   /** Retries that its retry budget has refused since the process started. */
@@ -35,13 +37,14 @@ export class Levels {
 
   /** All upstreams of the configuration; those that are left out are gone. */
   upstreams(states: readonly UpstreamLevels[]): void {
-    const { breakerState, credentialsResting, retriesDenied } = this.families
+    const { breakerState, breakerChanged, credentialsResting, retriesDenied } = this.families
     const gone = new Set(this.upstreamNames)
     for (const state of states) {
       const { name, breaker, resting, retriesDenied: denied } = state
       gone.delete(name)
       this.upstreamNames.add(name)
       breakerState.child(name).set(breaker)
+      breakerChanged.child(name).set(state.breakerChangedAtMs / 1_000)
       credentialsResting.child(name).set(resting)
       retriesDenied.child(name).add(denied - (this.retriesDenied.get(name) ?? 0))
       this.retriesDenied.set(name, denied)
@@ -51,6 +54,7 @@ export class Levels {
       this.upstreamNames.delete(name)
       this.retriesDenied.delete(name)
       breakerState.child(name).set(0)
+      breakerChanged.child(name).set(0)
       credentialsResting.child(name).set(0)
       this.certificate(name, null)
     }

@@ -2,7 +2,7 @@
  * Reads the text of a ledger row, as `usage-record.ts` writes it.
  */
 import type { Usage } from '../../chat/usage.js'
-import { ERRORS } from '../../errors.js'
+import { isOutcome } from '../../error-cause.js'
 import {
   UNEXPLAINED,
   type RowHops,
@@ -249,9 +249,4 @@ export function isDialect(value: string): value is DialectName {
 /** Whether it is the name of a source. */
 export function isSource(value: string): value is UsageSource {
   return SOURCES.includes(value)
-}
-
-/** Whether it is the name of an outcome. */
-export function isOutcome(value: string): value is RowOutcome {
-  return value === 'ok' || value === 'lost' || Object.hasOwn(ERRORS, value)
 }

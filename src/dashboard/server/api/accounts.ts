@@ -81,7 +81,7 @@ async function change(
   const { store, sessions } = services
   const { plan, disabled } = ask.body
   if (disabled === true && ask.id === ask.session.account.id) {
-    throw new GatewayError('malformed_request', 'Nobody disables their own account.', {
+    throw new GatewayError('malformed_request', 'You cannot disable your own account.', {
       param: 'disabled',
     })
   }

@@ -58,7 +58,7 @@ async function list(
 ): Promise<Reply> {
   const accountId = await scopeOf(services, session, query.account)
   if (accountId === null) {
-    const message = 'Keys are listed for one account; name it.'
+    const message = 'Keys are listed for one account. Name it.'
     throw new GatewayError('malformed_request', message, { param: 'account' })
   }
   const words = query.search?.toLowerCase() ?? ''
@@ -166,7 +166,7 @@ function newKeyOf(wanted: Omit<Wanted, 'name'>, nowMs: number): NewKey {
 /** A key with a high priority is served before other accounts' keys under overload, so only administrators set it. */
 function assertLabels(labels: Labels | undefined, { role }: Account): void {
   if (labels === undefined || role === 'admin' || !Object.hasOwn(labels, PRIORITY)) return
-  const message = `Only administrators give keys the label "${PRIORITY}".`
+  const message = `Only administrators can give keys the label "${PRIORITY}".`
   throw new GatewayError('forbidden', message, { param: `labels.${PRIORITY}` })
 }
 
@@ -191,7 +191,7 @@ function assertWithin(limits: schema.KeyLimits | undefined, most: KeyLimits): vo
     const [wanted, allowed] = [limits?.[name], most[name]]
     if (wanted === undefined || allowed === undefined || wanted <= allowed) continue
     const told = name.startsWith('nanoUsd') ? `$${allowed / 1e9}` : String(allowed)
-    const message = `The plan allows ${told} at most; ask for less, or choose a larger plan.`
+    const message = `The plan allows ${told} at most. Enter less, or choose a larger plan.`
     throw new GatewayError('forbidden', message, { param: `limits.${name}` })
   }
 }
@@ -199,7 +199,7 @@ function assertWithin(limits: schema.KeyLimits | undefined, most: KeyLimits): vo
 function assertPatterns(models: readonly string[] | null | undefined): void {
   models?.forEach((pattern, index) => {
     if (!pattern.slice(0, -1).includes('*')) return
-    const message = `'${pattern}' has a * before its end: name an id, or the beginning of ids and a *.`
+    const message = `"${pattern}" has a * before its end. Enter a model id, or the beginning of ids and a *.`
     throw new GatewayError('malformed_request', message, { param: `models.${index}` })
   })
 }

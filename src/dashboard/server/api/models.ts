@@ -3,6 +3,7 @@ import { factsFor } from '../../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../../config/config.js'
 import type { ModelFacts } from '../../../chat/model.js'
 import { speaksOf } from '../../../upstreams/explain.js'
+import { ANY_MODEL } from '../../../ledger/prices.js'
 import { PLAIN_REQUEST } from '../../../routing/conditions.js'
 import { reasonOf } from '../../../routing/explain.js'
 import { createRouter, type ModelRoute, type Router } from '../../../routing/router.js'
@@ -20,7 +21,8 @@ export function modelRoutes(services: Services): Route[] {
         const now = snapshot()
         const router = routerOf(now)
         const models = now.catalogue.models.map((facts) => modelView(now, router, facts))
-        const json: schema.ModelsReply = { models, generation: now.generation }
+        const upstreams = Object.keys(now.config.upstreams)
+        const json = { models, aliases: aliases(now), upstreams, generation: now.generation }
         return { status: 200, json }
       },
     }),
@@ -29,16 +31,35 @@ export function modelRoutes(services: Services): Route[] {
       reply: schema.explainReply,
       handle: ({ query }) => ({ status: 200, json: explained(snapshot(), query.model) }),
     }),
-    signedRoute('session', 'POST', '/playground/chat', {
+    ...Object.entries(PLAYGROUND_PATHS).map(([format, path]) =>
+      signedRoute('session', 'POST', `/playground/${format}`, {
+        body: 'raw',
+        reply: null,
+        handle: ({ req, res, session }) => {
+          chat(req, res, session.account, path)
+          return TAKEN
+        },
+      }),
+    ),
+    signedRoute('session', 'POST', '/playground/gemini', {
+      query: schema.playgroundQuery,
       body: 'raw',
       reply: null,
-      handle: ({ req, res, session }) => {
-        chat(req, res, session.account)
+      handle: ({ req, res, session, query }) => {
+        const model = encodeURIComponent(query.model)
+        chat(req, res, session.account, `/v1beta/models/${model}:generateContent`)
         return TAKEN
       },
     }),
   ]
 }
+
+/** Where the playground sends a request of each client format; Gemini's path has the model in it. */
+const PLAYGROUND_PATHS = {
+  chat: '/v1/chat/completions',
+  responses: '/v1/responses',
+  messages: '/v1/messages',
+} as const
 
 const routers = new WeakMap<Snapshot, Router>()
 
@@ -103,11 +124,58 @@ function usualRoute(router: Router, model: string): ModelRoute | null {
   return router.find(model, PLAIN_REQUEST) ?? router.all(model)[0] ?? null
 }
 
-function routeView(
-  { catalogue }: Snapshot,
-  { label, targets }: ModelRoute,
-  asked: string,
-): schema.Route | null {
+/** The ids of exact routes that the catalogue does not have. */
+function aliases(snapshot: Snapshot): schema.Alias[] {
+  const { config, catalogue } = snapshot
+  const router = routerOf(snapshot)
+  const ids = config.routes.flatMap(({ match }) => ('model' in match ? [match.model] : []))
+  const known = new Set(catalogue.models.flatMap(({ id, variants = [] }) => [id, ...variants]))
+  return [...new Set(ids)]
+    .filter((id) => !known.has(id))
+    .flatMap((id) => {
+      const found = usualRoute(router, id)
+      const route = found === null ? null : routeView(snapshot, found, id)
+      return route === null ? [] : [{ id, route }]
+    })
+}
+
+function targetViews(snapshot: Snapshot, found: ModelRoute, asked: string): schema.RouteTarget[] {
+  const total = found.targets.reduce((sum, { weight }) => sum + weight, 0)
+  return [...found.targets, ...found.fallback].map((target) => {
+    const { upstream, weight, isFallback } = target
+    const model = target.model ?? asked
+    const price =
+      upstream.prices[model] ??
+      upstream.prices[ANY_MODEL] ??
+      factsFor(snapshot.catalogue, model).price
+    return {
+      upstream: upstream.name,
+      model,
+      share: isFallback || total === 0 ? 0 : weight / total,
+      isFallback,
+      configured: isConfigured(upstream),
+      price: price === undefined ? null : priceView(price),
+    }
+  })
+}
+
+/** The conditions of a route, as the configuration names them. */
+function conditionsText({ when }: ModelRoute['config']): string {
+  if (when === null) return ''
+  const { labels, images, tools, minPromptTokens } = when
+  const flag = (name: string, value: boolean | null): string[] =>
+    value === null ? [] : [value ? name : `no ${name}`]
+  return [
+    ...Object.entries(labels).map(([name, value]) => `label ${name}=${value}`),
+    ...flag('images', images),
+    ...flag('tools', tools),
+    ...(minPromptTokens === null ? [] : [`at least ${minPromptTokens} prompt tokens`]),
+  ].join(', ')
+}
+
+function routeView(snapshot: Snapshot, found: ModelRoute, asked: string): schema.Route | null {
+  const { catalogue } = snapshot
+  const { label, targets, config } = found
   const [target] = targets
   if (target === undefined) return null
   const { upstream } = target
@@ -120,5 +188,7 @@ function routeView(
     model,
     dialect: speaks.plain,
     dialectWithTools: speaks.with_tools,
+    conditions: conditionsText(config),
+    targets: targetViews(snapshot, found, asked),
   }
 }

@@ -84,7 +84,7 @@ async function finish(
   }
   const account = await accountOf(services, ask, verifiedEmail)
   if (account.disabled) {
-    throw new GatewayError('forbidden', 'This account is disabled; ask an administrator.')
+    throw new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
   }
   const entered = await enter(services, ask, account, 'session.sign-in-oidc')
   return { ...entered, cookies: [...(entered.cookies ?? []), noCookieText(OIDC_COOKIE)] }
@@ -135,5 +135,5 @@ function fail({ log }: Services, { requestId }: Ask<unknown, unknown>, error: un
       'The identity provider cannot be asked at the moment; try later, or use a password.',
     )
   }
-  throw new GatewayError('forbidden', 'The identity provider did not let you in: sign in again.')
+  throw new GatewayError('forbidden', 'The identity provider refused the sign-in. Try again.')
 }

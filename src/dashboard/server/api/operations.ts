@@ -8,6 +8,7 @@ import { signedRoute, type Reply, type Route } from '../route.js'
 import { rowViews } from '../rows.js'
 import * as schema from '../schema/schema.js'
 import type { Services } from '../services.js'
+import { upstreamHealth, type UpstreamHealth } from '../upstream-health.js'
 
 /** What "now" is for rates. */
 const RECENT_MS = 5 * 60_000
@@ -46,11 +47,18 @@ async function operations(services: Services): Promise<Reply> {
   const oldest = recent.rows.at(-1)?.atMs ?? fromMs
   const minutes = (recent.next === null ? RECENT_MS : Math.max(1_000, nowMs - oldest)) / 60_000
   const refused = view?.refused ?? null
+  const healths = upstreamHealth(recent.rows)
   const json: schema.OperationsReply = {
     nowMs,
     upstreams: Object.values(config.upstreams).map((upstream) => {
       const rows = recent.rows.filter((row) => row.upstream === upstream.name)
-      return upstreamView(upstream, rows, minutes, view)
+      return upstreamView({
+        upstream,
+        rows,
+        minutes,
+        outlook: view,
+        health: healths.get(upstream.name),
+      })
     }),
     config: {
       generation,
@@ -64,13 +72,19 @@ async function operations(services: Services): Promise<Reply> {
   return { status: 200, json }
 }
 
-function upstreamView(
-  upstream: UpstreamConfig,
-  rows: readonly UsageRow[],
-  minutes: number,
-  outlook: Outlook | null,
-): schema.UpstreamState {
-  const failed = rows.filter(({ outcome }) => outcome !== 'ok')
+interface Seen {
+  readonly upstream: UpstreamConfig
+  /** Those that it answered, or should have. */
+  readonly rows: readonly UsageRow[]
+  /** The time that the rows span. */
+  readonly minutes: number
+  readonly outlook: Outlook | null
+  /** Undefined: no request named it. */
+  readonly health: UpstreamHealth | undefined
+}
+
+function upstreamView({ upstream, rows, minutes, outlook, health }: Seen): schema.UpstreamState {
+  const { attempts = 0, failures = NO_FAILURES, retries = NEVER, fallbacks = NEVER } = health ?? {}
   const counts = firstContentCounts(rows)
   return {
     name: upstream.name,
@@ -80,24 +94,28 @@ function upstreamView(
     configured: isConfigured(upstream),
     apiKeySource: upstream.apiKeySource,
     inFlight: outlook === null ? null : (outlook.inFlight[upstream.name] ?? 0),
-    requestsPerMinute: rows.length / minutes,
-    errorsPerMinute: failed.length / minutes,
-    errors: errorsOf(failed),
+    attemptsPerMinute: attempts / minutes,
+    failures: { ...failures },
+    failureShare: failures.provider / Math.max(attempts, 1),
+    errors: errorsOf(health),
+    retries: { ...retries },
+    fallbacks: { ...fallbacks },
     firstTokenP50Ms: quantile(counts, 0.5),
     firstTokenP95Ms: quantile(counts, 0.95),
     breaker: outlook?.breakers[upstream.name] ?? null,
+    breakerChangedAtMs: outlook?.breakersChangedMs[upstream.name] ?? null,
   }
 }
 
-/** The most frequent kinds. Rows come newest first. */
-function errorsOf(rows: readonly UsageRow[]): schema.UpstreamState['errors'] {
-  const kinds = new Map<string, { kind: string; count: number; lastAtMs: number }>()
-  for (const { outcome, atMs } of rows) {
-    const known = kinds.get(outcome)
-    if (known === undefined) kinds.set(outcome, { kind: outcome, count: 1, lastAtMs: atMs })
-    else known.count += 1
-  }
-  return [...kinds.values()].sort((a, b) => b.count - a.count).slice(0, 5)
+const NO_FAILURES = { client: 0, limits: 0, gateway: 0, provider: 0 } as const
+const NEVER = { count: 0, lastAtMs: null } as const
+
+/** The most frequent kinds. */
+function errorsOf(health: UpstreamHealth | undefined): schema.UpstreamState['errors'] {
+  return [...(health?.kinds ?? [])]
+    .map(([kind, seen]) => ({ kind, ...seen }))
+    .sort((a, b) => b.count - a.count)
+    .slice(0, 5)
 }
 
 function firstContentCounts(rows: readonly UsageRow[]): number[] {

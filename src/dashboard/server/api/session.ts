@@ -142,7 +142,7 @@ async function signIn(
   }
   // Only who knows the password may learn this.
   if (account.disabled) {
-    throw new GatewayError('forbidden', 'This account is disabled; ask an administrator.')
+    throw new GatewayError('forbidden', 'This account is disabled. Ask an administrator.')
   }
   await throttle.forgive(email, address, device)
   if (isOutdated(account.passwordHash)) {

@@ -1,9 +1,12 @@
 /** Usage: sums over time, single requests, a file of them, and what happens now. */
+import type { Writable } from 'node:stream'
+import { createGzip } from 'node:zlib'
 import { GatewayError } from '../../../errors.js'
-import type { HttpResponse } from '../../../http/message.js'
+import { headerOf, type HttpResponse } from '../../../http/message.js'
 import { beginReply, isGone } from '../../../http/respond.js'
 import { matchesEntry, type EntryFilter } from '../../../store/records/entry-filter.js'
 import type { RowPage, RowQuery, SumQuery, UsageSum } from '../../../store/ledger.js'
+import { accepts } from '../compress.js'
 import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, restOf } from '../figures.js'
 import {
   signedRoute,
@@ -20,7 +23,7 @@ import { PLAYGROUND, scopeOf, type Services } from '../services.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** Whoever wants more asks for less at a time. */
+/** The longest range of one reply. */
 const LONGEST_MS = { hour: 31 * DAY_MS, day: 400 * DAY_MS } as const
 const LIVE_ROWS = 25
 /** How far back the newest rows are looked for, each second. */
@@ -71,9 +74,11 @@ async function usage(
   const stepMs = by === 'hour' ? HOUR_MS : DAY_MS
   const fromMs = Math.floor(query.fromMs / stepMs) * stepMs
   const toMs = Math.ceil(query.toMs / stepMs) * stepMs
-  if (toMs <= fromMs) throw badRange('toMs must be later than fromMs')
+  if (toMs <= fromMs) throw badRange('The field toMs must be later than fromMs.')
   if (query.toMs - query.fromMs > LONGEST_MS[by]) {
-    throw badRange(`by ${by}, usage is told for ${LONGEST_MS[by] / DAY_MS} days at once`)
+    throw badRange(
+      `The range is longer than ${LONGEST_MS[by] / DAY_MS} days. Choose a shorter one, or usage by day.`,
+    )
   }
   const { keyId, model } = query
   const asked: SumQuery = {
@@ -208,39 +213,54 @@ async function request(
 /** Written as it is read, so that a long file is never held. */
 async function csv(
   services: Services,
-  { session, query, res, requestId }: SignedAsk<Query<typeof schema.requestsCsvQuery>, undefined>,
+  {
+    session,
+    query,
+    req,
+    res,
+    requestId,
+  }: SignedAsk<Query<typeof schema.requestsCsvQuery>, undefined>,
 ): Promise<Handled> {
   const accountId = await scopeOf(services, session, query.account)
   const pageAfter = (after: string | null) =>
     pageOf(services, accountId, query, { after, limit: CSV_PAGE })
   let page = await pageAfter(null)
   const name = `requests-${new Date(services.now()).toISOString().slice(0, 10)}.csv`
+  const isZipped = accepts('gzip', headerOf(req, 'accept-encoding'))
   beginReply(res, 200, [
     ...['content-type', 'text/csv; charset=utf-8', 'x-request-id', requestId],
     ...['content-disposition', `attachment; filename="${name}"`],
-    ...['cache-control', 'no-store'],
+    ...['cache-control', 'no-store', 'vary', 'accept-encoding'],
+    ...(isZipped ? ['content-encoding', 'gzip'] : []),
   ])
-  res.write(csvHead())
+  const zip = isZipped ? createGzip() : null
+  zip?.pipe(res)
+  const out = zip ?? res
+  out.write(csvHead())
   for (let left = MAX_CSV_ROWS; ;) {
     const views = await rowViews(services, page.rows.slice(0, left))
-    if (!res.write(views.map(csvLine).join(''))) await drained(res)
+    if (!out.write(views.map(csvLine).join(''))) await drained(out, res)
     left -= views.length
     if (page.next === null || left === 0 || isGone(res)) break
     page = await pageAfter(page.next)
   }
-  res.end()
+  out.end()
   return TAKEN
 }
 
 /** Resolves when the client has caught up, or is gone. */
-function drained(res: HttpResponse): Promise<void> {
+function drained(out: Writable, res: HttpResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
-      res.off('drain', done).off('close', done)
+      out.off('drain', done)
+      res.off('close', done)
       resolve()
     }
     if (isGone(res)) resolve()
-    else res.once('drain', done).once('close', done)
+    else {
+      out.once('drain', done)
+      res.once('close', done)
+    }
   })
 }
 

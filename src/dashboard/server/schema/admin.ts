@@ -16,14 +16,26 @@ export const upstreamState = z.strictObject({
   apiKeySource: z.string().nullable(),
   /** Requests that are with it now, all processes of this machine together; null: not known. */
   inFlight: count.nullable(),
-  requestsPerMinute: z.number(),
-  errorsPerMinute: z.number(),
-  /** The largest five kinds of errors, the most frequent first. */
+  /** Attempts at it, retries included. */
+  attemptsPerMinute: z.number(),
+  /**
+   * Failures by who has to act on them. Only those of the provider tell of its health. Attempts count for the upstream
+   * that they went to, and requests that were refused before an attempt for the one that would have been asked.
+   */
+  failures: z.strictObject({ provider: count, gateway: count, limits: count, client: count }),
+  /** Failures of the provider as a share of the attempts, 0 to 1. */
+  failureShare: z.number().min(0).max(1),
+  /** The five most frequent kinds of failures of the provider. */
   errors: z.array(z.strictObject({ kind: z.string(), count, lastAtMs: timeMs })),
+  /** Attempts that were repeated at this upstream, and moves to another upstream after a failure here. */
+  retries: z.strictObject({ count, lastAtMs: timeMs.nullable() }),
+  fallbacks: z.strictObject({ count, lastAtMs: timeMs.nullable() }),
   firstTokenP50Ms: z.number().nullable(),
   firstTokenP95Ms: z.number().nullable(),
   /** Of several processes the state that is furthest from closed; null: not known. */
   breaker: z.enum(['closed', 'open', 'half_open']).nullable(),
+  /** When the breaker last opened or closed; null: closed since the start, or not known. */
+  breakerChangedAtMs: timeMs.nullable(),
 })
 
 /** The configuration in force. Secrets are masked. */

@@ -16,6 +16,7 @@ import type {
   ExplainReply,
   KeyReply,
   KeysReply,
+  LimitsReply,
   LiveReply,
   ModelsReply,
   OidcFinishBody,
@@ -27,6 +28,7 @@ import type {
   RequestsReply,
   ResetBody,
   ResetLinkReply,
+  RotatedKeyReply,
   SessionReply,
   SetUpBody,
   SignInBody,
@@ -40,6 +42,7 @@ export interface Reads {
   '/session': SessionReply
   '/plans': PlansReply
   '/keys': KeysReply
+  '/limits': LimitsReply
   '/usage': UsageReply
   '/requests': RequestsReply
   '/requests/{id}': RequestReply
@@ -64,7 +67,7 @@ export interface Changes {
   'POST /oidc/finish': [OidcFinishBody, SessionReply]
   'POST /keys': [CreateKeyBody, CreatedKeyReply]
   'PATCH /keys/{id}': [ChangeKeyBody, KeyReply]
-  'POST /keys/{id}/rotate': [Record<string, never>, CreatedKeyReply]
+  'POST /keys/{id}/rotate': [Record<string, never>, RotatedKeyReply]
   'DELETE /keys/{id}': [undefined, KeyReply]
   'POST /accounts': [CreateAccountBody, CreatedAccountReply]
   'PATCH /accounts/{id}': [ChangeAccountBody, AccountReply]

@@ -1,75 +1,68 @@
-/** A conversation with a model through the playground: sent whole, answered piece by piece. */
-import { call, CallFailed } from './client.js'
+/** A conversation with a model through the playground, in any client format: sent whole, answered piece by piece. */
+import { inFormat, type Format, type FormatRequest } from '../format/request-formats.js'
+import { call, CallFailed, urlOf } from './client.js'
+import { READERS, type Progress } from './reply-readers.js'
 
-/** One message. */
-export interface Message {
-  readonly role: 'system' | 'user' | 'assistant'
-  readonly content: string
-}
-
-/** What is asked, in the words of the chat completions API. */
-export interface ChatBody {
+/** What is asked. */
+export interface Chat {
+  readonly format: Format
   readonly model: string
-  readonly messages: readonly Message[]
-  readonly stream: true
-  readonly temperature?: number
-  readonly max_completion_tokens?: number
+  readonly request: FormatRequest
 }
 
-/** What an answer was, once it has ended. */
+/** How a reply ended. */
 export interface Ended {
   readonly requestId: string | null
-  /** What translation could not carry. */
+  /** Fields that could not be translated. */
   readonly lost: readonly string[]
   readonly finish: string | null
 }
 
-/** A piece of the answer or of the thinking before it. */
+/** A piece of the reply, or of the thinking before it. */
 export interface Piece {
   readonly text: string
   readonly thinking: string
 }
 
-/** Streams an answer. Throws `CallFailed` where it is refused or cut. */
+/** Streams a reply. Throws `CallFailed` if it is refused or cut. */
 export async function chat(
-  body: ChatBody,
+  { format, model, request }: Chat,
   signal: AbortSignal,
   onPiece: (piece: Piece) => void,
 ): Promise<Ended> {
-  const response = await call('POST', '/playground/chat', { body, signal })
+  const response = await call('POST', pathOf(format, model), {
+    body: bodyOf(format, model, request),
+    signal,
+  })
   const requestId = response.headers.get('x-request-id')
   const lost = (response.headers.get('x-sluice-lost') ?? '').split(',').map((path) => path.trim())
-  let finish: string | null = null
-  let done = false
-  for await (const data of framesOf(response)) {
-    if (data === '[DONE]') {
-      done = true
-      continue
-    }
-    const chunk = JSON.parse(data) as Chunk
-    if (chunk.error !== undefined) throw failed(chunk.error.message, requestId)
-    const choice = chunk.choices?.[0]
-    finish = choice?.finish_reason ?? finish
-    const { content, reasoning_content: thinking } = choice?.delta ?? {}
-    if (content || thinking) onPiece({ text: content ?? '', thinking: thinking ?? '' })
+  const end: { finish: string | null; isDone: boolean } = { finish: null, isDone: false }
+  const take = (progress: Progress): void => {
+    if (progress.error !== undefined) throw broken(progress.error, requestId)
+    const { text = '', thinking = '' } = progress
+    if (text !== '' || thinking !== '') onPiece({ text, thinking })
+    end.finish = progress.finish ?? end.finish
+    end.isDone ||= progress.done === true
   }
-  if (!done) throw failed('The answer was cut: the connection ended before it did.', requestId)
-  return { requestId, finish, lost: lost.filter((path) => path !== '') }
+  const read = READERS[format]
+  if (format === 'gemini') take(read(await response.text()))
+  else for await (const data of framesOf(response)) take(read(data))
+  if (!end.isDone) throw broken('The reply ended before it was complete.', requestId)
+  return { requestId, finish: end.finish, lost: lost.filter((path) => path !== '') }
 }
 
-/** What is read of a chunk; the gateway wrote it by the same API. */
-interface Chunk {
-  readonly error?: { readonly message: string }
-  readonly choices?: readonly {
-    readonly delta?: {
-      readonly content?: string | null
-      readonly reasoning_content?: string | null
-    }
-    readonly finish_reason?: string | null
-  }[]
+function pathOf(format: Format, model: string): string {
+  return urlOf(`/playground/${format}`, format === 'gemini' ? { model } : {})
 }
 
-function failed(message: string, requestId: string | null): CallFailed {
+function bodyOf(format: Format, model: string, request: FormatRequest): object {
+  const { body } = inFormat(format, { base: '', model, key: '' }, request)
+  if (format === 'gemini') return body
+  // The playground sends the whole conversation each time.
+  return { ...body, stream: true, ...(format === 'responses' ? { store: false } : {}) }
+}
+
+function broken(message: string, requestId: string | null): CallFailed {
   const id = requestId === null ? {} : { requestId }
   return new CallFailed({ message, status: 200, kind: 'stream', ...id })
 }

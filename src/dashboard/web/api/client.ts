@@ -2,6 +2,7 @@
  * Calls to the dashboard's own API. Holds the session's token against forged requests in memory and
  * nowhere else; knows nothing of what is shown.
  */
+import { noteFailure, noteReply } from './connection.js'
 
 const BASE = '/dashboard/api'
 const TOKEN_HEADER = 'x-sluice-csrf'
@@ -94,13 +95,20 @@ export async function call(
     })
   } catch (error) {
     if (signal?.aborted === true) throw error
+    noteFailure(url, 0)
     throw new CallFailed({
-      message: 'The gateway did not answer. Check your connection and try again.',
+      message: 'The gateway did not reply. Check your connection and try again.',
       status: 0,
       kind: 'unreachable',
     })
   }
-  if (response.ok) return response
+  // A browser's own cache answers 304 with the reply before.
+  if (response.ok) {
+    noteReply(url)
+    return response
+  }
+  // A change that failed leaves what is shown as it was.
+  if (method === 'GET') noteFailure(url, response.status)
   const problem = await problemIn(response)
   if (problem.status === 401 && token !== null) onSignedOut()
   throw new CallFailed(problem)
@@ -110,7 +118,7 @@ async function problemIn(response: Response): Promise<Problem> {
   const requestId = response.headers.get('x-request-id') ?? undefined
   const told = await response.json().then(errorOf, () => ({}))
   return {
-    message: `The gateway answered ${String(response.status)}.`,
+    message: `The gateway replied with status ${String(response.status)}.`,
     kind: 'unknown',
     ...told,
     status: response.status,

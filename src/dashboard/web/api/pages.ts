@@ -40,8 +40,9 @@ export function usePages<P extends Lists>(
   path: P,
   query: Query,
   isEmpty: (reply: Reads[P]) => boolean,
+  options: { readonly enabled?: boolean } = {},
 ): Pages<Reads[P]> {
-  const { data, problem, stale, reload } = useResource(path, query)
+  const { data, problem, stale, reload } = useResource(path, query, options)
   const [later, setLater] = useState<Later<Reads[P]>>({ first: null, replies: [], problem: null })
   const [isLoading, setLoading] = useState(false)
   const shown = useRef<Reads[P] | null>(data)

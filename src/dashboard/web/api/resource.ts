@@ -4,6 +4,7 @@
  */
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { ask, type Reads } from './calls.js'
+import { useConnection } from './connection.js'
 import { problemOf, urlOf, type Problem, type Query } from './client.js'
 
 /** The last answer, and what went wrong since. */
@@ -38,6 +39,7 @@ export function useResource<P extends keyof Reads>(
   const [state, setState] = useState<State<Reads[P]>>({ url: '', data: null, problem: null })
   const [round, setRound] = useState({ count: 0, passive: false })
   const url = urlOf(path, query)
+  const { returns } = useConnection()
   const asked = useRef(query)
   asked.current = query
   useEffect(() => {
@@ -63,7 +65,7 @@ export function useResource<P extends keyof Reads>(
       gone.abort()
       clearTimeout(timer)
     }
-  }, [path, url, everyMs, enabled, round])
+  }, [path, url, everyMs, enabled, round, returns])
   const reload = useCallback((passive = false) => {
     setRound((last) => ({ count: last.count + 1, passive }))
   }, [])

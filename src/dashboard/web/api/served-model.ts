@@ -1,17 +1,30 @@
-/** A model to put into an example: one that this gateway serves now. */
+/** A model to put into an example: one that this gateway serves now, and that the key may use. */
 import type { Model } from '../../server/schema/schema.js'
 import { useResource } from './resource.js'
 
-/** What most gateways serve, and what it costs little to try. */
+/** What most gateways serve, and what costs little to try. */
 const USUAL = 'gpt-5-mini'
 
-/** The usual one where it is served, else the first that is, else the usual one all the same. */
-export function exampleOf(models: readonly Model[]): string {
-  const served = models.filter(({ route }) => route?.configured === true)
-  return served.find(({ id }) => id === USUAL)?.id ?? served[0]?.id ?? USUAL
+/** The usual one if it is served, else the first that is, else the usual one. `allowed` are ids and `*` patterns. */
+export function exampleOf(
+  models: readonly Model[],
+  allowed: readonly string[] | null = null,
+): string {
+  const served = models
+    .filter(({ id, route }) => route?.configured === true && isAllowed(id, allowed))
+    .map(({ id }) => id)
+  const named = allowed?.find((pattern) => !pattern.endsWith('*'))
+  return served.find((id) => id === USUAL) ?? served[0] ?? named ?? USUAL
 }
 
-/** The same, asked for. */
-export function useExampleModel(): string {
-  return exampleOf(useResource('/models').data?.models ?? [])
+function isAllowed(id: string, allowed: readonly string[] | null): boolean {
+  if (allowed === null) return true
+  return allowed.some((pattern) =>
+    pattern.endsWith('*') ? id.startsWith(pattern.slice(0, -1)) : id === pattern,
+  )
+}
+
+/** The same, from the gateway's list of models. */
+export function useExampleModel(allowed: readonly string[] | null = null): string {
+  return exampleOf(useResource('/models').data?.models ?? [], allowed)
 }

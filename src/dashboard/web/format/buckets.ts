@@ -1,10 +1,13 @@
-/** Sums over time as charts need them: one value for each hour or day of the range, with none left out. */
+/** Sums over time as charts need them: one value for each bucket of the range, with none left out. */
 import type { UsagePoint, UsageReply } from '../../server/schema/schema.js'
 
 /** One hour, in ms. */
 export const HOUR_MS = 3_600_000
 /** One day, in ms. */
 export const DAY_MS = 24 * HOUR_MS
+/** Ranges longer than this have bars of six hours. */
+const LONG_MS = 3 * DAY_MS
+const COARSE_MS = 6 * HOUR_MS
 
 /** The hours or days of a range. */
 export interface Buckets {
@@ -16,23 +19,55 @@ export interface Buckets {
 
 /** The hours or days that a reply covers, up to now. */
 export function bucketsOf({ by, fromMs, toMs, nowMs }: UsageReply): Buckets {
-  const bucketMs = by === 'hour' ? HOUR_MS : DAY_MS
+  return made(by === 'hour' ? HOUR_MS : DAY_MS, fromMs, Math.min(toMs, nowMs), nowMs)
+}
+
+/** The same for bars, which are wider in a long range: six hours (UTC) in a week of hours. */
+export function barsOf(usage: UsageReply): Buckets {
+  const { by, fromMs, toMs, nowMs } = usage
+  if (by === 'day' || toMs - fromMs <= LONG_MS) return bucketsOf(usage)
+  const startMs = Math.floor(fromMs / COARSE_MS) * COARSE_MS
+  return made(COARSE_MS, startMs, Math.min(toMs, nowMs), nowMs)
+}
+
+function made(bucketMs: number, fromMs: number, toMs: number, nowMs: number): Buckets {
   const startsMs: number[] = []
-  for (let at = fromMs; at < Math.min(toMs, nowMs); at += bucketMs) startsMs.push(at)
+  for (let at = fromMs; at < toMs; at += bucketMs) startsMs.push(at)
   const last = startsMs.at(-1) ?? 0
   return { startsMs, bucketMs, partial: last + bucketMs > nowMs }
 }
 
-/** One value for each bucket; `missing` where there were no requests: 0 for counts, null for times. */
+/** The width of the buckets in words: `per hour`, `per 6 h`, `per day (UTC)`. */
+export function perText({ bucketMs }: Buckets): string {
+  if (bucketMs === HOUR_MS) return 'per hour'
+  return bucketMs === DAY_MS ? 'per day (UTC)' : `per ${bucketMs / HOUR_MS} h`
+}
+
+/** The sum of each bucket; 0 where there were no requests. */
+export function sumsOf(
+  { startsMs, bucketMs }: Buckets,
+  points: readonly UsagePoint[],
+  pick: (point: UsagePoint) => number,
+): number[] {
+  const first = startsMs[0] ?? 0
+  const sums = startsMs.map(() => 0)
+  for (const point of points) {
+    const at = Math.floor((point.startMs - first) / bucketMs)
+    const before = sums[at]
+    if (before !== undefined) sums[at] = before + pick(point)
+  }
+  return sums
+}
+
+/** One value for each bucket, which must be as wide as the points; null where there were no requests. */
 export function valuesOf(
   { startsMs }: Buckets,
   points: readonly UsagePoint[],
   pick: (point: UsagePoint) => number | null,
-  missing: 0 | null,
 ): (number | null)[] {
   const byStart = new Map(points.map((point) => [point.startMs, point]))
   return startsMs.map((start) => {
     const point = byStart.get(start)
-    return point === undefined ? missing : pick(point)
+    return point === undefined ? null : pick(point)
   })
 }

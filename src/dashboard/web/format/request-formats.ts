@@ -1,89 +1,126 @@
-/** One request of the playground in each client format: where it goes, its headers and its body. */
-import type { Target } from './snippets.js'
+/** One request in each client format: where it goes, its headers and its body. Pure. */
+
+/** What a request is sent to, and with which key. */
+export interface Target {
+  /** The address that clients use, with `/v1`. */
+  readonly base: string
+  readonly model: string
+  /** The secret itself, while it is shown, or `KEY_PLACE`. */
+  readonly key: string
+}
+
+/** Stands for a key that is not known here: a variable of the environment. */
+export const KEY_PLACE = '$SLUICE_KEY'
+
+/** The address of the gateway as clients know it. */
+export function baseOf(publicUrl: string | null): string {
+  return `${(publicUrl ?? window.location.origin).replace(/\/$/, '')}/v1`
+}
 
 /** A message of a conversation. */
 export interface FormatMessage {
-  readonly role: string
+  readonly role: 'system' | 'user' | 'assistant'
   readonly content: string
 }
 
-/** What is asked, in no format's words. */
+/** What is asked, whatever the format. */
 export interface FormatRequest {
   readonly messages: readonly FormatMessage[]
   readonly temperature?: number | undefined
   readonly maxTokens?: number | undefined
 }
 
+/** A first call. */
+export const HELLO: FormatRequest = { messages: [{ role: 'user', content: 'Name three rivers.' }] }
+
+/** The formats that the gateway takes, by their name in ledger entries. */
+export const FORMATS = [
+  { id: 'chat', name: 'Chat completions' },
+  { id: 'responses', name: 'Responses' },
+  { id: 'messages', name: 'Messages' },
+  { id: 'gemini', name: 'Gemini' },
+] as const
+
+/** The name of a client format. */
+export type Format = (typeof FORMATS)[number]['id']
+
 /** A request as a client of one format sends it. */
 export interface FormattedRequest {
-  readonly name: string
-  /** Below the address of the gateway. */
-  readonly path: string
+  readonly url: string
+  /** The key is a part of one of the values. */
   readonly headers: readonly (readonly [name: string, value: string])[]
+  /** JSON, without members that are undefined. */
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+/** The request in a format. */
+export function inFormat(format: Format, target: Target, request: FormatRequest): FormattedRequest {
+  const { path, headers, body } = PARTS[format](target, request)
+  const json = JSON.parse(JSON.stringify(body)) as Record<string, unknown>
+  return { url: target.base.replace(/\/v1$/, '') + path, headers, body: json }
+}
+
+interface Parts {
+  readonly path: string
+  readonly headers: FormattedRequest['headers']
   readonly body: object
 }
 
-/** The same request in the four client formats. Members that are undefined are left out of the JSON. */
-export function inEachFormat(target: Target, request: FormatRequest): FormattedRequest[] {
-  const { model, key } = target
-  const { messages, temperature, maxTokens } = request
-  const system = messages.filter(({ role }) => role === 'system').map(({ content }) => content)
-  const turns = messages.filter(({ role }) => role !== 'system')
-  const instructions = system.length === 0 ? undefined : system.join('\n')
-  const bearer = ['authorization', `Bearer ${key}`] as const
-  const contents = turns.map(({ role, content }) => {
-    return { role: role === 'assistant' ? 'model' : 'user', parts: [{ text: content }] }
-  })
-  const config = { temperature, maxOutputTokens: maxTokens }
-  return [
-    {
-      name: 'Chat completions',
-      path: '/v1/chat/completions',
-      headers: [bearer],
-      body: { model, messages, temperature, max_completion_tokens: maxTokens },
+const PARTS: Readonly<Record<Format, (target: Target, request: FormatRequest) => Parts>> = {
+  chat: ({ model, key }, { messages, temperature, maxTokens }) => ({
+    path: '/v1/chat/completions',
+    headers: [['authorization', `Bearer ${key}`]],
+    body: { model, messages, temperature, max_completion_tokens: maxTokens },
+  }),
+  responses: ({ model, key }, request) => ({
+    path: '/v1/responses',
+    headers: [['authorization', `Bearer ${key}`]],
+    body: {
+      model,
+      instructions: systemOf(request),
+      input: turnsOf(request),
+      temperature: request.temperature,
+      max_output_tokens: request.maxTokens,
     },
-    {
-      name: 'Responses',
-      path: '/v1/responses',
-      headers: [bearer],
-      body: { model, instructions, input: turns, temperature, max_output_tokens: maxTokens },
+  }),
+  messages: ({ model, key }, request) => ({
+    path: '/v1/messages',
+    headers: [
+      ['x-api-key', key],
+      ['anthropic-version', '2023-06-01'],
+    ],
+    body: {
+      model,
+      // Required by the format.
+      max_tokens: request.maxTokens ?? 1024,
+      system: systemOf(request),
+      messages: turnsOf(request),
+      temperature: request.temperature,
     },
-    {
-      name: 'Messages',
-      path: '/v1/messages',
-      headers: [
-        ['x-api-key', key],
-        ['anthropic-version', '2023-06-01'],
-      ],
-      // The format wants a limit.
-      body: {
-        model,
-        max_tokens: maxTokens ?? 1024,
-        system: instructions,
-        messages: turns,
-        temperature,
-      },
-    },
-    {
-      name: 'Gemini',
+  }),
+  gemini: ({ model, key }, request) => {
+    const { temperature, maxTokens } = request
+    const system = systemOf(request)
+    const isSet = temperature !== undefined || maxTokens !== undefined
+    return {
       path: `/v1beta/models/${encodeURIComponent(model)}:generateContent`,
       headers: [['x-goog-api-key', key]],
       body: {
-        systemInstruction: instructions && { parts: [{ text: instructions }] },
-        contents,
-        generationConfig: temperature === undefined && maxTokens === undefined ? undefined : config,
+        systemInstruction: system === undefined ? undefined : { parts: [{ text: system }] },
+        contents: turnsOf(request).map(({ role, content }) => {
+          return { role: role === 'assistant' ? 'model' : 'user', parts: [{ text: content }] }
+        }),
+        generationConfig: isSet ? { temperature, maxOutputTokens: maxTokens } : undefined,
       },
-    },
-  ]
+    }
+  },
 }
 
-/** The request for a shell. A key that is a variable is quoted so that the shell reads it. */
-export function curlOf({ base }: Target, { path, headers, body }: FormattedRequest): string {
-  const json = JSON.stringify(body).replaceAll("'", "'\\''")
-  return [
-    `curl ${base.replace(/\/v1$/, '')}${path} \\`,
-    ...headers.map(([name, value]) => `  -H "${name}: ${value}" \\`),
-    `  -H 'content-type: application/json' \\`,
-    `  -d '${json}'`,
-  ].join('\n')
+function systemOf({ messages }: FormatRequest): string | undefined {
+  const texts = messages.filter(({ role }) => role === 'system').map(({ content }) => content)
+  return texts.length === 0 ? undefined : texts.join('\n')
+}
+
+function turnsOf({ messages }: FormatRequest): readonly FormatMessage[] {
+  return messages.filter(({ role }) => role !== 'system')
 }

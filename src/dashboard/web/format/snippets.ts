@@ -1,54 +1,55 @@
-/** Lines to paste that call the gateway, for the ways that developers begin. */
+/**
+ * A request as code to paste: for a shell, Python and JavaScript. Each runs as it is, without a package to install. Pure.
+ */
+import { KEY_PLACE, type FormattedRequest } from './request-formats.js'
 
-/** What a snippet calls, and with which key. */
-export interface Target {
-  /** The address that clients use, with `/v1`. */
-  readonly base: string
-  readonly model: string
-  /** The secret itself, while it is shown, or what stands for it. */
-  readonly key: string
+/** The languages, in the order in which they are offered. */
+export const LANGUAGES = ['curl', 'Python', 'JavaScript'] as const
+
+/** The name of a language. */
+export type Language = (typeof LANGUAGES)[number]
+
+/** The request in a language. */
+export function snippet(language: Language, request: FormattedRequest): string {
+  switch (language) {
+    case 'curl':
+      return curl(request)
+    case 'Python':
+      return python(request)
+    case 'JavaScript':
+      return javascript(request)
+  }
 }
 
-/** Stands for a key that is not known here. */
-export const KEY_PLACE = '$SLUICE_KEY'
-
-/** The address of the gateway as clients know it. */
-export function baseOf(publicUrl: string | null): string {
-  return `${(publicUrl ?? window.location.origin).replace(/\/$/, '')}/v1`
+/** A key that is a variable is in double quotes, so that the shell reads it. */
+function curl({ url, headers, body }: FormattedRequest): string {
+  const lines = [...headers, JSON_TYPE].map(([name, value]) => {
+    const quote = value.includes(KEY_PLACE) ? '"' : "'"
+    return `  -H ${quote}${name}: ${value}${quote} \\`
+  })
+  const json = JSON.stringify(body).replaceAll("'", "'\\''")
+  return [`curl ${url} \\`, ...lines, `  -d '${json}'`].join('\n')
 }
 
-/** The messages and settings of a call, as JSON members. */
-export type Body = Readonly<Record<string, unknown>>
-
-/** A first call. */
-export const HELLO: Body = { messages: [{ role: 'user', content: 'Name three rivers.' }] }
-
-/** For a shell. */
-export function curl({ base, model, key }: Target, body: Body = HELLO): string {
-  const json = JSON.stringify({ model, ...body }).replaceAll("'", "'\\''")
-  const quote = key === KEY_PLACE ? '"' : "'"
+function python({ url, headers, body }: FormattedRequest): string {
+  const all = [...headers, JSON_TYPE]
+  const values = all.map(([name, value]) => {
+    return `        ${JSON.stringify(name)}: ${withKey(value, 'os.environ["SLUICE_KEY"]')},`
+  })
+  const hasPlace = all.some(([, value]) => value.includes(KEY_PLACE))
   return [
-    `curl ${base}/chat/completions \\`,
-    `  -H ${quote}authorization: Bearer ${key}${quote} \\`,
-    `  -H 'content-type: application/json' \\`,
-    `  -d '${json}'`,
-  ].join('\n')
-}
-
-/** For Python, with OpenAI's package. */
-export function python({ base, model, key }: Target, body: Body = HELLO): string {
-  const isPlace = key === KEY_PLACE
-  const secret = isPlace ? 'os.environ["SLUICE_KEY"]' : `"${key}"`
-  return [
-    ...(isPlace ? ['import os', ''] : []),
-    'from openai import OpenAI',
+    `import json${hasPlace ? ', os' : ''}, urllib.request`,
     '',
-    `client = OpenAI(base_url="${base}", api_key=${secret})`,
-    'reply = client.chat.completions.create(',
-    `    model=${JSON.stringify(model)},`,
-    ...Object.entries(body).map(([name, value]) => `    ${name}=${pythonText(value)},`),
+    `body = ${pythonText(body)}`,
+    'request = urllib.request.Request(',
+    `    ${JSON.stringify(url)},`,
+    '    data=json.dumps(body).encode(),',
+    '    headers={',
+    ...values,
+    '    },',
     ')',
-    'print(reply.choices[0].message.content)',
+    'with urllib.request.urlopen(request) as reply:',
+    '    print(json.dumps(json.load(reply), indent=2))',
   ].join('\n')
 }
 
@@ -62,17 +63,27 @@ function pythonText(value: unknown): string {
   return `{${members.join(', ')}}`
 }
 
-/** For TypeScript and JavaScript, with OpenAI's package. */
-export function typescript({ base, model, key }: Target, body: Body = HELLO): string {
-  const secret = key === KEY_PLACE ? 'process.env.SLUICE_KEY' : `'${key}'`
+function javascript({ url, headers, body }: FormattedRequest): string {
+  const values = [...headers, JSON_TYPE].map(([name, value]) => {
+    return `    ${JSON.stringify(name)}: ${withKey(value, 'process.env.SLUICE_KEY')},`
+  })
   return [
-    "import OpenAI from 'openai'",
-    '',
-    `const client = new OpenAI({ baseURL: '${base}', apiKey: ${secret} })`,
-    'const reply = await client.chat.completions.create({',
-    `  model: ${JSON.stringify(model)},`,
-    ...Object.entries(body).map(([name, value]) => `  ${name}: ${JSON.stringify(value)},`),
+    `const reply = await fetch(${JSON.stringify(url)}, {`,
+    "  method: 'POST',",
+    '  headers: {',
+    ...values,
+    '  },',
+    `  body: JSON.stringify(${JSON.stringify(body)}),`,
     '})',
-    'console.log(reply.choices[0].message.content)',
+    'console.log(JSON.stringify(await reply.json(), null, 2))',
   ].join('\n')
+}
+
+const JSON_TYPE = ['content-type', 'application/json'] as const
+
+/** A text of code, with the variable in the place of the key. */
+function withKey(value: string, variable: string): string {
+  const [before = '', after] = value.split(KEY_PLACE)
+  if (after === undefined) return JSON.stringify(value)
+  return before === '' ? variable : `${JSON.stringify(before)} + ${variable}`
 }

@@ -32,6 +32,12 @@ export function fullTime(ms: number): string {
   return full.format(ms)
 }
 
+/** `2026-11-12T14:02`, in the reader's zone, as a field for a date and time has it. */
+export function inputTime(ms: number): string {
+  const zoneMs = new Date(ms).getTimezoneOffset() * MINUTE_MS
+  return new Date(ms - zoneMs).toISOString().slice(0, 16)
+}
+
 /** `14:02:11`. */
 export function clockTime(ms: number): string {
   return clock.format(ms)

@@ -1,4 +1,4 @@
-/** Whose figures an administrator looks at. */
+/** The account whose data an administrator looks at. */
 import { useResource } from '../api/resource.js'
 import { setQuery } from '../routing/place.js'
 import { useScope } from './scope.js'
@@ -6,8 +6,8 @@ import { useAccount } from './session.js'
 
 const SHOWN = 200
 
-/** Own, everybody's, or one of the newest accounts; the page of accounts leads to all others. */
-export function AccountSwitch() {
+/** One's own account, all accounts, or one of the newest; the page of accounts leads to the others. */
+export function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
   const scope = useScope()
   const me = useAccount()
   const { data } = useResource('/accounts', { limit: SHOWN })
@@ -15,13 +15,14 @@ export function AccountSwitch() {
   const known = scope === null || scope === 'all' || others.some(({ id }) => id === scope)
   return (
     <select
-      className="filter account-switch"
+      className={scope === null ? 'filter' : 'filter set'}
       aria-label="Account"
       value={scope ?? ''}
-      onChange={(event) => setQuery({ account: event.target.value })}
+      // A key is of one account.
+      onChange={(event) => setQuery({ account: event.target.value, key: null, request: null })}
     >
       <option value="">My account</option>
-      <option value="all">All accounts</option>
+      {hasAll || scope === 'all' ? <option value="all">All accounts</option> : null}
       {known ? null : <option value={scope}>{scope}</option>}
       {others.map(({ id, email }) => (
         <option key={id} value={id}>

@@ -1,16 +1,23 @@
 /** The frame of every page: its title, one line of purpose, its main action, its filters. */
 import { useEffect, type ReactNode } from 'react'
+import { AccountSwitch } from './account-switch.js'
+import { useAccount } from './session.js'
 
 interface PageProps {
   readonly title: string
   readonly purpose: string
   readonly action?: ReactNode
   readonly filters?: ReactNode
+  /** It shows one account's data: administrators choose whose. `one`: of all accounts together it has no view. */
+  readonly scoped?: boolean | 'one'
   readonly children: ReactNode
 }
 
 /** A page of the dashboard. */
-export function Page({ title, purpose, action, filters, children }: PageProps) {
+export function Page({ title, purpose, action, filters, scoped = false, children }: PageProps) {
+  const isAdmin = useAccount().role === 'admin'
+  const choice =
+    isAdmin && scoped !== false ? <AccountSwitch hasAll={scoped !== 'one'} /> : undefined
   useEffect(() => {
     document.title = `${title} · Sluice`
   }, [title])
@@ -23,7 +30,12 @@ export function Page({ title, purpose, action, filters, children }: PageProps) {
         </div>
         {action === undefined ? null : <div className="page-action">{action}</div>}
       </header>
-      {filters === undefined ? null : <div className="filters">{filters}</div>}
+      {filters === undefined && choice === undefined ? null : (
+        <div className="filters">
+          {choice}
+          {filters}
+        </div>
+      )}
       {children}
     </main>
   )

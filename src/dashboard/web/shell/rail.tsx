@@ -6,7 +6,6 @@ import { Button, IconButton } from '../parts/actions/button.js'
 import { Icon, type IconName } from '../parts/actions/icon.js'
 import { Link } from '../routing/link.js'
 import { usePlace } from '../routing/place.js'
-import { AccountSwitch } from './account-switch.js'
 import { useScope, withScope } from './scope.js'
 import { SECTIONS } from './sections.js'
 import { useAccount, useSession } from './session.js'
@@ -59,7 +58,6 @@ function Contents() {
       <Link to="/" className="rail-mark" aria-label="Sluice, overview">
         <Mark />
       </Link>
-      {isAdmin ? <AccountSwitch /> : null}
       <nav aria-label="Pages">
         <Sections adminOnly={false} />
         {isAdmin ? <Sections adminOnly /> : null}
@@ -97,7 +95,7 @@ export function planText(plan: string, live: number, max: number | null): string
 }
 
 const THEMES: readonly { choice: ThemeChoice; icon: IconName; label: string }[] = [
-  { choice: 'system', icon: 'system', label: 'As the system' },
+  { choice: 'system', icon: 'system', label: 'Match system theme' },
   { choice: 'light', icon: 'sun', label: 'Light' },
   { choice: 'dark', icon: 'moon', label: 'Dark' },
 ]

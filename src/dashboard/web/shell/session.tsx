@@ -83,7 +83,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
       <Failed
         what="The dashboard"
         problem={problem}
-        holds="Requests with your keys do not depend on it."
+        holds="Requests with your keys are not affected."
         retry={() => void refresh()}
       />
     </main>

@@ -1,6 +1,6 @@
 /**
- * Light, dark, or as the system has it. The choice is this browser's and no secret, so it is kept in
- * its storage; the page itself knows only the outcome, as `data-theme` of the root.
+ * Light, dark, or the theme of the system. The choice is kept in the storage of this browser; the page reads the
+ * result from `data-theme` of the root.
  */
 import { useSyncExternalStore } from 'react'
 

@@ -43,6 +43,8 @@ export class Breaker {
   private readonly clock: Clock
   private readonly recent: RollingSums
   private readonly slowStartMs: number
+  /** When it last opened or closed, by the clock; null: it has been closed from the start. */
+  changedAtMs: number | null = null
   private consecutive = 0
   private probesFailed = 0
   /** Null while closed. */
@@ -123,6 +125,7 @@ export class Breaker {
     if (this.openUntilMs === null) return
     this.openUntilMs = null
     this.closedAtMs = nowMs
+    this.changedAtMs = nowMs
     this.reset()
   }
 
@@ -144,8 +147,10 @@ export class Breaker {
   }
 
   private open(): void {
+    const nowMs = this.clock.now()
     const openMs = this.config.openMs * (1 + JITTER * this.clock.random())
-    this.openUntilMs = this.clock.now() + openMs
+    if (this.openUntilMs === null) this.changedAtMs = nowMs
+    this.openUntilMs = nowMs + openMs
     this.reset()
   }
 

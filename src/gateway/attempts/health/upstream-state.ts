@@ -104,8 +104,15 @@ export class UpstreamStates {
     return [...this.byName].map(([name, { breaker, credentials, retries, certificateExpiry }]) => {
       const { resting } = credentials
       const level = BREAKER_LEVELS[breaker.state]
-      return { name, breaker: level, resting, retriesDenied: retries.denied, certificateExpiry }
+      const breakerChangedAtMs = this.wallMs(breaker.changedAtMs)
+      const { denied: retriesDenied } = retries
+      return { name, breaker: level, breakerChangedAtMs, resting, retriesDenied, certificateExpiry }
     })
+  }
+
+  /** Ms since 1970 of a time of the monotonic clock; 0 for none. */
+  private wallMs(atMs: number | null): number {
+    return atMs === null ? 0 : Math.round(Date.now() - (this.clock.now() - atMs))
   }
 
   /** `ok`, or each upstream whose breaker is not closed or that has keys that rest, for `/readyz`. */

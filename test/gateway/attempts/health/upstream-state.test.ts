@@ -69,8 +69,18 @@ void t.test('breakers and resting keys are shown for metrics and /readyz', (t) =
   t.equal(states.text(), 'ok')
   states.of('a').credentials.refused(0, 429, null)
   for (let at = 0; at < 5; at++) states.of('b').breaker.begin().failed()
-  t.same(states.levels(), [
-    { name: 'a', breaker: 0, resting: 1, retriesDenied: 0, certificateExpiry: null },
+  const levels = states.levels()
+  const now = Date.now()
+  t.ok(Math.abs((levels[1]?.breakerChangedAtMs ?? 0) - now) < 60_000, 'opened just now')
+  t.match(levels, [
+    {
+      name: 'a',
+      breaker: 0,
+      breakerChangedAtMs: 0,
+      resting: 1,
+      retriesDenied: 0,
+      certificateExpiry: null,
+    },
     { name: 'b', breaker: 2, resting: 0, retriesDenied: 0, certificateExpiry: null },
   ])
   t.equal(states.text(), '1 of 2 keys of a resting, circuit breaker of b open')

@@ -1,4 +1,4 @@
-/** What an administrator does to accounts: make, move to a plan, hand a password link, switch off and on. */
+/** Dialogs about accounts: create, change the plan, create a password link, disable and enable. */
 import { useState } from 'react'
 import type { AccountRow, CreatedAccountReply, PlanName } from '../../../server/schema/schema.js'
 import { change } from '../../api/calls.js'
@@ -11,7 +11,8 @@ import { SelectField } from '../../parts/forms/field.js'
 import { report } from '../../parts/states/notice.js'
 import { ProblemLine } from '../../parts/states/states.js'
 import { useSession } from '../../shell/session.js'
-import { Email, useSubmit } from '../sign-in/door.js'
+import { useSubmit } from '../../parts/forms/submit.js'
+import { Email } from '../sign-in/door.js'
 
 /** Which dialog, about whom. */
 export type AccountAct =
@@ -51,7 +52,7 @@ function LinkShown({ title, link, onClose }: LinkProps) {
   return (
     <Dialog
       title={title}
-      description={`Hand this link over. It sets a password, works once, and ends ${fullTime(link.expiresAtMs)}. You will not see it again.`}
+      description={`Send this link to the account holder. It sets a password, works once and expires ${fullTime(link.expiresAtMs)}. You will not see it again.`}
       closable={false}
       wide
       onClose={onClose}
@@ -135,13 +136,13 @@ function ChangePlan({ account, onClose }: AccountProps) {
   const { busy, problem, submit } = useSubmit(async () => {
     await change('PATCH /accounts/{id}', { plan }, account.id)
     await refresh()
-    report(`${account.email} is on ${plan} now.`)
+    report(`${account.email} has the plan ${plan}.`)
     onClose()
   })
   return (
     <Dialog
       title={`Plan of ${account.email}`}
-      description={`It has ${account.liveKeys} keys now. A smaller plan takes none away; it only allows no more.`}
+      description={`The account has ${account.liveKeys} keys. A smaller plan keeps them, and allows no new ones.`}
       onClose={onClose}
     >
       <form className="form" onSubmit={submit}>
@@ -178,9 +179,9 @@ function Reset({ account, onClose }: AccountProps) {
   }
   return (
     <Confirm
-      title={`Make a password link for ${account.email}?`}
-      consequence="Links made before stop working. The password stays as it is until the new link is used."
-      verb="Make link"
+      title={`Create a password link for ${account.email}?`}
+      consequence="Earlier links stop working. The password does not change until the new link is used."
+      verb="Create link"
       tone="primary"
       keepOpen
       act={async () => setLink((await change('POST /accounts/{id}/reset', {}, account.id)).link)}
@@ -196,8 +197,8 @@ function Switch({ account, onClose }: AccountProps) {
       title={`${disabled ? 'Enable' : 'Disable'} ${email}?`}
       consequence={
         disabled
-          ? `Its owner can sign in again, and its ${liveKeys} keys work again.`
-          : `Requests with its ${liveKeys} keys fail within 1 second, and its owner is signed out. It can be enabled again.`
+          ? `The account holder can sign in again, and the ${liveKeys} keys work again.`
+          : `Requests with the ${liveKeys} keys fail within 1 second, and the account holder is signed out. The account can be enabled again.`
       }
       verb={disabled ? 'Enable' : 'Disable'}
       tone={disabled ? 'primary' : 'danger'}

@@ -1,4 +1,4 @@
-/** For administrators: who has an account, on which plan; make one, change it, switch it off. */
+/** For administrators: the accounts with their plans; create one, change it, disable it. */
 import { useState } from 'react'
 import type { AccountRow } from '../../../server/schema/schema.js'
 import { usePages } from '../../api/pages.js'
@@ -8,7 +8,7 @@ import { More } from '../../parts/tables/more.js'
 import { Search } from '../../parts/forms/search.js'
 import { Empty, Failed, TableSkeleton } from '../../parts/states/states.js'
 import { Table, type Column } from '../../parts/tables/table.js'
-import { go, usePlace } from '../../routing/place.js'
+import { go, setQuery, usePlace } from '../../routing/place.js'
 import { Page } from '../../shell/page.js'
 import { useAccount } from '../../shell/session.js'
 import { AccountDialog, type AccountAct } from './account-dialogs.js'
@@ -56,7 +56,7 @@ export function AccountsPage() {
   return (
     <Page
       title="Accounts"
-      purpose="Who may have keys here, on which plan, and what they used."
+      purpose="The accounts of this gateway, their plans and their usage."
       action={
         <Button
           tone="primary"
@@ -75,8 +75,10 @@ export function AccountsPage() {
       ) : accounts === null ? (
         <TableSkeleton />
       ) : accounts.length === 0 ? (
-        <Empty title="No account has this e-mail">
-          <p>The search looks at all accounts.</p>
+        <Empty title="No accounts match this search">
+          <p>
+            <Button onClick={() => setQuery({ search: null })}>Clear search</Button>
+          </p>
         </Empty>
       ) : (
         <>
@@ -117,8 +119,8 @@ function RowMenu({ account, open }: RowMenuProps) {
     <Menu
       trigger={<IconButton icon="more" label={`Actions for ${account.email}`} />}
       items={[
-        { label: 'See its usage', choose: look('/usage') },
-        { label: 'See its keys', choose: look('/keys') },
+        { label: 'Usage', choose: look('/usage') },
+        { label: 'Keys', choose: look('/keys') },
         { label: 'Change plan', choose: () => open({ act: 'plan', account }) },
         { label: 'Password link', choose: () => open({ act: 'reset', account }) },
         ...(isMe

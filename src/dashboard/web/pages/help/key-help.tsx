@@ -13,7 +13,7 @@ export function KeyHelp({ isAdmin, onClose }: KeyHelpProps) {
   const keys: readonly (readonly [string, string])[] = [
     ['/', 'Search'],
     ['c', 'Create'],
-    ['↑ ↓', 'Move in a table'],
+    ['↑ ↓', 'Move between rows'],
     ['enter', 'Open a row'],
     ['esc', 'Close'],
     ...places.map(({ key, name }) => [`g ${key}`, `Go to ${name}`] as const),

@@ -1,13 +1,13 @@
-/** An address that no page has. */
+/** The page for an unknown address. */
 import { Empty } from '../../parts/states/states.js'
 import { Link } from '../../routing/link.js'
 import { Page } from '../../shell/page.js'
 
-/** Says so, and where to go instead. */
+/** Leads back to the overview. */
 export function NotFoundPage() {
   return (
-    <Page title="Not found" purpose="There is no page at this address.">
-      <Empty title="Nothing here">
+    <Page title="Not found" purpose="No page has this address.">
+      <Empty title="Page not found">
         <p>
           The address may be mistyped, or the page is for administrators.{' '}
           <Link to="/">Go to the overview</Link>

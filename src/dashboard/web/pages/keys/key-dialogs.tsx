@@ -1,12 +1,13 @@
-/** What can be done to a key that is there: changes, a successor, the end. */
+/** What can be done to a key: changes, rotation, revocation. */
 import { useState } from 'react'
-import type { CreatedKeyReply, Key } from '../../../server/schema/schema.js'
+import type { Key, RotatedKeyReply } from '../../../server/schema/schema.js'
 import { change } from '../../api/calls.js'
-import { Button } from '../../parts/actions/button.js'
 import { Confirm, Dialog } from '../../parts/dialogs/dialog.js'
 import { report } from '../../parts/states/notice.js'
-import { useSubmit } from '../sign-in/door.js'
-import { changeBody, draftOf, KeyFields } from './key-form.js'
+import { fullTime } from '../../format/time.js'
+import { useAccount } from '../../shell/session.js'
+import { changeBody, draftOf } from './draft.js'
+import { KeyForm } from './key-form.js'
 import { maskOf } from './key-name.js'
 import { Secret } from './secret.js'
 
@@ -17,46 +18,43 @@ interface KeyProps {
 
 /** Another name, end, models or limits for the same key. */
 export function EditKey({ apiKey: key, onClose }: KeyProps) {
-  const [draft, setDraft] = useState(() => draftOf(key))
-  const { busy, problem, submit } = useSubmit(async () => {
-    await change('PATCH /keys/{id}', changeBody(draft), key.id)
-    report(`Saved. ${draft.name} works as you said from now on.`)
-    onClose()
-  })
   return (
     <Dialog title={`Edit ${key.name}`} onClose={onClose}>
-      <form className="form" onSubmit={submit}>
-        <KeyFields {...{ draft, setDraft, problem }} endsAtMs={key.expiresAtMs} />
-        <footer className="dialog-foot">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" tone="primary" busy={busy}>
-            Save
-          </Button>
-        </footer>
-      </form>
+      <KeyForm
+        initial={draftOf(key)}
+        endsAtMs={key.expiresAtMs}
+        verb="Save"
+        onClose={onClose}
+        send={async (draft) => {
+          await change('PATCH /keys/{id}', changeBody(draft, Date.now()), key.id)
+          report(`Saved. ${draft.name} has the new settings.`)
+          onClose()
+        }}
+      />
     </Dialog>
   )
 }
 
-/** A successor with the same rights; both work until the old one is revoked. */
+/** A successor with the same rights; both work until the old one is revoked or expires. */
 export function RotateKey({ apiKey: key, onClose }: KeyProps) {
-  const [made, setMade] = useState<CreatedKeyReply | null>(null)
+  const { plan, liveKeys } = useAccount()
+  const [made, setMade] = useState<RotatedKeyReply | null>(null)
   if (made !== null) {
-    return (
-      <Secret
-        made={made}
-        note={`${maskOf(key)} works, too, until you revoke it.`}
-        onClose={onClose}
-      />
-    )
+    const { oldEndsAtMs } = made
+    const end = oldEndsAtMs === null ? 'you revoke it' : fullTime(oldEndsAtMs)
+    return <Secret made={made} note={`${maskOf(key)} works until ${end}.`} onClose={onClose} />
   }
+  const isFull = plan.maxKeys !== null && liveKeys >= plan.maxKeys
   return (
     <Confirm
       title={`Rotate ${key.name}?`}
       consequence={
         <p>
-          A new key with the same name, models and limits is made. <code>{maskOf(key)}</code> goes
-          on working until you revoke it, so nothing stops while you change over.
+          Rotating creates a new key with the same name, models, limits and labels.{' '}
+          <code>{maskOf(key)}</code>{' '}
+          {isFull
+            ? `works for 24 more hours: the plan allows ${plan.maxKeys ?? 0} keys, and a rotation may exceed it for that time.`
+            : 'works until you revoke it.'}
         </p>
       }
       verb="Rotate"
@@ -75,7 +73,7 @@ export function RevokeKey({ apiKey: key, onClose, onDone }: KeyProps & { onDone:
       title={`Revoke ${key.name}?`}
       consequence={
         <p>
-          Requests with <code>{maskOf(key)}</code> fail within 1 second. This cannot be taken back.
+          Requests with <code>{maskOf(key)}</code> fail within 1 second. This cannot be undone.
         </p>
       }
       verb="Revoke"

@@ -1,174 +1,174 @@
 /**
- * What may be said of a key: its name, its end, its models, its limits. The same fields make a key and
- * change one; what was wrong stands beside the field that it is about.
+ * The fields of a key: its name, its end, its models, its limits and its labels. The same fields create a key and
+ * change one. A fault is shown beside its field, as soon as the field was changed or the form was sent.
  */
-import type { Dispatch, SetStateAction } from 'react'
-import type {
-  ChangeKeyBody,
-  CreateKeyBody,
-  Key,
-  KeyLimits,
-  Plan,
-} from '../../../server/schema/schema.js'
+import {
+  useRef,
+  useState,
+  type Dispatch,
+  type FormEvent,
+  type ReactNode,
+  type SetStateAction,
+} from 'react'
+import type { Plan } from '../../../server/schema/schema.js'
 import type { Problem } from '../../api/client.js'
-import { useResource } from '../../api/resource.js'
-import { exampleOf } from '../../api/served-model.js'
-import { DAY_MS } from '../../format/buckets.js'
 import { exactCount, exactDollars } from '../../format/number.js'
 import { date, fullTime } from '../../format/time.js'
-import { SelectField, TextArea, TextField } from '../../parts/forms/field.js'
+import { Button } from '../../parts/actions/button.js'
+import { SelectField, TextField } from '../../parts/forms/field.js'
+import { useSubmit } from '../../parts/forms/submit.js'
 import { ProblemLine } from '../../parts/states/states.js'
 import { useAccount } from '../../shell/session.js'
+import { faultsOf, type Faults, type Field } from './check-draft.js'
+import { LIMIT_FIELDS, type Draft, type LimitField } from './draft.js'
+import { ModelPicker } from './model-picker.js'
 
 const EXPIRIES = [7, 30, 90, 365]
-const NANO = 1e9
-
-type LimitName = keyof KeyLimits
-
-interface LimitField {
-  readonly name: LimitName
-  readonly label: string
-  /** How many of the API's units one of the field's is. */
-  readonly unit: number
-  readonly step: number
-}
-
-const LIMITS: readonly LimitField[] = [
-  { name: 'requestsPerMinute', label: 'Requests per minute', unit: 1, step: 1 },
-  { name: 'tokensPerMinute', label: 'Tokens per minute', unit: 1, step: 1 },
-  { name: 'concurrent', label: 'Requests at once', unit: 1, step: 1 },
-  { name: 'nanoUsdPerDay', label: 'Dollars per day (UTC)', unit: NANO, step: 0.01 },
-  { name: 'nanoUsdPerMonth', label: 'Dollars per month (UTC)', unit: NANO, step: 0.01 },
-]
-
-/** What has been put in so far. */
-export interface Draft {
-  readonly name: string
-  /** Days, or: never (empty), `keep`, `date`. */
-  readonly expiry: string
-  /** `2027-04-01`, where `expiry` says so. */
-  readonly date: string
-  readonly someModels: boolean
-  readonly models: string
-  readonly limited: boolean
-  readonly limits: Readonly<Record<LimitName, string>>
-}
-
-const NO_LIMITS: Draft['limits'] = {
-  requestsPerMinute: '',
-  tokensPerMinute: '',
-  concurrent: '',
-  nanoUsdPerDay: '',
-  nanoUsdPerMonth: '',
-}
-
-/** A new key, before anything is said of it. */
-export const BLANK: Draft = {
-  name: '',
-  expiry: '',
-  date: '',
-  someModels: false,
-  models: '',
-  limited: false,
-  limits: NO_LIMITS,
-}
-
-/** A key as it is. */
-export function draftOf({ name, expiresAtMs, models, limits }: Key): Draft {
-  const shown = LIMITS.map(({ name, unit }): [LimitName, string] => {
-    const value = limits[name]
-    return [name, value === undefined ? '' : String(value / unit)]
-  })
-  return {
-    ...BLANK,
-    name,
-    expiry: expiresAtMs === null ? '' : 'keep',
-    someModels: models !== null,
-    models: models?.join(' ') ?? '',
-    limited: Object.keys(limits).length > 0,
-    limits: { ...NO_LIMITS, ...Object.fromEntries(shown) },
-  }
-}
-
-/** What makes the key. */
-export function createBody(draft: Draft): CreateKeyBody {
-  return { ...changeBody(draft), name: draft.name }
-}
-
-/** What makes a key be as the draft says. */
-export function changeBody(draft: Draft): ChangeKeyBody {
-  const ids = draft.models.split(/[\s,]+/).filter((model) => model !== '')
-  return {
-    name: draft.name,
-    ...(draft.expiry === 'keep' ? {} : { expiresAtMs: endOf(draft) }),
-    models: draft.someModels ? ids : null,
-    limits: draft.limited ? limitsOf(draft) : {},
-  }
-}
-
-function endOf({ expiry, date }: Draft): number | null {
-  if (expiry === '') return null
-  if (expiry !== 'date') return Date.now() + Number(expiry) * DAY_MS
-  // The whole day that was named, as the reader's clock has it.
-  return new Date(`${date}T00:00:00`).getTime() + DAY_MS
-}
-
-function limitsOf({ limits }: Draft): KeyLimits {
-  return Object.fromEntries(
-    LIMITS.filter(({ name }) => limits[name] !== '').map(({ name, unit }) => [
-      name,
-      Math.round(Number(limits[name]) * unit),
-    ]),
-  )
-}
 
 interface FieldsProps {
   readonly draft: Draft
   readonly setDraft: Dispatch<SetStateAction<Draft>>
+  /** As it was before anything was entered. */
+  readonly initial: Draft
+  /** The form was sent: every fault is shown. */
+  readonly isSent: boolean
   readonly problem: Problem | null
   /** When the key ends as it is; null: never, or there is none yet. */
   readonly endsAtMs: number | null
+  /** Labels are given with a new key only. */
+  readonly withLabels?: boolean
 }
 
-/** The fields, and what was wrong. */
-export function KeyFields({ draft, setDraft, problem, endsAtMs }: FieldsProps) {
-  const at = problem?.param ?? ''
-  const errorAt = (field: string): string | undefined =>
-    at === field || at.startsWith(`${field}.`) ? problem?.message : undefined
-  const isPlaced =
-    ['name', 'expiresAtMs'].includes(at) ||
-    at.startsWith('labels') ||
-    (draft.someModels && at.startsWith('models')) ||
-    (draft.limited && LIMITS.some(({ name }) => at === `limits.${name}`))
+interface FormProps extends Pick<FieldsProps, 'initial' | 'endsAtMs' | 'withLabels'> {
+  /** On the button. */
+  readonly verb: string
+  readonly send: (draft: Draft) => Promise<void>
+  readonly onClose: () => void
+  /** What to do about a refusal. */
+  readonly advice?: (problem: Problem) => ReactNode
+}
+
+/** The whole form. It is sent only if nothing is wrong with it. */
+export function KeyForm({ verb, send, onClose, advice, ...rest }: FormProps) {
+  const { plan } = useAccount()
+  const [draft, setDraft] = useState(rest.initial)
+  const [isSent, setSent] = useState(false)
+  const form = useRef<HTMLFormElement>(null)
+  const { busy, problem, submit } = useSubmit(() => send(draft))
+  const onSubmit = (event: FormEvent): void => {
+    setSent(true)
+    if (Object.keys(faultsOf(draft, plan, Date.now())).length === 0) {
+      submit(event)
+      return
+    }
+    event.preventDefault()
+    // The faults are shown first.
+    setTimeout(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus())
+  }
+  return (
+    <form ref={form} className="form" noValidate onSubmit={onSubmit}>
+      <KeyFields {...rest} {...{ draft, setDraft, isSent, problem }} />
+      {problem === null ? null : advice?.(problem)}
+      <footer className="dialog-foot sticky">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button type="submit" tone="primary" busy={busy}>
+          {verb}
+        </Button>
+      </footer>
+    </form>
+  )
+}
+
+function KeyFields(props: FieldsProps) {
+  const { draft, setDraft, problem, endsAtMs, withLabels = false } = props
+  const errors = errorsOf(props, faultsOf(draft, useAccount().plan, Date.now()))
+  const isPlaced = problem?.param !== undefined && refusedField(problem) !== null
   return (
     <>
       <TextField
         label="Name"
-        hint="Where it is used: ci-runner, laptop."
+        hint="Where the key is used: ci-runner, laptop."
         autoFocus
-        required
         maxLength={100}
         autoComplete="off"
-        error={errorAt('name')}
+        error={errors.name}
         value={draft.name}
         onChange={(event) => setDraft({ ...draft, name: event.target.value })}
       />
-      <ExpiryFields {...{ draft, setDraft, endsAtMs }} error={errorAt('expiresAtMs')} />
-      <ModelsFields {...{ draft, setDraft }} error={errorAt('models')} />
-      <LimitsFields {...{ draft, setDraft }} errorAt={(name) => errorAt(`limits.${name}`)} />
+      <ExpiryFields {...{ draft, setDraft, endsAtMs }} error={errors.expiresAtMs} />
+      <SelectField
+        label="Models"
+        value={draft.someModels ? 'some' : 'all'}
+        onChange={(event) => setDraft({ ...draft, someModels: event.target.value === 'some' })}
+      >
+        <option value="all">all</option>
+        <option value="some">only some</option>
+      </SelectField>
+      {draft.someModels ? (
+        <ModelPicker
+          chosen={draft.models}
+          error={errors.models}
+          onChange={(models) => setDraft({ ...draft, models })}
+        />
+      ) : null}
+      <LimitsFields {...{ draft, setDraft, errors }} />
+      {withLabels ? (
+        <TextField
+          label="Labels"
+          hint="Optional, for usage by label, limits and routes: team=research env=ci. Labels cannot be changed later."
+          autoComplete="off"
+          spellCheck={false}
+          error={errors.labels}
+          value={draft.labels}
+          onChange={(event) => setDraft({ ...draft, labels: event.target.value })}
+        />
+      ) : null}
       {problem === null || isPlaced ? null : <ProblemLine problem={problem} />}
     </>
   )
 }
 
-type PartProps = Pick<FieldsProps, 'draft' | 'setDraft'> & { readonly error: string | undefined }
+/** What is shown beside each field: what the server refused, else a fault of a field that was changed. */
+function errorsOf({ draft, initial, isSent, problem }: FieldsProps, faults: Faults): Faults {
+  const refused = problem === null ? null : refusedField(problem)
+  const isChanged = (field: Field): boolean => {
+    if (isSent) return true
+    switch (field) {
+      case 'name':
+        return draft.name !== initial.name
+      case 'expiresAtMs':
+        return draft.date !== initial.date
+      case 'models':
+        return draft.models !== initial.models
+      case 'labels':
+        return draft.labels !== initial.labels
+      default:
+        return draft.limits !== initial.limits
+    }
+  }
+  const shown = Object.entries(faults).filter(([field]) => isChanged(field as Field))
+  return {
+    ...Object.fromEntries(shown),
+    ...(refused === null || problem === null ? {} : { [refused]: problem.message }),
+  }
+}
 
-function ExpiryFields({
-  draft,
-  setDraft,
-  endsAtMs,
-  error,
-}: PartProps & Pick<FieldsProps, 'endsAtMs'>) {
+/** The field that a refusal is about; null if it is about none that is shown. */
+function refusedField({ param = '' }: Problem): Field | null {
+  if (param === 'name' || param === 'expiresAtMs') return param
+  if (param.startsWith('models')) return 'models'
+  if (param.startsWith('labels')) return 'labels'
+  const limit = LIMIT_FIELDS.find(({ name }) => param === `limits.${name}`)
+  return limit === undefined ? null : `limits.${limit.name}`
+}
+
+type PartProps = Pick<FieldsProps, 'draft' | 'setDraft'>
+
+interface ExpiryProps extends PartProps, Pick<FieldsProps, 'endsAtMs'> {
+  readonly error: string | undefined
+}
+
+function ExpiryFields({ draft, setDraft, endsAtMs, error }: ExpiryProps) {
   const today = new Date(Date.now() - new Date().getTimezoneOffset() * 60_000)
   const isDate = draft.expiry === 'date'
   const now = Date.now()
@@ -199,7 +199,6 @@ function ExpiryFields({
         <TextField
           label="Last day"
           type="date"
-          required
           min={today.toISOString().slice(0, 10)}
           error={error}
           value={draft.date}
@@ -210,40 +209,7 @@ function ExpiryFields({
   )
 }
 
-function ModelsFields({ draft, setDraft, error }: PartProps) {
-  const { data } = useResource('/models', {}, { enabled: draft.someModels })
-  const example = exampleOf(data?.models ?? [])
-  return (
-    <>
-      <SelectField
-        label="Models"
-        value={draft.someModels ? 'some' : 'all'}
-        onChange={(event) => setDraft({ ...draft, someModels: event.target.value === 'some' })}
-      >
-        <option value="all">all</option>
-        <option value="some">only some</option>
-      </SelectField>
-      {draft.someModels ? (
-        <TextArea
-          label="Allowed models"
-          hint={`Ids with spaces between them, such as ${example}; claude-* allows all that begin so.`}
-          rows={2}
-          required
-          spellCheck={false}
-          error={error}
-          value={draft.models}
-          onChange={(event) => setDraft({ ...draft, models: event.target.value })}
-        />
-      ) : null}
-    </>
-  )
-}
-
-type LimitsProps = Pick<FieldsProps, 'draft' | 'setDraft'> & {
-  readonly errorAt: (name: LimitName) => string | undefined
-}
-
-function LimitsFields({ draft, setDraft, errorAt }: LimitsProps) {
+function LimitsFields({ draft, setDraft, errors }: PartProps & { readonly errors: Faults }) {
   const { plan } = useAccount()
   return (
     <>
@@ -252,17 +218,17 @@ function LimitsFields({ draft, setDraft, errorAt }: LimitsProps) {
         value={draft.limited ? 'own' : 'plan'}
         onChange={(event) => setDraft({ ...draft, limited: event.target.value === 'own' })}
       >
-        <option value="plan">those of the plan</option>
-        <option value="own">of its own, within the plan</option>
+        <option value="plan">of the plan</option>
+        <option value="own">of this key, within the plan</option>
       </SelectField>
       {draft.limited ? (
         <div className="field-grid">
-          {LIMITS.map((field) => (
+          {LIMIT_FIELDS.map((field) => (
             <LimitInput
               key={field.name}
               field={field}
               plan={plan}
-              error={errorAt(field.name)}
+              error={errors[`limits.${field.name}`]}
               value={draft.limits[field.name]}
               onChange={(value) =>
                 setDraft({ ...draft, limits: { ...draft.limits, [field.name]: value } })
@@ -286,7 +252,7 @@ interface LimitInputProps {
 function LimitInput({ field, plan, error, value, onChange }: LimitInputProps) {
   const { name, label, unit, step } = field
   const most = plan.limits[name]
-  const isMoney = unit === NANO
+  const isMoney = unit !== 1
   return (
     <TextField
       label={label}
@@ -297,7 +263,7 @@ function LimitInput({ field, plan, error, value, onChange }: LimitInputProps) {
       placeholder="no limit"
       {...(most === undefined
         ? {}
-        : { hint: `${plan.name}: ${isMoney ? exactDollars(most) : exactCount(most)}` })}
+        : { hint: `Plan ${plan.name}: ${isMoney ? exactDollars(most) : exactCount(most)}` })}
       error={error}
       value={value}
       onChange={(event) => onChange(event.target.value)}

@@ -1,4 +1,4 @@
-/** How a key is named where its secret is not known. */
+/** How a key is shown without its secret. */
 import type { Key } from '../../../server/schema/schema.js'
 
 /** `sk_9fQ2x…a7Lm`: enough to know a key by, and no use to anybody. */

@@ -1,12 +1,13 @@
-/** The list of keys: make one, see what each is used for, replace or revoke it. */
+/** The list of keys: create one, see its use and its limits, rotate or revoke it. */
 import { useState } from 'react'
-import type { Key, KeysReply } from '../../../server/schema/schema.js'
+import type { Key, KeysReply, LimitStanding } from '../../../server/schema/schema.js'
 import { usePages, type Pages } from '../../api/pages.js'
 import { clockTime, until } from '../../format/time.js'
 import { Button, IconButton } from '../../parts/actions/button.js'
 import { Ago } from '../../parts/tables/figure.js'
 import { Menu } from '../../parts/actions/menu.js'
 import { More } from '../../parts/tables/more.js'
+import { LimitBar, Limits, shareOf, useLimits } from '../../parts/limits/limits.js'
 import { report } from '../../parts/states/notice.js'
 import { Empty, Failed, TableSkeleton } from '../../parts/states/states.js'
 import { Search } from '../../parts/forms/search.js'
@@ -24,6 +25,34 @@ import { CREATED, RECENT_USE } from '../../parts/tables/recent-columns.js'
 const PAGE_KEYS = 100
 
 type Open = { readonly act: 'edit' | 'rotate' | 'revoke'; readonly key: Key } | null
+
+function columnsOf(limits: readonly LimitStanding[]): readonly Column<Key>[] {
+  const [name, ...others] = COLUMNS
+  return name === undefined ? COLUMNS : [name, ...others, limitColumn(limits)]
+}
+
+/** The limit of a key that is used most. */
+function limitColumn(limits: readonly LimitStanding[]): Column<Key> {
+  const of = (id: string): LimitStanding | undefined =>
+    limits
+      .filter(({ keyId }) => keyId === id)
+      .sort((a, b) => shareOf(b) - shareOf(a))
+      .at(0)
+  return {
+    id: 'limits',
+    head: 'Limits',
+    cell: ({ id }) => {
+      const limit = of(id)
+      return limit === undefined ? (
+        <span className="soft">of the plan</span>
+      ) : (
+        <LimitBar limit={limit} isCompact />
+      )
+    },
+    className: 'limit-cell',
+    minor: true,
+  }
+}
 
 const COLUMNS: readonly Column<Key>[] = [
   {
@@ -78,7 +107,9 @@ export function KeysPage() {
   const search = query.get('search') ?? ''
   const state = query.get('state') === 'all' ? 'all' : null
   const asked = { account: scope, search, state, limit: PAGE_KEYS }
-  const pages = usePages('/keys', asked, ({ keys }) => keys.length === 0)
+  const limits = useLimits(scope)
+  const enabled = scope !== 'all'
+  const pages = usePages('/keys', asked, ({ keys }) => keys.length === 0, { enabled })
   const { replies, problem, reload } = pages
   const keys = replies?.flatMap((reply) => reply.keys) ?? null
   const creating = query.get('create') !== null
@@ -94,7 +125,8 @@ export function KeysPage() {
   return (
     <Page
       title="Keys"
-      purpose="What your programs sign in with. Each has a name, so that a bill or a leak can be traced."
+      purpose="Programs send a key with each request. Usage, limits and revocation are per key."
+      scoped="one"
       action={<CreateButton isOwn={scope === null} />}
       filters={
         <>
@@ -105,13 +137,17 @@ export function KeysPage() {
             aria-pressed={state === 'all'}
             onClick={() => setQuery({ state: state === 'all' ? null : 'all' })}
           >
-            With revoked
+            Show revoked
           </button>
-          <PlanNote />
+          {scope === null ? <PlanNote /> : null}
         </>
       }
     >
-      {problem !== null && keys === null ? (
+      {scope === 'all' ? (
+        <Empty title="Choose an account">
+          <p>Keys are listed for one account at a time.</p>
+        </Empty>
+      ) : problem !== null && keys === null ? (
         <Failed
           what="The list of keys"
           problem={problem}
@@ -121,9 +157,12 @@ export function KeysPage() {
       ) : keys === null ? (
         <TableSkeleton />
       ) : keys.length === 0 ? (
-        <NoKeys filtered={search !== ''} />
+        <NoKeys isFiltered={search !== ''} isOwn={scope === null} />
       ) : (
-        <KeyList keys={keys} pages={pages} scope={scope} open={setDialog} />
+        <>
+          <Limits limits={limits} withKeys={false} />
+          <KeyList {...{ keys, pages, limits, scope }} open={setDialog} />
+        </>
       )}
       {creating ? <CreateKey onClose={stopCreating} /> : null}
       {dialog === null ? null : <KeyDialog dialog={dialog} onClose={close} />}
@@ -134,16 +173,17 @@ export function KeysPage() {
 interface ListProps {
   readonly keys: readonly Key[]
   readonly pages: Pages<KeysReply>
+  readonly limits: readonly LimitStanding[] | undefined
   readonly scope: string | null
   readonly open: (dialog: Open) => void
 }
 
-function KeyList({ keys, pages, scope, open }: ListProps) {
+function KeyList({ keys, pages, limits, scope, open }: ListProps) {
   return (
     <>
       <Table
         caption="Keys"
-        columns={COLUMNS}
+        columns={columnsOf(limits ?? [])}
         rows={keys}
         keyOf={({ id }) => id}
         faded={(key) => key.state !== 'live'}
@@ -169,25 +209,25 @@ function CreateButton({ isOwn }: { readonly isOwn: boolean }) {
   )
 }
 
-/** What the plan allows, and what to do where it allows no more. */
+/** What the plan allows, and what to do if it allows no more. */
 function PlanNote() {
   const { plan, liveKeys } = useAccount()
   if (plan.maxKeys === null) return null
   const isFull = liveKeys >= plan.maxKeys
   return (
     <p className={isFull ? 'filter-note warn' : 'filter-note'}>
-      {liveKeys} of {plan.maxKeys} keys of {plan.name} (${plan.priceUsd} a month)
-      {isFull ? '. Revoke one that is not used, or ask for a larger plan.' : ''}
+      {liveKeys} of {plan.maxKeys} keys of the plan {plan.name} (${plan.priceUsd} a month)
+      {isFull ? '. Revoke a key that is not used, or ask for a larger plan.' : ''}
     </p>
   )
 }
 
-function NoKeys({ filtered }: { readonly filtered: boolean }) {
-  if (filtered) {
+function NoKeys({ isFiltered, isOwn }: { readonly isFiltered: boolean; readonly isOwn: boolean }) {
+  if (isFiltered) {
     return (
-      <Empty title="No key has this name">
+      <Empty title="No keys match this search">
         <p>
-          <Button onClick={() => setQuery({ search: null })}>Clear the search</Button>
+          <Button onClick={() => setQuery({ search: null })}>Clear search</Button>
         </p>
       </Empty>
     )
@@ -195,12 +235,14 @@ function NoKeys({ filtered }: { readonly filtered: boolean }) {
   return (
     <Empty title="No keys yet">
       <p>
-        A key lets a program call every model of this gateway. You will see its secret once, with a
-        line to paste beside it.
+        A key lets a program use the models of this gateway. Its secret is shown once, with a
+        request to paste.
       </p>
-      <p>
-        <Button onClick={() => setQuery({ create: '1' })}>Create your first key</Button>
-      </p>
+      {isOwn ? (
+        <p>
+          <Button onClick={() => setQuery({ create: '1' })}>Create your first key</Button>
+        </p>
+      ) : null}
     </Empty>
   )
 }
@@ -222,9 +264,10 @@ function RowMenu({ apiKey: key, scope, open }: RowMenuProps) {
     <Menu
       trigger={<IconButton icon="more" label={`Actions for ${key.name}`} />}
       items={[
-        { label: 'See its usage', choose: look('/usage') },
-        { label: 'See its requests', choose: look('/requests') },
-        ...(key.state === 'revoked' ? [] : change),
+        { label: 'Usage', choose: look('/usage') },
+        { label: 'Requests', choose: look('/requests') },
+        // Only the account itself changes its keys.
+        ...(key.state === 'revoked' || scope !== null ? [] : change),
       ]}
     />
   )

@@ -1,16 +1,16 @@
-/** A new key's secret, shown once; the only way out is to say that it is saved. */
+/** A new key's secret, shown once. The dialog closes only by its button. */
 import type { CreatedKeyReply } from '../../../server/schema/schema.js'
 import { useExampleModel } from '../../api/served-model.js'
-import { baseOf } from '../../format/snippets.js'
+import { baseOf } from '../../format/request-formats.js'
 import { Button } from '../../parts/actions/button.js'
 import { CopyButton } from '../../parts/actions/copy.js'
 import { Dialog } from '../../parts/dialogs/dialog.js'
-import { SnippetTabs } from '../../parts/code/snippet-tabs.js'
+import { RequestCode } from '../../parts/code/request-code.js'
 import { useSession } from '../../shell/session.js'
 
 interface SecretProps {
   readonly made: CreatedKeyReply
-  /** What else there is to know, such as what becomes of the key before. */
+  /** How long the key works that this one replaces. */
   readonly note?: string
   readonly onClose: () => void
 }
@@ -18,8 +18,7 @@ interface SecretProps {
 /** The dialog of the secret. */
 export function Secret({ made: { key, secret }, note, onClose }: SecretProps) {
   const { session } = useSession()
-  const example = useExampleModel()
-  const model = key.models?.find((allowed) => !allowed.endsWith('*')) ?? example
+  const model = useExampleModel(key.models)
   return (
     <Dialog
       title={`Key ${key.name}`}
@@ -32,7 +31,7 @@ export function Secret({ made: { key, secret }, note, onClose }: SecretProps) {
         <code className="secret-text">{secret}</code>
         <CopyButton text={secret} what="key" label />
       </div>
-      <SnippetTabs target={{ base: baseOf(session.publicUrl), model, key: secret }} />
+      <RequestCode target={{ base: baseOf(session.publicUrl), model, key: secret }} />
       <footer className="dialog-foot">
         <Button tone="primary" onClick={onClose}>
           I have saved it

@@ -1,20 +1,20 @@
-/** One model: its whole entry of the catalogue, and why its id goes where it goes. */
-import type { ExplainReply, Model, Price } from '../../../server/schema/schema.js'
+/** One model: its entry of the catalogue, its current route and the reason for it. */
+import type { ExplainReply, Model, Price, RouteTarget } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
-import { exactCount, price as dollars } from '../../format/number.js'
+import { exactCount, percent, price as dollars } from '../../format/number.js'
 import { date } from '../../format/time.js'
-import { baseOf, KEY_PLACE } from '../../format/snippets.js'
+import { baseOf, KEY_PLACE } from '../../format/request-formats.js'
 import { Button } from '../../parts/actions/button.js'
 import { CopyButton } from '../../parts/actions/copy.js'
 import { Dialog } from '../../parts/dialogs/dialog.js'
-import { SnippetTabs } from '../../parts/code/snippet-tabs.js'
+import { RequestCode } from '../../parts/code/request-code.js'
 import { BlockSkeleton, Failed } from '../../parts/states/states.js'
 import { go } from '../../routing/place.js'
 import { useSession } from '../../shell/session.js'
 
 interface DrawerProps {
   readonly id: string
-  /** Null where the catalogue has no such id; a route may take it all the same. */
+  /** Null if the catalogue has no such id; it may have a route. */
   readonly model: Model | null
   readonly onClose: () => void
 }
@@ -36,14 +36,14 @@ export function ModelDrawer({ id, model, onClose }: DrawerProps) {
           </Button>
         </p>
         {problem !== null ? (
-          <Failed what="Its route" problem={problem} retry={() => reload()} />
+          <Failed what="The route" problem={problem} retry={() => reload()} />
         ) : data === null ? (
           <BlockSkeleton />
         ) : (
           <RouteFacts explained={data} />
         )}
         {model === null ? null : <ModelFacts model={model} />}
-        <SnippetTabs target={{ base: baseOf(session.publicUrl), model: id, key: KEY_PLACE }} />
+        <RequestCode target={{ base: baseOf(session.publicUrl), model: id, key: KEY_PLACE }} />
       </div>
     </Dialog>
   )
@@ -53,19 +53,33 @@ function RouteFacts({ explained }: { readonly explained: ExplainReply }) {
   const { route, why, dialectWhy, others } = explained
   return (
     <section>
-      <h3 className="drawer-heading">Where it goes now</h3>
+      <h3 className="drawer-heading">Current route</h3>
       <p>{why}</p>
       {route === null ? null : (
         <dl className="facts">
           <dt>Upstream</dt>
           <dd>
             {route.upstream}
-            {route.configured ? null : <span className="tag warn">no key: answers 503</span>}
+            {route.configured ? null : <span className="tag warn">no API key: replies 503</span>}
           </dd>
-          <dt>Asked for</dt>
+          <dt>Model</dt>
           <dd>
             <code>{route.model}</code>
           </dd>
+          {route.conditions === '' ? null : (
+            <>
+              <dt>Conditions</dt>
+              <dd>{route.conditions}</dd>
+            </>
+          )}
+          {route.targets.length > 1 ? (
+            <>
+              <dt>All targets</dt>
+              <dd>
+                <TargetList targets={route.targets} />
+              </dd>
+            </>
+          ) : null}
           <dt>Format</dt>
           <dd>
             {route.dialect}
@@ -76,7 +90,7 @@ function RouteFacts({ explained }: { readonly explained: ExplainReply }) {
           </dd>
           {others.length === 0 ? null : (
             <>
-              <dt>Also fit</dt>
+              <dt>Other routes</dt>
               <dd>{others.join(', ')}</dd>
             </>
           )}
@@ -86,12 +100,26 @@ function RouteFacts({ explained }: { readonly explained: ExplainReply }) {
   )
 }
 
+function TargetList({ targets }: { readonly targets: readonly RouteTarget[] }) {
+  return (
+    <ul className="targets">
+      {targets.map(({ upstream, model, share, isFallback, price }, at) => (
+        <li key={at}>
+          {model} <span className="soft">at {upstream}</span>{' '}
+          <span className="tag">{isFallback ? 'fallback' : percent(share)}</span>
+          {price === null ? null : <Prices price={price} />}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
 function ModelFacts({ model }: { readonly model: Model }) {
   const known = (value: number | null): string =>
-    value === null ? 'not known' : `${exactCount(value)} tokens`
+    value === null ? 'Unknown' : `${exactCount(value)} tokens`
   return (
     <section>
-      <h3 className="drawer-heading">In the catalogue</h3>
+      <h3 className="drawer-heading">Catalogue</h3>
       <dl className="facts">
         <dt>Family</dt>
         <dd>{model.family}</dd>
@@ -112,7 +140,7 @@ function ModelFacts({ model }: { readonly model: Model }) {
           </>
         )}
         <dt>Price</dt>
-        <dd>{model.price === null ? 'not known' : <Prices price={model.price} />}</dd>
+        <dd>{model.price === null ? 'Unknown' : <Prices price={model.price} />}</dd>
       </dl>
     </section>
   )
@@ -130,7 +158,7 @@ function Abilities({ model }: { readonly model: Model }) {
     <>
       {named.map(([name, value]) => (
         <span key={name} className={value === true ? 'tag good' : 'tag'}>
-          {value === null ? `${name}: not known` : value ? name : `no ${name}`}
+          {value === null ? `${name}: unknown` : value ? name : `no ${name}`}
         </span>
       ))}
     </>

@@ -1,15 +1,16 @@
-/** The catalogue: what each model can do, what it costs, and where its id leads now. */
+/** The catalogue: what each model can do, what it costs and its current route; and the ids that the configuration adds. */
 import { useState } from 'react'
-import type { Model } from '../../../server/schema/schema.js'
+import type { Alias, Model, RouteTarget } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
-import { price } from '../../format/number.js'
+import { percent, price } from '../../format/number.js'
+import { Button } from '../../parts/actions/button.js'
 import { Absent } from '../../parts/tables/figure.js'
 import { Filter } from '../../parts/forms/field.js'
 import { Search } from '../../parts/forms/search.js'
 import { Empty, Failed, TableSkeleton } from '../../parts/states/states.js'
 import { Table, type Column } from '../../parts/tables/table.js'
 import { setQuery, usePlace } from '../../routing/place.js'
-import { Page } from '../../shell/page.js'
+import { Block, Page } from '../../shell/page.js'
 import { ModelDrawer } from './model-drawer.js'
 
 function size(tokens: number | null): string | null {
@@ -54,7 +55,7 @@ const COLUMNS: readonly Column<Model>[] = [
   },
   {
     id: 'abilities',
-    head: 'Can',
+    head: 'Supports',
     cell: (model) => abilities(model).join(', '),
     className: 'soft small-cell',
     minor: true,
@@ -91,19 +92,79 @@ const COLUMNS: readonly Column<Model>[] = [
   },
   {
     id: 'route',
-    head: 'Goes to',
+    head: 'Current route',
     cell: ({ route }) =>
       route === null ? (
         <span className="soft">no route</span>
       ) : route.configured ? (
-        route.upstream
+        routeText(route.targets)
       ) : (
-        <span className="status warn">{route.upstream}, no key</span>
+        <span className="status warn">{route.upstream}, no API key</span>
       ),
     sort: ({ route }) => route?.upstream ?? '~',
     minor: true,
   },
 ]
+
+/** `openai`, or `openai +2` if there are others. */
+function routeText(targets: readonly RouteTarget[]): string {
+  const names = [...new Set(targets.map(({ upstream }) => upstream))]
+  return names.length > 1 ? `${names[0] ?? ''} +${names.length - 1}` : (names[0] ?? '')
+}
+
+const ALIAS_COLUMNS: readonly Column<Alias>[] = [
+  {
+    id: 'id',
+    head: 'Model id',
+    cell: ({ id, route }) => (
+      <>
+        <span className="cell-name">{id}</span>
+        {route.conditions === '' ? null : <span className="tag">{route.conditions}</span>}
+      </>
+    ),
+    sort: ({ id }) => id,
+    className: 'main-cell',
+  },
+  {
+    id: 'kind',
+    head: 'Kind',
+    cell: ({ route }) => (route.targets.length > 1 ? 'virtual model' : 'alias'),
+    extra: true,
+  },
+  {
+    id: 'targets',
+    head: 'Resolves to',
+    cell: ({ route }) => (
+      <ul className="targets">
+        {route.targets.map((target, at) => (
+          <li key={at}>
+            <Target target={target} />
+          </li>
+        ))}
+      </ul>
+    ),
+    className: 'wide-cell',
+  },
+]
+
+function Target({ target }: { readonly target: RouteTarget }) {
+  const { upstream, model, share, isFallback, configured, price } = target
+  return (
+    <>
+      <b>{model}</b> <span className="soft">at {upstream}</span>
+      <span className="tag">{isFallback ? 'fallback' : percent(share)}</span>
+      {configured ? null : <span className="tag warn">no API key</span>}
+      {price === null ? (
+        <span className="tag">price unknown</span>
+      ) : (
+        <span className="soft">
+          {' '}
+          <Usd value={price.input} /> in · <Usd value={price.output} /> out per million tokens
+        </span>
+      )}
+    </>
+  )
+}
 
 /** The page of models. */
 export function ModelsPage() {
@@ -117,11 +178,14 @@ export function ModelsPage() {
       (family === '' || model.family === family) &&
       model.id.toLowerCase().includes(search.toLowerCase()),
   )
+  const aliases = (data?.aliases ?? []).filter(
+    ({ id }) => family === '' && id.toLowerCase().includes(search.toLowerCase()),
+  )
   const id = query.get('model')
   return (
     <Page
       title="Models"
-      purpose="What this gateway serves: abilities, limits, prices, and where each id leads now."
+      purpose="The models of this gateway: abilities, limits, prices and routes."
       filters={
         <>
           <Search label="Search models" value={search} />
@@ -139,19 +203,10 @@ export function ModelsPage() {
         <Failed what="The catalogue" problem={problem} retry={() => reload()} />
       ) : data === null ? (
         <TableSkeleton rows={12} />
-      ) : shown.length === 0 ? (
-        <Empty title="No model has this name">
-          <p>An id that is not in the catalogue may still have a route: open it by its address.</p>
-        </Empty>
+      ) : shown.length === 0 && aliases.length === 0 ? (
+        <NoModels search={search} />
       ) : (
-        <Table
-          caption="Models"
-          columns={COLUMNS}
-          rows={shown}
-          keyOf={(model) => model.id}
-          open={(model) => setQuery({ model: model.id })}
-          faded={({ route }) => route === null}
-        />
+        <Lists aliases={aliases} models={shown} />
       )}
       {id === null ? null : (
         <ModelDrawer
@@ -161,5 +216,55 @@ export function ModelsPage() {
         />
       )}
     </Page>
+  )
+}
+
+interface ListsProps {
+  readonly aliases: readonly Alias[]
+  readonly models: readonly Model[]
+}
+
+function Lists({ aliases, models }: ListsProps) {
+  return (
+    <>
+      {aliases.length === 0 ? null : (
+        <Block title="Aliases and virtual models" note="ids that the configuration adds">
+          <Table
+            caption="Aliases and virtual models"
+            columns={ALIAS_COLUMNS}
+            rows={aliases}
+            keyOf={({ id }) => id}
+            open={({ id }) => setQuery({ model: id })}
+          />
+        </Block>
+      )}
+      {models.length === 0 ? null : (
+        <Block title="Catalogue" note="prices in dollars per million tokens">
+          <Table
+            caption="Models"
+            columns={COLUMNS}
+            rows={models}
+            keyOf={(model) => model.id}
+            open={(model) => setQuery({ model: model.id })}
+            faded={({ route }) => route === null}
+          />
+        </Block>
+      )}
+    </>
+  )
+}
+
+/** A model that is not in the catalogue may have a route: its drawer tells. */
+function NoModels({ search }: { readonly search: string }) {
+  return (
+    <Empty title="No models match this search">
+      <p>A model id that is not in the catalogue can still have a route.</p>
+      <p>
+        <Button onClick={() => setQuery({ search: null, family: null })}>Clear search</Button>{' '}
+        {search === '' ? null : (
+          <Button onClick={() => setQuery({ model: search })}>Show the route of "{search}"</Button>
+        )}
+      </p>
+    </Empty>
   )
 }

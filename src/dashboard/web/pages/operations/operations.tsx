@@ -1,11 +1,13 @@
-/** For administrators: is it us or the provider. */
-import type { ConfigState, UpstreamState } from '../../../server/schema/schema.js'
+/** For administrators: whether failures come from a provider or from the gateway. */
+import type { Cause, ConfigState, UpstreamState } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
+import { CAUSE_NAMES, kindText } from '../../format/causes.js'
 import { clockTime } from '../../format/time.js'
 import { Absent, Ago, Took } from '../../parts/tables/figure.js'
 import { Pulse } from '../../parts/states/pulse.js'
 import { BlockSkeleton, Failed } from '../../parts/states/states.js'
 import { Table, type Column } from '../../parts/tables/table.js'
+import { Link } from '../../routing/link.js'
 import { setQuery, usePlace } from '../../routing/place.js'
 import { Block, Page } from '../../shell/page.js'
 import { useSession } from '../../shell/session.js'
@@ -23,7 +25,7 @@ export function OperationsPage() {
   return (
     <Page
       title="Operations"
-      purpose="How each upstream is, what configuration is in force, and what failed."
+      purpose="Health of each upstream, the configuration in force, and recent failures."
       action={
         <>
           <Pulse on />
@@ -37,19 +39,31 @@ export function OperationsPage() {
     >
       {problem !== null && data === null ? (
         <Failed
-          what="The state of things"
+          what="The state of the gateway"
           problem={problem}
-          holds="It says nothing about traffic: see /readyz."
+          holds="Requests are not affected. See /readyz on the operations port."
           retry={() => reload()}
         />
       ) : data === null ? (
         <BlockSkeleton />
       ) : (
         <>
-          <Block title="Upstreams" note="the last 5 minutes; in flight: now">
+          <Block title="Upstreams" note="last 5 minutes; in flight: now">
             <Table
               caption="Upstreams"
               columns={COLUMNS}
+              rows={data.upstreams}
+              keyOf={({ name }) => name}
+            />
+            <p className="soft note-line">
+              Only failures of the provider count for the state. Refusals by limits, failures of the
+              gateway and failures of clients have columns of their own.
+            </p>
+          </Block>
+          <Block title="Breakers, retries and fallbacks" note="last 5 minutes">
+            <Table
+              caption="Breakers, retries and fallbacks"
+              columns={RESILIENCE}
               rows={data.upstreams}
               keyOf={({ name }) => name}
             />
@@ -57,7 +71,7 @@ export function OperationsPage() {
           <Config config={data.config} />
           <Block title="Recent failures" note="of all accounts, newest first">
             {data.failed.length === 0 ? (
-              <p className="soft">None. Requests that end otherwise than well appear here.</p>
+              <p className="soft">No failed requests in the last 7 days.</p>
             ) : (
               <RequestTable
                 rows={data.failed}
@@ -73,31 +87,32 @@ export function OperationsPage() {
 }
 
 function Health({ upstream }: { readonly upstream: UpstreamState }) {
-  const { configured, apiKeySource, errorsPerMinute, requestsPerMinute, breaker } = upstream
+  const { configured, apiKeySource, attemptsPerMinute, failureShare, breaker } = upstream
   if (!configured) {
     return (
-      <span className="status warn">no key{apiKeySource === null ? '' : `: ${apiKeySource}`}</span>
+      <span className="status warn">
+        no API key{apiKeySource === null ? '' : `: set ${apiKeySource}`}
+      </span>
     )
   }
   if (breaker === 'open') return <span className="status bad">breaker open</span>
-  if (breaker === 'half_open') return <span className="status warn">breaker half open</span>
-  if (requestsPerMinute === 0) return <span className="soft">no traffic</span>
-  const share = errorsPerMinute / requestsPerMinute
-  if (share >= 0.05) return <span className="status bad">failing</span>
-  return share > 0 ? (
-    <span className="status warn">some errors</span>
+  if (breaker === 'half_open') return <span className="status warn">breaker half-open</span>
+  if (attemptsPerMinute === 0) return <span className="soft">no traffic</span>
+  if (failureShare >= 0.05) return <span className="status bad">failing</span>
+  return failureShare > 0 ? (
+    <span className="status warn">some failures</span>
   ) : (
-    <span className="status good">well</span>
+    <span className="status good">healthy</span>
   )
 }
 
-function Errors({ errors }: Pick<UpstreamState, 'errors'>) {
+function Kinds({ errors }: Pick<UpstreamState, 'errors'>) {
   if (errors.length === 0) return <span className="soft">none</span>
   return (
     <>
       {errors.map(({ kind, count, lastAtMs }) => (
         <span key={kind} className="tag" title={`last at ${clockTime(lastAtMs)}`}>
-          {count} × {kind.replaceAll('_', ' ')}
+          {count} × {kindText(kind)}
         </span>
       ))}
     </>
@@ -108,17 +123,48 @@ function rate(value: number): string {
   return value === 0 ? '0' : value.toFixed(value < 10 ? 1 : 0)
 }
 
+const NAME: Column<UpstreamState> = {
+  id: 'name',
+  head: 'Upstream',
+  cell: ({ name, origin, preset, dialect }) => (
+    <span title={`${origin}, ${preset ?? dialect}`} className="cell-name">
+      {name}
+    </span>
+  ),
+  className: 'main-cell',
+}
+
+const FAILURE_HEADS: Readonly<Record<Cause, string>> = {
+  provider: 'Provider failures',
+  gateway: 'Gateway failures',
+  limits: 'Limit refusals',
+  client: 'Client failures',
+}
+
+/** How many requests failed for a cause; a press leads to them. */
+function failureColumn(cause: Cause, more: Partial<Column<UpstreamState>> = {}) {
+  return {
+    id: cause,
+    head: FAILURE_HEADS[cause],
+    className: 'wraps',
+    cell: ({ name, failures }: UpstreamState) =>
+      failures[cause] === 0 ? (
+        <span className="soft">0</span>
+      ) : (
+        <Link
+          to={`/requests?account=all&upstream=${encodeURIComponent(name)}&cause=${cause}&since=15m`}
+          aria-label={`${failures[cause]} failures of ${name}, cause ${CAUSE_NAMES[cause]}`}
+        >
+          {failures[cause]}
+        </Link>
+      ),
+    numeric: true,
+    ...more,
+  }
+}
+
 const COLUMNS: readonly Column<UpstreamState>[] = [
-  {
-    id: 'name',
-    head: 'Upstream',
-    cell: ({ name, origin, preset, dialect }) => (
-      <span title={`${origin}, ${preset ?? dialect}`} className="cell-name">
-        {name}
-      </span>
-    ),
-    className: 'main-cell',
-  },
+  NAME,
   { id: 'health', head: 'State', cell: (upstream) => <Health upstream={upstream} /> },
   {
     id: 'flight',
@@ -129,35 +175,70 @@ const COLUMNS: readonly Column<UpstreamState>[] = [
   },
   {
     id: 'rate',
-    head: 'Per minute',
-    cell: (one) => rate(one.requestsPerMinute),
-    numeric: true,
-    extra: true,
-  },
-  {
-    id: 'errors',
-    head: 'Errors / min',
-    cell: (one) => rate(one.errorsPerMinute),
-    numeric: true,
-  },
-  {
-    id: 'p50',
-    head: 'First token p50',
-    cell: ({ firstTokenP50Ms }) => <Took ms={firstTokenP50Ms} />,
+    head: 'Attempts / min',
+    cell: (one) => rate(one.attemptsPerMinute),
     numeric: true,
     minor: true,
   },
+  failureColumn('provider'),
+  failureColumn('gateway', { extra: true }),
+  failureColumn('limits', { extra: true }),
+  failureColumn('client', { extra: true }),
   {
     id: 'p95',
-    head: 'p95',
-    cell: ({ firstTokenP95Ms }) => <Took ms={firstTokenP95Ms} />,
+    head: 'First token p50 · p95',
+    cell: ({ firstTokenP50Ms, firstTokenP95Ms }) => (
+      <>
+        <Took ms={firstTokenP50Ms} /> · <Took ms={firstTokenP95Ms} />
+      </>
+    ),
     numeric: true,
     minor: true,
+    className: 'wraps',
   },
+]
+
+function Times({ what: { count, lastAtMs } }: { readonly what: UpstreamState['retries'] }) {
+  if (count === 0) return <span className="soft">0</span>
+  return (
+    <>
+      {count}
+      {lastAtMs === null ? null : (
+        <span className="soft">
+          {' '}
+          · last <Ago ms={lastAtMs} />
+        </span>
+      )}
+    </>
+  )
+}
+
+const BREAKERS = { closed: 'good', half_open: 'warn', open: 'bad' } as const
+
+function Breaker({ upstream: { breaker, breakerChangedAtMs } }: { upstream: UpstreamState }) {
+  if (breaker === null) return <Absent />
+  return (
+    <>
+      <span className={`status ${BREAKERS[breaker]}`}>{breaker.replace('_', '-')}</span>
+      {breakerChangedAtMs === null ? null : (
+        <span className="soft">
+          {' '}
+          · {breaker === 'closed' ? 'closed' : 'opened'} <Ago ms={breakerChangedAtMs} />
+        </span>
+      )}
+    </>
+  )
+}
+
+const RESILIENCE: readonly Column<UpstreamState>[] = [
+  NAME,
+  { id: 'breaker', head: 'Breaker', cell: (upstream) => <Breaker upstream={upstream} /> },
+  { id: 'retries', head: 'Retries', cell: ({ retries }) => <Times what={retries} /> },
+  { id: 'fallbacks', head: 'Fallbacks', cell: ({ fallbacks }) => <Times what={fallbacks} /> },
   {
     id: 'kinds',
-    head: 'Recent errors',
-    cell: (one) => <Errors errors={one.errors} />,
+    head: 'Failures of the provider',
+    cell: ({ errors }) => <Kinds errors={errors} />,
     minor: true,
     className: 'wide-cell',
   },

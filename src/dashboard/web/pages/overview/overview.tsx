@@ -1,10 +1,10 @@
-/** The first look: five figures, what the money went to, the latest requests. */
+/** The first page: five figures, limits and budgets, errors by cause, spend by model, the latest requests. */
 import type { Figures, UsagePoint, UsageReply } from '../../../server/schema/schema.js'
 import { useLive, useOnTraffic } from '../../api/live.js'
 import { useResource, type Resource } from '../../api/resource.js'
-import { bucketsOf, DAY_MS, valuesOf } from '../../format/buckets.js'
+import { barsOf, bucketsOf, DAY_MS, perText, sumsOf, valuesOf } from '../../format/buckets.js'
 import { count, dollars, duration, exactCount, exactDollars, percent } from '../../format/number.js'
-import { useColours } from '../../parts/charts/colours.js'
+import { coloursOf } from '../../parts/charts/colours.js'
 import { Chart } from '../../parts/charts/chart.js'
 import { FirstCall } from '../../parts/states/first-call.js'
 import { Pulse } from '../../parts/states/pulse.js'
@@ -16,6 +16,8 @@ import { setQuery, usePlace } from '../../routing/place.js'
 import { useNow } from '../../shell/clock.js'
 import { Block, Page } from '../../shell/page.js'
 import { useScope, withScope } from '../../shell/scope.js'
+import { Limits, useLimits } from '../../parts/limits/limits.js'
+import { ErrorsChart } from '../usage/errors-chart.js'
 import { RequestDrawer } from '../requests/request-drawer.js'
 import { RequestTable } from '../requests/request-table.js'
 
@@ -36,6 +38,7 @@ export function OverviewPage() {
     toMs: day * DAY_MS,
     group: 'model',
   })
+  const limits = useLimits(scope)
   const live = useLive(scope, true)
   useOnTraffic(live, () => {
     usage.reload(true)
@@ -45,7 +48,8 @@ export function OverviewPage() {
   return (
     <Page
       title="Overview"
-      purpose={range.isLive ? `All of your traffic, ${range.words}.` : range.words}
+      purpose={`Traffic, spend and errors, ${range.words}.`}
+      scoped
       filters={
         <>
           <RangePicker range={range} />
@@ -54,15 +58,19 @@ export function OverviewPage() {
       }
     >
       <Cards usage={usage} />
+      <Limits limits={limits} />
+      {usage.data === null || usage.data.total.errors === 0 ? null : (
+        <ErrorsChart usage={usage.data} words={range.words} />
+      )}
       <SpendByModel month={month} />
       <Block
         title="Latest requests"
-        action={<Link to={withScope('/requests', scope)}>see all →</Link>}
+        action={<Link to={withScope('/requests', scope)}>See all requests</Link>}
       >
         {live === null ? (
           <TableSkeleton rows={LATEST} />
         ) : live.rows.length === 0 ? (
-          <FirstCall what="Each request with its model, tokens, cost and time." />
+          <FirstCall what="Each request with its model, tokens, cost and timing." />
         ) : (
           <RequestTable
             rows={live.rows.slice(0, LATEST)}
@@ -80,8 +88,8 @@ interface Card {
   readonly text: (figures: Figures) => string
   readonly exact: (figures: Figures) => string
   readonly pick: (point: UsagePoint) => number | null
-  /** A time without requests has none of it, or it is not known. */
-  readonly missing: 0 | null
+  /** A quantile, which has no sum. */
+  readonly isQuantile?: true
 }
 
 const CARDS: readonly Card[] = [
@@ -90,7 +98,6 @@ const CARDS: readonly Card[] = [
     text: ({ requests }) => count(requests),
     exact: ({ requests }) => `${exactCount(requests)} requests`,
     pick: ({ requests }) => requests,
-    missing: 0,
   },
   {
     name: 'Spend',
@@ -98,7 +105,6 @@ const CARDS: readonly Card[] = [
       dollars(spendNanoUsd) + (unpricedRequests === 0 ? '' : '+'),
     exact: ({ spendNanoUsd }) => exactDollars(spendNanoUsd),
     pick: ({ spendNanoUsd }) => spendNanoUsd,
-    missing: 0,
   },
   {
     name: 'Tokens',
@@ -106,24 +112,22 @@ const CARDS: readonly Card[] = [
     exact: ({ inputTokens, outputTokens }) =>
       `${exactCount(inputTokens)} in, ${exactCount(outputTokens)} out`,
     pick: ({ inputTokens, outputTokens }) => inputTokens + outputTokens,
-    missing: 0,
   },
   {
     name: 'Errors',
     text: ({ errors, requests }) => percent(requests === 0 ? 0 : errors / requests),
     exact: ({ errors, requests }) => `${exactCount(errors)} of ${exactCount(requests)} requests`,
     pick: ({ errors }) => errors,
-    missing: 0,
   },
   {
     name: 'First token p95',
     text: ({ firstTokenP95Ms }) => (firstTokenP95Ms === null ? '–' : duration(firstTokenP95Ms)),
     exact: ({ firstTokenP50Ms, firstTokenP95Ms }) =>
       firstTokenP95Ms === null
-        ? 'no request had content'
-        : `half within ${duration(firstTokenP50Ms ?? 0)}, 95 of 100 within ${duration(firstTokenP95Ms)}`,
+        ? 'No request had content'
+        : `p50 ${duration(firstTokenP50Ms ?? 0)}, p95 ${duration(firstTokenP95Ms)}`,
     pick: ({ firstTokenP95Ms }) => firstTokenP95Ms,
-    missing: null,
+    isQuantile: true,
   },
 ]
 
@@ -133,14 +137,20 @@ function Cards({ usage }: { readonly usage: Resource<UsageReply> }) {
     return <Failed what="The figures" problem={problem} retry={() => reload()} />
   }
   if (data === null) return <BlockSkeleton />
-  const buckets = bucketsOf(data)
+  const [bars, buckets] = [barsOf(data), bucketsOf(data)]
   return (
     <dl className={usage.stale ? 'cards stale' : 'cards'}>
-      {CARDS.map(({ name, text, exact, pick, missing }) => (
+      {CARDS.map(({ name, text, exact, pick, isQuantile }) => (
         <div key={name} className="card">
           <dt>{name}</dt>
           <dd title={exact(data.total)}>{text(data.total)}</dd>
-          <Spark values={valuesOf(buckets, data.points, pick, missing)} />
+          <Spark
+            values={
+              isQuantile === true
+                ? valuesOf(buckets, data.points, pick)
+                : sumsOf(bars, data.points, (point) => pick(point) ?? 0)
+            }
+          />
         </div>
       ))}
     </dl>
@@ -149,7 +159,7 @@ function Cards({ usage }: { readonly usage: Resource<UsageReply> }) {
 
 function SpendByModel({ month }: { readonly month: Resource<UsageReply> }) {
   const { data, problem, reload } = month
-  const colourOf = useColours((data?.groups ?? []).map(({ id }) => id))
+  const colourOf = coloursOf((data?.groups ?? []).map(({ id }) => id))
   if (problem !== null && data === null) {
     return <Failed what="Spend by model" problem={problem} retry={() => reload()} />
   }
@@ -159,7 +169,7 @@ function SpendByModel({ month }: { readonly month: Resource<UsageReply> }) {
   return (
     <Chart
       title="Spend by model"
-      note="per day (UTC), last 30 d"
+      note={`${perText(buckets)}, last 30 d`}
       figure={dollars(data.total.spendNanoUsd)}
       kind="area"
       buckets={buckets}
@@ -168,7 +178,7 @@ function SpendByModel({ month }: { readonly month: Resource<UsageReply> }) {
         id,
         label,
         colour: colourOf(id),
-        values: valuesOf(buckets, points, ({ spendNanoUsd }) => spendNanoUsd, 0),
+        values: sumsOf(buckets, points, ({ spendNanoUsd }) => spendNanoUsd),
       }))}
     />
   )

@@ -1,23 +1,20 @@
-/** What the playground asks a model with. */
+/** The model, the client format and the settings of the playground. */
+import { FORMATS, type Format } from '../../format/request-formats.js'
 import { SelectField, TextArea, TextField } from '../../parts/forms/field.js'
 import { setQuery } from '../../routing/place.js'
-
-/** The settings as they were written. */
-export interface Draft {
-  readonly system: string
-  readonly temperature: string
-  readonly maxTokens: string
-}
+import type { Settings } from './conversation.js'
 
 interface SettingsProps {
   readonly served: readonly string[]
   readonly model: string
-  readonly draft: Draft
-  readonly setDraft: (draft: Draft) => void
+  readonly format: Format
+  readonly settings: Settings
+  readonly setSettings: (settings: Settings) => void
 }
 
-/** The column of settings; the model is in the address. */
-export function Settings({ served, model, draft, setDraft }: SettingsProps) {
+/** The column of settings; model and format are in the address. */
+export function SettingsColumn(props: SettingsProps) {
+  const { served, model, format, settings, setSettings } = props
   const options = served.includes(model) ? served : [model, ...served]
   return (
     <div className="playground-settings">
@@ -32,12 +29,24 @@ export function Settings({ served, model, draft, setDraft }: SettingsProps) {
           </option>
         ))}
       </SelectField>
+      <SelectField
+        label="Client format"
+        hint={format === 'gemini' ? 'Replies in this format are shown whole.' : undefined}
+        value={format}
+        onChange={(event) => setQuery({ format: event.target.value }, { replace: true })}
+      >
+        {FORMATS.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </SelectField>
       <TextArea
         label="System message"
         rows={4}
         placeholder="none"
-        value={draft.system}
-        onChange={(event) => setDraft({ ...draft, system: event.target.value })}
+        value={settings.system}
+        onChange={(event) => setSettings({ ...settings, system: event.target.value })}
       />
       <div className="field-grid">
         <TextField
@@ -47,8 +56,8 @@ export function Settings({ served, model, draft, setDraft }: SettingsProps) {
           max={2}
           step={0.1}
           placeholder="default"
-          value={draft.temperature}
-          onChange={(event) => setDraft({ ...draft, temperature: event.target.value })}
+          value={settings.temperature}
+          onChange={(event) => setSettings({ ...settings, temperature: event.target.value })}
         />
         <TextField
           label="Max. tokens"
@@ -56,8 +65,8 @@ export function Settings({ served, model, draft, setDraft }: SettingsProps) {
           min={1}
           step={1}
           placeholder="default"
-          value={draft.maxTokens}
-          onChange={(event) => setDraft({ ...draft, maxTokens: event.target.value })}
+          value={settings.maxTokens}
+          onChange={(event) => setSettings({ ...settings, maxTokens: event.target.value })}
         />
       </div>
     </div>

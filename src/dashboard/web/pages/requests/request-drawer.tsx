@@ -1,15 +1,19 @@
-/** One request, whole: what was asked and answered, what it cost, where its time went. Never what was said. */
+/** One request: why it failed, its attempts, its timing, its cost and its ids. All of it is from its ledger entry. */
 import type { ReactNode } from 'react'
 import type { RequestRow } from '../../../server/schema/schema.js'
 import { useResource } from '../../api/resource.js'
+import { attemptsOf } from '../../format/causes.js'
+import { FORMAT_NAMES } from '../../format/ingress.js'
 import { duration, exactCount } from '../../format/number.js'
 import { fullTime } from '../../format/time.js'
 import { CopyButton } from '../../parts/actions/copy.js'
-import { Dialog } from '../../parts/dialogs/dialog.js'
-import { Absent, Money } from '../../parts/tables/figure.js'
-import { BlockSkeleton, Failed } from '../../parts/states/states.js'
 import { Waterfall } from '../../parts/charts/waterfall.js'
+import { Dialog } from '../../parts/dialogs/dialog.js'
+import { BlockSkeleton, Failed } from '../../parts/states/states.js'
+import { Absent, Money } from '../../parts/tables/figure.js'
 import { useScope } from '../../shell/scope.js'
+import { Attempts } from './attempts.js'
+import { Failure } from './failure.js'
 import { Status } from './request-table.js'
 
 interface DrawerProps {
@@ -17,7 +21,7 @@ interface DrawerProps {
   readonly onClose: () => void
 }
 
-/** The drawer at the side; its id is in the address, so it can be shared. */
+/** The drawer at the side; the request's id is in the address, so that the view can be shared. */
 export function RequestDrawer({ id, onClose }: DrawerProps) {
   const scope = useScope()
   const { data, problem, reload } = useResource('/requests/{id}', { id, account: scope })
@@ -28,95 +32,97 @@ export function RequestDrawer({ id, onClose }: DrawerProps) {
       ) : data === null ? (
         <BlockSkeleton />
       ) : (
-        <Facts row={data.row} />
+        <Contents row={data.row} />
       )}
     </Dialog>
   )
 }
 
-function Facts({ row }: { readonly row: RequestRow }) {
+function Contents({ row }: { readonly row: RequestRow }) {
   return (
     <div className="drawer-body">
-      <Waterfall hops={row.hops} totalMs={row.durationMs} />
-      <dl className="facts">
-        <Fact name="Status">
-          <Status row={row} />
-        </Fact>
-        <Why row={row} />
-        <Fact name="When">{fullTime(row.atMs)}</Fact>
-        <Fact name="Took">{duration(row.durationMs)}</Fact>
-        <Fact name="Model">
-          {row.modelAsked ?? <Absent />}
-          {row.modelAnswered === null || row.modelAnswered === row.modelAsked
-            ? null
-            : ` → ${row.modelAnswered}`}
-        </Fact>
-        <Fact name="Upstream">
-          {row.upstream ?? <Absent />}
-          {row.dialect === null ? null : <span className="soft"> · {row.dialect}</span>}
-          {row.attempts > 1 ? <span className="tag warn">{row.attempts} attempts</span> : null}
-        </Fact>
-        <Fact name="Reply">
-          {row.stream ? 'streamed' : 'whole'}
-          {row.finish === null ? null : ` · finish ${row.finish}`}
-        </Fact>
-        <TokenFacts row={row} />
-        <Fact name="Cost">
-          <Money nano={row.costNanoUsd} />
-        </Fact>
-        <Fact name="Lost in translation">
-          {row.losses.length === 0 ? (
-            <span className="soft">nothing</span>
-          ) : (
-            row.losses.map((path) => (
-              <code key={path} className="tag">
-                {path}
-              </code>
-            ))
-          )}
-        </Fact>
-        <Optional name="Labels" value={row.labels} />
-        <Fact name="Configuration">generation {row.generation}</Fact>
-        <Optional name="Client format" value={row.ingress} />
-        <Id name="Request id" id={row.requestId} />
-        {row.clientRequestId === null ? null : (
-          <Id name="Client's request id" id={row.clientRequestId} />
-        )}
-        {row.upstreamRequestId === null ? null : (
-          <Id name="Upstream's request id" id={row.upstreamRequestId} />
-        )}
-        {row.shadowOf === null ? null : <Id name="Shadow of" id={row.shadowOf} />}
-        <Id name="Key" id={row.keyId} shown={row.keyName} />
-      </dl>
+      <Failure row={row} />
+      <section>
+        <h3 className="drawer-heading">Timing</h3>
+        <Waterfall hops={row.hops} totalMs={row.durationMs} attempts={attemptsOf(row)} />
+      </section>
+      <Attempts row={row} />
+      <section>
+        <h3 className="drawer-heading">Request</h3>
+        <dl className="facts">
+          <RequestFacts row={row} />
+        </dl>
+      </section>
+      <section>
+        <h3 className="drawer-heading">Usage</h3>
+        <dl className="facts">
+          <TokenFacts row={row} />
+          <Fact name="Cost">
+            <Money nano={row.costNanoUsd} />
+          </Fact>
+        </dl>
+      </section>
+      <section>
+        <h3 className="drawer-heading">Identifiers</h3>
+        <dl className="facts">
+          <Ids row={row} />
+        </dl>
+      </section>
     </div>
   )
 }
 
-/** Why the request failed or was refused, and what its attempts came to. */
-function Why({ row }: { readonly row: RequestRow }) {
+function RequestFacts({ row }: { readonly row: RequestRow }) {
+  const { modelAsked, modelAnswered, ingress, dialect, finish, losses, upstreamStatus } = row
   return (
     <>
-      {row.outcome === 'ok' ? null : (
-        <Fact name="Error kind">
-          <code>{row.outcome}</code>
-        </Fact>
-      )}
-      <Optional name="Error" value={row.errorMessage} />
-      <Optional name="Limit" value={row.limit} />
-      <Optional name="Upstream status" value={row.upstreamStatus} />
-      <Optional name="Attempts" value={row.attempted} />
+      <Fact name="Status">
+        <Status row={row} />
+      </Fact>
+      <Fact name="Received">{fullTime(row.atMs)}</Fact>
+      <Fact name="Duration">{duration(row.durationMs)}</Fact>
+      <Fact name="Model requested">{modelAsked ?? <Absent />}</Fact>
+      <Fact name="Model that answered">{modelAnswered ?? <Absent />}</Fact>
+      <Fact name="Client format">
+        {ingress === null ? <Absent /> : (FORMAT_NAMES[ingress] ?? ingress)}
+      </Fact>
+      <Fact name="Upstream">
+        {row.upstream ?? <Absent />}
+        {dialect === null ? null : <span className="soft"> · {dialect}</span>}
+      </Fact>
+      <Fact name="Upstream status">{upstreamStatus ?? <Absent />}</Fact>
+      <Fact name="Reply">
+        {row.stream ? 'streamed' : 'whole'}
+        {finish === null ? null : ` · finish reason ${finish}`}
+      </Fact>
+      <Fact name="Fields not translated">
+        {losses.length === 0 ? (
+          <span className="soft">none</span>
+        ) : (
+          losses.map((path) => (
+            <code key={path} className="tag warn">
+              {path}
+            </code>
+          ))
+        )}
+      </Fact>
+      {row.labels === null ? null : <Fact name="Labels">{row.labels}</Fact>}
+      <Fact name="Configuration">generation {row.generation}</Fact>
     </>
   )
 }
 
-function Optional({
-  name,
-  value,
-}: {
-  readonly name: string
-  readonly value: string | number | null
-}) {
-  return value === null ? null : <Fact name={name}>{value}</Fact>
+function Ids({ row }: { readonly row: RequestRow }) {
+  const { upstreamRequestId, clientRequestId, shadowOf } = row
+  return (
+    <>
+      <Id name="Request id" id={row.requestId} />
+      {clientRequestId === null ? null : <Id name="Client request id" id={clientRequestId} />}
+      {upstreamRequestId === null ? null : <Id name="Upstream request id" id={upstreamRequestId} />}
+      {shadowOf === null ? null : <Id name="Shadow of" id={shadowOf} />}
+      <Id name="Key" id={row.keyId} shown={row.keyName} />
+    </>
+  )
 }
 
 function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
@@ -128,36 +134,38 @@ function Fact({ name, children }: { readonly name: string; readonly children: Re
   )
 }
 
+const SOURCES = { reported: 'reported by the provider', estimated: 'estimated', none: '' } as const
+
 function TokenFacts({
   row: { usage, source, tokensAfterDisconnect },
 }: {
   readonly row: RequestRow
 }) {
   const counts = [
-    ['in', usage.input],
+    ['input', usage.input],
     ['cached', usage.cacheRead],
     ['written to cache', usage.cacheWrite],
-    ['out', usage.output],
+    ['output', usage.output],
     ['reasoning', usage.reasoning],
   ] as const
-  const told = counts.filter(([, value]) => value !== undefined)
+  const known = counts.filter(([, value]) => value !== undefined)
   return (
     <>
       <Fact name="Tokens">
-        {told.length === 0 ? (
+        {known.length === 0 ? (
           <Absent />
         ) : (
-          told.map(([name, value]) => `${exactCount(value ?? 0)} ${name}`).join(' · ')
+          known.map(([name, value]) => `${exactCount(value ?? 0)} ${name}`).join(' · ')
         )}
         {source === 'none' ? null : (
           <>
             {' '}
-            <span className="tag">{source}</span>
+            <span className="tag">{SOURCES[source]}</span>
           </>
         )}
       </Fact>
       {tokensAfterDisconnect === 0 ? null : (
-        <Fact name="After the client left">{exactCount(tokensAfterDisconnect)} tokens</Fact>
+        <Fact name="After disconnect">{exactCount(tokensAfterDisconnect)} tokens</Fact>
       )}
     </>
   )

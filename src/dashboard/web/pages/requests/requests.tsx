@@ -1,104 +1,54 @@
 /** Single requests, newest first, with filters in the address and a drawer for each. */
 import { useState } from 'react'
 import type { RequestRow } from '../../../server/schema/schema.js'
-import { ask } from '../../api/calls.js'
 import { call, problemOf, urlOf, type Query } from '../../api/client.js'
 import { useLive } from '../../api/live.js'
-import { useResource } from '../../api/resource.js'
+import { usePages } from '../../api/pages.js'
 import { saveFile } from '../../format/csv.js'
 import { plural } from '../../format/number.js'
-import { meetsTerms, searchTerms } from '../../format/request-search.js'
-import { fullTime } from '../../format/time.js'
+import {
+  filtersIn,
+  isFiltered,
+  meets,
+  queryOf,
+  type RequestFilters,
+} from '../../format/request-filters.js'
 import { Button } from '../../parts/actions/button.js'
 import { FirstCall } from '../../parts/states/first-call.js'
-import { announce, report } from '../../parts/states/notice.js'
-import { Pulse } from '../../parts/states/pulse.js'
-import { Search } from '../../parts/forms/search.js'
+import { report } from '../../parts/states/notice.js'
 import { Empty, Failed, TableSkeleton } from '../../parts/states/states.js'
+import { More } from '../../parts/tables/more.js'
 import { setQuery, usePlace } from '../../routing/place.js'
+import { useNow } from '../../shell/clock.js'
 import { Page } from '../../shell/page.js'
 import { useScope } from '../../shell/scope.js'
 import { RequestDrawer } from './request-drawer.js'
+import { clearFilters, RequestFilterRow } from './request-filters.js'
 import { RequestTable } from './request-table.js'
-import { UsageFilters } from '../usage/usage.js'
 
 const PAGE = 50
-
-interface Filters {
-  readonly model: string
-  readonly keyId: string
-  readonly outcome: string
-  readonly fromMs: string
-  readonly toMs: string
-  readonly search: string
-}
-
-function useFilters(): Filters {
-  const { query } = usePlace()
-  const of = (name: string): string => query.get(name) ?? ''
-  return {
-    model: of('model'),
-    keyId: of('key'),
-    outcome: of('outcome') === 'failed' ? 'failed' : '',
-    fromMs: of('fromMs'),
-    toMs: of('toMs'),
-    search: of('search'),
-  }
-}
+/** `since` moves on in steps, so that the list does not begin anew with each tick of the clock. */
+const STEP_MS = 300_000
 
 /** The page of requests. */
 export function RequestsPage() {
   const { query } = usePlace()
   const scope = useScope()
-  const filters = useFilters()
-  const { search, ...plain } = filters
-  const asked: Query = { account: scope, ...plain, ...searchTerms(search) }
+  const nowMs = Math.floor(useNow() / STEP_MS) * STEP_MS
+  const filters = filtersIn(query, nowMs)
+  const asked: Query = { account: scope, ...queryOf(filters) }
   const id = query.get('request')
   return (
     <Page
       title="Requests"
-      purpose="Each request with its cost and its time, hop by hop. What was said is never kept."
+      purpose="Each request with its cost and timing. Prompts and replies are never stored."
+      scoped
       action={<SaveCsv asked={asked} />}
-      filters={<RequestFilters filters={filters} />}
+      filters={<RequestFilterRow filters={filters} />}
     >
       <List key={urlOf('', asked)} asked={asked} filters={filters} />
       {id === null ? null : <RequestDrawer id={id} onClose={() => setQuery({ request: null })} />}
     </Page>
-  )
-}
-
-function RequestFilters({ filters }: { readonly filters: Filters }) {
-  const { model, keyId, outcome, fromMs, toMs, search } = filters
-  const isSpan = fromMs !== '' || toMs !== ''
-  return (
-    <>
-      <Search
-        label="Search requests"
-        hint="429, upstream:openai, asked:gpt-5.4 or req_…"
-        value={search}
-      />
-      <UsageFilters model={model} keyId={keyId} />
-      <button
-        type="button"
-        className="filter toggle"
-        aria-pressed={outcome === 'failed'}
-        onClick={() => setQuery({ outcome: outcome === 'failed' ? null : 'failed' })}
-      >
-        Failed only
-      </button>
-      {isSpan ? (
-        <button
-          type="button"
-          className="filter set"
-          aria-label="All times again"
-          onClick={() => setQuery({ fromMs: null, toMs: null })}
-        >
-          {fromMs === '' ? 'until' : `from ${fullTime(Number(fromMs))}`}
-          {toMs === '' ? '' : ` to ${fullTime(Number(toMs))}`} ×
-        </button>
-      ) : null}
-      <Pulse on={!isSpan} />
-    </>
   )
 }
 
@@ -116,7 +66,12 @@ function SaveCsv({ asked }: { readonly asked: Query }) {
     }
   }
   return (
-    <Button icon="file" busy={busy} onClick={() => void save()}>
+    <Button
+      icon="file"
+      busy={busy}
+      title="The requests that match the filters"
+      onClick={() => void save()}
+    >
       Save CSV
     </Button>
   )
@@ -124,87 +79,59 @@ function SaveCsv({ asked }: { readonly asked: Query }) {
 
 interface ListProps {
   readonly asked: Query
-  readonly filters: Filters
+  readonly filters: RequestFilters
 }
 
-/** The rows: those of the first answer, newer ones when they are asked for, older ones below. */
+/** The rows of the first reply; newer ones when they are asked for, older ones below. */
 function List({ asked, filters }: ListProps) {
-  const first = useResource('/requests', { ...asked, limit: PAGE })
-  const [older, setOlder] = useState<{ rows: readonly RequestRow[]; next: string | null } | null>(
-    null,
-  )
+  const pages = usePages('/requests', { ...asked, limit: PAGE }, ({ rows }) => rows.length === 0)
   const [newer, setNewer] = useState<readonly RequestRow[]>([])
-  const live = useLive(
-    asked['account'] === null ? null : String(asked['account']),
-    filters.toMs === '',
-  )
-  const { data, problem, reload } = first
-  if (problem !== null && data === null) {
+  const account = asked['account']
+  const live = useLive(typeof account === 'string' ? account : null, filters.toMs === '')
+  const { replies, problem, reload } = pages
+  if (problem !== null && replies === null) {
     return (
       <Failed
         what="The list of requests"
         problem={problem}
-        holds="Requests are recorded all the same."
+        holds="Requests are still recorded."
         retry={() => reload()}
       />
     )
   }
-  if (data === null) return <TableSkeleton rows={12} />
-  const shown = [...newer, ...data.rows, ...(older?.rows ?? [])]
-  const waiting = (live?.rows ?? []).filter((row) => isNew(row, shown, filters))
-  const next = older === null ? data.next : older.next
-  const more = async (): Promise<void> => {
-    const page = await ask('/requests', { ...asked, limit: PAGE, after: next })
-    setOlder({ rows: [...(older?.rows ?? []), ...page.rows], next: page.next })
-    announce(`${plural(page.rows.length, 'more request')}.`)
-  }
-  const take = (): void => setNewer([...waiting, ...newer])
-  if (shown.length === 0 && waiting.length === 0) return <Nothing filters={filters} />
+  if (replies === null) return <TableSkeleton rows={12} />
+  const shown = [...newer, ...replies.flatMap(({ rows }) => rows)]
+  const waiting = (live?.rows ?? []).filter((row) => isNew(row, shown) && meets(row, filters))
+  if (shown.length === 0 && waiting.length === 0) return <NoRequests filters={filters} />
   return (
     <div>
       <button
         type="button"
         className={waiting.length === 0 ? 'newer none' : 'newer'}
         disabled={waiting.length === 0}
-        onClick={take}
+        onClick={() => setNewer([...waiting, ...newer])}
       >
         {waiting.length === 0 ? 'Up to date' : `Show ${plural(waiting.length, 'new request')}`}
       </button>
       <RequestTable rows={shown} open={({ requestId }) => setQuery({ request: requestId })} />
-      {next === null ? null : (
-        <p className="more">
-          <Button onClick={() => void more()}>Older requests</Button>
-        </p>
-      )}
+      <More pages={pages} label="Older requests" />
     </div>
   )
 }
 
-function isNew(row: RequestRow, shown: readonly RequestRow[], filters: Filters): boolean {
+function isNew(row: RequestRow, shown: readonly RequestRow[]): boolean {
   const newest = shown[0]
   if (newest !== undefined && row.atMs < newest.atMs) return false
-  if (filters.model !== '' && row.model !== filters.model) return false
-  if (filters.keyId !== '' && row.keyId !== filters.keyId) return false
-  if (filters.outcome === 'failed' && row.outcome === 'ok') return false
-  if (!meetsTerms(row, searchTerms(filters.search))) return false
   return shown.every(({ requestId }) => requestId !== row.requestId)
 }
 
-function Nothing({ filters }: { readonly filters: Filters }) {
-  const isFiltered = Object.values(filters).some((value) => value !== '')
-  if (!isFiltered) return <FirstCall what="Each request with its model, tokens, cost and time." />
+function NoRequests({ filters }: { readonly filters: RequestFilters }) {
+  if (!isFiltered(filters)) return <FirstCall what="Each request with its cost and timing." />
   return (
-    <Empty title="No request fits these filters">
+    <Empty title="No requests match these filters">
+      <p>Widen the time range or remove a filter.</p>
       <p>
-        <Button
-          onClick={() =>
-            setQuery({
-              ...{ model: null, key: null, outcome: null, fromMs: null, toMs: null, search: null },
-            })
-          }
-        >
-          Clear the filters
-        </Button>
+        <Button onClick={clearFilters}>Clear filters</Button>
       </p>
     </Empty>
   )

@@ -1,4 +1,4 @@
-/** The account itself: its plan, its password, its sessions, and what was done to it. */
+/** The account: its plan, its password, its sessions and its audit log. */
 import { useState } from 'react'
 import type { AuditEntry } from '../../../server/schema/schema.js'
 import { change } from '../../api/calls.js'
@@ -13,7 +13,8 @@ import { Table, type Column } from '../../parts/tables/table.js'
 import { Block, Page } from '../../shell/page.js'
 import { planText } from '../../shell/rail.js'
 import { useAccount, useSession } from '../../shell/session.js'
-import { Password, useSubmit } from '../sign-in/door.js'
+import { useSubmit } from '../../parts/forms/submit.js'
+import { Password } from '../sign-in/door.js'
 
 /** The settings of the account that is signed in. */
 export function SettingsPage() {
@@ -86,8 +87,8 @@ function SessionsBlock() {
   return (
     <Block title="Sessions">
       <p className="soft">
-        A session ends after 30 minutes without use, and after 12 hours in any case. Keys do not
-        depend on it.
+        A session ends after 30 minutes without use, and after 12 hours in any case. Keys are not
+        affected.
       </p>
       <div>
         <Button onClick={() => setAsking(true)}>Sign out everywhere</Button>
@@ -95,7 +96,7 @@ function SessionsBlock() {
       {asking ? (
         <Confirm
           title="Sign out everywhere?"
-          consequence="Every browser that is signed in to this account, this one included, has to sign in again. Keys keep working."
+          consequence="Every browser that is signed in to this account has to sign in again, including this one. Keys keep working."
           verb="Sign out"
           act={() => signOut(true)}
           onClose={() => setAsking(false)}
@@ -107,7 +108,7 @@ function SessionsBlock() {
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { id: 'when', head: 'When', cell: ({ atMs }) => <Ago ms={atMs} /> },
-  { id: 'what', head: 'What', cell: ({ action }) => <code>{action}</code> },
+  { id: 'what', head: 'Action', cell: ({ action }) => <code>{action}</code> },
   { id: 'detail', head: 'Detail', cell: ({ detail }) => detail, className: 'wide-cell' },
   { id: 'who', head: 'By', cell: ({ actor }) => actor, minor: true },
   { id: 'address', head: 'From', cell: ({ address }) => <code>{address ?? ''}</code>, minor: true },
@@ -117,9 +118,9 @@ function AuditBlock() {
   const pages = usePages('/audit', { limit: 20 }, ({ entries }) => entries.length === 0)
   const { replies, problem, reload } = pages
   return (
-    <Block title="What was done" note="changes to this account and its keys, the newest first">
+    <Block title="Audit log" note="changes to this account and its keys, newest first">
       {problem !== null && replies === null ? (
-        <Failed what="The trail" problem={problem} retry={() => reload()} />
+        <Failed what="The audit log" problem={problem} retry={() => reload()} />
       ) : replies === null ? (
         <TableSkeleton rows={4} />
       ) : (

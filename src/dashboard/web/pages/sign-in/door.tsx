@@ -1,6 +1,5 @@
 /** What the doors to the dashboard are made of: their frame, their fields, their forms. */
-import { useEffect, useState, type FormEvent, type ReactNode } from 'react'
-import { problemOf, type Problem } from '../../api/client.js'
+import { useEffect, type ReactNode } from 'react'
 import { TextField } from '../../parts/forms/field.js'
 import { Mark } from '../../shell/rail.js'
 
@@ -25,34 +24,6 @@ export function Door({ title, text, children }: DoorProps) {
       </div>
     </main>
   )
-}
-
-interface Submit {
-  readonly busy: boolean
-  readonly problem: Problem | null
-  readonly submit: (event: FormEvent) => void
-}
-
-/** A form that sends once at a time and says why it failed. */
-export function useSubmit(act: () => Promise<void>): Submit {
-  const [busy, setBusy] = useState(false)
-  const [problem, setProblem] = useState<Problem | null>(null)
-  const run = async (): Promise<void> => {
-    setBusy(true)
-    setProblem(null)
-    try {
-      await act()
-    } catch (error) {
-      setProblem(problemOf(error))
-    } finally {
-      setBusy(false)
-    }
-  }
-  const submit = (event: FormEvent): void => {
-    event.preventDefault()
-    void run()
-  }
-  return { busy, problem, submit }
 }
 
 interface InputProps {
@@ -91,7 +62,7 @@ export function Password({ label, isNew, error, value, onChange }: PasswordProps
       name={isNew ? 'new-password' : 'password'}
       autoComplete={isNew ? 'new-password' : 'current-password'}
       required
-      {...(isNew ? { hint: 'At least 8 characters; a sentence is better.', minLength: 8 } : {})}
+      {...(isNew ? { hint: 'At least 8 characters. A sentence is stronger.', minLength: 8 } : {})}
       value={value}
       onChange={(event) => onChange(event.target.value)}
     />

@@ -6,7 +6,8 @@ import { ProblemLine } from '../../parts/states/states.js'
 import { Link } from '../../routing/link.js'
 import { go, usePlace } from '../../routing/place.js'
 import { useSession } from '../../shell/session.js'
-import { Door, Email, Password, useSubmit } from './door.js'
+import { useSubmit } from '../../parts/forms/submit.js'
+import { Door, Email, Password } from './door.js'
 import { ComeBack, LinkDoor } from './link-doors.js'
 
 /** The door that the path names; sign-in for all other paths, which are gone to afterwards. */
@@ -79,10 +80,10 @@ function SignUp() {
   })
   const told =
     problem?.kind === 'unauthenticated'
-      ? { ...problem, message: 'This e-mail has an account already. Sign in instead.' }
+      ? { ...problem, message: 'An account with this e-mail exists already. Sign in instead.' }
       : problem
   return (
-    <Door title="Sign up" text="An account has keys of its own, a plan, and its usage.">
+    <Door title="Sign up" text="An account has keys, a plan and usage of its own.">
       <form className="form" onSubmit={submit}>
         <Email value={email} onChange={setEmail} />
         <Password label="Password" value={password} onChange={setPassword} isNew />

@@ -6,7 +6,8 @@ import { Button } from '../../parts/actions/button.js'
 import { ProblemLine } from '../../parts/states/states.js'
 import { go } from '../../routing/place.js'
 import { useSession } from '../../shell/session.js'
-import { Door, Email, Password, useSubmit } from './door.js'
+import { useSubmit } from '../../parts/forms/submit.js'
+import { Door, Email, Password } from './door.js'
 
 /** The token behind `#`, taken out of the address bar and of the browser's history. */
 function takeToken(): string {
@@ -40,12 +41,13 @@ export function LinkDoor({ kind }: { readonly kind: 'setup' | 'reset' }) {
       text={
         isSetUp
           ? 'You become the first administrator. This link works once.'
-          : 'It replaces the one before and signs out everywhere else. This link works once.'
+          : 'The new password replaces the current one and ends all other sessions. This link works once.'
       }
     >
       {link === '' ? (
         <p className="hint-box">
-          The link is not whole: its part behind # is missing. Copy all of it, or ask for a new one.
+          The link is incomplete: the part after # is missing. Copy the whole link, or ask for a new
+          one.
         </p>
       ) : (
         <form className="form" onSubmit={submit}>

@@ -5,7 +5,7 @@ import { useResource } from '../../api/resource.js'
 import { csvOf, saveFile } from '../../format/csv.js'
 import { plural } from '../../format/number.js'
 import { Button } from '../../parts/actions/button.js'
-import { useColours } from '../../parts/charts/colours.js'
+import { coloursOf } from '../../parts/charts/colours.js'
 import { Filter } from '../../parts/forms/field.js'
 import { FirstCall } from '../../parts/states/first-call.js'
 import { Pulse } from '../../parts/states/pulse.js'
@@ -28,11 +28,12 @@ export function UsagePage() {
   const asked = { account: scope, by, fromMs, toMs, group, keyId, model }
   const { data, problem, stale, reload } = useResource('/usage', asked)
   useOnTraffic(useLive(scope, range.isLive), () => reload(true))
-  const colourOf = useColours((data?.groups ?? []).map(({ id }) => id))
+  const colourOf = coloursOf((data?.groups ?? []).map(({ id }) => id))
   return (
     <Page
       title="Usage"
-      purpose="Requests, tokens, money, errors and speed over time."
+      purpose="Requests, tokens, spend, errors and latency over time."
+      scoped
       action={
         <Button icon="file" disabled={data === null} onClick={() => data && saveUsage(data)}>
           Save CSV
@@ -51,7 +52,7 @@ export function UsagePage() {
         <Failed
           what="Usage"
           problem={problem}
-          holds="Nothing is lost: requests are counted as they happen."
+          holds="Requests are still counted."
           retry={() => reload()}
         />
       ) : data === null ? (
@@ -69,11 +70,11 @@ export function UsagePage() {
   )
 }
 
-/** Says what the sums do not know. */
+/** What the sums leave out. */
 function Unpriced({ usage: { total } }: { readonly usage: UsageReply }) {
   if (total.unpricedRequests === 0 && total.estimatedRequests === 0) return null
-  const unpriced = `The price of ${plural(total.unpricedRequests, 'request')} is not known: spend is at least what is said. `
-  const estimated = `Tokens of ${plural(total.estimatedRequests, 'request')} are estimated, since the provider reported none.`
+  const unpriced = `Spend leaves out ${plural(total.unpricedRequests, 'request')} of unknown price. `
+  const estimated = `Tokens of ${plural(total.estimatedRequests, 'request')} are estimated: the provider reported none.`
   return (
     <p className="soft note-line">
       {total.unpricedRequests === 0 ? '' : unpriced}
@@ -91,7 +92,9 @@ interface FiltersProps {
 export function UsageFilters({ model, keyId }: FiltersProps) {
   const scope = useScope()
   const models = useResource('/models').data?.models ?? []
-  const keys = useResource('/keys', { account: scope, state: 'all', limit: 500 }).data?.keys ?? []
+  const asked = { account: scope, state: 'all', limit: 500 }
+  // Keys are listed for one account.
+  const keys = useResource('/keys', asked, { enabled: scope !== 'all' }).data?.keys ?? []
   return (
     <>
       <Filter

@@ -27,10 +27,10 @@ export function CopyButton({ text, what, label = false }: CopyProps) {
       announce(`Copied the ${what}.`)
     } catch {
       setState('failed')
-      announce(`The browser did not allow to copy. Select the ${what} and copy it by hand.`)
+      announce(`The browser does not allow copying. Select the ${what} and copy it.`)
     }
   }
-  const words = state === 'copied' ? 'Copied' : state === 'failed' ? 'Not allowed' : 'Copy'
+  const words = state === 'copied' ? 'Copied' : state === 'failed' ? 'Copying not allowed' : 'Copy'
   return (
     <button
       type="button"

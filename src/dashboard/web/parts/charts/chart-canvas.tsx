@@ -4,13 +4,13 @@ import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { bucketName } from '../../format/time.js'
 import { useTheme } from '../../shell/theme.js'
-import { Swatch, type ChartContent } from './chart.js'
-import { dataOf, indexAt, optionsOf, type Hover } from './chart-plot.js'
+import { Swatch, type ChartContent, type Pick } from './chart.js'
+import { dataOf, indexAt, optionsOf, seriesAt, type Hover } from './chart-plot.js'
 
 interface CanvasProps extends ChartContent {
   readonly title: string
   readonly log: boolean
-  readonly onPick: ((fromMs: number, toMs: number) => void) | undefined
+  readonly onPick: Pick | undefined
 }
 
 /** The chart itself; its numbers are in the table beside it. */
@@ -47,9 +47,15 @@ export function ChartCanvas({ title, log, onPick, ...content }: CanvasProps) {
   const pick = (event: MouseEvent): void => {
     const made = plot.current
     if (made === null) return
-    const left = event.clientX - made.over.getBoundingClientRect().left
-    const start = buckets.startsMs[indexAt(made, content, left) ?? -1]
-    if (start !== undefined) onPick?.(start, start + buckets.bucketMs)
+    const box = made.over.getBoundingClientRect()
+    const index = indexAt(made, content, event.clientX - box.left)
+    const start = buckets.startsMs[index ?? -1]
+    if (index === null || start === undefined) return
+    onPick?.(
+      start,
+      start + buckets.bucketMs,
+      seriesAt(made, content, index, event.clientY - box.top),
+    )
   }
   return (
     <div className="canvas">
@@ -97,7 +103,7 @@ function Readout({ hover, series, buckets, format, kind }: ChartContent & { hove
           <b>{format(value ?? 0)}</b>
         </p>
       ))}
-      {shown.length === 0 ? <p className="soft">nothing</p> : null}
+      {shown.length === 0 ? <p className="soft">none</p> : null}
       {kind !== 'lines' && shown.length > 1 ? (
         <p className="readout-line readout-sum">
           <span>Total</span>

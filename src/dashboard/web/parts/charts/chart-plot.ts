@@ -211,3 +211,20 @@ export function indexAt(plot: UPlot, content: ChartContent, left: number): numbe
   const index = kind === 'bars' ? Math.floor(steps) : Math.round(steps)
   return index in buckets.startsMs ? index : null
 }
+
+/** The series of a stack at a place, in pixels from the top of what is painted; null above all of them. */
+export function seriesAt(
+  plot: UPlot,
+  { series, kind }: ChartContent,
+  index: number,
+  top: number,
+): string | null {
+  if (kind === 'lines') return null
+  const value = plot.posToVal(top, 'y')
+  let sum = 0
+  for (const { id, values } of series) {
+    sum += values[index] ?? 0
+    if (value <= sum) return id
+  }
+  return null
+}

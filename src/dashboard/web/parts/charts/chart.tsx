@@ -6,6 +6,7 @@ import { lazy, Suspense, useState, type ReactNode } from 'react'
 import type { Buckets } from '../../format/buckets.js'
 import { csvOf, saveFile } from '../../format/csv.js'
 import { bucketName } from '../../format/time.js'
+import { Link } from '../../routing/link.js'
 import { IconButton } from '../actions/button.js'
 import type { Colour } from './colours.js'
 import { BlockSkeleton } from '../states/states.js'
@@ -40,12 +41,18 @@ interface ChartProps extends ChartContent {
   readonly figure?: ReactNode
   /** Offers a logarithmic scale. */
   readonly canLog?: boolean
-  /** A press on an hour or day leads to what it is made of. */
-  readonly onPick?: (fromMs: number, toMs: number) => void
+  /** A press on a bar leads to its requests; `series` is the one that was pressed, null beside all of them. */
+  readonly onPick?: Pick
+  /** Where an entry of the legend leads. */
+  readonly seriesLink?: (id: string) => string
 }
 
+/** A bucket of time, and perhaps a series, was pressed. */
+export type Pick = (fromMs: number, toMs: number, series: string | null) => void
+
 /** A chart under its title. */
-export function Chart({ title, note, figure, canLog = false, onPick, ...content }: ChartProps) {
+export function Chart({ title, note, figure, canLog = false, ...rest }: ChartProps) {
+  const { onPick, seriesLink, ...content } = rest
   const [asTable, setAsTable] = useState(false)
   const [log, setLog] = useState(false)
   const several = content.series.length > 1
@@ -87,18 +94,23 @@ export function Chart({ title, note, figure, canLog = false, onPick, ...content 
           <Canvas title={title} log={log} onPick={onPick} {...content} />
         </Suspense>
       )}
-      {several ? <Legend series={content.series} /> : null}
+      {several ? <Legend series={content.series} link={seriesLink} /> : null}
     </figure>
   )
 }
 
-function Legend({ series }: { readonly series: readonly Series[] }) {
+interface LegendProps {
+  readonly series: readonly Series[]
+  readonly link: ((id: string) => string) | undefined
+}
+
+function Legend({ series, link }: LegendProps) {
   return (
     <ul className="legend">
       {series.map(({ id, label, colour }) => (
         <li key={id}>
           <Swatch colour={colour} />
-          {label}
+          {link === undefined ? label : <Link to={link(id)}>{label}</Link>}
         </li>
       ))}
     </ul>

@@ -1,18 +1,7 @@
-/** One request's time, hop by hop, and whose it was. */
+/** The time of one request, stage by stage, and how much of it was the gateway's own. */
 import type { Hops } from '../../../server/schema/schema.js'
+import type { AttemptRow } from '../../format/causes.js'
 import { duration } from '../../format/number.js'
-
-type Stage = Exclude<keyof Hops, 'firstContent' | 'overhead' | 'translate'>
-
-const STAGES: readonly { readonly hop: Stage; readonly name: string; readonly ours: boolean }[] = [
-  { hop: 'authenticate', name: 'auth', ours: true },
-  { hop: 'receive', name: 'receive', ours: true },
-  { hop: 'route', name: 'route', ours: true },
-  { hop: 'admit', name: 'limit', ours: true },
-  { hop: 'connect', name: 'connect', ours: false },
-  { hop: 'firstByte', name: 'first token', ours: false },
-  { hop: 'relay', name: 'stream', ours: false },
-]
 
 interface Bar {
   readonly name: string
@@ -21,10 +10,43 @@ interface Bar {
   readonly ms: number
 }
 
-function barsOf(hops: Hops): Bar[] {
+type Stage = Pick<Bar, 'name' | 'ours'> & { readonly ms: number | undefined }
+
+interface WaterfallProps {
+  readonly hops: Hops
+  readonly totalMs: number
+  readonly attempts?: readonly AttemptRow[]
+}
+
+/** Several attempts are a bar each; of one, the connection and the first token are told apart. */
+function upstreamStages(hops: Hops, attempts: readonly AttemptRow[]): Stage[] {
+  if (attempts.length > 1 && attempts.every(({ ms }) => ms !== null)) {
+    return attempts.map(({ upstream, ms }, at) => {
+      return { name: `${at + 1}. ${upstream}`, ours: false, ms: ms ?? undefined }
+    })
+  }
+  const { connect, firstByte, relay } = hops
+  const [only] = attempts
+  // A whole reply is read to its end before it is sent on.
+  const replyMs = (only?.ms ?? 0) - (connect ?? 0) - (firstByte ?? 0)
+  return [
+    { name: 'connect', ours: false, ms: connect },
+    { name: 'first token', ours: false, ms: firstByte },
+    { name: 'reply', ours: false, ms: relay === undefined && replyMs > 0.5 ? replyMs : undefined },
+  ]
+}
+
+function barsOf(hops: Hops, attempts: readonly AttemptRow[]): Bar[] {
+  const stages: Stage[] = [
+    { name: 'auth', ours: true, ms: hops.authenticate },
+    { name: 'receive', ours: true, ms: hops.receive },
+    { name: 'route', ours: true, ms: hops.route },
+    { name: 'limit', ours: true, ms: hops.admit },
+    ...upstreamStages(hops, attempts),
+    { name: 'stream', ours: false, ms: hops.relay },
+  ]
   let fromMs = 0
-  return STAGES.flatMap(({ hop, name, ours }) => {
-    const ms = hops[hop]
+  return stages.flatMap(({ name, ours, ms }) => {
     if (ms === undefined) return []
     const bar = { name, ours, fromMs, ms }
     fromMs += ms
@@ -33,11 +55,11 @@ function barsOf(hops: Hops): Bar[] {
 }
 
 /** Bars on one scale; `ours` and `provider` are the two sums under them. */
-export function Waterfall({ hops, totalMs }: { readonly hops: Hops; readonly totalMs: number }) {
-  const bars = barsOf(hops)
-  if (bars.length === 0) return <p className="soft">No times were taken.</p>
+export function Waterfall({ hops, totalMs, attempts = [] }: WaterfallProps) {
+  const bars = barsOf(hops, attempts)
+  if (bars.length === 0) return <p className="soft">No timing recorded.</p>
   const end = Math.max(totalMs, ...bars.map(({ fromMs, ms }) => fromMs + ms))
-  // Without a provider, all of it was ours, the wait for the client's own bytes with it.
+  // If no upstream was asked, all of the time is the gateway's, the wait for the client's bytes included.
   const isAsked = bars.some(({ ours }) => !ours)
   const ours = isAsked ? hops.overhead : totalMs
   return (

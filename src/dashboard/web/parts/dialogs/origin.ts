@@ -1,4 +1,4 @@
-/** Where focus was before a dialog, and so where it goes afterwards, however many dialogs followed each other. */
+/** Where focus was before a dialog, which gets it back after the last of several dialogs. */
 
 let origin: HTMLElement | null = null
 

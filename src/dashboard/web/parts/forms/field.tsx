@@ -79,12 +79,18 @@ export function SelectField({
   return <Field {...{ label, hint, error, control }} />
 }
 
+/** One choice of a filter. */
+export interface Option {
+  readonly value: string
+  readonly label: string
+}
+
 interface FilterProps {
   readonly label: string
   readonly value: string
   /** What stands for no filter, and its words. */
   readonly all: string
-  readonly options: readonly { readonly value: string; readonly label: string }[]
+  readonly options: readonly Option[]
   readonly onChange: (value: string) => void
 }
 

@@ -1,6 +1,7 @@
-/** What stands where there is no traffic yet: the one line that makes some. */
+/** An empty view of traffic, and the line that makes a first request. */
 import { useExampleModel } from '../../api/served-model.js'
-import { baseOf, curl, KEY_PLACE } from '../../format/snippets.js'
+import { baseOf, HELLO, inFormat, KEY_PLACE } from '../../format/request-formats.js'
+import { snippet } from '../../format/snippets.js'
 import { Link } from '../../routing/link.js'
 import { useSession } from '../../shell/session.js'
 import { CodeBlock } from '../actions/copy.js'
@@ -13,12 +14,13 @@ export function FirstCall({ what }: { readonly what: string }) {
   const hasKeys = (session.account?.liveKeys ?? 0) > 0
   const target = { base: baseOf(session.publicUrl), model, key: KEY_PLACE }
   return (
-    <Empty title="No requests in this time">
+    <Empty title="No requests yet">
       <p>
-        {what} They appear here within a second of the first call.{' '}
+        {what} A request appears here within a second.{' '}
         {hasKeys ? (
           <>
-            Put one of <Link to="/keys">your keys</Link> in the place of <code>{KEY_PLACE}</code>:
+            Send one, with one of <Link to="/keys">your keys</Link> in the variable{' '}
+            <code>{KEY_PLACE.slice(1)}</code>:
           </>
         ) : (
           <>
@@ -26,7 +28,7 @@ export function FirstCall({ what }: { readonly what: string }) {
           </>
         )}
       </p>
-      <CodeBlock what="curl" code={curl(target)} />
+      <CodeBlock what="curl" code={snippet('curl', inFormat('chat', target, HELLO))} />
     </Empty>
   )
 }

@@ -1,13 +1,16 @@
-/** Whether the view follows what happens now. */
+/** Whether the view is updated as requests come in. */
+import { useConnection } from '../../api/connection.js'
 
-/** A dot and a word; it stands still where motion is not wanted. */
+/** A dot and a word: `live`, `paused` while the connection is lost, `fixed range` for a time that is over. */
 export function Pulse({ on }: { readonly on: boolean }) {
+  const { isLost } = useConnection()
+  const isLive = on && !isLost
   return (
     <span
-      className={on ? 'pulse on' : 'pulse'}
-      title={on ? 'Renewed each second' : 'A closed span of time'}
+      className={isLive ? 'pulse on' : 'pulse'}
+      title={isLive ? 'Updated every second' : on ? 'The connection is lost' : 'Not updated'}
     >
-      {on ? 'live' : 'past'}
+      {isLive ? 'live' : on ? 'paused' : 'fixed range'}
       <span className="pulse-dot" aria-hidden="true" />
     </span>
   )

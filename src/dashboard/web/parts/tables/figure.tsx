@@ -4,16 +4,16 @@ import { ago, date, fullTime } from '../../format/time.js'
 import { count, dollars, duration, exactCount, exactDollars, plural } from '../../format/number.js'
 
 interface MoneyProps {
-  /** Null where the price is not known. */
+  /** Null if the price is unknown. */
   readonly nano: number | null
-  /** Requests whose price is not known: the sum is at least what is said. */
+  /** Requests of unknown price, which the sum leaves out. */
   readonly unpriced?: number
 }
 
 /** Nano-dollars as dollars. */
 export function Money({ nano, unpriced = 0 }: MoneyProps) {
   if (nano === null) return <Absent />
-  const rest = unpriced === 0 ? '' : `, and ${plural(unpriced, 'request')} whose price is not known`
+  const rest = unpriced === 0 ? '' : `, and ${plural(unpriced, 'request')} of unknown price`
   return (
     <span title={exactDollars(nano) + rest}>
       {dollars(nano)}
@@ -27,7 +27,7 @@ export function Count({ value, unit = '' }: { readonly value: number; readonly u
   return <span title={`${exactCount(value)} ${unit}`.trim()}>{count(value)}</span>
 }
 
-/** A span of time; a dash where it is not known. */
+/** A span of time; a dash if it is unknown. */
 export function Took({ ms }: { readonly ms: number | null }) {
   if (ms === null) return <Absent />
   return <span title={`${exactCount(ms)} ms`}>{duration(ms)}</span>
@@ -53,10 +53,10 @@ export function Day({ ms }: { readonly ms: number }) {
   )
 }
 
-/** What is not known, which is not zero. */
+/** An unknown value, which is not zero. */
 export function Absent() {
   return (
-    <span className="soft" title="not known">
+    <span className="soft" title="Unknown">
       –
     </span>
   )

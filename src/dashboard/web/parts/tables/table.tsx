@@ -45,8 +45,11 @@ export function Table<Row>(props: TableProps<Row>) {
   const [sort, setSort] = useState<Sort | null>(props.initialSort ?? null)
   const rows = useMemo(() => sorted(props.rows, columns, sort), [props.rows, columns, sort])
   const body = useRef<HTMLTableSectionElement>(null)
+  // On a narrow screen the frame scrolls: without a button in it, it has to be reached by itself.
+  const isPlain = props.open === undefined && actions === undefined
+  const frame = isPlain ? { tabIndex: 0, role: 'region', 'aria-label': caption } : {}
   return (
-    <div className="table-frame">
+    <div className="table-frame" {...frame}>
       <table className={props.open === undefined ? 'table' : 'table opens'}>
         <caption className="unseen">{caption}</caption>
         <thead>

@@ -1,0 +1,122 @@
+/** How the limits and budgets of an account and of its keys stand. Takes nothing of them. */
+import type { Account, ApiKey, Identity } from '../../../accounts/account.js'
+import type { Snapshot } from '../../../config/config.js'
+import { GatewayError } from '../../../errors.js'
+import { claimsOf, Rules, type Claim } from '../../../limits/rules.js'
+import { LIMIT_NAMES } from '../../../limits/standing.js'
+import type { Standing } from '../../../store/ledger.js'
+import { signedRoute, type Reply, type Route, type SignedAsk } from '../route.js'
+import { notFound } from '../router.js'
+import * as schema from '../schema/schema.js'
+import { scopeOf, type Services } from '../services.js'
+
+const MOST_KEYS = 100
+/** A key with limits is looked for among so many of the newest. */
+const MOST_LISTED = 500
+
+/** The routes. */
+export function limitRoutes(services: Services): Route[] {
+  return [
+    signedRoute('session', 'GET', '/limits', {
+      query: schema.limitsQuery,
+      reply: schema.limitsReply,
+      handle: (ask) => limits(services, ask),
+    }),
+  ]
+}
+
+/** A limit, and the key that it is of; null: the account. */
+interface Owned {
+  readonly claim: Claim
+  readonly key: ApiKey | null
+}
+
+async function limits(
+  services: Services,
+  { session, query }: SignedAsk<ReturnType<typeof schema.limitsQuery.parse>, undefined>,
+): Promise<Reply> {
+  const { store, ledger, snapshot, now } = services
+  const accountId = await scopeOf(services, session, query.account)
+  if (accountId === null) {
+    const message = 'Limits are shown for one account. Name it.'
+    throw new GatewayError('malformed_request', message, { param: 'account' })
+  }
+  const account =
+    accountId === session.account.id ? session.account : await store.accountById(accountId)
+  if (account === null) throw notFound()
+  const page = { order: 'newest_first', after: null, limit: MOST_LISTED } as const
+  const keys = (await store.listKeys(accountId, page)).items.filter(
+    ({ revokedAtMs }) => revokedAtMs === undefined,
+  )
+  const owned = ownedLimits(rulesOf(snapshot()), account, keys)
+  const standings = await ledger.look(
+    accountId,
+    owned.map(({ claim }) => claim.demand),
+  )
+  const nowMs = now()
+  const json: schema.LimitsReply = {
+    nowMs,
+    limits: owned.flatMap((each, at) => {
+      const standing = standings[at]
+      return standing === undefined ? [] : [view(each, standing, nowMs)]
+    }),
+  }
+  return { status: 200, json }
+}
+
+const rules = new WeakMap<Snapshot, Rules>()
+
+function rulesOf(snapshot: Snapshot): Rules {
+  const known = rules.get(snapshot)
+  if (known !== undefined) return known
+  const made = new Rules(snapshot.config)
+  rules.set(snapshot, made)
+  return made
+}
+
+/** Of limits that depend on the model or the upstream of a request there is nothing to show here. */
+function ownedLimits(rules: Rules, account: Account, keys: readonly ApiKey[]): Owned[] {
+  const of = (key: ApiKey | null, prefix: string): Owned[] => {
+    const asked = { identity: identityOf(account, key), model: '', modelName: '', upstream: '' }
+    const found = rules.of(asked).filter(({ subject, shared }) => {
+      return !shared && subject.startsWith(prefix)
+    })
+    return claimsOf(found, { tokens: 0, nanoUsd: 0 }).map((claim) => ({ claim, key }))
+  }
+  const limited: Owned[][] = []
+  for (const key of keys) {
+    const own = of(key, 'key:')
+    if (own.length > 0) limited.push(own)
+    if (limited.length === MOST_KEYS) break
+  }
+  return [...of(null, 'account:'), ...limited.flat()]
+}
+
+function identityOf({ id, plan }: Account, key: ApiKey | null): Identity {
+  return {
+    keyId: key?.id ?? '',
+    accountId: id,
+    plan,
+    digest: null,
+    expiresAtMs: null,
+    models: null,
+    limits: key?.limits ?? null,
+    labels: key?.labels ?? {},
+  }
+}
+
+function view({ claim, key }: Owned, standing: Standing, nowMs: number): schema.LimitStanding {
+  const { subject, kind } = claim.demand
+  const { limit, remaining, resetMs } = standing
+  const left = Math.max(0, Math.min(limit, Math.floor(remaining)))
+  return {
+    scope: key !== null ? 'key' : subject.endsWith(';of-plan') ? 'plan' : 'account',
+    keyId: key?.id ?? null,
+    keyName: key?.name ?? null,
+    kind: LIMIT_NAMES[kind],
+    limit,
+    used: limit - left,
+    left,
+    resetsAtMs: resetMs > 0 ? nowMs + Math.ceil(resetMs) : null,
+  }
+}

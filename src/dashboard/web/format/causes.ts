@@ -1,0 +1,92 @@
+/** Failures in words: who has to act on one, and what to do about each kind. Pure. */
+import type { Cause, RequestRow } from '../../server/schema/schema.js'
+
+/** The sides that a failure can come from, in the order in which they are shown. */
+export const CAUSES: readonly Cause[] = ['client', 'limits', 'gateway', 'provider']
+
+/** The names of the sides, as charts, columns and filters have them. */
+export const CAUSE_NAMES: Readonly<Record<Cause, string>> = {
+  client: 'Client',
+  limits: 'Gateway limits',
+  gateway: 'Gateway',
+  provider: 'Provider',
+}
+
+/** Whose fault it was, in a sentence. */
+export function causeText({ cause, upstream }: Pick<RequestRow, 'cause' | 'upstream'>): string {
+  switch (cause) {
+    case null:
+      return ''
+    case 'client':
+      return 'The client: its request, or its connection.'
+    case 'limits':
+      return 'A limit of the gateway refused the request.'
+    case 'gateway':
+      return 'The gateway: its configuration, its store or the program.'
+    case 'provider':
+      return upstream === null ? 'The provider.' : `The provider behind the upstream "${upstream}".`
+  }
+}
+
+/** What to do about a kind of failure; kinds that explain themselves are left out. */
+const ADVICE: Readonly<Record<string, string>> = {
+  rate_limited: 'Wait until the limit resets, or raise the limit.',
+  unknown_model: 'Use a model id from the Models page, or add a route for this one.',
+  forbidden: 'Use a key that is allowed to use this model.',
+  malformed_request: 'Correct the field that the message names.',
+  untranslatable:
+    'Remove the field that the message names, or use a model whose provider supports it.',
+  context_too_long: 'Shorten the conversation, or use a model with a larger context.',
+  upstream_rejected: 'Correct the request as the provider’s message says.',
+  upstream_busy: 'Retry later, or add a fallback to the route.',
+  upstream_failed: 'Retry the request, or add a fallback to the route.',
+  upstream_timeout: 'Retry the request, or raise the timeout of the upstream.',
+  upstream_truncated: 'Discard the partial reply and retry the request.',
+  upstream_unreachable: 'Check the address of the upstream and the network of the gateway.',
+  upstream_denied: 'Correct the API key of the upstream in the configuration.',
+  upstream_misconfigured: 'Correct the base_url or dialect of the upstream in the configuration.',
+  upstream_unconfigured: 'Set the variable that holds the API key of the upstream.',
+  upstream_malformed: 'Retry the request, and report the reply to the provider.',
+  client_gone: 'No action is needed if the user cancelled; else raise the timeout of the client.',
+  client_stalled: 'Read the stream faster, or raise client_stall_ms.',
+  store_unavailable: 'Check the store of the gateway.',
+  overloaded: 'Retry after a moment, or add workers.',
+  lost: 'The process that served the request ended. See the log of the gateway.',
+  bug: 'See the log of the gateway for this request id.',
+}
+
+/** The kinds of failures, by name. */
+export const KINDS: readonly string[] = Object.keys(ADVICE).sort()
+
+/** What to do about the failure; null if there is nothing to add. */
+export function adviceFor(outcome: string): string | null {
+  return ADVICE[outcome] ?? null
+}
+
+/** `upstream_busy` as it is read: `upstream busy`. */
+export function kindText(outcome: string): string {
+  return outcome.replaceAll('_', ' ')
+}
+
+/** One attempt of a request. */
+export interface AttemptRow {
+  readonly upstream: string
+  readonly outcome: string
+  /** Up to the first content or the failure; null: not recorded. */
+  readonly ms: number | null
+}
+
+/** The attempts of a request, in order. */
+export function attemptsOf({
+  attempted,
+  attemptMs,
+}: Pick<RequestRow, 'attempted' | 'attemptMs'>): AttemptRow[] {
+  return (attempted ?? '')
+    .split(', ')
+    .filter((text) => text !== '')
+    .map((text, at) => {
+      const end = text.lastIndexOf(':')
+      const ms = attemptMs?.[at] ?? null
+      return { upstream: text.slice(0, end), outcome: text.slice(end + 1), ms }
+    })
+}

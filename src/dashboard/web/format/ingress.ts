@@ -1,0 +1,10 @@
+/** The formats that clients speak, by their name in ledger entries. */
+export const FORMAT_NAMES: Readonly<Record<string, string>> = {
+  chat: 'Chat completions',
+  completions: 'Completions',
+  messages: 'Messages',
+  responses: 'Responses',
+  gemini: 'Gemini',
+  embeddings: 'Embeddings',
+  native: 'Native access',
+}

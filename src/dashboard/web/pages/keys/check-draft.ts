@@ -1,0 +1,86 @@
+/** What is wrong with the fields of a key, as they are being entered. The server checks the same again. Pure. */
+import type { Plan } from '../../../server/schema/schema.js'
+import { exactCount, exactDollars } from '../../format/number.js'
+import { endMs, labelsIn, LIMIT_FIELDS, type Draft, type LimitField } from './draft.js'
+
+/** A field, as the API names it in `param`. */
+export type Field = 'name' | 'expiresAtMs' | 'models' | 'labels' | `limits.${LimitField['name']}`
+
+/** What is wrong, by field. */
+export type Faults = Readonly<Partial<Record<Field, string>>>
+
+const MAX_NAME = 100
+const MAX_MODELS = 100
+const MAX_LABELS = 16
+const LABEL_NAME = /^[a-z0-9_.-]{1,32}$/
+const LABEL_VALUE = /^[!-+\--~]{1,64}$/
+
+/** All that is wrong. */
+export function faultsOf(draft: Draft, plan: Pick<Plan, 'name' | 'limits'>, nowMs: number): Faults {
+  const faults: Partial<Record<Field, string>> = {}
+  const note = (field: Field, fault: string | null): void => {
+    if (fault !== null) faults[field] = fault
+  }
+  note('name', nameFault(draft.name))
+  note('expiresAtMs', expiryFault(draft, nowMs))
+  note('models', modelsFault(draft))
+  note('labels', labelsFault(draft.labels))
+  if (draft.limited) {
+    for (const field of LIMIT_FIELDS) note(`limits.${field.name}`, limitFault(draft, plan, field))
+  }
+  return faults
+}
+
+function nameFault(name: string): string | null {
+  const length = Array.from(name.trim()).length
+  if (length === 0) return 'Enter a name.'
+  if (length > MAX_NAME) return `Use at most ${MAX_NAME} characters.`
+  return /\p{Cc}/u.test(name) ? 'Remove the control characters.' : null
+}
+
+function expiryFault(draft: Draft, nowMs: number): string | null {
+  if (draft.expiry === 'keep') return null
+  const ms = endMs(draft, nowMs)
+  if (ms === null) return null
+  if (Number.isNaN(ms)) return 'Choose a day.'
+  return ms <= nowMs ? 'Choose a day in the future.' : null
+}
+
+function modelsFault({ someModels, models }: Draft): string | null {
+  if (!someModels) return null
+  if (models.length === 0) return 'Choose at least one model.'
+  return models.length > MAX_MODELS ? `Choose at most ${MAX_MODELS} models.` : null
+}
+
+/** What is wrong with the id of a model, or with a pattern of ids; null if nothing is. */
+export function modelFault(id: string): string | null {
+  if (!/^[!-~]{1,256}$/.test(id)) return 'Use 1 to 256 printable ASCII characters without spaces.'
+  return id.slice(0, -1).includes('*') ? 'Put the * at the end.' : null
+}
+
+function labelsFault(text: string): string | null {
+  const labels = Object.entries(labelsIn(text))
+  if (labels.length > MAX_LABELS) return `Use at most ${MAX_LABELS} labels.`
+  for (const [name, value] of labels) {
+    if (!LABEL_NAME.test(name)) return `Use a-z, 0-9, "_", "." and "-" in the name "${name}".`
+    if (value === '') return `Write "${name}" as ${name}=value.`
+    if (!LABEL_VALUE.test(value)) return `Use printable ASCII characters in the value of "${name}".`
+  }
+  return null
+}
+
+function limitFault(
+  { limits }: Draft,
+  plan: Pick<Plan, 'name' | 'limits'>,
+  { name, unit, step }: LimitField,
+): string | null {
+  const text = limits[name]
+  if (text === '') return null
+  const value = Number(text)
+  if (!(value >= step)) return `Enter ${step} or more, or leave it empty.`
+  if (unit === 1 && !Number.isInteger(value)) return 'Enter a whole number.'
+  const most = plan.limits[name]
+  if (most === undefined || Math.round(value * unit) <= most) return null
+  const shown = unit === 1 ? exactCount(most) : exactDollars(most)
+  return `The plan allows ${shown} at most.`
+}

@@ -1,0 +1,121 @@
+/** What has been entered of a key, and what it makes. Pure but for the clock that is handed in. */
+import type { ChangeKeyBody, CreateKeyBody, Key, KeyLimits } from '../../../server/schema/schema.js'
+import { DAY_MS } from '../../format/buckets.js'
+
+const NANO = 1e9
+
+/** The name of a limit. */
+export type LimitName = keyof KeyLimits
+
+/** A field for a limit. */
+export interface LimitField {
+  readonly name: LimitName
+  readonly label: string
+  /** How many of the API's units one of the field's is. */
+  readonly unit: number
+  readonly step: number
+}
+
+/** The fields, in their order. */
+export const LIMIT_FIELDS: readonly LimitField[] = [
+  { name: 'requestsPerMinute', label: 'Requests per minute', unit: 1, step: 1 },
+  { name: 'tokensPerMinute', label: 'Tokens per minute', unit: 1, step: 1 },
+  { name: 'concurrent', label: 'Concurrent requests', unit: 1, step: 1 },
+  { name: 'nanoUsdPerDay', label: 'Dollars per day (UTC)', unit: NANO, step: 0.01 },
+  { name: 'nanoUsdPerMonth', label: 'Dollars per month (UTC)', unit: NANO, step: 0.01 },
+]
+
+/** What has been entered so far. */
+export interface Draft {
+  readonly name: string
+  /** Days, or: never (empty), `keep`, `date`. */
+  readonly expiry: string
+  /** `2027-04-01`, if `expiry` is `date`. */
+  readonly date: string
+  readonly someModels: boolean
+  readonly models: readonly string[]
+  readonly limited: boolean
+  readonly limits: Readonly<Record<LimitName, string>>
+  /** `team=research env=ci`. */
+  readonly labels: string
+}
+
+const NO_LIMITS: Draft['limits'] = {
+  requestsPerMinute: '',
+  tokensPerMinute: '',
+  concurrent: '',
+  nanoUsdPerDay: '',
+  nanoUsdPerMonth: '',
+}
+
+/** A new key, before anything is entered. */
+export const BLANK: Draft = {
+  name: '',
+  expiry: '',
+  date: '',
+  someModels: false,
+  models: [],
+  limited: false,
+  limits: NO_LIMITS,
+  labels: '',
+}
+
+/** A key as it is. */
+export function draftOf({ name, expiresAtMs, models, limits }: Key): Draft {
+  const shown = LIMIT_FIELDS.map(({ name, unit }): [LimitName, string] => {
+    const value = limits[name]
+    return [name, value === undefined ? '' : String(value / unit)]
+  })
+  return {
+    ...BLANK,
+    name,
+    expiry: expiresAtMs === null ? '' : 'keep',
+    someModels: models !== null,
+    models: models ?? [],
+    limited: Object.keys(limits).length > 0,
+    limits: { ...NO_LIMITS, ...Object.fromEntries(shown) },
+  }
+}
+
+/** The request that makes the key. */
+export function createBody(draft: Draft, nowMs: number): CreateKeyBody {
+  return { ...changeBody(draft, nowMs), name: draft.name, labels: labelsIn(draft.labels) }
+}
+
+/** The request that makes a key be as the draft says. */
+export function changeBody(draft: Draft, nowMs: number): ChangeKeyBody {
+  return {
+    name: draft.name,
+    ...(draft.expiry === 'keep' ? {} : { expiresAtMs: endMs(draft, nowMs) }),
+    models: draft.someModels ? [...draft.models] : null,
+    limits: draft.limited ? limitsOf(draft) : {},
+  }
+}
+
+/** When the key ends; null: never. NaN if a date is missing. */
+export function endMs({ expiry, date }: Pick<Draft, 'expiry' | 'date'>, nowMs: number) {
+  if (expiry === '') return null
+  if (expiry !== 'date') return nowMs + Number(expiry) * DAY_MS
+  // The whole day, by the reader's clock.
+  return new Date(`${date}T00:00:00`).getTime() + DAY_MS
+}
+
+function limitsOf({ limits }: Draft): KeyLimits {
+  return Object.fromEntries(
+    LIMIT_FIELDS.filter(({ name }) => limits[name] !== '').map(({ name, unit }) => [
+      name,
+      Math.round(Number(limits[name]) * unit),
+    ]),
+  )
+}
+
+/** The labels in a text. A word without `=` has an empty value. */
+export function labelsIn(text: string): Record<string, string> {
+  const words = text.split(/[\s,]+/).filter((word) => word !== '')
+  return Object.fromEntries(
+    words.map((word): [string, string] => {
+      const at = word.indexOf('=')
+      return at === -1 ? [word, ''] : [word.slice(0, at), word.slice(at + 1)]
+    }),
+  )
+}

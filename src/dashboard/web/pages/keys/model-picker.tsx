@@ -1,0 +1,95 @@
+/** Chooses the models that a key may use: those that the gateway serves, their families, and any other id. */
+import { useId, useState } from 'react'
+import type { ModelsReply } from '../../../server/schema/schema.js'
+import { useResource } from '../../api/resource.js'
+import { plural } from '../../format/number.js'
+import { Button } from '../../parts/actions/button.js'
+import { modelFault } from './check-draft.js'
+
+interface PickerProps {
+  readonly chosen: readonly string[]
+  readonly onChange: (chosen: readonly string[]) => void
+  readonly error: string | undefined
+}
+
+/** What can be chosen: `*` patterns of routes first, then aliases, then models. */
+function choicesOf({ models, aliases }: ModelsReply): string[] {
+  const served = models.filter(({ route }) => route?.configured === true)
+  const prefixes = served.flatMap(({ route }) => {
+    const label = route?.label ?? ''
+    return label.endsWith('-') ? [`${label}*`] : []
+  })
+  return [...new Set([...prefixes, ...aliases.map(({ id }) => id), ...served.map(({ id }) => id)])]
+}
+
+/** A list of boxes under a search; what is searched for and not listed can be added. */
+export function ModelPicker({ chosen, onChange, error }: PickerProps) {
+  const id = useId()
+  const { data } = useResource('/models')
+  const [search, setSearch] = useState('')
+  const listed = data === null ? [] : choicesOf(data)
+  const all = [...chosen.filter((model) => !listed.includes(model)), ...listed]
+  const wanted = search.trim()
+  const shown = all.filter((model) => model.toLowerCase().includes(wanted.toLowerCase()))
+  const isNew = wanted !== '' && !all.includes(wanted)
+  const fault = isNew && shown.length === 0 ? modelFault(wanted) : null
+  const toggle = (model: string): void =>
+    onChange(chosen.includes(model) ? chosen.filter((one) => one !== model) : [...chosen, model])
+  const add = (): void => {
+    onChange([...chosen, wanted])
+    setSearch('')
+  }
+  return (
+    <fieldset
+      className={error === undefined ? 'field picker' : 'field picker wrong'}
+      aria-describedby={`${id}-hint${error === undefined ? '' : ` ${id}-error`}`}
+    >
+      <legend className="field-label">Allowed models</legend>
+      <input
+        type="search"
+        className="input"
+        aria-label="Search models"
+        placeholder="Search models"
+        value={search}
+        onChange={(event) => setSearch(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter') return
+          // Enter would send the form.
+          event.preventDefault()
+          const [only] = shown
+          if (shown.length === 1 && only !== undefined) toggle(only)
+          else if (isNew && fault === null) add()
+        }}
+      />
+      <div className="picker-list" tabIndex={-1}>
+        {shown.map((model) => (
+          <label key={model} className="picker-item">
+            <input
+              type="checkbox"
+              checked={chosen.includes(model)}
+              onChange={() => toggle(model)}
+            />
+            <span>{model}</span>
+            {model.endsWith('*') ? (
+              <span className="soft">every id that begins with {model.slice(0, -1)}</span>
+            ) : null}
+          </label>
+        ))}
+        {isNew && fault === null ? (
+          <Button tone="quiet" icon="plus" onClick={add}>
+            Add "{wanted}"
+          </Button>
+        ) : null}
+      </div>
+      {fault === null && error === undefined ? null : (
+        <p id={`${id}-error`} className="field-error">
+          {fault ?? error}
+        </p>
+      )}
+      <p id={`${id}-hint`} className="field-hint">
+        {plural(chosen.length, 'model')} chosen
+        {chosen.length === 0 ? '' : `: ${chosen.join(', ')}`}
+      </p>
+    </fieldset>
+  )
+}

@@ -1,0 +1,45 @@
+/** The attempts of one request: which upstream, how it ended, how long it took. */
+import type { RequestRow } from '../../../server/schema/schema.js'
+import { attemptsOf, kindText } from '../../format/causes.js'
+import { Took } from '../../parts/tables/figure.js'
+
+/** A list in the order of the attempts; nothing if none was made. */
+export function Attempts({ row }: { readonly row: RequestRow }) {
+  const attempts = attemptsOf(row)
+  if (attempts.length === 0) return null
+  return (
+    <section>
+      <h3 className="drawer-heading">Attempts</h3>
+      <table className="table attempts">
+        <caption className="unseen">Attempts</caption>
+        <thead>
+          <tr>
+            <th scope="col">Upstream</th>
+            <th scope="col">Outcome</th>
+            <th scope="col" className="numeric">
+              Time
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {attempts.map(({ upstream, outcome, ms }, at) => (
+            <tr key={at}>
+              <th scope="row">{upstream}</th>
+              <td>
+                <span className={`status ${toneOf(outcome)}`}>{kindText(outcome)}</span>
+              </td>
+              <td className="numeric">
+                <Took ms={ms} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+function toneOf(outcome: string): string {
+  if (outcome === 'ok') return 'good'
+  return outcome === 'cancelled' || outcome === 'client_gone' ? 'warn' : 'bad'
+}

@@ -1,0 +1,82 @@
+/** Failed requests by who has to act on them; a press leads to those requests. */
+import type { UsageReply } from '../../../server/schema/schema.js'
+import { urlOf } from '../../api/client.js'
+import { barsOf, perText, sumsOf } from '../../format/buckets.js'
+import { CAUSE_NAMES, CAUSES } from '../../format/causes.js'
+import { count, exactCount, percent } from '../../format/number.js'
+import { Chart, type Series } from '../../parts/charts/chart.js'
+import type { Colour } from '../../parts/charts/colours.js'
+import { go, usePlace } from '../../routing/place.js'
+import { useScope } from '../../shell/scope.js'
+
+const COLOURS: Readonly<Record<(typeof CAUSES)[number], Colour>> = {
+  client: '--series-7',
+  limits: '--series-5',
+  gateway: '--series-4',
+  provider: '--bad',
+}
+/** Failures that an earlier version of the gateway counted have no cause. */
+const OLD = 'other'
+
+interface ErrorsChartProps {
+  readonly usage: UsageReply
+  /** The span in words. */
+  readonly words: string
+}
+
+/** A stack of four causes over time. */
+export function ErrorsChart({ usage, words }: ErrorsChartProps) {
+  const account = useScope()
+  const { query } = usePlace()
+  const [model, key] = [query.get('model'), query.get('key')]
+  const buckets = barsOf(usage)
+  const { total, points, fromMs, toMs } = usage
+  const requestsOf = (cause: string | null, span: { fromMs: number; toMs: number }): string => {
+    const isCause = CAUSES.some((each) => each === cause)
+    return urlOf('/requests', {
+      ...{ account, model, key, outcome: 'failed', cause: isCause ? cause : null },
+      ...span,
+    })
+  }
+  return (
+    <Chart
+      title="Errors"
+      figure={
+        <span title={`${exactCount(total.errors)} of ${exactCount(total.requests)} requests`}>
+          {percent(total.errors / Math.max(total.requests, 1))}
+        </span>
+      }
+      note={`by cause, ${perText(buckets)}, ${words}`}
+      kind="bars"
+      buckets={buckets}
+      format={count}
+      onPick={(from, to, cause) => go(requestsOf(cause, { fromMs: from, toMs: to }))}
+      seriesLink={(cause) => requestsOf(cause, { fromMs, toMs })}
+      series={seriesOf(usage, (pick) => sumsOf(buckets, points, pick))}
+    />
+  )
+}
+
+type Points = UsageReply['points'][number]
+
+function seriesOf(
+  { total }: UsageReply,
+  values: (pick: (point: Points) => number) => number[],
+): Series[] {
+  const series = CAUSES.map((cause): Series => {
+    const colour = COLOURS[cause]
+    return {
+      id: cause,
+      label: CAUSE_NAMES[cause],
+      colour,
+      values: values((one) => one.byCause[cause]),
+    }
+  })
+  const others = ({ errors, byCause }: Pick<Points, 'errors' | 'byCause'>): number =>
+    Math.max(0, errors - CAUSES.reduce((sum, cause) => sum + byCause[cause], 0))
+  if (others(total) === 0) return series
+  return [
+    ...series,
+    { id: OLD, label: 'Cause not recorded', colour: '--soft', values: values(others) },
+  ]
+}

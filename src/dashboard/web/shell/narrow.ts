@@ -1,0 +1,14 @@
+/** Whether the window is as narrow as that of a phone or a small tablet. */
+import { useSyncExternalStore } from 'react'
+
+const narrow = window.matchMedia('(max-width: 899px)')
+
+function subscribe(listener: () => void): () => void {
+  narrow.addEventListener('change', listener)
+  return () => narrow.removeEventListener('change', listener)
+}
+
+/** True below the width at which the rail is hidden. */
+export function useNarrow(): boolean {
+  return useSyncExternalStore(subscribe, () => narrow.matches)
+}
