@@ -19,6 +19,8 @@ export interface RequestContext {
   readonly cancellation: Cancellation
   /** Monotonic, in ms. */
   readonly startedMs: number
+  /** The trace that it belongs to; null if it has none. */
+  readonly trace: RequestTrace | null
 }
 
 /** What an exchange is made of. */

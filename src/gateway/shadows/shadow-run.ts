@@ -58,6 +58,7 @@ const NOT_DELIVERED: Delivery = {
   sentBytes: 0,
   chunks: 0,
   headMs: null,
+  wholeMs: null,
   relayMs: null,
   clientWaitMs: 0,
   closed: null,
