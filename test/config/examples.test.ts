@@ -50,7 +50,9 @@ routes:                            # exact model first, then the longest prefix
 })
 
 void t.test('the examples of the how-to page and the README load', (t) => {
-  const page = readFileSync('docs/how-to/fallback-and-retries.md', 'utf8')
+  const page = ['fallback-and-retries', 'canary-and-shadow']
+    .map((name) => readFileSync(`docs/how-to/${name}.md`, 'utf8'))
+    .join('\n')
   const readme = readFileSync('README.md', 'utf8')
   const own = readme.slice(readme.indexOf('## Survive a provider'), readme.indexOf('## Limit it'))
   const blocks = [...(page + own).matchAll(/```yaml\n([^]*?)```/g)].map(([, text = '']) => text)
