@@ -11,6 +11,7 @@ import {
   explainReply,
   modelsReply,
   operationsReply,
+  providersReply,
 } from '../../src/dashboard/server/schema/schema.js'
 import { outlookOf } from '../../src/dashboard/server/outlook.js'
 import { differencesOf } from '../../src/config/generations/differences.js'
@@ -119,6 +120,41 @@ void t.test('operations: upstreams, what failed, and what the configuration beca
   writeFileSync(stage.gateway.configFile, before)
 })
 
+void t.test('providers: each upstream, and copies beside what they copy', async (t) => {
+  const stage = await startStage(t)
+  const root = await stage.signedIn('root@example.com', 'max', 'admin')
+  const { ledger } = stage.store
+  const atMs = Date.now() - 60_000
+  const openai = { atMs, upstream: 'openai', attempted: 'openai:ok', hops: { firstContent: 200 } }
+  for (const id of ['one', 'two', 'three']) {
+    await ledger.settle({ ...aRow('acc_1', openai), requestId: id })
+  }
+  const copy = { upstream: 'anthropic', attempted: 'anthropic:ok', hops: { firstContent: 100 } }
+  const shadow = aRow('shadow', { atMs, ...copy, shadowOf: 'two' })
+  await ledger.settle({ ...shadow, requestId: 'copy' })
+  const failed = { outcome: 'upstream_failed', status: 502, hops: {} } as const
+  const broken = aRow('acc_1', { atMs, ...copy, ...failed, attempted: 'anthropic:upstream_failed' })
+  await ledger.settle({ ...broken, requestId: 'broken' })
+  const reply = providersReply.parse((await root.get('/providers')).json)
+  t.match(reply, { canaries: null, fromMs: reply.nowMs - 3_600_000 })
+  t.match(
+    reply.upstreams.find(({ upstream }) => upstream === 'openai'),
+    { requests: 3, shadowRequests: 0, errorRate: 0, firstTokenP50Ms: 200 },
+  )
+  t.match(
+    reply.upstreams.find(({ upstream }) => upstream === 'anthropic'),
+    { requests: 2, shadowRequests: 1, errors: 1, errorRate: 0.5, firstTokenP50Ms: 100 },
+  )
+  t.match(reply.shadows, [
+    {
+      primary: { upstream: 'openai', requests: 1, firstTokenP50Ms: 200 },
+      shadow: { upstream: 'anthropic', requests: 1, shadowRequests: 1, firstTokenP50Ms: 100 },
+    },
+  ])
+  const ada = await stage.signedIn('ada@example.com')
+  t.equal((await ada.get('/providers')).status, 403)
+})
+
 void t.test(
   'what differs between two generations, and how many are with an upstream',
   async (t) => {
@@ -142,6 +178,7 @@ void t.test(
       breakers: { openai: 'open' },
       breakersChangedMs: { openai: 12_500 },
       refused: null,
+      canaries: [],
     })
   },
 )

@@ -23,6 +23,7 @@ const PAGES = [
   '/models?model=gpt-5-mini',
   '/playground',
   '/operations',
+  '/providers',
   '/accounts',
   '/settings',
   '/no-such-page',

@@ -58,7 +58,14 @@ function questions(nowMs: number, keyId: string, requestId: string): string[] {
       .flatMap((filter) => [filter, `${filter}&account=all`])
       .map((filter) => `/requests?limit=50&${filter}`),
     ...[`/requests/${requestId}`, '/models', '/models/explain?model=gpt-5.4'],
-    ...['/operations', '/accounts', '/accounts?search=team-7', '/audit', '/audit?account=all'],
+    ...[
+      '/operations',
+      '/providers',
+      '/accounts',
+      '/accounts?search=team-7',
+      '/audit',
+      '/audit?account=all',
+    ],
   ]
 }
 

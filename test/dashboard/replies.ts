@@ -265,6 +265,40 @@ function limit(
   return { scope, keyId, keyName, kind, limit: most, used, left: most - used, resetsAtMs }
 }
 
+const side = {
+  ...{ upstream: 'openai', requests: 4_120, shadowRequests: 0, errors: 12, errorRate: 0.003 },
+  ...{ rejected: 3, firstTokenP50Ms: 412, firstTokenP95Ms: 1_204 },
+  ...{ inputTokens: 8_120_441, outputTokens: 1_204_113, unpricedRequests: 0 },
+  ...{ spendNanoUsd: 42_419_301_000, requestNanoUsd: 10_296_000 },
+}
+
+const copied = { ...side, requests: 41, errors: 0, errorRate: 0 }
+
+const providers = schema.providersReply.parse({
+  nowMs: NOW_MS,
+  fromMs: NOW_MS - HOUR_MS,
+  canaries: [NOW_MS - 60_000, null].map((abortedAtMs, index) => ({
+    ...{ route: 'gpt-', upstream: `openai-${index}`, model: index === 0 ? null : 'gpt-5.5' },
+    ...{ weight: 5, percent: 5, attempts: 50, failures: 3, abortedAtMs },
+    ...{ errorRate: 0.05, minRequests: 50, windowSeconds: 3_600 },
+  })),
+  upstreams: ['openai', 'anthropic', 'google'].map((upstream, index) =>
+    index === 2
+      ? {
+          ...{ ...side, upstream, requests: 0, errors: 0, errorRate: null, rejected: 0 },
+          ...{ firstTokenP50Ms: null, firstTokenP95Ms: null, requestNanoUsd: null },
+          ...{ inputTokens: 0, outputTokens: 0, spendNanoUsd: 0 },
+        }
+      : { ...side, upstream },
+  ),
+  shadows: [
+    {
+      primary: copied,
+      shadow: { ...copied, upstream: 'anthropic', shadowRequests: 41, firstTokenP50Ms: 388 },
+    },
+  ],
+})
+
 const accounts = schema.accountsReply.parse({
   accounts: ['ada', 'grace', 'joan'].map((name, index) => ({
     id: `acc_${index + 1}`,
@@ -313,6 +347,7 @@ export function replyTo(path: string, query: URLSearchParams): unknown {
     '/models': models,
     '/models/explain': explain,
     '/operations': operations,
+    '/providers': providers,
     '/accounts': accounts,
     '/audit': audit,
     '/live': live,
@@ -329,6 +364,7 @@ export function emptyReplyTo(path: string, query: URLSearchParams): unknown {
   if (path === '/usage') return usage(query, true)
   if (path === '/live') return { ...live, rows: [], hour: { ...live.hour, ...figures(0) } }
   if (path === '/requests') return { rows: [], next: null }
+  if (path === '/providers') return { ...providers, canaries: [], shadows: [] }
   if (path === '/keys') return { keys: [], next: null }
   return replyTo(path, query)
 }

@@ -92,14 +92,16 @@ export async function runCompare(
     for (const row of rows) for (const side of compared) side.add(row)
   }
   const figures = compared.map((side) => ({ name: side.name, figures: side.figures() }))
-  const { out, err } = session.terminal
+  const { terminal } = session
   for (const { name, figures: found } of figures) {
-    if (found.requests === 0) err(`sluice: no ledger entry of ${textOf(name)} since ${since}`)
+    if (found.requests === 0)
+      terminal.err(`sluice: no ledger entry of ${textOf(name)} since ${since}`)
   }
   const span = { since: new Date(fromMs).toISOString(), until: new Date(untilMs).toISOString() }
   const shown = figures.map(({ name, figures: found }) => ({ ...name, ...shownOf(found) }))
-  if (json) out(JSON.stringify({ ...span, model: model ?? null, sides: shown }, undefined, 2))
-  else out(tableOf(figures))
+  if (json)
+    terminal.out(JSON.stringify({ ...span, model: model ?? null, sides: shown }, undefined, 2))
+  else terminal.out(tableOf(figures))
   return 0
 }
 

@@ -6,6 +6,7 @@ import { modelRoutes } from './api/models.js'
 import { oidcRoutes } from './api/oidc.js'
 import { operationRoutes } from './api/operations.js'
 import { passwordRoutes } from './api/passwords.js'
+import { providerRoutes } from './api/providers.js'
 import { sessionRoutes } from './api/session.js'
 import { usageRoutes } from './api/usage.js'
 import type { Route } from './route.js'
@@ -22,6 +23,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...usageRoutes(services),
     ...modelRoutes(services),
     ...operationRoutes(services),
+    ...providerRoutes(services),
     ...accountRoutes(services),
   ]
 }

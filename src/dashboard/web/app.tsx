@@ -10,6 +10,7 @@ import { ModelsPage } from './pages/models/models.js'
 import { NotFoundPage } from './pages/help/not-found.js'
 import { OperationsPage } from './pages/operations/operations.js'
 import { OverviewPage } from './pages/overview/overview.js'
+import { ProvidersPage } from './pages/providers/providers.js'
 import { RequestsPage } from './pages/requests/requests.js'
 import { SettingsPage } from './pages/settings/settings.js'
 import { UsagePage } from './pages/usage/usage.js'
@@ -35,6 +36,7 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
 
 const ADMIN_PAGES: Readonly<Record<string, ComponentType>> = {
   '/operations': OperationsPage,
+  '/providers': ProvidersPage,
   '/accounts': AccountsPage,
 }
 

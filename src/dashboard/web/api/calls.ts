@@ -24,6 +24,7 @@ import type {
   OperationsReply,
   PasswordBody,
   PlansReply,
+  ProvidersReply,
   RequestReply,
   RequestsReply,
   ResetBody,
@@ -50,6 +51,7 @@ export interface Reads {
   '/models': ModelsReply
   '/models/explain': ExplainReply
   '/operations': OperationsReply
+  '/providers': ProvidersReply
   '/accounts': AccountsReply
   '/audit': AuditReply
 }

@@ -20,5 +20,6 @@ export const SECTIONS: readonly Section[] = [
   { path: '/models', name: 'Models', icon: 'models', key: 'm', adminOnly: false },
   { path: '/playground', name: 'Playground', icon: 'playground', key: 'p', adminOnly: false },
   { path: '/operations', name: 'Operations', icon: 'operations', key: 'a', adminOnly: true },
+  { path: '/providers', name: 'Providers', icon: 'providers', key: 'v', adminOnly: true },
   { path: '/accounts', name: 'Accounts', icon: 'accounts', key: 't', adminOnly: true },
 ]
