@@ -92,6 +92,8 @@ export class ShadowRun implements RequestContext {
   readonly id = newRequestId(Date.now())
   readonly generation: Generation
   readonly cancellation = new Cancellation()
+  /** The spans of a client's request are its own. */
+  readonly trace = null
   /** When it was sent. */
   startedMs = performance.now()
   /** Its place and its reserved cost; null before it is admitted. */
