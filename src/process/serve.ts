@@ -11,7 +11,7 @@ import { openConfig } from '../config/generations/open.js'
 import type { ConfigSource } from '../config/generations/source.js'
 import { createLogger, type Logger } from '../observe/log/log.js'
 import { Metrics } from '../observe/metrics/hops.js'
-import { configPage, followConfig, lastRefusal } from './configuration.js'
+import { configPage, followConfig, lastRefusal, readyPage } from './configuration.js'
 import { hasAdminToken, answerTo, ownDesk } from './generations.js'
 import { answerGenerations } from './ops-generations.js'
 import { openOps, type Ops, type OpsOptions, type Readiness } from './ops-listener.js'
@@ -123,7 +123,8 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
   let plane: DataPlane | null = null
   const ops = await openOpsPort(opened, {
     metrics: () => metrics.text(),
-    ready: () => plane?.ready() ?? { ready: false, checks: { listener: 'not open' } },
+    ready: () =>
+      readyPage(source, plane?.ready() ?? { ready: false, checks: { listener: 'not open' } }),
     recentRequests: () => Promise.resolve(plane?.recentHeads() ?? []),
     workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
   })
@@ -159,7 +160,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
     metrics: () => primary?.metrics() ?? metrics.text(),
     ready: () => {
       const { ready, checks } = primary?.ready() ?? NOT_STARTED
-      return { ready, checks: { ...checks, canaries: canaries.text } }
+      return readyPage(source, { ready, checks: { ...checks, canaries: canaries.text } })
     },
     recentRequests: () => primary?.recent() ?? Promise.resolve([]),
     workers: () => {
