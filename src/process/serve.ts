@@ -3,6 +3,7 @@
  * port. With one worker all of it is one process (`serve-alone.ts`). A primary loads nothing of the data plane.
  */
 import cluster from 'node:cluster'
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { runPrimary, type Primary } from './cluster/cluster.js'
 import type { Env } from '../config/load.js'
@@ -151,7 +152,11 @@ async function inWorkers(opened: Opened): Promise<Ports> {
   const { source, log, metrics, refused, manager } = opened
   const { config } = source.current()
   // One for all workers, and for those that replace them.
-  const made = { sealSecret: newSealSecret(), setUpSecret: newSealSecret() }
+  const made = {
+    sealSecret: newSealSecret(),
+    setUpSecret: newSealSecret(),
+    gatewayId: randomUUID(),
+  }
   let primary: Primary<Generation> | null = null
   let restarts: Restarts | null = null
   const canaries = newCanaryMonitor(log, metrics)
@@ -237,6 +242,7 @@ interface Made {
   /** In place of `escrow.key`, if the file has none. */
   readonly sealSecret: string
   readonly setUpSecret: string
+  readonly gatewayId: string
 }
 
 /** Restarts of the workers, with the newest files. Settings that need a restart take effect, those of the ops port, too. */
@@ -269,7 +275,7 @@ function rollingRestarts(
   return new Restarts({ turn: () => fleet.formerGone(), replace, log })
 }
 
-function payloadOf(snapshot: Snapshot, { sealSecret, setUpSecret }: Made): Generation {
+function payloadOf(snapshot: Snapshot, { sealSecret, setUpSecret, gatewayId }: Made): Generation {
   const { generation, fileHash, loadedAtMs, config, catalogue } = snapshot
   const escrow = { ...config.escrow, key: config.escrow.key ?? sealSecret }
   return {
@@ -281,5 +287,6 @@ function payloadOf(snapshot: Snapshot, { sealSecret, setUpSecret }: Made): Gener
     changes: snapshot.changes,
     waitingForRestart: snapshot.waitingForRestart,
     setUpSecret,
+    gatewayId,
   }
 }

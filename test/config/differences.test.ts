@@ -86,6 +86,6 @@ void t.test('hostile lists take linear time', (t) => {
   const list = Array.from({ length: 50_000 }, () => ({ prefix: 'same' }))
   const began = performance.now()
   t.same(differencesOf({ routes: list }, { routes: [...list] }), [])
-  t.ok(performance.now() - began < 1_000)
+  t.ok(performance.now() - began < 10_000, 'a quadratic comparison takes minutes')
   t.end()
 })

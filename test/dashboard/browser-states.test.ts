@@ -24,6 +24,8 @@ const PAGES = [
   '/playground',
   '/operations',
   '/accounts',
+  '/configuration',
+  '/configuration?generation=2',
   '/settings',
   '/no-such-page',
 ]

@@ -1,5 +1,6 @@
 /** The route table of the dashboard's API: every path, its method, and who may ask. */
 import { accountRoutes } from './api/accounts.js'
+import { configurationRoutes } from './api/configuration.js'
 import { keyRoutes } from './api/keys.js'
 import { limitRoutes } from './api/limits.js'
 import { modelRoutes } from './api/models.js'
@@ -22,6 +23,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...usageRoutes(services),
     ...modelRoutes(services),
     ...operationRoutes(services),
+    ...configurationRoutes(services),
     ...accountRoutes(services),
   ]
 }

@@ -8,12 +8,14 @@ import type {
   AuditReply,
   ChangeAccountBody,
   ChangeKeyBody,
+  ConfigurationReply,
   CreateAccountBody,
   CreatedAccountReply,
   CreatedKeyReply,
   CreateKeyBody,
   DoneReply,
   ExplainReply,
+  GenerationReply,
   KeyReply,
   KeysReply,
   LimitsReply,
@@ -28,6 +30,8 @@ import type {
   RequestsReply,
   ResetBody,
   ResetLinkReply,
+  RollbackBody,
+  RollbackReply,
   RotatedKeyReply,
   SessionReply,
   SetUpBody,
@@ -50,6 +54,8 @@ export interface Reads {
   '/models': ModelsReply
   '/models/explain': ExplainReply
   '/operations': OperationsReply
+  '/configuration': ConfigurationReply
+  '/configuration/{id}': GenerationReply
   '/accounts': AccountsReply
   '/audit': AuditReply
 }
@@ -69,6 +75,7 @@ export interface Changes {
   'PATCH /keys/{id}': [ChangeKeyBody, KeyReply]
   'POST /keys/{id}/rotate': [Record<string, never>, RotatedKeyReply]
   'DELETE /keys/{id}': [undefined, KeyReply]
+  'POST /configuration/{id}/rollback': [RollbackBody, RollbackReply]
   'POST /accounts': [CreateAccountBody, CreatedAccountReply]
   'PATCH /accounts/{id}': [ChangeAccountBody, AccountReply]
   'POST /accounts/{id}/reset': [Record<string, never>, ResetLinkReply]

@@ -20,5 +20,12 @@ export const SECTIONS: readonly Section[] = [
   { path: '/models', name: 'Models', icon: 'models', key: 'm', adminOnly: false },
   { path: '/playground', name: 'Playground', icon: 'playground', key: 'p', adminOnly: false },
   { path: '/operations', name: 'Operations', icon: 'operations', key: 'a', adminOnly: true },
+  {
+    path: '/configuration',
+    name: 'Configuration',
+    icon: 'file',
+    key: 'c',
+    adminOnly: true,
+  },
   { path: '/accounts', name: 'Accounts', icon: 'accounts', key: 't', adminOnly: true },
 ]
