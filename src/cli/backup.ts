@@ -3,10 +3,9 @@
  */
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { loadConfig } from '../config/load.js'
 import { backupSqlite } from '../store/sqlite/background/backup.js'
-import { problemLines } from './check/check.js'
 import { UsageError, type Command } from './command.js'
+import { configInForce } from './config-in-force.js'
 import { configPath } from './config-option.js'
 import { processTerminal, reporting, type Terminal } from './with-store.js'
 
@@ -40,16 +39,17 @@ Example:
 }
 
 /** Copies the store of a configuration file; exit status 1 if that fails, with a line that says why. */
-export function runBackup(configPath: string, file: string, terminal: Terminal): Promise<number> {
-  const loaded = loadConfig(configPath, process.env)
-  if (!loaded.ok) {
-    terminal.err(problemLines(loaded.errors))
-    return Promise.resolve(1)
-  }
-  const path = /^sqlite:(.+)$/.exec(loaded.config.store)?.[1]
+export async function runBackup(
+  configPath: string,
+  file: string,
+  terminal: Terminal,
+): Promise<number> {
+  const config = await configInForce(configPath, (line) => terminal.err(line))
+  if (config === null) return 1
+  const path = /^sqlite:(.+)$/.exec(config.store)?.[1]
   if (path === undefined) {
     terminal.err('sluice: the store is not a file: back up Redis with its own tools (BGSAVE)')
-    return Promise.resolve(1)
+    return 1
   }
   return reporting(terminal, async () => {
     const { bytes, accounts, keys, entries } = await backupSqlite(path, file, (copied, all) =>

@@ -4,14 +4,13 @@
  */
 import type { Account } from '../accounts/account.js'
 import { findAccount, type Plans } from '../accounts/accounts.js'
-import { loadConfig } from '../config/load.js'
 import { secretsOf } from '../config/secrets.js'
 import { GatewayError } from '../errors.js'
 import { hideSecrets, protectSecrets } from '../secrets/redact-secrets.js'
 import { openKnownStore } from '../store/known-store.js'
 import { isRedisUrl } from '../store/redis/connection/address.js'
 import type { Store } from '../store/store.js'
-import { problemLines } from './check/check.js'
+import { configInForce } from './config-in-force.js'
 import { UsageError } from './command.js'
 
 /** Where a command reads and writes; the process's own streams, save in tests. */
@@ -80,13 +79,10 @@ export async function withStore(
   { configPath, terminal, mustExist }: StoreOpening,
   work: (session: StoreSession) => Promise<number>,
 ): Promise<number> {
-  const loaded = loadConfig(configPath, process.env)
-  if (!loaded.ok) {
-    terminal.err(problemLines(loaded.errors))
-    return 1
-  }
-  const { store: url, plans, ledger } = loaded.config
-  protectSecrets(secretsOf(loaded.config))
+  const config = await configInForce(configPath, (line) => terminal.err(line))
+  if (config === null) return 1
+  const { store: url, plans, ledger } = config
+  protectSecrets(secretsOf(config))
   const warn = (message: string): void => terminal.err(`sluice: ${message}`)
   return reporting(terminal, async () => {
     const store = await openKnownStore({

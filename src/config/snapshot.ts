@@ -119,7 +119,7 @@ function maskedLimiting(limiting: LimitingConfig): JsonObject {
 }
 
 /** Without the credentials, which end with the last `@`, and the one option that is a secret. */
-function maskedStore(store: string): string {
+export function maskedStore(store: string): string {
   return store
     .replace(/^(rediss?[^/]*\/\/)(.*)@/, (_, scheme: string, secret: string) => {
       return `${scheme}${masked(secret)}@`

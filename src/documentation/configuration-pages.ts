@@ -52,16 +52,17 @@ The gateway reads one YAML file: \`node dist/main.js serve --config config/gatew
 has every key with a comment, \`config/schema.json\` lets an editor complete and check them, and
 \`node dist/main.js check --config FILE\` gives the verdict that loading would, with file, line and column.
 
-**Secrets.** A value may hold \`\${NAME}\`, an environment variable, or \`\${file:/path}\`, a file's content without
+**Secrets.** A value may hold \`\${NAME}\`, an environment variable (or one of the file \`.env\` beside the configuration, if the process does not have it), or \`\${file:/path}\`, a file's content without
 the white space around it; \`$\${\` is a plain \`\${\`. A variable that is not set, or is empty, is an error, except
 in \`api_key\` and \`api_keys\`: an upstream without any of its keys is unconfigured, and a request that has no
 other target is answered 503 with the name of the variable. A file that is missing or empty is an error everywhere. A number may come from a placeholder. Placeholders
 are filled in after the YAML is parsed, so that no value can change the file's structure.
 
-**Reload.** A change of the file, of its catalogue or of a \`\${file:…}\` is in force within a second, as is a
+**Reload.** A change of the file, of its catalogue, of \`.env\` beside it or of a \`\${file:…}\` is in force within a second, as is a
 SIGHUP. A change is a new generation, with the next number, or it is refused with its line and the one in
 force stays. Requests keep the generation that they began with. Addresses, ports, \`workers\`,
-\`log.level\`, \`telemetry.otlp\` and \`store\` are taken at the start only: a change of them is logged and waits for a restart.
+\`log.level\`, \`telemetry.otlp\` and \`store\` are taken at the start only: a change of them is listed in \`waiting_for_restart\` of
+\`/config\` and waits for a restart. \`sluice generations\` lists, compares and rolls back (how-to/change-configuration-live.md).
 
 **Strictness.** At most 4 MiB, YAML 1.2, each key once, at most 100 aliases. An unknown key is an error, and so is a
 key that this version knows but does not support: it says so rather than ignoring it.

@@ -3,12 +3,14 @@
  * and what is in force, on the ops port.
  */
 import { isConfigured, type Snapshot } from '../config/config.js'
+import type { Held } from '../config/generations/outcome.js'
 import type { ConfigSource } from '../config/generations/source.js'
 import { formatProblem } from '../config/problem.js'
 import { maskedConfig } from '../config/snapshot.js'
 import type { Outlook } from '../dashboard/server/outlook.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/hops.js'
+import type { Readiness } from './ops-listener.js'
 
 /**
  * Hands each new generation to `apply`, and reports what came of each change: in force, refused and why, which settings
@@ -84,6 +86,32 @@ export function lastRefusal(source: ConfigSource): () => Outlook['refused'] {
     const { lastError } = source
     return lastError === null ? null : { atMs, problems: lastError.map(formatProblem) }
   }
+}
+
+/** What `/readyz` shows: how the gateway stands, and what of the configuration is in force. */
+export interface ReadyPage extends Readiness {
+  generation: number
+  held: Held | null
+  waiting_for_restart: readonly string[]
+}
+
+/** The page, with the check `config`. */
+export function readyPage(source: ConfigSource, { ready, checks }: Readiness): ReadyPage {
+  const { generation, waitingForRestart } = source.current()
+  return {
+    ready,
+    checks: { ...checks, config: checkOf(source) },
+    generation,
+    held: source.held,
+    waiting_for_restart: waitingForRestart,
+  }
+}
+
+function checkOf({ held, lastError }: ConfigSource): string {
+  const problems = lastError?.map(formatProblem).join('; ') ?? ''
+  if (held === 'last_good') return `the last good generation is in force: ${problems}`
+  if (problems !== '') return `the files are refused: ${problems}`
+  return held === 'rollback' ? 'a rollback is in force, not the files' : 'ok'
 }
 
 /** What `/config` shows: the generation in force, masked, and why a newer file is not. */

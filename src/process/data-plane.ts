@@ -2,6 +2,7 @@
  * One process of the data plane: store, authentication, gateway and listener, put together.
  * Knows no command line, no cluster and no file; it is given snapshots.
  */
+import { randomUUID } from 'node:crypto'
 import { Authenticator } from '../auth/authenticate.js'
 import type { LedgerConfig, LimitingConfig, ServerConfig, Snapshot } from '../config/config.js'
 import { causeOf } from '../error-cause.js'
@@ -24,6 +25,7 @@ import { TrustedProxies } from '../http/client-address.js'
 import { corsHeaders } from '../http/cors.js'
 import { openServer, type ServerOptions } from '../http/server.js'
 import { expiryOf } from '../http/tls-files.js'
+import { FleetWatch } from './fleet-watch.js'
 import { LazyDashboard } from './lazy-dashboard.js'
 import { Books } from '../ledger/books.js'
 import { Spool } from '../ledger/spool.js'
@@ -81,6 +83,8 @@ export interface DataPlaneOptions {
   readonly configDesk?: ConfigDesk
   /** Takes what this process counts of canaries; without it, this process decides alone when to abort one. */
   readonly reportCanaries?: (report: CanaryReport) => void
+  /** What the fleet knows this gateway by, the same for all its workers. */
+  readonly gatewayId?: string
 }
 
 /** How often the store has to prove that it works. */
@@ -112,9 +116,8 @@ export async function openDataPlane(
   let proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
   const dashboard = new LazyDashboard({
     ...{ store, log, snapshot: () => current, ...asked(options) },
-    chat: (req, res, account, path) => {
-      gateway.handleAs(req, res, playgroundOf(account), path)
-    },
+    fleet: () => fleet.members,
+    chat: (req, res, account, path) => gateway.handleAs(req, res, playgroundOf(account), path),
     addressOf: (req) => proxies.addressOf(req),
   })
   const server = await openServer({
@@ -125,6 +128,7 @@ export async function openDataPlane(
   })
   await offerSetUp(dashboard, server.port, options)
   server.allowUpgrades(opensWebSockets(snapshot.config))
+  const fleet = fleetOf(store, () => current, metrics, options)
   const probe = probing(store, limiter)
   const removal = removingEndedKeys(store)
   return {
@@ -134,6 +138,7 @@ export async function openDataPlane(
       proxies = new TrustedProxies(next.config.server.trustedProxies)
       gateway.adopt(next)
       monitor?.adopt(next)
+      fleet.publish()
       server.allowUpgrades(opensWebSockets(next.config))
     },
     abortCanaries: (order) => gateway.abortCanaries(order),
@@ -144,6 +149,7 @@ export async function openDataPlane(
         ...{ store: probe.state, isLimiterAway: limiter.isAway, ledger: books.state },
         ...{ upstreams: gateway.upstreams, overload: gateway.overload.state },
         canaries: monitor?.text ?? null,
+        fleet: fleet.state,
         isDraining: server.draining,
       }),
     recentHeads: () => gateway.recentHeads(),
@@ -155,9 +161,8 @@ export async function openDataPlane(
       const lameDuckMs = Math.min(LAME_DUCK.maxMs, drainMs * LAME_DUCK.share)
       const onDeadline = (): void => gateway.endAll()
       await server.drain(drainMs - lameDuckMs, { lameDuckMs, isReplaced, onDeadline })
-      clearInterval(probe.timer)
-      clearInterval(removal)
-      await dashboard.close()
+      for (const timer of [probe.timer, removal]) clearInterval(timer)
+      await Promise.all([dashboard.close(), fleet.close()])
       await gateway.close()
       await release(parts, store, tracing)
     },
@@ -203,6 +208,15 @@ function asked({ outlook, configDesk }: DataPlaneOptions) {
     outlook: outlook ?? ((): Promise<null> => Promise.resolve(null)),
     configDesk: configDesk ?? deskOver(() => Promise.resolve(null)),
   }
+}
+
+function fleetOf(
+  { fleet }: Store,
+  snapshot: () => Snapshot,
+  metrics: Metrics,
+  { gatewayId: id = randomUUID() }: DataPlaneOptions,
+): FleetWatch {
+  return new FleetWatch({ fleet, id, snapshot, metrics })
 }
 
 /** Which of the two serves a request, and what its replies carry. */

@@ -20,12 +20,14 @@ export interface Conditions {
   readonly overload: string
   /** Null if another process decides about canaries. */
   readonly canaries: string | null
+  readonly fleet: string
   readonly isDraining: boolean
 }
 
-/** Failing upstreams and overload are shown but do not make the gateway unready: it still answers, with errors if need be. */
+/** Failing upstreams, overload and gateways that disagree are shown but do not make the gateway unready: it still answers, with errors if need be. */
 export function readinessOf(conditions: Conditions): Readiness {
-  const { store, isLimiterAway, ledger, upstreams, overload, canaries, isDraining } = conditions
+  const { store, isLimiterAway, ledger, upstreams, overload, canaries, fleet, isDraining } =
+    conditions
   const checks = {
     config: 'ok',
     store,
@@ -34,6 +36,7 @@ export function readinessOf(conditions: Conditions): Readiness {
     upstreams,
     overload,
     ...(canaries === null ? {} : { canaries }),
+    fleet,
     drain: isDraining ? 'draining' : 'ok',
   }
   return { ready: store === 'ok' && !isDraining, checks }

@@ -26,6 +26,8 @@ export interface Generation {
   readonly waitingForRestart: Snapshot['waitingForRestart']
   /** Of the link that makes the first administrator, where there is none. */
   readonly setUpSecret: string
+  /** What the fleet knows the gateway by. */
+  readonly gatewayId: string
 }
 
 /** For the primary to load, try and publish a generation. */
@@ -47,6 +49,7 @@ export async function serveAsWorker(): Promise<void> {
       log = createLogger({ level: snapshot.config.log.level, onLost })
       const opened = await openDataPlane(snapshot, log, metrics, {
         setUpSecret: payload.setUpSecret,
+        gatewayId: payload.gatewayId,
         onSetUp: tellSetUp,
         outlook: async () => {
           const answer = await ask({ type: 'outlook' } satisfies Question)

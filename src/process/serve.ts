@@ -3,6 +3,7 @@
  * port. With one worker all of it is one process (`serve-alone.ts`). A primary loads nothing of the data plane.
  */
 import cluster from 'node:cluster'
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { runPrimary, type Primary } from './cluster/cluster.js'
 import type { Env } from '../config/load.js'
@@ -11,7 +12,7 @@ import { openConfig } from '../config/generations/open.js'
 import type { ConfigSource } from '../config/generations/source.js'
 import { createLogger, type Logger } from '../observe/log/log.js'
 import { Metrics } from '../observe/metrics/hops.js'
-import { configPage, followConfig, lastRefusal } from './configuration.js'
+import { configPage, followConfig, lastRefusal, readyPage } from './configuration.js'
 import { hasAdminToken, answerTo, ownDesk } from './generations.js'
 import { answerGenerations } from './ops-generations.js'
 import { openOps, type Ops, type OpsOptions, type Readiness } from './ops-listener.js'
@@ -123,7 +124,8 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
   let plane: DataPlane | null = null
   const ops = await openOpsPort(opened, {
     metrics: () => metrics.text(),
-    ready: () => plane?.ready() ?? { ready: false, checks: { listener: 'not open' } },
+    ready: () =>
+      readyPage(source, plane?.ready() ?? { ready: false, checks: { listener: 'not open' } }),
     recentRequests: () => Promise.resolve(plane?.recentHeads() ?? []),
     workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
   })
@@ -150,7 +152,11 @@ async function inWorkers(opened: Opened): Promise<Ports> {
   const { source, log, metrics, refused, manager } = opened
   const { config } = source.current()
   // One for all workers, and for those that replace them.
-  const made = { sealSecret: newSealSecret(), setUpSecret: newSealSecret() }
+  const made = {
+    sealSecret: newSealSecret(),
+    setUpSecret: newSealSecret(),
+    gatewayId: randomUUID(),
+  }
   let primary: Primary<Generation> | null = null
   let restarts: Restarts | null = null
   const canaries = newCanaryMonitor(log, metrics)
@@ -159,7 +165,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
     metrics: () => primary?.metrics() ?? metrics.text(),
     ready: () => {
       const { ready, checks } = primary?.ready() ?? NOT_STARTED
-      return { ready, checks: { ...checks, canaries: canaries.text } }
+      return readyPage(source, { ready, checks: { ...checks, canaries: canaries.text } })
     },
     recentRequests: () => primary?.recent() ?? Promise.resolve([]),
     workers: () => {
@@ -236,6 +242,7 @@ interface Made {
   /** In place of `escrow.key`, if the file has none. */
   readonly sealSecret: string
   readonly setUpSecret: string
+  readonly gatewayId: string
 }
 
 /** Restarts of the workers, with the newest files. Settings that need a restart take effect, those of the ops port, too. */
@@ -268,7 +275,7 @@ function rollingRestarts(
   return new Restarts({ turn: () => fleet.formerGone(), replace, log })
 }
 
-function payloadOf(snapshot: Snapshot, { sealSecret, setUpSecret }: Made): Generation {
+function payloadOf(snapshot: Snapshot, { sealSecret, setUpSecret, gatewayId }: Made): Generation {
   const { generation, fileHash, loadedAtMs, config, catalogue } = snapshot
   const escrow = { ...config.escrow, key: config.escrow.key ?? sealSecret }
   return {
@@ -280,5 +287,6 @@ function payloadOf(snapshot: Snapshot, { sealSecret, setUpSecret }: Made): Gener
     changes: snapshot.changes,
     waitingForRestart: snapshot.waitingForRestart,
     setUpSecret,
+    gatewayId,
   }
 }

@@ -34,6 +34,7 @@ export interface StoreParts extends Pick<
   | 'passes'
   | 'trail'
   | 'attempts'
+  | 'fleet'
   | 'subscribe'
   | 'probe'
   | 'close'

@@ -4,6 +4,7 @@
  */
 import type { Account, ApiKey, KeyLimits } from '../accounts/account.js'
 import type { Attempts } from './attempts.js'
+import type { Fleet } from './fleet.js'
 import type { Ledger } from './ledger.js'
 import type { Passes } from './passes.js'
 import type { Told, Trail, TrailEntry } from './trail.js'
@@ -155,6 +156,8 @@ export interface Store {
   readonly passes: Passes
   readonly trail: Trail
   readonly attempts: Attempts
+  /** The gateways that share the store; null if it is of one machine. */
+  readonly fleet: Fleet | null
   /** Durable before it resolves. */
   createAccount(account: Account, told?: readonly TrailEntry[]): Promise<AccountOutcome>
   accountById(id: string): Promise<Account | null>

@@ -25,6 +25,8 @@ const PAGES = [
   '/operations',
   '/providers',
   '/accounts',
+  '/configuration',
+  '/configuration?generation=2',
   '/settings',
   '/no-such-page',
 ]

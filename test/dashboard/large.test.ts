@@ -61,6 +61,8 @@ function questions(nowMs: number, keyId: string, requestId: string): string[] {
     ...[
       '/operations',
       '/providers',
+      '/configuration',
+      '/configuration/1',
       '/accounts',
       '/accounts?search=team-7',
       '/audit',
@@ -86,7 +88,7 @@ void t.test('every page of a large store', { timeout: 3_600_000 }, async (t) => 
   t.equal((await browser.signIn(LOGIN.email, LOGIN.password)).status, 200)
   const asked = questions(nowMs, keyId, 'request_7')
   const paths = new Set(
-    asked.map((path) => path.replace('/request_7', '/{id}').replace(/\?.*/, '')),
+    asked.map((path) => path.replace(/\/(?:request_7|1)(?=\?|$)/, '/{id}').replace(/\?.*/, '')),
   )
   for (const { method, path } of dashboardRoutes({} as Services)) {
     // A file of requests takes as long as it is long.

@@ -331,6 +331,40 @@ const audit = schema.auditReply.parse({
   next: null,
 })
 
+const generations = [3, 2, 1].map((generation) => ({
+  generation,
+  hash: String(generation).repeat(64),
+  filesHash: String(generation).repeat(64),
+  atMs: NOW_MS - (3 - generation) * HOUR_MS,
+  author: generation === 3 ? 'root@example.com' : 'deploy',
+  reason: generation === 3 ? 'errors doubled' : 'gateway.yaml changed',
+  origin: generation === 3 ? 'rollback' : 'change',
+  contentOf: generation === 3 ? 1 : null,
+}))
+
+const configuration = schema.configurationReply.parse({
+  inForce: 3,
+  hash: '3'.repeat(64),
+  held: 'rollback',
+  problems: ['gateway.yaml:7:31: routes[0].upstream: names no upstream of this file'],
+  waitingForRestart: ['server.port', 'store'],
+  generations,
+  fleet: [
+    { id: 'a', host: 'gateway-0', generation: 3, hash: '3'.repeat(64) },
+    { id: 'b', host: 'gateway-1', generation: 9, hash: '2'.repeat(64) },
+  ],
+  values: JSON.stringify({ server: { port: 8080 }, store: 'sqlite:data/sluice.db' }, null, 2),
+})
+
+const generation = schema.generationReply.parse({
+  record: generations[1],
+  comparedWith: 1,
+  changes: [
+    { path: 'routes[claude-*].targets[anthropic].weight', before: '1', after: '9' },
+    { path: 'upstreams.other', before: '{"dialect":"openai"}', after: null },
+  ],
+})
+
 const live = schema.liveReply.parse({
   rows: rows.slice(0, 25),
   hour: { ...figures(60), startMs: NOW_MS - (NOW_MS % HOUR_MS) },
@@ -348,6 +382,8 @@ export function replyTo(path: string, query: URLSearchParams): unknown {
     '/models/explain': explain,
     '/operations': operations,
     '/providers': providers,
+    '/configuration': configuration,
+    '/configuration/2': generation,
     '/accounts': accounts,
     '/audit': audit,
     '/live': live,

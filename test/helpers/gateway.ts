@@ -8,9 +8,12 @@ import type { Test } from 'tap'
 import { createAccount, createKey } from '../../src/accounts/accounts.js'
 import type { PlanName } from '../../src/accounts/account.js'
 import type { Snapshot } from '../../src/config/config.js'
+import { openConfig } from '../../src/config/generations/open.js'
 import { loadConfig } from '../../src/config/load.js'
 import { formatProblem } from '../../src/config/problem.js'
 import { createSnapshot } from '../../src/config/snapshot.js'
+import type { ConfigDesk } from '../../src/dashboard/server/config-desk.js'
+import { ownDesk } from '../../src/process/generations.js'
 import { openDataPlane, type DataPlane } from '../../src/process/data-plane.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { createLogger } from '../../src/observe/log/log.js'
@@ -77,7 +80,8 @@ export async function startGateway(t: Test, settings: GatewaySettings = {}): Pro
   }
   const log = createLogger({ level: 'info', destination })
   const metrics = new Metrics({ processMetrics: false })
-  const plane = await openDataPlane(first, log, metrics)
+  const configDesk = lazyDesk(t, configFile)
+  const plane = await openDataPlane(first, log, metrics, { configDesk })
   t.teardown(() => plane.drain())
   const origin = `http://127.0.0.1:${plane.port}`
   return {
@@ -146,6 +150,23 @@ plans:
   max: { price_usd: 100, max_keys: unlimited }
 ${more}
 `
+}
+
+/** Opened with its first question: few tests ask, and it watches files. */
+function lazyDesk(t: Test, file: string): ConfigDesk {
+  let opening: Promise<ConfigDesk> | null = null
+  const desk = (): Promise<ConfigDesk> => {
+    opening ??= openConfig(file, process.env).then((source) => {
+      t.teardown(() => source.close())
+      return ownDesk(source)
+    })
+    return opening
+  }
+  return {
+    list: async () => (await desk()).list(),
+    show: async (generation, from) => (await desk()).show(generation, from),
+    rollBack: async (wish) => (await desk()).rollBack(wish),
+  }
 }
 
 function snapshotOf(file: string, generation: number): Snapshot {

@@ -9,7 +9,7 @@ import { observeStore } from '../../src/observe/metrics/store.js'
 import type { Store } from '../../src/store/store.js'
 
 /** Parts of a store that hold methods of their own. */
-const PARTS = ['shelf', 'ledger', 'passes', 'trail', 'attempts']
+const PARTS = ['shelf', 'ledger', 'passes', 'trail', 'attempts', 'fleet']
 
 function answering(): Store {
   const target = (): Promise<undefined> => Promise.resolve(undefined)

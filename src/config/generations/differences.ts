@@ -11,85 +11,83 @@ const MAX_CHANGES = 200
 
 /** The differences by path, at most 200. Both values are as `/config` shows them, with secrets masked. */
 export function differencesOf(former: JsonObject, next: JsonObject): SettingChange[] {
-  const [before, after] = [new Leaves(former), new Leaves(next)]
-  const paths = new Set([...before.values.keys(), ...after.values.keys()])
-  const changes = [...paths]
-    .map((path) => ({
-      path,
-      before: before.values.get(path) ?? null,
-      after: after.values.get(path) ?? null,
-    }))
-    .filter((change) => change.before !== change.after)
-  return [...changes, ...movesBetween(before.orders, after.orders)].slice(0, MAX_CHANGES)
+  const changes: SettingChange[] = []
+  compare(former, next, '', changes)
+  return changes.slice(0, MAX_CHANGES)
 }
 
-/** Lists that have the same entries in another order: which fallback comes first is a difference. */
-function movesBetween(before: Leaves['orders'], after: Leaves['orders']): SettingChange[] {
-  const moves: SettingChange[] = []
-  for (const [path, now] of after) {
-    const was = before.get(path)
-    if (was === undefined || was.join('\n') === now.join('\n')) continue
-    if ([...was].sort().join('\n') !== [...now].sort().join('\n')) continue
-    moves.push({
-      path: `${path} (order)`,
-      before: JSON.stringify(was),
-      after: JSON.stringify(now),
-    })
-  }
-  return moves
-}
-
-/** The values of a configuration by path, and the names in each list of named entries. */
-class Leaves {
-  readonly values = new Map<string, string>()
-  readonly orders = new Map<string, readonly string[]>()
-
-  constructor(shown: JsonObject) {
-    this.gather(shown, '')
-  }
-
-  private gather(value: JsonValue, path: string): void {
-    if (Array.isArray(value) && value.some(isObject)) this.gatherList(value, path)
-    else if (isObject(value)) {
-      for (const [key, part] of Object.entries(value)) {
-        if (part !== undefined) this.gather(part, path === '' ? key : `${path}.${key}`)
-      }
-    } else if (!Array.isArray(value) || value.length > 0)
-      this.values.set(path, hideSecrets(JSON.stringify(value), '***'))
-  }
-
-  private gatherList(list: readonly JsonValue[], path: string): void {
-    const seen = new Map<string, number>()
-    const names = list.map((entry, index) => {
-      const name = isObject(entry) ? nameOf(entry) : String(index)
-      const times = (seen.get(name) ?? 0) + 1
-      seen.set(name, times)
-      return times === 1 ? name : `${name} (${String(times)})`
-    })
-    this.orders.set(path, names)
-    list.forEach((entry, index) => this.gather(entry, `${path}[${names[index] ?? ''}]`))
+function compare(
+  before: JsonValue | undefined,
+  after: JsonValue | undefined,
+  path: string,
+  changes: SettingChange[],
+): void {
+  if (isObject(before) && isObject(after)) {
+    const keys = new Set([...Object.keys(before), ...Object.keys(after)])
+    for (const key of keys) {
+      compare(before[key], after[key], path === '' ? key : `${path}.${key}`, changes)
+    }
+  } else if (isNamedList(before) && isNamedList(after)) {
+    compareLists(namedEntries(before), namedEntries(after), path, changes)
+  } else {
+    const [was, is] = [shown(before), shown(after)]
+    if (was !== is) changes.push({ path, before: was, after: is })
   }
 }
 
-/** What an entry of a list is called: the values that no other entry of the list shares. */
-const NAMES = [
-  'prefix',
-  'scope',
-  'plan',
-  'account',
-  'key',
-  'upstream',
-  'model',
-  'id',
-  'name',
-  'when',
-]
+function compareLists(
+  before: ReadonlyMap<string, JsonObject>,
+  after: ReadonlyMap<string, JsonObject>,
+  path: string,
+  changes: SettingChange[],
+): void {
+  for (const name of new Set([...before.keys(), ...after.keys()])) {
+    compare(before.get(name), after.get(name), `${path}[${name}]`, changes)
+  }
+  // Which fallback comes first is a difference.
+  const [was, is] = [[...before.keys()], [...after.keys()]]
+  const hasSameNames = was.length === is.length && was.every((name) => after.has(name))
+  if (!hasSameNames || was.every((name, at) => name === is[at])) return
+  changes.push({ path: `${path} (order)`, before: JSON.stringify(was), after: JSON.stringify(is) })
+}
+
+function isNamedList(value: JsonValue | undefined): value is JsonObject[] {
+  return Array.isArray(value) && value.every(isObject)
+}
+
+/** JSON without what is null or empty; null if there is nothing, or an empty list or map. */
+function shown(value: JsonValue | undefined): string | null {
+  const text = value === undefined ? undefined : JSON.stringify(value, withoutEmpty)
+  if (text === undefined || text === '[]' || text === '{}') return null
+  return hideSecrets(text, '***')
+}
+
+function withoutEmpty(key: string, value: JsonValue): JsonValue | undefined {
+  if (key === '') return value
+  const isEmpty = typeof value === 'object' && (value === null || Object.keys(value).length === 0)
+  return isEmpty ? undefined : value
+}
+
+function namedEntries(list: readonly JsonObject[]): Map<string, JsonObject> {
+  const entries = new Map<string, JsonObject>()
+  const seen = new Map<string, number>()
+  for (const entry of list) {
+    const name = nameOf(entry)
+    const times = (seen.get(name) ?? 0) + 1
+    seen.set(name, times)
+    entries.set(times === 1 ? name : `${name} (${String(times)})`, entry)
+  }
+  return entries
+}
+
+/** What an entry of a list is called, in this order. */
+const NAMES = 'prefix scope plan account key upstream model id name when'.split(' ')
 
 function nameOf(entry: JsonObject): string {
   const parts = NAMES.flatMap((key) => {
     const value = entry[key]
     if (value === undefined || value === null) return []
-    const text = typeof value === 'string' ? value : JSON.stringify(value)
+    const text = typeof value === 'string' ? value : JSON.stringify(value, withoutEmpty)
     return [key === 'prefix' ? `${text}*` : key === 'when' ? `when ${text}` : text]
   })
   return parts.join(' ')

@@ -25,6 +25,8 @@ interface Started {
   readonly generation: number
 }
 
+/** A slow disk does not hold up a generation for longer than this. */
+const KEEP_MS = 250
 /** Minimum time between two looks at the files. */
 const LOOK_INTERVAL_MS = 100
 
@@ -153,8 +155,9 @@ export class ConfigSource {
     )
   }
 
-  /** Watches the files from now on. */
+  /** Watches the files from now on; resolves when the first generation is kept. */
   async watch(): Promise<void> {
+    await Promise.race([this.history.flushed(), delay(KEEP_MS, undefined, { ref: false })])
     await this.watcher.note(this.watched())
     await this.watcher.watch(this.watched())
   }
@@ -273,11 +276,13 @@ export class ConfigSource {
       const problem = { file: this.path, line: 1, column: 1, path: '', suggestion: null }
       return this.tell({ result: 'refused', errors: [{ ...problem, message: fault }] })
     }
-    this.snapshot = snapshot
     this.wanted = loaded.config
     this.taken = loaded.sources
     const hashes = { hash: hashOf(this.taken), filesHash: hashOf(this.seen) }
     this.history.add({ generation, atMs, ...hashes, ...by, ...from }, this.content())
+    // A process that is killed once requests are in this generation can start from it.
+    await Promise.race([this.history.flushed(), delay(KEEP_MS, undefined, { ref: false })])
+    this.snapshot = snapshot
     return this.tell({ result: 'applied', snapshot })
   }
 

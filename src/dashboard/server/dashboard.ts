@@ -7,6 +7,7 @@ import type { Snapshot } from '../../config/config.js'
 import type { HttpRequest, HttpResponse } from '../../http/message.js'
 import { sendReply } from '../../http/respond.js'
 import type { Logger } from '../../observe/log/log.js'
+import type { FleetMember } from '../../store/fleet.js'
 import type { Store } from '../../store/store.js'
 import { StaticFiles } from './files.js'
 import type { ConfigDesk } from './config-desk.js'
@@ -28,6 +29,8 @@ export interface DashboardOptions {
   readonly chat: Services['chat']
   readonly outlook: () => Promise<Outlook | null>
   readonly configDesk: ConfigDesk
+  /** The gateways that share the store; null if it is of one machine, or does not answer. */
+  readonly fleet: () => readonly FleetMember[] | null
   /** The client's address. */
   readonly addressOf: (req: HttpRequest) => string
   /** Ms since 1970; the machine's clock where left out. */

@@ -1,5 +1,6 @@
 /** The route table of the dashboard's API: every path, its method, and who may ask. */
 import { accountRoutes } from './api/accounts.js'
+import { configurationRoutes } from './api/configuration.js'
 import { keyRoutes } from './api/keys.js'
 import { limitRoutes } from './api/limits.js'
 import { modelRoutes } from './api/models.js'
@@ -24,6 +25,7 @@ export function dashboardRoutes(services: Services): Route[] {
     ...modelRoutes(services),
     ...operationRoutes(services),
     ...providerRoutes(services),
+    ...configurationRoutes(services),
     ...accountRoutes(services),
   ]
 }

@@ -9,6 +9,7 @@ import { newRequestId } from '../../http/id.js'
 import type { HttpRequest, HttpResponse } from '../../http/message.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Ledger } from '../../store/ledger.js'
+import type { FleetMember } from '../../store/fleet.js'
 import type { Store } from '../../store/store.js'
 import type { TrailEntry } from '../../store/trail.js'
 import type { ConfigDesk } from './config-desk.js'
@@ -37,6 +38,8 @@ export interface Services {
   /** Null where nobody knows. */
   readonly outlook: () => Promise<Outlook | null>
   readonly configDesk: ConfigDesk
+  /** The gateways that share the store; null if it is of one machine, or does not answer. */
+  readonly fleet: () => readonly FleetMember[] | null
 }
 
 /** What `keyId` of a usage row is for the playground. */

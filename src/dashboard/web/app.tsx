@@ -34,7 +34,14 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
   '/settings': SettingsPage,
 }
 
+const ConfigurationPage = lazy(() =>
+  import('./pages/configuration/configuration.js').then((module) => ({
+    default: module.ConfigurationPage,
+  })),
+)
+
 const ADMIN_PAGES: Readonly<Record<string, ComponentType>> = {
+  '/configuration': ConfigurationPage,
   '/operations': OperationsPage,
   '/providers': ProvidersPage,
   '/accounts': AccountsPage,

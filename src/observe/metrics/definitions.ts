@@ -189,6 +189,14 @@ export const DEFINITIONS = {
     help: 'When the newest process of the gateway started, in Unix time.',
     aggregator: 'max',
   }),
+  fleetMembers: gauge('sluice_config_fleet_members', 1, [], {
+    help: 'Gateways that share the store and have published their configuration, this one included; 0 without a Redis store, or while it does not answer.',
+    aggregator: 'max',
+  }),
+  fleetDisagreement: gauge('sluice_config_fleet_disagreement', 1, [], {
+    help: 'Gateways that share the store and have another configuration in force than this one.',
+    aggregator: 'max',
+  }),
   cost: counter('sluice_cost_usd_total', 60, ['upstream', 'model'], {
     help: 'US dollars that requests have cost, as far as prices are known.',
     fold: 'model',

@@ -68,6 +68,8 @@ export function register(set: MetricSet) {
     configReloads: set.counter(d.configReloads),
     certificateExpiry: set.gauge(d.certificateExpiry),
     startTime: set.gauge(d.startTime),
+    fleetMembers: set.gauge(d.fleetMembers),
+    fleetDisagreement: set.gauge(d.fleetDisagreement),
     cost: set.counter(d.cost),
     usageRows: set.counter(d.usageRows),
     tokensAfterDisconnect: set.counter(d.tokensAfterDisconnect),

@@ -224,6 +224,12 @@ export class Metrics {
     this.families.configReloads.child(result).add()
   }
 
+  /** Gateways of the fleet, and how many of them have another configuration. */
+  fleet(members: number, differing: number): void {
+    this.families.fleetMembers.child().set(members)
+    this.families.fleetDisagreement.child().set(differing)
+  }
+
   /** A worker process that was replaced: it ended by itself, or did not answer and was killed. */
   workerReplaced(reason: 'ended' | 'silent'): void {
     this.families.workerRestarts.child(reason).add()

@@ -95,9 +95,9 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
 }
 
 function observedHolders(
-  { passes, trail, attempts }: Store,
+  { passes, trail, attempts, fleet }: Store,
   timed: Timed,
-): Pick<Store, 'passes' | 'trail' | 'attempts'> {
+): Pick<Store, 'passes' | 'trail' | 'attempts' | 'fleet'> {
   return {
     passes: {
       add: (pass) => timed('passes', () => passes.add(pass)),
@@ -117,6 +117,13 @@ function observedHolders(
       forget: (name) => timed('attempts', () => attempts.forget(name)),
       sweep: (nowMs) => timed('attempts', () => attempts.sweep(nowMs)),
     },
+    fleet:
+      fleet === null
+        ? null
+        : {
+            publish: (member, ttlMs) => timed('probe', () => fleet.publish(member, ttlMs)),
+            leave: (id) => timed('probe', () => fleet.leave(id)),
+          },
   }
 }
 

@@ -7,6 +7,7 @@ import { STORE_BOUNDS, type KeyChange, type Store, type StoreOptions } from '../
 import type { RedisPlace } from './connection/address.js'
 import { RedisEngine } from './connection/engine.js'
 import { RedisNews } from './connection/notifications.js'
+import { RedisFleet } from './fleet.js'
 import { RedisAccounts } from './keys/accounts.js'
 import { RedisTrail } from './keys/audit-trail.js'
 import { RedisKeys } from './keys/keys.js'
@@ -58,6 +59,7 @@ function assemble(
     passes: new RedisPasses(engine),
     trail,
     attempts: new RedisAttempts(engine),
+    fleet: new RedisFleet(engine),
     accounts: new RedisAccounts(engine, trail),
     keys: new RedisKeys(engine, trail, bounds.keysPerAccount),
     subscribe(listener) {

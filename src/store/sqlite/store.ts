@@ -35,6 +35,7 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     passes: new SqlitePasses(engine),
     trail,
     attempts: new SqliteAttempts(engine),
+    fleet: null,
     accounts,
     keys: new SqliteKeys({ engine, accounts, trail, changes, bounds }),
     subscribe: (listener) => changes.subscribe(listener),

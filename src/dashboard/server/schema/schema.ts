@@ -34,6 +34,7 @@
 export * from './account.js'
 export * from './admin.js'
 export * from './basics.js'
+export * from './configuration.js'
 export * from './keys.js'
 export * from './limits.js'
 export * from './models.js'

@@ -8,12 +8,14 @@ import type {
   AuditReply,
   ChangeAccountBody,
   ChangeKeyBody,
+  ConfigurationReply,
   CreateAccountBody,
   CreatedAccountReply,
   CreatedKeyReply,
   CreateKeyBody,
   DoneReply,
   ExplainReply,
+  GenerationReply,
   KeyReply,
   KeysReply,
   LimitsReply,
@@ -29,6 +31,8 @@ import type {
   RequestsReply,
   ResetBody,
   ResetLinkReply,
+  RollbackBody,
+  RollbackReply,
   RotatedKeyReply,
   SessionReply,
   SetUpBody,
@@ -52,6 +56,8 @@ export interface Reads {
   '/models/explain': ExplainReply
   '/operations': OperationsReply
   '/providers': ProvidersReply
+  '/configuration': ConfigurationReply
+  '/configuration/{id}': GenerationReply
   '/accounts': AccountsReply
   '/audit': AuditReply
 }
@@ -71,6 +77,7 @@ export interface Changes {
   'PATCH /keys/{id}': [ChangeKeyBody, KeyReply]
   'POST /keys/{id}/rotate': [Record<string, never>, RotatedKeyReply]
   'DELETE /keys/{id}': [undefined, KeyReply]
+  'POST /configuration/{id}/rollback': [RollbackBody, RollbackReply]
   'POST /accounts': [CreateAccountBody, CreatedAccountReply]
   'PATCH /accounts/{id}': [ChangeAccountBody, AccountReply]
   'POST /accounts/{id}/reset': [Record<string, never>, ResetLinkReply]

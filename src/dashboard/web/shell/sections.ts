@@ -21,5 +21,12 @@ export const SECTIONS: readonly Section[] = [
   { path: '/playground', name: 'Playground', icon: 'playground', key: 'p', adminOnly: false },
   { path: '/operations', name: 'Operations', icon: 'operations', key: 'a', adminOnly: true },
   { path: '/providers', name: 'Providers', icon: 'providers', key: 'v', adminOnly: true },
+  {
+    path: '/configuration',
+    name: 'Configuration',
+    icon: 'file',
+    key: 'c',
+    adminOnly: true,
+  },
   { path: '/accounts', name: 'Accounts', icon: 'accounts', key: 't', adminOnly: true },
 ]

@@ -1,0 +1,46 @@
+/**
+ * The configuration that a command works with beside a running gateway: a changed `store` waits for a restart, and a
+ * command that used it at once would read and write where the gateway does not look.
+ */
+import type { Config } from '../config/config.js'
+import { loadConfig } from '../config/load.js'
+import { maskedStore } from '../config/snapshot.js'
+import { problemLines } from './check/check.js'
+import { findGateway, loadGeneration } from './generations/running-gateway.js'
+
+/**
+ * The configuration of the file, with the store and spool that the gateway which runs with this file has in force. If
+ * the file is broken, the configuration that the gateway was started with. `err` gets a line for each difference and
+ * problem; null if there is no configuration to work with.
+ */
+export async function configInForce(
+  path: string,
+  err: (line: string) => void,
+): Promise<Config | null> {
+  const loaded = loadConfig(path, process.env)
+  const gateway = await findGateway(loaded, process.env)
+  const started =
+    gateway === null ? null : await loadGeneration(loaded, gateway, gateway.startedGeneration)
+  if (!loaded.ok) {
+    err(problemLines(loaded.errors))
+    if (started !== null) err('sluice: the configuration of the running gateway is used')
+    return started
+  }
+  const { config } = loaded
+  if (started !== null && started.store !== config.store) {
+    const [used, named] = [maskedStore(started.store), maskedStore(config.store)]
+    err(`sluice: this command uses ${used}, the store of the running gateway`)
+    err(`sluice: the file names ${named}, which waits for a restart`)
+    return {
+      ...config,
+      store: started.store,
+      ledger: { ...config.ledger, spool: started.ledger.spool },
+    }
+  }
+  const waiting = gateway?.page['waiting_for_restart']
+  if (started === null && Array.isArray(waiting) && waiting.includes('store')) {
+    err('sluice: the running gateway uses another store than the file names; restart it first')
+    return null
+  }
+  return config
+}

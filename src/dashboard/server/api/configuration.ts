@@ -1,0 +1,93 @@
+/** The configuration for administrators: generations, rollbacks, the fleet. */
+import { GatewayError } from '../../../errors.js'
+import { maskedConfig } from '../../../config/snapshot.js'
+import { signedRoute, type Reply, type Route } from '../route.js'
+import { notFound } from '../router.js'
+import * as schema from '../schema/schema.js'
+import { entryOf, type Doer, type Services } from '../services.js'
+
+/** The routes. */
+export function configurationRoutes(services: Services): Route[] {
+  return [
+    signedRoute('admin', 'GET', '/configuration', {
+      reply: schema.configurationReply,
+      handle: () => configuration(services),
+    }),
+    signedRoute('admin', 'GET', '/configuration/{id}', {
+      query: schema.generationQuery,
+      reply: schema.generationReply,
+      handle: ({ id, query }) => generation(services, id, query.from ?? null),
+    }),
+    signedRoute('admin', 'POST', '/configuration/{id}/rollback', {
+      body: schema.rollbackBody,
+      reply: schema.rollbackReply,
+      handle: (ask) => rollBack(services, ask, numberOf(ask.id), ask.body.reason),
+    }),
+  ]
+}
+
+async function configuration({ configDesk, fleet, snapshot }: Services): Promise<Reply> {
+  const list = await configDesk.list()
+  if (list === null) throw unanswered()
+  const current = snapshot()
+  const json: schema.ConfigurationReply = {
+    inForce: list.inForce,
+    hash: current.fileHash,
+    held: list.held,
+    problems: list.problems === null ? null : [...list.problems],
+    waitingForRestart: [...list.waitingForRestart],
+    generations: [...list.generations],
+    fleet: fleet()?.map((member) => ({ ...member })) ?? null,
+    values: JSON.stringify(maskedConfig(current), null, 2),
+  }
+  return { status: 200, json }
+}
+
+async function generation(
+  { configDesk }: Services,
+  id: string,
+  from: number | null,
+): Promise<Reply> {
+  const detail = await configDesk.show(numberOf(id), from)
+  if (detail === null) throw notFound()
+  const { record, comparedWith, changes } = detail
+  const json: schema.GenerationReply = { record, comparedWith, changes: [...changes] }
+  return { status: 200, json }
+}
+
+/** The audit trail has it, too. */
+async function rollBack(
+  services: Services,
+  doer: Doer & { readonly session: { readonly account: { readonly id: string } } },
+  target: number,
+  reason: string,
+): Promise<Reply> {
+  const { account } = doer.session
+  const wish = { generation: target, author: account.email, reason }
+  const answer = await services.configDesk.rollBack(wish)
+  if (answer === null) throw unanswered()
+  if (answer.result !== 'applied') {
+    throw answer.result === 'unknown'
+      ? notFound()
+      : new GatewayError('malformed_request', answer.message)
+  }
+  const what = {
+    accountId: account.id,
+    action: 'configuration.rollback',
+    target: String(target),
+    detail: `generation ${String(answer.generation)}: ${reason}`,
+  }
+  await services.store.trail.add(entryOf(services, doer, what))
+  const json: schema.RollbackReply = { generation: answer.generation }
+  return { status: 200, json }
+}
+
+function numberOf(id: string): number {
+  if (!/^\d{1,15}$/.test(id)) throw notFound()
+  return Number(id)
+}
+
+function unanswered(): GatewayError {
+  const message = 'The process that reads the configuration does not answer; try again.'
+  return new GatewayError('overloaded', message, { retryAfterSeconds: 1 })
+}

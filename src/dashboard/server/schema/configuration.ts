@@ -1,0 +1,82 @@
+/** For administrators: the generations of the configuration, what each changed, rollbacks, and the fleet. */
+import { z } from 'zod'
+import { count, numberText, timeMs } from './basics.js'
+
+/** A generation that is kept. */
+export const generationRecord = z.strictObject({
+  generation: count,
+  /** Of the configuration and its catalogue, hex. */
+  hash: z.string(),
+  /** The same of the files at that time; another one after a rollback. */
+  filesHash: z.string(),
+  atMs: timeMs,
+  /** An OS user or the e-mail address of an administrator. */
+  author: z.string(),
+  reason: z.string(),
+  origin: z.enum(['start', 'change', 'rollback']),
+  /** The generation whose content a rollback put back; null for others. */
+  contentOf: count.nullable(),
+})
+
+/** A gateway that shares the store. */
+export const fleetMember = z.strictObject({
+  id: z.string(),
+  host: z.string(),
+  generation: count,
+  hash: z.string(),
+})
+
+/** `GET /configuration`. */
+export const configurationReply = z.strictObject({
+  inForce: count,
+  /** Of the generation in force, hex. */
+  hash: z.string(),
+  /** Why the content in force is not that of the files: a rollback, or files that were broken at the start. */
+  held: z.enum(['rollback', 'last_good']).nullable(),
+  /** What is wrong with the files; null if nothing is. */
+  problems: z.array(z.string()).nullable(),
+  /** Settings whose new values need a restart. */
+  waitingForRestart: z.array(z.string()),
+  /** Newest first. */
+  generations: z.array(generationRecord),
+  /** Null without a Redis store, or while it does not answer. */
+  fleet: z.array(fleetMember).nullable(),
+  /** All values in force as JSON, secrets masked. */
+  values: z.string(),
+})
+
+/** `GET /configuration/{id}`, compared with `from`, or with the generation before it. */
+export const generationQuery = z.strictObject({ from: numberText(1, 1e15).optional() })
+/** What a generation changed. */
+export const generationReply = z.strictObject({
+  record: generationRecord,
+  /** Null for the oldest that is kept. */
+  comparedWith: count.nullable(),
+  changes: z.array(
+    z.strictObject({
+      path: z.string(),
+      /** JSON; null: it was not there. */
+      before: z.string().nullable(),
+      /** JSON; null: it is gone. */
+      after: z.string().nullable(),
+    }),
+  ),
+})
+
+/** `POST /configuration/{id}/rollback`: the content of that generation as a new one. */
+export const rollbackBody = z.strictObject({ reason: z.string().trim().min(1).max(500) })
+/** The generation that is then in force. */
+export const rollbackReply = z.strictObject({ generation: count })
+
+/** A generation that is kept. */
+export type GenerationRecord = z.output<typeof generationRecord>
+/** A gateway that shares the store. */
+export type FleetMember = z.output<typeof fleetMember>
+/** The reply of `GET /configuration`. */
+export type ConfigurationReply = z.output<typeof configurationReply>
+/** The reply of `GET /configuration/{id}`. */
+export type GenerationReply = z.output<typeof generationReply>
+/** The body of a rollback. */
+export type RollbackBody = z.input<typeof rollbackBody>
+/** The reply to it. */
+export type RollbackReply = z.output<typeof rollbackReply>

@@ -1,0 +1,74 @@
+/** What one generation changed, compared with the one before it or with another. */
+import type { GenerationRecord } from '../../../server/schema/schema.js'
+import { useResource } from '../../api/resource.js'
+import { Dialog } from '../../parts/dialogs/dialog.js'
+import { SelectField } from '../../parts/forms/field.js'
+import { BlockSkeleton, ProblemLine } from '../../parts/states/states.js'
+import { Ago } from '../../parts/tables/figure.js'
+import { setQuery } from '../../routing/place.js'
+import { reasonOf } from './reason.js'
+
+interface DrawerProps {
+  readonly generation: string
+  readonly others: readonly GenerationRecord[]
+  /** The generation to compare with; null: the one before it. */
+  readonly from: string | null
+  readonly onClose: () => void
+}
+
+/** The drawer of a generation. */
+export function GenerationDrawer({ generation, others, from, onClose }: DrawerProps) {
+  const { data, problem } = useResource('/configuration/{id}', { id: generation, from })
+  return (
+    <Dialog side title={`Generation ${generation}`} onClose={onClose}>
+      {problem !== null && data === null ? (
+        <ProblemLine problem={problem} />
+      ) : data === null ? (
+        <BlockSkeleton />
+      ) : (
+        <>
+          <dl className="facts">
+            <dt>Since</dt>
+            <dd>
+              <Ago ms={data.record.atMs} />
+            </dd>
+            <dt>Author</dt>
+            <dd>{data.record.author}</dd>
+            <dt>Reason</dt>
+            <dd>{reasonOf(data.record)}</dd>
+          </dl>
+          <SelectField
+            label="Compare with"
+            value={String(data.comparedWith ?? '')}
+            onChange={(event) => setQuery({ from: event.currentTarget.value })}
+          >
+            {data.comparedWith === null ? <option value="">no earlier generation</option> : null}
+            {others
+              .filter((other) => String(other.generation) !== generation)
+              .map((other) => (
+                <option key={other.generation} value={String(other.generation)}>
+                  generation {other.generation}
+                </option>
+              ))}
+          </SelectField>
+          {data.changes.length === 0 ? (
+            <p className="soft">
+              {data.comparedWith === null
+                ? 'There is no earlier generation to compare with.'
+                : 'No value differs.'}
+            </p>
+          ) : (
+            <ul className="changes" aria-label="Changes">
+              {data.changes.map(({ path, before, after }) => (
+                <li key={path}>
+                  <code>{path}</code> {before === null ? null : <del>{before}</del>}{' '}
+                  {after === null ? <span className="soft">gone</span> : <ins>{after}</ins>}
+                </li>
+              ))}
+            </ul>
+          )}
+        </>
+      )}
+    </Dialog>
+  )
+}

@@ -1,0 +1,54 @@
+/** The way back to an earlier generation, with a reason that is recorded. */
+import { useState } from 'react'
+import type { GenerationRecord } from '../../../server/schema/schema.js'
+import { change } from '../../api/calls.js'
+import { Button } from '../../parts/actions/button.js'
+import { Dialog } from '../../parts/dialogs/dialog.js'
+import { TextField } from '../../parts/forms/field.js'
+import { ProblemLine } from '../../parts/states/states.js'
+import { useSubmit } from '../../parts/forms/submit.js'
+
+interface RollbackProps {
+  readonly target: GenerationRecord
+  readonly onClose: () => void
+  /** Called with the number of the new generation. */
+  readonly onDone: (generation: number) => void
+}
+
+/** Asks for the reason and rolls back. */
+export function Rollback({ target, onClose, onDone }: RollbackProps) {
+  const [reason, setReason] = useState('')
+  const { generation } = target
+  const { busy, problem, submit } = useSubmit(async () => {
+    const what = 'POST /configuration/{id}/rollback'
+    const done = await change(what, { reason }, String(generation))
+    onDone(done.generation)
+    onClose()
+  })
+  return (
+    <Dialog
+      title={`Roll back to generation ${generation}?`}
+      description="Its content becomes a new generation on every worker. Running requests keep theirs. It stays in force until the file changes or the gateway gets SIGHUP."
+      onClose={onClose}
+    >
+      <form className="form" onSubmit={submit}>
+        <TextField
+          label="Reason"
+          hint="Recorded with the generation and in the audit trail."
+          value={reason}
+          maxLength={500}
+          required
+          autoFocus
+          onChange={(event) => setReason(event.currentTarget.value)}
+        />
+        {problem === null ? null : <ProblemLine problem={problem} />}
+        <footer className="dialog-foot">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" tone="danger" busy={busy}>
+            Roll back
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,84 @@
+/**
+ * Publishes the configuration of this gateway to the fleet, and compares it with those of the others. All workers of a
+ * gateway publish the same member, so a worker that has died is no gap.
+ */
+import { hostname } from 'node:os'
+import type { Snapshot } from '../config/config.js'
+import type { Metrics } from '../observe/metrics/hops.js'
+import type { Fleet, FleetMember } from '../store/fleet.js'
+
+const PUBLISH_MS = 5_000
+/** Two rounds may fail before the others miss this gateway. */
+const TTL_MS = 16_000
+const MAX_HOST_CHARS = 100
+
+/** What the watch is given. */
+export interface FleetWatchOptions {
+  /** Null: the store is of one machine. */
+  readonly fleet: Fleet | null
+  /** The gateway, the same for all its workers. */
+  readonly id: string
+  readonly snapshot: () => Snapshot
+  readonly metrics: Metrics
+}
+
+/** Runs until `close`. Does not keep the process alive. */
+export class FleetWatch {
+  private readonly options: FleetWatchOptions
+  private readonly timer: NodeJS.Timeout | null
+  private known: readonly FleetMember[] | null = null
+  private publishing: Promise<void> = Promise.resolve()
+
+  constructor(options: FleetWatchOptions) {
+    this.options = options
+    this.timer = options.fleet === null ? null : setInterval(() => this.publish(), PUBLISH_MS)
+    this.timer?.unref()
+    this.publish()
+  }
+
+  /** The gateways of the fleet, this one included; null without a fleet, or while the store does not answer. */
+  get members(): readonly FleetMember[] | null {
+    return this.known
+  }
+
+  /** `ok`, or which gateways have another configuration. */
+  get state(): string {
+    const others = this.differing()
+    if (others.length === 0) return 'ok'
+    const all = this.known?.length ?? 0
+    const names = others.slice(0, 5).map(({ host, hash }) => `${host} (${hash.slice(0, 12)})`)
+    const more = others.length > names.length ? ', …' : ''
+    return `${others.length} of ${all} gateways have another configuration: ${names.join(', ')}${more}`
+  }
+
+  /** Publishes at once: another generation is in force. */
+  publish(): void {
+    const { fleet, id, snapshot } = this.options
+    if (fleet === null) return
+    this.publishing = this.publishing.then(async () => {
+      const { generation, fileHash: hash } = snapshot()
+      const host = hostname().slice(0, MAX_HOST_CHARS)
+      try {
+        this.known = await fleet.publish({ id, host, generation, hash }, TTL_MS)
+      } catch {
+        // The probe of the store reports that it is away.
+        this.known = null
+      }
+      const { metrics } = this.options
+      metrics.fleet(this.known?.length ?? 0, this.differing().length)
+    })
+  }
+
+  /** Leaves the fleet. Other workers of this gateway, if there are any, publish it again. */
+  async close(): Promise<void> {
+    if (this.timer !== null) clearInterval(this.timer)
+    await this.publishing
+    await this.options.fleet?.leave(this.options.id).catch(() => undefined)
+  }
+
+  private differing(): FleetMember[] {
+    const { id, snapshot } = this.options
+    const { fileHash } = snapshot()
+    return (this.known ?? []).filter((member) => member.id !== id && member.hash !== fileHash)
+  }
+}

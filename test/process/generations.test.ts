@@ -1,0 +1,218 @@
+/**
+ * Goal: what operators do with generations of a running gateway works on every worker: list, show, roll back, edit with
+ * sed, swap a ConfigMap, restart with a broken file, and commands beside a gateway whose store waits for a restart.
+ * Method: the real program and its commands; chats say in a header which generation served them.
+ */
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import t from 'tap'
+import { fileText, get, prepare, run, startServe, until, type Served } from './program.js'
+
+const TOKEN = 'tok-0123456789abcdef'
+const WORKERS = { server: `workers: 2, drain_ms: 1000, admin_token: ${TOKEN}` }
+const ALONE = { server: `workers: 1, drain_ms: 1000, admin_token: ${TOKEN}` }
+
+for (const [name, settings] of Object.entries({ 'two workers': WORKERS, 'one process': ALONE })) {
+  void t.test(`${name}: the command lists, shows and rolls back`, async (t) => {
+    const served = await startServe(t, settings)
+    served.write(`${fileText(served.emulator, settings)}on_loss: reject\n`)
+    await until(() => allIn(served, '2'))
+    t.match(await sluice(served, 'list'), {
+      status: 0,
+      out: /^2\* +\S+ +\S+ +[0-9a-f]{12} +gateway\.yaml changed\n1 +\S+ +\S+ +[0-9a-f]{12} +start$/m,
+    })
+    t.match(await sluice(served, 'show', '2'), { out: /on_loss: "report" → "reject"/ })
+    t.match(await sluice(served, 'rollback', '1', '--reason', 'it refused too much'), {
+      status: 0,
+      out: /^generation 3 is in force, with the content of generation 1$/m,
+    })
+    await until(() => allIn(served, '3'))
+    t.match(await sluice(served, 'list'), {
+      out: /^3\* .*rollback to 1: it refused too much$/m,
+      err: /a rollback is in force/,
+    })
+    t.match(JSON.parse((await served.ops('/config')).text), { generation: 3, on_loss: 'report' })
+    t.match(JSON.parse((await served.ops('/readyz')).text), { ready: true, held: 'rollback' })
+    t.match(await sluice(served, 'rollback', '77'), { status: 1, err: /no generation 77/ })
+    served.program.child.kill('SIGHUP')
+    await until(() => allIn(served, '4'))
+    t.match(JSON.parse((await served.ops('/config')).text), { on_loss: 'reject', held: null })
+    const metrics = (await served.ops('/metrics')).text
+    t.match(metrics, /^sluice_config_generation 4$/m)
+    t.match(metrics, /^sluice_config_reloads_total\{result="ok"\} 3$/m)
+  })
+}
+
+void t.test('the ops port: reads need no token, a rollback needs the right one', async (t) => {
+  const served = await startServe(t, WORKERS)
+  const page = JSON.parse((await served.ops('/generations')).text) as Record<string, unknown>
+  t.match(page, { generation: 1, generations: [{ generation: 1, in_force: true }] })
+  t.match(JSON.parse((await served.ops('/generations/1')).text), {
+    generation: 1,
+    config: { server: { admin_token: /^\*\*\*/ } },
+  })
+  t.equal((await served.ops('/generations/9')).status, 404)
+  t.equal((await served.ops('/generations/1/rollback')).status, 405)
+  t.equal((await post(served, 'wrong-0123456789')).status, 401)
+  t.match(await post(served, TOKEN), {
+    status: 400,
+    json: { error: { message: /in force already/ } },
+  })
+  t.match(await post(served, TOKEN, '{"reson":1}'), { status: 400 })
+  t.match(await post(served, TOKEN, 'x'.repeat(20_000)), { status: 413 })
+  served.write(fileText(served.emulator, { server: 'workers: 2' }))
+  await until(() => allIn(served, '2'))
+  t.match(await post(served, TOKEN), { status: 403 }, 'without server.admin_token')
+  t.notMatch(served.program.out() + JSON.stringify(page), TOKEN)
+})
+
+void t.test('an edit with sed -i and a swapped ConfigMap take effect', async (t) => {
+  const { emulator, folder, file } = await prepare(t, ALONE)
+  rmSync(file)
+  const mount = join(folder, 'mount')
+  mkdirSync(mount)
+  const version = (name: string, text: string): void => {
+    mkdirSync(join(mount, name))
+    writeFileSync(join(mount, name, 'gateway.yaml'), text)
+    copyFileSync(join(folder, 'models.yaml'), join(mount, name, 'models.yaml'))
+  }
+  const text = fileText(emulator, { ...ALONE, store: `sqlite:${folder}/data/sluice.db` })
+  version('..1', text)
+  version('..2', `${text}on_loss: reject\n`)
+  symlinkSync('..1', join(mount, '..data'))
+  symlinkSync('..data/gateway.yaml', join(mount, 'gateway.yaml'))
+  symlinkSync('..data/models.yaml', join(mount, 'models.yaml'))
+  const program = run(t, ['serve', '--config', join(mount, 'gateway.yaml')])
+  await until(() => program.out().includes('"sluice serves"'))
+  const opsPort = Number(program.lines().find(({ msg }) => msg === 'sluice serves')?.['ops_port'])
+  const config = async (): Promise<Record<string, unknown>> =>
+    JSON.parse((await get(`http://127.0.0.1:${opsPort}/config`)).text) as Record<string, unknown>
+  symlinkSync('..2', join(mount, '..new'))
+  renameSync(join(mount, '..new'), join(mount, '..data'))
+  rmSync(join(mount, '..1'), { recursive: true })
+  await until(async () => (await config())['generation'] === 2)
+  t.match(await config(), { on_loss: 'reject' })
+  execFileSync('sed', ['-i', 's/on_loss: reject/on_loss: report/', join(mount, '..2/gateway.yaml')])
+  await until(async () => (await config())['generation'] === 3)
+  t.match(await config(), { on_loss: 'report', last_error: null })
+})
+
+void t.test('a restart with a broken file serves the last good generation', async (t) => {
+  const served = await startServe(t, WORKERS)
+  served.write(`${fileText(served.emulator, WORKERS)}on_loss: reject\n`)
+  await until(() => allIn(served, '2'))
+  served.program.child.kill('SIGKILL')
+  await served.program.ended
+  served.write('upstreams: [')
+  const again = served.again()
+  await until(() => again.out().includes('"sluice serves"'))
+  const serves = again.lines().find(({ msg }) => msg === 'sluice serves')
+  const ops = (path: string) => get(`http://127.0.0.1:${Number(serves?.['ops_port'])}${path}`)
+  t.match(JSON.parse((await ops('/config')).text), {
+    generation: 2,
+    on_loss: 'reject',
+    held: 'last_good',
+  })
+  await until(async () => (await ops('/readyz')).status === 200)
+  t.match(JSON.parse((await ops('/readyz')).text), {
+    checks: { config: /^the last good generation is in force: .*gateway\.yaml:1/ },
+  })
+  t.match(
+    again
+      .lines()
+      .find(({ msg }) => msg === 'configuration refused; the last good generation is in force'),
+    { level: 'warn', generation: 2 },
+  )
+})
+
+void t.test('kill -9 at any moment of a reload leaves a gateway that starts', async (t) => {
+  const served = await startServe(t, ALONE)
+  const good = fileText(served.emulator, ALONE)
+  let program = served.program
+  for (let round = 0; round < 6; round += 1) {
+    const text = `${good}# ${'x'.repeat(round * 50_000)}\non_loss: ${round % 2 === 0 ? 'reject' : 'report'}\n`
+    // In place, as the roughest editor does it, and cut off in every other round.
+    writeFileSync(served.file, round % 2 === 0 ? text : text.slice(0, good.length / 2))
+    program.child.kill('SIGHUP')
+    await new Promise((resolve) => setTimeout(resolve, 40 * round))
+    program.child.kill('SIGKILL')
+    await program.ended
+    const next = served.again()
+    await until(() => {
+      if (next.child.exitCode !== null) throw new Error(`round ${round}: ${next.err()}`)
+      return next.out().includes('"sluice serves"')
+    })
+    program = next
+  }
+  t.pass('it started each time')
+})
+
+void t.test('commands beside a gateway use its store while another one waits', async (t) => {
+  const served = await startServe(t, ALONE)
+  served.write(fileText(served.emulator, { ...ALONE, port: 1, store: 'sqlite:./other/sluice.db' }))
+  await until(async () => (await served.ops('/config')).text.includes('"generation":2'))
+  t.match(JSON.parse((await served.ops('/config')).text), {
+    waiting_for_restart: ['server.port', 'store', 'ledger.spool'],
+    server: { port: 0 },
+    store: /data\/sluice\.db$/,
+  })
+  t.match(JSON.parse((await served.ops('/readyz')).text), {
+    waiting_for_restart: ['server.port', 'store', 'ledger.spool'],
+  })
+  const accounts = run(t, ['accounts', 'list', '--config', served.file])
+  t.equal(await accounts.ended, 0)
+  t.match(accounts.out(), 'test@example.com')
+  t.match(accounts.err(), /the file names .*other\/sluice\.db, which waits for a restart/)
+  const check = run(t, ['check', '--config', served.file, '--json'])
+  t.equal(await check.ended, 0)
+  t.match(JSON.parse(check.out()), { needs_restart: ['server.port', 'store', 'ledger.spool'] })
+})
+
+void t.test('a key that is added to .env later needs no restart', async (t) => {
+  const settings = { ...ALONE, key: '${SLUICE_TEST_LATE_KEY}' }
+  const served = await startServe(t, settings)
+  const status = async (): Promise<number> => (await chat(served)).status
+  t.equal(await status(), 503)
+  writeFileSync(
+    join(dirname(served.file), '.env'),
+    'SLUICE_TEST_LATE_KEY=sk-late0123456789abcdef\n',
+  )
+  await until(async () => (await status()) === 200)
+})
+
+async function sluice(
+  served: Served,
+  ...args: string[]
+): Promise<{ status: number | string; out: string; err: string }> {
+  const program = run(t, ['generations', ...args, '--config', served.file])
+  const status = await program.ended
+  return { status, out: program.out(), err: program.err() }
+}
+
+async function post(
+  served: Served,
+  token: string,
+  body = '',
+): Promise<{ status: number; json: unknown }> {
+  const response = await fetch(`http://127.0.0.1:${served.opsPort}/generations/1/rollback`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, connection: 'close' },
+    body,
+  })
+  return { status: response.status, json: await response.json() }
+}
+
+async function chat(served: Served): Promise<Response> {
+  const response = await served.chat()
+  await response.text()
+  return response
+}
+
+async function allIn(served: Served, generation: string): Promise<boolean> {
+  for (let turn = 0; turn < 4; turn += 1) {
+    const response = await chat(served)
+    if (response.headers.get('x-sluice-generation') !== generation) return false
+  }
+  return true
+}
