@@ -11,7 +11,7 @@ import { PrometheusClient } from './draw/query.js'
 const BOARDS = ['overview', 'providers', 'streams', 'internals'].map((name) =>
   join('grafana', 'dashboards', `${name}.json`),
 )
-const POINTS = 90
+const POINTS = 72
 
 /** What is drawn, and where to. */
 export interface DrawOptions {

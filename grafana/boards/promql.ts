@@ -55,7 +55,11 @@ export function orZero(expression: string): string {
   return `${expression} or vector(0)`
 }
 
-/** Of an expression by labels: one series at zero, with this label `none`, if there is no other. */
-export function orNone(expression: string, label: string): string {
-  return `${expression} or on() label_replace(vector(0), "${label}", "none", "", "")`
+/** Of an expression by labels: one series at zero, with these labels `none`, if there is no other. */
+export function orNone(expression: string, ...labels: readonly string[]): string {
+  const none = labels.reduce(
+    (inner, label) => `label_replace(${inner}, "${label}", "none", "", "")`,
+    'vector(0)',
+  )
+  return `${expression} or on() ${none}`
 }

@@ -225,6 +225,7 @@ function reactions(): Row['panels'] {
           orNone(
             sum(rate('sluice_fallbacks_total', `${GATEWAY},from=~"$upstream"`), 'from', 'to'),
             'from',
+            'to',
           ),
           '{{from}} to {{to}}',
         ),

@@ -183,6 +183,8 @@ function translation(): Row['panels'] {
           orNone(
             sum(rate('sluice_translation_losses_total', GATEWAY), 'from', 'to', 'field'),
             'from',
+            'to',
+            'field',
           ),
           '{{from}} to {{to}}: {{field}}',
         ),

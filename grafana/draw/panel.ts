@@ -159,7 +159,7 @@ function drawStates({ series, names }: Drawn, { x, y, width, height }: Box, rang
     .join('')
 }
 
-/** The series on top of each other: each point with the sum below it. */
+/** The series on top of each other: each point with the sum below it, at the same index. */
 function stacked(series: Drawn['series']): { points: Line['points']; floor: Line['points'] }[] {
   const sums = new Map<number, number>()
   return series.map(({ line }) => {
@@ -171,6 +171,15 @@ function stacked(series: Drawn['series']): { points: Line['points']; floor: Line
     })
     return { points, floor }
   })
+}
+
+/** Parts of a series without a missing sample: a gap is not drawn over. */
+function segments(points: Line['points'], step: number): { begin: number; end: number }[] {
+  const begins = points.flatMap(([time], index) => {
+    const before = points[index - 1]?.[0]
+    return before === undefined || time - before > 1.5 * step ? [index] : []
+  })
+  return begins.map((begin, index) => ({ begin, end: begins[index + 1] ?? points.length }))
 }
 
 /** Steps of 1, 2 or 5 times a power of ten. */
@@ -186,13 +195,14 @@ function drawLines(panel: Drawn, box: Box, range: Range): string {
     ? stacked(panel.series)
     : panel.series.map(({ line }) => ({ points: line.points, floor: [] as Line['points'] }))
   const values = shapes.flatMap(({ points }) => points.map(([, value]) => value))
-  const ticks = ticksUpTo(Math.max(...values, 1e-6))
+  const most = Math.max(0, ...values)
+  const ticks = ticksUpTo(most === 0 ? 1 : most)
   const highest = ticks.at(-1) ?? 1
   const legendRows = Math.min(2, Math.ceil(panel.series.length / 3))
   const plot = {
-    x: box.x + 62,
+    x: box.x + 74,
     y: box.y + 4,
-    width: box.width - 66,
+    width: box.width - 78,
     height: box.height - 22 - legendRows * LEGEND_PX,
   }
   const place = ([time, value]: readonly [number, number]) =>
@@ -202,16 +212,19 @@ function drawLines(panel: Drawn, box: Box, range: Range): string {
     ] as const
   const drawn = shapes.map(({ points, floor }, index) => {
     const stroke = colour(index)
-    const line = pathOf(points.map(place))
-    const area = [...points, ...floor.toReversed()].map(place)
-    const fill = panel.isStacked
-      ? element('path', { d: `${pathOf(area)}Z`, fill: stroke, 'fill-opacity': 0.25 })
-      : ''
-    return `${fill}${element('path', { d: line, fill: 'none', stroke, 'stroke-width': 1.2 })}`
+    return segments(points, range.step).map(({ begin, end }) => {
+      const part = points.slice(begin, end).map(place)
+      const area = [...part, ...floor.slice(begin, end).toReversed().map(place)]
+      const fill = panel.isStacked
+        ? element('path', { d: `${pathOf(area)}Z`, fill: stroke, 'fill-opacity': 0.25 })
+        : ''
+      const line = { d: pathOf(part), fill: 'none', stroke, 'stroke-width': 1.2 }
+      return `${fill}${element('path', line)}`
+    })
   })
   return [
     ...ticks.map((tick) => drawTick(tick, panel.unit, plot, place([range.from, tick])[1])),
-    ...drawn,
+    ...drawn.flat(),
     ...panel.steps.map(({ value, color }) =>
       value === null || value > highest
         ? ''

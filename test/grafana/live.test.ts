@@ -23,17 +23,19 @@ import { startScene, type Scene } from './scene.js'
 const QUIET = [
   'Gateway internals: Ledger entries lost',
   'Gateway internals: Ledger entries waiting or lost',
-  'Gateway internals: Log lines lost',
   'Gateway internals: Metric series dropped',
-  'Gateway internals: Overload level',
   'Gateway internals: Processes that keep limits without the store',
-  'Gateway internals: Store errors',
   'Gateway internals: Workers replaced',
-  'Overview: Requests refused because of overload',
 ]
 
 /** Quiet or not, as the timing of the machine has it. */
 const EITHER = [
+  'Providers: Aborted canaries',
+  'Providers: Copies that were dropped',
+  'Gateway internals: Log lines lost',
+  'Gateway internals: Overload level',
+  'Gateway internals: Store errors',
+  'Overview: Requests refused because of overload',
   'Providers: API keys of upstreams that rest',
   'Providers: Prompt tokens read from the provider’s cache',
   'Providers: Requests in progress',

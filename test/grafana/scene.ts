@@ -1,6 +1,6 @@
 /**
  * A gateway in a process of its own with traffic that has every kind of failure, for the boards and the alerts: four
- * upstreams of an emulator, one that does not exist, limits, a budget, hedges, retries and fallbacks.
+ * upstreams of an emulator, two that do not exist, limits, a budget, hedges, retries, fallbacks, a canary and a shadow.
  */
 import { copyFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,19 +22,23 @@ export interface Scene {
   reload(): Promise<void>
 }
 
+/** A breaker that stays closed, so that every round meets the same failures. */
+const CLOSED = 'breaker: { failures: 1000, min_requests: 100000 }'
+
 function configText({ baseUrls }: Emulator, client: Pair): string {
-  const upstream = (name: string, dialect: 'openai' | 'anthropic' | 'gemini', more = ''): string =>
-    `  ${name}: { dialect: ${dialect}, base_url: ${baseUrls[dialect]}, api_key: emulated${more} }\n`
+  const upstream = (name: string, dialect: 'openai' | 'anthropic' | 'gemini'): string =>
+    `  ${name}: { dialect: ${dialect}, base_url: ${baseUrls[dialect]}, api_key: emulated, ${CLOSED} }\n`
   return `
 server: { host: 127.0.0.1, port: 0, ops_port: 0, workers: 1, drain_ms: 500 }
 store: sqlite:./data/sluice.db
 upstreams:
 ${upstream('openai', 'openai')}${upstream('openai-eu', 'openai')}${upstream('anthropic', 'anthropic')}${upstream('google', 'gemini')}
-  dead: { dialect: openai, base_url: 'https://127.0.0.1:1/v1', api_key: emulated, tls: { cert: ${client.cert}, key: ${client.key} } }
+  canary: { dialect: openai, base_url: 'http://127.0.0.1:1/v1', api_key: emulated, ${CLOSED} }
+  dead: { dialect: openai, base_url: 'https://127.0.0.1:1/v1', api_key: emulated, breaker: { failures: 2 }, tls: { cert: ${client.cert}, key: ${client.key} } }
 routes:
   - prefix: gpt-
     upstream: openai
-    retry: { attempts: 3, budget: 0.01, max_wait_ms: 100 }
+    retry: { attempts: 6, budget: 0.3, max_wait_ms: 100 }
     fallback: [{ upstream: openai-eu }, { upstream: anthropic, model: claude-sonnet-4-5 }]
   - model: gpt-4.1-mini
     targets: [{ upstream: openai-eu }]
@@ -42,7 +46,11 @@ routes:
     fallback: [{ upstream: openai }]
   - { model: gpt-4o-mini, upstream: dead }
   - { prefix: claude-, upstream: anthropic }
-  - { prefix: gemini-, upstream: google }
+  - prefix: gemini-
+    upstream: google
+    shadow: { upstream: openai-eu, model: gpt-5.4-mini, percent: 100 }
+  - model: gpt-4.1-nano
+    targets: [{ upstream: openai }, { upstream: canary, weight: 5, abort: { min_requests: 1 } }]
 models: models.yaml
 limits:
   - { scope: key, model: gpt-4o, requests_per_minute: 1 }
@@ -149,6 +157,7 @@ const REQUESTS: readonly Send[] = [
   chat('claude-sonnet-4-5', '[[fault: cut event=4 mode=eof]] Hi. [[words: 40]]', STREAM),
   chat('gemini-2.5-flash', '[[fault: garbage event=3]] Hi. [[words: 40]]', STREAM),
   chat('gpt-4o-mini', 'Hi.'),
+  chat('gpt-4.1-nano', 'To a canary that fails.'),
   // The first content is late: a hedge.
   chat('gpt-4.1-mini', '[[fault: delay ms=150 mode=first]] Hi.', STREAM),
   // The client's own.

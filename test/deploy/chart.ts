@@ -1,0 +1,48 @@
+/** The Helm chart: its digest, its sets of values, and what Helm makes of them. */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+
+export const CHART = join('deploy', 'helm', 'sluice')
+export const VALUES = join('deploy', 'helm', 'values')
+export const RENDERED = join('deploy', 'helm', 'rendered')
+
+/** The names of the sets of values, without the extension. */
+export function valueSets(): string[] {
+  return readdirSync(VALUES).map((file) => file.replace(/\.yaml$/, ''))
+}
+
+/** Changes with every file that decides what Helm renders for a set of values. */
+export function digestOf(set: string): string {
+  const hash = createHash('sha256')
+  const files = readdirSync(CHART, { recursive: true, encoding: 'utf8' })
+    .map((name) => join(CHART, name))
+    .filter((path) => statSync(path).isFile())
+    .sort()
+  for (const path of [...files, join(VALUES, `${set}.yaml`)]) {
+    hash.update(`${path.replaceAll('\\', '/')}\n`).update(readFileSync(path))
+  }
+  return hash.digest('hex')
+}
+
+/** Whether `helm` is on the PATH. */
+export function hasHelm(): boolean {
+  return spawnSync('helm', ['version', '--short']).status === 0
+}
+
+/** Runs Helm and returns what it wrote. Throws with its message if it fails. */
+export function helm(...args: readonly string[]): string {
+  const { status, stdout, stderr } = spawnSync('helm', args, { encoding: 'utf8' })
+  if (status !== 0) throw new Error(stderr === '' ? stdout : stderr)
+  return stdout
+}
+
+/** The file of a set of values, with the digest on its first line. */
+export function render(set: string): string {
+  const made = helm(
+    ...['template', 'sluice', CHART, '--namespace', 'gateway', '--kube-version', '1.31.0'],
+    ...['--values', join(VALUES, `${set}.yaml`)],
+  )
+  return `# Rendered by npm run render:chart; do not edit. Chart and values: ${digestOf(set)}\n${made}`
+}

