@@ -237,13 +237,24 @@ function store(): Row['panels'] {
   ]
 }
 
-function operation(): Row['panels'] {
+function configuration(): Row['panels'] {
   return [
     series({
       title: 'Configuration generation by instance',
       description: 'Gateways of one fleet should reach the same configuration within seconds.',
       unit: 'short',
       queries: [query(max(gauge('sluice_config_generation'), 'instance'), '{{instance}}')],
+      runbook: ['Reload failing'],
+    }),
+    series({
+      title: 'Gateways that disagree about the configuration',
+      description:
+        'Gateways on one Redis store, and how many of them have another configuration in force. Above 0 for longer than a rollout: one has missed the file.',
+      unit: 'short',
+      queries: [
+        query(max(gauge('sluice_config_fleet_disagreement'), 'instance'), '{{instance}} differs'),
+        query(max(gauge('sluice_config_fleet_members'), 'instance'), '{{instance}} members'),
+      ],
       runbook: ['Reload failing'],
     }),
     series({
@@ -260,6 +271,12 @@ function operation(): Row['panels'] {
       next: { board: 'Overview' },
       runbook: ['Reload failing'],
     }),
+  ]
+}
+
+function operation(): Row['panels'] {
+  return [
+    ...configuration(),
     series({
       title: 'Certificates: time left',
       description:
