@@ -25,6 +25,8 @@ const QUIET = [
   'Gateway internals: Ledger entries waiting or lost',
   'Gateway internals: Metric series dropped',
   'Gateway internals: Processes that keep limits without the store',
+  'Gateway internals: Trace spans',
+  'Gateway internals: Webhooks',
   'Gateway internals: Workers replaced',
 ]
 
