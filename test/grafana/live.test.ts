@@ -21,6 +21,7 @@ import { startScene, type Scene } from './scene.js'
 
 /** Panels without a value above 0, because nothing of the kind happens in the scene. */
 const QUIET = [
+  'Gateway internals: Gateways with another configuration',
   'Gateway internals: Ledger entries lost',
   'Gateway internals: Ledger entries waiting or lost',
   'Gateway internals: Metric series dropped',
