@@ -289,10 +289,21 @@ function operation(): Row['panels'] {
       runbook: ['Certificate expiring'],
     }),
     series({
+      title: 'Gateways with another configuration',
+      description:
+        'Gateways that share the store, and those of them whose configuration differs. Brief differences are normal while a change is rolled out.',
+      unit: 'short',
+      thresholds: { warn: 1, bad: 1 },
+      queries: [
+        query(max(gauge('sluice_config_fleet_disagreement'), 'instance'), '{{instance}} differ'),
+        query(max(gauge('sluice_config_fleet_members'), 'instance'), '{{instance}} members'),
+      ],
+      runbook: ['Fleet disagrees'],
+    }),
+    series({
       title: 'Log lines lost',
       description: 'Lines dropped because nothing read standard output fast enough.',
       unit: 'ops',
-      width: 12,
       thresholds: { warn: 0.001, bad: 1 },
       queries: [query(orZero(sum(rate('sluice_log_lines_lost_total', GATEWAY))), 'Lost')],
       runbook: ['Log lines lost'],
@@ -302,11 +313,15 @@ function operation(): Row['panels'] {
       description:
         'Series refused because a metric had reached its cap: these boards are incomplete.',
       unit: 'short',
-      width: 12,
       thresholds: { warn: 1, bad: 100 },
       queries: [query(orZero(sum(gauge('sluice_series_dropped_total'))), 'Dropped')],
       runbook: ['Metric series dropped'],
     }),
+  ]
+}
+
+function reports(): Row['panels'] {
+  return [
     series({
       title: 'Trace spans',
       description:
@@ -342,6 +357,6 @@ export function internalsBoard(): DashboardBuilder {
     { title: 'Time', panels: time() },
     { title: 'Processes', panels: processes() },
     { title: 'Store and ledger', panels: store() },
-    { title: 'Operation', panels: operation() },
+    { title: 'Operation', panels: [...operation(), ...reports()] },
   ])
 }

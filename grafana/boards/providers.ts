@@ -85,6 +85,13 @@ function sideBySide(): Row['panels'] {
           unit: 'short',
           thresholds: { warn: 1, bad: 2 },
         },
+        {
+          ...query(
+            `${max(`sluice_breaker_changed_timestamp_seconds{${UPSTREAM}}`, 'upstream')} * 1000 > 0`,
+            'Circuit breaker changed',
+          ),
+          unit: 'dateTimeFromNow',
+        },
       ],
       next: UPSTREAM_TO_STREAMS,
       runbook: ['Upstream down', 'Upstream failing'],

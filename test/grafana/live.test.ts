@@ -21,10 +21,13 @@ import { startScene, type Scene } from './scene.js'
 
 /** Panels without a value above 0, because nothing of the kind happens in the scene. */
 const QUIET = [
+  'Gateway internals: Gateways with another configuration',
   'Gateway internals: Ledger entries lost',
   'Gateway internals: Ledger entries waiting or lost',
   'Gateway internals: Metric series dropped',
   'Gateway internals: Processes that keep limits without the store',
+  'Gateway internals: Trace spans',
+  'Gateway internals: Webhooks',
   'Gateway internals: Workers replaced',
 ]
 
