@@ -30,7 +30,6 @@ import type { Overload } from './overload/overload.js'
 import { send, termsOf } from './phases/send.js'
 import { Observer, type Ledgers } from './phases/settle.js'
 import { failureOf, refuse, understood } from './phases/refuse.js'
-import type { ShadowRun } from './shadows/shadow-run.js'
 import type { Shadows } from './shadows/shadows.js'
 import type { StoredResponses } from './stored-responses/stored-responses.js'
 
@@ -97,9 +96,7 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     x.lease = admission.lease
     x.cancellation.check()
     const admitted = { identity, identified, admission, route, held }
-    const { sending, shadow } = sendAdmitted(x, admitted, observer, services)
-    results.sent = sending.sent
-    results.shadow = shadow
+    const sending = sendAdmitted(x, admitted, { observer, results }, services)
     const reply = await sending.reply
     // A stream holds its own end back.
     const entered = reply.kind === 'whole' ? observer.ending() : null
@@ -135,9 +132,9 @@ interface AdmittedRequest {
 function sendAdmitted(
   x: Exchange,
   { identity, identified, admission, route, held }: AdmittedRequest,
-  { ending }: Observer,
+  { observer, results }: { readonly observer: Observer; readonly results: Results },
   services: Services,
-): { readonly sending: Candidates; readonly shadow: ShadowRun | null } {
+): Candidates {
   const { generation } = x
   const { call, reservation } = admission
   const outbound = {
@@ -146,11 +143,13 @@ function sendAdmitted(
     states: generation.states,
     reasoning: { accountId: identity.accountId, isKept: true },
   }
-  const sending = send(outbound, ending, services)
+  const sending = send(outbound, observer.ending, services)
+  results.sent = sending.sent
   const { shadow } = route
-  if (shadow === null) return { sending, shadow: null }
+  if (shadow === null) return sending
   const original = { id: x.id, generation, identity, identified, call }
-  return { sending, shadow: services.shadows.copy(original, { shadow, held, sending }) }
+  results.shadow = services.shadows.copy(original, { shadow, held, sending })
+  return sending
 }
 
 /** The checked request, with the conversation that it goes on from. */

@@ -9,6 +9,7 @@ import { formatProblem } from '../config/problem.js'
 import { maskedConfig } from '../config/snapshot.js'
 import type { Outlook } from '../dashboard/server/outlook.js'
 import type { Logger } from '../observe/log/log.js'
+import type { CanaryState } from '../routing/canary.js'
 import type { Metrics } from '../observe/metrics/hops.js'
 import type { Readiness } from './ops-listener.js'
 
@@ -115,11 +116,26 @@ function checkOf({ held, lastError }: ConfigSource): string {
 }
 
 /** What `/config` shows: the generation in force, masked, and why a newer file is not. */
-export function configPage(source: ConfigSource): object {
+export function configPage(source: ConfigSource, canaries: readonly CanaryState[]): object {
   const last = source.lastError
   return {
-    ...maskedConfig(source.current()),
+    ...maskedConfig(withoutAborted(source.current(), canaries)),
     held: source.held,
     last_error: last === null ? null : last.map(formatProblem),
   }
+}
+
+/** The generation with weight 0 at the targets that were aborted. */
+function withoutAborted(snapshot: Snapshot, canaries: readonly CanaryState[]): Snapshot {
+  const aborted = new Set(
+    canaries.flatMap(({ id, abortedAtMs }) => (abortedAtMs === null ? [] : id)),
+  )
+  if (aborted.size === 0) return snapshot
+  const routes = snapshot.config.routes.map((route, index) => {
+    const targets = route.targets.map((target, at) => {
+      return aborted.has(`${index}.${at}`) ? { ...target, weight: 0 } : target
+    })
+    return { ...route, targets }
+  })
+  return { ...snapshot, config: { ...snapshot.config, routes } }
 }

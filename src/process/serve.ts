@@ -24,6 +24,7 @@ import { newCanaryMonitor } from '../gateway/canaries/monitor.js'
 import { isCanaryReport } from '../gateway/canaries/tally.js'
 import { newSealSecret } from '../reasoning/seal.js'
 import { outlookOf, type Outlook } from '../dashboard/server/outlook.js'
+import type { CanaryState } from '../routing/canary.js'
 import type { DataPlane } from './data-plane.js'
 import type { Generation } from './serve-worker.js'
 
@@ -128,6 +129,7 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
       readyPage(source, plane?.ready() ?? { ready: false, checks: { listener: 'not open' } }),
     recentRequests: () => Promise.resolve(plane?.recentHeads() ?? []),
     workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
+    canaries: () => plane?.canaries() ?? [],
   })
   const closed = async (): Promise<void> => {
     await Promise.all([ops.close(), source.close()])
@@ -168,6 +170,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
       return readyPage(source, { ready, checks: { ...checks, canaries: canaries.text } })
     },
     recentRequests: () => primary?.recent() ?? Promise.resolve([]),
+    canaries: () => canaries.states(),
     workers: () => {
       return {
         ...ownProcess(),
@@ -218,16 +221,18 @@ async function inWorkers(opened: Opened): Promise<Ports> {
   return { port, opsPort: ops.port }
 }
 
-function openOpsPort(
-  { source }: Opened,
-  pages: Pick<OpsOptions, 'metrics' | 'ready' | 'workers' | 'recentRequests'>,
-): Promise<Ops> {
+/** What the pages of the ops port show, besides the configuration. */
+interface OpsPages extends Pick<OpsOptions, 'metrics' | 'ready' | 'workers' | 'recentRequests'> {
+  readonly canaries: () => readonly CanaryState[]
+}
+
+function openOpsPort({ source }: Opened, { canaries, ...pages }: OpsPages): Promise<Ops> {
   const { opsHost: host, opsPort: port } = source.current().config.server
   const options = {
     host,
     port,
     ...pages,
-    config: () => configPage(source),
+    config: () => configPage(source, canaries()),
     generations: (req: IncomingMessage) => answerGenerations(source, req),
     isOperator: (header: string | undefined) => hasAdminToken(source, header),
   }

@@ -2,6 +2,8 @@
 
 /** A target with `abort`, as the dashboard shows it. */
 export interface CanaryState {
+  /** As `RouteTarget.canary`. */
+  readonly id: string
   /** The model or prefix of its route. */
   readonly route: string
   readonly upstream: string

@@ -278,7 +278,12 @@ const providers = schema.providersReply.parse({
   nowMs: NOW_MS,
   fromMs: NOW_MS - HOUR_MS,
   canaries: [NOW_MS - 60_000, null].map((abortedAtMs, index) => ({
-    ...{ route: 'gpt-', upstream: `openai-${index}`, model: index === 0 ? null : 'gpt-5.5' },
+    ...{
+      id: `0.${index}`,
+      route: 'gpt-',
+      upstream: `openai-${index}`,
+      model: index === 0 ? null : 'gpt-5.5',
+    },
     ...{ weight: 5, percent: 5, attempts: 50, failures: 3, abortedAtMs },
     ...{ errorRate: 0.05, minRequests: 50, windowSeconds: 3_600 },
   })),

@@ -48,6 +48,13 @@ void t.test('workers abort a canary together, and a new worker obeys', async (t)
     program.lines().filter(({ msg }) => String(msg).startsWith('canary aborted'))
   await until(() => warnings().length > 0)
   t.match(warnings(), [{ level: 'warn', route: 'gpt-', upstream: 'canary', generation: 2 }])
+  const config = JSON.parse((await served.ops('/config')).text) as { routes: unknown[] }
+  t.match(config.routes[0], {
+    targets: [
+      { upstream: 'openai', weight: 1 },
+      { upstream: 'canary', weight: 0, abort: { min_requests: MIN_REQUESTS } },
+    ],
+  })
   const gauge = 'sluice_canary_aborted{route="gpt-",upstream="canary"} 1'
   t.match((await served.ops('/metrics')).text, gauge)
 

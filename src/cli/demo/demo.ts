@@ -115,7 +115,7 @@ async function startDemo(folder: string, port: number, opsPort: number): Promise
         metrics: () => metrics.text(),
         ready: () => plane.ready(),
         recentRequests: () => Promise.resolve(plane.recentHeads()),
-        config: () => configPage(source),
+        config: () => configPage(source, plane.canaries()),
         workers: () => ({ ...ownProcess(), workers: [], restarts: null }),
         generations: (req) => answerGenerations(source, req),
       }),

@@ -66,9 +66,10 @@ export class CanaryMonitor {
         const { errorRate, minRequests, windowMs } = abort
         const percent = (100 * weight) / total
         const limits = { errorRate, minRequests, windowSeconds: windowMs / 1000 }
-        const shown = { route: label, upstream, model, weight, percent, ...limits }
+        const id = `${route}.${target}`
+        const shown = { id, route: label, upstream, model, weight, percent, ...limits }
         const sums = new RollingSums(windowMs, 2)
-        this.watched.set(`${route}.${target}`, { shown, abort, sums, aborted: null })
+        this.watched.set(id, { shown, abort, sums, aborted: null })
       })
     })
     this.publish()

@@ -26,6 +26,8 @@ export const providerSide = z.strictObject({
 
 /** A target with `abort`. */
 export const canaryState = z.strictObject({
+  /** The index of its route and its index in `targets`: `2.1`. */
+  id: z.string(),
   /** The model or prefix of its route. */
   route: z.string(),
   upstream: z.string(),

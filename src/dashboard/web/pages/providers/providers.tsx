@@ -105,12 +105,7 @@ function Canaries({ canaries }: { readonly canaries: readonly CanaryView[] | nul
           None. Give a target <code>abort</code> to take it out of use when it fails too often.
         </p>
       ) : (
-        <Table
-          caption="Canaries"
-          columns={CANARY}
-          rows={canaries}
-          keyOf={({ route, upstream, model }) => `${route} ${upstream} ${model ?? ''}`}
-        />
+        <Table caption="Canaries" columns={CANARY} rows={canaries} keyOf={({ id }) => id} />
       )}
     </Block>
   )
