@@ -24,8 +24,8 @@ async function status(served: Served): Promise<number> {
   }
 }
 
-async function levelOf({ ops }: Served): Promise<number> {
-  const { text } = await ops('/metrics')
+async function levelOf(served: Served): Promise<number> {
+  const { text } = await served.ops('/metrics')
   return Number(/^sluice_overload_level (\d)/m.exec(text)?.[1])
 }
 
