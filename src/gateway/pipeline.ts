@@ -102,10 +102,9 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     const entered = reply.kind === 'whole' ? observer.ending() : null
     if (entered !== null) await entered
     const headers = replyHeaders(x, results, reply.kind)
-    const { deadlines } = services
-    const delivery = relay(x, reply, { ingress: call.ingress, headers, deadlines })
-    results.delivery = delivery
-    if (delivery.closed !== null) await delivery.closed
+    const to = { ingress: call.ingress, headers, deadlines: services.deadlines }
+    results.delivery = relay(x, reply, to)
+    if (results.delivery.closed !== null) await results.delivery.closed
   } catch (thrown) {
     await endWith(understood(thrown), x, results, observer)
   } finally {

@@ -28,7 +28,7 @@ async function closedPort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 1
 }
 
-void t.test('refused connections', async (t) => {
+void t.test('E-79: refused connections', async (t) => {
   watchProcess(t)
   const url = `http://127.0.0.1:${await closedPort()}/v1`
   const gateway = await startGateway(t, { upstreams: { openai: url, anthropic: url, gemini: url } })
@@ -43,7 +43,7 @@ void t.test('refused connections', async (t) => {
   }
 })
 
-void t.test('a name that does not exist', async (t) => {
+void t.test('E-79: a name that does not exist', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { upstreams: { openai: 'http://nobody.invalid/v1' } })
   const seen = await ask(gateway, question('gpt-4o', true))
@@ -52,7 +52,7 @@ void t.test('a name that does not exist', async (t) => {
   t.notMatch(seen.body, 'nobody.invalid')
 })
 
-void t.test('addresses that are not public', async (t) => {
+void t.test('E-79: addresses that are not public', async (t) => {
   watchProcess(t)
   const upstream = await startRawUpstream(t, ({ socket }) => socket.write(GOOD))
   for (const host of [

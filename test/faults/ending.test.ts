@@ -18,7 +18,7 @@ import {
 } from './scene.js'
 
 for (const { name, model } of UPSTREAMS) {
-  void t.test(`${name}: sends on, or never ends`, async (t) => {
+  void t.test(`D-78: ${name}: sends on, or never ends`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     // Gemini has no terminator but the end of the body: its finish is one only there.

@@ -36,7 +36,7 @@ async function open(t: Test, options: Partial<ServerOptions>): Promise<GatewaySe
   return door
 }
 
-void t.test('a request that does not arrive in time gets a 408', async (t) => {
+void t.test('F-93, F-94, F-95: a request that does not arrive in time gets a 408', async (t) => {
   const refused: string[] = []
   const door = await open(t, {
     headersTimeoutMs: 300,
@@ -287,7 +287,7 @@ void t.test('at the deadline the rest is told, then cut off', async (t) => {
   )
 })
 
-void t.test('one connection more than the most is answered 503 and closed', async (t) => {
+void t.test('F-100: one connection more than the most is answered 503 and closed', async (t) => {
   const refused: string[] = []
   const door = await open(t, { maxConnections: 2, onRefused: (kind) => refused.push(kind) })
   const held = [connect(door.port, '127.0.0.1'), connect(door.port, '127.0.0.1')]
@@ -337,7 +337,7 @@ void t.test(
   },
 )
 
-void t.test('a long upload that keeps the rate is not cut off', async (t) => {
+void t.test('F-94: a long upload that keeps the rate is not cut off', async (t) => {
   const door = await open(t, { headersTimeoutMs: 200, checkingIntervalMs: 50 })
   const pieces = Array.from({ length: 30 }, () => 'x'.repeat(1000))
   const length = head('Connection: close', 'Content-Length: 30000')

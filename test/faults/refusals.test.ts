@@ -40,7 +40,7 @@ const KINDS = [
 ]
 
 for (const { name, model } of UPSTREAMS) {
-  void t.test(`${name}: statuses`, async (t) => {
+  void t.test(`D-67: ${name}: statuses`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     for (const [code, allowed] of Object.entries(STATUSES)) {
@@ -58,7 +58,7 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 
-  void t.test(`${name}: retry-after`, async (t) => {
+  void t.test(`D-67, E-88: ${name}: retry-after`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const cases = [
@@ -84,7 +84,7 @@ for (const { name, model } of UPSTREAMS) {
   })
 }
 
-void t.test('an upstream’s words are bounded and lose what looks like a key', async (t) => {
+void t.test('D-67: an upstream’s words are bounded and lose what looks like a key', async (t) => {
   watchProcess(t)
   const canary = 'sk-proj-CANARY0123456789abcdefgh'
   let answer = ''
@@ -109,7 +109,7 @@ void t.test('an upstream’s words are bounded and lose what looks like a key', 
   t.notMatch(await gateway.metrics.text(), 'CANARY', 'nor the metrics')
 })
 
-void t.test('an error body without end is cut', async (t) => {
+void t.test('D-67: an error body without end is cut', async (t) => {
   watchProcess(t)
   const upstream = await startRawUpstream(t, ({ socket }) => {
     socket.write('HTTP/1.1 429 X\r\ncontent-type: application/json\r\nretry-after: 7\r\n\r\n')
@@ -127,7 +127,7 @@ void t.test('an error body without end is cut', async (t) => {
   t.not(upstream.connections[0]?.closedMs, null, 'the connection is closed')
 })
 
-void t.test('an error whose body stalls keeps its status', async (t) => {
+void t.test('D-67: an error whose body stalls keeps its status', async (t) => {
   watchProcess(t)
   const upstream = await startRawUpstream(t, ({ socket }) => {
     socket.write(

@@ -19,7 +19,7 @@ import {
 const FAILED = ['upstream_truncated', 'upstream_malformed', 'upstream_failed']
 
 for (const { name, model } of UPSTREAMS) {
-  void t.test(`${name}: no answer in a 200`, async (t) => {
+  void t.test(`D-63: ${name}: no answer in a 200`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     for (const mode of ['nothing', 'comments', 'pings']) {
@@ -40,7 +40,7 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 
-  void t.test(`${name}: another kind of body`, async (t) => {
+  void t.test(`D-76, D-77: ${name}: another kind of body`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const canary = await startUpstream(t)
@@ -72,7 +72,7 @@ for (const { name, model } of UPSTREAMS) {
   })
 }
 
-void t.test('[DONE] ends a stream without a finish reason only after content', async (t) => {
+void t.test('D-62: [DONE] ends a stream without a finish reason only after content', async (t) => {
   watchProcess(t)
   const chunk = (delta: string): string =>
     `{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":${delta},"finish_reason":null}]}`
@@ -92,7 +92,7 @@ void t.test('[DONE] ends a stream without a finish reason only after content', a
   checkFailed(t, empty, '[DONE] before content', FAILED)
 })
 
-void t.test('informational answers before the real one', async (t) => {
+void t.test('D-77: informational answers before the real one', async (t) => {
   watchProcess(t)
   const reply =
     '{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}'
@@ -124,7 +124,7 @@ void t.test('informational answers before the real one', async (t) => {
   }
 })
 
-void t.test('statuses that no upstream should send with an answer', async (t) => {
+void t.test('D-77: statuses that no upstream should send with an answer', async (t) => {
   watchProcess(t)
   let status = 0
   const upstream = await startRawUpstream(t, ({ socket }) => {

@@ -101,7 +101,7 @@ void t.test('silence in a stream of messages is filled with pings', async (t) =>
   await checkAfter(t, gateway)
 })
 
-void t.test('a client that never reads holds little and is cut', async (t) => {
+void t.test('F-96: a client that never reads holds little and is cut', async (t) => {
   watchProcess(t)
   let sent = 0
   const upstream = await startRawUpstream(t, ({ socket }) => {
@@ -214,7 +214,7 @@ void t.test('a client that does not take a whole reply is cut', async (t) => {
   }
 })
 
-void t.test('a large whole reply to a slow client comes whole', async (t) => {
+void t.test('F-98: a large whole reply to a slow client comes whole', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t)
   const client = openClient(t, gateway, question('gpt-4o', false, '[[words: 300000]]'))

@@ -17,7 +17,7 @@ import {
 const TIMEOUTS = 'timeouts: { connect_ms: 1000, first_byte_ms: 300, idle_ms: 300 }'
 
 for (const { name, model } of UPSTREAMS) {
-  void t.test(name, async (t) => {
+  void t.test(`D-65: ${name}`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t, { upstreamOptions: TIMEOUTS })
     const content = name === 'anthropic' ? 5 : 2
@@ -62,7 +62,7 @@ for (const { name, model } of UPSTREAMS) {
   })
 }
 
-void t.test('a whole reply has a time of its own to begin', async (t) => {
+void t.test('D-65: a whole reply has a time of its own to begin', async (t) => {
   watchProcess(t)
   const upstreamOptions = 'timeouts: { first_byte_ms: 300, first_byte_whole_ms: 10000 }'
   const gateway = await startGateway(t, { upstreamOptions })
@@ -77,7 +77,7 @@ void t.test('a whole reply has a time of its own to begin', async (t) => {
   await checkAfter(t, gateway)
 })
 
-void t.test('after the last content', async (t) => {
+void t.test('D-65: after the last content', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { upstreamOptions: TIMEOUTS })
   gateway.emulator.script({ times: 1, fault: [{ kind: 'unterminated' }, { kind: 'open' }] })
@@ -86,7 +86,7 @@ void t.test('after the last content', async (t) => {
   await checkAfter(t, gateway)
 })
 
-void t.test('a stream that never ends is cut after total_ms', async (t) => {
+void t.test('D-65: a stream that never ends is cut after total_ms', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, {
     upstreamOptions: 'timeouts: { idle_ms: 300, total_ms: 700 }',
@@ -99,7 +99,7 @@ void t.test('a stream that never ends is cut after total_ms', async (t) => {
   await checkAfter(t, gateway)
 })
 
-void t.test('a slow stream is no stall', async (t) => {
+void t.test('D-65: a slow stream is no stall', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, { upstreamOptions: TIMEOUTS })
   const seen = await ask(gateway, question('gpt-4o', true, '[[words: 5]] [[pace: 200]]'))

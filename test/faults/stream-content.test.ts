@@ -21,7 +21,7 @@ import {
 const FAILED = ['upstream_malformed', 'upstream_truncated', 'upstream_failed']
 
 for (const { name, model } of UPSTREAMS) {
-  void t.test(`${name}: broken and unknown events`, async (t) => {
+  void t.test(`D-66: ${name}: broken and unknown events`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const good = await ask(gateway, question(model, true))
@@ -38,7 +38,7 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 
-  void t.test(`${name}: events twice, or after the end`, async (t) => {
+  void t.test(`D-66: ${name}: events twice, or after the end`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const body = question(model, true)
@@ -60,7 +60,7 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 
-  void t.test(`${name}: any size of chunk`, async (t) => {
+  void t.test(`D-68: ${name}: any size of chunk`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const text = 'Grüße, 世界, 👋🏽 [[words: 30]]'
@@ -77,7 +77,7 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 
-  void t.test(`${name}: a giant event`, async (t) => {
+  void t.test(`D-69: ${name}: a giant event`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const fault = { kind: 'giant', bytes: 4 * 1024 * 1024 } as const
@@ -89,7 +89,7 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 
-  void t.test(`${name}: spoilt token counts`, async (t) => {
+  void t.test(`D-75: ${name}: spoilt token counts`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const more = { stream_options: { include_usage: true } }
@@ -117,7 +117,7 @@ for (const { name, model } of UPSTREAMS) {
   })
 }
 
-void t.test('an event without end is cut, and memory stays bounded', async (t) => {
+void t.test('D-69: an event without end is cut, and memory stays bounded', async (t) => {
   watchProcess(t)
   let sent = 0
   const upstream = await startRawUpstream(t, ({ socket }) => {

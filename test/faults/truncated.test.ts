@@ -27,7 +27,7 @@ const KINDS = ['upstream_truncated', 'upstream_malformed']
 const CUTS = Number(process.env['SLUICE_CUTS'] ?? 8)
 
 for (const { name, model } of UPSTREAMS) {
-  void t.test(`${name}: a stream`, async (t) => {
+  void t.test(`D-60, D-61: ${name}: a stream`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const body = question(model, true)
@@ -64,7 +64,7 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 
-  void t.test(`${name}: cut between two events, before and after content`, async (t) => {
+  void t.test(`D-60: ${name}: cut between two events, before and after content`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const body = question(model, true)
@@ -91,7 +91,7 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 
-  void t.test(`${name}: content, and an event that is broken, in one piece`, async (t) => {
+  void t.test(`D-66: ${name}: content, and an event that is broken, in one piece`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     const body = question(model, true)
@@ -108,7 +108,7 @@ for (const { name, model } of UPSTREAMS) {
     await checkAfter(t, gateway)
   })
 
-  void t.test(`${name}: a whole reply`, async (t) => {
+  void t.test(`D-60: ${name}: a whole reply`, async (t) => {
     watchProcess(t)
     const gateway = await startGateway(t)
     // Few tokens: a long answer would be asked for as a stream.

@@ -78,7 +78,7 @@ void t.test('HEAD tells the length, HTTP/1.0 is kept where it asks for it', asyn
   t.equal(both.answers.length, 1)
 })
 
-void t.test('requests that come together are answered one after the other', async (t) => {
+void t.test('F-102: requests that come together are answered one after the other', async (t) => {
   let running = 0
   const seen: string[] = []
   const port = await open(t, (req, res) => {
@@ -120,7 +120,7 @@ void t.test(
   },
 )
 
-void t.test('a client that does not wait for answers is not read on and on', async (t) => {
+void t.test('F-102: a client that does not wait for answers is not read on and on', async (t) => {
   let answer = (): void => undefined
   const port = await open(t, (_req, res) => {
     answer = () => sendReply(res, 200, ['connection', 'close'], 'x')

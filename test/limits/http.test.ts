@@ -35,7 +35,7 @@ void t.test('limits as a client meets them', async (t) => {
 const TESTS: Record<string, (t: Test, gateway: TestGateway) => Promise<void>> = {
   'requests a minute': requests,
   'tokens a minute': tokens,
-  'requests at the same time': places,
+  'F-100: requests at the same time': places,
   'a budget': budget,
   'a budget and a request without a maximum': shortened,
   'a price that nobody knows': unpriced,

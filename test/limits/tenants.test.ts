@@ -16,7 +16,7 @@ const LIMIT = 30
 const EVERY_MS = 60_000 / (LIMIT * 100)
 const WATCH_MS = 2_500
 
-void t.test('a loud key beside a quiet one', { timeout: 120_000 }, async (t) => {
+void t.test('G-111: a loud key beside a quiet one', { timeout: 120_000 }, async (t) => {
   const served = await startServe(t, {
     more: `limits: [{ scope: key, requests_per_minute: ${LIMIT * 100} }, { scope: key, model: gpt-5.4-nano, requests_per_minute: ${LIMIT} }]`,
   })

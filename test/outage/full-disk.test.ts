@@ -17,7 +17,7 @@ const isRoot = process.platform === 'linux' && process.getuid?.() === 0
 const skip = isRoot ? false : 'needs root on Linux, for a file system of its own'
 const AT_ONCE = 8
 
-void t.test('a full disk under load', { skip }, async (t) => {
+void t.test('G-110: a full disk under load', { skip }, async (t) => {
   const disk = mounted(t)
   const url = `sqlite:${join(disk, 'data', 'sluice.db')}`
   const served = await startServe(t, { store: url, server: 'workers: 2, drain_ms: 500' })

@@ -98,7 +98,7 @@ function looked(hostname: string, all: boolean): Promise<string | LookupAddress[
   })
 }
 
-void t.test('a name that resolves to this machine only is refused', async (t) => {
+void t.test('E-79: a name that resolves to this machine only is refused', async (t) => {
   for (const all of [true, false]) {
     await t.rejects(
       looked('localhost', all),

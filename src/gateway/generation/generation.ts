@@ -28,6 +28,7 @@ import { MediaFetcher } from '../../upstreams/media.js'
 import { Upstreams, type Upstream } from '../../upstreams/upstream.js'
 import { UpstreamStates } from '../attempts/health/upstream-state.js'
 import { HealthProbe } from '../attempts/health/health-probe.js'
+import { UnlistedModels } from './unlisted-models.js'
 import { fixedHeaders, ownHeaders } from './upstream-headers.js'
 import { ModelList } from './model-list.js'
 import { spokenTo, type Spoken } from './spoken.js'
@@ -63,10 +64,6 @@ export interface Routed {
   readonly stickyKey: string | null
 }
 
-/** Names of models beyond the catalogue that sums tell apart, for each process and generation. */
-const MAX_UNLISTED = 200
-const MODEL_NAME = /^[\w.:/@-]{1,128}$/
-
 /** One configuration at work. Counts who holds it, and closes its pools when nobody does. */
 export class Generation {
   readonly snapshot: Snapshot
@@ -89,8 +86,7 @@ export class Generation {
   private readonly metrics: Metrics
   /** For each format that an upstream is spoken to in. */
   private readonly targets = new Map<WireFormat, Map<RouteTarget, Target>>()
-  /** Names of served models that the catalogue does not list. */
-  private readonly unlisted = new Set<string>()
+  private readonly unlisted = new UnlistedModels()
   /** What has been logged and is not to be logged again. */
   private readonly noted = new Set<string>()
   /** The targets that were aborted, as `RouteTarget.canary` names them. */
@@ -206,13 +202,10 @@ export class Generation {
 
   /**
    * What sums count a model as: one of the catalogue's, else its own name if the upstream served it, else the route.
-   * Clients choose names, so only the first 200 that were served count by themselves.
    */
   countedAs(model: string, target: Target, isServed: boolean): string {
     const name = this.limitedAs(model, target)
-    if (name !== target.route || !isServed || !MODEL_NAME.test(model)) return name
-    if (this.unlisted.size < MAX_UNLISTED) this.unlisted.add(model)
-    return this.unlisted.has(model) ? model : name
+    return name === target.route && isServed && this.unlisted.counts(model) ? model : name
   }
 
   /** Takes these targets out of use, and no others. */

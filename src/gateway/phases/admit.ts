@@ -3,7 +3,6 @@
  * that amount. Nothing has been sent to an upstream before this.
  */
 import type { Identity } from '../../accounts/account.js'
-import type { ChatRequest } from '../../chat/request.js'
 import { GatewayError } from '../../errors.js'
 import type { UsageRow } from '../../ledger/row.js'
 import type { Decision, Lease, Limiter, Wish } from '../../limits/limiter.js'
@@ -11,10 +10,10 @@ import { claimsOf, needsOf, NO_LIMITS, type Claim, type Limit } from '../../limi
 import { budgetsUsed, rateHeaders, refusalOf, type LimitKind } from '../../limits/standing.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Metrics } from '../../observe/metrics/hops.js'
-import { outputFor, reckon, shortened, withOutput, type Reckoning } from '../reservation/bounds.js'
+import { outputFor, shortened, withOutput, type Reckoning } from '../reservation/bounds.js'
 import type { Exchange } from '../exchange.js'
-import type { Generation, Target } from '../generation/generation.js'
 import { amountOf, larger, NOTHING, type Amount } from '../reservation/amount.js'
+import { reckoningOf } from '../reservation/reckoning-of.js'
 import { Reservation } from '../reservation/reservation.js'
 import { unsettledRow } from '../reservation/unsettled.js'
 import type { Candidate } from './choose.js'
@@ -131,17 +130,6 @@ function rowOf(applicant: Applicant, modelName: string, most: Reckoning): UsageR
   return unsettledRow(provisional, most)
 }
 
-/** The most that the request may use with the candidate. */
-export function reckoningOf(
-  generation: Generation,
-  request: ChatRequest,
-  { target, model }: Candidate,
-): Reckoning {
-  const usual = generation.prices.find(target.upstream.config.name, model, null)
-  const tariff = generation.tariffs.of(usual, tierAsked(request, target))
-  return reckon(request, generation.facts(model), tariff)
-}
-
 async function ask(question: Question, limits: Limits): Promise<Admission> {
   const { x, call } = question
   const beganMs = performance.now()
@@ -216,13 +204,6 @@ function dearestOf(reckonings: readonly Reckoning[]): Reckoning {
   return reckonings.reduce((dearest, each) =>
     (each.nanoUsd ?? -1) > (dearest.nanoUsd ?? -1) ? each : dearest,
   )
-}
-
-/** The vendor's tier that the upstream will be asked for; null where it is asked for none. */
-function tierAsked(request: ChatRequest, { dialect, upstream }: Target): string | null {
-  const isDropped = upstream.config.quirks.drop.includes('service_tier')
-  // Anthropic's has none that could be asked for.
-  return dialect === 'anthropic' || isDropped ? null : (request.serviceTier ?? null)
 }
 
 function claimed(question: Question): Claim[] {

@@ -154,7 +154,7 @@ void t.test('nothing is repeated after the first content', async (t) => {
   }
 })
 
-void t.test('the chain goes to its end, and the last error has a real status (E-91)', async (t) => {
+void t.test('E-91: the chain goes to its end, and the last error has a real status', async (t) => {
   const gateway = await startWith(t, [`model: main, ${CHAIN}`])
   for (const isStream of [true, false]) {
     gateway.emulator.reset()

@@ -25,7 +25,7 @@ void t.test('a failed attempt is retried on the same target first', async (t) =>
   t.equal(await series(gateway, 'sluice_attempts_total{upstream="openai",kind="upstream_busy"}'), 2)
 })
 
-void t.test('Retry-After is waited for up to max_wait_ms (E-88)', async (t) => {
+void t.test('E-88: Retry-After is waited for up to max_wait_ms', async (t) => {
   const gateway = await startWith(t, [
     `model: main, ${CHAIN}, retry: { attempts: 2, max_wait_ms: 3000 }`,
   ])
@@ -62,7 +62,7 @@ void t.test('with every upstream failing, the load grows by a fifth at most (G9)
   t.ok(openai > REQUESTS, 'there were retries')
 })
 
-void t.test('the deadline of the client bounds all attempts together (E-89)', async (t) => {
+void t.test('E-89: the deadline of the client bounds all attempts together', async (t) => {
   const gateway = await startWith(
     t,
     [`model: main, ${CHAIN}, retry: { attempts: 1, non_idempotent: true }`],
@@ -92,7 +92,7 @@ void t.test('the deadline of the client bounds all attempts together (E-89)', as
   t.ok(performance.now() - early < 800, 'a shorter deadline than any timeout')
 })
 
-void t.test('a refused credential is followed by the next one at once', async (t) => {
+void t.test('E-88: a refused credential is followed by the next one at once', async (t) => {
   for (const [code, outcome] of [
     [401, 'upstream_denied'],
     [403, 'upstream_denied'],

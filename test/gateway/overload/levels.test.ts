@@ -24,7 +24,7 @@ const CONFIG = {
 }
 const CALM: Readings = { delayMs: 1, heapShare: 0.1, openFilesShare: 0.1, inFlight: 1 }
 
-void t.test('each resource has its steps, and the worst counts', (t) => {
+void t.test('G-107: each resource has its steps, and the worst counts', (t) => {
   const cases: readonly (readonly [Partial<Readings>, Level, string])[] = [
     [{}, 0, 'delay'],
     [{ delayMs: 99.9 }, 0, 'delay'],

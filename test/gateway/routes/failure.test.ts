@@ -11,7 +11,7 @@ const BREAKER =
   'breaker: { failures: 3, error_rate: 1, min_requests: 1000, window_seconds: 5, open_seconds: 1 }'
 
 void t.test(
-  'a breaker opens after failures in a row, and the upstream gets no more requests',
+  'E-85: a breaker opens after failures in a row, and the upstream gets no more requests',
   async (t) => {
     const { ask, emulators, received, metric, gateway } = await startStage(
       t,
@@ -44,7 +44,7 @@ void t.test(
   },
 )
 
-void t.test('half-open: one request at a time tests the upstream', async (t) => {
+void t.test('E-86: half-open: one request at a time tests the upstream', async (t) => {
   const { ask, emulators, received, metric } = await startStage(
     t,
     { a: { options: BREAKER }, b: {} },
@@ -62,7 +62,7 @@ void t.test('half-open: one request at a time tests the upstream', async (t) => 
   t.equal((received()['a'] ?? 0) - before, 1)
 })
 
-void t.test('without another target, an open breaker changes nothing', async (t) => {
+void t.test('E-87: without another target, an open breaker changes nothing', async (t) => {
   const { ask, emulators, received, metric } = await startStage(
     t,
     { a: { options: BREAKER } },
@@ -77,7 +77,7 @@ void t.test('without another target, an open breaker changes nothing', async (t)
   t.equal(await metric('sluice_breaker_state{upstream="a"}'), 0)
 })
 
-void t.test('what is the client’s fault and clients that leave open no breaker', async (t) => {
+void t.test('E-85: what is the client’s fault and clients that leave open no breaker', async (t) => {
   const { ask, emulators, metric, gateway } = await startStage(
     t,
     { a: { options: BREAKER }, b: {} },

@@ -42,7 +42,7 @@ void t.test(
   },
 )
 
-void t.test('it opens at the error rate once there are enough attempts in the window', (t) => {
+void t.test('E-85: it opens at the error rate once there are enough attempts in the window', (t) => {
   const { breaker, clock } = scene()
   const pair = (): void => {
     breaker.begin().succeeded()
@@ -73,7 +73,7 @@ void t.test('attempts that ended for other reasons count for nothing', (t) => {
 })
 
 void t.test(
-  'half-open: one request at a time; a success closes it, a failure opens it again',
+  'E-86: half-open: one request at a time; a success closes it, a failure opens it again',
   (t) => {
     const { breaker, clock } = scene()
     fail(breaker, 5)
@@ -118,7 +118,7 @@ void t.test('results of attempts from before it opened or closed are ignored', (
 })
 
 void t.test(
-  'slow start: after closing, the share of requests grows to all in five seconds',
+  'E-86: slow start: after closing, the share of requests grows to all in five seconds',
   (t) => {
     const { breaker, clock } = scene()
     fail(breaker, 5)
@@ -191,7 +191,7 @@ void t.test('candidates come in order, without those whose breakers are open', (
 })
 
 void t.test(
-  'if all breakers are open, the candidate that is tested soonest is used, and no other',
+  'E-87: if all breakers are open, the candidate that is tested soonest is used, and no other',
   (t) => {
     const clock = new TestClock()
     const [a, b, c] = ['a', 'b', 'c'].map((name) => ({ name, breaker: new Breaker(CONFIG, clock) }))
