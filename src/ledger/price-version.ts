@@ -13,7 +13,9 @@ export function priceVersionOf(
   const catalogue = models.flatMap(({ id, variants = [], price }) => {
     return price === undefined ? [] : [[id, variants, ordered(price)]]
   })
-  const own = upstreams.map(({ name, prices }) => [name, ordered(prices)])
+  const own = upstreams.flatMap(({ name, prices }) => {
+    return Object.keys(prices).length === 0 ? [] : [[name, ordered(prices)]]
+  })
   const text = JSON.stringify([sorted(catalogue), sorted(own)])
   return createHash('sha256').update(text).digest('hex').slice(0, DIGITS)
 }
