@@ -18,6 +18,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   explain: async () => (await import('./explain/explain.js')).command,
   generations: async () => (await import('./generations/generations.js')).command,
   keys: async () => (await import('./keys/keys.js')).command,
+  models: async () => (await import('./models/models.js')).command,
   plan: async () => (await import('./plan/plan.js')).command,
   rehearse: async () => (await import('./rehearse/rehearse.js')).command,
   restart: async () => (await import('./restart.js')).command,

@@ -210,7 +210,8 @@ function checkTls(files: TlsFiles): { setting: string; message: string } | null 
   }
 }
 
-interface CatalogueResult {
+/** A catalogue, or all that is wrong with its file. */
+export interface CatalogueResult {
   readonly catalogue: Catalogue | null
   readonly errors: readonly ConfigProblem[]
 }
@@ -225,7 +226,8 @@ function readCatalogueOnce(file: string, text: string): CatalogueResult {
   return result
 }
 
-function readCatalogue(file: string, text: string): CatalogueResult {
+/** Reads the text of a catalogue; `file` is for the places of errors. Never throws. */
+export function readCatalogue(file: string, text: string): CatalogueResult {
   const yaml = parseYaml(file, text)
   if (yaml.errors.length > 0) return { catalogue: null, errors: yaml.errors }
   const { values, findings } = checked(catalogueSchema, yaml.value, new Set())

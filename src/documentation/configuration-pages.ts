@@ -75,6 +75,10 @@ const CATALOGUE_INTRODUCTION = `
 What \`GET /v1/models\` lists, with the facts that translation and prices need. A fact that is left out is
 "not known", and the gateway then does what is right for the newest models of the family. An id that is not
 listed takes the facts of the longest id that it extends with \`-\` (a dated variant of it).
+
+A change of the file is in force within a second, for requests that begin afterwards; ledger entries name the prices of
+their cost (\`price_version\`). After an upgrade, \`sluice models diff\` shows what your own file has other than the shipped
+one: added and removed models, prices, limits and other facts.
 `
 
 const PRESETS_INTRODUCTION = `

@@ -75,6 +75,7 @@ export const COLUMNS: readonly (readonly [
   ['shadow_of', 'The request that this one repeats for comparison.', (row) => row.shadowOf],
   ['labels', '`k=v`, with spaces between.', (row) => row.labels],
   ['client_request_id', 'The id that the client gave the request.', (row) => row.clientRequestId],
+  ['price_version', 'The prices that the cost was computed with.', (row) => row.priceVersion],
 ]
 
 /** Nine digits after the point, from the whole number: a float would round. */

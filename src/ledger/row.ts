@@ -88,6 +88,8 @@ export interface UsageRow {
   readonly attemptMs: readonly number[] | null
   /** The `retry-after` that the client was sent, in seconds; null if there was none. */
   readonly retryAfterSeconds: number | null
+  /** The version of the prices that the cost was computed with (`priceVersionOf`); null if none was. */
+  readonly priceVersion: string | null
 }
 
 /** The members of a row that explain it, where nothing is known. */
@@ -103,4 +105,5 @@ export const UNEXPLAINED = {
   clientRequestId: null,
   attemptMs: null,
   retryAfterSeconds: null,
+  priceVersion: null,
 } as const satisfies Partial<UsageRow>

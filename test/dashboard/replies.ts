@@ -148,6 +148,7 @@ function row(index: number): schema.RequestRow {
     cause: failed ? 'provider' : null,
     attemptMs: failed ? [120, 1_790] : [652],
     retryAfterSeconds: null,
+    priceVersion: failed ? null : '3f9c1b7a2d04',
   })
 }
 

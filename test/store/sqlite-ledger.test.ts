@@ -357,17 +357,23 @@ function toVersion2(path: string): void {
   db.close()
 }
 
+function viewSql(db: ReturnType<typeof connect>, name: string): string {
+  return textIn(db.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').get(name) ?? {}, 'sql')
+}
+
 /** Takes away what version 3 added. */
 function withoutCauses(db: ReturnType<typeof connect>): void {
-  const view = "SELECT sql FROM sqlite_schema WHERE name = 'usage_pending'"
-  const pending = textIn(db.prepare(view).get() ?? {}, 'sql')
+  const pending = viewSql(db, 'usage_pending')
   db.exec('DROP VIEW usage_pending')
   for (const table of ['usage_hours', 'usage_days']) {
     for (const cause of CAUSES) db.exec(`ALTER TABLE ${table} DROP COLUMN errors_${cause}`)
   }
-  for (const column of ['attempt_ms', 'retry_after_seconds']) {
+  const entries = viewSql(db, 'entries')
+  db.exec('DROP VIEW entries')
+  for (const column of ['attempt_ms', 'retry_after_seconds', 'price_version']) {
     db.exec(`ALTER TABLE ledger_entries DROP COLUMN ${column}`)
   }
+  db.exec(entries.replace(' price_version,', ''))
   db.exec(pending)
 }
 

@@ -55,6 +55,7 @@ function rowView(row: UsageRow, keyName: string | null): schema.RequestRow {
     cause: causeOf(row.outcome),
     attemptMs: row.attemptMs === null ? null : [...row.attemptMs],
     retryAfterSeconds: row.retryAfterSeconds,
+    priceVersion: row.priceVersion,
   }
 }
 
@@ -91,6 +92,7 @@ const COLUMNS: readonly [title: string, cell: (row: schema.RequestRow) => Cell][
   ['attempted', (row) => row.attempted],
   ['labels', (row) => row.labels],
   ['client_request_id', (row) => row.clientRequestId],
+  ['price_version', (row) => row.priceVersion],
   ['client_format', (row) => row.ingress],
   ['cause', (row) => row.cause],
 ]

@@ -11,6 +11,7 @@ import type { DialectName, Egress, WireFormat } from '../../dialects/dialect.js'
 import { egressOf, isEmbeddings } from '../../dialects/index.js'
 import { TrustedProxies } from '../../http/client-address.js'
 import { bulkOf, inputTokens } from '../../ledger/estimate.js'
+import { priceVersionOf } from '../../ledger/price-version.js'
 import { Prices } from '../../ledger/prices.js'
 import { Rules } from '../../limits/rules.js'
 import type { Metrics, TargetSeries } from '../../observe/metrics/hops.js'
@@ -72,6 +73,8 @@ export class Generation {
   /** Null where the configuration does not allow it. */
   readonly media: MediaFetcher | null
   readonly prices: Prices
+  /** What ledger entries name these prices by. */
+  readonly priceVersion: string
   readonly tariffs: Tariffs
   readonly limits: Rules
   /** Whose `X-Forwarded-For` counts. */
@@ -104,7 +107,9 @@ export class Generation {
     this.shadowStates = new UpstreamStates(snapshot.config, previous?.shadowStates ?? null)
     this.probes = Object.keys(snapshot.config.upstreams).flatMap((name) => this.probeOf(name))
     this.models = new ModelList(snapshot, this.router)
-    this.prices = new Prices(snapshot.catalogue.models, Object.values(snapshot.config.upstreams))
+    const priced = Object.values(snapshot.config.upstreams)
+    this.prices = new Prices(snapshot.catalogue.models, priced)
+    this.priceVersion = priceVersionOf(snapshot.catalogue.models, priced)
     this.tariffs = new Tariffs(snapshot.config.limiting)
     this.limits = new Rules(snapshot.config)
     this.proxies = new TrustedProxies(snapshot.config.server.trustedProxies)

@@ -10,6 +10,7 @@ import { hideSecrets } from '../../secrets/redact-secrets.js'
 import { attemptList } from '../attempts/result.js'
 import type { RequestContext } from '../exchange.js'
 import { firstContentMs, waited, type Results } from './results.js'
+import type { Used } from './attempt-usage.js'
 import { usageOf } from './usage.js'
 
 /** A model's name that a client or an upstream made up may not fill the ledger. */
@@ -77,7 +78,13 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Usa
     generation: generation.snapshot.generation,
     hops: hopsOf(x, results, nowMs, outcome),
     ...explained(x, results, outcome),
+    priceVersion: isPriced(results, used) ? generation.priceVersion : null,
   }
+}
+
+/** Whether the cost comes from a list of prices: native access has a price per request. */
+function isPriced({ identified }: Results, { costNanoUsd, source }: Used): boolean {
+  return costNanoUsd !== null && source !== 'none' && identified?.operation !== 'native'
 }
 
 /** A name that a client or an upstream chose, as ledger and log keep it: short and without secrets. */

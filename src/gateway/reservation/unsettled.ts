@@ -57,6 +57,7 @@ export function unsettledRow(
     generation: x.generation.snapshot.generation,
     hops: {},
     ...UNEXPLAINED,
+    priceVersion: isPriced && nanoUsd !== null ? x.generation.priceVersion : null,
     labels: labelsText(identity.labels),
     clientRequestId,
   }

@@ -54,6 +54,7 @@ const FIELDS = [
   // Entries of earlier versions of the program end here.
   'attemptMs',
   'retryAfterSeconds',
+  'priceVersion',
 ] as const
 type Field = (typeof FIELDS)[number]
 const PLACE = Object.fromEntries(FIELDS.map((name, at) => [name, at])) as Record<Field, number>
@@ -120,6 +121,7 @@ function explanationIn(from: Fields): Pick<UsageRow, keyof typeof UNEXPLAINED> {
     retryAfterSeconds: from.has('retryAfterSeconds')
       ? from.numberOrNull('retryAfterSeconds')
       : null,
+    priceVersion: from.has('priceVersion') ? from.stringOrNull('priceVersion') : null,
   }
 }
 

@@ -45,6 +45,7 @@ export function writeRow(row: UsageRow): string {
     row.clientRequestId,
     row.attemptMs === null ? null : row.attemptMs.map(micros),
     row.retryAfterSeconds === null ? null : finite(row.retryAfterSeconds),
+    row.priceVersion,
   ])
 }
 

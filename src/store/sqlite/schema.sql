@@ -162,7 +162,8 @@ CREATE TABLE ledger_entries (
   labels TEXT,
   client_request_id TEXT,
   attempt_ms TEXT,
-  retry_after_seconds INTEGER
+  retry_after_seconds INTEGER,
+  price_version TEXT
 );
 CREATE INDEX entries_by_time ON ledger_entries (at_ms);
 CREATE INDEX entries_failed ON ledger_entries (at_ms) WHERE outcome <> 'ok';
@@ -183,7 +184,8 @@ CREATE VIEW entries AS SELECT
   outcome, finish_reason, source, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
   cache_write_1h_tokens, reasoning_tokens, cost_nano_usd, cost_nano_usd / 1e9 AS cost_usd,
   tokens_after_disconnect, losses, generation, first_content_ms, overhead_ms, ingress, error_message,
-  "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, at_ms
+  "limit", upstream_status, upstream_request_id, attempted, shadow_of, labels, client_request_id, price_version,
+  at_ms
 FROM ledger_entries;
 
 -- Sums of an hour or day (UTC) for each key and model. Rows with the key '*' are those of all keys of an account, and

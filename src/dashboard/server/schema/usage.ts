@@ -163,6 +163,8 @@ export const requestRow = z.strictObject({
   attemptMs: z.array(ms).nullable(),
   /** The `retry-after` that the client was sent. */
   retryAfterSeconds: z.number().nullable(),
+  /** The prices that the cost was computed with; null if none were. */
+  priceVersion: z.string().nullable(),
 })
 
 /** `GET /requests`: newest first. The same query makes a file: `GET /requests.csv` (no `after`, no `limit`). */

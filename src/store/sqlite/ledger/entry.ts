@@ -50,6 +50,7 @@ const COLUMNS: readonly (readonly [name: string, value: (row: UsageRow) => Value
   ['client_request_id', (row) => row.clientRequestId],
   ['attempt_ms', (row) => (row.attemptMs === null ? null : JSON.stringify(row.attemptMs))],
   ['retry_after_seconds', (row) => row.retryAfterSeconds],
+  ['price_version', (row) => row.priceVersion],
 ]
 
 /** Adds an entry unless its request has one; the parameters are `valuesOf`. */
@@ -111,6 +112,7 @@ function read(row: Row): UsageRow {
     clientRequestId: textOrNull(row, 'client_request_id'),
     attemptMs: row['attempt_ms'] === null ? null : numbersIn(row, 'attempt_ms'),
     retryAfterSeconds: numberOrNull(row, 'retry_after_seconds'),
+    priceVersion: textOrNull(row, 'price_version'),
   }
 }
 

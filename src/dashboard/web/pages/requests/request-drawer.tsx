@@ -60,6 +60,7 @@ function Contents({ row }: { readonly row: RequestRow }) {
           <Fact name="Cost">
             <Money nano={row.costNanoUsd} />
           </Fact>
+          {row.priceVersion === null ? null : <Fact name="Price version">{row.priceVersion}</Fact>}
         </dl>
       </section>
       <section>

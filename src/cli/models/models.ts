@@ -1,0 +1,122 @@
+/** `sluice models diff`: what an operator's catalogue has other than the one that is shipped. Changes nothing. */
+import { parseArgs } from 'node:util'
+import type { JsonValue } from '../../chat/json.js'
+import { loadConfig, readCatalogue, readText } from '../../config/load.js'
+import type { ConfigProblem } from '../../config/problem.js'
+import { packageFile } from '../../files/package-file.js'
+import { priceVersionOf } from '../../ledger/price-version.js'
+import { problemLines } from '../check/check.js'
+import { actionOf, type Command } from '../command.js'
+import { configPath } from '../config-option.js'
+import {
+  catalogueDiff,
+  type CatalogueDiff,
+  type ChangeKind,
+  type FactChange,
+} from './catalogue-diff.js'
+
+/** `sluice models`. */
+export const command: Command = {
+  name: 'models',
+  summary: 'compare the catalogue with the one that is shipped',
+  help: `
+Usage: sluice models diff [--config FILE] [--exit-code] [--json]
+
+Compares the catalogue of the configuration (its key models) with the one that this version ships: models
+that were added or removed, and prices, limits and other facts that differ. Run it after an upgrade to see
+which new models and prices your own catalogue does not have. Exits with 1 if a file is not good.
+
+Options:
+  --config FILE   the configuration file; without it, the one that SLUICE_CONFIG names
+  --exit-code     exit with 1 if there are differences
+  --json          print one JSON object: { shipped_file, own_file, price_version, added, removed,
+                  changed: [{ model, kind, fact, shipped, own }] }
+
+Example:
+  sluice models diff --config config/gateway.yaml
+`,
+  run(argv) {
+    const { values, positionals } = parseArgs({
+      args: [...argv],
+      allowPositionals: true,
+      options: {
+        config: { type: 'string' },
+        'exit-code': { type: 'boolean' },
+        json: { type: 'boolean' },
+      },
+    })
+    actionOf('models', { positionals, values }, { diff: ['config', 'exit-code', 'json'] })
+    const isJson = values.json === true
+    const compared = compare(configPath(values.config, 'sluice models diff'))
+    if ('errors' in compared) {
+      console.log(isJson ? JSON.stringify(compared) : problemLines(compared.errors))
+      return Promise.resolve(1)
+    }
+    console.log(isJson ? JSON.stringify(compared) : diffText(compared))
+    const { added, removed, changed } = compared
+    const isDifferent = added.length + removed.length + changed.length > 0
+    return Promise.resolve(isDifferent && values['exit-code'] === true ? 1 : 0)
+  },
+}
+
+interface Compared extends CatalogueDiff {
+  readonly shipped_file: string
+  readonly own_file: string
+  /** As the ledger entries of a gateway with this configuration have it. */
+  readonly price_version: string
+}
+
+function compare(path: string): Compared | { readonly errors: readonly ConfigProblem[] } {
+  const loaded = loadConfig(path, process.env)
+  if (!loaded.ok) return { errors: loaded.errors }
+  const shippedFile = packageFile('config/models.yaml')
+  const shipped = readCatalogue(shippedFile, readText(shippedFile) ?? '')
+  const { path: ownFile, text } = loaded.sources.catalogue
+  const own = readCatalogue(ownFile, text)
+  if (shipped.catalogue === null) return { errors: shipped.errors }
+  if (own.catalogue === null) return { errors: own.errors }
+  return {
+    shipped_file: shippedFile,
+    own_file: ownFile,
+    price_version: priceVersionOf(loaded.catalogue.models, Object.values(loaded.config.upstreams)),
+    ...catalogueDiff(shipped.catalogue.models, own.catalogue.models),
+  }
+}
+
+const TITLES: readonly (readonly [ChangeKind, string])[] = [
+  ['price', 'Prices that differ (USD per million tokens)'],
+  ['limit', 'Limits that differ (tokens)'],
+  ['fact', 'Other facts that differ'],
+]
+
+function diffText({ own_file: file, price_version, added, removed, changed }: Compared): string {
+  const version = `Price version ${price_version}`
+  if (added.length + removed.length + changed.length === 0) {
+    return `${file}: the same models and facts as the shipped catalogue\n${version}`
+  }
+  const sections = TITLES.flatMap(([kind, title]) => {
+    const rows = changed.filter((change) => change.kind === kind)
+    return section(title, rows.map(changeText))
+  })
+  return [
+    `${file}, compared with the shipped catalogue`,
+    ...section('Added', added),
+    ...section('Not in it, but shipped', removed),
+    ...sections,
+    '',
+    version,
+  ].join('\n')
+}
+
+function section(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${line}`)]
+}
+
+function changeText({ model, fact, shipped, own }: FactChange): string {
+  return `${model} ${fact}: shipped ${valueText(shipped)}, here ${valueText(own)}`
+}
+
+function valueText(value: JsonValue): string {
+  if (value === null) return 'unknown'
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}

@@ -1,0 +1,105 @@
+/**
+ * Goal: a changed catalogue takes effect while the gateway runs, for requests that begin afterwards, and each ledger
+ * entry names the prices that its cost was computed with.
+ * Method: the real program; the price of a model is changed in the middle of a stream, then the entries are exported.
+ */
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
+import { sluice } from '../cli/session.js'
+import { startServe, until } from './program.js'
+
+const MODEL = 'gpt-5.4-mini'
+const served = await startServe(t)
+const models = join(served.file, '..', 'models.yaml')
+
+function setPrice(text: string): void {
+  const [before = '', after = ''] = readFileSync(models, 'utf8').split(`  - id: ${MODEL}\n`)
+  const [own = '', ...others] = after.split('\n  - id: ')
+  const priced = own.replace(
+    /(\n {4}price:\n(?: {6}.*\n?)*|\n {4}price: .*)/,
+    `\n    price: ${text}`,
+  )
+  writeFileSync(
+    `${models}.new`,
+    `${before}  - id: ${MODEL}\n${[priced, ...others].join('\n  - id: ')}`,
+  )
+  renameSync(`${models}.new`, models)
+}
+
+async function generation(): Promise<number> {
+  const page = objectOf(JSON.parse((await served.ops('/config')).text))
+  return Number(page['generation'])
+}
+
+async function entries(): Promise<JsonObject[]> {
+  const { out } = await sluice(['usage', 'export', '--config', served.file, '--format', 'jsonl'])
+  return out
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => objectOf(JSON.parse(line)))
+}
+
+void t.test('a price change applies to requests that begin afterwards', async (t) => {
+  setPrice('{ input: 1, output: 2 }')
+  await until(async () => (await generation()) === 2)
+
+  const prompt = '[[words: 40]] [[pace: 50]]'
+  const body = { model: MODEL, stream: true, messages: [{ role: 'user', content: prompt }] }
+  const slow = await served.chat(body)
+  t.equal(slow.status, 200)
+  setPrice('{ input: 10, output: 20 }')
+  await until(async () => (await generation()) === 3)
+  const after = await served.chat({ model: MODEL })
+  t.equal(after.status, 200)
+  await after.text()
+  t.match(await slow.text(), '[DONE]')
+
+  await until(async () => (await entries()).length === 2, 20_000, 200)
+  const found = await entries()
+  const old = objectOf(found.find(({ generation }) => generation === 2))
+  const now = objectOf(found.find(({ generation }) => generation === 3))
+  const costOf = (entry: JsonObject, input: number, output: number): number =>
+    1_000 * (Number(entry['input_tokens']) * input + Number(entry['output_tokens']) * output)
+  t.equal(old['stream'], true)
+  t.equal(old['cost_nano_usd'], costOf(old, 1, 2))
+  t.equal(now['cost_nano_usd'], costOf(now, 10, 20))
+  t.match(old['price_version'], /^[0-9a-f]{12}$/)
+  t.match(now['price_version'], /^[0-9a-f]{12}$/)
+  t.not(old['price_version'], now['price_version'])
+
+  const csv = await sluice(['usage', 'export', '--config', served.file, '--format', 'csv'])
+  const [header = '', ...lines] = csv.out.trim().split('\n')
+  t.ok(header.endsWith(',client_request_id,price_version'))
+  t.ok(lines.some((line) => line.endsWith(`,${stringOf(now['price_version']) ?? ''}`)))
+})
+
+void t.test('the same prices have the same version, and no price has none', async (t) => {
+  setPrice('{ output: 20, input: 10 }')
+  await until(async () => (await generation()) === 4)
+  await (await served.chat({ model: MODEL })).text()
+  await (await served.chat({ model: 'gpt-without-a-price' })).text()
+  await until(async () => (await entries()).length === 4, 20_000, 200)
+  const found = await entries()
+  const [again] = found.filter(
+    ({ generation, model_asked: asked }) => generation === 4 && asked === MODEL,
+  )
+  const [before] = found.filter(({ generation }) => generation === 3)
+  t.equal(again?.['price_version'], before?.['price_version'])
+  const [unpriced] = found.filter(({ model_asked: asked }) => asked === 'gpt-without-a-price')
+  t.match(unpriced, { cost_nano_usd: null, price_version: null })
+})
+
+void t.test('a catalogue that is no good leaves the prices in force', async (t) => {
+  const good = readFileSync(models, 'utf8')
+  writeFileSync(models, `${good}  - { id: broken, familly: openai }\n`)
+  await until(() => served.program.lines().some(({ msg }) => /refused/.test(String(msg))))
+  t.equal(await generation(), 4)
+  await (await served.chat({ model: MODEL })).text()
+  // Commands read the same files.
+  writeFileSync(models, good)
+  await until(async () => (await entries()).length === 5, 20_000, 200)
+  const versions = (await entries()).filter(({ generation }) => generation === 4)
+  t.equal(new Set(versions.map((entry) => entry['price_version']).filter(Boolean)).size, 1)
+})
