@@ -8,6 +8,7 @@ import type { Snapshot } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import { newRequestId } from '../http/id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
+import type { BreakerState } from './attempts/health/breaker.js'
 import { BodyBudget } from './bodies/body-budget.js'
 import type { CanaryOrder } from './canaries/monitor.js'
 import { CanaryTally, type CanaryReport } from './canaries/tally.js'
@@ -20,6 +21,7 @@ import { InFlight } from './under-way/in-flight.js'
 import { OverloadMonitor } from './overload/monitor.js'
 import type { Overload } from './overload/overload.js'
 import { RecentHeads, type RequestHead } from './observe/recent-heads.js'
+import { passedTrace } from './observe/trace-context.js'
 import { serve, type Services } from './pipeline.js'
 import { Shadows } from './shadows/shadows.js'
 import { faultOf } from './generation/try-out.js'
@@ -64,6 +66,9 @@ export class Gateway {
     }
     this.services = { ...shared, shadows: new Shadows(shared), ended: (x) => this.ended(x) }
     this.current = new Generation(snapshot, parts.metrics, null)
+    this.current.states.watch.onChange = (upstream, state) => {
+      tellBreaker(upstream, state, parts)
+    }
     parts.metrics.configLoaded(snapshot.generation)
     parts.metrics.beforeCollect(() => parts.metrics.levels.upstreams(this.current.states.levels()))
     this.discovery = new Discovery(parts.log)
@@ -120,6 +125,7 @@ export class Gateway {
     const id = newRequestId(Date.now())
     const startedMs = performance.now()
     const x = new Exchange({ id, req, res, generation, startedMs, as, upgrade })
+    x.trace = this.services.tracing?.begin(x) ?? passedTrace(req)
     generation.enter()
     this.inFlight.add(x)
     void serve(x, this.services)
@@ -194,4 +200,17 @@ export class Gateway {
       this.onIdle = resolve
     })
   }
+}
+
+/** A circuit breaker of this process has changed. */
+function tellBreaker(
+  upstream: string,
+  state: BreakerState,
+  { log, notify }: Pick<Services, 'log' | 'notify'>,
+): void {
+  const shown = state.replace('_', '-')
+  if (state === 'closed') log.info('circuit breaker closed', { upstream })
+  else log.warn(`circuit breaker ${shown}`, { upstream })
+  const data = { upstream, state, process_id: process.pid }
+  notify({ type: 'breaker.changed', atMs: Date.now(), data })
 }

@@ -16,7 +16,7 @@ import type { Deadlines } from './under-way/deadlines.js'
 import type { Drains } from './under-way/drains.js'
 import type { Exchange } from './exchange.js'
 import { serveNative } from './native/native.js'
-import { passedTrace } from './observe/trace-context.js'
+import type { Notify } from '../observe/webhooks/notification.js'
 import { Results } from './observe/results.js'
 import { admit, type Admitted } from './phases/admit.js'
 import { authenticate } from './phases/authenticate.js'
@@ -42,6 +42,7 @@ export interface Services extends Ledgers {
   readonly responses: StoredResponses
   readonly bodies: BodyBudget
   readonly overload: Overload
+  readonly notify: Notify
   readonly shadows: Shadows
   /** Called for every exchange, last. */
   readonly ended: (x: Exchange) => void
@@ -49,7 +50,6 @@ export interface Services extends Ledgers {
 
 /** Serves one request to its end. Never rejects. */
 export async function serve(x: Exchange, services: Services): Promise<void> {
-  x.trace = services.tracing?.begin(x) ?? passedTrace(x.req)
   const results = new Results()
   const observer = new Observer(x, results, services)
   try {

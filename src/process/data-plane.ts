@@ -29,8 +29,9 @@ import { FleetWatch } from './fleet-watch.js'
 import { LazyDashboard } from './lazy-dashboard.js'
 import { Books } from '../ledger/books.js'
 import { Spool } from '../ledger/spool.js'
-import type { Tracing } from '../gateway/observe/tracing.js'
+import type { Notify } from '../observe/webhooks/notification.js'
 import { openTracing } from './open-tracing.js'
+import { watchFor } from './watch-for.js'
 import { Limiter } from '../limits/limiter.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/hops.js'
@@ -85,6 +86,8 @@ export interface DataPlaneOptions {
   readonly reportCanaries?: (report: CanaryReport) => void
   /** What the fleet knows this gateway by, the same for all its workers. */
   readonly gatewayId?: string
+  /** Sends webhooks; without it none are sent. */
+  readonly notify?: Notify
 }
 
 /** How often the store has to prove that it works. */
@@ -106,13 +109,14 @@ export async function openDataPlane(
 ): Promise<DataPlane> {
   let current = snapshot
   const store = await openObservedStore(snapshot, log, metrics)
-  const parts = partsOf(store, () => current, metrics, log)
-  const { limiter, books } = parts
   const tracing = await openTracing(snapshot.config.telemetry, log, metrics)
-  const monitor = options.reportCanaries === undefined ? newCanaryMonitor(log, metrics) : null
+  const notices = watchFor(options.notify, store, () => current)
+  const parts = { ...partsOf(store, () => current, metrics, log), ...notices, tracing }
+  const { reportCanaries, notify } = options
+  const monitor = reportCanaries === undefined ? newCanaryMonitor(log, metrics, notify) : null
   monitor?.adopt(snapshot)
-  const report = options.reportCanaries ?? judging(monitor, (order) => gateway.abortCanaries(order))
-  const gateway = new Gateway({ ...parts, tracing, metrics, log }, snapshot, report)
+  const report = reportCanaries ?? judging(monitor, (order) => gateway.abortCanaries(order))
+  const gateway = new Gateway({ ...parts, metrics, log }, snapshot, report)
   let proxies = new TrustedProxies(snapshot.config.server.trustedProxies)
   const dashboard = new LazyDashboard({
     ...{ store, log, snapshot: () => current, ...asked(options) },
@@ -129,7 +133,7 @@ export async function openDataPlane(
   await offerSetUp(dashboard, server.port, options)
   server.allowUpgrades(opensWebSockets(snapshot.config))
   const fleet = fleetOf(store, () => current, metrics, options)
-  const probe = probing(store, limiter)
+  const probe = probing(store, parts.limiter)
   const removal = removingEndedKeys(store)
   return {
     port: server.port,
@@ -146,7 +150,7 @@ export async function openDataPlane(
     tryOut: (next) => gateway.tryOut(next),
     ready: () =>
       readinessOf({
-        ...{ store: probe.state, isLimiterAway: limiter.isAway, ledger: books.state },
+        ...{ store: probe.state, isLimiterAway: parts.limiter.isAway, ledger: parts.books.state },
         ...{ upstreams: gateway.upstreams, overload: gateway.overload.state },
         canaries: monitor?.text ?? null,
         fleet: fleet.state,
@@ -164,16 +168,21 @@ export async function openDataPlane(
       for (const timer of [probe.timer, removal]) clearInterval(timer)
       await Promise.all([dashboard.close(), fleet.close()])
       await gateway.close()
-      await release(parts, store, tracing)
+      await release(parts, store)
     },
   }
 }
 
 /** Lets go of what the gateway used, once it has ended. */
 async function release(
-  { authenticator, escrow, limiter, books }: ReturnType<typeof partsOf>,
+  {
+    authenticator,
+    escrow,
+    limiter,
+    books,
+    tracing,
+  }: Pick<Services, 'authenticator' | 'escrow' | 'limiter' | 'books' | 'tracing'>,
   store: Store,
-  tracing: Tracing | null,
 ): Promise<void> {
   await Promise.all([books.close(), tracing?.close()])
   authenticator.close()

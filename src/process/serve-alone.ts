@@ -7,6 +7,7 @@ import type { ConfigSource } from '../config/generations/source.js'
 import { outlookOf, type Outlook } from '../dashboard/server/outlook.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
 import { scrub } from '../observe/log/redact.js'
+import type { Notify } from '../observe/webhooks/notification.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/hops.js'
 import { ownDesk } from './generations.js'
@@ -20,6 +21,7 @@ export interface AloneParts {
   readonly log: Logger
   readonly metrics: Metrics
   readonly refused: () => Outlook['refused']
+  readonly notify: Notify
   /** V8 options; those that size the heap have no effect on a running process. */
   readonly flags: readonly string[]
   /** Runs when the drain begins. */
@@ -30,7 +32,7 @@ export interface AloneParts {
 
 /** The data plane of this process. Rejects with the reason when it cannot start; the caller ends the process. */
 export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
-  const { source, log, metrics, refused, onDrain, closed } = parts
+  const { source, log, metrics, refused, notify, onDrain, closed } = parts
   for (const flag of parts.flags) setFlagsFromString(flag)
   settleStrings()
   settleGlobals()
@@ -39,6 +41,7 @@ export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
     onSetUp: tellSetUp,
     outlook: async () => outlookOf(await metrics.text(), refused(), plane.canaries()),
     configDesk: ownDesk(source),
+    notify,
   })
     .catch(withReason)
     .catch((error: unknown) => {

@@ -5,6 +5,7 @@
 import { createLogger } from '../observe/log/log.js'
 import type { ModelFacts } from '../chat/model.js'
 import { runWorker } from './cluster/worker.js'
+import type { Notice } from './notifier.js'
 import { isCanaryOrder } from '../gateway/canaries/monitor.js'
 import { createCatalogue } from '../config/catalogue.js'
 import { deskOver, type Question } from '../dashboard/server/config-desk.js'
@@ -57,6 +58,7 @@ export async function serveAsWorker(): Promise<void> {
         },
         configDesk: deskOver((question) => ask(question, ROLLBACK_MS)),
         reportCanaries: (report) => void ask(report),
+        notify: (notice) => void ask({ notice } satisfies Notice),
       }).catch(withReason)
       plane = opened
       // Once it is known to be ready. A rejection ends the process: nobody has been served by it yet.

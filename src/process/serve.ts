@@ -15,6 +15,7 @@ import { Metrics } from '../observe/metrics/hops.js'
 import { configPage, followConfig, lastRefusal, readyPage } from './configuration.js'
 import { hasAdminToken, answerTo, ownDesk } from './generations.js'
 import { answerGenerations } from './ops-generations.js'
+import { Notifier } from './notifier.js'
 import { openOps, type Ops, type OpsOptions, type Readiness } from './ops-listener.js'
 import { ownProcess } from './machine.js'
 import { Restarts } from './restarts.js'
@@ -60,6 +61,7 @@ interface Opened {
   readonly metrics: Metrics
   readonly refused: () => Outlook['refused']
   readonly manager: ServiceManager
+  readonly notifier: Notifier
 }
 
 /**
@@ -86,7 +88,8 @@ export async function serve(path: string, env: Env): Promise<void> {
     makePrivate(folder, (reason) => log.warn('store', { reason }))
   }
   const manager = serviceManager(env, log)
-  const opened = { source, log, metrics, refused: lastRefusal(source), manager }
+  const notifier = new Notifier(source, log, metrics)
+  const opened = { source, log, metrics, refused: lastRefusal(source), manager, notifier }
   const serving = (): void => {
     manager.ready(`Serving generation ${String(source.current().generation)}`)
   }
@@ -118,7 +121,7 @@ interface Ports {
 }
 
 async function inOneProcess(opened: Opened): Promise<Ports> {
-  const { source, log, metrics, refused, manager } = opened
+  const { source, log, metrics, refused, manager, notifier } = opened
   const onDrain = (): void => manager.stopping()
   // The data plane is most of the code, and a primary never needs it.
   const loading = import('./serve-alone.js')
@@ -132,11 +135,12 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
     canaries: () => plane?.canaries() ?? [],
   })
   const closed = async (): Promise<void> => {
-    await Promise.all([ops.close(), source.close()])
+    await Promise.all([ops.close(), closeBoth(source, notifier)])
   }
   try {
     const { serveAlone } = await loading
-    const parts = { source, log, metrics, refused, onDrain, closed, flags: V8_FLAGS }
+    const { send: notify } = notifier
+    const parts = { source, log, metrics, refused, notify, onDrain, closed, flags: V8_FLAGS }
     const running = await serveAlone(parts)
     plane = running
     source.tryWith((snapshot) => running.tryOut(snapshot))
@@ -151,7 +155,7 @@ async function inOneProcess(opened: Opened): Promise<Ports> {
 const NOT_STARTED: Readiness = { ready: false, checks: { workers: 'not started' } }
 
 async function inWorkers(opened: Opened): Promise<Ports> {
-  const { source, log, metrics, refused, manager } = opened
+  const { source, log, metrics, refused, manager, notifier } = opened
   const { config } = source.current()
   // One for all workers, and for those that replace them.
   const made = {
@@ -161,7 +165,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
   }
   let primary: Primary<Generation> | null = null
   let restarts: Restarts | null = null
-  const canaries = newCanaryMonitor(log, metrics)
+  const canaries = newCanaryMonitor(log, metrics, notifier.send)
   canaries.adopt(source.current())
   const ops = await openOpsPort(opened, {
     metrics: () => primary?.metrics() ?? metrics.text(),
@@ -192,6 +196,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
       drainMs: () => source.current().config.server.drainMs,
       started: resolve,
       answer: async (question) => {
+        if (notifier.took(question)) return null
         if (isCanaryReport(question)) {
           const order = canaries.report(question)
           if (order !== null) fleet.order(order)
@@ -204,7 +209,7 @@ async function inWorkers(opened: Opened): Promise<Ports> {
       },
       onRestartSignal: () => restarts?.ask(),
       onDrain: () => manager.stopping(),
-      closed: () => source.close(),
+      closed: () => closeBoth(source, notifier),
     })
     primary = fleet
     restarts = rollingRestarts({ ...opened, fleet, ops, made })
@@ -219,6 +224,10 @@ async function inWorkers(opened: Opened): Promise<Ports> {
     throw new Error(`the gateway cannot start: ${failure}`)
   }
   return { port, opsPort: ops.port }
+}
+
+async function closeBoth(source: ConfigSource, notifier: Notifier): Promise<void> {
+  await Promise.all([source.close(), notifier.close()])
 }
 
 /** What the pages of the ops port show, besides the configuration. */

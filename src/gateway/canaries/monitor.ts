@@ -5,6 +5,7 @@
 import type { Snapshot } from '../../config/config.js'
 import type { AbortConfig } from '../../config/routes/route.js'
 import type { Logger } from '../../observe/log/log.js'
+import type { Notify } from '../../observe/webhooks/notification.js'
 import type { Metrics } from '../../observe/metrics/hops.js'
 import type { CanaryState } from '../../routing/canary.js'
 import { RollingSums } from '../attempts/health/rolling-sums.js'
@@ -25,13 +26,15 @@ export function isCanaryOrder(value: unknown): value is CanaryOrder {
 export interface MonitorOptions {
   readonly log: Pick<Logger, 'warn'>
   readonly metrics: Pick<Metrics, 'comparison'>
+  /** Called for a canary that is aborted; absent: nobody is notified. */
+  readonly notify?: Notify | undefined
   /** Monotonic, in ms. */
   readonly now: () => number
 }
 
 /** A monitor by the clock of this process. */
-export function newCanaryMonitor(log: Logger, metrics: Metrics): CanaryMonitor {
-  return new CanaryMonitor({ log, metrics, now: () => performance.now() })
+export function newCanaryMonitor(log: Logger, metrics: Metrics, notify?: Notify): CanaryMonitor {
+  return new CanaryMonitor({ log, metrics, notify, now: () => performance.now() })
 }
 
 const ATTEMPTS = 0
@@ -133,6 +136,8 @@ export class CanaryMonitor {
       reason: `${failuresText(watched.aborted)}; ${limit}`,
     })
     this.options.metrics.comparison.canaryAborted(route, upstream)
+    const data = { route, upstream, model, attempts, failures, generation: this.generation }
+    this.options.notify?.({ type: 'canary.aborted', atMs: Date.now(), data })
     return true
   }
 

@@ -5,6 +5,7 @@
 import type { Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
 import type { UsageRow } from '../../ledger/row.js'
+import type { BudgetWatch } from '../../limits/budget-watch.js'
 import type { Decision, Lease, Limiter, Wish } from '../../limits/limiter.js'
 import { claimsOf, needsOf, NO_LIMITS, type Claim, type Limit } from '../../limits/rules.js'
 import { budgetsUsed, rateHeaders, refusalOf, type LimitKind } from '../../limits/standing.js'
@@ -24,6 +25,8 @@ export interface Limits {
   readonly limiter: Limiter
   readonly metrics: Metrics
   readonly log: Pick<Logger, 'warn'>
+  /** Null: nobody is notified of budgets. */
+  readonly budgets: BudgetWatch | null
 }
 
 /** A request that runs. */
@@ -179,7 +182,7 @@ interface Asked {
   readonly decision: Decision
 }
 
-async function decide(question: Question, { limiter, metrics }: Limits): Promise<Asked> {
+async function decide(question: Question, { limiter, metrics, budgets }: Limits): Promise<Asked> {
   const claims = claimed(question)
   const { x, identity, modelName, reckonings } = question
   const decision = await limiter.admit({
@@ -191,6 +194,7 @@ async function decide(question: Question, { limiter, metrics }: Limits): Promise
   // A process that decides alone knows its share of a budget, not the budget.
   const { closed, lease, standings } = decision
   const isAlone = closed || lease?.taken === 'nothing'
+  if (!isAlone) budgets?.decided(claims, decision)
   for (const { scope, kind, ratio } of isAlone
     ? []
     : budgetsUsed(claims, standings, lease !== null)) {

@@ -5,6 +5,7 @@ import { causeOf } from '../../error-cause.js'
 import { isAbsurd } from '../../chat/usage.js'
 import type { DialectName } from '../../dialects/dialect.js'
 import type { Books } from '../../ledger/books.js'
+import type { BudgetWatch } from '../../limits/budget-watch.js'
 import { claimOf, type Limiter } from '../../limits/limiter.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Metrics, Outcome } from '../../observe/metrics/hops.js'
@@ -22,6 +23,8 @@ import type { Identified } from './identify.js'
 export interface Ledgers {
   readonly books: Books
   readonly limiter: Limiter
+  /** Null: nobody is notified of budgets. */
+  readonly budgets: BudgetWatch | null
   readonly metrics: Metrics
   readonly canaries: CanaryTally
   readonly log: Logger
@@ -105,7 +108,9 @@ export class Observer {
     }
     // Settlement frees the reservation; the limiter keeps count of those that it decided alone.
     if (x.lease === null) return to.books.settle(entry, undefined, nowMs)
-    to.limiter.end(x.lease, chargedNanoUsd(entry))
+    const charged = chargedNanoUsd(entry)
+    to.limiter.end(x.lease, charged)
+    if (x.lease.taken !== 'nothing') to.budgets?.settled(x.lease.wish.demands, charged)
     return to.books.settle(entry, claimOf(x.lease), nowMs)
   }
 

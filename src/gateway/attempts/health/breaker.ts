@@ -53,10 +53,17 @@ export class Breaker {
   private test: BreakerPass | null = null
   /** Grows with each opening and closing: results of earlier attempts are ignored. */
   private era = 0
+  private readonly onChange: (state: BreakerState) => void
 
-  constructor(config: BreakerConfig, clock: Clock) {
+  /** `onChange` is called when it opens, closes, and lets a request test the upstream. */
+  constructor(
+    config: BreakerConfig,
+    clock: Clock,
+    onChange: (state: BreakerState) => void = () => undefined,
+  ) {
     this.config = config
     this.clock = clock
+    this.onChange = onChange
     this.recent = new RollingSums(config.windowMs, 2)
     this.slowStartMs = Math.min(MAX_SLOW_START_MS, config.openMs * SLOW_START_OF_OPEN)
   }
@@ -102,7 +109,10 @@ export class Breaker {
       failed: over(() => this.failed()),
       abandoned: over(() => undefined),
     }
-    if (this.state === 'half_open') this.test ??= pass
+    if (this.state === 'half_open' && this.test === null) {
+      this.test = pass
+      this.onChange('half_open')
+    }
     return pass
   }
 
@@ -127,6 +137,7 @@ export class Breaker {
     this.closedAtMs = nowMs
     this.changedAtMs = nowMs
     this.reset()
+    this.onChange('closed')
   }
 
   private failed(): void {
@@ -149,9 +160,11 @@ export class Breaker {
   private open(): void {
     const nowMs = this.clock.now()
     const openMs = this.config.openMs * (1 + JITTER * this.clock.random())
+    const wasOpen = this.state === 'open'
     if (this.openUntilMs === null) this.changedAtMs = nowMs
     this.openUntilMs = nowMs + openMs
     this.reset()
+    if (!wasOpen) this.onChange('open')
   }
 
   private reset(): void {

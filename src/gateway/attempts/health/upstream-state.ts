@@ -9,11 +9,22 @@ import { PeakEwma } from '../../../routing/latency.js'
 import type { RouteConfig } from '../../../config/routes/route.js'
 import type { RouteTarget } from '../../../routing/router.js'
 import type { UpstreamLevels } from '../../../observe/metrics/levels.js'
-import { Breaker, BREAKER_LEVELS } from './breaker.js'
+import { Breaker, BREAKER_LEVELS, type BreakerState } from './breaker.js'
 import { SYSTEM_CLOCK, type Clock } from './clock.js'
 import { Credentials } from './credentials.js'
 import { HedgeBudget } from '../hedge/hedge-budget.js'
 import { RetryBudget } from '../retry/retry-budget.js'
+
+/** Called when a breaker opens, closes, or lets a request test its upstream. The breakers of all generations share it. */
+export interface BreakerWatch {
+  onChange: (upstream: string, state: BreakerState) => void
+}
+
+const NO_WATCH: BreakerWatch = { onChange: () => undefined }
+
+function newBreaker({ name, breaker }: UpstreamConfig, clock: Clock, watch: BreakerWatch): Breaker {
+  return new Breaker(breaker, clock, (state) => watch.onChange(name, state))
+}
 
 /** The state of one upstream. */
 export class UpstreamState {
@@ -26,14 +37,19 @@ export class UpstreamState {
   private readonly settings: { readonly breaker: string; readonly keys: string }
 
   /** `previous` is the state in the generation before, null if there is none. */
-  constructor(config: UpstreamConfig, previous: UpstreamState | null, clock: Clock) {
+  constructor(
+    config: UpstreamConfig,
+    previous: UpstreamState | null,
+    clock: Clock,
+    watch: BreakerWatch = NO_WATCH,
+  ) {
     const { apiKeys, baseUrl } = config
     const breaker = JSON.stringify([baseUrl, config.breaker])
     const keys = JSON.stringify([baseUrl, apiKeys])
     this.settings = { breaker, keys }
     const former = previous?.settings
     const hasSameBreaker = previous !== null && former?.breaker === breaker
-    this.breaker = hasSameBreaker ? previous.breaker : new Breaker(config.breaker, clock)
+    this.breaker = hasSameBreaker ? previous.breaker : newBreaker(config, clock, watch)
     const certificate = config.tls?.cert ?? null
     this.certificateExpiry = certificate === null ? null : expiryOf(certificate)
     this.retries = previous?.retries ?? new RetryBudget(clock)
@@ -56,6 +72,7 @@ export class UpstreamState {
 /** The state of all upstreams and routes of a generation. */
 export class UpstreamStates {
   readonly clock: Clock
+  readonly watch: BreakerWatch
   private readonly byName: ReadonlyMap<string, UpstreamState>
   /** Of the routes that hedge. */
   private readonly hedges: ReadonlyMap<string, HedgeBudget>
@@ -66,6 +83,8 @@ export class UpstreamStates {
     clock: Clock = previous?.clock ?? SYSTEM_CLOCK,
   ) {
     this.clock = clock
+    const watch = previous?.watch ?? { ...NO_WATCH }
+    this.watch = watch
     this.hedges = new Map(
       routes
         .filter(({ hedge }) => hedge !== null)
@@ -77,7 +96,7 @@ export class UpstreamStates {
     this.byName = new Map(
       Object.values(upstreams).map((config) => {
         const former = previous?.byName.get(config.name) ?? null
-        return [config.name, new UpstreamState(config, former, clock)]
+        return [config.name, new UpstreamState(config, former, clock, watch)]
       }),
     )
   }

@@ -1,0 +1,152 @@
+/**
+ * Notices when 80 % and 100 % of a budget are used, once for each day or month in the whole fleet: the store decides
+ * which process reports. Counts what was spent; of what is set aside for running requests it leaves out that of this
+ * process, so other processes' reservations may bring a notice forward.
+ */
+import type { Notify } from '../observe/webhooks/notification.js'
+import type { Attempts } from '../store/attempts.js'
+import type { BudgetDemand, Demand } from '../store/ledger.js'
+import type { Decision } from './limiter.js'
+import type { Claim } from './rules.js'
+
+/** What a watch reports to. */
+export interface BudgetWatchOptions {
+  readonly attempts: Pick<Attempts, 'take'>
+  readonly notify: Notify
+  /** Whether anybody wants to know; asked for each request under a budget. */
+  readonly isWanted: () => boolean
+}
+
+/** A budget in its running day or month. */
+interface Watched {
+  limitNanoUsd: number
+  /** Spent and set aside, as last heard. */
+  usedNanoUsd: number
+  /** Set aside by requests of this process. */
+  heldNanoUsd: number
+  endsAtMs: number
+  /** The highest threshold that was reported, by any process; 0 for none. */
+  reported: number
+}
+
+const THRESHOLDS = [80, 100] as const
+type Threshold = (typeof THRESHOLDS)[number]
+
+/** More budgets than this are forgotten, the oldest first. */
+const MAX_WATCHED = 10_000
+/** A refusal that ends sooner waits for running requests, not for the next day. */
+const SOON_MS = 5_000
+/** Clocks of processes may differ by so much. */
+const SLACK_MS = 3_600_000
+
+/** The budgets that this process has heard of. */
+export class BudgetWatch {
+  private readonly options: BudgetWatchOptions
+  private readonly watched = new Map<string, Watched>()
+
+  constructor(options: BudgetWatchOptions) {
+    this.options = options
+  }
+
+  /** A request was decided on. */
+  decided(claims: readonly Claim[], { lease, standings }: Decision): void {
+    if (!this.options.isWanted()) return
+    for (const [index, { demand }] of claims.entries()) {
+      const standing = standings[index]
+      if (!isBudget(demand) || standing === undefined) continue
+      const { limit, remaining, resetMs, retryAfterMs } = standing
+      const watched = this.of(demand, resetMs)
+      watched.limitNanoUsd = limit
+      watched.usedNanoUsd = limit - remaining
+      if (lease !== null) watched.heldNanoUsd += demand.costNanoUsd
+      // A budget that cannot pay for a request any more is used up, whatever is left of it.
+      if (lease === null && retryAfterMs > SOON_MS) {
+        for (const threshold of THRESHOLDS) this.reached(demand, watched, threshold, 'refused')
+      } else this.check(demand, watched)
+    }
+  }
+
+  /** A request that was admitted with these demands is settled; null: it is charged what was set aside. */
+  settled(demands: readonly Demand[], chargedNanoUsd: number | null): void {
+    for (const demand of demands) {
+      if (!isBudget(demand)) continue
+      const watched = this.watched.get(nameOf(demand))
+      if (watched === undefined) continue
+      const { costNanoUsd } = demand
+      watched.heldNanoUsd = Math.max(0, watched.heldNanoUsd - costNanoUsd)
+      watched.usedNanoUsd += (chargedNanoUsd ?? costNanoUsd) - costNanoUsd
+      this.check(demand, watched)
+    }
+  }
+
+  private of(demand: BudgetDemand, resetMs: number): Watched {
+    const name = nameOf(demand)
+    const nowMs = Date.now()
+    const known = this.watched.get(name)
+    if (known !== undefined && nowMs < known.endsAtMs) return known
+    this.watched.delete(name)
+    const [oldest] = this.watched.keys()
+    if (this.watched.size >= MAX_WATCHED && oldest !== undefined) this.watched.delete(oldest)
+    const made = { limitNanoUsd: 0, usedNanoUsd: 0, heldNanoUsd: 0, reported: 0 }
+    const watched = { ...made, endsAtMs: nowMs + resetMs }
+    this.watched.set(name, watched)
+    return watched
+  }
+
+  private check(demand: BudgetDemand, watched: Watched): void {
+    const spent = watched.usedNanoUsd - watched.heldNanoUsd
+    for (const threshold of THRESHOLDS) {
+      if (spent * 100 >= watched.limitNanoUsd * threshold) {
+        this.reached(demand, watched, threshold, 'used')
+      }
+    }
+  }
+
+  private reached(
+    demand: BudgetDemand,
+    watched: Watched,
+    threshold: Threshold,
+    reason: 'used' | 'refused',
+  ): void {
+    if (threshold <= watched.reported) return
+    const before = watched.reported
+    watched.reported = threshold
+    const { limitNanoUsd, usedNanoUsd, heldNanoUsd, endsAtMs } = watched
+    const nowMs = Date.now()
+    const period = demand.kind === 'usd_day' ? 'day' : 'month'
+    const date = new Date(nowMs).toISOString().slice(0, period === 'day' ? 10 : 7)
+    const name = `notify:budget:${date}:${threshold}:${demand.subject}`
+    const turn = { name, burst: 1, everyMs: Math.max(0, endsAtMs - nowMs) + SLACK_MS }
+    const report = ([waitMs = 0]: number[]): void => {
+      if (waitMs > 0) return
+      this.options.notify({
+        type: 'budget.threshold',
+        atMs: nowMs,
+        data: {
+          budget: demand.subject,
+          period,
+          threshold_percent: threshold,
+          reason,
+          used_usd: dollars(usedNanoUsd - heldNanoUsd),
+          limit_usd: dollars(limitNanoUsd),
+          resets_at: new Date(endsAtMs).toISOString(),
+        },
+      })
+    }
+    // With the store away the next request tries again.
+    this.options.attempts.take([turn], nowMs).then(report, () => (watched.reported = before))
+  }
+}
+
+function isBudget(demand: Demand): demand is BudgetDemand {
+  return demand.kind === 'usd_day' || demand.kind === 'usd_month'
+}
+
+function nameOf({ kind, subject }: BudgetDemand): string {
+  return `${kind} ${subject}`
+}
+
+/** To the micro-dollar. */
+function dollars(nanoUsd: number): number {
+  return Math.round(Math.max(0, nanoUsd) / 1_000) / 1e6
+}

@@ -1,0 +1,178 @@
+/**
+ * The webhooks of one URL: a bounded queue, retries with back-off, and a signature for each try. Webhooks are
+ * independent of each other: one that fails does not hold up those after it, so they may arrive out of order.
+ */
+import { randomUUID } from 'node:crypto'
+import type { NotifyConfig } from '../../config/config.js'
+import type { Poster, PostReply } from '../../upstreams/post.js'
+import { retryAfterSeconds } from '../../wire/retry-after.js'
+import { groupOf, type Notification, type NotifyGroup } from './notification.js'
+import { keyOf, signatureHeaders } from './sign.js'
+
+/** What became of a try, or of a webhook. `dropped`: the queue was full, the URL is gone, or the process ended. */
+export type WebhookResult = 'delivered' | 'retried' | 'failed' | 'dropped'
+
+/** What an endpoint needs and reports to. */
+export interface EndpointOptions {
+  readonly poster: Poster
+  /** Counts what became of a webhook, or of a try of it. */
+  readonly onResult: (group: NotifyGroup, result: WebhookResult) => void
+  /** A webhook will not be delivered; `reason` holds a status or an error code. Called at most once a minute. */
+  readonly onLost: (origin: string, reason: string) => void
+  /** Waits before the second try, the third, …; shortened at random by up to a half. */
+  readonly backOffMs?: readonly number[]
+}
+
+/** One webhook that is not delivered yet. */
+interface Delivery {
+  /** The same for every try: receivers recognise a webhook that they have. */
+  readonly id: string
+  readonly group: NotifyGroup
+  readonly body: string
+  tries: number
+  /** When it may be tried, ms since 1970. */
+  dueMs: number
+}
+
+const BACK_OFF_MS: readonly number[] = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000]
+const MAX_WAITING = 1_000
+const AT_ONCE = 2
+/** Receivers get as long as the specification advises. */
+const TRY_MS = 15_000
+/** The time of the last tries when the process ends. */
+const CLOSE_MS = 3_000
+const LOG_EVERY_MS = 60_000
+const GONE = 410
+
+/** Sends what is put in, until it is closed. */
+export class Endpoint {
+  readonly config: NotifyConfig
+  private readonly options: EndpointOptions
+  private readonly key: Buffer
+  private readonly origin: string
+  private readonly backOffMs: readonly number[]
+  private waiting: Delivery[] = []
+  private readonly running = new Set<Promise<void>>()
+  private timer: NodeJS.Timeout | null = null
+  /** The receiver answered 410, or the process ends: nothing more is taken. */
+  private isOver = false
+  private loggedMs = Number.NEGATIVE_INFINITY
+
+  constructor(config: NotifyConfig, options: EndpointOptions) {
+    this.config = config
+    this.options = options
+    this.key = keyOf(config.secret)
+    this.origin = new URL(config.url).origin
+    this.backOffMs = options.backOffMs ?? BACK_OFF_MS
+  }
+
+  /** Queues the notification if the configuration asks for its group. A full queue drops its oldest. */
+  put({ type, atMs, data }: Notification): void {
+    const group = groupOf(type)
+    if (!this.config.events.includes(group)) return
+    if (this.isOver) return this.options.onResult(group, 'dropped')
+    const body = JSON.stringify({ type, timestamp: new Date(atMs).toISOString(), data })
+    this.waiting.push({ id: `msg_${randomUUID()}`, group, body, tries: 0, dueMs: Date.now() })
+    if (this.waiting.length > MAX_WAITING) {
+      const oldest = this.waiting.shift()
+      if (oldest !== undefined) this.lost(oldest, 'dropped', 'too many webhooks wait')
+    }
+    this.pump()
+  }
+
+  /** Tries once more what waits, within 3 seconds, and closes the connections. */
+  async close(): Promise<void> {
+    this.isOver = true
+    if (this.timer !== null) clearTimeout(this.timer)
+    const last = this.waiting.splice(0).map((delivery) => this.attempt(delivery, CLOSE_MS))
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, CLOSE_MS)))
+    await Promise.race([Promise.all([...this.running, ...last]), late])
+    clearTimeout(timer)
+    await this.options.poster.close()
+  }
+
+  /** Begins what is due, and comes back for the rest. */
+  private pump(): void {
+    if (this.timer !== null) clearTimeout(this.timer)
+    this.timer = null
+    if (this.isOver) return
+    const nowMs = Date.now()
+    let nextMs = Number.POSITIVE_INFINITY
+    const later: Delivery[] = []
+    for (const delivery of this.waiting) {
+      if (delivery.dueMs <= nowMs && this.running.size < AT_ONCE) {
+        const run = this.attempt(delivery, TRY_MS).finally(() => {
+          this.running.delete(run)
+          this.pump()
+        })
+        this.running.add(run)
+      } else {
+        later.push(delivery)
+        nextMs = Math.min(nextMs, delivery.dueMs)
+      }
+    }
+    this.waiting = later
+    // With all connections busy, the end of a try comes back.
+    if (this.running.size >= AT_ONCE || later.length === 0) return
+    this.timer = setTimeout(() => this.pump(), Math.max(0, nextMs - nowMs)).unref()
+  }
+
+  /** Never rejects. */
+  private async attempt(delivery: Delivery, timeoutMs: number): Promise<void> {
+    const { id, body } = delivery
+    delivery.tries += 1
+    const atSeconds = Math.floor(Date.now() / 1000)
+    const headers = {
+      'content-type': 'application/json',
+      'user-agent': 'sluice',
+      ...signatureHeaders(this.key, { id, atSeconds, body }),
+    }
+    try {
+      this.answered(delivery, await this.options.poster.post({ headers, body, timeoutMs }))
+    } catch (error) {
+      this.failed(delivery, reasonOf(error), 0)
+    }
+  }
+
+  private answered(delivery: Delivery, { status, headers }: PostReply): void {
+    if (status >= 200 && status < 300) {
+      this.options.onResult(delivery.group, 'delivered')
+      return
+    }
+    if (status !== GONE) {
+      const waitMs = (retryAfterSeconds(headers) ?? 0) * 1000
+      this.failed(delivery, `status ${status}`, waitMs)
+      return
+    }
+    // The receiver wants no more of them; a changed configuration begins anew.
+    this.isOver = true
+    for (const each of [delivery, ...this.waiting.splice(0)]) {
+      this.lost(each, 'dropped', `status ${GONE}: the receiver is gone`)
+    }
+  }
+
+  private failed(delivery: Delivery, reason: string, leastMs: number): void {
+    const waitMs = this.backOffMs[delivery.tries - 1]
+    if (this.isOver) return this.lost(delivery, 'dropped', reason)
+    if (waitMs === undefined) return this.lost(delivery, 'failed', reason)
+    this.options.onResult(delivery.group, 'retried')
+    const jittered = waitMs * (0.5 + Math.random() / 2)
+    delivery.dueMs = Date.now() + Math.max(leastMs, jittered)
+    this.waiting.push(delivery)
+  }
+
+  private lost({ group }: Delivery, result: 'failed' | 'dropped', reason: string): void {
+    this.options.onResult(group, result)
+    const nowMs = Date.now()
+    if (nowMs - this.loggedMs < LOG_EVERY_MS) return
+    this.loggedMs = nowMs
+    this.options.onLost(this.origin, reason)
+  }
+}
+
+/** A code; a message may hold the URL. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown'
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
+}

@@ -1,0 +1,88 @@
+/**
+ * The webhooks of this gateway, sent by the process that reads the configuration: a single process, or the primary for
+ * its workers. Their code is loaded with the first configuration that has `notify`.
+ */
+import type { Snapshot } from '../config/config.js'
+import { formatProblem } from '../config/problem.js'
+import type { ConfigSource } from '../config/generations/source.js'
+import type { Logger } from '../observe/log/log.js'
+import type { Metrics } from '../observe/metrics/hops.js'
+import type { Notification, NotificationType } from '../observe/webhooks/notification.js'
+import type { Webhooks } from '../observe/webhooks/webhooks.js'
+
+/** Sends notifications to the URLs of the configuration in force. */
+export class Notifier {
+  private readonly log: Logger
+  private readonly metrics: Metrics
+  private webhooks: Promise<Webhooks> | null = null
+
+  constructor(source: ConfigSource, log: Logger, metrics: Metrics) {
+    this.log = log
+    this.metrics = metrics
+    this.adopt(source.current())
+    source.subscribe((change) => {
+      if (change.result === 'applied') {
+        this.adopt(change.snapshot)
+        return
+      }
+      const [first] = change.errors
+      const { generation } = source.current()
+      const data = {
+        generation_in_force: generation,
+        problems: change.errors.length,
+        first_problem: first === undefined ? null : formatProblem(first),
+      }
+      this.send({ type: 'config.refused', atMs: Date.now(), data })
+    })
+  }
+
+  readonly send = (notification: Notification): void => {
+    void this.webhooks?.then((webhooks) => webhooks.send(notification))
+  }
+
+  /** Sends what a worker reports; false if the worker asks something else. */
+  took(question: unknown): boolean {
+    if (!isNotice(question)) return false
+    this.send(question.notice)
+    return true
+  }
+
+  /** Tries once more what waits. */
+  async close(): Promise<void> {
+    await (await this.webhooks)?.close()
+  }
+
+  private adopt({ config: { notify } }: Snapshot): void {
+    if (notify.length === 0 && this.webhooks === null) return
+    this.webhooks ??= this.load()
+    void this.webhooks.then((webhooks) => webhooks.adopt(notify))
+  }
+
+  private async load(): Promise<Webhooks> {
+    const [{ Webhooks: Loaded }, { openPoster }] = await Promise.all([
+      import('../observe/webhooks/webhooks.js'),
+      import('../upstreams/post.js'),
+    ])
+    const { log, metrics } = this
+    return new Loaded({ open: openPoster, log, metrics })
+  }
+}
+
+const TYPES = new Set<unknown>([
+  'budget.threshold',
+  'breaker.changed',
+  'config.refused',
+  'canary.aborted',
+] satisfies NotificationType[])
+
+/** What a worker sends its primary in place of a question. */
+export interface Notice {
+  readonly notice: Notification
+}
+
+/** Whether a worker's message is a notification. */
+function isNotice(value: unknown): value is Notice {
+  if (typeof value !== 'object' || value === null || !('notice' in value)) return false
+  const { notice } = value
+  return typeof notice === 'object' && notice !== null && 'type' in notice && TYPES.has(notice.type)
+}

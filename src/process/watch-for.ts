@@ -1,0 +1,18 @@
+/** What notices events for webhooks in a process that serves requests. */
+import type { Snapshot } from '../config/config.js'
+import type { Services } from '../gateway/pipeline.js'
+import { BudgetWatch } from '../limits/budget-watch.js'
+import type { Notify } from '../observe/webhooks/notification.js'
+import type { Store } from '../store/store.js'
+
+/** Without `notify` nothing is noticed. */
+export function watchFor(
+  notify: Notify | undefined,
+  { attempts }: Pick<Store, 'attempts'>,
+  snapshot: () => Snapshot,
+): Pick<Services, 'budgets' | 'notify'> {
+  if (notify === undefined) return { budgets: null, notify: () => undefined }
+  const isWanted = (): boolean =>
+    snapshot().config.notify.some(({ events }) => events.includes('budget'))
+  return { budgets: new BudgetWatch({ attempts, notify, isWanted }), notify }
+}
