@@ -274,12 +274,12 @@ class Listener implements GatewayServer {
     this.connections.closeSoon()
     this.tls?.sessions.announceClose()
     const { lameDuckMs = 0, isReplaced = false, onDeadline } = options
-    // `http.Server` would close idle connections at once, and lose a request that is on its way on one of them.
-    const early = isReplaced ? this.stopListening(NetServer.prototype.close) : null
+    // Idle connections stay open for now: a request may be on its way on one of them.
+    const early = isReplaced ? untilClosed((done) => stopListening(this.server, done)) : null
     if (lameDuckMs > 0) await new Promise((resolve) => setTimeout(resolve, lameDuckMs))
     // Requests that have arrived are read first.
     await new Promise((resolve) => setImmediate(resolve))
-    const closed = early ?? this.stopListening(this.server.close)
+    const closed = early ?? untilClosed((done) => this.server.close(done))
     this.tls?.close()
     const sweep = setInterval(() => this.endIdle(), SWEEP_MS)
     this.endIdle()
@@ -295,11 +295,6 @@ class Listener implements GatewayServer {
     clearTimeout(grace)
   }
 
-  /** Resolves when no connection is left. */
-  private stopListening(close: NetServer['close']): Promise<void> {
-    return new Promise((resolve) => close.call(this.server, () => resolve()))
-  }
-
   private endIdle(): void {
     this.server.closeIdleConnections()
     this.connections.destroySilent()
@@ -310,4 +305,14 @@ class Listener implements GatewayServer {
     this.connections.destroy()
     this.tls?.sessions.destroy()
   }
+}
+
+/** Resolves when no connection is left. */
+function untilClosed(close: (done: () => void) => void): Promise<void> {
+  return new Promise((resolve) => close(resolve))
+}
+
+/** `http.Server` has a method of the same name that also closes idle connections. */
+function stopListening(server: NetServer, done: () => void): void {
+  NetServer.prototype.close.call(server, done)
 }

@@ -250,9 +250,9 @@ function rollingRestarts(
   parts: Opened & { readonly fleet: Primary<Generation>; readonly ops: Ops; readonly made: Made },
 ): Restarts {
   const { source, log, fleet, ops, made } = parts
-  let running = source.current().config.server
   const replace = async (): Promise<void> => {
     await source.reload()
+    const running = source.current().config.server
     const giveBack = source.takeWaiting()
     const snapshot = source.current()
     const { server } = snapshot.config
@@ -269,7 +269,6 @@ function rollingRestarts(
       fleet.publish(payloadOf(source.current(), made))
       throw error
     }
-    running = server
     await source.announce({ opsHost: server.opsHost, opsPort: ops.port })
   }
   return new Restarts({ turn: () => fleet.formerGone(), replace, log })
