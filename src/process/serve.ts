@@ -89,12 +89,15 @@ export async function serve(path: string, env: Env): Promise<void> {
   const serving = (): void => {
     manager.ready(`Serving generation ${String(source.current().generation)}`)
   }
+  let reloads = 0
   process.on('SIGHUP', () => {
-    manager.reloading()
+    reloads += 1
+    if (reloads === 1) manager.reloading()
     void source.reload({ takeFiles: true }).then(({ result }) => {
       const { generation } = source.current()
       log.info('configuration looked at', { signal: 'SIGHUP', generation, reason: result })
-      serving()
+      reloads -= 1
+      if (reloads === 0) serving()
     })
   })
   const { port, opsPort } = await (config.server.workers === 1

@@ -82,7 +82,7 @@ function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
 }
 
-void t.test('G11: reloads under load', async (t) => {
+void t.test('G11, I-133: reloads under load', async (t) => {
   const served = await startServe(t)
   const { port, secret } = served
   const words = (): number => WORDS
