@@ -78,15 +78,15 @@ export interface GatewayServer {
   readonly draining: boolean
   /**
    * Stops accepting, lets open requests finish, and resolves when no connection is left; at the
-   * latest `deadlineMs` (and a grace of 250 ms for last errors) after accepting stopped.
+   * latest `deadlineMs` (and a grace of up to 3 s for last errors) after accepting stopped.
    * Never rejects; further calls wait for the first.
    */
   drain(deadlineMs: number, options?: DrainOptions): Promise<void>
 }
 
 const SWEEP_MS = 250
-/** How long the last errors that the drain's deadline causes may take. */
-const GRACE_MS = 250
+/** How long the last errors that the drain's deadline causes may take: as long as the drain, within these limits. */
+const GRACE_MS = { min: 250, max: 3000 }
 /** Above `maxConnections`, connections that are being refused with a reply. */
 const REFUSED_CONNECTIONS = 256
 
@@ -286,7 +286,8 @@ class Listener implements GatewayServer {
     let grace: NodeJS.Timeout | undefined
     const deadline = setTimeout(() => {
       onDeadline?.()
-      grace = setTimeout(() => this.endAll(), GRACE_MS)
+      const graceMs = Math.min(Math.max(deadlineMs, GRACE_MS.min), GRACE_MS.max)
+      grace = setTimeout(() => this.endAll(), graceMs)
     }, deadlineMs)
     await closed
     clearInterval(this.clock)
