@@ -49,7 +49,12 @@ export default tseslint.config(
   {
     files: ['examples/**/*.mjs'],
     languageOptions: {
-      globals: { console: 'readonly', process: 'readonly', TextEncoder: 'readonly' },
+      globals: Object.fromEntries(
+        ['console', 'process', 'TextEncoder', 'fetch', 'URLSearchParams'].map((name) => [
+          name,
+          'readonly',
+        ]),
+      ),
     },
   },
   {

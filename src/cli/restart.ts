@@ -10,7 +10,7 @@ import { machineName } from '../process/machine.js'
 import { problemLines } from './check/check.js'
 import type { Command } from './command.js'
 import { configPath } from './config-option.js'
-import { askOps, opsUrl } from './ops-port.js'
+import { askGateway, findGateway, type FoundGateway } from './generations/running-gateway.js'
 import { processTerminal, type Terminal } from './with-store.js'
 
 /** `sluice restart`. */
@@ -62,27 +62,41 @@ async function runRestart(path: string, isJson: boolean, terminal: Terminal): Pr
     terminal.err(problemLines(loaded.errors))
     return 1
   }
-  const { server } = loaded.config
-  const url = opsUrl(server)
-  const ask = async (): Promise<Page> => page.parse(await askOps(url, '/workers'))
-  const before = await ask()
-  checkSignals(before, url)
+  const { drainMs, opsHost, opsPort } = loaded.config.server
+  const find = (): Promise<FoundGateway | null> => findGateway(loaded, process.env)
+  const gateway = await find()
+  if (gateway === null) {
+    throw new Error(
+      `No gateway runs with ${path}: none answers on ${opsHost}:${String(opsPort)} (server.ops_host and server.ops_port)`,
+    )
+  }
+  const before = await pageOf(gateway)
+  checkSignals(before, gateway.origin)
   signal(before.pid, 'SIGUSR2')
-  const after = await untilSettled(ask, before)
+  // The restart may move the ops port.
+  const after = await untilSettled(before, async () => {
+    const now = await pageOf(gateway).catch(() => null)
+    const moved = now === null ? await find() : null
+    return moved === null ? now : pageOf(moved).catch(() => null)
+  })
   const failure = after.restarts?.failure ?? null
   if (failure !== null) {
     terminal.err(`sluice: The new workers cannot serve, the former ones go on: ${failure}`)
     return 1
   }
-  terminal.out(isJson ? JSON.stringify(after, null, 2) : summaryOf(after, server.drainMs))
+  terminal.out(isJson ? JSON.stringify(after, null, 2) : summaryOf(after, drainMs))
   return 0
 }
 
+async function pageOf({ origin }: FoundGateway): Promise<Page> {
+  return page.parse((await askGateway(origin, '/workers')).json)
+}
+
 /** Throws if the gateway cannot restart its workers, or if its process id means another process here. */
-function checkSignals({ machine, restarts }: Page, url: string): void {
+function checkSignals({ machine, restarts }: Page, origin: string): void {
   if (machine !== machineName()) {
     throw new Error(
-      `The gateway at ${url} runs on another machine or in a container; run this there`,
+      `The gateway at ${origin} runs on another machine or in a container; run this there`,
     )
   }
   if (restarts !== null) return
@@ -103,15 +117,14 @@ function signal(pid: number, name: 'SIGUSR2' | 0): void {
   }
 }
 
-/** Waits for a restart that began after `asked` were asked for. Throws if the gateway ends. */
-async function untilSettled(ask: () => Promise<Page>, { pid, restarts }: Page): Promise<Page> {
-  const asked = restarts?.asked ?? 0
+/** Waits for a restart that began after the page `before`. Throws if the gateway ends. */
+async function untilSettled(before: Page, ask: () => Promise<Page | null>): Promise<Page> {
+  const asked = before.restarts?.asked ?? 0
   for (;;) {
     await delay(POLL_MS)
-    signal(pid, 0)
-    // The ops port may be on its way to another address.
-    const now = await ask().catch(() => null)
-    if ((now?.restarts?.settled ?? 0) > asked && now !== null) return now
+    signal(before.pid, 0)
+    const now = await ask()
+    if (now !== null && (now.restarts?.settled ?? 0) > asked) return now
   }
 }
 

@@ -78,15 +78,15 @@ export interface GatewayServer {
   readonly draining: boolean
   /**
    * Stops accepting, lets open requests finish, and resolves when no connection is left; at the
-   * latest `deadlineMs` (and a grace of 250 ms for last errors) after accepting stopped.
+   * latest `deadlineMs` (and a grace of up to 3 s for last errors) after accepting stopped.
    * Never rejects; further calls wait for the first.
    */
   drain(deadlineMs: number, options?: DrainOptions): Promise<void>
 }
 
 const SWEEP_MS = 250
-/** How long the last errors that the drain's deadline causes may take. */
-const GRACE_MS = 250
+/** How long the last errors that the drain's deadline causes may take: as long as the drain, within these limits. */
+const GRACE_MS = { min: 250, max: 3000 }
 /** Above `maxConnections`, connections that are being refused with a reply. */
 const REFUSED_CONNECTIONS = 256
 
@@ -274,30 +274,26 @@ class Listener implements GatewayServer {
     this.connections.closeSoon()
     this.tls?.sessions.announceClose()
     const { lameDuckMs = 0, isReplaced = false, onDeadline } = options
-    // `http.Server` would close idle connections at once, and lose a request that is on its way on one of them.
-    const early = isReplaced ? this.stopListening(NetServer.prototype.close) : null
+    // Idle connections stay open for now: a request may be on its way on one of them.
+    const early = isReplaced ? untilClosed((done) => stopListening(this.server, done)) : null
     if (lameDuckMs > 0) await new Promise((resolve) => setTimeout(resolve, lameDuckMs))
     // Requests that have arrived are read first.
     await new Promise((resolve) => setImmediate(resolve))
-    const closed = early ?? this.stopListening(this.server.close)
+    const closed = early ?? untilClosed((done) => this.server.close(done))
     this.tls?.close()
     const sweep = setInterval(() => this.endIdle(), SWEEP_MS)
     this.endIdle()
     let grace: NodeJS.Timeout | undefined
     const deadline = setTimeout(() => {
       onDeadline?.()
-      grace = setTimeout(() => this.endAll(), GRACE_MS)
+      const graceMs = Math.min(Math.max(deadlineMs, GRACE_MS.min), GRACE_MS.max)
+      grace = setTimeout(() => this.endAll(), graceMs)
     }, deadlineMs)
     await closed
     clearInterval(this.clock)
     clearInterval(sweep)
     clearTimeout(deadline)
     clearTimeout(grace)
-  }
-
-  /** Resolves when no connection is left. */
-  private stopListening(close: NetServer['close']): Promise<void> {
-    return new Promise((resolve) => close.call(this.server, () => resolve()))
   }
 
   private endIdle(): void {
@@ -310,4 +306,14 @@ class Listener implements GatewayServer {
     this.connections.destroy()
     this.tls?.sessions.destroy()
   }
+}
+
+/** Resolves when no connection is left. */
+function untilClosed(close: (done: () => void) => void): Promise<void> {
+  return new Promise((resolve) => close(resolve))
+}
+
+/** `http.Server` has a method of the same name that also closes idle connections. */
+function stopListening(server: NetServer, done: () => void): void {
+  NetServer.prototype.close.call(server, done)
 }

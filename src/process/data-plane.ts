@@ -98,7 +98,9 @@ const REMOVAL_MS = 600_000
  * The part of `drain_ms` in which clients and load balancers notice that the gateway is not ready, and its most: until
  * it is over, connections are accepted and idle ones stay open.
  */
-const LAME_DUCK = { share: 0.1, maxMs: 5000 }
+const LAME_DUCK = { share: 1 / 10, maxMs: 5000 }
+/** The same for a worker that is replaced: longer, since only idle connections wait for its end. */
+const LAME_DUCK_REPLACED = { share: 1 / 3, maxMs: 10_000 }
 
 /** Opens the listener. Rejects with `GatewayError` where the store or the port cannot be had. */
 export async function openDataPlane(
@@ -162,7 +164,8 @@ export async function openDataPlane(
       // No client waits for them.
       void gateway.endShadows()
       const { drainMs } = current.config.server
-      const lameDuckMs = Math.min(LAME_DUCK.maxMs, drainMs * LAME_DUCK.share)
+      const { share, maxMs } = isReplaced ? LAME_DUCK_REPLACED : LAME_DUCK
+      const lameDuckMs = Math.min(maxMs, drainMs * share)
       const onDeadline = (): void => gateway.endAll()
       await server.drain(drainMs - lameDuckMs, { lameDuckMs, isReplaced, onDeadline })
       for (const timer of [probe.timer, removal]) clearInterval(timer)

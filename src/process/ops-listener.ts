@@ -76,28 +76,46 @@ export interface Ops {
 
 /** Listens on the ops port. Rejects with a `GatewayError` if the address cannot be used. */
 export async function openOps(options: OpsOptions): Promise<Ops> {
-  let at: OpsAddress = options
-  let server = await openServer(options, at)
-  return {
-    get port() {
-      const address = server.address()
-      return typeof address === 'object' && address !== null ? address.port : at.port
-    },
-    async move(to) {
-      const former = server
-      // Two addresses with the same port may overlap, so the former listener must close first.
-      const closesFirst = to.port !== 0 && to.port === at.port
-      if (closesFirst) await close(former)
-      try {
-        server = await openServer(options, to)
-      } catch (error) {
-        if (closesFirst) server = await openServer(options, at)
-        throw error
-      }
-      at = to
-      if (!closesFirst) await close(former)
-    },
-    close: () => close(server),
+  return new OpsPort(options, await openServer(options, options))
+}
+
+class OpsPort implements Ops {
+  private readonly options: OpsOptions
+  private at: OpsAddress
+  private server: Server
+
+  constructor(options: OpsOptions, server: Server) {
+    this.options = options
+    this.at = options
+    this.server = server
+  }
+
+  get port(): number {
+    const address = this.server.address()
+    return typeof address === 'object' && address !== null ? address.port : this.at.port
+  }
+
+  async move(to: OpsAddress): Promise<void> {
+    const { server: former, at: from } = this
+    // Two addresses with the same port may overlap, so the former listener must close first.
+    const closesFirst = to.port !== 0 && to.port === from.port
+    if (closesFirst) await close(former)
+    try {
+      this.listenWith(await openServer(this.options, to), to)
+    } catch (error) {
+      if (closesFirst) this.listenWith(await openServer(this.options, from), from)
+      throw error
+    }
+    if (!closesFirst) await close(former)
+  }
+
+  close(): Promise<void> {
+    return close(this.server)
+  }
+
+  private listenWith(server: Server, at: OpsAddress): void {
+    this.server = server
+    this.at = at
   }
 }
 

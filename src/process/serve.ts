@@ -93,12 +93,15 @@ export async function serve(path: string, env: Env): Promise<void> {
   const serving = (): void => {
     manager.ready(`Serving generation ${String(source.current().generation)}`)
   }
+  let reloads = 0
   process.on('SIGHUP', () => {
-    manager.reloading()
+    reloads += 1
+    if (reloads === 1) manager.reloading()
     void source.reload({ takeFiles: true }).then(({ result }) => {
       const { generation } = source.current()
       log.info('configuration looked at', { signal: 'SIGHUP', generation, reason: result })
-      serving()
+      reloads -= 1
+      if (reloads === 0) serving()
     })
   })
   const { port, opsPort } = await (config.server.workers === 1
@@ -264,9 +267,9 @@ function rollingRestarts(
   parts: Opened & { readonly fleet: Primary<Generation>; readonly ops: Ops; readonly made: Made },
 ): Restarts {
   const { source, log, fleet, ops, made } = parts
-  let running = source.current().config.server
   const replace = async (): Promise<void> => {
     await source.reload()
+    const running = source.current().config.server
     const giveBack = source.takeWaiting()
     const snapshot = source.current()
     const { server } = snapshot.config
@@ -283,7 +286,6 @@ function rollingRestarts(
       fleet.publish(payloadOf(source.current(), made))
       throw error
     }
-    running = server
     await source.announce({ opsHost: server.opsHost, opsPort: ops.port })
   }
   return new Restarts({ turn: () => fleet.formerGone(), replace, log })

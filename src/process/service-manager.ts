@@ -63,12 +63,13 @@ function startWatchdog(
   return setInterval(beat, usec / USEC_PER_MS / 2).unref()
 }
 
-/** Sends messages in order. Without `systemd-notify` on this machine the first is logged and none is sent. */
+/** Sends messages in order. Logs the first failure in a row; without `systemd-notify` none is sent afterwards. */
 class Messages {
   private readonly log: Logger
   private waiting = 0
   private sending: Promise<void> = Promise.resolve()
   private isMissing = false
+  private isFailing = false
 
   constructor(log: Logger) {
     this.log = log
@@ -85,10 +86,13 @@ class Messages {
 
   private async sendNow(assignments: readonly string[]): Promise<void> {
     try {
-      if (!this.isMissing) await run('systemd-notify', assignments, { timeout: SEND_MS })
+      if (this.isMissing) return
+      await run('systemd-notify', assignments, { timeout: SEND_MS })
+      this.isFailing = false
     } catch (error) {
       this.isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-      this.log.error('systemd cannot be notified', error)
+      if (!this.isFailing) this.log.error('systemd cannot be notified', error)
+      this.isFailing = true
     } finally {
       this.waiting -= 1
     }

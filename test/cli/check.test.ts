@@ -28,7 +28,7 @@ function sluice(args: string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promi
   })
 }
 
-void t.test('check: a good file exits with 0 and touches nothing', async (t) => {
+void t.test('I-138: check: a good file exits with 0 and touches nothing', async (t) => {
   const folder = t.testdir({ 'gateway.yaml': GOOD, 'models.yaml': MODELS })
   const answer = await sluice(['check', '--config', 'gateway.yaml'], folder)
   t.match(answer, { status: 0, err: '' })
@@ -39,20 +39,23 @@ void t.test('check: a good file exits with 0 and touches nothing', async (t) => 
   t.same(readdirSync(folder).sort(), ['gateway.yaml', 'models.yaml'])
 })
 
-void t.test('check: a bad file exits with 1 and names the place and what was meant', async (t) => {
-  const bad = changed('upstream: openai', 'upstream: opnai')
-  const folder = t.testdir({ 'gateway.yaml': bad, 'models.yaml': MODELS })
-  const answer = await sluice(['check', '--config', 'gateway.yaml'], folder)
-  t.strictSame(answer, {
-    status: 1,
-    out: [
-      "gateway.yaml:7:31: routes[0].upstream: names no upstream of this file (did you mean 'openai'?)",
-      '   7 |   - { prefix: gpt-, upstream: opnai }',
-      '     |                               ^\n',
-    ].join('\n'),
-    err: '',
-  })
-})
+void t.test(
+  'I-138: check: a bad file exits with 1 and names the place and what was meant',
+  async (t) => {
+    const bad = changed('upstream: openai', 'upstream: opnai')
+    const folder = t.testdir({ 'gateway.yaml': bad, 'models.yaml': MODELS })
+    const answer = await sluice(['check', '--config', 'gateway.yaml'], folder)
+    t.strictSame(answer, {
+      status: 1,
+      out: [
+        "gateway.yaml:7:31: routes[0].upstream: names no upstream of this file (did you mean 'openai'?)",
+        '   7 |   - { prefix: gpt-, upstream: opnai }',
+        '     |                               ^\n',
+      ].join('\n'),
+      err: '',
+    })
+  },
+)
 
 void t.test('check --strict: notes decide about the exit status', async (t) => {
   const folder = t.testdir({ 'gateway.yaml': GOOD, 'models.yaml': MODELS })
@@ -104,7 +107,7 @@ void t.test('check names the models that a budget cannot bound, and exits with 0
   })
 })
 
-void t.test('check --json: one object, with the loader’s own verdict', async (t) => {
+void t.test('I-138: check --json: one object, with the loader’s own verdict', async (t) => {
   const texts = [GOOD, changed('gpt-', '""'), changed('api_key', 'apikey'), '', '{', '[]']
   for (const text of texts) {
     const folder = t.testdir({ 'gateway.yaml': text, 'models.yaml': MODELS })

@@ -19,7 +19,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   })
 }
 
-void t.test('a second signal ends at once, with a failure', async (t) => {
+void t.test('J-147: a second signal ends at once, with a failure', async (t) => {
   const service = await startService(t)
   const response = await fetch(`http://127.0.0.1:${service.port}/endless`)
   // Node's own client takes the cut of a `connection: close` answer for its end.

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { alive, startService, until } from './fork.js'
 
-void t.test('workers end when the primary is killed, and the port is free', async (t) => {
+void t.test('J-149: workers end when the primary is killed, and the port is free', async (t) => {
   const service = await startService(t)
   t.ok([...service.pids].every(alive))
   service.child.kill('SIGKILL')
@@ -13,14 +13,17 @@ void t.test('workers end when the primary is killed, and the port is free', asyn
   await t.rejects(service.get('/'))
 })
 
-void t.test('SIGUSR1 and SIGUSR2 change nothing', async (t) => {
-  const service = await startService(t, { WORKERS: '1' })
-  const [worker = 0] = service.pids
-  for (const pid of [service.child.pid ?? 0, worker]) {
-    for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.kill(pid, signal)
-  }
-  await until(() => service.output().split('signal ignored').length === 5)
-  t.notMatch(service.output(), /Debugger/)
-  t.match(await service.get('/'), /"text":"one"/)
-  t.equal(service.pids.size, 1, 'nobody was replaced')
-})
+void t.test(
+  'J-154: SIGUSR1 and SIGUSR2 to a worker, and to a primary without restarts, change nothing',
+  async (t) => {
+    const service = await startService(t, { WORKERS: '1' })
+    const [worker = 0] = service.pids
+    for (const pid of [service.child.pid ?? 0, worker]) {
+      for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.kill(pid, signal)
+    }
+    await until(() => service.output().split('signal ignored').length === 5)
+    t.notMatch(service.output(), /Debugger/)
+    t.match(await service.get('/'), /"text":"one"/)
+    t.equal(service.pids.size, 1, 'nobody was replaced')
+  },
+)

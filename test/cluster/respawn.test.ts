@@ -43,23 +43,26 @@ void t.test(
   },
 )
 
-void t.test('workers that fail at every start come back ever later, up to the cap', async (t) => {
-  const service = await startService(t, { FAIL_START: '1', WORKERS: '1' }, false)
-  const deaths = (): { delay_ms: number; reason: string }[] =>
-    service
-      .output()
-      .split('\n')
-      .filter((line) => line.includes('worker died') && line.endsWith('}'))
-      .map((line) => JSON.parse(line) as { delay_ms: number; reason: string })
-  await until(() => deaths().length >= 5)
-  deaths()
-    .slice(0, 5)
-    .forEach(({ delay_ms: delayMs, reason }, index) => {
-      const ceiling = Math.min(100, 20 * 2 ** index)
-      t.ok(delayMs >= ceiling / 2 && delayMs <= ceiling, `${delayMs} ms of ${ceiling} ms`)
-      t.equal(reason, 'the cellar is flooded')
-    })
-  const { status, text } = await service.getOps('/readyz')
-  t.equal(status, 503)
-  t.match(text, /after: the cellar is flooded/)
-})
+void t.test(
+  'J-150: workers that fail at every start come back later each time, up to the cap',
+  async (t) => {
+    const service = await startService(t, { FAIL_START: '1', WORKERS: '1' }, false)
+    const deaths = (): { delay_ms: number; reason: string }[] =>
+      service
+        .output()
+        .split('\n')
+        .filter((line) => line.includes('worker died') && line.endsWith('}'))
+        .map((line) => JSON.parse(line) as { delay_ms: number; reason: string })
+    await until(() => deaths().length >= 5)
+    deaths()
+      .slice(0, 5)
+      .forEach(({ delay_ms: delayMs, reason }, index) => {
+        const ceiling = Math.min(100, 20 * 2 ** index)
+        t.ok(delayMs >= ceiling / 2 && delayMs <= ceiling, `${delayMs} ms of ${ceiling} ms`)
+        t.equal(reason, 'the cellar is flooded')
+      })
+    const { status, text } = await service.getOps('/readyz')
+    t.equal(status, 503)
+    t.match(text, /after: the cellar is flooded/)
+  },
+)

@@ -73,7 +73,7 @@ const ODD = [
 const file = objectOf(z.toJSONSchema(fileSchema, { io: 'input' }))
 const catalogue = objectOf(z.toJSONSchema(catalogueSchema, { io: 'input' }))
 
-void t.test('any value in any field of the file: a verdict, never an exception', (t) => {
+void t.test('I-136: any value in any field of the file: a verdict, never an exception', (t) => {
   const whole = everything(file)
   const paths = pathsOf(whole)
   t.ok(paths.length > 80, `${paths.length} paths`)
@@ -98,7 +98,7 @@ void t.test('any value in any field of the file: a verdict, never an exception',
   t.end()
 })
 
-void t.test('a wrong type in a field is always among the faults', (t) => {
+void t.test('I-136: a wrong type in a field is always among the faults', (t) => {
   const whole = everything(file)
   const kinds = new Map<string, string[]>([
     ['string', ['null', '.nan', '-1', 'true', '[]', '{}']],
@@ -128,16 +128,19 @@ void t.test('a wrong type in a field is always among the faults', (t) => {
   t.end()
 })
 
-void t.test('any value in any field of the catalogue: a verdict, never an exception', (t) => {
-  const whole = everything(catalogue)
-  let refused = 0
-  for (const path of pathsOf(whole)) {
-    for (const odd of ODD) {
-      const models = textWith(whole, path, odd)
-      const loaded = loadText(GOOD, {}, { '/etc/sluice/models.yaml': models })
-      if (!loaded.ok) refused += 1
+void t.test(
+  'I-136: any value in any field of the catalogue: a verdict, never an exception',
+  (t) => {
+    const whole = everything(catalogue)
+    let refused = 0
+    for (const path of pathsOf(whole)) {
+      for (const odd of ODD) {
+        const models = textWith(whole, path, odd)
+        const loaded = loadText(GOOD, {}, { '/etc/sluice/models.yaml': models })
+        if (!loaded.ok) refused += 1
+      }
     }
-  }
-  t.ok(refused > 500, `${refused} refused`)
-  t.end()
-})
+    t.ok(refused > 500, `${refused} refused`)
+    t.end()
+  },
+)

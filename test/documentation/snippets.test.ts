@@ -245,6 +245,7 @@ function filledIn(text: string, served: Served, work: string): string {
       .replaceAll(/(?<![\w/])(?:config\/)?gateway\.yaml/g, '$SLUICE_CONFIG')
       // These run until they are stopped; other tests run them.
       .replaceAll(/main\.js (serve|emulate|demo|restart)\b[^&\n#]*/g, 'main.js $1 --help ')
+      .replaceAll(/node (examples\/live-swap\/demo\.mjs)/g, 'test -e $1')
       // Tests and benchmarks take minutes; their programs must exist.
       .replaceAll(/^for test in build.*$/gm, 'test -d build/test/conformance')
       .replaceAll(/"request_id":"[^"]*"/g, '"request_id":')

@@ -35,22 +35,25 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   })
 }
 
-void t.test('a stream that outlasts the drain is told so; the end is no later', async (t) => {
-  const served = await startServe(t, { server: 'workers: 2, drain_ms: 600' })
-  const response = await served.chat(ENDLESS)
-  const reading = bytesUntilBroken(response)
-  const began = performance.now()
-  const watch = stopwatch()
-  served.program.child.kill('SIGTERM')
-  const text = await reading
-  t.match(text, /data: \{"error":\{.*"kind":"draining"/)
-  t.notMatch(text, /\[DONE\]/)
-  t.equal(await served.program.ended, 0)
-  const took = performance.now() - began
-  t.ok(took > 500 && watch() < 5600, `${took} ms: drain_ms and 5 s at most`)
-})
+void t.test(
+  'J-145: a stream that outlasts the drain gets an error event, and the end is no later',
+  async (t) => {
+    const served = await startServe(t, { server: 'workers: 2, drain_ms: 600' })
+    const response = await served.chat(ENDLESS)
+    const reading = bytesUntilBroken(response)
+    const began = performance.now()
+    const watch = stopwatch()
+    served.program.child.kill('SIGTERM')
+    const text = await reading
+    t.match(text, /data: \{"error":\{.*"kind":"draining"/)
+    t.notMatch(text, /\[DONE\]/)
+    t.equal(await served.program.ended, 0)
+    const took = performance.now() - began
+    t.ok(took > 500 && watch() < 5600, `${took} ms: drain_ms and 5 s at most`)
+  },
+)
 
-void t.test('a second signal ends at once, with 1', async (t) => {
+void t.test('J-147: a second signal ends at once, with 1', async (t) => {
   const served = await startServe(t)
   const reading = bytesUntilBroken(await served.chat(ENDLESS))
   const workers = served.program.workers()
@@ -64,7 +67,7 @@ void t.test('a second signal ends at once, with 1', async (t) => {
   await leavesNothing(t, served, workers)
 })
 
-void t.test('workers die with a primary that is killed', async (t) => {
+void t.test('J-149: workers die with a primary that is killed', async (t) => {
   const served = await startServe(t)
   const workers = served.program.workers()
   served.program.child.kill('SIGKILL')

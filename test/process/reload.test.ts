@@ -77,19 +77,22 @@ void t.test('each SIGHUP is answered in the log, also when nothing has changed',
   t.match(answers()[4], /^(?:applied|unchanged) 2$/, 'or the watcher was quicker')
 })
 
-void t.test('an upstream that is removed finishes what it has and takes no more', async (t) => {
-  const served = await startServe(t)
-  const running = await served.chat({ ...SLOW, model: 'claude-sonnet-4-5' })
-  t.equal(running.status, 200)
-  served.write(fileText(served.emulator, { upstreams: ['openai'] }))
-  await until(() => allIn(served, '2'))
-  const refused = await served.chat({ model: 'claude-sonnet-4-5' })
-  t.equal(refused.status, 404)
-  t.match(await refused.json(), { error: { kind: 'unknown_model' } })
-  t.match(await running.text(), /data: \[DONE\]\n\n$/)
-})
+void t.test(
+  'I-134: an upstream that is removed finishes what it has and takes no more',
+  async (t) => {
+    const served = await startServe(t)
+    const running = await served.chat({ ...SLOW, model: 'claude-sonnet-4-5' })
+    t.equal(running.status, 200)
+    served.write(fileText(served.emulator, { upstreams: ['openai'] }))
+    await until(() => allIn(served, '2'))
+    const refused = await served.chat({ model: 'claude-sonnet-4-5' })
+    t.equal(refused.status, 404)
+    t.match(await refused.json(), { error: { kind: 'unknown_model' } })
+    t.match(await running.text(), /data: \[DONE\]\n\n$/)
+  },
+)
 
-void t.test('a credential that is rotated is used at once', async (t) => {
+void t.test('I-134: a credential that is rotated is used at once', async (t) => {
   const served = await startServe(t, { key: 'sk-invalid-0123456789abcdef' })
   t.equal((await answered(served)).status, 502, 'the emulator refuses this key')
   served.write(fileText(served.emulator, { key: CANARY }))
@@ -97,7 +100,7 @@ void t.test('a credential that is rotated is used at once', async (t) => {
   t.equal((await answered(served)).status, 200)
 })
 
-void t.test('what waits for the next start is said once', async (t) => {
+void t.test('I-134: settings that wait for a restart are logged once', async (t) => {
   const served = await startServe(t)
   served.write(fileText(served.emulator, { port: 1, server: 'workers: 3, drain_ms: 5000' }))
   await until(() => allIn(served, '2'))
@@ -111,6 +114,15 @@ void t.test('what waits for the next start is said once', async (t) => {
   await until(() => served.program.lines().some(({ msg }) => msg === 'configuration in force'))
   t.same(waiting(), ['server.port', 'server.workers'])
   t.equal(served.program.workers().length, 2)
+})
+
+void t.test('I-134: a limit that is lowered holds for the next request', async (t) => {
+  const served = await startServe(t)
+  for (let sent = 0; sent < 4; sent += 1) t.equal((await answered(served)).status, 200)
+  const limits = 'limits: [ { scope: key, requests_per_minute: 1 } ]'
+  served.write(fileText(served.emulator, { more: limits }))
+  await until(async () => (await served.ops('/config')).text.includes('"generation":2'))
+  await until(async () => (await answered(served)).status === 429)
 })
 
 async function answered(served: Served): Promise<Response> {

@@ -13,10 +13,10 @@ import { tally, Traffic } from './traffic.js'
 const RESTARTS = Number(process.env['SLUICE_RESTARTS'] ?? '2')
 const STREAMS = Number(process.env['SLUICE_STREAMS'] ?? '40')
 const RATE = Number(process.env['SLUICE_RATE'] ?? '60')
-const DRAIN_MS = 2500
-/** Streams that take 1.5 s, and streams that take 6 s: longer than the drain. */
+const DRAIN_MS = RESTARTS >= 50 ? 10_000 : 2500
 const PACE_MS = 250
-const WORDS = { short: 6, long: 24 }
+/** Streams that finish in 60 % of the drain, and streams that outlast it. */
+const WORDS = { short: (DRAIN_MS / PACE_MS) * 0.6, long: (DRAIN_MS / PACE_MS) * 2.4 }
 t.setTimeout(120_000 + RESTARTS * 30_000)
 
 interface Restarts {

@@ -14,6 +14,8 @@ export interface Outcome {
   readonly generation: number
   /** `x-sluice-upstream`. */
   readonly upstream: string
+  /** On a connection that the client keeps. */
+  readonly isKept: boolean
   /** `complete`, `error event KIND`, `cut` (ended without either), or the code of a socket's error. */
   readonly end: string
 }
@@ -101,6 +103,7 @@ export class Traffic {
     const path = '/v1/chat/completions'
     const options = { host: '127.0.0.1', port, path, method: 'POST', agent, headers }
     const sentMs = performance.now()
+    const isKept = agent !== false
     return new Promise((resolve) => {
       const sent: ClientRequest = request(options, (res) => {
         const opened = isCounted && res.statusCode === 200 ? 1 : 0
@@ -109,13 +112,14 @@ export class Traffic {
           this.open -= opened
           const { 'x-sluice-generation': generation, 'x-sluice-upstream': upstream } = res.headers
           const known = { generation: Number(generation ?? 0), upstream: String(upstream ?? '') }
-          resolve({ sentMs, status: res.statusCode ?? 0, ...known, end })
+          resolve({ sentMs, status: res.statusCode ?? 0, isKept, ...known, end })
         })
       })
       sent.on('error', (error: NodeJS.ErrnoException) => {
         resolve({
           sentMs,
           status: 0,
+          isKept,
           generation: 0,
           upstream: '',
           end: error.code ?? error.message,
@@ -145,8 +149,9 @@ function endOf(res: IncomingMessage, stream: boolean): Promise<string> {
 /** How often each end came, as one line. */
 export function tally(outcomes: readonly Outcome[]): Record<string, number> {
   const counts: Record<string, number> = {}
-  for (const { status, end } of outcomes) {
-    const name = `${status} ${end}`
+  for (const { status, end, isKept } of outcomes) {
+    const connection = isKept ? 'kept' : 'new'
+    const name = status === 0 ? `${end} on a ${connection} connection` : `${status} ${end}`
     counts[name] = (counts[name] ?? 0) + 1
   }
   return counts

@@ -85,7 +85,8 @@ export function messageOf({ status, json }: OpsReply): string {
   return (isObject(error) ? stringOf(error['message']) : undefined) ?? `status ${String(status)}`
 }
 
-function originOf(host: string, port: number): string {
+/** The origin of an ops port as this machine reaches it. */
+export function originOf(host: string, port: number): string {
   const isAny = host === '0.0.0.0' || host === '::'
   const name = isAny ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
   return `http://${name}:${String(port)}`

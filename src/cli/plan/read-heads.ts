@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { JsonObject } from '../../chat/json.js'
 import type { ServerConfig } from '../../config/config.js'
-import { opsUrl } from '../ops-port.js'
+import { originOf } from '../generations/running-gateway.js'
 import { mergedHeads, type RequestHead } from '../../gateway/observe/recent-heads.js'
 
 /** What came of asking. `absent`: nothing listens there. */
@@ -85,7 +85,7 @@ const TIMEOUT_MS = 10_000
 
 /** Asks the ops port that the configuration names. Never rejects. */
 export async function askHeads(server: ServerConfig): Promise<Asked> {
-  const origin = opsUrl(server)
+  const origin = originOf(server.opsHost, server.opsPort)
   const { adminToken } = server
   const headers = adminToken === null ? {} : { authorization: `Bearer ${adminToken}` }
   try {

@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { dashboardSchema } from './dashboard-schema.js'
 import { priceSchema } from './catalogue-schema.js'
+import { GUESSABLE, isGuessable } from './guessable.js'
 import { limitingSchema, limitSchema, planLimitsSchema } from './limits-schema.js'
 import { afterDisconnectSchema, ledgerSchema, onDisconnectSchema } from './ledger-schema.js'
 import { DAY_MS, modelText, name, text, whole } from '../names.js'
@@ -203,6 +204,7 @@ const escrow = z.strictObject({
     .regex(/^[!-~]{32,4096}$/, {
       error: 'must be 32 to 4,096 printable ASCII characters without spaces',
     })
+    .refine((key) => !isGuessable(key), { error: GUESSABLE })
     .optional()
     .describe(
       'The secret that it is sealed with, as `${VARIABLE}` or `${file:/path}`; the same for all gateways of one store. Left out: made at each start, and what was kept before cannot be read any more.',

@@ -5,6 +5,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { TlsFiles } from '../../http/tls-files.js'
 import type { ServerConfig } from '../config.js'
+import { GUESSABLE, isGuessable } from './guessable.js'
 import { overloadOf, overloadSchema } from './overload-schema.js'
 import type { Path } from '../problem.js'
 
@@ -36,18 +37,12 @@ const tls = z.strictObject({
     .describe('PEM file of a CA: clients must present a certificate that it signed.'),
 })
 
-/** Words of examples. */
-const EXAMPLE = /change.?me|placeholder|your[-_]|^example|^password/i
-const DISTINCT_CHARACTERS = 5
-
 const adminTokenSchema = z
   .string()
   .regex(/^[!-~]{12,4096}$/, {
     error: 'must be 12 to 4,096 printable ASCII characters without spaces',
   })
-  .refine((token) => !EXAMPLE.test(token) && new Set(token).size > DISTINCT_CHARACTERS, {
-    error: 'is easy to guess; use a random one, as `openssl rand -hex 24` prints',
-  })
+  .refine((token) => !isGuessable(token), { error: GUESSABLE })
 
 /** The section. */
 export const serverSchema = z.strictObject({
