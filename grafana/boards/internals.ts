@@ -237,13 +237,18 @@ function store(): Row['panels'] {
   ]
 }
 
-function operation(): Row['panels'] {
+function configuration(): Row['panels'] {
   return [
     series({
       title: 'Configuration generation by instance',
-      description: 'Gateways of one fleet should reach the same configuration within seconds.',
+      description:
+        'Gateways on one Redis store should reach the same configuration within seconds: `differs` counts those that have not, of `members`.',
       unit: 'short',
-      queries: [query(max(gauge('sluice_config_generation'), 'instance'), '{{instance}}')],
+      queries: [
+        query(max(gauge('sluice_config_generation'), 'instance'), '{{instance}}'),
+        query(max(gauge('sluice_config_fleet_disagreement'), 'instance'), '{{instance}} differs'),
+        query(max(gauge('sluice_config_fleet_members'), 'instance'), '{{instance}} members'),
+      ],
       runbook: ['Reload failing'],
     }),
     series({
@@ -260,6 +265,12 @@ function operation(): Row['panels'] {
       next: { board: 'Overview' },
       runbook: ['Reload failing'],
     }),
+  ]
+}
+
+function operation(): Row['panels'] {
+  return [
+    ...configuration(),
     series({
       title: 'Certificates: time left',
       description:
