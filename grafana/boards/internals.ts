@@ -241,9 +241,14 @@ function configuration(): Row['panels'] {
   return [
     series({
       title: 'Configuration generation by instance',
-      description: 'Gateways of one fleet should reach the same configuration within seconds.',
+      description:
+        'Gateways on one Redis store should reach the same configuration within seconds: `differs` counts those that have not, of `members`.',
       unit: 'short',
-      queries: [query(max(gauge('sluice_config_generation'), 'instance'), '{{instance}}')],
+      queries: [
+        query(max(gauge('sluice_config_generation'), 'instance'), '{{instance}}'),
+        query(max(gauge('sluice_config_fleet_disagreement'), 'instance'), '{{instance}} differs'),
+        query(max(gauge('sluice_config_fleet_members'), 'instance'), '{{instance}} members'),
+      ],
       runbook: ['Reload failing'],
     }),
     series({
