@@ -19,6 +19,7 @@ const PAGES = [
   '/usage?range=7d&group=key',
   '/requests',
   '/requests?request=req_0',
+  '/requests?request=req_4',
   '/models',
   '/models?model=gpt-5-mini',
   '/playground',
@@ -72,7 +73,9 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
 
   for (const [theme, width] of [
     ['light', 1280],
-    ['dark', 390],
+    ['dark', 1280],
+    ['light', 360],
+    ['dark', 360],
   ] as const) {
     await t.test(`every page, ${theme}, ${width} wide`, async (t) => {
       const options = { colorScheme: theme, viewport: { width, height: 860 } }

@@ -397,7 +397,10 @@ export function replyTo(path: string, query: URLSearchParams): unknown {
     '/requests': { rows: rows.slice(0, 50), next: null },
   }
   if (path === '/usage') return usage(query)
-  if (path.startsWith('/requests/')) return { row: rows[0] }
+  if (path === '/requests.csv') return ''
+  if (path.startsWith('/requests/')) {
+    return { row: rows.find(({ requestId }) => path.endsWith(`/${requestId}`)) ?? rows[0] }
+  }
   return fixed[path] ?? null
 }
 

@@ -8,7 +8,9 @@ import { newRequestId } from '../../http/id.js'
 import { costNanoUsd } from '../../ledger/price.js'
 import { Prices } from '../../ledger/prices.js'
 import { UNEXPLAINED, type UsageRow } from '../../ledger/row.js'
+import { dayOf } from '../../limits/bucket.js'
 import type { Ledger } from '../../store/ledger.js'
+import type { Store } from '../../store/store.js'
 
 /** A program of the demo: its key, the model it asks for, and its share of the requests. */
 export interface DemoApp {
@@ -39,14 +41,25 @@ const MODELS: readonly Served[] = [
   { model: 'gpt-5.4', upstream: 'openai', dialect: 'openai-responses' },
 ]
 
-type Failure = Pick<UsageRow, 'status' | 'outcome' | 'errorMessage' | 'upstreamStatus' | 'limit'>
-/** One request in 60 fails with each of these. */
+type Failure = Pick<UsageRow, 'status' | 'outcome' | 'errorMessage' | 'upstreamStatus'>
+/** Failures of the provider, of the gateway, of its limits and of clients. */
 const FAILURES: readonly Failure[] = [
-  failure(429, 'upstream_busy', 'The upstream is busy; try again later.', 429),
+  failure(429, 'upstream_busy', 'The upstream is limiting requests.', 429),
   failure(502, 'upstream_failed', 'The upstream failed with status 500.', 500),
   failure(504, 'upstream_timeout', 'The upstream did not begin to answer in time.', null),
+  failure(429, 'rate_limited', 'The limit of 60 requests a minute for this key is reached.', null),
+  failure(400, 'malformed_request', 'messages[0].content: must be a string or a list.', null),
+  failure(502, 'upstream_denied', 'The upstream refused the gateway’s own credentials.', 401),
+  failure(499, 'client_gone', 'The client closed the connection.', 200),
 ]
-const ONE_IN = 60
+/** One request in so many fails, and one is rescued by a fallback. */
+const ONE_FAILS_IN = 25
+const ONE_FALLS_BACK_IN = 40
+/** The client formats, as shares. */
+const FORMATS = ['chat', 'responses', 'messages', 'gemini'] as const
+const FORMAT_SHARES = [6, 2, 3, 1]
+/** Failures before an upstream is asked. */
+const REFUSALS: readonly UsageRow['outcome'][] = ['rate_limited', 'malformed_request']
 
 function failure(
   status: number,
@@ -54,15 +67,59 @@ function failure(
   errorMessage: string,
   upstreamStatus: number | null,
 ): Failure {
-  return { status, outcome, errorMessage, upstreamStatus, limit: null }
+  return { status, outcome, errorMessage, upstreamStatus }
 }
 
-/** Writes the entries. Rejects with `GatewayError` if the store fails. */
-export async function writeDemoTraffic(ledger: Ledger, traffic: DemoTraffic): Promise<void> {
+/** Writes the entries and answers them. Rejects with `GatewayError` if the store fails. */
+export async function writeDemoTraffic(
+  ledger: Ledger,
+  traffic: DemoTraffic,
+): Promise<readonly UsageRow[]> {
   const dice = diceOf(7)
   const prices = new Prices(traffic.catalogue.models, [])
   const rows = Array.from({ length: REQUESTS }, () => rowOf(traffic, prices, dice))
   await Promise.all(rows.map((row) => ledger.settle(row)))
+  return rows
+}
+
+const SPENT_SHARE = 0.85
+const CENT_NANO_USD = 10_000_000
+
+/** Gives a key limits, and a budget of which most is spent, so that the dashboard has them to show. */
+export async function limitDemoKey(
+  store: Store,
+  accountId: string,
+  keyId: string,
+  rows: readonly UsageRow[],
+): Promise<void> {
+  const day = dayOf(Date.now())
+  const spent = rows
+    .filter((row) => row.keyId === keyId && dayOf(row.atMs) === day)
+    .reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
+  const nanoUsdPerDay = Math.ceil(spent / SPENT_SHARE / CENT_NANO_USD) * CENT_NANO_USD
+  await store.changeKey(accountId, keyId, { limits: { requestsPerMinute: 60, nanoUsdPerDay } })
+  const subject = `key:${keyId};own`
+  const budget = { accountId, kind: 'usd_day', subject, period: day, nanoUsd: spent } as const
+  await store.ledger.putBudgets([budget])
+}
+
+/** What the entries say of the attempts. */
+function attemptsOf(
+  { upstream }: Served,
+  failed: Failure | undefined,
+  firstContentMs: number,
+  dice: Dice,
+): Pick<UsageRow, 'upstream' | 'attempts' | 'attempted' | 'attemptMs'> {
+  if (failed !== undefined && REFUSALS.includes(failed.outcome)) {
+    return { upstream, attempts: 0, attempted: null, attemptMs: null }
+  }
+  const outcome = failed?.outcome ?? 'ok'
+  const last = `${upstream ?? ''}:${outcome}`
+  if (failed !== undefined || dice() % ONE_FALLS_BACK_IN > 0) {
+    return { upstream, attempts: 1, attempted: last, attemptMs: [firstContentMs] }
+  }
+  const attempted = `${upstream ?? ''}:upstream_busy, openai:ok`
+  return { upstream: 'openai', attempts: 2, attempted, attemptMs: [90, firstContentMs - 90] }
 }
 
 function rowOf(traffic: DemoTraffic, prices: Prices, dice: Dice): UsageRow {
@@ -72,14 +129,15 @@ function rowOf(traffic: DemoTraffic, prices: Prices, dice: Dice): UsageRow {
     apps.map(({ share }) => share),
     dice,
   )
-  const { model, upstream, dialect } = picked(MODELS, [9, 8, 6, 4, 2], dice)
+  const served = picked(MODELS, [9, 8, 6, 4, 2], dice)
+  const { model, upstream, dialect } = served
   const hoursAgo = picked(
     DAILY.map((_, at) => at),
     sharesBefore(nowMs),
     dice,
   )
   const atMs = Math.floor(nowMs - hoursAgo * HOUR_MS - below(dice, HOUR_MS))
-  const failed = dice() % ONE_IN < FAILURES.length ? FAILURES[dice() % FAILURES.length] : undefined
+  const failed = dice() % ONE_FAILS_IN === 0 ? FAILURES[dice() % FAILURES.length] : undefined
   const [input, output] = [
     200 + below(dice, 3_000),
     failed === undefined ? 40 + below(dice, 700) : 0,
@@ -93,7 +151,7 @@ function rowOf(traffic: DemoTraffic, prices: Prices, dice: Dice): UsageRow {
     requestId: newRequestId(atMs),
     ...{ atMs, durationMs, accountId, keyId: app.keyId },
     ...{ modelAsked: model, modelAnswered: failed === undefined ? model : null, model },
-    ...{ upstream, dialect, attempts: 1, stream: dice() % 3 > 0, status: 200, outcome: 'ok' },
+    ...{ dialect, stream: dice() % 3 > 0, status: 200, outcome: 'ok' },
     finish: failed === undefined ? 'stop' : null,
     usage,
     source: failed === undefined ? 'reported' : 'none',
@@ -105,12 +163,19 @@ function rowOf(traffic: DemoTraffic, prices: Prices, dice: Dice): UsageRow {
       connect: 1,
       firstByte: firstContent - 3,
       firstContent,
+      relay: durationMs - firstContent,
+      overhead: 0.7,
     },
     ...UNEXPLAINED,
-    ...{ ingress: 'chat', labels: app.labels, upstreamStatus: 200 },
-    attempted: `${upstream ?? ''}:${failed?.outcome ?? 'ok'}`,
+    ...{ ingress: picked(FORMATS, FORMAT_SHARES, dice), labels: app.labels, upstreamStatus: 200 },
+    ...attemptsOf(served, failed, firstContent, dice),
     ...failed,
+    ...(failed?.outcome === 'rate_limited' ? limitOf(app) : {}),
   }
+}
+
+function limitOf({ keyId }: DemoApp): Pick<UsageRow, 'limit' | 'retryAfterSeconds'> {
+  return { limit: `key:${keyId};own requests_per_minute`, retryAfterSeconds: 12 }
 }
 
 /** The shares of the 24 hours before `nowMs`, the latest first. */

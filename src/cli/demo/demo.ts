@@ -24,7 +24,7 @@ import { configPage, followConfig, lastRefusal } from '../../process/configurati
 import { onSignals } from '../../process/signals.js'
 import { openStore } from '../../store/open.js'
 import { UsageError, type Command } from '../command.js'
-import { writeDemoTraffic } from './demo-traffic.js'
+import { limitDemoKey, writeDemoTraffic } from './demo-traffic.js'
 
 /** `sluice demo`. */
 export const command: Command = {
@@ -158,6 +158,7 @@ routes:
   - { prefix: o4-, upstream: openai }
   - { prefix: text-embedding-, upstream: openai }
   - { model: o1, upstream: openai }
+  - { model: fast, targets: [ { upstream: google, model: gemini-3.5-flash, weight: 3 }, { upstream: openai, model: gpt-5.4-mini } ] } # a virtual model
   - { model: o3, upstream: openai }
   - { prefix: claude-, upstream: anthropic }
   - { prefix: gemini-, upstream: google }
@@ -196,7 +197,9 @@ async function makeAccount(source: ConfigSource): Promise<Login> {
       apps.push({ keyId: key.id, labels: `team=${team}`, share })
     }
     const traffic = { accountId: account.id, apps, catalogue, nowMs: Date.now() }
-    await writeDemoTraffic(store.ledger, traffic)
+    const rows = await writeDemoTraffic(store.ledger, traffic)
+    const [first] = apps
+    if (first !== undefined) await limitDemoKey(store, account.id, first.keyId, rows)
     return { email, password: generatedPassword ?? '', secret }
   } finally {
     await store.close()

@@ -22,6 +22,19 @@ export function Failure({ row }: { readonly row: RequestRow }) {
         <dt>Caused by</dt>
         <dd>{causeText(row)}</dd>
         {row.limit === null ? null : <LimitFacts row={row} limit={row.limit} />}
+        {row.upstreamStatus === null ? null : (
+          <>
+            <dt>Upstream reply</dt>
+            <dd>
+              status {row.upstreamStatus}
+              {row.upstreamRequestId === null ? null : (
+                <>
+                  , request <code>{row.upstreamRequestId}</code>
+                </>
+              )}
+            </dd>
+          </>
+        )}
         {advice === null ? null : (
           <>
             <dt>What to do</dt>

@@ -83,7 +83,9 @@ function RequestFacts({ row }: { readonly row: RequestRow }) {
       <Fact name="Received">{fullTime(row.atMs)}</Fact>
       <Fact name="Duration">{duration(row.durationMs)}</Fact>
       <Fact name="Model requested">{modelAsked ?? <Absent />}</Fact>
-      <Fact name="Model that answered">{modelAnswered ?? <Absent />}</Fact>
+      <Fact name={row.cause === null ? 'Model that answered' : 'Model at the upstream'}>
+        {modelAnswered ?? <Absent />}
+      </Fact>
       <Fact name="Client format">
         {ingress === null ? <Absent /> : (FORMAT_NAMES[ingress] ?? ingress)}
       </Fact>
