@@ -2,26 +2,43 @@
 import { lazy, Suspense, useState, type ComponentType } from 'react'
 import { Notices } from './parts/states/notice.js'
 import { BlockSkeleton } from './parts/states/states.js'
-import { AccountsPage } from './pages/accounts/accounts.js'
 import { Doors } from './pages/sign-in/doors.js'
 import { KeyHelp } from './pages/help/key-help.js'
-import { KeysPage } from './pages/keys/keys.js'
-import { ModelsPage } from './pages/models/models.js'
 import { NotFoundPage } from './pages/help/not-found.js'
-import { OperationsPage } from './pages/operations/operations.js'
 import { OverviewPage } from './pages/overview/overview.js'
-import { ProvidersPage } from './pages/providers/providers.js'
-import { RequestsPage } from './pages/requests/requests.js'
-import { SettingsPage } from './pages/settings/settings.js'
-import { UsagePage } from './pages/usage/usage.js'
 import { usePlace } from './routing/place.js'
 import { useKeyboard } from './shell/keyboard.js'
 import { ConnectionBanner } from './shell/connection-banner.js'
 import { Rail } from './shell/rail.js'
 import { SessionGate, useSession } from './shell/session.js'
 
+/* All pages but the first are loaded when they are opened. */
+const AccountsPage = lazy(() =>
+  import('./pages/accounts/accounts.js').then((module) => ({ default: module.AccountsPage })),
+)
+const KeysPage = lazy(() =>
+  import('./pages/keys/keys.js').then((module) => ({ default: module.KeysPage })),
+)
+const ModelsPage = lazy(() =>
+  import('./pages/models/models.js').then((module) => ({ default: module.ModelsPage })),
+)
+const OperationsPage = lazy(() =>
+  import('./pages/operations/operations.js').then((module) => ({ default: module.OperationsPage })),
+)
 const PlaygroundPage = lazy(() =>
   import('./pages/playground/playground.js').then((module) => ({ default: module.PlaygroundPage })),
+)
+const ProvidersPage = lazy(() =>
+  import('./pages/providers/providers.js').then((module) => ({ default: module.ProvidersPage })),
+)
+const RequestsPage = lazy(() =>
+  import('./pages/requests/requests.js').then((module) => ({ default: module.RequestsPage })),
+)
+const SettingsPage = lazy(() =>
+  import('./pages/settings/settings.js').then((module) => ({ default: module.SettingsPage })),
+)
+const UsagePage = lazy(() =>
+  import('./pages/usage/usage.js').then((module) => ({ default: module.UsagePage })),
 )
 
 const PAGES: Readonly<Record<string, ComponentType>> = {
