@@ -99,7 +99,7 @@ function Canaries({ canaries }: { readonly canaries: readonly CanaryView[] | nul
   return (
     <Block title="Canaries" note="targets with abort, all workers together">
       {canaries === null ? (
-        <p className="soft">Not known: the process that reads the configuration does not answer.</p>
+        <p className="soft">Unknown: the process that reads the configuration does not respond.</p>
       ) : canaries.length === 0 ? (
         <p className="soft">
           None. Give a target <code>abort</code> to take it out of use when it fails too often.
