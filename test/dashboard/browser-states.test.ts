@@ -9,7 +9,7 @@ import { launch, open, overflow, SKIP, violations, type Watched } from './browse
 import { emptyReplyTo, replyTo, SIGNED_OUT } from './replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from './stand-in.js'
 
-t.setTimeout(180_000)
+t.setTimeout(420_000)
 
 const PAGES = [
   '/',
@@ -74,7 +74,6 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
   for (const [theme, width] of [
     ['light', 1280],
     ['dark', 1280],
-    ['light', 360],
     ['dark', 360],
   ] as const) {
     await t.test(`every page, ${theme}, ${width} wide`, async (t) => {

@@ -8,7 +8,7 @@ import { launch, open, SKIP, violations } from './browser.js'
 import { replyTo } from './replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from './stand-in.js'
 
-t.setTimeout(180_000)
+t.setTimeout(300_000)
 
 const busy: Api = (_, path, query) => ({ body: replyTo(path, query) })
 

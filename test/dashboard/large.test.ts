@@ -38,7 +38,7 @@ function questions(nowMs: number, keyId: string, requestId: string): string[] {
   ]
   const groups = ['', '&group=model', '&group=key', '&group=key&model=gpt-5.4', `&keyId=${keyId}`]
   return [
-    ...['/session', '/plans', '/live', '/live?account=all'],
+    ...['/session', '/plans', '/limits', '/live', '/live?account=all'],
     ...spans.flatMap((span) => groups.map((group) => span + group)),
     ...['&group=model', '&group=key'].map((group) => usage('day', 30, `&account=all${group}`)),
     ...['/keys?limit=200', '/keys?limit=200&state=all', '/keys?limit=200&search=77'],

@@ -135,5 +135,5 @@ function fail({ log }: Services, { requestId }: Ask<unknown, unknown>, error: un
       'The identity provider cannot be asked at the moment; try later, or use a password.',
     )
   }
-  throw new GatewayError('forbidden', 'The identity provider refused the sign-in. Try again.')
+  throw new GatewayError('forbidden', 'The identity provider refused the sign-in; sign in again.')
 }
