@@ -102,6 +102,12 @@ const LAME_DUCK = { share: 1 / 10, maxMs: 5000 }
 /** The same for a worker that is replaced: longer, since only idle connections wait for its end. */
 const LAME_DUCK_REPLACED = { share: 1 / 3, maxMs: 10_000 }
 
+/** How much of the drain is the lame-duck phase, in ms. */
+function lameDuckOf(drainMs: number, isReplaced: boolean): number {
+  const { share, maxMs } = isReplaced ? LAME_DUCK_REPLACED : LAME_DUCK
+  return Math.min(maxMs, drainMs * share)
+}
+
 /** Opens the listener. Rejects with `GatewayError` where the store or the port cannot be had. */
 export async function openDataPlane(
   snapshot: Snapshot,
@@ -164,8 +170,7 @@ export async function openDataPlane(
       // No client waits for them.
       void gateway.endShadows()
       const { drainMs } = current.config.server
-      const { share, maxMs } = isReplaced ? LAME_DUCK_REPLACED : LAME_DUCK
-      const lameDuckMs = Math.min(maxMs, drainMs * share)
+      const lameDuckMs = lameDuckOf(drainMs, isReplaced)
       const onDeadline = (): void => gateway.endAll()
       await server.drain(drainMs - lameDuckMs, { lameDuckMs, isReplaced, onDeadline })
       for (const timer of [probe.timer, removal]) clearInterval(timer)

@@ -13,7 +13,14 @@ const ROWS: readonly (readonly string[])[] = [
   ['errors', 'secrets'],
   ['chat', 'error-cause'],
   ['wire', 'files', 'observe/log/redact', 'store/sqlite/driver'],
-  ['dialects', 'emulator', 'observe/log/fields', 'observe/log/sink', 'observe/webhooks/notification', 'observe/webhooks/sign'],
+  [
+    'dialects',
+    'emulator',
+    'observe/log/fields',
+    'observe/log/sink',
+    'observe/webhooks/notification',
+    'observe/webhooks/sign',
+  ],
   [
     'accounts',
     'auth',

@@ -71,7 +71,7 @@ const SECTIONS = [
 function wholeConfig(snippet: JsonObject): string {
   const text = JSON.stringify([snippet['routes'] ?? [], snippet['limits'] ?? []])
   const named = [...text.matchAll(/"upstream":"([\w-]+)"/g)].map(([, name = '']) => name)
-  const missing = [...named, 'placeholder'].map((name) => [
+  const missing = [...named, 'placeholder'].map((name): [string, JsonObject] => [
     name,
     { dialect: 'openai-chat', base_url: 'http://127.0.0.1:9/v1' },
   ])
@@ -267,7 +267,10 @@ function withSnippets(file: string, page: string): string {
     .map(({ text }): unknown => parse(text.split(/^---$/m)[0] ?? ''))
     .filter(isObject)
   const upstreams = snippets.map((snippet) => objectOf(snippet['upstreams'] ?? {}))
-  const own: JsonObject = Object.assign({}, ...upstreams, base['upstreams'])
+  const own = [...upstreams, objectOf(base['upstreams'] ?? {})].reduce<JsonObject>(
+    (all, some) => ({ ...all, ...some }),
+    {},
+  )
   const known = (route: JsonValue): boolean => {
     const text = JSON.stringify(route)
     const names = [...text.matchAll(/"upstream":"([\w-]+)"/g)].map(([, name = '']) => name)

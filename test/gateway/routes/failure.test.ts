@@ -77,28 +77,31 @@ void t.test('E-87: without another target, an open breaker changes nothing', asy
   t.equal(await metric('sluice_breaker_state{upstream="a"}'), 0)
 })
 
-void t.test('E-85: what is the client’s fault and clients that leave open no breaker', async (t) => {
-  const { ask, emulators, metric, gateway } = await startStage(
-    t,
-    { a: { options: BREAKER }, b: {} },
-    FALLBACK,
-  )
-  const restore = emulators['a']?.script({ fault: { kind: 'status', code: 400 } })
-  for (let at = 0; at < 5; at += 1) {
-    const { status, upstream } = await ask()
-    t.match({ status, upstream }, { status: 400, upstream: 'a' }, 'never repeated elsewhere')
-  }
-  restore?.()
-  emulators['a']?.script({ fault: { kind: 'hang' } })
-  for (let at = 0; at < 5; at += 1) {
-    const signal = AbortSignal.timeout(50)
-    await gateway
-      .chat({ model: 'm-1', messages: [{ role: 'user', content: 'x' }] }, { signal })
-      .catch(() => undefined)
-  }
-  await until(() => emulators['a']?.open() === 0)
-  t.equal(await metric('sluice_breaker_state{upstream="a"}'), 0)
-})
+void t.test(
+  'E-85: what is the client’s fault and clients that leave open no breaker',
+  async (t) => {
+    const { ask, emulators, metric, gateway } = await startStage(
+      t,
+      { a: { options: BREAKER }, b: {} },
+      FALLBACK,
+    )
+    const restore = emulators['a']?.script({ fault: { kind: 'status', code: 400 } })
+    for (let at = 0; at < 5; at += 1) {
+      const { status, upstream } = await ask()
+      t.match({ status, upstream }, { status: 400, upstream: 'a' }, 'never repeated elsewhere')
+    }
+    restore?.()
+    emulators['a']?.script({ fault: { kind: 'hang' } })
+    for (let at = 0; at < 5; at += 1) {
+      const signal = AbortSignal.timeout(50)
+      await gateway
+        .chat({ model: 'm-1', messages: [{ role: 'user', content: 'x' }] }, { signal })
+        .catch(() => undefined)
+    }
+    await until(() => emulators['a']?.open() === 0)
+    t.equal(await metric('sluice_breaker_state{upstream="a"}'), 0)
+  },
+)
 
 void t.test('a reload keeps an open breaker, unless its settings changed', async (t) => {
   const { ask, emulators, metric, reload } = await startStage(

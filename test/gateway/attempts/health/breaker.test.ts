@@ -42,21 +42,24 @@ void t.test(
   },
 )
 
-void t.test('E-85: it opens at the error rate once there are enough attempts in the window', (t) => {
-  const { breaker, clock } = scene()
-  const pair = (): void => {
-    breaker.begin().succeeded()
-    breaker.begin().failed()
-  }
-  for (let at = 0; at < 9; at++) pair()
-  t.equal(breaker.state, 'closed', '18 attempts')
-  clock.pass(11_000)
-  for (let at = 0; at < 9; at++) pair()
-  t.equal(breaker.state, 'closed', 'those before the window do not count')
-  pair()
-  t.equal(breaker.state, 'open', '20 attempts, half of them failed')
-  t.end()
-})
+void t.test(
+  'E-85: it opens at the error rate once there are enough attempts in the window',
+  (t) => {
+    const { breaker, clock } = scene()
+    const pair = (): void => {
+      breaker.begin().succeeded()
+      breaker.begin().failed()
+    }
+    for (let at = 0; at < 9; at++) pair()
+    t.equal(breaker.state, 'closed', '18 attempts')
+    clock.pass(11_000)
+    for (let at = 0; at < 9; at++) pair()
+    t.equal(breaker.state, 'closed', 'those before the window do not count')
+    pair()
+    t.equal(breaker.state, 'open', '20 attempts, half of them failed')
+    t.end()
+  },
+)
 
 void t.test('attempts that ended for other reasons count for nothing', (t) => {
   const { breaker } = scene({ failures: 2, minRequests: 2 })
