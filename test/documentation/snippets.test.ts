@@ -23,7 +23,7 @@ import t, { type Test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/chat/json.js'
 import { loadConfigText } from '../../src/config/load.js'
-import { EMAIL, startServe, type Served } from '../process/program.js'
+import { EMAIL, startServe, until, type Served } from '../process/program.js'
 
 const run = promisify(execFile)
 
@@ -232,6 +232,7 @@ function originOf({ port }: Served): string {
 function filledIn(text: string, served: Served, work: string): string {
   return (
     text
+      .replaceAll(/(?<=accounts create --email )\S+/g, 'new-$RANDOM@example.com')
       .replaceAll(/you@example\.com|ada@example\.com/g, EMAIL)
       .replaceAll(/http:\/\/(?:localhost|127\.0\.0\.1):8080/g, originOf(served))
       .replaceAll(
@@ -300,6 +301,7 @@ void t.test('the commands of each page run', { timeout: 300_000 }, async (t) => 
       })
       served.write(withSnippets(served.file, page))
       await served.chat()
+      await until(() => served.program.out().includes('"request_id"'))
       const work = workFolder(t, served)
       writeFileSync(join(work, 'sluice.log'), served.program.out())
       const env = {
