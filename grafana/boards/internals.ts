@@ -27,7 +27,7 @@ function figures(): Row['panels'] {
     }),
     stat({
       title: 'Event loop delay, p99',
-      description: 'Of the worst process. Yellow from 50 ms, red from 100 ms.',
+      description: 'Mean over the workers of a gateway. Yellow from 50 ms, red from 100 ms.',
       unit: 's',
       thresholds: { warn: 0.05, bad: 0.1 },
       queries: [query(orZero(max(gauge('nodejs_eventloop_lag_p99_seconds'))), 'p99')],

@@ -75,6 +75,10 @@ function secondsOf(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1_000))
 }
 
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
 function messageOf(
   { demand, whose, isAssumed }: Claim,
   standing: Standing,
@@ -84,7 +88,7 @@ function messageOf(
   const never = standing.retryAfterMs === -1
   switch (demand.kind) {
     case 'requests':
-      return `The limit of ${demand.perMinute} requests a minute for ${whose} is reached; ${again}.`
+      return `The limit of ${counted(demand.perMinute, 'request')} a minute for ${whose} is reached; ${again}.`
     case 'tokens': {
       const limit = `${demand.perMinute} tokens a minute for ${whose}`
       const asked = `this request may need up to ${demand.cost}`
@@ -94,7 +98,7 @@ function messageOf(
       return `The limit of ${limit} leaves ${standing.remaining}, and ${asked}; ${again}.`
     }
     case 'concurrent':
-      return `The limit of ${demand.limit} requests at the same time for ${whose} is reached; try again when one has ended.`
+      return `The limit of ${counted(demand.limit, 'request')} at the same time for ${whose} is reached; try again when one has ended.`
     case 'usd_day':
     case 'usd_month': {
       const time = demand.kind === 'usd_day' ? 'day' : 'month'

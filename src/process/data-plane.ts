@@ -3,8 +3,7 @@
  * Knows no command line, no cluster and no file; it is given snapshots.
  */
 import { randomUUID } from 'node:crypto'
-import { Authenticator } from '../auth/authenticate.js'
-import type { LedgerConfig, LimitingConfig, ServerConfig, Snapshot } from '../config/config.js'
+import type { ServerConfig, Snapshot } from '../config/config.js'
 import { causeOf } from '../error-cause.js'
 import { rowOf } from '../errors.js'
 import type { ErrorKind } from '../errors.js'
@@ -27,26 +26,20 @@ import { openServer, type ServerOptions } from '../http/server.js'
 import { expiryOf } from '../http/tls-files.js'
 import { FleetWatch } from './fleet-watch.js'
 import { LazyDashboard } from './lazy-dashboard.js'
-import { Books } from '../ledger/books.js'
-import { Spool } from '../ledger/spool.js'
 import type { Notify } from '../observe/webhooks/notification.js'
 import { openTracing } from './open-tracing.js'
+import {
+  openObservedStore,
+  partsOf,
+  probing,
+  release,
+  removingEndedKeys,
+} from './store-services.js'
 import { watchFor } from './watch-for.js'
-import { Limiter } from '../limits/limiter.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/hops.js'
-import { observeStore } from '../observe/metrics/store.js'
 import { readinessOf, type Readiness } from './ops-listener.js'
-import type { Services } from '../gateway/pipeline.js'
-import { StoredResponses } from '../gateway/stored-responses/stored-responses.js'
-import { Escrow } from '../reasoning/escrow.js'
-import { newSealSecret } from '../reasoning/seal.js'
 import type { CanaryState } from '../routing/canary.js'
-import type { Ledger } from '../store/ledger.js'
-import { removeEndedKeysInTurn } from '../store/ended-keys.js'
-import { FailureLog } from '../store/failure-log.js'
-import { reasonOf } from '../store/failure.js'
-import { openKnownStore } from '../store/known-store.js'
 import type { Store } from '../store/store.js'
 
 /** One running data plane. */
@@ -90,10 +83,6 @@ export interface DataPlaneOptions {
   readonly notify?: Notify
 }
 
-/** How often the store has to prove that it works. */
-const PROBE_MS = 2000
-/** How often a worker asks whether it is its turn to remove keys that ended long ago. */
-const REMOVAL_MS = 600_000
 /**
  * The part of `drain_ms` in which clients and load balancers notice that the gateway is not ready, and its most: until
  * it is over, connections are accepted and idle ones stay open.
@@ -181,24 +170,6 @@ export async function openDataPlane(
   }
 }
 
-/** Lets go of what the gateway used, once it has ended. */
-async function release(
-  {
-    authenticator,
-    escrow,
-    limiter,
-    books,
-    tracing,
-  }: Pick<Services, 'authenticator' | 'escrow' | 'limiter' | 'books' | 'tracing'>,
-  store: Store,
-): Promise<void> {
-  await Promise.all([books.close(), tracing?.close()])
-  authenticator.close()
-  escrow.close()
-  limiter.close()
-  await store.close()
-}
-
 async function offerSetUp(
   dashboard: LazyDashboard,
   port: number,
@@ -271,18 +242,6 @@ function listenerOf(
   }
 }
 
-/** The store, whose failures are counted and logged. */
-async function openObservedStore(
-  { config }: Snapshot,
-  log: Logger,
-  metrics: Metrics,
-): Promise<Store> {
-  const failures = new FailureLog(log)
-  const warn = (reason: string): void => log.warn('store', { reason })
-  const store = await openKnownStore({ url: config.store, folder: config.ledger.spool, warn })
-  return observeStore(store, metrics, (op, error) => failures.report(op, error))
-}
-
 /** Tells of what never got past the front door. */
 function turnedAway(metrics: Metrics, log: Logger): (kind: ErrorKind, id: string | null) => void {
   return (kind, id) => {
@@ -293,88 +252,6 @@ function turnedAway(metrics: Metrics, log: Logger): (kind: ErrorKind, id: string
       log.exchangeLine({ request_id: id, status, outcome: kind, cause, duration_ms: 0 })
     }
   }
-}
-
-/** What the gateway asks of the store, and remembers of the answers. */
-function partsOf(
-  store: Store,
-  current: () => Snapshot,
-  metrics: Metrics,
-  log: Logger,
-): Pick<Services, 'authenticator' | 'escrow' | 'responses' | 'limiter' | 'books'> {
-  const authenticator = new Authenticator({
-    store,
-    settings: () => current().config.auth,
-    now: () => performance.now(),
-    onResult: (result) => metrics.auth(result),
-  })
-  const shelved = {
-    shelf: store.shelf,
-    secret: current().config.escrow.key ?? newSealSecret(),
-    now: () => Date.now(),
-  }
-  const escrow = new Escrow({
-    ...shelved,
-    settings: () => current().config.escrow,
-    onResult: (result) => metrics.escrow(result),
-  })
-  const responses = new StoredResponses({
-    ...shelved,
-    settings: () => {
-      const { escrow: room, responses: kept } = current().config
-      return {
-        storeSeconds: kept.storeSeconds,
-        maxEntries: room.maxEntries,
-        maxBytes: room.maxBytes,
-      }
-    },
-  })
-  const limiter = newLimiter(store.ledger, () => current().config.limiting, metrics, log)
-  const books = openBooks(store.ledger, () => current().config.ledger, log, metrics)
-  return { authenticator, escrow, responses, limiter, books }
-}
-
-function newLimiter(
-  ledger: Ledger,
-  settings: () => LimitingConfig,
-  metrics: Metrics,
-  log: Logger,
-): Limiter {
-  return new Limiter({
-    ledger,
-    settings,
-    now: () => performance.now(),
-    onAway: (why) => {
-      metrics.limitsLocal(true)
-      log.error('limits are kept by this process alone: the store does not answer', why)
-    },
-    onBack: (elapsedMs) => {
-      metrics.limitsLocal(false)
-      log.info('limits are kept by the store again', { elapsed_ms: elapsedMs })
-    },
-  })
-}
-
-/** Has the store prove, again and again, that it works. */
-function probing(store: Store, limiter: Limiter): { state: string; timer: NodeJS.Timeout } {
-  const timer = setInterval(() => {
-    store.probe().then(
-      () => {
-        probe.state = 'ok'
-        limiter.answered()
-      },
-      (error: unknown) => (probe.state = `unavailable: ${reasonOf(error)}`),
-    )
-  }, PROBE_MS).unref()
-  const probe = { state: 'ok', timer }
-  return probe
-}
-
-/** Removes keys that ended long ago. A store that fails is tried again, and reported by the probe. */
-function removingEndedKeys(store: Store): NodeJS.Timeout {
-  return setInterval(() => {
-    removeEndedKeysInTurn(store, Date.now()).catch(() => undefined)
-  }, REMOVAL_MS).unref()
 }
 
 /** An account as it runs chats from the dashboard: no key, and metered like one. */
@@ -389,20 +266,4 @@ function playgroundOf({ id, plan }: Account): Identity {
     limits: null,
     labels: NO_LABELS,
   }
-}
-
-function openBooks(
-  ledger: Ledger,
-  settings: () => LedgerConfig,
-  log: Logger,
-  metrics: Metrics,
-): Books {
-  const { spool, spoolMaxBytes } = settings()
-  return new Books({
-    ledger,
-    spool: new Spool(spool, spoolMaxBytes),
-    settings,
-    log,
-    onRow: (kind, rows) => metrics.usageRow(kind, rows),
-  })
 }

@@ -228,7 +228,7 @@ async function ofUpstream(t: Test, gateway: TestGateway): Promise<void> {
   t.equal((await ask(gateway, 'gemini-2.5-flash')).status, 200)
   const refused = await ask(gateway, 'gemini-2.5-pro')
   t.equal(refused.status, 429)
-  t.match(refused.error?.message, /^The limit of 1 requests a minute for the upstream 'google'/)
+  t.match(refused.error?.message, /^The limit of 1 request a minute for the upstream 'google'/)
 }
 
 async function reloaded(t: Test, gateway: TestGateway): Promise<void> {

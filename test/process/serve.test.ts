@@ -11,7 +11,10 @@ void t.test('the ops pages tell of the whole gateway', async (t) => {
   t.same(JSON.parse((await served.ops('/healthz')).text), { status: 'ok' })
   t.same(JSON.parse((await served.ops('/readyz')).text), {
     ready: true,
-    checks: { worker_1: 'ok', worker_2: 'ok' },
+    checks: { worker_1: 'ok', worker_2: 'ok', config: 'ok', canaries: 'ok' },
+    generation: 1,
+    held: null,
+    waiting_for_restart: [],
   })
   for (let sent = 0; sent < 9; sent += 1) {
     const response = await served.chat(sent === 8 ? { messages: 'none' } : {})

@@ -1,0 +1,152 @@
+/** What a process of the data plane uses of its store: authentication, reasoning state, limits, the ledger. */
+import { Authenticator } from '../auth/authenticate.js'
+import type { LedgerConfig, LimitingConfig, Snapshot } from '../config/config.js'
+import type { Services } from '../gateway/pipeline.js'
+import { StoredResponses } from '../gateway/stored-responses/stored-responses.js'
+import { Books } from '../ledger/books.js'
+import { Spool } from '../ledger/spool.js'
+import { Limiter } from '../limits/limiter.js'
+import type { Logger } from '../observe/log/log.js'
+import type { Metrics } from '../observe/metrics/hops.js'
+import { observeStore } from '../observe/metrics/store.js'
+import { Escrow } from '../reasoning/escrow.js'
+import { newSealSecret } from '../reasoning/seal.js'
+import { removeEndedKeysInTurn } from '../store/ended-keys.js'
+import { FailureLog } from '../store/failure-log.js'
+import { reasonOf } from '../store/failure.js'
+import { openKnownStore } from '../store/known-store.js'
+import type { Ledger } from '../store/ledger.js'
+import type { Store } from '../store/store.js'
+
+/** Time between two probes of the store. */
+const PROBE_MS = 2000
+/** Time between two removals of keys that ended long ago. */
+const REMOVAL_MS = 600_000
+
+/** Lets go of what the gateway used, once it has ended. */
+export async function release(
+  {
+    authenticator,
+    escrow,
+    limiter,
+    books,
+    tracing,
+  }: Pick<Services, 'authenticator' | 'escrow' | 'limiter' | 'books' | 'tracing'>,
+  store: Store,
+): Promise<void> {
+  await Promise.all([books.close(), tracing?.close()])
+  authenticator.close()
+  escrow.close()
+  limiter.close()
+  await store.close()
+}
+
+/** The store, whose failures are counted and logged. */
+export async function openObservedStore(
+  { config }: Snapshot,
+  log: Logger,
+  metrics: Metrics,
+): Promise<Store> {
+  const failures = new FailureLog(log)
+  const warn = (reason: string): void => log.warn('store', { reason })
+  const store = await openKnownStore({ url: config.store, folder: config.ledger.spool, warn })
+  return observeStore(store, metrics, (op, error) => failures.report(op, error))
+}
+
+/** What the gateway asks of the store, and remembers of the answers. */
+export function partsOf(
+  store: Store,
+  current: () => Snapshot,
+  metrics: Metrics,
+  log: Logger,
+): Pick<Services, 'authenticator' | 'escrow' | 'responses' | 'limiter' | 'books'> {
+  const authenticator = new Authenticator({
+    store,
+    settings: () => current().config.auth,
+    now: () => performance.now(),
+    onResult: (result) => metrics.auth(result),
+  })
+  const shelved = {
+    shelf: store.shelf,
+    secret: current().config.escrow.key ?? newSealSecret(),
+    now: () => Date.now(),
+  }
+  const escrow = new Escrow({
+    ...shelved,
+    settings: () => current().config.escrow,
+    onResult: (result) => metrics.escrow(result),
+  })
+  const responses = new StoredResponses({
+    ...shelved,
+    settings: () => {
+      const { escrow: room, responses: kept } = current().config
+      return {
+        storeSeconds: kept.storeSeconds,
+        maxEntries: room.maxEntries,
+        maxBytes: room.maxBytes,
+      }
+    },
+  })
+  const limiter = newLimiter(store.ledger, () => current().config.limiting, metrics, log)
+  const books = openBooks(store.ledger, () => current().config.ledger, log, metrics)
+  return { authenticator, escrow, responses, limiter, books }
+}
+
+function newLimiter(
+  ledger: Ledger,
+  settings: () => LimitingConfig,
+  metrics: Metrics,
+  log: Logger,
+): Limiter {
+  return new Limiter({
+    ledger,
+    settings,
+    now: () => performance.now(),
+    onAway: (why) => {
+      metrics.limitsLocal(true)
+      log.error('limits are kept by this process alone: the store does not answer', why)
+    },
+    onBack: (elapsedMs) => {
+      metrics.limitsLocal(false)
+      log.info('limits are kept by the store again', { elapsed_ms: elapsedMs })
+    },
+  })
+}
+
+/** Has the store prove, again and again, that it works. */
+export function probing(store: Store, limiter: Limiter): { state: string; timer: NodeJS.Timeout } {
+  const timer = setInterval(() => {
+    store.probe().then(
+      () => {
+        probe.state = 'ok'
+        limiter.answered()
+      },
+      (error: unknown) => (probe.state = `unavailable: ${reasonOf(error)}`),
+    )
+  }, PROBE_MS).unref()
+  const probe = { state: 'ok', timer }
+  return probe
+}
+
+/** Removes keys that ended long ago. A store that fails is tried again, and reported by the probe. */
+export function removingEndedKeys(store: Store): NodeJS.Timeout {
+  return setInterval(() => {
+    removeEndedKeysInTurn(store, Date.now()).catch(() => undefined)
+  }, REMOVAL_MS).unref()
+}
+
+function openBooks(
+  ledger: Ledger,
+  settings: () => LedgerConfig,
+  log: Logger,
+  metrics: Metrics,
+): Books {
+  const { spool, spoolMaxBytes } = settings()
+  return new Books({
+    ledger,
+    spool: new Spool(spool, spoolMaxBytes),
+    settings,
+    log,
+    onRow: (kind, rows) => metrics.usageRow(kind, rows),
+  })
+}
