@@ -9,7 +9,7 @@ import { lineOf, openFailureScene, TEN_FAILURES } from './ten-failures.js'
 /** What a reader finds in the line, besides outcome and cause. */
 const CAUSES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   'A rate limit of the gateway': { status: 429, limit: /^key:\S+ requests_per_minute$/ },
-  'A budget that is used up': { status: 429, limit: /^key:\S+ usd_per_day$/ },
+  'A budget that does not cover the request': { status: 429, limit: /^key:\S+ usd_per_day$/ },
   'A model that no route takes': { status: 404, param: 'model', model: 'other' },
   'The provider limits the gateway (429)': {
     status: 429,
@@ -71,7 +71,7 @@ const RUN =
 function linesOfPage(): Map<string, Record<string, unknown>> {
   const lines = new Map<string, Record<string, unknown>>()
   for (const [, name = '', text = ''] of readFileSync(PAGE, 'utf8').matchAll(
-    /^## (.+)\n\n```text\n(\{[^`]+\})\n```/gm,
+    /^## (.+)\n\n(?:!\[[^\n]+\n\n)?```text\n(\{[^`]+\})\n```/gm,
   )) {
     lines.set(name, JSON.parse(text) as Record<string, unknown>)
   }

@@ -71,7 +71,7 @@ export const TEN_FAILURES: readonly PreparedFailure[] = [
     },
   },
   {
-    name: 'A budget that is used up',
+    name: 'A budget that does not cover the request',
     outcome: 'rate_limited',
     cause: 'limits',
     make: async (scene) => {
