@@ -244,22 +244,7 @@ function configuration(): Row['panels'] {
       description:
         'Gateways on one Redis store should reach the same configuration within seconds: `differs` counts those that have not, of `members`.',
       unit: 'short',
-      queries: [
-        query(max(gauge('sluice_config_generation'), 'instance'), '{{instance}}'),
-        query(max(gauge('sluice_config_fleet_disagreement'), 'instance'), '{{instance}} differs'),
-        query(max(gauge('sluice_config_fleet_members'), 'instance'), '{{instance}} members'),
-      ],
-      runbook: ['Reload failing'],
-    }),
-    series({
-      title: 'Gateways that disagree about the configuration',
-      description:
-        'Gateways on one Redis store, and how many of them have another configuration in force. Above 0 for longer than a rollout: one has missed the file.',
-      unit: 'short',
-      queries: [
-        query(max(gauge('sluice_config_fleet_disagreement'), 'instance'), '{{instance}} differs'),
-        query(max(gauge('sluice_config_fleet_members'), 'instance'), '{{instance}} members'),
-      ],
+      queries: [query(max(gauge('sluice_config_generation'), 'instance'), '{{instance}}')],
       runbook: ['Reload failing'],
     }),
     series({
