@@ -12,7 +12,7 @@ import {
   outputTokens,
   type Bulk,
 } from '../src/ledger/estimate.js'
-import { cases, gistOf, type Case } from '../test/conformance/recorded.js'
+import { cases, gistOf, type Case } from '../test/conformance/recordings/recorded.js'
 
 const FAMILY: Readonly<Record<Case['format'], ModelFamily>> = {
   openai: 'openai',

@@ -1,9 +1,10 @@
 /**
  * `node build/test/run.js [PART...]` runs the suite, or the files whose path holds one of the parts: each in a
- * process of its own, three at a time. Prints a line per file and whatever failed; the whole stream goes to
+ * process of its own, several at a time. Prints a line per file and whatever failed; the whole stream goes to
  * `build/results.tap`, which `.ci/run` counts. Knows nothing of what a file tests.
  */
 import { createWriteStream, readdirSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import t, { type Spawn } from 'tap'
@@ -11,8 +12,8 @@ import { stringify } from 'yaml'
 
 const FOLDER = 'build/test'
 const RESULTS = 'build/results.tap'
-/** More than the two cores that the suite is made for: a good part of it is waiting. */
-const AT_A_TIME = 3
+/** One for each core, and three on two cores: a good part of the suite is waiting. */
+const AT_A_TIME = Math.max(3, availableParallelism())
 const LIMIT_MS = 180_000
 /** Each file keeps the same limit itself, and then names the subtest that hung. */
 const env = { ...process.env, TAP_TIMEOUT: String(LIMIT_MS / 1000) }

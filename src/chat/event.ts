@@ -4,7 +4,7 @@
  */
 import type { WireError } from '../errors.js'
 import type { JsonObject } from './json.js'
-import type { TokenLogprob } from './logprobs.js'
+import type { TokenLogprob } from './reply/logprobs.js'
 import type { Usage } from './usage.js'
 
 /** Why the model stopped, in the canonical vocabulary. */

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
-import { FAULTS } from '../emulator/fault.js'
+import { FAULTS } from '../emulator/faults/fault.js'
 import { startEmulator } from '../emulator/server.js'
 import { UsageError, type Command } from './command.js'
 import type { Emulator } from '../emulator/server.js'

@@ -3,7 +3,7 @@
  * Anthropic and Google, without the gateway. Pure and synchronous: no socket, clock, log or random number.
  */
 import { isContent, type ChatEvent, type EventSink } from '../chat/event.js'
-import { Fold, type Reply } from '../chat/fold.js'
+import { Fold, type Reply } from '../chat/reply/fold.js'
 import { Grammar } from '../chat/grammar.js'
 import type { JsonObject } from '../chat/json.js'
 import type { ModelFacts, ModelFamily } from '../chat/model.js'

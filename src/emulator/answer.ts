@@ -3,7 +3,7 @@
  * Knows no wire format and no fault.
  */
 import { tokensOf } from './ask.js'
-import { directionsOf } from './fault.js'
+import { directionsOf } from './faults/fault.js'
 import { sampleObject, sampleOf } from './sample.js'
 import { diceOf } from './seed.js'
 import type { Answer, Ask, Tool, ToolCall } from './ask.js'

@@ -6,11 +6,11 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Handler } from './handler.js'
 import { Ledger } from './ledger.js'
-import { Script } from './script.js'
+import { Script } from './faults/script.js'
 import type { EmulatorOptions } from './handler.js'
 import type { LedgerEntry } from './ledger.js'
-import type { Recorded, Scene } from './script.js'
-import type { Chunking } from './play.js'
+import type { Recorded, Scene } from './faults/script.js'
+import type { Chunking } from './faults/play.js'
 
 /** How recorded bytes are to be sent. */
 export interface ReplayOptions {

@@ -38,7 +38,7 @@ import {
 import { watchFor } from './watch-for.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/hops.js'
-import { readinessOf, type Readiness } from './ops-listener.js'
+import { readinessOf, type Readiness } from './ops/ops-listener.js'
 import type { CanaryState } from '../routing/canary.js'
 import type { Store } from '../store/store.js'
 

@@ -10,10 +10,10 @@ import { scrub } from '../observe/log/redact.js'
 import type { Notify } from '../observe/webhooks/notification.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/hops.js'
-import { ownDesk } from './generations.js'
+import { ownDesk } from './ops/generations-page.js'
 import { newSealSecret } from '../reasoning/seal.js'
 import { settleGlobals, settleStrings, tellSetUp, withReason } from './serve-worker.js'
-import { onSignals } from './signals.js'
+import { onSignals } from './signals/signals.js'
 
 /** What `serve` has opened already. */
 export interface AloneParts {

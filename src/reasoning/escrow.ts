@@ -4,7 +4,7 @@
  * Knows no dialect but by its name, no engine and no socket. Whatever fails here, the request goes on
  * without the state; nothing of it is ever logged.
  */
-import type { Reply, ReplyBlock } from '../chat/fold.js'
+import type { Reply, ReplyBlock } from '../chat/reply/fold.js'
 import type { ChatRequest, Message } from '../chat/request.js'
 import type { EscrowConfig } from '../config/config.js'
 import type { Shelf, Shelved } from '../store/store.js'

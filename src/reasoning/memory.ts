@@ -2,7 +2,7 @@
  * What a process has lately kept or found, in memory, least recently used out first.
  * Knows no store and no seal.
  */
-import type { ReplyBlock } from '../chat/fold.js'
+import type { ReplyBlock } from '../chat/reply/fold.js'
 
 /** One answer's state. */
 export interface Held {

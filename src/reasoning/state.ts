@@ -2,7 +2,7 @@
  * The reasoning state of one answer, and how it comes back into the history.
  * Pure; knows no store. Signatures are opaque here as everywhere.
  */
-import type { ReplyBlock } from '../chat/fold.js'
+import type { ReplyBlock } from '../chat/reply/fold.js'
 import type { AssistantPart, Message, ToolCall } from '../chat/request.js'
 import { isObject, type JsonValue } from '../chat/json.js'
 import { textOf } from './turn.js'

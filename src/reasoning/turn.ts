@@ -7,7 +7,7 @@
  * conversations is two turns, and a history that was cut or changed finds nothing that does not fit.
  */
 import { createHash } from 'node:crypto'
-import type { ReplyBlock } from '../chat/fold.js'
+import type { ReplyBlock } from '../chat/reply/fold.js'
 import type { Message, ToolCall } from '../chat/request.js'
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>

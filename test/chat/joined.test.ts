@@ -4,9 +4,9 @@
  */
 import t from 'tap'
 import type { ChatEvent } from '../../src/chat/event.js'
-import { Fold } from '../../src/chat/fold.js'
+import { Fold } from '../../src/chat/reply/fold.js'
 import { Grammar } from '../../src/chat/grammar.js'
-import { Joined } from '../../src/chat/join-replies.js'
+import { Joined } from '../../src/chat/reply/join-replies.js'
 import { addUsage, type Usage } from '../../src/chat/usage.js'
 
 interface Heard {

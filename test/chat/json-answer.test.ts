@@ -3,8 +3,8 @@
  * Method: whole answers with the texts that models write.
  */
 import t from 'tap'
-import type { Reply } from '../../src/chat/fold.js'
-import { jsonAnswer, missesSchema } from '../../src/chat/json-answer.js'
+import type { Reply } from '../../src/chat/reply/fold.js'
+import { jsonAnswer, missesSchema } from '../../src/chat/reply/json-answer.js'
 import type { ChatRequest, ResponseFormat } from '../../src/chat/request.js'
 import { startGateway } from '../helpers/gateway.js'
 

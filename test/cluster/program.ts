@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { runPrimary, runWorker } from '../../src/process/cluster/cluster.js'
 import { createLogger } from '../../src/observe/log/log.js'
 import { Metrics } from '../../src/observe/metrics/hops.js'
-import { openOps } from '../../src/process/ops-listener.js'
+import { openOps } from '../../src/process/ops/ops-listener.js'
 
 interface Payload {
   generation: number

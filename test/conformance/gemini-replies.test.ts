@@ -6,7 +6,7 @@
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf } from '../../src/chat/json.js'
-import type { Chunking } from '../../src/emulator/play.js'
+import type { Chunking } from '../../src/emulator/faults/play.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'
 import { startGateway } from '../helpers/gateway.js'
 import { collect, type Answered } from './completion.js'
@@ -18,7 +18,7 @@ import {
   type Case,
   type Counts,
   type Gist,
-} from './recorded.js'
+} from './recordings/recorded.js'
 import { Tally, together } from './together.js'
 
 const MODEL = {

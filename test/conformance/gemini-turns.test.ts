@@ -7,7 +7,7 @@
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
-import { piecesOf } from './recorded.js'
+import { piecesOf } from './recordings/recorded.js'
 
 /** Those whose provider wants something back: a budget, bound to its prefix, checked signatures, sealed items. */
 const MODELS = ['claude-haiku-4-5', 'claude-opus-5-5', 'gemini-3.5-flash', 'gpt-5.6-sol'] as const

@@ -12,7 +12,7 @@ import { fixtures, skipWithoutFixtures, type Recording } from '../helpers/fixtur
 import { startGateway } from '../helpers/gateway.js'
 import { until } from '../helpers/upstream.js'
 import { collect, faultsOfStream, faultsOfWhole } from './completion.js'
-import { fromOpenAi, piecesOf, type Gist } from './recorded.js'
+import { fromOpenAi, piecesOf, type Gist } from './recordings/recorded.js'
 import { Tally } from './together.js'
 import { startVendors } from './vendors.js'
 

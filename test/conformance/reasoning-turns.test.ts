@@ -8,7 +8,7 @@ import type OpenAI from 'openai'
 import t, { type Test } from 'tap'
 import { arrayOf, type JsonObject, objectOf, stringOf } from '../../src/chat/json.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
-import { clientOf, failureOf, WEATHER } from './sdk.js'
+import { clientOf, failureOf, WEATHER } from './clients/sdk.js'
 
 type Turn = OpenAI.ChatCompletionMessageParam
 

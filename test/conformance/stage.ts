@@ -3,7 +3,7 @@
  * upstream's side. Knows no client.
  */
 import type { Test } from 'tap'
-import type { Fault } from '../../src/emulator/fault.js'
+import type { Fault } from '../../src/emulator/faults/fault.js'
 import type { Emulator } from '../../src/emulator/server.js'
 import { until } from '../helpers/upstream.js'
 

@@ -10,7 +10,7 @@ import {
   TEN_FAILURES,
   type PreparedFailure,
 } from '../gateway/failures/ten-failures.js'
-import { launch, open } from './browser.js'
+import { launch, open } from './browser/browser.js'
 
 /** The account of the failures. */
 const LOGIN = { email: 'test@example.com', password: 'correct horse battery staple' }

@@ -7,7 +7,7 @@
  */
 import { join } from 'node:path'
 import t from 'tap'
-import { dashboardRoutes } from '../../src/dashboard/server/routes.js'
+import { dashboardRoutes } from '../../src/dashboard/server/routing/routes.js'
 import type { Services } from '../../src/dashboard/server/services.js'
 import { openStore } from '../../src/store/open.js'
 import { prepare, run, until } from '../process/program.js'

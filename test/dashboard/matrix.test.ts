@@ -10,8 +10,8 @@ import {
   openRoute,
   signedRoute,
   type Route,
-} from '../../src/dashboard/server/route.js'
-import { dashboardRoutes } from '../../src/dashboard/server/routes.js'
+} from '../../src/dashboard/server/routing/route.js'
+import { dashboardRoutes } from '../../src/dashboard/server/routing/routes.js'
 import { createdKeyReply } from '../../src/dashboard/server/schema/schema.js'
 import type { Services } from '../../src/dashboard/server/services.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from './stage.js'

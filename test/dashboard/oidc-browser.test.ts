@@ -5,7 +5,7 @@
  */
 import t, { type Test } from 'tap'
 import type { Browser, Page } from 'playwright-core'
-import { launch, open, SKIP, violations, type Watched } from './browser.js'
+import { launch, open, SKIP, violations, type Watched } from './browser/browser.js'
 import { scene, type Scene } from './oidc-stage.js'
 import type { Person } from './provider.js'
 

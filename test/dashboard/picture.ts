@@ -13,7 +13,7 @@ import { createLogger } from '../../src/observe/log/log.js'
 import { Metrics } from '../../src/observe/metrics/hops.js'
 import { packageFile } from '../../src/files/package-file.js'
 import { fileText } from '../process/program.js'
-import { CHROMIUM } from './browser.js'
+import { CHROMIUM } from './browser/browser.js'
 import { fill, LOGIN } from './filled.js'
 
 const FILE = packageFile('docs/pictures/dashboard.png')

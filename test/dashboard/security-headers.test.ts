@@ -6,7 +6,7 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { dashboardRoutes } from '../../src/dashboard/server/routes.js'
+import { dashboardRoutes } from '../../src/dashboard/server/routing/routes.js'
 import type { Services } from '../../src/dashboard/server/services.js'
 import { startStage } from './stage.js'
 

@@ -4,7 +4,7 @@
  * input is done within a bounded time.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { Fold, type Reply } from '../../src/chat/fold.js'
+import { Fold, type Reply } from '../../src/chat/reply/fold.js'
 import { Grammar } from '../../src/chat/grammar.js'
 import { objectOf, type JsonObject } from '../../src/chat/json.js'
 import type { ChatRequest } from '../../src/chat/request.js'

@@ -13,7 +13,7 @@ import { fuzz } from './run.js'
 import { shrink } from './shrink.js'
 
 const CORPUS = join(process.cwd(), 'test/fuzz/corpus')
-const EXTENT = process.env['CI'] === 'true' ? { seconds: 60 } : { inputs: 2000 }
+const EXTENT = process.env['CI'] === 'true' ? { seconds: 30 } : { inputs: 2000 }
 
 void t.test('what failed once does not fail again', (t) => {
   const files = readdirSync(CORPUS).filter((file) => file.endsWith('.json'))

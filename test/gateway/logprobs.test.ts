@@ -4,7 +4,7 @@
  * Method: requests through a gateway to the emulated providers, and decoders fed what recordings hold.
  */
 import t from 'tap'
-import { Fold } from '../../src/chat/fold.js'
+import { Fold } from '../../src/chat/reply/fold.js'
 import {
   arrayOf,
   objectOf,

@@ -24,7 +24,7 @@ void t.test('serves ordinary requests beside hostile ones', async (t) => {
     mixedSeconds: SECONDS,
     connections: CLASSES.size,
     ordinaryPerSecond: 40,
-    recoverySeconds: 30,
+    recoverySeconds: 15,
   })
   const { quiet, mixed } = result
   t.ok(mixed.ordinary.sent > SECONDS * 20, `${mixed.ordinary.sent} ordinary requests`)

@@ -20,7 +20,7 @@ import {
   refuse,
   textOf,
 } from '../../src/wire/json/parse-body.js'
-import { TextSoFar } from '../../src/wire/json/text-so-far.js'
+import { TextSoFar } from '../../src/wire/json/scan/text-so-far.js'
 
 const TARIFF = { price: null, isPriced: false, unknownLength: null }
 

@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import type { HttpRequest, HttpResponse } from '../../src/http/message.js'
 import { abandon, beginReply, breakOff, hasLeft, sendReply } from '../../src/http/respond.js'
 import { openServer, type ServerOptions } from '../../src/http/server.js'
-import { send } from '../faults/raw-client.js'
+import { send } from '../faults/front-door/raw-client.js'
 import { bodyOf } from '../helpers/requests.js'
 
 type Handler = (req: HttpRequest, res: HttpResponse) => void

@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
-import { launch, SKIP } from '../dashboard/browser.js'
+import { launch, SKIP } from '../dashboard/browser/browser.js'
 
 const PAGE = 'https://app.example.com'
 const CHAT = { model: 'gpt-4o', messages: [{ role: 'user', content: 'hi' }] }

@@ -3,7 +3,7 @@
  * Method: a real server on a free port, fetched.
  */
 import t, { type Test } from 'tap'
-import { openOps, type Ops, type Readiness } from '../../src/process/ops-listener.js'
+import { openOps, type Ops, type Readiness } from '../../src/process/ops/ops-listener.js'
 
 async function open(
   t: Test,

@@ -2,7 +2,7 @@
  * Legal streams of canonical events, by seeded chance. Knows the grammar and no dialect.
  */
 import type { ChatEvent, FinishReason } from '../../src/chat/event.js'
-import { likely } from '../../src/chat/logprobs.js'
+import { likely } from '../../src/chat/reply/logprobs.js'
 
 const TEXTS = [
   'a',

@@ -6,7 +6,7 @@
  * messages in each request; without, always the same ones.
  */
 import t from 'tap'
-import type { ReplyBlock } from '../../src/chat/fold.js'
+import type { ReplyBlock } from '../../src/chat/reply/fold.js'
 import { arrayOf, type JsonObject, type JsonValue, objectOf } from '../../src/chat/json.js'
 import type { ModelFacts } from '../../src/chat/model.js'
 import type { ChatRequest } from '../../src/chat/request.js'

@@ -4,7 +4,7 @@
  * hang and to lie; time is a number that the test moves.
  */
 import t, { type Test } from 'tap'
-import type { Reply, ReplyBlock } from '../../src/chat/fold.js'
+import type { Reply, ReplyBlock } from '../../src/chat/reply/fold.js'
 import type { AssistantPart, ChatRequest, Message, ToolCall } from '../../src/chat/request.js'
 import type { EscrowConfig } from '../../src/config/config.js'
 import { Escrow, type EscrowResult, type Scope } from '../../src/reasoning/escrow.js'

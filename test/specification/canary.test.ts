@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { newSecret } from '../../src/accounts/secret.js'
-import type { Fault } from '../../src/emulator/fault.js'
+import type { Fault } from '../../src/emulator/faults/fault.js'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, body, FAMILIES, post } from './api.js'
 

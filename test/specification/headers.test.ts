@@ -3,7 +3,7 @@
  * Method: a running gateway over all three families; successes, streams, refusals and failures.
  */
 import t from 'tap'
-import { send } from '../faults/raw-client.js'
+import { send } from '../faults/front-door/raw-client.js'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, body, FAMILIES, get } from './api.js'
 

@@ -1,5 +1,5 @@
 /** What a rehearsal checks, in the order of its table. Each check can fail, with a reason for people. */
-import type { Reply, ToolBlock } from '../../chat/fold.js'
+import type { Reply, ToolBlock } from '../../chat/reply/fold.js'
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ChatRequest, Message, UserPart } from '../../chat/request.js'
 import type { ClientError } from './format.js'

@@ -3,7 +3,7 @@
  * client.
  */
 import { isContent, type ChatEvent, type EventSink } from '../../chat/event.js'
-import { Fold, type Reply } from '../../chat/fold.js'
+import { Fold, type Reply } from '../../chat/reply/fold.js'
 import { Grammar } from '../../chat/grammar.js'
 import {
   arrayOf,

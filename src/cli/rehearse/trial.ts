@@ -1,5 +1,5 @@
 /** The requests of a rehearsal: each is sent through the gateway in one client format, below the cost ceiling. */
-import type { Reply } from '../../chat/fold.js'
+import type { Reply } from '../../chat/reply/fold.js'
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'

@@ -6,7 +6,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ChatEvent } from '../../chat/event.js'
-import type { KeptItem, KeptReply, ReplyStorage } from '../../chat/kept-reply.js'
+import type { KeptItem, KeptReply, ReplyStorage } from '../../chat/reply/kept-reply.js'
 import type { Ingress, StreamEncoder } from '../../dialects/dialect.js'
 import { GatewayError, type WireError } from '../../errors.js'
 import { Seal } from '../../reasoning/seal.js'

@@ -5,10 +5,10 @@
  * of them came to nothing, all are asked for once more.
  */
 import { isContent, type ChatEvent, type EventSink } from '../../chat/event.js'
-import { Fold } from '../../chat/fold.js'
+import { Fold } from '../../chat/reply/fold.js'
 import { Grammar } from '../../chat/grammar.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import { jsonAnswer, missesSchema } from '../../chat/json-answer.js'
+import { jsonAnswer, missesSchema } from '../../chat/reply/json-answer.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { addUsage, mergeUsage, type Usage } from '../../chat/usage.js'
 import type { ErrorKind } from '../../errors.js'

@@ -4,13 +4,13 @@
  * where the upstream pauses.
  */
 import type { ChatEvent, EventSink } from '../../chat/event.js'
-import { Fold, type Reply } from '../../chat/fold.js'
+import { Fold, type Reply } from '../../chat/reply/fold.js'
 import { Grammar } from '../../chat/grammar.js'
-import { Joined } from '../../chat/join-replies.js'
+import { Joined } from '../../chat/reply/join-replies.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import { jsonAnswer, missesSchema } from '../../chat/json-answer.js'
+import { jsonAnswer, missesSchema } from '../../chat/reply/json-answer.js'
 import type { ChatRequest } from '../../chat/request.js'
-import { NOTHING_SAID, saidIn } from '../../chat/text-seen.js'
+import { NOTHING_SAID, saidIn } from '../../chat/reply/text-seen.js'
 import { tellsOutput } from '../../chat/usage.js'
 import type { Egress, Ingress, Seed, StreamEncoder } from '../../dialects/dialect.js'
 import type { ErrorKind } from '../../errors.js'

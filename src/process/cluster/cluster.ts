@@ -8,13 +8,13 @@
  */
 import cluster from 'node:cluster'
 import { aggregateText } from '../../observe/metrics/registry.js'
-import type { Readiness } from '../ops-listener.js'
+import type { Readiness } from '../ops/ops-listener.js'
 import type { ToWorker } from './messages.js'
 import type { Primary, PrimaryOptions, Succession, WorkerStatus } from './primary.js'
 import { WorkerProcess } from './process.js'
 import { RetiredMetrics } from './retired.js'
 import { newSlot, troubleOf, type Slot } from './slot.js'
-import { onSignals } from '../signals.js'
+import { onSignals } from '../signals/signals.js'
 
 export { runWorker, type WorkerOptions } from './worker.js'
 

@@ -3,7 +3,7 @@
  * Knows no payload: the configuration's shape is the caller's.
  */
 import type { Collected } from '../../observe/metrics/metric.js'
-import type { Readiness } from '../ops-listener.js'
+import type { Readiness } from '../ops/ops-listener.js'
 
 /**
  * What the primary sends; `ping` is answered by `pong`. With `isReplaced` other workers listen on the same address, so

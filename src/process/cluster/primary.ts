@@ -1,7 +1,7 @@
 /** What the program hands to the primary of a cluster, and what it gets: `cluster.ts` runs it. */
 import type { Logger } from '../../observe/log/log.js'
 import type { Collected } from '../../observe/metrics/metric.js'
-import type { Readiness } from '../ops-listener.js'
+import type { Readiness } from '../ops/ops-listener.js'
 
 /** What the primary is given. */
 export interface PrimaryOptions<Payload> {

@@ -6,9 +6,9 @@ import { isToWorker, type ToPrimary, type ToWorker } from './messages.js'
 import type { Logger } from '../../observe/log/log.js'
 import { scrub } from '../../observe/log/redact.js'
 import type { Collected } from '../../observe/metrics/metric.js'
-import type { Readiness } from '../ops-listener.js'
-import { endWithParent } from '../parent-guard.js'
-import { onSignals } from '../signals.js'
+import type { Readiness } from '../ops/ops-listener.js'
+import { endWithParent } from '../signals/parent-guard.js'
+import { onSignals } from '../signals/signals.js'
 
 /** What a worker does for the primary’s messages. */
 export interface WorkerOptions<Payload> {

@@ -7,10 +7,10 @@ import { isAscii, isUtf8 } from 'node:buffer'
 import { isObject } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { parseExact } from './exact-numbers.js'
-import { glance, type Glance, type Member } from './glance.js'
+import { glance, type Glance, type Member } from './scan/glance.js'
 import { putData, withoutData } from './inline-data.js'
 import { malformed } from './malformed.js'
-import { parseOrNull, Scan, type ScanOptions } from './scan.js'
+import { parseOrNull, Scan, type ScanOptions } from './scan/scan.js'
 
 /** A body that passed every check. */
 export interface ParsedObject {

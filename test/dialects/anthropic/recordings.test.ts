@@ -4,7 +4,7 @@
  * decoder; text, thinking, tool calls, citations, stop reason and usage must be the same.
  */
 import t from 'tap'
-import { Fold, type Reply } from '../../../src/chat/fold.js'
+import { Fold, type Reply } from '../../../src/chat/reply/fold.js'
 import { arrayOf, isObject, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
 import { egress, framesOf, hearReply, hearStream, request, str, type Heard } from './support.js'

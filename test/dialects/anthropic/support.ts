@@ -3,7 +3,7 @@
  * Every decoder here runs behind the production grammar; a breach of it fails the test that saw it.
  */
 import type { ChatEvent } from '../../../src/chat/event.js'
-import { Fold, type Reply } from '../../../src/chat/fold.js'
+import { Fold, type Reply } from '../../../src/chat/reply/fold.js'
 import { Grammar } from '../../../src/chat/grammar.js'
 import type { JsonObject } from '../../../src/chat/json.js'
 import type { ModelFacts } from '../../../src/chat/model.js'

@@ -3,7 +3,7 @@
  * grammar. Not a test itself.
  */
 import type { ChatEvent } from '../../../src/chat/event.js'
-import { Fold, type Reply } from '../../../src/chat/fold.js'
+import { Fold, type Reply } from '../../../src/chat/reply/fold.js'
 import { Grammar } from '../../../src/chat/grammar.js'
 import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
 import type { ModelFacts } from '../../../src/chat/model.js'

@@ -3,7 +3,7 @@
  * Method: streams by hand, each with one kind of disorder that some provider has shown.
  */
 import t from 'tap'
-import type { ReplyBlock } from '../../../src/chat/fold.js'
+import type { ReplyBlock } from '../../../src/chat/reply/fold.js'
 import type { JsonObject } from '../../../src/chat/json.js'
 import { wireName } from '../../../src/wire/openai/names.js'
 import { chunk, decodeBody, decodeFrames, type Outcome, request, usageChunk } from './driver.js'

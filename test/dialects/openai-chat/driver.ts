@@ -3,7 +3,7 @@
  * The splitting of frames is the simplest that can work: the real framer has its own tests.
  */
 import type { ChatEvent } from '../../../src/chat/event.js'
-import { Fold, type Reply } from '../../../src/chat/fold.js'
+import { Fold, type Reply } from '../../../src/chat/reply/fold.js'
 import { Grammar } from '../../../src/chat/grammar.js'
 import { isObject, type JsonObject } from '../../../src/chat/json.js'
 import type { ChatRequest } from '../../../src/chat/request.js'

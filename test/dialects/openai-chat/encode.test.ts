@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { ChatEvent, FinishReason } from '../../../src/chat/event.js'
-import type { Reply } from '../../../src/chat/fold.js'
+import type { Reply } from '../../../src/chat/reply/fold.js'
 import type { JsonObject } from '../../../src/chat/json.js'
 import { ERRORS, type ErrorKind } from '../../../src/errors.js'
 import { encodeEvents, framesOf, ingress, must, request, SEED } from './driver.js'

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { arrayOf, objectOf } from '../../../src/chat/json.js'
-import { Fold } from '../../../src/chat/fold.js'
+import { Fold } from '../../../src/chat/reply/fold.js'
 import type { ChatEvent } from '../../../src/chat/event.js'
 import {
   decodeBody,

@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import type { ChatEvent, FinishReason } from '../../../src/chat/event.js'
-import { Fold, type Reply } from '../../../src/chat/fold.js'
+import { Fold, type Reply } from '../../../src/chat/reply/fold.js'
 import type { ModelFacts } from '../../../src/chat/model.js'
 import type { ChatRequest, Message, Tool, ToolCall, UserPart } from '../../../src/chat/request.js'
 import { finishReason, finishReasonOut } from '../../../src/dialects/openai-chat/shared/names.js'

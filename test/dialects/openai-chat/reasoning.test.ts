@@ -4,7 +4,7 @@
  * history, in all the forms that clients use, one by one and together.
  */
 import t from 'tap'
-import { Fold, type Reply, type ReplyBlock } from '../../../src/chat/fold.js'
+import { Fold, type Reply, type ReplyBlock } from '../../../src/chat/reply/fold.js'
 import type { ChatEvent } from '../../../src/chat/event.js'
 import {
   arrayOf,

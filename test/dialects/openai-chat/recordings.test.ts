@@ -6,7 +6,7 @@
 import t from 'tap'
 import { arrayOf, type JsonObject, objectOf, stringOf } from '../../../src/chat/json.js'
 import type { ChatRequest } from '../../../src/chat/request.js'
-import type { Reply } from '../../../src/chat/fold.js'
+import type { Reply } from '../../../src/chat/reply/fold.js'
 import { GatewayError } from '../../../src/errors.js'
 import { finishReason } from '../../../src/dialects/openai-chat/shared/names.js'
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'

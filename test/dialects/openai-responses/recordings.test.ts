@@ -5,7 +5,7 @@
  * that shares no code with the decoder.
  */
 import t from 'tap'
-import type { Reply } from '../../../src/chat/fold.js'
+import type { Reply } from '../../../src/chat/reply/fold.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
 import { framesOf, hearReply, hearStream, str } from './driver.js'

@@ -5,7 +5,7 @@
  * the encoder, and held against the items that the second one's request brought back.
  */
 import t from 'tap'
-import type { Reply } from '../../../src/chat/fold.js'
+import type { Reply } from '../../../src/chat/reply/fold.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import type { Message } from '../../../src/chat/request.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'

@@ -1,6 +1,6 @@
 /**
  * Goal: bodies are charged with what they hold, by process and account, and all of it comes back.
- * Method: the budget by itself; `process/memory.test.ts` has it in a running gateway.
+ * Method: the budget by itself; `process/gateway/memory.test.ts` has it in a running gateway.
  */
 import t from 'tap'
 import { BodyBudget } from '../../../src/gateway/bodies/body-budget.js'

@@ -9,7 +9,7 @@ import t from 'tap'
 import { createAccount, createKey } from '../../../src/accounts/accounts.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import { openStore } from '../../../src/store/open.js'
-import { clientOf, failureOf } from '../../conformance/sdk.js'
+import { clientOf, failureOf } from '../../conformance/clients/sdk.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 t.setTimeout(60_000)

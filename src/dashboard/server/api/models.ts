@@ -7,7 +7,7 @@ import { ANY_MODEL } from '../../../ledger/prices.js'
 import { PLAIN_REQUEST } from '../../../routing/conditions.js'
 import { reasonOf } from '../../../routing/explain.js'
 import { createRouter, type ModelRoute, type Router } from '../../../routing/router.js'
-import { signedRoute, TAKEN, type Route } from '../route.js'
+import { signedRoute, TAKEN, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import type { Services } from '../services.js'
 

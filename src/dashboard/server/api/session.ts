@@ -14,7 +14,7 @@ import {
   noCookieText,
   SESSION_COOKIE,
 } from '../sign-in/cookies.js'
-import { openRoute, signedRoute, type Ask, type Reply, type Route } from '../route.js'
+import { openRoute, signedRoute, type Ask, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { accountView, ownEntry, planOf, type Services } from '../services.js'
 import { DEVICE_MS, SESSION_MS, type Session } from '../sign-in/sessions.js'

@@ -15,8 +15,8 @@ import {
   type Reply,
   type Route,
   type SignedAsk,
-} from '../route.js'
-import { notFound } from '../router.js'
+} from '../routing/route.js'
+import { notFound } from '../routing/router.js'
 import { csvHead, csvLine, rowViews } from '../rows.js'
 import * as schema from '../schema/schema.js'
 import { PLAYGROUND, scopeOf, type Services } from '../services.js'

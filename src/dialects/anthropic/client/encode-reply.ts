@@ -4,7 +4,7 @@
  *
  * Source: Claude API reference, "Messages", read 2026-11-22.
  */
-import type { Reply, ReplyBlock } from '../../../chat/fold.js'
+import type { Reply, ReplyBlock } from '../../../chat/reply/fold.js'
 import type { JsonObject } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { stringifyExact } from '../../../wire/json/exact-numbers.js'

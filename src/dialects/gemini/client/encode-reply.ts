@@ -2,8 +2,8 @@
  * Writes a whole reply as a `GenerateContentResponse`.
  * Knows no upstream: it sees only the folded answer.
  */
-import type { Reply, ReplyBlock } from '../../../chat/fold.js'
-import type { TokenLogprob } from '../../../chat/logprobs.js'
+import type { Reply, ReplyBlock } from '../../../chat/reply/fold.js'
+import type { TokenLogprob } from '../../../chat/reply/logprobs.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { quote } from '../../../wire/json/quote.js'
 import { sized, type Sized } from '../../../wire/frames/sized.js'

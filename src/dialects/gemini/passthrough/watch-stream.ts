@@ -4,7 +4,7 @@
  */
 import type { FinishReason } from '../../../chat/event.js'
 import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
-import { NOTHING_SAID, type Said } from '../../../chat/text-seen.js'
+import { NOTHING_SAID, type Said } from '../../../chat/reply/text-seen.js'
 import { tellsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
 import { Shapes } from '../../../wire/frames/shapes.js'

@@ -8,7 +8,7 @@
 import type { EventSink } from '../../../chat/event.js'
 import { arrayOf, isObject, stringOf, type JsonObject, type JsonValue } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
-import type { TokenLogprob } from '../../../chat/logprobs.js'
+import type { TokenLogprob } from '../../../chat/reply/logprobs.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { parseExact, stringifyExact } from '../../../wire/json/exact-numbers.js'
 import type { StreamDecoder } from '../../dialect.js'

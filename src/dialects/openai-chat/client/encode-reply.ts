@@ -5,9 +5,9 @@
  * Source: OpenAI API reference, "The chat completion object", read 2026-11-20.
  */
 import type { Citation } from '../../../chat/event.js'
-import type { Reply, ToolBlock } from '../../../chat/fold.js'
+import type { Reply, ToolBlock } from '../../../chat/reply/fold.js'
 import type { JsonObject, JsonValue } from '../../../chat/json.js'
-import type { TokenLogprob } from '../../../chat/logprobs.js'
+import type { TokenLogprob } from '../../../chat/reply/logprobs.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { Sizer, type Sized } from '../../../wire/frames/sized.js'
 import type { Choice, Seed } from '../../dialect.js'

@@ -5,7 +5,7 @@
  * Source: OpenAI API reference, "Chat completion chunk", read 2026-11-20.
  */
 import type { ChatEvent } from '../../../chat/event.js'
-import type { ReplyBlock, ThinkingBlock } from '../../../chat/fold.js'
+import type { ReplyBlock, ThinkingBlock } from '../../../chat/reply/fold.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { mergeUsage, type Usage } from '../../../chat/usage.js'
 import { TextFrames } from '../../../wire/frames/text-frames.js'

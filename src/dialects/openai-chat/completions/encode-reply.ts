@@ -4,7 +4,7 @@
  * Source: OpenAI API reference, "The completion object", read 2026-11-20.
  */
 import type { ChatEvent } from '../../../chat/event.js'
-import type { Reply } from '../../../chat/fold.js'
+import type { Reply } from '../../../chat/reply/fold.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { mergeUsage, type Usage } from '../../../chat/usage.js'
 import { sized, type Sized } from '../../../wire/frames/sized.js'

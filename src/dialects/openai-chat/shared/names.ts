@@ -6,7 +6,7 @@
  */
 import type { FinishReason } from '../../../chat/event.js'
 import { isObject, type JsonObject, objectOf } from '../../../chat/json.js'
-import type { Likely, TokenLogprob } from '../../../chat/logprobs.js'
+import type { Likely, TokenLogprob } from '../../../chat/reply/logprobs.js'
 import { tokenCount, totalTokens, type Usage } from '../../../chat/usage.js'
 
 /** Longer ids of calls are refused: `string_above_max_length`. */

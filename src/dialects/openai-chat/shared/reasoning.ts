@@ -5,7 +5,7 @@
  * Sources: OpenRouter, "Reasoning tokens" (`reasoning_details`); LiteLLM, "Thinking" (`thinking_blocks`);
  * Google, "OpenAI compatibility" (`extra_content`), all read 2026-11-20.
  */
-import type { ReplyBlock } from '../../../chat/fold.js'
+import type { ReplyBlock } from '../../../chat/reply/fold.js'
 import { type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
 import type { AssistantPart, ThinkingPart, ToolCall } from '../../../chat/request.js'
 import { array, given, object, string } from '../../../wire/json/check-fields.js'

@@ -2,7 +2,7 @@
  * Writes a whole reply as a response object.
  * Knows no upstream: it sees only the folded answer.
  */
-import type { Reply, ReplyBlock } from '../../../chat/fold.js'
+import type { Reply, ReplyBlock } from '../../../chat/reply/fold.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { writeReasoningToken } from '../../../wire/reasoning-token.js'
 import { sized, type Sized } from '../../../wire/frames/sized.js'

@@ -6,7 +6,7 @@
  * Source: OpenAI API reference, "Responses: streaming events", and recordings, read 2026-11-20.
  */
 import type { ChatEvent } from '../../../chat/event.js'
-import type { TokenLogprob } from '../../../chat/logprobs.js'
+import type { TokenLogprob } from '../../../chat/reply/logprobs.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { mergeUsage, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'

@@ -12,7 +12,7 @@ import {
   objectOf,
   stringOf,
 } from '../../../chat/json.js'
-import { NOTHING_SAID } from '../../../chat/text-seen.js'
+import { NOTHING_SAID } from '../../../chat/reply/text-seen.js'
 import { mergeUsage, tellsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
 import { Shapes } from '../../../wire/frames/shapes.js'

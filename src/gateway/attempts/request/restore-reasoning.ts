@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ChatEvent } from '../../../chat/event.js'
-import { Fold, type Reply } from '../../../chat/fold.js'
+import { Fold, type Reply } from '../../../chat/reply/fold.js'
 import type { JsonObject } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import type {

@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import type { ChatEvent } from '../../../../src/chat/event.js'
-import { Fold } from '../../../../src/chat/fold.js'
+import { Fold } from '../../../../src/chat/reply/fold.js'
 import { Grammar } from '../../../../src/chat/grammar.js'
 import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../../src/chat/json.js'
 import type { ChatRequest } from '../../../../src/chat/request.js'

@@ -5,7 +5,7 @@
  */
 import type { FinishReason } from '../../../../chat/event.js'
 import type { JsonObject } from '../../../../chat/json.js'
-import type { Likely, TokenLogprob } from '../../../../chat/logprobs.js'
+import type { Likely, TokenLogprob } from '../../../../chat/reply/logprobs.js'
 import { totalTokens, type Usage } from '../../../../chat/usage.js'
 import { PROVIDER } from '../../shared/names.js'
 

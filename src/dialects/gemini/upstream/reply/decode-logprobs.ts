@@ -3,7 +3,7 @@
  * Knows nothing of texts. `avgLogprobs` says no more than these do.
  */
 import { arrayOf, numberOf, objectOf, stringOf, type JsonValue } from '../../../../chat/json.js'
-import { likely, type Likely, type TokenLogprob } from '../../../../chat/logprobs.js'
+import { likely, type Likely, type TokenLogprob } from '../../../../chat/reply/logprobs.js'
 
 /** As the client asked for them: where it wanted no others, only the chosen. */
 export function logprobsOf(value: JsonValue | undefined, top: number): TokenLogprob[] {

@@ -6,7 +6,7 @@
  */
 import type { Citation } from '../../../../chat/event.js'
 import type { JsonObject } from '../../../../chat/json.js'
-import type { Likely, TokenLogprob } from '../../../../chat/logprobs.js'
+import type { Likely, TokenLogprob } from '../../../../chat/reply/logprobs.js'
 import type { ChatRequest } from '../../../../chat/request.js'
 import { quote } from '../../../../wire/json/quote.js'
 

@@ -9,7 +9,12 @@ import {
   type JsonValue,
   stringOf,
 } from '../../../../chat/json.js'
-import type { Expanded, KeptItem, KeptReply, ReplyStorage } from '../../../../chat/kept-reply.js'
+import type {
+  Expanded,
+  KeptItem,
+  KeptReply,
+  ReplyStorage,
+} from '../../../../chat/reply/kept-reply.js'
 import { refuse } from '../../../../wire/json/check-fields.js'
 import { isReasoningToken } from '../../../../wire/reasoning-token.js'
 import { decodeRequest, referencesIn } from '../decode-request.js'

@@ -6,7 +6,7 @@
  * once; the others keep theirs until it is complete, which at the latest it is at the end.
  */
 import type { Citation, EventSink } from '../../../../chat/event.js'
-import type { TokenLogprob } from '../../../../chat/logprobs.js'
+import type { TokenLogprob } from '../../../../chat/reply/logprobs.js'
 import type { JsonObject } from '../../../../chat/json.js'
 import { CallIds } from '../../../../wire/openai/names.js'
 

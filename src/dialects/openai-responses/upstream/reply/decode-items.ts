@@ -14,7 +14,7 @@ import {
   objectOf,
   stringOf,
 } from '../../../../chat/json.js'
-import type { TokenLogprob } from '../../../../chat/logprobs.js'
+import type { TokenLogprob } from '../../../../chat/reply/logprobs.js'
 import type { Block, Blocks, Head } from './decode-blocks.js'
 import { logprobsOf } from './decode-logprobs.js'
 import { stateOf } from '../../shared/reasoning-state.js'

@@ -3,7 +3,7 @@
  * Streams leave the bytes out, which are those of the token's own text unless it says that it is bytes.
  */
 import { arrayOf, numberOf, objectOf, stringOf, type JsonValue } from '../../../../chat/json.js'
-import { likely, type Likely, type TokenLogprob } from '../../../../chat/logprobs.js'
+import { likely, type Likely, type TokenLogprob } from '../../../../chat/reply/logprobs.js'
 
 /** The tokens of a piece or of a whole text. */
 export function logprobsOf(value: JsonValue | undefined): TokenLogprob[] {

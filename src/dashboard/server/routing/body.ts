@@ -1,0 +1,85 @@
+/** A request's body, and its query, checked by a schema. Knows no route. */
+import type { z } from 'zod'
+import { GatewayError } from '../../../errors.js'
+import { headerOf, type HttpRequest, type HttpResponse } from '../../../http/message.js'
+import { REFUSED } from '../../../http/respond.js'
+import { parseObject } from '../../../wire/json/parse-body.js'
+
+/** The largest is a password of 1,024 bytes in JSON's longest spelling, many times over. */
+const MAX_BYTES = 65_536
+
+/** The whole body. Rejects with `body_too_large` at the first byte over the cap, `client_gone`. */
+export function readBody(req: HttpRequest, res: HttpResponse): Promise<Buffer> {
+  const length = headerOf(req, 'content-length')
+  if (length !== undefined && Number(length) > MAX_BYTES) return Promise.reject(tooLarge())
+  return new Promise((resolve, reject) => {
+    const pieces: Buffer[] = []
+    let bytes = 0
+    const refused = (error: GatewayError): void => {
+      req.off('data', take).off('end', finish).pause()
+      reject(error)
+    }
+    const take = (piece: Buffer): void => {
+      bytes += piece.length
+      if (bytes > MAX_BYTES) refused(tooLarge())
+      else pieces.push(piece)
+    }
+    const finish = (): void => resolve(Buffer.concat(pieces))
+    res.once(REFUSED, refused)
+    res.once('close', () => {
+      reject(new GatewayError('client_gone', 'The client closed the connection.'))
+    })
+    req.on('data', take).once('end', finish)
+  })
+}
+
+/** The body as the schema has it. Throws `malformed_request` naming the field. */
+export function parseBody(bytes: Buffer, schema: z.ZodType): unknown {
+  const { value } = parseObject(bytes, { maxDepth: 8, maxTokens: 5_000 })
+  return parsed(schema, value, '')
+}
+
+/** The query as the schema has it; without one, no query may be there. */
+export function parseQuery(url: string, schema: z.ZodType | null): unknown {
+  const at = url.indexOf('?')
+  const values: Record<string, string> = {}
+  for (const [name, value] of new URLSearchParams(at === -1 ? '' : url.slice(at + 1))) {
+    if (Object.hasOwn(values, name)) {
+      throw refused(`the query has ${shown(name)} more than once`, shown(name))
+    }
+    values[name] = value
+  }
+  if (schema === null) {
+    const [first] = Object.keys(values)
+    if (first !== undefined)
+      throw refused(`unknown field ${shown(first)} in the query`, shown(first))
+    return undefined
+  }
+  return parsed(schema, values, ' in the query')
+}
+
+function parsed(schema: z.ZodType, value: unknown, where: string): unknown {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const [issue] = result.error.issues
+  const path = issue?.path.map(String).join('.') ?? ''
+  if (issue?.code === 'unrecognized_keys') {
+    const name = shown([...issue.path.map(String), issue.keys[0] ?? ''].join('.'))
+    throw refused(`unknown field ${name}${where}`, name)
+  }
+  const what = path === '' ? 'the request' : path
+  throw refused(`${what}${where}: ${issue?.message ?? 'is not valid'}`, path)
+}
+
+/** A name that somebody else chose, as far as a message needs it. */
+function shown(name: string): string {
+  return name.replaceAll(/[^\w.[\]-]/g, '?').slice(0, 64)
+}
+
+function refused(message: string, param: string): GatewayError {
+  return new GatewayError('malformed_request', message, param === '' ? {} : { param })
+}
+
+function tooLarge(): GatewayError {
+  return new GatewayError('body_too_large', `The body must not be larger than ${MAX_BYTES} bytes.`)
+}

@@ -1,0 +1,266 @@
+/**
+ * From a request under `/dashboard/api` to an answer: the route, who asks, whether they may, what they sent.
+ * The order of the checks is the policy; `routes.ts` says which route has which. Knows no handler.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../../../errors.js'
+import { newRequestId } from '../../../http/id.js'
+import { headerOf, hostOf, type HttpRequest, type HttpResponse } from '../../../http/message.js'
+import { abandon, isGone, sendReply, setHeaders } from '../../../http/respond.js'
+import type { Logger } from '../../../observe/log/log.js'
+import { errorBody } from '../../../wire/error-body.js'
+import { parseBody, parseQuery, readBody } from './body.js'
+import { compressed } from '../compress.js'
+import { cookieOf, SESSION_COOKIE } from '../sign-in/cookies.js'
+import { assertRoutes, TAKEN, type Handled, type Reply, type Route } from './route.js'
+import type { Session, Sessions } from '../sign-in/sessions.js'
+
+/** What the router is given. */
+export interface RouterOptions {
+  readonly routes: readonly Route[]
+  readonly sessions: Sessions
+  readonly log: Logger
+  /** The origin that the configuration says; null: any that the request was sent to. */
+  readonly publicUrl: () => string | null
+  /** The client's address. */
+  readonly addressOf: (req: HttpRequest) => string
+}
+
+/** What the API is below. */
+const PREFIX = '/dashboard/api'
+/** An opaque id; anything else in its place is as good as an unknown one. */
+const ID = /^[A-Za-z0-9_-]{1,100}$/
+
+interface Found {
+  readonly route: Route
+  readonly id: string
+}
+
+/** Answers requests of the API. */
+export class ApiRouter {
+  private readonly options: RouterOptions
+  /** By method and path, `{id}` as it is written. */
+  private readonly routes = new Map<string, Route>()
+
+  /** Throws where a route has no policy. */
+  constructor(options: RouterOptions) {
+    assertRoutes(options.routes)
+    this.options = options
+    for (const route of options.routes) this.routes.set(`${route.method} ${route.path}`, route)
+  }
+
+  /** Never rejects. */
+  async answer(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
+    const requestId = newRequestId(Date.now())
+    try {
+      const handled = await this.handle(path.slice(PREFIX.length), requestId, req, res)
+      if (handled !== TAKEN) await send(req, res, requestId, handled)
+    } catch (thrown) {
+      this.refuse(res, requestId, thrown)
+    }
+  }
+
+  private async handle(
+    path: string,
+    requestId: string,
+    req: HttpRequest,
+    res: HttpResponse,
+  ): Promise<Handled> {
+    // A HEAD is a GET whose body is not sent.
+    const { route, id } = this.find(req.method === 'HEAD' ? 'GET' : (req.method ?? ''), path)
+    const origin = assertSameOrigin(route, req, this.options.publicUrl())
+    const session = await this.sessionOf(route, req)
+    assertAllowed(route, session)
+    if (route.method !== 'GET' && route.credential !== 'open') assertToken(req, session)
+    const query = parseQuery(req.url ?? '', route.query)
+    const body =
+      route.body === null || route.body === 'raw'
+        ? undefined
+        : parseBody(await readBody(req, res), route.body)
+    const address = this.options.addressOf(req)
+    // A handler that writes the reply by itself still must not be cached.
+    if (route.body === 'raw') setHeaders(res, ['cache-control', 'no-store'])
+    return route.handle({ requestId, req, res, id, query, body, address, origin, session })
+  }
+
+  /** Throws `unknown_endpoint`, `method_not_allowed`, `not_found` for what cannot be an id. */
+  private find(method: string, path: string): Found {
+    const plain = this.routes.get(`${method} ${path}`)
+    if (plain !== undefined) return { route: plain, id: '' }
+    const [, , id = ''] = path.split('/', 3)
+    const route = this.routes.get(`${method} ${patternOf(path)}`)
+    if (route !== undefined) {
+      if (!ID.test(id)) throw notFound()
+      return { route, id }
+    }
+    const methods = this.methodsAt(path)
+    if (methods.length === 0) {
+      throw new GatewayError('unknown_endpoint', 'The dashboard has no endpoint at this path.')
+    }
+    throw new MethodNotAllowed(method, methods)
+  }
+
+  private methodsAt(path: string): string[] {
+    const own = [path, patternOf(path)]
+    const known = [...this.routes.values()].filter((each) => own.includes(each.path))
+    return known.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  }
+
+  private async sessionOf(route: Route, req: HttpRequest): Promise<Session | null> {
+    const secret = cookieOf(headerOf(req, 'cookie'), SESSION_COOKIE)
+    if (secret === null) return null
+    const isPassive =
+      route.method === 'GET' && (route.passive || headerOf(req, 'x-sluice-passive') === '1')
+    return this.options.sessions.find(secret, isPassive)
+  }
+
+  private refuse(res: HttpResponse, requestId: string, thrown: unknown): void {
+    const error =
+      thrown instanceof GatewayError
+        ? thrown
+        : gatewayError(
+            {
+              kind: 'bug',
+              message:
+                'Internal error. The log of the gateway has the details under the request id.',
+            },
+            thrown,
+          )
+    if (error.kind === 'bug') {
+      this.options.log.error('the dashboard failed', error.cause ?? error, {
+        request_id: requestId,
+      })
+    }
+    if (error.kind === 'client_gone' || isGone(res) || res.headersSent) {
+      abandon(res)
+      return
+    }
+    const headers = headersOf(requestId)
+    const { retryAfterSeconds } = error.wire
+    if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
+    if (error instanceof MethodNotAllowed) headers.push('allow', error.methods.join(', '))
+    sendReply(res, rowOf(error.kind).status, headers, errorBody(error.wire))
+  }
+}
+
+/** The path exists with other methods, which the reply's `allow` header lists. */
+class MethodNotAllowed extends GatewayError {
+  readonly methods: readonly string[]
+
+  constructor(method: string, methods: readonly string[]) {
+    const message = `This path takes ${methods.join(', ')}, not ${method}.`
+    super('method_not_allowed', message)
+    this.methods = methods
+  }
+}
+
+/** The path with `{id}` in the place of an id; empty where it has no such place. */
+function patternOf(path: string): string {
+  const parts = path.split('/')
+  return parts.length > 2 ? [...parts.slice(0, 2), '{id}', ...parts.slice(3)].join('/') : ''
+}
+
+/** The error for what is not there, or is somebody else's: one and the same. */
+export function notFound(): GatewayError {
+  return new GatewayError('not_found', 'Not found, or of another account.')
+}
+
+/**
+ * A request that changes something comes from a page of ours, and says so: a form elsewhere cannot. Browsers
+ * send `sec-fetch-site` over https and on this machine only, so `origin` has to do without it. Gives back
+ * the origin. Throws `forbidden`.
+ */
+function assertSameOrigin(route: Route, req: HttpRequest, publicUrl: string | null): string | null {
+  const origin = headerOf(req, 'origin') ?? null
+  const site = headerOf(req, 'sec-fetch-site')
+  if (site === 'cross-site') throw elsewhere()
+  if (route.method === 'GET') return origin
+  if (site !== undefined && site !== 'same-origin') throw elsewhere()
+  const own = hostOf(req)?.toLowerCase()
+  const isOwn = origin !== null && (origin === publicUrl || hostIn(origin) === own)
+  if (!isOwn) throw elsewhere()
+  if (route.method !== 'DELETE' && !isJson(headerOf(req, 'content-type'))) {
+    throw refused('forbidden', 'The content-type header must be application/json.')
+  }
+  return origin
+}
+
+function hostIn(origin: string): string | null {
+  const match = /^https?:\/\/([^/?#@\s]+)$/i.exec(origin)
+  return match?.[1]?.toLowerCase() ?? null
+}
+
+function isJson(type: string | undefined): boolean {
+  return /^application\/json(?:\s*;\s*charset="?utf-8"?)?$/i.test(type ?? '')
+}
+
+function elsewhere(): GatewayError {
+  return refused('forbidden', 'The request does not come from a page of this dashboard.')
+}
+
+function assertAllowed(route: Route, session: Session | null): void {
+  if (route.credential === 'open') return
+  if (session === null) {
+    throw refused('unauthenticated', 'You are not signed in, or the session has ended. Sign in.')
+  }
+  if (route.credential === 'admin' && session.account.role !== 'admin') {
+    throw refused('forbidden', 'Only administrators can do this.')
+  }
+}
+
+function assertToken(req: HttpRequest, session: Session | null): void {
+  const given = digest(headerOf(req, 'x-sluice-csrf') ?? '')
+  if (session === null || !timingSafeEqual(given, digest(session.csrf))) {
+    throw refused('forbidden', 'The page is out of date. Reload it.')
+  }
+}
+
+/** Of one length, whatever was given. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
+
+function refused(kind: ErrorKind, message: string): GatewayError {
+  return new GatewayError(kind, message)
+}
+
+function headersOf(requestId: string): string[] {
+  return [
+    'content-type',
+    'application/json',
+    'x-request-id',
+    requestId,
+    'cache-control',
+    'no-store',
+  ]
+}
+
+async function send(
+  req: HttpRequest,
+  res: HttpResponse,
+  requestId: string,
+  reply: Reply,
+): Promise<void> {
+  const text = JSON.stringify(reply.json)
+  const headers = headersOf(requestId)
+  for (const cookie of reply.cookies ?? []) headers.push('set-cookie', cookie)
+  if (reply.etag === true) {
+    // Weak: all encodings have it.
+    const etag = `W/"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
+    // Kept by this browser alone, and asked about each time.
+    headers[headers.indexOf('no-store')] = 'private, no-cache'
+    headers.push('etag', etag)
+    if (headerOf(req, 'if-none-match') === etag) {
+      sendReply(res, 304, [...headers, 'vary', 'cookie, accept-encoding'], '')
+      return
+    }
+  }
+  // A length that depends on a secret beside text of somebody else tells of the secret: those replies set a cookie,
+  // or are too short to be compressed (https://www.breachattack.com).
+  const accepted = reply.cookies === undefined ? headerOf(req, 'accept-encoding') : undefined
+  const { body, encoding } = await compressed(text, accepted)
+  if (encoding !== null) headers.push('content-encoding', encoding)
+  if (isGone(res)) return
+  const vary = reply.etag === true ? 'cookie, accept-encoding' : 'accept-encoding'
+  sendReply(res, reply.status, [...headers, 'vary', vary], body)
+}

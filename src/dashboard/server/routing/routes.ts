@@ -1,0 +1,31 @@
+/** The route table of the dashboard's API: every path, its method, and who may ask. */
+import { accountRoutes } from '../api/accounts.js'
+import { configurationRoutes } from '../api/configuration.js'
+import { keyRoutes } from '../api/keys.js'
+import { limitRoutes } from '../api/limits.js'
+import { modelRoutes } from '../api/models.js'
+import { oidcRoutes } from '../api/oidc.js'
+import { operationRoutes } from '../api/operations.js'
+import { passwordRoutes } from '../api/passwords.js'
+import { providerRoutes } from '../api/providers.js'
+import { sessionRoutes } from '../api/session.js'
+import { usageRoutes } from '../api/usage.js'
+import type { Route } from './route.js'
+import type { Services } from '../services.js'
+
+/** All routes. */
+export function dashboardRoutes(services: Services): Route[] {
+  return [
+    ...sessionRoutes(services),
+    ...passwordRoutes(services),
+    ...oidcRoutes(services),
+    ...keyRoutes(services),
+    ...limitRoutes(services),
+    ...usageRoutes(services),
+    ...modelRoutes(services),
+    ...operationRoutes(services),
+    ...providerRoutes(services),
+    ...configurationRoutes(services),
+    ...accountRoutes(services),
+  ]
+}

@@ -1,0 +1,58 @@
+/**
+ * The emulator's own paths, for rehearsals by hand: script faults, read the ledger.
+ * Knows no provider.
+ */
+import type { ServerResponse } from 'node:http'
+import { GatewayError } from '../../errors.js'
+import { FAULTS } from './fault.js'
+import { sceneOf } from './script.js'
+import type { JsonObject } from '../../chat/json.js'
+import type { Ledger } from '../ledger.js'
+import type { Script } from './script.js'
+
+/** What the control paths act on. */
+export interface Controlled {
+  readonly script: Script
+  readonly ledger: Ledger
+}
+
+/** Answers `/_emulator/script`, `/_emulator/ledger` and `/_emulator/faults`. */
+export function answerControl(
+  method: string,
+  path: string,
+  body: JsonObject | undefined,
+  response: ServerResponse,
+  { script, ledger }: Controlled,
+): void {
+  try {
+    switch (`${method} ${path}`) {
+      case 'POST /_emulator/script':
+        script.add(sceneOf(body))
+        return send(response, 200, { scripted: script.size })
+      case 'DELETE /_emulator/script':
+        script.clear()
+        return send(response, 200, { scripted: 0 })
+      case 'GET /_emulator/ledger':
+        return send(response, 200, { entries: ledger.entries })
+      case 'DELETE /_emulator/ledger':
+        ledger.clear()
+        return send(response, 200, { entries: [] })
+      case 'GET /_emulator/faults':
+        return send(response, 200, { faults: FAULTS })
+      default:
+        return send(response, 404, {
+          error: `no ${method} ${path}; there are POST and DELETE /_emulator/script, GET and DELETE /_emulator/ledger, GET /_emulator/faults`,
+        })
+    }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) {
+      throw error
+    }
+    send(response, 400, { error: error.message })
+  }
+}
+
+function send(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' })
+  response.end(`${JSON.stringify(body, undefined, 2)}\n`)
+}

@@ -1,0 +1,208 @@
+/**
+ * The vocabulary of faults: one table, read the same from a program, over HTTP and inside a prompt.
+ * Knows no provider and does nothing itself: `distort.ts` and `play.ts` act on it.
+ */
+import { GatewayError } from '../../errors.js'
+import { isObject, stringOf } from '../../chat/json.js'
+import type { JsonObject, JsonValue } from '../../chat/json.js'
+
+/** One thing that goes wrong, or slowly. Which fields a kind takes is in `FAULTS`. */
+export interface Fault {
+  readonly kind: FaultKind
+  /** Milliseconds. */
+  readonly ms?: number
+  /** Bytes of the reply's body, before chunk framing. */
+  readonly bytes?: number
+  /** Index of an event, the first is 0: the fault takes effect before this event. */
+  readonly event?: number
+  /** The status of an error reply. */
+  readonly code?: number
+  readonly mode?: string
+  /** The provider's own name for an error, such as `overloaded_error`. */
+  readonly type?: string
+  /** `retry-after` header, as given. */
+  readonly 'retry-after'?: string
+  /** `retry-after-ms` header, as given. */
+  readonly 'retry-after-ms'?: string
+  /** Gemini's RetryInfo.retryDelay, such as `34.4s`. */
+  readonly 'retry-info'?: string
+  /** Where a redirect points. */
+  readonly to?: string
+  /** In a prompt: how many times this very prompt meets the fault. */
+  readonly times?: number
+}
+
+interface FaultRow {
+  readonly fields: readonly (keyof Fault)[]
+  /** What `mode` may be; the first is the default. */
+  readonly modes?: readonly string[]
+  readonly meaning: string
+}
+
+/** Every kind of fault: its fields, its modes, and what it does. */
+export const FAULTS = {
+  delay: row(['ms', 'mode'], 'waits `ms` before this part of the reply', [
+    'headers',
+    'first',
+    'each',
+  ]),
+  drip: row(['ms', 'bytes'], 'sends `bytes` (1) bytes every `ms`'),
+  chunks: row(['bytes'], 'sends chunks of `bytes` (1) bytes at once'),
+  lump: row([], 'sends all events in one chunk'),
+  cut: row(['bytes', 'event', 'mode'], 'ends the reply at a byte or an event', [
+    'reset',
+    'eof',
+    'close',
+    'chunk',
+    'length',
+  ]),
+  stall: row(['event', 'bytes'], 'falls silent at an event or byte and keeps the connection'),
+  hang: row([], 'accepts the request and never answers'),
+  drop: row([], 'resets the connection without an answer'),
+  open: row([], 'sends everything and never ends the reply'),
+  status: row(
+    ['code', 'mode', 'type', 'retry-after', 'retry-after-ms', 'retry-info'],
+    'answers with an error status before any event',
+    ['json', 'html', 'empty'],
+  ),
+  error: row(['event', 'type'], 'sends the provider’s own error event and ends'),
+  garbage: row(['event', 'mode'], 'puts a broken event before the event', ['json', 'bytes']),
+  unknown: row(['event'], 'puts an event of an unknown type before the event'),
+  unterminated: row([], 'leaves out the events that end the stream'),
+  extra: row(['ms'], 'keeps sending events after the terminator, one per `ms` (10)'),
+  usage: row(['mode'], 'spoils the token counts', ['missing', 'null', 'twice', 'negative', 'huge']),
+  silent: row(['mode'], 'a 200 stream that holds no answer', ['nothing', 'comments', 'pings']),
+  giant: row(['bytes'], 'one text event of `bytes` bytes first'),
+  html: row([], '200 with text/html'),
+  whole: row([], 'a JSON body although a stream was asked for'),
+  gzip: row([], 'content-encoding: gzip although identity was asked for'),
+  empty: row([], '204 without a body'),
+  redirect: row(['to', 'code'], '302 to another origin'),
+  untyped: row([], 'no content-type'),
+} as const satisfies Record<string, FaultRow>
+
+/** The name of a kind of fault. */
+export type FaultKind = keyof typeof FAULTS
+
+function row(
+  fields: readonly (keyof Fault)[],
+  meaning: string,
+  modes?: readonly string[],
+): FaultRow {
+  return modes === undefined ? { fields, meaning } : { fields, meaning, modes }
+}
+
+function isKind(name: unknown): name is FaultKind {
+  return typeof name === 'string' && Object.hasOwn(FAULTS, name)
+}
+
+/** What is true of a kind. */
+function rowOfFault(kind: FaultKind): FaultRow {
+  return FAULTS[kind]
+}
+
+/** The mode of a fault, or the kind's default. */
+export function modeOf(fault: Fault): string {
+  return fault.mode ?? rowOfFault(fault.kind).modes?.[0] ?? ''
+}
+
+/**
+ * A fault from parsed JSON. Throws `malformed_request`, naming the field, for an unknown kind, a
+ * field that the kind does not take, or a value of the wrong type.
+ */
+export function faultOf(value: JsonValue | undefined): Fault {
+  if (!isObject(value) || !isKind(value.kind)) {
+    throw malformed(`fault.kind must be one of ${Object.keys(FAULTS).join(', ')}`)
+  }
+  const { fields, modes } = rowOfFault(value.kind)
+  const fault: Record<string, string | number> & { kind: FaultKind } = { kind: value.kind }
+  for (const [name, given] of Object.entries(value)) {
+    if (name === 'kind') {
+      continue
+    }
+    if (name !== 'times' && !fields.some((field) => field === name)) {
+      throw malformed(`fault '${value.kind}' takes no '${name}'`)
+    }
+    fault[name] = fieldOf(name, given, modes)
+  }
+  return fault
+}
+
+const NUMBERS = new Set(['ms', 'bytes', 'event', 'code', 'times'])
+
+function fieldOf(
+  name: string,
+  given: JsonValue | undefined,
+  modes: readonly string[] | undefined,
+): string | number {
+  const text = stringOf(given) ?? (typeof given === 'number' ? String(given) : '')
+  if (!NUMBERS.has(name)) {
+    if (name === 'mode' && modes?.includes(text) !== true) {
+      throw malformed(`fault mode must be one of ${modes?.join(', ') ?? 'none'}`)
+    }
+    return text
+  }
+  const number = Number(text)
+  if (text === '' || !Number.isInteger(number) || number < 0 || number > 0x7fffffff) {
+    throw malformed(`fault field '${name}' must be a whole number, not ${JSON.stringify(given)}`)
+  }
+  if (name === 'code' && (number < 200 || number > 599)) {
+    throw malformed(`fault field 'code' must be a status from 200 to 599, not ${number}`)
+  }
+  return number
+}
+
+function malformed(message: string): GatewayError {
+  return new GatewayError('malformed_request', message)
+}
+
+/** What the directives of a prompt ask for, and the prompt without them. */
+export interface Directions {
+  readonly text: string
+  readonly faults: readonly Fault[]
+  /** Words in the answer. */
+  readonly words: number | undefined
+  /** Milliseconds between the events of a stream. */
+  readonly pace: number | undefined
+}
+
+const DIRECTIVE = /\[\[\s*(fault|words|pace)\s*:([^[\]]{0,500})\]\]/g
+
+/** Reads `[[fault: cut bytes=120]]`, `[[words: 50]]`, `[[pace: 20]]`. Throws as `faultOf` does. */
+export function directionsOf(prompt: string): Directions {
+  if (!prompt.includes('[[')) {
+    return { text: prompt, faults: [], words: undefined, pace: undefined }
+  }
+  const faults: Fault[] = []
+  let words: number | undefined
+  let pace: number | undefined
+  const text = prompt.replace(DIRECTIVE, (_all, name: string, said: string) => {
+    const rest = said.trim()
+    if (name === 'fault') {
+      faults.push(faultFromWords(rest))
+    } else {
+      const number = Number(rest)
+      if (!Number.isInteger(number) || number < 0 || number > 5_000_000) {
+        throw malformed(`directive '${name}' must be a whole number, not '${rest}'`)
+      }
+      words = name === 'words' ? number : words
+      pace = name === 'pace' ? number : pace
+    }
+    return ''
+  })
+  return { text: text.trim(), faults, words, pace }
+}
+
+/** Reads `cut bytes=120 mode=reset`. Throws as `faultOf` does. */
+export function faultFromWords(words: string): Fault {
+  const [kind = '', ...settings] = words.split(/\s+/)
+  const value: JsonObject = { kind }
+  for (const setting of settings) {
+    const at = setting.indexOf('=')
+    if (at < 1) {
+      throw malformed(`fault setting '${setting}' must read name=value`)
+    }
+    value[setting.slice(0, at)] = setting.slice(at + 1)
+  }
+  return faultOf(value)
+}

@@ -1,0 +1,141 @@
+/**
+ * The configuration of the running gateway, as operators see it: what came of each change, in the log and the metrics,
+ * and what is in force, on the ops port.
+ */
+import { isConfigured, type Snapshot } from '../../config/config.js'
+import type { Held } from '../../config/generations/outcome.js'
+import type { ConfigSource } from '../../config/generations/source.js'
+import { formatProblem } from '../../config/problem.js'
+import { maskedConfig } from '../../config/snapshot.js'
+import type { Outlook } from '../../dashboard/server/outlook.js'
+import type { Logger } from '../../observe/log/log.js'
+import type { CanaryState } from '../../routing/canary.js'
+import type { Metrics } from '../../observe/metrics/hops.js'
+import type { Readiness } from './ops-listener.js'
+
+/**
+ * Hands each new generation to `apply`, and reports what came of each change: in force, refused and why, which settings
+ * wait for a restart, which upstreams have no key.
+ */
+export function followConfig(
+  source: ConfigSource,
+  log: Logger,
+  metrics: Metrics,
+  apply: (snapshot: Snapshot) => void,
+): void {
+  const started = source.current()
+  metrics.configLoaded(started.generation)
+  warnHeld(source, log)
+  warnUnconfigured(started, log)
+  source.subscribe((change) => {
+    if (change.result === 'refused') {
+      metrics.configReload('refused')
+      for (const problem of change.errors) {
+        log.warn('configuration refused; the old one stays in force', {
+          generation: source.current().generation,
+          reason: formatProblem(problem),
+        })
+      }
+      return
+    }
+    const { generation, waitingForRestart } = change.snapshot
+    metrics.configReload('ok')
+    metrics.configLoaded(generation)
+    apply(change.snapshot)
+    log.info('configuration in force', { generation, reason: source.history.list()[0]?.reason })
+    for (const name of waitingForRestart) {
+      log.warn('setting takes effect at the next start', { generation, reason: name })
+    }
+    warnUnconfigured(change.snapshot, log)
+  })
+}
+
+/** After a start with something else than the file. */
+function warnHeld(source: ConfigSource, log: Logger): void {
+  const { held } = source
+  const { generation } = source.current()
+  if (held === 'rollback') {
+    log.warn('a rollback is in force, not the file; SIGHUP takes the file', { generation })
+  }
+  if (held !== 'last_good') return
+  for (const problem of source.lastError ?? []) {
+    log.warn('configuration refused; the last good generation is in force', {
+      generation,
+      reason: formatProblem(problem),
+    })
+  }
+}
+
+function warnUnconfigured({ config }: Snapshot, log: Logger): void {
+  for (const upstream of Object.values(config.upstreams)) {
+    const { name, apiKeySource, unsetKeyVariables } = upstream
+    if (!isConfigured(upstream)) {
+      const variable = apiKeySource ?? undefined
+      log.warn('upstream unconfigured: its key is not set', { upstream: name, variable })
+    } else if (unsetKeyVariables.length > 0) {
+      const variable = unsetKeyVariables.join(', ')
+      log.warn('upstream has fewer keys than listed', { upstream: name, variable })
+    }
+  }
+}
+
+/** A function that returns why the last file is not in force, if it is not. */
+export function lastRefusal(source: ConfigSource): () => Outlook['refused'] {
+  let atMs = Date.now()
+  source.subscribe(() => (atMs = Date.now()))
+  return () => {
+    const { lastError } = source
+    return lastError === null ? null : { atMs, problems: lastError.map(formatProblem) }
+  }
+}
+
+/** What `/readyz` shows: how the gateway stands, and what of the configuration is in force. */
+export interface ReadyPage extends Readiness {
+  generation: number
+  held: Held | null
+  waiting_for_restart: readonly string[]
+}
+
+/** The page, with the check `config`. */
+export function readyPage(source: ConfigSource, { ready, checks }: Readiness): ReadyPage {
+  const { generation, waitingForRestart } = source.current()
+  return {
+    ready,
+    checks: { ...checks, config: checkOf(source) },
+    generation,
+    held: source.held,
+    waiting_for_restart: waitingForRestart,
+  }
+}
+
+function checkOf({ held, lastError }: ConfigSource): string {
+  const problems = lastError?.map(formatProblem).join('; ') ?? ''
+  if (held === 'last_good') return `the last good generation is in force: ${problems}`
+  if (problems !== '') return `the files are refused: ${problems}`
+  return held === 'rollback' ? 'a rollback is in force, not the files' : 'ok'
+}
+
+/** What `/config` shows: the generation in force, masked, and why a newer file is not. */
+export function configPage(source: ConfigSource, canaries: readonly CanaryState[]): object {
+  const last = source.lastError
+  return {
+    ...maskedConfig(withoutAborted(source.current(), canaries)),
+    held: source.held,
+    last_error: last === null ? null : last.map(formatProblem),
+  }
+}
+
+/** The generation with weight 0 at the targets that were aborted. */
+function withoutAborted(snapshot: Snapshot, canaries: readonly CanaryState[]): Snapshot {
+  const aborted = new Set(
+    canaries.flatMap(({ id, abortedAtMs }) => (abortedAtMs === null ? [] : id)),
+  )
+  if (aborted.size === 0) return snapshot
+  const routes = snapshot.config.routes.map((route, index) => {
+    const targets = route.targets.map((target, at) => {
+      return aborted.has(`${index}.${at}`) ? { ...target, weight: 0 } : target
+    })
+    return { ...route, targets }
+  })
+  return { ...snapshot, config: { ...snapshot.config, routes } }
+}

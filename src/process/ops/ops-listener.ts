@@ -1,0 +1,241 @@
+/**
+ * The ops port: metrics, health, readiness and the configuration in force, as text and JSON.
+ * Knows no gateway; each answer comes from a function that it is given.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { type ErrorKind, GatewayError, rowOf } from '../../errors.js'
+
+/** Whether traffic may come, and what each check says: `ok`, or what is wrong. */
+export interface Readiness {
+  ready: boolean
+  checks: Record<string, string>
+}
+
+/** How a process stands: each text is `ok` or what is wrong. */
+export interface Conditions {
+  readonly store: string
+  readonly isLimiterAway: boolean
+  readonly ledger: string
+  readonly upstreams: string
+  readonly overload: string
+  /** Null if another process decides about canaries. */
+  readonly canaries: string | null
+  readonly fleet: string
+  readonly isDraining: boolean
+}
+
+/** Failing upstreams, overload and gateways that disagree are shown but do not make the gateway unready: it still answers, with errors if need be. */
+export function readinessOf(conditions: Conditions): Readiness {
+  const { store, isLimiterAway, ledger, upstreams, overload, canaries, fleet, isDraining } =
+    conditions
+  const checks = {
+    config: 'ok',
+    store,
+    limits: isLimiterAway ? 'kept by each process alone' : 'ok',
+    ledger,
+    upstreams,
+    overload,
+    ...(canaries === null ? {} : { canaries }),
+    fleet,
+    drain: isDraining ? 'draining' : 'ok',
+  }
+  return { ready: store === 'ok' && !isDraining, checks }
+}
+
+/** Where the port is, and who answers for each page. */
+export interface OpsOptions {
+  host: string
+  /** 0 picks a free one. */
+  port: number
+  /** The metrics in Prometheus's text format. */
+  metrics: () => Promise<string>
+  ready: () => Readiness
+  /** What `/config` shows; the caller has masked secrets. */
+  config: () => object
+  /** What `/workers` shows. */
+  workers: () => object
+  /** Answers requests at `/generations` and below; rejects with `GatewayError`. */
+  generations?: (req: IncomingMessage) => Promise<object>
+  /** The heads of the last requests of all processes, for `sluice plan`; absent: none. */
+  recentRequests?: () => Promise<readonly unknown[]>
+  /** Whether an `authorization` header is that of an operator; absent: none is. */
+  isOperator?: (authorization: string | undefined) => boolean
+}
+
+/** An address to listen on; port 0 picks a free one. */
+export type OpsAddress = Pick<OpsOptions, 'host' | 'port'>
+
+/** The open ops port. */
+export interface Ops {
+  readonly port: number
+  /** Listens on another address. Rejects, and stays on the present one, if the other cannot be used. */
+  move(address: OpsAddress): Promise<void>
+  /** Stops listening and drops what is open; scrapes are short and come again. */
+  close(): Promise<void>
+}
+
+/** Listens on the ops port. Rejects with a `GatewayError` if the address cannot be used. */
+export async function openOps(options: OpsOptions): Promise<Ops> {
+  return new OpsPort(options, await openServer(options, options))
+}
+
+class OpsPort implements Ops {
+  private readonly options: OpsOptions
+  private at: OpsAddress
+  private server: Server
+
+  constructor(options: OpsOptions, server: Server) {
+    this.options = options
+    this.at = options
+    this.server = server
+  }
+
+  get port(): number {
+    const address = this.server.address()
+    return typeof address === 'object' && address !== null ? address.port : this.at.port
+  }
+
+  async move(to: OpsAddress): Promise<void> {
+    const { server: former, at: from } = this
+    // Two addresses with the same port may overlap, so the former listener must close first.
+    const closesFirst = to.port !== 0 && to.port === from.port
+    if (closesFirst) await close(former)
+    try {
+      this.listenWith(await openServer(this.options, to), to)
+    } catch (error) {
+      if (closesFirst) this.listenWith(await openServer(this.options, from), from)
+      throw error
+    }
+    if (!closesFirst) await close(former)
+  }
+
+  close(): Promise<void> {
+    return close(this.server)
+  }
+
+  private listenWith(server: Server, at: OpsAddress): void {
+    this.server = server
+    this.at = at
+  }
+}
+
+async function openServer(options: OpsOptions, { host, port }: OpsAddress): Promise<Server> {
+  const server = createServer((req, res) => {
+    void answer(options, req, res)
+  })
+  // Monitors are few and fast; a slow one must not hold a connection.
+  server.headersTimeout = 5000
+  server.requestTimeout = 10_000
+  server.keepAliveTimeout = 65_000
+  server.maxConnections = 256
+  await listen(server, host, port)
+  return server
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const refused = (cause: NodeJS.ErrnoException): void => {
+      const why = cause.code ?? cause.message
+      const message = `cannot listen on ${host}:${port} (${why}), the ops address; free it or choose another`
+      reject(new GatewayError('cannot_listen', message, { cause }))
+    }
+    server.once('error', refused)
+    server.listen(port, host, () => {
+      server.off('error', refused)
+      resolve()
+    })
+  })
+}
+
+interface Page {
+  status: number
+  type: string
+  body: string
+}
+
+/** Fixed by the text format; prom-client's registry says the same. */
+const TEXT_FORMAT = 'text/plain; version=0.0.4; charset=utf-8'
+
+type MakePage = (options: OpsOptions, req: IncomingMessage) => Page | Promise<Page>
+
+const PAGES: Readonly<Record<string, MakePage>> = {
+  '/metrics': async ({ metrics }) => ({ status: 200, type: TEXT_FORMAT, body: await metrics() }),
+  '/healthz': () => json(200, { status: 'ok' }),
+  '/readyz': ({ ready }) => {
+    const verdict = ready()
+    return json(verdict.ready ? 200 : 503, verdict)
+  },
+  '/config': ({ config }) => json(200, config()),
+  '/workers': ({ workers }) => json(200, workers()),
+  '/recent-requests': async ({ recentRequests, isOperator }, req) => {
+    // Models and key ids of the traffic are for operators, and not for whatever scrapes the metrics.
+    const isAllowed =
+      isLoopback(req.socket.remoteAddress) || isOperator?.(req.headers.authorization) === true
+    if (!isAllowed) {
+      return refusal(
+        'forbidden',
+        'Send server.admin_token as "Authorization: Bearer TOKEN", or ask from the same machine.',
+      )
+    }
+    return json(200, { requests: (await recentRequests?.()) ?? [] })
+  },
+}
+
+function isLoopback(address = ''): boolean {
+  return address === '::1' || /^(?:::ffff:)?127\./.test(address)
+}
+
+async function answer(
+  options: OpsOptions,
+  req: IncomingMessage,
+  res: ServerResponse,
+): Promise<void> {
+  const page = await choose(options, req).catch((error: unknown) =>
+    error instanceof GatewayError
+      ? refusal(error.kind, error.message)
+      : refusal('bug', 'the answer could not be made'),
+  )
+  res.writeHead(page.status, {
+    'content-type': page.type,
+    'content-length': Buffer.byteLength(page.body),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    ...(page.status === 405
+      ? { allow: req.url?.endsWith('/rollback') === true ? 'POST' : 'GET, HEAD' }
+      : {}),
+  })
+  res.end(req.method === 'HEAD' ? undefined : page.body)
+}
+
+async function choose(options: OpsOptions, req: IncomingMessage): Promise<Page> {
+  const path = (req.url ?? '/').split('?', 1)[0] ?? '/'
+  const { generations } = options
+  if (generations !== undefined && path.startsWith('/generations')) {
+    return json(200, await generations(req))
+  }
+  const page = Object.hasOwn(PAGES, path) ? PAGES[path] : undefined
+  if (page === undefined) {
+    const paths = [...Object.keys(PAGES), '/generations'].join(', ')
+    return refusal('unknown_endpoint', `this port has ${paths}`)
+  }
+  if (req.method !== 'GET' && req.method !== 'HEAD') {
+    return refusal('method_not_allowed', 'this port answers GET and HEAD')
+  }
+  return page(options, req)
+}
+
+function refusal(kind: ErrorKind, message: string): Page {
+  const { status } = rowOf(kind)
+  return json(status, { error: { message, code: status, kind } })
+}
+
+function json(status: number, value: object): Page {
+  return { status, type: 'application/json', body: `${JSON.stringify(value)}\n` }
+}

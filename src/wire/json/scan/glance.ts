@@ -1,0 +1,198 @@
+/**
+ * A quick look over the bytes of a JSON text before it is parsed: whether the parser alone may have it.
+ * Knows no field. It only counts and compares, and never says what is wrong: `json.ts` looks closer then.
+ */
+/* eslint max-lines-per-function: off -- one loop with all its state in variables: it sees every byte */
+
+import { longString, type Range } from '../inline-data.js'
+import { StringScan } from './string-scan.js'
+
+/** A top-level member and where its bytes are: `{"key": value}` from the key's quote to the value's end. */
+export interface Member {
+  readonly key: string
+  readonly memberStart: number
+  readonly valueStart: number
+  readonly valueEnd: number
+}
+
+/** Behind the last byte there is none of those below. */
+const END = 0
+const TAB = 9
+const LINE_FEED = 10
+const CARRIAGE_RETURN = 13
+const SPACE = 32
+const QUOTE = 34
+const PLUS = 43
+const COMMA = 44
+const NINE = 57
+const COLON = 58
+const UPPER_E = 69
+const OPEN_ARRAY = 91
+const BACKSLASH = 92
+const CLOSE_ARRAY = 93
+const LOWER_E = 101
+const OPEN_OBJECT = 123
+const CLOSE_OBJECT = 125
+const LAST_ASCII = 127
+
+/** A number of so many characters without an exponent is below the largest double, 1.8e308. */
+const MAX_DIGITS = 300
+/** Objects with more keys, and deeper ones, are for whoever looks closer. */
+const MAX_KEYS = 64
+const MAX_DEPTH = 64
+/** A body with more members, longer names or longer stretches of blanks is for whoever looks closer. */
+const MAX_MEMBERS = 10_000
+const MAX_NAME_BYTES = 256
+const MAX_BLANKS = 1_024
+
+/** What a glance finds. */
+export interface Glance {
+  readonly members: readonly Member[]
+  /** The inline data and long texts (`wire/json/inline-data.ts`), in the order of the bytes. */
+  readonly data: readonly Range[]
+}
+
+/** What a body may have at most. */
+export interface GlanceCaps {
+  readonly maxDepth: number
+  readonly maxTokens: number
+  /** Bytes beside inline data. */
+  readonly maxTextBytes: number
+}
+
+/** Of the objects that are open: what their keys hash to, one after the other, and where each begins. */
+const hashes = new Int32Array(MAX_KEYS * (MAX_DEPTH + 1))
+const begins = new Int32Array(MAX_DEPTH + 1)
+
+/**
+ * The members of the object in the bytes, in their order, its inline data and its long texts. If it is JSON, then no
+ * key comes twice in one object, no number is beyond a double and the caps are kept. Null if that is not so, or if it
+ * takes a closer look to tell: keys with escapes, numbers with an exponent, strings that JSON does not have.
+ */
+export function glance(
+  bytes: Buffer,
+  { maxDepth, maxTokens, maxTextBytes }: GlanceCaps,
+): Glance | null {
+  const members: Member[] = []
+  const data: Range[] = []
+  const strings = new StringScan(bytes)
+  let dataBytes = 0
+  let names = 0
+  let depth = 0
+  let tokens = 0
+  /** How many keys of open objects are held, and where those of the innermost begin. */
+  let held = 0
+  let begin = 0
+  let keyStart = -1
+  let keyEnd = 0
+  let valueStart = 0
+  let valueEnd = 0
+  let at = 0
+  while (at < bytes.length && tokens <= maxTokens && at - dataBytes <= maxTextBytes) {
+    const code = bytes[at] ?? END
+    if (code === QUOTE) {
+      const start = at + 1
+      at = strings.end(start)
+      if (at === -1) return null
+      const end = at
+      at = skipBlanks(bytes, at + 1)
+      if (at === -1) return null
+      if ((bytes[at] ?? END) !== COLON) {
+        valueEnd = end + 1
+        const long = longString(bytes, { start, end }, strings.savedBytes)
+        if (long !== null) data.push(long)
+        if (long !== null && long.textBytes === undefined) dataBytes += end - start
+        continue
+      }
+      names += 1
+      if (names > MAX_MEMBERS || end - start > MAX_NAME_BYTES) return null
+      const hash = hashOf(bytes, start, end)
+      if (hash === -1 || held - begin === MAX_KEYS || isAmong(hash, begin, held)) return null
+      hashes[held] = hash
+      held += 1
+      tokens += 1
+      at = skipBlanks(bytes, at + 1)
+      if (at === -1) return null
+      if (depth !== 1) continue
+      keyStart = start
+      keyEnd = end
+      valueStart = at
+    } else if (code === COMMA || code === CLOSE_OBJECT || code === CLOSE_ARRAY) {
+      if (depth === 1 && keyStart !== -1) {
+        const key = bytes.toString('latin1', keyStart, keyEnd)
+        members.push({ key, memberStart: keyStart - 1, valueStart, valueEnd })
+        keyStart = -1
+      }
+      tokens += 1
+      at += 1
+      if (code === COMMA) continue
+      if (depth === 0) return null
+      held = begin
+      depth -= 1
+      begin = begins[depth] ?? 0
+      valueEnd = at
+    } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
+      if (depth === maxDepth || depth === MAX_DEPTH) return null
+      begins[depth] = begin
+      begin = held
+      depth += 1
+      tokens += 1
+      at += 1
+    } else if (code === SPACE || code === LINE_FEED || code === CARRIAGE_RETURN || code === TAB) {
+      at += 1
+    } else {
+      at = wordEnd(bytes, at)
+      if (at === -1) return null
+      valueEnd = at
+    }
+  }
+  const isWithin = tokens <= maxTokens && bytes.length - dataBytes <= maxTextBytes
+  return isWithin ? { members, data } : null
+}
+
+function isAmong(hash: number, from: number, to: number): boolean {
+  for (let at = from; at < to; at += 1) if (hashes[at] === hash) return true
+  return false
+}
+
+/** Where blanks end; -1 where there are too many of them. */
+function skipBlanks(bytes: Uint8Array, from: number): number {
+  let at = from
+  let code = bytes[at] ?? END
+  while (code === SPACE || code === LINE_FEED || code === CARRIAGE_RETURN || code === TAB) {
+    at += 1
+    if (at - from > MAX_BLANKS) return -1
+    code = bytes[at] ?? END
+  }
+  return at
+}
+
+/** Not negative; -1 for a key that says something else than its bytes do. */
+function hashOf(bytes: Uint8Array, start: number, end: number): number {
+  let hash = end - start
+  for (let at = start; at < end; at += 1) {
+    const code = bytes[at] ?? END
+    if (code === BACKSLASH || code > LAST_ASCII) return -1
+    hash = (Math.imul(hash, 31) + code) & 0x3fffffff
+  }
+  return hash
+}
+
+/** Where a number, or a word like `null`, ends; -1 where it is too long, or a number has an exponent. */
+function wordEnd(bytes: Uint8Array, from: number): number {
+  let at = from
+  let code = bytes[at] ?? END
+  const isNumber = code <= NINE
+  do {
+    if (isNumber && (code === LOWER_E || code === UPPER_E)) return -1
+    at += 1
+    if (at - from > MAX_DIGITS) return -1
+    code = bytes[at] ?? END
+  } while ((code >= PLUS && code <= NINE && code !== COMMA) || isLetter(code))
+  return at
+}
+
+function isLetter(code: number): boolean {
+  const lower = code | 32
+  return lower >= 97 && lower <= 122
+}

@@ -1,0 +1,41 @@
+/**
+ * Goal: `sluice check` names addresses that are probably wrong, and none of those that are right.
+ * Method: addresses as people write them, and those of all presets.
+ */
+import t from 'tap'
+import { baseUrlNote } from '../../../src/config/upstreams/base-url.js'
+import { PRESETS } from '../../../src/config/upstreams/presets.js'
+
+const noteOn = (baseUrl: string, path: string | null = null): string | null =>
+  baseUrlNote({ baseUrl, path })
+
+const WRONG: readonly (readonly [string, RegExp])[] = [
+  ['https://api.openai.com', /no "\/v1"/],
+  ['https://api.openai.com/v1/chat/completions', /ends with "\/chat\/completions"/],
+  ['https://api.anthropic.com/v1/messages', /ends with "\/messages"/],
+  ['https://generativelanguage.googleapis.com', /no "\/v1beta"/],
+  ['https://api.groq.com/v1', /no "\/openai\/v1"/],
+  ['http://127.0.0.1:9000', /no path/],
+  ['http://127.0.0.1:9000/v1/v1', /twice/],
+]
+
+void t.test('suspicious addresses', (t) => {
+  for (const [url, note] of WRONG) t.match(noteOn(url), note, url)
+  t.end()
+})
+
+void t.test('good addresses', (t) => {
+  const presets = Object.values(PRESETS).flatMap(({ baseUrl }) => baseUrl ?? [])
+  const vendors = [
+    'https://api.openai.com/v1',
+    'https://api.anthropic.com/v1',
+    'https://generativelanguage.googleapis.com/v1beta',
+    'https://generativelanguage.googleapis.com/v1beta/openai',
+    'https://RESOURCE.openai.azure.com/openai/v1',
+    'http://127.0.0.1:9000/v1',
+    'http://proxy.internal/llm',
+  ]
+  for (const url of [...presets, ...vendors]) t.equal(noteOn(url), null, url)
+  t.equal(noteOn('http://127.0.0.1:9000', '/chat'), null, 'a path of its own')
+  t.end()
+})

@@ -1,0 +1,105 @@
+/**
+ * Goal: the section `dashboard` is read as documented, and each breach names its place.
+ * Method: files with one section changed, loaded as the program does.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { isLoopback } from '../../../src/config/schema/dashboard-schema.js'
+import { loadConfig } from '../../../src/config/load.js'
+import { createSnapshot, maskedConfig } from '../../../src/config/snapshot.js'
+
+function load(t: Test, section: string) {
+  const folder = t.testdir()
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(
+    join(folder, 'models.yaml'),
+    'as_of: 2026-11-20\nmodels: [{ id: m, family: openai }]\n',
+  )
+  const file = join(folder, 'gateway.yaml')
+  writeFileSync(
+    file,
+    `upstreams: { a: { dialect: openai, base_url: 'https://api.example.com/v1' } }
+routes: [{ prefix: m, upstream: a }]
+dashboard: ${section}
+`,
+  )
+  return loadConfig(file, { SECRET: 'hunter-two-hunter-two' })
+}
+
+const OIDC = 'oidc: { issuer: "https://id.example.com", client_id: sluice'
+
+void t.test('what is written is read', (t) => {
+  const loaded = load(
+    t,
+    `{ public_url: "https://llm.example.com/", grafana_url: "http://g/d/x", ${OIDC}, client_secret: "\${SECRET}", name: Acme, create_accounts: true } }`,
+  )
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+  t.strictSame(loaded.config.dashboard, {
+    enabled: true,
+    publicUrl: 'https://llm.example.com',
+    selfSignUp: false,
+    grafanaUrl: 'http://g/d/x',
+    oidc: {
+      issuer: 'https://id.example.com',
+      clientId: 'sluice',
+      clientSecret: 'hunter-two-hunter-two',
+      name: 'Acme',
+      createAccounts: true,
+    },
+  })
+  const shown = maskedConfig(createSnapshot(loaded, 1, 0))
+  t.match(shown['dashboard'], {
+    public_url: 'https://llm.example.com',
+    oidc: { client_id: 'sluice', client_secret: /^\*\*\*[0-9a-f]{4}$/ },
+  })
+  t.notMatch(JSON.stringify(shown), 'hunter')
+  t.end()
+})
+
+const REFUSED: readonly [section: string, path: string, says: RegExp][] = [
+  ['{ public_url: nowhere }', 'dashboard.public_url', /http or https/],
+  ['{ public_url: "ftp://a" }', 'dashboard.public_url', /http or https/],
+  ['{ public_url: "https://u:p@a" }', 'dashboard.public_url', /http or https/],
+  ['{ public_url: "https://a/dashboard" }', 'dashboard.public_url', /no path/],
+  ['{ public_url: "https://a/?b" }', 'dashboard.public_url', /no path/],
+  ['{ grafana_url: "javascript:alert(1)" }', 'dashboard.grafana_url', /http or https/],
+  [`{ ${OIDC} } }`, 'dashboard.public_url', /required for oidc/],
+  [
+    '{ public_url: "https://a", oidc: { issuer: "http://id.example.com", client_id: x } }',
+    'dashboard.oidc.issuer',
+    /https/,
+  ],
+  ['{ public_url: "https://a", oidc: { client_id: x } }', 'dashboard.oidc.issuer', /required/],
+  [
+    `{ public_url: "https://a", self_sign_up: true, ${OIDC} } }`,
+    'dashboard.self_sign_up',
+    /off beside oidc/,
+  ],
+  ['{ self_signup: true }', 'dashboard.self_signup', /self_sign_up/],
+]
+
+void t.test('what is wrong is named', (t) => {
+  for (const [section, path, says] of REFUSED) {
+    const loaded = load(t, section)
+    const found = loaded.ok ? [] : loaded.errors
+    t.match(JSON.stringify(found), says, section)
+    t.match(JSON.stringify(found), path.split('.').at(-1), section)
+  }
+  const local = load(
+    t,
+    '{ public_url: "http://127.0.0.1:1", oidc: { issuer: "http://127.0.0.1:2", client_id: x } }',
+  )
+  t.ok(local.ok, 'plain http is fine on this machine')
+  t.end()
+})
+
+void t.test('what is this machine', (t) => {
+  for (const host of ['localhost', 'a.LOCALHOST', '127.0.0.1', '127.9.9.9', '[::1]', '::1']) {
+    t.ok(isLoopback(host), host)
+  }
+  for (const host of ['example.com', 'localhost.com', '128.0.0.1', '127.0.0.1.com', '10.0.0.1']) {
+    t.notOk(isLoopback(host), host)
+  }
+  t.end()
+})

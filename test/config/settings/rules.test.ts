@@ -1,0 +1,399 @@
+/**
+ * Goal: every rule of the file is refused with the line, column and path of the fault and, where one
+ * can be guessed, what was meant.
+ * Method: one text per rule through the loader; the whole line that a user would see is compared.
+ */
+import t from 'tap'
+import { changed, GOOD, problemsOf } from '../sample.js'
+
+const FILE = '/etc/sluice/gateway.yaml'
+
+void t.test('the sample is good', (t) => {
+  t.same(problemsOf(GOOD), [])
+  t.end()
+})
+
+const ROUTE = '  - { prefix: gpt-, upstream: openai }'
+const URL_LINE = 'base_url: https://api.openai.com/v1'
+
+/** Name of the rule, the file's text, the line that is printed after the file's name. */
+const RULES: [string, string, string][] = [
+  ['empty file', '', ':1:1: the file is empty'],
+  ['only a comment', '# nothing\n', ':1:1: the file is empty'],
+  ['not a map', '- 1\n', ':1:1: must be a map of keys'],
+  ['no upstreams', 'routes: [{ prefix: a, upstream: b }]\n', ':1:1: upstreams: is required'],
+  [
+    'no upstream',
+    'upstreams: {}\nroutes: [{ prefix: a, upstream: b }]\n',
+    ':1:12: upstreams: must have at least one entry',
+  ],
+  [
+    'no routes',
+    changed(`routes:\n${ROUTE}`, 'routes: []'),
+    ':6:9: routes: must be at least 1 entries long',
+  ],
+  [
+    'unknown key at the top',
+    `${GOOD}upstream: {}\n`,
+    ":8:1: upstream: unknown key 'upstream' (did you mean 'upstreams'?)",
+  ],
+  [
+    'unknown key below',
+    changed('api_key', 'api_kye'),
+    ":5:5: upstreams.openai.api_kye: unknown key 'api_kye' (did you mean 'api_key'?)",
+  ],
+  [
+    'unknown key in a list',
+    changed('prefix: gpt-', 'prefx: gpt-'),
+    ":7:7: routes[0].prefx: unknown key 'prefx' (did you mean 'prefix'?)",
+  ],
+  ['unknown key like no other', `${GOOD}zebra: 1\n`, ":8:1: zebra: unknown key 'zebra'"],
+  [
+    'unknown key of two words',
+    `${GOOD}on loss: reject\n`,
+    ":8:1: on loss: unknown key 'on loss' (did you mean 'on_loss'?)",
+  ],
+  ['unknown key in other letters', `${GOOD}größe: 1\n`, ":8:1: größe: unknown key 'größe'"],
+  ['merge key', `${GOOD}'<<': 1\n`, ":8:1: <<: unknown key '<<'"],
+  [
+    'unknown key that may be a secret',
+    `${GOOD}"ab+/cd==": 1\n`,
+    ":8:1: (unprintable): unknown key '(unprintable)'",
+  ],
+  [
+    'no dialect and no preset',
+    changed('    dialect: openai\n', ''),
+    ':3:5: upstreams.openai.dialect: is required',
+  ],
+  [
+    'unknown preset',
+    changed('    dialect: openai\n', '    preset: grok\n'),
+    ":3:13: upstreams.openai.preset: must be one of azure, openrouter, groq, mistral, deepseek, xai, together, fireworks, ollama, vllm (did you mean 'groq'?)",
+  ],
+  [
+    'a preset of another dialect',
+    changed('dialect: openai\n', 'dialect: gemini\n    preset: groq\n'),
+    ':3:14: upstreams.openai.dialect: must be left out: a preset speaks chat completions',
+  ],
+  [
+    'a preset without an address',
+    changed(
+      '    dialect: openai\n    base_url: https://api.openai.com/v1\n',
+      '    preset: azure\n',
+    ),
+    ':3:5: upstreams.openai.base_url: is required',
+  ],
+  [
+    'a path with a query',
+    changed(URL_LINE, `${URL_LINE}\n    path: "/chat?x=1"`),
+    ':5:11: upstreams.openai.path: must begin with / and have no query',
+  ],
+  [
+    'one path for two endpoints',
+    changed(URL_LINE, `${URL_LINE}\n    path: /chat`),
+    ':5:11: upstreams.openai.path: needs openai-chat or openai-responses as dialect: openai has two paths',
+  ],
+  [
+    'the key in a header of the gateway’s own',
+    changed(URL_LINE, `${URL_LINE}\n    key_header: Host`),
+    ':5:17: upstreams.openai.key_header: is set by the gateway itself',
+  ],
+  [
+    'unknown dialect',
+    changed('dialect: openai', 'dialect: antropic'),
+    ":3:14: upstreams.openai.dialect: must be one of openai, openai-chat, openai-responses, anthropic, gemini (did you mean 'anthropic'?)",
+  ],
+  [
+    'unknown upstream',
+    changed('upstream: openai', 'upstream: opnai'),
+    ":7:31: routes[0].upstream: names no upstream of this file (did you mean 'openai'?)",
+  ],
+  [
+    'unknown upstream like a built-in',
+    changed('upstream: openai', 'upstream: constructor'),
+    ':7:31: routes[0].upstream: names no upstream of this file',
+  ],
+  [
+    'unknown plan',
+    `${GOOD}plans: { stater: { price_usd: 1 } }\n`,
+    ":8:10: plans.stater: unknown key 'stater' (did you mean 'starter'?)",
+  ],
+  [
+    'unknown policy',
+    `${GOOD}on_loss: rejct\n`,
+    ":8:10: on_loss: must be one of report, reject (did you mean 'reject'?)",
+  ],
+  [
+    'unknown log level',
+    `${GOOD}log: { level: warning }\n`,
+    ':8:15: log.level: must be one of debug, info, warn, error, silent',
+  ],
+  [
+    'bad name',
+    changed('  openai:\n', '  "open ai":\n'),
+    ':2:3: upstreams.open ai: must be 1 to 64 letters, digits, dots, dashes or underscores, and begin with one of the first two',
+  ],
+  [
+    'a name that objects are made with',
+    changed('  openai:\n', '  __proto__:\n'),
+    ':2:3: upstreams.__proto__: this name cannot be used',
+  ],
+  ['blank value', `${GOOD}server:\n`, ':8:8: server: is blank; give a value or remove the key'],
+  [
+    'port too high',
+    `${GOOD}server: { port: 65536 }\n`,
+    ':8:17: server.port: must be at most 65535',
+  ],
+  [
+    'port with a fraction',
+    `${GOOD}server: { port: 80.5 }\n`,
+    ':8:17: server.port: must be a whole number',
+  ],
+  ['port as text', `${GOOD}server: { port: "80" }\n`, ':8:17: server.port: must be a number'],
+  [
+    'ports the same',
+    `${GOOD}server: { port: 9464 }\n`,
+    ':8:9: server.ops_port: is the same as server.port',
+  ],
+  [
+    'workers',
+    `${GOOD}server: { workers: many }\n`,
+    ':8:20: server.workers: must be `auto` or a whole number from 1 to 1,024',
+  ],
+  [
+    'max_keys',
+    `${GOOD}plans: { max: { max_keys: lots } }\n`,
+    ':8:27: plans.max.max_keys: must be `unlimited` or a whole number from 0 to 1,000,000',
+  ],
+  [
+    'negative price',
+    `${GOOD}plans: { max: { price_usd: -1 } }\n`,
+    ':8:28: plans.max.price_usd: must be at least 0',
+  ],
+  [
+    'not a number',
+    `${GOOD}plans: { max: { price_usd: .nan } }\n`,
+    ':8:28: plans.max.price_usd: must be a number',
+  ],
+  [
+    'not a store',
+    `${GOOD}store: mysql://db\n`,
+    ":8:8: store: must be 'sqlite:' and a file, as in sqlite:./data/sluice.db, or a redis:// address",
+  ],
+  [
+    'no URL',
+    changed(URL_LINE, 'base_url: api.openai.com'),
+    ':4:15: upstreams.openai.base_url: must be a URL, as in https://api.openai.com/v1',
+  ],
+  [
+    'URL of another scheme',
+    changed(URL_LINE, 'base_url: ftp://api.openai.com/'),
+    ':4:15: upstreams.openai.base_url: must begin with https:// or http://',
+  ],
+  [
+    'URL with a password',
+    changed(URL_LINE, 'base_url: https://me:pw@host/v1'),
+    ':4:15: upstreams.openai.base_url: must not hold a user or password; use api_key or headers',
+  ],
+  [
+    'URL with a query',
+    changed(URL_LINE, 'base_url: https://host/v1?key=1'),
+    ':4:15: upstreams.openai.base_url: must not have a query or a fragment',
+  ],
+  [
+    'header of the connection',
+    changed(URL_LINE, `${URL_LINE}\n    headers: { Host: a }`),
+    ':5:22: upstreams.openai.headers.Host: is set by the gateway itself',
+  ],
+  [
+    'header twice',
+    changed(URL_LINE, `${URL_LINE}\n    headers: { x-a: a, X-A: b }`),
+    ':5:29: upstreams.openai.headers.X-A: stands twice; letter case does not tell headers apart',
+  ],
+  [
+    'header with a line break',
+    changed(URL_LINE, `${URL_LINE}\n    headers: { x-a: "a\\r\\nb: c" }`),
+    ':5:21: upstreams.openai.headers.x-a: must be printable ASCII, at most 8,192 characters',
+  ],
+  [
+    'header with a bad name',
+    changed(URL_LINE, `${URL_LINE}\n    headers: { "x a": b }`),
+    ':5:16: upstreams.openai.headers.x a: is no header name',
+  ],
+  [
+    'empty prefix',
+    changed('prefix: gpt-', 'prefix: ""'),
+    ':7:15: routes[0].prefix: is empty and would take every model; name a beginning',
+  ],
+  [
+    'prefix with a space',
+    changed('prefix: gpt-', 'prefix: "gpt 4"'),
+    ':7:15: routes[0].prefix: must be 1 to 256 printable ASCII characters without spaces',
+  ],
+  [
+    'model and prefix',
+    changed('prefix: gpt-', 'prefix: gpt-, model: o1'),
+    ':7:5: routes[0]: must have either model or prefix; the model to request from an upstream belongs in targets',
+  ],
+  [
+    'neither model nor prefix',
+    changed('prefix: gpt-, ', ''),
+    ':7:5: routes[0]: must have either model or prefix',
+  ],
+  [
+    'no target',
+    changed(', upstream: openai }', ' }'),
+    ':7:5: routes[0]: must have either upstream or targets',
+  ],
+  [
+    'upstream and targets',
+    changed('upstream: openai }', 'upstream: openai, targets: [{ upstream: openai }] }'),
+    ':7:5: routes[0]: must have either upstream or targets',
+  ],
+  [
+    'targets without an entry',
+    changed('upstream: openai }', 'targets: [] }'),
+    ':7:30: routes[0].targets: must be at least 1 entries long',
+  ],
+  [
+    'unknown upstream of a target',
+    changed('upstream: openai }', 'targets: [{ upstream: opena }] }'),
+    ":7:43: routes[0].targets[0].upstream: names no upstream of this file (did you mean 'openai'?)",
+  ],
+  [
+    'duplicate prefix',
+    changed(ROUTE, `${ROUTE}\n${ROUTE}`),
+    ':8:5: routes[1]: takes the same models as routes[0]; only one of them may be without when',
+  ],
+  [
+    'same key twice',
+    `${GOOD}store: sqlite:a\nstore: sqlite:b\n`,
+    ":9:1: the key 'store' is in this map twice: on line 8 and line 9",
+  ],
+  [
+    'seconds for milliseconds',
+    changed('api_key: ${KEY}', 'timeouts: { connect_ms: 3s }'),
+    ':5:29: upstreams.openai.timeouts.connect_ms: must be milliseconds as a number: 3000',
+  ],
+  [
+    'minutes for seconds',
+    `${GOOD}auth: { fresh_seconds: 1.5 m }\n`,
+    ':8:24: auth.fresh_seconds: must be seconds as a number: 90',
+  ],
+  ['two documents', `${GOOD}---\na: 1\n`, ':8:1: holds more than one YAML document'],
+  ['unknown tag', `${GOOD}store: !secret abc\n`, ':8:8: cannot be read as YAML: Unresolved tag'],
+  [
+    'unknown alias',
+    `${GOOD}store: *nowhere\n`,
+    ':8:8: is an alias of an anchor that does not stand before it',
+  ],
+  [
+    'missing catalogue',
+    `${GOOD}models: other.yaml\n`,
+    ":8:9: models: the catalogue '/etc/sluice/other.yaml' does not exist",
+  ],
+  [
+    'a key and keys',
+    changed('api_key: ${KEY}', 'api_key: ${KEY}\n    api_keys: [a, b]'),
+    ':6:15: upstreams.openai.api_keys: must be left out: there is an api_key already',
+  ],
+  [
+    'a limit of nothing',
+    `${GOOD}limits: [{ scope: key }]\n`,
+    ':8:10: limits[0]: limits nothing: give it one of requests_per_minute, tokens_per_minute, concurrent, usd_per_day, usd_per_month',
+  ],
+  [
+    'a limit of an unknown thing',
+    `${GOOD}limits: [{ scope: keys, concurrent: 5 }]\n`,
+    ':8:19: limits[0].scope: must be one of key, account, model, upstream, label:NAME',
+  ],
+  [
+    'a limit of no requests',
+    `${GOOD}limits: [{ scope: key, requests_per_minute: 0 }]\n`,
+    ':8:45: limits[0].requests_per_minute: must be at least 1',
+  ],
+  [
+    'a limit of a model and a prefix',
+    `${GOOD}limits: [{ scope: key, model: a, prefix: b, concurrent: 5 }]\n`,
+    ':8:10: limits[0]: must have either model or prefix, or neither',
+  ],
+  [
+    'a limit of an unknown upstream',
+    `${GOOD}limits: [{ scope: key, upstream: open-ai, concurrent: 5 }]\n`,
+    ":8:34: limits[0].upstream: names no upstream of this file (did you mean 'openai'?)",
+  ],
+  [
+    'two limits of the same',
+    `${GOOD}limits: [{ scope: key, concurrent: 5 }, { scope: key, requests_per_minute: 9, concurrent: 6 }]\n`,
+    ':8:91: limits[1].concurrent: is limited already, for the same requests, by limits[0]',
+  ],
+  [
+    'a budget beyond counting',
+    `${GOOD}plans: { max: { limits: { usd_per_day: 10000000 } } }\n`,
+    ':8:40: plans.max.limits.usd_per_day: must be at most 1000000',
+  ],
+  [
+    'a rule for prices that is none',
+    `${GOOD}limiting: { unknown_price: free }\n`,
+    ':8:28: limiting.unknown_price: must be one of assume, allow, refuse',
+  ],
+]
+
+for (const [rule, text, expected] of RULES) {
+  void t.test(rule, (t) => {
+    t.same(problemsOf(text)[0], `${FILE}${expected}`)
+    t.end()
+  })
+}
+
+void t.test('a redis store is taken, and a bad address of one says what is wrong', (t) => {
+  for (const store of ['redis://h', 'rediss://h', 'redis+sentinel://h/m', 'redis+cluster://a,b']) {
+    t.same(problemsOf(`${GOOD}store: ${store}\n`), [], store)
+  }
+  const bad = ['redis+sentinel://u:hunter2@h', 'redis://u:hunter2@', 'redis+x://u:hunter2@h']
+  for (const store of bad) {
+    const [first] = problemsOf(`${GOOD}store: ${store}\n`)
+    t.match(first, `${FILE}:8:8: store: `, store)
+    t.notMatch(first, 'hunter2', 'and repeats no password')
+  }
+  t.end()
+})
+
+void t.test('all faults are told at once, in the order of the file', (t) => {
+  const text = changed('dialect: openai', 'dialect: x').replace('gpt-', '"a b"')
+  const lines = problemsOf(`${text}on_loss: y\n`).map((line) => line.split(':')[1])
+  t.same(lines, ['3', '7', '8'])
+  t.end()
+})
+
+void t.test('at most 100 faults are told', (t) => {
+  const routes = Array.from({ length: 300 }, () => '  - { model: 1 }').join('\n')
+  t.equal(problemsOf(changed(ROUTE, routes)).length, 100)
+  t.end()
+})
+
+void t.test('nesting, aliases and size have bounds', (t) => {
+  t.match(problemsOf('['.repeat(200_000))[0], /cannot be read as YAML/)
+  const laughs = ['a: &a0 [x]']
+  for (let index = 1; index < 40; index++) {
+    laughs.push(`b${index}: &a${index} [*a${index - 1}, *a${index - 1}]`)
+  }
+  t.match(problemsOf(laughs.join('\n'))[0], /aliases/)
+  const many = `a: &a x\nb: [${Array.from({ length: 101 }, () => '*a').join(', ')}]\n`
+  t.equal(problemsOf(many)[0], `${FILE}:1:1: holds more than 100 aliases`)
+  t.end()
+})
+
+void t.test('models of an upstream: ids or maps, each once, wrong keys by name', (t) => {
+  const problem = (models: string): string | undefined =>
+    problemsOf(changed('dialect: openai', `dialect: openai\n    models: ${models}`))[0]
+  const at = 'upstreams.openai.models'
+  t.equal(problem('[llama-3, { id: qwen, family: any, price: { input: 0 } }]'), undefined)
+  t.match(problem('[llama-3, { id: llama-3 }]'), `${at}[1]: Duplicate model id "llama-3"`)
+  t.match(
+    problem('[{ id: a, max_output_token: 5 }]'),
+    `${at}[0].max_output_token: unknown key 'max_output_token' (did you mean 'max_output_tokens'?)`,
+  )
+  t.match(problem('[5]'), `${at}[0]: must be a model id, or a map with an id`)
+  t.end()
+})

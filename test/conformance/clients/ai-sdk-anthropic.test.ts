@@ -1,0 +1,189 @@
+/**
+ * Goal: a program written for Vercel's `ai` with its Anthropic provider works over every upstream dialect.
+ * Method: `@ai-sdk/anthropic`, unmodified but for its base URL, against a whole gateway and emulated providers; each
+ * case per row.
+ */
+import { createAnthropic } from '@ai-sdk/anthropic'
+import { APICallError, generateText, Output, stepCountIs, streamText, tool, type ToolSet } from 'ai'
+import t from 'tap'
+import { z } from 'zod'
+import { startGateway } from '../../helpers/gateway.js'
+import { ROWS } from '../rows.js'
+import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../stage.js'
+
+const gateway = await startGateway(t)
+const { emulator } = gateway
+const anthropic = createAnthropic({
+  baseURL: `${gateway.origin}/v1`,
+  apiKey: gateway.secret,
+})
+const maxRetries = 0
+
+/** Tools that note in `calls` what they were called with. */
+function toolsNoting(calls: string[]) {
+  return {
+    get_time: tool({
+      description: 'The time',
+      inputSchema: z.object({}),
+      execute: () => {
+        calls.push('get_time')
+        return 'noon'
+      },
+    }),
+    get_weather: tool({
+      description: 'The weather of a city',
+      inputSchema: z.object({ city: z.string() }),
+      execute: ({ city }) => {
+        calls.push(`get_weather ${city}`)
+        return { sky: 'snow', city }
+      },
+    }),
+  } satisfies ToolSet
+}
+
+const PERSON = z.object({ name: z.string(), age: z.number().int() })
+
+for (const row of ROWS) {
+  const model = anthropic(row.model)
+  const reasoner = anthropic(row.reasoner)
+  // The newest models of Anthropic think as they see fit; the budget of others is an effort elsewhere.
+  const thinking =
+    row.dialect === 'anthropic'
+      ? { type: 'adaptive' as const }
+      : { type: 'enabled' as const, budgetTokens: 10_000 }
+  const providerOptions = { anthropic: { thinking } }
+
+  void t.test(`${row.dialect}: generateText and streamText say the same`, async (t) => {
+    const prompt = 'Grüße an Ωmega 🐋'
+    const whole = await generateText({ model, prompt, maxRetries })
+    t.match(whole.text, /You said: “Grüße an Ωmega 🐋”$/)
+    t.equal(whole.finishReason, 'stop')
+    const streamed = streamText({ model, prompt, maxRetries })
+    let text = ''
+    for await (const delta of streamed.textStream) text += delta
+    t.equal(text, whole.text)
+    t.equal(await streamed.finishReason, 'stop')
+    const { inputTokens, outputTokens } = await streamed.usage
+    t.same([inputTokens, outputTokens], [whole.usage.inputTokens, whole.usage.outputTokens])
+    t.ok(Number(inputTokens) > 0 && Number(outputTokens) > 0)
+  })
+
+  void t.test(`${row.dialect}: tools in several steps, with thinking`, async (t) => {
+    for (const each of [model, reasoner]) {
+      const prompt = 'Use get_time, then get_weather in Rome'
+      const options = each === reasoner ? { providerOptions } : {}
+      const ask = { model: each, prompt, maxRetries, stopWhen: stepCountIs(5), ...options }
+      const calls: string[] = []
+      const whole = await generateText({ ...ask, tools: toolsNoting(calls) })
+      t.same(calls, ['get_time', 'get_weather Rome'])
+      t.same(
+        whole.steps.map(({ finishReason }) => finishReason),
+        ['tool-calls', 'tool-calls', 'stop'],
+      )
+      t.match(whole.text, /get_weather said: “.*snow.*”/)
+      const again: string[] = []
+      const streamed = streamText({ ...ask, tools: toolsNoting(again) })
+      await streamed.consumeStream()
+      t.same(again, calls)
+      t.equal(await streamed.text, whole.text)
+      if (each === reasoner && row.dialect !== 'openai-chat') {
+        const sent = JSON.stringify(emulator.ledger.at(-1)?.body)
+        const states = sent.match(
+          /"(?:signature|thoughtSignature|encrypted_content)":"[\w+/=]{40,}"/g,
+        )
+        t.equal(states?.length, 2, 'the provider got the state of both steps back')
+      }
+    }
+  })
+
+  void t.test(`${row.dialect}: parallel calls are each run once`, async (t) => {
+    const prompt = 'Call get_time and get_weather in Oslo in parallel'
+    const calls: string[] = []
+    const ask = { model, prompt, maxRetries, stopWhen: stepCountIs(3) }
+    const whole = await generateText({ ...ask, tools: toolsNoting(calls) })
+    t.same(calls, ['get_time', 'get_weather Oslo'])
+    t.match(whole.text, /get_time said: .*get_weather said: /)
+  })
+
+  void t.test(`${row.dialect}: toolChoice is obeyed`, async (t) => {
+    const tools = toolsNoting([])
+    const named = async (toolChoice: 'auto' | 'none' | 'required') => {
+      const { toolCalls } = await generateText({
+        model,
+        prompt: 'Hello',
+        maxRetries,
+        tools,
+        toolChoice,
+      })
+      return toolCalls.length
+    }
+    t.equal(await named('auto'), 0)
+    t.equal(await named('none'), 0)
+    t.equal(await named('required'), 1)
+  })
+
+  void t.test(`${row.dialect}: an image and an output of a schema`, async (t) => {
+    const image = Buffer.from(PIXEL, 'base64')
+    const content = [
+      { type: 'text' as const, text: 'What is this?' },
+      { type: 'image' as const, image },
+    ]
+    const seen = await generateText({ model, maxRetries, messages: [{ role: 'user', content }] })
+    t.match(seen.text, /You sent 1 image \(image\/png\)/)
+    const output = Output.object({ schema: PERSON })
+    const made = await generateText({ model, prompt: 'Make up a person', maxRetries, output })
+    t.ok(PERSON.safeParse(made.output).success)
+  })
+
+  void t.test(`${row.dialect}: reasoning is shown and counted`, async (t) => {
+    const ask = { model: reasoner, prompt: 'Think about 17', maxRetries, providerOptions }
+    const whole = await generateText(ask)
+    t.equal((whole.reasoningText ?? '') !== '', row.showsThinking)
+    t.ok(Number(whole.usage.outputTokenDetails.reasoningTokens) > 0)
+    const streamed = streamText(ask)
+    await streamed.consumeStream()
+    t.equal(await streamed.reasoningText, whole.reasoningText)
+    t.equal(await streamed.text, whole.text)
+  })
+
+  void t.test(`${row.dialect}: aborted midway the upstream is left`, async (t) => {
+    const controller = new AbortController()
+    const { signal: abortSignal } = controller
+    const streamed = streamText({ model, prompt: LONG, maxRetries, abortSignal })
+    let deltas = 0
+    for await (const part of streamed.fullStream) {
+      if (part.type === 'text-delta' && ++deltas === 5) controller.abort()
+    }
+    t.ok(deltas >= 5 && deltas < 300, 'it ended where it was left')
+    await upstreamIsLeft(t, emulator)
+  })
+
+  void t.test(`${row.dialect}: errors before and inside the stream`, async (t) => {
+    await failing(emulator, { kind: 'status', code: 429 }, async () => {
+      const error = await thrownBy(() => generateText({ model, prompt: 'hi', maxRetries }))
+      if (!APICallError.isInstance(error)) throw error
+      t.equal(error.statusCode, 429)
+      t.match(error.data, { type: 'error', error: { type: 'rate_limit_error' } })
+    })
+    for (const kind of ['error', 'cut'] as const) {
+      await failing(emulator, { kind, event: 8 }, async () => {
+        const seen = { errors: 0, finish: '' }
+        const { fullStream } = streamText({
+          model,
+          prompt: LONG,
+          maxRetries,
+          onError: () => undefined,
+        })
+        const thrown = await thrownBy(async () => {
+          for await (const part of fullStream) {
+            if (part.type === 'error') seen.errors += 1
+            if (part.type === 'finish') seen.finish = part.finishReason
+          }
+          if (seen.errors > 0) throw new Error('told')
+        })
+        t.ok(thrown instanceof Error, `${kind}: the error was told`)
+        t.not(seen.finish, 'stop')
+      })
+    }
+  })
+}

@@ -1,0 +1,37 @@
+/**
+ * Goal: the JavaScript programs of `docs/clients.md` work as they stand there, and its endpoints are those that exist.
+ * Method: each program is run by node against a running gateway.
+ */
+import { execFile } from 'node:child_process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { ENDPOINTS } from '../../../src/dialects/endpoints.js'
+import { startGateway } from '../../helpers/gateway.js'
+
+const PAGE = readFileSync('docs/clients.md', 'utf8')
+const PROGRAMS = [...PAGE.matchAll(/```js\n([\s\S]*?)```/g)].map(([, program = '']) => program)
+
+void t.test('each program prints what a model said', async (t) => {
+  const gateway = await startGateway(t)
+  // Below the project, so that its packages are found.
+  const folder = join(t.testdirName, 'programs')
+  mkdirSync(folder, { recursive: true })
+  const env = { ...process.env, SLUICE_URL: gateway.origin, SLUICE_KEY: gateway.secret }
+  t.ok(PROGRAMS.length >= 4)
+  for (const [at, program] of PROGRAMS.entries()) {
+    const file = join(folder, `${at}.mjs`)
+    writeFileSync(file, program)
+    const { stdout } = await promisify(execFile)(process.execPath, [file], { env })
+    t.match(stdout, 'Name three rivers.', program.split('\n')[0] ?? '')
+  }
+})
+
+void t.test('every endpoint is on the page', (t) => {
+  for (const { path } of ENDPOINTS) {
+    const shown = path.replace(/^\/v1(?:beta)?\/models\/\{model\}(?=:)/, '')
+    t.ok(PAGE.includes(`\`${shown}\``) || PAGE.includes(shown), path)
+  }
+  t.end()
+})

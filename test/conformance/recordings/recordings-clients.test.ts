@@ -1,0 +1,115 @@
+/**
+ * Goal: every recorded answer of every provider reaches clients of every format as a valid reply that says the same.
+ * Method: as in `recordings-replies.test.ts`, which does it for chat completions: the emulator replays the recording in
+ * answer to a real HTTP request; text, calls, stop reason and usage of what comes out are compared with a naive reading
+ * of the recording. For a client of the recording's own format the bytes must pass as they are.
+ */
+import t, { type Test } from 'tap'
+import type { Chunking } from '../../../src/emulator/faults/play.js'
+import { skipWithoutFixtures } from '../../helpers/fixtures.js'
+import { startGateway } from '../../helpers/gateway.js'
+import { CLIENT_FORMS, type ClientForm } from '../clients/client-forms.js'
+import { collect, type Answered } from '../completion.js'
+import { cases, gistOf, piecesOf, type Case, type Gist } from './recorded.js'
+import { Tally, together } from '../together.js'
+
+const MODEL = {
+  openai: 'gpt-4o',
+  responses: 'gpt-5-pro',
+  anthropic: 'claude-haiku-4-5',
+  gemini: 'gemini-2.5-flash',
+}
+
+/** Recordings that end in a failure in spite of their 200 (the reasons are in `recordings-replies.test.ts`). */
+const FAILURES =
+  /^vertex-gemini\/.*multimodal_tool_return.*(?:binary-audio|uploaded_file-video|download-audio|url-image)|^groq\/.*tool_use_failed_error_streaming\.1|^openai\/test_openai_responses__test_background_mode_/
+
+const good = cases().filter(({ recording }) => recording.status === 200)
+t.setTimeout(240_000)
+const gateway = await startGateway(t)
+let turn = 0
+
+/** Asks for anything in the client's format and gets the recording for an answer. */
+async function replayed(
+  form: ClientForm,
+  it: Case,
+  stream: boolean,
+  chunking: Chunking,
+): Promise<Answered> {
+  turn += 1
+  const words = `This is replay ${turn}.`
+  const take = gateway.emulator.replay(it.recording, {
+    match: ({ body }) => JSON.stringify(body).includes(words),
+    chunking,
+  })
+  const model = MODEL[it.format]
+  const response = await fetch(gateway.origin + form.path(model, stream), {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify(form.body(model, words, stream)),
+  })
+  const answered = await collect(response)
+  take()
+  return answered
+}
+
+/** Recordings in which the model refuses, and which say `stop`. */
+const REFUSALS = /test_async_parsed_refused_completion/
+
+/** What translation makes of an answer on purpose. */
+function translated(form: ClientForm, label: string, gist: Gist): Gist {
+  const plain = gist.finish === 'stop' || gist.finish === 'function_call'
+  const finish = plain && gist.calls.length > 0 ? 'tool_calls' : gist.finish
+  return form.expected({ ...gist, finish: REFUSALS.test(label) ? form.refusal : finish })
+}
+
+function compareFailure(t: Test, form: ClientForm, label: string, answered: Answered): void {
+  t.match(label, FAILURES, `${label} is known to fail`)
+  const last = piecesOf(answered.text).at(-1) ?? {}
+  t.ok(answered.status >= 400 || !answered.whole, `${label} ends in an error or a cut connection`)
+  t.notOk(form.claimsEnd(answered.text), `${label} does not look complete`)
+  t.match(form.errorKind(last) ?? answered.text.slice(0, 200), /^upstream_/, label)
+}
+
+/** `stream`: what the client asks for; the recording may be of either kind. */
+async function compare(
+  t: Test,
+  form: ClientForm,
+  it: Case,
+  stream: boolean,
+  chunking: Chunking,
+): Promise<string> {
+  const { label, recording, format } = it
+  const answered = await replayed(form, it, stream, chunking)
+  const want = gistOf(it)
+  if (want.finish === null) {
+    compareFailure(t, form, label, answered)
+    return 'failure reported'
+  }
+  if (format === form.own && recording.stream === stream) {
+    t.equal(answered.text, recording.response_body, label)
+    return 'passed'
+  }
+  t.same(form.faults(answered, stream), [], label)
+  if (answered.status !== 200) return 'wrong'
+  t.same(form.expected(form.read(piecesOf(answered.text))), translated(form, label, want), label)
+  return 'translated'
+}
+
+for (const [name, form] of Object.entries(CLIENT_FORMS)) {
+  for (const [kind, recorded, stream] of [
+    ['whole replies, asked for whole', false, false],
+    ['whole replies, asked for as a stream', false, true],
+    ['streams', true, true],
+  ] as const) {
+    void t.test(`${name}: ${kind}`, skipWithoutFixtures(), async (t) => {
+      const tally = new Tally()
+      const chosen = good.filter(({ recording }) => recording.stream === recorded)
+      await together(chosen, async (it) => {
+        const result = await compare(t, form, it, stream, 'whole')
+        tally.add(`${it.recording.provider} ${it.recording.api} ${result}`)
+      })
+      t.comment(tally.toString())
+    })
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * Goal: an administrator sees the generations with author and reason, what one changed, and rolls back with a reason; the
+ * page shows what waits for a restart and why a file is refused. Others do not see the page.
+ * Method: the real program with two workers, so that the page's worker asks the primary, and a real Chromium.
+ */
+import { dirname, join } from 'node:path'
+import t from 'tap'
+import { createAccount } from '../../../src/accounts/accounts.js'
+import { openStore } from '../../../src/store/open.js'
+import { EMAIL, fileText, PASSWORD, startServe, until } from '../../process/program.js'
+import { launch, open, SKIP, violations } from './browser.js'
+
+t.setTimeout(240_000)
+
+const ADMIN = 'root@example.com'
+
+void t.test('the page of the configuration', { skip: SKIP }, async (t) => {
+  const served = await startServe(t)
+  const store = await openStore(`sqlite:${join(dirname(served.file), 'data', 'sluice.db')}`)
+  const wanted = { email: ADMIN, plan: 'max', role: 'admin', password: PASSWORD } as const
+  await createAccount(store, wanted)
+  await store.close()
+  const text = fileText(served.emulator)
+  const generation = async (): Promise<unknown> =>
+    (JSON.parse((await served.ops('/config')).text) as Record<string, unknown>)['generation']
+  served.write(`${text}on_loss: reject\n`)
+  await until(async () => (await generation()) === 2)
+
+  const { page, complaints } = await open(await launch(t))
+  page.setDefaultTimeout(60_000)
+  const signIn = async (email: string): Promise<void> => {
+    await page.goto(`http://127.0.0.1:${served.port}/dashboard/configuration`)
+    await page.getByLabel('E-mail').fill(email)
+    await page.getByLabel('Password').fill(PASSWORD)
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  }
+  await signIn(ADMIN)
+  const table = page.getByRole('table', { name: 'Generations' })
+  await table.getByRole('row', { name: /^2 in force.*gateway\.yaml changed/ }).waitFor()
+  await page.getByRole('heading', { name: 'Configuration', level: 1 }).waitFor()
+  t.strictSame(await violations(page), [])
+
+  await table.getByRole('button', { name: /open generation 2/ }).click()
+  const drawer = page.getByRole('dialog', { name: 'Generation 2' })
+  await drawer.getByRole('list', { name: 'Changes' }).getByText('on_loss').waitFor()
+  t.match(await drawer.getByRole('list', { name: 'Changes' }).innerText(), /"report"\s+"reject"/)
+  t.strictSame(await violations(page), [])
+  await drawer.getByRole('button', { name: 'Close' }).click()
+  await drawer.waitFor({ state: 'detached' })
+
+  await table.getByRole('button', { name: 'Roll back to 1', exact: true }).click()
+  const dialog = page.getByRole('dialog', { name: 'Roll back to generation 1?' })
+  await dialog.getByLabel('Reason').fill('it refused too much')
+  await dialog.getByRole('button', { name: 'Roll back', exact: true }).click()
+  await table
+    .getByRole('row', { name: /^3 in force.*root@example\.com rollback to 1: it refused too much/ })
+    .waitFor()
+  await page.getByText('A rollback is in force, not the file.').waitFor()
+  t.equal(await generation(), 3)
+  const audit = await page.evaluate(async () => {
+    const response = await fetch('/dashboard/api/audit')
+    return response.text()
+  })
+  t.match(audit, 'configuration.rollback')
+
+  served.write(fileText(served.emulator, { port: 1 }))
+  await until(async () => (await generation()) === 4)
+  await page.getByText('server.port', { exact: true }).waitFor()
+  served.write('upstreams: [')
+  await page.getByText('The file is refused; generation 4 stays in force.').waitFor()
+  t.strictSame(complaints, [])
+
+  const other = await open(await launch(t))
+  await other.page.goto(`http://127.0.0.1:${served.port}/dashboard/configuration`)
+  await other.page.getByLabel('E-mail').fill(EMAIL)
+  await other.page.getByLabel('Password').fill(PASSWORD)
+  await other.page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await other.page.getByRole('link', { name: 'Keys' }).waitFor()
+  t.equal(await other.page.getByRole('link', { name: 'Configuration' }).count(), 0)
+  t.equal(await other.page.getByRole('table', { name: 'Generations' }).count(), 0)
+})

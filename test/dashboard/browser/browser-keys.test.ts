@@ -1,0 +1,77 @@
+/**
+ * Goal: all that may be said of a key can be changed in the page after it was made, and what is refused says so
+ * beside the field.
+ * Method: a real gateway whose plan has limits, a real Chromium, and the key as the API then has it.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import t from 'tap'
+import { keysReply } from '../../../src/dashboard/server/schema/schema.js'
+import { launch, open, SKIP, violations } from './browser.js'
+import { PASSWORD, startStage } from '../stage.js'
+
+t.setTimeout(180_000)
+
+const LIMITS = 'limits: { concurrent: 10, usd_per_day: 2 }'
+
+void t.test('a key is edited', { skip: SKIP }, async (t) => {
+  const stage = await startStage(t)
+  const { configFile } = stage.gateway
+  const text = readFileSync(configFile, 'utf8')
+  writeFileSync(configFile, text.replace('max_keys: 5', `max_keys: 5, ${LIMITS}`))
+  stage.gateway.reload()
+  const api = await stage.signedIn('ada@example.com')
+  await api.ask('POST', '/keys', { name: 'laptop', limits: { requestsPerMinute: 30 } })
+  const asItIs = async () => keysReply.parse((await api.get('/keys')).json).keys[0]
+
+  const { page, complaints } = await open(await launch(t))
+  await page.goto(`${stage.origin}/dashboard/keys`)
+  await page.getByLabel('E-mail').fill('ada@example.com')
+  await page.getByLabel('Password').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByRole('button', { name: 'Actions for laptop' }).click()
+  await page.getByRole('menuitem', { name: 'Edit' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Edit laptop' })
+  t.equal(await dialog.getByLabel('Requests per minute').inputValue(), '30', 'as it is')
+
+  await dialog.getByLabel('Name').fill('ci-runner')
+  await dialog.getByLabel('Expires').selectOption('in 7 days')
+  await dialog.getByLabel('Models', { exact: true }).selectOption('only some')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('Choose at least one model.').waitFor()
+  const picker = dialog.getByRole('group', { name: 'Allowed models' })
+  await picker.getByLabel('gpt-*').check()
+  await picker.getByLabel('Search models').fill('claude-haiku')
+  await picker.getByLabel('claude-haiku-4-5', { exact: true }).check()
+  await picker.getByLabel('Search models').fill('in-house-*')
+  await picker.getByRole('button', { name: 'Add "in-house-*"' }).click()
+  await picker.getByText('3 models chosen').waitFor()
+  await dialog.getByLabel('Requests per minute').fill('')
+  await dialog.getByLabel('Dollars per day (UTC)').fill('2.5')
+  const money = dialog.getByLabel('Dollars per day (UTC)')
+  // As it is being entered.
+  await dialog.locator('.field.wrong').waitFor()
+  t.equal(await money.getAttribute('aria-invalid'), 'true', 'the field at fault')
+  t.match(await dialog.locator('.field.wrong').innerText(), /The plan allows \$2 at most/)
+  t.strictSame(await violations(page), [], 'axe')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  t.match(await asItIs(), { name: 'laptop' }, 'nothing has changed')
+
+  await money.fill('1.5')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await page.getByText(/^Saved\. ci-runner/).waitFor()
+  const key = await asItIs()
+  t.match(key, { name: 'ci-runner', models: ['gpt-*', 'claude-haiku-4-5', 'in-house-*'] })
+  t.strictSame(key?.limits, { nanoUsdPerDay: 1_500_000_000 })
+  const days = ((key?.expiresAtMs ?? 0) - Date.now()) / 86_400_000
+  t.ok(days > 6.9 && days <= 7, `it ends in ${days} days`)
+
+  await page.getByRole('button', { name: 'Actions for ci-runner' }).click()
+  await page.getByRole('menuitem', { name: 'Edit' }).click()
+  await page.getByLabel('Expires').selectOption('never')
+  await page.getByLabel('Models', { exact: true }).selectOption('all')
+  await page.getByLabel('Limits').selectOption('of the plan')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  t.match(await asItIs(), { expiresAtMs: null, models: null, limits: {} }, 'and taken back')
+  t.strictSame(complaints, [])
+})

@@ -1,0 +1,225 @@
+/**
+ * Goal: each page in each of its states, in light and dark, wide and narrow: nothing for axe to find, nothing on the
+ * console, nothing wider than the window; failures, waits and emptiness say what to do.
+ * Method: Chromium with the built page; the test plays the server, with replies that the API's schemas have checked.
+ */
+import t, { type Test } from 'tap'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { launch, open, overflow, SKIP, violations, type Watched } from './browser.js'
+import { emptyReplyTo, replyTo, SIGNED_OUT } from '../replies.js'
+import { ORIGIN, standIn, type Answer, type Api } from '../stand-in.js'
+
+t.setTimeout(420_000)
+
+const PAGES = [
+  '/',
+  '/keys',
+  '/keys?create=1',
+  '/usage',
+  '/usage?range=7d&group=key',
+  '/requests',
+  '/requests?request=req_0',
+  '/requests?request=req_4',
+  '/models',
+  '/models?model=gpt-5-mini',
+  '/playground',
+  '/operations',
+  '/providers',
+  '/accounts',
+  '/configuration',
+  '/configuration?generation=2',
+  '/settings',
+  '/no-such-page',
+]
+
+const busy: Api = (_, path, query) => ({ body: replyTo(path, query) })
+
+function refusal(status: number, kind: string, message: string, param?: string): Answer {
+  return { status, body: { error: { message, type: 'x', code: status, kind, param } } }
+}
+
+async function visit(
+  browser: Browser,
+  path: string,
+  api: Api,
+  options: BrowserContextOptions = {},
+): Promise<Watched> {
+  const watched = await open(browser, options)
+  await standIn(watched.page, api)
+  await goTo(watched.page, path)
+  return watched
+}
+
+async function goTo(page: Page, path: string): Promise<void> {
+  await page.goto(`${ORIGIN}/dashboard${path}`)
+  // Under an open dialog the page is hidden from those who listen, so not by its role.
+  await page.locator('h1').first().waitFor()
+}
+
+/** The heading is there before the content is. */
+async function settle(page: Page): Promise<void> {
+  while ((await page.locator('.late').count()) > 0) await page.waitForTimeout(20)
+}
+
+async function looks(t: Test, watched: Watched, name: string): Promise<void> {
+  await settle(watched.page)
+  t.strictSame(await violations(watched.page), [], `${name}: axe`)
+  t.equal(await overflow(watched.page), 0, `${name}: nothing is wider than the window`)
+  t.strictSame(watched.complaints, [], `${name}: console`)
+}
+
+void t.test('the page in a browser', { skip: SKIP }, async (t) => {
+  const browser = await launch(t)
+
+  for (const [theme, width] of [
+    ['light', 1280],
+    ['dark', 1280],
+    ['dark', 360],
+  ] as const) {
+    await t.test(`every page, ${theme}, ${width} wide`, async (t) => {
+      const options = { colorScheme: theme, viewport: { width, height: 860 } }
+      const watched = await visit(browser, '/', busy, options)
+      for (const path of PAGES) {
+        await goTo(watched.page, path)
+        await looks(t, watched, path)
+      }
+    })
+  }
+
+  await t.test('nothing yet: what will be here, and the line that makes it so', async (t) => {
+    const api: Api = (_, path, query) => ({ body: emptyReplyTo(path, query) })
+    for (const path of ['/', '/usage', '/requests']) {
+      const watched = await visit(browser, path, api)
+      await settle(watched.page)
+      const code = await watched.page.locator('.code').innerText()
+      t.match(code, `curl ${ORIGIN}/v1/chat/completions`, `${path}: the address of this gateway`)
+      await looks(t, watched, path)
+      await watched.page.context().close()
+    }
+    const { page } = await visit(browser, '/keys', api)
+    await page.getByRole('button', { name: 'Create your first key' }).click()
+    await page.getByRole('dialog', { name: 'Create key' }).waitFor()
+    t.pass('the first key is one press away')
+  })
+
+  await t.test('a failure says what failed, what holds, and can be tried again', async (t) => {
+    let isDown = true
+    const watched = await visit(browser, '/keys', (_, path, query) =>
+      isDown && path === '/keys'
+        ? refusal(503, 'store_unavailable', 'The store does not answer.')
+        : { body: replyTo(path, query) },
+    )
+    const { page } = watched
+    const alert = page.getByRole('alert')
+    await alert.waitFor()
+    t.match(await alert.innerText(), /The list of keys could not be loaded/)
+    t.match(await alert.innerText(), /The store does not answer\. Keys keep working\./)
+    t.match(await alert.innerText(), /req_of_the_test/)
+    await looks(t, watched, 'the failure')
+    isDown = false
+    await page.getByRole('button', { name: 'Retry' }).click()
+    await page.getByText('ci-runner', { exact: true }).waitFor()
+    t.equal(await alert.count(), 0)
+  })
+
+  await t.test('a wait shows the layout, and only when it is long', async (t) => {
+    let release = (): void => undefined
+    const held = new Promise<void>((resolve) => (release = resolve))
+    const { page } = await visit(browser, '/keys', async (_, path, query) => {
+      if (path === '/keys') await held
+      return { body: replyTo(path, query) }
+    })
+    await page.locator('.skeleton-row').first().waitFor()
+    t.equal(await page.locator('.late[aria-busy="true"]').count(), 1, 'it is told as busy')
+    release()
+    await page.getByText('ci-runner', { exact: true }).waitFor()
+    t.equal(await page.locator('.skeleton-row').count(), 0)
+    const quick = await visit(browser, '/keys', busy)
+    await settle(quick.page)
+    t.equal(await quick.page.locator('.skeleton-row').count(), 0, 'a quick answer shows none')
+  })
+
+  await t.test('a session that has ended leads to the door, and back', async (t) => {
+    let isIn = true
+    const watched = await visit(browser, '/keys', (method, path, query) => {
+      if (method === 'POST' && path === '/session') isIn = true
+      if (path === '/session') return { body: isIn ? replyTo(path, query) : SIGNED_OUT }
+      if (!isIn) return refusal(401, 'unauthenticated', 'Sign in first.')
+      return { body: replyTo(path, query) }
+    })
+    const { page } = watched
+    await settle(page)
+    isIn = false
+    await page.getByRole('link', { name: 'Usage' }).click()
+    await page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor()
+    await looks(t, watched, 'the door')
+    await page.getByLabel('E-mail').fill('ada@example.com')
+    await page.getByLabel('Password').fill('correct horse')
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+    await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
+    t.equal(new URL(page.url()).pathname, '/dashboard/usage', 'the page that was asked for')
+  })
+
+  await t.test('the doors of links and sign-up', async (t) => {
+    const api: Api = () => ({ body: SIGNED_OUT })
+    for (const path of ['/', '/sign-up', '/setup#abcdefghijklmnopqrstuvwx', '/reset']) {
+      const watched = await visit(browser, path, api)
+      await looks(t, watched, path)
+      t.equal(new URL(watched.page.url()).hash, '', 'the token has left the address')
+      await watched.page.context().close()
+    }
+  })
+
+  await t.test('by keyboard alone', async (t) => {
+    const { page, complaints } = await visit(browser, '/', busy)
+    await settle(page)
+    await page.keyboard.press('g')
+    await page.keyboard.press('k')
+    await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()
+    await settle(page)
+    await page.keyboard.press('/')
+    t.equal(await page.evaluate('document.activeElement.type'), 'search', '/ searches')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('c')
+    await page.getByRole('dialog', { name: 'Create key' }).waitFor()
+    await page.keyboard.press('g')
+    t.equal(await page.getByLabel('Name').inputValue(), 'g', 'letters are letters in a field')
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    t.match(
+      await page.evaluate('document.activeElement.textContent'),
+      'Create key',
+      'focus is back',
+    )
+    await page.getByRole('button', { name: 'Actions for ci-runner' }).focus()
+    await page.keyboard.press('ArrowDown')
+    t.match(
+      await page.evaluate("document.activeElement.getAttribute('aria-label')"),
+      'laptop',
+      'arrows move from row to row',
+    )
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keyboard' }).waitFor()
+    t.strictSame(complaints, [])
+  })
+
+  await t.test('a chart has a table, and a spike leads to its requests', async (t) => {
+    const { page, complaints } = await visit(browser, '/usage?range=7d', busy)
+    await page.locator('.uplot canvas').first().waitFor()
+    await page.getByRole('button', { name: 'Requests as a table' }).click()
+    const table = page.getByRole('region', { name: 'Requests, table' })
+    t.match(await table.innerText(), /claude-sonnet-4-5/)
+    t.match(await table.innerText(), /so far/)
+    const download = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Save Requests as CSV' }).click()
+    t.equal((await download).suggestedFilename(), 'requests.csv')
+    await page.getByRole('img', { name: /^Errors/ }).click({ position: { x: 200, y: 100 } })
+    await page.getByRole('heading', { name: 'Requests', level: 1 }).waitFor()
+    t.match(page.url(), /outcome=failed/)
+    t.match(page.url(), /fromMs=\d+&toMs=\d+/)
+    await page.goBack()
+    await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
+    t.match(page.url(), /\/usage\?range=7d$/, 'Back shows the same view')
+    t.strictSame(complaints, [])
+  })
+})

@@ -1,0 +1,239 @@
+/**
+ * Goal: filters, causes, limits, lost connections and turns of the playground do what they show.
+ * Method: Chromium with the built page; the test plays the server and keeps what it was asked.
+ */
+import t, { type Test } from 'tap'
+import type { Page } from 'playwright-core'
+import { launch, open, SKIP, violations } from './browser.js'
+import { replyTo } from '../replies.js'
+import { ORIGIN, standIn, type Answer, type Api } from '../stand-in.js'
+
+t.setTimeout(300_000)
+
+const busy: Api = (_, path, query) => ({ body: replyTo(path, query) })
+
+interface Visit {
+  readonly page: Page
+  /** The calls so far: method, path and query. */
+  readonly asked: string[]
+}
+
+async function visit(t: Test, path: string, api: Api = busy, width = 1280): Promise<Visit> {
+  const { page } = await open(await launch(t), { viewport: { width, height: 860 } })
+  const asked: string[] = []
+  await standIn(page, (method, called, query) => {
+    asked.push(`${method} ${called}?${query.toString()}`)
+    return api(method, called, query)
+  })
+  await page.goto(`${ORIGIN}/dashboard${path}`)
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  return { page, asked }
+}
+
+function lastOf(asked: readonly string[], path: string): URLSearchParams {
+  const found = asked.findLast((call) => call.startsWith(`GET ${path}?`)) ?? ''
+  return new URLSearchParams(found.slice(found.indexOf('?')))
+}
+
+void t.test(
+  'filters are in the address, in the query and in the CSV file',
+  { skip: SKIP },
+  async (t) => {
+    const { page, asked } = await visit(t, '/requests')
+    await page.getByLabel('Status', { exact: true }).selectOption('429')
+    await page.getByLabel('Cause', { exact: true }).selectOption('Provider')
+    await page.getByLabel('Upstream', { exact: true }).selectOption('anthropic')
+    await page.getByLabel('Model', { exact: true }).selectOption('gpt-5.4')
+    await page.getByLabel('Key', { exact: true }).selectOption({ index: 1 })
+    await page.getByLabel('Label', { exact: true }).selectOption('team=search')
+    await page.getByLabel('Client format', { exact: true }).selectOption('Messages')
+    await page.getByLabel('Outcome', { exact: true }).selectOption('upstream_busy')
+    await page.getByLabel('Time', { exact: true }).selectOption('Last hour')
+    await page.getByLabel('Search requests').fill('mine-1')
+    await page.waitForURL(/search=mine-1/)
+    const expected = {
+      status: '429',
+      cause: 'provider',
+      upstream: 'anthropic',
+      model: 'gpt-5.4',
+      keyId: 'key_0',
+      label: 'team=search',
+      ingress: 'messages',
+      outcome: 'upstream_busy',
+      anyId: 'mine-1',
+    }
+    await page.getByRole('table', { name: 'Requests, newest first' }).waitFor()
+    const download = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Save CSV' }).click()
+    await download
+    for (const path of ['/requests', '/requests.csv']) {
+      const query = lastOf(asked, path)
+      t.match(Object.fromEntries(query), expected, path)
+      t.ok(Number(query.get('fromMs')) > 0, 'and the time')
+    }
+    for (const part of [
+      'status=429',
+      'cause=provider',
+      'key=key_0',
+      'format=messages',
+      'since=1h',
+    ]) {
+      t.match(page.url(), part)
+    }
+    await page.getByRole('button', { name: 'Clear filters' }).first().click()
+    await page.waitForURL((url) => url.search === '')
+  },
+)
+
+void t.test('errors by cause lead to their requests', { skip: SKIP }, async (t) => {
+  const { page } = await visit(t, '/')
+  const chart = page.getByRole('figure').filter({ hasText: 'by cause' })
+  await chart.getByRole('img', { name: /^Errors: .*Client up to/ }).waitFor()
+  await chart.getByRole('button', { name: 'Errors as a table' }).click()
+  const table = page.getByRole('region', { name: 'Errors, table' })
+  t.match(await table.innerText(), /Client\s+Gateway limits\s+Gateway\s+Provider/)
+  await chart.getByRole('link', { name: 'Provider' }).click()
+  await page.getByRole('heading', { name: 'Requests', level: 1 }).waitFor()
+  t.match(page.url(), /outcome=failed&cause=provider&fromMs=\d+&toMs=\d+/)
+  t.equal(await page.getByLabel('Cause', { exact: true }).inputValue(), 'provider')
+})
+
+void t.test(
+  'limits: a bar, amounts, the reset, and a warning from 80 %',
+  { skip: SKIP },
+  async (t) => {
+    const { page } = await visit(t, '/')
+    const bars = page.getByRole('meter')
+    await bars.first().waitFor()
+    const plan = page.getByRole('meter', { name: 'Budget per month (UTC), plan: 83 % used' })
+    t.equal(await plan.count(), 1)
+    const block = page.locator('.limit').filter({ has: plan })
+    t.match(await block.innerText(), /\$166\.00 of \$200\.00 used · \$34\.00 left\s+· resets in/)
+    t.match(await block.getAttribute('class'), 'warn')
+    const calm = page.locator('.limit').filter({ hasText: 'Requests per minute' })
+    t.equal(await calm.getAttribute('class'), 'limit')
+    await page
+      .getByRole('navigation', { name: 'Pages' })
+      .getByRole('link', { name: 'Keys' })
+      .click()
+    await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()
+    const row = page.getByRole('row').filter({ hasText: 'ci-runner' })
+    await row.getByRole('meter', { name: /^Budget per day \(UTC\), ci-runner/ }).waitFor()
+  },
+)
+
+void t.test(
+  'the account can be chosen on the pages that show its data',
+  { skip: SKIP },
+  async (t) => {
+    const { page, asked } = await visit(t, '/usage')
+    await page.getByLabel('Account', { exact: true }).selectOption('grace@example.com')
+    await page.waitForURL(/account=acc_2/)
+    for (const name of ['Overview', 'Keys', 'Requests']) {
+      await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click()
+      await page.getByRole('heading', { name, level: 1 }).waitFor()
+      t.equal(await page.getByLabel('Account', { exact: true }).inputValue(), 'acc_2', name)
+    }
+    t.equal(lastOf(asked, '/keys').get('account'), 'acc_2')
+    for (const name of ['Models', 'Playground', 'Operations']) {
+      await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click()
+      await page.getByRole('heading', { name, level: 1 }).waitFor()
+      t.equal(await page.getByLabel('Account', { exact: true }).count(), 0, `not on ${name}`)
+    }
+  },
+)
+
+void t.test('a lost connection shows how old the figures are', { skip: SKIP }, async (t) => {
+  let isDown = false
+  const down: Answer = { status: 503, body: { error: { message: 'down', code: 503, kind: 'x' } } }
+  const { page } = await visit(t, '/', (_, path, query) =>
+    isDown ? down : { body: replyTo(path, query) },
+  )
+  await page.getByRole('table', { name: 'Requests, newest first' }).waitFor()
+  t.equal(await page.getByText('live', { exact: true }).count(), 1)
+  isDown = true
+  const banner = page.getByRole('status').filter({ hasText: 'Reconnecting…' })
+  await banner.waitFor()
+  t.match(await banner.innerText(), /Reconnecting… Figures are as of \d\d:\d\d:\d\d\./)
+  t.equal(await page.getByText('live', { exact: true }).count(), 0, 'nothing is shown as live')
+  t.equal(await page.getByText('paused', { exact: true }).count(), 1)
+  t.strictSame(await violations(page), [])
+  isDown = false
+  await banner.waitFor({ state: 'detached' })
+  await page.getByText('live', { exact: true }).waitFor()
+})
+
+void t.test('a failure stays with its turn; an edit sends nothing', { skip: SKIP }, async (t) => {
+  let isBroken = true
+  const { page, asked } = await visit(t, '/playground', (_, path, query) => {
+    if (!path.startsWith('/playground/')) return { body: replyTo(path, query) }
+    // The Gemini format is read whole, which the test can play.
+    if (!isBroken) {
+      const parts = [{ text: 'Rhine, Nile, Amazon.' }]
+      return { body: { candidates: [{ content: { parts }, finishReason: 'STOP' }] } }
+    }
+    const message = 'The upstream is busy.'
+    return { status: 429, body: { error: { message, code: 429, kind: 'upstream_busy' } } }
+  })
+  const calls = (): number => asked.filter((call) => call.startsWith('POST /playground/')).length
+  await page.getByLabel('Client format').selectOption('Gemini')
+  const write = async (text: string): Promise<void> => {
+    await page.getByLabel('Message', { exact: true }).fill(text)
+    await page.getByRole('button', { name: 'Send' }).click()
+  }
+  await write('Name three rivers.')
+  const first = page.getByRole('article', { name: 'Turn 1' })
+  await first.getByRole('alert').waitFor()
+  isBroken = false
+  await write('Name three lakes.')
+  const second = page.getByRole('article', { name: 'Turn 2' })
+  await second.getByText('Rhine, Nile, Amazon.').waitFor()
+  t.match(await first.getByRole('alert').innerText(), 'The upstream is busy.', 'it is still there')
+  await first.getByRole('button', { name: 'Retry' }).click()
+  await first.getByText('Rhine, Nile, Amazon.').waitFor()
+  t.equal(await first.getByRole('alert').count(), 0)
+  t.equal(calls(), 3)
+
+  await first.getByRole('button', { name: 'Edit' }).click()
+  await first.getByLabel('Edit message').fill('Name three hills.')
+  await first.getByRole('button', { name: 'Save' }).click()
+  await first.getByText('Name three hills.').waitFor()
+  t.equal(calls(), 3, 'nothing is sent')
+  await first.getByRole('button', { name: 'Run again' }).click()
+  await first.getByRole('button', { name: 'Copy reply' }).waitFor()
+  t.equal(calls(), 4, 'one turn alone')
+  t.match(await second.innerText(), 'Name three lakes.', 'the turn after it stays')
+  t.strictSame(await violations(page), [])
+})
+
+void t.test('on a phone the composer comes first', { skip: SKIP }, async (t) => {
+  const { page } = await visit(t, '/playground', busy, 360)
+  const top = async (name: string): Promise<number> => {
+    const box = await page.getByLabel(name, { exact: true }).boundingBox()
+    return box?.y ?? Number.NaN
+  }
+  t.ok((await top('Message')) < (await top('Model')), 'above the settings')
+  const order: unknown = await page.evaluate(
+    `[...document.querySelectorAll('textarea, select')].findIndex((each) => each.ariaLabel === 'Message')`,
+  )
+  t.equal(order, 0, 'and first for the keyboard')
+})
+
+void t.test('a model has one colour in all charts', { skip: SKIP }, async (t) => {
+  const { page } = await visit(t, '/')
+  const colours = async (chart: string): Promise<unknown> => {
+    const figure = page.getByRole('figure').filter({ hasText: chart })
+    await figure.getByRole('listitem').filter({ hasText: 'gpt-5.4' }).waitFor()
+    return figure
+      .locator('.legend li')
+      .evaluateAll(
+        `(items) => Object.fromEntries(items.map((item) => [item.textContent, item.firstChild.style.backgroundColor]))`,
+      )
+  }
+  const before = await colours('Spend by model')
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Usage' }).click()
+  await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
+  t.same(await colours('Spend'), before)
+  await page.reload()
+  t.same(await colours('Spend'), before, 'also after a reload')
+})

@@ -1,0 +1,346 @@
+/**
+ * Goal: slow clients, early answers and shutting down cost the time they are given and no more.
+ * Method: a real listener with short times, raw sockets, and the clock read around them.
+ */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { GatewayError } from '../../../src/errors.js'
+import { guardTrailers } from '../../../src/http/request-guard.js'
+import type { HttpRequest, HttpResponse } from '../../../src/http/message.js'
+import { beginReply, hasLeft, sendReply } from '../../../src/http/respond.js'
+import { openServer } from '../../../src/http/server.js'
+import type { GatewayServer, ServerOptions } from '../../../src/http/server.js'
+import { bodyOf } from '../../helpers/requests.js'
+import { stopwatch } from '../../helpers/stopwatch.js'
+import { send } from './raw-client.js'
+
+function head(...lines: string[]): string {
+  return ['POST /v1/chat/completions HTTP/1.1', 'Host: gateway', ...lines, '', ''].join('\r\n')
+}
+
+/** Reads the body and answers with it. */
+function echo(req: HttpRequest, res: HttpResponse): void {
+  bodyOf(req, (body) => sendReply(res, 200, [], body))
+}
+
+/** Answers 401 without looking at the body. */
+function deny(_req: HttpRequest, res: HttpResponse): void {
+  sendReply(res, 401, [], 'no')
+}
+
+async function open(t: Test, options: Partial<ServerOptions>): Promise<GatewayServer> {
+  const door = await openServer({ host: '127.0.0.1', port: 0, handler: echo, ...options })
+  t.teardown(() => door.drain(0))
+  return door
+}
+
+void t.test('F-93, F-94, F-95: a request that does not arrive in time gets a 408', async (t) => {
+  const refused: string[] = []
+  const door = await open(t, {
+    headersTimeoutMs: 300,
+    requestTimeoutMs: 600,
+    checkingIntervalMs: 50,
+    onRefused: (kind) => refused.push(kind),
+  })
+  const drip = (text: string): string[] => [...text.matchAll(/[^]/g)].map(([piece]) => piece)
+  const cases: Record<string, [string[], number]> = {
+    'nothing at all': [[], 300],
+    'half a request line': [['POST /v1'], 300],
+    'one byte of a header at a time': [drip(head(`X: ${'a'.repeat(1000)}`)), 300],
+    'a body that stops': [[head('Content-Length: 10'), 'abc'], 600],
+    'one byte of a body at a time': [
+      [head('Content-Length: 1000'), ...drip('a'.repeat(1000))],
+      600,
+    ],
+  }
+  for (const [name, [pieces, timeoutMs]] of Object.entries(cases)) {
+    const outcome = await send(door.port, pieces, { pieceEveryMs: 10 })
+    t.equal(outcome.answers[0]?.status, 408, name)
+    t.match(outcome.answers[0]?.body ?? '', '"kind":"request_timeout"', name)
+    t.ok(outcome.closed, `${name}: closed`)
+    t.ok(outcome.tookMs > timeoutMs - 100, `${name}: not before its time (${outcome.tookMs})`)
+    // What a busy machine may add is far below Node's own thirty seconds between two checks.
+    t.ok(outcome.ownMs < timeoutMs + 2000, `${name}: not long after (${outcome.tookMs})`)
+  }
+  t.same(new Set(refused), new Set(['request_timeout']))
+})
+
+void t.test(
+  'an early answer arrives, and what is left of the body is never a request',
+  async (t) => {
+    let begun = 0
+    const door = await open(t, {
+      handler: (req, res) => {
+        begun += 1
+        deny(req, res)
+      },
+    })
+    const inner = 'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n'
+    const all = await send(door.port, [
+      head(`Content-Length: ${inner.length}`),
+      inner,
+      head('Connection: close', 'Content-Length: 0'),
+    ])
+    t.same(
+      all.answers.map((answer) => answer.status),
+      [401, 401],
+      'a body that comes is thrown away',
+    )
+    t.equal(begun, 2)
+    begun = 0
+    const half = await send(door.port, [head('Content-Length: 1000'), inner])
+    t.same(
+      half.answers.map((answer) => answer.status),
+      [401],
+      'one that does not is not waited for',
+    )
+    t.ok(half.closed)
+    t.ok(half.ownMs < 2500, `${half.tookMs} ms`)
+    const refused = await send(door.port, [head('Content-Length: 1000', 'Host: b'), inner, inner])
+    t.same(
+      refused.answers.map((answer) => answer.status),
+      [400],
+    )
+    t.ok(refused.closed)
+    t.equal(begun, 1, 'only the one that was admitted')
+  },
+)
+
+void t.test('a client that waits for 100 is asked only by who reads', async (t) => {
+  const reading = await open(t, {})
+  const lines = ['Expect: 100-continue', 'Content-Length: 2']
+  const next = head('Connection: close', 'Content-Length: 0')
+  const asked = await send(reading.port, [head(...lines), '{}', next], { pieceEveryMs: 100 })
+  t.same(
+    asked.answers.map((answer) => answer.status),
+    [100, 200, 200],
+    'and the connection stays',
+  )
+  const denying = await open(t, { handler: deny })
+  const denied = await send(denying.port, head(...lines))
+  t.same(
+    denied.answers.map((answer) => answer.status),
+    [401],
+  )
+  t.equal(denied.answers[0]?.headers['connection'], 'close')
+  t.ok(denied.closed, 'since the body may come or not')
+  const refused = await send(denying.port, head(...lines, 'Content-Type: a', 'Content-Type: b'))
+  t.same(
+    refused.answers.map((answer) => answer.status),
+    [400],
+  )
+})
+
+void t.test('an answer in flight is never spoilt by what comes behind it', async (t) => {
+  let finish = (): void => undefined
+  const door = await open(t, {
+    handler: (_req, res) => {
+      beginReply(res, 200, ['content-length', '4'])
+      res.write('ab')
+      finish = () => res.end('cd')
+    },
+  })
+  const sent = send(door.port, [head('Content-Length: 0'), 'garbage\r\n\r\n', 'GET / HTTP/1.1'], {
+    pieceEveryMs: 50,
+  })
+  setTimeout(() => finish(), 300)
+  const garbage = await sent
+  t.equal(garbage.answers[0]?.body, 'abcd', 'the answer comes whole')
+  t.equal(garbage.answers.length, 1, 'no second answer inside the first, nor behind it')
+  t.ok(garbage.closed)
+  const last = send(door.port, [head('Connection: close', 'Content-Length: 0'), '\r\nmore\r\n'])
+  setTimeout(() => finish(), 100)
+  t.equal(
+    (await last).answers[0]?.body,
+    'abcd',
+    'bytes behind the last request do not cut its answer',
+  )
+})
+
+void t.test('a content-length that is too low, or missing, is answered', async (t) => {
+  const door = await open(t, {
+    handler: (req, res) => {
+      bodyOf(req, (body) => setTimeout(() => sendReply(res, 400, [], `read ${body.length}`), 50))
+    },
+  })
+  for (const [lines, read] of [
+    [['Content-Length: 3'], 'read 3'],
+    [[], 'read 0'],
+  ] as const) {
+    const outcome = await send(door.port, `${head(...lines)}{"a":1}`)
+    t.equal(outcome.answers[0]?.body, read)
+    t.equal(outcome.answers[0]?.headers['connection'], 'close')
+    t.equal(outcome.answers.length, 1, 'the rest is no request and gets no answer')
+    t.ok(outcome.closed)
+  }
+})
+
+void t.test('trailers are few or too many, never a silent part of them', async (t) => {
+  const verdicts: (string | undefined)[] = []
+  const door = await open(t, {
+    handler: (req, res) => {
+      bodyOf(req, () => {
+        verdicts.push(guardTrailers(req)?.kind)
+        sendReply(res, 200, [], '')
+      })
+    },
+  })
+  for (const [count, kind] of [
+    [0, undefined],
+    [100, undefined],
+    [101, 'headers_too_large'],
+  ] as const) {
+    const trailers = Array.from({ length: count }, (_, i) => `T${i}: v\r\n`).join('')
+    const body = `2\r\n{}\r\n0\r\n${trailers}\r\n`
+    await send(door.port, head('Connection: close', 'Transfer-Encoding: chunked') + body)
+    t.equal(verdicts.pop(), kind, `${count} trailers`)
+  }
+  const flood = '2\r\n{}\r\n0\r\n' + 'T: v\r\n'.repeat(5000) + '\r\n'
+  const outcome = await send(
+    door.port,
+    head('Connection: close', 'Transfer-Encoding: chunked') + flood,
+  )
+  t.ok(
+    outcome.answers[0]?.status === 431 || verdicts.at(-1) === 'headers_too_large',
+    'five thousand',
+  )
+})
+
+void t.test('a port that is taken is said so', async (t) => {
+  const door = await open(t, {})
+  const second = openServer({ host: '127.0.0.1', port: door.port, handler: echo })
+  await t.rejects(second, { message: /cannot listen on 127\.0\.0\.1:\d+ \(EADDRINUSE\)/ })
+  await t.rejects(second, GatewayError)
+})
+
+void t.test('a server that drains finishes what is open and takes nothing new', async (t) => {
+  const waiting: HttpResponse[] = []
+  const door = await open(t, { handler: (_req, res) => waiting.push(res) })
+  const silent = connect(door.port, '127.0.0.1')
+  await once(silent, 'connect')
+  const idle = send(door.port, head('Content-Length: 0'))
+  const busy = send(door.port, head('Content-Length: 0'))
+  while (waiting.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+  const [finished] = waiting.splice(0, 1)
+  if (finished !== undefined) sendReply(finished, 200, [], '')
+  const half = send(door.port, [head('Content-Length: 2') + '{', '}'], { pieceEveryMs: 400 })
+  while (waiting.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+  const silentGone = once(silent, 'close')
+  const drained = door.drain(5000)
+  t.ok(door.draining)
+  t.equal(door.drain(0), drained, 'a second call is the first')
+  await silentGone
+  t.ok((await idle).closed, 'an idle connection goes')
+  const late = await send(door.port, head('Content-Length: 0'))
+  t.equal(late.text, '', 'a new one is not taken')
+  for (const res of waiting) sendReply(res, 200, [], 'ok')
+  for (const outcome of [await busy, await half]) {
+    t.equal(outcome.answers[0]?.body, 'ok')
+    t.equal(outcome.answers[0]?.headers['connection'], 'close')
+    t.ok(outcome.closed)
+  }
+  await drained
+})
+
+void t.test('the lame duck still answers, and closes each connection', async (t) => {
+  const door = await open(t, {})
+  const drained = door.drain(1000, { lameDuckMs: 300 })
+  const outcome = await send(door.port, head('Content-Length: 2') + '{}')
+  t.equal(outcome.answers[0]?.body, '{}')
+  t.equal(outcome.answers[0]?.headers['connection'], 'close')
+  t.ok(outcome.closed)
+  await drained
+})
+
+void t.test('at the deadline the rest is told, then cut off', async (t) => {
+  const streams: HttpResponse[] = []
+  const door = await open(t, {
+    handler: (_req, res) => {
+      beginReply(res, 200, ['content-type', 'text/event-stream'])
+      res.write('data: 1\n\n')
+      streams.push(res)
+    },
+  })
+  const polite = send(door.port, head('Content-Length: 0'))
+  const stuck = send(door.port, head('Content-Length: 0'))
+  while (streams.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+  let told = 0
+  const start = performance.now()
+  const watch = stopwatch()
+  await door.drain(300, {
+    onDeadline: () => {
+      told += 1
+      streams[0]?.end('data: {"error":{}}\n\n')
+    },
+  })
+  const tookMs = performance.now() - start
+  t.equal(told, 1)
+  t.ok(tookMs > 290 && watch() < 2500, `${tookMs} ms`)
+  const texts = [(await polite).text, (await stuck).text]
+  t.equal(texts.filter((text) => text.includes('error')).length, 1)
+  t.equal(
+    texts.filter((text) => text.endsWith('0\r\n\r\n')).length,
+    1,
+    'the other ends without its end',
+  )
+})
+
+void t.test('F-100: one connection more than the most is answered 503 and closed', async (t) => {
+  const refused: string[] = []
+  const door = await open(t, { maxConnections: 2, onRefused: (kind) => refused.push(kind) })
+  const held = [connect(door.port, '127.0.0.1'), connect(door.port, '127.0.0.1')]
+  t.teardown(() => held.forEach((socket) => socket.destroy()))
+  await Promise.all(held.map((socket) => once(socket, 'connect')))
+  const outcome = await send(door.port, head('Content-Length: 2') + '{}')
+  t.equal(outcome.answers[0]?.status, 503)
+  t.match(outcome.answers[0]?.body, '"kind":"overloaded"')
+  t.equal(outcome.answers[0]?.headers['retry-after'], '1')
+  t.ok(outcome.closed)
+  t.equal(outcome.answers.length, 1)
+  t.same(refused, ['overloaded'])
+  held[0]?.destroy()
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  const next = await send(door.port, head('Connection: close', 'Content-Length: 2') + '{}')
+  t.equal(next.answers[0]?.status, 200, 'a place is free again')
+})
+
+void t.test(
+  'a client that reads nothing is disconnected, one that reads slowly is not',
+  async (t) => {
+    const left: boolean[] = []
+    const door = await open(t, {
+      clientStallMs: 500,
+      handler: (_req, res) => {
+        res.once('close', () => left.push(hasLeft(res)))
+        sendReply(res, 200, [], Buffer.alloc(32e6))
+      },
+    })
+    const stuck = connect(door.port, '127.0.0.1').pause()
+    const slow = connect(door.port, '127.0.0.1')
+    t.teardown(() => [stuck, slow].forEach((socket) => socket.destroy()))
+    stuck.write(head('Content-Length: 0'))
+    while (left.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+    t.same(left, [false])
+    let bytes = 0
+    slow.on('data', (piece: Buffer) => {
+      bytes += piece.length
+      slow.pause()
+      setTimeout(() => slow.resume(), 2)
+    })
+    slow.write(head('Content-Length: 0'))
+    while (left.length === 1) await new Promise((resolve) => setTimeout(resolve, 10))
+    t.same(left, [false, true])
+    while (bytes < 32e6) await new Promise((resolve) => setTimeout(resolve, 10))
+    t.ok(bytes > 32e6)
+  },
+)
+
+void t.test('F-94: a long upload that keeps the rate is not cut off', async (t) => {
+  const door = await open(t, { headersTimeoutMs: 200, checkingIntervalMs: 50 })
+  const pieces = Array.from({ length: 30 }, () => 'x'.repeat(1000))
+  const length = head('Connection: close', 'Content-Length: 30000')
+  const outcome = await send(door.port, [length, ...pieces], { pieceEveryMs: 40 })
+  t.equal(outcome.answers[0]?.status, 200, `${outcome.tookMs} ms`)
+})

@@ -1,0 +1,90 @@
+/**
+ * A client that writes any bytes, with any timing, and keeps what comes back.
+ * Knows HTTP only far enough to take answers apart.
+ */
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import { stopwatch } from '../../helpers/stopwatch.js'
+
+/** One answer as it came over the wire. */
+export interface RawAnswer {
+  status: number
+  headers: Record<string, string>
+  body: string
+}
+
+/** What a connection got until it closed, or until the time was up. */
+export interface RawOutcome {
+  answers: RawAnswer[]
+  text: string
+  /** False where the time was up first. */
+  closed: boolean
+  tookMs: number
+  /** Of it, what the machine had for this: for upper limits. */
+  ownMs: number
+}
+
+/** Sends the pieces one after the other and collects until the server closes or the time is up. */
+export async function send(
+  port: number,
+  pieces: string | Buffer | (string | Buffer)[],
+  options: { waitMs?: number; pieceEveryMs?: number } = {},
+): Promise<RawOutcome> {
+  const { waitMs = 3000, pieceEveryMs = 5 } = options
+  const startedAt = performance.now()
+  const watch = stopwatch()
+  const socket = connect({ host: '127.0.0.1', port, noDelay: true })
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
+  socket.on('error', () => undefined)
+  const closed = new Promise<boolean>((resolve) => {
+    socket.once('close', () => resolve(true))
+    socket.setTimeout(waitMs, () => resolve(false))
+  })
+  void writeAll(socket, Array.isArray(pieces) ? pieces : [pieces], pieceEveryMs)
+  const isClosed = await closed
+  socket.destroy()
+  return {
+    answers: answersIn(text),
+    text,
+    closed: isClosed,
+    tookMs: performance.now() - startedAt,
+    ownMs: watch(),
+  }
+}
+
+async function writeAll(
+  socket: Socket,
+  pieces: (string | Buffer)[],
+  everyMs: number,
+): Promise<void> {
+  for (const [i, piece] of pieces.entries()) {
+    if (i > 0) await new Promise((resolve) => setTimeout(resolve, everyMs))
+    if (!socket.writable) return
+    socket.write(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece)
+  }
+}
+
+/** The answers in a text, each with a content-length; `100 Continue` is one without a body. */
+function answersIn(text: string): RawAnswer[] {
+  const answers: RawAnswer[] = []
+  let rest = text
+  for (;;) {
+    const end = rest.indexOf('\r\n\r\n')
+    const [line = '', ...lines] = rest.slice(0, end).split('\r\n')
+    const status = /^HTTP\/1\.1 (\d{3})/.exec(line)?.[1]
+    if (end === -1 || status === undefined) return answers
+    const headers: Record<string, string> = {}
+    for (const header of lines) {
+      const colon = header.indexOf(':')
+      headers[header.slice(0, colon).toLowerCase()] = header.slice(colon + 1).trim()
+    }
+    const length = Number(headers['content-length'] ?? 0)
+    answers.push({
+      status: Number(status),
+      headers,
+      body: rest.slice(end + 4, end + 4 + length),
+    })
+    rest = rest.slice(end + 4 + length)
+  }
+}

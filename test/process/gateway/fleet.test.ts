@@ -1,0 +1,94 @@
+/**
+ * Goal: gateways on one Redis publish their configuration; readiness details and a metric show when they disagree, and
+ * when they agree again; a gateway that has ended is not missed for longer than its record lives.
+ * Method: two real programs with a real Redis, one of them with workers; their files are edited apart and together.
+ */
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import t, { type Test } from 'tap'
+import { redisMissing, startRedis } from '../../helpers/redis.js'
+import { fileText, get, run, startServe, until, type Served } from '../program.js'
+
+t.setTimeout(180_000)
+
+const ALONE = 'workers: 1, drain_ms: 1000'
+const WORKERS = 'workers: 2, drain_ms: 1000'
+
+void t.test('gateways that disagree are shown on each', { skip: redisMissing() }, async (t) => {
+  const redis = await startRedis(t)
+  const settings = { server: WORKERS, store: `${redis.url()}?timeout_ms=2000` }
+  const first = await startServe(t, settings)
+  const same = fileText(first.emulator, settings)
+  const second = await startAnother(t, first, same)
+  for (const gateway of [first, second]) {
+    await until(async () => (await members(gateway)) === 2)
+    await until(async () => (await level(gateway, 'disagreement')) === 0)
+    t.notMatch((await gateway.ops('/readyz')).text, 'have another configuration')
+  }
+
+  second.write(`${same}on_loss: reject\n`)
+  for (const gateway of [first, second]) {
+    await until(async () => (await level(gateway, 'disagreement')) === 1)
+    const ready = await gateway.ops('/readyz')
+    t.equal(ready.status, 200, 'they serve all the same')
+    await until(async () =>
+      /1 of 2 gateways have another configuration: \S+ \([0-9a-f]{12}\)/.test(
+        (await gateway.ops('/readyz')).text,
+      ),
+    )
+  }
+
+  first.write(`${same}on_loss: reject\n`)
+  for (const gateway of [first, second]) {
+    await until(async () => (await level(gateway, 'disagreement')) === 0)
+  }
+  second.program.child.kill('SIGTERM')
+  t.equal(await second.program.ended, 0)
+  await until(async () => (await members(first)) === 1)
+})
+
+void t.test('a gateway that is killed expires', { skip: redisMissing() }, async (t) => {
+  const redis = await startRedis(t)
+  const settings = { server: ALONE, store: `${redis.url()}?timeout_ms=2000` }
+  const first = await startServe(t, settings)
+  const second = await startAnother(t, first, fileText(first.emulator, settings))
+  await until(async () => (await members(first)) === 2)
+  second.program.child.kill('SIGKILL')
+  await until(async () => (await members(first)) === 1, 40_000)
+  t.pass('it is gone')
+})
+
+void t.test('without Redis there is no fleet', async (t) => {
+  const served = await startServe(t, { server: ALONE })
+  t.equal(await members(served), 0)
+  t.match(JSON.parse((await served.ops('/readyz')).text), { checks: { fleet: 'ok' } })
+})
+
+type Gateway = Pick<Served, 'program' | 'write' | 'ops'>
+
+/** In a folder of its own, behind the emulator of the first. */
+async function startAnother(t: Test, first: Served, text: string): Promise<Gateway> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-fleet-'))
+  const file = join(folder, 'gateway.yaml')
+  copyFileSync(join(dirname(first.file), 'models.yaml'), join(folder, 'models.yaml'))
+  writeFileSync(file, text)
+  const program = run(t, ['serve', '--config', file])
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  await until(() => program.out().includes('"sluice serves"'))
+  const serves = program.lines().find(({ msg }) => msg === 'sluice serves')
+  return {
+    program,
+    write: (next) => writeFileSync(file, next),
+    ops: (path) => get(`http://127.0.0.1:${Number(serves?.['ops_port'])}${path}`),
+  }
+}
+
+function members(gateway: Gateway): Promise<number> {
+  return level(gateway, 'members')
+}
+
+async function level(gateway: Gateway, name: string): Promise<number> {
+  const { text } = await gateway.ops('/metrics')
+  return Number(new RegExp(`^sluice_config_fleet_${name} (\\d+)$`, 'm').exec(text)?.[1])
+}

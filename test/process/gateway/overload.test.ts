@@ -1,0 +1,220 @@
+/**
+ * Goal: an overloaded process refuses requests with 503 and a time to come again, by priority; health and metrics
+ * answer throughout; it recovers by itself, and not before `hold_ms` (G4).
+ * Method: the program as it is served. Its event loop is made late by stopping the process for most of the time; its
+ * places are filled with requests that the upstream does not answer, or with an open loop of three and ten times what its
+ * places can serve. Latencies are printed and not judged: the machine that runs the tests has other work.
+ */
+import { dirname, join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createKey, findAccount } from '../../../src/accounts/accounts.js'
+import type { Labels } from '../../../src/accounts/labels.js'
+import { openStore } from '../../../src/store/open.js'
+import { EMAIL, startServe, until, type Served } from '../program.js'
+
+const HOLD_MS = 1_500
+
+async function keyWith({ file }: Served, labels: Labels): Promise<string> {
+  const store = await openStore(`sqlite:${join(dirname(file), 'data', 'sluice.db')}`)
+  const account = await findAccount(store, EMAIL)
+  if (account === null) throw new Error('there is no account')
+  const plan = { priceUsd: 0, maxKeys: null }
+  const { secret } = await createKey(store, { starter: plan, pro: plan, max: plan }, account, 'x', {
+    labels,
+  })
+  await store.close()
+  return secret
+}
+
+async function levelOf(served: Served): Promise<number> {
+  const { status, text } = await served.ops('/metrics')
+  if (status !== 200) throw new Error(`/metrics answered ${status}`)
+  return Number(/^sluice_overload_level (\d)/m.exec(text)?.[1])
+}
+
+/** Stops the process for 150 of each 200 ms, until the function that it returns is called. */
+function starve(t: Test, pid: number): () => void {
+  let isStopped = false
+  const turn = setInterval(() => {
+    isStopped = true
+    process.kill(pid, 'SIGSTOP')
+    setTimeout(() => {
+      isStopped = false
+      process.kill(pid, 'SIGCONT')
+    }, 150)
+  }, 200)
+  const end = (): void => {
+    clearInterval(turn)
+    if (isStopped) process.kill(pid, 'SIGCONT')
+  }
+  t.teardown(end)
+  return end
+}
+
+async function refusal(res: Response): Promise<object> {
+  const { error } = (await res.json()) as { error: { kind: string; code: number } }
+  const { kind, code } = error
+  return { status: res.status, retry: res.headers.get('retry-after'), kind, code }
+}
+
+const REFUSED = { status: 503, retry: /^[1-5]$/, kind: 'overloaded', code: 503 }
+
+void t.test('G-106, G-112: a late event loop', { timeout: 120_000 }, async (t) => {
+  const served = await startServe(t, {
+    server: `workers: 1, drain_ms: 500, overload: { delay_ms: [60, 100, 60000], rise_ms: 500, hold_ms: ${HOLD_MS} }`,
+  })
+  const high = await keyWith(served, { priority: 'high' })
+  t.equal((await served.chat()).status, 200)
+  t.equal(await levelOf(served), 0)
+  const end = starve(t, served.program.pid)
+  await until(async () => (await levelOf(served)) === 2, 60_000)
+  t.match(await refusal(await served.chat()), REFUSED)
+  const kept = await fetch(`http://127.0.0.1:${served.port}/v1/models`, {
+    headers: { authorization: `Bearer ${high}` },
+  })
+  t.equal(kept.status, 200, 'high priority is served')
+  t.equal(kept.headers.get('connection'), 'close')
+  t.equal((await served.ops('/healthz')).status, 200)
+  const ready = await served.ops('/readyz')
+  t.match(ready, { status: 200, text: /level 2 of 3: event loop delay/ })
+  t.match((await served.ops('/metrics')).text, /^sluice_shed_total\{resource="delay"\} [1-9]/m)
+  end()
+  const endedAtMs = Date.now()
+  await until(async () => (await levelOf(served)) === 0, 60_000)
+  t.ok(Date.now() - endedAtMs >= HOLD_MS - 300, 'it held for hold_ms')
+  t.equal((await served.chat()).status, 200)
+  const isTold = (event: string): boolean => served.program.lines().some(({ msg }) => msg === event)
+  await until(() => isTold('overloaded') && isTold('no longer overloaded'))
+  const shed = served.program.lines().filter(({ outcome }) => outcome === 'overloaded')
+  t.match(shed, [{ status: 503 }])
+})
+
+void t.test('G-105, G-112: too many requests under way', { timeout: 60_000 }, async (t) => {
+  const served = await startServe(t, {
+    server: 'workers: 1, drain_ms: 500, overload: { max_inflight: 5, rise_ms: 60000 }',
+  })
+  const high = await keyWith(served, { priority: 'high' })
+  const { emulator } = served
+  emulator.script({ fault: { kind: 'hang' } })
+  const gone = new AbortController()
+  const held = Array.from({ length: 5 }, () =>
+    fetch(`http://127.0.0.1:${served.port}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${served.secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] }),
+      signal: gone.signal,
+    }).catch(() => null),
+  )
+  await until(() => emulator.open() === 5)
+  emulator.reset()
+  t.match(await refusal(await served.chat()), REFUSED)
+  t.equal((await served.chat({}, high)).status, 200)
+  t.equal((await served.ops('/healthz')).status, 200)
+  t.match((await served.ops('/metrics')).text, /^sluice_shed_total\{resource="in_flight"\} 1/m)
+  gone.abort()
+  await Promise.all(held)
+  await until(async () => (await served.chat()).status === 200)
+})
+
+/** One request of an open loop. */
+interface Shot {
+  readonly status: number
+  readonly tookMs: number
+  readonly retryAfter: string | null
+}
+
+const UPSTREAM_MS = 1_000
+const IN_FLIGHT = 20
+/** Of the upstream's delay and the requests that may be under way. */
+const CAPACITY_PER_SECOND = IN_FLIGHT / (UPSTREAM_MS / 1000)
+
+for (const times of [3, 10]) {
+  void t.test(`G-105, G-112: ${times} times the load`, { timeout: 120_000 }, async (t) => {
+    const seconds = process.env['SLUICE_LONG'] === '1' ? 60 : 6
+    const served = await startServe(t, {
+      server: `workers: 1, drain_ms: 500, overload: { max_inflight: ${IN_FLIGHT}, rise_ms: 60000 }`,
+    })
+    const high = await keyWith(served, { priority: 'high' })
+    served.emulator.script({ fault: { kind: 'delay', ms: UPSTREAM_MS, mode: 'headers' } })
+    const ordinary = openLoop(served, served.secret, CAPACITY_PER_SECOND * times, seconds)
+    const important = openLoop(served, high, 0.5, seconds)
+    const health: Shot[] = []
+    while (health.length < seconds * 4) {
+      for (const path of ['/healthz', '/metrics'])
+        health.push(await timed(() => opsOf(served, path)))
+      await new Promise((resolve) => setTimeout(resolve, 400))
+    }
+    const shots = await ordinary
+    const done = shots.filter(({ status }) => status === 200)
+    const refused = shots.filter(({ status }) => status === 503)
+    t.equal(done.length + refused.length, shots.length, 'served, or refused with 503')
+    // Little's law: how many of the places were in use on average.
+    const totalMs = done.reduce((sum, { tookMs }) => sum + tookMs, 0)
+    const inUse = totalMs / 1000 / seconds
+    t.ok(inUse >= 0.85 * IN_FLIGHT, `${inUse.toFixed(1)} of ${IN_FLIGHT} places are in use`)
+    t.ok(refused.length > shots.length * (1 - 1.5 / times), `${refused.length} are refused`)
+    t.ok(
+      refused.every(({ retryAfter }) => /^[1-5]$/.test(retryAfter ?? '')),
+      'with retry-after',
+    )
+    t.ok(at(refused, 0.5) < at(done, 0.5) / 2, 'refusals do not wait for anything')
+    const kept = await important
+    t.ok(
+      kept.every(({ status }) => status === 200),
+      'every request of high priority is served',
+    )
+    t.ok(
+      health.every(({ status }) => status === 200),
+      'health and metrics answer',
+    )
+    t.comment(
+      `refused p50 ${at(refused, 0.5).toFixed(1)} ms, p99 ${at(refused, 0.99).toFixed(1)} ms, served p50 ${at(done, 0.5).toFixed(0)} ms, p99 ${at(done, 0.99).toFixed(0)} ms, health worst ${at(health, 1).toFixed(1)} ms`,
+    )
+    t.equal((await served.chat()).status, 200, 'and it recovers at once')
+  })
+}
+
+/** So many requests a second at fixed times, whatever becomes of them. */
+async function openLoop(
+  served: Served,
+  secret: string,
+  perSecond: number,
+  seconds: number,
+): Promise<Shot[]> {
+  const beganMs = performance.now()
+  const shots: Promise<Shot>[] = []
+  while (shots.length < perSecond * seconds) {
+    const due = Math.min(perSecond * seconds, ((performance.now() - beganMs) / 1000) * perSecond)
+    while (shots.length < due) {
+      shots.push(
+        timed(() =>
+          fetch(`http://127.0.0.1:${served.port}/v1/chat/completions`, {
+            method: 'POST',
+            headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+            body: JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] }),
+          }),
+        ),
+      )
+    }
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  return Promise.all(shots)
+}
+
+function opsOf({ opsPort }: Served, path: string): Promise<Response> {
+  return fetch(`http://127.0.0.1:${opsPort}${path}`)
+}
+
+async function timed(ask: () => Promise<Response>): Promise<Shot> {
+  const beganMs = performance.now()
+  const reply = await ask()
+  await reply.arrayBuffer()
+  const { status, headers } = reply
+  return { status, tookMs: performance.now() - beganMs, retryAfter: headers.get('retry-after') }
+}
+
+/** The time that this share of the shots took at most. */
+function at(shots: readonly Shot[], share: number): number {
+  const times = shots.map(({ tookMs }) => tookMs).sort((a, b) => a - b)
+  return times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0
+}

@@ -1,0 +1,57 @@
+/**
+ * Goal: the turn after a call may meet any worker, also one that was started since, and finds the
+ * reasoning that the client did not send back.
+ * Method: the real program with two workers that keep nothing in memory, each request on a connection
+ * of its own, an emulated provider that refuses wrong signatures; one worker is killed on the way.
+ */
+import t from 'tap'
+import { arrayOf, type JsonObject, objectOf } from '../../../src/chat/json.js'
+import { hasAllWorkers, startServe, until, type Served } from '../program.js'
+
+const TOOL = {
+  type: 'function',
+  function: { name: 'get_weather', parameters: { type: 'object', properties: {} } },
+}
+
+async function chat(served: Served, messages: JsonObject[]): Promise<JsonObject> {
+  const ask = { model: 'claude-haiku-4-5', reasoning_effort: 'low', tools: [TOOL], messages }
+  const response = await served.chat(ask)
+  t.equal(response.status, 200)
+  t.equal(response.headers.get('x-sluice-lost'), null, 'nothing is lost')
+  const reply = objectOf(await response.json())
+  return objectOf(objectOf(arrayOf(reply.choices)[0]).message)
+}
+
+/** A call and the answer to its result; true where the provider got its thinking back. */
+async function loop(served: Served, name: string): Promise<boolean> {
+  const question = { role: 'user', content: `Use get_weather, ${name}` }
+  const { content, tool_calls } = await chat(served, [question])
+  const call = objectOf(arrayOf(tool_calls)[0])
+  const { id, type, function: inner } = call
+  const turn = { role: 'assistant', content, tool_calls: [{ id, type, function: inner }] }
+  const result = { role: 'tool', tool_call_id: id, content: 'sunny' }
+  await chat(served, [question, turn, result] as JsonObject[])
+  return JSON.stringify(served.emulator.ledger.at(-1)?.body).includes('"signature"')
+}
+
+void t.test('two workers share what they keep', async (t) => {
+  const served = await startServe(t, { more: 'escrow: { memory_bytes: 0 }' })
+  for (let round = 0; round < 8; round += 1) {
+    t.ok(await loop(served, `round ${round}`), 'the thinking came back')
+  }
+  const exchanges = (): Record<string, unknown>[] =>
+    served.program.lines().filter(({ msg }) => msg === 'exchange')
+  await until(() => exchanges().length === 16)
+  const pids = exchanges().map(({ pid }) => pid)
+  t.equal(new Set(pids).size, 2)
+  const crossed = pids.filter((pid, at) => at % 2 === 1 && pid !== pids[at - 1]).length
+  t.ok(crossed > 0, `${crossed} of 8 turns met another worker`)
+
+  const [victim = 0] = served.program.workers()
+  process.kill(victim, 'SIGKILL')
+  await until(() => served.program.workers().every((pid) => pid !== victim))
+  await until(async () => hasAllWorkers(await served.ops('/readyz')))
+  for (let round = 0; round < 4; round += 1) {
+    t.ok(await loop(served, `after ${round}`), 'a new worker has the key of the old one')
+  }
+})

@@ -1,0 +1,29 @@
+/**
+ * Goal: in a worker the methods of strings are found the quick way, whatever the dependencies derive from `String`.
+ * Method: a process of its own that loads a worker's modules and asks V8 itself, before and after.
+ */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+
+const WORKER = fileURLToPath(new URL('../../../src/process/serve-worker.js', import.meta.url))
+
+/** What a process prints that has loaded the worker's modules and derived a class from `String`. */
+async function printed(then: string): Promise<string> {
+  const script = `
+    const { settleStrings } = await import(${JSON.stringify(WORKER)})
+    class Derived extends String {}
+    ${then}
+    console.log(%HasFastProperties(String.prototype))
+  `
+  const flags = ['--allow-natives-syntax', '--input-type=module', '--eval', script]
+  const { stdout } = await promisify(execFile)(process.execPath, flags)
+  return stdout.trim()
+}
+
+void t.test('strings are settled before a worker serves', async (t) => {
+  t.equal(await printed(''), 'false', 'without it they are slow, or this test shows nothing')
+  t.equal(await printed('settleStrings()'), 'true')
+  t.equal(await printed('settleStrings(); class Later extends String {}'), 'true', 'for good')
+})

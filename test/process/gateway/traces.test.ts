@@ -1,0 +1,36 @@
+/**
+ * Goal: each worker process exports its spans, and what waits leaves when the program is stopped.
+ * Method: `sluice serve` with two workers and a real receiver; requests on connections of their own.
+ */
+import t from 'tap'
+import { startOtlpReceiver } from '../../observe/otlp-receiver.js'
+import { startServe, until } from '../program.js'
+
+void t.test('workers export their spans, the last ones at the drain', async (t) => {
+  const receiver = await startOtlpReceiver(t)
+  const served = await startServe(
+    t,
+    { more: `telemetry: { otlp: '${receiver.url}' }` },
+    { OTEL_BSP_SCHEDULE_DELAY: '60000' },
+  )
+  const servers = (): number[] =>
+    receiver.spans
+      .filter(({ kind }) => kind === 2)
+      .map(({ resource }) => Number(resource['process.pid']))
+  const answered = new Set<unknown>()
+  let sent = 0
+  await until(async () => {
+    const reply = await served.chat()
+    t.equal(reply.status, 200)
+    await reply.text()
+    sent += 1
+    for (const line of served.program.lines())
+      if (line['msg'] === 'exchange') answered.add(line['pid'])
+    return answered.size === 2
+  })
+  t.same(receiver.spans, [], 'they wait for their time')
+  served.program.child.kill('SIGTERM')
+  t.equal(await served.program.ended, 0)
+  t.equal(servers().length, sent, 'no span is lost')
+  t.same(new Set(servers()), answered, 'of both workers')
+})

@@ -1,0 +1,107 @@
+/**
+ * Goal: the running gateway reports budgets once for all its processes, breakers, and configurations that it refuses.
+ * Method: `sluice serve` with two workers, or one process, and a real receiver; secrets are looked for everywhere.
+ */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { makeKey, startServe, until, type Served } from '../program.js'
+import { SECRETS, startReceiver, type WebhookReceiver } from '../../observe/webhooks/receiver.js'
+
+function notify(receiver: WebhookReceiver, events = ''): string {
+  return `notify: [{ url: '${receiver.url}', secret: '${SECRETS.encoded}'${events} }]`
+}
+
+function storeOf({ file }: Served): string {
+  return `sqlite:${file.replace(/gateway\.yaml$/, 'data/sluice.db')}`
+}
+
+/** Nothing that the program writes or shows has a secret of its webhooks. */
+async function checkSecrets(
+  t: { notMatch: (text: string, what: RegExp) => unknown },
+  served: Served,
+): Promise<void> {
+  const texts = [served.program.out(), served.program.err(), (await served.ops('/config')).text]
+  for (const text of texts) t.notMatch(text, /whsec_|canary-path|Y2FuYXJ5LXNlY3JldC1vZi0/)
+}
+
+for (const workers of [1, 2]) {
+  void t.test(
+    `a budget is reported once at 80 % and once at 100 %, workers: ${workers}`,
+    async (t) => {
+      const receiver = await startReceiver(t)
+      const server = `workers: ${workers}, drain_ms: 5000`
+      const served = await startServe(t, { server, more: notify(receiver) })
+      const secret = await makeKey(storeOf(served), { nanoUsdPerDay: 1_000_000 })
+      const ask = async (): Promise<number> => {
+        const body = {
+          model: 'gpt-4o',
+          max_tokens: 20,
+          messages: [{ role: 'user', content: '[[words: 10]] Hi.' }],
+        }
+        const reply = await served.chat(body, secret)
+        await reply.text()
+        return reply.status
+      }
+      await until(async () => (await ask()) === 429)
+      for (let more = 0; more < 4 * workers; more += 1) t.equal(await ask(), 429)
+      const reports = await receiver.of('budget.threshold', 2)
+      served.program.child.kill('SIGTERM')
+      t.equal(await served.program.ended, 0)
+      t.equal(receiver.tries.length, 2, 'each once, whichever process noticed')
+      t.ok(receiver.tries.every(({ isSigned }) => isSigned))
+      const [first, last] = reports.sort(
+        (a, b) => Number(a.data['threshold_percent']) - Number(b.data['threshold_percent']),
+      )
+      t.match(first?.data, {
+        threshold_percent: 80,
+        period: 'day',
+        limit_usd: 0.001,
+        budget: /^key:key_/,
+      })
+      t.match(last?.data, { threshold_percent: 100 })
+    },
+  )
+}
+
+void t.test('a breaker is reported as it opens, half-opens and closes', async (t) => {
+  const receiver = await startReceiver(t)
+  const more = notify(receiver, ', events: [breaker]')
+  const served = await startServe(t, { server: 'workers: 1, drain_ms: 5000', more })
+  const text = readFileSync(served.file, 'utf8')
+  const breaker = 'breaker: { failures: 2, open_seconds: 1 }'
+  served.write(text.replace('{ dialect: openai,', `{ ${breaker}, dialect: openai,`))
+  await until(() => served.program.lines().some(({ msg }) => msg === 'configuration in force'))
+  served.emulator.script({ times: 2, fault: { kind: 'status', code: 500 } })
+  for (let failed = 0; failed < 2; failed += 1) await (await served.chat()).text()
+  await receiver.of('breaker.changed', 1)
+  // The next request after `open_seconds`, at most a tenth later, tests the upstream.
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  await (await served.chat()).text()
+  const changes = await receiver.of('breaker.changed', 3)
+  const inOrder = [...changes].sort((a, b) => a.timestamp.localeCompare(b.timestamp))
+  t.match(inOrder[0]?.data, { upstream: 'openai', state: 'open', process_id: served.program.pid })
+  t.same(changes.map(({ data }) => data['state']).sort(), ['closed', 'half_open', 'open'])
+  const isLogged = (state: string): boolean =>
+    served.program.lines().some(({ msg }) => msg === `circuit breaker ${state}`)
+  for (const state of ['open', 'half-open', 'closed']) await until(() => isLogged(state))
+})
+
+void t.test('a configuration that is refused is reported', async (t) => {
+  const receiver = await startReceiver(t)
+  const served = await startServe(t, { more: notify(receiver) })
+  served.write('upstreams: [')
+  const [report] = await receiver.of('config.refused', 1)
+  t.match(report?.data, { generation_in_force: 1, problems: 1, first_problem: /gateway\.yaml:1/ })
+  await checkSecrets(t, served)
+})
+
+void t.test('webhooks begin with a configuration that asks for them', async (t) => {
+  const receiver = await startReceiver(t)
+  const served = await startServe(t)
+  const text = readFileSync(served.file, 'utf8')
+  served.write(`${text}${notify(receiver)}\n`)
+  await until(() => served.program.lines().some(({ msg }) => msg === 'configuration in force'))
+  served.write('upstreams: [')
+  await receiver.of('config.refused', 1)
+  await checkSecrets(t, served)
+})

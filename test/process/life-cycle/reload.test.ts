@@ -1,0 +1,141 @@
+/**
+ * Goal: an edit of the file is in force on every worker within a second, and harms nobody.
+ * Method: the real program with two workers; the file is replaced while streams run; each chat has
+ * a connection of its own and says in a header which generation took it.
+ */
+import t from 'tap'
+import { CANARY, fileText, startServe, until, type Served } from '../program.js'
+
+/** A reply that takes about two seconds. */
+const SLOW = { stream: true, messages: [{ role: 'user', content: '[[words: 40]] [[pace: 50]]' }] }
+const NEW_KEY = 'sk-canary-the-second-0123456789'
+
+void t.test('I-133: streams keep their generation, new requests get the new one', async (t) => {
+  const served = await startServe(t)
+  const running = await Promise.all(Array.from({ length: 6 }, () => served.chat(SLOW)))
+  for (const response of running) t.equal(response.headers.get('x-sluice-generation'), '1')
+  served.write(fileText(served.emulator, { key: NEW_KEY }))
+  t.ok((await until(() => allIn(served, '2'))) < 1000, 'in force within a second')
+  for (const response of running) {
+    const text = await response.text()
+    t.match(text, /"finish_reason":"stop"/)
+    t.match(text, /data: \[DONE\]\n\n$/)
+  }
+  const page = JSON.parse((await served.ops('/config')).text) as Record<string, unknown>
+  t.match(page, { generation: 2, last_error: null })
+  const metrics = (await served.ops('/metrics')).text
+  t.match(metrics, /^sluice_config_generation 2$/m)
+  t.match(metrics, /^sluice_config_reloads_total\{result="ok"\} 1$/m)
+  t.notMatch(served.program.out() + metrics + JSON.stringify(page), /sk-canary/)
+})
+
+void t.test('an edit with a fault is refused; the old file stays in force', async (t) => {
+  const served = await startServe(t)
+  const good = fileText(served.emulator)
+  served.write(`${good}unheard_of: 1\n`)
+  const lastError = async (): Promise<unknown> =>
+    (JSON.parse((await served.ops('/config')).text) as { last_error: unknown }).last_error
+  t.ok((await until(async () => (await lastError()) !== null)) < 1000)
+  t.match(await lastError(), [/gateway\.yaml:\d+:1.*unheard_of/])
+  t.match((await served.ops('/metrics')).text, /sluice_config_reloads_total\{result="refused"\} 1/)
+  t.ok(await allIn(served, '1'))
+  t.equal((await served.ops('/readyz')).status, 200)
+  served.write(good)
+  await until(async () => (await lastError()) === null)
+  t.ok(await allIn(served, '1'), 'the same file again is the same generation')
+})
+
+void t.test('SIGHUP looks at the file at once', async (t) => {
+  const served = await startServe(t)
+  served.write(`${fileText(served.emulator)}on_loss: reject\n`)
+  served.program.child.kill('SIGHUP')
+  const within = await until(() => served.program.out().includes('"configuration in force"'))
+  // Without the signal the file is read 200 ms after it has changed, at the earliest.
+  t.ok(within < 1000, `${within} ms`)
+  t.ok((await until(() => allIn(served, '2'))) < 1000)
+})
+
+void t.test('each SIGHUP is answered in the log, also when nothing has changed', async (t) => {
+  const served = await startServe(t)
+  const answers = (): unknown[] =>
+    served.program
+      .lines()
+      .filter(({ msg }) => msg === 'configuration looked at')
+      .map(({ reason, generation }) => `${String(reason)} ${String(generation)}`)
+  const hangUp = async (count: number): Promise<void> => {
+    served.program.child.kill('SIGHUP')
+    await until(() => answers().length === count)
+  }
+  await hangUp(1)
+  await hangUp(2)
+  served.write('upstreams: [')
+  await hangUp(3)
+  await hangUp(4)
+  served.write(`${fileText(served.emulator)}on_loss: reject\n`)
+  await hangUp(5)
+  t.same(answers().slice(0, 4), ['unchanged 1', 'unchanged 1', 'refused 1', 'refused 1'])
+  t.match(answers()[4], /^(?:applied|unchanged) 2$/, 'or the watcher was quicker')
+})
+
+void t.test(
+  'I-134: an upstream that is removed finishes what it has and takes no more',
+  async (t) => {
+    const served = await startServe(t)
+    const running = await served.chat({ ...SLOW, model: 'claude-sonnet-4-5' })
+    t.equal(running.status, 200)
+    served.write(fileText(served.emulator, { upstreams: ['openai'] }))
+    await until(() => allIn(served, '2'))
+    const refused = await served.chat({ model: 'claude-sonnet-4-5' })
+    t.equal(refused.status, 404)
+    t.match(await refused.json(), { error: { kind: 'unknown_model' } })
+    t.match(await running.text(), /data: \[DONE\]\n\n$/)
+  },
+)
+
+void t.test('I-134: a credential that is rotated is used at once', async (t) => {
+  const served = await startServe(t, { key: 'sk-invalid-0123456789abcdef' })
+  t.equal((await answered(served)).status, 502, 'the emulator refuses this key')
+  served.write(fileText(served.emulator, { key: CANARY }))
+  await until(() => allIn(served, '2'))
+  t.equal((await answered(served)).status, 200)
+})
+
+void t.test('I-134: settings that wait for a restart are logged once', async (t) => {
+  const served = await startServe(t)
+  served.write(fileText(served.emulator, { port: 1, server: 'workers: 3, drain_ms: 5000' }))
+  await until(() => allIn(served, '2'))
+  const waiting = (): unknown[] =>
+    served.program
+      .lines()
+      .filter(({ msg }) => msg === 'setting takes effect at the next start')
+      .map(({ reason }) => reason)
+  // The log is written in batches: what would be said twice is there when the last line is.
+  await until(() => waiting().length >= 2)
+  await until(() => served.program.lines().some(({ msg }) => msg === 'configuration in force'))
+  t.same(waiting(), ['server.port', 'server.workers'])
+  t.equal(served.program.workers().length, 2)
+})
+
+void t.test('I-134: a limit that is lowered holds for the next request', async (t) => {
+  const served = await startServe(t)
+  for (let sent = 0; sent < 4; sent += 1) t.equal((await answered(served)).status, 200)
+  const limits = 'limits: [ { scope: key, requests_per_minute: 1 } ]'
+  served.write(fileText(served.emulator, { more: limits }))
+  await until(async () => (await served.ops('/config')).text.includes('"generation":2'))
+  await until(async () => (await answered(served)).status === 429)
+})
+
+async function answered(served: Served): Promise<Response> {
+  const response = await served.chat()
+  await response.text()
+  return response
+}
+
+/** Whether chats of each worker are of this generation; errors carry it too where one was asked. */
+async function allIn(served: Served, generation: string): Promise<boolean> {
+  for (let turn = 0; turn < 4; turn += 1) {
+    const response = await answered(served)
+    if (response.headers.get('x-sluice-generation') !== generation) return false
+  }
+  return true
+}

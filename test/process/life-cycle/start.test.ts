@@ -1,0 +1,102 @@
+/**
+ * Goal: a start that cannot work ends with 1 and says why; wrong use ends with 2 and says where help
+ * is; every command explains itself.
+ * Method: the real program with bad files, taken ports and words that it does not know.
+ */
+import { writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { fileText, prepare, run, type FileSettings } from '../program.js'
+
+const COMMANDS = ['accounts', 'check', 'demo', 'emulate', 'explain', 'keys', 'serve']
+
+void t.test('a bad file: its fault with line and column', async (t) => {
+  const { emulator, file } = await prepare(t)
+  writeFileSync(file, `${fileText(emulator)}unheard_of: 1\n`)
+  const program = run(t, ['serve', '--config', file])
+  t.equal(await program.ended, 1)
+  t.match(program.err(), /gateway\.yaml:\d+:1.*unheard_of/)
+  t.equal(program.out(), '')
+  const missing = run(t, ['serve', '--config', join(file, 'nowhere.yaml')])
+  t.equal(await missing.ended, 1)
+  t.match(missing.err(), /nowhere\.yaml.*does not exist/)
+})
+
+void t.test('a port that is taken: which one, and the end', async (t) => {
+  const port = await takenPort(t)
+  for (const settings of [{ port }, { opsPort: port }]) {
+    const { status, err, out } = await failedStart(t, settings)
+    t.equal(status, 1)
+    t.match(err, `cannot listen on 127.0.0.1:${port} (EADDRINUSE)`)
+    t.notMatch(out, '"kind":"bug"')
+    if ('port' in settings) t.match(out, '"kind":"cannot_listen"', 'the log of the worker')
+  }
+})
+
+void t.test('a store that cannot be opened: where, and why', async (t) => {
+  const inFile = await failedStart(t, { store: 'sqlite:./models.yaml' })
+  t.equal(inFile.status, 1)
+  t.match(
+    inFile.err,
+    /The key store cannot be opened\..*opening '.*models\.yaml' failed: file is not a database/,
+  )
+  // Root may write everywhere, save where the kernel itself says no.
+  const readOnly = await failedStart(t, { store: 'sqlite:/sys/sluice/sluice.db' })
+  t.equal(readOnly.status, 1)
+  t.match(readOnly.err, /opening '\/sys\/sluice\/sluice\.db' failed: (EACCES|EPERM|EROFS)/)
+})
+
+void t.test('wrong use ends with 2 and a hint', async (t) => {
+  const wrong: [string[], RegExp][] = [
+    [['sreve'], /unknown command 'sreve'; 'sluice --help'/],
+    [['serve'], /needs a configuration file: pass --config FILE/],
+    [['serve', '--port', '1'], /--port/],
+    [['keys', 'destroy'], /create, list, revoke/],
+    [['demo', '--port', 'x'], /--port takes a port number/],
+  ]
+  for (const [args, message] of wrong) {
+    const program = run(t, args)
+    t.equal(await program.ended, 2, args.join(' '))
+    t.match(program.err(), message)
+    t.match(program.err(), /--help/)
+    t.equal(program.out(), '')
+  }
+  const nothing = run(t, [])
+  t.equal(await nothing.ended, 2)
+  t.match(nothing.out(), /Usage: sluice COMMAND/)
+})
+
+void t.test('--version names the version', async (t) => {
+  const program = run(t, ['--version'])
+  t.equal(await program.ended, 0)
+  t.match(program.out(), /^sluice \d+\.\d+\.\d+\n$/)
+})
+
+void t.test('--help lists all commands, and each explains itself', async (t) => {
+  const overview = run(t, ['--help'])
+  t.equal(await overview.ended, 0)
+  for (const name of COMMANDS) {
+    t.match(overview.out(), new RegExp(`^  ${name} +\\S`, 'm'))
+    const program = run(t, [name, '--help'])
+    t.equal(await program.ended, 0, name)
+    t.match(program.out(), new RegExp(`^Usage: sluice ${name} `))
+    t.match(program.out(), /^Example/m)
+    t.equal(program.err(), '')
+  }
+})
+
+async function failedStart(t: Test, settings: FileSettings) {
+  const { file } = await prepare(t, settings)
+  const program = run(t, ['serve', '--config', file])
+  const status = await program.ended
+  return { status, err: program.err(), out: program.out() }
+}
+
+async function takenPort(t: Test): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return (server.address() as AddressInfo).port
+}

@@ -1,0 +1,101 @@
+/**
+ * Goal: a gateway whose log nobody reads serves, ends on SIGTERM within the drain's deadline, and counts the
+ * lines that it drops.
+ * Method: the real program with two workers on a FIFO and on a socket that are open and never read; then the
+ * logger alone in a process, with far more lines than may wait.
+ */
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, constants, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import t, { type Test } from 'tap'
+import { freePort } from '../../helpers/redis.js'
+import { alive, fileText, get, hasAllWorkers, MAIN, prepare, until } from '../program.js'
+
+/** A pipe holds 64 KiB and a socket some more; each line has about 400 bytes. */
+const REQUESTS = 800
+const DRAIN_MS = 2000
+
+/** The write end of a FIFO whose read end is open, too, and never read. */
+function unreadFifo(t: Test): number {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-log-'))
+  const path = join(folder, 'log')
+  execFileSync('mkfifo', [path])
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const writer = openSync(path, constants.O_WRONLY)
+  t.teardown(() => {
+    closeSync(reader)
+    closeSync(writer)
+    rmSync(folder, { recursive: true })
+  })
+  return writer
+}
+
+/** Ends the process by SIGKILL, and its workers with it. */
+function killedAfter(t: Test, child: ChildProcess): void {
+  t.teardown(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  })
+}
+
+for (const kind of ['FIFO', 'socket'] as const) {
+  void t.test(`SIGTERM ends a gateway whose stdout is a full ${kind}`, async (t) => {
+    const { emulator, file } = await prepare(t)
+    const [port, opsPort] = [await freePort(), await freePort()]
+    const server = `workers: 2, drain_ms: ${DRAIN_MS}`
+    writeFileSync(file, fileText(emulator, { server, port, opsPort }))
+    const out = kind === 'FIFO' ? unreadFifo(t) : 'pipe'
+    const child = spawn(process.execPath, [MAIN, 'serve', '--config', file], {
+      stdio: ['ignore', out, 'ignore'],
+    })
+    killedAfter(t, child)
+    const ops = `http://127.0.0.1:${opsPort}`
+    await until(async () => hasAllWorkers(await get(`${ops}/readyz`).catch(() => FAILED)))
+    const path = `/${'x'.repeat(250)}`
+    for (let sent = 0; sent < REQUESTS; sent += 50) {
+      await Promise.all(Array.from({ length: 50 }, () => get(`http://127.0.0.1:${port}${path}`)))
+    }
+    t.match((await get(`${ops}/metrics`)).text, /^sluice_log_lines_lost_total \d+$/m)
+    child.kill('SIGTERM')
+    await until(() => child.exitCode !== null, DRAIN_MS + 5000)
+    t.equal(child.exitCode, 0)
+    t.notOk(alive(child.pid ?? 0))
+  })
+}
+
+const FAILED = { status: 0, text: '' }
+
+void t.test('what an unread pipe does not take is dropped and counted', async (t) => {
+  const module = JSON.stringify(new URL('../../../src/observe/log/log.js', import.meta.url).href)
+  const program = `
+    const { createLogger } = await import(${module})
+    let lost = 0
+    const log = createLogger({ level: 'info', onLost: (lines) => (lost += lines) })
+    let longestMs = 0
+    let lastMs = performance.now()
+    for (let round = 0; round < 200; round += 1) {
+      for (let line = 0; line < 300; line += 1) log.info('event', { reason: 'x'.repeat(240) })
+      await new Promise((resolve) => setTimeout(resolve, 1))
+      longestMs = Math.max(longestMs, performance.now() - lastMs)
+      lastMs = performance.now()
+    }
+    const { rss } = process.memoryUsage()
+    await log.flush()
+    console.error(JSON.stringify({ lost, longestMs, rss }))
+    process.exit(0)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', unreadFifo(t), 'pipe'],
+  })
+  killedAfter(t, child)
+  const [said] = await Promise.all([text(child.stderr ?? Readable.from('')), once(child, 'exit')])
+  const { lost, longestMs, rss } = JSON.parse(said) as Record<string, number>
+  t.ok((lost ?? 0) > 20_000 && (lost ?? 0) < 60_000, `${String(lost)} of 60000 lines`)
+  t.ok((longestMs ?? Infinity) < 1000, `the event loop waited ${String(longestMs)} ms`)
+  t.ok((rss ?? Infinity) < 250e6, `${String(rss)} bytes`)
+  t.equal(child.exitCode, 0)
+})

@@ -1,0 +1,129 @@
+/**
+ * Goal: requests that come in one turn of the event loop go to Redis together, and each is decided for itself: to the
+ * last one that a limit has room for, once by its id, and whatever is wrong with another of them.
+ * Method: many requests in one turn at a real server, some of them damaged there beforehand; its own counts of
+ * commands.
+ */
+import { Redis } from 'ioredis'
+import t, { type Test } from 'tap'
+import type { Demand, Ledger } from '../../../src/store/ledger.js'
+import { openStore } from '../../../src/store/open.js'
+import { freshDatabases, redisMissing, startRedis, type RedisServer } from '../../helpers/redis.js'
+import {
+  aName,
+  anAdmission,
+  aRow,
+  budget,
+  NOON,
+  places,
+  requests,
+  tokens,
+} from '../ledger-records.js'
+
+const MANY = 100
+/** Room for so many; too few, as in the other limits, for a slice of it. */
+const ROOM = 15
+const missing = redisMissing()
+const options = missing === false ? {} : { skip: missing }
+const server: RedisServer | null = missing === false ? await startRedis(t) : null
+const newUrl = server === null ? () => '' : freshDatabases(server)
+
+interface Scene {
+  readonly ledger: Ledger
+  readonly client: Redis
+}
+
+async function scene(t: Test): Promise<Scene> {
+  const url = newUrl()
+  const store = await openStore(url, { nowMs: () => NOON })
+  t.teardown(() => store.close())
+  const client = new Redis(url.replace(/\?.*/, ''), { lazyConnect: true })
+  t.teardown(() => client.disconnect())
+  await client.connect()
+  // Its account is put on the list.
+  await store.ledger.settle(aRow({ requestId: aName('req') }))
+  return { ledger: store.ledger, client }
+}
+
+async function evaluations(client: Redis): Promise<number> {
+  const found = /cmdstat_evalsha:calls=(\d+)/.exec(await client.info('commandstats'))
+  return Number(found?.[1] ?? 0)
+}
+
+async function remaining(ledger: Ledger, demands: readonly Demand[]): Promise<number[]> {
+  return (await ledger.look('acc_ada', demands)).map((each) => each.remaining)
+}
+
+void t.test('a turn’s requests are few commands, and exact', options, async (t) => {
+  const { ledger, client } = await scene(t)
+  const subject = aName('key')
+  const demands = [
+    requests(150, { subject }),
+    tokens(19_000, 100, subject),
+    places(ROOM, subject),
+    budget('usd_day', 1_000, 7, subject),
+  ]
+  const admissions = Array.from({ length: MANY }, () => anAdmission(demands))
+  const before = await evaluations(client)
+  const verdicts = await Promise.all(admissions.map((each) => ledger.admit(each)))
+  const admitted = admissions.filter((_, at) => verdicts[at]?.admitted)
+  t.equal(admitted.length, ROOM)
+  const [last] = verdicts.slice(-1)
+  t.equal(last?.standings[2]?.remaining, 0)
+  t.equal(last?.standings[2]?.retryAfterMs, 1_000)
+  const settled = await Promise.all(
+    admitted.map(({ requestId }) =>
+      ledger.settle(aRow({ requestId, costNanoUsd: 3 }), { demands, taken: 'reserved' }),
+    ),
+  )
+  t.ok(settled.every((outcome) => outcome === 'settled'))
+  const commands = (await evaluations(client)) - before
+  t.ok(commands <= 10, `${MANY} admissions and ${ROOM} settlements: ${commands} commands`)
+  const left = [150 - ROOM, 19_000 - ROOM * 120, ROOM, 1_000 - ROOM * 3]
+  t.same(await remaining(ledger, demands), left, 'those that were refused took nothing')
+})
+
+void t.test('the same request twice in a turn counts once', options, async (t) => {
+  const { ledger } = await scene(t)
+  const demands = [requests(10, { subject: aName('key') }), places(2, aName('key'))]
+  const admission = anAdmission(demands)
+  const verdicts = await Promise.all([1, 2, 3, 4].map(() => ledger.admit(admission)))
+  t.same(
+    verdicts.map(({ admitted }) => admitted),
+    [true, true, true, true],
+  )
+  t.same(await remaining(ledger, demands), [9, 1])
+  const { requestId } = admission
+  const row = aRow({ requestId })
+  const outcomes = await Promise.all([1, 2, 3].map(() => ledger.settle(row)))
+  t.same(outcomes, ['settled', 'already', 'already'])
+  t.same(await remaining(ledger, demands), [9, 2])
+})
+
+void t.test('one that fails fails alone', options, async (t) => {
+  const { ledger, client } = await scene(t)
+  const [subject, damaged] = [aName('key'), aName('key')]
+  const good = [requests(100, { subject }), budget('usd_day', 1e6, 10, subject)]
+  await client.set(`sluice:{acc_ada}:usd_day:${damaged}`, 'not a hash')
+  // What it asks for first is that of the others.
+  const bad = [...good, budget('usd_day', 1e6, 10, damaged)]
+  const admissions = [good, bad, good, bad, good].map((demands) => anAdmission(demands))
+  const admitting = await Promise.allSettled(admissions.map((each) => ledger.admit(each)))
+  const rejected = { status: 'rejected', reason: { kind: 'store_unavailable' } }
+  const admitted = { status: 'fulfilled', value: { admitted: true } }
+  t.match(admitting, [admitted, rejected, admitted, rejected, admitted])
+  t.same(await remaining(ledger, good), [97, 1e6 - 30], 'what failed took nothing')
+  await client.set('sluice:{acc_bad}:rows', 'not a stream')
+  const ids = admissions.map(({ requestId }) => requestId)
+  const [first = '', , third = ''] = ids
+  const rows = [
+    aRow({ requestId: first }),
+    aRow({ accountId: 'acc_bad' }),
+    aRow({ requestId: third }),
+  ]
+  await ledger.settle(aRow({ accountId: 'acc_bad' })).catch(() => undefined)
+  const settling = await Promise.allSettled(rows.map((row) => ledger.settle(row)))
+  const settled = { status: 'fulfilled', value: 'settled' }
+  t.match(settling, [settled, rejected, settled])
+  t.equal((await ledger.row('acc_ada', third))?.requestId, third)
+})

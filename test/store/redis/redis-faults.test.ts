@@ -1,0 +1,349 @@
+/**
+ * Goal: whatever Redis does, a known key passes, an unknown one is 503 and never 401, nobody waits
+ * long, and all is well within two seconds of its return.
+ * Method: a real server behind a proxy that delays, swallows, cuts, talks garbage or answers errors;
+ * and the server itself frozen, killed and emptied. They
+ * stand beside each other; `SLUICE_FAULT_SECONDS` makes each last longer.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { digestOf, newSecret } from '../../../src/accounts/secret.js'
+import { Authenticator } from '../../../src/auth/authenticate.js'
+import { GatewayError } from '../../../src/errors.js'
+import { openStore } from '../../../src/store/open.js'
+import { startFaultProxy, type Fault } from '../../helpers/fault-proxy.js'
+import { redisMissing, startRedis, until, type RedisServer } from '../../helpers/redis.js'
+import { stopwatch } from '../../helpers/stopwatch.js'
+import { anAdmission, aRow, requests } from '../ledger-records.js'
+import { aKey, anAccount } from '../records.js'
+
+const FAULT_MS = Number(process.env['SLUICE_FAULT_SECONDS'] ?? '0.6') * 1_000
+/** Of the machine, not of the gateway: other tests run beside this one. */
+const SLACK_MS = 150
+const missing = redisMissing()
+const options = missing === false ? { buffered: true } : { skip: missing }
+// Waiting is most of what these tests do. (The runner keeps what it is given: each test gets a copy.)
+t.jobs = 6
+const server: RedisServer | null = missing === false ? await startRedis(t) : null
+let lastDb = 0
+
+/** A store with an account and a key that the authenticator knows, one that it does not. */
+async function scene(t: Test, port: number) {
+  lastDb += 1
+  const url = `redis://127.0.0.1:${port}/${lastDb}`
+  const store = await openStore(url)
+  t.teardown(() => store.close())
+  const settings = { freshSeconds: 0.05, staleSeconds: 300 }
+  const auth = new Authenticator({ store, settings: () => settings, now: () => performance.now() })
+  t.teardown(() => auth.close())
+  const account = anAccount()
+  await store.createAccount(account)
+  const make = async (): Promise<string> => {
+    const secret = newSecret()
+    await store.createKey(aKey(account.id, { digest: digestOf(secret) }), null)
+    return secret
+  }
+  const [known, fresh] = [await make(), await make()]
+  const bench = { url, store, auth, account, known, fresh, settings, make }
+  t.equal((await ask(bench, known)).kind, 'ok')
+  return bench
+}
+
+/** Why the store did not do it, kind and cause; `done` where it did. */
+async function failure(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+    return 'done'
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    return `${error.kind}: ${error.cause instanceof Error ? error.cause.message : ''}`
+  }
+}
+
+/** How an authentication ended, whether it waited for the store at all, and how long that took. */
+async function ask({ auth }: { auth: Authenticator }, secret: string) {
+  const watch = stopwatch()
+  let kind = 'ok'
+  let waited = false
+  try {
+    const identity = auth.identify(secret)
+    waited = identity instanceof Promise
+    await identity
+  } catch (error) {
+    kind = error instanceof GatewayError ? error.kind : String(error)
+  }
+  return { kind, waited, ms: watch() }
+}
+
+type Scene = Awaited<ReturnType<typeof scene>>
+
+/** While the fault lasts: what is promised of known keys, unknown keys and writes. */
+async function suffers(t: Test, bench: Scene, late = false): Promise<void> {
+  const beganMs = performance.now()
+  const times: number[] = []
+  let slow = 0
+  const kinds = new Map<string, number>()
+  await delay(60)
+  let unknown = 0
+  while (performance.now() < beganMs + FAULT_MS) {
+    const { kind, waited, ms } = await ask(bench, bench.known)
+    times.push(ms)
+    if (waited) slow += 1
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
+    const other = await ask(bench, unknown % 2 === 0 ? newSecret() : bench.fresh)
+    unknown += 1
+    if (other.kind !== 'store_unavailable') kinds.set(`unknown: ${other.kind}`, 1)
+    if (other.ms > 200 + SLACK_MS) kinds.set(`unknown after ${other.ms.toFixed()} ms`, 1)
+    await delay(5)
+  }
+  t.same(Object.fromEntries(kinds), { ok: times.length }, 'known keys pass, others are 503')
+  const lasted = (performance.now() - beganMs) / 1_000
+  t.ok(Math.max(...times) <= 100 + SLACK_MS, `slowest ${Math.max(...times).toFixed()} ms`)
+  t.ok(slow <= 2 + lasted, `${slow} of ${times.length} waited at all`)
+  // Who waits for a person waits longer: what is only late is done, late.
+  if (late) return
+  const key = aKey(bench.account.id)
+  t.match(
+    await failure(bench.store.createKey(key, null)),
+    /^store_unavailable/,
+    'no write is acked',
+  )
+}
+
+/** After it: unknown keys are judged again, and writes taken. */
+async function recovers(t: Test, bench: Scene): Promise<void> {
+  const watch = stopwatch()
+  await until(async () => (await ask(bench, bench.fresh)).kind === 'ok', 'look-ups')
+  await until(async () => (await ask(bench, newSecret())).kind === 'unauthenticated', 'judgement')
+  const tookMs = watch()
+  t.ok(tookMs <= 2_000, `back after ${tookMs.toFixed()} ms`)
+  await until(async () => (await bench.make()).length > 0, 'writes')
+}
+
+const ERRORS = [
+  'LOADING Redis is loading the dataset in memory',
+  "READONLY You can't write against a read only replica.",
+  "OOM command not allowed when used memory > 'maxmemory'.",
+  'BUSY Redis is busy running a script.',
+  'NOAUTH Authentication required.',
+  'MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to no.',
+  'CLUSTERDOWN The cluster is down',
+]
+const FAULTS: readonly [string, Fault][] = [
+  ['black hole', { kind: 'hole' }],
+  ['refused', { kind: 'refuse' }],
+  ['reset on each command', { kind: 'cut' }],
+  ['500 ms late', { kind: 'delay', ms: 500 }],
+  ['garbage', { kind: 'garbage' }],
+  ...ERRORS.map((text): [string, Fault] => [text.split(' ')[0] ?? '', { kind: 'error', text }]),
+]
+
+for (const [name, fault] of FAULTS) {
+  void t.test(name, { ...options }, async (t) => {
+    const proxy = await startFaultProxy(t, server?.port ?? 0)
+    const bench = await scene(t, proxy.port)
+    proxy.set(fault)
+    await suffers(t, bench, fault.kind === 'delay')
+    proxy.set({ kind: 'pass' })
+    await recovers(t, bench)
+  })
+}
+
+void t.test('frozen, then thawed', { ...options }, async (t) => {
+  const own = await startRedis(t)
+  const bench = await scene(t, own.port)
+  own.freeze()
+  await suffers(t, bench)
+  own.thaw()
+  await recovers(t, bench)
+})
+
+void t.test('killed, and started again over its files', { ...options }, async (t) => {
+  const own = await startRedis(t)
+  const bench = await scene(t, own.port)
+  await own.kill()
+  await suffers(t, bench)
+  await own.start()
+  await recovers(t, bench)
+})
+
+void t.test('read-only, as a primary that was replaced', { ...options }, async (t) => {
+  const own = await startRedis(t)
+  const bench = await scene(t, own.port)
+  await own.ask('replicaof', '127.0.0.1', 1)
+  await suffers(t, bench)
+  await own.ask('replicaof', 'no', 'one')
+  await recovers(t, bench)
+})
+
+void t.test('a primary that lost its replicas: what it has it has', { ...options }, async (t) => {
+  const own = await startRedis(t)
+  const bench = await scene(t, own.port)
+  const others = await Promise.all(Array.from({ length: 5 }, () => bench.make()))
+  await own.ask('config', 'set', 'min-replicas-to-write', 1)
+  for (const other of others) {
+    t.equal((await ask(bench, newSecret())).kind, 'store_unavailable', 'a new one may know it')
+    t.equal((await ask(bench, other)).kind, 'ok')
+  }
+  await own.ask('config', 'set', 'min-replicas-to-write', 0)
+  await recovers(t, bench)
+})
+
+void t.test('started again empty: no good key is called unknown', { ...options }, async (t) => {
+  const own = await startRedis(t)
+  const bench = await scene(t, own.port)
+  await own.ask('flushall')
+  await delay(60)
+  t.equal((await ask(bench, newSecret())).kind, 'store_unavailable')
+  t.equal((await ask(bench, bench.fresh)).kind, 'store_unavailable')
+  t.equal((await ask(bench, bench.known)).kind, 'ok', 'what is known goes on')
+  t.match(await failure(bench.store.probe()), /^store_unavailable.*emptied/)
+  t.match(await failure(bench.make()), /^store_unavailable/)
+  const other = await openStore(bench.url)
+  t.teardown(() => other.close())
+  t.match(await failure(bench.store.probe()), /emptied/, 'nor is a new store ours')
+  await other.probe()
+})
+
+void t.test('back without its data: no row goes where nobody looks', { ...options }, async (t) => {
+  const own = await startRedis(t)
+  const bench = await scene(t, own.port)
+  const [before, meanwhile] = [aRow(), aRow()]
+  await bench.store.ledger.settle(before)
+  await own.kill()
+  const putBack = own.forget()
+  await own.start()
+  const refused = async (): Promise<boolean> =>
+    /emptied/.test(await failure(bench.store.ledger.settle(meanwhile)))
+  await until(refused, 'the ledger to notice')
+  t.equal(await own.ask('dbsize'), 0, 'nothing was written')
+  await own.kill()
+  putBack()
+  await own.start()
+  await until(async () => (await failure(bench.store.ledger.settle(meanwhile))) === 'done', 'rows')
+  // Rows are read on another connection, which comes back at a moment of its own.
+  const reading = () => bench.store.ledger.row(null, before.requestId)
+  await until(async () => (await failure(reading())) === 'done', 'reading')
+  t.same(await reading(), before)
+  t.same(await bench.store.ledger.row(null, meanwhile.requestId), meanwhile)
+})
+
+void t.test('a request waits once, on whichever connection it asks', { ...options }, async (t) => {
+  const proxy = await startFaultProxy(t, server?.port ?? 0)
+  const { store, known } = await scene(t, proxy.port)
+  proxy.set({ kind: 'hole' })
+  t.match(
+    await failure(Promise.resolve(store.findKey(digestOf(known)))),
+    /failed: no answer within 100 ms/,
+  )
+  const others = [
+    () => store.ledger.admit(anAdmission([requests(3)])),
+    () => store.ledger.settle(aRow()),
+    async () => store.shelf.get(['name'], 0),
+  ]
+  for (const other of others) {
+    t.match(
+      await failure(Promise.resolve(other())),
+      /not asked for a moment: no answer within 100 ms/,
+    )
+  }
+})
+
+void t.test('a change that waits for replicas holds nobody else up', { ...options }, async (t) => {
+  const { url, account } = await scene(t, server?.port ?? 0)
+  const store = await openStore(`${url}?wait_replicas=1&timeout_ms=3000`)
+  t.teardown(() => store.close())
+  const refused: string[] = []
+  const change = async (): Promise<void> => {
+    refused.push(await failure(store.createKey(aKey(account.id), null)))
+  }
+  const changing = Promise.all([change(), change(), change()])
+  let probes = 0
+  for (; refused.length === 0; probes += 1) await store.probe()
+  t.ok(probes > 3, `${probes} probes meanwhile`)
+  await changing
+  for (const why of refused) t.match(why, /^store_unavailable: .*0 of 1 replicas/)
+})
+
+void t.test('with no stale time nothing passes', { ...options }, async (t) => {
+  const own = await startRedis(t)
+  const bench = await scene(t, own.port)
+  bench.settings.staleSeconds = 0
+  await own.kill()
+  await delay(60)
+  t.equal((await ask(bench, bench.known)).kind, 'store_unavailable')
+})
+
+void t.test('scripts forgotten by the server are sent again', { ...options }, async (t) => {
+  const bench = await scene(t, server?.port ?? 0)
+  await server?.ask('script', 'flush')
+  t.ok(await bench.make())
+})
+
+void t.test('a link that was cut while a key was revoked', { ...options }, async (t) => {
+  const proxy = await startFaultProxy(t, server?.port ?? 0)
+  const bench = await scene(t, proxy.port)
+  bench.settings.freshSeconds = 30
+  const direct = await openStore(bench.url.replace(String(proxy.port), String(server?.port)))
+  t.teardown(() => direct.close())
+  proxy.set({ kind: 'refuse' })
+  const found = await direct.findKey(digestOf(bench.known))
+  await direct.revokeKey(bench.account.id, found?.key.id ?? '', 1)
+  await delay(300)
+  t.equal((await ask(bench, bench.known)).kind, 'ok', 'nobody could know')
+  proxy.set({ kind: 'pass' })
+  const watch = stopwatch()
+  await until(async () => (await ask(bench, bench.known)).kind === 'unauthenticated', 'revocation')
+  const tookMs = watch()
+  t.ok(
+    tookMs <= 1_000 + SLACK_MS,
+    `noticed ${tookMs.toFixed()} ms after the link could be had again`,
+  )
+})
+
+void t.test('junk among the news changes nothing', { ...options }, async (t) => {
+  const bench = await scene(t, server?.port ?? 0)
+  bench.settings.freshSeconds = 30
+  const heard: (string | null)[] = []
+  bench.store.subscribe(({ digest }) => heard.push(digest))
+  const channels = await server?.ask('pubsub', 'channels', 'sluice:news:*')
+  const digest = digestOf(bench.known)
+  const texts = [
+    '',
+    '{}',
+    '{"digest":null}',
+    digest.toUpperCase(),
+    `${digest}\n`,
+    '\xff'.repeat(99),
+  ]
+  for (const channel of Array.isArray(channels) ? channels.map(String) : []) {
+    for (const text of [...texts, digest, digest]) await server?.ask('publish', channel, text)
+  }
+  await until(() => Promise.resolve(heard.length >= 2), 'the news')
+  t.same(heard, [digest, digest], 'only what we would say ourselves, as often as it comes')
+  t.equal((await ask(bench, bench.known)).kind, 'ok', 'and it only makes us look again')
+})
+
+void t.test('a server where keys would not be safe', { ...options }, async (t) => {
+  const evicting = await startRedis(t, [
+    '--maxmemory',
+    '100mb',
+    '--maxmemory-policy',
+    'allkeys-lru',
+  ])
+  t.match(await failure(openStore(evicting.url())), /maxmemory-policy is allkeys-lru.*noeviction/)
+  const forgetful = await startRedis(t, ['--appendonly', 'no'])
+  const warnings: string[] = []
+  const store = await openStore(forgetful.url(), { warn: (message) => warnings.push(message) })
+  t.teardown(() => store.close())
+  t.match(warnings, [/appendonly yes/])
+  const locked = await startRedis(t)
+  await locked.ask('config', 'set', 'requirepass', 'hunter2')
+  t.match(await failure(openStore(locked.url())), /^store_unavailable.*NOAUTH/)
+  const wrong = await failure(openStore(locked.url().replace('127', ':hunter3@127')))
+  t.match(wrong, /^store_unavailable.*WRONGPASS/)
+  t.notMatch(wrong, 'hunter')
+  const right = await openStore(locked.url().replace('127', ':hunter2@127'))
+  t.teardown(() => right.close())
+  await right.probe()
+})

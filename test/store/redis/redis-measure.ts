@@ -1,0 +1,64 @@
+/**
+ * What Redis costs a request and how soon a revocation counts, for the tables in docs/how-to/run-a-fleet-on-redis.md:
+ * `redis-server --port 7777 --appendonly yes & node build/test/store/redis/redis-measure.js redis://127.0.0.1:7777`.
+ */
+import { openStore } from '../../../src/store/open.js'
+import { anAdmission, aRow, budget, places, requests, tokens } from '../ledger-records.js'
+import { aKey, anAccount } from '../records.js'
+
+const ROUNDS = 3_000
+const REVOCATIONS = 1_000
+
+const [url = 'redis://127.0.0.1:6379'] = process.argv.slice(2)
+const store = await openStore(url)
+const other = await openStore(url)
+const account = anAccount()
+await store.createAccount(account)
+
+await measured('admission (5 limits)', ROUNDS, async () => {
+  await store.ledger.admit(wish())
+})
+const settling = Array.from({ length: ROUNDS }, wish)
+for (const each of settling) await store.ledger.admit(each)
+await measured('settlement', ROUNDS, async (round) => {
+  await store.ledger.settle(aRow({ requestId: settling[round]?.requestId ?? '' }))
+})
+const keys = Array.from({ length: REVOCATIONS }, () => aKey(account.id))
+for (const key of keys) await store.createKey(key, null)
+await measured('look-up', REVOCATIONS, async (round) => {
+  await store.findKey(keys[round]?.digest ?? '')
+})
+let heard: (() => void) | null = null
+other.subscribe(() => heard?.())
+await measured('revocation, until another process hears', REVOCATIONS, async (round) => {
+  const news = new Promise<void>((resolve) => (heard = resolve))
+  await Promise.all([store.revokeKey(account.id, keys[round]?.id ?? '', 1), news])
+})
+await Promise.all([store.close(), other.close()])
+
+function wish() {
+  const demands = [requests(1e9), tokens(1e12, 500), places(1e9), budget('usd_day', 1e15, 1_000)]
+  return anAdmission([...demands, budget('usd_month', 1e15, 1_000)])
+}
+
+/** One after the other: what each waits for, and what it costs this process. */
+async function measured(
+  name: string,
+  count: number,
+  work: (round: number) => Promise<void>,
+): Promise<void> {
+  const times: number[] = []
+  const before = process.cpuUsage()
+  for (let round = 0; round < count; round += 1) {
+    const beganMs = performance.now()
+    await work(round)
+    times.push(performance.now() - beganMs)
+  }
+  const { user, system } = process.cpuUsage(before)
+  times.sort((a, b) => a - b)
+  const at = (share: number): string => (times[Math.floor(times.length * share)] ?? 0).toFixed(2)
+  const cpu = ((user + system) / count).toFixed(0)
+  process.stdout.write(
+    `${name}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ${cpu} µs cpu each, ${count} times\n`,
+  )
+}

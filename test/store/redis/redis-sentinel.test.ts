@@ -1,0 +1,111 @@
+/**
+ * Goal: a failover that is announced while connections are being made ends none of them for good.
+ * Method: a real server behind a stand-in for a sentinel, which answers late and announces meanwhile.
+ */
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { openStore } from '../../../src/store/open.js'
+import { redisMissing, startRedis, until } from '../../helpers/redis.js'
+import { anAdmission, requests } from '../ledger-records.js'
+import { aKey, anAccount } from '../records.js'
+
+const missing = redisMissing()
+const options = missing === false ? {} : { skip: missing }
+const CHANNEL = '+switch-master'
+
+/** What a sentinel says of a primary that stays where it is; `hold` keeps that back until `release`. */
+async function startSentinelLike(t: Test, primary: number) {
+  const sockets = new Set<Socket>()
+  const listeners = new Set<Socket>()
+  let held: (() => void)[] | null = null
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    socket.once('close', () => {
+      sockets.delete(socket)
+      listeners.delete(socket)
+    })
+    socket.on('data', (chunk: Buffer) => {
+      for (const words of commandsIn(chunk.toString())) {
+        const [name = '', what = ''] = words
+        if (name === 'subscribe') {
+          listeners.add(socket)
+          socket.write(`${texts('subscribe', CHANNEL).replace('*2', '*3')}:1\r\n`)
+        } else if (what === 'get-master-addr-by-name') {
+          const answer = (): unknown => socket.write(texts('127.0.0.1', String(primary)))
+          if (held === null) answer()
+          else held.push(answer)
+        } else {
+          socket.write(name === 'sentinel' ? '*0\r\n' : '+OK\r\n')
+        }
+      }
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  const address = server.address()
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    listening: (): number => listeners.size,
+    asking: (): number => held?.length ?? 0,
+    hold: (): void => void (held = []),
+    announce: (): void => {
+      for (const socket of listeners) socket.write(texts('message', CHANNEL, 'mymaster moved'))
+    },
+    release: (): void => {
+      const answers = held ?? []
+      held = null
+      for (const answer of answers) answer()
+    },
+  }
+}
+
+function texts(...words: string[]): string {
+  const each = words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`)
+  return `*${words.length}\r\n${each.join('')}`
+}
+
+/** The words of each command, in small letters; a command is never cut in two on the loopback. */
+function commandsIn(text: string): string[][] {
+  const commands = text.split(/^\*\d+\r\n/m).slice(1)
+  return commands.map((command) =>
+    command
+      .toLowerCase()
+      .split('\r\n')
+      .filter((_, line) => line % 2 === 1),
+  )
+}
+
+void t.test('announced while connections are being made', { ...options }, async (t) => {
+  const server = await startRedis(t)
+  const sentinel = await startSentinelLike(t, server.port)
+  const url = `redis+sentinel://127.0.0.1:${sentinel.port}/mymaster?wait_replicas=0&timeout_ms=2000`
+  const store = await openStore(url)
+  t.teardown(() => store.close())
+  const account = anAccount()
+  await store.createAccount(account)
+  const key = aKey(account.id)
+  await store.createKey(key, null)
+  const admit = () => store.ledger.admit(anAdmission([requests(1_000)], { accountId: account.id }))
+  await admit()
+  // Of what people ask, what they change, what is looked up, and the ledger.
+  const links = 4
+  await until(() => Promise.resolve(sentinel.listening() >= links), 'all listen for failovers')
+  sentinel.hold()
+  await server.ask('client', 'kill', 'type', 'normal')
+  await until(() => Promise.resolve(sentinel.asking() >= links), 'all ask for the primary')
+  sentinel.announce()
+  await until(() => Promise.resolve(sentinel.listening() === 0), 'the announcement is heard')
+  sentinel.release()
+  const works = (what: string, work: () => Promise<unknown>): Promise<void> =>
+    until(() => work().then(() => true), what)
+  await works('asking', () => store.probe())
+  await works('changing', () => store.createKey(aKey(account.id), null))
+  await works('looking up', async () => (await store.findKey(key.digest))?.key.id === key.id)
+  await works('the ledger', admit)
+  t.pass('every connection is there again')
+})

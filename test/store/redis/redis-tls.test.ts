@@ -1,0 +1,137 @@
+/**
+ * Goal: over TLS the store is what it is without; whoever the authority does not vouch for is not spoken to,
+ * and the reason is told.
+ * Method: a real redis-server with a certificate of an authority that openssl makes for the test, one that
+ * also asks for ours, and one whose certificate is for another address.
+ */
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { GatewayError } from '../../../src/errors.js'
+import { openStore } from '../../../src/store/open.js'
+import { freePort, redisMissing, startRedis, until } from '../../helpers/redis.js'
+import { anAdmission, aRow, requests } from '../ledger-records.js'
+import { aKey, anAccount } from '../records.js'
+
+const missing = redisMissing()
+t.setTimeout(180_000)
+const options = { timeout: 60_000, ...(missing === false ? {} : { skip: missing }) }
+
+/** Files in PEM. */
+interface Pair {
+  readonly cert: string
+  readonly key: string
+}
+
+function openssl(...args: readonly string[]): void {
+  execFileSync('openssl', args, { stdio: 'ignore' })
+}
+
+const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']
+
+/** An authority that signs itself. */
+function newAuthority(folder: string, name: string): Pair {
+  const pair = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) }
+  const files = ['-keyout', pair.key, '-out', pair.cert]
+  openssl('req', '-x509', ...NEW_KEY, '-subj', `/CN=${name}`, ...files)
+  return pair
+}
+
+/** A certificate of the authority for an address. */
+function newPair(folder: string, name: string, authority: Pair, address: string): Pair {
+  const pair = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) }
+  const by = ['-CA', authority.cert, '-CAkey', authority.key]
+  const names = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=IP:${address}`]
+  openssl('req', '-x509', ...NEW_KEY, ...by, ...names, '-keyout', pair.key, '-out', pair.cert)
+  return pair
+}
+
+/** Its address, without options. */
+async function startWithTls(t: Test, authority: Pair, pair: Pair, asks: 'yes' | 'no') {
+  const port = await freePort()
+  const args = ['--tls-port', String(port), '--tls-auth-clients', asks]
+  args.push('--tls-ca-cert-file', authority.cert)
+  args.push('--tls-cert-file', pair.cert, '--tls-key-file', pair.key)
+  await startRedis(t, args)
+  return `rediss://127.0.0.1:${port}`
+}
+
+/** Why it could not be opened. */
+async function refusal(url: string): Promise<string> {
+  try {
+    await (await openStore(url)).close()
+    return 'opened'
+  } catch (error) {
+    if (!(error instanceof GatewayError)) return `no error of ours: ${String(error)}`
+    const why = error.cause instanceof Error ? error.cause.message : ''
+    return `${error.kind}: ${why}`
+  }
+}
+
+void t.test('a store over TLS', options, async (t) => {
+  const folder = t.testdir()
+  const authority = newAuthority(folder, 'authority')
+  const stranger = newAuthority(folder, 'stranger')
+  const url = await startWithTls(
+    t,
+    authority,
+    newPair(folder, 'server', authority, '127.0.0.1'),
+    'no',
+  )
+  const trusted = `${url}?tls_ca=${authority.cert}&timeout_ms=2000`
+
+  const store = await openStore(trusted)
+  t.teardown(() => store.close())
+  const account = anAccount()
+  await store.createAccount(account)
+  const key = aKey(account.id)
+  t.equal(await store.createKey(key, null), 'created')
+  t.match(await store.findKey(key.digest), { key: { id: key.id } })
+  const admission = anAdmission([requests(3)], { accountId: account.id })
+  t.ok((await store.ledger.admit(admission)).admitted)
+  const row = aRow({ requestId: admission.requestId, accountId: account.id })
+  t.equal(await store.ledger.settle(row), 'settled')
+  const heard: (string | null)[] = []
+  store.subscribe(({ digest }) => heard.push(digest))
+  const other = await openStore(trusted)
+  t.teardown(() => other.close())
+  await other.revokeKey(account.id, key.id, 1)
+  await until(() => Promise.resolve(heard.includes(key.digest)), 'the news')
+
+  t.match(
+    await refusal(`${url}?tls_ca=${stranger.cert}`),
+    /^store_unavailable: .*(self-signed certificate|unable to (verify|get local issuer))/,
+    'another authority',
+  )
+  t.match(await refusal(url), /^store_unavailable: .*(self-signed|unable to (verify|get))/, 'none')
+  t.match(await refusal(`${url}?tls_ca=${folder}/none.pem`), /^store_unavailable: .*none\.pem/)
+  t.match(await refusal(url.replace('rediss', 'redis')), /^store_unavailable: /, 'without TLS')
+})
+
+void t.test('a server that asks who we are', options, async (t) => {
+  const folder = t.testdir()
+  const authority = newAuthority(folder, 'authority')
+  const url = await startWithTls(
+    t,
+    authority,
+    newPair(folder, 'server', authority, '127.0.0.1'),
+    'yes',
+  )
+  const own = newPair(folder, 'gateway', authority, '127.0.0.1')
+  const ours = `tls_ca=${authority.cert}&tls_cert=${own.cert}&tls_key=${own.key}`
+  const store = await openStore(`${url}?${ours}&timeout_ms=2000`)
+  t.teardown(() => store.close())
+  await store.probe()
+  t.match(
+    await refusal(`${url}?tls_ca=${authority.cert}`),
+    /^store_unavailable: .*(certificate|ECONNRESET)/,
+  )
+})
+
+void t.test('a certificate for another address', options, async (t) => {
+  const folder = t.testdir()
+  const authority = newAuthority(folder, 'authority')
+  const elsewhere = newPair(folder, 'server', authority, '127.0.0.2')
+  const url = await startWithTls(t, authority, elsewhere, 'no')
+  t.match(await refusal(`${url}?tls_ca=${authority.cert}`), /^store_unavailable: .*127\.0\.0\.1/)
+})

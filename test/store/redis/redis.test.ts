@@ -1,0 +1,15 @@
+/**
+ * Goal: the engine for a fleet keeps the contract of every store on one real server.
+ * Method: the black-box suite, each test in a database of its own.
+ */
+import t from 'tap'
+import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
+import { storeContract } from '../contract.js'
+
+const missing = redisMissing()
+if (missing === false) {
+  const server = await startRedis(t)
+  storeContract('redis', freshDatabases(server))
+} else {
+  void t.test('redis', { skip: missing }, () => undefined)
+}

@@ -1,0 +1,388 @@
+/**
+ * Goal: the embedded engine's ledger keeps the contract of every ledger, and its own promises on damage, on a
+ * full disk and on another process's lock.
+ * Method: the black-box suite; then the same file changed behind its back, and a process whose files may not
+ * grow.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { CAUSES } from '../../../src/error-cause.js'
+import { connect, textIn, type Row, type Value } from '../../../src/store/sqlite/driver.js'
+import { openSqlite } from '../../../src/store/sqlite/store.js'
+import { ledgerContract } from '../ledger-contract.js'
+import { LEDGER_WRITER } from '../ledger-kills.js'
+import { anAdmission, aRow, MINUTE, NOON, places, TestClock } from '../ledger-records.js'
+import { onFullDisk } from '../processes.js'
+
+const HOLDER = fileURLToPath(new URL('../ledger-holder.js', import.meta.url))
+const QUITTER = fileURLToPath(new URL('../ledger-quitter.js', import.meta.url))
+
+ledgerContract('sqlite', (t) => `sqlite:${join(t.testdir(), 'store')}`)
+
+void t.test('sums of a day are the same before and after its hours are added to it', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const clock = new TestClock()
+  const store = await openSqlite(path, { nowMs: clock.now })
+  const db = connect(path)
+  t.teardown(async () => {
+    db.close()
+    await store.close()
+  })
+  const { ledger } = store
+  const requests = async () => {
+    const span = { fromMs: NOON, toMs: NOON }
+    const sums = await ledger.sums({ ...span, by: 'day', accountId: 'acc_ada' })
+    const whole = await ledger.sums({ ...span, by: 'day', accountId: null, per: 'model' })
+    const uses = await ledger.keyUse({ ...span, accountId: 'acc_ada' })
+    const total = (of: readonly { readonly requests: number }[]) =>
+      of.reduce((sum, each) => sum + each.requests, 0)
+    return [total(sums), total(whole), total(uses)]
+  }
+  const isAdded = async () => {
+    for (let tries = 0; tries < 200; tries += 1) {
+      const row = db.prepare('SELECT start_ms FROM days_mark').get()
+      if (Number(row?.['start_ms']) >= NOON) return true
+      await sleep(50)
+    }
+    return false
+  }
+  for (const keyId of ['key_a', 'key_b']) {
+    await ledger.append(
+      aRow({ requestId: `req_${keyId}`, keyId, accountId: 'acc_ada', atMs: NOON }),
+    )
+  }
+  t.strictSame(await requests(), [2, 2, 2], 'the hour is not over')
+  t.equal(db.prepare('SELECT count(*) AS days FROM usage_days').get()?.['days'], 0)
+
+  clock.atMs = NOON + 180 * MINUTE
+  await ledger.append(
+    aRow({ requestId: 'req_new', keyId: 'key_c', accountId: 'acc_ada', atMs: clock.atMs }),
+  )
+  t.ok(await isAdded(), 'the hour that is over is added to its day')
+  t.strictSame(await requests(), [3, 3, 3])
+  for (const keyId of ['key_a', 'key_z']) {
+    const late = { requestId: `req_late_${keyId}`, keyId, accountId: 'acc_ada', atMs: NOON + 1 }
+    await ledger.append(aRow(late))
+  }
+  t.strictSame(await requests(), [5, 5, 5], 'entries of an hour that was added before')
+  const lastUse = [...(await ledger.lastUse('acc_ada'))].sort()
+  t.strictSame(lastUse, [
+    ['key_a', NOON + 1],
+    ['key_b', NOON],
+    ['key_c', clock.atMs],
+    ['key_z', NOON + 1],
+  ])
+  await ledger.prune({ rowsBeforeMs: 0, hoursBeforeMs: NOON + 240 * MINUTE, daysBeforeMs: 0 })
+  t.equal(db.prepare('SELECT count(*) AS hours FROM usage_hours').get()?.['hours'], 0)
+  t.strictSame(await requests(), [5, 5, 5], 'days outlive their hours')
+
+  const later = NOON + 2 * 1_440 * MINUTE
+  await ledger.append(aRow({ requestId: 'req_later', accountId: 'acc_ada', atMs: later }))
+  await ledger.prune({ rowsBeforeMs: 0, hoursBeforeMs: later + 60 * MINUTE, daysBeforeMs: 0 })
+  t.strictSame(await requests(), [5, 5, 5], 'of a day that is over, from memory the next time')
+  t.strictSame(await requests(), [5, 5, 5])
+  await ledger.append(aRow({ requestId: 'req_late', accountId: 'acc_ada', atMs: NOON + 2 }))
+  t.strictSame(await requests(), [6, 6, 6], 'an entry that arrives late counts there, too')
+})
+
+void t.test(
+  'a full disk fails what it cannot keep, and neither the process nor the rest',
+  async (t) => {
+    const path = join(t.testdir(), 'store')
+    const { lines, status, stderr } = await onFullDisk([LEDGER_WRITER, `sqlite:${path}`, 'full'])
+    t.equal(status, 0, 'the process lives, with no promise unhandled')
+    t.notMatch(stderr, /UnhandledPromise|triggerUncaught/)
+    t.equal(lines.at(-1), 'read 1', 'and still reads')
+    const settled = lines.filter((line) => line.startsWith('settled '))
+    const failed = lines.filter((line) => line.startsWith('failed '))
+    t.ok(settled.length > 10, `${settled.length} requests fitted`)
+    t.ok(failed.length >= 3)
+    for (const line of failed) t.match(line, /store does not answer.* failed: /)
+
+    const clock = new TestClock()
+    const again = await openSqlite(path, { nowMs: clock.now })
+    t.teardown(() => again.close())
+    for (const line of settled) {
+      const row = await again.ledger.row('acc_ada', line.slice('settled '.length))
+      if (row?.outcome !== 'ok') t.fail(`${line}: it is gone`)
+    }
+    clock.atMs = NOON + MINUTE
+    await again.ledger.expire()
+    const [free] = await again.ledger.look('acc_ada', [places(1_000, 'key:writer')])
+    t.equal(free?.remaining, 1_000, 'with room again, all places are free')
+  },
+)
+
+void t.test('a damaged record fails what it concerns, by name, and nothing else', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const clock = new TestClock()
+  const { ledger, close } = await opened(path, clock)
+  t.teardown(close)
+  const row = aRow({ atMs: NOON })
+  const fine = aRow({ atMs: NOON + 1, accountId: 'acc_bob' })
+  const held = anAdmission([places(3)])
+  const other = anAdmission([places(3)])
+  await ledger.settle(row)
+  await ledger.settle(fine)
+  await ledger.admit(held)
+  await ledger.admit(other)
+  const secret = 'gpt-that-must-not-show'
+  const damages: [column: string, value: Value, RegExp][] = [
+    ['hops', `{"${secret}`, /'hops' is not JSON/],
+    ['losses', `"${secret}"`, /'losses'/],
+    ['outcome', secret, /'outcome'/],
+    ['dialect', secret, /'dialect'/],
+    ['duration_ms', secret, /'duration_ms'/],
+  ]
+  for (const [column, value, why] of damages) {
+    const before = behind(
+      path,
+      `SELECT ${column} AS it FROM ledger_entries WHERE request_id = ?`,
+      row.requestId,
+    )
+    const update = `UPDATE ledger_entries SET ${column} = ? WHERE request_id = ?`
+    behind(path, update, value, row.requestId)
+    const error: unknown = await ledger.row(null, row.requestId).catch((cause: unknown) => cause)
+    t.match(error, { kind: 'store_unavailable', cause: { message: why } })
+    t.match(error, { cause: { message: new RegExp(row.requestId) } })
+    t.notMatch(String(error instanceof Error ? error.cause : error), secret)
+    t.same(await ledger.row(null, fine.requestId), fine)
+    behind(path, update, before?.['it'] ?? null, row.requestId)
+  }
+  behind(
+    path,
+    "UPDATE reservations SET holds = '[0]', entry = '[1]' WHERE request_id = ?",
+    held.requestId,
+  )
+  // This process has in memory what its own requests hold; another one reads it.
+  const another = await opened(path, clock)
+  t.teardown(another.close)
+  const [damaged, good] = await Promise.allSettled([
+    another.ledger.settle(aRow({ requestId: held.requestId })),
+    another.ledger.settle(aRow({ requestId: other.requestId })),
+  ])
+  t.equal(damaged.status, 'rejected')
+  t.equal(good.status, 'fulfilled', 'of one transaction only the one fails')
+  const third = anAdmission([places(3)])
+  await ledger.admit(third)
+  clock.atMs += MINUTE
+  t.ok((await ledger.admit(anAdmission([places(3)]))).admitted)
+  await t.rejects(ledger.expire(), { cause: { message: new RegExp(held.requestId) } })
+  t.match(await ledger.row(null, third.requestId), { outcome: 'lost' }, 'the others are settled')
+})
+
+void t.test('a store of version 1 is brought to this version with all that it has', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const clock = new TestClock()
+  const first = await opened(path, clock)
+  const demands = [places(3, 'key:old')]
+  const rows = [0, 1, 2].map((at) =>
+    aRow({ requestId: `req_${at}`, accountId: 'acc_ada', keyId: 'key_old', atMs: NOON + at }),
+  )
+  for (const row of rows) await first.ledger.append(row)
+  await first.ledger.admit(anAdmission(demands))
+  await first.ledger.sums({ accountId: null, by: 'day', fromMs: NOON, toMs: NOON })
+  await first.close()
+  toVersion1(path)
+
+  const { ledger, close } = await opened(path, clock)
+  t.teardown(close)
+  const page = { after: null, limit: 10 }
+  const ids = ['req_2', 'req_1', 'req_0']
+  for (const query of [{ accountId: 'acc_ada' }, { accountId: null, keyId: 'key_old' }]) {
+    const found = await ledger.rows({ ...query, ...page })
+    t.strictSame(
+      found.rows.map(({ requestId }) => requestId),
+      ids,
+    )
+  }
+  for (const by of ['hour', 'day'] as const) {
+    const span = { by, fromMs: NOON, toMs: NOON, per: 'model' } as const
+    t.match(await ledger.sums({ ...span, accountId: 'acc_ada' }), [{ requests: 3 }])
+  }
+  t.equal((await ledger.look('acc_ada', demands))[0]?.remaining, 2, 'limits are what they were')
+  t.ok((await ledger.admit(anAdmission(demands))).admitted)
+  t.equal((await ledger.look('acc_ada', demands))[0]?.remaining, 1)
+})
+
+void t.test(
+  'a store of version 2 keeps what it has, and counts failures by cause from now on',
+  async (t) => {
+    const path = join(t.testdir(), 'store')
+    const clock = new TestClock()
+    const span = { accountId: 'acc_ada', fromMs: NOON, toMs: NOON } as const
+    const busy = { outcome: 'upstream_busy', status: 429 } as const
+    const first = await opened(path, clock)
+    const old = aRow(busy)
+    await first.ledger.append(old)
+    await first.ledger.sums({ ...span, by: 'hour' })
+    await first.close()
+    toVersion2(path)
+
+    const { ledger, close } = await opened(path, clock)
+    t.teardown(close)
+    t.same(await ledger.row('acc_ada', old.requestId), old)
+    await ledger.append(aRow({ ...busy, attemptMs: [12.5, 40], retryAfterSeconds: 7 }))
+    for (const by of ['hour', 'day'] as const) {
+      const [sum] = await ledger.sums({ ...span, by })
+      t.match(sum, { requests: 2, errors: 2, byCause: { provider: 1, client: 0 } }, by)
+    }
+  },
+)
+
+void t.test("another process's lock is waited for, and not by the event loop", async (t) => {
+  const path = join(t.testdir(), 'store')
+  const { ledger, close } = await opened(path, new TestClock())
+  t.teardown(close)
+  await ledger.settle(aRow())
+  const heldMs = 1_500
+  const holder = spawn(process.execPath, [HOLDER, path, String(heldMs)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const gone = once(holder, 'exit')
+  await once(holder.stdout, 'data')
+  const beganMs = performance.now()
+  let turns = 0
+  const took: number[] = []
+  const settled = ledger.settle(aRow()).then(() => took.push(performance.now() - beganMs))
+  while (took.length === 0) {
+    await sleep(10)
+    turns += 1
+    await ledger.look('acc_ada', [places(1)])
+  }
+  await Promise.all([settled, gone])
+  const [tookMs = 0] = took
+  t.ok(tookMs > heldMs / 2, `the write waited for ${Math.round(tookMs)} ms`)
+  t.ok(turns > 20, `and the loop turned ${turns} times meanwhile, and read`)
+})
+
+void t.test('a process that ends amidst its work ends, and holds nobody up', async (t) => {
+  const path = join(t.testdir(), 'store')
+  for (let round = 0; round < 4; round += 1) {
+    const how = round % 2 === 0 ? 'exit' : 'throw'
+    const quitter = spawn(process.execPath, [QUITTER, `sqlite:${path}`, how], { stdio: 'ignore' })
+    // Had it hung, it would hold the writers' lock.
+    const patience = setTimeout(() => quitter.kill('SIGTERM'), 60_000)
+    await once(quitter, 'exit')
+    clearTimeout(patience)
+    t.not(quitter.signalCode, 'SIGTERM', 'it has ended by itself')
+  }
+  const { ledger, close } = await opened(path, new TestClock())
+  t.teardown(close)
+  await ledger.settle(aRow())
+})
+
+void t.test('entries are counted once, whichever process counts them', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const clock = new TestClock()
+  const one = await opened(path, clock)
+  t.teardown(one.close)
+  const other = await opened(path, clock)
+  t.teardown(other.close)
+  const ROWS = 600
+  const rows = Array.from({ length: ROWS }, (_, at) =>
+    aRow({ atMs: NOON, keyId: `key_${at % 7}`, costNanoUsd: at }),
+  )
+  const settled = async ({ ledger }: typeof one, from: number, to: number) => {
+    await Promise.all(rows.slice(from, to).map((row) => ledger.append(row)))
+  }
+  const counted = async ({ ledger }: typeof one, per: 'key' | 'model' = 'key') => {
+    const sums = await ledger.sums({ accountId: null, by: 'hour', fromMs: NOON, toMs: NOON, per })
+    const requests = sums.reduce((sum, each) => sum + each.requests, 0)
+    return [requests, sums.reduce((sum, each) => sum + each.costNanoUsd, 0)]
+  }
+  const of = (upTo: number) => [upTo, (upTo * (upTo - 1)) / 2]
+  await settled(one, 0, 200)
+  t.same(await counted(other), of(200), 'by another')
+  await settled(one, 200, 400)
+  t.same(await counted(other), of(400), 'by another again')
+  t.same(await counted(one), of(400), 'and not by its own then')
+  await Promise.all([settled(one, 400, 500), settled(other, 500, ROWS)])
+  t.same(await Promise.all([counted(one), counted(other)]), [of(ROWS), of(ROWS)], 'by both at once')
+  t.same(await counted(one, 'model'), of(ROWS), 'and so are those of all keys together')
+})
+
+void t.test('the view `entries` has the columns of the export', async (t) => {
+  const path = join(t.testdir(), 'store')
+  const { ledger, close } = await opened(path, new TestClock())
+  t.teardown(close)
+  await ledger.settle(aRow({ costNanoUsd: 1_500_000_000 }))
+  await ledger.settle(aRow({ costNanoUsd: 250_000_000 }))
+  const found = behind(
+    path,
+    'SELECT model, sum(cost_usd) AS cost, min(at) AS at FROM entries WHERE key_id = ? GROUP BY model',
+    'key_one',
+  )
+  t.same({ ...found }, { model: 'gpt-5.4-mini', cost: 1.75, at: '2026-11-20T12:00:00.000Z' })
+})
+
+async function opened(path: string, clock: TestClock) {
+  const store = await openSqlite(path, { nowMs: clock.now })
+  return { ledger: store.ledger, close: () => store.close() }
+}
+
+/** Makes a store of version 1 of one of this version. */
+function toVersion1(path: string): void {
+  const db = connect(path)
+  db.exec(`
+    DROP TABLE entry_places;
+    DELETE FROM usage_hours WHERE key_id = '*';
+    CREATE INDEX entries_by_account ON ledger_entries (account_id, at_ms);
+    CREATE INDEX entries_by_key ON ledger_entries (key_id, at_ms);
+    ALTER TABLE limits RENAME TO limits_2;
+    CREATE TABLE limits (
+      account_id TEXT NOT NULL, subject TEXT NOT NULL, requests REAL NOT NULL, requests_at_ms REAL NOT NULL,
+      tokens REAL NOT NULL, tokens_at_ms REAL NOT NULL, places INTEGER NOT NULL, day INTEGER NOT NULL,
+      day_spent REAL NOT NULL, day_reserved REAL NOT NULL, month INTEGER NOT NULL, month_spent REAL NOT NULL,
+      month_reserved REAL NOT NULL, PRIMARY KEY (account_id, subject)
+    ) WITHOUT ROWID;
+    INSERT INTO limits SELECT account_id, subject, requests, requests_at_ms, tokens, tokens_at_ms, places, day,
+      day_spent, day_reserved, month, month_spent, month_reserved FROM limits_2;
+    DROP TABLE limits_2;
+    PRAGMA user_version = 1;
+  `)
+  withoutCauses(db)
+  db.close()
+}
+
+/** Makes a store of version 2 of one of this version. */
+function toVersion2(path: string): void {
+  const db = connect(path)
+  withoutCauses(db)
+  db.exec('PRAGMA user_version = 2')
+  db.close()
+}
+
+function viewSql(db: ReturnType<typeof connect>, name: string): string {
+  return textIn(db.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').get(name) ?? {}, 'sql')
+}
+
+/** Takes away what version 3 added. */
+function withoutCauses(db: ReturnType<typeof connect>): void {
+  const pending = viewSql(db, 'usage_pending')
+  db.exec('DROP VIEW usage_pending')
+  for (const table of ['usage_hours', 'usage_days']) {
+    for (const cause of CAUSES) db.exec(`ALTER TABLE ${table} DROP COLUMN errors_${cause}`)
+  }
+  const entries = viewSql(db, 'entries')
+  db.exec('DROP VIEW entries')
+  for (const column of ['attempt_ms', 'retry_after_seconds', 'price_version']) {
+    db.exec(`ALTER TABLE ledger_entries DROP COLUMN ${column}`)
+  }
+  db.exec(entries.replace(' price_version,', ''))
+  db.exec(pending)
+}
+
+/** Runs a statement on a connection of its own; its first row. */
+function behind(path: string, sql: string, ...values: readonly Value[]): Row | undefined {
+  const db = connect(path)
+  try {
+    return db.prepare(sql).get(...values)
+  } finally {
+    db.close()
+  }
+}

@@ -1,0 +1,18 @@
+/**
+ * Goal: a text is written as JSON.stringify writes it.
+ * Method: every character up to U+0FFF and half surrogate pairs, alone, between letters, at an end.
+ */
+import t from 'tap'
+import { quote } from '../../../src/wire/json/quote.js'
+
+void t.test('the same as JSON.stringify', (t) => {
+  const wrong: string[] = []
+  const characters = Array.from({ length: 0x1000 }, (_, code) => String.fromCharCode(code))
+  for (const one of [...characters, '\ud800', '\udfff', '\u2028', '\uffff', '🙂', '']) {
+    for (const text of [one, `a${one}`, `${one}b`, `plain ${one} text`]) {
+      if (quote(text) !== JSON.stringify(text)) wrong.push(text)
+    }
+  }
+  t.same(wrong, [])
+  t.end()
+})
