@@ -3,29 +3,10 @@
  * its user, whatever the umask was: stores and spools hold hashes of keys, e-mail addresses and costs.
  */
 import { basename } from 'node:path'
-import { UsageError, type Command } from './command.js'
+import { UsageError } from './command.js'
+import { COMMANDS } from './commands.js'
 import { packageVersion } from '../files/package-file.js'
 import { hideSecrets } from '../secrets/redact-secrets.js'
-
-/** Commands by name, loaded only when asked for so that `sluice keys` does not pay for the gateway. */
-const COMMANDS: Record<string, () => Promise<Command>> = {
-  accounts: async () => (await import('./keys/accounts.js')).command,
-  backup: async () => (await import('./backup.js')).command,
-  check: async () => (await import('./check/check.js')).command,
-  compare: async () => (await import('./usage/compare.js')).command,
-  demo: async () => (await import('./demo/demo.js')).command,
-  emulate: async () => (await import('./emulate.js')).command,
-  explain: async () => (await import('./explain/explain.js')).command,
-  generations: async () => (await import('./generations/generations.js')).command,
-  keys: async () => (await import('./keys/keys.js')).command,
-  models: async () => (await import('./models/models.js')).command,
-  plan: async () => (await import('./plan/plan.js')).command,
-  rehearse: async () => (await import('./rehearse/rehearse.js')).command,
-  restart: async () => (await import('./restart.js')).command,
-  serve: async () => (await import('./serve.js')).command,
-  store: async () => (await import('./store.js')).command,
-  usage: async () => (await import('./usage/usage.js')).command,
-}
 
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv

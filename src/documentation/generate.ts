@@ -2,14 +2,14 @@
  * Writes the files that are made from code: `npm run generate`.
  * Knows no content; each entry of the table names the function that makes its file.
  */
-import { readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { isObject, stringOf } from '../chat/json.js'
 import { dialectsPage } from './dialect-matrix/page.js'
 import type { Catalogue } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
+import { packageVersion } from '../files/package-file.js'
+import { cliPage } from './cli-page.js'
 import { configurationPage, editorSchema } from './configuration-pages.js'
 import { errorsPage } from './errors-page.js'
 import { metricsPage } from './metrics-page.js'
@@ -25,6 +25,7 @@ export interface GeneratedFile {
 /** Every generated file; a test checks that each is current. */
 export const GENERATED: readonly GeneratedFile[] = [
   { path: 'config/schema.json', make: editorSchema },
+  { path: 'docs/reference/cli.md', make: cliPage },
   { path: 'docs/reference/configuration.md', make: configurationPage },
   { path: 'docs/dialects.md', make: () => dialectsPage(shippedCatalogue()) },
   { path: 'docs/reference/errors.md', make: errorsPage },
@@ -36,11 +37,6 @@ function shippedCatalogue(): Catalogue {
   const loaded = loadConfig('config/gateway.yaml', {})
   if (!loaded.ok) throw new Error('config/gateway.yaml is not good')
   return loaded.catalogue
-}
-
-function packageVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'))
-  return isObject(manifest) ? (stringOf(manifest['version']) ?? '') : ''
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {

@@ -21,7 +21,7 @@ const FACTS: Readonly<Record<string, readonly RegExp[]>> = {
   'rate-limit': [
     /Requests per minute of this key/,
     /Resets\s+\d\d:\d\d:\d\d/,
-    /limit of 1 requests/,
+    /limit of 1 request /,
   ],
   budget: [/Budget per day \(UTC\) of this key/, /Resets\s+[^\n]*00:00:00/],
   'unknown-model': [/no-such-model/, /Models page/],
