@@ -1,7 +1,8 @@
 /**
  * `sluice backup`: copies the embedded store to a file, beside a running gateway.
  */
-import { resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { backupSqlite } from '../store/sqlite/background/backup.js'
 import { UsageError, type Command } from './command.js'
@@ -49,6 +50,10 @@ export async function runBackup(
   const path = /^sqlite:(.+)$/.exec(config.store)?.[1]
   if (path === undefined) {
     terminal.err('sluice: the store is not a file: back up Redis with its own tools (BGSAVE)')
+    return 1
+  }
+  if (!existsSync(dirname(file))) {
+    terminal.err(`sluice: the folder '${dirname(file)}' does not exist; create it first`)
     return 1
   }
   return reporting(terminal, async () => {
