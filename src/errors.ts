@@ -37,7 +37,12 @@ export const ERRORS = {
     'never',
     'The plan’s keys are used up: revoke one, or choose a larger plan. Dashboard and commands only.',
   ),
-  not_found: row(404, 'client', 'never', 'No such thing, or somebody else’s. Dashboard only.'),
+  not_found: row(
+    404,
+    'client',
+    'never',
+    'The resource does not exist or belongs to another account. Dashboard only.',
+  ),
   unknown_endpoint: row(404, 'client', 'never', 'No such path.'),
   unknown_model: row(404, 'client', 'never', 'No route takes this model id.'),
   unknown_response: row(

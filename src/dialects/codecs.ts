@@ -6,7 +6,7 @@ import { isContent, type ChatEvent, type EventSink } from '../chat/event.js'
 import { Fold, type Reply } from '../chat/reply/fold.js'
 import { Grammar } from '../chat/grammar.js'
 import type { JsonObject } from '../chat/json.js'
-import type { ModelFacts, ModelFamily } from '../chat/model.js'
+import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
 import { mergeUsage, type Usage } from '../chat/usage.js'
 import { GatewayError, type WireError } from '../errors.js'
@@ -14,6 +14,7 @@ import { SseFramer } from '../wire/frames/sse.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
 import type { DialectName, Egress, Seed, StreamDecoder, StreamEncoder } from './dialect.js'
 import { egressOf, ingressOf } from './index.js'
+import { ordinaryModel, reportNative } from './other-format.js'
 
 export type { ChatEvent, ChatRequest, DialectName, JsonObject, ModelFacts, Reply, Usage, WireError }
 export { GatewayError }
@@ -74,24 +75,12 @@ export function encodeRequest({ from, to, request, model }: RequestEncoding): Up
   const egress = upstreamCodec(to)
   const losses = new Set<string>()
   const report = { drop: (path: string): unknown => losses.add(path) }
-  if (from !== to) {
-    for (const { path, refusal } of request.native ?? []) {
-      if (refusal !== undefined) throw new GatewayError('untranslatable', refusal, { param: path })
-      losses.add(path)
-    }
-  }
-  const facts = model ?? { id: request.model, family: FAMILIES[to], createdAtSeconds: 0 }
+  if (from !== to) reportNative(request, report)
+  const facts = model ?? ordinaryModel(request.model, to)
   const body = egress.encodeRequest(request, facts, report)
   const { path, accept } = egress.target(facts.id, request.stream)
   const headers = { 'content-type': 'application/json', accept, ...egress.headers(body) }
   return { path, headers, body: stringifyExact(body), losses: [...losses] }
-}
-
-const FAMILIES: Readonly<Record<DialectName, ModelFamily>> = {
-  'openai-chat': 'openai',
-  'openai-responses': 'openai',
-  anthropic: 'anthropic',
-  gemini: 'google',
 }
 
 /**

@@ -45,7 +45,7 @@ export const COLUMNS: readonly (readonly [
   ['reasoning_tokens', 'Of the answer, spent on reasoning.', (row) => row.usage.reasoning ?? null],
   [
     'cost_nano_usd',
-    'Billionths of a US dollar; empty where a price is not known.',
+    'Billionths of a US dollar; empty if a price is unknown.',
     (row) => row.costNanoUsd,
   ],
   ['cost_usd', 'The same in dollars, with nine digits.', (row) => usd(row.costNanoUsd)],

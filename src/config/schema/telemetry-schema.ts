@@ -19,7 +19,7 @@ export const telemetrySchema = z
       .boolean()
       .default(false)
       .describe(
-        'Whether spans hold prompts and replies, at most 64 KiB of each. Whoever reads the traces can then read them.',
+        'Whether spans hold prompts and replies, at most 64 KiB of each. Everyone with access to the traces can then read them.',
       ),
   })
   .prefault({})

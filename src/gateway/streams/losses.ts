@@ -2,10 +2,10 @@
  * What a translation could not carry, gathered for the response header, the log and the metric.
  * Knows no dialect's words; the codecs report paths.
  */
-import type { ModelFacts, ModelFamily } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { DialectName, Losses } from '../../dialects/dialect.js'
 import { EGRESSES } from '../../dialects/index.js'
+import { ordinaryModel, reportNative } from '../../dialects/other-format.js'
 import { GatewayError } from '../../errors.js'
 
 /** More than a request with every field that some dialect lacks has. */
@@ -30,17 +30,6 @@ export class LossList implements Losses {
 
 const NONE: readonly string[] = []
 
-/**
- * Reports what only upstreams of the client's own format take. Throws `GatewayError(untranslatable)` if the reply would
- * be wrong without it.
- */
-export function reportNative({ native = [] }: ChatRequest, losses: Losses): void {
-  for (const { path, refusal } of native) {
-    if (refusal !== undefined) throw new GatewayError('untranslatable', refusal, { param: path })
-    losses.drop(path, 'no-equivalent')
-  }
-}
-
 /** The refusal of `on_loss: reject`: all that would be lost, and which dialects would take it. */
 export function lossy(
   request: ChatRequest,
@@ -60,13 +49,6 @@ export function lossy(
   )
 }
 
-const FAMILIES: Readonly<Record<DialectName, ModelFamily>> = {
-  'openai-chat': 'openai',
-  'openai-responses': 'openai',
-  anthropic: 'anthropic',
-  gemini: 'google',
-}
-
 /** The dialects that would carry every one of these fields, asked by letting each try. */
 function takersOf(
   request: ChatRequest,
@@ -76,7 +58,7 @@ function takersOf(
   // What embeddings may lose are fields of one provider.
   if (request.embedding !== undefined) return []
   return EGRESSES.flatMap(({ dialect, egress }) => {
-    const facts: ModelFacts = { id: request.model, family: FAMILIES[dialect], createdAtSeconds: 0 }
+    const facts = ordinaryModel(request.model, dialect)
     const losses = new LossList()
     try {
       if (dialect !== client) reportNative(request, losses)

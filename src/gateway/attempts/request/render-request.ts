@@ -13,7 +13,7 @@ import { stringifyExact } from '../../../wire/json/exact-numbers.js'
 import { sized } from '../../../wire/frames/sized.js'
 import { splice, type Edit } from '../../../wire/json/splice.js'
 import { largeEdit, writeJson } from '../../../wire/json/write-json.js'
-import { reportNative } from '../../streams/losses.js'
+import { reportNative } from '../../../dialects/other-format.js'
 import { LARGE_BYTES } from '../../bodies/pieces.js'
 import type { Call } from '../../phases/receive.js'
 

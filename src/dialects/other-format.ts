@@ -1,0 +1,28 @@
+/** What holds for every request that is sent in another format than the client's. */
+import type { ModelFacts, ModelFamily } from '../chat/model.js'
+import type { ChatRequest } from '../chat/request.js'
+import { GatewayError } from '../errors.js'
+import type { DialectName, Losses } from './dialect.js'
+
+/**
+ * Reports what only upstreams of the client's own format take. Throws `GatewayError(untranslatable)` if the reply would
+ * be wrong without it.
+ */
+export function reportNative({ native = [] }: ChatRequest, losses: Losses): void {
+  for (const { path, refusal } of native) {
+    if (refusal !== undefined) throw new GatewayError('untranslatable', refusal, { param: path })
+    losses.drop(path, 'no-equivalent')
+  }
+}
+
+const FAMILIES: Readonly<Record<DialectName, ModelFamily>> = {
+  'openai-chat': 'openai',
+  'openai-responses': 'openai',
+  anthropic: 'anthropic',
+  gemini: 'google',
+}
+
+/** The facts of an ordinary model of the dialect's own vendor. */
+export function ordinaryModel(id: string, dialect: DialectName): ModelFacts {
+  return { id, family: FAMILIES[dialect], createdAtSeconds: 0 }
+}
