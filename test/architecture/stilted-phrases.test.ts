@@ -1,0 +1,37 @@
+/**
+ * Goal: the project's text uses plain technical English.
+ * Method: a list of phrases to avoid, matched against prose, comments, messages and identifiers of the checked folders.
+ */
+import t from 'tap'
+import { findStiltedPhrases, findStiltedPhrasesBelow } from './stilted-phrases.js'
+
+/** Files and folders without findings. */
+const CHECKED = ['src/main.ts', 'README.md']
+
+for (const path of CHECKED) {
+  void t.test(`${path} contains no stilted phrase`, (t) => {
+    t.strictSame(findStiltedPhrasesBelow(path), [])
+    t.end()
+  })
+}
+
+void t.test('a stilted phrase is found in prose, identifiers and file names', (t) => {
+  const found = (text: string): string =>
+    findStiltedPhrases('x.ts', text)
+      .map((finding) => finding.found)
+      .join()
+  t.equal(found('the budget is told the price'), 'told')
+  t.equal(found('const wasTold = 1'), 'told')
+  t.equal(found("import { x } from './key-verdict.js'"), 'verdict')
+  t.match(found('// Where the store is down, requests wait.'), /where/)
+  t.equal(found('Where is the price of a token applied?'), '')
+  t.equal(found('server.keepAliveTimeout = 5000'), '')
+  t.equal(found('retries the request on the next upstream'), '')
+  t.end()
+})
+
+void t.test('a finding has its line and the plain words', (t) => {
+  const [finding] = findStiltedPhrases('a.md', 'one\nthe file says two')
+  t.match(finding, { path: 'a.md', line: 2, found: 'says', instead: /states/ })
+  t.end()
+})
