@@ -4,7 +4,7 @@
  */
 import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { Dialect, Egress, Ingress } from '../dialect.js'
-import { dropReasoning } from './upstream/request/thinking-binding.js'
+import { dropReasoning } from './upstream/request/drop-bound-thinking.js'
 import { decodeRequest as decodeClientRequest, modelOf, streamOf } from './client/decode-request.js'
 import { edits } from './passthrough/edit-request.js'
 import { encodeError, encodeStreamError } from './client/encode-error.js'

@@ -21,7 +21,7 @@ import {
   user,
   type Frame,
   type Heard,
-} from './support.js'
+} from './driver.js'
 
 const folder = join(process.cwd(), 'test/transcripts/anthropic')
 const streams = readdirSync(folder)

@@ -7,7 +7,7 @@ import t from 'tap'
 import { Fold, type Reply } from '../../../src/chat/reply/fold.js'
 import { arrayOf, isObject, objectOf, type JsonObject } from '../../../src/chat/json.js'
 import { fixturesFolder, recordings } from '../../helpers/fixtures.js'
-import { egress, framesOf, hearReply, hearStream, request, str, type Heard } from './support.js'
+import { egress, framesOf, hearReply, hearStream, request, str, type Heard } from './driver.js'
 
 /** Recordings that do not fit the plain rule, each with its reason. */
 const EXCEPTIONS: Record<string, string> = {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { GeminiDecoder } from '../../../src/dialects/gemini/upstream/decode-stream.js'
 import { dice } from '../../helpers/dice.js'
-import { ask, decodeStream, listen, type Decoded } from './ask.js'
+import { ask, decodeStream, listen, type Decoded } from './driver.js'
 
 const FOLDER = join(process.cwd(), 'test/transcripts/gemini')
 

@@ -9,7 +9,7 @@ import { isObject, type JsonObject } from '../../../src/chat/json.js'
 import { decodeError } from '../../../src/dialects/gemini/upstream/decode-error.js'
 import { GeminiDecoder } from '../../../src/dialects/gemini/upstream/decode-stream.js'
 import { SseFramer } from '../../../src/wire/frames/sse.js'
-import { ask, decodeWhole, listen, type Decoded } from './ask.js'
+import { ask, decodeWhole, listen, type Decoded } from './driver.js'
 
 /** Recordings whose answer is a failure although the status was 200: calls of undeclared tools. */
 const FAILED: Readonly<Record<string, string>> = {

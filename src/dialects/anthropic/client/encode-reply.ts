@@ -17,7 +17,7 @@ import {
   messageUsage,
   signatureOut,
   stopMembers,
-} from './reply/write-members.js'
+} from './reply/encode-usage.js'
 
 /** The body of a finished reply; `seed` gives its id and model. */
 export function encodeReply(reply: Reply, { hidesThoughts }: ChatRequest, seed: Seed): Sized {

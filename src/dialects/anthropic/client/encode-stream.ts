@@ -23,7 +23,7 @@ import {
   signatureOut,
   stopMembers,
   usageMembers,
-} from './reply/write-members.js'
+} from './reply/encode-usage.js'
 
 /** Tells a client that its stream is alive. */
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'

@@ -8,9 +8,9 @@ import type { ChatRequest } from '../../../chat/request.js'
 import { quote } from '../../../wire/json/quote.js'
 import { sized, type Sized } from '../../../wire/frames/sized.js'
 import type { Choice, Seed } from '../../dialect.js'
-import { Sources } from './reply/write-sources.js'
-import { blockReasonOut, finishReasonOut, logprobsOut, usageText } from './reply/write-members.js'
-import { PartWriter } from './reply/write-content.js'
+import { Sources } from './reply/encode-citations.js'
+import { blockReasonOut, finishReasonOut, logprobsOut, usageText } from './reply/encode-usage.js'
+import { PartWriter } from './reply/encode-content.js'
 
 /** The body of a finished answer; `seed` gives its id and model. */
 export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {

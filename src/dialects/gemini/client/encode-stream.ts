@@ -9,9 +9,9 @@ import { mergeUsage, type Usage } from '../../../chat/usage.js'
 import { isPlain, quote } from '../../../wire/json/quote.js'
 import type { Place, Seed, StreamEncoder } from '../../dialect.js'
 import { encodeStreamError } from './encode-error.js'
-import { Sources } from './reply/write-sources.js'
-import { blockReasonOut, finishReasonOut, logprobsOut, usageText } from './reply/write-members.js'
-import { PartWriter } from './reply/write-content.js'
+import { Sources } from './reply/encode-citations.js'
+import { blockReasonOut, finishReasonOut, logprobsOut, usageText } from './reply/encode-usage.js'
+import { PartWriter } from './reply/encode-content.js'
 
 /** The place of an only answer. */
 const ALONE: Place = { index: 0, isLast: true }

@@ -3,11 +3,11 @@
  * Method: one field at a time, on a model of the newest generation and on an older one.
  */
 import t from 'tap'
-import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../src/chat/json.js'
-import type { ModelFacts } from '../../../src/chat/model.js'
-import type { ChatRequest, ToolChoice } from '../../../src/chat/request.js'
-import { GatewayError } from '../../../src/errors.js'
-import { egress, encode, facts, OLDER, user } from './support.js'
+import { arrayOf, objectOf, type JsonObject, type JsonValue } from '../../../../src/chat/json.js'
+import type { ModelFacts } from '../../../../src/chat/model.js'
+import type { ChatRequest, ToolChoice } from '../../../../src/chat/request.js'
+import { GatewayError } from '../../../../src/errors.js'
+import { egress, encode, facts, OLDER, user } from '../driver.js'
 
 /** The field that the refusal names, for a request that must be refused. */
 function refusal(over: Partial<ChatRequest>, model: Partial<ModelFacts> = {}): string | undefined {

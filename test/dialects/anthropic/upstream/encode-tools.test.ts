@@ -3,11 +3,11 @@
  * Method: each form of tool and of choice, against the members of the body.
  */
 import t from 'tap'
-import { arrayOf, objectOf } from '../../../src/chat/json.js'
-import type { ModelFacts } from '../../../src/chat/model.js'
-import type { ChatRequest, Tool, ToolChoice } from '../../../src/chat/request.js'
-import { GatewayError } from '../../../src/errors.js'
-import { assistant, encode, OLDER, result, str, user } from './support.js'
+import { arrayOf, objectOf } from '../../../../src/chat/json.js'
+import type { ModelFacts } from '../../../../src/chat/model.js'
+import type { ChatRequest, Tool, ToolChoice } from '../../../../src/chat/request.js'
+import { GatewayError } from '../../../../src/errors.js'
+import { assistant, encode, OLDER, result, str, user } from '../driver.js'
 
 const A: Tool = {
   name: 'a',

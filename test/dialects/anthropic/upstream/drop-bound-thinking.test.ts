@@ -3,10 +3,10 @@
  * Method: the API's refusal, and others, held against bodies with and without thinking of their own.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/chat/json.js'
-import { anthropic } from '../../../src/dialects/anthropic/index.js'
-import type { Dialect, Egress } from '../../../src/dialects/dialect.js'
-import type { WireError } from '../../../src/errors.js'
+import type { JsonObject } from '../../../../src/chat/json.js'
+import { anthropic } from '../../../../src/dialects/anthropic/index.js'
+import type { Dialect, Egress } from '../../../../src/dialects/dialect.js'
+import type { WireError } from '../../../../src/errors.js'
 
 const egress = sideOf(anthropic)
 

@@ -3,9 +3,9 @@
  * Method: one example per rule of the stream format, through the grammar.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
-import type { Tool } from '../../../src/chat/request.js'
-import { ask, chunk, decodeStream, decodeWhole, type Decoded } from './ask.js'
+import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
+import type { Tool } from '../../../../src/chat/request.js'
+import { ask, chunk, decodeStream, decodeWhole, type Decoded } from '../driver.js'
 
 const STOP = { finishReason: 'STOP' }
 

@@ -3,9 +3,9 @@
  * Method: one schema per keyword that is changed, cycles, depth, and the schemas of the recordings.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
-import { isObject } from '../../../src/chat/json.js'
-import { relaxSchema } from '../../../src/dialects/gemini/upstream/request/encode-schema.js'
+import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
+import { isObject } from '../../../../src/chat/json.js'
+import { relaxSchema } from '../../../../src/dialects/gemini/upstream/request/encode-schema.js'
 
 const KNOWN = new Set(
   (

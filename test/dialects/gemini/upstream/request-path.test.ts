@@ -3,8 +3,8 @@
  * Method: legal and hostile model ids; the public face of the dialect.
  */
 import t from 'tap'
-import { gemini } from '../../../src/dialects/gemini/index.js'
-import { GatewayError, type WireError } from '../../../src/errors.js'
+import { gemini } from '../../../../src/dialects/gemini/index.js'
+import { GatewayError, type WireError } from '../../../../src/errors.js'
 
 const egress = gemini.egress
 

@@ -3,7 +3,7 @@
  * Says nothing of what a decoder should make of them.
  */
 import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
-import { frame, hearStream, type Frame, type Heard } from './support.js'
+import { frame, hearStream, type Frame, type Heard } from './driver.js'
 
 export const BEGIN = frame({
   type: 'message_start',

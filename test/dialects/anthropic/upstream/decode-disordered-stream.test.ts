@@ -3,9 +3,9 @@
  * Method: streams built frame by frame, one disorder each, behind the production grammar.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/chat/json.js'
-import { because, BEGIN, delta, END, input, run, start, stop, text, TEXT, tool } from './frames.js'
-import { frame, hearStream, textOf, type Frame } from './support.js'
+import type { JsonObject } from '../../../../src/chat/json.js'
+import { because, BEGIN, delta, END, input, run, start, stop, text, TEXT, tool } from '../stream-frames.js'
+import { frame, hearStream, textOf, type Frame } from '../driver.js'
 
 void t.test('padding, pings, comments and unknown events change nothing', (t) => {
   const ping = { name: 'ping', data: '{"type": "ping"}' }

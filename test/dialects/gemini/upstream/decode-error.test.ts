@@ -6,8 +6,8 @@ import t from 'tap'
 import {
   decodeError,
   decodeStreamError,
-} from '../../../src/dialects/gemini/upstream/decode-error.js'
-import { scrub } from '../../../src/wire/redact-upstream-text.js'
+} from '../../../../src/dialects/gemini/upstream/decode-error.js'
+import { scrub } from '../../../../src/wire/redact-upstream-text.js'
 
 function payload(error: object): string {
   return JSON.stringify({ error })

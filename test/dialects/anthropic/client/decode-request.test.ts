@@ -4,10 +4,10 @@
  * Method: one row per rule with values that pass and values that fail.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
-import type { ChatRequest } from '../../../src/chat/request.js'
-import { ingressOf } from '../../../src/dialects/index.js'
-import { GatewayError } from '../../../src/errors.js'
+import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
+import type { ChatRequest } from '../../../../src/chat/request.js'
+import { ingressOf } from '../../../../src/dialects/index.js'
+import { GatewayError } from '../../../../src/errors.js'
 
 const ingress = ingressOf('anthropic')
 const HELLO: JsonValue[] = [{ role: 'user', content: 'Hello' }]

@@ -3,11 +3,11 @@
  * Method: one keyword at a time, then cycles, deep nesting and definitions shared many times over.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/chat/json.js'
+import type { JsonObject } from '../../../../src/chat/json.js'
 import {
   rootObject,
   strictSchema,
-} from '../../../src/dialects/anthropic/upstream/request/encode-schema.js'
+} from '../../../../src/dialects/anthropic/upstream/request/encode-schema.js'
 
 function strict(property: JsonObject, more: JsonObject = {}): JsonObject {
   const made = strictSchema({ type: 'object', properties: { p: property }, ...more })

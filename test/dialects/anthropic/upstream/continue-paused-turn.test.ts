@@ -3,17 +3,17 @@
  * Method: recorded pairs of a paused answer and the request that went on with it, and answers by hand.
  */
 import t from 'tap'
-import type { ChatEvent } from '../../../src/chat/event.js'
+import type { ChatEvent } from '../../../../src/chat/event.js'
 import {
   arrayOf,
   isObject,
   objectOf,
   type JsonObject,
   type JsonValue,
-} from '../../../src/chat/json.js'
-import { SseFramer } from '../../../src/wire/frames/sse.js'
-import { fixtures, skipWithoutFixtures } from '../../helpers/fixtures.js'
-import { egress, request } from './support.js'
+} from '../../../../src/chat/json.js'
+import { SseFramer } from '../../../../src/wire/frames/sse.js'
+import { fixtures, skipWithoutFixtures } from '../../../helpers/fixtures.js'
+import { egress, request } from '../driver.js'
 
 const { continuation } = egress
 

@@ -4,7 +4,7 @@ import {
   isThinkingToken,
   openThinking,
   sealThinking,
-} from '../../../src/dialects/anthropic/client/reply/thinking-token.js'
+} from '../../../../src/dialects/anthropic/client/reply/thinking-token.js'
 
 const STATES = ['', 'x', 'rs_1:c2VhbGVk+/=', 'with.dots.in.it', 'é\u{1F600}', 'a'.repeat(10_000)]
 

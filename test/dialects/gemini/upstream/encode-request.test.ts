@@ -3,15 +3,15 @@
  * Method: one request per rule; the body, the losses and the error are compared.
  */
 import t from 'tap'
-import type { JsonValue } from '../../../src/chat/json.js'
+import type { JsonValue } from '../../../../src/chat/json.js'
 import type {
   ChatRequest,
   ReasoningEffort,
   Tool,
   ToolChoice,
   UserPart,
-} from '../../../src/chat/request.js'
-import { encode, encodeFailure, facts, oldFacts } from './ask.js'
+} from '../../../../src/chat/request.js'
+import { encode, encodeFailure, facts, oldFacts } from '../driver.js'
 
 const F: Tool = { name: 'f', parameters: { type: 'object', properties: { a: { type: 'string' } } } }
 const SCHEMA = { type: 'object', properties: { a: { const: 1 } } }

@@ -4,8 +4,8 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import t from 'tap'
-import type { WireError } from '../../../src/errors.js'
-import { egress, hearReply } from './support.js'
+import type { WireError } from '../../../../src/errors.js'
+import { egress, hearReply } from '../driver.js'
 
 function decode(
   status: number,

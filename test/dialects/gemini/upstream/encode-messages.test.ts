@@ -3,9 +3,9 @@
  * Method: one conversation per rule of the format; prefixes of a long one.
  */
 import t from 'tap'
-import type { JsonObject } from '../../../src/chat/json.js'
-import type { Message, ToolCall, UserPart } from '../../../src/chat/request.js'
-import { encode, encodeFailure, facts, oldFacts } from './ask.js'
+import type { JsonObject } from '../../../../src/chat/json.js'
+import type { Message, ToolCall, UserPart } from '../../../../src/chat/request.js'
+import { encode, encodeFailure, facts, oldFacts } from '../driver.js'
 
 const SKIP = 'skip_thought_signature_validator'
 

@@ -3,10 +3,10 @@
  * Method: bodies of turns and of everything that turns may hold, compared with `stringifyExact`.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
-import { write } from '../../../src/dialects/anthropic/upstream/request/write-body.js'
-import { stringifyExact } from '../../../src/wire/json/exact-numbers.js'
-import { dice } from '../../helpers/dice.js'
+import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
+import { write } from '../../../../src/dialects/anthropic/upstream/request/write-body.js'
+import { stringifyExact } from '../../../../src/wire/json/exact-numbers.js'
+import { dice } from '../../../helpers/dice.js'
 
 const TEXTS = [
   '',

@@ -3,11 +3,11 @@
  * Method: one rule of the specification per test, against the whole `messages` member.
  */
 import t from 'tap'
-import type { JsonObject, JsonValue } from '../../../src/chat/json.js'
-import type { ModelFacts } from '../../../src/chat/model.js'
-import type { AssistantPart, Message, UserPart } from '../../../src/chat/request.js'
-import { GatewayError } from '../../../src/errors.js'
-import { assistant, encode, OLDER, result, str, user } from './support.js'
+import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
+import type { ModelFacts } from '../../../../src/chat/model.js'
+import type { AssistantPart, Message, UserPart } from '../../../../src/chat/request.js'
+import { GatewayError } from '../../../../src/errors.js'
+import { assistant, encode, OLDER, result, str, user } from '../driver.js'
 
 const text = (text: string): JsonObject => ({ type: 'text', text })
 

@@ -3,8 +3,8 @@
  * Method: well-formed streams built frame by frame, behind the production grammar.
  */
 import t from 'tap'
-import type { ChatEvent } from '../../../src/chat/event.js'
-import type { ChatRequest } from '../../../src/chat/request.js'
+import type { ChatEvent } from '../../../../src/chat/event.js'
+import type { ChatRequest } from '../../../../src/chat/request.js'
 import {
   because,
   BEGIN,
@@ -18,8 +18,8 @@ import {
   text,
   TEXT,
   tool,
-} from './frames.js'
-import { frame, hearReply, hearStream, textOf } from './support.js'
+} from '../stream-frames.js'
+import { frame, hearReply, hearStream, textOf } from '../driver.js'
 
 const custom: Partial<ChatRequest> = { tools: [{ name: 'shell', custom: {} }] }
 
