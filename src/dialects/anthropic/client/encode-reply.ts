@@ -11,13 +11,9 @@ import { stringifyExact } from '../../../wire/json/exact-numbers.js'
 import { Sizer, type Sized } from '../../../wire/frames/sized.js'
 import type { Choice, Seed } from '../../dialect.js'
 import { PROVIDER } from '../shared/names.js'
-import {
-  citationOut,
-  inputText,
-  messageUsage,
-  signatureOut,
-  stopMembers,
-} from './reply/encode-usage.js'
+import { encodeCitation, encodeSignature, encodeToolInput } from './reply/encode-content.js'
+import { messageUsage } from './reply/encode-usage.js'
+import { stopMembers } from './reply/map-stop-reason.js'
 
 /** The body of a finished reply; `seed` gives its id and model. */
 export function encodeReply(reply: Reply, { hidesThoughts }: ChatRequest, seed: Seed): Sized {
@@ -56,7 +52,7 @@ function blockText(block: ReplyBlock, origin: string | undefined, sizer: Sizer):
     case 'thinking':
       return thinkingText(block, origin, sizer)
     case 'tool': {
-      const input = sizer.part(inputText(block.json, block.custom === true))
+      const input = sizer.part(encodeToolInput(block.json, block.custom === true))
       return `{"type":"tool_use","id":${sizer.quoted(block.id)},"name":${sizer.name(block.name)},"input":${input},"caller":{"type":"direct"}}`
     }
     case 'opaque':
@@ -75,7 +71,7 @@ function textText(
 ): string {
   const cited: JsonObject[] = []
   for (const citation of citations) {
-    const out = citationOut(citation)
+    const out = encodeCitation(citation)
     if (out !== null) cited.push(out)
   }
   const sources = cited.length === 0 ? '' : `,"citations":${sizer.part(JSON.stringify(cited))}`
@@ -88,9 +84,9 @@ function thinkingText(
   sizer: Sizer,
 ): string {
   if (redacted !== undefined && text === '') {
-    return `{"type":"redacted_thinking","data":${sizer.quoted(signatureOut(origin, redacted))}}`
+    return `{"type":"redacted_thinking","data":${sizer.quoted(encodeSignature(origin, redacted))}}`
   }
   if (text === '' && signature === undefined) return ''
-  const sealed = sizer.quoted(signatureOut(origin, signature ?? redacted))
+  const sealed = sizer.quoted(encodeSignature(origin, signature ?? redacted))
   return `{"type":"thinking","thinking":${sizer.quoted(text)},"signature":${sealed}}`
 }

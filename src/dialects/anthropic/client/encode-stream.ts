@@ -16,14 +16,9 @@ import { TextFrames } from '../../../wire/frames/text-frames.js'
 import type { Seed, StreamEncoder } from '../../dialect.js'
 import { PROVIDER } from '../shared/names.js'
 import { encodeStreamError } from './encode-error.js'
-import {
-  citationOut,
-  inputText,
-  messageUsage,
-  signatureOut,
-  stopMembers,
-  usageMembers,
-} from './reply/encode-usage.js'
+import { encodeCitation, encodeSignature, encodeToolInput } from './reply/encode-content.js'
+import { messageUsage, usageMembers } from './reply/encode-usage.js'
+import { stopMembers } from './reply/map-stop-reason.js'
 
 /** Tells a client that its stream is alive. */
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
@@ -135,7 +130,7 @@ export class MessageEncoder implements StreamEncoder {
   private thinkingEnd(signature: string | undefined): void {
     const { redacted, seed } = this
     if (redacted !== undefined && this.open === null) {
-      const data = signatureOut(seed.origin, redacted)
+      const data = encodeSignature(seed.origin, redacted)
       this.whole(`{"type":"redacted_thinking","data":${JSON.stringify(data)}}`)
       return
     }
@@ -143,7 +138,7 @@ export class MessageEncoder implements StreamEncoder {
       if (signature === undefined) return
       this.beginThinking()
     }
-    const sealed = JSON.stringify(signatureOut(seed.origin, signature ?? redacted))
+    const sealed = JSON.stringify(encodeSignature(seed.origin, signature ?? redacted))
     this.frames.put(this.deltaOf(`{"type":"signature_delta","signature":${sealed}}`))
     this.close()
   }
@@ -168,14 +163,14 @@ export class MessageEncoder implements StreamEncoder {
 
   /** A call without arguments has an empty object: clients parse the joined text. */
   private toolEnd(): void {
-    if (this.custom !== null) this.frames.add(inputText(this.custom, true))
+    if (this.custom !== null) this.frames.add(encodeToolInput(this.custom, true))
     else if (!this.hasInput) this.frames.add('{}')
     this.close()
   }
 
   /** A source of a block that is over on the wire has no place. */
   private citation(index: number, citation: Citation): void {
-    const out = index === this.textIndex ? citationOut(citation) : null
+    const out = index === this.textIndex ? encodeCitation(citation) : null
     if (out === null) return
     this.frames.put(this.deltaOf(`{"type":"citations_delta","citation":${JSON.stringify(out)}}`))
   }

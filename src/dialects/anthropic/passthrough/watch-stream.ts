@@ -12,7 +12,8 @@ import { wordBytes } from '../../../wire/frames/word-bytes.js'
 import type { StreamTap, TapResult } from '../../dialect.js'
 import { decodeErrorPayload } from '../upstream/decode-error.js'
 import { SLOT } from '../upstream/decode-stream.js'
-import { finishReason, UsageMeter } from '../shared/usage.js'
+import { UsageMeter } from '../shared/usage.js'
+import { finishReason } from '../upstream/reply/map-stop-reason.js'
 
 /** The members of a delta that hold words. */
 const WORDS = /"(?:text|thinking|partial_json)"\s*:\s*"/g

@@ -1,8 +1,7 @@
 /**
- * Anthropic's token counts and stop reasons as ours.
+ * Anthropic's token counts as canonical ones.
  * Counts are cumulative: a later report replaces an earlier one field by field and is never added.
  */
-import type { FinishReason } from '../../../chat/event.js'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
 import { tokenCount, type Usage } from '../../../chat/usage.js'
 
@@ -85,31 +84,4 @@ function withIterations(usage: JsonObject): JsonObject {
     sums[name] = sum ?? usage[name]
   }
   return sums
-}
-
-/**
- * The canonical reason. `sawTool`: the model called one of the client's tools; `sawJson`: it called the
- * synthetic tool that carries the answer, which the client must not learn of.
- */
-export function finishReason(
-  stopReason: string | null,
-  sawTool: boolean,
-  sawJson: boolean,
-): FinishReason {
-  switch (stopReason) {
-    case 'end_turn':
-    case 'stop_sequence':
-      return sawTool ? 'tool-use' : 'stop'
-    case 'tool_use':
-      return sawJson && !sawTool ? 'stop' : 'tool-use'
-    case 'max_tokens':
-    case 'model_context_window_exceeded':
-      return 'length'
-    case 'refusal':
-      return 'filter'
-    case 'pause_turn':
-      return 'pause'
-    default:
-      return 'other'
-  }
 }

@@ -5,18 +5,18 @@
 import type { EventSink } from '../../../chat/event.js'
 import { isObject, type JsonObject } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
-import { Answer } from './reply/decode-message.js'
+import { MessageDecoder } from './reply/decode-message.js'
 
 /** Emits a grammatical stream whatever the body is; never throws, save what the sink throws. */
 export function decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void {
-  const answer = new Answer(request, sink)
-  if (body.type === 'error' || isObject(body.error)) return answer.error(body)
-  if (!Array.isArray(body.content)) return answer.malformed('the reply has no content')
-  answer.begin(body)
+  const message = new MessageDecoder(request, sink)
+  if (body.type === 'error' || isObject(body.error)) return message.error(body)
+  if (!Array.isArray(body.content)) return message.malformed('the reply has no content')
+  message.begin(body)
   body.content.forEach((block, at) => {
-    answer.blockStart(at, block)
-    answer.blockStop(at)
+    message.blockStart(at, block)
+    message.blockStop(at)
   })
-  answer.messageDelta(body, undefined)
-  answer.finish(body.content)
+  message.messageDelta(body, undefined)
+  message.finish(body.content)
 }

@@ -14,14 +14,14 @@ import {
 import type { ChatRequest } from '../../../chat/request.js'
 import { Shapes } from '../../../wire/frames/shapes.js'
 import type { StreamDecoder } from '../../dialect.js'
-import { Answer } from './reply/decode-message.js'
+import { MessageDecoder } from './reply/decode-message.js'
 import { RawContent } from './continue-paused-turn.js'
 import { parseJson } from '../shared/names.js'
 
 /** A decoder for one stream. Never throws, save what the sink throws. */
 export function newDecoder(request: ChatRequest, sink: EventSink, mayPause = false): StreamDecoder {
   const raw = mayPause ? new RawContent() : null
-  return new MessageStream(new Answer(request, sink, raw), raw)
+  return new MessageStream(new MessageDecoder(request, sink, raw), raw)
 }
 
 /** What differs from one delta to the next: what it says, and the block's index. */
@@ -31,17 +31,17 @@ export const SLOT = /"(?:(?:text|thinking|partial_json)"\s*:\s*"|index"\s*:\s*(?
 const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'input_json_delta'])
 
 class MessageStream implements StreamDecoder {
-  private readonly answer: Answer
+  private readonly message: MessageDecoder
   private readonly raw: RawContent | null
   private readonly shapes = new Shapes<true>(SLOT)
 
-  constructor(answer: Answer, raw: RawContent | null) {
-    this.answer = answer
+  constructor(message: MessageDecoder, raw: RawContent | null) {
+    this.message = message
     this.raw = raw
   }
 
   frame(name: string, data: string): void {
-    if (this.answer.done) return
+    if (this.message.done) return
     const known = this.shapes.read(data)
     if (known !== null) return this.delta(known)
     const payload = parseJson(data)
@@ -50,50 +50,50 @@ class MessageStream implements StreamDecoder {
       this.delta(payload)
       if (this.raw === null && isPlain(payload.delta)) this.shapes.learn(data, true)
     } else if (name === 'error') {
-      this.answer.error({})
+      this.message.error({})
     } else if (payload !== undefined || !skippable(data)) {
-      this.answer.malformed('a frame is no JSON object')
+      this.message.malformed('a frame is no JSON object')
     }
   }
 
   end(): void {
-    this.answer.eof()
+    this.message.eof()
   }
 
   private delta(payload: JsonObject): void {
     const { delta, index } = payload
     if (this.raw !== null && isObject(delta)) this.raw.delta(indexOf(payload), delta)
     if (isObject(delta) && delta.type === 'text_delta') {
-      if (this.answer.blocks.text(index, delta.text)) return
+      if (this.message.blocks.text(index, delta.text)) return
     }
-    this.answer.blockDelta(indexOf(payload), delta)
+    this.message.blockDelta(indexOf(payload), delta)
   }
 
   private other(name: string, payload: JsonObject): void {
     switch (stringOf(payload.type) ?? name) {
       case 'message_start':
-        this.answer.begin(objectOf(payload.message))
+        this.message.begin(objectOf(payload.message))
         return
       case 'content_block_start':
-        this.answer.blockStart(indexOf(payload), payload.content_block)
+        this.message.blockStart(indexOf(payload), payload.content_block)
         return
       case 'content_block_delta':
-        this.answer.blockDelta(indexOf(payload), payload.delta)
+        this.message.blockDelta(indexOf(payload), payload.delta)
         return
       case 'content_block_stop':
-        this.answer.blockStop(indexOf(payload))
+        this.message.blockStop(indexOf(payload))
         return
       case 'message_delta':
-        this.answer.messageDelta(objectOf(payload.delta), payload.usage)
+        this.message.messageDelta(objectOf(payload.delta), payload.usage)
         return
       case 'message_stop':
-        this.answer.finish()
+        this.message.finish()
         return
       case 'error':
-        this.answer.error(payload)
+        this.message.error(payload)
         return
       default:
-        if (isObject(payload.error)) this.answer.error(payload)
+        if (isObject(payload.error)) this.message.error(payload)
     }
   }
 }

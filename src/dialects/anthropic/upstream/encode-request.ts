@@ -11,8 +11,9 @@ import { GatewayError } from '../../../errors.js'
 import { sha256Hex } from '../../../wire/sha256.js'
 import type { Losses } from '../../dialect.js'
 import { conversation, type Conversation } from './request/encode-messages.js'
-import { reportRest } from './request/report-unsupported-fields.js'
-import { hasObjectRoot, strictSchema } from './request/encode-schema.js'
+import { reportUnsupportedFields } from './request/report-unsupported-fields.js'
+import { strictSchema } from './request/encode-schema.js'
+import { hasObjectRoot } from './request/merge-schemas.js'
 import { samplingFields, thinkingFields } from './request/encode-thinking.js'
 import { toolFields } from './request/encode-tools.js'
 import { isBlank } from '../shared/names.js'
@@ -39,7 +40,7 @@ const JSON_ONLY = 'Respond with one JSON object only.'
 
 /** Throws `GatewayError(untranslatable)` for what must not be dropped; reports to `losses` what may. */
 export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject {
-  reportRest(request, losses)
+  reportUnsupportedFields(request, losses)
   const max_tokens = maxTokens(request, model, losses)
   const { system, messages } = conversation(request, model, losses)
   const { thinking, effort } = thinkingFields(request, model, max_tokens, messages, losses)

@@ -9,7 +9,9 @@ import { quote } from '../../../wire/json/quote.js'
 import { sized, type Sized } from '../../../wire/frames/sized.js'
 import type { Choice, Seed } from '../../dialect.js'
 import { Sources } from './reply/encode-citations.js'
-import { blockReasonOut, finishReasonOut, logprobsOut, usageText } from './reply/encode-usage.js'
+import { encodeLogprobs } from './reply/encode-logprobs.js'
+import { encodeUsage } from './reply/encode-usage.js'
+import { encodeBlockReason, encodeFinishReason } from './reply/map-stop-reason.js'
 import { PartWriter } from './reply/encode-content.js'
 
 /** The body of a finished answer; `seed` gives its id and model. */
@@ -21,13 +23,13 @@ export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Siz
 export function encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): Sized {
   const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
   const behind =
-    `"usageMetadata":${usageText(usage, serviceTier)},` +
+    `"usageMetadata":${encodeUsage(usage, serviceTier)},` +
     `"modelVersion":${quote(seed.model)},"responseId":${quote(seed.id)}`
   const [only] = choices
   const blocked =
     only === undefined || choices.length > 1
       ? null
-      : blockReasonOut(only.reply, seed.origin, only.reply.blocks.every(isRefusal))
+      : encodeBlockReason(only.reply, seed.origin, only.reply.blocks.every(isRefusal))
   if (only !== undefined && blocked !== null) {
     const why = refusalIn(only.reply.blocks)
     const message = why === '' ? '' : `,"blockReasonMessage":${quote(why)}`
@@ -63,14 +65,14 @@ function candidate({ index, reply }: Choice, request: ChatRequest, seed: Seed): 
     parts.length === 0 ? [] : [`"content":{"parts":[${parts.join(',')}],"role":"model"}`]
   const members = [
     ...content,
-    `"finishReason":"${finishReasonOut(ending, seed.origin)}"`,
+    `"finishReason":"${encodeFinishReason(ending, seed.origin)}"`,
     `"index":${index}`,
   ]
   const refusal = isFiltered ? refusalIn(reply.blocks) : ''
   if (refusal !== '') members.push(`"finishMessage":${quote(refusal)}`)
   const metadata = sources.metadata()
   if (metadata !== null) members.push(`"groundingMetadata":${JSON.stringify(metadata)}`)
-  if (tokens.length > 0) members.push(`"logprobsResult":${JSON.stringify(logprobsOut(tokens))}`)
+  if (tokens.length > 0) members.push(`"logprobsResult":${JSON.stringify(encodeLogprobs(tokens))}`)
   return `{${members.join(',')}}`
 }
 

@@ -10,7 +10,9 @@ import { isPlain, quote } from '../../../wire/json/quote.js'
 import type { Place, Seed, StreamEncoder } from '../../dialect.js'
 import { encodeStreamError } from './encode-error.js'
 import { Sources } from './reply/encode-citations.js'
-import { blockReasonOut, finishReasonOut, logprobsOut, usageText } from './reply/encode-usage.js'
+import { encodeLogprobs } from './reply/encode-logprobs.js'
+import { encodeUsage } from './reply/encode-usage.js'
+import { encodeBlockReason, encodeFinishReason } from './reply/map-stop-reason.js'
 import { PartWriter } from './reply/encode-content.js'
 
 /** The place of an only answer. */
@@ -104,7 +106,7 @@ export class GeminiEncoder implements StreamEncoder {
       case 'citation':
         return this.sources.cite(event.index, event.citation)
       case 'logprobs':
-        this.likely = `,"logprobsResult":${JSON.stringify(logprobsOut(event.tokens))}`
+        this.likely = `,"logprobsResult":${JSON.stringify(encodeLogprobs(event.tokens))}`
         return
       case 'usage':
         this.usage = mergeUsage(this.usage, event.usage)
@@ -173,10 +175,10 @@ export class GeminiEncoder implements StreamEncoder {
   private finish(event: Extract<ChatEvent, { type: 'finish' }>): void {
     const { seed, place, refusal } = this
     const counts = place.isLast
-      ? `"usageMetadata":${usageText(this.usage, event.serviceTier)},${this.tail}`
+      ? `"usageMetadata":${encodeUsage(this.usage, event.serviceTier)},${this.tail}`
       : this.tail
     const isFiltered = event.reason === 'filter'
-    const blocked = place.index === 0 ? blockReasonOut(event, seed.origin, this.isEmpty) : null
+    const blocked = place.index === 0 ? encodeBlockReason(event, seed.origin, this.isEmpty) : null
     if (blocked !== null) {
       const message = refusal === '' ? '' : `,"blockReasonMessage":${quote(refusal)}`
       this.out += `data: {"promptFeedback":{"blockReason":"${blocked}"${message}},${counts}`
@@ -184,7 +186,7 @@ export class GeminiEncoder implements StreamEncoder {
     }
     if (refusal !== '' && !isFiltered) this.text(refusal)
     // Google's own SDK keeps a turn only if each of its events has a part.
-    let members = `"finishReason":"${finishReasonOut({ ...event, isRefusal: refusal !== '' }, seed.origin)}","index":${place.index}`
+    let members = `"finishReason":"${encodeFinishReason({ ...event, isRefusal: refusal !== '' }, seed.origin)}","index":${place.index}`
     if (refusal !== '' && isFiltered) members += `,"finishMessage":${quote(refusal)}`
     const metadata = this.sources.metadata()
     if (metadata !== null) members += `,"groundingMetadata":${JSON.stringify(metadata)}`

@@ -91,7 +91,7 @@ export class Counts {
   }
 
   /** The upstream counted words of an answer, thoughts apart. */
-  get saysSomething(): boolean {
+  get hasOutput(): boolean {
     return (this.candidates ?? 0) > 0
   }
 

@@ -4,7 +4,19 @@
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
-import { because, BEGIN, delta, END, input, run, start, stop, text, TEXT, tool } from '../stream-frames.js'
+import {
+  because,
+  BEGIN,
+  delta,
+  END,
+  input,
+  run,
+  start,
+  stop,
+  text,
+  TEXT,
+  tool,
+} from '../stream-frames.js'
 import { frame, hearStream, textOf, type Frame } from '../driver.js'
 
 void t.test('padding, pings, comments and unknown events change nothing', (t) => {

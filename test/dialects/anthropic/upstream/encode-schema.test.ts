@@ -4,10 +4,8 @@
  */
 import t from 'tap'
 import type { JsonObject } from '../../../../src/chat/json.js'
-import {
-  rootObject,
-  strictSchema,
-} from '../../../../src/dialects/anthropic/upstream/request/encode-schema.js'
+import { strictSchema } from '../../../../src/dialects/anthropic/upstream/request/encode-schema.js'
+import { rootObject } from '../../../../src/dialects/anthropic/upstream/request/merge-schemas.js'
 
 function strict(property: JsonObject, more: JsonObject = {}): JsonObject {
   const made = strictSchema({ type: 'object', properties: { p: property }, ...more })

@@ -5,29 +5,12 @@
  * The first open block is sent as it grows. A block that starts while another is open is held and
  * sent when its turn comes, so interleaved indexes and a forgotten stop both lose nothing.
  */
-import type { Citation, EventSink } from '../../../../chat/event.js'
+import type { EventSink } from '../../../../chat/event.js'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../../chat/json.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
 import { CUSTOM_INPUT, parseJson, PROVIDER } from '../../shared/names.js'
-
-/** What a block becomes. `json` is the synthetic tool whose arguments are the answer's text. */
-type Kind = 'text' | 'thinking' | 'tool' | 'custom' | 'json' | 'opaque' | 'ignored'
-
-interface Block {
-  readonly at: number
-  readonly kind: Kind
-  readonly start: JsonObject
-  /** The input that came with the start of a tool call; `{}` where there was none. */
-  readonly input: string
-  /** Its canonical index, once its turn has come. */
-  index: number
-  /** Text or JSON that waits: for its turn, or for its end where it can only be sent whole. */
-  held: string
-  length: number
-  signature: string
-  readonly citations: JsonObject[]
-  stopped: boolean
-}
+import { citationOf } from './decode-citations.js'
+import { newBlock, OpenBlocks, type Block, type Kind } from './open-blocks.js'
 
 /** What the request says about the tools that the model was shown. */
 export interface ToolNames {
@@ -39,34 +22,6 @@ export interface ToolNames {
 
 /** Why a block cannot be understood; the answer then ends in `upstream_malformed`. */
 export type Fault = string | null
-
-/** Blocks that have not stopped, by their upstream index. There is nearly always one, and a Map costs 0.2 µs. */
-class OpenBlocks {
-  private one: Block | null = null
-  private others: Map<number, Block> | null = null
-
-  get(at: number): Block | undefined {
-    return this.one?.at === at ? this.one : this.others?.get(at)
-  }
-
-  add(block: Block): void {
-    if (this.one === null) this.one = block
-    else (this.others ??= new Map<number, Block>()).set(block.at, block)
-  }
-
-  remove(block: Block): void {
-    if (this.one === block) this.one = null
-    else this.others?.delete(block.at)
-  }
-
-  all(): readonly Block[] {
-    const { one, others } = this
-    if (others === null) return one === null ? NONE : [one]
-    return one === null ? [...others.values()] : [one, ...others.values()]
-  }
-}
-
-const NONE: readonly Block[] = []
 
 /** The blocks of one answer. */
 export class Blocks {
@@ -331,21 +286,6 @@ const OPAQUE: ReadonlySet<string> = new Set([
   'compaction',
 ])
 
-function newBlock(at: number, kind: Kind, start: JsonObject, input: string): Block {
-  return {
-    at,
-    kind,
-    start,
-    input,
-    index: -1,
-    held: '',
-    length: 0,
-    signature: '',
-    citations: [],
-    stopped: false,
-  }
-}
-
 /** What a call that sends no fragments has for input; null where writing it overflows the stack. */
 function inputText(start: JsonObject): string | null {
   if (!isObject(start.input)) return '{}'
@@ -354,18 +294,4 @@ function inputText(start: JsonObject): string | null {
   } catch {
     return null
   }
-}
-
-/** A block is cited as a whole: Anthropic makes one block of each cited passage. */
-function citationOf(wire: JsonObject, length: number): Citation {
-  const citation: Citation = { start: 0, end: length }
-  // A passage of the client's own search results names its source, which need not be an address.
-  const source = stringOf(wire.source) ?? ''
-  const url = stringOf(wire.url) ?? (/^https?:\/\//.test(source) ? source : undefined)
-  const title = stringOf(wire.title) ?? stringOf(wire.document_title)
-  const citedText = stringOf(wire.cited_text)
-  if (url !== undefined) citation.url = url
-  if (title !== undefined) citation.title = title
-  if (citedText !== undefined) citation.citedText = citedText
-  return citation
 }

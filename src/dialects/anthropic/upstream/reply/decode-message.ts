@@ -16,10 +16,11 @@ import { Blocks } from './decode-blocks.js'
 import { resumeOf, type RawContent } from '../continue-paused-turn.js'
 import { decodeErrorPayload } from '../decode-error.js'
 import { jsonToolName } from '../request/encode-tools.js'
-import { finishReason, UsageMeter } from '../../shared/usage.js'
+import { UsageMeter } from '../../shared/usage.js'
+import { finishReason } from './map-stop-reason.js'
 
 /** Emits a grammatical stream whatever it is told; after `finish` or `error` it emits nothing. */
-export class Answer {
+export class MessageDecoder {
   /** True once `finish` or `error` has been emitted. */
   done = false
   readonly blocks: Blocks

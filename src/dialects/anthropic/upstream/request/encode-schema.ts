@@ -11,6 +11,8 @@ import {
   type JsonValue,
 } from '../../../../chat/json.js'
 import { SchemaBudget } from '../../../../chat/json-schema/schema-budget.js'
+import { hasObjectRoot, rootObject } from './merge-schemas.js'
+import { MAX_DEPTH, findRecursion } from './schema-refs.js'
 
 /** A schema for `output_config.format` or a strict tool, or what keeps it from being one. */
 export type StrictSchema = { schema: JsonObject } | { problem: string }
@@ -48,12 +50,6 @@ const MAPS: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions']
 
 const OPEN = 'additionalProperties must be false'
 
-/** Deeper than any schema a person writes; also what keeps recursion off the stack's limit. */
-const DEPTH_MAX = 200
-
-/** What of a schema's text takes about as long to write as one part of a schema takes to rewrite. */
-const CHARS_PER_PART = 64
-
 /**
  * The schema within what Anthropic can enforce: closed objects, `oneOf` as `anyOf`, and every other
  * keyword as words in the description. A recursive `$ref` or an open map cannot be expressed; the
@@ -62,10 +58,10 @@ const CHARS_PER_PART = 64
  */
 export function strictSchema(schema: JsonObject, budget = new SchemaBudget()): StrictSchema {
   if (!hasObjectRoot(schema)) return { problem: 'the root must be an object' }
-  const problem = recursion(schema)
+  const problem = findRecursion(schema)
   if (problem !== null) return { problem }
   const problems: string[] = []
-  const root = rootObject(sanitised(schema, '', 0, { problems, budget }), budget)
+  const root = rootObject(sanitize(schema, '', 0, { problems, budget }), budget)
   // Variants that were merged, or nothing at all, may have left no member with a name.
   if (openMap(root)) problems.push(OPEN)
   const first = problems[0]
@@ -74,176 +70,23 @@ export function strictSchema(schema: JsonObject, budget = new SchemaBudget()): S
     : { problem: first }
 }
 
-/**
- * A schema whose root is an object without combinators, as tools need. Variants at the root are
- * merged: all their properties, and only what every variant requires. A schema that already fits
- * is handed back as it is. Throws as `strictSchema` does.
- */
-export function rootObject(schema: JsonObject, budget = new SchemaBudget()): JsonObject {
-  return merged(schema, { root: schema, seen: new Set(), budget }, 0)
-}
-
-/** True unless the schema says that its value is, or may be, something else than an object (or null). */
-export function hasObjectRoot(schema: JsonObject): boolean {
-  const seen = new Set<string>()
-  const pending = [schema]
-  // Without recursion: a chain of thousands of references would overflow the stack.
-  for (let each = pending.pop(); each !== undefined; each = pending.pop()) {
-    const { type, $ref, anyOf, oneOf } = each
-    if (type !== undefined && type !== 'object' && !arrayOf(type).includes('object')) return false
-    for (const list of [anyOf, oneOf]) {
-      for (const one of arrayOf(list).map(objectOf)) if (one.type !== 'null') pending.push(one)
-    }
-    if (typeof $ref !== 'string' || seen.has($ref)) continue
-    seen.add($ref)
-    const target = referenced(schema, $ref)
-    if (target.type !== 'null') pending.push(target)
-  }
-  return true
-}
-
-/** Where references lead, and which have been followed: each is followed once, so cycles end. */
-interface Following {
-  readonly root: JsonObject
-  readonly seen: Set<string>
-  readonly budget: SchemaBudget
-}
-
-function merged(schema: JsonObject, following: Following, depth: number): JsonObject {
-  const { anyOf, oneOf, allOf, $ref, ...rest } = schema
-  following.budget.spend(1)
-  const combined = [anyOf, oneOf, allOf, $ref].some((one) => one !== undefined)
-  if (!combined) return schema.type === 'object' ? schema : { ...rest, type: 'object' }
-  if (depth > DEPTH_MAX) return { ...rest, type: 'object' }
-  const { root, seen, budget } = following
-  const variants = (list: JsonValue | undefined): JsonObject[] =>
-    arrayOf(list).map((one) => merged(objectOf(one), following, depth + 1))
-  const union = new Union(rest, budget)
-  if (typeof $ref === 'string' && !seen.has($ref)) {
-    seen.add($ref)
-    union.include([merged(referenced(root, $ref), following, depth + 1)], true)
-  }
-  union.include(variants(allOf), true)
-  union.include(variants(anyOf), false)
-  union.include(variants(oneOf), false)
-  return { ...rest, type: 'object', ...union.members() }
-}
-
-/** The properties of an object and of its variants; a property that differs among them has alternatives. */
-class Union {
-  private readonly budget: SchemaBudget
-  private readonly required: Set<JsonValue>
-  private readonly properties = new Map<string, Alternatives>()
-  private isUsed = false
-
-  constructor(own: JsonObject, budget: SchemaBudget) {
-    this.budget = budget
-    this.required = new Set(arrayOf(own.required))
-    this.addProperties(own)
-  }
-
-  /** Adds the variants' properties; `all` says that every one of them holds, not just one. */
-  include(variants: readonly JsonObject[], all: boolean): void {
-    const [first, ...others] = variants
-    if (first === undefined) return
-    this.isUsed = true
-    for (const variant of variants) {
-      this.addProperties(variant)
-      this.budget.spendList(variant.required)
-    }
-    const lists = all ? variants : [first]
-    const rest = all ? [] : others.map((variant) => new Set(arrayOf(variant.required)))
-    for (const name of lists.flatMap((variant) => arrayOf(variant.required))) {
-      if (rest.every((names) => names.has(name))) this.required.add(name)
-    }
-  }
-
-  members(): JsonObject {
-    if (!this.isUsed) return {}
-    const properties = Object.fromEntries(
-      [...this.properties].map(([name, known]) => [name, known.schema()]),
-    )
-    return { properties, required: [...this.required] }
-  }
-
-  private addProperties(variant: JsonObject): void {
-    const entries = Object.entries(objectOf(variant.properties))
-    this.budget.spend(entries.length)
-    for (const [name, schema = {}] of entries) {
-      const known = this.properties.get(name)
-      if (known === undefined) this.properties.set(name, new Alternatives(schema))
-      else known.add(schema, this.budget)
-    }
-  }
-}
-
-/** Schemas of which one holds, each once. Their texts are made only once there is a second, and compared as keys. */
-class Alternatives {
-  private readonly first: JsonValue
-  private all: Map<string, JsonValue> | null = null
-
-  constructor(first: JsonValue) {
-    this.first = first
-  }
-
-  add(schema: JsonValue, budget: SchemaBudget): void {
-    this.all ??= texts(alternatives(this.first), budget)
-    for (const [text, one] of texts(alternatives(schema), budget)) this.all.set(text, one)
-  }
-
-  schema(): JsonValue {
-    const { all, first } = this
-    if (all === null) return first
-    const [only = first, ...others] = all.values()
-    return others.length === 0 ? only : { anyOf: [...all.values()] }
-  }
-}
-
-/** The schemas by their JSON texts. */
-function texts(schemas: readonly JsonValue[], budget: SchemaBudget): Map<string, JsonValue> {
-  const found = new Map<string, JsonValue>()
-  for (const schema of schemas) {
-    const text = JSON.stringify(schema)
-    budget.spend(1 + Math.floor(text.length / CHARS_PER_PART))
-    found.set(text, schema)
-  }
-  return found
-}
-
-/** A schema as the list of its variants. */
-function alternatives(schema: JsonValue): JsonValue[] {
-  const { anyOf, ...rest } = objectOf(schema)
-  return Array.isArray(anyOf) && Object.keys(rest).length === 0 ? anyOf : [schema]
-}
-
-/** What a local `$ref` points at; an empty schema where it points nowhere. */
-function referenced(root: JsonObject, ref: string): JsonObject {
-  if (!ref.startsWith('#/')) return {}
-  let at: JsonValue | undefined = root
-  for (const step of ref.slice(2).split('/')) {
-    const name = step.replaceAll('~1', '/').replaceAll('~0', '~')
-    at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined
-  }
-  return objectOf(at)
-}
-
 /** What went wrong so far, and how much more may be written. */
 interface Sanitising {
   readonly problems: string[]
   readonly budget: SchemaBudget
 }
 
-function sanitised(schema: JsonObject, path: string, depth: number, state: Sanitising): JsonObject {
+function sanitize(schema: JsonObject, path: string, depth: number, state: Sanitising): JsonObject {
   const { problems, budget } = state
   budget.spend(1)
-  if (depth > DEPTH_MAX) {
+  if (depth > MAX_DEPTH) {
     problems.push(`${path || 'the schema'} is nested too deeply`)
     return {}
   }
   const entries: [string, JsonValue][] = []
   const notes: string[] = []
   const clean = (value: JsonValue | undefined, at: string): JsonValue =>
-    isObject(value) ? sanitised(value, at, depth + 1, state) : (value ?? null)
+    isObject(value) ? sanitize(value, at, depth + 1, state) : (value ?? null)
   for (const [key, value] of Object.entries(schema)) {
     if (value === undefined || key === 'additionalProperties') continue
     const at = path === '' ? key : `${path}.${key}`
@@ -284,41 +127,4 @@ function openMap(schema: JsonObject): boolean {
 function described(description: string | undefined, notes: string[]): string {
   const words = `Must satisfy ${notes.join(', ')}.`
   return description === undefined || description === '' ? words : `${description}\n${words}`
-}
-
-/**
- * The first `$ref` that leads back to itself, or null. Each reference is followed once, so a schema
- * with many paths to one definition costs no more than its size.
- */
-function recursion(root: JsonObject): string | null {
-  const settled = new Map<string, boolean>()
-  const visit = (value: JsonValue | undefined, depth: number): string | null => {
-    if (depth > DEPTH_MAX * 4) return 'the schema is nested too deeply'
-    if (Array.isArray(value)) return firstOf(value, (one) => visit(one, depth + 1))
-    if (!isObject(value)) return null
-    const ref = stringOf(value.$ref)
-    if (ref !== undefined) {
-      if (settled.get(ref) === false) return `$ref ${ref} is recursive`
-      if (settled.get(ref) === undefined) {
-        settled.set(ref, false)
-        const target = ref === '#' ? root : referenced(root, ref)
-        const found = visit(target, depth + 1)
-        if (found !== null) return found
-        settled.set(ref, true)
-      }
-    }
-    const members = Object.entries(value).filter(
-      ([key]) => key !== '$defs' && key !== 'definitions',
-    )
-    return firstOf(members, ([, member]) => visit(member, depth + 1))
-  }
-  return visit(root, 0)
-}
-
-function firstOf<T>(items: readonly T[], find: (item: T) => string | null): string | null {
-  for (const item of items) {
-    const found = find(item)
-    if (found !== null) return found
-  }
-  return null
 }

@@ -8,7 +8,8 @@ import type { ChatRequest, Tool } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
 import { SchemaBudget } from '../../../../chat/json-schema/schema-budget.js'
 import type { Losses } from '../../../dialect.js'
-import { rootObject, strictSchema } from './encode-schema.js'
+import { strictSchema } from './encode-schema.js'
+import { rootObject } from './merge-schemas.js'
 import { cacheControl, CUSTOM_INPUT } from '../../shared/names.js'
 
 /** Members of the body that are about tools. */

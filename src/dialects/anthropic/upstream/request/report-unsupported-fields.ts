@@ -18,7 +18,7 @@ const SILENT: ReadonlySet<string> = new Set([
 ])
 
 /** Throws for what must not be dropped, reports what may be, and leaves out what does not matter. */
-export function reportRest(request: ChatRequest, losses: Losses): void {
+export function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
   refuseShapes(request)
   if ((request.frequencyPenalty ?? 0) !== 0) losses.drop('frequency_penalty', 'no-equivalent')
   if ((request.presencePenalty ?? 0) !== 0) losses.drop('presence_penalty', 'no-equivalent')

@@ -1,0 +1,80 @@
+/**
+ * Canonical finish reasons as `finishReason` and `blockReason` of the Gemini format.
+ *
+ * Source: ai.google.dev/api/generate-content, "FinishReason" and "BlockReason", read 2026-11-20.
+ */
+import type { FinishReason } from '../../../../chat/event.js'
+import { PROVIDER } from '../../shared/names.js'
+
+/** Google's own reasons, which a client of Google's knows. */
+const REASONS: ReadonlySet<string> = new Set([
+  'STOP',
+  'MAX_TOKENS',
+  'SAFETY',
+  'RECITATION',
+  'LANGUAGE',
+  'OTHER',
+  'BLOCKLIST',
+  'PROHIBITED_CONTENT',
+  'SPII',
+  'IMAGE_SAFETY',
+  'IMAGE_PROHIBITED_CONTENT',
+  'IMAGE_RECITATION',
+  'IMAGE_OTHER',
+  'NO_IMAGE',
+  'MODEL_ARMOR',
+])
+
+/** Why Google refuses a prompt. */
+const BLOCKS: ReadonlySet<string> = new Set([
+  'SAFETY',
+  'OTHER',
+  'BLOCKLIST',
+  'PROHIBITED_CONTENT',
+  'IMAGE_SAFETY',
+  'MODEL_ARMOR',
+  'JAILBREAK',
+])
+
+/** How an answer ended. */
+export interface Ending {
+  readonly reason: FinishReason
+  readonly raw: string | null
+  readonly serviceTier?: string | undefined
+  /** The model refused in words of its own. */
+  readonly isRefusal?: boolean
+}
+
+/** The `finishReason`. Calls end with STOP here. */
+export function encodeFinishReason(
+  { reason, raw, isRefusal = false }: Ending,
+  origin: string | undefined,
+): string {
+  // What OpenAI's models call an ordinary stop.
+  if (isRefusal && reason === 'stop') return 'SAFETY'
+  if (origin === PROVIDER && raw !== null && REASONS.has(raw)) return raw
+  switch (reason) {
+    case 'stop':
+    case 'tool-use':
+    case 'pause':
+      return 'STOP'
+    case 'length':
+      return 'MAX_TOKENS'
+    case 'filter':
+      return 'SAFETY'
+    case 'other':
+      return 'OTHER'
+    default:
+      return reason satisfies never
+  }
+}
+
+/** Why the prompt was refused, where a Gemini upstream refused it and nothing was answered; else null. */
+export function encodeBlockReason(
+  { reason, raw }: Ending,
+  origin: string | undefined,
+  isEmpty: boolean,
+): string | null {
+  if (!isEmpty || reason !== 'filter' || origin !== PROVIDER || raw === null) return null
+  return BLOCKS.has(raw) ? raw : null
+}
