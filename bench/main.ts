@@ -3,22 +3,22 @@
  * Knows no measurement.
  */
 import { parseArgs } from 'node:util'
-import { shown, type Figure, type Pace, type SuiteResult } from './figures.js'
-import { stamp, type Stamp } from './machine.js'
-import { breaches, readBaseline, writeBaseline, type SuiteRecord } from './baseline.js'
+import { shown, type Figure, type Pace, type SuiteResult } from './report/figures.js'
+import { stamp, type Stamp } from './processes/machine.js'
+import { breaches, readBaseline, writeBaseline, type SuiteRecord } from './report/baseline.js'
 
 /** Suites by name, loaded when asked for. */
 const SUITES: Readonly<Record<string, () => Promise<(pace: Pace) => Promise<SuiteResult>>>> = {
-  codec: async () => (await import('./codec.js')).runCodec,
-  hedge: async () => (await import('./hedge.js')).runHedge,
-  hostile: async () => (await import('./hostile.js')).runHostile,
-  ledger: async () => (await import('./ledger.js')).runLedger,
-  load: async () => (await import('./load.js')).runLoad,
-  peers: async () => (await import('./peers.js')).runPeers,
-  relay: async () => (await import('./relay.js')).runRelay,
-  route: async () => (await import('./route.js')).runRoute,
-  splice: async () => (await import('./splice.js')).runSplice,
-  start: async () => (await import('./start.js')).runStart,
+  codec: async () => (await import('./suites/codec.js')).runCodec,
+  hedge: async () => (await import('./suites/hedge.js')).runHedge,
+  hostile: async () => (await import('./suites/hostile.js')).runHostile,
+  ledger: async () => (await import('./suites/ledger.js')).runLedger,
+  load: async () => (await import('./suites/load.js')).runLoad,
+  peers: async () => (await import('./suites/peers.js')).runPeers,
+  relay: async () => (await import('./suites/relay.js')).runRelay,
+  route: async () => (await import('./suites/route.js')).runRoute,
+  splice: async () => (await import('./suites/splice.js')).runSplice,
+  start: async () => (await import('./suites/start.js')).runStart,
 }
 /** What `all` runs: the suites whose ratios need nothing that this machine may not have. */
 const ALL = ['codec', 'ledger', 'load', 'relay', 'splice']

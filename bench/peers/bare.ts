@@ -5,7 +5,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
 import { Pool, type Dispatcher } from 'undici'
-import { numberField } from '../raw-http.js'
+import { numberField } from '../load/raw-http.js'
 
 /** Passes one answer on: a stream chunk by chunk, anything else as a whole. */
 class PassOn implements Dispatcher.DispatchHandler {

@@ -1,8 +1,8 @@
 /** crabllm (Rust, crates.io): one provider, one virtual key; its defaults otherwise. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { MODELS, PATHS } from '../answers.js'
-import { listening } from '../children.js'
+import { MODELS, PATHS } from '../load/sample-traffic.js'
+import { listening } from '../processes/children.js'
 import { CLIENT_KEY, crate, START_MS, type PeerKind } from './peer.js'
 
 const VERSION = '0.0.25'

@@ -1,8 +1,8 @@
 /** LiteLLM's proxy (Python, PyPI) with one worker and a master key, without a database. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { MODELS, PATHS } from '../answers.js'
-import { listening } from '../children.js'
+import { MODELS, PATHS } from '../load/sample-traffic.js'
+import { listening } from '../processes/children.js'
 import { CLIENT_KEY, peerFile, START_MS, wheel, type PeerKind } from './peer.js'
 
 const VERSION = '1.106.0'

@@ -1,6 +1,6 @@
 /** Noveum AI Gateway (Rust, crates.io) without its platform: the client sends the provider's key. */
-import { MODELS, PATHS } from '../answers.js'
-import { listening } from '../children.js'
+import { MODELS, PATHS } from '../load/sample-traffic.js'
+import { listening } from '../processes/children.js'
 import { crate, START_MS, type PeerKind } from './peer.js'
 
 const VERSION = '2.0.1'

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { packageFile } from '../../src/files/package-file.js'
-import type { Children, Started } from '../children.js'
+import type { Children, Started } from '../processes/children.js'
 
 /** Where a peer listens and where it finds its upstream. */
 export interface Place {

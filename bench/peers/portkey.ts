@@ -1,6 +1,6 @@
 /** Portkey's open-source gateway (Node, npm): no key of its own, the upstream named in headers. */
-import { MODELS, PATHS } from '../answers.js'
-import { listening } from '../children.js'
+import { MODELS, PATHS } from '../load/sample-traffic.js'
+import { listening } from '../processes/children.js'
 import { peerFile, START_MS, type PeerKind } from './peer.js'
 
 const VERSION = '1.15.2'

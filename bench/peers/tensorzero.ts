@@ -6,7 +6,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { MODELS } from '../answers.js'
+import { MODELS } from '../load/sample-traffic.js'
 import { peerFile, START_MS, wheel, type PeerKind } from './peer.js'
 
 const VERSION = '2026.6.0'

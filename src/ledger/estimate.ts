@@ -39,7 +39,7 @@ export function noBulk(): Bulk {
   }
 }
 
-/** Tokens of each thing. Fitted by hand to the recordings; `bench/tokens.ts` shows the error. */
+/** Tokens of each thing. Fitted by hand to the recordings; `bench/suites/tokens.ts` shows the error. */
 interface Rates {
   readonly textByte: number
   readonly message: number

@@ -5,8 +5,8 @@
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { gaps, rowsOf, type Row } from './cases.js'
-import { filesBelow, type Source } from './tree.js'
+import { gaps, rowsOf, type Row } from './case-tables.js'
+import { filesBelow, type Source } from './source-tree.js'
 
 /** How many cases there are: the page is complete or wrong. */
 const CASES = Array.from({ length: 70 }, (_, at) => String(at + 1))

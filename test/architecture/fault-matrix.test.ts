@@ -4,7 +4,7 @@
  * Method: the ids are looked for at the beginning of the names of tests.
  */
 import t from 'tap'
-import { filesBelow, withoutComments } from './tree.js'
+import { filesBelow, withoutComments } from './source-tree.js'
 
 /** What each id stands for. */
 const FAULTS: Readonly<Record<string, string>> = {

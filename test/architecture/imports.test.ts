@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { isObject, objectOf } from '../../src/chat/json.js'
-import { filesBelow, importsOf, type Import, type Source } from './tree.js'
+import { filesBelow, importsOf, type Import, type Source } from './source-tree.js'
 
 /** A module is a folder of `src` or one of its subfolders or files; it imports only modules of lower rows. */
 const ROWS: readonly (readonly string[])[] = [

@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import t from 'tap'
-import { filesBelow } from './tree.js'
+import { filesBelow } from './source-tree.js'
 
 const pages = [
   ...readdirSync('.').filter((name) => name.endsWith('.md')),

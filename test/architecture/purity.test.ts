@@ -4,7 +4,7 @@
  * Method: imports and forbidden names are searched in its files; each rule is also fed a line that breaks it.
  */
 import t from 'tap'
-import { filesBelow, importsOf, withoutComments, type Source } from './tree.js'
+import { filesBelow, importsOf, withoutComments, type Source } from './source-tree.js'
 
 const PURE = [
   /^(?:errors|secrets\/redact-secrets)\.ts$/,

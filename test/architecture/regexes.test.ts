@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import ts from 'typescript'
-import { filesBelow } from './tree.js'
+import { filesBelow } from './source-tree.js'
 
 const TEXT_CHARS = 12_000
 /** A linear expression takes well below a millisecond; one that looks again for each character, 100 and more. */

@@ -4,7 +4,7 @@
  * Method: the ids in the titles of all tests against the rows below; each rule is also fed a breach.
  */
 import t from 'tap'
-import { filesBelow } from './tree.js'
+import { filesBelow } from './source-tree.js'
 
 /** Each row, in short. Numbers have gaps: they are names. */
 const ROWS: Readonly<Record<string, string>> = {

@@ -4,8 +4,8 @@
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { gaps, rowsOf, type Row } from './cases.js'
-import { filesBelow, type Source } from './tree.js'
+import { gaps, rowsOf, type Row } from './case-tables.js'
+import { filesBelow, type Source } from './source-tree.js'
 
 /** Of the store (H), and of limits and accounting (L); the numbers are names, and have gaps. */
 const CASES = [

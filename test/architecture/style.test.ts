@@ -4,7 +4,7 @@
  * Method: the text of every file; each rule is also fed a file that breaks it.
  */
 import t from 'tap'
-import { filesBelow, type Source } from './tree.js'
+import { filesBelow, type Source } from './source-tree.js'
 
 const MAX_LINES = 400
 /** Names that say nothing about the domain, so anything ends up in them. */

@@ -9,7 +9,7 @@ import { arrayOf, objectOf, stringOf } from '../../src/chat/json.js'
 import type { Chunking } from '../../src/emulator/faults/play.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'
 import { startGateway } from '../helpers/gateway.js'
-import { collect, type Answered } from './completion.js'
+import { collect, type Answered } from './check-completion.js'
 import {
   cases,
   fromGemini,
@@ -19,7 +19,7 @@ import {
   type Counts,
   type Gist,
 } from './recordings/recorded.js'
-import { Tally, together } from './together.js'
+import { Tally, together } from './run-in-parallel.js'
 
 const MODEL = {
   openai: 'gpt-4o',

@@ -11,9 +11,9 @@ import { PRESET_NAMES, type PresetName } from '../../src/config/upstreams/preset
 import { fixtures, skipWithoutFixtures, type Recording } from '../helpers/fixtures.js'
 import { startGateway } from '../helpers/gateway.js'
 import { until } from '../helpers/upstream.js'
-import { collect, faultsOfStream, faultsOfWhole } from './completion.js'
+import { collect, faultsOfStream, faultsOfWhole } from './check-completion.js'
 import { fromOpenAi, piecesOf, type Gist } from './recordings/recorded.js'
-import { Tally } from './together.js'
+import { Tally } from './run-in-parallel.js'
 import { startVendors } from './vendors.js'
 
 t.setTimeout(120_000)

@@ -6,7 +6,7 @@
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
 import { sealThinking } from '../../src/dialects/anthropic/client/reply/thinking-token.js'
-import { failing } from '../conformance/stage.js'
+import { failing } from '../conformance/client-scenarios.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 
 const MODEL = 'claude-haiku-4-5'

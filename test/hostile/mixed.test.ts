@@ -4,10 +4,10 @@
  * latencies. Bounds are generous: a busy machine must not fail this test.
  */
 import t from 'tap'
-import { Children } from '../../bench/children.js'
+import { Children } from '../../bench/processes/children.js'
 import { CLASSES } from '../../bench/hostile/classes.js'
 import { runPlan } from '../../bench/hostile/run.js'
-import { thisTree } from '../../bench/tree.js'
+import { thisTree } from '../../bench/processes/builds.js'
 
 const SECONDS = 5
 /** Of all processes, after the run; a leak of one body of 31 MB for each shot of its class is more. */

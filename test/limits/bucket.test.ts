@@ -3,7 +3,7 @@
  * Method: examples at each edge, then ten thousand random histories held against a count by hand.
  */
 import t from 'tap'
-import { dice } from '../helpers/dice.js'
+import { dice } from '../helpers/seeded-random.js'
 import {
   budgetStanding,
   dayOf,

@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { objectOf } from '../../src/chat/json.js'
-import { faultsOfEvents } from '../conformance/responses.js'
+import { faultsOfEvents } from '../conformance/check-responses.js'
 import { checkClient, pairsOf, type ClientCase } from './client-format.js'
 import { framesOf, run, transcripts } from './streams.js'
 

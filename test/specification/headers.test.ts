@@ -5,7 +5,7 @@
 import t from 'tap'
 import { send } from '../faults/front-door/raw-client.js'
 import { startGateway } from '../helpers/gateway.js'
-import { ask, body, FAMILIES, get } from './api.js'
+import { ask, body, FAMILIES, get } from './exchange.js'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const TIMING = /^auth;dur=[\d.]+, route;dur=[\d.]+, limit;dur=[\d.]+, upstream;dur=[\d.]+$/

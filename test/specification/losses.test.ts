@@ -6,7 +6,7 @@
 import t from 'tap'
 import type { JsonObject } from '../../src/chat/json.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
-import { ask, body } from './api.js'
+import { ask, body } from './exchange.js'
 
 const LOSSES = /^sluice_translation_losses_total\{(.*)\} (\d+)$/gm
 

@@ -8,8 +8,8 @@ import { APICallError, generateText, Output, stepCountIs, streamText, tool, type
 import t from 'tap'
 import { z } from 'zod'
 import { startGateway } from '../../helpers/gateway.js'
-import { ROWS } from '../rows.js'
-import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../stage.js'
+import { ROWS } from '../upstream-cases.js'
+import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../client-scenarios.js'
 
 const gateway = await startGateway(t)
 const { emulator } = gateway

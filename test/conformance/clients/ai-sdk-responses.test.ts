@@ -8,9 +8,9 @@ import t from 'tap'
 import { z } from 'zod'
 import { startGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
-import { overChat } from '../responses.js'
-import { ROWS } from '../rows.js'
-import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../stage.js'
+import { overChat } from '../check-responses.js'
+import { ROWS } from '../upstream-cases.js'
+import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../client-scenarios.js'
 
 t.setTimeout(120_000)
 const plain = await startGateway(t)

@@ -6,8 +6,8 @@ import Anthropic, { APIError } from '@anthropic-ai/sdk'
 import t from 'tap'
 import { arrayOf, objectOf } from '../../../src/chat/json.js'
 import { startGateway } from '../../helpers/gateway.js'
-import { ROWS } from '../rows.js'
-import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../stage.js'
+import { ROWS } from '../upstream-cases.js'
+import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../client-scenarios.js'
 
 const gateway = await startGateway(t)
 const client = new Anthropic({ apiKey: gateway.secret, baseURL: gateway.origin, maxRetries: 0 })

@@ -3,7 +3,7 @@
  * is one more entry; the tests that walk over the recordings know none of them.
  */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
-import type { Answered } from '../completion.js'
+import type { Answered } from '../check-completion.js'
 import { fromAnthropic, piecesOf, type Format, type Gist } from '../recordings/recorded.js'
 
 /** One client format. */

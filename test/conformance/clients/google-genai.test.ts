@@ -14,8 +14,8 @@ import {
 import t from 'tap'
 import { objectOf } from '../../../src/chat/json.js'
 import { startGateway } from '../../helpers/gateway.js'
-import { ROWS } from '../rows.js'
-import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../stage.js'
+import { ROWS } from '../upstream-cases.js'
+import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../client-scenarios.js'
 
 const gateway = await startGateway(t)
 const client = clientOf(gateway.secret)

@@ -16,8 +16,8 @@ import { z } from 'zod'
 import { objectOf } from '../../../src/chat/json.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
-import { ROWS } from '../rows.js'
-import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../stage.js'
+import { ROWS } from '../upstream-cases.js'
+import { failing, LONG, PIXEL, thrownBy, upstreamIsLeft } from '../client-scenarios.js'
 
 const gateway = await startGateway(t)
 const { emulator } = gateway

@@ -10,9 +10,9 @@ import t from 'tap'
 import { z } from 'zod'
 import { objectOf } from '../../../src/chat/json.js'
 import { startGateway } from '../../helpers/gateway.js'
-import { ROWS } from '../rows.js'
+import { ROWS } from '../upstream-cases.js'
 import { callsOf, clientOf, said, TIME } from './sdk.js'
-import { failing, LONG, thrownBy, upstreamIsLeft } from '../stage.js'
+import { failing, LONG, thrownBy, upstreamIsLeft } from '../client-scenarios.js'
 
 const gateway = await startGateway(t)
 const { completions } = clientOf(gateway).chat

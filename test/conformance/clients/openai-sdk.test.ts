@@ -6,7 +6,7 @@ import type OpenAI from 'openai'
 import t from 'tap'
 import { arrayOf, objectOf } from '../../../src/chat/json.js'
 import { startGateway } from '../../helpers/gateway.js'
-import { ROWS } from '../rows.js'
+import { ROWS } from '../upstream-cases.js'
 import { callsOf, clientOf, failureOf, MODELS, read, said, TIME, WEATHER } from './sdk.js'
 
 const gateway = await startGateway(t)

@@ -7,11 +7,11 @@ import { zodTextFormat } from 'openai/helpers/zod'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { startGateway } from '../../helpers/gateway.js'
-import { overChat } from '../responses.js'
+import { overChat } from '../check-responses.js'
 import { until } from '../../helpers/upstream.js'
-import { ROWS } from '../rows.js'
+import { ROWS } from '../upstream-cases.js'
 import { clientOf, failureOf } from './sdk.js'
-import { failing, LONG, PIXEL, upstreamIsLeft } from '../stage.js'
+import { failing, LONG, PIXEL, upstreamIsLeft } from '../client-scenarios.js'
 
 type Event = OpenAI.Responses.ResponseStreamEvent
 

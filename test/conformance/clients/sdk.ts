@@ -4,7 +4,7 @@
  */
 import OpenAI, { APIError } from 'openai'
 import type { TestGateway } from '../../helpers/gateway.js'
-import { ROWS } from '../rows.js'
+import { ROWS } from '../upstream-cases.js'
 
 /** One model behind each upstream dialect. */
 export const MODELS = ROWS.map(({ model }) => model)

@@ -9,9 +9,9 @@ import type { Chunking } from '../../../src/emulator/faults/play.js'
 import { skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { CLIENT_FORMS, type ClientForm } from '../clients/client-forms.js'
-import { collect, type Answered } from '../completion.js'
+import { collect, type Answered } from '../check-completion.js'
 import { cases, gistOf, piecesOf, type Case, type Gist } from './recorded.js'
-import { Tally, together } from '../together.js'
+import { Tally, together } from '../run-in-parallel.js'
 
 const MODEL = {
   openai: 'gpt-4o',

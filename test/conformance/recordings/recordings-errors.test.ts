@@ -8,7 +8,7 @@ import { arrayOf, objectOf, stringOf } from '../../../src/chat/json.js'
 import { skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { cases, type Case } from './recorded.js'
-import { Tally } from '../together.js'
+import { Tally } from '../run-in-parallel.js'
 
 const MODEL = {
   openai: 'gpt-4o',

@@ -10,7 +10,7 @@ import { arrayOf, objectOf, stringOf } from '../../../src/chat/json.js'
 import type { Chunking } from '../../../src/emulator/faults/play.js'
 import { skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
-import { collect, faultsOfStream, faultsOfWhole, type Answered } from '../completion.js'
+import { collect, faultsOfStream, faultsOfWhole, type Answered } from '../check-completion.js'
 import {
   cases,
   featuresOf,
@@ -20,7 +20,7 @@ import {
   type Case,
   type Gist,
 } from './recorded.js'
-import { Tally, together } from '../together.js'
+import { Tally, together } from '../run-in-parallel.js'
 
 const MODEL = {
   openai: 'gpt-4o',

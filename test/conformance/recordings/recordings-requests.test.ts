@@ -8,8 +8,8 @@ import t, { type Test } from 'tap'
 import { objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
 import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
-import { heardIn, saidIn, type Said } from '../said.js'
-import { Tally } from '../together.js'
+import { heardIn, saidIn, type Said } from '../requests/request-content.js'
+import { Tally } from '../run-in-parallel.js'
 
 const PROVIDERS = ['openai', 'azure', 'groq', 'mistral', 'deepseek', 'openrouter', 'gemini']
 /** The newest generation has other rules for sampling, thinking and forced tools than the one before. */

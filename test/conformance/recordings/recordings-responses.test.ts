@@ -11,10 +11,10 @@ import { objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
 import type { Chunking } from '../../../src/emulator/faults/play.js'
 import { fixtures, skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { startGateway } from '../../helpers/gateway.js'
-import { collect, type Answered } from '../completion.js'
+import { collect, type Answered } from '../check-completion.js'
 import { cases, fromResponses, gistOf, piecesOf, type Case, type Gist } from './recorded.js'
-import { faultsOfEvents, overChat } from '../responses.js'
-import { Tally, together } from '../together.js'
+import { faultsOfEvents, overChat } from '../check-responses.js'
+import { Tally, together } from '../run-in-parallel.js'
 
 const MODEL = {
   openai: 'gpt-4o',

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { GeminiDecoder } from '../../../src/dialects/gemini/upstream/decode-stream.js'
-import { dice } from '../../helpers/dice.js'
+import { dice } from '../../helpers/seeded-random.js'
 import { ask, decodeStream, listen, type Decoded } from './driver.js'
 
 const FOLDER = join(process.cwd(), 'test/transcripts/gemini')

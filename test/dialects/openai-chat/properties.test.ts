@@ -23,7 +23,7 @@ import {
   SEED,
   usageChunk,
 } from './driver.js'
-import { dice } from '../../helpers/dice.js'
+import { dice } from '../../helpers/seeded-random.js'
 
 const args = (index: number, text: string): string =>
   chunk({ tool_calls: [{ index, function: { arguments: text } }] })

@@ -19,7 +19,7 @@ import { PLAIN_REPLY, REPLY_CONCEPTS } from '../../../src/documentation/dialect-
 import { REQUEST_GROUPS } from '../../../src/documentation/dialect-matrix/requests.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load.js'
-import { filesBelow, withoutComments } from '../../architecture/tree.js'
+import { filesBelow, withoutComments } from '../../architecture/source-tree.js'
 
 const loaded = loadConfig('config/gateway.yaml', {})
 if (!loaded.ok) throw new Error('config/gateway.yaml is not good')

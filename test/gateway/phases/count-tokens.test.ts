@@ -6,8 +6,8 @@ import Anthropic from '@anthropic-ai/sdk'
 import t from 'tap'
 import { objectOf } from '../../../src/chat/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
-import { ROWS } from '../../conformance/rows.js'
-import { failing, thrownBy } from '../../conformance/stage.js'
+import { ROWS } from '../../conformance/upstream-cases.js'
+import { failing, thrownBy } from '../../conformance/client-scenarios.js'
 
 const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'Count these words, please' }]
 const tools = [{ name: 'get_time', input_schema: { type: 'object' as const, properties: {} } }]

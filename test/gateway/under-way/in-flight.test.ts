@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { InFlight, LANDED } from '../../../src/gateway/under-way/in-flight.js'
-import { dice } from '../../helpers/dice.js'
+import { dice } from '../../helpers/seeded-random.js'
 
 interface Plane {
   place: number

@@ -7,7 +7,7 @@ import { readdirSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { loadScript } from '../../../src/store/redis/connection/script.js'
-import { filesBelow } from '../../architecture/tree.js'
+import { filesBelow } from '../../architecture/source-tree.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 
 const FOLDER = 'src/store/redis/scripts'

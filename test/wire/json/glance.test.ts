@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { glance, type Member } from '../../../src/wire/json/scan/glance.js'
-import { dice } from '../../helpers/dice.js'
+import { dice } from '../../helpers/seeded-random.js'
 
 const BLANKS = ['', ' ', '\n', '\t \r\n']
 const TEXTS = ['', 'a', 'é ü', 'x'.repeat(40), '\\"', '\\\\', 'a,b:c{d}[e]\\"', '\\n']

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { StringScan } from '../../../src/wire/json/scan/string-scan.js'
-import { dice } from '../../helpers/dice.js'
+import { dice } from '../../helpers/seeded-random.js'
 
 const GOOD = [
   'a',

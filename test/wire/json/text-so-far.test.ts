@@ -6,7 +6,7 @@ import t from 'tap'
 import { GatewayError } from '../../../src/errors.js'
 import { parseObject } from '../../../src/wire/json/parse-body.js'
 import { TextSoFar } from '../../../src/wire/json/scan/text-so-far.js'
-import { dice } from '../../helpers/dice.js'
+import { dice } from '../../helpers/seeded-random.js'
 
 const MOST = 200_000
 

@@ -6,7 +6,7 @@ import t from 'tap'
 import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
 import { write } from '../../../../src/dialects/anthropic/upstream/request/write-body.js'
 import { stringifyExact } from '../../../../src/wire/json/exact-numbers.js'
-import { dice } from '../../../helpers/dice.js'
+import { dice } from '../../../helpers/seeded-random.js'
 
 const TEXTS = [
   '',

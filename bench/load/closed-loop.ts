@@ -1,0 +1,125 @@
+/**
+ * A closed loop of 32 keep-alive connections on one core: wrk, or the built-in generator without it.
+ * Knows no peer; counts replies and refuses a run in which one was not a 200.
+ */
+import { writeFileSync } from 'node:fs'
+import { createConnection } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { objectOf } from '../../src/chat/json.js'
+import type { Children } from '../processes/children.js'
+import { CORES, cpuMicroseconds, findProgram } from '../processes/machine.js'
+import { postBytes, ReplyReader } from './raw-http.js'
+
+/** What is asked, over and over. */
+export interface Ask {
+  readonly port: number
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** Which processes a run is charged to, and how much load it is. */
+export interface Load {
+  /** The process under test, or all processes of it. */
+  readonly pids: number | readonly number[]
+  readonly seconds: number
+  /** Keep-alive connections (default 32). */
+  readonly connections?: number
+}
+
+/** One run against one process. */
+export interface Run {
+  readonly replies: number
+  readonly repliesPerSecond: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  /** User and system time of the process under test. */
+  readonly cpuMicrosecondsEach: number
+  /** The share of its core that the process used; below 0.9 it was not the bottleneck. */
+  readonly busy: number
+}
+
+const CONNECTIONS = 32
+
+/** Runs the load. Rejects if a reply was not a 200 or a socket failed. */
+export async function closedLoop(children: Children, ask: Ask, load: Load): Promise<Run> {
+  const command = commandFor(children, ask, load)
+  const cpuBefore = cpuMicroseconds(load.pids)
+  const text = await outputOf(children, command)
+  const cpu = cpuMicroseconds(load.pids) - cpuBefore
+  const last = text.trim().split('\n').at(-1) ?? ''
+  if (!last.startsWith('{')) throw new Error(`the load generator said: ${text.trim()}`)
+  const found = objectOf(JSON.parse(last) as unknown)
+  const replies = Number(found.replies)
+  const elapsed = Number(found.seconds)
+  const failures = Number(found.failures)
+  if (failures > 0 || replies === 0) {
+    throw new Error(`${failures} of ${replies} exchanges failed on port ${ask.port}`)
+  }
+  return {
+    replies,
+    repliesPerSecond: replies / elapsed,
+    p50Ms: Number(found.p50Ms),
+    p99Ms: Number(found.p99Ms),
+    cpuMicrosecondsEach: cpu / replies,
+    busy: cpu / 1e6 / elapsed,
+  }
+}
+
+/** One exchange on a connection of its own: the status and everything that came. */
+export function askOnce(ask: Ask): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection(ask.port, '127.0.0.1')
+    const reader = new ReplyReader((status, text) => {
+      socket.destroy()
+      resolve({ status, text })
+    })
+    socket.on('data', (bytes) => reader.write(bytes))
+    socket.once('error', reject)
+    socket.once('end', () => reject(new Error(`port ${ask.port} closed without an answer`)))
+    socket.setTimeout(10_000, () => reject(new Error(`port ${ask.port} did not answer in 10 s`)))
+    socket.write(postBytes(ask.path, ask.headers, ask.body))
+  })
+}
+
+function commandFor(children: Children, ask: Ask, load: Load): string[] {
+  const { seconds, connections = CONNECTIONS } = load
+  const wrk = findProgram('wrk')
+  if (wrk === null) {
+    const own = fileURLToPath(new URL('closed-loop-process.js', import.meta.url))
+    return [process.execPath, own, JSON.stringify({ ...ask, connections, seconds })]
+  }
+  const script = join(children.folder, 'wrk.lua')
+  writeFileSync(script, luaOf(ask), { mode: 0o600 })
+  const url = `http://127.0.0.1:${ask.port}${ask.path}`
+  return [wrk, '-t1', '--timeout', '30s', `-c${connections}`, `-d${seconds}s`, '-s', script, url]
+}
+
+function luaOf({ headers, body }: Ask): string {
+  const lines = Object.entries(headers).map(
+    ([name, value]) => `wrk.headers[ [==[${name}]==] ] = [==[${value}]==]`,
+  )
+  return `wrk.method = 'POST'
+wrk.headers['content-type'] = 'application/json'
+${lines.join('\n')}
+wrk.body = [==[${body}]==]
+function done(summary, latency)
+  local e = summary.errors
+  io.write(string.format('{"replies":%d,"seconds":%.6f,"failures":%d,"p50Ms":%.3f,"p99Ms":%.3f}\\n',
+    summary.requests, summary.duration / 1e6, e.connect + e.read + e.write + e.status + e.timeout,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
+end
+`
+}
+
+function outputOf(children: Children, command: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const { process: child } = children.start(CORES.rest, command, ['ignore', 'pipe', 'pipe'])
+    let text = ''
+    child.stdout?.on('data', (bytes: Buffer) => (text += bytes.toString()))
+    child.stderr?.on('data', (bytes: Buffer) => (text += bytes.toString()))
+    child.once('error', reject)
+    child.once('close', () => resolve(text))
+  })
+}

@@ -1,0 +1,326 @@
+/**
+ * The codec alone, in this process: ns per frame for each upstream dialect to a chat completions
+ * client, from the project's own transcripts, one frame per chunk. Knows no socket.
+ */
+import { readFileSync } from 'node:fs'
+import type { ChatEvent } from '../../src/chat/event.js'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
+import type { ModelFacts } from '../../src/chat/model.js'
+import type { ChatRequest } from '../../src/chat/request.js'
+import type { DialectName, Egress, Endpoint } from '../../src/dialects/dialect.js'
+import { egressOf, ingressOf } from '../../src/dialects/index.js'
+import { PassedStream } from '../../src/gateway/streams/passthrough-transform.js'
+import { TranslatedStream } from '../../src/gateway/streams/translated-stream.js'
+import { packageFile } from '../../src/files/package-file.js'
+import { parseObject } from '../../src/wire/json/parse-body.js'
+import { SseFramer } from '../../src/wire/frames/sse.js'
+import { MODELS, question } from '../load/sample-traffic.js'
+import { figure, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
+
+/** A dialect, the transcript that stands for it, and which of its frames are text. */
+interface Source {
+  readonly dialect: DialectName
+  readonly transcript: string
+  readonly isText: (data: JsonObject) => boolean
+}
+
+/** Something to repeat, and how many frames (or calls) one repetition is. */
+interface Case {
+  readonly name: string
+  readonly unit: string
+  readonly run: () => unknown
+  /** What a nanosecond count of one repetition is turned into. */
+  readonly toUnit: (nanoseconds: number) => number
+}
+
+/** The frames of one measured stream: a reply of about 600 tokens. */
+const TEXT_FRAMES = 200
+const ROUND_NANOSECONDS = 200_000_000n
+const SOURCES: readonly Source[] = [
+  {
+    dialect: 'anthropic',
+    transcript: 'anthropic/text',
+    isText: (data) => data.type === 'content_block_delta',
+  },
+  {
+    dialect: 'gemini',
+    transcript: 'gemini/text',
+    isText: (data) => objectOf(arrayOf(data.candidates)[0]).finishReason === undefined,
+  },
+  {
+    dialect: 'openai-chat',
+    transcript: 'openai-chat/plain-text',
+    isText: (data) => {
+      const { content } = objectOf(objectOf(arrayOf(data.choices)[0]).delta)
+      return (stringOf(content) ?? '') !== ''
+    },
+  },
+  {
+    dialect: 'openai-responses',
+    transcript: 'openai-responses/text',
+    isText: (data) => data.type === 'response.output_text.delta',
+  },
+]
+/** Where results go, so that no compiler may leave the work out. */
+export let kept: unknown = null
+
+const FACTS: Readonly<Partial<Record<DialectName, ModelFacts>>> = {
+  anthropic: {
+    id: MODELS.anthropic,
+    family: 'anthropic',
+    createdAtSeconds: 0,
+    maxOutputTokens: 64_000,
+  },
+  gemini: { id: 'gemini-3.5-flash', family: 'google', createdAtSeconds: 0 },
+  'openai-chat': { id: MODELS.openai, family: 'openai', createdAtSeconds: 0 },
+  'openai-responses': { id: 'gpt-5-pro', family: 'openai', createdAtSeconds: 0 },
+}
+const SEED = { id: 'chatcmpl-bench', createdAtSeconds: 1_700_000_000, model: 'measured' }
+/** The client formats, with a request for a stream. */
+const ENCODERS: readonly { dialect: DialectName; body: JsonObject; endpoint: Endpoint }[] = [
+  {
+    dialect: 'openai-chat',
+    body: { model: 'measured', stream: true, messages: [{ role: 'user', content: 'Hello' }] },
+    endpoint: { operation: 'chat' },
+  },
+  {
+    dialect: 'openai-responses',
+    body: { model: 'measured', stream: true, input: 'Hello' },
+    endpoint: { operation: 'chat' },
+  },
+  {
+    dialect: 'anthropic',
+    body: {
+      model: 'measured',
+      stream: true,
+      max_tokens: 256,
+      messages: [{ role: 'user', content: 'Hello' }],
+    },
+    endpoint: { operation: 'chat' },
+  },
+  {
+    dialect: 'gemini',
+    body: { contents: [{ parts: [{ text: 'Hello' }] }] },
+    endpoint: { operation: 'chat', model: SEED.model, stream: true },
+  },
+]
+/** An answer of so many pieces as a real one has. */
+const EVENTS: readonly ChatEvent[] = [
+  { type: 'start', id: 'up', model: 'measured' },
+  { type: 'text-start', index: 0 },
+  ...Array.from({ length: TEXT_FRAMES }, (_, at): ChatEvent => {
+    return { type: 'text-delta', index: 0, text: at % 7 === 0 ? ' "lamp",' : ' harbour' }
+  }),
+  { type: 'text-end', index: 0 },
+  { type: 'usage', usage: { input: 10, output: TEXT_FRAMES } },
+  { type: 'finish', reason: 'stop', raw: 'stop' },
+]
+const IGNORE = { frame: () => undefined }
+const PARSE = {
+  frame: (_: string, data: string): void => {
+    if (data !== '[DONE]') kept = JSON.parse(data)
+  },
+}
+
+/** Measures in this process. Rejects where a stream does not come out complete. */
+export function runCodec(pace: Pace): Promise<SuiteResult> {
+  const rounds = pace.rounds ?? 7
+  const figures: Figure[] = []
+  for (const source of SOURCES) figures.push(...streamFigures(source, rounds))
+  const others = [...tapCases(), ...encoderCases(), ...requestCases(), ...scannerCases()]
+  const samples = measure(others, rounds)
+  for (const [index, { name, unit }] of others.entries()) {
+    figures.push(figure(name, unit, samples[index] ?? []))
+  }
+  return Promise.resolve({ figures, remarks: [] })
+}
+
+function streamFigures(source: Source, rounds: number): Figure[] {
+  const { dialect } = source
+  const chunks = chunksOf(source)
+  const request = streamRequest()
+  const egress = egressFor(dialect)
+  const toUnit = perFrame(chunks)
+  const translate = (): TranslatedStream => {
+    const stream = new TranslatedStream(egress, ingressOf('openai-chat'), request, SEED)
+    for (const chunk of chunks) stream.write(chunk)
+    stream.end()
+    return stream
+  }
+  const { outcome, error } = translate()
+  if (outcome !== 'complete') throw new Error(`${dialect} ended as ${outcome}: ${error?.message}`)
+  const at = `codec.${dialect}`
+  const cases: Case[] = [
+    { name: `${at}.framer`, unit: 'ns/frame', toUnit, run: () => frame(chunks, IGNORE) },
+    {
+      name: `${at}.framer_parse`,
+      unit: 'ns/frame',
+      toUnit,
+      run: () => frame(chunks, PARSE),
+    },
+    { name: `${at}.whole_path`, unit: 'ns/frame', toUnit, run: translate },
+  ]
+  const samples = measure(cases, rounds)
+  const figures = cases.map(({ name, unit }, index) => figure(name, unit, samples[index] ?? []))
+  const whole = ratios(samples[2] ?? [], samples[1] ?? [])
+  const more = { better: 'lower' as const }
+  figures.push(figure(`${at}.whole_path_ratio`, '× framer_parse', whole, more))
+  return figures
+}
+
+function frame(chunks: readonly Buffer[], sink: { frame(name: string, data: string): void }): void {
+  const framer = new SseFramer(sink)
+  for (const chunk of chunks) framer.write(chunk)
+  framer.end()
+}
+
+function perFrame(chunks: readonly Buffer[]): (nanoseconds: number) => number {
+  return (nanoseconds) => nanoseconds / chunks.length
+}
+
+/** What it costs to write a text piece by piece for a client of each format. */
+function encoderCases(): Case[] {
+  return ENCODERS.map(({ dialect, body, endpoint }): Case => {
+    const ingress = ingressOf(dialect)
+    const request = ingress.decodeRequest(body, endpoint)
+    const encode = (): number => {
+      const encoder = ingress.newEncoder(request, SEED)
+      let bytes = 0
+      for (const event of EVENTS) {
+        encoder.event(event)
+        bytes += encoder.take().length
+      }
+      return bytes
+    }
+    if (encode() === 0) throw new Error(`${dialect} wrote nothing`)
+    const toUnit = (nanoseconds: number): number => nanoseconds / TEXT_FRAMES
+    return { name: `codec.client.${dialect}.encoder`, unit: 'ns/frame', toUnit, run: encode }
+  })
+}
+
+/** The same dialect on both sides: only watched. */
+function tapCases(): Case[] {
+  return [tapCase('openai-chat'), tapCase('openai-responses')]
+}
+
+function tapCase(dialect: DialectName): Case {
+  const source = SOURCES.find((each) => each.dialect === dialect)
+  const newTap = egressFor(dialect).newTap
+  if (source === undefined || newTap === null) throw new Error(`${dialect} has no tap`)
+  const chunks = chunksOf(source)
+  const pass = (): PassedStream => {
+    const stream = new PassedStream(newTap({ includeUsage: true }))
+    for (const chunk of chunks) stream.write(chunk)
+    stream.end()
+    return stream
+  }
+  if (pass().outcome !== 'complete') throw new Error('the tap did not see the end of its stream')
+  return { name: `codec.${dialect}.tap`, unit: 'ns/frame', toUnit: perFrame(chunks), run: pass }
+}
+
+/** A client's request: checked and decoded, then said in each dialect. */
+function requestCases(): Case[] {
+  const ingress = ingressOf('openai-chat')
+  const endpoint = { operation: 'chat' } as const
+  const text = readFileSync(
+    packageFile('test/transcripts/openai-chat/tool-parallel.request.json'),
+    'utf8',
+  )
+  const bytes = Buffer.from(JSON.stringify(JSON.parse(text)))
+  const body = parseObject(bytes).value
+  const decoded = ingress.decodeRequest(body, endpoint)
+  const toUnit = (nanoseconds: number): number => nanoseconds / 1000
+  const unit = 'µs/request'
+  const cases: Case[] = [
+    { name: 'codec.request.parse', unit, toUnit, run: () => parseObject(bytes) },
+    {
+      name: 'codec.request.decode',
+      unit,
+      toUnit,
+      run: () => ingress.decodeRequest(body, endpoint),
+    },
+  ]
+  for (const { dialect } of SOURCES) {
+    const facts = FACTS[dialect]
+    if (facts === undefined) throw new Error(`no model facts for ${dialect}`)
+    const egress = egressFor(dialect)
+    const request = { ...decoded, model: facts.id }
+    const run = (): string => JSON.stringify(egress.encodeRequest(request, facts, LOSSES))
+    cases.push({ name: `codec.request.encode.${dialect}`, unit, toUnit, run })
+  }
+  return cases
+}
+
+const LOSSES = { drop: () => undefined }
+
+/** The one-pass check of a body before it is parsed: a long prompt, and a conversation of 1,000 turns. */
+function scannerCases(): Case[] {
+  const turn = { role: 'user', content: 'The tide is late today, is it not? "Yes," she said.\n' }
+  const prompts = {
+    long_prompt: [{ role: 'user', content: 'The lamp turns, and the bay is lit. '.repeat(30_000) }],
+    many_turns: Array.from({ length: 1000 }, () => turn),
+  }
+  return Object.entries(prompts).map(([name, messages]) => {
+    const bytes = Buffer.from(JSON.stringify({ model: MODELS.openai, messages }))
+    return {
+      name: `codec.scanner.${name}`,
+      unit: 'MB/s',
+      toUnit: (nanoseconds) => (bytes.length * 1000) / nanoseconds,
+      run: () => parseObject(bytes),
+    }
+  })
+}
+
+function egressFor(dialect: DialectName): Egress {
+  const egress = egressOf(dialect)
+  if (egress === null) throw new Error(`no upstream speaks ${dialect}`)
+  return egress
+}
+
+function streamRequest(): ChatRequest {
+  const body = parseObject(Buffer.from(question('anthropic', true))).value
+  return ingressOf('openai-chat').decodeRequest(body, { operation: 'chat' })
+}
+
+/** The transcript, its text frames repeated until they are as many as a real reply has; one per chunk. */
+function chunksOf({ transcript, isText }: Source): Buffer[] {
+  const text = readFileSync(packageFile(`test/transcripts/${transcript}.stream.sse`), 'utf8')
+  const blocks = text.match(/[^]+?(?:\r\n\r\n|\n\n)/g) ?? []
+  const flags = blocks.map((block) => {
+    const json = /^data: (\{.*\})\s*$/m.exec(block)?.[1]
+    const value: unknown = json === undefined ? null : JSON.parse(json)
+    return isObject(value) && isText(value)
+  })
+  const [first, last] = [flags.indexOf(true), flags.lastIndexOf(true)]
+  if (first < 0) throw new Error(`${transcript} has no text frame`)
+  const texts = blocks.slice(first, last + 1)
+  const many = Array.from({ length: TEXT_FRAMES }, (_, index) => texts[index % texts.length] ?? '')
+  const frames = [...blocks.slice(0, first), ...many, ...blocks.slice(last + 1)]
+  return frames.map((block) => Buffer.from(block))
+}
+
+/** The cases in turn, round after round; the samples of each, in its unit. */
+function measure(cases: readonly Case[], rounds: number): number[][] {
+  const samples = cases.map((): number[] => [])
+  for (let round = -2; round < rounds; round++) {
+    for (const [index, { run, toUnit }] of cases.entries()) {
+      const nanoseconds = timeOf(run)
+      if (round >= 0) samples[index]?.push(toUnit(nanoseconds))
+    }
+  }
+  return samples
+}
+
+/** Nanoseconds of one call, over as many as fit into a round. */
+function timeOf(run: () => unknown): number {
+  const from = process.hrtime.bigint()
+  const until = from + ROUND_NANOSECONDS
+  let calls = 0
+  let now = from
+  while (now < until) {
+    for (let batch = 0; batch < 8; batch++) kept = run()
+    calls += 8
+    now = process.hrtime.bigint()
+  }
+  return Number(now - from) / calls
+}

@@ -1,0 +1,143 @@
+/**
+ * 200 ordinary requests a second beside 8 hostile connections: no ordinary request fails, p99 stays within four times
+ * that of the quiet phase, no worker dies and memory comes back. Says which class breaks what.
+ */
+import { Children } from '../processes/children.js'
+import { figure, shown, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
+import { CLASSES } from '../hostile/classes.js'
+import { runPlan, type HostilePhase, type HostileResult, type Phase } from '../hostile/run.js'
+import { thisTree, treeOf } from '../processes/builds.js'
+
+const SECONDS = 60
+const CONNECTIONS = 8
+const ORDINARY_PER_SECOND = 200
+/** Of the event loop; every class is held to it by itself. */
+const MAX_LOOP_MS = 50
+const MAX_P99_RATIO = 4
+const MAX_MEMORY_RATIO = 1.2
+
+/** `--seconds` is the length of the mixed phase, `--only` picks classes, `--commit` runs an older commit instead. */
+export async function runHostile(pace: Pace): Promise<SuiteResult> {
+  const seconds = pace.seconds ?? SECONDS
+  const classes = [...CLASSES.keys()].filter((name) => pace.only?.includes(name) ?? true)
+  if (classes.length === 0) throw new TypeError(`--only takes ${[...CLASSES.keys()].join(', ')}`)
+  const children = new Children()
+  try {
+    const result = await runPlan(children, {
+      tree: pace.commit === null ? thisTree() : treeOf(pace.commit),
+      classes,
+      quietSeconds: Math.min(10, Math.max(3, seconds / 6)),
+      soloSeconds: seconds >= 20 ? 3 : 1,
+      mixedSeconds: seconds,
+      connections: CONNECTIONS,
+      ordinaryPerSecond: ORDINARY_PER_SECOND,
+      recoverySeconds: 60,
+    })
+    return { figures: figuresOf(result), remarks: remarksOf(result), failures: breaches(result) }
+  } finally {
+    await children.close()
+  }
+}
+
+function one(name: string, unit: string, value: number, goal?: string): Figure {
+  return figure(`hostile.${name}`, unit, [value], goal === undefined ? {} : { goal })
+}
+
+function figuresOf({ quiet, solo, mixed, peakMegabytes, afterMegabytes }: HostileResult): Figure[] {
+  const ratio = mixed.ordinary.p99Ms / quiet.ordinary.p99Ms
+  const figures = [
+    one('quiet.p99', 'ms', quiet.ordinary.p99Ms),
+    one('mixed.p99', 'ms', mixed.ordinary.p99Ms),
+    one('mixed.p99_ratio', '× quiet', ratio, `≤ ${MAX_P99_RATIO}`),
+    one('mixed.failed', `of ${mixed.ordinary.sent}`, mixed.ordinary.failed, '0'),
+    one('workers_lost', 'workers', lost([...solo.values(), mixed]), '0'),
+    one('memory.before', 'MB', quiet.residentMegabytes),
+    one('memory.peak', 'MB', peakMegabytes),
+    one('memory.after', 'MB', afterMegabytes),
+    one(
+      'memory.after_ratio',
+      '× before',
+      afterMegabytes / quiet.residentMegabytes,
+      `≤ ${MAX_MEMORY_RATIO}`,
+    ),
+  ]
+  if (quiet.loopMs !== null) figures.push(one('quiet.loop', 'ms', quiet.loopMs))
+  for (const [name, { loopMs }] of solo) {
+    if (loopMs !== null) figures.push(one(`${name}.loop`, 'ms', loopMs, `≤ ${MAX_LOOP_MS}`))
+  }
+  return figures
+}
+
+function lost(phases: readonly Phase[]): number {
+  return phases.reduce((sum, { workersLost }) => sum + workersLost, 0)
+}
+
+/** One line for each class by itself, one for each of the mixed phase, and what failed. */
+function remarksOf({ quiet, solo, mixed, workersBefore, workersAfter }: HostileResult): string[] {
+  const remarks: string[] = []
+  for (const [name, phase] of solo) {
+    remarks.push(`${isBad(phase) ? 'BREAKS' : 'holds '} ${name}: ${told(phase)}`)
+  }
+  remarks.push(`quiet: p99 ${shown(quiet.ordinary.p99Ms)} ms; mixed: ${told(mixed)}`)
+  for (const { name, shots, words, worstMs } of mixed.classes) {
+    remarks.push(`mixed ${name}: ${shots} shots, ${countsOf(words)}; worst ${shown(worstMs)} ms`)
+  }
+  for (const fault of new Set(
+    [...solo.values(), mixed].flatMap((each) => each.ordinary.failures),
+  )) {
+    remarks.push(`ordinary request failed: ${fault}`)
+  }
+  remarks.push(`workers ${workersBefore.join(', ')} before, ${workersAfter.join(', ')} after`)
+  return remarks
+}
+
+function isBad(phase: HostilePhase): boolean {
+  const { ordinary, loopMs, workersLost } = phase
+  const hole = phase.classes.some(({ words }) =>
+    Object.keys(words).some((word) => word.startsWith('!')),
+  )
+  return hole || ordinary.failed > 0 || workersLost > 0 || (loopMs ?? 0) > MAX_LOOP_MS
+}
+
+function told({ ordinary, loopMs, workersLost, residentMegabytes, classes }: HostilePhase): string {
+  const [report] = classes
+  const shots = classes.length === 1 && report !== undefined ? `${countsOf(report.words)}; ` : ''
+  const worst = Math.max(...classes.map(({ worstMs }) => worstMs))
+  return (
+    `${shots}slowest shot ${shown(worst)} ms; event loop ${loopMs === null ? '?' : shown(loopMs)} ms; ordinary: ` +
+    `${ordinary.failed} of ${ordinary.sent} failed, p99 ${shown(ordinary.p99Ms)} ms, worst ` +
+    `${shown(ordinary.worstMs)} ms; workers lost ${workersLost}; ${shown(residentMegabytes)} MB`
+  )
+}
+
+function countsOf(words: Readonly<Record<string, number>>): string {
+  return Object.entries(words)
+    .map(([word, count]) => `${word} ×${count}`)
+    .join(', ')
+}
+
+/** The promises that did not hold. */
+function breaches(result: HostileResult): string[] {
+  const { quiet, solo, mixed, afterMegabytes } = result
+  const found: string[] = []
+  const phases = [
+    ...[...solo].map(([name, phase]) => ({ name, phase })),
+    { name: 'mixed', phase: mixed },
+  ]
+  for (const { name, phase } of phases) {
+    const { ordinary, workersLost } = phase
+    if (ordinary.failed > 0) found.push(`${name}: ${ordinary.failed} ordinary requests failed`)
+    if (workersLost > 0) found.push(`${name}: ${workersLost} workers ended`)
+    for (const { words } of phase.classes) {
+      for (const word of Object.keys(words))
+        if (word.startsWith('!')) found.push(`${name}: ${word}`)
+    }
+  }
+  const ratio = mixed.ordinary.p99Ms / quiet.ordinary.p99Ms
+  // Negated, so that a ratio that is no number is a breach.
+  if (!(ratio <= MAX_P99_RATIO))
+    found.push(`mixed: p99 is ${shown(ratio)} × that of the quiet phase`)
+  const memory = afterMegabytes / quiet.residentMegabytes
+  if (!(memory <= MAX_MEMORY_RATIO)) found.push(`memory stays at ${shown(memory)} × of before`)
+  return found
+}

@@ -1,0 +1,236 @@
+/**
+ * Closed-loop load: whole replies and streams sent at once, the gateway against nginx in the same run.
+ * The process under test has a core for itself; wrk and the provider share the other one.
+ */
+import { fileURLToPath } from 'node:url'
+import { ANSWER, MARKER, PATHS, question, type Shape } from '../load/sample-traffic.js'
+import { Children, freePorts, listening } from '../processes/children.js'
+import { askOnce, closedLoop, type Ask, type Run } from '../load/closed-loop.js'
+import { figure, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
+import { startGateway, type RunningGateway } from '../processes/gateway.js'
+import { CORES, findProgram, missingPrograms } from '../processes/machine.js'
+import { startAnswers, startProxy } from '../processes/nginx.js'
+
+/** One process under test, and what it is asked. */
+interface Peer {
+  readonly name: 'nginx' | 'bare' | 'translated' | 'same'
+  readonly pid: number
+  readonly ask: Ask
+}
+
+/** What is sent: whole replies, or streams whose fragments come at once. */
+type Kind = 'whole' | 'burst'
+
+const FRAGMENTS = 50
+/**
+ * Until V8 has compiled what the gateway does all the time. For about 20 s it goes on compiling, with a burst of
+ * it 12 to 17 s into the load.
+ */
+export const WARM_UP_SECONDS = 28
+const GOALS: Readonly<Record<string, string>> = {
+  'whole.replies': '≥ 0.33',
+  'whole.cpu': '≤ 3.0',
+  'burst.replies': '≥ 0.20',
+  'burst.cpu': '≤ 5.0',
+}
+
+/** Runs both kinds. Rejects where an exchange failed or an answer was not the provider's. */
+export async function runLoad(pace: Pace): Promise<SuiteResult> {
+  const seconds = pace.seconds ?? 4
+  const rounds = pace.rounds ?? 5
+  const figures: Figure[] = []
+  const remarks = missingPrograms()
+  for (const kind of ['whole', 'burst'] as const) {
+    const children = new Children()
+    try {
+      const { peers, gateway } = await startPeers(children, kind)
+      for (const peer of peers) await checkAnswer(peer, kind)
+      figures.push(...(await warmUp(children, peers, kind, seconds)))
+      const runs = await runRounds(children, peers, gateway, rounds, seconds)
+      figures.push(...figuresOf(kind, runs))
+      remarks.push(...doubts(kind, runs))
+    } finally {
+      await children.close()
+    }
+  }
+  return { figures, remarks }
+}
+
+async function startPeers(
+  children: Children,
+  kind: Kind,
+): Promise<{ peers: Peer[]; gateway: RunningGateway }> {
+  const [upstreamPort = 0, proxyPort = 0, barePort = 0] = await freePorts(3)
+  const nginx = findProgram('nginx')
+  if (nginx !== null && kind === 'whole') {
+    await startAnswers(children, nginx, CORES.rest, upstreamPort)
+  } else {
+    await startNode(children, CORES.rest, '../load/upstream-process.js', upstreamPort, {
+      fragments: FRAGMENTS,
+      everyMs: 0,
+    })
+  }
+  const stream = kind === 'burst'
+  const direct = (port: number): Ask => ({
+    port,
+    path: PATHS.anthropic,
+    headers: {},
+    body: question('anthropic', stream),
+  })
+  const peers: Peer[] = []
+  if (nginx !== null) {
+    const buffering = stream ? 'off' : 'on'
+    const { pid } = await startProxy(
+      children,
+      nginx,
+      CORES.tested,
+      proxyPort,
+      upstreamPort,
+      buffering,
+    )
+    peers.push({ name: 'nginx', pid, ask: direct(proxyPort) })
+  }
+  const gateway = await startGateway(children, CORES.tested, upstreamPort)
+  const { pid } = gateway
+  peers.push({ name: 'translated', pid, ask: gatewayAsk(gateway, 'anthropic', stream) })
+  peers.push({ name: 'same', pid, ask: gatewayAsk(gateway, 'openai', stream) })
+  const bare = await startNode(children, CORES.tested, '../peers/bare.js', barePort, {
+    upstreamPort,
+  })
+  peers.push({ name: 'bare', pid: bare, ask: direct(barePort) })
+  return { peers, gateway }
+}
+
+/** Starts a process of the bench's own and waits until it listens. */
+export async function startNode(
+  children: Children,
+  core: number,
+  file: string,
+  port: number,
+  settings: Readonly<Record<string, number>>,
+): Promise<number> {
+  const path = fileURLToPath(new URL(file, import.meta.url))
+  const command = [process.execPath, path, JSON.stringify({ port, ...settings })]
+  const started = children.start(core, command, ['ignore', 'inherit', 'inherit', 'ipc'])
+  await listening(port, started)
+  return started.pid
+}
+
+/** What a client asks the gateway, for an upstream of that shape. */
+export function gatewayAsk(gateway: RunningGateway, shape: Shape, stream: boolean): Ask {
+  return {
+    port: gateway.port,
+    path: '/v1/chat/completions',
+    headers: { authorization: `Bearer ${gateway.secret}` },
+    body: question(shape, stream),
+  }
+}
+
+/** A fast wrong answer is no result: each peer must give the provider's text before it is measured. */
+async function checkAnswer(peer: Peer, kind: Kind): Promise<void> {
+  const { status, text } = await askOnce(peer.ask)
+  const found =
+    kind === 'whole' ? text.includes(ANSWER) : text.split(MARKER).length - 1 === FRAGMENTS
+  if (status === 200 && found) return
+  throw new Error(`${peer.name} answered ${status} without the whole text: ${text.slice(0, 400)}`)
+}
+
+/** What peers in Node cost while they are cold. */
+async function warmUp(
+  children: Children,
+  peers: readonly Peer[],
+  kind: Kind,
+  seconds: number,
+): Promise<Figure[]> {
+  const figures: Figure[] = []
+  for (const { name, ask, pid } of peers) {
+    const cold = await closedLoop(children, ask, { pids: pid, seconds })
+    if (name === 'nginx') continue
+    // `same` is asked of the process that `translated` has warmed up.
+    if (name !== 'same') {
+      figures.push(figure(`load.${kind}.${name}.cold_cpu`, 'µs/reply', [cold.cpuMicrosecondsEach]))
+    }
+    const warmUp = Math.max(1, WARM_UP_SECONDS - seconds)
+    await closedLoop(children, ask, { pids: pid, seconds: warmUp })
+  }
+  return figures
+}
+
+async function runRounds(
+  children: Children,
+  peers: readonly Peer[],
+  gateway: RunningGateway,
+  rounds: number,
+  seconds: number,
+): Promise<Map<Peer['name'], Run[]>> {
+  const runs = new Map<Peer['name'], Run[]>(peers.map(({ name }) => [name, []]))
+  for (let round = 0; round < rounds; round++) {
+    for (const { name, ask, pid } of peers) {
+      gateway.takeLogLines()
+      const run = await closedLoop(children, ask, { pids: pid, seconds })
+      runs.get(name)?.push(run)
+      const lines = gateway.takeLogLines()
+      if (pid === gateway.pid && lines < run.replies * 0.95) {
+        throw new Error(`the gateway wrote ${lines} log lines for ${run.replies} replies`)
+      }
+    }
+  }
+  return runs
+}
+
+function figuresOf(kind: Kind, runs: ReadonlyMap<Peer['name'], readonly Run[]>): Figure[] {
+  const figures: Figure[] = []
+  const rate = (name: Peer['name']): number[] =>
+    (runs.get(name) ?? []).map((run) => run.repliesPerSecond)
+  const cpu = (name: Peer['name']): number[] =>
+    (runs.get(name) ?? []).map((run) => run.cpuMicrosecondsEach)
+  for (const [name, samples] of runs) {
+    const at = `load.${kind}.${name}`
+    figures.push(figure(`${at}.replies`, 'replies/s', rate(name)))
+    figures.push(figure(`${at}.cpu`, 'µs/reply', cpu(name)))
+    const share = samples.map((run) => run.busy)
+    figures.push(figure(`${at}.busy`, 'of a core', share))
+    const tail = samples.map((run) => run.p99Ms)
+    figures.push(figure(`${at}.p99`, 'ms', tail))
+  }
+  if (!runs.has('nginx')) return figures
+  for (const name of ['translated', 'same', 'bare'] as const) {
+    const at = `load.${kind}.${name}`
+    const replies = ratios(rate(name), rate('nginx'))
+    figures.push(figure(`${at}.replies_ratio`, '× nginx', replies, judged(kind, name, 'replies')))
+    const costs = ratios(cpu(name), cpu('nginx'))
+    figures.push(figure(`${at}.cpu_ratio`, '× nginx', costs, judged(kind, name, 'cpu')))
+  }
+  return figures
+}
+
+/** Which ratios are held against the baseline and the goal. */
+function judged(
+  kind: Kind,
+  name: Peer['name'],
+  what: 'replies' | 'cpu',
+): Pick<Figure, 'better' | 'goal'> {
+  if (name === 'bare') return {}
+  const better = what === 'replies' ? 'higher' : 'lower'
+  const goal = name === 'translated' ? GOALS[`${kind}.${what}`] : undefined
+  return goal === undefined ? { better } : { better, goal }
+}
+
+/** A peer that was not saturated was held back by the other core; its replies/s say less than its cost. */
+function doubts(kind: Kind, runs: ReadonlyMap<Peer['name'], readonly Run[]>): string[] {
+  const remarks: string[] = []
+  for (const [name, samples] of runs) {
+    const { median } = figure(
+      '',
+      '',
+      samples.map((run) => run.busy),
+    )
+    if (median >= 0.9) continue
+    const share = Math.round(median * 100)
+    remarks.push(
+      `${kind}: ${name} used ${share} % of its core, so the other core or the machine's ` +
+        'other work held it back; compare its cpu, not its replies/s.',
+    )
+  }
+  return remarks
+}

@@ -1,0 +1,221 @@
+/**
+ * Paced streams: 400 of them, one fragment every 20 ms, and what each fragment costs in CPU time.
+ * The honest case, since every fragment is a chunk, a read and a write of its own; nginx in the same run.
+ */
+import type { ChildProcess } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { numberOf, objectOf, stringOf, type JsonObject } from '../../src/chat/json.js'
+import { PATHS, question } from '../load/sample-traffic.js'
+import { Children, freePorts } from '../processes/children.js'
+import type { Ask } from '../load/closed-loop.js'
+import {
+  figure,
+  medianOf,
+  ratios,
+  shown,
+  type Figure,
+  type Pace,
+  type SuiteResult,
+} from '../report/figures.js'
+import { startGateway } from '../processes/gateway.js'
+import { gatewayAsk, startNode } from './load.js'
+import { CORES, cpuMicroseconds, findProgram, missingPrograms } from '../processes/machine.js'
+import { startProxy } from '../processes/nginx.js'
+
+/** One process under test, and what it is asked. */
+interface Peer {
+  readonly name: 'nginx' | 'bare' | 'translated' | 'same'
+  readonly pid: number
+  readonly ask: Ask
+}
+
+/** One round of one peer. */
+export interface Round {
+  readonly cpuMicrosecondsEach: number
+  /** Fragments per second that reached the clients, as a share of those that were due. */
+  readonly kept: number
+  /** Fragments that a client got with one read; above 1 they had been waiting for each other. */
+  readonly together: number
+}
+
+/** How many streams of how many fragments, and how long of it is measured. */
+export interface Shape {
+  readonly streams: number
+  readonly fragments: number
+  readonly seconds: number
+}
+
+export const EVERY_MS = 20
+/** After the last stream has opened, before the measuring begins. */
+const SETTLE_MS = 700
+/** Streams open in waves of 20 per 20 ms; they must all be open while it is measured. */
+const OPEN_PER_SECOND = 1000
+/** How long a message from the clients may be waited for, above the length of the streams. */
+const PATIENCE_MS = 20_000
+
+/** Runs all peers, alternating. Rejects where a stream lost a fragment or its end. */
+export async function runRelay(pace: Pace): Promise<SuiteResult> {
+  const seconds = pace.seconds ?? 5
+  const streams = pace.streams ?? 400
+  const shape = shapeOf(streams, seconds)
+  const children = new Children()
+  try {
+    const peers = await startPeers(children, shape.fragments)
+    const rounds = new Map<Peer['name'], Round[]>(peers.map(({ name }) => [name, []]))
+    const warmUp = { ...shape, streams: Math.min(streams, 100) }
+    for (const peer of peers) await measure(children, { ...peer, pids: [peer.pid] }, warmUp)
+    for (let round = 0; round < (pace.rounds ?? 5); round++) {
+      for (const peer of peers) {
+        const measured = { ...peer, pids: [peer.pid] }
+        rounds.get(peer.name)?.push(await measure(children, measured, shape))
+      }
+    }
+    return { figures: figuresOf(rounds), remarks: [...missingPrograms(), ...doubts(rounds)] }
+  } finally {
+    await children.close()
+  }
+}
+
+/** Streams long enough to be all open for so many seconds. */
+export function shapeOf(streams: number, seconds: number): Shape {
+  const lengthMs = (streams / OPEN_PER_SECOND) * 1000 + SETTLE_MS + seconds * 1000 + 700
+  return { streams, seconds, fragments: Math.ceil(lengthMs / EVERY_MS) }
+}
+
+async function startPeers(children: Children, fragments: number): Promise<Peer[]> {
+  const [upstreamPort = 0, proxyPort = 0, barePort = 0] = await freePorts(3)
+  const plan = { fragments, everyMs: EVERY_MS }
+  await startNode(children, CORES.rest, '../load/upstream-process.js', upstreamPort, plan)
+  const body = question('anthropic', true)
+  const direct = (port: number): Ask => ({ port, path: PATHS.anthropic, headers: {}, body })
+  const peers: Peer[] = []
+  const nginx = findProgram('nginx')
+  if (nginx !== null) {
+    const { tested } = CORES
+    const proxy = await startProxy(children, nginx, tested, proxyPort, upstreamPort, 'off')
+    peers.push({ name: 'nginx', pid: proxy.pid, ask: direct(proxyPort) })
+  }
+  const gateway = await startGateway(children, CORES.tested, upstreamPort)
+  const { pid } = gateway
+  peers.push({ name: 'translated', pid, ask: gatewayAsk(gateway, 'anthropic', true) })
+  peers.push({ name: 'same', pid, ask: gatewayAsk(gateway, 'openai', true) })
+  const bare = await startNode(children, CORES.tested, '../peers/bare.js', barePort, {
+    upstreamPort,
+  })
+  peers.push({ name: 'bare', pid: bare, ask: direct(barePort) })
+  return peers
+}
+
+/** One round: the CPU time of these processes for each fragment. Rejects if a stream lost a part or its end. */
+export async function measure(
+  children: Children,
+  peer: { readonly name: string; readonly pids: readonly number[]; readonly ask: Ask },
+  shape: Shape,
+): Promise<Round> {
+  const { streams, fragments, seconds } = shape
+  const path = fileURLToPath(new URL('../load/paced-streams-process.js', import.meta.url))
+  const settings = JSON.stringify({ ...peer.ask, streams, fragments })
+  const { process: clients } = children.start(
+    CORES.rest,
+    [process.execPath, path, settings],
+    ['ignore', 'inherit', 'inherit', 'ipc'],
+  )
+  const patienceMs = fragments * EVERY_MS + PATIENCE_MS
+  const done = message(clients, 'done', patienceMs)
+  const open = message(clients, 'open', patienceMs)
+  // Whichever is not waited for in the end may fail unheard; the other one tells.
+  for (const each of [done, open]) each.catch(() => undefined)
+  // Streams that fail at once end the wait for all to open.
+  await Promise.race([open, done])
+  await sleep(SETTLE_MS)
+  const [cpuBefore, before, from] = [cpuMicroseconds(peer.pids), await count(clients), now()]
+  await sleep(seconds * 1000)
+  const [cpuAfter, after, to] = [cpuMicroseconds(peer.pids), await count(clients), now()]
+  const found = await done
+  clients.disconnect()
+  const [whole, fault] = [numberOf(found.whole), stringOf(found.firstFault)]
+  if (whole !== streams) {
+    throw new Error(`${peer.name} kept ${whole} of ${streams} streams whole; the first: ${fault}`)
+  }
+  const counted = after.fragments - before.fragments
+  return {
+    cpuMicrosecondsEach: (cpuAfter - cpuBefore) / counted,
+    kept: counted / (((to - from) / EVERY_MS) * streams),
+    together: counted / (after.reads - before.reads),
+  }
+}
+
+function now(): number {
+  return performance.now()
+}
+
+/** What the clients have got so far. */
+async function count(clients: ChildProcess): Promise<{ fragments: number; reads: number }> {
+  const answer = message(clients, 'count', PATIENCE_MS)
+  clients.send('count')
+  const { total, reads } = await answer
+  return { fragments: numberOf(total) ?? Number.NaN, reads: numberOf(reads) ?? Number.NaN }
+}
+
+/** The next message of that type. Rejects where the process ends first or takes too long. */
+function message(clients: ChildProcess, type: string, patienceMs: number): Promise<JsonObject> {
+  return new Promise((resolve, reject) => {
+    const settle = (): void => {
+      clearTimeout(timer)
+      clients.off('message', onMessage)
+      clients.off('exit', onExit)
+    }
+    const onMessage = (value: unknown): void => {
+      if (objectOf(value).type !== type) return
+      settle()
+      resolve(objectOf(value))
+    }
+    const onExit = (): void => {
+      settle()
+      reject(new Error(`the clients ended before '${type}'`))
+    }
+    const timer = setTimeout(() => {
+      settle()
+      reject(new Error(`the clients did not say '${type}' in ${patienceMs} ms`))
+    }, patienceMs)
+    clients.on('message', onMessage)
+    clients.once('exit', onExit)
+  })
+}
+
+function figuresOf(rounds: ReadonlyMap<Peer['name'], readonly Round[]>): Figure[] {
+  const figures: Figure[] = []
+  const cpu = (name: Peer['name']): number[] =>
+    (rounds.get(name) ?? []).map((round) => round.cpuMicrosecondsEach)
+  for (const [name, samples] of rounds) {
+    figures.push(figure(`relay.${name}.cpu`, 'µs/fragment', cpu(name)))
+    const kept = samples.map((round) => round.kept)
+    figures.push(figure(`relay.${name}.kept`, 'of the pace', kept))
+    const together = samples.map((round) => round.together)
+    figures.push(figure(`relay.${name}.together`, 'a read', together))
+  }
+  if (!rounds.has('nginx')) return figures
+  for (const name of ['translated', 'same', 'bare'] as const) {
+    const costs = ratios(cpu(name), cpu('nginx'))
+    const checked = name === 'bare' ? {} : { better: 'lower' as const }
+    const goal = name === 'translated' ? { goal: '≤ 2.0' } : {}
+    figures.push(figure(`relay.${name}.cpu_ratio`, '× nginx', costs, { ...checked, ...goal }))
+  }
+  return figures
+}
+
+/** Fragments that come late come together, and then cost less than they should. */
+function doubts(rounds: ReadonlyMap<Peer['name'], readonly Round[]>): string[] {
+  const remarks: string[] = []
+  for (const [name, samples] of rounds) {
+    const kept = medianOf(samples.map((round) => round.kept))
+    const together = medianOf(samples.map((round) => round.together))
+    if (kept > 0.97 && kept < 1.03 && together < 1.1) continue
+    remarks.push(
+      `${name}: the clients saw ${Math.round(kept * 100)} % of the pace and ${shown(together)} ` +
+        'fragments a read; the machine is too busy for that many streams.',
+    )
+  }
+  return remarks
+}

@@ -1,0 +1,118 @@
+/**
+ * Prompts of 1 MB, chat completions on both sides: CPU of a request against nginx and an older commit.
+ * The gateway changes a few bytes of such a body at most, so this is what receiving and checking it costs.
+ */
+import { ANSWER, longQuestion, MODELS, PATHS, type Script } from '../load/sample-traffic.js'
+import { Children, freePorts } from '../processes/children.js'
+import { askOnce, closedLoop, type Ask, type Run } from '../load/closed-loop.js'
+import {
+  figure,
+  medianOf,
+  ratios,
+  type Figure,
+  type Pace,
+  type SuiteResult,
+} from '../report/figures.js'
+import { startGateway } from '../processes/gateway.js'
+import { CORES, findProgram, missingPrograms } from '../processes/machine.js'
+import { startAnswers, startProxy } from '../processes/nginx.js'
+import { thisTree, treeOf } from '../processes/builds.js'
+
+/** A process under test. */
+interface Peer {
+  readonly name: string
+  readonly pids: readonly number[]
+  readonly port: number
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export const LONG_PROMPT_BYTES = 1_000_000
+/** Enough to keep a core busy; 32 bodies of 1 MB at once would measure the memory as well. */
+export const LONG_PROMPT_CONNECTIONS = 4
+const WARM_UP_SECONDS = 12
+
+/** Rejects if nginx is missing: it is the upstream as well. */
+export async function runSplice(pace: Pace): Promise<SuiteResult> {
+  const seconds = pace.seconds ?? 4
+  const figures: Figure[] = []
+  const children = new Children()
+  try {
+    const peers = await startPeers(children, pace.commit)
+    for (const script of ['ascii', 'unicode'] as const) {
+      const runs = new Map<string, Run[]>(peers.map(({ name }) => [name, []]))
+      for (const peer of peers) {
+        await check(peer, script)
+        if (peer.name === 'nginx') continue
+        await load(children, peer, script, Math.min(WARM_UP_SECONDS, 3 * seconds))
+      }
+      for (let round = 0; round < (pace.rounds ?? 5); round++) {
+        for (const peer of peers) {
+          runs.get(peer.name)?.push(await load(children, peer, script, seconds))
+        }
+      }
+      figures.push(...figuresOf(script, runs))
+    }
+    return { figures, remarks: missingPrograms() }
+  } finally {
+    await children.close()
+  }
+}
+
+async function startPeers(children: Children, commit: string | null): Promise<Peer[]> {
+  const nginx = findProgram('nginx')
+  if (nginx === null) throw new Error('splice needs nginx (Debian package nginx-light)')
+  const [upstreamPort = 0, proxyPort = 0] = await freePorts(2)
+  await startAnswers(children, nginx, CORES.rest, upstreamPort)
+  const proxy = await startProxy(children, nginx, CORES.tested, proxyPort, upstreamPort, 'on')
+  const peers: Peer[] = [{ name: 'nginx', pids: [proxy.pid], port: proxyPort, headers: {} }]
+  for (const tree of [thisTree(), ...(commit === null ? [] : [treeOf(commit)])]) {
+    const gateway = await startGateway(children, CORES.tested, upstreamPort, { tree })
+    peers.push({
+      name: tree.name,
+      pids: gateway.pids(),
+      port: gateway.port,
+      headers: { authorization: `Bearer ${gateway.secret}` },
+    })
+  }
+  return peers
+}
+
+function askOf({ port, headers }: Peer, script: Script): Ask {
+  return { port, headers, path: PATHS.openai, body: longQuestion(script, LONG_PROMPT_BYTES) }
+}
+
+function load(children: Children, peer: Peer, script: Script, seconds: number): Promise<Run> {
+  const { pids } = peer
+  const connections = LONG_PROMPT_CONNECTIONS
+  return closedLoop(children, askOf(peer, script), { pids, seconds, connections })
+}
+
+async function check(peer: Peer, script: Script): Promise<void> {
+  const { status, text } = await askOnce(askOf(peer, script))
+  if (status === 200 && text.includes(ANSWER)) return
+  throw new Error(`${peer.name} answered ${status} (model ${MODELS.openai}): ${text.slice(0, 400)}`)
+}
+
+function figuresOf(script: Script, runs: ReadonlyMap<string, readonly Run[]>): Figure[] {
+  const figures: Figure[] = []
+  const cpu = (name: string): number[] =>
+    (runs.get(name) ?? []).map((run) => run.cpuMicrosecondsEach / 1000)
+  const rate = (name: string): number[] => (runs.get(name) ?? []).map((run) => run.repliesPerSecond)
+  for (const name of runs.keys()) {
+    const at = `splice.${script}.${name}`
+    figures.push(figure(`${at}.cpu`, 'ms/request', cpu(name)))
+    figures.push(figure(`${at}.replies`, 'replies/s', rate(name)))
+    if (name === 'nginx') {
+      const replies = ratios(rate('sluice'), rate(name))
+      const goal = { better: 'higher', goal: '≥ 0.3' } as const
+      figures.push(figure(`splice.${script}.replies_ratio`, '× nginx', replies, goal))
+    }
+    if (name === 'sluice') continue
+    const costs = ratios(cpu('sluice'), cpu(name))
+    // Only the ratio to nginx is in the baseline: the other needs a commit to compare with.
+    const checked = name === 'nginx' ? ({ better: 'lower' } as const) : { goal: '≤ 0.5' }
+    if (!Number.isFinite(medianOf(costs))) continue
+    figures.push(figure(`splice.${script}.cpu_over_${name}`, `× ${name}`, costs, checked))
+  }
+  return figures
+}

@@ -1,0 +1,107 @@
+/**
+ * Goal: the dashboard's page is a program of its own that knows of the server nothing but its schemas, as types.
+ * Method: the import lines of its files are held against the tables; each rule is also fed a line that breaks it.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { isObject, objectOf } from '../../src/chat/json.js'
+import { filesBelow, importsOf, type Source } from './source-tree.js'
+
+const ROOT = 'src/dashboard/web'
+
+/** A folder imports of those above it only, save types. */
+const ROWS: readonly (readonly string[])[] = [
+  ['format', 'routing'],
+  ['api'],
+  ['parts', 'shell'],
+  ['pages'],
+  ['app', 'main'],
+]
+
+/** What comes from the registry, all of it bundled, none of it needed when the gateway runs. */
+const PACKAGES: Readonly<Record<string, RegExp>> = {
+  react: /^/,
+  'react-dom/client': /^main\.tsx$/,
+  '@base-ui/react': /^(?:parts|shell)\/|^main\.tsx$/,
+  uplot: /^parts\/charts\/chart-(?:canvas|plot)\.tsx?$/,
+}
+
+function rowOf(path: string): number {
+  const module = path.split('/')[0]?.replace(/\.tsx?$/, '') ?? path
+  return ROWS.findIndex((row) => row.includes(module))
+}
+
+function packageOf(target: string): string {
+  return target in PACKAGES
+    ? target
+    : target
+        .split('/')
+        .slice(0, target.startsWith('@') ? 2 : 1)
+        .join('/')
+}
+
+function breaches(source: Source): string[] {
+  return importsOf(source).flatMap(({ target, isPackage, isType, line }) => {
+    const why = breach(source.path, target, isPackage, isType)
+    return why === undefined ? [] : [`${source.path}:${String(line)} imports ${target}: ${why}`]
+  })
+}
+
+function breach(
+  from: string,
+  target: string,
+  isPackage: boolean,
+  isType: boolean,
+): string | undefined {
+  if (isPackage) {
+    if (target.endsWith('.css')) return undefined
+    const place = PACKAGES[packageOf(target)]
+    if (place === undefined) return 'this package has no place in the table'
+    return place.test(from) ? undefined : 'this file may not import this package'
+  }
+  if (target.startsWith('..')) {
+    if (target !== '../server/schema/schema.ts')
+      return 'of the server the page knows the schemas only'
+    return isType ? undefined : 'the checker would be part of what a browser loads: import a type'
+  }
+  if (target.endsWith('.css')) return from === 'main.tsx' ? undefined : 'styles come with main.tsx'
+  if (isType) return undefined
+  return rowOf(target) > rowOf(from) ? 'the arrow points up' : undefined
+}
+
+const sources = ['.ts', '.tsx'].flatMap((extension) => filesBelow(ROOT, extension))
+
+void t.test('every import of the page follows the tables', (t) => {
+  t.ok(sources.length > 40, 'the tree is read')
+  t.strictSame(sources.flatMap(breaches), [])
+  const lost = sources
+    .flatMap((source) => importsOf(source))
+    .filter(({ isPackage, target }) => !isPackage && !target.startsWith('..'))
+    .filter(({ target }) => ![target, `${target}x`].some((path) => existsSync(join(ROOT, path))))
+  t.strictSame(lost, [], 'every import names a file')
+  t.end()
+})
+
+void t.test('every package of the page is used, and is for building only', (t) => {
+  const used = new Set(sources.flatMap(importsOf).map(({ target }) => packageOf(target)))
+  const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'))
+  const building = isObject(manifest) ? objectOf(manifest['devDependencies']) : {}
+  for (const name of Object.keys(PACKAGES)) {
+    t.ok(used.has(name), `${name} is used`)
+    t.ok(name.replace('/client', '') in building, `${name} is a development dependency`)
+  }
+  t.end()
+})
+
+void t.test('a breach of each rule is found', (t) => {
+  const found = (path: string, text: string): string => breaches({ path, text }).join()
+  t.match(found('pages/a.tsx', "import UPlot from 'uplot'"), /may not import/)
+  t.match(found('parts/a.tsx', "import 'left-pad'"), /no place/)
+  t.match(found('api/a.ts', "import { key } from '../../server/schema/schema.js'"), /import a type/)
+  t.match(found('api/a.ts', "import type { X } from '../../session.js'"), /schemas only/)
+  t.match(found('parts/a.tsx', "import { X } from '../pages/b.js'"), /points up/)
+  t.match(found('parts/a.tsx', "import './a.css'"), /main\.tsx/)
+  t.equal(found('api/a.ts', "import type { Key } from '../../server/schema/schema.js'"), '')
+  t.end()
+})

@@ -1,0 +1,176 @@
+/**
+ * Goal: every recorded request of an Anthropic client reaches an Anthropic upstream as the bytes that it is, and other
+ * upstreams as a request with the same words, or is refused with a 400 that names the field.
+ * Method: each is sent as it was recorded. A plain server takes the bytes for Anthropic; the emulator judges the
+ * others by the rules of their providers.
+ */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/chat/json.js'
+import { fixtures, skipWithoutFixtures } from '../../helpers/fixtures.js'
+import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+import { stringsIn } from './request-content.js'
+import { Tally } from '../run-in-parallel.js'
+
+/** Some recordings keep a note in place of the request. */
+const asked = fixtures({ provider: 'anthropic' }).filter(({ request_body }) =>
+  Array.isArray(objectOf(request_body)['messages']),
+)
+
+/** What Anthropic's upstream got last. */
+interface Taken {
+  body: string
+  path: string
+  headers: Record<string, unknown>
+}
+
+/** An upstream that answers everything alike. */
+async function takingUpstream(t: Test, taken: Taken): Promise<string> {
+  const server = createServer((req, res) => {
+    const chunks: Buffer[] = []
+    req.on('data', (chunk: Buffer) => chunks.push(chunk))
+    req.once('end', () => {
+      taken.body = Buffer.concat(chunks).toString('utf8')
+      taken.path = req.url ?? ''
+      taken.headers = req.headers
+      res.writeHead(400, { 'content-type': 'application/json' })
+      res.end('{"type":"error","error":{"type":"invalid_request_error","message":"taken"}}')
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+}
+
+function send(gateway: TestGateway, path: string, body: string, headers = {}): Promise<Response> {
+  return fetch(gateway.origin + path, {
+    method: 'POST',
+    headers: { 'x-api-key': gateway.secret, 'content-type': 'application/json', ...headers },
+    body,
+  })
+}
+
+void t.test('for Anthropic, byte for byte', skipWithoutFixtures(), async (t) => {
+  const taken: Taken = { body: '', path: '', headers: {} }
+  const anthropic = await takingUpstream(t, taken)
+  const more = 'fetch_media: { enabled: false }'
+  const gateway = await startGateway(t, { upstreams: { anthropic }, more })
+  for (const { name, url, request_body, request_headers } of asked) {
+    const path = new URL(url).pathname
+    // Spaces that no serialiser makes.
+    const body = JSON.stringify(request_body, null, 1)
+    const beta = request_headers['anthropic-beta']
+    const version = request_headers['anthropic-version']
+    const headers = {
+      ...(beta === undefined ? {} : { 'anthropic-beta': beta }),
+      ...(version === undefined ? {} : { 'anthropic-version': version }),
+    }
+    const response = await send(gateway, path, body, headers)
+    t.equal(response.status, 400, name)
+    t.match(await response.json(), { error: { message: 'taken' } }, name)
+    t.equal(taken.body, body, name)
+    t.equal(taken.path, path, name)
+    if (beta !== undefined) t.equal(taken.headers['anthropic-beta'], beta, name)
+    if (version !== undefined) t.equal(taken.headers['anthropic-version'], version, name)
+    t.equal(taken.headers['x-api-key'], 'emulated', 'the upstream’s own key')
+  }
+  t.ok(asked.length > 200, `${asked.length} requests`)
+})
+
+void t.test('a model of another name is all that changes', skipWithoutFixtures(), async (t) => {
+  const taken: Taken = { body: '', path: '', headers: {} }
+  const anthropic = await takingUpstream(t, taken)
+  const gateway = await startGateway(t, { upstreams: { anthropic } })
+  const body =
+    '{ "max_tokens":5,"model" : "claude-x" ,"messages":[{"role":"user","content":"\\u0048i 1e3"}]}'
+  await send(gateway, '/v1/messages', body)
+  t.equal(taken.body, body)
+})
+
+/** A refusal that is right, and why. */
+const REFUSED: readonly (readonly [models: RegExp, param: RegExp, reason: string])[] = [
+  [
+    /./,
+    /^messages\[\d+\]\.content(?:\[\d+\])?$/,
+    'a file of Anthropic’s, or a URL that is not read',
+  ],
+  [/^gemini-/, /^messages\[\d+\]$/, 'a conversation that begins with the model'],
+  [/^gpt-5-pro$/, /^stop_sequences$/, 'Responses has no stop sequences'],
+  [/./, /^tool_choice$/, 'forces a tool that only Anthropic has'],
+]
+
+/** The texts of a request, and the names of its own tools and calls. */
+function wordsOf(body: JsonObject): { words: string[]; tools: string[] } {
+  const words: string[] = []
+  const addText = (value: unknown): void => {
+    if (typeof value === 'string') words.push(value)
+    else if (isObject(value) && value['type'] === 'text') addText(value['text'])
+    else if (isObject(value) && value['type'] === 'tool_result') addContent(value['content'])
+  }
+  const addContent = (content: unknown): void => {
+    if (Array.isArray(content)) content.forEach(addText)
+    else addText(content)
+  }
+  addContent(body['system'])
+  for (const message of arrayOf(body['messages']).map(objectOf)) addContent(message['content'])
+  const tools = arrayOf(body['tools'])
+    .map(objectOf)
+    .filter(({ type }) => type === undefined || type === 'custom')
+    .map(({ name }) => stringOf(name) ?? '')
+  const said = words.flatMap(valuesIn).map((word) => word.trim())
+  return { words: said.filter((word) => word !== ''), tools }
+}
+
+for (const model of ['gpt-4o', 'gpt-5-pro', 'gemini-2.5-flash', 'gemini-3.5-flash']) {
+  void t.test(`for ${model}, with all that can be said`, skipWithoutFixtures(), async (t) => {
+    const gateway = await startGateway(t)
+    const { emulator } = gateway
+    const tally = new Tally()
+    for (const { name, request_body } of asked) {
+      const body = { max_tokens: 100, ...objectOf(request_body), model }
+      const last = emulator.ledger.at(-1)
+      const response = await send(gateway, '/v1/messages', JSON.stringify(body))
+      const text = await response.text()
+      const entry = emulator.ledger.at(-1)
+      if (response.status !== 200) {
+        t.equal(entry, last, `${name}: no provider refuses what the gateway took: ${text}`)
+        const { param, message } = objectOf(objectOf(JSON.parse(text))['error'])
+        const reason = REFUSED.find(
+          ([models, path]) => models.test(model) && path.test(stringOf(param) ?? ''),
+        )
+        t.ok(reason, `${name}: ${String(response.status)} ${JSON.stringify(message)}`)
+        tally.add(`(${reason?.[2] ?? '?'})`)
+        continue
+      }
+      tally.add('taken')
+      const { words, tools } = wordsOf(body)
+      const sent = entry?.body ?? {}
+      const offered = new Set(stringsIn(sent['tools']))
+      const all = stringsIn(sent)
+        .flatMap((text) => [text, ...valuesIn(text)])
+        .join('\n')
+      t.same(
+        words.filter((word) => !all.includes(word)),
+        [],
+        `${name}: all words arrive`,
+      )
+      t.same(
+        tools.filter((tool) => !offered.has(tool)),
+        [],
+        `${name}: all tools arrive`,
+      )
+    }
+    t.comment(tally.toString())
+  })
+}
+
+/** A result that is JSON may travel as JSON: then its strings count. */
+function valuesIn(text: string): string[] {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? stringsIn(value) : [text]
+  } catch {
+    return [text]
+  }
+}
