@@ -5,11 +5,11 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Admission, Demand, Ledger, Verdict } from '../../src/store/ledger.js'
+import type { Admission, Demand, Ledger, AdmissionResult } from '../../src/store/ledger.js'
 import { newRequestId } from '../../src/http/id.js'
 import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
 import { settleGlobals, settleStrings } from '../../src/process/serve-worker.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import { obey, type LedgerLoad, type LedgerOrder } from './ledger-messages.js'
 
 const ACCOUNTS = 1_000
@@ -31,7 +31,7 @@ let made = 0
 
 /** What a round asks, and has counted so far. */
 interface Round {
-  readonly ledger: Pick<Ledger, 'admit' | 'settle' | 'append' | 'letGo'>
+  readonly ledger: Pick<Ledger, 'admit' | 'settle' | 'append' | 'releaseSlots'>
   readonly endsAtMs: number
   readonly latencies: number[]
   operations: number
@@ -61,11 +61,11 @@ async function unlimited(round: Round): Promise<void> {
 
 /** What the load itself costs: every answer at the next turn of the loop, and nothing done for it. */
 function nothing(): {
-  ledger: Pick<Ledger, 'admit' | 'settle' | 'append' | 'letGo'>
+  ledger: Pick<Ledger, 'admit' | 'settle' | 'append' | 'releaseSlots'>
   close: () => Promise<void>
 } {
   const ledger = {
-    admit: (): Promise<Verdict> => nextTurn({ admitted: true, standings: [] }),
+    admit: (): Promise<AdmissionResult> => nextTurn({ admitted: true, limitStates: [] }),
     settle: () => nextTurn('settled' as const),
     append: () => nextTurn(),
   }
@@ -142,8 +142,8 @@ async function client(round: Round): Promise<void> {
     if (!admitted) throw new Error('a request was refused that every limit has room for')
     if (round.measuring) round.latencies.push(performance.now() - beganMs)
     await nextTurn()
-    if (isSlice) ledger.letGo?.(admission.requestId)
-    await ledger.settle(admission.unsettled, { demands, taken: isSlice ? 'slice' : 'reserved' })
+    if (isSlice) ledger.releaseSlots?.(admission.requestId)
+    await ledger.settle(admission.unsettled, { demands, takenFrom: isSlice ? 'slice' : 'reserved' })
     if (round.measuring) round.operations += 2
   }
 }

@@ -5,7 +5,7 @@
 import type { PlanConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { Store } from '../store/store.js'
-import type { TrailEntry } from '../store/trail.js'
+import type { AuditEntry } from '../store/audit-trail.js'
 import type { Account, ApiKey, KeyLimits, PlanName } from './account.js'
 import { checkedLabels, NO_LABELS, type Labels } from './labels.js'
 import { hashPassword, newPassword } from './password.js'
@@ -81,7 +81,7 @@ export async function createAccount(
   store: Store,
   wanted: NewAccount,
   { now = Date.now, random, hash = hashPassword }: Sources = {},
-  told: (account: Account) => readonly TrailEntry[] = () => [],
+  told: (account: Account) => readonly AuditEntry[] = () => [],
 ): Promise<CreatedAccount> {
   const email = checkedEmail(wanted.email)
   const generatedPassword = wanted.password === null ? newPassword(random) : null
@@ -125,7 +125,7 @@ export async function createKey(
   account: Account,
   name: string,
   { now = Date.now, random, labels = NO_LABELS, ...rest }: NewKey = {},
-  told: (key: ApiKey) => readonly TrailEntry[] = () => [],
+  told: (key: ApiKey) => readonly AuditEntry[] = () => [],
 ): Promise<CreatedKey> {
   const maxKeys = plans[account.plan].maxKeys ?? UNLIMITED_KEYS
   const secret = newSecret(random)
@@ -178,7 +178,7 @@ export async function revokeKey(
   accountId: string,
   keyId: string,
   { now = Date.now }: Sources = {},
-  told: readonly TrailEntry[] = [],
+  told: readonly AuditEntry[] = [],
 ): Promise<void> {
   if (!(await store.revokeKey(accountId, keyId, now(), told))) {
     throw refused('the account has no key with this id', 'key')

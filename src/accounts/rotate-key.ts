@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../errors.js'
 import type { Store } from '../store/store.js'
-import type { TrailEntry } from '../store/trail.js'
+import type { AuditEntry } from '../store/audit-trail.js'
 import type { Account, ApiKey } from './account.js'
 import { createKey, UNLIMITED_KEYS, type CreatedKey, type NewKey, type Plans } from './accounts.js'
 
@@ -20,7 +20,7 @@ export interface Rotation {
   /** Ms since 1970. */
   readonly now: () => number
   /** What it leaves in the audit trail. */
-  readonly told: (made: ApiKey) => readonly TrailEntry[]
+  readonly told: (made: ApiKey) => readonly AuditEntry[]
 }
 
 /** The new key, and when the old one ends; null: when it is revoked. */

@@ -1,17 +1,17 @@
 /**
  * `sluice store`: moves all that a store keeps into another, whatever their engines, and accepts a store that
- * was emptied. The work is in `store/migrate/copy.ts` and `store/known-store.ts`.
+ * was emptied. The work is in `store/migrate/copy-store.ts` and `store/store-identity.ts`.
  */
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { loadConfig } from '../config/load.js'
 import { passwordsIn } from '../config/secrets.js'
 import { protectSecrets } from '../secrets/redact-secrets.js'
-import { acceptStore } from '../store/known-store.js'
-import { copyStore } from '../store/migrate/copy.js'
-import { compareStores, MigrationRefused, type Compared } from '../store/migrate/compare.js'
-import type { Part } from '../store/migrate/parts.js'
-import { openStore } from '../store/open.js'
+import { acceptStore } from '../store/store-identity.js'
+import { copyStore } from '../store/migrate/copy-store.js'
+import { compareStores, MigrationRefused, type Compared } from '../store/migrate/compare-stores.js'
+import type { Part } from '../store/migrate/read-parts.js'
+import { openStore } from '../store/open-store.js'
 import { isRedisUrl } from '../store/redis/connection/address.js'
 import type { Store } from '../store/store.js'
 import { problemLines } from './check/check.js'

@@ -7,7 +7,7 @@ import { findAccount, type Plans } from '../accounts/accounts.js'
 import { secretsOf } from '../config/secrets.js'
 import { GatewayError } from '../errors.js'
 import { hideSecrets, protectSecrets } from '../secrets/redact-secrets.js'
-import { openKnownStore } from '../store/known-store.js'
+import { openExpectedStore } from '../store/store-identity.js'
 import { isRedisUrl } from '../store/redis/connection/address.js'
 import type { Store } from '../store/store.js'
 import { configInForce } from './config-in-force.js'
@@ -85,7 +85,7 @@ export async function withStore(
   protectSecrets(secretsOf(config))
   const warn = (message: string): void => terminal.err(`sluice: ${message}`)
   return reporting(terminal, async () => {
-    const store = await openKnownStore({
+    const store = await openExpectedStore({
       url,
       folder: ledger.spool,
       warn,

@@ -4,7 +4,7 @@
  */
 import type { LedgerConfig } from '../config/config.js'
 import type { Logger } from '../observe/log/log.js'
-import type { Claim, Ledger } from '../store/ledger.js'
+import type { Reservation, Ledger } from '../store/ledger.js'
 import type { UsageRow } from './row.js'
 import type { Segment, Spool } from './spool.js'
 import { readSpooled, writeSpooled, type Spooled } from './spooled.js'
@@ -64,7 +64,7 @@ const DAY_MS = 86_400_000
 /** A row on its way to the ledger. */
 interface Waiting {
   readonly row: UsageRow
-  readonly claim: Claim | undefined
+  readonly claim: Reservation | undefined
   readonly sinceMs: number
   readonly resolve: () => void
   /** Where it is in the list; `OVER` once it is not. */
@@ -121,7 +121,7 @@ export class Books {
    * Resolves once the row is safe; null where it is so already. Never rejects. Without a claim its request
    * holds nothing that others wait for. It waits from `sinceMs` on, monotonic.
    */
-  settle(row: UsageRow, claim?: Claim, sinceMs = performance.now()): Promise<void> | null {
+  settle(row: UsageRow, claim?: Reservation, sinceMs = performance.now()): Promise<void> | null {
     this.options.onRow(row.source, 1)
     if (this.isAway) {
       this.keep({ row, claim })
@@ -326,7 +326,7 @@ export class Books {
     const { keepDays, hoursDays, daysDays } = this.options.settings()
     const nowMs = Date.now()
     await this.options.ledger.prune({
-      rowsBeforeMs: nowMs - keepDays * DAY_MS,
+      entriesBeforeMs: nowMs - keepDays * DAY_MS,
       hoursBeforeMs: nowMs - hoursDays * DAY_MS,
       daysBeforeMs: nowMs - daysDays * DAY_MS,
     })

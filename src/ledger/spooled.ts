@@ -6,22 +6,22 @@
  * `["nothing",[["usd_day","key:…",0,LIMIT,COST],…]]`. Rates are left out: they are whole again by the time
  * that the store is back.
  */
-import type { BudgetDemand, Claim, Demand } from '../store/ledger.js'
-import { readRow } from '../store/records/read-usage-record.js'
-import { writeRow } from '../store/records/usage-record.js'
+import type { BudgetDemand, Reservation, Demand } from '../store/ledger.js'
+import { readEntry } from '../store/records/read-entry.js'
+import { writeEntry } from '../store/records/write-entry.js'
 import type { UsageRow } from './row.js'
 
 /** A row that waits, and what its request was let run by. */
 export interface Spooled {
   readonly row: UsageRow
-  readonly claim: Claim | undefined
+  readonly claim: Reservation | undefined
 }
 
 /** The text of a line; never a line break in it. */
 export function writeSpooled({ row, claim }: Spooled): string {
-  const text = writeRow(row)
+  const text = writeEntry(row)
   // What has a reservation is corrected by that.
-  if (claim === undefined || claim.taken === 'reserved') return text
+  if (claim === undefined || claim.takenFrom === 'reserved') return text
   const budgets = claim.demands.filter(isBudget)
   if (budgets.length === 0) return text
   const parts = budgets.map(({ kind, subject, shared, limitNanoUsd, costNanoUsd }) => [
@@ -31,20 +31,20 @@ export function writeSpooled({ row, claim }: Spooled): string {
     limitNanoUsd,
     costNanoUsd,
   ])
-  return `${text}\t${JSON.stringify([claim.taken, parts])}`
+  return `${text}\t${JSON.stringify([claim.takenFrom, parts])}`
 }
 
 /** Throws an Error that says what is damaged, never a value. */
 export function readSpooled(line: string): Spooled {
   const tab = line.indexOf('\t')
-  if (tab < 0) return { row: readRow(line), claim: undefined }
-  return { row: readRow(line.slice(0, tab)), claim: readClaim(line.slice(tab + 1)) }
+  if (tab < 0) return { row: readEntry(line), claim: undefined }
+  return { row: readEntry(line.slice(0, tab)), claim: readClaim(line.slice(tab + 1)) }
 }
 
-function readClaim(text: string): Claim {
+function readClaim(text: string): Reservation {
   const [taken, parts] = listOf(parsed(text))
   if (taken !== 'slice' && taken !== 'nothing') throw damaged()
-  return { taken, demands: listOf(parts).map(readBudget) }
+  return { takenFrom: taken, demands: listOf(parts).map(readBudget) }
 }
 
 function readBudget(part: unknown): BudgetDemand {

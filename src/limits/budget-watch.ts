@@ -4,14 +4,14 @@
  * process, so other processes' reservations may bring a notice forward.
  */
 import type { Notify } from '../observe/webhooks/notification.js'
-import type { Attempts } from '../store/attempts.js'
+import type { ThrottleStore } from '../store/throttle.js'
 import type { BudgetDemand, Demand } from '../store/ledger.js'
 import type { Decision } from './limiter.js'
 import type { Claim } from './rules.js'
 
 /** What a watch reports to. */
 export interface BudgetWatchOptions {
-  readonly attempts: Pick<Attempts, 'take'>
+  readonly attempts: Pick<ThrottleStore, 'take'>
   readonly notify: Notify
   /** Whether anybody wants to know; asked for each request under a budget. */
   readonly isWanted: () => boolean

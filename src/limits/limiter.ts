@@ -7,13 +7,13 @@ import type { LimitingConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type {
   Admission,
-  Claim,
+  Reservation,
   Demand,
   Ledger,
   Raise,
-  Standing,
-  Taken,
-  Verdict,
+  LimitState,
+  TakenFrom,
+  AdmissionResult,
 } from '../store/ledger.js'
 import { Local } from './local.js'
 import { Seen } from './seen.js'
@@ -25,7 +25,7 @@ export type Wish = Omit<Admission, 'leaseMs' | 'isTaken'>
 export interface Lease {
   readonly wish: Wish
   /** What the store's counters know of it; `nothing` where this process decided alone. */
-  taken: Taken
+  taken: TakenFrom
   /** The store has no reservation of it, and is told only if it runs on; 2 looks make it old enough. */
   looks: 0 | 1 | null
   /** Absent until more than the wish was asked for. */
@@ -46,12 +46,12 @@ interface Raised {
 export interface Decision {
   readonly lease: Lease | null
   readonly closed: boolean
-  readonly standings: readonly Standing[]
+  readonly standings: readonly LimitState[]
 }
 
 /** What the ledger has to know of a request that was let run, when it settles it; none where nothing limits it. */
-export function claimOf({ wish, taken }: Lease): Claim | undefined {
-  return wish.demands.length === 0 ? undefined : { demands: wish.demands, taken }
+export function claimOf({ wish, taken }: Lease): Reservation | undefined {
+  return wish.demands.length === 0 ? undefined : { demands: wish.demands, takenFrom: taken }
 }
 
 /** Member by member: a wish may reckon one of them only when it is asked for. */
@@ -64,7 +64,7 @@ export type EachLease = (visit: (lease: Lease) => void) => void
 
 /** What a limiter is given. */
 export interface LimiterOptions {
-  readonly ledger: Pick<Ledger, 'admit' | 'letGo' | 'lower' | 'raise' | 'renew'>
+  readonly ledger: Pick<Ledger, 'admit' | 'releaseSlots' | 'lower' | 'raise' | 'renew'>
   /** Read on every use, so that a reload takes effect at once. */
   readonly settings: () => LimitingConfig
   /** Milliseconds that never go back (`performance.now`). */
@@ -152,7 +152,7 @@ export class Limiter {
   /** Decides; what is admitted must be ended. Rejects only with what nobody foresaw. */
   async admit(wish: Wish): Promise<Decision> {
     const asked = this.options.ledger.admit(admissionOf(wish))
-    let verdict: Verdict | null
+    let verdict: AdmissionResult | null
     try {
       verdict = await this.inTime(asked)
     } catch (error) {
@@ -160,7 +160,7 @@ export class Limiter {
       return this.admitLocally(wish, error)
     }
     if (verdict === null) return this.admitMeanwhile(wish, asked)
-    const { admitted, standings, isSlice } = verdict
+    const { admitted, limitStates: standings, isSlice } = verdict
     const nowMs = this.options.now()
     for (const [index, demand] of wish.demands.entries()) {
       const standing = standings[index]
@@ -207,7 +207,7 @@ export class Limiter {
       this.lower(lease)
       this.local?.end(raised.locally, 0, true)
     }
-    if (taken === 'slice') this.options.ledger.letGo?.(wish.requestId)
+    if (taken === 'slice') this.options.ledger.releaseSlots?.(wish.requestId)
     this.local?.end(wish.demands, spentNanoUsd, taken === 'nothing')
   }
 
@@ -273,7 +273,7 @@ export class Limiter {
   }
 
   /** What the ledger is late to say is not lost: it may have set something aside. */
-  private admitMeanwhile(wish: Wish, asked: Promise<Verdict>): Decision {
+  private admitMeanwhile(wish: Wish, asked: Promise<AdmissionResult>): Decision {
     const decision = this.admitLocally(wish, new Error('the ledger does not answer in time'))
     const { lease } = decision
     asked.then(

@@ -11,14 +11,20 @@
  *   was last heard of, or nothing was heard, is closed.
  */
 import type { LimitingConfig } from '../config/config.js'
-import type { BudgetDemand, Demand, RateDemand, SlotDemand, Standing } from '../store/ledger.js'
+import type {
+  BudgetDemand,
+  Demand,
+  RateDemand,
+  ConcurrencyDemand,
+  LimitState,
+} from '../store/ledger.js'
 import { nameOf, type Seen } from './seen.js'
 
 /** What is decided without the store. `closed`: a budget cannot be judged, which is nobody's fault. */
 export interface LocalVerdict {
   readonly admitted: boolean
   readonly closed: boolean
-  readonly standings: readonly Standing[]
+  readonly standings: readonly LimitState[]
 }
 
 const MINUTE_MS = 60_000
@@ -76,7 +82,7 @@ export class Local {
     }
   }
 
-  private look(demand: Demand, nowMs: number): Standing {
+  private look(demand: Demand, nowMs: number): LimitState {
     switch (demand.kind) {
       case 'requests':
       case 'tokens':
@@ -91,7 +97,7 @@ export class Local {
     }
   }
 
-  private lookAtRate(demand: RateDemand, nowMs: number): Standing {
+  private lookAtRate(demand: RateDemand, nowMs: number): LimitState {
     const { unitMs, windowMs, cost } = this.rateOf(demand)
     const arrivalMs = this.arrival(demand, nowMs)
     const usedMs = arrivalMs - nowMs
@@ -106,7 +112,7 @@ export class Local {
     }
   }
 
-  private lookAtPlaces(demand: SlotDemand): Standing {
+  private lookAtPlaces(demand: ConcurrencyDemand): LimitState {
     const share = this.shareOf(demand.limit)
     const taken = this.places.get(nameOf(demand)) ?? 0
     const remaining = Math.max(0, share - taken)
@@ -114,7 +120,7 @@ export class Local {
     return { limit: demand.limit, remaining, resetMs: 0, retryAfterMs }
   }
 
-  private lookAtBudget(demand: BudgetDemand, nowMs: number): Standing {
+  private lookAtBudget(demand: BudgetDemand, nowMs: number): LimitState {
     const { limitNanoUsd: limit, costNanoUsd: cost } = demand
     const seen = this.seen.find(demand)
     const closed = { limit, remaining: 0, resetMs: 0, retryAfterMs: CLOSED_RETRY_MS }

@@ -2,10 +2,10 @@
  * How limits stood when they were last heard of: what a process goes by while the store is away.
  * Knows no clock; who notes and who asks says what time it is.
  */
-import type { Demand, Standing } from '../store/ledger.js'
+import type { Demand, LimitState } from '../store/ledger.js'
 
 /** A standing and when it was heard of, monotonic ms. */
-export interface SeenStanding extends Standing {
+export interface SeenStanding extends LimitState {
   readonly atMs: number
 }
 
@@ -20,7 +20,7 @@ export class Seen {
     this.generation = Math.max(1, Math.floor(capacity / 2))
   }
 
-  note(demand: Demand, standing: Standing, atMs: number): void {
+  note(demand: Demand, standing: LimitState, atMs: number): void {
     const { limit, remaining, resetMs, retryAfterMs } = standing
     this.recent.set(nameOf(demand), { limit, remaining, resetMs, retryAfterMs, atMs })
     if (this.recent.size < this.generation) return

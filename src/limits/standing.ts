@@ -3,7 +3,7 @@
  * Knows no engine; a verdict is handed in with what was demanded.
  */
 import { GatewayError } from '../errors.js'
-import type { Standing } from '../store/ledger.js'
+import type { LimitState } from '../store/ledger.js'
 import type { Claim } from './rules.js'
 
 /** What a limit is about; the label of `sluice_limit_rejections_total`. */
@@ -37,8 +37,8 @@ const MINUTE_MS = 60_000
  * Why the request is refused: of the limits that are not met the one that takes longest, and of those
  * that never can be the first. `retry-after` is in whole seconds, at least 1.
  */
-export function refusalOf(claims: readonly Claim[], standings: readonly Standing[]): Refusal {
-  let worst: { claim: Claim; standing: Standing } | null = null
+export function refusalOf(claims: readonly Claim[], standings: readonly LimitState[]): Refusal {
+  let worst: { claim: Claim; standing: LimitState } | null = null
   for (const [index, claim] of claims.entries()) {
     const standing = standings[index]
     if (standing === undefined || standing.retryAfterMs === 0) continue
@@ -64,7 +64,7 @@ export function refusalOf(claims: readonly Claim[], standings: readonly Standing
   return { kind, error, limit: `${subject} ${LIMIT_NAMES[kind]}` }
 }
 
-function waitMs({ demand }: Claim, { retryAfterMs, resetMs }: Standing): number {
+function waitMs({ demand }: Claim, { retryAfterMs, resetMs }: LimitState): number {
   if (demand.kind === 'concurrent') return Math.max(retryAfterMs, CONCURRENT_WAIT_MS)
   if (retryAfterMs >= 0) return retryAfterMs
   return Math.max(resetMs, MINUTE_MS)
@@ -81,7 +81,7 @@ function counted(count: number, noun: string): string {
 
 function messageOf(
   { demand, whose, isAssumed }: Claim,
-  standing: Standing,
+  standing: LimitState,
   seconds: number,
 ): string {
   const again = `try again in ${seconds} s`
@@ -127,10 +127,10 @@ function dollars(nanoUsd: number): string {
  * Name, value, …: `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` of the tightest limit of each,
  * with the reset as OpenAI spells it (`12s`); empty where no such limit applies.
  */
-export function rateHeaders(claims: readonly Claim[], standings: readonly Standing[]): string[] {
+export function rateHeaders(claims: readonly Claim[], standings: readonly LimitState[]): string[] {
   const headers: string[] = []
   for (const kind of ['requests', 'tokens'] as const) {
-    let tightest: Standing | null = null
+    let tightest: LimitState | null = null
     for (const [index, { demand }] of claims.entries()) {
       const standing = standings[index]
       if (demand.kind !== kind || standing === undefined) continue
@@ -146,7 +146,7 @@ export function rateHeaders(claims: readonly Claim[], standings: readonly Standi
 }
 
 /** Fewer left; of two alike the smaller. */
-function isTighter(one: Standing, other: Standing): boolean {
+function isTighter(one: LimitState, other: LimitState): boolean {
   if (one.remaining !== other.remaining) return one.remaining < other.remaining
   return one.limit < other.limit
 }
@@ -163,7 +163,7 @@ export interface BudgetUse {
 /** The budgets among the limits of a request, without what an admitted request itself reserves: it may cost far less. */
 export function budgetsUsed(
   claims: readonly Claim[],
-  standings: readonly Standing[],
+  standings: readonly LimitState[],
   isAdmitted: boolean,
 ): readonly BudgetUse[] {
   const used: BudgetUse[] = []

@@ -11,10 +11,10 @@ import type { Metrics } from '../observe/metrics/hops.js'
 import { observeStore } from '../observe/metrics/store.js'
 import { Escrow } from '../reasoning/escrow.js'
 import { newSealSecret } from '../reasoning/seal.js'
-import { removeEndedKeysInTurn } from '../store/ended-keys.js'
-import { FailureLog } from '../store/failure-log.js'
-import { reasonOf } from '../store/failure.js'
-import { openKnownStore } from '../store/known-store.js'
+import { removeEndedKeysInTurn } from '../store/remove-ended-keys.js'
+import { StoreErrorLog } from '../store/error-log.js'
+import { reasonOf } from '../store/errors.js'
+import { openExpectedStore } from '../store/store-identity.js'
 import type { Ledger } from '../store/ledger.js'
 import type { Store } from '../store/store.js'
 
@@ -47,9 +47,9 @@ export async function openObservedStore(
   log: Logger,
   metrics: Metrics,
 ): Promise<Store> {
-  const failures = new FailureLog(log)
+  const failures = new StoreErrorLog(log)
   const warn = (reason: string): void => log.warn('store', { reason })
-  const store = await openKnownStore({ url: config.store, folder: config.ledger.spool, warn })
+  const store = await openExpectedStore({ url: config.store, folder: config.ledger.spool, warn })
   return observeStore(store, metrics, (op, error) => failures.report(op, error))
 }
 
@@ -67,7 +67,7 @@ export function partsOf(
     onResult: (result) => metrics.auth(result),
   })
   const shelved = {
-    shelf: store.shelf,
+    shelf: store.cache,
     secret: current().config.escrow.key ?? newSealSecret(),
     now: () => Date.now(),
   }

@@ -8,7 +8,7 @@ import type { Store } from '../store/store.js'
 /** Without `notify` nothing is noticed. */
 export function watchFor(
   notify: Notify | undefined,
-  { attempts }: Pick<Store, 'attempts'>,
+  { throttle: attempts }: Pick<Store, 'throttle'>,
   snapshot: () => Snapshot,
 ): Pick<Services, 'budgets' | 'notify'> {
   if (notify === undefined) return { budgets: null, notify: () => undefined }

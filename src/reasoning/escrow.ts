@@ -7,7 +7,7 @@
 import type { Reply, ReplyBlock } from '../chat/reply/fold.js'
 import type { ChatRequest, Message } from '../chat/request.js'
 import type { EscrowConfig } from '../config/config.js'
-import type { Shelf, Shelved } from '../store/store.js'
+import type { SharedCache, CachedValue } from '../store/store.js'
 import { Memory, type Held } from './memory.js'
 import { Seal } from './seal.js'
 import { hasState, readState, restored, writeState } from './state.js'
@@ -28,7 +28,7 @@ export type EscrowResult = 'hit' | 'miss' | 'stored' | 'too_large' | 'failed'
 
 /** What an escrow is made of. */
 export interface EscrowOptions {
-  readonly shelf: Shelf
+  readonly shelf: SharedCache
   /** The settings in force. */
   readonly settings: () => EscrowConfig
   readonly secret: string
@@ -79,7 +79,7 @@ export class Escrow {
     const nowMs = this.options.now()
     const found = wanted.map(({ name }) => this.remembered(name, nowMs))
     const missing = wanted.filter((_, at) => found[at] === null).map(({ name }) => name)
-    const fill = (items: (Shelved | null)[]): ChatRequest => {
+    const fill = (items: (CachedValue | null)[]): ChatRequest => {
       let next = 0
       const all = found.map((blocks, at) => {
         if (blocks !== null) return blocks
@@ -168,7 +168,11 @@ export class Escrow {
   }
 
   /** What the store had, now in memory too. */
-  private opened(name: string, item: Shelved | null, nowMs: number): readonly ReplyBlock[] | null {
+  private opened(
+    name: string,
+    item: CachedValue | null,
+    nowMs: number,
+  ): readonly ReplyBlock[] | null {
     const text = item === null ? null : this.seal.open(name, item.value)
     const blocks = text === null ? null : readState(text)
     if (item === null || text === null || blocks === null) return null

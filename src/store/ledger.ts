@@ -30,8 +30,8 @@ export interface RateDemand extends DemandOf {
   readonly cost: number
 }
 
-/** So many at the same time; the place is a lease, held until `settle` (of a slice: `letGo`) or until it is not renewed. */
-export interface SlotDemand extends DemandOf {
+/** So many at the same time; the place is a lease, held until `settle` (of a slice: `releaseSlots`) or until it is not renewed. */
+export interface ConcurrencyDemand extends DemandOf {
   readonly kind: 'concurrent'
   readonly limit: number
 }
@@ -45,7 +45,7 @@ export interface BudgetDemand extends DemandOf {
 }
 
 /** One limit that a request falls under. */
-export type Demand = RateDemand | SlotDemand | BudgetDemand
+export type Demand = RateDemand | ConcurrencyDemand | BudgetDemand
 
 /** A request that wants to be admitted. */
 export interface Admission {
@@ -69,16 +69,16 @@ export interface Admission {
  * what was not needed goes back. `nothing`: it was decided while the engine was away, and budgets are
  * owed what it spent.
  */
-export type Taken = 'reserved' | 'slice' | 'nothing'
+export type TakenFrom = 'reserved' | 'slice' | 'nothing'
 
 /** What a settled request was let run by. */
-export interface Claim {
+export interface Reservation {
   readonly demands: readonly Demand[]
-  readonly taken: Taken
+  readonly takenFrom: TakenFrom
 }
 
 /** How a demand's limit stands after the decision. */
-export interface Standing {
+export interface LimitState {
   /** Requests, tokens, places or nano-dollars. */
   readonly limit: number
   /** What is left of it, never below 0. */
@@ -90,10 +90,10 @@ export interface Standing {
 }
 
 /** What became of an admission: everything was committed, or nothing. */
-export interface Verdict {
+export interface AdmissionResult {
   readonly admitted: boolean
   /** In the order of the demands. */
-  readonly standings: readonly Standing[]
+  readonly limitStates: readonly LimitState[]
   /**
    * Admitted by what this process has set aside beforehand (a slice): the engine was not asked, may even
    * be away, and has no reservation until the same is asked with `isTaken`.
@@ -186,7 +186,7 @@ export interface KeyUse {
 }
 
 /** Which rows, newest first. */
-export interface RowQuery extends Omit<EntryFilter, 'accountId' | 'requestId'> {
+export interface EntryQuery extends Omit<EntryFilter, 'accountId' | 'requestId'> {
   /** Null is all accounts. */
   readonly accountId: string | null
   /** Inclusive. */
@@ -200,8 +200,8 @@ export interface RowQuery extends Omit<EntryFilter, 'accountId' | 'requestId'> {
 }
 
 /** A page of rows. */
-export interface RowPage {
-  readonly rows: readonly UsageRow[]
+export interface EntryPage {
+  readonly entries: readonly UsageRow[]
   /**
    * For the next page; null where this is the last. A page may be short, or empty, and not the last:
    * an engine stops looking after a while, so that no filter can hold it up.
@@ -222,7 +222,7 @@ export interface BudgetSpent {
 
 /** Up to when rows and sums are dropped, ms since 1970. */
 export interface Retention {
-  readonly rowsBeforeMs: number
+  readonly entriesBeforeMs: number
   readonly hoursBeforeMs: number
   readonly daysBeforeMs: number
 }
@@ -237,14 +237,14 @@ export interface Ledger {
    * survives this process. The same request id again changes nothing and answers as the first time
    * (`admitted`).
    */
-  admit(admission: Admission): Promise<Verdict>
+  admit(admission: Admission): Promise<AdmissionResult>
   /**
    * Appends the row, adds it to the sums, corrects budgets to `costNanoUsd` (null: the reservation stands
    * as charged) and token rates to the row's tokens, frees the places; one atomic step, once per request
    * id. Also without a reservation: then budgets are corrected by the claim, those of the row's own day and
    * month. What is resolved survives the death of this process and the engine's.
    */
-  settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome>
+  settle(row: UsageRow, claim?: Reservation): Promise<SettleOutcome>
   /**
    * As `settle`, for a request that holds nothing which others wait for: what is resolved survives the
    * death of this process, and whoever asks for rows or sums finds it. An engine that does better with
@@ -252,7 +252,7 @@ export interface Ledger {
    */
   append(row: UsageRow): Promise<void>
   /** A request that a slice let in has ended, whatever becomes of its row; only engines with slices want to know. */
-  letGo?(requestId: string): void
+  releaseSlots?(requestId: string): void
   /**
    * Takes more of token rates and budgets for a request that runs: all that is demanded or, if null, nothing. There is no
    * reservation of it: if this process dies, it stays charged.
@@ -271,12 +271,12 @@ export interface Ledger {
    */
   expire(overdueMs?: number): Promise<number>
   /** How the demands stand, without taking anything. */
-  look(accountId: string, demands: readonly Demand[]): Promise<Standing[]>
+  limitStates(accountId: string, demands: readonly Demand[]): Promise<LimitState[]>
   /** In order of time. */
   sums(query: SumQuery): Promise<UsageSum[]>
-  rows(query: RowQuery): Promise<RowPage>
+  entries(query: EntryQuery): Promise<EntryPage>
   /** Null where there is none, or where it is another account's (null: any account's). */
-  row(accountId: string | null, requestId: string): Promise<UsageRow | null>
+  entry(accountId: string | null, requestId: string): Promise<UsageRow | null>
   /** Every row that arrived at or after `sinceMs`, oldest first, in batches. */
   export(sinceMs: number): AsyncIterable<readonly UsageRow[]>
   /** Each key that was used, in no order: quick where there are many, which `sums` is not. */

@@ -3,11 +3,11 @@
  * Knows no engine; every engine passes the one black-box suite in `test/store`.
  */
 import type { Account, ApiKey, KeyLimits } from '../accounts/account.js'
-import type { Attempts } from './attempts.js'
+import type { ThrottleStore } from './throttle.js'
 import type { Fleet } from './fleet.js'
 import type { Ledger } from './ledger.js'
-import type { Passes } from './passes.js'
-import type { Told, Trail, TrailEntry } from './trail.js'
+import type { SignInTokens } from './sign-in-tokens.js'
+import type { AuditEntriesOf, AuditTrail, AuditEntry } from './audit-trail.js'
 
 /** What an auth look-up needs of a key and its account, in one read. */
 export interface KeyLookup {
@@ -71,31 +71,31 @@ export interface Page<Item> {
 }
 
 /** The most that a store keeps of what grows with the actions of clients. */
-export interface StoreBounds {
+export interface StoreCapacity {
   /** Keys of one account, revoked and expired ones included. */
   readonly keysPerAccount: number
   /** Audit entries of one account; the account's oldest entry goes first. */
-  readonly trailPerAccount: number
+  readonly auditEntriesPerAccount: number
   /** Audit entries of all accounts together; the oldest entry goes first. */
-  readonly trailTotal: number
+  readonly auditEntries: number
 }
 
 /** The bounds of every engine. */
-export const STORE_BOUNDS: StoreBounds = {
+export const STORE_CAPACITY: StoreCapacity = {
   keysPerAccount: 20_000,
-  trailPerAccount: 5_000,
-  trailTotal: 500_000,
+  auditEntriesPerAccount: 5_000,
+  auditEntries: 500_000,
 }
 
 /** How much a shelf may hold. */
-export interface ShelfRoom {
+export interface CacheCapacity {
   readonly entries: number
   /** Of names and values together. */
   readonly bytes: number
 }
 
 /** A value on a shelf. */
-export interface Shelved {
+export interface CachedValue {
   readonly value: Uint8Array
   readonly expiresAtMs: number
 }
@@ -104,19 +104,22 @@ export interface Shelved {
  * Values that need not last, shared by every process of the store: whoever asks must be able to do
  * without. Fails as the store does.
  */
-export interface Shelf {
+export interface SharedCache {
   /**
    * Every process finds the value once this resolves; one of the same name is replaced. Where the room
    * is short, what would expire first goes first. `name` is 1 to 200 characters without spaces.
    */
-  put(name: string, item: Shelved, room: ShelfRoom, nowMs: number): Promise<void>
+  put(name: string, item: CachedValue, room: CacheCapacity, nowMs: number): Promise<void>
   /**
    * In the order of the names; null for what is not there, or has expired. A synchronous answer where
    * the engine can; an engine's failure is then thrown and not a rejection.
    */
-  get(names: readonly string[], nowMs: number): (Shelved | null)[] | Promise<(Shelved | null)[]>
+  get(
+    names: readonly string[],
+    nowMs: number,
+  ): (CachedValue | null)[] | Promise<(CachedValue | null)[]>
   /** Removes what has expired and what there is no room for; how many that were. */
-  sweep(room: ShelfRoom, nowMs: number): Promise<number>
+  sweep(room: CacheCapacity, nowMs: number): Promise<number>
 }
 
 /** What a store may be given, whatever the engine. */
@@ -131,9 +134,9 @@ export interface StoreOptions {
    */
   readonly expectedId?: string
   /** For tests: smaller bounds. */
-  readonly bounds?: Partial<StoreBounds>
+  readonly capacity?: Partial<StoreCapacity>
   /** For work that no request waits for: an engine at a distance may take so long to answer, in ms. */
-  readonly patienceMs?: number
+  readonly minTimeoutMs?: number
   /** For tests: ms since 1970 in place of the engine's own clock, for all that the ledger decides. */
   readonly nowMs?: () => number
 }
@@ -150,28 +153,32 @@ export interface Store {
   readonly id: string
   /** This process made the store when it opened it: there was none. */
   readonly isNew: boolean
-  readonly shelf: Shelf
+  readonly cache: SharedCache
   /** Limits, budgets and usage. */
   readonly ledger: Ledger
-  readonly passes: Passes
-  readonly trail: Trail
-  readonly attempts: Attempts
+  readonly signInTokens: SignInTokens
+  readonly auditTrail: AuditTrail
+  readonly throttle: ThrottleStore
   /** The gateways that share the store; null if it is of one machine. */
   readonly fleet: Fleet | null
   /** Durable before it resolves. */
-  createAccount(account: Account, told?: readonly TrailEntry[]): Promise<AccountOutcome>
+  createAccount(account: Account, told?: readonly AuditEntry[]): Promise<AccountOutcome>
   accountById(id: string): Promise<Account | null>
   /** `email` is compared in lower case. */
   accountByEmail(email: string): Promise<Account | null>
   /** A page of the accounts. */
   listAccounts(query: PageQuery): Promise<Page<Account>>
   /** As it then is; null where there is no such account. Durable before it resolves. */
-  changeAccount(accountId: string, edit: AccountEdit, told?: Told<Account>): Promise<Account | null>
+  changeAccount(
+    accountId: string,
+    edit: AccountEdit,
+    told?: AuditEntriesOf<Account>,
+  ): Promise<Account | null>
   /**
    * Adds a key if the account then has at most `maxKeys` that are not revoked (null: no limit), and at most
    * `StoreBounds.keysPerAccount` in all; counts and insert are one atomic step. Durable before it resolves.
    */
-  createKey(key: ApiKey, maxKeys: number | null, told?: readonly TrailEntry[]): Promise<KeyOutcome>
+  createKey(key: ApiKey, maxKeys: number | null, told?: readonly AuditEntry[]): Promise<KeyOutcome>
   /** A page of the account's keys, revoked and expired ones included. */
   listKeys(accountId: string, query: PageQuery): Promise<Page<ApiKey>>
   /** Null where the account has no such key. */
@@ -186,7 +193,7 @@ export interface Store {
     accountId: string,
     keyId: string,
     edit: KeyEdit,
-    told?: Told<ApiKey>,
+    told?: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null>
   /**
    * False where the account has no such key. Idempotent, and told once; durable before it resolves.
@@ -195,7 +202,7 @@ export interface Store {
     accountId: string,
     keyId: string,
     atMs: number,
-    told?: readonly TrailEntry[],
+    told?: readonly AuditEntry[],
   ): Promise<boolean>
   /**
    * Removes those of the account's keys (at most 1,000) that were revoked, or expired, before `endedBeforeMs`,

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { createAccount, createKey, type Plans } from '../../src/accounts/accounts.js'
 import { ROTATION_MS, rotateKey } from '../../src/accounts/rotate-key.js'
 import { GatewayError } from '../../src/errors.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import { allKeys } from '../helpers/lists.js'
 import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
 

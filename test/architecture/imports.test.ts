@@ -56,14 +56,14 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'store/sqlite/ledger/limits.ts → limits/bucket.ts':
     'the arithmetic of limits is pure, and an engine that decides has to do it where it decides',
   'store/sqlite/ledger/subject.ts → limits/bucket.ts': 'the same, for one row of limits',
-  'store/migrate/parts.ts → limits/bucket.ts':
+  'store/migrate/read-parts.ts → limits/bucket.ts':
     'which day or month is running is one arithmetic, for counting and for moving the counts',
-  'store/redis/limits/flow-slices.ts → limits/bucket.ts':
+  'store/redis/limits/counter-slices.ts → limits/bucket.ts':
     'how a limit stands is the same arithmetic, whoever tells of it',
-  'ledger/spooled.ts → store/records/usage-record.ts':
+  'ledger/spooled.ts → store/records/write-entry.ts':
     'a row has one text, in the store and on its way to it',
-  'ledger/spooled.ts → store/records/read-usage-record.ts': 'the same, for reading',
-  'store/records/read-usage-record.ts → ledger/row.ts':
+  'ledger/spooled.ts → store/records/read-entry.ts': 'the same, for reading',
+  'store/records/read-entry.ts → ledger/row.ts':
     'what a row of an earlier version has in place of its explanation stands with the row',
   'config/load.ts → http/tls-files.ts':
     'which certificate files the listener takes is one check, for the file and for the listener',

@@ -40,7 +40,7 @@ void t.test('a copy beside writers, and a restore', async (t) => {
   t.equal(restored.id, store.id, 'it is the same store')
   t.same((await restored.findKey(key.digest))?.key, key)
   for (let at = 0; at < Number(entries); at += 1) {
-    if ((await restored.ledger.row(null, `during-${at}`)) === null) t.fail(`entry ${at} is gone`)
+    if ((await restored.ledger.entry(null, `during-${at}`)) === null) t.fail(`entry ${at} is gone`)
   }
   t.equal(await restored.createKey(aKey(ada.id), null), 'created', 'and it takes writes')
 })

@@ -3,7 +3,7 @@ import t from 'tap'
 import { writeDemoTraffic } from '../../src/cli/demo/demo-traffic.js'
 import { loadConfig } from '../../src/config/load.js'
 import type { UsageRow } from '../../src/ledger/row.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 
 const DAY_MS = 86_400_000
 

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parseStore, runMigrate } from '../../src/cli/store.js'
 import type { Terminal } from '../../src/cli/with-store.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
 import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
 import { aRow } from '../ledger/row.js'
@@ -81,7 +81,7 @@ void t.test('what the target alone has is never touched', async (t) => {
     ],
     [
       'an entry',
-      (target) => target.trail.add({ ...anEntry(5), id: '01935002-other' }),
+      (target) => target.auditTrail.add({ ...anEntry(5), id: '01935002-other' }),
       /entry '01935002-other'/,
     ],
   ]
@@ -244,7 +244,7 @@ async function filled(url: string): Promise<void> {
     await store.createKey({ ...aKey(3), replaces: 'key_2' }, null)
     await store.createKey(aKey(4, 'acc_zoe'), null)
     await store.revokeKey('acc_ada', 'key_3', NOON)
-    for (let n = 1; n <= 3; n += 1) await store.trail.add(anEntry(n))
+    for (let n = 1; n <= 3; n += 1) await store.auditTrail.add(anEntry(n))
     const old = { atMs: NOON - 40 * DAY, keyId: 'key_old', hops: { firstContent: 75 } }
     await store.ledger.settle(aRow('old1', old))
     await store.ledger.settle(aRow('old2', { ...old, outcome: 'lost', source: 'estimated' }))
@@ -261,7 +261,7 @@ async function filled(url: string): Promise<void> {
       await store.ledger.admit({ ...admission, leaseMs: 1e9, unsettled })
     }
     const beforeMs = NOON - 30 * DAY
-    await store.ledger.prune({ rowsBeforeMs: beforeMs, hoursBeforeMs: 0, daysBeforeMs: 0 })
+    await store.ledger.prune({ entriesBeforeMs: beforeMs, hoursBeforeMs: 0, daysBeforeMs: 0 })
   })
 }
 
@@ -272,11 +272,11 @@ async function changed(url: string): Promise<void> {
     await store.revokeKey('acc_zoe', 'key_4', NOON + 5)
     await store.changeKey('acc_ada', 'key_1', { name: 'new', limits: null, replacedBy: 'key_5' })
     await store.createKey(aKey(5), null)
-    await store.trail.add(anEntry(4))
+    await store.auditTrail.add(anEntry(4))
     await store.ledger.settle(aRow('late', { atMs: NOON + 10 }))
     // Retention goes on, too.
     const [hoursBeforeMs, daysBeforeMs] = [NOON - DAY, NOON - DAY]
-    await store.ledger.prune({ rowsBeforeMs: NOON + 5, hoursBeforeMs, daysBeforeMs })
+    await store.ledger.prune({ entriesBeforeMs: NOON + 5, hoursBeforeMs, daysBeforeMs })
   })
 }
 
@@ -289,12 +289,17 @@ async function contentsOf(url: string) {
     const found = await Promise.all(keys.flat().map(async ({ digest }) => store.findKey(digest)))
     const all = { accountId: null, fromMs: NOON - DAY, toMs: NOON + DAY }
     const old = { accountId: 'acc_ada', fromMs: 0, toMs: NOON - DAY - 1 }
-    const { rows } = await store.ledger.rows({ ...all, after: null, limit: 1000, fromMs: NOON + 5 })
+    const { entries: rows } = await store.ledger.entries({
+      ...all,
+      after: null,
+      limit: 1000,
+      fromMs: NOON + 5,
+    })
     const days = await store.ledger.sums({ ...all, by: 'day' })
     const hours = await store.ledger.sums({ ...all, by: 'hour' })
     const dropped = await store.ledger.sums({ ...old, by: 'hour' })
     const uses = await store.ledger.lastUse('acc_ada')
-    const trail = await store.trail.page({ accountId: 'acc_ada', after: null, limit: 100 })
+    const trail = await store.auditTrail.page({ accountId: 'acc_ada', after: null, limit: 100 })
     const used = Object.fromEntries(uses)
     const demands = [false, true].flatMap((shared) => {
       const subject = shared ? 'model:a:b}~%' : 'key:key_1'
@@ -304,7 +309,7 @@ async function contentsOf(url: string) {
         { ...of, kind: 'usd_month' },
       ] as const
     })
-    const budgets = await store.ledger.look('acc_ada', demands)
+    const budgets = await store.ledger.limitStates('acc_ada', demands)
     const left = budgets.map(({ remaining }) => remaining)
     return { left, accounts, keys, counts, found, rows, days, hours, dropped, used, trail }
   })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createAccount, createKey } from '../../src/accounts/accounts.js'
 import type { ApiKey } from '../../src/accounts/account.js'
 import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 
 /** Who signs in to it. */
 export const LOGIN = { email: 'ada@example.com', password: 'a month of water' }

@@ -96,6 +96,6 @@ function heading(page: Page, name: string) {
 }
 
 async function trailOf({ store }: Scene): Promise<{ entries: string[] }> {
-  const page = await store.trail.page({ accountId: null, after: null, limit: 100 })
+  const page = await store.auditTrail.page({ accountId: null, after: null, limit: 100 })
   return { entries: page.map(({ action }) => action) }
 }

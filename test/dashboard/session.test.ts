@@ -12,7 +12,7 @@ import t from 'tap'
 import { hash } from '@node-rs/argon2'
 import { sessionReply } from '../../src/dashboard/server/schema/schema.js'
 import { IDLE_MS, SESSION_MS, Sessions } from '../../src/dashboard/server/sign-in/sessions.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import { anAccount } from '../store/records.js'
 import { PASSWORD, startStage } from './stage.js'
 
@@ -57,7 +57,7 @@ void t.test('K-161: the cookie is nobody else’s, and only its digest is kept',
   }
   const secret = browser.value('__Host-sid')
   const id = createHash('sha256').update(secret).digest('hex')
-  t.ok(await stage.store.passes.find('session', id, Date.now()))
+  t.ok(await stage.store.signInTokens.find('session', id, Date.now()))
   for (const file of readdirSync(stage.gateway.folder, { recursive: true, withFileTypes: true })) {
     if (!file.isFile()) continue
     t.notOk(readFileSync(join(file.parentPath, file.name)).includes(secret), file.name)

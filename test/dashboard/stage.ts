@@ -7,7 +7,7 @@ import { createAccount } from '../../src/accounts/accounts.js'
 import type { Account, PlanName } from '../../src/accounts/account.js'
 import { isObject, objectOf, type JsonObject } from '../../src/chat/json.js'
 import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../helpers/gateway.js'
 

@@ -5,19 +5,25 @@
 import t from 'tap'
 import { Throttle } from '../../src/dashboard/server/sign-in/throttle.js'
 import { GatewayError } from '../../src/errors.js'
-import { fullAfter, waitOf, type Tried } from '../../src/store/attempts.js'
+import {
+  throttleFullAtMs,
+  throttleWaitMs,
+  type ThrottledSubject,
+} from '../../src/store/throttle.js'
 
 /** As the engines count, which the store's own tests hold them to. */
 class Counts {
   asked = 0
   private readonly fullAt = new Map<string, number>()
 
-  take(subjects: readonly Tried[], nowMs: number): Promise<number[]> {
+  take(subjects: readonly ThrottledSubject[], nowMs: number): Promise<number[]> {
     this.asked += 1
-    const waits = subjects.map((each) => waitOf(each, this.fullAt.get(each.name) ?? 0, nowMs))
+    const waits = subjects.map((each) =>
+      throttleWaitMs(each, this.fullAt.get(each.name) ?? 0, nowMs),
+    )
     if (waits.every((wait) => wait === 0)) {
       for (const each of subjects) {
-        this.fullAt.set(each.name, fullAfter(each, this.fullAt.get(each.name) ?? 0, nowMs))
+        this.fullAt.set(each.name, throttleFullAtMs(each, this.fullAt.get(each.name) ?? 0, nowMs))
       }
     }
     return Promise.resolve(waits)

@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { revokeKey } from '../../src/accounts/accounts.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
 import { startGateway } from '../helpers/gateway.js'
 import { allKeys } from '../helpers/lists.js'

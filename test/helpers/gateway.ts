@@ -18,7 +18,7 @@ import { openDataPlane, type DataPlane } from '../../src/process/data-plane.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { createLogger } from '../../src/observe/log/log.js'
 import { Metrics } from '../../src/observe/metrics/hops.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 
 /** What a test may say about its gateway; the rest is as in the demo. */
 export interface GatewaySettings {

@@ -3,7 +3,7 @@
  */
 import { loadConfig } from '../../src/config/load.js'
 import type { UsageRow } from '../../src/ledger/row.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 
 /** Every row so far, oldest first. */
 export async function rowsOf(gateway: { configFile: string }): Promise<UsageRow[]> {

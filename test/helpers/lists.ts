@@ -1,6 +1,6 @@
 /** Whole lists of a store, for tests that look at all of one. */
 import type { Account, ApiKey } from '../../src/accounts/account.js'
-import { everyAccount, everyKey } from '../../src/store/pages.js'
+import { everyAccount, everyKey } from '../../src/store/list-all.js'
 import type { Store } from '../../src/store/store.js'
 
 /** Every account, the oldest first. */

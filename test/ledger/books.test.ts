@@ -9,18 +9,18 @@ import t, { type Test } from 'tap'
 import { Books, type RowKind } from '../../src/ledger/books.js'
 import type { UsageRow } from '../../src/ledger/row.js'
 import { Spool } from '../../src/ledger/spool.js'
-import type { Claim, Retention, SettleOutcome } from '../../src/store/ledger.js'
+import type { Reservation, Retention, SettleOutcome } from '../../src/store/ledger.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 import { aRow } from './row.js'
 
 /** Of a request that holds something. */
-const HELD: Claim = { demands: [], taken: 'reserved' }
+const HELD: Reservation = { demands: [], takenFrom: 'reserved' }
 
 /** Answers, refuses or freezes, as it is told. */
 class Whim {
   mode: 'answers' | 'refuses' | 'freezes' = 'answers'
   readonly rows = new Map<string, UsageRow>()
-  readonly claims = new Map<string, Claim | undefined>()
+  readonly claims = new Map<string, Reservation | undefined>()
   settles = 0
   appends = 0
   /** After so many it refuses. */
@@ -29,7 +29,7 @@ class Whim {
   readonly spared: number[] = []
   readonly pruned: Retention[] = []
 
-  settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
+  settle(row: UsageRow, claim?: Reservation): Promise<SettleOutcome> {
     this.settles += 1
     if (this.settles > this.breaksAfter) this.mode = 'refuses'
     return this.whim(() => {
@@ -138,11 +138,11 @@ void t.test('what an outage spent comes to the budgets with its row', async (t) 
   const { books, ledger } = stage(t)
   const budget = { subject: 'key:k', shared: false, limitNanoUsd: 100, costNanoUsd: 7 }
   const demands = [{ ...budget, kind: 'usd_day' }] as const
-  await books.settle(aRow('a'), { demands, taken: 'nothing' })
+  await books.settle(aRow('a'), { demands, takenFrom: 'nothing' })
   t.same(ledger.claims.get('a'), { demands, taken: 'nothing' })
   ledger.mode = 'refuses'
   for (const taken of ['nothing', 'slice', 'reserved'] as const) {
-    await books.settle(aRow(taken), { demands, taken })
+    await books.settle(aRow(taken), { demands, takenFrom: taken })
   }
   ledger.mode = 'answers'
   await until(() => ledger.rows.size === 4)

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { readSpooled, writeSpooled } from '../../src/ledger/spooled.js'
 import type { Demand } from '../../src/store/ledger.js'
-import { writeRow } from '../../src/store/records/usage-record.js'
+import { writeEntry } from '../../src/store/records/write-entry.js'
 import { aRow } from './row.js'
 
 const DAY: Demand = {
@@ -20,7 +20,7 @@ const RATE: Demand = { kind: 'requests', subject: 'key:k', shared: false, perMin
 void t.test('budgets are told, rates are not', (t) => {
   const row = aRow('a')
   for (const taken of ['slice', 'nothing'] as const) {
-    const line = writeSpooled({ row, claim: { taken, demands: [RATE, DAY] } })
+    const line = writeSpooled({ row, claim: { takenFrom: taken, demands: [RATE, DAY] } })
     t.notMatch(line, '\n', 'one line')
     t.same(readSpooled(line), { row, claim: { taken, demands: [DAY] } })
   }
@@ -29,16 +29,16 @@ void t.test('budgets are told, rates are not', (t) => {
 
 void t.test('what owes nothing is the text of the row', (t) => {
   const row = aRow('a')
-  const text = writeRow(row)
+  const text = writeEntry(row)
   t.equal(writeSpooled({ row, claim: undefined }), text)
-  t.equal(writeSpooled({ row, claim: { taken: 'reserved', demands: [DAY] } }), text)
-  t.equal(writeSpooled({ row, claim: { taken: 'nothing', demands: [RATE] } }), text)
+  t.equal(writeSpooled({ row, claim: { takenFrom: 'reserved', demands: [DAY] } }), text)
+  t.equal(writeSpooled({ row, claim: { takenFrom: 'nothing', demands: [RATE] } }), text)
   t.same(readSpooled(text), { row, claim: undefined }, 'as those of before')
   t.end()
 })
 
 void t.test('damage is told and never read as something else', (t) => {
-  const text = writeRow(aRow('a'))
+  const text = writeEntry(aRow('a'))
   const tails = [
     '',
     '{',

@@ -13,7 +13,7 @@ import {
   type Lease,
   type Wish,
 } from '../../src/limits/limiter.js'
-import type { Admission, Demand, Verdict } from '../../src/store/ledger.js'
+import type { Admission, Demand, AdmissionResult } from '../../src/store/ledger.js'
 import { until } from '../helpers/upstream.js'
 import { aRow } from './row.js'
 
@@ -31,7 +31,7 @@ class Scene {
   readonly renewed: string[][] = []
   readonly told: unknown[] = []
   readonly running = new Set<Lease>()
-  verdict: Verdict | Error | Promise<Verdict> = { admitted: true, standings: [] }
+  verdict: AdmissionResult | Error | Promise<AdmissionResult> = { admitted: true, limitStates: [] }
   nowMs = 0
   readonly limiter: Limiter
 
@@ -89,7 +89,7 @@ void t.test('everything is asked in one call', async (t) => {
     { limit: 2, remaining: 1, resetMs: 0, retryAfterMs: 0 },
     { limit: 1_000, remaining: 990, resetMs: 5, retryAfterMs: 0 },
   ]
-  scene.verdict = { admitted: true, standings }
+  scene.verdict = { admitted: true, limitStates: standings }
   const decision = await scene.limiter.admit(scene.wish('r1', [PLACE, BUDGET]))
   t.same(decision, {
     lease: { wish: scene.wish('r1', [PLACE, BUDGET]), taken: 'reserved', looks: null },
@@ -105,7 +105,7 @@ void t.test('everything is asked in one call', async (t) => {
       leaseMs: LEASE_MS,
     },
   ])
-  scene.verdict = { admitted: false, standings }
+  scene.verdict = { admitted: false, limitStates: standings }
   t.equal(await scene.admit('r2', PLACE), null)
   t.equal(scene.limiter.isAway, false)
 })
@@ -148,7 +148,7 @@ void t.test('what runs is renewed in one call, and only that', async (t) => {
 void t.test('what a slice lets in is reserved once it runs on', async (t) => {
   const scene = new Scene(t)
   const standings = [{ limit: 1_000, remaining: 900, resetMs: 1e6, retryAfterMs: 0 }]
-  scene.verdict = { admitted: true, standings, isSlice: true }
+  scene.verdict = { admitted: true, limitStates: standings, isSlice: true }
   const lease = await scene.admit('r1', BUDGET)
   t.match(lease, { taken: 'slice', looks: 0 })
   if (lease === null) return
@@ -170,7 +170,7 @@ void t.test(
     scene.verdict = AWAY
     await scene.admit('r1', PLACE)
     scene.nowMs = 10_000
-    scene.verdict = { admitted: true, standings, isSlice: true }
+    scene.verdict = { admitted: true, limitStates: standings, isSlice: true }
     t.match(await scene.admit('r2', BUDGET), { taken: 'slice' })
     t.equal(scene.limiter.isAway, true, 'it is as away as before')
     scene.verdict = AWAY
@@ -182,10 +182,10 @@ void t.test('while the ledger fails the process decides, and no longer', async (
   const scene = new Scene(t)
   scene.verdict = {
     admitted: true,
-    standings: [{ limit: 1_000, remaining: 900, resetMs: 1e6, retryAfterMs: 0 }],
+    limitStates: [{ limit: 1_000, remaining: 900, resetMs: 1e6, retryAfterMs: 0 }],
   }
   await scene.admit('r0', BUDGET)
-  scene.verdict = { admitted: true, standings: [] }
+  scene.verdict = { admitted: true, limitStates: [] }
   await scene.admit('r1', PLACE)
   scene.verdict = AWAY
   scene.nowMs = 10
@@ -202,7 +202,7 @@ void t.test('while the ledger fails the process decides, and no longer', async (
   scene.limiter.answered()
   t.equal(scene.limiter.isAway, true, 'not at the first answer: it failed a moment ago')
   scene.nowMs = 2_010
-  scene.verdict = { admitted: false, standings: [] }
+  scene.verdict = { admitted: false, limitStates: [] }
   t.equal(await scene.admit('r4', PLACE), null, 'the ledger’s own word')
   t.equal(scene.limiter.isAway, false)
   t.same(scene.told, ['away', 2_000])
@@ -223,7 +223,7 @@ void t.test('what nobody foresaw is no outage', async (t) => {
 
 void t.test('a ledger that is late is away; what it says later is not lost', async (t) => {
   const scene = new Scene(t)
-  let answer: (verdict: Verdict) => void = () => undefined
+  let answer: (verdict: AdmissionResult) => void = () => undefined
   scene.verdict = new Promise((resolve) => {
     answer = resolve
   })
@@ -236,10 +236,10 @@ void t.test('a ledger that is late is away; what it says later is not lost', asy
   t.match(lease, { wish: { requestId: 'r1' }, taken: 'nothing' })
   await scene.limiter.renew()
   t.same(scene.renewed, [], 'the ledger does not know of it')
-  answer({ admitted: true, standings: [] })
+  answer({ admitted: true, limitStates: [] })
   await scene.verdict
   t.equal(lease?.taken, 'reserved')
-  scene.verdict = { admitted: true, standings: [] }
+  scene.verdict = { admitted: true, limitStates: [] }
   await scene.limiter.renew()
   t.same(scene.renewed, [['r1']], 'now it does')
 })

@@ -4,7 +4,7 @@
  * through counted.
  */
 import t from 'tap'
-import type { BudgetDemand, Demand, RateDemand, SlotDemand } from '../../src/store/ledger.js'
+import type { BudgetDemand, Demand, RateDemand, ConcurrencyDemand } from '../../src/store/ledger.js'
 import { Local } from '../../src/limits/local.js'
 import { Seen } from '../../src/limits/seen.js'
 
@@ -17,7 +17,7 @@ function requests(perMinute: number): RateDemand {
   return { kind: 'requests', subject, shared, perMinute, cost: 1 }
 }
 
-function places(limit: number): SlotDemand {
+function places(limit: number): ConcurrencyDemand {
   return { kind: 'concurrent', subject, shared, limit }
 }
 

@@ -10,7 +10,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import { startServe, until, type Served } from '../process/program.js'
 import { newKey } from './key.js'
 

@@ -5,7 +5,7 @@
  * Method: the program as it is served, over a real Redis that says how many scripts it ran; then it is frozen.
  */
 import t from 'tap'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import type { Demand } from '../../src/store/ledger.js'
 import { redisMissing, startRedis, until as untilRedis } from '../helpers/redis.js'
 import { newKey } from './key.js'
@@ -42,12 +42,12 @@ void t.test('a hot key over Redis', options, async (t) => {
     costNanoUsd: 0,
   }
   const spent = async (): Promise<number> => {
-    const [standing] = await store.ledger.look(accountId, [budget])
+    const [standing] = await store.ledger.limitStates(accountId, [budget])
     return DOLLARS * 1e9 - (standing?.remaining ?? 0)
   }
   const charged = async (): Promise<number> => {
-    const page = await store.ledger.rows({ accountId, keyId, after: null, limit: 1_000 })
-    return page.rows.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
+    const page = await store.ledger.entries({ accountId, keyId, after: null, limit: 1_000 })
+    return page.entries.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
   }
 
   const five = () => Promise.all(Array.from({ length: 5 }, ask))
@@ -77,8 +77,8 @@ void t.test('a hot key over Redis', options, async (t) => {
   const took = times.map((ms) => ms.toFixed(0)).join(' ')
   t.ok((times.sort((a, b) => a - b)[7] ?? 0) < 400, `in ms: ${took}`)
   await untilRedis(async () => {
-    const page = await store.ledger.rows({ accountId, keyId, after: null, limit: 1_000 })
-    return page.rows.length === 235
+    const page = await store.ledger.entries({ accountId, keyId, after: null, limit: 1_000 })
+    return page.entries.length === 235
   }, 'the rows')
   await untilRedis(async () => (await spent()) === (await charged()), 'the budget hears of them')
 })

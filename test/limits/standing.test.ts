@@ -3,7 +3,7 @@
  * Method: verdicts as a ledger gives them, and the words and headers that come of them.
  */
 import t from 'tap'
-import type { Demand, Standing } from '../../src/store/ledger.js'
+import type { Demand, LimitState } from '../../src/store/ledger.js'
 import type { Claim } from '../../src/limits/rules.js'
 import { budgetsUsed, rateHeaders, refusalOf } from '../../src/limits/standing.js'
 
@@ -21,12 +21,12 @@ function claim(demand: Demand): Claim {
   return { demand, whose: 'this key' }
 }
 
-function standing(limit: number, remaining: number, resetMs: number, retryAfterMs = 0): Standing {
+function standing(limit: number, remaining: number, resetMs: number, retryAfterMs = 0): LimitState {
   return { limit, remaining, resetMs, retryAfterMs }
 }
 
 /** Of one refused demand: kind, seconds, whether to come again at all, message. */
-function told(demand: Demand, at: Standing): unknown[] {
+function told(demand: Demand, at: LimitState): unknown[] {
   const { kind, error } = refusalOf([claim(demand)], [at])
   const { wire } = error
   t.equal(wire.kind, 'rate_limited')

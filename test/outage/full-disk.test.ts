@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import { startServe, type Served } from '../process/program.js'
 
 const isRoot = process.platform === 'linux' && process.getuid?.() === 0
@@ -59,7 +59,7 @@ void t.test('G-110: a full disk under load', { skip }, async (t) => {
   await until(async () => {
     without.length = 0
     for (const id of answered.keys()) {
-      if ((await store.ledger.row(null, id)) === null) without.push(id)
+      if ((await store.ledger.entry(null, id)) === null) without.push(id)
     }
     return without.length === 0
   }, 20_000).catch(() => undefined)

@@ -13,7 +13,7 @@ import t, { type Test } from 'tap'
 import { digestOf } from '../../src/accounts/secret.js'
 import { objectOf, stringOf } from '../../src/chat/json.js'
 import type { UsageRow } from '../../src/ledger/row.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import type { Store } from '../../src/store/store.js'
 import { Browser } from '../dashboard/stage.js'
 import { freePort, redisMissing, startRedis, type RedisServer } from '../helpers/redis.js'
@@ -141,7 +141,7 @@ async function kills(t: Test, url: string | null, redis: RedisServer | null): Pr
   await load.stop()
   await owner.end()
 
-  const later = await openStore(store, { nowMs: () => Date.now() + LATER_MS, patienceMs: 5_000 })
+  const later = await openStore(store, { nowMs: () => Date.now() + LATER_MS, minTimeoutMs: 5_000 })
   t.teardown(() => later.close())
   const gatewayKills = redis === null ? 0 : Math.ceil(KILLS / 2)
   const unreserved = gatewayKills * PER_SECOND * UNRESERVED_SECONDS
@@ -209,7 +209,7 @@ async function rowsKept(
   const all = [...rows.values()]
   const [first] = all
   const spent = all.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
-  const [day] = await ledger.look(first?.accountId ?? '', [
+  const [day] = await ledger.limitStates(first?.accountId ?? '', [
     {
       kind: 'usd_day',
       subject: `key:${first?.keyId ?? ''};own`,

@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import type { UsageRow } from '../../src/ledger/row.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import { ADMIT } from '../../src/store/redis/ledger/scripts.js'
 import { SETTLE } from '../../src/store/redis/ledger/scripts.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
@@ -136,14 +136,14 @@ function kill(program: Program): void {
 
 /** All rows, once what has run out by then is settled; and what is left of the budget. */
 async function minutesLater({ url, secret }: Stage, rowsBefore: number) {
-  const store = await openStore(url, { nowMs: () => Date.now() + LATER_MS, patienceMs: 5_000 })
+  const store = await openStore(url, { nowMs: () => Date.now() + LATER_MS, minTimeoutMs: 5_000 })
   try {
     await until(async () => (await countOf(store.ledger.export(0))).length >= rowsBefore)
     const lost = await store.ledger.expire()
     const rows = await countOf(store.ledger.export(0))
     const [row] = rows
     const subject = `key:${row?.keyId ?? ''};own`
-    const [places, day] = await store.ledger.look(row?.accountId ?? '', [
+    const [places, day] = await store.ledger.limitStates(row?.accountId ?? '', [
       { kind: 'concurrent', subject, shared: false, limit: 1 },
       { kind: 'usd_day', subject, shared: false, limitNanoUsd: BUDGET, costNanoUsd: 0 },
     ])

@@ -13,7 +13,7 @@ import type { Test } from 'tap'
 import type { KeyLimits } from '../../src/accounts/account.js'
 import { createAccount, createKey, findAccount } from '../../src/accounts/accounts.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 
 /** The program's entry. */

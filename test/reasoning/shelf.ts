@@ -1,15 +1,15 @@
 /** A shelf in memory that can be slow, absent or broken, and shows what it holds. */
-import type { Shelf, Shelved } from '../../src/store/store.js'
+import type { SharedCache, CachedValue } from '../../src/store/store.js'
 
-export class FakeShelf implements Shelf {
+export class FakeShelf implements SharedCache {
   /** `now`: answers at once. `later`: with a promise. `throws`, `rejects`: fails. `hangs`: never answers a put. */
   mode: 'now' | 'later' | 'throws' | 'rejects' | 'hangs' = 'now'
-  readonly items = new Map<string, Shelved>()
+  readonly items = new Map<string, CachedValue>()
   puts = 0
   gets = 0
   sweeps = 0
 
-  put(name: string, item: Shelved): Promise<void> {
+  put(name: string, item: CachedValue): Promise<void> {
     this.puts += 1
     if (this.mode === 'throws') throw new Error('down')
     if (this.mode === 'rejects') return Promise.reject(new Error('down'))
@@ -18,7 +18,10 @@ export class FakeShelf implements Shelf {
     return Promise.resolve()
   }
 
-  get(names: readonly string[], nowMs: number): (Shelved | null)[] | Promise<(Shelved | null)[]> {
+  get(
+    names: readonly string[],
+    nowMs: number,
+  ): (CachedValue | null)[] | Promise<(CachedValue | null)[]> {
     this.gets += names.length
     if (this.mode === 'throws') throw new Error('down')
     if (this.mode === 'rejects') return Promise.reject(new Error('down'))

@@ -4,10 +4,10 @@
  * that was acknowledged, until it is killed; or, with `full` as third, until the disk is.
  */
 import { writeSync } from 'node:fs'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import { aKey, anEntry } from './records.js'
 import type { Account, ApiKey } from '../../src/accounts/account.js'
-import type { PassKind } from '../../src/store/passes.js'
+import type { SignInTokenKind } from '../../src/store/sign-in-tokens.js'
 import type { AccountEdit } from '../../src/store/store.js'
 import { allKeys } from '../helpers/lists.js'
 
@@ -18,7 +18,7 @@ export type Order =
   | { op: 'changeAccount'; accountId: string; edit: AccountEdit }
   | { op: 'put'; name: string; text: string; expiresAtMs: number }
   | { op: 'get'; names: string[] }
-  | { op: 'takePass'; kind: PassKind; id: string }
+  | { op: 'takePass'; kind: SignInTokenKind; id: string }
   | { op: 'close' }
 
 const [url = '', accountId, until = 'killed'] = process.argv.slice(2)
@@ -49,13 +49,13 @@ async function obey(order: Order): Promise<unknown> {
     case 'changeAccount':
       return store.changeAccount(order.accountId, order.edit)
     case 'takePass':
-      return store.passes.take(order.kind, order.id, 0)
+      return store.signInTokens.take(order.kind, order.id, 0)
     case 'put': {
       const item = { value: Buffer.from(order.text), expiresAtMs: order.expiresAtMs }
-      return store.shelf.put(order.name, item, { entries: 1_000, bytes: 1_000_000 }, 0)
+      return store.cache.put(order.name, item, { entries: 1_000, bytes: 1_000_000 }, 0)
     }
     case 'get': {
-      const found = await store.shelf.get(order.names, 0)
+      const found = await store.cache.get(order.names, 0)
       return found.map((item) => (item === null ? null : Buffer.from(item.value).toString()))
     }
     case 'close':

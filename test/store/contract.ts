@@ -4,7 +4,7 @@
  */
 import t, { type Test } from 'tap'
 import type { KeyChange, Store } from '../../src/store/store.js'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import { GatewayError } from '../../src/errors.js'
 import { attempts, changes, passes, told, trail } from './holders-contract.js'
 import { bounds, identity, lists, removal, retention } from './lists-contract.js'
@@ -306,7 +306,7 @@ async function killed(t: Test, newUrl: NewUrl): Promise<void> {
 async function agrees(t: Test, store: Store, accountId: string): Promise<void> {
   const told: string[] = []
   for (let after: string | null = null, isLast = false; !isLast;) {
-    const page = await store.trail.page({ accountId, after, limit: 1_000 })
+    const page = await store.auditTrail.page({ accountId, after, limit: 1_000 })
     told.push(...page.map(({ action, target }) => `${action} ${target}`))
     after = page.at(-1)?.id ?? null
     isLast = page.length < 1_000
@@ -342,13 +342,13 @@ async function closing(t: Test, newUrl: NewUrl): Promise<void> {
     () => store.keyById(ada.id, 'key_1'),
     () => store.countKeys(ada.id),
     () => store.changeKey(ada.id, 'key_1', { name: 'x' }),
-    () => store.passes.find('session', 'p', 0),
-    () => store.passes.end('session', ada.id, null),
-    () => store.trail.page({ accountId: null, after: null, limit: 1 }),
+    () => store.signInTokens.find('session', 'p', 0),
+    () => store.signInTokens.end('session', ada.id, null),
+    () => store.auditTrail.page({ accountId: null, after: null, limit: 1 }),
     () => store.probe(),
-    () => store.shelf.put('a', shelved('x', 1), ROOM, 0),
-    () => store.shelf.get(['a'], 0),
-    () => store.shelf.sweep(ROOM, 0),
+    () => store.cache.put('a', shelved('x', 1), ROOM, 0),
+    () => store.cache.get(['a'], 0),
+    () => store.cache.sweep(ROOM, 0),
   ]
   for (const ask of asked) {
     const error = await Promise.resolve()

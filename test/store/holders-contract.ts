@@ -4,8 +4,8 @@
  */
 import type { Test } from 'tap'
 import { digestOf } from '../../src/accounts/secret.js'
-import { openStore } from '../../src/store/open.js'
-import type { Pass } from '../../src/store/passes.js'
+import { openStore } from '../../src/store/open-store.js'
+import type { SignInToken } from '../../src/store/sign-in-tokens.js'
 import type { Store } from '../../src/store/store.js'
 import { otherProcess } from './processes.js'
 import { aKey, anAccount, anEntry } from './records.js'
@@ -73,7 +73,7 @@ export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
 
 let made = 0
 
-function aPass(over: Partial<Pass> = {}): Pass {
+function aPass(over: Partial<SignInToken> = {}): SignInToken {
   made += 1
   const id = String(made).padStart(64, '0')
   return { id, kind: 'session', accountId: 'acc_1', expiresAtMs: 1_000, text: '{"a":"ü"}', ...over }
@@ -84,7 +84,7 @@ export async function passes(t: Test, newUrl: NewUrl): Promise<void> {
   const url = await newUrl(t)
   const store = await opened(t, url)
   const other = await otherProcess(t, url)
-  const { passes } = store
+  const { signInTokens: passes } = store
   const one = aPass()
   t.equal(await passes.find('session', one.id, 0), null, 'nothing is there yet')
   t.equal(await passes.add(one), true)
@@ -154,7 +154,7 @@ export async function passes(t: Test, newUrl: NewUrl): Promise<void> {
 
 /** The trail, page by page. */
 export async function trail(t: Test, newUrl: NewUrl): Promise<void> {
-  const { trail } = await opened(t, await newUrl(t))
+  const { auditTrail: trail } = await opened(t, await newUrl(t))
   t.same(await trail.page({ accountId: null, after: null, limit: 10 }), [])
   const at = (number: number) => ({ id: `0192-${String(number).padStart(6, '0')}`, atMs: number })
   const entries = Array.from({ length: 12 }, (_, number) =>
@@ -186,14 +186,18 @@ export async function trail(t: Test, newUrl: NewUrl): Promise<void> {
 export async function told(t: Test, newUrl: NewUrl): Promise<void> {
   const store = await opened(t, await newUrl(t))
   const actions = async (accountId: string): Promise<string[]> => {
-    const page = await store.trail.page({ accountId, after: null, limit: 100 })
+    const page = await store.auditTrail.page({ accountId, after: null, limit: 100 })
     return page.map(({ action, target }) => `${action} ${target}`).reverse()
   }
   const ada = anAccount()
   const entry = (action: string, target: string) => anEntry(ada.id, action, target)
   const made = [entry('account.create', ada.id)]
   t.equal(await store.createAccount(ada, made), 'created')
-  t.same(await store.trail.page({ accountId: null, after: null, limit: 9 }), made, 'every field')
+  t.same(
+    await store.auditTrail.page({ accountId: null, after: null, limit: 9 }),
+    made,
+    'every field',
+  )
   const double = anAccount({ email: ada.email })
   const taken = [anEntry(double.id, 'account.create', double.id)]
   t.equal(await store.createAccount(double, taken), 'email_taken')
@@ -257,7 +261,7 @@ export async function attempts(t: Test, newUrl: NewUrl): Promise<void> {
   const all = { name: name('all'), burst: 8, everyMs: 1_000 }
   const waits = await Promise.all(
     Array.from({ length: 20 }, (_, at) =>
-      (at % 2 === 0 ? one : two).attempts.take([ada, all], nowMs),
+      (at % 2 === 0 ? one : two).throttle.take([ada, all], nowMs),
     ),
   )
   const counted = waits.filter((each) => each.every((wait) => wait === 0))
@@ -267,21 +271,21 @@ export async function attempts(t: Test, newUrl: NewUrl): Promise<void> {
     [10_000, 0],
     'and the time until there is room',
   )
-  t.same(await two.attempts.take([ada], nowMs + 9_999), [1])
-  t.same(await two.attempts.take([ada], nowMs + 10_000), [0])
+  t.same(await two.throttle.take([ada], nowMs + 9_999), [1])
+  t.same(await two.throttle.take([ada], nowMs + 10_000), [0])
   const bob = { ...ada, name: name('bob') }
-  for (let at = 0; at < 3; at += 1) t.same(await one.attempts.take([bob, all], nowMs), [0, 0])
-  t.same(await one.attempts.take([bob, all], nowMs), [0, 1_000], 'what was refused took no place')
-  await two.attempts.forget(ada.name)
-  t.same(await one.attempts.take([{ ...ada, burst: 1 }], nowMs + 10_000), [0], 'as if it never was')
-  await one.attempts.forget(name('nobody'))
-  t.same(await one.attempts.take([], nowMs), [])
-  await one.attempts.sweep(nowMs)
+  for (let at = 0; at < 3; at += 1) t.same(await one.throttle.take([bob, all], nowMs), [0, 0])
+  t.same(await one.throttle.take([bob, all], nowMs), [0, 1_000], 'what was refused took no place')
+  await two.throttle.forget(ada.name)
+  t.same(await one.throttle.take([{ ...ada, burst: 1 }], nowMs + 10_000), [0], 'as if it never was')
+  await one.throttle.forget(name('nobody'))
+  t.same(await one.throttle.take([], nowMs), [])
+  await one.throttle.sweep(nowMs)
   t.same(
-    await one.attempts.take([{ ...ada, burst: 1 }], nowMs + 10_000),
+    await one.throttle.take([{ ...ada, burst: 1 }], nowMs + 10_000),
     [10_000],
     'what counts stays',
   )
-  await one.attempts.sweep(nowMs + 3_600_000)
-  t.equal(await one.attempts.sweep(nowMs + 3_600_000), 0, 'and goes when it no longer does')
+  await one.throttle.sweep(nowMs + 3_600_000)
+  t.equal(await one.throttle.sweep(nowMs + 3_600_000), 0, 'and goes when it no longer does')
 }

@@ -22,7 +22,10 @@ const NOON_TO_MONTH = 10 * DAY + NOON_TO_MIDNIGHT
 
 export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const spent = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 250, cost)]
-  t.same(await ledger.look('acc_ada', spent(1)), [standing(100, 100, 0), standing(250, 250, 0)])
+  t.same(await ledger.limitStates('acc_ada', spent(1)), [
+    standing(100, 100, 0),
+    standing(250, 250, 0),
+  ])
   const first = anAdmission(spent(60))
   t.same(
     await ledger.admit(first),
@@ -39,7 +42,7 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
 
   await ledger.settle(aRow({ requestId: first.requestId, costNanoUsd: 10 }))
   t.same(
-    (await ledger.look('acc_ada', spent(1))).map(({ remaining }) => remaining),
+    (await ledger.limitStates('acc_ada', spent(1))).map(({ remaining }) => remaining),
     [50, 240],
     'what it did not cost is there again',
   )
@@ -47,7 +50,7 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   await ledger.admit(unpriced)
   await ledger.settle(aRow({ requestId: unpriced.requestId, costNanoUsd: null }))
   t.equal(
-    (await ledger.look('acc_ada', spent(1)))[0]?.remaining,
+    (await ledger.limitStates('acc_ada', spent(1)))[0]?.remaining,
     20,
     'no price: charged as reserved',
   )
@@ -55,21 +58,21 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   await ledger.admit(dear)
   await ledger.settle(aRow({ requestId: dear.requestId, costNanoUsd: 500 }))
   t.same(
-    (await ledger.look('acc_ada', spent(1))).map(({ remaining }) => remaining),
+    (await ledger.limitStates('acc_ada', spent(1))).map(({ remaining }) => remaining),
     [0, 0],
     'what it cost more is charged, and what is left is never below zero',
   )
   const free = await ledger.admit(anAdmission([budget('usd_day', 100, 0)]))
   t.notOk(free.admitted, 'an overspent budget has no room for a request without a price either')
   t.equal(
-    (await ledger.look('acc_ada', [budget('usd_day', 1_000, 1)]))[0]?.remaining,
+    (await ledger.limitStates('acc_ada', [budget('usd_day', 1_000, 1)]))[0]?.remaining,
     420,
     'edited',
   )
 
   await ledger.settle(aRow({ costNanoUsd: 70 }))
   t.equal(
-    (await ledger.look('acc_ada', [budget('usd_day', 1_000, 1)]))[0]?.remaining,
+    (await ledger.limitStates('acc_ada', [budget('usd_day', 1_000, 1)]))[0]?.remaining,
     420,
     'a row that nobody was admitted for charges no budget',
   )
@@ -79,9 +82,9 @@ export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<voi
 export async function waits(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const demands = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 200, cost)]
   const wait = async (cost: number) => {
-    const { admitted, standings } = await ledger.admit(anAdmission(demands(cost)))
+    const { admitted, limitStates } = await ledger.admit(anAdmission(demands(cost)))
     t.notOk(admitted)
-    return standings.map(({ retryAfterMs }) => retryAfterMs)
+    return limitStates.map(({ retryAfterMs }) => retryAfterMs)
   }
   const admitted = async (cost: number): Promise<string> => {
     const admission = anAdmission(demands(cost))
@@ -115,7 +118,7 @@ export async function waits(t: Test, { ledger, clock }: LedgerUnderTest): Promis
 export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const demands = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 150, cost)]
   const left = async () =>
-    (await ledger.look('acc_ada', demands(1))).map(({ remaining }) => remaining)
+    (await ledger.limitStates('acc_ada', demands(1))).map(({ remaining }) => remaining)
   clock.atMs = Date.UTC(2026, 10, 29, 23, 59, 59, 999)
   const late = anAdmission(demands(80))
   t.same(await ledger.admit(late), yes(standing(100, 20, 1), standing(150, 70, DAY + 1)))
@@ -126,7 +129,7 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
 
   t.ok((await ledger.admit(anAdmission(demands(100)))).admitted)
   const refused = await ledger.admit(anAdmission(demands(20)))
-  t.same(refused.standings[0], standing(100, 0, DAY, SOON))
+  t.same(refused.limitStates[0], standing(100, 0, DAY, SOON))
   clock.atMs = Date.UTC(2026, 11, 1) - 1
   t.same(await left(), [0, 20])
   clock.atMs += 1
@@ -141,7 +144,7 @@ export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Pro
   t.same(await left(), [100, 150])
   clock.atMs = Date.UTC(2028, 1, 28, 12)
   t.same(
-    (await ledger.admit(anAdmission(demands(10)))).standings.map(({ resetMs }) => resetMs),
+    (await ledger.admit(anAdmission(demands(10)))).limitStates.map(({ resetMs }) => resetMs),
     [12 * HOUR, 36 * HOUR],
     'February of a leap year has 29 days',
   )
@@ -169,8 +172,9 @@ export async function owed(t: Test, { ledger, clock }: LedgerUnderTest): Promise
     tokens(1_000, 100),
     places(3),
   ].map((each) => (each.subject === 'model:m' ? { ...each, shared: true } : each))
-  const left = async () => (await ledger.look('acc_ada', demands)).map(({ remaining }) => remaining)
-  const claim = { demands, taken: 'nothing' } as const
+  const left = async () =>
+    (await ledger.limitStates('acc_ada', demands)).map(({ remaining }) => remaining)
+  const claim = { demands, takenFrom: 'nothing' } as const
   const first = aRow({ costNanoUsd: 25 })
   t.equal(await ledger.settle(first, claim), 'settled')
   t.same(await left(), [975, 4_975, 4_975, 1_000, 3], 'budgets hear of it, and nothing else does')
@@ -184,12 +188,16 @@ export async function owed(t: Test, { ledger, clock }: LedgerUnderTest): Promise
   const admitted = anAdmission(own)
   await ledger.admit(admitted)
   const row = aRow({ requestId: admitted.requestId, costNanoUsd: 10 })
-  await ledger.settle(row, { demands: own, taken: 'nothing' })
+  await ledger.settle(row, { demands: own, takenFrom: 'nothing' })
   t.equal(
-    (await ledger.look('acc_ada', own))[0]?.remaining,
+    (await ledger.limitStates('acc_ada', own))[0]?.remaining,
     990,
     'a reservation, where there is one, is what counts',
   )
-  await ledger.settle(aRow(), { demands: own, taken: 'reserved' })
-  t.equal((await ledger.look('acc_ada', own))[0]?.remaining, 990, 'one that is gone owes nothing')
+  await ledger.settle(aRow(), { demands: own, takenFrom: 'reserved' })
+  t.equal(
+    (await ledger.limitStates('acc_ada', own))[0]?.remaining,
+    990,
+    'one that is gone owes nothing',
+  )
 }

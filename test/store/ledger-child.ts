@@ -1,5 +1,5 @@
 /** Another process at the same ledger, for the tests: it does what it is told over IPC, all at once. */
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import type { Admission, Demand } from '../../src/store/ledger.js'
 import type { UsageRow } from '../../src/ledger/row.js'
 
@@ -36,7 +36,7 @@ async function obey(order: LedgerOrder): Promise<unknown> {
     case 'expire':
       return ledger.expire()
     case 'look':
-      return ledger.look(order.accountId, order.demands)
+      return ledger.limitStates(order.accountId, order.demands)
   }
 }
 

@@ -3,8 +3,8 @@
  * engine is given as a function from a test to the URL of a new, empty store; its clock is the test's.
  */
 import t, { type Test } from 'tap'
-import { openStore } from '../../src/store/open.js'
-import type { Demand, Standing } from '../../src/store/ledger.js'
+import { openStore } from '../../src/store/open-store.js'
+import type { Demand, LimitState } from '../../src/store/ledger.js'
 import type { NewUrl } from './contract.js'
 import { budgets, calendar, owed, waits } from './ledger-budgets.js'
 import { killedWriters } from './ledger-kills.js'
@@ -79,23 +79,31 @@ async function openedLedger(t: Test, url: string): Promise<LedgerUnderTest> {
 
 async function requestRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
   const three = [requests(3)]
-  t.same(await ledger.look('acc_ada', three), [standing(3, 3, 0)], 'nothing is taken yet')
+  t.same(await ledger.limitStates('acc_ada', three), [standing(3, 3, 0)], 'nothing is taken yet')
   t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 2, 20_000)))
   t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 1, 40_000)))
   t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 0, 60_000)))
   t.same(await ledger.admit(anAdmission(three)), no(standing(3, 0, 60_000, 20_000)), 'n + 1')
   clock.atMs += 19_999
   t.same(await ledger.admit(anAdmission(three)), no(standing(3, 0, 40_001, 1)), 'one ms too early')
-  t.same(await ledger.look('acc_ada', three), [standing(3, 0, 40_001, 1)], 'a look says the same')
+  t.same(
+    await ledger.limitStates('acc_ada', three),
+    [standing(3, 0, 40_001, 1)],
+    'a look says the same',
+  )
   clock.atMs += 1
   t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 0, 60_000)), 'not one ms too late')
-  t.same((await ledger.look('acc_ada', [requests(5)]))[0]?.remaining, 2, 'the limit may change')
-  t.same((await ledger.look('acc_ada', [requests(2)]))[0]?.remaining, 0)
+  t.same(
+    (await ledger.limitStates('acc_ada', [requests(5)]))[0]?.remaining,
+    2,
+    'the limit may change',
+  )
+  t.same((await ledger.limitStates('acc_ada', [requests(2)]))[0]?.remaining, 0)
   clock.atMs += MINUTE
-  t.same(await ledger.look('acc_ada', three), [standing(3, 3, 0)], 'whole after a minute')
+  t.same(await ledger.limitStates('acc_ada', three), [standing(3, 3, 0)], 'whole after a minute')
 
   const other = requests(3, { subject: 'key:two' })
-  t.same(await ledger.look('acc_ada', [other]), [standing(3, 3, 0)], 'of nobody else')
+  t.same(await ledger.limitStates('acc_ada', [other]), [standing(3, 3, 0)], 'of nobody else')
   for (let at = 0; at < 7; at += 1) {
     const { admitted } = await ledger.admit(anAdmission([requests(7, { subject: 'key:seven' })]))
     t.ok(admitted, 'a minute that seven do not divide evenly has room for seven')
@@ -116,12 +124,12 @@ async function tokenRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<
   t.ok((await ledger.admit(anAdmission([tokens(1_000, 0)]))).admitted, 'nothing is always there')
 
   await ledger.settle(aRow({ requestId: first.requestId, usage: { input: 90, output: 10 } }))
-  t.same(await ledger.look('acc_ada', [tokens(1_000, 1)]), [standing(1_000, 900, 6_000)])
+  t.same(await ledger.limitStates('acc_ada', [tokens(1_000, 1)]), [standing(1_000, 900, 6_000)])
   const second = anAdmission([tokens(1_000, 900)])
   await ledger.admit(second)
   await ledger.settle(aRow({ requestId: second.requestId, usage: { input: 1_000, output: 400 } }))
   t.same(
-    await ledger.look('acc_ada', [tokens(1_000, 1)]),
+    await ledger.limitStates('acc_ada', [tokens(1_000, 1)]),
     [standing(1_000, 0, 90_000, 30_060)],
     'it took more than reserved: the rest is waited for, and never shown below zero',
   )
@@ -129,11 +137,19 @@ async function tokenRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<
   const unused = anAdmission([tokens(1_000, 700)])
   await ledger.admit(unused)
   await ledger.settle(aRow({ requestId: unused.requestId, source: 'none', usage: {} }))
-  t.same(await ledger.look('acc_ada', [tokens(1_000, 1)]), [standing(1_000, 1_000, 0)], 'all back')
+  t.same(
+    await ledger.limitStates('acc_ada', [tokens(1_000, 1)]),
+    [standing(1_000, 1_000, 0)],
+    'all back',
+  )
   const unknown = anAdmission([tokens(1_000, 700)])
   await ledger.admit(unknown)
   await ledger.settle(aRow({ requestId: unknown.requestId, source: 'reported', usage: {} }))
-  t.same((await ledger.look('acc_ada', [tokens(1_000, 1)]))[0]?.remaining, 300, 'not known: stands')
+  t.same(
+    (await ledger.limitStates('acc_ada', [tokens(1_000, 1)]))[0]?.remaining,
+    300,
+    'not known: stands',
+  )
 }
 
 async function concurrency(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
@@ -143,9 +159,9 @@ async function concurrency(t: Test, { ledger }: LedgerUnderTest): Promise<void> 
   t.same(await ledger.admit(anAdmission(two)), yes(standing(2, 0, 0)))
   const refused = await ledger.admit(anAdmission(two))
   t.equal(refused.admitted, false)
-  t.equal(refused.standings[0]?.remaining, 0)
-  t.ok((refused.standings[0]?.retryAfterMs ?? 0) > 0, 'soon')
-  t.same((await ledger.look('acc_ada', [places(5)]))[0], standing(5, 3, 0))
+  t.equal(refused.limitStates[0]?.remaining, 0)
+  t.ok((refused.limitStates[0]?.retryAfterMs ?? 0) > 0, 'soon')
+  t.same((await ledger.limitStates('acc_ada', [places(5)]))[0], standing(5, 3, 0))
   await ledger.settle(aRow({ requestId: first.requestId }))
   await ledger.settle(aRow({ requestId: first.requestId }))
   t.same(await ledger.admit(anAdmission(two)), yes(standing(2, 0, 0)), 'one place was free')
@@ -163,24 +179,24 @@ async function allOrNothing(t: Test, { ledger }: LedgerUnderTest): Promise<void>
     budget('usd_month', 900, cost),
     requests(10, { subject: 'model:m', shared: true }),
   ]
-  const before = await ledger.look('acc_ada', demands(0))
-  const { admitted, standings } = await ledger.admit(anAdmission(demands(600)))
+  const before = await ledger.limitStates('acc_ada', demands(0))
+  const { admitted, limitStates } = await ledger.admit(anAdmission(demands(600)))
   t.equal(admitted, false, 'one of six was not met')
   t.same(
-    standings.map(({ remaining }) => remaining),
+    limitStates.map(({ remaining }) => remaining),
     [10, 1_000, 4, 500, 900, 10],
     'in the order of the demands, as they stand',
   )
   t.same(
-    standings.map(({ retryAfterMs }) => retryAfterMs),
+    limitStates.map(({ retryAfterMs }) => retryAfterMs),
     [0, 0, 0, -1, 0, 0],
     'only that one has to wait',
   )
-  t.same(await ledger.look('acc_ada', demands(0)), before, 'and nothing at all was taken')
+  t.same(await ledger.limitStates('acc_ada', demands(0)), before, 'and nothing at all was taken')
   const fine = await ledger.admit(anAdmission(demands(400)))
   t.equal(fine.admitted, true)
   t.same(
-    fine.standings.map(({ remaining }) => remaining),
+    fine.limitStates.map(({ remaining }) => remaining),
     [9, 900, 3, 100, 500, 9],
   )
   t.same((await ledger.admit(anAdmission([]))).admitted, true, 'no demand at all is met')
@@ -188,14 +204,14 @@ async function allOrNothing(t: Test, { ledger }: LedgerUnderTest): Promise<void>
   const twice = [places(3, 'key:twice'), places(3, 'key:twice')]
   t.ok((await ledger.admit(anAdmission(twice))).admitted)
   t.notOk((await ledger.admit(anAdmission(twice))).admitted, 'two rules of one subject both count')
-  t.equal((await ledger.look('acc_ada', twice))[0]?.remaining, 1)
+  t.equal((await ledger.limitStates('acc_ada', twice))[0]?.remaining, 1)
 }
 
 async function repeated(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const demands = [requests(10), tokens(1_000, 100), places(4), budget('usd_day', 500, 50)]
   const asked = anAdmission(demands)
   const remaining = async () =>
-    (await ledger.look('acc_ada', demands)).map((each) => each.remaining)
+    (await ledger.limitStates('acc_ada', demands)).map((each) => each.remaining)
   t.ok((await ledger.admit(asked)).admitted)
   const after = await remaining()
   t.same(after, [9, 900, 3, 450])
@@ -210,7 +226,7 @@ async function repeated(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   t.same(settledOnce, [9, 880, 4, 480])
   t.equal(await ledger.settle({ ...row, costNanoUsd: 400 }), 'already')
   t.same(await remaining(), settledOnce, 'a second settle changes nothing')
-  t.equal((await ledger.row('acc_ada', row.requestId))?.costNanoUsd, 20)
+  t.equal((await ledger.entry('acc_ada', row.requestId))?.costNanoUsd, 20)
   t.ok((await ledger.admit(asked)).admitted, 'an id that was settled takes nothing either')
   t.same(await remaining(), settledOnce)
   const refused = anAdmission([requests(0, { subject: 'key:no' })])
@@ -228,21 +244,21 @@ async function edges(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   ]
   for (const kind of kinds) {
     const whole = kind(most, most)
-    const [before] = await ledger.look('acc_ada', [whole])
+    const [before] = await ledger.limitStates('acc_ada', [whole])
     t.same(before?.remaining, most, 'all of the largest number')
     t.ok((await ledger.admit(anAdmission([whole]))).admitted)
-    const { admitted, standings } = await ledger.admit(anAdmission([whole]))
+    const { admitted, limitStates } = await ledger.admit(anAdmission([whole]))
     t.equal(admitted, false)
-    t.ok(standings.every(sane), `no number is out of range: ${JSON.stringify(standings)}`)
-    t.equal(standings[0]?.remaining, 0)
+    t.ok(limitStates.every(sane), `no number is out of range: ${JSON.stringify(limitStates)}`)
+    t.equal(limitStates[0]?.remaining, 0)
     const over = await ledger.admit(anAdmission([kind(most - 1, most)]))
-    t.equal(over.standings[0]?.retryAfterMs, -1)
+    t.equal(over.limitStates[0]?.retryAfterMs, -1)
     const nothing = kind(0, 0)
     t.ok((await ledger.admit(anAdmission([nothing]))).admitted, 'nothing of nothing')
     const some = await ledger.admit(anAdmission([kind(0, 1)]))
     t.equal(some.admitted, false)
-    t.ok(some.standings.every(sane))
-    t.equal(some.standings[0]?.retryAfterMs, -1)
+    t.ok(some.limitStates.every(sane))
+    t.equal(some.limitStates[0]?.retryAfterMs, -1)
   }
   const names = [
     'a',
@@ -274,7 +290,7 @@ async function edges(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
       const demand = requests(1, { subject, shared })
       const { admitted } = await ledger.admit(anAdmission([demand]))
       t.ok(admitted, `${subject.slice(0, 8)} is counted apart from the others`)
-      t.equal((await ledger.look('acc_ada', [demand]))[0]?.remaining, 0)
+      t.equal((await ledger.limitStates('acc_ada', [demand]))[0]?.remaining, 0)
     }
   }
 }
@@ -291,12 +307,12 @@ async function closing(t: Test, url: string): Promise<void> {
     () => ledger.append(aRow()),
     () => ledger.renew([admission], MINUTE),
     () => ledger.expire(),
-    () => ledger.look('acc_ada', [requests(1)]),
+    () => ledger.limitStates('acc_ada', [requests(1)]),
     () => ledger.sums({ accountId: null, by: 'day', fromMs: 0, toMs: NOON }),
-    () => ledger.rows({ accountId: null, after: null, limit: 10 }),
-    () => ledger.row(null, 'req_1'),
+    () => ledger.entries({ accountId: null, after: null, limit: 10 }),
+    () => ledger.entry(null, 'req_1'),
     () => ledger.lastUse('acc_ada'),
-    () => ledger.prune({ rowsBeforeMs: 0, hoursBeforeMs: 0, daysBeforeMs: 0 }),
+    () => ledger.prune({ entriesBeforeMs: 0, hoursBeforeMs: 0, daysBeforeMs: 0 }),
     async () => {
       for await (const batch of ledger.export(0)) t.fail(`a batch of ${batch.length}`)
     },
@@ -306,7 +322,7 @@ async function closing(t: Test, url: string): Promise<void> {
   }
 }
 
-function sane({ limit, remaining, resetMs, retryAfterMs }: Standing): boolean {
+function sane({ limit, remaining, resetMs, retryAfterMs }: LimitState): boolean {
   const whole = [limit, remaining, resetMs].every((n) => Number.isInteger(n) && n >= 0)
   return whole && remaining <= limit && Number.isInteger(retryAfterMs) && retryAfterMs >= -1
 }

@@ -61,7 +61,7 @@ export async function killedWriters(t: Test, under: LedgerUnderTest): Promise<vo
       else if (what === 'appended') told.appended.add(id)
       else t.fail(`a writer said: ${line}`)
     }
-    const [taken] = await ledger.look('acc_ada', writerDemands())
+    const [taken] = await ledger.limitStates('acc_ada', writerDemands())
     // A whole lease later, whatever the dead had taken is settled, once, and nobody holds a place.
     clock.atMs = NOON + MINUTE
     const ended = await ledger.expire()
@@ -80,8 +80,8 @@ async function agreed(t: Test, ledger: Ledger, told: Told, unsettled: number): P
   let twice = 0
   let free = 0
   for (let after: string | null = null, more = true; more; more = after !== null) {
-    const page = await ledger.rows({ accountId: null, after, limit: 1_000 })
-    for (const row of page.rows) {
+    const page = await ledger.entries({ accountId: null, after, limit: 1_000 })
+    for (const row of page.entries) {
       if (ids.has(row.requestId)) twice += 1
       ids.set(row.requestId, row.outcome)
       cost += row.costNanoUsd ?? 0
@@ -106,7 +106,7 @@ async function agreed(t: Test, ledger: Ledger, told: Told, unsettled: number): P
   const most = told.admitted.size + told.appended.size + KILLS * 8
   t.ok(all.length <= most, 'and beyond what was told only what was under way')
   t.equal(cost, (all.length - lost - free) * WRITER_COST + lost * RESERVED)
-  const [place, , day, month] = await ledger.look('acc_ada', writerDemands())
+  const [place, , day, month] = await ledger.limitStates('acc_ada', writerDemands())
   t.equal(place?.remaining, PLACES, 'no place is held')
   t.equal(day?.remaining, BUDGET - cost, 'the budget of the day is that of the rows')
   t.equal(month?.remaining, BUDGET - cost, 'and that of the month')

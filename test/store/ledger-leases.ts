@@ -30,11 +30,11 @@ export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   const next = anAdmission([places(1)])
   t.ok((await ledger.admit(next)).admitted, 'a place that was let go of is free, swept or not')
   await ledger.expire()
-  t.same(await ledger.row('acc_ada', lost.requestId), lost.unsettled, 'its row is the lost one')
+  t.same(await ledger.entry('acc_ada', lost.requestId), lost.unsettled, 'its row is the lost one')
   t.equal(await ledger.expire(), 0, 'once')
   t.equal(await ledger.settle(aRow({ requestId: lost.requestId })), 'already', 'too late')
-  t.same(await ledger.row('acc_ada', lost.requestId), lost.unsettled)
-  const [place, , day] = await ledger.look('acc_ada', demands)
+  t.same(await ledger.entry('acc_ada', lost.requestId), lost.unsettled)
+  const [place, , day] = await ledger.limitStates('acc_ada', demands)
   t.equal(place?.remaining, 0, 'who has the place now keeps it')
   t.equal(day?.remaining, 45, 'it is charged as its row says, not given back')
   const [sum] = await ledger.sums({ accountId: null, by: 'day', fromMs: NOON, toMs: NOON })
@@ -55,7 +55,7 @@ export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   const settled = Array.isArray(outcomes) ? outcomes.filter((each) => each === 'settled').length : 0
   const rest = await ledger.expire()
   t.equal(mine + Number(theirs) + settled + rest, 301, 'each ends once, whoever ends it')
-  const [free, spent] = await ledger.look('acc_ada', many[0]?.demands ?? [])
+  const [free, spent] = await ledger.limitStates('acc_ada', many[0]?.demands ?? [])
   t.equal(free?.remaining, 1_000)
   t.equal(spent?.remaining, 1_000_000 - 3_000)
 }
@@ -69,16 +69,24 @@ export async function renewal(t: Test, { ledger, clock }: LedgerUnderTest): Prom
   await ledger.renew([first, { requestId: 'req_none', accountId: 'acc_ada' }], MINUTE)
   clock.atMs += 1
   t.equal(await ledger.expire(), 1, 'who did not renew')
-  t.equal(await ledger.row('acc_ada', first.requestId), null)
-  t.notSame(await ledger.row('acc_ada', second.requestId), null)
-  t.equal((await ledger.look('acc_ada', [places(2)]))[0]?.remaining, 1, 'who did keeps the place')
+  t.equal(await ledger.entry('acc_ada', first.requestId), null)
+  t.notSame(await ledger.entry('acc_ada', second.requestId), null)
+  t.equal(
+    (await ledger.limitStates('acc_ada', [places(2)]))[0]?.remaining,
+    1,
+    'who did keeps the place',
+  )
   await ledger.renew([second], MINUTE)
-  t.equal((await ledger.look('acc_ada', [places(2)]))[0]?.remaining, 1, 'what has ended stays so')
+  t.equal(
+    (await ledger.limitStates('acc_ada', [places(2)]))[0]?.remaining,
+    1,
+    'what has ended stays so',
+  )
   clock.atMs += MINUTE - 2
   t.equal(await ledger.expire(), 0, 'a whole lease from the renewal')
   clock.atMs += 1
   await ledger.renew([first], MINUTE)
   t.equal(await ledger.expire(), 1, 'what has run out is not brought back')
-  t.equal((await ledger.look('acc_ada', [places(2)]))[0]?.remaining, 2)
+  t.equal((await ledger.limitStates('acc_ada', [places(2)]))[0]?.remaining, 2)
   await ledger.renew([], MINUTE)
 }

@@ -1,7 +1,7 @@
 /** Part of the suite of every ledger: pages of entries, and their filters. */
 import type { Test } from 'tap'
 import type { UsageRow } from '../../src/ledger/row.js'
-import type { Ledger, RowQuery } from '../../src/store/ledger.js'
+import type { Ledger, EntryQuery } from '../../src/store/ledger.js'
 import { aRow, HOUR, NOON, type LedgerUnderTest } from './ledger-records.js'
 
 export async function pages(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
@@ -29,23 +29,23 @@ export async function pages(t: Test, { ledger }: LedgerUnderTest): Promise<void>
     'a beginning is no account',
   )
 
-  const first = await ledger.rows({ accountId: 'acc_ada', after: null, limit: 10 })
+  const first = await ledger.entries({ accountId: 'acc_ada', after: null, limit: 10 })
   await ledger.settle(aRow({ atMs: NOON + HOUR }))
-  const second = await ledger.rows({ accountId: 'acc_ada', after: first.next, limit: 10 })
+  const second = await ledger.entries({ accountId: 'acc_ada', after: first.next, limit: 10 })
   t.same(
-    idsOf([...first.rows, ...second.rows]).filter((id, at, all) => all.indexOf(id) !== at),
+    idsOf([...first.entries, ...second.entries]).filter((id, at, all) => all.indexOf(id) !== at),
     [],
     'what arrives in between repeats nothing',
   )
-  const theirs = await ledger.rows({ accountId: 'acc_bob', after: first.next, limit: 1_000 })
+  const theirs = await ledger.entries({ accountId: 'acc_bob', after: first.next, limit: 1_000 })
   t.ok(
-    theirs.rows.every(({ accountId }) => accountId === 'acc_bob'),
+    theirs.entries.every(({ accountId }) => accountId === 'acc_bob'),
     "a page's end opens nobody else's",
   )
   for (const after of ['', 'x', '\0', '999999999999999999999', 'req_none', '{}', 'ü'.repeat(500)]) {
-    const page = await ledger.rows({ accountId: 'acc_bob', after, limit: 1_000 })
+    const page = await ledger.entries({ accountId: 'acc_bob', after, limit: 1_000 })
     t.ok(
-      page.rows.every(({ accountId }) => accountId === 'acc_bob'),
+      page.entries.every(({ accountId }) => accountId === 'acc_bob'),
       'nor does one that was made up',
     )
   }
@@ -69,7 +69,7 @@ export async function bounded(t: Test, { ledger }: LedgerUnderTest): Promise<voi
     }),
   )
   await Promise.all(rows.map((row) => ledger.settle(row)))
-  const queries: Omit<RowQuery, 'after' | 'limit'>[] = [
+  const queries: Omit<EntryQuery, 'after' | 'limit'>[] = [
     { accountId: null, keyId: 'key_three' },
     { accountId: 'acc_ada', keyId: 'key_three' },
     { accountId: null, model: 'other' },
@@ -112,21 +112,21 @@ export async function bounded(t: Test, { ledger }: LedgerUnderTest): Promise<voi
 export async function allPages(
   t: Test,
   ledger: Ledger,
-  query: Omit<RowQuery, 'after'>,
+  query: Omit<EntryQuery, 'after'>,
 ): Promise<UsageRow[]> {
   const rows: UsageRow[] = []
   let after: string | null = null
   for (let page = 0; page < 500; page += 1) {
-    const found = await ledger.rows({ ...query, after })
-    if (found.rows.length > query.limit) t.fail('a page longer than asked')
-    rows.push(...found.rows)
+    const found = await ledger.entries({ ...query, after })
+    if (found.entries.length > query.limit) t.fail('a page longer than asked')
+    rows.push(...found.entries)
     if (found.next === null) return rows
     after = found.next
   }
   throw new Error('the pages have no end')
 }
 
-function matches(row: UsageRow, query: Omit<RowQuery, 'after' | 'limit'>): boolean {
+function matches(row: UsageRow, query: Omit<EntryQuery, 'after' | 'limit'>): boolean {
   const { accountId, keyId, model, failed, fromMs, toMs, status, upstream, modelAsked } = query
   const { cause, ingress, label, clientRequestId, outcome } = query
   const kinds = {

@@ -1,5 +1,5 @@
 /** A process that writes to a ledger and ends amidst of it: by `exit`, or by an error that nobody catches. */
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import { aRow } from './ledger-records.js'
 
 const [url = '', how = 'exit'] = process.argv.slice(2)

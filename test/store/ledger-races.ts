@@ -64,7 +64,7 @@ export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Prom
         const admissions = Array.from({ length: AT_ONCE }, () => anAdmission([demand]))
         const admitted = (await admit(admissions)).filter(Boolean).length
         t.equal(admitted, FIT, `${AT_ONCE} at once in ${where}: exactly ${FIT} by ${kind}`)
-        const [left] = await ledger.look('acc_ada', [demand])
+        const [left] = await ledger.limitStates('acc_ada', [demand])
         t.ok(
           (left?.remaining ?? -1) >= 0 && (left?.remaining ?? 0) < 1_000,
           'and next to nothing left',
@@ -77,7 +77,7 @@ export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Prom
   const twice = Array.from({ length: FIT }, () => anAdmission(all))
   const answers = await everywhere([...twice, ...twice, ...twice, ...twice])
   t.ok(answers.every(Boolean), 'each request sent from four processes is admitted')
-  const rest = await ledger.look('acc_ada', all)
+  const rest = await ledger.limitStates('acc_ada', all)
   t.same(
     rest.map(({ remaining }) => remaining),
     [0, 0, 249, 0, 999, 0],
@@ -96,7 +96,7 @@ export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Prom
   const sums = await ledger.sums({ accountId: 'acc_ada', by: 'hour', fromMs: NOON, toMs: NOON })
   t.equal(sums.find(({ keyId }) => keyId === 'key_race')?.requests, FIT)
   t.same(
-    (await ledger.look('acc_ada', all)).map(({ remaining }) => remaining),
+    (await ledger.limitStates('acc_ada', all)).map(({ remaining }) => remaining),
     [0, 0, FIT * 250 + 249 - FIT * 120, FIT, FIT * 1_000 + 999, FIT * 1_000],
     'what was not needed is back, once',
   )
@@ -120,13 +120,13 @@ export async function crowds(t: Test, { ledger }: LedgerUnderTest): Promise<void
   const verdicts = await Promise.all([...admissions, ...admissions].map((one) => ledger.admit(one)))
   t.ok(verdicts.every(({ admitted }) => admitted))
   const left = async (): Promise<number> => {
-    const [standing] = await ledger.look('acc_ada', demands)
+    const [standing] = await ledger.limitStates('acc_ada', demands)
     return standing?.remaining ?? Number.NaN
   }
   t.equal(await left(), 80, 'a place for each that was not settled before')
   t.equal(await settleAll([...rowsOf(30, 60), ...rowsOf(30, 60)]), 20)
   t.equal(await left(), 100)
-  const { rows } = await ledger.rows({ accountId: 'acc_ada', after: null, limit: 100 })
+  const { entries: rows } = await ledger.entries({ accountId: 'acc_ada', after: null, limit: 100 })
   t.same(
     rows.map(({ requestId }) => requestId),
     ids.toReversed(),

@@ -25,7 +25,7 @@ function spent(cost: number): [BudgetDemand] {
 /** All of it or nothing, until it is given back. */
 export async function raised(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const left = async (): Promise<number | undefined> =>
-    (await ledger.look(ACCOUNT, spent(0)))[0]?.remaining
+    (await ledger.limitStates(ACCOUNT, spent(0)))[0]?.remaining
   const first = anAdmission(spent(40))
   t.same(await ledger.admit(first), yes(standing(DAY_LIMIT, 60, NOON_TO_MIDNIGHT)))
   const more = await ledger.raise(ACCOUNT, spent(50))
@@ -51,7 +51,7 @@ export async function raisedTogether(t: Test, { ledger }: LedgerUnderTest): Prom
   const shared = { ...budget('usd_month', 50, 20, 'model:gpt-4o'), shared: true }
   const demands = [tokens(1_000, 300), ...spent(60), shared]
   const remaining = async (): Promise<number[]> =>
-    (await ledger.look(ACCOUNT, demands)).map((each) => each.remaining)
+    (await ledger.limitStates(ACCOUNT, demands)).map((each) => each.remaining)
   const before = await remaining()
   t.same(before, [1_000, 100, 50])
   const more = await ledger.raise(ACCOUNT, demands)
@@ -61,7 +61,7 @@ export async function raisedTogether(t: Test, { ledger }: LedgerUnderTest): Prom
   const isOneShort = [tokens(1_000, 100), ...spent(10), { ...shared, costNanoUsd: 31 }]
   t.equal(await ledger.raise('acc_bob', isOneShort), null, 'accounts share the month')
   t.same(
-    (await ledger.look('acc_bob', isOneShort)).map((each) => each.remaining),
+    (await ledger.limitStates('acc_bob', isOneShort)).map((each) => each.remaining),
     [1_000, 100, 30],
     'and what was taken before it is given back',
   )
@@ -80,5 +80,5 @@ export async function raisedOverMidnight(
   await ledger.admit(anAdmission(spent(30)))
   if (more === null) throw new Error('nothing was granted')
   await ledger.lower(ACCOUNT, more)
-  t.equal((await ledger.look(ACCOUNT, spent(0)))[0]?.remaining, 70)
+  t.equal((await ledger.limitStates(ACCOUNT, spent(0)))[0]?.remaining, 70)
 }

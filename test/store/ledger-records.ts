@@ -5,9 +5,9 @@ import type {
   Demand,
   Ledger,
   RateDemand,
-  SlotDemand,
-  Standing,
-  Verdict,
+  ConcurrencyDemand,
+  LimitState,
+  AdmissionResult,
 } from '../../src/store/ledger.js'
 import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
 
@@ -76,7 +76,7 @@ export function tokens(perMinute: number, cost: number, subject = 'key:one'): Ra
   return { kind: 'tokens', subject, shared: false, perMinute, cost }
 }
 
-export function places(limit: number, subject = 'key:one'): SlotDemand {
+export function places(limit: number, subject = 'key:one'): ConcurrencyDemand {
   return { kind: 'concurrent', subject, shared: false, limit }
 }
 
@@ -124,14 +124,14 @@ export function standing(
   remaining: number,
   resetMs: number,
   retryAfterMs = 0,
-): Standing {
+): LimitState {
   return { limit, remaining, resetMs, retryAfterMs }
 }
 
-export function yes(...standings: Standing[]): Verdict {
-  return { admitted: true, standings }
+export function yes(...limitStates: LimitState[]): AdmissionResult {
+  return { admitted: true, limitStates }
 }
 
-export function no(...standings: Standing[]): Verdict {
-  return { admitted: false, standings }
+export function no(...limitStates: LimitState[]): AdmissionResult {
+  return { admitted: false, limitStates }
 }

@@ -1,6 +1,6 @@
 /** What every engine's ledger must tell of what was settled: rows, pages, sums, export and pruning. */
 import type { Test } from 'tap'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import type { Ledger, UsageSum } from '../../src/store/ledger.js'
 import {
   anAdmission,
@@ -63,15 +63,15 @@ export async function settled(t: Test, { ledger }: LedgerUnderTest): Promise<voi
   const large = aRow({ costNanoUsd: Number.MAX_SAFE_INTEGER, usage: { input: 2 ** 40 } })
   for (const row of [full, bare, zero, large]) {
     t.equal(await ledger.settle(row), 'settled', 'without a reservation too')
-    t.same(await ledger.row('acc_ada', row.requestId), row, 'to the last field')
-    t.same(await ledger.row(null, row.requestId), row, "as any account's")
-    t.equal(await ledger.row('acc_bob', row.requestId), null, "not as another account's")
+    t.same(await ledger.entry('acc_ada', row.requestId), row, 'to the last field')
+    t.same(await ledger.entry(null, row.requestId), row, "as any account's")
+    t.equal(await ledger.entry('acc_bob', row.requestId), null, "not as another account's")
     t.equal(await ledger.settle(row), 'already')
   }
   for (const id of ['', 'req_none', '*', full.requestId.slice(0, -1), `${full.requestId}0`]) {
-    t.equal(await ledger.row(null, id), null, `there is no row '${id}'`)
+    t.equal(await ledger.entry(null, id), null, `there is no row '${id}'`)
   }
-  const { rows } = await ledger.rows({ accountId: null, after: null, limit: 10 })
+  const { entries: rows } = await ledger.entries({ accountId: null, after: null, limit: 10 })
   t.equal(rows.length, 4, 'each once')
 
   const twins = [aRow(), aRow()].map((row) => ({ ...row, requestId: 'req_twin' }))
@@ -105,7 +105,7 @@ export async function appended(t: Test, { ledger, url, clock }: LedgerUnderTest)
   const rows = Array.from({ length: 300 }, (_, at) => aRow({ atMs: NOON + at, costNanoUsd: 2 }))
   await Promise.all(rows.map((row) => ledger.append(row)))
   const [first = aRow(), second = aRow()] = rows
-  t.same(await ledger.row('acc_ada', first.requestId), first, 'at once, to the last field')
+  t.same(await ledger.entry('acc_ada', first.requestId), first, 'at once, to the last field')
   const query = { accountId: 'acc_ada', by: 'day', fromMs: NOON, toMs: NOON } as const
   const sums = async (): Promise<[number, number]> => {
     const found = await ledger.sums(query)
@@ -122,18 +122,18 @@ export async function appended(t: Test, { ledger, url, clock }: LedgerUnderTest)
     ledger.append(aRow({ requestId: 'req_two' })),
   ])
   t.same((await sums())[0], 301, 'each request once, however often it is brought')
-  t.same(await ledger.row('acc_ada', second.requestId), second, 'and as it was brought first')
+  t.same(await ledger.entry('acc_ada', second.requestId), second, 'and as it was brought first')
 
   const other = await openStore(url, { nowMs: clock.now })
   t.teardown(() => other.close())
   const late = aRow()
   await ledger.append(late)
-  t.same(await other.ledger.row('acc_ada', late.requestId), late, 'others find it too')
+  t.same(await other.ledger.entry('acc_ada', late.requestId), late, 'others find it too')
 
   const held = anAdmission([places(1)])
   t.ok((await ledger.admit(held)).admitted)
   await ledger.append(aRow({ requestId: held.requestId }))
-  await ledger.row('acc_ada', held.requestId)
+  await ledger.entry('acc_ada', held.requestId)
   t.ok((await ledger.admit(anAdmission([places(1)]))).admitted, 'what it held is free by then')
   t.ok((await ledger.admit(held)).admitted, 'and its id takes nothing again')
 }
@@ -242,15 +242,15 @@ export async function pruned(t: Test, { ledger }: LedgerUnderTest): Promise<void
   )
   const old = [aRow({ atMs: NOON - 40 * DAY }), aRow({ atMs: NOON - 2 * DAY })]
   await Promise.all([...rows, ...old].map((row) => ledger.settle(row)))
-  const nothing = { rowsBeforeMs: 0, hoursBeforeMs: 0, daysBeforeMs: 0 }
+  const nothing = { entriesBeforeMs: 0, hoursBeforeMs: 0, daysBeforeMs: 0 }
   t.equal(await ledger.prune(nothing), 0)
-  t.equal(await ledger.prune({ ...nothing, rowsBeforeMs: NOON + 30_000 }), 302)
-  t.equal(await ledger.prune({ ...nothing, rowsBeforeMs: NOON + 30_000 }), 0)
+  t.equal(await ledger.prune({ ...nothing, entriesBeforeMs: NOON + 30_000 }), 302)
+  t.equal(await ledger.prune({ ...nothing, entriesBeforeMs: NOON + 30_000 }), 0)
   const left = await allPages(t, ledger, { accountId: null, limit: 1_000 })
   t.same(idsOf(left).reverse(), idsOf(rows.slice(300)), 'what is younger stays')
   t.equal((await allPages(t, ledger, { accountId: 'acc_ada', limit: 1_000 })).length, 200)
-  t.equal(await ledger.row(null, rows[0]?.requestId ?? ''), null)
-  t.notSame(await ledger.row(null, rows[300]?.requestId ?? ''), null)
+  t.equal(await ledger.entry(null, rows[0]?.requestId ?? ''), null)
+  t.notSame(await ledger.entry(null, rows[300]?.requestId ?? ''), null)
   t.equal(await count(ledger, 'hour'), 702, 'sums have times of their own')
   await ledger.prune({ ...nothing, hoursBeforeMs: NOON - DAY })
   t.equal(await count(ledger, 'hour'), 700)

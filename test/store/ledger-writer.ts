@@ -4,7 +4,7 @@
  * disk is.
  */
 import { writeSync } from 'node:fs'
-import { openStore } from '../../src/store/open.js'
+import { openStore } from '../../src/store/open-store.js'
 import { anAdmission, aRow, NOON } from './ledger-records.js'
 import { writerDemands, WRITER_COST } from './ledger-kills.js'
 
@@ -14,7 +14,7 @@ const store = await openStore(url, { nowMs: () => NOON })
 let failures = 0
 
 await Promise.all(Array.from({ length: AT_ONCE }, () => client()))
-const { rows } = await store.ledger.rows({ accountId: null, after: null, limit: 1 })
+const { entries: rows } = await store.ledger.entries({ accountId: null, after: null, limit: 1 })
 writeSync(1, `read ${rows.length}\n`)
 await store.close()
 

@@ -8,8 +8,8 @@ import {
   KEY_RETENTION_MS,
   removeEndedKeys,
   removeEndedKeysInTurn,
-} from '../../src/store/ended-keys.js'
-import { openStore } from '../../src/store/open.js'
+} from '../../src/store/remove-ended-keys.js'
+import { openStore } from '../../src/store/open-store.js'
 import type { Page, PageQuery, Store, StoreOptions } from '../../src/store/store.js'
 import { allKeys } from '../helpers/lists.js'
 import type { NewUrl } from './contract.js'
@@ -158,7 +158,7 @@ export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.countKeys(ada.id), 2, 'one that had expired no longer counts')
   t.equal(await store.createKey(aKey(ada.id), 2), 'plan_limit')
   t.equal(await store.createKey(aKey(ada.id), 3), 'created')
-  const page = await store.trail.page({ accountId: ada.id, after: null, limit: 100 })
+  const page = await store.auditTrail.page({ accountId: ada.id, after: null, limit: 100 })
   t.equal(page.length, 6, 'the audit trail keeps its entries')
   for (let tries = 0; tries < 50 && !changed.includes(revoked.digest); tries += 1) {
     await new Promise((resolve) => setTimeout(resolve, 20))
@@ -189,8 +189,8 @@ export async function retention(t: Test, newUrl: NewUrl): Promise<void> {
 
 /** No account has more keys or audit entries than the bounds allow, and none pushes out another's. */
 export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
-  const small = { keysPerAccount: 5, trailPerAccount: 4, trailTotal: 10 }
-  const store = await opened(t, await newUrl(t), { bounds: small })
+  const small = { keysPerAccount: 5, auditEntriesPerAccount: 4, auditEntries: 10 }
+  const store = await opened(t, await newUrl(t), { capacity: small })
   const ada = anAccount()
   const bob = anAccount()
   for (const account of [ada, bob]) await store.createAccount(account)
@@ -207,13 +207,13 @@ export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await store.createKey(aKey(ada.id), null), 'account_full')
 
   const own = async (accountId: string | null): Promise<string[]> => {
-    const page = await store.trail.page({ accountId, after: null, limit: 100 })
+    const page = await store.auditTrail.page({ accountId, after: null, limit: 100 })
     return page.map(({ id }) => id).reverse()
   }
   const his = [anEntry(bob.id, 'key.create', 'k'), anEntry(bob.id, 'key.revoke', 'k')]
-  for (const entry of his) await store.trail.add(entry)
+  for (const entry of his) await store.auditTrail.add(entry)
   const hers = Array.from({ length: 30 }, () => anEntry(ada.id, 'session.sign-in', ada.id))
-  for (const entry of hers) await store.trail.add(entry)
+  for (const entry of hers) await store.auditTrail.add(entry)
   t.same(
     await own(ada.id),
     hers.slice(-4).map(({ id }) => id),
@@ -238,7 +238,7 @@ export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
   )
 
   const others = Array.from({ length: 12 }, (_, at) => anEntry(`acc_${at}`, 'session.sign-in', 'x'))
-  for (const entry of others) await store.trail.add(entry)
+  for (const entry of others) await store.auditTrail.add(entry)
   t.same(
     await own(null),
     others.slice(-10).map(({ id }) => id),

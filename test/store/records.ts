@@ -2,7 +2,7 @@
 import { digestOf, newSecret, shownParts } from '../../src/accounts/secret.js'
 import type { Account, ApiKey } from '../../src/accounts/account.js'
 import { newRequestId } from '../../src/http/id.js'
-import type { TrailEntry } from '../../src/store/trail.js'
+import type { AuditEntry } from '../../src/store/audit-trail.js'
 
 let made = 0
 
@@ -39,8 +39,8 @@ export function anEntry(
   accountId: string,
   action: string,
   target: string,
-  over: Partial<TrailEntry> = {},
-): TrailEntry {
+  over: Partial<AuditEntry> = {},
+): AuditEntry {
   made += 1
   const atMs = 1_700_000_000_000 + made
   return {

@@ -2,8 +2,8 @@
  * What every engine's shelf must do: the part of the suite that is about values which need not last.
  */
 import type { Test } from 'tap'
-import { openStore } from '../../src/store/open.js'
-import type { Shelf, Shelved } from '../../src/store/store.js'
+import { openStore } from '../../src/store/open-store.js'
+import type { SharedCache, CachedValue } from '../../src/store/store.js'
 import { otherProcess } from './processes.js'
 
 type NewUrl = (t: Test) => string | Promise<string>
@@ -12,7 +12,7 @@ type NewUrl = (t: Test) => string | Promise<string>
 export const ROOM = { entries: 1_000, bytes: 1_000_000 }
 
 /** A value that is a text. */
-export function shelved(text: string, expiresAtMs: number): Shelved {
+export function shelved(text: string, expiresAtMs: number): CachedValue {
   return { value: Buffer.from(text), expiresAtMs }
 }
 
@@ -106,8 +106,8 @@ export async function shelfRoom(t: Test, newUrl: NewUrl): Promise<void> {
   t.equal(await shelf.sweep(crowd, 100), 600, 'one sweep takes them all, however many')
 }
 
-async function openedShelf(t: Test, url: string): Promise<Shelf> {
+async function openedShelf(t: Test, url: string): Promise<SharedCache> {
   const store = await openStore(url)
   t.teardown(() => store.close())
-  return store.shelf
+  return store.cache
 }

@@ -2,8 +2,8 @@
  * A process that spends a limit as fast as it can, admission and settlement, for the tests of slices: it
  * does what it is told over IPC.
  */
-import { openStore } from '../../src/store/open.js'
-import type { Demand, Taken } from '../../src/store/ledger.js'
+import { openStore } from '../../src/store/open-store.js'
+import type { Demand, TakenFrom } from '../../src/store/ledger.js'
 import { anAdmission, aRow, NOON } from './ledger-records.js'
 
 export interface SliceOrder {
@@ -60,12 +60,12 @@ async function spend(order: SliceOrder): Promise<Spent> {
       }
       spent.admitted += 1
       if (isSlice) spent.bySlice += 1
-      const taken: Taken = isSlice ? 'slice' : 'reserved'
+      const taken: TakenFrom = isSlice ? 'slice' : 'reserved'
       const { requestId } = admission
       const end = async (): Promise<void> => {
-        if (isSlice) ledger.letGo?.(requestId)
+        if (isSlice) ledger.releaseSlots?.(requestId)
         const row = aRow({ requestId, usage: { input: 80, output: 20 }, costNanoUsd: 10 })
-        await ledger.settle(row, { demands, taken })
+        await ledger.settle(row, { demands, takenFrom: taken })
       }
       if (keep) kept.push(end)
       else await end()

@@ -22,7 +22,7 @@ import { outlookOf } from '../../dashboard/server/outlook.js'
 import { answerGenerations } from '../../process/ops/ops-generations.js'
 import { configPage, followConfig, lastRefusal } from '../../process/ops/configuration-page.js'
 import { onSignals } from '../../process/signals/signals.js'
-import { openStore } from '../../store/open.js'
+import { openStore } from '../../store/open-store.js'
 import { UsageError, type Command } from '../command.js'
 import { limitDemoKey, writeDemoTraffic } from './demo-traffic.js'
 

@@ -7,7 +7,7 @@ import type { PlanName } from '../../accounts/account.js'
 import { createAccount, isPlanName, setPlan } from '../../accounts/accounts.js'
 import { actionOf, UsageError, type Command } from '../command.js'
 import { configPath } from '../config-option.js'
-import { accountPages } from '../../store/pages.js'
+import { accountPages } from '../../store/list-all.js'
 import { outJson, outTable } from '../lists.js'
 import {
   namedAccount,

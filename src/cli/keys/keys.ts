@@ -12,7 +12,7 @@ import { GatewayError } from '../../errors.js'
 import { actionOf, type Command } from '../command.js'
 import { configPath } from '../config-option.js'
 import { KEY_OPTIONS, readKeyOptions, type KeyOptions } from './key-options.js'
-import { keyPages } from '../../store/pages.js'
+import { keyPages } from '../../store/list-all.js'
 import { outJson, outTable } from '../lists.js'
 import {
   namedAccount,

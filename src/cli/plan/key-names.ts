@@ -1,7 +1,7 @@
 /** The names of API keys, for people: the gateway's requests only have their ids. */
 import type { Config } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
-import { openStore } from '../../store/open.js'
+import { openStore } from '../../store/open-store.js'
 import { isRedisUrl } from '../../store/redis/connection/address.js'
 import type { LosingKey } from './compare.js'
 

@@ -15,7 +15,7 @@ import type { UsageRow } from '../../ledger/row.js'
 import { createLogger } from '../../observe/log/log.js'
 import { Metrics } from '../../observe/metrics/hops.js'
 import { openDataPlane } from '../../process/data-plane.js'
-import { openStore } from '../../store/open.js'
+import { openStore } from '../../store/open-store.js'
 
 /** What is rehearsed. */
 export interface Rehearsed {
@@ -71,7 +71,7 @@ export async function openStage(rehearsed: Rehearsed): Promise<Stage> {
     async entry(requestId) {
       const untilMs = performance.now() + ENTRY_WAIT_MS
       for (;;) {
-        const row = await store.ledger.row(null, requestId)
+        const row = await store.ledger.entry(null, requestId)
         if (row !== null && row.outcome !== 'lost') return row
         if (performance.now() > untilMs) return null
         await pause(ENTRY_POLL_MS)

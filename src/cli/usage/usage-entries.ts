@@ -73,7 +73,7 @@ export async function* entriesOf(
   const isMeant = (row: UsageRow) =>
     row.atMs >= fromMs && row.atMs < endMs && matchesEntry(row, filter)
   if (filter.requestId !== undefined) {
-    const row = await store.ledger.row(filter.accountId ?? null, filter.requestId)
+    const row = await store.ledger.entry(filter.accountId ?? null, filter.requestId)
     if (row !== null && isMeant(row)) yield [row]
     return
   }

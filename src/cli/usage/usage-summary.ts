@@ -8,7 +8,12 @@ import type { EntryFilter } from '../../store/records/entry-filter.js'
 import type { UsageRow } from '../../ledger/row.js'
 import type { UsageSum } from '../../store/ledger.js'
 import type { Store } from '../../store/store.js'
-import { addToSum, newSum, shownSum, type SumCounters } from '../../store/records/usage-sum.js'
+import {
+  addToSum,
+  newSum,
+  sumFromCounters,
+  type SumCounters,
+} from '../../store/records/count-usage.js'
 import { UsageError } from '../command.js'
 import { entriesOf } from './usage-entries.js'
 import { table, type StoreSession } from '../with-store.js'
@@ -103,7 +108,7 @@ async function sumsOfEntries(session: StoreSession, summary: Summary): Promise<G
   }
   return Array.from(groups.values(), ({ row: { accountId, keyId, model }, group, counters }) => ({
     group,
-    sum: shownSum(counters, { startMs: 0, accountId, keyId, model }),
+    sum: sumFromCounters(counters, { startMs: 0, accountId, keyId, model }),
   }))
 }
 

@@ -50,7 +50,7 @@ export class Dashboard {
   constructor(options: DashboardOptions) {
     const { store, log, snapshot, now = Date.now } = options
     const sessions = new Sessions(store, now)
-    const throttle = new Throttle(store.attempts, now)
+    const throttle = new Throttle(store.throttle, now)
     const services: Services = {
       ...options,
       ledger: store.ledger,
@@ -69,8 +69,8 @@ export class Dashboard {
     this.files = new StaticFiles(options.folder)
     this.sweep = setInterval(() => {
       // A store that does not answer is told of by whoever needs it.
-      store.passes.sweep(now()).catch(() => undefined)
-      store.attempts.sweep(now()).catch(() => undefined)
+      store.signInTokens.sweep(now()).catch(() => undefined)
+      store.throttle.sweep(now()).catch(() => undefined)
       throttle.sweep()
     }, SWEEP_MS).unref()
   }

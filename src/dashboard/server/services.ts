@@ -11,7 +11,7 @@ import type { Logger } from '../../observe/log/log.js'
 import type { Ledger } from '../../store/ledger.js'
 import type { FleetMember } from '../../store/fleet.js'
 import type { Store } from '../../store/store.js'
-import type { TrailEntry } from '../../store/trail.js'
+import type { AuditEntry } from '../../store/audit-trail.js'
 import type { ConfigDesk } from './config-desk.js'
 import type { Outlook } from './outlook.js'
 import type { SignedAsk } from './routing/route.js'
@@ -23,7 +23,7 @@ import type { Throttle } from './sign-in/throttle.js'
 /** What the handlers are given. */
 export interface Services {
   readonly store: Store
-  readonly ledger: Pick<Ledger, 'sums' | 'rows' | 'row' | 'keyUse' | 'lastUse' | 'look'>
+  readonly ledger: Pick<Ledger, 'sums' | 'entries' | 'entry' | 'keyUse' | 'lastUse' | 'limitStates'>
   readonly sessions: Sessions
   readonly passwords: PasswordDesk
   readonly throttle: Throttle
@@ -74,8 +74,8 @@ export interface Doer extends Pick<SignedAsk<unknown, unknown>, 'address'> {
 export function entryOf(
   { now }: Services,
   { session, address }: Doer,
-  what: Pick<TrailEntry, 'accountId' | 'action' | 'target' | 'detail'>,
-): TrailEntry {
+  what: Pick<AuditEntry, 'accountId' | 'action' | 'target' | 'detail'>,
+): AuditEntry {
   const atMs = now()
   const actor = session.account.email
   const detail = what.detail.slice(0, 1000)
@@ -88,7 +88,7 @@ export function ownEntry(
   { address }: Pick<Doer, 'address'>,
   account: Account,
   action: string,
-): TrailEntry {
+): AuditEntry {
   const what = { accountId: account.id, action, target: account.id, detail: '' }
   return entryOf(services, { session: { account }, address }, what)
 }

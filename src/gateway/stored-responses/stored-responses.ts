@@ -11,7 +11,7 @@ import type { Ingress, StreamEncoder } from '../../dialects/dialect.js'
 import { GatewayError, type WireError } from '../../errors.js'
 import { Seal } from '../../reasoning/seal.js'
 import { withinTime } from '../../reasoning/within-time.js'
-import type { Shelf } from '../../store/store.js'
+import type { SharedCache } from '../../store/store.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import type { Sized } from '../../wire/frames/sized.js'
 import type { Holding } from '../bodies/body-budget.js'
@@ -30,7 +30,7 @@ export interface StoredResponsesSettings {
 
 /** What the kept answers are made of. */
 export interface StoredResponsesOptions {
-  readonly shelf: Shelf
+  readonly shelf: SharedCache
   readonly settings: () => StoredResponsesSettings
   readonly secret: string
   /** Wall clock, in ms: several processes compare times. */

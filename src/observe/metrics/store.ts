@@ -58,11 +58,11 @@ export function observeStore(store: Store, metrics: Metrics, onFailure: OnFailur
     probe: () => timed('probe', () => store.probe()),
     close: () => store.close(),
     ...observedHolders(store, timed),
-    shelf: {
+    cache: {
       put: (name, item, room, nowMs) =>
-        timed('shelf_put', () => store.shelf.put(name, item, room, nowMs)),
-      get: (names, nowMs) => now('shelf_get', () => store.shelf.get(names, nowMs)),
-      sweep: (room, nowMs) => timed('sweep', () => store.shelf.sweep(room, nowMs)),
+        timed('shelf_put', () => store.cache.put(name, item, room, nowMs)),
+      get: (names, nowMs) => now('shelf_get', () => store.cache.get(names, nowMs)),
+      sweep: (room, nowMs) => timed('sweep', () => store.cache.sweep(room, nowMs)),
     },
     ledger: observedLedger(store.ledger, timed),
   }
@@ -74,16 +74,17 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
   return {
     admit: (admission) => timed('admit', () => ledger.admit(admission)),
     settle: (row, claim) => timed('settle', () => ledger.settle(row, claim)),
-    letGo: (requestId) => ledger.letGo?.(requestId),
+    releaseSlots: (requestId) => ledger.releaseSlots?.(requestId),
     append: (row) => timed('settle', () => ledger.append(row)),
     raise: (accountId, demands) => timed('admit', () => ledger.raise(accountId, demands)),
     lower: (accountId, raise) => timed('settle', () => ledger.lower(accountId, raise)),
     renew: (requests, leaseMs) => timed('renew', () => ledger.renew(requests, leaseMs)),
     expire: (overdueMs) => timed('expire', () => ledger.expire(overdueMs)),
-    look: (accountId, demands) => timed('usage', () => ledger.look(accountId, demands)),
+    limitStates: (accountId, demands) =>
+      timed('usage', () => ledger.limitStates(accountId, demands)),
     sums: (query) => timed('usage', () => ledger.sums(query)),
-    rows: (query) => timed('usage', () => ledger.rows(query)),
-    row: (accountId, requestId) => timed('usage', () => ledger.row(accountId, requestId)),
+    entries: (query) => timed('usage', () => ledger.entries(query)),
+    entry: (accountId, requestId) => timed('usage', () => ledger.entry(accountId, requestId)),
     export: (sinceMs) => ledger.export(sinceMs),
     keyUse: (query) => timed('usage', () => ledger.keyUse(query)),
     lastUse: (accountId, keyIds) => timed('usage', () => ledger.lastUse(accountId, keyIds)),
@@ -95,11 +96,11 @@ function observedLedger(ledger: Ledger, timed: Timed): Ledger {
 }
 
 function observedHolders(
-  { passes, trail, attempts, fleet }: Store,
+  { signInTokens: passes, auditTrail: trail, throttle: attempts, fleet }: Store,
   timed: Timed,
-): Pick<Store, 'passes' | 'trail' | 'attempts' | 'fleet'> {
+): Pick<Store, 'signInTokens' | 'auditTrail' | 'throttle' | 'fleet'> {
   return {
-    passes: {
+    signInTokens: {
       add: (pass) => timed('passes', () => passes.add(pass)),
       find: (kind, id, nowMs) => timed('passes', () => passes.find(kind, id, nowMs)),
       prolong: (kind, id, expiresAtMs, nowMs) =>
@@ -108,11 +109,11 @@ function observedHolders(
       end: (kind, accountId, except) => timed('passes', () => passes.end(kind, accountId, except)),
       sweep: (nowMs) => timed('passes', () => passes.sweep(nowMs)),
     },
-    trail: {
+    auditTrail: {
       add: (entry) => timed('trail', () => trail.add(entry)),
       page: (query) => timed('trail', () => trail.page(query)),
     },
-    attempts: {
+    throttle: {
       take: (subjects, nowMs) => timed('attempts', () => attempts.take(subjects, nowMs)),
       forget: (name) => timed('attempts', () => attempts.forget(name)),
       sweep: (nowMs) => timed('attempts', () => attempts.sweep(nowMs)),

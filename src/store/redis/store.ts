@@ -1,9 +1,9 @@
 /**
  * The store of a fleet: gateways on many machines share one Redis (single, Sentinel or Cluster).
  */
-import { assembleStore } from '../assemble.js'
-import { unavailable } from '../failure.js'
-import { STORE_BOUNDS, type KeyChange, type Store, type StoreOptions } from '../store.js'
+import { buildStore } from '../build-store.js'
+import { unavailable } from '../errors.js'
+import { STORE_CAPACITY, type KeyChange, type Store, type StoreOptions } from '../store.js'
 import type { RedisPlace } from './connection/address.js'
 import { RedisEngine } from './connection/engine.js'
 import { RedisNews } from './connection/notifications.js'
@@ -11,17 +11,17 @@ import { RedisFleet } from './fleet.js'
 import { RedisAccounts } from './keys/accounts.js'
 import { RedisTrail } from './keys/audit-trail.js'
 import { RedisKeys } from './keys/keys.js'
-import { RedisPasses } from './keys/sessions.js'
-import { RedisAttempts } from './keys/sign-in-attempts.js'
+import { RedisPasses } from './keys/sign-in-tokens.js'
+import { RedisAttempts } from './keys/throttle.js'
 import { RedisLedger } from './ledger/ledger.js'
-import { RedisShelf } from './reasoning-state.js'
+import { RedisShelf } from './shared-cache.js'
 
 /**
  * Connects to the Redis at `place` and checks that keys can be kept there. Warns of settings that an operator should
  * change, now and later. Rejects with `GatewayError(store_unavailable)`.
  */
 export async function openRedis(place: RedisPlace, options: StoreOptions): Promise<Store> {
-  const timeoutMs = Math.max(place.timeoutMs, options.patienceMs ?? 0)
+  const timeoutMs = Math.max(place.timeoutMs, options.minTimeoutMs ?? 0)
   const engine = await RedisEngine.open({ ...place, timeoutMs }, options)
   const { store, opened } = assemble(engine, options)
   try {
@@ -39,7 +39,7 @@ function assemble(
   engine: RedisEngine,
   options: StoreOptions,
 ): { store: Store; opened: () => Promise<unknown> } {
-  const bounds = { ...STORE_BOUNDS, ...options.bounds }
+  const bounds = { ...STORE_CAPACITY, ...options.capacity }
   const listeners = new Set<(change: KeyChange) => void>()
   const notify = (change: KeyChange): void => {
     for (const listener of listeners) listener(change)
@@ -51,14 +51,14 @@ function assemble(
   const shelf = new RedisShelf(engine)
   const trail = new RedisTrail(engine, bounds)
   let isClosed = false
-  const store = assembleStore({
+  const store = buildStore({
     id: engine.id,
     isNew: engine.isNew,
-    shelf,
+    cache: shelf,
     ledger,
-    passes: new RedisPasses(engine),
-    trail,
-    attempts: new RedisAttempts(engine),
+    signInTokens: new RedisPasses(engine),
+    auditTrail: trail,
+    throttle: new RedisAttempts(engine),
     fleet: new RedisFleet(engine),
     accounts: new RedisAccounts(engine, trail),
     keys: new RedisKeys(engine, trail, bounds.keysPerAccount),

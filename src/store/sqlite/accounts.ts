@@ -2,10 +2,15 @@
  * Accounts in SQLite.
  */
 import type { Account } from '../../accounts/account.js'
-import { damaged } from '../failure.js'
-import { editedAccount, readAccount, writeAccount, type AccountRecord } from '../records/record.js'
+import { damaged } from '../errors.js'
+import {
+  editedAccount,
+  readAccount,
+  writeAccount,
+  type AccountRecord,
+} from '../records/account-records.js'
 import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../store.js'
-import type { Told, TrailEntry } from '../trail.js'
+import type { AuditEntriesOf, AuditEntry } from '../audit-trail.js'
 import type { Changes } from './changes.js'
 import { textIn, type Row, type Statement } from './driver.js'
 import type { Engine } from './engine.js'
@@ -45,7 +50,7 @@ export class SqliteAccounts {
     }
   }
 
-  async create(account: Account, told: readonly TrailEntry[]): Promise<AccountOutcome> {
+  async create(account: Account, told: readonly AuditEntry[]): Promise<AccountOutcome> {
     const email = account.email.toLowerCase()
     if (!isName(account.id) || !isName(email)) return 'bad_name'
     return this.engine.writeDurably<AccountOutcome>('creating an account', () => {
@@ -78,7 +83,11 @@ export class SqliteAccounts {
     )
   }
 
-  async change(id: string, edit: AccountEdit, told: Told<Account>): Promise<Account | null> {
+  async change(
+    id: string,
+    edit: AccountEdit,
+    told: AuditEntriesOf<Account>,
+  ): Promise<Account | null> {
     return this.changes.announced(
       this.engine.writeDurably('changing an account', () => {
         const record = this.record(id)

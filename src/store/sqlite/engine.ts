@@ -10,7 +10,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { CannotOpen, storeLost, unavailable } from '../failure.js'
+import { CannotOpen, storeReplaced, unavailable } from '../errors.js'
 import type { StoreOptions } from '../store.js'
 import { Background } from './background/background.js'
 import { connect, isBusy, numberIn, textIn, type Connection, type Statement } from './driver.js'
@@ -75,7 +75,7 @@ export class Engine {
   /** Opens the file, and creates it unless `mustExist`. Rejects with `GatewayError(store_unavailable)`. */
   static async open(path: string, options: StoreOptions): Promise<Engine> {
     const isThere = existsSync(path)
-    if (options.expectedId !== undefined && !isThere) throw storeLost('none', path)
+    if (options.expectedId !== undefined && !isThere) throw storeReplaced('none', path)
     if (options.mustExist === true && !isThere) {
       throw unavailable('opening the store failed', new CannotOpen(`'${path}' does not exist`))
     }
@@ -206,7 +206,7 @@ async function migrate(db: Connection, expectedId: string | undefined): Promise<
       throw new Error(`it was written by a newer version of sluice (schema ${version})`)
     }
     const isNew = version === 0
-    if (isNew && expectedId !== undefined) throw storeLost('none')
+    if (isNew && expectedId !== undefined) throw storeReplaced('none')
     if (isNew) begin(db)
     else if (pragma(db, 'application_id') !== APPLICATION_ID) throw new Error(FOREIGN)
     if (version === 1) db.exec(sqlOf('to-version-2.sql'))
@@ -216,7 +216,7 @@ async function migrate(db: Connection, expectedId: string | undefined): Promise<
     const row = db.prepare("SELECT value FROM meta WHERE name = 'store_id'").get()
     if (row === undefined) throw new Error('it has no id')
     const id = textIn(row, 'value')
-    if (expectedId !== undefined && id !== expectedId) throw storeLost('another')
+    if (expectedId !== undefined && id !== expectedId) throw storeReplaced('another')
     db.exec('COMMIT')
     return { id, isNew }
   } catch (error) {

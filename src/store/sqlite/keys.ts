@@ -2,10 +2,10 @@
  * Keys in SQLite. A digest is all that this engine ever has of a secret.
  */
 import type { ApiKey } from '../../accounts/account.js'
-import { damaged } from '../failure.js'
-import { editedKey, readKey, writeKey } from '../records/record.js'
-import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreBounds } from '../store.js'
-import type { Told, TrailEntry } from '../trail.js'
+import { damaged } from '../errors.js'
+import { editedKey, readKey, writeKey } from '../records/account-records.js'
+import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery, StoreCapacity } from '../store.js'
+import type { AuditEntriesOf, AuditEntry } from '../audit-trail.js'
 import { recordIn, type SqliteAccounts } from './accounts.js'
 import type { Changes } from './changes.js'
 import { numberIn, textIn, type Row, type Statement } from './driver.js'
@@ -22,7 +22,7 @@ export interface KeysOptions {
   readonly accounts: SqliteAccounts
   readonly trail: SqliteTrail
   readonly changes: Changes
-  readonly bounds: StoreBounds
+  readonly bounds: StoreCapacity
 }
 
 /** The part of `Store` that is about keys. */
@@ -62,7 +62,7 @@ export class SqliteKeys {
   async create(
     key: ApiKey,
     maxKeys: number | null,
-    told: readonly TrailEntry[],
+    told: readonly AuditEntry[],
   ): Promise<KeyOutcome> {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
     const { engine, accounts, trail, changes, bounds } = this.options
@@ -120,7 +120,7 @@ export class SqliteKeys {
     accountId: string,
     keyId: string,
     edit: KeyEdit,
-    told: Told<ApiKey>,
+    told: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null> {
     const { engine, trail, changes } = this.options
     return changes.announced(
@@ -140,7 +140,7 @@ export class SqliteKeys {
     accountId: string,
     keyId: string,
     atMs: number,
-    told: readonly TrailEntry[],
+    told: readonly AuditEntry[],
   ): Promise<boolean> {
     const { engine, trail, changes } = this.options
     return changes.announced(

@@ -3,7 +3,7 @@
  * Each runs in transactions of its own, on the thread's connection.
  */
 import { numberIn, type Connection } from './driver.js'
-import type { KeyUseQuery, RowQuery, SumQuery, UsageSum } from '../ledger.js'
+import type { KeyUseQuery, EntryQuery, SumQuery, UsageSum } from '../ledger.js'
 import { KeyUses, lastUseOf } from './ledger/key-use.js'
 import { sumsOf } from './ledger/read-sums.js'
 import { RollUp, type Pruned } from './ledger/roll-up.js'
@@ -33,7 +33,7 @@ export function questionsOf(db: Connection) {
     put: (by: Bucket, sums: readonly UsageSum[], lastUse: ReadonlyMap<string, number>) =>
       rollUp.put(by, sums, lastUse),
     prune: (what: Pruned, beforeMs: number) => rollUp.prune(what, beforeMs),
-    rows: (query: RowQuery) => {
+    rows: (query: EntryQuery) => {
       if (isByOwner(query)) catchUpIfPossible(rollUp)
       return pageOf(db, query)
     },

@@ -1,7 +1,7 @@
 /**
  * What the engine's tables have in common: names that may be kept, damaged records, pages of lists.
  */
-import { damaged } from '../failure.js'
+import { damaged } from '../errors.js'
 import type { Page, PageQuery } from '../store.js'
 import { numberIn, type Row, type Statement, type Value } from './driver.js'
 

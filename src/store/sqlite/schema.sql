@@ -1,7 +1,7 @@
 -- The tables of the embedded store, version 3 (PRAGMA user_version); to-version-2.sql and
 -- to-version-3.sql change those of the version before.
 -- Money is in whole nano-dollars (1e-9 USD); times are milliseconds since 1970 (UTC).
--- `record` columns hold the JSON texts of src/store/records/record.ts, which all engines share.
+-- `record` columns hold the JSON texts of src/store/records/account-records.ts, which all engines share.
 
 -- 'store_id': the id made with the store. 'counted_seq': the last ledger entry that `entry_places` and the usage
 -- tables include. 'days_changed': changes if sums of a day change that is over. 'limits_writer': the process that last
@@ -111,7 +111,7 @@ CREATE TABLE limits (
 );
 
 -- Requests that run. `holds` is what each took of limits (JSON); `entry` is the ledger entry that is
--- written if its process never settles it (src/store/records/usage-record.ts).
+-- written if its process never settles it (src/store/records/write-entry.ts).
 CREATE TABLE reservations (
   request_id TEXT PRIMARY KEY,
   until_ms REAL NOT NULL,

@@ -1,7 +1,7 @@
 /**
  * The shelf in SQLite: values that need not last, such as reasoning state.
  */
-import type { Shelf, Shelved, ShelfRoom } from '../store.js'
+import type { SharedCache, CachedValue, CacheCapacity } from '../store.js'
 import { numberIn, type Row, type Statement } from './driver.js'
 import type { Engine } from './engine.js'
 
@@ -9,7 +9,7 @@ import type { Engine } from './engine.js'
 const BATCH = 256
 
 /** The shelf of a store. */
-export class SqliteShelf implements Shelf {
+export class SqliteShelf implements SharedCache {
   private readonly engine: Engine
   private readonly insert: Statement
   private readonly delete: Statement
@@ -30,7 +30,7 @@ export class SqliteShelf implements Shelf {
     )
   }
 
-  async put(name: string, item: Shelved, room: ShelfRoom, nowMs: number): Promise<void> {
+  async put(name: string, item: CachedValue, room: CacheCapacity, nowMs: number): Promise<void> {
     const { value, expiresAtMs } = item
     await this.engine.write('keeping a value', () => {
       this.delete.run(name)
@@ -39,7 +39,7 @@ export class SqliteShelf implements Shelf {
     })
   }
 
-  get(names: readonly string[], nowMs: number): (Shelved | null)[] {
+  get(names: readonly string[], nowMs: number): (CachedValue | null)[] {
     return this.engine.readNow('reading a value', () =>
       names.map((name) => {
         const row = this.select.get(name)
@@ -50,7 +50,7 @@ export class SqliteShelf implements Shelf {
     )
   }
 
-  async sweep(room: ShelfRoom, nowMs: number): Promise<number> {
+  async sweep(room: CacheCapacity, nowMs: number): Promise<number> {
     for (let count = 0; ;) {
       const gone = await this.engine.write('sweeping values', () => this.trim(room, nowMs))
       count += gone
@@ -59,7 +59,7 @@ export class SqliteShelf implements Shelf {
   }
 
   /** Removes up to `BATCH`: what has expired, then what expires next while there is no room. */
-  private trim(room: ShelfRoom, nowMs: number): number {
+  private trim(room: CacheCapacity, nowMs: number): number {
     for (let gone = 0; gone < BATCH; gone += 1) {
       const first = this.first.get()
       const size = this.size.get()

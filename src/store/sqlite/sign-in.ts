@@ -1,9 +1,19 @@
 /**
  * What signing in needs, in SQLite: passes (sessions, known devices, one-time links) and counts of attempts.
  */
-import { fullAfter, waitOf, type Attempts, type Tried } from '../attempts.js'
-import { PASSES_PER_ACCOUNT, type Pass, type Passes, type PassKind } from '../passes.js'
-import { readPass, writePass } from '../records/record.js'
+import {
+  throttleFullAtMs,
+  throttleWaitMs,
+  type ThrottleStore,
+  type ThrottledSubject,
+} from '../throttle.js'
+import {
+  SIGN_IN_TOKENS_PER_ACCOUNT,
+  type SignInToken,
+  type SignInTokens,
+  type SignInTokenKind,
+} from '../sign-in-tokens.js'
+import { readSignInToken, writeSignInToken } from '../records/account-records.js'
 import { numberIn, textIn, type Statement } from './driver.js'
 import type { Engine } from './engine.js'
 import { intact, isName } from './records.js'
@@ -12,7 +22,7 @@ import { intact, isName } from './records.js'
 const BATCH = 256
 
 /** Passes of a store. */
-export class SqlitePasses implements Passes {
+export class SqlitePasses implements SignInTokens {
   private readonly engine: Engine
   private readonly insert: Statement
   private readonly trim: Statement
@@ -32,7 +42,7 @@ export class SqlitePasses implements Passes {
       `DELETE FROM passes WHERE id IN (
          SELECT id FROM passes WHERE account_id = ?1 AND kind = ?2 AND id <> ?3 ORDER BY expires_at_ms
          LIMIT max(0, (SELECT count(*) FROM passes WHERE account_id = ?1 AND kind = ?2)
-           - ${PASSES_PER_ACCOUNT}))`,
+           - ${SIGN_IN_TOKENS_PER_ACCOUNT}))`,
     )
     this.select = engine.prepare('SELECT record FROM passes WHERE id = ?')
     this.move = engine.prepare('UPDATE passes SET expires_at_ms = ?, record = ? WHERE id = ?')
@@ -46,30 +56,30 @@ export class SqlitePasses implements Passes {
     )
   }
 
-  add(pass: Pass): Promise<boolean> {
+  add(pass: SignInToken): Promise<boolean> {
     const { id, kind, accountId, expiresAtMs } = pass
     return this.engine.writeDurably('adding a pass', () => {
-      const { changes } = this.insert.run(id, kind, accountId, expiresAtMs, writePass(pass))
+      const { changes } = this.insert.run(id, kind, accountId, expiresAtMs, writeSignInToken(pass))
       if (Number(changes) === 0) return false
       if (accountId !== '') this.trim.run(accountId, kind, id)
       return true
     })
   }
 
-  find(kind: PassKind, id: string, nowMs: number): Promise<Pass | null> {
+  find(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null> {
     return this.engine.read('looking a pass up', () => this.good(kind, id, nowMs))
   }
 
-  prolong(kind: PassKind, id: string, expiresAtMs: number, nowMs: number): Promise<boolean> {
+  prolong(kind: SignInTokenKind, id: string, expiresAtMs: number, nowMs: number): Promise<boolean> {
     return this.engine.writeDurably('prolonging a pass', () => {
       const pass = this.good(kind, id, nowMs)
       if (pass === null) return false
-      this.move.run(expiresAtMs, writePass({ ...pass, expiresAtMs }), id)
+      this.move.run(expiresAtMs, writeSignInToken({ ...pass, expiresAtMs }), id)
       return true
     })
   }
 
-  take(kind: PassKind, id: string, nowMs: number): Promise<Pass | null> {
+  take(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null> {
     return this.engine.writeDurably('taking a pass', () => {
       const pass = this.good(kind, id, nowMs)
       if (pass !== null) this.delete.run(id)
@@ -77,7 +87,7 @@ export class SqlitePasses implements Passes {
     })
   }
 
-  end(kind: PassKind, accountId: string, except: string | null): Promise<number> {
+  end(kind: SignInTokenKind, accountId: string, except: string | null): Promise<number> {
     return this.engine.writeDurably('ending passes', () =>
       Number(this.deleteAll.run(accountId, kind, except).changes),
     )
@@ -89,16 +99,16 @@ export class SqlitePasses implements Passes {
     )
   }
 
-  private good(kind: PassKind, id: string, nowMs: number): Pass | null {
+  private good(kind: SignInTokenKind, id: string, nowMs: number): SignInToken | null {
     const row = isName(id) ? this.select.get(id) : undefined
     if (row === undefined) return null
-    const pass = intact('a pass', () => readPass(textIn(row, 'record')))
+    const pass = intact('a pass', () => readSignInToken(textIn(row, 'record')))
     return pass.kind === kind && pass.expiresAtMs > nowMs ? pass : null
   }
 }
 
 /** Counts of attempts of a store. */
-export class SqliteAttempts implements Attempts {
+export class SqliteAttempts implements ThrottleStore {
   private readonly engine: Engine
   private readonly select: Statement
   private readonly put: Statement
@@ -116,13 +126,13 @@ export class SqliteAttempts implements Attempts {
     )
   }
 
-  take(subjects: readonly Tried[], nowMs: number): Promise<number[]> {
+  take(subjects: readonly ThrottledSubject[], nowMs: number): Promise<number[]> {
     return this.engine.write('counting an attempt', () => {
       const full = subjects.map(({ name }) => this.fullAtMs(name))
-      const waits = subjects.map((subject, at) => waitOf(subject, full[at] ?? 0, nowMs))
+      const waits = subjects.map((subject, at) => throttleWaitMs(subject, full[at] ?? 0, nowMs))
       if (waits.some((wait) => wait > 0)) return waits
       subjects.forEach((subject, at) => {
-        this.put.run(subject.name, fullAfter(subject, full[at] ?? 0, nowMs))
+        this.put.run(subject.name, throttleFullAtMs(subject, full[at] ?? 0, nowMs))
       })
       return waits
     })

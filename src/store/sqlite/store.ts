@@ -2,9 +2,9 @@
  * The embedded store: one SQLite file that every process of a machine opens for itself.
  */
 import { textIn } from './driver.js'
-import { assembleStore } from '../assemble.js'
-import { unavailable } from '../failure.js'
-import { STORE_BOUNDS, type Store, type StoreOptions } from '../store.js'
+import { buildStore } from '../build-store.js'
+import { unavailable } from '../errors.js'
+import { STORE_CAPACITY, type Store, type StoreOptions } from '../store.js'
 import { SqliteAccounts } from './accounts.js'
 import { Changes } from './changes.js'
 import { Engine } from './engine.js'
@@ -23,18 +23,18 @@ export interface SqliteOptions extends StoreOptions {
 /** Opens the file at `path`, and creates it if it is not there. Rejects with `GatewayError(store_unavailable)`. */
 export async function openSqlite(path: string, options: SqliteOptions = {}): Promise<Store> {
   const engine = await Engine.open(path, options)
-  const bounds = { ...STORE_BOUNDS, ...options.bounds }
+  const bounds = { ...STORE_CAPACITY, ...options.capacity }
   const changes = new Changes(engine, options.changesKept)
   const trail = new SqliteTrail(engine, bounds)
   const accounts = new SqliteAccounts(engine, trail, changes)
-  return assembleStore({
+  return buildStore({
     id: engine.id,
     isNew: engine.isNew,
-    shelf: new SqliteShelf(engine),
+    cache: new SqliteShelf(engine),
     ledger: new SqliteLedger(engine, options.nowMs ?? Date.now),
-    passes: new SqlitePasses(engine),
-    trail,
-    attempts: new SqliteAttempts(engine),
+    signInTokens: new SqlitePasses(engine),
+    auditTrail: trail,
+    throttle: new SqliteAttempts(engine),
     fleet: null,
     accounts,
     keys: new SqliteKeys({ engine, accounts, trail, changes, bounds }),

@@ -1,9 +1,9 @@
 /**
  * The audit trail in SQLite, bounded for each account and in all.
  */
-import { readTrailEntry, writeTrailEntry } from '../records/record.js'
-import type { StoreBounds } from '../store.js'
-import type { Trail, TrailEntry, TrailQuery } from '../trail.js'
+import { readAuditEntry, writeAuditEntry } from '../records/account-records.js'
+import type { StoreCapacity } from '../store.js'
+import type { AuditTrail, AuditEntry, AuditQuery } from '../audit-trail.js'
 import { numberIn, textIn, type Row, type Statement } from './driver.js'
 import type { Engine } from './engine.js'
 import { intact, isName } from './records.js'
@@ -12,9 +12,9 @@ import { intact, isName } from './records.js'
 const LAST = '\uffff'
 
 /** The trail of a store. */
-export class SqliteTrail implements Trail {
+export class SqliteTrail implements AuditTrail {
   private readonly engine: Engine
-  private readonly bounds: StoreBounds
+  private readonly bounds: StoreCapacity
   private readonly insert: Statement
   private readonly countOf: Statement
   private readonly size: Statement
@@ -23,7 +23,7 @@ export class SqliteTrail implements Trail {
   private readonly pageOfAll: Statement
   private readonly pageOfOne: Statement
 
-  constructor(engine: Engine, bounds: StoreBounds) {
+  constructor(engine: Engine, bounds: StoreCapacity) {
     this.engine = engine
     this.bounds = bounds
     this.insert = engine.prepare(
@@ -46,25 +46,25 @@ export class SqliteTrail implements Trail {
     )
   }
 
-  async add(entry: TrailEntry): Promise<void> {
+  async add(entry: AuditEntry): Promise<void> {
     await this.engine.writeDurably('adding to the audit trail', () => this.addAll([entry]))
   }
 
   /** Adds the entries of a change, in its transaction. */
-  addAll(entries: readonly TrailEntry[]): void {
+  addAll(entries: readonly AuditEntry[]): void {
     if (entries.length === 0) return
     for (const entry of entries) {
-      this.insert.run(entry.id, entry.accountId, writeTrailEntry(entry))
+      this.insert.run(entry.id, entry.accountId, writeAuditEntry(entry))
     }
     for (const accountId of new Set(entries.map((entry) => entry.accountId))) {
-      const surplus = entriesIn(this.countOf.get(accountId)) - this.bounds.trailPerAccount
+      const surplus = entriesIn(this.countOf.get(accountId)) - this.bounds.auditEntriesPerAccount
       if (surplus > 0) this.dropOf.run(accountId, surplus)
     }
-    const surplus = entriesIn(this.size.get()) - this.bounds.trailTotal
+    const surplus = entriesIn(this.size.get()) - this.bounds.auditEntries
     if (surplus > 0) this.drop.run(surplus)
   }
 
-  page({ accountId, after, limit }: TrailQuery): Promise<TrailEntry[]> {
+  page({ accountId, after, limit }: AuditQuery): Promise<AuditEntry[]> {
     return this.engine.read('reading the audit trail', () => {
       const before = after ?? LAST
       if (!isName(before) || (accountId !== null && !isName(accountId))) return []
@@ -73,7 +73,7 @@ export class SqliteTrail implements Trail {
           ? this.pageOfAll.all(before, limit)
           : this.pageOfOne.all(accountId, before, limit)
       return rows.map((row) =>
-        intact('an audit entry', () => readTrailEntry(textIn(row, 'record'))),
+        intact('an audit entry', () => readAuditEntry(textIn(row, 'record'))),
       )
     })
   }

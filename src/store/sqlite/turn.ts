@@ -6,7 +6,7 @@
  * and each job runs again in a transaction of its own, so that only the failing one rejects. If another
  * process holds the lock, the jobs wait on a timer and not in SQLite: the event loop goes on.
  */
-import { unavailable } from '../failure.js'
+import { unavailable } from '../errors.js'
 import { isBusy, type Connection, type Statement } from './driver.js'
 
 /** Jobs of one transaction: about 5 ms of work. */

@@ -9,7 +9,7 @@ import { createKey } from '../../../src/accounts/accounts.js'
 import { loadConfig } from '../../../src/config/load.js'
 import type { Cause } from '../../../src/error-cause.js'
 import type { ErrorKind } from '../../../src/errors.js'
-import { openStore } from '../../../src/store/open.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
 

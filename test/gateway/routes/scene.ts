@@ -5,7 +5,7 @@ import { createKey } from '../../../src/accounts/accounts.js'
 import type { Labels } from '../../../src/accounts/labels.js'
 import { loadConfig } from '../../../src/config/load.js'
 import { startEmulator, type Emulator } from '../../../src/emulator/server.js'
-import { openStore } from '../../../src/store/open.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 
 /** The dialect of an upstream, and more of its keys as a YAML flow map. */

@@ -8,7 +8,7 @@ import type OpenAI from 'openai'
 import t from 'tap'
 import { createAccount, createKey } from '../../../src/accounts/accounts.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/chat/json.js'
-import { openStore } from '../../../src/store/open.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { clientOf, failureOf } from '../../conformance/clients/sdk.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 

@@ -10,7 +10,7 @@ import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { createAccount, createKey } from '../../../src/accounts/accounts.js'
 import { loadConfig } from '../../../src/config/load.js'
-import { openStore } from '../../../src/store/open.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { startServe, until, type Served } from '../program.js'
 
 const HEAP_MB = 1024

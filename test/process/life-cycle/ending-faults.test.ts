@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import type { UsageRow } from '../../../src/ledger/row.js'
-import { openStore } from '../../../src/store/open.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { alive, hasAllWorkers, startServe, until, type Served } from '../program.js'
 import { tally, Traffic } from '../traffic.js'
 

@@ -4,7 +4,7 @@
  * Method: a real redis-server with `requirepass` and an ACL user that only reaches the keys and channels of the store.
  */
 import t from 'tap'
-import { openStore } from '../../../src/store/open.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { aKey, anAccount } from '../records.js'
 

@@ -7,7 +7,7 @@
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import type { Demand, Ledger } from '../../../src/store/ledger.js'
-import { openStore } from '../../../src/store/open.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { freshDatabases, redisMissing, startRedis, type RedisServer } from '../../helpers/redis.js'
 import {
   aName,
@@ -51,7 +51,7 @@ async function evaluations(client: Redis): Promise<number> {
 }
 
 async function remaining(ledger: Ledger, demands: readonly Demand[]): Promise<number[]> {
-  return (await ledger.look('acc_ada', demands)).map((each) => each.remaining)
+  return (await ledger.limitStates('acc_ada', demands)).map((each) => each.remaining)
 }
 
 void t.test('a turn’s requests are few commands, and exact', options, async (t) => {
@@ -69,11 +69,11 @@ void t.test('a turn’s requests are few commands, and exact', options, async (t
   const admitted = admissions.filter((_, at) => verdicts[at]?.admitted)
   t.equal(admitted.length, ROOM)
   const [last] = verdicts.slice(-1)
-  t.equal(last?.standings[2]?.remaining, 0)
-  t.equal(last?.standings[2]?.retryAfterMs, 1_000)
+  t.equal(last?.limitStates[2]?.remaining, 0)
+  t.equal(last?.limitStates[2]?.retryAfterMs, 1_000)
   const settled = await Promise.all(
     admitted.map(({ requestId }) =>
-      ledger.settle(aRow({ requestId, costNanoUsd: 3 }), { demands, taken: 'reserved' }),
+      ledger.settle(aRow({ requestId, costNanoUsd: 3 }), { demands, takenFrom: 'reserved' }),
     ),
   )
   t.ok(settled.every((outcome) => outcome === 'settled'))
@@ -125,5 +125,5 @@ void t.test('one that fails fails alone', options, async (t) => {
   const settling = await Promise.allSettled(rows.map((row) => ledger.settle(row)))
   const settled = { status: 'fulfilled', value: 'settled' }
   t.match(settling, [settled, rejected, settled])
-  t.equal((await ledger.row('acc_ada', third))?.requestId, third)
+  t.equal((await ledger.entry('acc_ada', third))?.requestId, third)
 })

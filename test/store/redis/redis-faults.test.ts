@@ -10,7 +10,7 @@ import t, { type Test } from 'tap'
 import { digestOf, newSecret } from '../../../src/accounts/secret.js'
 import { Authenticator } from '../../../src/auth/authenticate.js'
 import { GatewayError } from '../../../src/errors.js'
-import { openStore } from '../../../src/store/open.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { startFaultProxy, type Fault } from '../../helpers/fault-proxy.js'
 import { redisMissing, startRedis, until, type RedisServer } from '../../helpers/redis.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
@@ -222,10 +222,10 @@ void t.test('back without its data: no row goes where nobody looks', { ...option
   await own.start()
   await until(async () => (await failure(bench.store.ledger.settle(meanwhile))) === 'done', 'rows')
   // Rows are read on another connection, which comes back at a moment of its own.
-  const reading = () => bench.store.ledger.row(null, before.requestId)
+  const reading = () => bench.store.ledger.entry(null, before.requestId)
   await until(async () => (await failure(reading())) === 'done', 'reading')
   t.same(await reading(), before)
-  t.same(await bench.store.ledger.row(null, meanwhile.requestId), meanwhile)
+  t.same(await bench.store.ledger.entry(null, meanwhile.requestId), meanwhile)
 })
 
 void t.test('a request waits once, on whichever connection it asks', { ...options }, async (t) => {
@@ -239,7 +239,7 @@ void t.test('a request waits once, on whichever connection it asks', { ...option
   const others = [
     () => store.ledger.admit(anAdmission([requests(3)])),
     () => store.ledger.settle(aRow()),
-    async () => store.shelf.get(['name'], 0),
+    async () => store.cache.get(['name'], 0),
   ]
   for (const other of others) {
     t.match(

@@ -6,7 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { ApiKey } from '../../../src/accounts/account.js'
-import { openStore } from '../../../src/store/open.js'
+import { openStore } from '../../../src/store/open-store.js'
 import type { Demand } from '../../../src/store/ledger.js'
 import type { Store } from '../../../src/store/store.js'
 import {
@@ -90,7 +90,7 @@ async function nothingLost(t: Test, url: string, done: ReturnType<typeof writer>
   for (const { digest } of done.revoked) {
     if ((await store.findKey(digest))?.key.revokedAtMs === undefined) alive += 1
   }
-  for (const id of done.rows) if ((await store.ledger.row(null, id)) === null) unaccounted += 1
+  for (const id of done.rows) if ((await store.ledger.entry(null, id)) === null) unaccounted += 1
   const { keys, revoked, rows, failures } = done
   const said = `${keys.length} keys, ${revoked.length} revocations, ${rows.length} rows, ${failures} failures`
   t.ok(keys.length > 10 && revoked.length > 5, said)
@@ -215,19 +215,19 @@ async function ledgerOf(t: Test, { ledger }: Store, accountIds: readonly string[
   await ledger.renew(admitted, 60_000)
   const rows = admitted.map(({ requestId, accountId }) => aRow({ requestId, accountId }))
   for (const row of rows) t.equal(await ledger.settle(row), 'settled')
-  const [, used, , , free] = await ledger.look(accountIds[0] ?? '', demands)
+  const [, used, , , free] = await ledger.limitStates(accountIds[0] ?? '', demands)
   t.equal(free?.remaining, 20, 'shared places are free again')
   t.ok((used?.remaining ?? 0) < 10_000, 'and tokens are what was used')
   const more = [tokens(10_000, 100), { ...tokens(500, 300, 'model:m'), shared: true }]
   const left = async (): Promise<number[]> =>
-    (await ledger.look(accountIds[1] ?? '', more)).map(({ remaining }) => remaining)
+    (await ledger.limitStates(accountIds[1] ?? '', more)).map(({ remaining }) => remaining)
   const [before = 0] = await left()
   const raise = await ledger.raise(accountIds[0] ?? '', more)
   t.equal(await ledger.raise(accountIds[1] ?? '', more), null, 'the other slot has no room')
   t.ok(((await left())[0] ?? 0) >= before, 'so nothing is taken of its own')
   if (raise !== null) await ledger.lower(accountIds[0] ?? '', raise)
   t.equal((await left())[1], 500, 'what was taken comes back, in each slot')
-  const { rows: found } = await ledger.rows({ accountId: null, after: null, limit: 100 })
+  const { entries: found } = await ledger.entries({ accountId: null, after: null, limit: 100 })
   t.same(found.map(({ requestId }) => requestId).sort(), rows.map((row) => row.requestId).sort())
   let exported = 0
   for await (const batch of ledger.export(0)) exported += batch.length

@@ -15,8 +15,8 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createKey, revokeKey } from '../../../src/accounts/accounts.js'
 import { GatewayError } from '../../../src/errors.js'
-import { acceptStore, openKnownStore } from '../../../src/store/known-store.js'
-import { openStore } from '../../../src/store/open.js'
+import { acceptStore, openExpectedStore } from '../../../src/store/store-identity.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { allKeys } from '../../helpers/lists.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { aKey, anAccount, anEntry } from '../records.js'
@@ -131,7 +131,7 @@ void t.test('an emptied store is not taken for a new one', { ...options }, async
   const folder = join(t.testdir(), 'spool')
   const warned: string[] = []
   const at = { url, folder, warn: (message: string) => warned.push(message) }
-  await (await openKnownStore(at)).close()
+  await (await openExpectedStore(at)).close()
   t.notOk(warned.some((message) => message.includes('new one was begun')))
   const [file = ''] = readdirSync(folder)
   t.equal(statSync(join(folder, file)).mode & 0o777, 0o600)
@@ -142,21 +142,21 @@ void t.test('an emptied store is not taken for a new one', { ...options }, async
   t.match(await failure(() => store.findKey(known.digest)), /^store_unavailable/, 'the open one')
   t.match(await failure(() => store.findKey('0'.repeat(64))), lost, 'no key is called wrong')
   t.match(await failure(() => store.probe()), lost)
-  t.match(await failure(() => openKnownStore(at)), /store is empty.*sluice store accept/)
+  t.match(await failure(() => openExpectedStore(at)), /store is empty.*sluice store accept/)
   t.equal(await redis.ask('get', 'sluice:store'), null, 'and nothing was made')
   // With another password or time-out it is the same place.
   const again = { ...at, url: url.replace('redis://', 'redis://:pw@').replace('5000', '4000') }
-  t.match(await failure(() => openKnownStore(again)), /store_unavailable/)
+  t.match(await failure(() => openExpectedStore(again)), /store_unavailable/)
   t.equal(await redis.ask('get', 'sluice:store'), null)
 
   const accepted = await acceptStore(at)
   await accepted.close()
   t.match(warned.join(), /the store was empty; a new one was begun/)
-  const then = await openKnownStore(at)
+  const then = await openExpectedStore(at)
   t.equal(then.id, accepted.id)
   await then.close()
   writeFileSync(join(folder, file), 'damaged')
-  await (await openKnownStore(at)).close()
+  await (await openExpectedStore(at)).close()
   t.ok(existsSync(join(folder, file)))
 })
 
@@ -173,7 +173,7 @@ void t.test(
       folder: join(blocker, 'spool'),
       warn: (message: string) => warned.push(message),
     }
-    await (await openKnownStore(at)).close()
+    await (await openExpectedStore(at)).close()
     t.match(warned.join(), /cannot be remembered/)
   },
 )

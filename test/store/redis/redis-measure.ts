@@ -2,7 +2,7 @@
  * What Redis costs a request and how soon a revocation counts, for the tables in docs/how-to/run-a-fleet-on-redis.md:
  * `redis-server --port 7777 --appendonly yes & node build/test/store/redis/redis-measure.js redis://127.0.0.1:7777`.
  */
-import { openStore } from '../../../src/store/open.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { anAdmission, aRow, budget, places, requests, tokens } from '../ledger-records.js'
 import { aKey, anAccount } from '../records.js'
 

@@ -9,11 +9,11 @@ import t from 'tap'
 import { fileURLToPath } from 'node:url'
 import { diceOf } from '../../../src/emulator/seed.js'
 import type { Demand, Ledger } from '../../../src/store/ledger.js'
-import { openStore } from '../../../src/store/open.js'
-import { numbersOfJson } from '../../../src/store/redis/keys/records.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { numbersOfJson } from '../../../src/store/redis/keys/read-records.js'
 import { SLICES } from '../../../src/store/redis/ledger/scripts.js'
 import { Slices } from '../../../src/store/redis/limits/slices.js'
-import type { Told } from '../../../src/store/redis/limits/demands.js'
+import type { Told } from '../../../src/store/redis/limits/encode-demands.js'
 import { freshDatabases, redisMissing, startRedis, until } from '../../helpers/redis.js'
 import { aName, anAdmission, NOON, places } from '../ledger-records.js'
 import { killableProcess, obedientProcess } from '../processes.js'
@@ -165,5 +165,5 @@ void t.test('a process that is killed has its places for a minute', options, asy
 })
 
 async function remaining(ledger: Ledger, demand: ReturnType<typeof places>): Promise<number> {
-  return (await ledger.look('acc_ada', [demand]))[0]?.remaining ?? -1
+  return (await ledger.limitStates('acc_ada', [demand]))[0]?.remaining ?? -1
 }

@@ -5,7 +5,7 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { openStore } from '../../../src/store/open.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { redisMissing, startRedis, until } from '../../helpers/redis.js'
 import { anAdmission, requests } from '../ledger-records.js'
 import { aKey, anAccount } from '../records.js'

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { fileURLToPath } from 'node:url'
 import type { Demand, Ledger } from '../../../src/store/ledger.js'
-import { openStore } from '../../../src/store/open.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { startFaultProxy } from '../../helpers/fault-proxy.js'
 import {
   freshDatabases,
@@ -51,7 +51,9 @@ async function scene(t: Test, url = newUrl()): Promise<Scene> {
   const store = await openStore(url, { nowMs: () => made.atMs })
   t.teardown(() => store.close())
   const left = async (demand: Demand | undefined): Promise<number> =>
-    demand === undefined ? -1 : ((await made.ledger.look('acc_ada', [demand]))[0]?.remaining ?? -1)
+    demand === undefined
+      ? -1
+      : ((await made.ledger.limitStates('acc_ada', [demand]))[0]?.remaining ?? -1)
   const made = { url, ledger: store.ledger, atMs: NOON, left }
   return made
 }
@@ -70,9 +72,9 @@ async function spend(ledger: Ledger, demands: readonly Demand[], count: number):
     const { admitted, isSlice } = await ledger.admit(admission)
     if (!admitted) throw new Error('it was refused')
     if (isSlice) bySlice += 1
-    if (isSlice) ledger.letGo?.(admission.requestId)
+    if (isSlice) ledger.releaseSlots?.(admission.requestId)
     const row = aRow({ requestId: admission.requestId, costNanoUsd: 10 })
-    await ledger.settle(row, { demands, taken: isSlice ? 'slice' : 'reserved' })
+    await ledger.settle(row, { demands, takenFrom: isSlice ? 'slice' : 'reserved' })
   }
   return bySlice
 }
@@ -107,14 +109,14 @@ void t.test('what is said to be left is never more than there is', { ...options 
   const demands = [budget('usd_day', 10_000, 1, aName('key'))]
   for (let at = 1; at <= 300; at += 1) {
     const admission = anAdmission(demands)
-    const { standings, isSlice } = await ledger.admit(admission)
-    const remaining = standings[0]?.remaining ?? -1
+    const { limitStates, isSlice } = await ledger.admit(admission)
+    const remaining = limitStates[0]?.remaining ?? -1
     if (remaining > 10_000 - at || remaining < 10_000 - at - 100) {
       t.fail(`after ${at} requests ${remaining} are said to be left`)
     }
     const taken = isSlice ? 'slice' : 'reserved'
     const row = aRow({ requestId: admission.requestId, costNanoUsd: 1 })
-    await ledger.settle(row, { demands, taken })
+    await ledger.settle(row, { demands, takenFrom: taken })
   }
 })
 
@@ -199,7 +201,7 @@ void t.test('a long request gets its reservation', { ...options }, async (t) => 
   await ledger.admit({ ...settled, isTaken: true })
   await ledger.admit({ ...settled, isTaken: true })
   const row = aRow({ requestId: settled.requestId, costNanoUsd: 10 })
-  await ledger.settle(row, { demands, taken: 'slice' })
+  await ledger.settle(row, { demands, takenFrom: 'slice' })
   const long = anAdmission(demands)
   t.match(await ledger.admit(long), { admitted: true, isSlice: true })
   await ledger.admit({ ...long, isTaken: true })
@@ -207,7 +209,7 @@ void t.test('a long request gets its reservation', { ...options }, async (t) => 
   await ledger.renew([long], 60_000)
   under.atMs += 60_000
   t.equal(await ledger.expire(), 1, 'its process died')
-  t.same(await ledger.row('acc_ada', long.requestId), long.unsettled)
+  t.same(await ledger.entry('acc_ada', long.requestId), long.unsettled)
   t.equal(await under.left(demands[0]), 1_000_000 - 610, 'it costs what it might have')
 })
 

@@ -76,13 +76,13 @@ void t.test('sums of a day are the same before and after its hours are added to 
     ['key_c', clock.atMs],
     ['key_z', NOON + 1],
   ])
-  await ledger.prune({ rowsBeforeMs: 0, hoursBeforeMs: NOON + 240 * MINUTE, daysBeforeMs: 0 })
+  await ledger.prune({ entriesBeforeMs: 0, hoursBeforeMs: NOON + 240 * MINUTE, daysBeforeMs: 0 })
   t.equal(db.prepare('SELECT count(*) AS hours FROM usage_hours').get()?.['hours'], 0)
   t.strictSame(await requests(), [5, 5, 5], 'days outlive their hours')
 
   const later = NOON + 2 * 1_440 * MINUTE
   await ledger.append(aRow({ requestId: 'req_later', accountId: 'acc_ada', atMs: later }))
-  await ledger.prune({ rowsBeforeMs: 0, hoursBeforeMs: later + 60 * MINUTE, daysBeforeMs: 0 })
+  await ledger.prune({ entriesBeforeMs: 0, hoursBeforeMs: later + 60 * MINUTE, daysBeforeMs: 0 })
   t.strictSame(await requests(), [5, 5, 5], 'of a day that is over, from memory the next time')
   t.strictSame(await requests(), [5, 5, 5])
   await ledger.append(aRow({ requestId: 'req_late', accountId: 'acc_ada', atMs: NOON + 2 }))
@@ -107,12 +107,12 @@ void t.test(
     const again = await openSqlite(path, { nowMs: clock.now })
     t.teardown(() => again.close())
     for (const line of settled) {
-      const row = await again.ledger.row('acc_ada', line.slice('settled '.length))
+      const row = await again.ledger.entry('acc_ada', line.slice('settled '.length))
       if (row?.outcome !== 'ok') t.fail(`${line}: it is gone`)
     }
     clock.atMs = NOON + MINUTE
     await again.ledger.expire()
-    const [free] = await again.ledger.look('acc_ada', [places(1_000, 'key:writer')])
+    const [free] = await again.ledger.limitStates('acc_ada', [places(1_000, 'key:writer')])
     t.equal(free?.remaining, 1_000, 'with room again, all places are free')
   },
 )
@@ -146,11 +146,11 @@ void t.test('a damaged record fails what it concerns, by name, and nothing else'
     )
     const update = `UPDATE ledger_entries SET ${column} = ? WHERE request_id = ?`
     behind(path, update, value, row.requestId)
-    const error: unknown = await ledger.row(null, row.requestId).catch((cause: unknown) => cause)
+    const error: unknown = await ledger.entry(null, row.requestId).catch((cause: unknown) => cause)
     t.match(error, { kind: 'store_unavailable', cause: { message: why } })
     t.match(error, { cause: { message: new RegExp(row.requestId) } })
     t.notMatch(String(error instanceof Error ? error.cause : error), secret)
-    t.same(await ledger.row(null, fine.requestId), fine)
+    t.same(await ledger.entry(null, fine.requestId), fine)
     behind(path, update, before?.['it'] ?? null, row.requestId)
   }
   behind(
@@ -172,7 +172,7 @@ void t.test('a damaged record fails what it concerns, by name, and nothing else'
   clock.atMs += MINUTE
   t.ok((await ledger.admit(anAdmission([places(3)]))).admitted)
   await t.rejects(ledger.expire(), { cause: { message: new RegExp(held.requestId) } })
-  t.match(await ledger.row(null, third.requestId), { outcome: 'lost' }, 'the others are settled')
+  t.match(await ledger.entry(null, third.requestId), { outcome: 'lost' }, 'the others are settled')
 })
 
 void t.test('a store of version 1 is brought to this version with all that it has', async (t) => {
@@ -194,9 +194,9 @@ void t.test('a store of version 1 is brought to this version with all that it ha
   const page = { after: null, limit: 10 }
   const ids = ['req_2', 'req_1', 'req_0']
   for (const query of [{ accountId: 'acc_ada' }, { accountId: null, keyId: 'key_old' }]) {
-    const found = await ledger.rows({ ...query, ...page })
+    const found = await ledger.entries({ ...query, ...page })
     t.strictSame(
-      found.rows.map(({ requestId }) => requestId),
+      found.entries.map(({ requestId }) => requestId),
       ids,
     )
   }
@@ -204,9 +204,13 @@ void t.test('a store of version 1 is brought to this version with all that it ha
     const span = { by, fromMs: NOON, toMs: NOON, per: 'model' } as const
     t.match(await ledger.sums({ ...span, accountId: 'acc_ada' }), [{ requests: 3 }])
   }
-  t.equal((await ledger.look('acc_ada', demands))[0]?.remaining, 2, 'limits are what they were')
+  t.equal(
+    (await ledger.limitStates('acc_ada', demands))[0]?.remaining,
+    2,
+    'limits are what they were',
+  )
   t.ok((await ledger.admit(anAdmission(demands))).admitted)
-  t.equal((await ledger.look('acc_ada', demands))[0]?.remaining, 1)
+  t.equal((await ledger.limitStates('acc_ada', demands))[0]?.remaining, 1)
 })
 
 void t.test(
@@ -225,7 +229,7 @@ void t.test(
 
     const { ledger, close } = await opened(path, clock)
     t.teardown(close)
-    t.same(await ledger.row('acc_ada', old.requestId), old)
+    t.same(await ledger.entry('acc_ada', old.requestId), old)
     await ledger.append(aRow({ ...busy, attemptMs: [12.5, 40], retryAfterSeconds: 7 }))
     for (const by of ['hour', 'day'] as const) {
       const [sum] = await ledger.sums({ ...span, by })
@@ -252,7 +256,7 @@ void t.test("another process's lock is waited for, and not by the event loop", a
   while (took.length === 0) {
     await sleep(10)
     turns += 1
-    await ledger.look('acc_ada', [places(1)])
+    await ledger.limitStates('acc_ada', [places(1)])
   }
   await Promise.all([settled, gone])
   const [tookMs = 0] = took

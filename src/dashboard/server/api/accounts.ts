@@ -3,7 +3,7 @@ import type { Account } from '../../../accounts/account.js'
 import { createAccount } from '../../../accounts/accounts.js'
 import type { UsageSum } from '../../../store/ledger.js'
 import type { AccountEdit } from '../../../store/store.js'
-import type { TrailEntry } from '../../../store/trail.js'
+import type { AuditEntry } from '../../../store/audit-trail.js'
 import { listPage } from '../list-page.js'
 import { signedRoute, type Reply, type Route, type SignedAsk } from '../routing/route.js'
 import { notFound } from '../routing/router.js'
@@ -90,7 +90,7 @@ async function change(
     ...(disabled === undefined ? {} : { disabled }),
   }
   const account = await store.changeAccount(ask.id, edit, (before, after) => {
-    const entries: TrailEntry[] = []
+    const entries: AuditEntry[] = []
     if (before.plan !== after.plan) {
       const what = `${before.plan} → ${after.plan}`
       entries.push(otherEntry(services, ask, after, 'account.plan', what))
@@ -110,7 +110,7 @@ async function resetLink(services: Services, ask: SignedAsk<unknown, unknown>): 
   const account = await services.store.accountById(ask.id)
   if (account === null) throw notFound()
   // First: of a link that nobody was given there may be an entry, but none without one.
-  await services.store.trail.add(otherEntry(services, ask, account, 'account.reset-link', ''))
+  await services.store.auditTrail.add(otherEntry(services, ask, account, 'account.reset-link', ''))
   const link = await newLink(services, ask, account)
   return { status: 201, json: { link } }
 }
@@ -122,7 +122,7 @@ async function newLink(
   account: Account,
 ): Promise<schema.ResetLinkReply['link']> {
   const { store, sessions, snapshot, now } = services
-  await store.passes.end('reset', account.id, null)
+  await store.signInTokens.end('reset', account.id, null)
   const expiresAtMs = now() + LINK_MS
   const secret = await sessions.issue('reset', account.id, LINK_MS)
   // The router has found `origin` to be our own.
@@ -158,7 +158,7 @@ async function audit(
 ): Promise<Reply> {
   const accountId = await scopeOf(services, session, query.account)
   const limit = query.limit ?? 50
-  const found = await services.store.trail.page({
+  const found = await services.store.auditTrail.page({
     accountId,
     after: query.after ?? null,
     limit: limit + 1,
@@ -172,7 +172,7 @@ async function audit(
 }
 
 /** Ids of one millisecond are in no order; what is first gets the lowest. */
-function inOrder(entries: readonly TrailEntry[]): TrailEntry[] {
+function inOrder(entries: readonly AuditEntry[]): AuditEntry[] {
   const ids = entries.map(({ id }) => id).sort()
   return entries.map((entry, at) => ({ ...entry, id: ids[at] ?? entry.id }))
 }
@@ -184,7 +184,7 @@ function otherEntry(
   account: Account,
   action: string,
   what: string,
-): TrailEntry {
+): AuditEntry {
   const detail = what === '' ? account.email : `${account.email}: ${what}`
   return entryOf(services, ask, { accountId: account.id, action, target: account.id, detail })
 }

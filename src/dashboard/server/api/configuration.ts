@@ -77,7 +77,7 @@ async function rollBack(
     target: String(target),
     detail: `generation ${String(answer.generation)}: ${reason}`,
   }
-  await services.store.trail.add(entryOf(services, doer, what))
+  await services.store.auditTrail.add(entryOf(services, doer, what))
   const json: schema.RollbackReply = { generation: answer.generation }
   return { status: 200, json }
 }

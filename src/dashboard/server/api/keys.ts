@@ -6,7 +6,7 @@ import { rotateKey } from '../../../accounts/rotate-key.js'
 import { GatewayError } from '../../../errors.js'
 import type { KeyUse } from '../../../store/ledger.js'
 import type { KeyEdit } from '../../../store/store.js'
-import type { TrailEntry } from '../../../store/trail.js'
+import type { AuditEntry } from '../../../store/audit-trail.js'
 import { listPage } from '../list-page.js'
 import { signedRoute, type Reply, type Route, type SignedAsk } from '../routing/route.js'
 import { notFound } from '../routing/router.js'
@@ -270,7 +270,7 @@ function keyEntry(
   action: string,
   { id, accountId }: ApiKey,
   detail: string,
-): TrailEntry {
+): AuditEntry {
   return entryOf(services, ask, { accountId, action, target: id, detail })
 }
 

@@ -4,7 +4,7 @@ import type { Snapshot } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
 import { claimsOf, Rules, type Claim } from '../../../limits/rules.js'
 import { LIMIT_NAMES } from '../../../limits/standing.js'
-import type { Standing } from '../../../store/ledger.js'
+import type { LimitState } from '../../../store/ledger.js'
 import { signedRoute, type Reply, type Route, type SignedAsk } from '../routing/route.js'
 import { notFound } from '../routing/router.js'
 import * as schema from '../schema/schema.js'
@@ -49,7 +49,7 @@ async function limits(
     ({ revokedAtMs }) => revokedAtMs === undefined,
   )
   const owned = ownedLimits(rulesOf(snapshot()), account, keys)
-  const standings = await ledger.look(
+  const standings = await ledger.limitStates(
     accountId,
     owned.map(({ claim }) => claim.demand),
   )
@@ -105,7 +105,7 @@ function identityOf({ id, plan }: Account, key: ApiKey | null): Identity {
   }
 }
 
-function view({ claim, key }: Owned, standing: Standing, nowMs: number): schema.LimitStanding {
+function view({ claim, key }: Owned, standing: LimitState, nowMs: number): schema.LimitStanding {
   const { subject, kind } = claim.demand
   const { limit, remaining, resetMs } = standing
   const left = Math.max(0, Math.min(limit, Math.floor(remaining)))

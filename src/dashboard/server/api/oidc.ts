@@ -50,7 +50,7 @@ async function start(
   }
   await throttle.step(ask.address)
   const former = cookieOf(headerOf(ask.req, 'cookie'), OIDC_COOKIE)
-  if (former !== null) await store.passes.take('oidc', passIdOf(former), now())
+  if (former !== null) await store.signInTokens.take('oidc', passIdOf(former), now())
   const secret = await sessions.issue('oidc', '', AWAY_MS)
   const url = await provider
     .start(config, redirectUri, secret)
@@ -68,7 +68,8 @@ async function finish(
   assertKeepsCookies(ask.origin)
   await throttle.step(ask.address)
   const secret = cookieOf(headerOf(ask.req, 'cookie'), OIDC_COOKIE)
-  const pass = secret === null ? null : await store.passes.take('oidc', passIdOf(secret), now())
+  const pass =
+    secret === null ? null : await store.signInTokens.take('oidc', passIdOf(secret), now())
   if (secret === null || pass === null) {
     throw new GatewayError(
       'forbidden',

@@ -34,8 +34,8 @@ async function operations(services: Services): Promise<Reply> {
   const nowMs = now()
   const fromMs = nowMs - RECENT_MS
   const [recent, failed, view] = await Promise.all([
-    ledger.rows({ accountId: null, fromMs, after: null, limit: MAX_ROWS }),
-    ledger.rows({
+    ledger.entries({ accountId: null, fromMs, after: null, limit: MAX_ROWS }),
+    ledger.entries({
       accountId: null,
       failed: true,
       fromMs: nowMs - FAILED_MS,
@@ -44,14 +44,14 @@ async function operations(services: Services): Promise<Reply> {
     }),
     outlook(),
   ])
-  const oldest = recent.rows.at(-1)?.atMs ?? fromMs
+  const oldest = recent.entries.at(-1)?.atMs ?? fromMs
   const minutes = (recent.next === null ? RECENT_MS : Math.max(1_000, nowMs - oldest)) / 60_000
   const refused = view?.refused ?? null
-  const healths = upstreamHealth(recent.rows)
+  const healths = upstreamHealth(recent.entries)
   const json: schema.OperationsReply = {
     nowMs,
     upstreams: Object.values(config.upstreams).map((upstream) => {
-      const rows = recent.rows.filter((row) => row.upstream === upstream.name)
+      const rows = recent.entries.filter((row) => row.upstream === upstream.name)
       return upstreamView({
         upstream,
         rows,
@@ -67,7 +67,7 @@ async function operations(services: Services): Promise<Reply> {
       changes: [...changes],
       refused: refused === null ? null : { ...refused, problems: [...refused.problems] },
     },
-    failed: await rowViews(services, failed.rows),
+    failed: await rowViews(services, failed.entries),
   }
   return { status: 200, json }
 }

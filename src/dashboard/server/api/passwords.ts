@@ -67,7 +67,8 @@ async function setPassword(
     ownEntry(services, ask, account, action),
   ])
   await sessions.endAll(account.id)
-  for (const kind of ['device', 'reset'] as const) await store.passes.end(kind, account.id, null)
+  for (const kind of ['device', 'reset'] as const)
+    await store.signInTokens.end(kind, account.id, null)
 }
 
 async function setUp(
@@ -79,18 +80,18 @@ async function setUp(
   assertKeepsCookies(ask.origin)
   await throttle.step(ask.address)
   const id = passIdOf(link)
-  const found = await store.passes.find('set-up', id, now())
+  const found = await store.signInTokens.find('set-up', id, now())
   if (found === null || (await hasAdmin(store))) throw badLink()
   // Before the link is used up: a slip of the keyboard must not cost it.
   checkedEmail(email)
   assertPassword(password)
-  const pass = await store.passes.take('set-up', id, now())
+  const pass = await store.signInTokens.take('set-up', id, now())
   if (pass === null) throw badLink()
   const sources = { now, hash: (text: string) => passwords.hash(text) }
   const wanted = { email, password, plan: 'max', role: 'admin' } as const
   const told = (account: Account) => [ownEntry(services, ask, account, 'account.set-up')]
   const made = await createAccount(store, wanted, sources, told).catch(async (error: unknown) => {
-    await store.passes.add(pass)
+    await store.signInTokens.add(pass)
     throw error
   })
   return enter(services, ask, made.account, null)
@@ -104,9 +105,9 @@ async function reset(
   assertKeepsCookies(ask.origin)
   await throttle.step(ask.address)
   const id = passIdOf(ask.body.link)
-  if ((await store.passes.find('reset', id, now())) === null) throw badLink()
+  if ((await store.signInTokens.find('reset', id, now())) === null) throw badLink()
   assertPassword(ask.body.password)
-  const pass = await store.passes.take('reset', id, now())
+  const pass = await store.signInTokens.take('reset', id, now())
   const account = pass === null ? null : await store.accountById(pass.accountId)
   if (account === null || account.disabled) throw badLink()
   await setPassword(services, ask, account, ask.body.password, 'account.password-by-link')

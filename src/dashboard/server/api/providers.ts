@@ -49,8 +49,8 @@ async function newestRows(
   const rows: UsageRow[] = []
   let after: string | null = null
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
-    const page = await ledger.rows({ accountId: null, fromMs: sinceMs, after, limit: PAGE_ROWS })
-    rows.push(...page.rows)
+    const page = await ledger.entries({ accountId: null, fromMs: sinceMs, after, limit: PAGE_ROWS })
+    rows.push(...page.entries)
     if (page.next === null) return { rows, fromMs: sinceMs }
     after = page.next
   }

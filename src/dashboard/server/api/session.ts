@@ -48,8 +48,8 @@ export function sessionRoutes(services: Services): Route[] {
       handle: async (ask) => {
         const { account } = ask.session
         await sessions.endAll(account.id)
-        await store.passes.end('device', account.id, null)
-        await store.trail.add(ownEntry(services, ask, account, 'session.end-all'))
+        await store.signInTokens.end('device', account.id, null)
+        await store.auditTrail.add(ownEntry(services, ask, account, 'session.end-all'))
         return goodbye()
       },
     }),
@@ -80,7 +80,7 @@ export async function enter(
   const former = cookieOf(header, SESSION_COOKIE)
   if (former !== null) await sessions.end(former)
   const session = await sessions.open(account)
-  if (how !== null) await store.trail.add(ownEntry(services, ask, account, how))
+  if (how !== null) await store.auditTrail.add(ownEntry(services, ask, account, how))
   const cookies = [cookieText(SESSION_COOKIE, session.secret, SESSION_MS / 1000)]
   if ((await sessions.device(cookieOf(header, DEVICE_COOKIE), account.id)) === null) {
     const device = await sessions.issue('device', account.id, DEVICE_MS)

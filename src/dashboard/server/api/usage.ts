@@ -5,7 +5,7 @@ import { GatewayError } from '../../../errors.js'
 import { headerOf, type HttpResponse } from '../../../http/message.js'
 import { beginReply, isGone } from '../../../http/respond.js'
 import { matchesEntry, type EntryFilter } from '../../../store/records/entry-filter.js'
-import type { RowPage, RowQuery, SumQuery, UsageSum } from '../../../store/ledger.js'
+import type { EntryPage, EntryQuery, SumQuery, UsageSum } from '../../../store/ledger.js'
 import { accepts } from '../compress.js'
 import { figuresOf, groupsOf, MAX_GROUPS, pointsOf, restOf } from '../figures.js'
 import {
@@ -140,7 +140,7 @@ async function requests(
   const after = query.after ?? null
   const page = await pageOf(services, accountId, query, { after, limit: query.limit ?? 50 })
   const json: schema.RequestsReply = {
-    rows: await rowViews(services, page.rows),
+    rows: await rowViews(services, page.entries),
     next: page.next,
   }
   return { status: 200, json }
@@ -151,27 +151,27 @@ async function pageOf(
   { ledger }: Services,
   accountId: string | null,
   query: Query<typeof schema.requestsCsvQuery>,
-  place: Pick<RowQuery, 'after' | 'limit'>,
-): Promise<RowPage> {
+  place: Pick<EntryQuery, 'after' | 'limit'>,
+): Promise<EntryPage> {
   const { requestId, anyId, fromMs, toMs } = query
   const filter = filterOf(query)
   const named = requestId ?? anyId
   if (named !== undefined) {
-    const row = await ledger.row(accountId, named)
+    const row = await ledger.entry(accountId, named)
     const isMeant =
       row !== null &&
       row.atMs >= (fromMs ?? 0) &&
       row.atMs < (toMs ?? Number.POSITIVE_INFINITY) &&
       matchesEntry(row, filter)
-    if (isMeant) return { rows: [row], next: null }
-    if (requestId !== undefined) return { rows: [], next: null }
+    if (isMeant) return { entries: [row], next: null }
+    if (requestId !== undefined) return { entries: [], next: null }
   }
   const span = {
     ...(fromMs === undefined ? {} : { fromMs }),
     ...(toMs === undefined ? {} : { toMs }),
     ...(anyId === undefined ? {} : { clientRequestId: anyId }),
   }
-  return ledger.rows({ ...filter, ...span, ...place, accountId })
+  return ledger.entries({ ...filter, ...span, ...place, accountId })
 }
 
 /** What is compared member by member. */
@@ -204,7 +204,7 @@ async function request(
   { session, query, id }: SignedAsk<Query<typeof schema.requestQuery>, undefined>,
 ): Promise<Reply> {
   const accountId = await scopeOf(services, session, query.account)
-  const row = await services.ledger.row(accountId, id)
+  const row = await services.ledger.entry(accountId, id)
   if (row === null) throw notFound()
   const [view] = await rowViews(services, [row])
   return { status: 200, json: { row: view } }
@@ -238,7 +238,7 @@ async function csv(
   const out = zip ?? res
   out.write(csvHead())
   for (let left = MAX_CSV_ROWS; ;) {
-    const views = await rowViews(services, page.rows.slice(0, left))
+    const views = await rowViews(services, page.entries.slice(0, left))
     if (!out.write(views.map(csvLine).join(''))) await drained(out, res)
     left -= views.length
     if (page.next === null || left === 0 || isGone(res)) break
@@ -272,11 +272,11 @@ async function live(
   const nowMs = services.now()
   const startMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS
   const [page, sums] = await Promise.all([
-    services.ledger.rows({ accountId, fromMs: nowMs - LIVE_MS, after: null, limit: LIVE_ROWS }),
+    services.ledger.entries({ accountId, fromMs: nowMs - LIVE_MS, after: null, limit: LIVE_ROWS }),
     services.ledger.sums({ accountId, by: 'hour', fromMs: startMs, toMs: startMs, per: 'model' }),
   ])
   const json: schema.LiveReply = {
-    rows: await rowViews(services, page.rows),
+    rows: await rowViews(services, page.entries),
     hour: { startMs, ...figuresOf(sums) },
     models: groupsOf(sums, ({ model }) => model).map(({ id, total }) => {
       return { id, hour: { startMs, ...total } }

@@ -8,7 +8,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import type { Account } from '../../../accounts/account.js'
 import { isObject } from '../../../chat/json.js'
-import type { PassKind } from '../../../store/passes.js'
+import type { SignInTokenKind } from '../../../store/sign-in-tokens.js'
 import type { Store } from '../../../store/store.js'
 
 /** Ends without a request for so long (ASVS 7.3.1; NIST SP 800-63B has 30 minutes for this level), … */
@@ -47,10 +47,10 @@ export function newPassSecret(): string {
 
 /** Opens, finds and ends sessions. */
 export class Sessions {
-  private readonly store: Pick<Store, 'passes' | 'accountById'>
+  private readonly store: Pick<Store, 'signInTokens' | 'accountById'>
   private readonly now: () => number
 
-  constructor(store: Pick<Store, 'passes' | 'accountById'>, now: () => number = Date.now) {
+  constructor(store: Pick<Store, 'signInTokens' | 'accountById'>, now: () => number = Date.now) {
     this.store = store
     this.now = now
   }
@@ -61,7 +61,7 @@ export class Sessions {
     const nowMs = this.now()
     const endsAtMs = nowMs + SESSION_MS
     const id = passIdOf(secret)
-    await this.store.passes.add({
+    await this.store.signInTokens.add({
       id,
       kind: 'session',
       accountId: account.id,
@@ -78,7 +78,7 @@ export class Sessions {
   async find(secret: string, passive: boolean): Promise<Session | null> {
     const nowMs = this.now()
     const id = passIdOf(secret)
-    const pass = await this.store.passes.find('session', id, nowMs)
+    const pass = await this.store.signInTokens.find('session', id, nowMs)
     if (pass === null) return null
     const endsAtMs = endOf(pass.text)
     if (endsAtMs <= nowMs) return null
@@ -86,7 +86,7 @@ export class Sessions {
     if (account === null || account.disabled) return null
     const until = Math.min(nowMs + IDLE_MS, endsAtMs)
     if (!passive && until - pass.expiresAtMs >= RENEW_MS) {
-      const isLive = await this.store.passes.prolong('session', id, until, nowMs)
+      const isLive = await this.store.signInTokens.prolong('session', id, until, nowMs)
       if (!isLive) return null
     }
     return { id, account, csrf: csrfOf(secret), endsAtMs }
@@ -94,26 +94,26 @@ export class Sessions {
 
   /** Ends one, whose secret this is; nothing where there is none. */
   async end(secret: string): Promise<void> {
-    await this.store.passes.take('session', passIdOf(secret), this.now())
+    await this.store.signInTokens.take('session', passIdOf(secret), this.now())
   }
 
   /** Ends all of the account's, save one. */
   async endAll(accountId: string, except: string | null = null): Promise<number> {
-    return this.store.passes.end('session', accountId, except)
+    return this.store.signInTokens.end('session', accountId, except)
   }
 
   /** A pass of another kind for the account (empty: nobody's yet), good for a while; its secret. */
-  async issue(kind: PassKind, accountId: string, forMs: number, text = ''): Promise<string> {
+  async issue(kind: SignInTokenKind, accountId: string, forMs: number, text = ''): Promise<string> {
     const secret = newPassSecret()
     const expiresAtMs = this.now() + forMs
-    await this.store.passes.add({ id: passIdOf(secret), kind, accountId, expiresAtMs, text })
+    await this.store.signInTokens.add({ id: passIdOf(secret), kind, accountId, expiresAtMs, text })
     return secret
   }
 
   /** The account's device that the secret is of; null where it is none. */
   async device(secret: string | null, accountId: string | null): Promise<string | null> {
     if (secret === null || accountId === null) return null
-    const pass = await this.store.passes.find('device', passIdOf(secret), this.now())
+    const pass = await this.store.signInTokens.find('device', passIdOf(secret), this.now())
     return pass?.accountId === accountId ? pass.id : null
   }
 }

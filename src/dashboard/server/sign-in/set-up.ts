@@ -2,7 +2,7 @@
  * The beginning: a gateway without an administrator prints a link that makes the first one.
  * The link is made by the process that starts the others, so that all of them print one and the same.
  */
-import { everyAccount } from '../../../store/pages.js'
+import { everyAccount } from '../../../store/list-all.js'
 import type { Store } from '../../../store/store.js'
 import { passIdOf } from './sessions.js'
 
@@ -37,13 +37,13 @@ async function searchAdmin(store: Pick<Store, 'listAccounts'>): Promise<boolean>
  * process was the first to do so, and should tell; false where others did, or there is an administrator.
  */
 export async function offerSetUp(
-  store: Pick<Store, 'listAccounts' | 'passes'>,
+  store: Pick<Store, 'listAccounts' | 'signInTokens'>,
   secret: string,
   nowMs: number,
 ): Promise<boolean> {
   if (await hasAdmin(store)) return false
   const id = passIdOf(secret)
-  await store.passes.end('set-up', '', id)
+  await store.signInTokens.end('set-up', '', id)
   const expiresAtMs = nowMs + LINK_MS
-  return store.passes.add({ id, kind: 'set-up', accountId: '', expiresAtMs, text: '' })
+  return store.signInTokens.add({ id, kind: 'set-up', accountId: '', expiresAtMs, text: '' })
 }

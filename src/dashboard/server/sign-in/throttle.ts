@@ -8,11 +8,11 @@
 import { createHash } from 'node:crypto'
 import { isIPv4 } from 'node:net'
 import { GatewayError } from '../../../errors.js'
-import type { Attempts, Rate } from '../../../store/attempts.js'
+import type { ThrottleStore, ThrottleRate } from '../../../store/throttle.js'
 
 /** 8,640 guesses a day for one account from one network, where nobody knows the password. */
-const ACCOUNT: Rate = { burst: 5, everyMs: 10_000 }
-const ADDRESS: Rate = { burst: 50, everyMs: 1_000 }
+const ACCOUNT: ThrottleRate = { burst: 5, everyMs: 10_000 }
+const ADDRESS: ThrottleRate = { burst: 50, everyMs: 1_000 }
 /**
  * New keys of one account, replacements included: each is a record that stays for weeks. A plan with a number
  * of keys is a limit already, and what it refuses is counted here too, so its burst is larger.
@@ -20,9 +20,9 @@ const ADDRESS: Rate = { burst: 50, everyMs: 1_000 }
 const KEYS = {
   unlimited: { burst: 60, everyMs: 10_000 },
   limited: { burst: 300, everyMs: 10_000 },
-} as const satisfies Record<string, Rate>
+} as const satisfies Record<string, ThrottleRate>
 /** What one worker's thread can compare. */
-const ALL: Rate = { burst: 200, everyMs: 25 }
+const ALL: ThrottleRate = { burst: 200, everyMs: 25 }
 /** So long a refusal is repeated without asking the store: a flood of tries is no flood of questions. */
 const BELIEVED_MS = 1_000
 /** Refusals that are remembered at most; the oldest is forgotten first. */
@@ -36,12 +36,12 @@ interface Refusal {
 
 /** Counts attempts. */
 export class Throttle {
-  private readonly attempts: Pick<Attempts, 'take' | 'forget'>
+  private readonly attempts: Pick<ThrottleStore, 'take' | 'forget'>
   private readonly now: () => number
   private readonly refusals = new Map<string, Refusal>()
 
   /** `now` is in ms since 1970, the same for every process. */
-  constructor(attempts: Pick<Attempts, 'take' | 'forget'>, now: () => number = Date.now) {
+  constructor(attempts: Pick<ThrottleStore, 'take' | 'forget'>, now: () => number = Date.now) {
     this.attempts = attempts
     this.now = now
   }
@@ -114,7 +114,7 @@ export class Throttle {
 }
 
 /** What is counted, and how often it may be. */
-type Counted = readonly [subject: string, rate: Rate]
+type Counted = readonly [subject: string, rate: ThrottleRate]
 
 function tooMany(what: string, waits: readonly number[]): GatewayError {
   const seconds = Math.ceil(Math.max(...waits) / 1000)

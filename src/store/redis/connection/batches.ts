@@ -2,7 +2,7 @@
  * What wants the same of Redis in one turn of the event loop goes there as one command: a command costs this process
  * and the server several times what one more request in it does. Knows no command.
  */
-import { unavailable } from '../../failure.js'
+import { unavailable } from '../../errors.js'
 
 /** More are refused: what waits behind a server that does not answer must not grow for ever. */
 const MOST_WAITING = 10_000

@@ -3,9 +3,9 @@
  * Knows nothing of what is kept.
  */
 import { randomBytes } from 'node:crypto'
-import { CannotOpen, LostStore, storeLost, unavailable } from '../../failure.js'
+import { CannotOpen, LostStore, storeReplaced, unavailable } from '../../errors.js'
 import { checkServer } from './server-check.js'
-import { CLAIM, newsChannel, PROBE_KEY, STORE_KEY } from '../keys/names.js'
+import { CLAIM, newsChannel, PROBE_KEY, STORE_KEY } from '../keys/key-names.js'
 import { OTHER_STORE, RedisLink } from './link.js'
 import type { RedisPlace } from './address.js'
 import type { StoreOptions } from '../../store.js'
@@ -68,7 +68,7 @@ export class RedisEngine {
       await checkServer(engine.admin, place.waitReplicas, warn)
       const there = await engine.admin.send('opening', 'get', [STORE_KEY])
       if (expectedId !== undefined && there !== expectedId) {
-        throw storeLost(there === null ? 'none' : 'another')
+        throw storeReplaced(there === null ? 'none' : 'another')
       }
       if (mustExist === true && there === null) {
         throw unavailable('opening the store failed', new CannotOpen('this Redis has no store'))

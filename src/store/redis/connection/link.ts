@@ -7,7 +7,7 @@
 import { Cluster, Redis } from 'ioredis'
 import type { GatewayError } from '../../../errors.js'
 import { Breaker } from './breaker.js'
-import { LostStore, notMade, unavailable } from '../../failure.js'
+import { LostStore, notApplied, unavailable } from '../../errors.js'
 import { inTime, isReadOnly, Late, messageOf, sightOf, type Sight } from './replies.js'
 import { clientOptions, clusterOptions, firstReady, retryDelayMs } from './options.js'
 import { Queue } from './queue.js'
@@ -167,7 +167,7 @@ export class RedisLink {
     try {
       return await this.runDurably(what, text, keys, args)
     } catch (error) {
-      throw notMade(error)
+      throw notApplied(error)
     }
   }
 

@@ -3,7 +3,7 @@
  */
 import { readBoundedFile } from '../../../files/bounded-file.js'
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
-import { unavailable } from '../../failure.js'
+import { unavailable } from '../../errors.js'
 import type { RedisPlace } from './address.js'
 
 /** The client's options, but for the one whose type does not admit that it may be left out. */

@@ -2,7 +2,7 @@
  * Limits how many commands are under way on a connection. The others wait here, where no timeout runs: a burst is
  * not taken for a slow server, and a server that hangs is found by the first commands.
  */
-import { unavailable } from '../../failure.js'
+import { unavailable } from '../../errors.js'
 
 const MOST_UNDER_WAY = 16
 const MOST_WAITING = 10_000

@@ -3,7 +3,7 @@
  * wait serves all changes that were sent before it.
  */
 import { Redis, type Cluster } from 'ioredis'
-import { reasonOf, unavailable, unconfirmed } from '../../failure.js'
+import { reasonOf, unavailable, unconfirmed } from '../../errors.js'
 
 const LEAST_WAIT_MS = 100
 

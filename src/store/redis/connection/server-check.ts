@@ -3,7 +3,7 @@
  * Knows no key of the store. What it may not ask (managed servers forbid `CONFIG`) it does not hold
  * against the server.
  */
-import { unavailable } from '../../failure.js'
+import { unavailable } from '../../errors.js'
 import type { RedisLink } from './link.js'
 
 /** `ZADD GT`, `XTRIM MINID`, `XADD NOMKSTREAM` came with it. */

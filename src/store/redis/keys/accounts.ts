@@ -3,14 +3,14 @@
  * its record is one that nobody can name, and lists leave it out.
  */
 import type { Account } from '../../../accounts/account.js'
-import { damaged, unavailable } from '../../failure.js'
-import { editedAccount, writeAccount } from '../../records/record.js'
+import { damaged, unavailable } from '../../errors.js'
+import { editedAccount, writeAccount } from '../../records/account-records.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
-import * as layout from './names.js'
-import { MISFIT, NO_PAGE, accountOf, isPlace, listOf } from './records.js'
+import * as layout from './key-names.js'
+import { MISFIT, NO_PAGE, accountOf, isPlace, listOf } from './read-records.js'
 import type { RedisTrail } from './audit-trail.js'
 import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
-import type { Told, TrailEntry } from '../../trail.js'
+import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 
 /** The part of `Store` that is about accounts. */
 export class RedisAccounts {
@@ -22,7 +22,7 @@ export class RedisAccounts {
     this.trail = trail
   }
 
-  async create(account: Account, told: readonly TrailEntry[]): Promise<AccountOutcome> {
+  async create(account: Account, told: readonly AuditEntry[]): Promise<AccountOutcome> {
     const email = account.email.toLowerCase()
     if (!isAccountId(account.id) || !isName(email)) return 'bad_name'
     await this.engine.assertSame('creating an account')
@@ -91,7 +91,11 @@ export class RedisAccounts {
     return { items, next: found.length > 2 * limit ? (found[2 * limit - 1] ?? null) : null }
   }
 
-  async change(accountId: string, edit: AccountEdit, told: Told<Account>): Promise<Account | null> {
+  async change(
+    accountId: string,
+    edit: AccountEdit,
+    told: AuditEntriesOf<Account>,
+  ): Promise<Account | null> {
     if (!isAccountId(accountId)) return this.engine.none(null)
     const what = 'changing an account'
     const keys = [layout.accountKey(accountId), layout.toldKey(accountId)]

@@ -5,14 +5,14 @@
  * leaves the entry beside what it changes, and from there it is brought here. Whoever dies on the way leaves
  * the announcement, and the next reader brings what it announced.
  */
-import { readTrailEntry, writeTrailEntry } from '../../records/record.js'
-import { damaged, unavailable } from '../../failure.js'
+import { readAuditEntry, writeAuditEntry } from '../../records/account-records.js'
+import { damaged, unavailable } from '../../errors.js'
 import { isName, type RedisEngine } from '../connection/engine.js'
-import { accountKey, emailKey, toldKey } from './names.js'
+import { accountKey, emailKey, toldKey } from './key-names.js'
 import { loadScript } from '../connection/script.js'
-import { accountOf, MISFIT, intact, listOf } from './records.js'
-import type { StoreBounds } from '../../store.js'
-import type { Trail, TrailEntry, TrailQuery } from '../../trail.js'
+import { accountOf, MISFIT, intact, listOf } from './read-records.js'
+import type { StoreCapacity } from '../../store.js'
+import type { AuditTrail, AuditEntry, AuditQuery } from '../../audit-trail.js'
 
 const TEXTS = 'sluice:{trail}:texts'
 const IDS = 'sluice:{trail}:ids'
@@ -30,19 +30,19 @@ const MOST_BROUGHT = 1_000
 const ADD = loadScript('records/add-audit-entry')
 
 /** The trail of a store. */
-export class RedisTrail implements Trail {
+export class RedisTrail implements AuditTrail {
   private readonly engine: RedisEngine
-  private readonly bounds: StoreBounds
+  private readonly bounds: StoreCapacity
 
-  constructor(engine: RedisEngine, bounds: StoreBounds) {
+  constructor(engine: RedisEngine, bounds: StoreCapacity) {
     this.engine = engine
     this.bounds = bounds
   }
 
-  async add(entry: TrailEntry): Promise<void> {
+  async add(entry: AuditEntry): Promise<void> {
     const { id, accountId } = entry
-    const { trailPerAccount, trailTotal } = this.bounds
-    const args = [id, writeTrailEntry(entry), accountId, trailPerAccount, trailTotal]
+    const { auditEntriesPerAccount, auditEntries } = this.bounds
+    const args = [id, writeAuditEntry(entry), accountId, auditEntriesPerAccount, auditEntries]
     await this.engine.changes.runDurably('adding to the audit trail', ADD, KEYS, args)
   }
 
@@ -52,7 +52,7 @@ export class RedisTrail implements Trail {
    */
   async along<T>(
     accountId: string,
-    told: readonly TrailEntry[],
+    told: readonly AuditEntry[],
     change: (texts: readonly string[]) => Promise<T>,
   ): Promise<T> {
     if (told.length === 0) return change([])
@@ -60,13 +60,13 @@ export class RedisTrail implements Trail {
     const announced = ids.flatMap((id) => [Date.now(), placeOf(accountId, id)])
     const what = 'announcing a change'
     await this.engine.changes.prepareDurably(what, ANNOUNCE, [ANNOUNCED], announced)
-    const answer = await change(told.flatMap((entry) => [entry.id, writeTrailEntry(entry)]))
+    const answer = await change(told.flatMap((entry) => [entry.id, writeAuditEntry(entry)]))
     // Safe where it is: whoever reads next brings what cannot be brought now.
     await this.bring(accountId, ids).catch(() => undefined)
     return answer
   }
 
-  async page({ accountId, after, limit }: TrailQuery): Promise<TrailEntry[]> {
+  async page({ accountId, after, limit }: AuditQuery): Promise<AuditEntry[]> {
     if (after !== null && !isName(after)) return this.engine.none([])
     if (accountId !== null && !isName(accountId)) return this.engine.none([])
     const what = 'reading the audit trail'
@@ -81,7 +81,7 @@ export class RedisTrail implements Trail {
     const texts = listOf(await this.engine.admin.send(what, 'hmget', [TEXTS, ...ids]))
     return texts.map((text) => {
       if (typeof text !== 'string') throw unavailable(`${what} failed`, damaged('an entry', MISFIT))
-      return intact(what, 'an entry', () => readTrailEntry(text))
+      return intact(what, 'an entry', () => readAuditEntry(text))
     })
   }
 
@@ -92,7 +92,7 @@ export class RedisTrail implements Trail {
     const own = toldKey(accountId)
     for (const text of listOf(await admin.send(what, 'hmget', [own, ...ids]))) {
       if (typeof text !== 'string') continue
-      await this.add(intact(what, 'an entry', () => readTrailEntry(text)))
+      await this.add(intact(what, 'an entry', () => readAuditEntry(text)))
     }
     await this.forget(accountId, ids)
   }

@@ -3,14 +3,14 @@
  * Pointers are written first: killed before the rest, they point to nothing, which is an unknown key.
  */
 import type { ApiKey } from '../../../accounts/account.js'
-import { damaged, unavailable } from '../../failure.js'
-import { editedKey, writeKey } from '../../records/record.js'
+import { damaged, unavailable } from '../../errors.js'
+import { editedKey, writeKey } from '../../records/account-records.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
-import * as layout from './names.js'
-import { MISFIT, NO_PAGE, accountOf, isPlace, keyNamed, keyOf, listOf } from './records.js'
+import * as layout from './key-names.js'
+import { MISFIT, NO_PAGE, accountOf, isPlace, keyNamed, keyOf, listOf } from './read-records.js'
 import type { RedisTrail } from './audit-trail.js'
 import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery } from '../../store.js'
-import type { Told, TrailEntry } from '../../trail.js'
+import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 
 /** Digests whose account, or whose revocation, is remembered. */
 const MOST_REMEMBERED = 100_000
@@ -44,7 +44,7 @@ export class RedisKeys {
   async create(
     key: ApiKey,
     maxKeys: number | null,
-    told: readonly TrailEntry[],
+    told: readonly AuditEntry[],
   ): Promise<KeyOutcome> {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
     if (!isAccountId(key.accountId)) return 'no_account'
@@ -106,7 +106,7 @@ export class RedisKeys {
     accountId: string,
     keyId: string,
     edit: KeyEdit,
-    told: Told<ApiKey>,
+    told: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null> {
     if (!isAccountId(accountId) || !isName(keyId)) return this.engine.none(null)
     const what = 'changing a key'
@@ -128,7 +128,7 @@ export class RedisKeys {
     accountId: string,
     keyId: string,
     atMs: number,
-    told: readonly TrailEntry[],
+    told: readonly AuditEntry[],
   ): Promise<boolean> {
     if (!isAccountId(accountId) || !isName(keyId)) return this.engine.none(false)
     const what = 'revoking a key'

@@ -2,10 +2,10 @@
  * What budgets have spent, moved out of the `redis` engine's ledger and into it. Decides nothing.
  */
 import type { BudgetSpent } from '../../ledger.js'
-import type { LedgerNames } from './names.js'
+import type { LedgerNames } from './key-names.js'
 import { loadScript } from '../connection/script.js'
 import type { RedisLink } from '../connection/link.js'
-import { listOf } from '../keys/records.js'
+import { listOf } from '../keys/read-records.js'
 
 /** Puts under way at once. */
 const AT_ONCE = 64

@@ -3,42 +3,42 @@
  * arithmetic; `RedisUsage` reads.
  */
 import type { UsageRow } from '../../../ledger/row.js'
-import { unavailable } from '../../failure.js'
+import { unavailable } from '../../errors.js'
 import type {
   Admission,
   BudgetSpent,
-  Claim,
+  Reservation,
   Demand,
   KeyUse,
   KeyUseQuery,
   Ledger,
   Raise,
   Retention,
-  RowPage,
-  RowQuery,
+  EntryPage,
+  EntryQuery,
   SettleOutcome,
-  Standing,
+  LimitState,
   SumQuery,
   UsageSum,
-  Verdict,
+  AdmissionResult,
 } from '../../ledger.js'
 import { budgets, putBudgets } from './budgets.js'
-import { Admissions, questionOf } from '../limits/admissions.js'
-import { ACCOUNTS, endPlace, LedgerNames } from './names.js'
-import { sharedOf } from '../limits/demands.js'
+import { Admissions, questionOf } from '../limits/send-admissions.js'
+import { ACCOUNTS, endPlace, LedgerNames } from './key-names.js'
+import { sharedOf } from '../limits/encode-demands.js'
 import * as scripts from './scripts.js'
 import type { RedisEngine } from '../connection/engine.js'
 import type { RedisLink } from '../connection/link.js'
 import type { Argument, Script } from '../connection/script.js'
-import { listOf } from '../keys/records.js'
+import { listOf } from '../keys/read-records.js'
 import { Settlement } from './settlement.js'
-import { SliceRounds } from '../limits/slice-rounds.js'
+import { SliceRounds } from '../limits/report-slices.js'
 import { Slices } from '../limits/slices.js'
-import { Slots } from '../limits/slots.js'
-import { putSums } from './sums.js'
+import { Slots } from '../limits/admit.js'
+import { putSums } from './put-sums.js'
 import { RedisUsage } from './usage.js'
-import { readRow } from '../../records/read-usage-record.js'
-import { writeRow } from '../../records/usage-record.js'
+import { readEntry } from '../../records/read-entry.js'
+import { writeEntry } from '../../records/write-entry.js'
 
 /** Reservations that ran out, settled before the next are asked for. */
 const DUE_AT_ONCE = 64
@@ -81,25 +81,25 @@ export class RedisLedger implements Ledger {
     this.rounds = new SliceRounds({ link, names, clock, slices, member })
   }
 
-  async admit(admission: Admission): Promise<Verdict> {
+  async admit(admission: Admission): Promise<AdmissionResult> {
     const { accountId, requestId, unsettled, demands } = admission
     const what = 'admitting a request'
     assertNames(what, requestId, accountId, unsettled.keyId, unsettled.model)
     if (admission.isTaken) {
       if (!this.listed.has(accountId)) await this.list(what, accountId)
       await this.admissions.ask(questionOf(admission, 'note', demands, ''))
-      return { admitted: true, standings: [] }
+      return { admitted: true, limitStates: [] }
     }
-    const standings = this.slices.take(requestId, accountId, demands, performance.now())
-    if (standings !== null) return { admitted: true, standings, isSlice: true }
+    const limitStates = this.slices.take(requestId, accountId, demands, performance.now())
+    if (limitStates !== null) return { admitted: true, limitStates, isSlice: true }
     if (!this.listed.has(accountId)) await this.list(what, accountId)
     // Unlike any other attempt's: what is given back after a refusal must be only what this one took.
     const member = `${requestId}#${this.member}.${(this.attempts += 1)}`
     const answer = await this.slots.ask(admission, member)
-    return { admitted: answer.outcome !== 'refused', standings: answer.standings }
+    return { admitted: answer.outcome !== 'refused', limitStates: answer.limitStates }
   }
 
-  letGo(requestId: string): void {
+  releaseSlots(requestId: string): void {
     this.slices.letGo(requestId)
   }
 
@@ -107,8 +107,8 @@ export class RedisLedger implements Ledger {
     await this.settle(row)
   }
 
-  async settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
-    return (await this.settled(row, writeRow(row), false, claim)) ? 'settled' : 'already'
+  async settle(row: UsageRow, claim?: Reservation): Promise<SettleOutcome> {
+    return (await this.settled(row, writeEntry(row), false, claim)) ? 'settled' : 'already'
   }
 
   raise(accountId: string, demands: Raise['demands']): Promise<Raise | null> {
@@ -161,7 +161,7 @@ export class RedisLedger implements Ledger {
     return count
   }
 
-  look(accountId: string, demands: readonly Demand[]): Promise<Standing[]> {
+  limitStates(accountId: string, demands: readonly Demand[]): Promise<LimitState[]> {
     return this.slots.look(accountId, demands)
   }
 
@@ -169,11 +169,11 @@ export class RedisLedger implements Ledger {
     return this.usage.sums(query)
   }
 
-  rows(query: RowQuery): Promise<RowPage> {
+  entries(query: EntryQuery): Promise<EntryPage> {
     return this.usage.page(query)
   }
 
-  row(accountId: string | null, requestId: string): Promise<UsageRow | null> {
+  entry(accountId: string | null, requestId: string): Promise<UsageRow | null> {
     return this.usage.row(accountId, requestId)
   }
 
@@ -233,7 +233,7 @@ export class RedisLedger implements Ledger {
     row: UsageRow,
     text: string,
     isDue: boolean,
-    claim?: Claim,
+    claim?: Reservation,
   ): Promise<boolean> {
     const what = 'settling a request'
     const { accountId, requestId } = row
@@ -251,7 +251,7 @@ export class RedisLedger implements Ledger {
       return false
     }
     const row = text.slice(text.lastIndexOf('\n') + 1)
-    return this.settled(readRow(row), row, true)
+    return this.settled(readEntry(row), row, true)
   }
 
   private async renewShared(what: string, text: unknown, leaseMs: number): Promise<void> {

@@ -3,18 +3,18 @@
  * each what there is to say of the slices that its request was under. Knows no admission.
  */
 import type { UsageRow } from '../../../ledger/row.js'
-import { unavailable } from '../../failure.js'
-import type { BudgetDemand, Claim, Demand } from '../../ledger.js'
+import { unavailable } from '../../errors.js'
+import type { BudgetDemand, Reservation, Demand } from '../../ledger.js'
 import { Batches } from '../connection/batches.js'
-import { BUCKET_MS, slotOf, timeName, type LedgerNames } from './names.js'
-import { holdsText, numbersOf, sharedOf } from '../limits/demands.js'
+import { BUCKET_MS, slotOf, timeName, type LedgerNames } from './key-names.js'
+import { holdsText, numbersOf, sharedOf } from '../limits/encode-demands.js'
 import { RELEASE_SHARED } from './scripts.js'
 import type { RedisLink } from '../connection/link.js'
 import type { Argument } from '../connection/script.js'
-import { listOf, numbersOfJson } from '../keys/records.js'
+import { listOf, numbersOfJson } from '../keys/read-records.js'
 import { SETTLE } from './scripts.js'
 import { NUMBERS, type SliceRequest, type Slices } from '../limits/slices.js'
-import { chargedNanoUsd, countersOf, usedTokens } from '../../records/usage-sum.js'
+import { chargedNanoUsd, countersOf, usedTokens } from '../../records/count-usage.js'
 
 /**
  * Rows of one command: the server does nothing else for about two milliseconds. With fewer, slices that they are under
@@ -28,7 +28,7 @@ const [ALREADY, SETTLED] = [0, 1]
 /** A row that waits for its command. */
 interface Waiting extends SliceRequest {
   readonly row: UsageRow
-  readonly claim: Claim | undefined
+  readonly claim: Reservation | undefined
   /** As `SETTLE` takes it apart. */
   readonly text: string
   readonly resolve: (isNew: boolean) => void
@@ -64,7 +64,7 @@ export class Settlement {
     row: UsageRow,
     rowText: string,
     isDue: boolean,
-    claim: Claim | undefined,
+    claim: Reservation | undefined,
   ): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const { isCluster } = this.options.names
@@ -113,7 +113,7 @@ export class Settlement {
   /** What of a Cluster is in other slots. */
   private async releaseShared(
     row: UsageRow,
-    claim: Claim | undefined,
+    claim: Reservation | undefined,
     reserved: unknown,
   ): Promise<void> {
     const { link, clock } = this.options
@@ -122,7 +122,7 @@ export class Settlement {
       const args = [clock(), JSON.stringify(holds), day, month, used, chargedNanoUsd(row) ?? '']
       await link.run(WHAT, RELEASE_SHARED, [`${slot}:none`], args)
     }
-    if (reserved !== null || claim?.taken !== 'nothing') return
+    if (reserved !== null || claim?.takenFrom !== 'nothing') return
     const day = Math.floor(row.atMs / BUCKET_MS.day)
     const date = new Date(row.atMs)
     const month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth()
@@ -156,7 +156,7 @@ function keysOf(names: LedgerNames, rows: readonly Waiting[]): string[] {
 }
 
 /** A row as `SETTLE` takes it apart, but for the holds and its own text. */
-function settlingText(row: UsageRow, isDue: boolean, claim: Claim | undefined): string {
+function settlingText(row: UsageRow, isDue: boolean, claim: Reservation | undefined): string {
   const { accountId, requestId, keyId, model, atMs } = row
   return (
     `${accountId}\0${requestId}\0${keyId}\0${model}\0${timeName(atMs)}\0${Math.floor(atMs)}\0` +
@@ -168,14 +168,14 @@ function settlingText(row: UsageRow, isDue: boolean, claim: Claim | undefined): 
 /** What is corrected where there is no reservation: all that a slice took, or what budgets have not heard of. */
 function owedHolds(
   accountId: string,
-  claim: Claim | undefined,
+  claim: Reservation | undefined,
   isWanted: (demand: Demand) => boolean,
 ): string {
-  if (claim === undefined || claim.taken === 'reserved') return '[]'
+  if (claim === undefined || claim.takenFrom === 'reserved') return '[]'
   const owed: Demand[] = []
   for (const demand of claim.demands) {
     if (!isWanted(demand)) continue
-    if (claim.taken === 'slice') {
+    if (claim.takenFrom === 'slice') {
       if (demand.kind === 'tokens' || isBudget(demand)) owed.push(demand)
     } else if (isBudget(demand)) owed.push({ ...demand, costNanoUsd: 0 })
   }
@@ -183,11 +183,11 @@ function owedHolds(
 }
 
 /** What it cost; where that is not known, what a reservation of it would have stood for. */
-function owedCost(row: UsageRow, claim: Claim | undefined): number | '' {
+function owedCost(row: UsageRow, claim: Reservation | undefined): number | '' {
   const charged = chargedNanoUsd(row)
   if (charged !== null) return charged
   const budget = claim?.demands.find(isBudget)
-  return budget === undefined || claim?.taken !== 'nothing' ? '' : numbersOf(budget).cost
+  return budget === undefined || claim?.takenFrom !== 'nothing' ? '' : numbersOf(budget).cost
 }
 
 function isBudget(demand: Demand): demand is BudgetDemand {

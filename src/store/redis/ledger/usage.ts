@@ -4,23 +4,30 @@
  */
 import { matchesEntry } from '../../records/entry-filter.js'
 import type { UsageRow } from '../../../ledger/row.js'
-import { damaged, unavailable } from '../../failure.js'
+import { damaged, unavailable } from '../../errors.js'
 import type {
   KeyUse,
   KeyUseQuery,
   Retention,
-  RowPage,
-  RowQuery,
+  EntryPage,
+  EntryQuery,
   SumQuery,
   UsageSum,
 } from '../../ledger.js'
-import { ACCOUNTS, AFTER_ALL, BUCKET_MS, requestOf, timeName, type LedgerNames } from './names.js'
+import {
+  ACCOUNTS,
+  AFTER_ALL,
+  BUCKET_MS,
+  requestOf,
+  timeName,
+  type LedgerNames,
+} from './key-names.js'
 import { DROP_ROWS, READ_ROWS } from './scripts.js'
 import type { RedisLink } from '../connection/link.js'
-import { intact, listOf } from '../keys/records.js'
-import { asAsked, bySize, usesOf } from '../../records/usage-groups.js'
-import { readRow } from '../../records/read-usage-record.js'
-import { newSum, setCounter, shownSum, type SumCounters } from '../../records/usage-sum.js'
+import { intact, listOf } from '../keys/read-records.js'
+import { selectSums, byCost, useByKey } from '../../records/group-sums.js'
+import { readEntry } from '../../records/read-entry.js'
+import { newSum, setCounter, sumFromCounters, type SumCounters } from '../../records/count-usage.js'
 
 /** Rows read in one slice, and dropped in one step. */
 const SLICE = 250
@@ -65,7 +72,7 @@ export class RedisUsage {
     return null
   }
 
-  async page(query: RowQuery): Promise<RowPage> {
+  async page(query: EntryQuery): Promise<EntryPage> {
     const { accountId, fromMs = 0, toMs, after, limit, ...filter } = query
     const newest = toMs === undefined ? AFTER_ALL : timeName(Math.max(0, toMs))
     const oldest = `[${timeName(fromMs)}`
@@ -75,14 +82,14 @@ export class RedisUsage {
       const names = await this.order(accountId, `(${from}`, oldest, true)
       const found = await this.readAll('reading rows', names)
       for (const [at, row] of found.entries()) {
-        if (rows.length === limit) return { rows, next: from }
+        if (rows.length === limit) return { entries: rows, next: from }
         from = names[at]?.name ?? from
         if (row !== null && matchesEntry(row, filter)) rows.push(row)
       }
-      if (names.length < SLICE) return { rows, next: null }
+      if (names.length < SLICE) return { entries: rows, next: null }
       lookedAt += names.length
     }
-    return { rows, next: from }
+    return { entries: rows, next: from }
   }
 
   async *export(sinceMs: number): AsyncGenerator<readonly UsageRow[]> {
@@ -116,14 +123,14 @@ export class RedisUsage {
         found.push(...sums.flat())
       }
     }
-    return asAsked(found, query).sort((a, b) => a.startMs - b.startMs)
+    return selectSums(found, query).sort((a, b) => a.startMs - b.startMs)
   }
 
   async keyUse({ keyIds, most, ...query }: KeyUseQuery): Promise<KeyUse[]> {
-    const uses = usesOf(await this.sums({ ...query, by: 'day' }))
+    const uses = useByKey(await this.sums({ ...query, by: 'day' }))
     const wanted = keyIds === undefined ? null : new Set(keyIds)
     const found = uses.filter(({ keyId, requests }) => requests > 0 && wanted?.has(keyId) !== false)
-    return most === undefined ? found : found.sort(bySize).slice(0, most)
+    return most === undefined ? found : found.sort(byCost).slice(0, most)
   }
 
   async lastUse(
@@ -145,7 +152,11 @@ export class RedisUsage {
     return uses
   }
 
-  async prune({ rowsBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
+  async prune({
+    entriesBeforeMs: rowsBeforeMs,
+    hoursBeforeMs,
+    daysBeforeMs,
+  }: Retention): Promise<number> {
     let count = 0
     for (const account of await this.accounts()) {
       count += await this.pruneRows(account, rowsBeforeMs)
@@ -247,7 +258,7 @@ export class RedisUsage {
     return ids.map((id, at) => {
       const text = texts[at]
       if (typeof text !== 'string') return null
-      const row = intact(what, `row '${id}'`, () => readRow(text))
+      const row = intact(what, `row '${id}'`, () => readEntry(text))
       if (row.accountId === accountId) return row
       throw unavailable(`${what} failed`, damaged(`row '${id}'`, 'it is another account’s'))
     })
@@ -270,7 +281,7 @@ export class RedisUsage {
     }
     return Array.from(sums, ([of, sum]) => {
       const [keyId = '', model = ''] = of.split('\0')
-      return shownSum(sum, { startMs, accountId, keyId, model })
+      return sumFromCounters(sum, { startMs, accountId, keyId, model })
     })
   }
 }

@@ -2,8 +2,8 @@
  * The slices of one process: parts of busy limits that Redis has granted to it in advance, so that a request
  * under them is admitted without a command. Pure; the caller passes the time. How slices work: docs/explanation/redis-store.md.
  */
-import type { Demand, Standing } from '../../ledger.js'
-import type { Told } from './demands.js'
+import type { Demand, LimitState } from '../../ledger.js'
+import type { Told } from './encode-demands.js'
 import {
   costOf,
   covers,
@@ -21,7 +21,7 @@ import {
   WINDOW_MS,
   type FlowSlice,
   type SliceDemand,
-} from './flow-slices.js'
+} from './counter-slices.js'
 import {
   hearPlaces,
   idlePlaces,
@@ -32,7 +32,7 @@ import {
   tellPlaces,
   wantsPlaces,
   type PlaceSlice,
-} from './place-slices.js'
+} from './concurrency-slices.js'
 
 /** Limits that are watched; 10,000 are some 3 MB. */
 const MOST_WATCHED = 10_000
@@ -69,7 +69,7 @@ export class Slices {
     accountId: string,
     demands: readonly Demand[],
     nowMs: number,
-  ): Standing[] | null {
+  ): LimitState[] | null {
     let isCovered = demands.length > 0
     const found: (FlowSlice | PlaceSlice)[] = []
     for (const demand of demands) {

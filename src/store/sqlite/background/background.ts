@@ -3,7 +3,7 @@
  * and checkpoints, which wait for the disk. The event loop never waits for it.
  */
 import { Worker } from 'node:worker_threads'
-import { unavailable } from '../../failure.js'
+import { unavailable } from '../../errors.js'
 import type { Questions } from '../questions.js'
 
 /** How often the log is copied into the file if anything was written. */

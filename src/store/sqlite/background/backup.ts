@@ -6,7 +6,7 @@ import { existsSync, statSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
 import { Worker } from 'node:worker_threads'
 import { isObject } from '../../../chat/json.js'
-import { CannotOpen, unavailable } from '../../failure.js'
+import { CannotOpen, unavailable } from '../../errors.js'
 import { connect, numberIn, type Connection } from '../driver.js'
 
 /** How often a long copy reports how far it is. */

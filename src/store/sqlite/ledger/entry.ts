@@ -3,9 +3,9 @@
  */
 import type { Usage } from '../../../chat/usage.js'
 import type { RowHops, UsageRow } from '../../../ledger/row.js'
-import { damaged } from '../../failure.js'
+import { damaged } from '../../errors.js'
 import { isOutcome } from '../../../error-cause.js'
-import { HOPS, isDialect, isSource } from '../../records/read-usage-record.js'
+import { HOPS, isDialect, isSource } from '../../records/read-entry.js'
 import { numberIn, numberOrNull, textIn, textOrNull, type Row, type Value } from '../driver.js'
 
 /** Each column, and what of an entry it holds, in the order of the table. */

@@ -1,7 +1,7 @@
 /**
  * What a reservation remembers, read back from its row.
  */
-import { readRow } from '../../records/read-usage-record.js'
+import { readEntry } from '../../records/read-entry.js'
 import { intact } from '../records.js'
 import type { Hold } from './subject.js'
 
@@ -9,7 +9,7 @@ import type { Hold } from './subject.js'
 export function isWhole(requestId: string, holds: unknown, entry: unknown): boolean {
   try {
     holdsIn(requestId, String(holds))
-    readRow(String(entry))
+    readEntry(String(entry))
     return true
   } catch {
     return false

@@ -3,7 +3,7 @@
  */
 import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
 import type { KeyUse, KeyUseQuery } from '../../ledger.js'
-import { bySize } from '../../records/usage-groups.js'
+import { byCost } from '../../records/group-sums.js'
 import {
   added,
   bucketOf,
@@ -47,7 +47,7 @@ export class KeyUses {
     }
     const uses = this.together(span)
     if (keyIds !== undefined) return uses.filter(({ keyId }) => keyIds.includes(keyId))
-    return most === undefined ? uses : uses.sort(bySize).slice(0, most)
+    return most === undefined ? uses : uses.sort(byCost).slice(0, most)
   }
 
   private together(span: Span): KeyUse[] {

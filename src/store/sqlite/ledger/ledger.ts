@@ -6,24 +6,24 @@ import type { UsageRow } from '../../../ledger/row.js'
 import type {
   Admission,
   BudgetSpent,
-  Claim,
+  Reservation,
   Demand,
   KeyUse,
   KeyUseQuery,
   Ledger,
   Raise,
   Retention,
-  RowPage,
-  RowQuery,
+  EntryPage,
+  EntryQuery,
   SettleOutcome,
-  Standing,
+  LimitState,
   SumQuery,
   UsageSum,
-  Verdict,
+  AdmissionResult,
 } from '../../ledger.js'
-import { readRow } from '../../records/read-usage-record.js'
-import { writeRow } from '../../records/usage-record.js'
-import { chargedNanoUsd, usedTokens } from '../../records/usage-sum.js'
+import { readEntry } from '../../records/read-entry.js'
+import { writeEntry } from '../../records/write-entry.js'
+import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
 import { textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { entryIn, INSERT_ENTRY, valuesOf } from './entry.js'
@@ -87,7 +87,7 @@ export class SqliteLedger implements Ledger {
     )
   }
 
-  async admit(admission: Admission): Promise<Verdict> {
+  async admit(admission: Admission): Promise<AdmissionResult> {
     try {
       return await this.engine.write('admitting a request', () => {
         const nowMs = this.nowMs()
@@ -104,7 +104,7 @@ export class SqliteLedger implements Ledger {
     }
   }
 
-  settle(row: UsageRow, claim?: Claim): Promise<SettleOutcome> {
+  settle(row: UsageRow, claim?: Reservation): Promise<SettleOutcome> {
     return this.engine.write('settling a request', () => this.settleNow(row, claim))
   }
 
@@ -162,7 +162,7 @@ export class SqliteLedger implements Ledger {
     return (await Promise.all(all)).filter(Boolean).length
   }
 
-  async look(accountId: string, demands: readonly Demand[]): Promise<Standing[]> {
+  async limitStates(accountId: string, demands: readonly Demand[]): Promise<LimitState[]> {
     return this.engine.read('reading limits', () =>
       this.limits.look(accountId, demands, this.nowMs()),
     )
@@ -172,11 +172,11 @@ export class SqliteLedger implements Ledger {
     return this.engine.background.ask('reading sums', 'sums', query)
   }
 
-  rows(query: RowQuery): Promise<RowPage> {
+  entries(query: EntryQuery): Promise<EntryPage> {
     return this.engine.background.ask('reading rows', 'rows', query)
   }
 
-  row(accountId: string | null, requestId: string): Promise<UsageRow | null> {
+  entry(accountId: string | null, requestId: string): Promise<UsageRow | null> {
     return this.engine.read('reading a row', () => {
       const found = isName(requestId) ? this.entryOf.get(requestId) : undefined
       if (found === undefined) return null
@@ -232,7 +232,11 @@ export class SqliteLedger implements Ledger {
     }
   }
 
-  async prune({ rowsBeforeMs, hoursBeforeMs, daysBeforeMs }: Retention): Promise<number> {
+  async prune({
+    entriesBeforeMs: rowsBeforeMs,
+    hoursBeforeMs,
+    daysBeforeMs,
+  }: Retention): Promise<number> {
     await this.engine.background.ask(
       'counting usage',
       'count',
@@ -254,30 +258,30 @@ export class SqliteLedger implements Ledger {
     }
   }
 
-  private tryToAdmit(admission: Admission, nowMs: number): Verdict {
+  private tryToAdmit(admission: Admission, nowMs: number): AdmissionResult {
     const { requestId, accountId, demands, leaseMs } = admission
     const checked = this.limits.check(accountId, demands, nowMs)
     if (checked.fits) {
       const holds = JSON.stringify(checked.holds)
-      const entry = writeRow(admission.unsettled)
+      const entry = writeEntry(admission.unsettled)
       const { changes } = this.reserve.run(requestId, nowMs + leaseMs, holds, entry)
       if (Number(changes) === 1) {
         this.held.set(requestId, checked.holds)
-        return { admitted: true, standings: this.limits.apply(checked, demands, nowMs) }
+        return { admitted: true, limitStates: this.limits.apply(checked, demands, nowMs) }
       }
     } else if (!this.isKnown(requestId)) {
-      return { admitted: false, standings: checked.standings }
+      return { admitted: false, limitStates: checked.standings }
     }
     // The same request again: it was admitted, and takes nothing more.
     const standings = checked.standings.map((each) => ({ ...each, retryAfterMs: 0 }))
-    return { admitted: true, standings }
+    return { admitted: true, limitStates: standings }
   }
 
   private isKnown(requestId: string): boolean {
     return (this.isReserved.get(requestId) ?? this.hasEntry.get(requestId)) !== undefined
   }
 
-  private settleNow(row: UsageRow, claim?: Claim): SettleOutcome {
+  private settleNow(row: UsageRow, claim?: Reservation): SettleOutcome {
     const { requestId } = row
     const held = this.held.get(requestId)
     this.held.delete(requestId)
@@ -287,7 +291,7 @@ export class SqliteLedger implements Ledger {
     if (holds !== null && Number(this.unreserve.run(requestId).changes) === 1) {
       const used = { tokens: usedTokens(row), nanoUsd: chargedNanoUsd(row) }
       this.limits.release(holds, used, this.nowMs())
-    } else if (claim?.taken === 'nothing') {
+    } else if (claim?.takenFrom === 'nothing') {
       this.limits.charge(row, claim.demands)
     }
     this.engine.background.note(this.daysBeforeMs)
@@ -304,7 +308,7 @@ export class SqliteLedger implements Ledger {
   private expireNow(requestId: string, latestMs: number): boolean {
     const found = this.reservation.get(requestId, latestMs)
     if (found === undefined) return false
-    const row = intact(`the reservation of '${requestId}'`, () => readRow(textIn(found, 'entry')))
+    const row = intact(`the reservation of '${requestId}'`, () => readEntry(textIn(found, 'entry')))
     return this.settleNow(row) === 'settled'
   }
 

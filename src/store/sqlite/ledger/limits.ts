@@ -8,9 +8,9 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { UsageRow } from '../../../ledger/row.js'
-import { chargedNanoUsd } from '../../records/usage-sum.js'
+import { chargedNanoUsd } from '../../records/count-usage.js'
 import { dayOf, monthOf, UNITS } from '../../../limits/bucket.js'
-import type { BudgetSpent, Demand, Raise, Standing } from '../../ledger.js'
+import type { BudgetSpent, Demand, Raise, LimitState } from '../../ledger.js'
 import { textIn, type Statement } from '../driver.js'
 import type { Engine } from '../engine.js'
 import {
@@ -34,7 +34,7 @@ const MOST_ROWS = 20_000
 /** What became of a request's demands; `subjects` are those of the demands, for `apply`. */
 export interface Checked {
   readonly fits: boolean
-  readonly standings: readonly Standing[]
+  readonly standings: readonly LimitState[]
   readonly subjects: readonly Subject[]
   readonly holds: readonly Hold[]
 }
@@ -106,7 +106,7 @@ export class Limits {
   }
 
   /** Takes what was checked; how each demand stands then. */
-  apply({ subjects }: Checked, demands: readonly Demand[], nowMs: number): Standing[] {
+  apply({ subjects }: Checked, demands: readonly Demand[], nowMs: number): LimitState[] {
     demands.forEach((demand, at) => {
       const subject = this.change(subjects[at])
       switch (demand.kind) {
@@ -138,7 +138,7 @@ export class Limits {
   }
 
   /** How the demands stand, each for itself, as committed. */
-  look(accountId: string, demands: readonly Demand[], nowMs: number): Standing[] {
+  look(accountId: string, demands: readonly Demand[], nowMs: number): LimitState[] {
     return demands.map((demand) => {
       const subject = this.read(accountOf(accountId, demand), demand.subject)
       return standingOf(subject, demand, 0, nowMs)

@@ -12,7 +12,7 @@ import {
   rateStanding,
   UNITS,
 } from '../../../limits/bucket.js'
-import type { BudgetDemand, Demand, RateDemand, Standing } from '../../ledger.js'
+import type { BudgetDemand, Demand, RateDemand, LimitState } from '../../ledger.js'
 import { numberIn, type Row } from '../driver.js'
 
 /** What a reservation holds of a subject until it ends; `account` is empty for a shared subject. */
@@ -107,7 +107,7 @@ export function standingOf(
   demand: Demand,
   more: number,
   nowMs: number,
-): Standing {
+): LimitState {
   if (subject === undefined) throw new Error('a demand without a subject')
   switch (demand.kind) {
     case 'requests':

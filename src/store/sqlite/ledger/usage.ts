@@ -4,7 +4,7 @@
  */
 import { outcomesOf } from '../../../error-cause.js'
 import type { UsageRow } from '../../../ledger/row.js'
-import type { BudgetSpent, RowPage, RowQuery } from '../../ledger.js'
+import type { BudgetSpent, EntryPage, EntryQuery } from '../../ledger.js'
 import { numberIn, textIn, type Connection, type Row, type Value } from '../driver.js'
 import { entryIn } from './entry.js'
 
@@ -36,14 +36,14 @@ export interface BudgetBatch {
 type Where = readonly [sql: string, value: Value]
 
 /** Whether the page is found by `entry_places`, which has the entries that are counted. */
-export function isByOwner(query: RowQuery): boolean {
+export function isByOwner(query: EntryQuery): boolean {
   return query.keyId !== undefined || (query.accountId !== null && !isFailure(query))
 }
 
 /** One page of entries, newest first. */
-export function pageOf(db: Connection, query: RowQuery): RowPage {
+export function pageOf(db: Connection, query: EntryQuery): EntryPage {
   const cursor = query.after === null ? null : CURSOR.exec(query.after)
-  if (query.after !== null && cursor === null) return { rows: [], next: null }
+  if (query.after !== null && cursor === null) return { entries: [], next: null }
   const filter = filterOf(query)
   const { from, at, condition, owner } = placesOf(query)
   const range: Where[] = []
@@ -72,7 +72,7 @@ interface Places {
   readonly owner: readonly Value[]
 }
 
-function placesOf(query: RowQuery): Places {
+function placesOf(query: EntryQuery): Places {
   if (isByOwner(query)) {
     return {
       from: 'entry_places AS place CROSS JOIN ledger_entries AS entry ON entry.seq = place.seq',
@@ -89,7 +89,7 @@ function placesOf(query: RowQuery): Places {
 }
 
 /** Reads on until the page is full, and one further, so that the last page is known as such. */
-function pageIn(db: Connection, found: Iterable<Row>, limit: number): RowPage {
+function pageIn(db: Connection, found: Iterable<Row>, limit: number): EntryPage {
   const entry = db.prepare('SELECT * FROM ledger_entries WHERE seq = ?')
   const hits: number[] = []
   let lookedAt = 0
@@ -98,12 +98,12 @@ function pageIn(db: Connection, found: Iterable<Row>, limit: number): RowPage {
     const seq = numberIn(row, 'seq')
     lookedAt += 1
     if (row['hit'] === 1) {
-      if (hits.length === limit) return { rows: entriesOf(hits), next: last }
+      if (hits.length === limit) return { entries: entriesOf(hits), next: last }
       hits.push(seq)
     }
     last = `${numberIn(row, 'at_ms')}_${textIn(row, 'request_id')}`
   }
-  return { rows: entriesOf(hits), next: lookedAt < MOST_LOOKED_AT ? null : last }
+  return { entries: entriesOf(hits), next: lookedAt < MOST_LOOKED_AT ? null : last }
 
   function entriesOf(seqs: readonly number[]): UsageRow[] {
     return seqs.flatMap((seq) => {
@@ -114,7 +114,7 @@ function pageIn(db: Connection, found: Iterable<Row>, limit: number): RowPage {
   }
 }
 
-function filterOf(query: RowQuery): Where[] {
+function filterOf(query: EntryQuery): Where[] {
   const { model, modelAsked, upstream, status, failed, keyId, accountId } = query
   const { outcome, cause, ingress, label, clientRequestId } = query
   const filter: Where[] = []
@@ -138,7 +138,7 @@ function filterOf(query: RowQuery): Where[] {
 }
 
 /** Whether the query is for failures only; every status but 200 is that of a failure. */
-function isFailure({ failed, status, outcome, cause }: RowQuery): boolean {
+function isFailure({ failed, status, outcome, cause }: EntryQuery): boolean {
   if (failed === true || cause !== undefined) return true
   return (status !== undefined && status !== 200) || (outcome !== undefined && outcome !== 'ok')
 }

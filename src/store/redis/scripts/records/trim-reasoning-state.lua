@@ -1,6 +1,6 @@
 -- Functions that delete values: `removed` one by name, `trimmed` those that have expired or do not fit any more, the
 -- first to expire first, 256 at most; it answers with how many. KEYS: values, ends, bytes. 8 bytes of each value
--- are its time of expiry (HEAD_BYTES in reasoning-state.ts).
+-- are its time of expiry (HEAD_BYTES in shared-cache.ts).
 local function removed(name)
   local size = redis.call('HSTRLEN', KEYS[1], name)
   if size == 0 then return end

@@ -5,10 +5,10 @@
  * question touches both. With one, the shared limits are asked first, each in its slot, and given back
  * where another refuses: never too much is admitted, and for a moment perhaps too little.
  */
-import type { Admission, Demand, Raise, Standing } from '../../ledger.js'
-import { questionOf, type Admissions, type Answer } from './admissions.js'
-import { holdsText, numbersOf, type Hold } from './demands.js'
-import { limitName, own, slotOf, type LedgerNames } from '../ledger/names.js'
+import type { Admission, Demand, Raise, LimitState } from '../../ledger.js'
+import { questionOf, type Admissions, type Answer } from './send-admissions.js'
+import { holdsText, numbersOf, type Hold } from './encode-demands.js'
+import { limitName, own, slotOf, type LedgerNames } from '../ledger/key-names.js'
 import { RELEASE_SHARED } from '../ledger/scripts.js'
 import type { RedisLink } from '../connection/link.js'
 import type { Argument } from '../connection/script.js'
@@ -47,7 +47,10 @@ export class Slots {
   }
 
   /** All that is demanded, or nothing; `member` is unlike that of any other attempt. */
-  async ask(admission: Admission, member: string): Promise<Pick<Answer, 'outcome' | 'standings'>> {
+  async ask(
+    admission: Admission,
+    member: string,
+  ): Promise<Pick<Answer, 'outcome' | 'limitStates'>> {
     const { accountId, demands } = admission
     if (!this.names.isCluster) {
       return this.admissions.ask(questionOf(admission, 'take', demands, member))
@@ -65,14 +68,14 @@ export class Slots {
   }
 
   /** How they stand, without taking anything. */
-  async look(accountId: string, demands: readonly Demand[]): Promise<Standing[]> {
-    const standings: Standing[] = []
+  async look(accountId: string, demands: readonly Demand[]): Promise<LimitState[]> {
+    const limitStates: LimitState[] = []
     for (const { slot, places, demands: some } of this.parts(accountId, demands)) {
       const asked = { ...UNRESERVED, slot, accountId, leaseMs: 0, demands: some, member: '' }
       const answer = await this.admissions.ask({ ...asked, what: 'look' })
-      answer.standings.forEach((each, at) => (standings[places[at] ?? 0] = each))
+      answer.limitStates.forEach((each, at) => (limitStates[places[at] ?? 0] = each))
     }
-    return standings
+    return limitStates
   }
 
   /** Takes all demands without a reservation, or none: then null. */
@@ -149,14 +152,14 @@ export class Slots {
     await this.link.run(WHAT, RELEASE_SHARED, [`${part.slot}:none`], args)
   }
 
-  /** All standings as they are now, with what each part that refused said of when to come again. */
+  /** All limitStates as they are now, with what each part that refused said of when to come again. */
   private async whole(
     { accountId, demands }: Admission,
     { outcome }: Answer,
-  ): Promise<Pick<Answer, 'outcome' | 'standings'>> {
-    const standings = await this.look(accountId, demands)
-    if (outcome === 'refused') return { outcome, standings }
-    return { outcome, standings: standings.map((each) => ({ ...each, retryAfterMs: 0 })) }
+  ): Promise<Pick<Answer, 'outcome' | 'limitStates'>> {
+    const limitStates = await this.look(accountId, demands)
+    if (outcome === 'refused') return { outcome, limitStates }
+    return { outcome, limitStates: limitStates.map((each) => ({ ...each, retryAfterMs: 0 })) }
   }
 }
 

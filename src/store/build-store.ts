@@ -29,11 +29,11 @@ export interface StoreParts extends Pick<
   Store,
   | 'id'
   | 'isNew'
-  | 'shelf'
+  | 'cache'
   | 'ledger'
-  | 'passes'
-  | 'trail'
-  | 'attempts'
+  | 'signInTokens'
+  | 'auditTrail'
+  | 'throttle'
   | 'fleet'
   | 'subscribe'
   | 'probe'
@@ -44,7 +44,7 @@ export interface StoreParts extends Pick<
 }
 
 /** The store. */
-export function assembleStore({ accounts, keys, ...parts }: StoreParts): Store {
+export function buildStore({ accounts, keys, ...parts }: StoreParts): Store {
   return {
     ...parts,
     createAccount: (account, told = []) => accounts.create(account, told),

@@ -43,7 +43,7 @@ export function unconfirmed(what: string, reason: string): GatewayError {
 }
 
 /** For a step that only prepares a change: where it is not confirmed, the change was not made. */
-export function notMade(error: unknown): unknown {
+export function notApplied(error: unknown): unknown {
   if (!(error instanceof GatewayError) || error.kind !== 'store_unconfirmed') return error
   const message =
     'The change was not made: too few replicas confirm changes at the moment; try again.'
@@ -62,7 +62,7 @@ export function reasonOf(error: unknown): string {
  * The store was emptied, or another one is in its place, since it was last opened: its keys are gone, and to
  * call the keys of clients wrong would be false. `missingPath`: the file of an embedded store, if it is gone.
  */
-export function storeLost(found: 'none' | 'another', missingPath?: string): GatewayError {
+export function storeReplaced(found: 'none' | 'another', missingPath?: string): GatewayError {
   const what =
     found === 'none'
       ? 'the store is empty, and it was not when it was last opened'

@@ -3,16 +3,16 @@
  * Who changes one names the text that it has read; where that is no longer there, it reads again.
  */
 import {
-  PASSES_PER_ACCOUNT,
-  surplusOf,
-  type Pass,
-  type Passes,
-  type PassKind,
-} from '../../passes.js'
-import { readPass, writePass } from '../../records/record.js'
+  SIGN_IN_TOKENS_PER_ACCOUNT,
+  surplusTokens,
+  type SignInToken,
+  type SignInTokens,
+  type SignInTokenKind,
+} from '../../sign-in-tokens.js'
+import { readSignInToken, writeSignInToken } from '../../records/account-records.js'
 import type { RedisEngine } from '../connection/engine.js'
 import { loadScript } from '../connection/script.js'
-import { intact, listOf } from './records.js'
+import { intact, listOf } from './read-records.js'
 
 /** Removed in one step; others come in between. */
 const BATCH = 256
@@ -31,48 +31,53 @@ const MOVE = loadScript('records/move-session')
 const DROP = loadScript('records/drop-sessions')
 
 interface Found {
-  readonly pass: Pass
+  readonly pass: SignInToken
   readonly text: string
 }
 
 /** Passes of a store. */
-export class RedisPasses implements Passes {
+export class RedisPasses implements SignInTokens {
   private readonly engine: RedisEngine
 
   constructor(engine: RedisEngine) {
     this.engine = engine
   }
 
-  async add(pass: Pass): Promise<boolean> {
+  async add(pass: SignInToken): Promise<boolean> {
     const what = 'adding a pass'
-    const args = [pass.id, writePass(pass), pass.expiresAtMs, ownerOf(pass)]
+    const args = [pass.id, writeSignInToken(pass), pass.expiresAtMs, ownerOf(pass)]
     if ((await this.engine.changes.runDurably(what, ADD, KEYS, args)) !== 1) return false
     if (pass.accountId === '') return true
     const ids = await this.idsOf(what, pass.kind, pass.accountId)
-    if (ids.length <= PASSES_PER_ACCOUNT) return true
+    if (ids.length <= SIGN_IN_TOKENS_PER_ACCOUNT) return true
     const all = await this.read(what, ids)
-    const surplus = new Set(surplusOf(all.map((found) => found.pass)).map(({ id }) => id))
+    const surplus = new Set(surplusTokens(all.map((found) => found.pass)).map(({ id }) => id))
     const gone = all.filter((found) => surplus.has(found.pass.id) && found.pass.id !== pass.id)
     await this.drop(what, gone.slice(0, BATCH))
     return true
   }
 
-  async find(kind: PassKind, id: string, nowMs: number): Promise<Pass | null> {
+  async find(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null> {
     return (await this.good('looking a pass up', kind, id, nowMs))?.pass ?? null
   }
 
-  async prolong(kind: PassKind, id: string, expiresAtMs: number, nowMs: number): Promise<boolean> {
+  async prolong(
+    kind: SignInTokenKind,
+    id: string,
+    expiresAtMs: number,
+    nowMs: number,
+  ): Promise<boolean> {
     const what = 'prolonging a pass'
     for (;;) {
       const found = await this.good(what, kind, id, nowMs)
       if (found === null) return false
-      const text = writePass({ ...found.pass, expiresAtMs })
+      const text = writeSignInToken({ ...found.pass, expiresAtMs })
       const args = [id, found.text, text, expiresAtMs]
       if ((await this.engine.changes.runDurably(what, MOVE, KEYS, args)) === 1) return true
     }
   }
 
-  async take(kind: PassKind, id: string, nowMs: number): Promise<Pass | null> {
+  async take(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null> {
     const what = 'taking a pass'
     for (;;) {
       const found = await this.good(what, kind, id, nowMs)
@@ -81,7 +86,7 @@ export class RedisPasses implements Passes {
     }
   }
 
-  async end(kind: PassKind, accountId: string, except: string | null): Promise<number> {
+  async end(kind: SignInTokenKind, accountId: string, except: string | null): Promise<number> {
     const what = 'ending passes'
     const ids = (await this.idsOf(what, kind, accountId)).filter((id) => id !== except)
     let count = 0
@@ -105,7 +110,7 @@ export class RedisPasses implements Passes {
     }
   }
 
-  private async idsOf(what: string, kind: PassKind, accountId: string): Promise<string[]> {
+  private async idsOf(what: string, kind: SignInTokenKind, accountId: string): Promise<string[]> {
     const start = `${accountId}\0${kind}\0`
     const range = [OWNERS, `[${start}`, `[${start}\uffff`]
     const owners = listOf(await this.engine.admin.send(what, 'zrangebylex', range)).map(String)
@@ -114,7 +119,7 @@ export class RedisPasses implements Passes {
 
   private async good(
     what: string,
-    kind: PassKind,
+    kind: SignInTokenKind,
     id: string,
     nowMs: number,
   ): Promise<Found | null> {
@@ -133,7 +138,7 @@ export class RedisPasses implements Passes {
     const found: Found[] = []
     for (const text of texts) {
       if (typeof text !== 'string') continue
-      found.push({ text, pass: intact(what, 'a pass', () => readPass(text)) })
+      found.push({ text, pass: intact(what, 'a pass', () => readSignInToken(text)) })
     }
     return found
   }
@@ -145,6 +150,6 @@ export class RedisPasses implements Passes {
   }
 }
 
-function ownerOf({ accountId, kind, id }: Pass): string {
+function ownerOf({ accountId, kind, id }: SignInToken): string {
   return `${accountId}\0${kind}\0${id}`
 }

@@ -95,7 +95,7 @@ export function setCounter(sum: SumCounters, place: number, count: number): void
 }
 
 /** As the ledger shows it. */
-export function shownSum(
+export function sumFromCounters(
   sum: SumCounters,
   at: Pick<UsageSum, 'startMs' | 'accountId' | 'keyId' | 'model'>,
 ): UsageSum {
@@ -137,7 +137,7 @@ export function addSum(to: SumCounters, sum: SumCounters, factor: 1 | -1 = 1): v
 }
 
 /** The counters of a sum as the ledger shows it, which does not tell when its last request arrived. */
-export function shownCounters(sum: UsageSum, atMs: number): SumCounters {
+export function countersFromSum(sum: UsageSum, atMs: number): SumCounters {
   const counters = newSum()
   counters[REQUESTS] = sum.requests
   counters[ERRORS] = sum.errors
@@ -158,8 +158,8 @@ export function shownCounters(sum: UsageSum, atMs: number): SumCounters {
 }
 
 /** What engines that count by themselves keep of it: every counter, the time apart. */
-export function shownPlaces(sum: UsageSum): [place: number, count: number][] {
-  const places = shownCounters(sum, 0).map((count, at): [number, number] => [at, count])
+export function numberedCounters(sum: UsageSum): [place: number, count: number][] {
+  const places = countersFromSum(sum, 0).map((count, at): [number, number] => [at, count])
   return places.filter(([place]) => place !== LAST_AT)
 }
 

@@ -6,8 +6,8 @@
  * that it is told, and what is asked for not before it is granted. Words are numbered, since one that was held up
  * may arrive after those that follow it.
  */
-import type { Standing } from '../../ledger.js'
-import type { Told } from './demands.js'
+import type { LimitState } from '../../ledger.js'
+import type { Told } from './encode-demands.js'
 
 /** Of a limit with fewer, a tenth is less than one for each of two processes. */
 export const LEAST_PLACES = 20
@@ -141,6 +141,6 @@ export function hearPlaces(
 }
 
 /** As it stood when it was last heard of; what is held counts as taken. */
-export function placesStanding({ limit, counted }: PlaceSlice): Standing {
+export function placesStanding({ limit, counted }: PlaceSlice): LimitState {
   return { limit, remaining: Math.max(0, limit - counted), resetMs: 0, retryAfterMs: 0 }
 }

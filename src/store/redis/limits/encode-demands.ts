@@ -3,7 +3,7 @@
  */
 import { isPlain, quote } from '../../../wire/json/quote.js'
 import type { Demand } from '../../ledger.js'
-import { slotOf } from '../ledger/names.js'
+import { slotOf } from '../ledger/key-names.js'
 
 /** What a demand holds until it is settled: kind, name, cost, limit, member. */
 export type Hold = readonly [Demand['kind'], string, number, number, string]

@@ -2,10 +2,16 @@
  * Sums told apart by less than they are kept by, for engines that keep no sums of that kind. Pure.
  */
 import type { KeyUse, SumQuery, UsageSum } from '../ledger.js'
-import { addSum, newSum, shownCounters, shownSum, type SumCounters } from './usage-sum.js'
+import {
+  addSum,
+  newSum,
+  countersFromSum,
+  sumFromCounters,
+  type SumCounters,
+} from './count-usage.js'
 
 /** Those of the sums that the question is about, put together as it says. */
-export function asAsked(
+export function selectSums(
   sums: readonly UsageSum[],
   { accountId, keyId, model, per }: SumQuery,
 ): UsageSum[] {
@@ -20,19 +26,19 @@ export function asAsked(
     const name = `${sum.startMs} ${sum.model}`
     const at = { ...sum, accountId: accountId ?? '', keyId: '' }
     const group = groups.get(name) ?? { at, counters: newSum() }
-    addSum(group.counters, shownCounters(sum, 0))
+    addSum(group.counters, countersFromSum(sum, 0))
     groups.set(name, group)
   }
-  return Array.from(groups.values(), ({ at, counters }) => shownSum(counters, at))
+  return Array.from(groups.values(), ({ at, counters }) => sumFromCounters(counters, at))
 }
 
 /** The keys that cost most first; of the same cost, those with most requests. */
-export function bySize(a: KeyUse, b: KeyUse): number {
+export function byCost(a: KeyUse, b: KeyUse): number {
   return b.costNanoUsd - a.costNanoUsd || b.requests - a.requests
 }
 
 /** What each key used. */
-export function usesOf(sums: readonly UsageSum[]): KeyUse[] {
+export function useByKey(sums: readonly UsageSum[]): KeyUse[] {
   const uses = new Map<string, KeyUse>()
   for (const { accountId, keyId, requests, costNanoUsd, unpriced } of sums) {
     const name = `${accountId} ${keyId}`

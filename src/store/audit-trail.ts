@@ -3,7 +3,7 @@
  */
 
 /** One thing that was done. Never holds a secret. */
-export interface TrailEntry {
+export interface AuditEntry {
   /** Sorts as the time does: a UUID of version 7. */
   readonly id: string
   readonly atMs: number
@@ -22,7 +22,7 @@ export interface TrailEntry {
 }
 
 /** Which entries, newest first. */
-export interface TrailQuery {
+export interface AuditQuery {
   /** Null is all accounts. */
   readonly accountId: string | null
   /** The id of the last entry of the page before; null for the first. */
@@ -32,17 +32,17 @@ export interface TrailQuery {
 }
 
 /** The entries that a change makes, given what there was and what there is. Pure; it may be asked again. */
-export type Told<T> = (before: T, after: T) => readonly TrailEntry[]
+export type AuditEntriesOf<T> = (before: T, after: T) => readonly AuditEntry[]
 
 /** Entries in order of their ids. Fails as the store does. */
-export interface Trail {
+export interface AuditTrail {
   /**
    * Adds an entry that belongs to no change of the store. Durable before it resolves. Beyond
-   * `StoreBounds.trailPerAccount`, the oldest entry of the same account is removed, so that no account pushes
-   * out the entries of another; beyond `StoreBounds.trailTotal`, the oldest of all. The same holds for the
+   * `StoreCapacity.auditEntriesPerAccount`, the oldest entry of the same account is removed, so that no account pushes
+   * out the entries of another; beyond `StoreCapacity.auditEntries`, the oldest of all. The same holds for the
    * entries that a change of the store adds.
    */
-  add(entry: TrailEntry): Promise<void>
+  add(entry: AuditEntry): Promise<void>
   /** A page that is shorter than `limit` is the last. */
-  page(query: TrailQuery): Promise<TrailEntry[]>
+  page(query: AuditQuery): Promise<AuditEntry[]>
 }

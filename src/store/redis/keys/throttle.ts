@@ -1,22 +1,22 @@
 /**
  * Counts of attempts in Redis: when each subject's bucket is full again, gone by itself once it is.
  */
-import type { Attempts, Tried } from '../../attempts.js'
+import type { ThrottleStore, ThrottledSubject } from '../../throttle.js'
 import type { RedisEngine } from '../connection/engine.js'
 import { loadScript } from '../connection/script.js'
-import { listOf } from './records.js'
+import { listOf } from './read-records.js'
 
 const TAKE = loadScript('records/take-sign-in-attempt')
 
 /** Counts of a store. */
-export class RedisAttempts implements Attempts {
+export class RedisAttempts implements ThrottleStore {
   private readonly engine: RedisEngine
 
   constructor(engine: RedisEngine) {
     this.engine = engine
   }
 
-  async take(subjects: readonly Tried[], nowMs: number): Promise<number[]> {
+  async take(subjects: readonly ThrottledSubject[], nowMs: number): Promise<number[]> {
     const rates = subjects.flatMap(({ burst, everyMs }) => [burst, everyMs])
     const keys = subjects.map(({ name }) => keyOf(name))
     const args = [Math.floor(nowMs), ...rates]

@@ -2,10 +2,10 @@
  * Putting sums into the `redis` engine's ledger that another ledger has added up.
  */
 import type { UsageSum } from '../../ledger.js'
-import type { LedgerNames } from './names.js'
+import type { LedgerNames } from './key-names.js'
 import { loadScript, type Argument } from '../connection/script.js'
 import type { RedisLink } from '../connection/link.js'
-import { shownPlaces } from '../../records/usage-sum.js'
+import { numberedCounters } from '../../records/count-usage.js'
 
 /** Sums put with one script; each is two dozen counters. */
 const PUT_AT_ONCE = 50
@@ -48,5 +48,5 @@ export async function putSums(
 
 function countersOf(sum: UsageSum): Argument[] {
   const prefix = `${sum.keyId}\0${sum.model}\0`
-  return shownPlaces(sum).flatMap(([place, count]) => [`${prefix}${place}`, count])
+  return numberedCounters(sum).flatMap(([place, count]) => [`${prefix}${place}`, count])
 }

@@ -4,8 +4,8 @@
  */
 import t from 'tap'
 import { ERRORS } from '../../src/errors.js'
-import { readRow } from '../../src/store/records/read-usage-record.js'
-import { writeRow } from '../../src/store/records/usage-record.js'
+import { readEntry } from '../../src/store/records/read-entry.js'
+import { writeEntry } from '../../src/store/records/write-entry.js'
 import { aRow } from './ledger-records.js'
 
 void t.test('a row comes back as it was', (t) => {
@@ -21,18 +21,20 @@ void t.test('a row comes back as it was', (t) => {
     ...Object.keys(ERRORS).map((kind) => ({ ...aRow(), outcome: kind as keyof typeof ERRORS })),
   ]
   for (const row of rows) {
-    const text = writeRow(row)
-    t.strictSame(readRow(text), row)
+    const text = writeEntry(row)
+    t.strictSame(readEntry(text), row)
     t.notMatch(text, '\n', 'on one line')
   }
-  const former = JSON.stringify([1, ...(JSON.parse(writeRow(aRow())) as unknown[]).slice(1, 23)])
+  const former = JSON.stringify([1, ...(JSON.parse(writeEntry(aRow())) as unknown[]).slice(1, 23)])
   t.match(
-    readRow(former),
+    readEntry(former),
     { clientRequestId: null, upstreamStatus: null, attempts: 1 },
     'version 1',
   )
-  t.ok(writeRow(aRow()).length < 380, 'a third of what the names would add')
-  const odd = readRow(writeRow(aRow({ durationMs: Number.NaN, atMs: Number.POSITIVE_INFINITY })))
+  t.ok(writeEntry(aRow()).length < 380, 'a third of what the names would add')
+  const odd = readEntry(
+    writeEntry(aRow({ durationMs: Number.NaN, atMs: Number.POSITIVE_INFINITY })),
+  )
   t.match(odd, { durationMs: 0, atMs: 0 }, 'a number that is none leaves a row that can be read')
   t.end()
 })
@@ -51,54 +53,54 @@ void t.test('rows that ask for one model say who answered each', (t) => {
     { ...row, modelAsked: 'x'.repeat(600) },
   ]
   for (const each of [...others, ...others.flatMap((one) => [one, one, row])]) {
-    t.strictSame(readRow(writeRow(each)), each)
+    t.strictSame(readEntry(writeEntry(each)), each)
   }
   for (let n = 0; n < 1_100; n += 1) {
     const each = { ...row, modelAsked: `model-${n}` }
-    t.strictSame(readRow(writeRow(each)), each)
+    t.strictSame(readEntry(writeEntry(each)), each)
   }
   t.end()
 })
 
 void t.test('each damaged place is named, and no value repeated', (t) => {
   const row = aRow()
-  const values = JSON.parse(writeRow(row)) as unknown[]
+  const values = JSON.parse(writeEntry(row)) as unknown[]
   const secret = 'a-value-that-must-not-show'
   values.forEach((_, at) => {
     for (const wrong of [{ secret }, [[secret]], true]) {
       const text = JSON.stringify(values.with(at, wrong))
-      const error = failureOf(() => readRow(text))
+      const error = failureOf(() => readEntry(text))
       t.match(error, /field '\w+' is not/)
       t.notMatch(error, secret)
     }
   })
-  const text = writeRow(row)
+  const text = writeEntry(row)
   for (let length = 0; length < text.length; length += 1) {
     t.match(
-      failureOf(() => readRow(text.slice(0, length))),
+      failureOf(() => readEntry(text.slice(0, length))),
       /not JSON/,
     )
   }
   for (const other of ['{}', 'null', '7', '"[1]"']) {
     t.match(
-      failureOf(() => readRow(other)),
+      failureOf(() => readEntry(other)),
       /not a JSON array/,
     )
   }
   t.match(
-    failureOf(() => readRow('[3]')),
+    failureOf(() => readEntry('[3]')),
     /'v' is not 2/,
   )
   t.match(
-    failureOf(() => readRow(JSON.stringify(values.with(14, 'gone')))),
+    failureOf(() => readEntry(JSON.stringify(values.with(14, 'gone')))),
     /'outcome'/,
   )
   t.match(
-    failureOf(() => readRow(JSON.stringify(values.with(10, 'klingon')))),
+    failureOf(() => readEntry(JSON.stringify(values.with(10, 'klingon')))),
     /'dialect'/,
   )
   t.match(
-    failureOf(() => readRow(JSON.stringify(values.with(17, 'heard')))),
+    failureOf(() => readEntry(JSON.stringify(values.with(17, 'heard')))),
     /'source'/,
   )
   t.end()

@@ -1,6 +1,6 @@
 /**
  * Writes a ledger entry as a compact JSON array that begins with its version, `[2,…]`; every engine keeps the same
- * text. `read-usage-record.ts` reads it.
+ * text. `read-entry.ts` reads it.
  */
 import type { Usage } from '../../chat/usage.js'
 import type { RowHops, UsageRow } from '../../ledger/row.js'
@@ -9,7 +9,7 @@ import type { RowHops, UsageRow } from '../../ledger/row.js'
 export const VERSION = 2
 
 /** The text of an entry, without a line break. A number that is not finite becomes 0. */
-export function writeRow(row: UsageRow): string {
+export function writeEntry(row: UsageRow): string {
   return JSON.stringify([
     VERSION,
     row.requestId,

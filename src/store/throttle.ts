@@ -4,7 +4,7 @@
  */
 
 /** How often is often enough. */
-export interface Rate {
+export interface ThrottleRate {
   /** So many at once, … */
   readonly burst: number
   /** … and one more each so often. */
@@ -12,18 +12,18 @@ export interface Rate {
 }
 
 /** What is counted, and how often it may be. */
-export interface Tried extends Rate {
+export interface ThrottledSubject extends ThrottleRate {
   /** As in `Store`: without spaces, at most 400 characters. */
   readonly name: string
 }
 
 /** Counts. Fails as the store does; what is counted need not survive a crash of the machine. */
-export interface Attempts {
+export interface ThrottleStore {
   /**
    * Counts one attempt at each subject where all have room, in one atomic step; else at none. For each, in
    * order: 0, or the ms after which it has room.
    */
-  take(subjects: readonly Tried[], nowMs: number): Promise<number[]>
+  take(subjects: readonly ThrottledSubject[], nowMs: number): Promise<number[]>
   /** As if the subject had never been tried. */
   forget(name: string): Promise<void>
   /** Removes what has come to rest; how many. Engines that do so by themselves answer 0. */
@@ -31,11 +31,19 @@ export interface Attempts {
 }
 
 /** How long to wait for room in a bucket that is full again at a time (0: it never was tried). */
-export function waitOf({ burst, everyMs }: Rate, fullAtMs: number, nowMs: number): number {
+export function throttleWaitMs(
+  { burst, everyMs }: ThrottleRate,
+  fullAtMs: number,
+  nowMs: number,
+): number {
   return Math.max(0, fullAtMs + everyMs - nowMs - burst * everyMs)
 }
 
 /** When the bucket is full again after one more attempt. */
-export function fullAfter({ everyMs }: Rate, fullAtMs: number, nowMs: number): number {
+export function throttleFullAtMs(
+  { everyMs }: ThrottleRate,
+  fullAtMs: number,
+  nowMs: number,
+): number {
   return Math.max(nowMs, fullAtMs) + everyMs
 }

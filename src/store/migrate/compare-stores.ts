@@ -3,18 +3,18 @@
  */
 import type { ApiKey } from '../../accounts/account.js'
 import {
-  budgetsOf,
+  budgetBatches,
   PARTS,
-  sumsOf,
-  trailOf,
-  type Beginnings,
+  sumsSince,
+  auditPages,
+  type PartStarts,
   type Part,
   type Progress,
-} from './parts.js'
-import { isRemovable } from '../ended-keys.js'
-import { everyAccount, everyKey } from '../pages.js'
-import { STORE_BOUNDS, type Store } from '../store.js'
-import { Tally } from './tally.js'
+} from './read-parts.js'
+import { isRemovable } from '../remove-ended-keys.js'
+import { everyAccount, everyKey } from '../list-all.js'
+import { STORE_CAPACITY, type Store } from '../store.js'
+import { Checksum } from './checksum.js'
 
 /** The target has what the source has not, or cannot take something; the message names it. */
 export class MigrationRefused extends Error {
@@ -27,8 +27,8 @@ export class MigrationRefused extends Error {
 /** One part of both stores. */
 export interface Compared {
   readonly part: Part
-  readonly source: Tally
-  readonly target: Tally
+  readonly source: Checksum
+  readonly target: Checksum
   readonly isSame: boolean
 }
 
@@ -36,7 +36,7 @@ export interface Compared {
 export async function compareStores(
   from: Store,
   to: Store,
-  begin: Beginnings,
+  begin: PartStarts,
   tell: Progress,
 ): Promise<Compared[]> {
   const nowMs = Date.now()
@@ -68,7 +68,7 @@ export async function refuseForeign(from: Store, to: Store, rowsBeginMs: number)
   await refuseForeignTrail(from, to)
   for await (const rows of to.ledger.export(rowsBeginMs)) {
     const own = await Promise.all(
-      rows.map(({ accountId, requestId }) => from.ledger.row(accountId, requestId)),
+      rows.map(({ accountId, requestId }) => from.ledger.entry(accountId, requestId)),
     )
     const at = own.indexOf(null)
     if (at >= 0) throw foreign(`the usage row of request '${rows[at]?.requestId ?? ''}'`)
@@ -84,10 +84,10 @@ function isKept(own: ApiKey | null, key: ApiKey): boolean {
 async function refuseForeignTrail(from: Store, to: Store): Promise<void> {
   const own = new Set<string>()
   let oldest = ''
-  for await (const page of trailOf(from)) for (const { id } of page) own.add((oldest = id))
+  for await (const page of auditPages(from)) for (const { id } of page) own.add((oldest = id))
   // A trail that is not full has dropped nothing, unless one account's share of it was full.
-  if (own.size < STORE_BOUNDS.trailPerAccount) oldest = ''
-  for await (const page of trailOf(to)) {
+  if (own.size < STORE_CAPACITY.auditEntriesPerAccount) oldest = ''
+  for await (const page of auditPages(to)) {
     const other = page.find(({ id }) => id >= oldest && !own.has(id))
     if (other !== undefined) throw foreign(`entry '${other.id}' of the audit trail`)
   }
@@ -101,18 +101,18 @@ function foreign(what: string): MigrationRefused {
 
 async function talliesOf(
   store: Store,
-  begin: Beginnings,
+  begin: PartStarts,
   nowMs: number,
   tell: Progress,
-): Promise<Record<Part, Tally>> {
-  const tallies: Record<Part, Tally> = {
-    accounts: new Tally(),
-    keys: new Tally(),
-    trail: new Tally(),
-    rows: new Tally(),
-    hours: new Tally(),
-    days: new Tally(),
-    budgets: new Tally(),
+): Promise<Record<Part, Checksum>> {
+  const tallies: Record<Part, Checksum> = {
+    accounts: new Checksum(),
+    keys: new Checksum(),
+    trail: new Checksum(),
+    rows: new Checksum(),
+    hours: new Checksum(),
+    days: new Checksum(),
+    budgets: new Checksum(),
   }
   let place = 0
   for await (const account of everyAccount(store)) {
@@ -120,18 +120,18 @@ async function talliesOf(
     tallies.accounts.add([place, account])
     let at = 0
     for await (const key of everyKey(store, id)) tallies.keys.add([at++, key])
-    for (const sum of await sumsOf(store, id, 'hour', begin.hours)) tallies.hours.add(sum)
-    for (const sum of await sumsOf(store, id, 'day', begin.days)) tallies.days.add(sum)
+    for (const sum of await sumsSince(store, id, 'hour', begin.hours)) tallies.hours.add(sum)
+    for (const sum of await sumsSince(store, id, 'day', begin.days)) tallies.days.add(sum)
     tell('accounts', (place += 1))
   }
-  for await (const page of trailOf(store)) {
+  for await (const page of auditPages(store)) {
     for (const entry of page) if (entry.id >= begin.trail) tallies.trail.add(entry)
   }
   for await (const rows of store.ledger.export(begin.rows)) {
     for (const row of rows) tallies.rows.add(row)
     tell('rows', tallies.rows.count)
   }
-  for await (const batch of budgetsOf(store, nowMs)) {
+  for await (const batch of budgetBatches(store, nowMs)) {
     for (const budget of batch) tallies.budgets.add(budget)
   }
   return tallies

@@ -2,16 +2,16 @@
  * Questions on their way to the `redis` engine's limits: those that come together go in one command, and each is
  * answered for itself. Knows no slice, and no slot but the one that it is told.
  */
-import { unavailable } from '../../failure.js'
-import type { Admission, Demand, Standing } from '../../ledger.js'
+import { unavailable } from '../../errors.js'
+import type { Admission, Demand, LimitState } from '../../ledger.js'
 import { Batches } from '../connection/batches.js'
 import { ADMIT } from '../ledger/scripts.js'
-import { limitName, own, type LedgerNames } from '../ledger/names.js'
-import { holdsText, numbersOf } from './demands.js'
+import { limitName, own, type LedgerNames } from '../ledger/key-names.js'
+import { holdsText, numbersOf } from './encode-demands.js'
 import type { RedisLink } from '../connection/link.js'
 import type { Argument } from '../connection/script.js'
-import { listOf, numbersOfJson } from '../keys/records.js'
-import { writeRow } from '../../records/usage-record.js'
+import { listOf, numbersOfJson } from '../keys/read-records.js'
+import { writeEntry } from '../../records/write-entry.js'
 
 /** Questions of one command: the server does nothing else for about a millisecond. */
 const AT_ONCE = 16
@@ -45,7 +45,7 @@ export interface Question {
 export interface Answer {
   readonly outcome: (typeof OUTCOMES)[number]
   /** In the order of the demands; none of a `note`. */
-  readonly standings: readonly Standing[]
+  readonly limitStates: readonly LimitState[]
   /** Day and month of what was taken. */
   readonly period: readonly [number, number]
 }
@@ -60,7 +60,7 @@ export function questionOf(
 ): Question {
   const slot = own(accountId)
   const { atMs } = unsettled
-  const row = writeRow(unsettled)
+  const row = writeEntry(unsettled)
   return { slot, what, accountId, requestId, leaseMs, atMs, demands, member, shared, row }
 }
 
@@ -150,15 +150,15 @@ function tell(
       continue
     }
     const demands = question.what === 'note' ? [] : question.demands
-    const standings = demands.map((demand, each) =>
+    const limitStates = demands.map((demand, each) =>
       standingAt(numbers, from + NUMBERS * each, demand),
     )
     from += NUMBERS * demands.length
-    resolve({ outcome, standings, period: [day, month] })
+    resolve({ outcome, limitStates, period: [day, month] })
   }
 }
 
-function standingAt(numbers: readonly number[], at: number, demand: Demand): Standing {
+function standingAt(numbers: readonly number[], at: number, demand: Demand): LimitState {
   return {
     limit: numbersOf(demand).limit,
     remaining: numbers[at] ?? 0,

@@ -6,12 +6,12 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isObject, stringOf } from '../chat/json.js'
-import { openStore } from './open.js'
+import { openStore } from './open-store.js'
 import { isRedisUrl } from './redis/connection/address.js'
 import type { Store, StoreOptions } from './store.js'
 
 /** Where a store is, and where its id is remembered. */
-export interface KnownStore extends StoreOptions {
+export interface ExpectedStore extends StoreOptions {
   /** As in the configuration's `store`. */
   readonly url: string
   /** A folder of this machine that outlives the process; made where it is missing, with mode 0700. */
@@ -23,7 +23,11 @@ export interface KnownStore extends StoreOptions {
  * last is refused with `GatewayError(store_unavailable)`. Warns of an empty Redis in which it began a store.
  * Rejects as `openStore` does.
  */
-export async function openKnownStore({ url, folder, ...options }: KnownStore): Promise<Store> {
+export async function openExpectedStore({
+  url,
+  folder,
+  ...options
+}: ExpectedStore): Promise<Store> {
   const path = join(folder, `store-${nameOf(url)}.json`)
   const expectedId = await remembered(path)
   const known = expectedId === undefined ? {} : { expectedId }
@@ -33,7 +37,7 @@ export async function openKnownStore({ url, folder, ...options }: KnownStore): P
 }
 
 /** Opens whatever store is there, one that it makes included, and remembers it as the one to expect. */
-export async function acceptStore({ url, folder, ...options }: KnownStore): Promise<Store> {
+export async function acceptStore({ url, folder, ...options }: ExpectedStore): Promise<Store> {
   const store = await openStore(url, options)
   await keep(store, { path: join(folder, `store-${nameOf(url)}.json`), url }, options.warn)
   return store

@@ -1,5 +1,5 @@
 /**
- * Reads the text of a ledger row, as `usage-record.ts` writes it.
+ * Reads the text of a ledger row, as `write-entry.ts` writes it.
  */
 import type { Usage } from '../../chat/usage.js'
 import { isOutcome } from '../../error-cause.js'
@@ -10,7 +10,7 @@ import {
   type UsageRow,
   type UsageSource,
 } from '../../ledger/row.js'
-import { VERSION } from './usage-record.js'
+import { VERSION } from './write-entry.js'
 
 /** The version before, which ends with `hops`; of those, and no other, rows are read. */
 const WITHOUT_EXPLANATION = 1
@@ -77,7 +77,7 @@ const DIALECTS: readonly string[] = ['openai-chat', 'openai-responses', 'anthrop
 const SOURCES: readonly string[] = ['reported', 'estimated', 'none']
 
 /** Throws an Error naming the field that is damaged, never its value. */
-export function readRow(text: string): UsageRow {
+export function readEntry(text: string): UsageRow {
   const from = new Fields(text)
   return {
     requestId: from.string('requestId'),

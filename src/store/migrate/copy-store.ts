@@ -9,12 +9,18 @@
 import type { Account, ApiKey } from '../../accounts/account.js'
 import type { UsageRow } from '../../ledger/row.js'
 import type { UsageSum } from '../ledger.js'
-import { MigrationRefused, refuseForeign } from './compare.js'
-import { budgetsOf, sumsOf, trailOf, type Beginnings, type Progress } from './parts.js'
-import { removeEndedKeys } from '../ended-keys.js'
-import { accountPages, everyAccount, everyKey } from '../pages.js'
+import { MigrationRefused, refuseForeign } from './compare-stores.js'
+import {
+  budgetBatches,
+  sumsSince,
+  auditPages,
+  type PartStarts,
+  type Progress,
+} from './read-parts.js'
+import { removeEndedKeys } from '../remove-ended-keys.js'
+import { accountPages, everyAccount, everyKey } from '../list-all.js'
 import type { KeyEdit, Store } from '../store.js'
-import { canonical } from './tally.js'
+import { canonical } from './checksum.js'
 
 /** Written at the same time. */
 const AT_ONCE = 64
@@ -27,7 +33,7 @@ const SUMS = [
  * Copies all that lasts. Rejects with `MigrationRefused` where the target has something else, and as the
  * stores do. Answers with what `compare` needs.
  */
-export async function copyStore(from: Store, to: Store, tell: Progress): Promise<Beginnings> {
+export async function copyStore(from: Store, to: Store, tell: Progress): Promise<PartStarts> {
   await refuseForeign(from, to, await rowsBegin(from))
   await from.ledger.expire()
   const nowMs = Date.now()
@@ -58,7 +64,7 @@ export async function copyStore(from: Store, to: Store, tell: Progress): Promise
     }
   }
   let budgets = 0
-  for await (const batch of budgetsOf(from, Date.now())) {
+  for await (const batch of budgetBatches(from, Date.now())) {
     await to.ledger.putBudgets(batch)
     tell('budgets', (budgets += batch.length))
   }
@@ -113,13 +119,13 @@ function editOf({ name, expiresAtMs, models, limits, replacedBy }: ApiKey): KeyE
 /** Answers with the id of the source's oldest entry. */
 async function copyTrail(from: Store, to: Store, tell: Progress): Promise<string> {
   const there = new Set<string>()
-  for await (const page of trailOf(to)) for (const { id } of page) there.add(id)
+  for await (const page of auditPages(to)) for (const { id } of page) there.add(id)
   let oldest = ''
   let done = 0
-  for await (const page of trailOf(from)) {
+  for await (const page of auditPages(from)) {
     oldest = page.at(-1)?.id ?? oldest
     const missing = page.filter(({ id }) => !there.has(id))
-    await inBatches(missing, (entry) => to.trail.add(entry))
+    await inBatches(missing, (entry) => to.auditTrail.add(entry))
     tell('trail', (done += page.length))
   }
   return oldest
@@ -144,8 +150,8 @@ async function copySums(
   accountId: string,
   by: 'hour' | 'day',
 ): Promise<readonly UsageSum[]> {
-  const sums = await sumsOf(from, accountId, by, 0)
-  const there = new Set((await sumsOf(to, accountId, by, 0)).map(canonical))
+  const sums = await sumsSince(from, accountId, by, 0)
+  const there = new Set((await sumsSince(to, accountId, by, 0)).map(canonical))
   const missing = sums.filter((sum) => !there.has(canonical(sum)))
   if (missing.length > 0) {
     await to.ledger.putSums(by, missing, await from.ledger.lastUse(accountId))

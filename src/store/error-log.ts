@@ -3,14 +3,14 @@
  * request: each reason is one line in ten seconds.
  */
 import type { Logger } from '../observe/log/log.js'
-import { reasonOf } from './failure.js'
+import { reasonOf } from './errors.js'
 
 const AGAIN_MS = 10_000
 /** Reasons in ten seconds; of damaged records there may be many. */
 const MOST_REASONS = 32
 
 /** Writes a line for each new reason. */
-export class FailureLog {
+export class StoreErrorLog {
   private readonly log: Pick<Logger, 'warn'>
   private readonly now: () => number
   private readonly told = new Map<string, number>()

@@ -2,11 +2,11 @@
  * The `redis` engine's shelf: a connection of its own and one slot, so
  * that count, bytes and order of expiry change together. Knows nothing of what the values are.
  */
-import { unavailable } from '../failure.js'
+import { unavailable } from '../errors.js'
 import type { RedisEngine } from './connection/engine.js'
 import { loadScript } from './connection/script.js'
 import type { RedisLink } from './connection/link.js'
-import type { Shelf, Shelved, ShelfRoom } from '../store.js'
+import type { SharedCache, CachedValue, CacheCapacity } from '../store.js'
 
 /** Removed in one step; others come in between. */
 const BATCH = 256
@@ -25,14 +25,14 @@ const PUT = loadScript('records/trim-reasoning-state', 'records/put-reasoning-st
 const SWEEP = loadScript('records/trim-reasoning-state', 'records/sweep-reasoning-state')
 
 /** Works on the engine's connection, until that is closed. */
-export class RedisShelf implements Shelf {
+export class RedisShelf implements SharedCache {
   private readonly link: RedisLink
 
   constructor({ shelf }: RedisEngine) {
     this.link = shelf
   }
 
-  async put(name: string, item: Shelved, room: ShelfRoom, nowMs: number): Promise<void> {
+  async put(name: string, item: CachedValue, room: CacheCapacity, nowMs: number): Promise<void> {
     const head = Buffer.alloc(HEAD_BYTES)
     head.writeDoubleBE(item.expiresAtMs)
     const value = Buffer.concat([head, item.value])
@@ -40,7 +40,7 @@ export class RedisShelf implements Shelf {
     await this.link.run('keeping a value', PUT, KEYS, args)
   }
 
-  async get(names: readonly string[], nowMs: number): Promise<(Shelved | null)[]> {
+  async get(names: readonly string[], nowMs: number): Promise<(CachedValue | null)[]> {
     if (names.length === 0) return []
     const answer = await this.link.sendForBytes('reading values', 'hmget', [VALUES, ...names])
     const values: unknown[] = Array.isArray(answer) ? answer : []
@@ -50,7 +50,7 @@ export class RedisShelf implements Shelf {
     })
   }
 
-  async sweep(room: ShelfRoom, nowMs: number): Promise<number> {
+  async sweep(room: CacheCapacity, nowMs: number): Promise<number> {
     for (let count = 0; ;) {
       const gone = await this.link.run('sweeping', SWEEP, KEYS, [nowMs, room.entries, room.bytes])
       if (typeof gone !== 'number') throw unavailable('sweeping failed', new Error('no count'))
@@ -65,7 +65,7 @@ export class RedisShelf implements Shelf {
   }
 }
 
-function itemOf(record: unknown): Shelved | null {
+function itemOf(record: unknown): CachedValue | null {
   if (!(record instanceof Buffer) || record.length < HEAD_BYTES) return null
   return { expiresAtMs: record.readDoubleBE(), value: record.subarray(HEAD_BYTES) }
 }

@@ -3,8 +3,8 @@
  * Knows no client and no key of Redis.
  */
 import type { Account, ApiKey } from '../../../accounts/account.js'
-import { damaged, unavailable } from '../../failure.js'
-import { readAccount, readKey } from '../../records/record.js'
+import { damaged, unavailable } from '../../errors.js'
+import { readAccount, readKey } from '../../records/account-records.js'
 import type { Page } from '../../store.js'
 
 /** What is wrong with a record that can be read and is not the one that it should be. */

@@ -3,9 +3,9 @@
  * passes the time. How slices work: docs/explanation/redis-store.md.
  */
 import { budgetStanding, drained, rateStanding, UNITS } from '../../../limits/bucket.js'
-import type { BudgetDemand, Demand, RateDemand, Standing } from '../../ledger.js'
-import type { Told } from './demands.js'
-import { hasPlace, placesStanding, type PlaceSlice } from './place-slices.js'
+import type { BudgetDemand, Demand, RateDemand, LimitState } from '../../ledger.js'
+import type { Told } from './encode-demands.js'
+import { hasPlace, placesStanding, type PlaceSlice } from './concurrency-slices.js'
 
 /** How long Redis keeps a slice whose process does not report (scripts/limits/slice.lua). */
 const SLICE_MS = 10_000
@@ -141,7 +141,7 @@ export function standingOf(
   slice: FlowSlice | PlaceSlice,
   demand: Demand | undefined,
   nowMs: number,
-): Standing {
+): LimitState {
   if (slice.kind === 'concurrent') return placesStanding(slice)
   const { limit, used, held, leftMs, heardMs } = slice
   const elapsedMs = Math.max(0, nowMs - heardMs)

@@ -3,9 +3,9 @@
  * are not wanted any more go back. Knows no request.
  */
 import type { SettlementOptions } from '../ledger/settlement.js'
-import { numbersOfJson } from '../keys/records.js'
+import { numbersOfJson } from '../keys/read-records.js'
 import { SLICES } from '../ledger/scripts.js'
-import type { Told } from './demands.js'
+import type { Told } from './encode-demands.js'
 
 /** How often slices are looked at. */
 const ROUND_MS = 500

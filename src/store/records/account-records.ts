@@ -5,9 +5,9 @@
 import type { Account, ApiKey, KeyLimits, PlanName } from '../../accounts/account.js'
 import type { Labels } from '../../accounts/labels.js'
 import { isObject, type JsonObject } from '../../chat/json.js'
-import type { Pass } from '../passes.js'
+import type { SignInToken } from '../sign-in-tokens.js'
 import type { AccountEdit, KeyEdit } from '../store.js'
-import type { TrailEntry } from '../trail.js'
+import type { AuditEntry } from '../audit-trail.js'
 
 /** An account with what the store itself counts for it. */
 export interface AccountRecord {
@@ -43,12 +43,12 @@ export function writeKey(key: ApiKey): string {
 }
 
 /** The text of a pass. */
-export function writePass(pass: Pass): string {
+export function writeSignInToken(pass: SignInToken): string {
   return JSON.stringify({ v: VERSION, ...pass })
 }
 
 /** The text of an entry of the audit trail. */
-export function writeTrailEntry(entry: TrailEntry): string {
+export function writeAuditEntry(entry: AuditEntry): string {
   return JSON.stringify({ v: VERSION, ...entry })
 }
 
@@ -116,7 +116,7 @@ export function readKey(text: string): ApiKey {
 }
 
 /** Throws an Error naming the field that is damaged, never its value. */
-export function readPass(text: string): Pass {
+export function readSignInToken(text: string): SignInToken {
   const from = fields(text)
   return {
     id: string(from, 'id'),
@@ -128,7 +128,7 @@ export function readPass(text: string): Pass {
 }
 
 /** Throws an Error naming the field that is damaged, never its value. */
-export function readTrailEntry(text: string): TrailEntry {
+export function readAuditEntry(text: string): AuditEntry {
   const from = fields(text)
   return {
     id: string(from, 'id'),
@@ -212,7 +212,7 @@ function labels(from: JsonObject): Labels {
   return Object.fromEntries(read)
 }
 
-function passKind(from: JsonObject): Pass['kind'] {
+function passKind(from: JsonObject): SignInToken['kind'] {
   const value = from['kind']
   switch (value) {
     case 'session':

@@ -11,7 +11,7 @@ const SHOWN = 16
  * Adds up things that each occur once, in any order: engines that keep the same in another order have the
  * same tally. Where the order matters, it is a part of the thing.
  */
-export class Tally {
+export class Checksum {
   count = 0
   private readonly mixed = Buffer.alloc(32)
 

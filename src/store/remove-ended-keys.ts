@@ -2,7 +2,7 @@
  * Removes keys some time after they were revoked or expired. Ledger entries keep the id of such a key.
  */
 import type { ApiKey } from '../accounts/account.js'
-import { accountPages, keyPages } from './pages.js'
+import { accountPages, keyPages } from './list-all.js'
 import type { Store } from './store.js'
 
 /**
@@ -43,6 +43,6 @@ export async function removeEndedKeys(
 /** The same, unless a process of the fleet has done it in the last six hours; null then. */
 export async function removeEndedKeysInTurn(store: Store, nowMs: number): Promise<number | null> {
   const turn = { name: 'removal-of-ended-keys', burst: 1, everyMs: EVERY_MS }
-  const [waitMs = 0] = await store.attempts.take([turn], nowMs)
+  const [waitMs = 0] = await store.throttle.take([turn], nowMs)
   return waitMs > 0 ? null : removeEndedKeys(store, nowMs)
 }

@@ -4,7 +4,7 @@
 import { dayOf, monthOf } from '../../limits/bucket.js'
 import type { BudgetSpent, UsageSum } from '../ledger.js'
 import type { Store } from '../store.js'
-import type { TrailEntry } from '../trail.js'
+import type { AuditEntry } from '../audit-trail.js'
 
 const TRAIL_PAGE = 1_000
 
@@ -17,7 +17,7 @@ export type Part = (typeof PARTS)[number]
 export type Progress = (part: Part, done: number) => void
 
 /** Where the source's begins; older things that the target has are what the source has dropped since. */
-export interface Beginnings {
+export interface PartStarts {
   /** The first entry's id. */
   readonly trail: string
   /** The first row's time. */
@@ -28,9 +28,9 @@ export interface Beginnings {
 }
 
 /** Every entry, newest first, page by page. */
-export async function* trailOf(store: Store): AsyncGenerator<readonly TrailEntry[]> {
+export async function* auditPages(store: Store): AsyncGenerator<readonly AuditEntry[]> {
   for (let after: string | null = null; ;) {
-    const page: readonly TrailEntry[] = await store.trail.page({
+    const page: readonly AuditEntry[] = await store.auditTrail.page({
       accountId: null,
       after,
       limit: TRAIL_PAGE,
@@ -43,7 +43,7 @@ export async function* trailOf(store: Store): AsyncGenerator<readonly TrailEntry
 }
 
 /** What is spent in the running day or month, batch by batch; what was before has been forgotten. */
-export async function* budgetsOf(
+export async function* budgetBatches(
   store: Store,
   nowMs: number,
 ): AsyncGenerator<readonly BudgetSpent[]> {
@@ -55,7 +55,7 @@ export async function* budgetsOf(
 }
 
 /** All sums of an account from a time on. */
-export function sumsOf(
+export function sumsSince(
   store: Store,
   accountId: string,
   by: 'hour' | 'day',
