@@ -62,10 +62,10 @@ export type ChatEvent =
       /** The upstream only paused: with this it can be asked for the rest. It never leaves the gateway. */
       resume?: JsonObject
       /** Nothing was said, which the same request may well mend. It never leaves the gateway. */
-      again?: true
+      retrySame?: true
     }
   /** `again`: the model stumbled over itself, and the same request may well fare better. */
-  | { type: 'error'; error: WireError; again?: true }
+  | { type: 'error'; error: WireError; retrySame?: true }
 
 /** Takes events one at a time, synchronously, and never throws. */
 export interface EventSink {

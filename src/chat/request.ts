@@ -186,7 +186,7 @@ export interface ChatRequest {
   /** The client does not want to read the model's reasoning; only its state goes back to it. */
   hidesThoughts?: boolean
   /** The client wants the state of the model's reasoning in the reply, to send it back with the next request. */
-  wantsReasoningState?: boolean
+  includeReasoningState?: boolean
   /** Tools that the client keeps in a namespace, by the name that they have in `tools`; replies name both. */
   namespaces?: ReadonlyMap<string, NamespacedTool>
   /** Members of the body that the client's format repeats in its replies. */

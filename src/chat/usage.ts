@@ -76,14 +76,19 @@ export function tokenCount(value: unknown): number | undefined {
 }
 
 /** A count beyond this is a mistake: 50 times the largest context window there is. */
-const MOST_TOKENS = 100_000_000
+const MAX_TOKENS = 100_000_000
 
 /** Whether a count is one that no request can have. */
-export function isAbsurd({ input = 0, output = 0, cacheRead = 0, cacheWrite = 0 }: Usage): boolean {
-  return Math.max(input, output, cacheRead, cacheWrite) > MOST_TOKENS
+export function isImplausible({
+  input = 0,
+  output = 0,
+  cacheRead = 0,
+  cacheWrite = 0,
+}: Usage): boolean {
+  return Math.max(input, output, cacheRead, cacheWrite) > MAX_TOKENS
 }
 
 /** Whether the upstream says how long its answer was, credibly. */
-export function tellsOutput(usage: Usage): boolean {
-  return (usage.output ?? 0) > 0 && !isAbsurd(usage)
+export function reportsOutput(usage: Usage): boolean {
+  return (usage.output ?? 0) > 0 && !isImplausible(usage)
 }

@@ -10,11 +10,11 @@ import type { JsonObject, JsonValue } from '../chat/json.js'
 import type { ModelFacts } from '../chat/model.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { ReplyStorage } from '../chat/reply/kept-reply.js'
-import type { Said } from '../chat/reply/text-seen.js'
+import type { OutputSize } from '../chat/reply/text-seen.js'
 import type { Usage } from '../chat/usage.js'
 import type { WireError } from '../errors.js'
 import type { Framing, FrameSink } from '../wire/frames/framer.js'
-import type { Sized } from '../wire/frames/sized.js'
+import type { SizedText } from '../wire/frames/sized.js'
 import type { Outline } from '../wire/vectors.js'
 import type { Edit } from '../wire/json/splice.js'
 
@@ -34,7 +34,7 @@ export type OtherFormat =
 export type WireFormat = DialectName | OtherFormat
 
 /** How clients speak a format to us, and how we speak it to an upstream. */
-export interface Sides {
+export interface FormatCodecs {
   readonly ingress: Ingress
   readonly egress: Egress
 }
@@ -91,7 +91,7 @@ export interface Choice {
 }
 
 /** Where an answer stands in a stream of several. */
-export interface Place {
+export interface ChoicePosition {
   readonly index: number
   /** After it comes what ends the stream. */
   readonly isLast: boolean
@@ -118,16 +118,16 @@ export interface Ingress {
    * formats that have headers of their own.
    */
   decodeRequest(body: JsonObject, endpoint: Endpoint, headers?: IncomingHttpHeaders): ChatRequest
-  encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized
+  encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText
   /** Several answers to one request (`n`); their counts are those of all together, in each. */
-  encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): Sized
+  encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): SizedText
   /** `place`: where the answer stands among several; left out, it is the only one. */
-  newEncoder(request: ChatRequest, seed: Seed, place?: Place): StreamEncoder
+  newEncoder(request: ChatRequest, seed: Seed, place?: ChoicePosition): StreamEncoder
   /**
    * The path, `reply.` and a field, of what this format has no words for in an event; null where it
    * says the event whole. Never asked about deltas.
    */
-  unsaid(event: ChatEvent): string | null
+  lossOf(event: ChatEvent): string | null
   /** What the canon's path of a field is called in this format; absent: the same. */
   fieldName?(path: string): string
   /** Limits the length of an answer in a client's own body; absent: a member of the body itself does. */
@@ -181,7 +181,7 @@ export interface Egress {
    * `own`, which are those of `headers`, with those that a client of the same dialect sent. `betas` lists the beta
    * features that the upstream's configuration allows; null allows all. Absent if the dialect has no such headers.
    */
-  passedHeaders?(
+  forwardedHeaders?(
     own: Readonly<Record<string, string>>,
     client: Readonly<Record<string, string>>,
     betas: readonly string[] | null,
@@ -193,7 +193,7 @@ export interface Egress {
    */
   encodeRequest(request: ChatRequest, model: ModelFacts, losses: Losses): JsonObject
   /** Writes such a body, quirks and all, quicker than `stringifyExact`, which does it where this is left out. */
-  readonly write?: (body: JsonObject) => Sized
+  readonly write?: (body: JsonObject) => SizedText
   /**
    * Top-level edits that make a client's own body fit this upstream; applied to bytes, not to a parsed
    * copy. Throws and reports as `encodeRequest` does.
@@ -206,7 +206,7 @@ export interface Egress {
    */
   dropReasoning?(body: JsonObject, error: WireError): JsonObject | null
   /** Absent if upstreams of the format have no endpoint that counts tokens. */
-  readonly counter?: TokenCounter
+  readonly tokenCounter?: TokenCounter
   /** Emits a grammatical stream whatever the body is; never throws. */
   decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void
   /** `mayPause`: the decoder must keep what `continuation` needs. */
@@ -281,7 +281,7 @@ export interface TapResult {
   /** The vendor's tier that served it; null where it does not say. */
   readonly tier: string | null
   /** How much was said so far; of a whole reply only where `usage` does not tell. */
-  readonly said: Said
+  readonly outputSize: OutputSize
 }
 
 /** Watches a stream that passes through untouched. */
@@ -289,17 +289,17 @@ export interface StreamTap extends TapResult {
   /** False for a frame that must not reach the client (one that only the gateway asked for, or an error). */
   frame(name: string, data: string): boolean
   /** What stands in the frame just watched that only the gateway asked for; empty where nothing does. */
-  readonly trim: string
+  readonly excess: string
   /** A frame that the upstream left out, to be sent before the frame just watched; empty if there is none. */
-  readonly before: string
+  readonly missingFrame: string
   /** Content has been seen: from here on nothing may be retried. */
-  readonly content: boolean
+  readonly hasContent: boolean
   /** The format's own terminator has been seen, so an end of file is an end. */
-  readonly complete: boolean
+  readonly isComplete: boolean
   /** Every answer that began has its reason, so an end of file cuts none of them. */
-  readonly finished: boolean
+  readonly isFinished: boolean
   /** The terminator, for a stream that is finished and came without one. */
-  readonly ending: string
+  readonly terminator: string
   /** The frame that ends the stream in an error; absent if `encodeStreamError` needs nothing of the stream. */
   failed?(error: WireError): string | null
 }

@@ -94,7 +94,7 @@ const UNSERVED: readonly UnservedRow[] = [
 ]
 
 /** The row of an endpoint that the gateway does not have; null if nothing is known of the path. */
-export function unservedAt(path: string): UnservedRow | null {
+export function unservedEndpoint(path: string): UnservedRow | null {
   return UNSERVED.find((row) => path === row.path || path.startsWith(`${row.path}/`)) ?? null
 }
 
@@ -105,7 +105,7 @@ export interface Match {
 }
 
 /** The rows of the first path in the table that matches, one for each method; empty if none does. */
-export function rowsAt(path: string, rows: readonly EndpointRow[]): Match[] {
+export function matchingRows(path: string, rows: readonly EndpointRow[]): Match[] {
   const matches: Match[] = []
   for (const row of rows) {
     const [first] = matches

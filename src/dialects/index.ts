@@ -12,10 +12,16 @@ import type {
   Ingress,
   ModelPages,
   OtherFormat,
-  Sides,
+  FormatCodecs,
   WireFormat,
 } from './dialect.js'
-import { ENDPOINTS, rowsAt, type ClientFormat, type EndpointRow, type Match } from './endpoints.js'
+import {
+  ENDPOINTS,
+  matchingRows,
+  type ClientFormat,
+  type EndpointRow,
+  type Match,
+} from './endpoints.js'
 import { geminiEmbedding, geminiEmbeddings } from './gemini/embeddings/endpoints.js'
 import { gemini } from './gemini/index.js'
 import { geminiModels } from './gemini/client/list-models.js'
@@ -31,7 +37,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   gemini,
 }
 
-const OTHERS: Readonly<Record<OtherFormat, Sides>> = {
+const OTHERS: Readonly<Record<OtherFormat, FormatCodecs>> = {
   'openai-completions': openaiCompletions,
   'openai-embeddings': openaiEmbeddings,
   'gemini-embeddings': geminiEmbeddings,
@@ -44,7 +50,7 @@ export const EGRESSES: readonly { dialect: DialectName; egress: Egress }[] = Obj
 ).flatMap(({ name, egress }) => (egress === null ? [] : [{ dialect: name, egress }]))
 
 /** What a path and method ask for, and in which dialect. */
-export interface Addressed {
+export interface ResolvedEndpoint {
   readonly dialect: DialectName
   readonly wire: WireFormat
   readonly ingress: Ingress
@@ -58,30 +64,30 @@ export const SERVED: readonly EndpointRow[] = ENDPOINTS.filter(
 )
 
 /** Endpoints without a parameter in the path, by method and path. */
-const FIXED: ReadonlyMap<string, Addressed> = new Map(
+const FIXED: ReadonlyMap<string, ResolvedEndpoint> = new Map(
   SERVED.filter(({ path }) => !path.includes('{')).map((row) => [
     `${row.method} ${row.path}`,
-    addressedBy({ row, parameter: null }),
+    resolvedBy({ row, parameter: null }),
   ]),
 )
 
 /** Null if there is no such endpoint. `path` has no query; HEAD is answered like GET. */
-export function addressed(method: string, path: string): Addressed | null {
+export function resolveEndpoint(method: string, path: string): ResolvedEndpoint | null {
   const asked = method === 'HEAD' ? 'GET' : method
   const fixed = FIXED.get(`${asked} ${path}`)
   if (fixed !== undefined) return fixed
-  const match = rowsAt(path, SERVED).find(({ row }) => row.method === asked)
-  return match === undefined ? null : addressedBy(match)
+  const match = matchingRows(path, SERVED).find(({ row }) => row.method === asked)
+  return match === undefined ? null : resolvedBy(match)
 }
 
 /** The methods that a path takes; empty if there is no such endpoint. */
-export function methodsAt(path: string): string[] {
-  return rowsAt(path, SERVED).flatMap(({ row }) =>
+export function allowedMethods(path: string): string[] {
+  return matchingRows(path, SERVED).flatMap(({ row }) =>
     row.method === 'GET' ? ['GET', 'HEAD'] : [row.method],
   )
 }
 
-function addressedBy({ row, parameter }: Match): Addressed {
+function resolvedBy({ row, parameter }: Match): ResolvedEndpoint {
   const { dialect, wire, format, endpoint } = row
   return {
     dialect,
@@ -137,7 +143,7 @@ function isOther(wire: WireFormat): wire is OtherFormat {
  * The format in which an upstream of a dialect is sent what came in another; null if it has no such operation.
  * `hasCompletions`: it has OpenAI's legacy endpoint.
  */
-export function wireFor(
+export function upstreamFormat(
   client: WireFormat,
   dialect: DialectName,
   hasCompletions: boolean,

@@ -4,7 +4,7 @@
  */
 import type { Identity } from '../accounts/account.js'
 import type { Authenticator } from '../auth/authenticate.js'
-import type { Addressed } from '../dialects/index.js'
+import type { ResolvedEndpoint } from '../dialects/index.js'
 import { GatewayError } from '../errors.js'
 import { answerPreflight, isPreflight } from '../http/cors.js'
 import { sendReply } from '../http/respond.js'
@@ -154,7 +154,7 @@ function sendAdmitted(
 /** The checked request, with the conversation that it goes on from. */
 async function receiveWhole(
   x: Exchange,
-  at: Addressed,
+  at: ResolvedEndpoint,
   { identity, held, results }: { identity: Identity; held: Holding; results: Results },
   { responses }: Services,
 ): Promise<Call> {
@@ -170,7 +170,7 @@ async function receiveWhole(
 /** What the gateway answers without an upstream; null if the endpoint needs one. */
 function answerItself(
   x: Exchange,
-  at: Addressed,
+  at: ResolvedEndpoint,
   identity: Identity,
   { responses }: Services,
 ): Delivery | Promise<Delivery> | null {
@@ -214,7 +214,7 @@ function unrecorded(): GatewayError {
 /** Replies with the models that the key may use, in the format of the client. */
 function answerModels(
   x: Exchange,
-  { dialect, endpoint }: Pick<Addressed, 'dialect' | 'endpoint'>,
+  { dialect, endpoint }: Pick<ResolvedEndpoint, 'dialect' | 'endpoint'>,
   identity: Identity,
 ): Delivery {
   const { model } = endpoint

@@ -5,7 +5,7 @@
  */
 import type { JsonValue } from '../chat/json.js'
 import type { ModelFamily } from '../chat/model.js'
-import type { Said } from '../chat/reply/text-seen.js'
+import type { OutputSize } from '../chat/reply/text-seen.js'
 import type { ChatRequest, MediaSource, ThinkingPart, UserPart } from '../chat/request.js'
 
 /** What of a request makes tokens. */
@@ -221,6 +221,6 @@ function weighed(bulk: Bulk, rates: Rates): number {
 }
 
 /** About as many tokens as these words are; at least 1 where there are any. Hidden reasoning is not in it. */
-export function outputTokens({ bytes, calls }: Said, family: string): number {
+export function outputTokens({ bytes, calls }: OutputSize, family: string): number {
   return Math.ceil(bytes / 4 + calls * ratesOf(RATES, family).call)
 }

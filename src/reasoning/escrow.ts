@@ -8,10 +8,10 @@ import type { Reply, ReplyBlock } from '../chat/reply/fold.js'
 import type { ChatRequest, Message } from '../chat/request.js'
 import type { EscrowConfig } from '../config/config.js'
 import type { SharedCache, CachedValue } from '../store/store.js'
-import { Memory, type Held } from './memory.js'
+import { StateCache, type CachedState } from './memory.js'
 import { Seal } from './seal.js'
 import { hasState, readState, restored, writeState } from './state.js'
-import { turnOf, turnOfReply, Turns } from './turn.js'
+import { turnOf, turnOfReply, TurnNames } from './turn.js'
 import { withinTime } from './within-time.js'
 
 /** Whose state it is: it never serves another account, another format or another model. */
@@ -55,7 +55,7 @@ interface Wanted {
 export class Escrow {
   private readonly options: EscrowOptions
   private readonly seal: Seal
-  private readonly memory = new Memory()
+  private readonly memory = new StateCache()
   private readonly timer: NodeJS.Timeout
 
   constructor(options: EscrowOptions) {
@@ -104,13 +104,13 @@ export class Escrow {
   keep(request: ChatRequest, reply: Reply, scope: Scope): Promise<void> | null {
     if (!hasState(reply.blocks)) return null
     const blocks = reply.blocks.map((block) => (block.type === 'text' ? uncited(block) : block))
-    const turns = new Turns()
+    const turns = new TurnNames()
     for (const message of request.messages) {
-      if (message.role === 'assistant') turns.answered(turnOf(message))
-      else turns.heard(message)
+      if (message.role === 'assistant') turns.addReply(turnOf(message))
+      else turns.addMessage(message)
     }
     const turn = turnOfReply(blocks, request.legacyFunctions === true)
-    const name = this.nameOf(scope, turns.answered(turn))
+    const name = this.nameOf(scope, turns.addReply(turn))
     const { maxBytes } = this.options.settings()
     const text = writeState(blocks)
     if (text.length > maxBytes / SHARE) {
@@ -127,12 +127,12 @@ export class Escrow {
 
   /** The assistant's turns with the names of what they may have left here. */
   private wanted(messages: readonly Message[], scope: Scope): Wanted[] {
-    const turns = new Turns()
+    const turns = new TurnNames()
     const wanted: Wanted[] = []
     for (const [at, message] of messages.entries()) {
-      if (message.role !== 'assistant') turns.heard(message)
+      if (message.role !== 'assistant') turns.addMessage(message)
       else {
-        const name = this.nameOf(scope, turns.answered(turnOf(message)))
+        const name = this.nameOf(scope, turns.addReply(turnOf(message)))
         wanted.push({ at, message, name })
       }
     }
@@ -183,7 +183,7 @@ export class Escrow {
   }
 
   /** A conversation that goes on keeps its state, and what nobody asks for leaves first. */
-  private prolong(name: string, { blocks, expiresAtMs }: Held, nowMs: number): void {
+  private prolong(name: string, { blocks, expiresAtMs }: CachedState, nowMs: number): void {
     const halfMs = this.options.settings().ttlSeconds * 500
     if (expiresAtMs - nowMs < halfMs) void this.put(name, blocks, writeState(blocks))
   }

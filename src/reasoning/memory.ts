@@ -5,7 +5,7 @@
 import type { ReplyBlock } from '../chat/reply/fold.js'
 
 /** One answer's state. */
-export interface Held {
+export interface CachedState {
   readonly blocks: readonly ReplyBlock[]
   readonly bytes: number
   /** When the store lets go of it. */
@@ -13,12 +13,12 @@ export interface Held {
 }
 
 /** At most so many bytes of states, by name. */
-export class Memory {
-  private readonly held = new Map<string, Held>()
+export class StateCache {
+  private readonly held = new Map<string, CachedState>()
   private bytes = 0
 
   /** The state, now the most recently used; null where there is none, or its time is over. */
-  get(name: string, nowMs: number): Held | null {
+  get(name: string, nowMs: number): CachedState | null {
     const found = this.held.get(name)
     if (found === undefined) return null
     this.held.delete(name)
@@ -31,7 +31,7 @@ export class Memory {
   }
 
   /** Keeps the state, if there can be room for it at all. */
-  set(name: string, state: Held, roomBytes: number): void {
+  set(name: string, state: CachedState, roomBytes: number): void {
     this.remove(name)
     if (state.bytes <= roomBytes) {
       this.held.set(name, state)

@@ -19,18 +19,18 @@ export interface Turn {
 }
 
 /** Names the turns of one conversation, first to last. */
-export class Turns {
+export class TurnNames {
   private previous = ''
   private since: string[] = []
 
   /** Any message that is not the assistant's. */
-  heard(message: Exclude<Message, AssistantMessage>): void {
+  addMessage(message: Exclude<Message, AssistantMessage>): void {
     const said = message.parts.map((part) => (part.type === 'text' ? part.text : part.type))
     this.since.push(message.role, ...said)
   }
 
   /** The next turn of the assistant; its name. */
-  answered({ text, calls }: Turn): string {
+  addReply({ text, calls }: Turn): string {
     const [first] = calls
     const spoken =
       first === undefined || isMadeUp(first.id)

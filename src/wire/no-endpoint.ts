@@ -17,7 +17,7 @@ const NOTHING_FOUND =
  * Whether a reply with this status says that the endpoint does not exist. `text` is the message of the error in the
  * provider's form, empty if the body has none.
  */
-export function isNoEndpoint(status: number, text: string): boolean {
+export function isMissingEndpoint(status: number, text: string): boolean {
   if (status !== 404) return false
   const words = text.trim().slice(0, 256)
   if (WRONG_URL.test(words)) return true
@@ -30,7 +30,7 @@ function namesModel(text: string): boolean {
 }
 
 /** The error of such a reply. The provider's words hold paths and are not passed on. */
-export const NO_ENDPOINT: Readonly<WireError> = {
+export const MISSING_ENDPOINT: Readonly<WireError> = {
   kind: 'upstream_misconfigured',
   message:
     'The upstream answered 404 for the endpoint, not for the model: its "base_url", "path" or "dialect" in the configuration of the gateway is wrong.',

@@ -6,14 +6,14 @@ import t from 'tap'
 import type { ChatEvent } from '../../src/chat/event.js'
 import { Fold } from '../../src/chat/reply/fold.js'
 import { Grammar } from '../../src/chat/grammar.js'
-import { Joined } from '../../src/chat/reply/join-replies.js'
+import { JoinedReply } from '../../src/chat/reply/join-replies.js'
 import { addUsage, type Usage } from '../../src/chat/usage.js'
 
 interface Heard {
   readonly events: ChatEvent[]
   readonly fold: Fold
   readonly grammar: Grammar
-  readonly joined: Joined
+  readonly joined: JoinedReply
 }
 
 function listen(maxOutput?: number): Heard {
@@ -25,7 +25,7 @@ function listen(maxOutput?: number): Heard {
       fold.event(event)
     },
   })
-  return { events, fold, grammar, joined: new Joined(grammar, maxOutput) }
+  return { events, fold, grammar, joined: new JoinedReply(grammar, maxOutput) }
 }
 
 /** A part of one text block and one call; `paused` where another is to follow. */
@@ -59,7 +59,7 @@ void t.test('one start, blocks counted on, usage added, one finish', (t) => {
   say(heard, part('one', { input: 10, output: 5, cacheRead: 4 }, true))
   t.same(heard.joined.resume, { at: 'one' })
   t.equal(heard.grammar.ended, false, 'a pause is no end')
-  heard.joined.proceed()
+  heard.joined.startNextPart()
   t.equal(heard.joined.resume, null)
   say(heard, part('two', { input: 20, output: 7, reasoning: 2 }, false))
   t.equal(heard.grammar.breach, null)
@@ -79,7 +79,7 @@ void t.test('one start, blocks counted on, usage added, one finish', (t) => {
 void t.test('calls of two parts never share an id', (t) => {
   const heard = listen()
   say(heard, part('one', {}, true))
-  heard.joined.proceed()
+  heard.joined.startNextPart()
   say(heard, part('two', {}, false))
   const ids = heard.events.flatMap((event) => (event.type === 'tool-start' ? [event.id] : []))
   t.same(ids, ['call_0', 'call_0_p2'])
@@ -90,7 +90,7 @@ void t.test('six parts at the most; the last one’s reason is the answer’s', 
   const heard = listen()
   let asked = 0
   for (let at = 0; at < 20 && !heard.grammar.ended; at += 1) {
-    if (at > 0) heard.joined.proceed()
+    if (at > 0) heard.joined.startNextPart()
     say(heard, part(`${at}`, { output: 1 }, true))
     if (heard.joined.resume !== null) asked += 1
   }
@@ -104,7 +104,7 @@ void t.test('the client’s own limit holds for all parts together', (t) => {
   const heard = listen(10)
   say(heard, part('one', { output: 6 }, true))
   t.not(heard.joined.resume, null)
-  heard.joined.proceed()
+  heard.joined.startNextPart()
   say(heard, part('two', { output: 4 }, true))
   t.equal(heard.joined.resume, null)
   t.equal(heard.fold.reply()?.reason, 'length')
@@ -114,7 +114,7 @@ void t.test('the client’s own limit holds for all parts together', (t) => {
 void t.test('an error in a later part ends the answer with what was reported', (t) => {
   const heard = listen()
   say(heard, part('one', { input: 3, output: 6 }, true))
-  heard.joined.proceed()
+  heard.joined.startNextPart()
   const error = { kind: 'upstream_truncated', message: 'cut' } as const
   say(heard, [{ type: 'error', error }])
   t.equal(heard.fold.error?.kind, 'upstream_truncated')

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { Reply } from '../../src/chat/reply/fold.js'
-import { jsonAnswer, missesSchema } from '../../src/chat/reply/json-answer.js'
+import { withoutCodeFence, violatesSchema } from '../../src/chat/reply/json-answer.js'
 import type { ChatRequest, ResponseFormat } from '../../src/chat/request.js'
 import { startGateway } from '../helpers/gateway.js'
 
@@ -19,7 +19,7 @@ function answer(text: string, format?: ResponseFormat): unknown {
     { type: 'text', text, citations: [] },
   ]
   const reply: Reply = { id: 'r', model: 'm', blocks, usage: {}, reason: 'stop', raw: null }
-  const [thinking, said] = jsonAnswer(reply, request(format)).blocks
+  const [thinking, said] = withoutCodeFence(reply, request(format)).blocks
   t.same(thinking, blocks[0], 'thinking stays')
   return said?.type === 'text' ? said.text : undefined
 }
@@ -52,7 +52,7 @@ const SHIP: ResponseFormat = {
 function missed(text: string, format = SHIP, reason: Reply['reason'] = 'stop'): boolean {
   const blocks: Reply['blocks'] = [{ type: 'text', text, citations: [] }]
   const reply: Reply = { id: 'r', model: 'm', blocks, usage: {}, reason, raw: null }
-  return missesSchema(reply, request(format))
+  return violatesSchema(reply, request(format))
 }
 
 void t.test('an answer beside its strict schema is known', (t) => {

@@ -3,11 +3,11 @@
  * Method: paths by hand, with what must come out; long and hostile ones under a time limit.
  */
 import t from 'tap'
-import { ENDPOINTS, nearestRow, rowsAt } from '../../src/dialects/endpoints.js'
-import { addressed, methodsAt } from '../../src/dialects/index.js'
+import { ENDPOINTS, nearestRow, matchingRows } from '../../src/dialects/endpoints.js'
+import { resolveEndpoint, allowedMethods } from '../../src/dialects/index.js'
 
 void t.test('paths and methods', (t) => {
-  const at = (method: string, path: string): unknown => addressed(method, path)?.endpoint
+  const at = (method: string, path: string): unknown => resolveEndpoint(method, path)?.endpoint
   t.same(at('POST', '/v1/chat/completions'), { operation: 'chat' })
   t.same(at('GET', '/v1/models'), { operation: 'models' })
   t.same(at('HEAD', '/v1/models'), { operation: 'models' })
@@ -24,16 +24,16 @@ void t.test('paths and methods', (t) => {
     ['POST', '/v2/chat/completions'],
     ['POST', '/v1/Chat/completions'],
   ]
-  for (const [method, path] of none) t.equal(addressed(method, path), null, path)
-  t.same(methodsAt('/v1/models'), ['GET', 'HEAD'])
-  t.same(methodsAt('/v1/chat/completions'), ['POST'])
-  t.same(methodsAt('/v1/none'), [])
+  for (const [method, path] of none) t.equal(resolveEndpoint(method, path), null, path)
+  t.same(allowedMethods('/v1/models'), ['GET', 'HEAD'])
+  t.same(allowedMethods('/v1/chat/completions'), ['POST'])
+  t.same(allowedMethods('/v1/none'), [])
   t.end()
 })
 
 void t.test('a path with an action is not that of a model with a colon', (t) => {
   const rows = (path: string): unknown =>
-    rowsAt(path, ENDPOINTS).map(({ row, parameter }) => [row.method, row.endpoint, parameter])
+    matchingRows(path, ENDPOINTS).map(({ row, parameter }) => [row.method, row.endpoint, parameter])
   for (const version of ['v1', 'v1beta']) {
     const model = `/${version}/models/a%2Fb:free`
     t.same(rows(`${model}:generateContent`), [
@@ -74,7 +74,7 @@ void t.test('no path takes long', (t) => {
       `/v1/models/${':'.repeat(16_000)}`,
       '/'.repeat(16_000),
     ]) {
-      rowsAt(path, ENDPOINTS)
+      matchingRows(path, ENDPOINTS)
       nearestRow('POST', path, ENDPOINTS)
     }
   }

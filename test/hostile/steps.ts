@@ -3,7 +3,7 @@
  * loop, as the gateway takes a large body. Measures the longest one. Knows no hostile body.
  */
 import type { ModelFacts } from '../../src/chat/model.js'
-import { EGRESSES, ingressOf, type Addressed } from '../../src/dialects/index.js'
+import { EGRESSES, ingressOf, type ResolvedEndpoint } from '../../src/dialects/index.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
 import type { QuirksConfig } from '../../src/config/config.js'
 import { GatewayError } from '../../src/errors.js'
@@ -12,15 +12,15 @@ import { LossList } from '../../src/gateway/streams/losses.js'
 import { bodyOf, render, type Rendered } from '../../src/gateway/attempts/request/render-request.js'
 import { joined } from '../../src/gateway/bodies/pieces.js'
 import { callFrom, type Call } from '../../src/gateway/phases/receive.js'
-import { turnOf, Turns } from '../../src/reasoning/turn.js'
+import { turnOf, TurnNames } from '../../src/reasoning/turn.js'
 import {
   examine,
   MAX_TEXT_BYTES,
   parseExamined,
-  refuse,
-  textOf,
+  refuseInvalid,
+  checkEncoding,
 } from '../../src/wire/json/parse-body.js'
-import { TextSoFar } from '../../src/wire/json/scan/text-so-far.js'
+import { TextLimit } from '../../src/wire/json/scan/text-so-far.js'
 
 const TARIFF = { price: null, isPriced: false, unknownLength: null }
 
@@ -68,7 +68,7 @@ export interface Trip {
 }
 
 /** What a client speaks, and the endpoint that it asks. */
-export type Client = Pick<Addressed, 'dialect' | 'format' | 'endpoint'>
+export type Client = Pick<ResolvedEndpoint, 'dialect' | 'format' | 'endpoint'>
 
 const CHAT: Client = { dialect: 'openai-chat', format: 'chat', endpoint: { operation: 'chat' } }
 
@@ -88,14 +88,14 @@ function run(body: Buffer, encoder: string, watch: Watch, client: Client): unkno
   for (let at = 0; at < body.length; at += PIECE_BYTES) {
     pieces.push(body.subarray(at, at + PIECE_BYTES))
   }
-  const arrived = new TextSoFar(MAX_TEXT_BYTES)
-  for (const piece of pieces) watch.time('arrive', () => arrived.take(piece))
+  const arrived = new TextLimit(MAX_TEXT_BYTES)
+  for (const piece of pieces) watch.time('arrive', () => arrived.add(piece))
   const raw = watch.time('join', () => joined(pieces))
-  const text = watch.time('text', () => textOf(raw))
+  const text = watch.time('text', () => checkEncoding(raw))
   const examined = watch.time('examine', () => examine(raw, text))
   const parsed =
     watch.time('parse', () => parseExamined(examined)) ??
-    watch.time('refuse', () => refuse(examined))
+    watch.time('refuse', () => refuseInvalid(examined))
   const { dialect: wire } = client
   const at = { ...client, wire, ingress: ingressOf(wire) }
   const call = watch.time('decode', () => callFrom(raw, parsed, at))
@@ -104,10 +104,10 @@ function run(body: Buffer, encoder: string, watch: Watch, client: Client): unkno
   const facts = FACTS[dialect]
   const bounds = watch.time('reckon', () => reckon(request, facts, TARIFF))
   watch.time('turns', () => {
-    const turns = new Turns()
+    const turns = new TurnNames()
     for (const message of request.messages) {
-      if (message.role === 'assistant') turns.answered(turnOf(message))
-      else turns.heard(message)
+      if (message.role === 'assistant') turns.addReply(turnOf(message))
+      else turns.addMessage(message)
     }
   })
   const sent = watch.time('render', () => rendered(call, encoder, dialect))

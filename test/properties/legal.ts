@@ -2,7 +2,7 @@
  * Legal streams of canonical events, by seeded chance. Knows the grammar and no dialect.
  */
 import type { ChatEvent, FinishReason } from '../../src/chat/event.js'
-import { likely } from '../../src/chat/reply/logprobs.js'
+import { logprobOf } from '../../src/chat/reply/logprobs.js'
 
 const TEXTS = [
   'a',
@@ -68,7 +68,7 @@ export function legalStream(
           events.push({ type: 'citation', index, citation: { url: 'https://a.example/' } })
         }
         if (kind === 'text' && !sayable && roll(6) === 0) {
-          events.push({ type: 'logprobs', index, tokens: [{ ...likely('a', -0.5), top: [] }] })
+          events.push({ type: 'logprobs', index, tokens: [{ ...logprobOf('a', -0.5), top: [] }] })
         }
       }
       // Without a word of its own a block does not exist on a wire that has only words.

@@ -72,10 +72,10 @@ function runBytes(chunks: Buffer[]): { frames: Frame[]; raws: string[]; written:
   )
   for (const chunk of chunks) {
     framer.write(chunk)
-    written += framer.takeLoose()
+    written += framer.takeUnframed()
   }
   framer.end()
-  written += framer.takeLoose()
+  written += framer.takeUnframed()
   return { frames, raws, written }
 }
 

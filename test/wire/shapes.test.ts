@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { isObject } from '../../src/chat/json.js'
 import { packageFile } from '../../src/files/package-file.js'
-import { Shapes } from '../../src/wire/frames/shapes.js'
+import { FrameShapes } from '../../src/wire/frames/shapes.js'
 import { dice } from '../properties/streams.js'
 
 const SLOT = /"(?:(?:content|text|id)"\s*:\s*"|\w+"\s*:\s*(?=[-\d]))/g
@@ -19,10 +19,10 @@ function frame(content: string, at: number | string = 1, id = 'a'): string {
 }
 
 /** Shapes that know frames whose content and `n` differ. */
-function learnt(): Shapes<string> {
-  const shapes = new Shapes<string>(SLOT)
-  shapes.learn(frame('Hi', 1), 'note')
-  shapes.learn(frame(' all', 2), 'note')
+function learnt(): FrameShapes<string> {
+  const shapes = new FrameShapes<string>(SLOT)
+  shapes.add(frame('Hi', 1), 'note')
+  shapes.add(frame(' all', 2), 'note')
   return shapes
 }
 
@@ -63,7 +63,7 @@ void t.test('a frame is known by those before it, whatever is in the places that
 void t.test('what never differed is part of the shape until it does', (t) => {
   const shapes = learnt()
   t.equal(shapes.find(frame('x', 1, 'b')), null)
-  shapes.learn(frame('x', 1, 'b'), 'note')
+  shapes.add(frame('x', 1, 'b'), 'note')
   const data = frame('y', 3, 'c')
   t.equal(shapes.find(data), 'note')
   t.same(shapes.read(data), JSON.parse(data))
@@ -73,39 +73,39 @@ void t.test('what never differed is part of the shape until it does', (t) => {
 void t.test(
   'shapes are few, and an upstream that never repeats one is not learnt for ever',
   (t) => {
-    const shapes = new Shapes<string>(SLOT)
+    const shapes = new FrameShapes<string>(SLOT)
     const other = (at: number): string => frame('x').replace('"usage"', `"usage${at}"`)
-    for (let at = 0; at < 5; at += 1) shapes.learn(other(at), '')
+    for (let at = 0; at < 5; at += 1) shapes.add(other(at), '')
     t.equal(shapes.find(other(0)), null, 'the oldest made room')
     t.equal(shapes.find(other(1)), '')
-    for (let at = 5; at < 30; at += 1) shapes.learn(other(at), '')
+    for (let at = 5; at < 30; at += 1) shapes.add(other(at), '')
     t.equal(shapes.find(other(29)), null)
     t.end()
   },
 )
 
 void t.test('a long frame is not learnt', (t) => {
-  const shapes = new Shapes<string>(SLOT)
+  const shapes = new FrameShapes<string>(SLOT)
   const long = frame('x'.repeat(8_192))
-  shapes.learn(long, '')
+  shapes.add(long, '')
   t.equal(shapes.find(long), null)
   t.end()
 })
 
 void t.test('a member that comes twice is left to the parser', (t) => {
-  const shapes = new Shapes<string>(SLOT)
+  const shapes = new FrameShapes<string>(SLOT)
   const twice = (text: string): string => `{"text":"a${text}","text":"${text}"}`
-  shapes.learn(twice('one'), '')
-  shapes.learn(twice('two'), '')
+  shapes.add(twice('one'), '')
+  shapes.add(twice('two'), '')
   t.equal(shapes.find(twice('three')), '')
   t.equal(shapes.read(twice('three')), null)
   t.end()
 })
 
 void t.test('a prototype’s name is a name like any other', (t) => {
-  const shapes = new Shapes<string>(SLOT)
+  const shapes = new FrameShapes<string>(SLOT)
   const odd = (n: number): string => `{"__proto__":${n},"constructor":${n}}`
-  for (const n of [1, 2]) shapes.learn(odd(n), '')
+  for (const n of [1, 2]) shapes.add(odd(n), '')
   t.equal(shapes.find(odd(3)), '')
   t.equal(JSON.stringify(shapes.read(odd(3))), odd(3))
   t.end()
@@ -122,7 +122,7 @@ void t.test('what is known is read as the parser reads it, wherever a byte is wr
   ]) {
     const text = readFileSync(packageFile(`test/transcripts/${name}.stream.sse`), 'utf8')
     const frames = [...text.matchAll(/^data: (\{.*\})\s*$/gm)].map((match) => match[1] ?? '')
-    const shapes = new Shapes<string>(SLOT)
+    const shapes = new FrameShapes<string>(SLOT)
     for (let round = 0; round < 800; round += 1) {
       const good = frames[roll(frames.length)] ?? ''
       const at = roll(good.length)
@@ -134,7 +134,7 @@ void t.test('what is known is read as the parser reads it, wherever a byte is wr
           if (known === null) continue
           read += 1
           if (JSON.stringify(known) !== JSON.stringify(value)) t.same(known, value, data)
-        } else if (isObject(value)) shapes.learn(data, '')
+        } else if (isObject(value)) shapes.add(data, '')
       }
     }
   }

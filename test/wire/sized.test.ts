@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { quote } from '../../src/wire/json/quote.js'
-import { sized, Sizer } from '../../src/wire/frames/sized.js'
+import { sizedText, TextSizer } from '../../src/wire/frames/sized.js'
 
 const PARTS = [
   '',
@@ -20,7 +20,7 @@ const PARTS = [
 ]
 
 void t.test('a text of many parts has the bytes of its parts', (t) => {
-  const sizer = new Sizer()
+  const sizer = new TextSizer()
   let text = ''
   for (const part of PARTS) {
     const json = sizer.quoted(part)
@@ -34,7 +34,7 @@ void t.test('a text of many parts has the bytes of its parts', (t) => {
 void t.test('a name is written and counted the same whenever it comes', (t) => {
   const many = Array.from({ length: 300 }, (_, n) => `model-${n}`)
   for (const name of [...PARTS, ...many, 'é'.repeat(100), ...PARTS, ...many]) {
-    const sizer = new Sizer()
+    const sizer = new TextSizer()
     const text = sizer.name(name)
     t.equal(text, quote(name))
     t.same(sizer.whole(text), { text, bytes: Buffer.byteLength(text) })
@@ -43,6 +43,6 @@ void t.test('a name is written and counted the same whenever it comes', (t) => {
 })
 
 void t.test('a text of one piece is counted as it is', (t) => {
-  for (const text of PARTS) t.same(sized(text), { text, bytes: Buffer.byteLength(text) })
+  for (const text of PARTS) t.same(sizedText(text), { text, bytes: Buffer.byteLength(text) })
   t.end()
 })

@@ -15,12 +15,12 @@ const MAX_DEPTH = 256
 
 /** True unless the value breaks a rule of the schema that is judged here. */
 export function satisfies(value: JsonValue, schema: JsonObject): boolean {
-  return new Judgement(schema).of(value, schema)
+  return new Validation(schema).check(value, schema)
 }
 
-type Rule = (value: JsonValue, schema: JsonObject, judge: Judgement) => boolean
+type Rule = (value: JsonValue, schema: JsonObject, judge: Validation) => boolean
 
-class Judgement {
+class Validation {
   private readonly root: JsonObject
   private steps = 0
   private depth = 0
@@ -31,7 +31,7 @@ class Judgement {
     this.root = root
   }
 
-  of(value: JsonValue, schema: JsonValue | undefined): boolean {
+  check(value: JsonValue, schema: JsonValue | undefined): boolean {
     if (schema === false) return false
     this.steps += 1
     if (!isObject(schema) || this.steps > MAX_STEPS || this.depth === MAX_DEPTH) return true
@@ -77,7 +77,8 @@ class Judgement {
 }
 
 const RULES: readonly Rule[] = [
-  (value, { $ref }, judge) => $ref === undefined || judge.of(value, judge.referenced(textOf($ref))),
+  (value, { $ref }, judge) =>
+    $ref === undefined || judge.check(value, judge.referenced(textOf($ref))),
   (value, { type }) => {
     const types = typeof type === 'string' ? [type] : arrayOf(type)
     return types.length === 0 || types.some((one) => isOfType(value, one))
@@ -88,10 +89,10 @@ const RULES: readonly Rule[] = [
     )
   },
   (value, { const: only }, judge) => only === undefined || judge.isSame(value, only),
-  (value, { allOf }, judge) => arrayOf(allOf).every((one) => judge.of(value, one)),
+  (value, { allOf }, judge) => arrayOf(allOf).every((one) => judge.check(value, one)),
   (value, { anyOf }, judge) => isOneOf(value, anyOf, judge),
   (value, { oneOf }, judge) => isOneOf(value, oneOf, judge),
-  (value, { not }, judge) => !isObject(not) || !judge.of(value, not),
+  (value, { not }, judge) => !isObject(not) || !judge.check(value, not),
   (value, schema) => typeof value !== 'number' || isWithin(value, schema),
   (value, schema, judge) => typeof value !== 'string' || isTextLong(value, schema, judge),
   (value, schema, judge) => !Array.isArray(value) || isList(value, schema, judge),
@@ -102,8 +103,8 @@ function textOf(ref: JsonValue): string {
   return stringOf(ref) ?? ''
 }
 
-function isOneOf(value: JsonValue, list: JsonValue | undefined, judge: Judgement): boolean {
-  return !Array.isArray(list) || list.some((one) => judge.of(value, one))
+function isOneOf(value: JsonValue, list: JsonValue | undefined, judge: Validation): boolean {
+  return !Array.isArray(list) || list.some((one) => judge.check(value, one))
 }
 
 function isOfType(value: JsonValue, type: JsonValue): boolean {
@@ -136,7 +137,7 @@ function isWithin(value: number, schema: JsonObject): boolean {
   return Math.abs(times - Math.round(times)) < 1e-9
 }
 
-function isTextLong(text: string, schema: JsonObject, judge: Judgement): boolean {
+function isTextLong(text: string, schema: JsonObject, judge: Validation): boolean {
   if (schema['minLength'] === undefined && schema['maxLength'] === undefined) return true
   return !judge.spend(text.length / CHARS_PER_STEP) || isLong(lengthOf(text), schema, 'Length')
 }
@@ -154,13 +155,15 @@ function isLong(count: number, schema: JsonObject, of: 'Length' | 'Items' | 'Pro
   return typeof most !== 'number' || count <= most
 }
 
-function isList(value: JsonValue[], schema: JsonObject, judge: Judgement): boolean {
+function isList(value: JsonValue[], schema: JsonObject, judge: Validation): boolean {
   if (!isLong(value.length, schema, 'Items')) return false
   const first = arrayOf(schema['prefixItems'])
-  return value.every((item, at) => judge.of(item, at < first.length ? first[at] : schema['items']))
+  return value.every((item, at) =>
+    judge.check(item, at < first.length ? first[at] : schema['items']),
+  )
 }
 
-function isRecord(value: JsonObject, schema: JsonObject, judge: Judgement): boolean {
+function isRecord(value: JsonObject, schema: JsonObject, judge: Validation): boolean {
   const keys = Object.keys(value)
   if (!isLong(keys.length, schema, 'Properties')) return false
   const required = arrayOf(schema['required'])
@@ -170,6 +173,6 @@ function isRecord(value: JsonObject, schema: JsonObject, judge: Judgement): bool
   // With patterns it is not known here which keys are additional.
   const rest = schema['patternProperties'] === undefined ? schema['additionalProperties'] : true
   return keys.every((key) => {
-    return judge.of(value[key] ?? null, Object.hasOwn(properties, key) ? properties[key] : rest)
+    return judge.check(value[key] ?? null, Object.hasOwn(properties, key) ? properties[key] : rest)
   })
 }

@@ -12,15 +12,15 @@ import { addUsage, mergeUsage, type Usage } from '../usage.js'
 const MAX_PARTS = 6
 
 /** Passes the first part on as it is and the others as its continuation. */
-export class Joined implements EventSink {
+export class JoinedReply implements EventSink {
   /** With what the upstream is to be asked for the next part; null while none is due. */
   resume: JsonObject | null = null
   /** Why the part before the next one came to nothing; null where it only paused. */
-  mishap: ErrorKind | null = null
+  failure: ErrorKind | null = null
   private readonly next: EventSink
   private readonly maxOutput: number
   private part = 1
-  private triedAgain = false
+  private hasRetried = false
   /** Blocks of the parts before this one, and of all of them so far. */
   private blocksBefore = 0
   private blocks = 0
@@ -35,9 +35,9 @@ export class Joined implements EventSink {
   }
 
   /** The next part begins. */
-  proceed(): void {
+  startNextPart(): void {
     this.resume = null
-    this.mishap = null
+    this.failure = null
     this.part += 1
     this.blocksBefore = this.blocks
     this.usageBefore = addUsage(this.usageBefore, this.usage)
@@ -61,7 +61,7 @@ export class Joined implements EventSink {
         this.finish(event)
         return
       case 'error':
-        if (event.again !== true || !this.tryAgain(event.error.kind)) this.next.event(event)
+        if (event.retrySame !== true || !this.retryOnce(event.error.kind)) this.next.event(event)
         return
       default:
         this.block(event)
@@ -70,7 +70,7 @@ export class Joined implements EventSink {
 
   private finish(event: Extract<ChatEvent, { type: 'finish' }>): void {
     const { resume, ...last } = event
-    if (event.again === true && this.tryAgain('upstream_failed')) return
+    if (event.retrySame === true && this.retryOnce('upstream_failed')) return
     if (resume === undefined) return this.next.event(event)
     const output = (this.usageBefore.output ?? 0) + (this.usage.output ?? 0)
     if (output >= this.maxOutput) this.next.event({ ...last, reason: 'length' })
@@ -79,10 +79,10 @@ export class Joined implements EventSink {
   }
 
   /** False where the client has heard something already, or the second try failed too. */
-  private tryAgain(mishap: ErrorKind): boolean {
-    if (this.triedAgain || this.blocks > 0) return false
-    this.triedAgain = true
-    this.mishap = mishap
+  private retryOnce(failure: ErrorKind): boolean {
+    if (this.hasRetried || this.blocks > 0) return false
+    this.hasRetried = true
+    this.failure = failure
     this.resume = {}
     return true
   }

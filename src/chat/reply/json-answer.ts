@@ -8,14 +8,14 @@ import { satisfies } from '../json-schema/validate.js'
 import type { ChatRequest } from '../request.js'
 
 /** Whether the client wants JSON and does not say of what form: a schema without a word in it is none. */
-export function wantsAnyJson({ responseFormat: format }: ChatRequest): boolean {
+export function requestsFreeformJson({ responseFormat: format }: ChatRequest): boolean {
   if (format?.type === 'json-schema') return Object.keys(format.schema).length === 0
   return format?.type === 'json-object'
 }
 
 /** The answer, its JSON without the Markdown fence that models like to put around it. */
-export function jsonAnswer(reply: Reply, request: ChatRequest): Reply {
-  if (!wantsAnyJson(request)) return reply
+export function withoutCodeFence(reply: Reply, request: ChatRequest): Reply {
+  if (!requestsFreeformJson(request)) return reply
   const blocks = reply.blocks.map((block) =>
     block.type === 'text' ? { ...block, text: unfenced(block.text) } : block,
   )
@@ -26,7 +26,7 @@ export function jsonAnswer(reply: Reply, request: ChatRequest): Reply {
  * Whether the answer misses the schema that it was strictly to follow. Some providers hold a model to
  * a looser one than the client's, and the client should know.
  */
-export function missesSchema(reply: Reply, request: ChatRequest): boolean {
+export function violatesSchema(reply: Reply, request: ChatRequest): boolean {
   const format = request.responseFormat
   if (format?.type !== 'json-schema' || format.strict !== true || reply.reason !== 'stop')
     return false

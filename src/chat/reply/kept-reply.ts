@@ -5,16 +5,16 @@ import type { JsonObject, JsonValue } from '../json.js'
 import type { ChatRequest } from '../request.js'
 
 /** One item of a conversation that is kept. */
-export interface KeptItem {
+export interface StoredItem {
   readonly item: JsonValue
   /** The upstream whose own words these are; null if the client or the gateway wrote them. */
   readonly upstream: string | null
 }
 
 /** An answer that is kept, with all that it answers. */
-export interface KeptReply {
+export interface StoredReply {
   /** The whole conversation up to the answer, in the client's format. */
-  readonly input: readonly KeptItem[]
+  readonly input: readonly StoredItem[]
   /** The reply as the client got it. */
   readonly reply: JsonObject
   /** The upstream whose own bytes the reply is; null if the gateway wrote it. */
@@ -22,9 +22,9 @@ export interface KeptReply {
 }
 
 /** A request with kept answers in place of their names. */
-export interface Expanded {
+export interface ExpandedRequest {
   readonly request: ChatRequest
-  readonly input: readonly KeptItem[]
+  readonly input: readonly StoredItem[]
   /** The top-level members by which the body differs from the client's. */
   readonly members: readonly string[]
   /**
@@ -44,11 +44,11 @@ export interface ReplyStorage {
     readonly items: readonly string[]
   }
   /** Whether the client wants the answer to be kept. */
-  wants(body: JsonObject): boolean
+  shouldStore(body: JsonObject): boolean
   /** The conversation of a body. */
-  inputOf(body: JsonObject): KeptItem[]
+  inputOf(body: JsonObject): StoredItem[]
   /** What an answer adds to the conversation. */
-  outputOf(kept: Pick<KeptReply, 'reply' | 'upstream'>): KeptItem[]
+  outputOf(kept: Pick<StoredReply, 'reply' | 'upstream'>): StoredItem[]
   /** The id by which a client may name the item; null if it has none. */
   idOf(item: JsonValue): string | null
   /**
@@ -57,11 +57,11 @@ export interface ReplyStorage {
    */
   expand(
     body: JsonObject,
-    history: readonly KeptItem[],
-    found: ReadonlyMap<string, KeptItem>,
-  ): Expanded
+    history: readonly StoredItem[],
+    found: ReadonlyMap<string, StoredItem>,
+  ): ExpandedRequest
   /** The answer to a question for the conversation. */
-  list(id: string, kept: KeptReply): JsonObject
+  inputPage(id: string, kept: StoredReply): JsonObject
   /** The answer to a removal. */
-  removed(id: string): JsonObject
+  deletedReply(id: string): JsonObject
 }

@@ -4,7 +4,7 @@
  */
 
 /** A token, and the logarithm of how likely it was. */
-export interface Likely {
+export interface Logprob {
   readonly token: string
   readonly logprob: number
   /** Its bytes in UTF-8, which need not be whole characters; null where the upstream cannot say. */
@@ -12,11 +12,11 @@ export interface Likely {
 }
 
 /** A token of the answer, with the likeliest ones at its place where they were asked for. */
-export interface TokenLogprob extends Likely {
-  readonly top: readonly Likely[]
+export interface TokenLogprob extends Logprob {
+  readonly top: readonly Logprob[]
 }
 
 /** The token as it is written, with the bytes that it is written in. */
-export function likely(token: string, logprob: number): Likely {
+export function logprobOf(token: string, logprob: number): Logprob {
   return { token, logprob, bytes: [...Buffer.from(token)] }
 }

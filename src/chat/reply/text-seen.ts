@@ -6,21 +6,21 @@ import type { ChatEvent } from '../event.js'
 import type { ReplyBlock } from './fold.js'
 
 /** What of an answer has been seen. */
-export interface Said {
+export interface OutputSize {
   /** UTF-8, of text, reasoning and the names and arguments of calls. */
   readonly bytes: number
   readonly calls: number
 }
 
 /** Not a word. */
-export const NOTHING_SAID: Said = { bytes: 0, calls: 0 }
+export const NO_OUTPUT: OutputSize = { bytes: 0, calls: 0 }
 
 /** Counts while events go by. */
-export class Listener implements Said {
+export class OutputMeter implements OutputSize {
   bytes = 0
   calls = 0
 
-  hear(event: ChatEvent): void {
+  add(event: ChatEvent): void {
     switch (event.type) {
       case 'text-delta':
       case 'refusal-delta':
@@ -40,7 +40,7 @@ export class Listener implements Said {
 }
 
 /** The same of a whole answer. */
-export function saidIn(blocks: readonly ReplyBlock[]): Said {
+export function outputSizeOf(blocks: readonly ReplyBlock[]): OutputSize {
   let bytes = 0
   let calls = 0
   for (const block of blocks) {

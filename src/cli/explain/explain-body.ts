@@ -7,7 +7,7 @@ import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { UpstreamConfig } from '../../config/config.js'
 import type { DialectName } from '../../dialects/dialect.js'
-import { addressed, egressOf, type Addressed } from '../../dialects/index.js'
+import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../dialects/index.js'
 import { GatewayError } from '../../errors.js'
 import { render, type Destination } from '../../gateway/attempts/request/render-request.js'
 import type { Call } from '../../gateway/phases/receive.js'
@@ -63,7 +63,7 @@ const ALWAYS_KEPT = new Set(['model', 'messages', 'stream', 'stream_options'])
  */
 export function explainBody(bytes: Buffer, model: string, route: BodyRoute): BodyExplanation {
   const { upstream, facts } = route
-  const at = addressed('POST', '/v1/chat/completions')
+  const at = resolveEndpoint('POST', '/v1/chat/completions')
   if (at === null) throw new Error('no client speaks chat completions')
   const body: JsonObject = { ...parseObject(bytes).value, model }
   const { request } = parsed(body, at)
@@ -105,11 +105,11 @@ interface Found {
 /** Renders variants of one body as the gateway would. */
 class Trial {
   readonly quirks: Destination['quirks']
-  private readonly at: Addressed
+  private readonly at: ResolvedEndpoint
   private readonly destination: Destination
   private readonly route: BodyRoute
 
-  constructor(at: Addressed, destination: Destination, route: BodyRoute) {
+  constructor(at: ResolvedEndpoint, destination: Destination, route: BodyRoute) {
     this.at = at
     this.destination = destination
     this.route = route
@@ -153,12 +153,12 @@ class Trial {
 
 /** The request of a body that a client would send for `model`. Throws as `explainBody` does. */
 export function requestOf(bytes: Buffer, model: string): ChatRequest {
-  const at = addressed('POST', '/v1/chat/completions')
+  const at = resolveEndpoint('POST', '/v1/chat/completions')
   if (at === null) throw new Error('no client speaks chat completions')
   return parsed({ ...parseObject(bytes).value, model }, at).request
 }
 
-function parsed(body: JsonObject, at: Addressed): Parsed {
+function parsed(body: JsonObject, at: ResolvedEndpoint): Parsed {
   const raw = Buffer.from(JSON.stringify(body))
   const { members } = parseObject(raw)
   return {

@@ -11,10 +11,10 @@ import { encodeError, encodeStreamError } from './client/encode-error.js'
 import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { MessageEncoder, PING } from './client/encode-stream.js'
 import { fieldName } from './client/request/field-name.js'
-import { passedHeaders } from './client/read-headers.js'
+import { forwardedHeaders } from './client/read-headers.js'
 import { MessageTap, tapReply } from './passthrough/watch-stream.js'
-import { unsaid } from './client/reply/reply-losses.js'
-import { counter } from './upstream/count-tokens.js'
+import { lossOf } from './client/reply/reply-losses.js'
+import { tokenCounter } from './upstream/count-tokens.js'
 import { continuation } from './upstream/continue-paused-turn.js'
 import { decodeError } from './upstream/decode-error.js'
 import { readsUrl } from './upstream/request/encode-media.js'
@@ -31,7 +31,7 @@ const ingress: Ingress = {
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed) => new MessageEncoder(request, seed),
-  unsaid,
+  lossOf: lossOf,
   fieldName,
   encodeError,
   encodeStreamError,
@@ -52,9 +52,9 @@ const egress: Egress = {
   encodeRequest,
   write,
   edits: (body, model, _facts, losses) => edits(body, model, losses),
-  passedHeaders,
+  forwardedHeaders: forwardedHeaders,
   dropReasoning,
-  counter,
+  tokenCounter,
   decodeReply,
   newDecoder,
   continuation,

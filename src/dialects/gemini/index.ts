@@ -10,8 +10,8 @@ import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { GeminiEncoder } from './client/encode-stream.js'
 import { fieldName } from './client/request/field-name.js'
 import { outputEdit } from './passthrough/limit-output.js'
-import { unsaid } from './client/reply/reply-losses.js'
-import { counter } from './upstream/count-tokens.js'
+import { lossOf } from './client/reply/reply-losses.js'
+import { tokenCounter } from './upstream/count-tokens.js'
 import { edits } from './passthrough/edit-request.js'
 import { decodeError } from './upstream/decode-error.js'
 import { readsUrl } from './upstream/request/encode-media.js'
@@ -30,7 +30,7 @@ export const ingress: Ingress = {
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed, place) => new GeminiEncoder(request, seed, place),
-  unsaid,
+  lossOf: lossOf,
   fieldName,
   outputEdit,
   encodeError,
@@ -50,7 +50,7 @@ export const egress: Egress = {
   credential: (apiKey) => ({ 'x-goog-api-key': apiKey }),
   headers: () => ({}),
   encodeRequest,
-  counter,
+  tokenCounter,
   edits,
   decodeReply,
   newDecoder: (request, sink) => new GeminiDecoder(request, sink),

@@ -14,7 +14,7 @@ import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { decodeRequest } from './client/decode-request.js'
 import { ChunkEncoder } from './client/encode-stream.js'
 import { ChunkTap, tapReply } from './passthrough/watch-stream.js'
-import { unsaid } from './client/reply-losses.js'
+import { lossOf } from './client/reply-losses.js'
 
 /** How clients speak it. */
 export const ingress: Ingress = {
@@ -25,7 +25,7 @@ export const ingress: Ingress = {
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed, place) => new ChunkEncoder(request, seed, place),
-  unsaid,
+  lossOf: lossOf,
   encodeError,
   encodeStreamError,
 }

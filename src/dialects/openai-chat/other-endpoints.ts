@@ -2,7 +2,7 @@
  * What OpenAI has besides chats, embeddings and legacy completions, on both sides.
  * Only puts the parts together; every rule is in the file named for it.
  */
-import type { Egress, Ingress, Sides } from '../dialect.js'
+import type { Egress, Ingress, FormatCodecs } from '../dialect.js'
 import {
   decodeEmbeddings,
   embeddingEdits,
@@ -16,7 +16,7 @@ import {
   CompletionEncoder,
   encodeChoices,
   encodeReply,
-  unsaid,
+  lossOf,
 } from './completions/encode-reply.js'
 import {
   CompletionDecoder,
@@ -33,7 +33,7 @@ const completionsIngress: Ingress = {
   encodeReply,
   encodeChoices,
   newEncoder: (request, seed, place) => new CompletionEncoder(request, seed, place),
-  unsaid,
+  lossOf: lossOf,
 }
 
 const completionsEgress: Egress = {
@@ -50,10 +50,13 @@ const completionsEgress: Egress = {
 }
 
 /** `POST /v1/completions`. */
-export const openaiCompletions: Sides = { ingress: completionsIngress, egress: completionsEgress }
+export const openaiCompletions: FormatCodecs = {
+  ingress: completionsIngress,
+  egress: completionsEgress,
+}
 
 /** `POST /v1/embeddings`. */
-export const openaiEmbeddings: Sides = {
+export const openaiEmbeddings: FormatCodecs = {
   ingress: { ...ingress, decodeRequest: (body) => decodeEmbeddings(body), encodeVectors },
   egress: {
     ...egress,

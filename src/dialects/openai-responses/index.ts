@@ -5,7 +5,7 @@
 import { decodeError } from '../../wire/openai/decode-error.js'
 import type { Dialect, Egress } from '../dialect.js'
 import { ingress } from './client/ingress.js'
-import { counter } from './upstream/count-tokens.js'
+import { tokenCounter } from './upstream/count-tokens.js'
 import { edits } from './passthrough/edit-request.js'
 import { encodeRequest, streamsWhole } from './upstream/encode-request.js'
 import { decodeReply, EventDecoder } from './upstream/decode-stream.js'
@@ -22,7 +22,7 @@ const egress: Egress = {
   headers: () => ({}),
   encodeRequest,
   edits,
-  counter,
+  tokenCounter,
   decodeReply,
   newDecoder: (request, sink) => new EventDecoder(request, sink),
   continuation: null,

@@ -6,7 +6,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import { PLAIN } from '../../config/upstreams/presets.js'
 import type { DialectName, Egress, Ingress } from '../../dialects/dialect.js'
-import { addressed, egressOf, type Addressed } from '../../dialects/index.js'
+import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../dialects/index.js'
 import { GatewayError } from '../../errors.js'
 import { render } from '../../gateway/attempts/request/render-request.js'
 import { translateReply } from '../../gateway/streams/whole-reply.js'
@@ -94,8 +94,8 @@ export function replyFate(
 function sidesOf(
   dialect: DialectName,
   path = CHAT,
-): { ingress: Ingress; egress: Egress; at: Addressed } {
-  const at = addressed('POST', path)
+): { ingress: Ingress; egress: Egress; at: ResolvedEndpoint } {
+  const at = resolveEndpoint('POST', path)
   const egress = egressOf(dialect)
   if (at === null || egress === null) throw new Error(`no dialect ${dialect}`)
   return { ingress: at.ingress, egress, at }

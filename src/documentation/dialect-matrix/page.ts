@@ -6,7 +6,7 @@ import type { JsonObject } from '../../chat/json.js'
 import type { Catalogue } from '../../config/config.js'
 import { factsFor } from '../../config/catalogue.js'
 import type { DialectName } from '../../dialects/dialect.js'
-import { addressed, EGRESSES } from '../../dialects/index.js'
+import { resolveEndpoint, EGRESSES } from '../../dialects/index.js'
 import { CLIENTS } from './clients.js'
 import { replyFate, requestFate, type Fate, type Found } from './fate.js'
 import { PLAIN_REPLY, REPLY_CONCEPTS, type ReplyConcept } from './replies.js'
@@ -177,7 +177,7 @@ function clientTables(catalogue: Catalogue): string[] {
     ...table(COLUMNS, concepts, ({ base, ask }, { dialect, model }) => {
       const facts = factsFor(catalogue, model)
       const found = requestFate({ ...plain, ...base }, ask, dialect, facts, path)
-      const isForeign = found.fate === 'kept' && addressed('POST', path)?.dialect !== dialect
+      const isForeign = found.fate === 'kept' && resolveEndpoint('POST', path)?.dialect !== dialect
       return joined(SIGNS[found.fate], [isForeign ? placesText(found.at) : undefined])
     }),
     '',

@@ -2,7 +2,7 @@
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { DialectName, WireFormat } from '../../dialects/dialect.js'
-import { wireFor } from '../../dialects/index.js'
+import { upstreamFormat } from '../../dialects/index.js'
 import type { RouteTarget } from '../../routing/router.js'
 import { openAiEndpoint } from '../../upstreams/endpoint.js'
 
@@ -25,6 +25,6 @@ export function spokenTo(
   const choice = upstream.dialect
   const dialect = choice === 'openai' ? openAiEndpoint(request, facts, client.dialect) : choice
   const hasCompletions = upstream.completions || COMPLETION_MODELS.test(model ?? request.model)
-  const wire = wireFor(client.wire, dialect, hasCompletions)
+  const wire = upstreamFormat(client.wire, dialect, hasCompletions)
   return wire === null ? null : { dialect, wire }
 }

@@ -1,7 +1,7 @@
 /** What one attempt used at its upstream, and what that cost: reported counts, or an estimate if the provider bills it. */
 import type { ChatRequest } from '../../chat/request.js'
-import { NOTHING_SAID } from '../../chat/reply/text-seen.js'
-import { isAbsurd, type Usage } from '../../chat/usage.js'
+import { NO_OUTPUT } from '../../chat/reply/text-seen.js'
+import { isImplausible, type Usage } from '../../chat/usage.js'
 import { bulkOf, inputTokens, outputTokens } from '../../ledger/estimate.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import type { UsageSource } from '../../ledger/row.js'
@@ -38,8 +38,8 @@ export function usageOfAttempt(
 ): Used {
   const { verdict, candidate } = attempt
   if (!attempt.wasSent && verdict === null) return NOTHING_USED
-  const { said } = verdict ?? { said: NOTHING_SAID }
-  const hasWords = said.bytes + said.calls > 0
+  const { outputSize } = verdict ?? { outputSize: NO_OUTPUT }
+  const hasWords = outputSize.bytes + outputSize.calls > 0
   const isComplete = verdict?.outcome === 'complete'
   if (!isComplete && !hasWords && !isOurDoing(x, attempt, outcome)) return NOTHING_USED
   const reported = credible(verdict?.usage ?? {})
@@ -52,7 +52,7 @@ export function usageOfAttempt(
     return used(x, attempt, reported, 'reported')
   }
   const { family } = x.generation.facts(candidate.model)
-  const counted = Math.max(reported.output ?? 0, outputTokens(said, family))
+  const counted = Math.max(reported.output ?? 0, outputTokens(outputSize, family))
   const prompt = input ?? inputTokens(bulkOf(request), family)
   return used(x, attempt, { ...reported, input: prompt, output: counted }, 'estimated')
 }
@@ -95,7 +95,7 @@ function isOurDoing(
 /** The counts that can be true: a prompt has tokens, and no reply has a hundred million. */
 function credible(usage: Usage): Usage {
   const { input, output } = usage
-  if (isAbsurd(usage)) return {}
+  if (isImplausible(usage)) return {}
   if (input !== 0 && output !== 0) return usage
   const kept = { ...usage }
   if (input === 0) delete kept.input

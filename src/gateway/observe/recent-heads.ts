@@ -3,7 +3,7 @@
  * what kinds of content and how large, and what it used. No contents.
  */
 import type { Labels } from '../../accounts/labels.js'
-import { isAbsurd, type Usage } from '../../chat/usage.js'
+import { isImplausible, type Usage } from '../../chat/usage.js'
 import type { DialectName, WireFormat } from '../../dialects/dialect.js'
 import type { ClientFormat } from '../../dialects/endpoints.js'
 import { bulkOf, inputTokens } from '../../ledger/estimate.js'
@@ -70,7 +70,7 @@ export function headOf(x: Exchange, results: Results): RequestHead | null {
   const { keyId, accountId, labels } = authenticated.identity
   const { request, format, dialect, wire } = call
   const reported = verdict?.usage ?? {}
-  const usage = isAbsurd(reported) ? {} : reported
+  const usage = isImplausible(reported) ? {} : reported
   const model = nameOf(request.model) ?? ''
   const estimate = (): number => inputTokens(bulkOf(request), x.generation.facts(model).family)
   return {

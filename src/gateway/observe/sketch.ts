@@ -38,7 +38,7 @@ export interface SketchedSettings {
   readonly verbosity?: string
   readonly serviceTier?: string
   readonly hidesThoughts?: boolean
-  readonly wantsReasoningState?: boolean
+  readonly includeReasoningState?: boolean
   /** How many stop sequences. */
   readonly stops?: number
   readonly hasSeed?: boolean
@@ -213,7 +213,7 @@ const SCALARS = [
   'reasoningEffort',
   'verbosity',
   'hidesThoughts',
-  'wantsReasoningState',
+  'includeReasoningState',
 ] as const satisfies readonly (keyof SketchedSettings & keyof ChatRequest)[]
 
 function settingsOf(request: ChatRequest): SketchedSettings {

@@ -1,5 +1,5 @@
 /** What a request used at its upstreams, and what that cost. Attempts that failed are counted if the provider bills them. */
-import { addUsage, isAbsurd } from '../../chat/usage.js'
+import { addUsage, isImplausible } from '../../chat/usage.js'
 import type { Outcome } from '../../observe/metrics/hops.js'
 import type { AttemptResult } from '../attempts/result.js'
 import type { RequestContext } from '../exchange.js'
@@ -37,7 +37,7 @@ function sumOfKnown(one: number | null, other: number | null): number | null {
 }
 
 function usageOfNative({ wasSent, verdict, status, candidate }: AttemptResult): Used {
-  const usage = verdict === null || isAbsurd(verdict.usage) ? {} : verdict.usage
+  const usage = verdict === null || isImplausible(verdict.usage) ? {} : verdict.usage
   const source = Object.keys(usage).length === 0 ? 'none' : 'reported'
   // A request that the upstream did not accept costs nothing.
   const isFree = !wasSent || (status ?? 0) >= 400

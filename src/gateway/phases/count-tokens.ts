@@ -125,12 +125,12 @@ interface Counting {
 /** Null if the upstream has no such endpoint, or a path of its own that says nothing of others. */
 function countingAt({ dialect, egress, upstream }: Target): Counting | null {
   if (upstream.config.path !== null) return null
-  if (egress.counter !== undefined) return { dialect, egress, counter: egress.counter }
+  if (egress.tokenCounter !== undefined) return { dialect, egress, counter: egress.tokenCounter }
   // OpenAI itself counts for all of its models in one dialect; others of the format may not.
   if (upstream.config.dialect !== 'openai') return null
   const other = egressOf('openai-responses')
-  if (other?.counter === undefined) return null
-  return { dialect: 'openai-responses', egress: other, counter: other.counter }
+  if (other?.tokenCounter === undefined) return null
+  return { dialect: 'openai-responses', egress: other, counter: other.tokenCounter }
 }
 
 /** The upstream's count; null if there is none. Rejects with what is wrong with a request that passes as it is. */

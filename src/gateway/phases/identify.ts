@@ -5,11 +5,16 @@
 import type { DialectName, Endpoint } from '../../dialects/dialect.js'
 import {
   nearestRow,
-  unservedAt,
+  unservedEndpoint,
   type ClientFormat,
   type UnservedRow,
 } from '../../dialects/endpoints.js'
-import { addressed, methodsAt, SERVED, type Addressed } from '../../dialects/index.js'
+import {
+  resolveEndpoint,
+  allowedMethods,
+  SERVED,
+  type ResolvedEndpoint,
+} from '../../dialects/index.js'
 import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { Exchange } from '../exchange.js'
@@ -18,7 +23,7 @@ import { isNativePath } from '../native/path.js'
 /** What a request asks for. */
 export interface Identified {
   /** Null for native access, and if there is no such endpoint. */
-  readonly at: Addressed | null
+  readonly at: ResolvedEndpoint | null
   /** The format of the reply; null if the path tells none. */
   readonly dialect: DialectName | null
   readonly operation: Endpoint['operation'] | 'native' | null
@@ -39,9 +44,9 @@ export function identify(x: Exchange): Identified {
     const native = { at: null, dialect: null, refusal: null, clientRequestId }
     return { ...native, operation: 'native', format: 'native' }
   }
-  const at = addressed(method, path)
+  const at = resolveEndpoint(method, path)
   if (at === null) {
-    const unserved = unservedAt(path)
+    const unserved = unservedEndpoint(path)
     if (unserved !== null) return notServed(unserved, method, clientRequestId)
     const nearest = nearestRow(method, path, SERVED)
     return {
@@ -92,7 +97,11 @@ function clientRequestIdOf(req: HttpRequest): string | null {
 }
 
 /** Streams of Gemini are JSON arrays unless the query asks for server-sent events. */
-function wantsArray({ dialect, endpoint }: Addressed, req: HttpRequest, path: string): boolean {
+function wantsArray(
+  { dialect, endpoint }: ResolvedEndpoint,
+  req: HttpRequest,
+  path: string,
+): boolean {
   if (dialect !== 'gemini' || endpoint.stream !== true) return false
   return new URLSearchParams((req.url ?? '').slice(path.length + 1)).get('alt') !== 'sse'
 }
@@ -109,7 +118,7 @@ function listDialectOf(req: HttpRequest, path: string): DialectName {
 const SHOWN_CHARS = 100
 
 function noEndpoint(method: string, path: string, nearest: string | null): GatewayError {
-  const known = methodsAt(path)
+  const known = allowedMethods(path)
   if (known.length > 0) {
     const message = `This path takes ${known.join(', ')}, not ${method}.`
     return new GatewayError('method_not_allowed', message)

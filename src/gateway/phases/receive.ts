@@ -6,11 +6,11 @@ import type { Duplex } from 'node:stream'
 import type { IncomingHttpHeaders } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../../chat/json.js'
-import type { Expanded } from '../../chat/reply/kept-reply.js'
+import type { ExpandedRequest } from '../../chat/reply/kept-reply.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { textUnits } from '../../chat/text-size.js'
-import type { Addressed } from '../../dialects/index.js'
+import type { ResolvedEndpoint } from '../../dialects/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { codingOf, decoderFor, type Coding } from '../../http/content-encoding/content-encoding.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
@@ -20,11 +20,11 @@ import {
   MAX_TEXT_BYTES,
   parseExamined,
   parseObject,
-  refuse,
-  textOf,
+  refuseInvalid,
+  checkEncoding,
   type ParsedObject,
 } from '../../wire/json/parse-body.js'
-import { TextSoFar } from '../../wire/json/scan/text-so-far.js'
+import { TextLimit } from '../../wire/json/scan/text-so-far.js'
 import type { Edit } from '../../wire/json/splice.js'
 import type { Holding } from '../bodies/body-budget.js'
 import type { Exchange } from '../exchange.js'
@@ -36,7 +36,7 @@ import { RequestTransform } from '../streams/request-transform.js'
 export type Keep = (reply: JsonObject, upstream: string | null) => Promise<void>
 
 /** A request, checked. */
-export interface Call extends Addressed {
+export interface Call extends ResolvedEndpoint {
   /** The client's own bytes, for an upstream of the same format. */
   readonly raw: Buffer
   readonly members: ParsedObject['members']
@@ -47,7 +47,7 @@ export interface Call extends Addressed {
   /** Bytes of the media that were fetched for it. */
   readonly fetchedBytes?: number
   /** Kept answers that the client named, put before its own part of the conversation. */
-  readonly history?: Pick<Expanded, 'members' | 'bodyFor'>
+  readonly history?: Pick<ExpandedRequest, 'members' | 'bodyFor'>
   /** Keeps the reply; absent if it is not to be kept. */
   readonly keep?: Keep
 }
@@ -67,7 +67,7 @@ export class Intake {
 }
 
 /** Reads, limits and checks the body. Rejects with `GatewayError`. */
-export async function receive(x: Exchange, at: Addressed, intake: Intake): Promise<Call> {
+export async function receive(x: Exchange, at: ResolvedEndpoint, intake: Intake): Promise<Call> {
   const beganMs = performance.now()
   try {
     const call = await read(x, at, intake)
@@ -78,18 +78,18 @@ export async function receive(x: Exchange, at: Addressed, intake: Intake): Promi
   }
 }
 
-function read(x: Exchange, at: Addressed, intake: Intake): Promise<Call> {
+function read(x: Exchange, at: ResolvedEndpoint, intake: Intake): Promise<Call> {
   const { held } = intake
   const { req, cancellation } = x
   const maxBytes = x.generation.snapshot.config.server.maxBodyBytes
   return new Promise((resolve, reject) => {
     const coding = checkHeaders(req, maxBytes, held)
-    const text = new TextSoFar(MAX_TEXT_BYTES)
+    const text = new TextLimit(MAX_TEXT_BYTES)
     const transform = new RequestTransform({
       take(chunk) {
         const bytes = chunk.length
         if (intake.bytes + bytes > maxBytes) throw tooLarge(maxBytes)
-        text.take(chunk)
+        text.add(chunk)
         held.take(bytes)
         intake.bytes += bytes
       },
@@ -192,17 +192,17 @@ function tooLarge(maxBytes: number): GatewayError {
 /** The same call, made in several turns of the event loop: other requests are served between them. */
 async function callInTurns(
   raw: Buffer,
-  at: Addressed,
+  at: ResolvedEndpoint,
   headers: IncomingHttpHeaders,
 ): Promise<Call> {
   await turn()
-  const text = textOf(raw)
+  const text = checkEncoding(raw)
   await turn()
   const examined = examine(raw, text)
   await turn()
   const parsed = parseExamined(examined)
   await turn()
-  if (parsed === null) return refuse(examined)
+  if (parsed === null) return refuseInvalid(examined)
   const call = callFrom(raw, parsed, at, headers)
   await turn()
   return call
@@ -215,7 +215,7 @@ const MAX_TEXT_UNITS = 8 * 1024 * 1024
 export function callFrom(
   raw: Buffer,
   { value, members }: ParsedObject,
-  at: Addressed,
+  at: ResolvedEndpoint,
   headers?: IncomingHttpHeaders,
 ): Call {
   const request = at.ingress.decodeRequest(value, at.endpoint, headers)

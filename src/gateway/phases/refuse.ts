@@ -2,7 +2,7 @@
  * The reply of an exchange that ends in an error. Every error, expected or not, comes through here once.
  */
 import type { DialectName } from '../../dialects/dialect.js'
-import { errorFormatOf, methodsAt } from '../../dialects/index.js'
+import { errorFormatOf, allowedMethods } from '../../dialects/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { CODINGS } from '../../http/content-encoding/content-encoding.js'
 import { abandon, isGone, sendReply } from '../../http/respond.js'
@@ -47,7 +47,7 @@ export function refuse(
   const retryAfterSeconds = error.wire.retryAfterSeconds ?? waitFor(error)
   if (retryAfterSeconds !== undefined) all.push('retry-after', String(retryAfterSeconds))
   if (retryable === false) all.push('x-should-retry', 'false')
-  if (error.kind === 'method_not_allowed') all.push('allow', methodsAt(x.path).join(', '))
+  if (error.kind === 'method_not_allowed') all.push('allow', allowedMethods(x.path).join(', '))
   if (error.wire.param === 'content-encoding' && error.kind === 'unsupported_media_type') {
     all.push('accept-encoding', CODINGS.join(', '))
   }

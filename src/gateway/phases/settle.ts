@@ -2,7 +2,7 @@
  * The end of every exchange: its ledger entry, its metrics and its log line, all derived from what the phases returned.
  */
 import { causeOf } from '../../error-cause.js'
-import { isAbsurd } from '../../chat/usage.js'
+import { isImplausible } from '../../chat/usage.js'
 import type { DialectName } from '../../dialects/dialect.js'
 import type { Books } from '../../ledger/books.js'
 import type { BudgetWatch } from '../../limits/budget-watch.js'
@@ -100,7 +100,7 @@ export class Observer {
       if (cost !== null && cost > 0) to.metrics.cost(upstream, model, cost)
       if (after > 0) to.metrics.tokensAfterDisconnect(upstream, after)
     }
-    if (isAbsurd(results.verdict?.usage ?? {})) {
+    if (isImplausible(results.verdict?.usage ?? {})) {
       to.log.warn('upstream reported impossible token counts, estimated instead', {
         request_id: x.id,
         upstream: upstream ?? undefined,

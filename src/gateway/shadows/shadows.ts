@@ -99,7 +99,7 @@ export class Shadows {
 /** Whether the reply is kept, by the gateway or the provider: a copy of it must not be. */
 function isStored({ keep, history, body, ingress }: Call): boolean {
   if (keep !== undefined || history !== undefined || body['store'] === true) return true
-  return ingress.storage?.wants(body) === true
+  return ingress.storage?.shouldStore(body) === true
 }
 
 async function settled(reply: Promise<unknown>): Promise<void> {

@@ -3,7 +3,7 @@
  */
 import type { Identity } from '../../accounts/account.js'
 import type { JsonObject } from '../../chat/json.js'
-import type { Addressed } from '../../dialects/index.js'
+import type { ResolvedEndpoint } from '../../dialects/index.js'
 import { GatewayError } from '../../errors.js'
 import { sendReply } from '../../http/respond.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
@@ -14,7 +14,7 @@ import { sent, type Delivery } from '../phases/relay.js'
 /** Rejects with `GatewayError(unknown_response)` if no such answer is kept for the account. */
 export async function answerStored(
   x: Exchange,
-  { endpoint, ingress }: Addressed,
+  { endpoint, ingress }: ResolvedEndpoint,
   { identity, responses }: { readonly identity: Identity; readonly responses: StoredResponses },
 ): Promise<Delivery> {
   const { storage } = ingress
@@ -23,11 +23,11 @@ export async function answerStored(
   if (storage === undefined) throw unknownResponse(id)
   if (x.req.method === 'DELETE') {
     if (!(await responses.remove(accountId, id, storage))) throw unknownResponse(id)
-    return send(x, storage.removed(id))
+    return send(x, storage.deletedReply(id))
   }
   const kept = await responses.find(accountId, id)
   if (kept === null) throw unknownResponse(id)
-  return send(x, endpoint.operation === 'stored-input' ? storage.list(id, kept) : kept.reply)
+  return send(x, endpoint.operation === 'stored-input' ? storage.inputPage(id, kept) : kept.reply)
 }
 
 function unknownResponse(id: string): GatewayError {

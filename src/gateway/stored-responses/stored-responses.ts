@@ -6,14 +6,14 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../chat/json.js'
 import type { ChatEvent } from '../../chat/event.js'
-import type { KeptItem, KeptReply, ReplyStorage } from '../../chat/reply/kept-reply.js'
+import type { StoredItem, StoredReply, ReplyStorage } from '../../chat/reply/kept-reply.js'
 import type { Ingress, StreamEncoder } from '../../dialects/dialect.js'
 import { GatewayError, type WireError } from '../../errors.js'
 import { Seal } from '../../reasoning/seal.js'
 import { withinTime } from '../../reasoning/within-time.js'
 import type { SharedCache } from '../../store/store.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
-import type { Sized } from '../../wire/frames/sized.js'
+import type { SizedText } from '../../wire/frames/sized.js'
 import type { Holding } from '../bodies/body-budget.js'
 import { AccountShares } from './account-shares.js'
 import type { Call, Keep } from '../phases/receive.js'
@@ -74,7 +74,7 @@ export class StoredResponses {
   }
 
   /** The answer, or null. Rejects as the store does. */
-  async find(accountId: string, id: string): Promise<KeptReply | null> {
+  async find(accountId: string, id: string): Promise<StoredReply | null> {
     const [text = null] = await this.read([this.nameOf(accountId, 'reply', id)])
     return text === null ? null : recordIn(text)
   }
@@ -107,7 +107,7 @@ export class StoredResponses {
     if (bytes > LARGE_BYTES) await turn()
     for (const text of texts) held.take(2 * (text?.length ?? 0))
     const last = previous === null ? null : this.recordOr(texts.at(-1) ?? null, storage)
-    const found = new Map<string, KeptItem>()
+    const found = new Map<string, StoredItem>()
     for (const [at, id] of distinct.entries()) {
       const kept = itemIn(texts[at] ?? null)
       if (kept !== null) found.set(id, kept)
@@ -118,7 +118,7 @@ export class StoredResponses {
     return this.keeping(resumed, accountId, storage, { input, bytes })
   }
 
-  private recordOr(text: string | null, { previousParam }: ReplyStorage): KeptReply {
+  private recordOr(text: string | null, { previousParam }: ReplyStorage): StoredReply {
     const { storeSeconds } = this.options.settings()
     const record = text === null ? null : recordIn(text)
     if (record !== null) return record
@@ -140,10 +140,10 @@ export class StoredResponses {
     call: Call,
     accountId: string,
     storage: ReplyStorage,
-    { input, bytes }: { readonly input: readonly KeptItem[]; readonly bytes: number },
+    { input, bytes }: { readonly input: readonly StoredItem[]; readonly bytes: number },
   ): Call {
     const { storeSeconds } = this.options.settings()
-    if (storeSeconds === 0 || !storage.wants(call.body)) return call
+    if (storeSeconds === 0 || !storage.shouldStore(call.body)) return call
     // A body that is too large is not even written.
     const isLarge = bytes > this.mostBytes()
     const keep: Keep = (reply, upstream) =>
@@ -155,7 +155,7 @@ export class StoredResponses {
   private async keep(
     accountId: string,
     storage: ReplyStorage,
-    record: Omit<KeptReply, 'input'> & { readonly input: readonly KeptItem[] | null },
+    record: Omit<StoredReply, 'input'> & { readonly input: readonly StoredItem[] | null },
   ): Promise<void> {
     const { id } = record.reply
     if (typeof id !== 'string') return
@@ -214,22 +214,22 @@ export class StoredResponses {
 }
 
 /** Null for what was too large to be kept, and for what another version wrote. */
-function recordIn(text: string): KeptReply | null {
+function recordIn(text: string): StoredReply | null {
   const value = objectOf(parsed(text))
   const { input, reply, upstream } = value
   if (value['v'] !== VERSION || !Array.isArray(input) || !isObject(reply)) return null
   return { input: input.map(unpacked), reply, upstream: stringOf(upstream) ?? null }
 }
 
-function itemIn(text: string | null): KeptItem | null {
+function itemIn(text: string | null): StoredItem | null {
   return text === null || text === '' ? null : unpacked(parsed(text))
 }
 
-function packed({ item, upstream }: KeptItem): JsonObject {
+function packed({ item, upstream }: StoredItem): JsonObject {
   return { i: item, u: upstream }
 }
 
-function unpacked(value: JsonValue): KeptItem {
+function unpacked(value: JsonValue): StoredItem {
   const { i: item = null, u: upstream } = objectOf(value)
   return { item, upstream: stringOf(upstream) ?? null }
 }
@@ -253,7 +253,7 @@ export function keptBy(call: Call, hold: (kept: Promise<void>) => void): Call {
 
 /** The client's format; `heard` gets the reply that the client gets, before its last bytes are written. */
 function keepingIngress(ingress: Ingress, heard: (reply: JsonObject) => void): Ingress {
-  const told = (body: Sized): Sized => {
+  const told = (body: SizedText): SizedText => {
     heard(objectOf(JSON.parse(body.text)))
     return body
   }

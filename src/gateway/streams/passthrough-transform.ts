@@ -3,7 +3,7 @@
  * and its end. Nothing is parsed but what the tap looks at.
  */
 import type { FinishReason } from '../../chat/event.js'
-import type { Said } from '../../chat/reply/text-seen.js'
+import type { OutputSize } from '../../chat/reply/text-seen.js'
 import type { Usage } from '../../chat/usage.js'
 import type { StreamTap } from '../../dialects/dialect.js'
 import type { WireError } from '../../errors.js'
@@ -51,11 +51,11 @@ export class PassedStream implements Translation, FrameSink {
   get tier(): string | null {
     return this.tap.tier
   }
-  get said(): Said {
-    return this.tap.said
+  get outputSize(): OutputSize {
+    return this.tap.outputSize
   }
   get content(): boolean {
-    return this.tap.content || this.outcome === 'complete'
+    return this.tap.hasContent || this.outcome === 'complete'
   }
 
   /** Nothing that passes through can pause. */
@@ -81,7 +81,7 @@ export class PassedStream implements Translation, FrameSink {
     if (this.outcome !== 'open') return ''
     this.framer.end()
     this.settle()
-    if (this.tap.finished) this.terminate()
+    if (this.tap.isFinished) this.terminate()
     // A last event without its blank line would run into the error event that follows.
     else if (this.ready !== '' && !this.ready.endsWith('\n\n')) this.ready += '\n\n'
     this.fail(TRUNCATED)
@@ -109,35 +109,35 @@ export class PassedStream implements Translation, FrameSink {
     this.settle()
   }
 
-  private pass(raw: string, { trim, before }: StreamTap): void {
-    const at = trim === '' ? -1 : raw.lastIndexOf(trim)
-    const said = at < 0 ? raw : raw.slice(0, at) + raw.slice(at + trim.length)
-    if (before === '') {
-      this.ready += said
+  private pass(raw: string, { excess, missingFrame }: StreamTap): void {
+    const at = excess === '' ? -1 : raw.lastIndexOf(excess)
+    const forwarded = at < 0 ? raw : raw.slice(0, at) + raw.slice(at + excess.length)
+    if (missingFrame === '') {
+      this.ready += forwarded
       return
     }
-    // What stands loose before the frame keeps its place.
+    // Comments and blank lines before the frame stay before the inserted frame.
     const { lead } = this.framer
-    this.ready += lead + before + said.slice(lead.length)
+    this.ready += lead + missingFrame + forwarded.slice(lead.length)
     this.isChanged = true
   }
 
   /** Comments are the client's too, up to the end; what follows it is nobody's, however it was cut. */
   private takeLoose(): void {
-    const loose = this.framer.takeLoose()
+    const loose = this.framer.takeUnframed()
     if (this.outcome === 'open') this.ready += loose
   }
 
   private settle(): void {
     if (this.tap.error !== null) this.fail(this.tap.error)
-    else if (this.tap.complete) this.complete()
+    else if (this.tap.isComplete) this.complete()
   }
 
   /** A reason and then end of file: the content is whole, and clients wait for the terminator. */
   private terminate(): void {
     if (this.outcome !== 'open') return
     if (this.ready !== '' && !this.ready.endsWith('\n\n')) this.ready += '\n\n'
-    this.ready += this.tap.ending
+    this.ready += this.tap.terminator
     this.complete()
   }
 

@@ -6,10 +6,10 @@
 import type { ChatEvent, EventSink, FinishReason } from '../../chat/event.js'
 import { isContent } from '../../chat/event.js'
 import { Grammar } from '../../chat/grammar.js'
-import { Joined } from '../../chat/reply/join-replies.js'
+import { JoinedReply } from '../../chat/reply/join-replies.js'
 import type { JsonObject } from '../../chat/json.js'
 import type { ChatRequest } from '../../chat/request.js'
-import { Listener, type Said } from '../../chat/reply/text-seen.js'
+import { OutputMeter, type OutputSize } from '../../chat/reply/text-seen.js'
 import { mergeUsage, type Usage } from '../../chat/usage.js'
 import type { Egress, Ingress, Seed, StreamDecoder, StreamEncoder } from '../../dialects/dialect.js'
 import type { ErrorKind, WireError } from '../../errors.js'
@@ -31,7 +31,7 @@ export interface Verdict {
   /** What the upstream said that the client's format has no words for. */
   readonly lost: readonly string[]
   /** How much was said so far; of a whole reply only where `usage` does not tell. */
-  readonly said: Said
+  readonly outputSize: OutputSize
 }
 
 /** A reply on its way through. After `complete` or `failed` it takes nothing more and gives nothing. */
@@ -74,7 +74,7 @@ export class TranslatedStream implements Translation, EventSink {
   model: string | null = null
   tier: string | null = null
   content = false
-  readonly said = new Listener()
+  readonly outputSize = new OutputMeter()
   private readonly egress: Egress
   private readonly ingress: Ingress
   private readonly request: ChatRequest
@@ -82,7 +82,7 @@ export class TranslatedStream implements Translation, EventSink {
   private framer: SseFramer
   private decoder: StreamDecoder
   /** Null where the upstream cannot pause: then there is nothing to join. */
-  private readonly joined: Joined | null
+  private readonly joined: JoinedReply | null
   private readonly grammar: Grammar
   private readonly encoder: StreamEncoder
 
@@ -99,7 +99,7 @@ export class TranslatedStream implements Translation, EventSink {
     this.request = request
     this.encoder = ingress.newEncoder(request, seed)
     this.grammar = new Grammar(this)
-    this.joined = mayPause ? new Joined(this.grammar, request.maxOutputTokens) : null
+    this.joined = mayPause ? new JoinedReply(this.grammar, request.maxOutputTokens) : null
     this.decoder = egress.newDecoder(request, this.joined ?? this.grammar, mayPause)
     this.framer = new SseFramer(this.decoder)
   }
@@ -117,12 +117,12 @@ export class TranslatedStream implements Translation, EventSink {
   }
 
   get mishap(): ErrorKind | null {
-    return this.joined?.mishap ?? null
+    return this.joined?.failure ?? null
   }
 
   proceed(): void {
     if (this.joined === null) return
-    this.joined.proceed()
+    this.joined.startNextPart()
     this.decoder = this.egress.newDecoder(this.request, this.joined, true)
     this.framer = new SseFramer(this.decoder)
   }
@@ -154,7 +154,7 @@ export class TranslatedStream implements Translation, EventSink {
 
   event(event: ChatEvent): void {
     if (!this.content) this.content = isContent(event)
-    this.said.hear(event)
+    this.outputSize.add(event)
     switch (event.type) {
       case 'error':
         this.fail(event.error)
@@ -184,6 +184,6 @@ export class TranslatedStream implements Translation, EventSink {
 
 /** Reports what the client's format cannot say of an event. */
 export function note(ingress: Ingress, event: ChatEvent, losses: LossList): void {
-  const path = ingress.unsaid(event)
+  const path = ingress.lossOf(event)
   if (path !== null) losses.drop(path)
 }

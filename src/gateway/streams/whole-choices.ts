@@ -8,12 +8,12 @@ import { isContent, type ChatEvent, type EventSink } from '../../chat/event.js'
 import { Fold } from '../../chat/reply/fold.js'
 import { Grammar } from '../../chat/grammar.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import { jsonAnswer, missesSchema } from '../../chat/reply/json-answer.js'
+import { withoutCodeFence, violatesSchema } from '../../chat/reply/json-answer.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { addUsage, mergeUsage, type Usage } from '../../chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
 import type { Choice, ChoicesDecoder, Egress, Ingress, Seed } from '../../dialects/dialect.js'
-import { sized } from '../../wire/frames/sized.js'
+import { sizedText } from '../../wire/frames/sized.js'
 import { SseFramer } from '../../wire/frames/sse.js'
 import { LossList } from './losses.js'
 import { note, OVERFLOW } from './translated-stream.js'
@@ -39,8 +39,8 @@ class Candidate {
   }
 
   private take(event: ChatEvent): void {
-    if (event.type === 'error' && event.again === true) this.mishap = event.error.kind
-    else if (event.type === 'finish' && event.again === true) this.mishap = 'upstream_failed'
+    if (event.type === 'error' && event.retrySame === true) this.mishap = event.error.kind
+    else if (event.type === 'finish' && event.retrySame === true) this.mishap = 'upstream_failed'
     else this.content ||= isContent(event)
     this.fold.event(event)
     this.events.push(event)
@@ -145,15 +145,15 @@ export class WholeChoices implements WholeReply {
     if (came.length < candidates.length) losses.drop('reply.choices')
     for (const { events, reply } of came) {
       for (const event of events) note(ingress, event, losses)
-      if (missesSchema(reply, request)) losses.drop('response_format.json_schema')
+      if (violatesSchema(reply, request)) losses.drop('response_format.json_schema')
     }
     const [first] = came
     const { fold, grammar } = candidates[first?.index ?? 0] ?? new Candidate({})
     return verdictOf(fold, grammar.breach, losses, () => {
-      if (request.stream) return sized(this.stream(came))
+      if (request.stream) return sizedText(this.stream(came))
       const choices = came.map(({ index, reply }) => ({
         index,
-        reply: jsonAnswer(reply, request),
+        reply: withoutCodeFence(reply, request),
       }))
       return ingress.encodeChoices(choices, request, seed)
     })

@@ -6,15 +6,15 @@
 import type { ChatEvent, EventSink } from '../../chat/event.js'
 import { Fold, type Reply } from '../../chat/reply/fold.js'
 import { Grammar } from '../../chat/grammar.js'
-import { Joined } from '../../chat/reply/join-replies.js'
+import { JoinedReply } from '../../chat/reply/join-replies.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
-import { jsonAnswer, missesSchema } from '../../chat/reply/json-answer.js'
+import { withoutCodeFence, violatesSchema } from '../../chat/reply/json-answer.js'
 import type { ChatRequest } from '../../chat/request.js'
-import { NOTHING_SAID, saidIn } from '../../chat/reply/text-seen.js'
-import { tellsOutput } from '../../chat/usage.js'
+import { NO_OUTPUT, outputSizeOf } from '../../chat/reply/text-seen.js'
+import { reportsOutput } from '../../chat/usage.js'
 import type { Egress, Ingress, Seed, StreamEncoder } from '../../dialects/dialect.js'
 import type { ErrorKind } from '../../errors.js'
-import { sized, type Sized } from '../../wire/frames/sized.js'
+import { sizedText, type SizedText } from '../../wire/frames/sized.js'
 import { SseFramer } from '../../wire/frames/sse.js'
 import { LossList } from './losses.js'
 import { note, OVERFLOW, TRUNCATED, type Verdict } from './translated-stream.js'
@@ -59,7 +59,7 @@ export class WholeAnswer implements WholeReply, EventSink {
   private readonly losses = new LossList()
   private readonly grammar = new Grammar(this)
   /** Null where the upstream cannot pause: then there is nothing to join. */
-  private readonly joined: Joined | null
+  private readonly joined: JoinedReply | null
   /** Null where the client wants the answer whole. */
   private readonly encoder: StreamEncoder | null
   private parts = 0
@@ -75,7 +75,7 @@ export class WholeAnswer implements WholeReply, EventSink {
     this.ingress = ingress
     this.request = request
     this.seed = seed
-    this.joined = mayPause ? new Joined(this.grammar, request.maxOutputTokens) : null
+    this.joined = mayPause ? new JoinedReply(this.grammar, request.maxOutputTokens) : null
     this.encoder = stream ? ingress.newEncoder(request, seed) : null
   }
 
@@ -101,7 +101,7 @@ export class WholeAnswer implements WholeReply, EventSink {
   }
 
   get mishap(): ErrorKind | null {
-    return this.joined?.mishap ?? null
+    return this.joined?.failure ?? null
   }
 
   event(event: ChatEvent): void {
@@ -114,14 +114,14 @@ export class WholeAnswer implements WholeReply, EventSink {
   encode(): TranslatedReply {
     const { losses, ingress, request, seed, encoder } = this
     return verdictOf(this.fold, this.grammar.breach, losses, (reply) => {
-      if (encoder !== null) return sized(encoder.take())
-      if (missesSchema(reply, request)) losses.drop('response_format.json_schema')
-      return ingress.encodeReply(jsonAnswer(reply, request), request, seed)
+      if (encoder !== null) return sizedText(encoder.take())
+      if (violatesSchema(reply, request)) losses.drop('response_format.json_schema')
+      return ingress.encodeReply(withoutCodeFence(reply, request), request, seed)
     })
   }
 
   private nextPart(): EventSink {
-    if (this.parts > 0) this.joined?.proceed()
+    if (this.parts > 0) this.joined?.startNextPart()
     this.parts += 1
     return this.joined ?? this.grammar
   }
@@ -163,7 +163,7 @@ export function verdictOf(
   fold: Fold,
   breach: string | null,
   losses: LossList,
-  body: (reply: Reply) => Sized,
+  body: (reply: Reply) => SizedText,
 ): TranslatedReply {
   const reply = fold.reply()
   if (reply === null) {
@@ -178,7 +178,7 @@ export function verdictOf(
       model: null,
       tier: null,
       lost: losses.paths,
-      said: NOTHING_SAID,
+      outputSize: NO_OUTPUT,
     }
   }
   const { usage, reason, model, serviceTier: tier = null } = reply
@@ -194,6 +194,6 @@ export function verdictOf(
     model,
     tier,
     lost: losses.paths,
-    said: tellsOutput(usage) ? NOTHING_SAID : saidIn(reply.blocks),
+    outputSize: reportsOutput(usage) ? NO_OUTPUT : outputSizeOf(reply.blocks),
   }
 }

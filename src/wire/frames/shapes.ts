@@ -57,7 +57,7 @@ interface Form {
 }
 
 /** The shapes of one stream's frames, each with a note of what was learnt of it. */
-export class Shapes<Note> {
+export class FrameShapes<Note> {
   private readonly slot: RegExp
   private readonly known: Shape<Note>[] = []
   private next = 0
@@ -115,7 +115,7 @@ export class Shapes<Note> {
   }
 
   /** Learns of a frame that is a JSON object; `note` is told of all that are like it. */
-  learn(data: string, note: Note): void {
+  add(data: string, note: Note): void {
     if (this.vain === MAX_VAIN || data.length > MAX_CHARS) return
     const cut = this.cut(data)
     const like = this.known.findIndex(({ first }) => isSame(first.around, cut.around))

@@ -5,18 +5,18 @@
 import { isPlain, quote } from '../json/quote.js'
 
 /** A text, and how many bytes it takes in UTF-8. */
-export interface Sized {
+export interface SizedText {
   readonly text: string
   readonly bytes: number
 }
 
 /** A text that is one piece, counted. */
-export function sized(text: string): Sized {
+export function sizedText(text: string): SizedText {
   return { text, bytes: Buffer.byteLength(text) }
 }
 
 /** Counts the parts of one text. What does not pass through here must be ASCII. */
-export class Sizer {
+export class TextSizer {
   /** Bytes beyond one for each character. */
   private beyond = 0
 
@@ -39,7 +39,7 @@ export class Sizer {
   }
 
   /** All parts together. */
-  whole(text: string): Sized {
+  whole(text: string): SizedText {
     return { text, bytes: text.length + this.beyond }
   }
 }
@@ -47,9 +47,9 @@ export class Sizer {
 /** Enough for roles and models; whoever invents more gets them written each time. */
 const MAX_NAMES = 256
 const MAX_NAME = 64
-const names = new Map<string, Sized>()
+const names = new Map<string, SizedText>()
 
-function newName(text: string): Sized {
+function newName(text: string): SizedText {
   const bytes = Buffer.from(quote(text))
   const name = { text: bytes.toString('utf8'), bytes: bytes.length }
   if (names.size < MAX_NAMES && text.length <= MAX_NAME) names.set(text, name)

@@ -58,7 +58,7 @@ export class SseFramer implements Framer {
   private chunk = ''
   private chunkFrom = 0
   private heldRaw = ''
-  private loose = ''
+  private unframed = ''
   private rawText = ''
   private leadLength = 0
   private hasOverflowed = false
@@ -113,9 +113,9 @@ export class SseFramer implements Framer {
    * latin1, once. A pass-through writes it after each write() and after end(); where `bytes` is not
    * set it is empty.
    */
-  takeLoose(): string {
-    const text = this.loose
-    this.loose = ''
+  takeUnframed(): string {
+    const text = this.unframed
+    this.unframed = ''
     return text
   }
 
@@ -134,7 +134,7 @@ export class SseFramer implements Framer {
     if (this.isDead()) return
     if (this.data === null ? isError(this.bare) : isWhole(this.data)) this.blank(0)
     else this.isTailTruncated = this.size > 0
-    this.loose += this.heldRaw
+    this.unframed += this.heldRaw
     this.heldRaw = ''
   }
 
@@ -179,7 +179,7 @@ export class SseFramer implements Framer {
         this.line(line, 0, line.length, after)
       }
       if (this.isDead()) return 0
-      if (this.keepsRaw && this.size === 0) this.loosen(after)
+      if (this.keepsRaw && this.size === 0) this.addUnframed(after)
       at = after
     }
     return at
@@ -239,13 +239,13 @@ export class SseFramer implements Framer {
     this.data = null
     this.bare = ''
     this.size = 0
-    if (name === this.lastName) this.know(name)
+    if (name === this.lastName) this.cacheName(name)
     this.lastName = name
     if (data !== null && data !== '') this.deliver(name, data, after)
   }
 
   /** Both are made anew: a slice would keep all of its chunk in memory. */
-  private know(name: string): void {
+  private cacheName(name: string): void {
     if (name === '' || name === this.knownName) return
     this.knownStart = Buffer.from(`event: ${name}\n${DATA}`).toString()
     this.knownName = Buffer.from(name).toString()
@@ -253,17 +253,17 @@ export class SseFramer implements Framer {
 
   private deliver(name: string, data: string, after: number): void {
     if (!this.keepsRaw) return this.sink.frame(name, data)
-    this.leadLength = this.loose.length
-    this.rawText = this.loose + this.heldRaw + this.chunk.slice(this.chunkFrom, after)
-    this.loose = ''
+    this.leadLength = this.unframed.length
+    this.rawText = this.unframed + this.heldRaw + this.chunk.slice(this.chunkFrom, after)
+    this.unframed = ''
     this.heldRaw = ''
     this.chunkFrom = after
     this.sink.frame(name, data)
     this.rawText = ''
   }
 
-  private loosen(after: number): void {
-    this.loose += this.heldRaw + this.chunk.slice(this.chunkFrom, after)
+  private addUnframed(after: number): void {
+    this.unframed += this.heldRaw + this.chunk.slice(this.chunkFrom, after)
     this.heldRaw = ''
     this.chunkFrom = after
   }
@@ -280,7 +280,7 @@ export class SseFramer implements Framer {
     this.bare = ''
     this.size = 0
     this.heldRaw = ''
-    this.loose = ''
+    this.unframed = ''
   }
 }
 

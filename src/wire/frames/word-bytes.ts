@@ -11,7 +11,7 @@ const LOWER_U = 0x75
  * on, and 0 if that is negative. `members` is a global expression that finds a member's name up to the first quote of its
  * value. Escapes count as what they stand for, in bytes or nearly so.
  */
-export function wordBytes(data: string, from: number, members: RegExp): number {
+export function stringBytes(data: string, from: number, members: RegExp): number {
   if (from < 0) return 0
   let bytes = 0
   members.lastIndex = from

@@ -7,10 +7,10 @@ import { isAscii, isUtf8 } from 'node:buffer'
 import { isObject } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { parseExact } from './exact-numbers.js'
-import { glance, type Glance, type Member } from './scan/glance.js'
+import { quickScan, type ScanResult, type Member } from './scan/glance.js'
 import { putData, withoutData } from './inline-data.js'
 import { malformed } from './malformed.js'
-import { parseOrNull, Scan, type ScanOptions } from './scan/scan.js'
+import { parseOrNull, FullScan, type ScanOptions } from './scan/scan.js'
 
 /** A body that passed every check. */
 export interface ParsedObject {
@@ -20,7 +20,7 @@ export interface ParsedObject {
 }
 
 /** The limits of a body. */
-export interface JsonCaps {
+export interface JsonLimits {
   /** Containers within containers, the root counted; 64, half of what protobuf's JSON allows. */
   readonly maxDepth?: number
   /** Braces, brackets, colons and commas; 200,000, since 500,000 keys block the loop for 245 ms. */
@@ -39,7 +39,7 @@ export interface BodyText {
 }
 
 /** The text of the bytes. Throws `GatewayError(malformed_request)` for a byte order mark and for invalid UTF-8. */
-export function textOf(bytes: Buffer): BodyText {
+export function checkEncoding(bytes: Buffer): BodyText {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw malformed('the body starts with a byte order mark; send plain UTF-8')
   }
@@ -49,12 +49,12 @@ export function textOf(bytes: Buffer): BodyText {
 }
 
 /** A body that may be parsed. */
-export interface Examined {
+export interface ExaminedBody {
   readonly bytes: Buffer
   readonly isPlain: boolean
-  readonly seen: Glance
+  readonly scanned: ScanResult
   /** It had a glance only. */
-  readonly isGlance: boolean
+  readonly isQuickScan: boolean
   readonly options: ScanOptions
 }
 
@@ -66,23 +66,27 @@ export const MAX_TEXT_BYTES = 8 * 1024 * 1024
  * unescaping), no number beyond a double, nothing after the object. A key `__proto__` is an own
  * property like any other. Throws `GatewayError(malformed_request)` whose message names the path.
  */
-export function parseObject(bytes: Buffer, caps: JsonCaps = {}): ParsedObject {
-  const examined = examine(bytes, textOf(bytes), caps)
-  return parseExamined(examined) ?? refuse(examined)
+export function parseObject(bytes: Buffer, caps: JsonLimits = {}): ParsedObject {
+  const examined = examine(bytes, checkEncoding(bytes), caps)
+  return parseExamined(examined) ?? refuseInvalid(examined)
 }
 
 /** First of the three parts of `parseObject`, for a large body that is read in several turns of the event loop. */
-export function examine(bytes: Buffer, { isPlain }: BodyText, caps: JsonCaps = {}): Examined {
+export function examine(bytes: Buffer, { isPlain }: BodyText, caps: JsonLimits = {}): ExaminedBody {
   const { maxDepth = 64, maxTokens = 200_000, maxTextBytes = MAX_TEXT_BYTES } = caps
   const options = { isPlain, maxDepth, maxTokens, maxTextBytes, isProbing: false }
   // A larger body has to be looked at closer: how much of it is inline data decides.
-  const seen = bytes.length > maxTextBytes ? null : glance(bytes, options)
-  if (seen !== null) return { bytes, isPlain, seen, isGlance: true, options }
-  return { bytes, isPlain, seen: closerLook(bytes, options), isGlance: false, options }
+  const seen = bytes.length > maxTextBytes ? null : quickScan(bytes, options)
+  if (seen !== null) return { bytes, isPlain, scanned: seen, isQuickScan: true, options }
+  return { bytes, isPlain, scanned: fullScan(bytes, options), isQuickScan: false, options }
 }
 
 /** The second part; null if the body is not valid JSON. Throws as `parseObject`. */
-export function parseExamined({ bytes, isPlain, seen }: Examined): ParsedObject | null {
+export function parseExamined({
+  bytes,
+  isPlain,
+  scanned: seen,
+}: ExaminedBody): ParsedObject | null {
   const { members, data } = seen
   const plain = withoutData(bytes, isPlain, data)
   if (plain === null) {
@@ -95,15 +99,15 @@ export function parseExamined({ bytes, isPlain, seen }: Examined): ParsedObject 
 }
 
 /** The third part: throws what is wrong with a body that is not valid JSON. */
-export function refuse({ bytes, isGlance, options }: Examined): never {
-  if (isGlance) closerLook(bytes, options)
-  closerLook(bytes, { ...options, isProbing: true })
+export function refuseInvalid({ bytes, isQuickScan: isGlance, options }: ExaminedBody): never {
+  if (isGlance) fullScan(bytes, options)
+  fullScan(bytes, { ...options, isProbing: true })
   throw malformed('the body is not valid JSON: one of its keys or values is malformed')
 }
 
-function closerLook(bytes: Buffer, options: ScanOptions): Glance {
+function fullScan(bytes: Buffer, options: ScanOptions): ScanResult {
   // Latin1 keeps offsets equal to bytes, and `indexOf` on it runs at the speed of memory.
-  return new Scan(bytes, bytes.toString('latin1'), options).run()
+  return new FullScan(bytes, bytes.toString('latin1'), options).run()
 }
 
 /**

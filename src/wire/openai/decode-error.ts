@@ -8,7 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject, stringOf } from '../../chat/json.js'
 import type { ErrorKind, WireError } from '../../errors.js'
 import { retryAfterSeconds } from '../retry-after.js'
-import { isNoEndpoint, NO_ENDPOINT } from '../no-endpoint.js'
+import { isMissingEndpoint, MISSING_ENDPOINT } from '../no-endpoint.js'
 import { scrub } from '../redact-upstream-text.js'
 
 /** Codes and types that say "no money left": another try is pointless. */
@@ -55,7 +55,7 @@ function parse(body: string): JsonObject | null {
 }
 
 function withoutBody(status: number): WireError {
-  if (isNoEndpoint(status, '')) return { ...NO_ENDPOINT }
+  if (isMissingEndpoint(status, '')) return { ...MISSING_ENDPOINT }
   const kind = kindOf(status, undefined, '', '')
   const message = `The upstream answered ${status} without a readable error.`
   return { kind, message, upstreamCode: String(status) }
@@ -69,7 +69,8 @@ function describe(payload: JsonObject, status: number | null, fallback: string):
   const known = status ?? (Number.isInteger(inner) && inner >= 400 && inner < 600 ? inner : null)
   const text = textOf(payload)
   const isAboutRequest = MODEL.has(code) || MODEL.has(type) || (param ?? '') !== ''
-  if (status !== null && !isAboutRequest && isNoEndpoint(status, text)) return { ...NO_ENDPOINT }
+  if (status !== null && !isAboutRequest && isMissingEndpoint(status, text))
+    return { ...MISSING_ENDPOINT }
   const kind = known === null ? kindOfWords(code, type) : kindOf(known, param, code, type)
   const message =
     kind === 'upstream_denied'

@@ -11,7 +11,7 @@ import { COLUMNS } from '../../../src/documentation/dialect-matrix/page.js'
 import { REQUEST_GROUPS } from '../../../src/documentation/dialect-matrix/requests.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load.js'
-import { addressed, egressOf, type Addressed } from '../../../src/dialects/index.js'
+import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../../src/dialects/index.js'
 import { GatewayError } from '../../../src/errors.js'
 import { reportNative } from '../../../src/dialects/other-format.js'
 import { LossList } from '../../../src/gateway/streams/losses.js'
@@ -30,7 +30,11 @@ const CHAT = {
 }
 
 /** What an upstream of the dialect does not get of a request; one that it refuses, by the field. */
-function fateOf(request: ChatRequest, at: Addressed, column: (typeof COLUMNS)[number]): object {
+function fateOf(
+  request: ChatRequest,
+  at: ResolvedEndpoint,
+  column: (typeof COLUMNS)[number],
+): object {
   const egress = egressOf(column.dialect)
   if (egress === null) throw new Error(`no ${column.dialect}`)
   const losses = new LossList()
@@ -50,7 +54,7 @@ function topOf(path: string): string {
 
 for (const { title, path, plain, concepts } of [CHAT, ...CLIENTS]) {
   void t.test(title, (t) => {
-    const at = addressed('POST', path.replace('{model}', 'm'))
+    const at = resolveEndpoint('POST', path.replace('{model}', 'm'))
     if (at === null) throw new Error(`no endpoint ${path}`)
     for (const { name, base, ask } of concepts) {
       for (const column of COLUMNS) {
@@ -71,7 +75,7 @@ for (const { title, path, plain, concepts } of [CHAT, ...CLIENTS]) {
 }
 
 void t.test('a sketch holds nothing that the request says', (t) => {
-  const at = addressed('POST', '/v1/chat/completions')
+  const at = resolveEndpoint('POST', '/v1/chat/completions')
   if (at === null) throw new Error('no endpoint')
   const secret = 'the secret words'
   const body: JsonObject = {
@@ -120,7 +124,7 @@ void t.test('a sketch holds nothing that the request says', (t) => {
 })
 
 void t.test('a sketch of a conversation of 10,000 turns stays small', (t) => {
-  const at = addressed('POST', '/v1/chat/completions')
+  const at = resolveEndpoint('POST', '/v1/chat/completions')
   if (at === null) throw new Error('no endpoint')
   const messages = Array.from({ length: 10_000 }, (_, index) => ({
     role: index % 2 === 0 ? 'user' : 'assistant',

@@ -41,10 +41,10 @@ void t.test('text, counts and the end', (t) => {
   t.same(passes, [true, true, true, true])
   t.match(tap, { content: true, finished: false, complete: false, model: 'gemini-x', error: null })
   t.same(tap.usage, { input: 5, output: 4 })
-  t.equal(tap.said.bytes, 7 + 3 + 4, 'bytes, not characters')
+  t.equal(tap.outputSize.bytes, 7 + 3 + 4, 'bytes, not characters')
   t.ok(tap.frame('', JSON.stringify(chunk([{ text: '' }], { finishReason: 'MAX_TOKENS' }, 9))))
   t.match(tap, { finished: true, reason: 'length', usage: { output: 9 } })
-  t.equal(fed(chunk([{ text: '' }])).tap.content, false, 'an empty text is no content')
+  t.equal(fed(chunk([{ text: '' }])).tap.hasContent, false, 'an empty text is no content')
   t.end()
 })
 
@@ -56,9 +56,9 @@ void t.test('calls end with STOP, several candidates each with a reason', (t) =>
     { candidates: [{ index: 0, finishReason: 'STOP' }] },
     { candidates: [{ index: 1, content: { parts: [{ text: 'x' }] } }] },
   )
-  t.equal(two.tap.finished, false)
+  t.equal(two.tap.isFinished, false)
   two.tap.frame('', '{"candidates":[{"index":1,"finishReason":"SAFETY"}]}')
-  t.equal(two.tap.finished, true)
+  t.equal(two.tap.isFinished, true)
   t.end()
 })
 

@@ -213,7 +213,7 @@ void t.test('recorded streams keep text, calls, reason and usage', (t) => {
     t.same(gistOf(outcome.reply), expected, name)
     t.equal(tap?.usage.output, expected.output, name)
     t.equal(tap?.reason, expected.raw === null ? null : finishReason(expected.raw), name)
-    t.equal(tap?.complete, true, name)
+    t.equal(tap?.isComplete, true, name)
     const plain = { ...request(), includeUsage: true }
     const again = decodeFrames(framesOf(encodeEvents(outcome.events, plain)))
     if (again.reply === null) t.fail(`${name}: not read again`)

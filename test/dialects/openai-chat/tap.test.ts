@@ -19,17 +19,17 @@ void t.test('usage, reason, model, content and the end are learnt', (t) => {
   for (const form of [(it: string): string => it, spaced]) {
     const tap = newTap()
     t.equal(tap.frame('', form(chunk({ role: 'assistant', content: '' }))), true)
-    t.equal(tap.content, false, 'a role is no content')
+    t.equal(tap.hasContent, false, 'a role is no content')
     t.equal(tap.frame('', form(chunk({ content: 'Hi' }))), true)
-    t.equal(tap.content, true)
+    t.equal(tap.hasContent, true)
     t.equal(tap.frame('', form(chunk({ content: ' there' }))), true)
     t.equal(tap.reason, null)
     t.equal(tap.frame('', form(chunk({}, 'stop'))), true)
     t.equal(tap.reason, 'stop')
-    t.equal(tap.complete, false, 'usage may still come')
+    t.equal(tap.isComplete, false, 'usage may still come')
     t.equal(tap.frame('', form(usageChunk(3, 2))), false, 'the client did not ask for it')
     t.equal(tap.frame('', '[DONE]'), true)
-    t.equal(tap.complete, true)
+    t.equal(tap.isComplete, true)
     t.same(tap.usage, { input: 3, output: 2 })
     t.equal(tap.model, 'm')
     t.equal(tap.frame('', chunk({ content: 'late' })), false)
@@ -41,7 +41,7 @@ void t.test('an end of file finishes a stream only where each answer has its rea
   const at = (index: number, reason: string | null): string =>
     JSON.stringify({ choices: [{ index, delta: { content: 'x' }, finish_reason: reason }] })
   const tap = newTap()
-  t.equal(tap.finished, false)
+  t.equal(tap.isFinished, false)
   for (const [index, reason, finished] of [
     [0, null, false],
     [1, null, false],
@@ -51,7 +51,7 @@ void t.test('an end of file finishes a stream only where each answer has its rea
     [0, null, true],
   ] as const) {
     tap.frame('', at(index, reason))
-    t.equal(tap.finished, finished, `${index} ${reason}`)
+    t.equal(tap.isFinished, finished, `${index} ${reason}`)
   }
   t.end()
 })
@@ -113,7 +113,7 @@ void t.test('what counts as content', (t) => {
   for (const delta of yes) {
     const tap = newTap()
     tap.frame('', chunk(delta))
-    t.equal(tap.content, true, JSON.stringify(delta))
+    t.equal(tap.hasContent, true, JSON.stringify(delta))
   }
   for (const delta of [
     {},
@@ -122,7 +122,7 @@ void t.test('what counts as content', (t) => {
   ]) {
     const tap = newTap()
     tap.frame('', chunk(delta))
-    t.equal(tap.content, false, JSON.stringify(delta))
+    t.equal(tap.hasContent, false, JSON.stringify(delta))
   }
   t.end()
 })
@@ -164,7 +164,7 @@ void t.test('errors and broken frames stop the stream', (t) => {
     t.equal(tap.frame('', bytes(frame)), false, frame)
     t.equal(tap.error?.kind, kind, frame)
     t.equal(tap.frame('', '[DONE]'), false, 'nothing follows')
-    t.equal(tap.complete, false)
+    t.equal(tap.isComplete, false)
   }
   const tap = newTap()
   tap.frame('', bytes('{"error":{"message":"Überlast"}}'))
@@ -194,7 +194,7 @@ void t.test('a whole reply', (t) => {
     said: { bytes: 0, calls: 0 },
   })
   const untold = egress.tapReply?.({ model: 'm', choices })
-  t.same(untold?.said, { bytes: 1, calls: 0 }, 'words are counted where tokens are not')
+  t.same(untold?.outputSize, { bytes: 1, calls: 0 }, 'words are counted where tokens are not')
   t.match(egress.tapReply?.({ error: { message: 'x', code: 500 } }), {
     usage: {},
     reason: null,
@@ -218,13 +218,13 @@ void t.test('what was said is counted, whatever it is spelled like', (t) => {
   for (const [name, delta, expected] of said) {
     const tap = newTap()
     tap.frame('', bytes(chunk(delta)))
-    t.equal(tap.said.bytes, expected, name)
+    t.equal(tap.outputSize.bytes, expected, name)
   }
   const spaced = newTap()
   spaced.frame('', '{"choices": [{"delta": {"content": "as \\u0041 Python does"}}]}')
-  t.ok(spaced.said.bytes >= 16, 'spaces and escapes')
+  t.ok(spaced.outputSize.bytes >= 16, 'spaces and escapes')
   const cut = newTap()
   cut.frame('', '{"choices":[{"delta":{"content":"never ends')
-  t.ok(cut.said.bytes > 0, 'a frame that is no JSON')
+  t.ok(cut.outputSize.bytes > 0, 'a frame that is no JSON')
   t.end()
 })

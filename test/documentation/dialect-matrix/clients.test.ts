@@ -6,7 +6,7 @@ import t from 'tap'
 import { CLIENTS } from '../../../src/documentation/dialect-matrix/clients.js'
 import { COLUMNS } from '../../../src/documentation/dialect-matrix/page.js'
 import { requestFate } from '../../../src/documentation/dialect-matrix/fate.js'
-import { addressed } from '../../../src/dialects/index.js'
+import { resolveEndpoint } from '../../../src/dialects/index.js'
 import { factsFor } from '../../../src/config/catalogue.js'
 import { loadConfig } from '../../../src/config/load.js'
 
@@ -17,7 +17,7 @@ const { catalogue } = loaded
 for (const { path, plain, concepts } of CLIENTS) {
   for (const { dialect, model } of COLUMNS) {
     void t.test(`${path} for ${dialect}`, (t) => {
-      const isOwn = addressed('POST', path)?.dialect === dialect
+      const isOwn = resolveEndpoint('POST', path)?.dialect === dialect
       for (const { name, base, ask } of concepts) {
         const facts = factsFor(catalogue, model)
         const { fate, reported } = requestFate({ ...plain, ...base }, ask, dialect, facts, path)

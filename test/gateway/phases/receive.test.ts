@@ -10,7 +10,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { loadConfig } from '../../../src/config/load.js'
 import { createSnapshot } from '../../../src/config/snapshot.js'
-import { addressed } from '../../../src/dialects/index.js'
+import { resolveEndpoint } from '../../../src/dialects/index.js'
 import { Exchange } from '../../../src/gateway/exchange.js'
 import { Generation } from '../../../src/gateway/generation/generation.js'
 import { BodyBudget } from '../../../src/gateway/bodies/body-budget.js'
@@ -67,7 +67,7 @@ plans:
     handler: (req, res) => {
       arrive()
       const x = new Exchange({ id: 'id', req, res, generation, startedMs: performance.now() })
-      const at = addressed('POST', '/v1/chat/completions')
+      const at = resolveEndpoint('POST', '/v1/chat/completions')
       if (at === null) throw new Error('the endpoint is gone')
       const held = budget.open('')
       receive(x, at, new Intake(held))

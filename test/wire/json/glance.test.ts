@@ -3,7 +3,7 @@
  * Method: one example per rule, then seeded documents, whose members are cut out and parsed again.
  */
 import t from 'tap'
-import { glance, type Member } from '../../../src/wire/json/scan/glance.js'
+import { quickScan, type Member } from '../../../src/wire/json/scan/glance.js'
 import { dice } from '../../helpers/seeded-random.js'
 
 const BLANKS = ['', ' ', '\n', '\t \r\n']
@@ -13,7 +13,7 @@ const WORDS = ['0', '-1', '12.5', 'true', 'false', 'null']
 function look(text: string, maxDepth = 64, maxTokens = 200_000): readonly Member[] | null {
   const bytes = Buffer.from(text)
   const caps = { maxDepth, maxTokens, maxTextBytes: 8 * 1024 * 1024 }
-  return glance(bytes, caps)?.members ?? null
+  return quickScan(bytes, caps)?.members ?? null
 }
 
 void t.test('an ordinary request passes, with where its members are', (t) => {

@@ -5,17 +5,17 @@
 import t from 'tap'
 import { GatewayError } from '../../../src/errors.js'
 import { parseObject } from '../../../src/wire/json/parse-body.js'
-import { TextSoFar } from '../../../src/wire/json/scan/text-so-far.js'
+import { TextLimit } from '../../../src/wire/json/scan/text-so-far.js'
 import { dice } from '../../helpers/seeded-random.js'
 
 const MOST = 200_000
 
 /** How many bytes had come when the body was refused; null if it was not. */
 function refusedAt(body: Buffer, chunkBytes: number): number | null {
-  const text = new TextSoFar(MOST)
+  const text = new TextLimit(MOST)
   for (let at = 0; at < body.length; at += chunkBytes) {
     try {
-      text.take(body.subarray(at, at + chunkBytes))
+      text.add(body.subarray(at, at + chunkBytes))
     } catch (error) {
       t.match(error, { kind: 'malformed_request', message: /^too_complex: .* 200000 bytes/ })
       return at + chunkBytes

@@ -8,7 +8,7 @@ import type { Reply, ReplyBlock } from '../../../chat/reply/fold.js'
 import type { JsonObject } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { stringifyExact } from '../../../wire/json/exact-numbers.js'
-import { Sizer, type Sized } from '../../../wire/frames/sized.js'
+import { TextSizer, type SizedText } from '../../../wire/frames/sized.js'
 import type { Choice, Seed } from '../../dialect.js'
 import { PROVIDER } from '../shared/names.js'
 import { encodeCitation, encodeSignature, encodeToolInput } from './reply/encode-content.js'
@@ -16,8 +16,8 @@ import { messageUsage } from './reply/encode-usage.js'
 import { stopMembers } from './reply/map-stop-reason.js'
 
 /** The body of a finished reply; `seed` gives its id and model. */
-export function encodeReply(reply: Reply, { hidesThoughts }: ChatRequest, seed: Seed): Sized {
-  const sizer = new Sizer()
+export function encodeReply(reply: Reply, { hidesThoughts }: ChatRequest, seed: Seed): SizedText {
+  const sizer = new TextSizer()
   let content = ''
   let refusal = ''
   const hides = hidesThoughts === true && seed.origin !== PROVIDER
@@ -38,14 +38,18 @@ export function encodeReply(reply: Reply, { hidesThoughts }: ChatRequest, seed: 
 }
 
 /** The format has one reply to a request. */
-export function encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): Sized {
+export function encodeChoices(
+  choices: readonly Choice[],
+  request: ChatRequest,
+  seed: Seed,
+): SizedText {
   const [first] = choices
   if (first === undefined) throw new Error('a request without a reply')
   return encodeReply(first.reply, request, seed)
 }
 
 /** The JSON of a block; empty for one that the format has no place for, and for an empty one. */
-function blockText(block: ReplyBlock, origin: string | undefined, sizer: Sizer): string {
+function blockText(block: ReplyBlock, origin: string | undefined, sizer: TextSizer): string {
   switch (block.type) {
     case 'text':
       return block.text === '' ? '' : textText(block, sizer)
@@ -67,7 +71,7 @@ function blockText(block: ReplyBlock, origin: string | undefined, sizer: Sizer):
 
 function textText(
   { text, citations }: Extract<ReplyBlock, { type: 'text' }>,
-  sizer: Sizer,
+  sizer: TextSizer,
 ): string {
   const cited: JsonObject[] = []
   for (const citation of citations) {
@@ -81,7 +85,7 @@ function textText(
 function thinkingText(
   { text, signature, redacted }: Extract<ReplyBlock, { type: 'thinking' }>,
   origin: string | undefined,
-  sizer: Sizer,
+  sizer: TextSizer,
 ): string {
   if (redacted !== undefined && text === '') {
     return `{"type":"redacted_thinking","data":${sizer.quoted(encodeSignature(origin, redacted))}}`

@@ -51,7 +51,7 @@ export class MessageEncoder implements StreamEncoder {
   /** Of other models the text is left out; Anthropic's leave it out themselves. */
   private readonly hidesThoughts: boolean
 
-  constructor({ hidesThoughts }: ChatRequest, seed: Seed) {
+  constructor({ hidesThoughts: hidesThoughts }: ChatRequest, seed: Seed) {
     this.seed = seed
     this.hidesThoughts = hidesThoughts === true && seed.origin !== PROVIDER
   }

@@ -46,7 +46,7 @@ function valueOf(headers: IncomingHttpHeaders, name: string): string {
  * The headers for an Anthropic upstream: `own` are those that the body needs. Beta features that `allowed` does not
  * list are reported as lost; null allows all.
  */
-export function passedHeaders(
+export function forwardedHeaders(
   own: Readonly<Record<string, string>>,
   client: Readonly<Record<string, string>>,
   allowed: readonly string[] | null,

@@ -4,11 +4,11 @@
  */
 import type { FinishReason } from '../../../chat/event.js'
 import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
-import { NOTHING_SAID } from '../../../chat/reply/text-seen.js'
-import { tellsOutput, type Usage } from '../../../chat/usage.js'
+import { NO_OUTPUT } from '../../../chat/reply/text-seen.js'
+import { reportsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
-import { Shapes } from '../../../wire/frames/shapes.js'
-import { wordBytes } from '../../../wire/frames/word-bytes.js'
+import { FrameShapes } from '../../../wire/frames/shapes.js'
+import { stringBytes } from '../../../wire/frames/word-bytes.js'
 import type { StreamTap, TapResult } from '../../dialect.js'
 import { decodeErrorPayload } from '../upstream/decode-error.js'
 import { SLOT } from '../upstream/decode-stream.js'
@@ -32,28 +32,28 @@ export class MessageTap implements StreamTap {
   reason: FinishReason | null = null
   error: WireError | null = null
   model: string | null = null
-  readonly said = { bytes: 0, calls: 0 }
-  content = false
-  complete = false
-  readonly trim = ''
-  readonly before = ''
-  readonly ending = 'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+  readonly outputSize = { bytes: 0, calls: 0 }
+  hasContent = false
+  isComplete = false
+  readonly excess = ''
+  readonly missingFrame = ''
+  readonly terminator = 'event: message_stop\ndata: {"type":"message_stop"}\n\n'
   private readonly meter = new UsageMeter()
-  private readonly shapes = new Shapes<true>(SLOT)
+  private readonly shapes = new FrameShapes<true>(SLOT)
   private hasTool = false
 
   get tier(): string | null {
     return this.meter.serviceTier ?? null
   }
 
-  get finished(): boolean {
+  get isFinished(): boolean {
     return this.reason !== null
   }
 
   frame(name: string, data: string): boolean {
-    if (this.error !== null || this.complete) return false
-    this.said.bytes += wordBytes(data, data.indexOf(DELTA), WORDS)
-    if (this.content && this.shapes.find(data) !== null) return true
+    if (this.error !== null || this.isComplete) return false
+    this.outputSize.bytes += stringBytes(data, data.indexOf(DELTA), WORDS)
+    if (this.hasContent && this.shapes.find(data) !== null) return true
     const payload = parse(data)
     if (payload === null) {
       // Some proxies end a stream as OpenAI does.
@@ -63,7 +63,7 @@ export class MessageTap implements StreamTap {
     }
     this.error = this.watch(stringOf(payload.type) ?? name, payload)
     if (this.error !== null) return false
-    if (isPlainDelta(payload)) this.shapes.learn(data, true)
+    if (isPlainDelta(payload)) this.shapes.add(data, true)
     return true
   }
 
@@ -76,7 +76,7 @@ export class MessageTap implements StreamTap {
         this.blockStart(objectOf(payload.content_block))
         return null
       case 'content_block_delta':
-        this.content ||= hasContent(objectOf(payload.delta))
+        this.hasContent ||= hasContent(objectOf(payload.delta))
         return null
       case 'message_delta':
         this.count(payload.usage)
@@ -84,8 +84,8 @@ export class MessageTap implements StreamTap {
         return null
       case 'message_stop':
         this.reason ??= 'other'
-        this.content = true
-        this.complete = true
+        this.hasContent = true
+        this.isComplete = true
         return null
       default:
         return type === 'error' || isObject(payload.error) ? decodeErrorPayload(payload) : null
@@ -94,7 +94,7 @@ export class MessageTap implements StreamTap {
 
   /** A proxy that replays a stream starts its counts over; behind content nobody can tell what a second one means. */
   private start(message: JsonObject): WireError | null {
-    if (this.content) return { ...MALFORMED }
+    if (this.hasContent) return { ...MALFORMED }
     this.meter.reset()
     this.model ??= nameOf(message)
     this.count(message.usage)
@@ -104,19 +104,19 @@ export class MessageTap implements StreamTap {
   private blockStart(block: JsonObject): void {
     const { type } = block
     if (type === 'text' || type === 'thinking') {
-      this.content ||= hasContent(block)
+      this.hasContent ||= hasContent(block)
       return
     }
-    this.content = true
+    this.hasContent = true
     if (type !== 'tool_use') return
     this.hasTool = true
-    this.said.calls += 1
-    this.said.bytes += stringOf(block.name)?.length ?? 0
+    this.outputSize.calls += 1
+    this.outputSize.bytes += stringOf(block.name)?.length ?? 0
   }
 
   private stop({ stop_reason }: JsonObject): void {
     if (typeof stop_reason !== 'string') return
-    this.content = true
+    this.hasContent = true
     this.reason = finishReason(stop_reason, this.hasTool, false)
   }
 
@@ -137,7 +137,7 @@ export function tapReply(body: JsonObject): TapResult {
   const raw = stringOf(body.stop_reason) ?? null
   return {
     usage,
-    said: tellsOutput(usage) ? NOTHING_SAID : { bytes: bytesIn(content), calls: 0 },
+    outputSize: reportsOutput(usage) ? NO_OUTPUT : { bytes: bytesIn(content), calls: 0 },
     reason: raw === null ? null : finishReason(raw, hasTool, false),
     error: errorIn(body),
     model: nameOf(body),
@@ -151,7 +151,7 @@ function errorIn(body: JsonObject): WireError | null {
 }
 
 function bytesIn(content: JsonObject[string]): number {
-  return wordBytes(Buffer.from(JSON.stringify(content)).toString('latin1'), 0, WORDS)
+  return stringBytes(Buffer.from(JSON.stringify(content)).toString('latin1'), 0, WORDS)
 }
 
 function nameOf({ model }: JsonObject): string | null {

@@ -21,7 +21,7 @@ const COUNTED = [
 ]
 
 /** `POST /messages/count_tokens`. */
-export const counter: TokenCounter = {
+export const tokenCounter: TokenCounter = {
   path: () => '/messages/count_tokens',
   body(chat) {
     const body: JsonObject = {}

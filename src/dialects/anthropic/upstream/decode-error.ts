@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { retryAfterSeconds } from '../../../wire/retry-after.js'
-import { isNoEndpoint, NO_ENDPOINT } from '../../../wire/no-endpoint.js'
+import { isMissingEndpoint, MISSING_ENDPOINT } from '../../../wire/no-endpoint.js'
 import { scrub } from '../../../wire/redact-upstream-text.js'
 import { parseJson, PROVIDER } from '../shared/names.js'
 
@@ -62,7 +62,7 @@ const SPENT = 'The gateway’s account at the upstream has reached its spending 
 /** An HTTP error answer. `body` may be anything: JSON, HTML or empty. */
 export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
   const error = objectOf(objectOf(parseJson(body)).error)
-  if (isNoEndpoint(status, stringOf(error.message) ?? '')) return { ...NO_ENDPOINT }
+  if (isMissingEndpoint(status, stringOf(error.message) ?? '')) return { ...MISSING_ENDPOINT }
   const wire = describe(BY_STATUS[status] ?? 'upstream_failed', error, status === 402)
   wire.upstreamCode ??= String(status)
   if (wire.retryable === false) return wire

@@ -12,7 +12,7 @@ import {
   type JsonValue,
 } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
-import { Shapes } from '../../../wire/frames/shapes.js'
+import { FrameShapes } from '../../../wire/frames/shapes.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { MessageDecoder } from './reply/decode-message.js'
 import { RawContent } from './continue-paused-turn.js'
@@ -33,7 +33,7 @@ const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'in
 class MessageStream implements StreamDecoder {
   private readonly message: MessageDecoder
   private readonly raw: RawContent | null
-  private readonly shapes = new Shapes<true>(SLOT)
+  private readonly shapes = new FrameShapes<true>(SLOT)
 
   constructor(message: MessageDecoder, raw: RawContent | null) {
     this.message = message
@@ -48,7 +48,7 @@ class MessageStream implements StreamDecoder {
     if (isObject(payload)) {
       if (payload.type !== 'content_block_delta') return this.other(name, payload)
       this.delta(payload)
-      if (this.raw === null && isPlain(payload.delta)) this.shapes.learn(data, true)
+      if (this.raw === null && isPlain(payload.delta)) this.shapes.add(data, true)
     } else if (name === 'error') {
       this.message.error({})
     } else if (payload !== undefined || !skippable(data)) {

@@ -3,7 +3,7 @@
  * Deterministic: the same request makes the same bytes, and a longer conversation keeps its prefix.
  */
 import { arrayOf, isObject, type JsonObject } from '../../../chat/json.js'
-import { wantsAnyJson } from '../../../chat/reply/json-answer.js'
+import { requestsFreeformJson } from '../../../chat/reply/json-answer.js'
 import type { ModelFacts } from '../../../chat/model.js'
 import type { ChatRequest, ToolChoice } from '../../../chat/request.js'
 import { SchemaBudget } from '../../../chat/json-schema/schema-budget.js'
@@ -46,7 +46,7 @@ export function encodeRequest(request: ChatRequest, model: ModelFacts, losses: L
   const { thinking, effort } = thinkingFields(request, model, max_tokens, messages, losses)
   const forced = model.forcedToolChoice === true && thinking?.type !== 'enabled'
   const format = answerFormat(request, model, forced, losses)
-  if (wantsAnyJson(request)) system.push({ type: 'text', text: JSON_ONLY })
+  if (requestsFreeformJson(request)) system.push({ type: 'text', text: JSON_ONLY })
   const tools = toolFields(request, model, forced, format.tool, losses)
   const body: JsonObject = { model: request.model, max_tokens }
   if (system.length > 0) body.system = system
@@ -107,8 +107,9 @@ function answerFormat(
   losses: Losses,
 ): AnswerFormat {
   const format = request.responseFormat
-  if (wantsAnyJson(request)) losses.drop('response_format', 'approximated')
-  if (format?.type !== 'json-schema' || wantsAnyJson(request)) return { native: null, tool: null }
+  if (requestsFreeformJson(request)) losses.drop('response_format', 'approximated')
+  if (format?.type !== 'json-schema' || requestsFreeformJson(request))
+    return { native: null, tool: null }
   const strict = strictSchema(format.schema, new SchemaBudget('response_format.json_schema.schema'))
   if (model.structuredOutput !== false && 'schema' in strict) {
     return { native: strict.schema, tool: null }

@@ -6,7 +6,7 @@ import type { Reply, ReplyBlock } from '../../../chat/reply/fold.js'
 import type { TokenLogprob } from '../../../chat/reply/logprobs.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { quote } from '../../../wire/json/quote.js'
-import { sized, type Sized } from '../../../wire/frames/sized.js'
+import { sizedText, type SizedText } from '../../../wire/frames/sized.js'
 import type { Choice, Seed } from '../../dialect.js'
 import { Sources } from './reply/encode-citations.js'
 import { encodeLogprobs } from './reply/encode-logprobs.js'
@@ -15,12 +15,16 @@ import { encodeBlockReason, encodeFinishReason } from './reply/map-stop-reason.j
 import { PartWriter } from './reply/encode-content.js'
 
 /** The body of a finished answer; `seed` gives its id and model. */
-export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {
+export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText {
   return encodeChoices([{ index: 0, reply }], request, seed)
 }
 
 /** The body of several answers to one request. */
-export function encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): Sized {
+export function encodeChoices(
+  choices: readonly Choice[],
+  request: ChatRequest,
+  seed: Seed,
+): SizedText {
   const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
   const behind =
     `"usageMetadata":${encodeUsage(usage, serviceTier)},` +
@@ -33,10 +37,10 @@ export function encodeChoices(choices: readonly Choice[], request: ChatRequest, 
   if (only !== undefined && blocked !== null) {
     const why = refusalIn(only.reply.blocks)
     const message = why === '' ? '' : `,"blockReasonMessage":${quote(why)}`
-    return sized(`{"promptFeedback":{"blockReason":"${blocked}"${message}},${behind}}`)
+    return sizedText(`{"promptFeedback":{"blockReason":"${blocked}"${message}},${behind}}`)
   }
   const candidates = choices.map((choice) => candidate(choice, request, seed)).join(',')
-  return sized(`{"candidates":[${candidates}],${behind}}`)
+  return sizedText(`{"candidates":[${candidates}],${behind}}`)
 }
 
 function candidate({ index, reply }: Choice, request: ChatRequest, seed: Seed): string {

@@ -7,7 +7,7 @@ import type { ChatEvent } from '../../../chat/event.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { mergeUsage, type Usage } from '../../../chat/usage.js'
 import { isPlain, quote } from '../../../wire/json/quote.js'
-import type { Place, Seed, StreamEncoder } from '../../dialect.js'
+import type { ChoicePosition, Seed, StreamEncoder } from '../../dialect.js'
 import { encodeStreamError } from './encode-error.js'
 import { Sources } from './reply/encode-citations.js'
 import { encodeLogprobs } from './reply/encode-logprobs.js'
@@ -16,7 +16,7 @@ import { encodeBlockReason, encodeFinishReason } from './reply/map-stop-reason.j
 import { PartWriter } from './reply/encode-content.js'
 
 /** The place of an only answer. */
-const ALONE: Place = { index: 0, isLast: true }
+const ALONE: ChoicePosition = { index: 0, isLast: true }
 
 /** The call that is being made. */
 interface OpenCall {
@@ -30,7 +30,7 @@ interface OpenCall {
 export class GeminiEncoder implements StreamEncoder {
   private out = ''
   private readonly seed: Seed
-  private readonly place: Place
+  private readonly place: ChoicePosition
   private readonly writer: PartWriter
   private readonly sources = new Sources()
   /** An event up to its first part, after its last one, and both around a plain text. */
@@ -50,7 +50,7 @@ export class GeminiEncoder implements StreamEncoder {
   private likely = ''
 
   /** `place`: where the answer stands among several. */
-  constructor(request: ChatRequest, seed: Seed, place: Place = ALONE) {
+  constructor(request: ChatRequest, seed: Seed, place: ChoicePosition = ALONE) {
     this.seed = seed
     this.place = place
     this.writer = new PartWriter(seed.origin, request.hidesThoughts === true)

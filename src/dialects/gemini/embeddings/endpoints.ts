@@ -1,7 +1,7 @@
 /**
  * Gemini's two embedding calls, on both sides. Only puts the parts together; every rule is in `embeddings.ts`.
  */
-import type { Egress, Ingress, Sides } from '../../dialect.js'
+import type { Egress, Ingress, FormatCodecs } from '../../dialect.js'
 import {
   decodeBatch,
   decodeSingle,
@@ -17,7 +17,7 @@ import { egress, ingress } from '../index.js'
 function sidesOf(
   action: 'embedContent' | 'batchEmbedContents',
   parts: Pick<Ingress, 'decodeRequest' | 'encodeVectors'>,
-): Sides {
+): FormatCodecs {
   const upstream: Egress = {
     ...egress,
     target: (model) => ({ path: embeddingPath(model, action), accept: 'application/json' }),

@@ -4,10 +4,10 @@
  */
 import type { FinishReason } from '../../../chat/event.js'
 import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
-import { NOTHING_SAID, type Said } from '../../../chat/reply/text-seen.js'
-import { tellsOutput, type Usage } from '../../../chat/usage.js'
+import { NO_OUTPUT, type OutputSize } from '../../../chat/reply/text-seen.js'
+import { reportsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
-import { Shapes } from '../../../wire/frames/shapes.js'
+import { FrameShapes } from '../../../wire/frames/shapes.js'
 import type { StreamTap, TapResult } from '../../dialect.js'
 import { Counts } from '../shared/usage.js'
 import { decodeStreamError } from '../upstream/decode-error.js'
@@ -90,12 +90,12 @@ class Watched {
 
 /** One stream's watcher. */
 export class GeminiTap implements StreamTap {
-  readonly complete = false
-  readonly trim = ''
-  readonly before = ''
-  readonly ending = ''
+  readonly isComplete = false
+  readonly excess = ''
+  readonly missingFrame = ''
+  readonly terminator = ''
   private readonly watched = new Watched()
-  private readonly shapes = new Shapes<true>(SLOT)
+  private readonly shapes = new FrameShapes<true>(SLOT)
 
   get usage(): Usage {
     return this.watched.usage
@@ -112,13 +112,13 @@ export class GeminiTap implements StreamTap {
   get tier(): string | null {
     return this.watched.counts.serviceTier ?? null
   }
-  get said(): Said {
+  get outputSize(): OutputSize {
     return this.watched.said
   }
-  get content(): boolean {
+  get hasContent(): boolean {
     return this.watched.content
   }
-  get finished(): boolean {
+  get isFinished(): boolean {
     return this.watched.hasReasons
   }
 
@@ -138,7 +138,7 @@ export class GeminiTap implements StreamTap {
     }
     if (isObject(chunk)) watched.chunk(chunk)
     else watched.error = { ...MALFORMED }
-    if (watched.error === null && isPlain(chunk)) this.shapes.learn(data, true)
+    if (watched.error === null && isPlain(chunk)) this.shapes.add(data, true)
     return watched.error === null
   }
 }
@@ -154,7 +154,7 @@ export function tapReply(body: JsonObject): TapResult {
     error: watched.error ?? (watched.hasAnswer ? null : { ...MALFORMED }),
     model,
     tier: counts.serviceTier ?? null,
-    said: tellsOutput(usage) ? NOTHING_SAID : said,
+    outputSize: reportsOutput(usage) ? NO_OUTPUT : said,
   }
 }
 

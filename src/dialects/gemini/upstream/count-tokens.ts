@@ -8,7 +8,7 @@ import type { TokenCounter } from '../../dialect.js'
 import { target } from './request-path.js'
 
 /** `POST /models/{model}:countTokens`. Only a whole request is counted with its instruction and tools. */
-export const counter: TokenCounter = {
+export const tokenCounter: TokenCounter = {
   path: (model) => target(model, false).path.replace(/:generateContent$/, ':countTokens'),
   body: (chat, model) => ({ generateContentRequest: { model: `models/${model}`, ...chat } }),
   read: (reply) => tokenCount(reply.totalTokens) ?? null,

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
-import { isNoEndpoint, NO_ENDPOINT } from '../../../wire/no-endpoint.js'
+import { isMissingEndpoint, MISSING_ENDPOINT } from '../../../wire/no-endpoint.js'
 import { retryAfterSeconds, wholeSeconds } from '../../../wire/retry-after.js'
 import { scrub } from '../../../wire/redact-upstream-text.js'
 import { PROVIDER } from '../shared/names.js'
@@ -53,7 +53,7 @@ const KINDS: Readonly<Record<number, ErrorKind>> = {
 /** A response that is not 2xx. Takes JSON (bare or in an array, as streams without SSE have it) or any text. */
 export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
   const payload = payloadOf(body)
-  if (isNoEndpoint(status, stringOf(payload.message) ?? '')) return { ...NO_ENDPOINT }
+  if (isMissingEndpoint(status, stringOf(payload.message) ?? '')) return { ...MISSING_ENDPOINT }
   return wireError(status, payload, headers)
 }
 

@@ -12,7 +12,7 @@ import { parseExact } from '../../../wire/json/exact-numbers.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { Counts } from '../shared/usage.js'
 import { scrub } from '../../../wire/redact-upstream-text.js'
-import { Shapes } from '../../../wire/frames/shapes.js'
+import { FrameShapes } from '../../../wire/frames/shapes.js'
 import { decodeStreamError } from './decode-error.js'
 import { PartsDecoder } from './reply/decode-parts.js'
 import { finishReason, reasonName } from './reply/map-stop-reason.js'
@@ -33,7 +33,7 @@ export class GeminiDecoder implements StreamDecoder {
   private continuationToken: string | undefined
   private blockReason: string | null = null
   private message: string | undefined
-  private readonly shapes = new Shapes<true>(SLOT)
+  private readonly shapes = new FrameShapes<true>(SLOT)
 
   constructor(request: ChatRequest, sink: EventSink, candidateIndex = 0) {
     this.request = request
@@ -58,7 +58,7 @@ export class GeminiDecoder implements StreamDecoder {
       return
     }
     this.take(value)
-    if (isPlain(value)) this.shapes.learn(data, true)
+    if (isPlain(value)) this.shapes.add(data, true)
   }
 
   /** Decodes a parsed chunk, or an array of chunks, which is Gemini's stream format without `alt=sse`. */
@@ -96,7 +96,7 @@ export class GeminiDecoder implements StreamDecoder {
       raw,
       ...(serviceTier === undefined ? {} : { serviceTier }),
       ...(paused ? { resume: { continuationToken } } : {}),
-      ...(empty ? { again: true } : {}),
+      ...(empty ? { retrySame: true } : {}),
     })
   }
 
@@ -109,7 +109,7 @@ export class GeminiDecoder implements StreamDecoder {
       raw,
     )
     this.ended = true
-    this.sink.event({ type: 'error', error, again: true })
+    this.sink.event({ type: 'error', error, retrySame: true })
   }
 
   private chunk(value: unknown): void {

@@ -9,19 +9,23 @@ import type { Reply, ToolBlock } from '../../../chat/reply/fold.js'
 import type { JsonObject, JsonValue } from '../../../chat/json.js'
 import type { TokenLogprob } from '../../../chat/reply/logprobs.js'
 import type { ChatRequest } from '../../../chat/request.js'
-import { Sizer, type Sized } from '../../../wire/frames/sized.js'
+import { TextSizer, type SizedText } from '../../../wire/frames/sized.js'
 import type { Choice, Seed } from '../../dialect.js'
 import { Details, signatureOut } from '../shared/reasoning.js'
 import { finishReasonOut, logprobsOut, usageText } from '../shared/names.js'
 
 /** The body of a finished answer; `seed` gives its id, time and model. */
-export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {
+export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText {
   return encodeChoices([{ index: 0, reply }], request, seed)
 }
 
 /** The body of several answers to one request. */
-export function encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): Sized {
-  const sizer = new Sizer()
+export function encodeChoices(
+  choices: readonly Choice[],
+  request: ChatRequest,
+  seed: Seed,
+): SizedText {
+  const sizer = new TextSizer()
   const { usage = {}, serviceTier } = choices[0]?.reply ?? {}
   let texts = ''
   for (const choice of choices) {
@@ -39,7 +43,7 @@ function choiceOut(
   { index, reply }: Choice,
   request: ChatRequest,
   seed: Seed,
-  sizer: Sizer,
+  sizer: TextSizer,
 ): string {
   const legacy = request.legacyFunctions === true
   let tools = false
@@ -70,7 +74,7 @@ function membersOf(
   reply: Reply,
   legacy: boolean,
   origin: string | undefined,
-  sizer: Sizer,
+  sizer: TextSizer,
 ): string {
   const details = Details.of(origin)
   const state: JsonObject[] = []

@@ -9,7 +9,7 @@ import type { ReplyBlock, ThinkingBlock } from '../../../chat/reply/fold.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { mergeUsage, type Usage } from '../../../chat/usage.js'
 import { TextFrames } from '../../../wire/frames/text-frames.js'
-import type { Place, Seed, StreamEncoder } from '../../dialect.js'
+import type { ChoicePosition, Seed, StreamEncoder } from '../../dialect.js'
 import { encodeStreamError } from '../shared/errors.js'
 import { Details, signatureOut } from '../shared/reasoning.js'
 import { annotation, imageOut } from './encode-reply.js'
@@ -23,7 +23,7 @@ const AFTER_WITH_USAGE = '"},"finish_reason":null}],"usage":null}\n\n'
 type Words = 'content' | 'refusal' | 'reasoning_content'
 
 /** The place of an only answer. */
-const ALONE: Place = { index: 0, isLast: true }
+const ALONE: ChoicePosition = { index: 0, isLast: true }
 
 /** The chunks of one stream: everything that stays the same is written once, at the start. */
 export class ChunkEncoder implements StreamEncoder {
@@ -60,7 +60,7 @@ export class ChunkEncoder implements StreamEncoder {
   private likely = ''
 
   /** `place`: where the answer stands among several; what ends the stream comes after the last. */
-  constructor(request: ChatRequest, seed: Seed, place: Place = ALONE) {
+  constructor(request: ChatRequest, seed: Seed, place: ChoicePosition = ALONE) {
     this.isLast = place.isLast
     this.legacy = request.legacyFunctions === true
     this.includeUsage = request.includeUsage

@@ -6,7 +6,7 @@ import type { ChatEvent } from '../../../chat/event.js'
 import { type JsonObject, stringOf } from '../../../chat/json.js'
 
 /** The path of what is lost of an event; null for all that is said whole. */
-export function unsaid(event: ChatEvent): string | null {
+export function lossOf(event: ChatEvent): string | null {
   switch (event.type) {
     case 'opaque':
       return `reply.${kindOf(event.block)}`

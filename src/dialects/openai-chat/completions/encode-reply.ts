@@ -7,13 +7,13 @@ import type { ChatEvent } from '../../../chat/event.js'
 import type { Reply } from '../../../chat/reply/fold.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { mergeUsage, type Usage } from '../../../chat/usage.js'
-import { sized, type Sized } from '../../../wire/frames/sized.js'
-import type { Choice, Place, Seed, StreamEncoder } from '../../dialect.js'
+import { sizedText, type SizedText } from '../../../wire/frames/sized.js'
+import type { Choice, ChoicePosition, Seed, StreamEncoder } from '../../dialect.js'
 import { encodeStreamError } from '../shared/errors.js'
 import { finishReasonOut, usageText } from '../shared/names.js'
 
 /** The body of a finished answer. */
-export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {
+export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText {
   return encodeChoices([{ index: 0, reply }], request, seed)
 }
 
@@ -22,7 +22,7 @@ export function encodeChoices(
   choices: readonly Choice[],
   _request: ChatRequest,
   seed: Seed,
-): Sized {
+): SizedText {
   const written = choices.map(({ index, reply }) => {
     const texts = reply.blocks.map((block) =>
       block.type === 'text' || block.type === 'refusal' ? block.text : '',
@@ -30,7 +30,7 @@ export function encodeChoices(
     return choiceOut(index, texts.join(''), finishReasonOut(reply.reason, false, false))
   })
   const usage = usageText(choices[0]?.reply.usage ?? {})
-  return sized(`${headOf(seed)}"choices":[${written.join(',')}],"usage":${usage}}`)
+  return sizedText(`${headOf(seed)}"choices":[${written.join(',')}],"usage":${usage}}`)
 }
 
 /** The chunks of one stream. */
@@ -39,10 +39,14 @@ export class CompletionEncoder implements StreamEncoder {
   private usage: Usage = {}
   private readonly head: string
   private readonly includeUsage: boolean
-  private readonly place: Place
+  private readonly place: ChoicePosition
 
   /** `place`: where the answer stands among several; what ends the stream comes after the last. */
-  constructor(request: ChatRequest, seed: Seed, place: Place = { index: 0, isLast: true }) {
+  constructor(
+    request: ChatRequest,
+    seed: Seed,
+    place: ChoicePosition = { index: 0, isLast: true },
+  ) {
     this.head = `data: ${headOf(seed)}`
     this.includeUsage = request.includeUsage
     this.place = place
@@ -85,7 +89,7 @@ export class CompletionEncoder implements StreamEncoder {
 }
 
 /** What this format has no words for; chats asked for by it have no tools. */
-export function unsaid(event: ChatEvent): string | null {
+export function lossOf(event: ChatEvent): string | null {
   switch (event.type) {
     case 'thinking-start':
       return 'reply.reasoning'

@@ -25,7 +25,10 @@ const FOREIGN_AND_MARKS: readonly string[] = [...FOREIGN, 'prompt_cache_breakpoi
  * The messages without what is foreign; null where nothing is. `marks` says whether the model knows
  * OpenAI's own cache breakpoints.
  */
-export function passedMessages(value: JsonValue | undefined, marks: boolean): JsonValue[] | null {
+export function forwardedMessages(
+  value: JsonValue | undefined,
+  marks: boolean,
+): JsonValue[] | null {
   const foreign = marks ? FOREIGN : FOREIGN_AND_MARKS
   return changed(arrayOf(value), (item) => message(item, foreign))
 }
@@ -61,7 +64,7 @@ function isNothing(value: JsonValue | undefined): boolean {
  * The tools without what is foreign; null where nothing is. Written again by way of doubles: an
  * integer beyond 2^53 in a schema that stands beside such a mark loses its last digits.
  */
-export function passedTools(value: JsonValue | undefined): JsonValue[] | null {
+export function forwardedTools(value: JsonValue | undefined): JsonValue[] | null {
   return changed(arrayOf(value), (tool) => {
     const inner = isObject(tool['function']) ? own(tool['function']) : null
     return inner === null ? own(tool) : { ...(own(tool) ?? tool), function: inner }

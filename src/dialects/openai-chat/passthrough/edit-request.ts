@@ -11,7 +11,7 @@ import { largeEdit } from '../../../wire/json/write-json.js'
 import type { Losses } from '../../dialect.js'
 import { effortFor, isDefault, SAMPLING, takes, takesStop } from '../shared/model-rules.js'
 import { withheldEdits } from '../../../wire/withheld-fields.js'
-import { hasReasoning, passedMessages, passedTools } from './edit-messages.js'
+import { hasReasoning, forwardedMessages, forwardedTools } from './edit-messages.js'
 
 /** Fields of other formats that OpenAI answers 400 to. */
 const FOREIGN = ['reasoning', 'thinking', 'thinking_config', 'extra_body', 'extra_content']
@@ -46,12 +46,12 @@ export function edits(body: JsonObject, model: string, facts: ModelFacts, losses
   if (!takesStop(body['stop'], facts) && body['stop'] !== undefined) drop('stop')
   const marks = facts.promptCacheBreakpoints === true
   if (!marks && (body['prompt_cache_options'] ?? null) !== null) drop('prompt_cache_options')
-  const messages = passedMessages(body['messages'], marks)
+  const messages = forwardedMessages(body['messages'], marks)
   if (messages !== null) {
     out.push(largeEdit('messages', messages))
     if (hasReasoning(body['messages'])) losses.drop('messages.reasoning', 'no-equivalent')
   }
-  const tools = passedTools(body['tools'])
+  const tools = forwardedTools(body['tools'])
   if (tools !== null) put('tools', tools)
   return out
 }

@@ -12,15 +12,15 @@ import {
   objectOf,
   stringOf,
 } from '../../../chat/json.js'
-import { NOTHING_SAID } from '../../../chat/reply/text-seen.js'
-import { mergeUsage, tellsOutput, type Usage } from '../../../chat/usage.js'
+import { NO_OUTPUT } from '../../../chat/reply/text-seen.js'
+import { mergeUsage, reportsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
-import { Shapes } from '../../../wire/frames/shapes.js'
+import { FrameShapes } from '../../../wire/frames/shapes.js'
 import type { StreamTap, TapRequest, TapResult } from '../../dialect.js'
 import { choiceOf, failure } from '../upstream/decode-stream.js'
 import { GAVE_UP, MALFORMED, TRUNCATED } from '../shared/errors.js'
 import { finishReason, SLOT, usageOf } from '../shared/names.js'
-import { wordBytes, wordsIn } from './text-bytes.js'
+import { textBytes, replyTextBytes } from './text-bytes.js'
 
 /** A quote inside a JSON string has a backslash before it, so what is found is a member. */
 const UNASKED = /,\s*"usage"\s*:\s*null/g
@@ -45,21 +45,21 @@ export class ChunkTap implements StreamTap {
   error: WireError | null = null
   model: string | null = null
   tier: string | null = null
-  readonly said = { bytes: 0, calls: 0 }
-  content = false
-  complete = false
-  trim = ''
-  before = ''
-  readonly ending = 'data: [DONE]\n\n'
+  readonly outputSize = { bytes: 0, calls: 0 }
+  hasContent = false
+  isComplete = false
+  excess = ''
+  missingFrame = ''
+  readonly terminator = 'data: [DONE]\n\n'
   /** Answers, by their index, and whether each has its reason. */
   private readonly answers = new Map<number, boolean>()
-  private readonly shapes = new Shapes<Ordinary>(SLOT)
+  private readonly shapes = new FrameShapes<Ordinary>(SLOT)
   /** Where the last frame had its delta, and most have theirs: a search takes longer than a look. */
   private deltaAt = -1
   /** A call has begun: the reason of an answer that ends without one. */
   private sawCall = false
   /** The first chunk: a chunk that the upstream left out is like it. */
-  private first: JsonObject | null = null
+  private firstChunk: JsonObject | null = null
   private readonly includeUsage: boolean
   private readonly asChat: ((data: string) => string) | null
 
@@ -69,30 +69,30 @@ export class ChunkTap implements StreamTap {
     this.asChat = asChat
   }
 
-  get finished(): boolean {
+  get isFinished(): boolean {
     if (this.reason === null) return false
     for (const hasReason of this.answers.values()) if (!hasReason) return false
     return true
   }
 
   frame(_name: string, raw: string): boolean {
-    if (this.error !== null || this.complete) return false
+    if (this.error !== null || this.isComplete) return false
     const data = this.asChat === null ? raw : this.asChat(raw)
     this.deltaAt = data.startsWith(DELTA, this.deltaAt) ? this.deltaAt : data.indexOf(DELTA)
-    this.said.bytes += wordBytes(data, this.deltaAt)
-    if (this.content) {
+    this.outputSize.bytes += textBytes(data, this.deltaAt)
+    if (this.hasContent) {
       const known = this.shapes.find(data)
       if (known !== null && this.isRead(known, data)) return true
     }
-    if (data === '[DONE]' || data.trim() === '[DONE]') return this.terminator()
+    if (data === '[DONE]' || data.trim() === '[DONE]') return this.endOfStream()
     const chunk = parse(data)
     if (chunk === null) {
       this.error = { ...MALFORMED }
       return false
     }
-    this.trim = this.includeUsage ? '' : unasked(data, chunk)
+    this.excess = this.includeUsage ? '' : unasked(data, chunk)
     if (!this.watch(chunk)) return false
-    if (isOrdinary(chunk)) this.shapes.learn(data, { trim: this.trim, counts: hasCounts(chunk) })
+    if (isOrdinary(chunk)) this.shapes.add(data, { trim: this.excess, counts: hasCounts(chunk) })
     return true
   }
 
@@ -103,29 +103,30 @@ export class ChunkTap implements StreamTap {
       if (chunk === null) return false
       this.count(chunk)
     }
-    this.trim = trim
+    this.excess = trim
     return true
   }
 
-  private terminator(): boolean {
+  private endOfStream(): boolean {
     if (this.reason !== null) {
-      this.complete = true
+      this.isComplete = true
       return true
     }
     // As in the decoder: after content it is an end, before any the reply was cut.
-    if (!this.content) {
+    if (!this.hasContent) {
       this.error = { ...TRUNCATED }
       return false
     }
     this.reason = this.sawCall ? 'tool-use' : 'stop'
-    if (this.asChat === null) this.before = this.lastChunk(this.sawCall ? 'tool_calls' : 'stop')
-    this.complete = true
+    if (this.asChat === null)
+      this.missingFrame = this.lastChunk(this.sawCall ? 'tool_calls' : 'stop')
+    this.isComplete = true
     return true
   }
 
   /** The chunk with the reason that the upstream left out, for each of its answers; the bytes read as Latin-1. */
   private lastChunk(reason: string): string {
-    const { id = '', created = 0, model = '' } = this.first ?? {}
+    const { id = '', created = 0, model = '' } = this.firstChunk ?? {}
     const choices = [...this.answers.keys()].map((index) => {
       return { index, delta: {}, finish_reason: reason }
     })
@@ -134,7 +135,7 @@ export class ChunkTap implements StreamTap {
   }
 
   private watch(chunk: JsonObject): boolean {
-    this.first ??= chunk
+    this.firstChunk ??= chunk
     this.model ??= nameOf(chunk)
     this.tier ??= stringOf(chunk['service_tier']) ?? null
     this.count(chunk)
@@ -152,14 +153,14 @@ export class ChunkTap implements StreamTap {
 
   private choice(choice: JsonObject): void {
     const delta = objectOf(choice['delta'])
-    this.content ||= hasContent(delta)
+    this.hasContent ||= hasContent(delta)
     this.sawCall ||= arrayOf(delta['tool_calls']).length > 0
     const reason = choice['finish_reason']
     const hasReason = typeof reason === 'string' && reason !== ''
     const index = numberOf(choice['index']) ?? 0
     this.answers.set(index, hasReason || this.answers.get(index) === true)
     if (!hasReason) return
-    this.content = true
+    this.hasContent = true
     this.reason ??= finishReason(reason)
   }
 }
@@ -175,7 +176,9 @@ export function tapReply(body: JsonObject): TapResult {
   const reason = stringOf(choice?.['finish_reason'])
   return {
     usage,
-    said: tellsOutput(usage) ? NOTHING_SAID : { bytes: wordsIn(body['choices'] ?? null), calls: 0 },
+    outputSize: reportsOutput(usage)
+      ? NO_OUTPUT
+      : { bytes: replyTextBytes(body['choices'] ?? null), calls: 0 },
     reason: reason === undefined || reason === '' ? null : finishReason(reason),
     error: failure(body) ?? (choice === null ? { ...MALFORMED } : null),
     model: nameOf(body),

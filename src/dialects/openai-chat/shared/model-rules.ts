@@ -12,7 +12,7 @@ import { GatewayError } from '../../../errors.js'
 import type { Losses } from '../../dialect.js'
 
 /** What the client said of reasoning, and whether the request has tools. */
-export interface Asked {
+export interface RequestedEffort {
   effort: ReasoningEffort | undefined
   tools: boolean
 }
@@ -22,7 +22,11 @@ export interface Asked {
  * all of them, its lowest. Undefined where none is to be sent. Throws `GatewayError(untranslatable)`
  * where the model takes tools on this endpoint only without reasoning, and reasoning was asked for.
  */
-export function effortFor(asked: Asked, model: ModelFacts, losses: Losses): string | undefined {
+export function effortFor(
+  asked: RequestedEffort,
+  model: ModelFacts,
+  losses: Losses,
+): string | undefined {
   const effort = nearest(asked, model)
   const differs = effort !== asked.effort
   if (differs && effort === undefined) {
@@ -31,7 +35,7 @@ export function effortFor(asked: Asked, model: ModelFacts, losses: Losses): stri
   return effort
 }
 
-function nearest({ effort, tools }: Asked, model: ModelFacts): string | undefined {
+function nearest({ effort, tools }: RequestedEffort, model: ModelFacts): string | undefined {
   if (model.reasoning === false) return undefined
   // Such models refuse function tools on this endpoint unless reasoning is off.
   if (model.chatToolsWithReasoning === false && tools && effort !== 'none') {

@@ -6,7 +6,7 @@
  */
 import type { FinishReason } from '../../../chat/event.js'
 import { isObject, type JsonObject, objectOf } from '../../../chat/json.js'
-import type { Likely, TokenLogprob } from '../../../chat/reply/logprobs.js'
+import type { Logprob, TokenLogprob } from '../../../chat/reply/logprobs.js'
 import { tokenCount, totalTokens, type Usage } from '../../../chat/usage.js'
 
 /** Longer ids of calls are refused: `string_above_max_length`. */
@@ -131,7 +131,7 @@ export function logprobsOut(tokens: readonly TokenLogprob[]): JsonObject {
   return { content, refusal: null }
 }
 
-function likelyOut({ token, logprob, bytes }: Likely): JsonObject {
+function likelyOut({ token, logprob, bytes }: Logprob): JsonObject {
   return { token, logprob, bytes: bytes === null ? null : [...bytes] }
 }
 

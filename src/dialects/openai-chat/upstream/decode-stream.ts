@@ -20,7 +20,7 @@ import type { ChatRequest } from '../../../chat/request.js'
 import type { WireError } from '../../../errors.js'
 import { decodeErrorPayload } from '../../../wire/openai/decode-error.js'
 import { clientNames } from '../../../wire/openai/names.js'
-import { Shapes } from '../../../wire/frames/shapes.js'
+import { FrameShapes } from '../../../wire/frames/shapes.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { Blocks } from './reply/decode-blocks.js'
 import { GAVE_UP, MALFORMED, TRUNCATED } from '../shared/errors.js'
@@ -60,7 +60,7 @@ export class ChunkDecoder implements StreamDecoder {
   private tier: string | undefined
   /** Members with something in them that the canon has no place for. */
   private strangers: Set<string> | null = null
-  private readonly shapes = new Shapes<true>(SLOT)
+  private readonly shapes = new FrameShapes<true>(SLOT)
 
   constructor(request: ChatRequest, sink: EventSink) {
     this.sink = sink
@@ -81,7 +81,7 @@ export class ChunkDecoder implements StreamDecoder {
     if (!isObject(chunk)) return this.fail(MALFORMED)
     this.chunk(chunk)
     // From the first choice on nothing of a chunk is kept.
-    if (this.started) this.shapes.learn(data, true)
+    if (this.started) this.shapes.add(data, true)
   }
 
   end(): void {

@@ -197,7 +197,7 @@ function prompt(value: JsonValue, request: ChatRequest): void {
 function include(value: JsonValue, request: ChatRequest): void {
   for (const [at, item] of array(value, 'include', MAX_INCLUDES).entries()) {
     const name = string(item, `include[${at}]`)
-    if (name === SEALED) request.wantsReasoningState = true
+    if (name === SEALED) request.includeReasoningState = true
     if (name === LOGPROBS) request.logprobs = true
   }
 }

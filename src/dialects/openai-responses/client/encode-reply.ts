@@ -5,7 +5,7 @@
 import type { Reply, ReplyBlock } from '../../../chat/reply/fold.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { writeReasoningToken } from '../../../wire/reasoning-token.js'
-import { sized, type Sized } from '../../../wire/frames/sized.js'
+import { sizedText, type SizedText } from '../../../wire/frames/sized.js'
 import type { Seed } from '../../dialect.js'
 import { ORIGIN } from '../shared/reasoning-state.js'
 import {
@@ -24,13 +24,13 @@ import {
 import { ResponseObject, statusOf } from './reply/response-object.js'
 
 /** The body of a finished answer; `seed` gives its id, time and model. */
-export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {
+export function encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText {
   const { reason, usage, serviceTier } = reply
   const items = new Items(request, seed)
   for (const block of reply.blocks) items.add(block)
   items.endMessage(statusOf(reason))
   const ended = { reason, usage, serviceTier }
-  return sized(new ResponseObject(request, seed).ended(items.texts, ended))
+  return sizedText(new ResponseObject(request, seed).ended(items.texts, ended))
 }
 
 /** The items of one reply. Texts and refusals that stand side by side are one message. */
@@ -100,7 +100,7 @@ class Items {
   /** The state of a call or of a text is an item of its own. */
   private carry(signature: string, of: 'text' | { call: string }): void {
     const { origin } = this.seed
-    if (this.request.wantsReasoningState !== true || origin === undefined) return
+    if (this.request.includeReasoningState !== true || origin === undefined) return
     this.endMessage('completed')
     const token = writeReasoningToken({ origin, signature, of })
     this.texts.push(reasoningItem(this.id('rs'), '', token))
@@ -117,7 +117,7 @@ export function stateToken(
   origin: string | undefined,
   { signature, redacted }: { signature?: string | undefined; redacted?: string | undefined },
 ): string | undefined {
-  if (request.wantsReasoningState !== true || origin === undefined) return undefined
+  if (request.includeReasoningState !== true || origin === undefined) return undefined
   if (signature === undefined && redacted === undefined) return undefined
   return writeReasoningToken({
     origin,

@@ -195,7 +195,7 @@ export class EventEncoder implements StreamEncoder {
   private endText(signature: string | undefined): void {
     const { origin } = this.seed
     if (signature === undefined || origin === undefined) return
-    if (this.request.wantsReasoningState !== true) return
+    if (this.request.includeReasoningState !== true) return
     this.endMessage('completed')
     this.carry(writeReasoningToken({ origin, signature, of: 'text' }))
   }
@@ -298,7 +298,7 @@ export class EventEncoder implements StreamEncoder {
     this.done(callItem(open.id, call, 'completed'))
     const { origin } = this.seed
     if (signature === undefined || origin === undefined) return
-    if (this.request.wantsReasoningState !== true) return
+    if (this.request.includeReasoningState !== true) return
     this.carry(writeReasoningToken({ origin, signature, of: { call: tool.id } }))
   }
 

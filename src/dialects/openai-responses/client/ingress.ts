@@ -10,7 +10,7 @@ import { encodeError, encodeStreamError, fieldName } from './encode-error.js'
 import { encodeReply } from './encode-reply.js'
 import { EventEncoder } from './encode-stream.js'
 import { storage } from './request/stored-responses.js'
-import { unsaid } from './reply/reply-losses.js'
+import { lossOf } from './reply/reply-losses.js'
 
 /** How clients speak Responses. */
 export const ingress: Ingress = {
@@ -26,7 +26,7 @@ export const ingress: Ingress = {
   },
   newEncoder: (request, seed) => new EventEncoder(request, seed),
   outputEdit: (_body, tokens) => ({ key: 'max_output_tokens', json: String(tokens) }),
-  unsaid,
+  lossOf: lossOf,
   fieldName,
   encodeError,
   encodeStreamError,

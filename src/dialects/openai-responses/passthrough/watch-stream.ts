@@ -12,10 +12,10 @@ import {
   objectOf,
   stringOf,
 } from '../../../chat/json.js'
-import { NOTHING_SAID } from '../../../chat/reply/text-seen.js'
-import { mergeUsage, tellsOutput, type Usage } from '../../../chat/usage.js'
+import { NO_OUTPUT } from '../../../chat/reply/text-seen.js'
+import { mergeUsage, reportsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
-import { Shapes } from '../../../wire/frames/shapes.js'
+import { FrameShapes } from '../../../wire/frames/shapes.js'
 import type { StreamTap, TapRequest, TapResult } from '../../dialect.js'
 import { eventError, failureOf, MALFORMED, TRUNCATED } from '../upstream/decode-error.js'
 import { endingOf, usageOf } from '../shared/names.js'
@@ -30,13 +30,13 @@ export class EventTap implements StreamTap {
   error: WireError | null = null
   model: string | null = null
   tier: string | null = null
-  readonly said = { bytes: 0, calls: 0 }
-  content = false
-  complete = false
-  readonly trim = ''
-  readonly before = ''
-  readonly ending = ''
-  private readonly shapes = new Shapes<true>(SLOT)
+  readonly outputSize = { bytes: 0, calls: 0 }
+  hasContent = false
+  isComplete = false
+  readonly excess = ''
+  readonly missingFrame = ''
+  readonly terminator = ''
+  private readonly shapes = new FrameShapes<true>(SLOT)
   private readonly onWhole: TapRequest['onWhole']
   /** The response as the first event shows it. */
   private first: JsonObject | null = null
@@ -47,12 +47,12 @@ export class EventTap implements StreamTap {
   }
 
   /** Nothing but the last event ends a response. */
-  get finished(): boolean {
-    return this.complete
+  get isFinished(): boolean {
+    return this.isComplete
   }
 
   frame(name: string, data: string): boolean {
-    if (this.content) {
+    if (this.hasContent) {
       const delta = this.shapes.read(data)
       if (delta !== null) {
         this.delta(delta)
@@ -70,7 +70,7 @@ export class EventTap implements StreamTap {
     }
     const type = stringOf(event['type']) ?? name
     if (!this.watch(type, event)) return false
-    if (type.endsWith('.delta')) this.shapes.learn(data, true)
+    if (type.endsWith('.delta')) this.shapes.add(data, true)
     return true
   }
 
@@ -114,8 +114,8 @@ export class EventTap implements StreamTap {
     }
     const calls = callsIn(response)
     this.reason = endingOf(response, isIncomplete || status === 'incomplete', calls).reason
-    this.content = true
-    this.complete = true
+    this.hasContent = true
+    this.isComplete = true
     this.onWhole?.(response)
     return true
   }
@@ -131,9 +131,9 @@ export class EventTap implements StreamTap {
     const said = stringOf(event['delta']) ?? ''
     this.sequence = numberOf(event['sequence_number']) ?? this.sequence
     if (said === '') return
-    this.content = true
+    this.hasContent = true
     // Frames are bytes read as Latin-1, so a length is one in bytes, save for what was parsed as UTF-8.
-    this.said.bytes += said.length
+    this.outputSize.bytes += said.length
   }
 
   /** A call, and what a tool of OpenAI's does, is content; a message and reasoning are so once they say something. */
@@ -141,8 +141,8 @@ export class EventTap implements StreamTap {
     const kind = stringOf(item['type']) ?? ''
     const isAdded = type === 'response.output_item.added'
     if (isAdded && (kind === 'message' || kind === 'reasoning')) return
-    this.content = true
-    if (isAdded && isCall(kind)) this.said.calls += 1
+    this.hasContent = true
+    if (isAdded && isCall(kind)) this.outputSize.calls += 1
   }
 }
 
@@ -157,7 +157,7 @@ export function tapReply(body: JsonObject): TapResult {
   else if (!Array.isArray(body['output'])) problem = { ...MALFORMED }
   return {
     usage,
-    said: tellsOutput(usage) ? NOTHING_SAID : saidIn(body),
+    outputSize: reportsOutput(usage) ? NO_OUTPUT : saidIn(body),
     reason: problem === null ? endingOf(body, isIncomplete, callsIn(body)).reason : null,
     error: problem,
     model: nameOf(body),

@@ -21,7 +21,7 @@ const COUNTED = [
 ]
 
 /** `POST /responses/input_tokens`. */
-export const counter: TokenCounter = {
+export const tokenCounter: TokenCounter = {
   path: () => '/responses/input_tokens',
   body(chat) {
     const body: JsonObject = {}

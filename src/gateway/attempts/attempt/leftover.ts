@@ -1,5 +1,5 @@
 /** A reply that is read on after its client has left, for the counts at its end: how long, and whether they have come. */
-import { NOTHING_SAID } from '../../../chat/reply/text-seen.js'
+import { NO_OUTPUT } from '../../../chat/reply/text-seen.js'
 import type { Usage } from '../../../chat/usage.js'
 import { outputTokens } from '../../../ledger/estimate.js'
 import type { Drains } from '../../under-way/drains.js'
@@ -32,7 +32,7 @@ export class Leftover {
     this.lateMs = performance.now() + generation.snapshot.config.afterDisconnect.maxMs
     this.usage = verdict?.usage ?? null
     const { family } = generation.facts(candidate.model)
-    result.outputWhenLeft = outputTokens(verdict?.said ?? NOTHING_SAID, family)
+    result.outputWhenLeft = outputTokens(verdict?.outputSize ?? NO_OUTPUT, family)
     this.ended = new Promise((resolve) => {
       this.resolve = resolve
     })
@@ -44,8 +44,9 @@ export class Leftover {
   }
 
   /** Whether counts have come since the client left, and no more than that is wanted. */
-  isCounted({ usage, said }: Verdict): boolean {
-    if (!this.untilUsage || usage === this.usage || said.bytes + said.calls === 0) return false
+  isCounted({ usage, outputSize }: Verdict): boolean {
+    if (!this.untilUsage || usage === this.usage || outputSize.bytes + outputSize.calls === 0)
+      return false
     return usage.input !== undefined && usage.output !== undefined
   }
 

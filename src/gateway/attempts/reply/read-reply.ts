@@ -1,6 +1,6 @@
 /** Chooses what reads a reply: by whether both sides use the same format, and whether it is a stream. */
 import type { JsonObject } from '../../../chat/json.js'
-import { NOTHING_SAID } from '../../../chat/reply/text-seen.js'
+import { NO_OUTPUT } from '../../../chat/reply/text-seen.js'
 import type { Seed } from '../../../dialects/dialect.js'
 import type { WireError } from '../../../errors.js'
 import { parseArray, parseReply } from '../../../wire/json/parse-body.js'
@@ -166,9 +166,9 @@ function passes({ wire, request }: Call, target: Target): boolean {
 
 function passReply(
   bytes: Buffer,
-  tap: Pick<Verdict, 'usage' | 'reason' | 'error' | 'model' | 'tier' | 'said'>,
+  tap: Pick<Verdict, 'usage' | 'reason' | 'error' | 'model' | 'tier' | 'outputSize'>,
 ): ReadReply {
-  const { usage, reason, error, model, tier, said } = tap
+  const { usage, reason, error, model, tier, outputSize } = tap
   const outcome = error === null ? 'complete' : 'failed'
   // Member by member, without a spread (docs/decisions/0037).
   const verdict: Verdict = {
@@ -180,7 +180,7 @@ function passReply(
     model,
     tier,
     lost: [],
-    said,
+    outputSize,
   }
   return { kind: 'answer', body: bytes, bytes: bytes.length, verdict }
 }
@@ -195,7 +195,7 @@ function refused(error: WireError): ReadReply {
     model: null,
     tier: null,
     lost: [],
-    said: NOTHING_SAID,
+    outputSize: NO_OUTPUT,
   }
   return { kind: 'answer', body: '', bytes: 0, verdict }
 }

@@ -4,7 +4,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Vector, Vectors } from '../../../chat/embedding.js'
-import { NOTHING_SAID } from '../../../chat/reply/text-seen.js'
+import { NO_OUTPUT } from '../../../chat/reply/text-seen.js'
 import type { Usage } from '../../../chat/usage.js'
 import type { Seed } from '../../../dialects/dialect.js'
 import type { WireError } from '../../../errors.js'
@@ -96,6 +96,6 @@ function failed(error: WireError): VectorsReply {
 
 function verdictOf(error: WireError | null, usage: Usage, model: string | null): Verdict {
   const outcome = error === null ? 'complete' : 'failed'
-  const nothing = { breach: null, reason: null, tier: null, lost: [], said: NOTHING_SAID }
+  const nothing = { breach: null, reason: null, tier: null, lost: [], outputSize: NO_OUTPUT }
   return { outcome, error, usage, model, ...nothing }
 }

@@ -10,7 +10,7 @@ import type { QuirksConfig } from '../../../config/config.js'
 import type { Egress, Losses, WireFormat } from '../../../dialects/dialect.js'
 import { applyQuirks, quirkEdits } from '../../../upstreams/quirks.js'
 import { stringifyExact } from '../../../wire/json/exact-numbers.js'
-import { sized } from '../../../wire/frames/sized.js'
+import { sizedText } from '../../../wire/frames/sized.js'
 import { splice, type Edit } from '../../../wire/json/splice.js'
 import { largeEdit, writeJson } from '../../../wire/json/write-json.js'
 import { reportNative } from '../../../dialects/other-format.js'
@@ -107,8 +107,8 @@ function passedHeaders(
 ): Record<string, string> {
   const own = egress.headers(body)
   const { nativeHeaders } = request
-  if (nativeHeaders === undefined || egress.passedHeaders === undefined) return own
-  return egress.passedHeaders(own, nativeHeaders, betas, losses)
+  if (nativeHeaders === undefined || egress.forwardedHeaders === undefined) return own
+  return egress.forwardedHeaders(own, nativeHeaders, betas, losses)
 }
 
 /** The members in which the body with its history differs from the client's own. */
@@ -129,7 +129,7 @@ export function bodyOf(
     const body = writeJson(said)
     return { body, bytes: body.length }
   }
-  const { text, bytes } = write === undefined ? sized(stringifyExact(said)) : write(said)
+  const { text, bytes } = write === undefined ? sizedText(stringifyExact(said)) : write(said)
   return { body: text, bytes }
 }
 

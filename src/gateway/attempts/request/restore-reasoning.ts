@@ -12,13 +12,13 @@ import type {
   Endpoint,
   Envelope,
   Ingress,
-  Place,
+  ChoicePosition,
   Seed,
   StreamEncoder,
 } from '../../../dialects/dialect.js'
 import type { WireError } from '../../../errors.js'
 import type { Escrow, Scope } from '../../../reasoning/escrow.js'
-import type { Sized } from '../../../wire/frames/sized.js'
+import type { SizedText } from '../../../wire/frames/sized.js'
 import type { Generation } from '../../generation/generation.js'
 import type { Candidate } from '../../phases/choose.js'
 import type { Call } from '../../phases/receive.js'
@@ -72,17 +72,17 @@ class ListeningIngress implements Ingress {
     this.envelope = ingress.envelope
   }
 
-  encodeReply(reply: Reply, request: ChatRequest, seed: Seed): Sized {
+  encodeReply(reply: Reply, request: ChatRequest, seed: Seed): SizedText {
     this.heard(reply)
     return this.ingress.encodeReply(reply, request, seed)
   }
 
-  encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): Sized {
+  encodeChoices(choices: readonly Choice[], request: ChatRequest, seed: Seed): SizedText {
     for (const { reply } of choices) this.heard(reply)
     return this.ingress.encodeChoices(choices, request, seed)
   }
 
-  newEncoder(request: ChatRequest, seed: Seed, place?: Place): StreamEncoder {
+  newEncoder(request: ChatRequest, seed: Seed, place?: ChoicePosition): StreamEncoder {
     return new Listening(this.ingress.newEncoder(request, seed, place), this.heard)
   }
 
@@ -94,8 +94,8 @@ class ListeningIngress implements Ingress {
     return this.ingress.decodeRequest(body, endpoint, headers)
   }
 
-  unsaid(event: ChatEvent): string | null {
-    return this.ingress.unsaid(event)
+  lossOf(event: ChatEvent): string | null {
+    return this.ingress.lossOf(event)
   }
 
   fieldName(path: string): string {

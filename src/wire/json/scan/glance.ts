@@ -46,14 +46,14 @@ const MAX_NAME_BYTES = 256
 const MAX_BLANKS = 1_024
 
 /** What a glance finds. */
-export interface Glance {
+export interface ScanResult {
   readonly members: readonly Member[]
   /** The inline data and long texts (`wire/json/inline-data.ts`), in the order of the bytes. */
   readonly data: readonly Range[]
 }
 
 /** What a body may have at most. */
-export interface GlanceCaps {
+export interface ScanLimits {
   readonly maxDepth: number
   readonly maxTokens: number
   /** Bytes beside inline data. */
@@ -69,10 +69,10 @@ const begins = new Int32Array(MAX_DEPTH + 1)
  * key comes twice in one object, no number is beyond a double and the caps are kept. Null if that is not so, or if it
  * takes a closer look to tell: keys with escapes, numbers with an exponent, strings that JSON does not have.
  */
-export function glance(
+export function quickScan(
   bytes: Buffer,
-  { maxDepth, maxTokens, maxTextBytes }: GlanceCaps,
-): Glance | null {
+  { maxDepth, maxTokens, maxTextBytes }: ScanLimits,
+): ScanResult | null {
   const members: Member[] = []
   const data: Range[] = []
   const strings = new StringScan(bytes)

@@ -13,7 +13,7 @@ const CLOSE_OBJECT = 125
 const MAX_SCALAR_CHARS = 64
 
 /** Follows one text. */
-export class JsonEnd {
+export class JsonCompletion {
   private depth = 0
   private isInString = false
   private isEscaped = false
@@ -36,7 +36,7 @@ export class JsonEnd {
   }
 
   /** Whether `text`, which is all pieces so far, is a JSON value. */
-  isWhole(text: string): boolean {
+  isComplete(text: string): boolean {
     if (this.isBroken || this.isInString || this.depth !== 0 || text.length === this.checked) {
       return false
     }

@@ -3,7 +3,7 @@
  * Knows no field. What is inside strings, numbers and literals is left to `JSON.parse`.
  */
 import type { GatewayError } from '../../../errors.js'
-import type { Glance, Member } from './glance.js'
+import type { ScanResult, Member } from './glance.js'
 import { DATA_BYTES, isInlineData, type Range } from '../inline-data.js'
 import { malformed } from '../malformed.js'
 import { stringEnd } from './string-end.js'
@@ -51,7 +51,7 @@ export interface ScanOptions {
 }
 
 /** Walks the structure of one body. `run` throws `GatewayError(malformed_request)` naming what is wrong. */
-export class Scan {
+export class FullScan {
   private readonly bytes: Buffer
   private readonly text: string
   private readonly options: ScanOptions
@@ -73,7 +73,7 @@ export class Scan {
     this.options = options
   }
 
-  run(): Glance {
+  run(): ScanResult {
     const first = this.next()
     if (Number.isNaN(first)) throw malformed('the body is empty; send a JSON object')
     if (first !== OPEN_OBJECT) throw malformed('the body must be a JSON object')

@@ -9,7 +9,7 @@ import { DATA_BYTES } from '../inline-data.js'
 const LAST_ASCII = 127
 
 /** Text that has arrived of one body. */
-export class TextSoFar {
+export class TextLimit {
   private readonly maxTextBytes: number
   private textBytes = 0
 
@@ -18,7 +18,7 @@ export class TextSoFar {
   }
 
   /** A chunk arrived. Throws `malformed_request` if there is too much text. */
-  take(chunk: Uint8Array): void {
+  add(chunk: Uint8Array): void {
     if (isAscii(chunk)) return
     for (let at = 0; at < chunk.length; at += DATA_BYTES) {
       this.textBytes += spanOf(chunk.subarray(at, at + DATA_BYTES))

@@ -7,7 +7,7 @@ import { type JsonObject, stringOf } from '../../../../chat/json.js'
 import { PROVIDER } from '../../shared/names.js'
 
 /** The path of what is lost of an event; null if nothing is. */
-export function unsaid(event: ChatEvent): string | null {
+export function lossOf(event: ChatEvent): string | null {
   switch (event.type) {
     case 'opaque':
       return event.provider === PROVIDER ? null : `reply.${kindOf(event.block)}`

@@ -5,11 +5,11 @@
  */
 import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
-import { Sizer, type Sized } from '../../../../wire/frames/sized.js'
+import { TextSizer, type SizedText } from '../../../../wire/frames/sized.js'
 
 /** The JSON text of a body. */
-export function write(body: JsonObject): Sized {
-  const sizer = new Sizer()
+export function write(body: JsonObject): SizedText {
+  const sizer = new TextSizer()
   let text = ''
   for (const name in body) {
     const value = body[name]
@@ -19,7 +19,7 @@ export function write(body: JsonObject): Sized {
   return sizer.whole(text === '' ? '{}' : `${text}}`)
 }
 
-function memberText(name: string, value: JsonValue, sizer: Sizer): string {
+function memberText(name: string, value: JsonValue, sizer: TextSizer): string {
   switch (name) {
     case 'model':
       if (typeof value === 'string') return `"model":${sizer.name(value)}`
@@ -41,8 +41,8 @@ function memberText(name: string, value: JsonValue, sizer: Sizer): string {
 /** What stands between the brackets of a list. */
 function itemsText(
   items: readonly JsonValue[],
-  itemText: (item: JsonValue, sizer: Sizer) => string,
-  sizer: Sizer,
+  itemText: (item: JsonValue, sizer: TextSizer) => string,
+  sizer: TextSizer,
 ): string {
   let text = ''
   for (let at = 0; at < items.length; at += 1) {
@@ -52,7 +52,7 @@ function itemsText(
   return text
 }
 
-function messageText(message: JsonValue, sizer: Sizer): string {
+function messageText(message: JsonValue, sizer: TextSizer): string {
   if (isObject(message) && hasOnly(message, 'role', 'content')) {
     const { role, content } = message
     if (typeof role === 'string' && Array.isArray(content)) {
@@ -62,7 +62,7 @@ function messageText(message: JsonValue, sizer: Sizer): string {
   return sizer.part(stringifyExact(message))
 }
 
-function blockText(block: JsonValue, sizer: Sizer): string {
+function blockText(block: JsonValue, sizer: TextSizer): string {
   if (isObject(block) && hasOnly(block, 'type', 'text')) {
     const { type, text } = block
     if (type === 'text' && typeof text === 'string') {

@@ -4,7 +4,7 @@
  * Source: ai.google.dev/api/generate-content, "LogprobsResult", read 2026-11-20.
  */
 import type { JsonObject } from '../../../../chat/json.js'
-import type { Likely, TokenLogprob } from '../../../../chat/reply/logprobs.js'
+import type { Logprob, TokenLogprob } from '../../../../chat/reply/logprobs.js'
 
 /** `logprobsResult` of a candidate. */
 export function encodeLogprobs(tokens: readonly TokenLogprob[]): JsonObject {
@@ -14,6 +14,6 @@ export function encodeLogprobs(tokens: readonly TokenLogprob[]): JsonObject {
   }
 }
 
-function likelyOut({ token, logprob }: Likely): JsonObject {
+function likelyOut({ token, logprob }: Logprob): JsonObject {
   return { token, logProbability: logprob }
 }

@@ -7,7 +7,7 @@ import { stringOf } from '../../../../chat/json.js'
 import { PROVIDER } from '../../shared/names.js'
 
 /** The path of what is lost of an event; null for all that is said whole. */
-export function unsaid(event: ChatEvent): string | null {
+export function lossOf(event: ChatEvent): string | null {
   switch (event.type) {
     case 'opaque': {
       if (event.provider === PROVIDER) return null

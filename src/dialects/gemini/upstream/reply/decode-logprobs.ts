@@ -3,7 +3,7 @@
  * Knows nothing of texts. `avgLogprobs` says no more than these do.
  */
 import { arrayOf, numberOf, objectOf, stringOf, type JsonValue } from '../../../../chat/json.js'
-import { likely, type Likely, type TokenLogprob } from '../../../../chat/reply/logprobs.js'
+import { logprobOf, type Logprob, type TokenLogprob } from '../../../../chat/reply/logprobs.js'
 
 /** As the client asked for them: where it wanted no others, only the chosen. */
 export function logprobsOf(value: JsonValue | undefined, top: number): TokenLogprob[] {
@@ -17,9 +17,9 @@ export function logprobsOf(value: JsonValue | undefined, top: number): TokenLogp
   })
 }
 
-function likelyOf(value: JsonValue): Likely[] {
+function likelyOf(value: JsonValue): Logprob[] {
   const { token, logProbability } = objectOf(value)
   const text = stringOf(token)
   const logprob = numberOf(logProbability)
-  return text === undefined || logprob === undefined ? [] : [likely(text, logprob)]
+  return text === undefined || logprob === undefined ? [] : [logprobOf(text, logprob)]
 }

@@ -7,7 +7,7 @@
  * begun; a call when its arguments are a whole JSON value, or at the end of the reply.
  */
 import type { Citation, EventSink } from '../../../../chat/event.js'
-import { JsonEnd } from '../../../../wire/json/scan/json-end.js'
+import { JsonCompletion } from '../../../../wire/json/scan/json-end.js'
 import { CallIds } from '../../../../wire/openai/names.js'
 
 type WordKind = 'text' | 'refusal' | 'thinking'
@@ -30,7 +30,7 @@ interface CallBlock {
   /** All arguments so far, to see whether they are complete. */
   json: string
   /** Tells when they are complete. */
-  end: JsonEnd
+  end: JsonCompletion
   signature?: string
 }
 
@@ -143,7 +143,7 @@ export class Blocks {
         custom: piece.custom,
         pieces: [],
         json: '',
-        end: new JsonEnd(),
+        end: new JsonCompletion(),
       }
       if (!this.push(block)) return false
       this.calls += 1
@@ -283,5 +283,5 @@ function another(block: CallBlock, piece: CallPiece): boolean {
 function complete(block: WordBlock | CallBlock): boolean {
   if (block.kind !== 'tool') return true
   // Free text may always go on.
-  return !block.custom && block.end.isWhole(block.json)
+  return !block.custom && block.end.isComplete(block.json)
 }

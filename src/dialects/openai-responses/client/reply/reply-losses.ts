@@ -7,7 +7,7 @@ import { ORIGIN } from '../../shared/reasoning-state.js'
 import { imageData } from './write-content.js'
 
 /** The path, `reply.` and a field, of what cannot be said of an event; null for all that is said whole. */
-export function unsaid(event: ChatEvent): string | null {
+export function lossOf(event: ChatEvent): string | null {
   switch (event.type) {
     case 'opaque':
       return event.provider === ORIGIN ? null : `reply.${kindOf(event.block)}`

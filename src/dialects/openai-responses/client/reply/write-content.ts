@@ -6,7 +6,7 @@
  */
 import type { Citation } from '../../../../chat/event.js'
 import type { JsonObject } from '../../../../chat/json.js'
-import type { Likely, TokenLogprob } from '../../../../chat/reply/logprobs.js'
+import type { Logprob, TokenLogprob } from '../../../../chat/reply/logprobs.js'
 import type { ChatRequest } from '../../../../chat/request.js'
 import { quote } from '../../../../wire/json/quote.js'
 
@@ -113,6 +113,6 @@ export function logprobsOut(tokens: readonly TokenLogprob[]): string {
   )
 }
 
-function likelyOut({ token, logprob, bytes }: Likely): JsonObject {
+function likelyOut({ token, logprob, bytes }: Logprob): JsonObject {
   return { token, logprob, bytes: bytes === null ? [] : [...bytes] }
 }

@@ -10,9 +10,9 @@ import {
   stringOf,
 } from '../../../../chat/json.js'
 import type {
-  Expanded,
-  KeptItem,
-  KeptReply,
+  ExpandedRequest,
+  StoredItem,
+  StoredReply,
   ReplyStorage,
 } from '../../../../chat/reply/kept-reply.js'
 import { refuse } from '../../../../wire/json/check-fields.js'
@@ -25,13 +25,13 @@ export const storage: ReplyStorage = {
   previousParam: 'previous_response_id',
   references: referencesIn,
   // The format keeps what is not told otherwise.
-  wants: (body) => body['store'] !== false,
+  shouldStore: (body) => body['store'] !== false,
   inputOf: ({ input }) => itemsOf(input).map((item) => ({ item, upstream: null })),
   outputOf,
   idOf: (item) => (isObject(item) ? (stringOf(item['id']) ?? null) : null),
   expand,
-  list,
-  removed: (id) => ({ id, object: 'response', deleted: true }),
+  inputPage: list,
+  deletedReply: (id) => ({ id, object: 'response', deleted: true }),
 }
 
 const GONE =
@@ -43,8 +43,8 @@ function itemsOf(input: JsonValue | undefined): JsonValue[] {
 }
 
 /** Reasoning without its sealed state is worth something only to an upstream that keeps the response itself. */
-function outputOf({ reply, upstream }: Pick<KeptReply, 'reply' | 'upstream'>): KeptItem[] {
-  return arrayOf(reply['output']).flatMap((item): KeptItem[] => {
+function outputOf({ reply, upstream }: Pick<StoredReply, 'reply' | 'upstream'>): StoredItem[] {
+  return arrayOf(reply['output']).flatMap((item): StoredItem[] => {
     const isUseless = isBareReasoning(item) && (upstream === null || reply['store'] !== true)
     return isUseless ? [] : [{ item, upstream }]
   })
@@ -58,10 +58,10 @@ function isBareReasoning(item: JsonValue): boolean {
 /** The items of earlier answers in place of their names. */
 function expand(
   body: JsonObject,
-  history: readonly KeptItem[],
-  found: ReadonlyMap<string, KeptItem>,
-): Expanded {
-  const own = itemsOf(body['input']).map((item, at): KeptItem => {
+  history: readonly StoredItem[],
+  found: ReadonlyMap<string, StoredItem>,
+): ExpandedRequest {
+  const own = itemsOf(body['input']).map((item, at): StoredItem => {
     if (!isObject(item) || item['type'] !== 'item_reference') return { item, upstream: null }
     const id = stringOf(item['id']) ?? ''
     const kept = found.get(id)
@@ -83,7 +83,7 @@ function expand(
 /** State of reasoning is sealed by, or kept at, the upstream that it came from. */
 function bodyFor(
   expanded: JsonObject,
-  input: readonly KeptItem[],
+  input: readonly StoredItem[],
   upstream: string | undefined,
   drop: (path: string) => void,
 ): JsonObject {
@@ -102,7 +102,7 @@ function isReasoning(item: JsonValue): boolean {
 }
 
 /** The page of input items of a response, as `GET /v1/responses/{id}/input_items` gives it. */
-function list(id: string, { input }: KeptReply): JsonObject {
+function list(id: string, { input }: StoredReply): JsonObject {
   const data = input.map(({ item }, at) => listed(item, `${id.replace(/^resp_/, 'msg_')}_in${at}`))
   const ids = data.map((item) => stringOf(item['id']) ?? null)
   return {

@@ -3,7 +3,7 @@
  * Streams leave the bytes out, which are those of the token's own text unless it says that it is bytes.
  */
 import { arrayOf, numberOf, objectOf, stringOf, type JsonValue } from '../../../../chat/json.js'
-import { likely, type Likely, type TokenLogprob } from '../../../../chat/reply/logprobs.js'
+import { logprobOf, type Logprob, type TokenLogprob } from '../../../../chat/reply/logprobs.js'
 
 /** The tokens of a piece or of a whole text. */
 export function logprobsOf(value: JsonValue | undefined): TokenLogprob[] {
@@ -14,7 +14,7 @@ export function logprobsOf(value: JsonValue | undefined): TokenLogprob[] {
   })
 }
 
-function likelyOf(value: JsonValue): Likely[] {
+function likelyOf(value: JsonValue): Logprob[] {
   const item = objectOf(value)
   const token = stringOf(item['token'])
   const logprob = numberOf(item['logprob'])
@@ -23,5 +23,5 @@ function likelyOf(value: JsonValue): Likely[] {
   if (Array.isArray(bytes)) {
     return [{ token, logprob, bytes: bytes.filter((byte) => typeof byte === 'number') }]
   }
-  return [token.startsWith('bytes:') ? { token, logprob, bytes: null } : likely(token, logprob)]
+  return [token.startsWith('bytes:') ? { token, logprob, bytes: null } : logprobOf(token, logprob)]
 }
