@@ -16,7 +16,7 @@ import { GatewayError } from '../src/errors.js'
 import { stringifyExact } from '../src/wire/json/exact-numbers.js'
 import { parseObject } from '../src/wire/json/parse-body.js'
 import { splice } from '../src/wire/json/splice.js'
-import { client, upstream } from './properties/streams.js'
+import { client, upstream } from './properties/transcript-streams.js'
 
 const FOLDER = join(process.cwd(), 'test/transcripts/requests')
 const MODELS: readonly (readonly [model: string, dialect: DialectName])[] = [

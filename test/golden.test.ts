@@ -23,7 +23,13 @@ import { TranslatedStream } from '../src/gateway/streams/translated-stream.js'
 import { translateReply } from '../src/gateway/streams/whole-reply.js'
 import { Escrow } from '../src/reasoning/escrow.js'
 import { SseFramer } from '../src/wire/frames/sse.js'
-import { client, SEED, transcripts, upstream, type Transcript } from './properties/streams.js'
+import {
+  client,
+  SEED,
+  transcripts,
+  upstream,
+  type Transcript,
+} from './properties/transcript-streams.js'
 import { FakeShelf } from './reasoning/shelf.js'
 
 const SETTINGS: EscrowConfig = {

@@ -5,7 +5,7 @@
  */
 import type { JsonValue } from '../chat/json.js'
 import type { ModelFamily } from '../chat/model.js'
-import type { OutputSize } from '../chat/reply/text-seen.js'
+import type { OutputSize } from '../chat/reply/output-size.js'
 import type { ChatRequest, MediaSource, ThinkingPart, UserPart } from '../chat/request.js'
 
 /** What of a request makes tokens. */

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { arrayOf, objectOf, type JsonObject } from '../../src/chat/json.js'
-import { claimsCompletion } from '../properties/streams.js'
+import { claimsCompletion } from '../properties/transcript-streams.js'
 import { framed, fed, streamed, whole, type Told } from './cast.js'
 import {
   candidate,

@@ -6,11 +6,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { faultOf } from './check.js'
-import { inputOf, UPSTREAM_DIALECTS } from './generate.js'
-import { fromFile, toFile } from './input.js'
+import { faultOf } from './check-input.js'
+import { inputOf, UPSTREAM_DIALECTS } from './generate-inputs.js'
+import { fromFile, toFile } from './fuzz-input.js'
 import { fuzz } from './run.js'
-import { shrink } from './shrink.js'
+import { shrink } from './shrink-input.js'
 
 const CORPUS = join(process.cwd(), 'test/fuzz/corpus')
 const EXTENT = process.env['CI'] === 'true' ? { seconds: 30 } : { inputs: 2000 }

@@ -2,7 +2,7 @@
  * `npm run fuzz -- --seconds 60 [--seed N] [--dialect D]`; 0 seconds is until it is interrupted.
  */
 import { parseArgs } from 'node:util'
-import { UPSTREAM_DIALECTS } from './generate.js'
+import { UPSTREAM_DIALECTS } from './generate-inputs.js'
 import { fuzz } from './run.js'
 
 const USAGE = `npm run fuzz -- [--seconds S] [--seed N] [--dialect D]

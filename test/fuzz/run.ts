@@ -5,10 +5,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DialectName } from '../../src/dialects/dialect.js'
-import { faultOf } from './check.js'
-import { inputOf, UPSTREAM_DIALECTS } from './generate.js'
-import { toFile } from './input.js'
-import { shrink } from './shrink.js'
+import { faultOf } from './check-input.js'
+import { inputOf, UPSTREAM_DIALECTS } from './generate-inputs.js'
+import { toFile } from './fuzz-input.js'
+import { shrink } from './shrink-input.js'
 
 /** How long, from which number, for whom. */
 export interface FuzzOptions {

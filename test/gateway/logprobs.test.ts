@@ -14,7 +14,7 @@ import {
 } from '../../src/chat/json.js'
 import { ask, isComplete, question } from '../faults/scene.js'
 import { startGateway } from '../helpers/gateway.js'
-import { client, upstream } from '../properties/streams.js'
+import { client, upstream } from '../properties/transcript-streams.js'
 
 /** The text and the tokens of all choices that stand at 0. */
 function told(data: readonly JsonObject[]): { text: string; tokens: JsonObject[] } {

@@ -20,7 +20,7 @@ import {
   refuseInvalid,
   checkEncoding,
 } from '../../src/wire/json/parse-body.js'
-import { TextLimit } from '../../src/wire/json/scan/text-so-far.js'
+import { TextLimit } from '../../src/wire/json/scan/text-limit.js'
 
 const TARIFF = { price: null, isPriced: false, unknownLength: null }
 

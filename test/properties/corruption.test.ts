@@ -5,8 +5,8 @@
  */
 import t from 'tap'
 import type { Verdict } from '../../src/gateway/streams/translated-stream.js'
-import { corrupt, type Roll } from './damage.js'
-import { client, dice, framesOf, PAIRS, transcripts, type Pair } from './streams.js'
+import { corrupt, type Roll } from './damage-bytes.js'
+import { client, dice, framesOf, PAIRS, transcripts, type Pair } from './transcript-streams.js'
 
 const TOTAL = Number(process.env['SLUICE_CORRUPTIONS'] ?? 100_000)
 const EACH = Math.ceil(TOTAL / PAIRS.length)

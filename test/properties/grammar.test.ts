@@ -6,8 +6,8 @@
 import t from 'tap'
 import type { ChatEvent } from '../../src/chat/event.js'
 import { Grammar } from '../../src/chat/grammar.js'
-import { legalStream } from './legal.js'
-import { dice } from './streams.js'
+import { legalStream } from './legal-streams.js'
+import { dice } from './transcript-streams.js'
 
 /** One letter per kind: blocks in lower case (start, delta, end), the rest in capitals. */
 const LETTERS: Readonly<Record<ChatEvent['type'], string>> = {

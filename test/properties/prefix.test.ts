@@ -13,7 +13,7 @@ import type { ChatRequest } from '../../src/chat/request.js'
 import type { DialectName } from '../../src/dialects/dialect.js'
 import { Escrow } from '../../src/reasoning/escrow.js'
 import { FakeShelf } from '../reasoning/shelf.js'
-import { client, dice, SEED, upstream } from './streams.js'
+import { client, dice, SEED, upstream } from './transcript-streams.js'
 
 type Roll = (n: number) => number
 

@@ -15,8 +15,18 @@ import type { DialectName } from '../../src/dialects/dialect.js'
 import { finishReason, finishReasonOut } from '../../src/dialects/openai-chat/shared/names.js'
 import { streamReply, translateReply } from '../../src/gateway/streams/whole-reply.js'
 import { SseFramer } from '../../src/wire/frames/sse.js'
-import { legalStream } from './legal.js'
-import { client, cutAt, dice, PAIRS, REQUEST, run, SEED, transcripts, upstream } from './streams.js'
+import { legalStream } from './legal-streams.js'
+import {
+  client,
+  cutAt,
+  dice,
+  PAIRS,
+  REQUEST,
+  run,
+  SEED,
+  transcripts,
+  upstream,
+} from './transcript-streams.js'
 
 const WHOLE = { ...REQUEST, stream: false, includeUsage: false }
 

@@ -15,7 +15,7 @@ import {
   singly,
   transcripts,
   type Pair,
-} from './streams.js'
+} from './transcript-streams.js'
 
 /** The same stream as other servers would frame it. */
 function variants(bytes: Buffer): Buffer[] {

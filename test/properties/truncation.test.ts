@@ -16,7 +16,7 @@ import {
   transcripts,
   type Pair,
   type Run,
-} from './streams.js'
+} from './transcript-streams.js'
 
 /** What an upstream says with its reason to stop, in any of the dialects. */
 const REASON =

@@ -13,8 +13,8 @@ import type { DialectName } from '../../src/dialects/dialect.js'
 import type { WireError } from '../../src/errors.js'
 import { cases, piecesOf as framesIn } from '../conformance/recordings/recorded.js'
 import { skipWithoutFixtures } from '../helpers/fixtures.js'
-import { piecesOf, wholeOf, type Form } from './forms.js'
-import { dice, REQUEST, transcripts, upstream } from './streams.js'
+import { piecesOf, wholeOf, type Form } from './convert-forms.js'
+import { dice, REQUEST, transcripts, upstream } from './transcript-streams.js'
 
 const DIALECT: Readonly<Record<Form, DialectName>> = {
   openai: 'openai-chat',

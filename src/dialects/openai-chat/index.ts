@@ -14,7 +14,7 @@ import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { decodeRequest } from './client/decode-request.js'
 import { ChunkEncoder } from './client/encode-stream.js'
 import { ChunkTap, tapReply } from './passthrough/watch-stream.js'
-import { lossOf } from './client/reply-losses.js'
+import { lossOf } from './client/reply/reply-losses.js'
 
 /** How clients speak it. */
 export const ingress: Ingress = {

@@ -1,7 +1,7 @@
 /**
  * What became of a native request, in the words of metrics, log and ledger. Pure.
  */
-import { NO_OUTPUT } from '../../chat/reply/text-seen.js'
+import { NO_OUTPUT } from '../../chat/reply/output-size.js'
 import type { Usage } from '../../chat/usage.js'
 import type { ErrorKind, WireError } from '../../errors.js'
 import type { Verdict } from '../streams/translated-stream.js'

@@ -1,6 +1,6 @@
 /** What one attempt used at its upstream, and what that cost: reported counts, or an estimate if the provider bills it. */
 import type { ChatRequest } from '../../chat/request.js'
-import { NO_OUTPUT } from '../../chat/reply/text-seen.js'
+import { NO_OUTPUT } from '../../chat/reply/output-size.js'
 import { isImplausible, type Usage } from '../../chat/usage.js'
 import { bulkOf, inputTokens, outputTokens } from '../../ledger/estimate.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream'
 import type { IncomingHttpHeaders } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { JsonObject } from '../../chat/json.js'
-import type { ExpandedRequest } from '../../chat/reply/kept-reply.js'
+import type { ExpandedRequest } from '../../chat/reply/stored-reply.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { textUnits } from '../../chat/text-size.js'
@@ -24,7 +24,7 @@ import {
   checkEncoding,
   type ParsedObject,
 } from '../../wire/json/parse-body.js'
-import { TextLimit } from '../../wire/json/scan/text-so-far.js'
+import { TextLimit } from '../../wire/json/scan/text-limit.js'
 import type { Edit } from '../../wire/json/splice.js'
 import type { Holding } from '../bodies/body-budget.js'
 import type { Exchange } from '../exchange.js'

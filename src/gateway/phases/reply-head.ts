@@ -1,5 +1,5 @@
 /** The headers that tell about the gateway: which upstream replied, what was lost, how long it took. */
-import { decimal } from '../../wire/json/decimal.js'
+import { decimal } from '../../wire/json/format-decimal.js'
 import type { BegunReply } from '../attempts/reply/begun-reply.js'
 import { attemptList } from '../attempts/result.js'
 import type { Exchange } from '../exchange.js'

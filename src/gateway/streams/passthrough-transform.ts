@@ -3,7 +3,7 @@
  * and its end. Nothing is parsed but what the tap looks at.
  */
 import type { FinishReason } from '../../chat/event.js'
-import type { OutputSize } from '../../chat/reply/text-seen.js'
+import type { OutputSize } from '../../chat/reply/output-size.js'
 import type { Usage } from '../../chat/usage.js'
 import type { StreamTap } from '../../dialects/dialect.js'
 import type { WireError } from '../../errors.js'

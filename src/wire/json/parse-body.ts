@@ -7,10 +7,10 @@ import { isAscii, isUtf8 } from 'node:buffer'
 import { isObject } from '../../chat/json.js'
 import type { JsonObject, JsonValue } from '../../chat/json.js'
 import { parseExact } from './exact-numbers.js'
-import { quickScan, type ScanResult, type Member } from './scan/glance.js'
+import { quickScan, type ScanResult, type Member } from './scan/quick-scan.js'
 import { putData, withoutData } from './inline-data.js'
 import { malformed } from './malformed.js'
-import { parseOrNull, FullScan, type ScanOptions } from './scan/scan.js'
+import { parseOrNull, FullScan, type ScanOptions } from './scan/full-scan.js'
 
 /** A body that passed every check. */
 export interface ParsedObject {

@@ -3,7 +3,7 @@
  * Never re-serialises what did not change: big integers, key order and escapes survive.
  */
 import type { JsonValue } from '../../chat/json.js'
-import type { Member } from './scan/glance.js'
+import type { Member } from './scan/quick-scan.js'
 
 /** Sets (or, with `json: null`, removes) one top-level key of a JSON object in place. */
 export interface Edit {

@@ -8,7 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject, stringOf } from '../../chat/json.js'
 import type { ErrorKind, WireError } from '../../errors.js'
 import { retryAfterSeconds } from '../retry-after.js'
-import { isMissingEndpoint, MISSING_ENDPOINT } from '../no-endpoint.js'
+import { isMissingEndpoint, MISSING_ENDPOINT } from '../missing-endpoint.js'
 import { scrub } from '../redact-upstream-text.js'
 
 /** Codes and types that say "no money left": another try is pointless. */

@@ -8,7 +8,7 @@ import { GatewayError } from '../../../src/errors.js'
 import { PassedStream } from '../../../src/gateway/streams/passthrough-transform.js'
 import { type Translation } from '../../../src/gateway/streams/translated-stream.js'
 import { translateReply } from '../../../src/gateway/streams/whole-reply.js'
-import { client, PAIRS, REQUEST, SEED, upstream } from '../../properties/streams.js'
+import { client, PAIRS, REQUEST, SEED, upstream } from '../../properties/transcript-streams.js'
 
 const chunk = (delta: JsonObject, finish: string | null = null): string =>
   `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`

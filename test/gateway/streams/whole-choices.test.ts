@@ -12,7 +12,7 @@ import { WholeChoices } from '../../../src/gateway/streams/whole-choices.js'
 import { translateReply } from '../../../src/gateway/streams/whole-reply.js'
 import { ask, httpReply, isComplete, question, startRawUpstream } from '../../faults/scene.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
-import { client, SEED, transcripts, upstream } from '../../properties/streams.js'
+import { client, SEED, transcripts, upstream } from '../../properties/transcript-streams.js'
 
 const MODEL = 'gemini-2.5-flash'
 const USAGE = { stream_options: { include_usage: true } }

@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { retryAfterSeconds } from '../../../wire/retry-after.js'
-import { isMissingEndpoint, MISSING_ENDPOINT } from '../../../wire/no-endpoint.js'
+import { isMissingEndpoint, MISSING_ENDPOINT } from '../../../wire/missing-endpoint.js'
 import { scrub } from '../../../wire/redact-upstream-text.js'
 import { parseJson, PROVIDER } from '../shared/names.js'
 

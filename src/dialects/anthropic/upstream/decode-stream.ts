@@ -12,7 +12,7 @@ import {
   type JsonValue,
 } from '../../../chat/json.js'
 import type { ChatRequest } from '../../../chat/request.js'
-import { FrameShapes } from '../../../wire/frames/shapes.js'
+import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
 import type { StreamDecoder } from '../../dialect.js'
 import { MessageDecoder } from './reply/decode-message.js'
 import { RawContent } from './continue-paused-turn.js'

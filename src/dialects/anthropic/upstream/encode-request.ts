@@ -3,7 +3,7 @@
  * Deterministic: the same request makes the same bytes, and a longer conversation keeps its prefix.
  */
 import { arrayOf, isObject, type JsonObject } from '../../../chat/json.js'
-import { requestsFreeformJson } from '../../../chat/reply/json-answer.js'
+import { requestsFreeformJson } from '../../../chat/reply/json-reply.js'
 import type { ModelFacts } from '../../../chat/model.js'
 import type { ChatRequest, ToolChoice } from '../../../chat/request.js'
 import { SchemaBudget } from '../../../chat/json-schema/schema-budget.js'

@@ -4,10 +4,10 @@
  */
 import type { FinishReason } from '../../../chat/event.js'
 import { arrayOf, isObject, type JsonObject, objectOf, stringOf } from '../../../chat/json.js'
-import { NO_OUTPUT, type OutputSize } from '../../../chat/reply/text-seen.js'
+import { NO_OUTPUT, type OutputSize } from '../../../chat/reply/output-size.js'
 import { reportsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
-import { FrameShapes } from '../../../wire/frames/shapes.js'
+import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
 import type { StreamTap, TapResult } from '../../dialect.js'
 import { Counts } from '../shared/usage.js'
 import { decodeStreamError } from '../upstream/decode-error.js'

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../chat/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
-import { isMissingEndpoint, MISSING_ENDPOINT } from '../../../wire/no-endpoint.js'
+import { isMissingEndpoint, MISSING_ENDPOINT } from '../../../wire/missing-endpoint.js'
 import { retryAfterSeconds, wholeSeconds } from '../../../wire/retry-after.js'
 import { scrub } from '../../../wire/redact-upstream-text.js'
 import { PROVIDER } from '../shared/names.js'

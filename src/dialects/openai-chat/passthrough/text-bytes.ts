@@ -2,7 +2,7 @@
  * How many bytes of words a frame or a reply holds, for when nobody counts its tokens.
  */
 import type { JsonValue } from '../../../chat/json.js'
-import { stringBytes as bytesAfter } from '../../../wire/frames/word-bytes.js'
+import { stringBytes as bytesAfter } from '../../../wire/frames/string-bytes.js'
 
 /** The members of a message or delta that hold words, up to the value's first quote. */
 const WORDS = /"(?:content|arguments|reasoning_content|reasoning|refusal|input)"\s*:\s*"/g

@@ -12,10 +12,10 @@ import {
   objectOf,
   stringOf,
 } from '../../../chat/json.js'
-import { NO_OUTPUT } from '../../../chat/reply/text-seen.js'
+import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import { mergeUsage, reportsOutput, type Usage } from '../../../chat/usage.js'
 import type { WireError } from '../../../errors.js'
-import { FrameShapes } from '../../../wire/frames/shapes.js'
+import { FrameShapes } from '../../../wire/frames/frame-shapes.js'
 import type { StreamTap, TapRequest, TapResult } from '../../dialect.js'
 import { choiceOf, failure } from '../upstream/decode-stream.js'
 import { GAVE_UP, MALFORMED, TRUNCATED } from '../shared/errors.js'

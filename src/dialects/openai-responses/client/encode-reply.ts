@@ -5,7 +5,7 @@
 import type { Reply, ReplyBlock } from '../../../chat/reply/fold.js'
 import type { ChatRequest } from '../../../chat/request.js'
 import { writeReasoningToken } from '../../../wire/reasoning-token.js'
-import { sizedText, type SizedText } from '../../../wire/frames/sized.js'
+import { sizedText, type SizedText } from '../../../wire/frames/sized-text.js'
 import type { Seed } from '../../dialect.js'
 import { ORIGIN } from '../shared/reasoning-state.js'
 import {
@@ -20,7 +20,7 @@ import {
   refusalPart,
   textPart,
   type ItemPrefix,
-} from './reply/write-content.js'
+} from './reply/encode-content.js'
 import { ResponseObject, statusOf } from './reply/response-object.js'
 
 /** The body of a finished answer; `seed` gives its id, time and model. */

@@ -25,7 +25,7 @@ import {
   reasoningItem,
   summaryPart,
   type ItemPrefix,
-} from './reply/write-content.js'
+} from './reply/encode-content.js'
 import { argumentsOf, stateToken } from './encode-reply.js'
 import { MessagePart, StreamedMessage } from './reply/streamed-message.js'
 import { ResponseObject, statusOf } from './reply/response-object.js'

@@ -9,7 +9,7 @@ import type { Edit } from '../../../wire/json/splice.js'
 import { RESPONSES_FIELDS, withheldEdits } from '../../../wire/withheld-fields.js'
 import { largeEdit } from '../../../wire/json/write-json.js'
 import type { Losses } from '../../dialect.js'
-import { isOwnItemId } from '../client/reply/write-content.js'
+import { isOwnItemId } from '../client/reply/encode-content.js'
 import { ORIGIN, reasoningItem } from '../shared/reasoning-state.js'
 
 /** The model's name for this upstream, items as upstreams know them, and no field that would choose another model. */

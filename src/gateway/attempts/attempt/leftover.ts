@@ -1,5 +1,5 @@
 /** A reply that is read on after its client has left, for the counts at its end: how long, and whether they have come. */
-import { NO_OUTPUT } from '../../../chat/reply/text-seen.js'
+import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import type { Usage } from '../../../chat/usage.js'
 import { outputTokens } from '../../../ledger/estimate.js'
 import type { Drains } from '../../under-way/drains.js'

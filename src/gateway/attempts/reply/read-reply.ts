@@ -1,6 +1,6 @@
 /** Chooses what reads a reply: by whether both sides use the same format, and whether it is a stream. */
 import type { JsonObject } from '../../../chat/json.js'
-import { NO_OUTPUT } from '../../../chat/reply/text-seen.js'
+import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import type { Seed } from '../../../dialects/dialect.js'
 import type { WireError } from '../../../errors.js'
 import { parseArray, parseReply } from '../../../wire/json/parse-body.js'

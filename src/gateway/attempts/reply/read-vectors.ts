@@ -4,7 +4,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Vector, Vectors } from '../../../chat/embedding.js'
-import { NO_OUTPUT } from '../../../chat/reply/text-seen.js'
+import { NO_OUTPUT } from '../../../chat/reply/output-size.js'
 import type { Usage } from '../../../chat/usage.js'
 import type { Seed } from '../../../dialects/dialect.js'
 import type { WireError } from '../../../errors.js'

@@ -18,7 +18,7 @@ import type {
 } from '../../../dialects/dialect.js'
 import type { WireError } from '../../../errors.js'
 import type { Escrow, Scope } from '../../../reasoning/escrow.js'
-import type { SizedText } from '../../../wire/frames/sized.js'
+import type { SizedText } from '../../../wire/frames/sized-text.js'
 import type { Generation } from '../../generation/generation.js'
 import type { Candidate } from '../../phases/choose.js'
 import type { Call } from '../../phases/receive.js'

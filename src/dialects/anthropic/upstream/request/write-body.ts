@@ -5,7 +5,7 @@
  */
 import { isObject, type JsonObject, type JsonValue } from '../../../../chat/json.js'
 import { stringifyExact } from '../../../../wire/json/exact-numbers.js'
-import { TextSizer, type SizedText } from '../../../../wire/frames/sized.js'
+import { TextSizer, type SizedText } from '../../../../wire/frames/sized-text.js'
 
 /** The JSON text of a body. */
 export function write(body: JsonObject): SizedText {

@@ -10,7 +10,7 @@ import type {
   UserPart,
 } from '../../../../chat/request.js'
 import { GatewayError } from '../../../../errors.js'
-import { sniffBase64 } from '../../../../wire/media-type.js'
+import { sniffBase64 } from '../../../../wire/sniff-media-type.js'
 import type { Part } from '../../shared/names.js'
 
 const AUDIO_TYPES: Readonly<Record<string, string>> = { wav: 'audio/wav', mp3: 'audio/mp3' }

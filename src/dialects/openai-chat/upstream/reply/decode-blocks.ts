@@ -7,7 +7,7 @@
  * begun; a call when its arguments are a whole JSON value, or at the end of the reply.
  */
 import type { Citation, EventSink } from '../../../../chat/event.js'
-import { JsonCompletion } from '../../../../wire/json/scan/json-end.js'
+import { JsonCompletion } from '../../../../wire/json/scan/json-completion.js'
 import { CallIds } from '../../../../wire/openai/names.js'
 
 type WordKind = 'text' | 'refusal' | 'thinking'

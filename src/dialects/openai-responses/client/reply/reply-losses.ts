@@ -4,7 +4,7 @@
 import type { ChatEvent } from '../../../../chat/event.js'
 import { type JsonObject, stringOf } from '../../../../chat/json.js'
 import { ORIGIN } from '../../shared/reasoning-state.js'
-import { imageData } from './write-content.js'
+import { imageData } from './encode-content.js'
 
 /** The path, `reply.` and a field, of what cannot be said of an event; null for all that is said whole. */
 export function lossOf(event: ChatEvent): string | null {

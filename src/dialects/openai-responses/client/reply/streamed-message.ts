@@ -2,7 +2,7 @@
  * A message of the model while it is streamed: its parts, and what each says.
  */
 import type { TokenLogprob } from '../../../../chat/reply/logprobs.js'
-import { logprobsOut, messageItem, refusalPart, textPart } from './write-content.js'
+import { logprobsOut, messageItem, refusalPart, textPart } from './encode-content.js'
 
 /** A text or a refusal of the message. */
 export class MessagePart {

@@ -14,7 +14,7 @@ import type {
   StoredItem,
   StoredReply,
   ReplyStorage,
-} from '../../../../chat/reply/kept-reply.js'
+} from '../../../../chat/reply/stored-reply.js'
 import { refuse } from '../../../../wire/json/check-fields.js'
 import { isReasoningToken } from '../../../../wire/reasoning-token.js'
 import { decodeRequest, referencesIn } from '../decode-request.js'

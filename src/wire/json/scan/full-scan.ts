@@ -1,0 +1,342 @@
+/**
+ * The closer look at a body's structure: whether it may be parsed, and if not, what is wrong and where.
+ * Knows no field. What is inside strings, numbers and literals is left to `JSON.parse`.
+ */
+import type { GatewayError } from '../../../errors.js'
+import type { ScanResult, Member } from './quick-scan.js'
+import { DATA_BYTES, isInlineData, type Range } from '../inline-data.js'
+import { malformed } from '../malformed.js'
+import { stringEnd } from './string-end.js'
+
+/** Each name that comes for the first time costs the parser 0.3 µs and more. */
+const MAX_NAMES = 16_384
+const MAX_NAME_BYTES = 8_192
+const MAX_BLANKS = 65_536
+const MAX_NUMBER_CHARS = 1_000
+/** Scalars that are parsed one by one to name the one that is malformed. */
+const MAX_PROBES = 20_000
+
+interface Level {
+  readonly isArray: boolean
+  /** Values begun at this level. */
+  count: number
+  key: string
+  keys: string[]
+  /** The same keys, from the ninth on. */
+  index: Set<string> | null
+}
+
+const QUOTE = 34
+const COMMA = 44
+const MINUS = 45
+const COLON = 58
+const OPEN_ARRAY = 91
+const CLOSE_ARRAY = 93
+const OPEN_OBJECT = 123
+const CLOSE_OBJECT = 125
+/** A number of so many characters without an exponent is below the largest double, 1.8e308. */
+const DIGITS_THAT_FIT = 300
+/** How much of a path an error shows. */
+const PATH_CHARS = 200
+
+/** What is looked for, and how much of it may be. */
+export interface ScanOptions {
+  /** The text is ASCII, so keys need no decoding. */
+  readonly isPlain: boolean
+  readonly maxDepth: number
+  readonly maxTokens: number
+  readonly maxTextBytes: number
+  /** Parse each scalar by itself, to find the one that `JSON.parse` refused. */
+  readonly isProbing: boolean
+}
+
+/** Walks the structure of one body. `run` throws `GatewayError(malformed_request)` naming what is wrong. */
+export class FullScan {
+  private readonly bytes: Buffer
+  private readonly text: string
+  private readonly options: ScanOptions
+  private readonly levels: Level[] = []
+  private readonly members: Member[] = []
+  private readonly data: Range[] = []
+  private dataBytes = 0
+  /** The names that have come, by what stands between their quotes. */
+  private readonly names = new Map<string, string>()
+  private probes = 0
+  private at = 0
+  private tokens = 0
+  private memberStart = 0
+  private valueStart = 0
+
+  constructor(bytes: Buffer, text: string, options: ScanOptions) {
+    this.bytes = bytes
+    this.text = text
+    this.options = options
+  }
+
+  run(): ScanResult {
+    const first = this.next()
+    if (Number.isNaN(first)) throw malformed('the body is empty; send a JSON object')
+    if (first !== OPEN_OBJECT) throw malformed('the body must be a JSON object')
+    this.open(false)
+    for (let level = this.levels.at(-1); level !== undefined; level = this.levels.at(-1)) {
+      if (level.isArray) this.element(level)
+      else this.member(level)
+    }
+    if (!Number.isNaN(this.next())) {
+      throw malformed(`the body goes on after its JSON object, at byte ${this.at}`)
+    }
+    return { members: this.members, data: this.data }
+  }
+
+  private member(level: Level): void {
+    let code = this.next()
+    if (code === CLOSE_OBJECT) return this.close()
+    if (level.count > 0) {
+      if (code !== COMMA) throw this.broken('a comma or a closing brace')
+      this.token()
+      code = this.next()
+    }
+    if (code !== QUOTE) throw this.broken('a key in double quotes')
+    const start = this.at
+    this.string()
+    level.key = this.nameAt(start + 1, this.at - 1)
+    level.count += 1
+    this.refuseTwice(level)
+    if (this.next() !== COLON) throw this.broken('a colon')
+    this.token()
+    const first = this.next()
+    if (this.levels.length === 1) {
+      this.memberStart = start
+      this.valueStart = this.at
+    }
+    this.value(first)
+  }
+
+  private element(level: Level): void {
+    let code = this.next()
+    if (code === CLOSE_ARRAY) return this.close()
+    if (level.count > 0) {
+      if (code !== COMMA) throw this.broken('a comma or a closing bracket')
+      this.token()
+      code = this.next()
+    }
+    level.count += 1
+    this.value(code)
+  }
+
+  private value(code: number): void {
+    if (code === OPEN_OBJECT || code === OPEN_ARRAY) return this.open(code === OPEN_ARRAY)
+    const start = this.at
+    if (code === QUOTE) this.stringValue()
+    else if (code === MINUS || (code >= 48 && code <= 57)) this.number()
+    else this.literal()
+    if (this.options.isProbing) this.probe(start)
+    this.valueEnds()
+  }
+
+  private open(isArray: boolean): void {
+    if (this.levels.length >= this.options.maxDepth) {
+      const path = this.path()
+      throw malformed(
+        `too_deep: ${path} is nested more than ${this.options.maxDepth} levels deep`,
+        path,
+      )
+    }
+    this.token()
+    this.levels.push({ isArray, count: 0, key: '', keys: [], index: null })
+  }
+
+  private close(): void {
+    this.token()
+    this.levels.pop()
+    this.valueEnds()
+  }
+
+  private valueEnds(): void {
+    const level = this.levels[0]
+    if (this.levels.length !== 1 || level === undefined) return
+    const { memberStart, valueStart } = this
+    this.members.push({ key: level.key, memberStart, valueStart, valueEnd: this.at })
+  }
+
+  /** Takes one structural character. */
+  private token(): void {
+    this.at += 1
+    this.tokens += 1
+    this.checkText()
+    if (this.tokens <= this.options.maxTokens) return
+    const path = this.path()
+    throw malformed(
+      `too_complex: the body has more than ${this.options.maxTokens} structural tokens, counted up to ${path}`,
+      path,
+    )
+  }
+
+  private checkText(): void {
+    const { maxTextBytes } = this.options
+    if (this.at - this.dataBytes <= maxTextBytes) return
+    const path = this.path()
+    throw malformed(
+      `too_complex: the body has more than ${maxTextBytes} bytes beside inline data (strings of at least ` +
+        `${DATA_BYTES} characters of base64), counted up to ${path}`,
+      path,
+    )
+  }
+
+  /** Skips white space; answers the character that follows, NaN at the end. */
+  private next(): number {
+    const from = this.at
+    for (;;) {
+      const code = this.text.charCodeAt(this.at)
+      if (code !== 32 && code !== 10 && code !== 13 && code !== 9) return code
+      this.at += 1
+      if (this.at - from > MAX_BLANKS) {
+        throw malformed(`too_complex: the body has more than ${MAX_BLANKS} blanks in a row`)
+      }
+    }
+  }
+
+  private stringValue(): void {
+    const start = this.at + 1
+    this.string()
+    const range = { start, end: this.at - 1 }
+    if (range.end - start < DATA_BYTES) return
+    if (!isInlineData(this.bytes, range)) return this.checkText()
+    this.data.push(range)
+    this.dataBytes += range.end - start
+  }
+
+  private string(): void {
+    const { maxTextBytes } = this.options
+    const end = stringEnd(this.bytes, this.text, this.at + 1, maxTextBytes)
+    if (end !== -1) this.at = end + 1
+    else if (this.text.length - this.at <= maxTextBytes) throw this.broken('the end of a string')
+    else {
+      this.at = this.text.length
+      this.checkText()
+    }
+  }
+
+  private number(): void {
+    const start = this.at
+    let hasExponent = false
+    let code = this.text.charCodeAt(this.at)
+    while (isNumeric(code)) {
+      if (code === 69 || code === 101) hasExponent = true
+      this.at += 1
+      if (this.at - start > MAX_NUMBER_CHARS) throw this.longNumber()
+      code = this.text.charCodeAt(this.at)
+    }
+    if (!hasExponent && this.at - start <= DIGITS_THAT_FIT) return
+    const number = Number(this.text.slice(start, this.at))
+    if (number !== Infinity && number !== -Infinity) return
+    const path = this.path()
+    throw malformed(`${path} is a number too large to represent`, path)
+  }
+
+  private longNumber(): GatewayError {
+    const path = this.path()
+    return malformed(`${path} is a number of more than ${MAX_NUMBER_CHARS} characters`, path)
+  }
+
+  private literal(): void {
+    const { text, at } = this
+    if (text.startsWith('true', at) || text.startsWith('null', at)) this.at += 4
+    else if (text.startsWith('false', at)) this.at += 5
+    else throw this.broken('a value')
+  }
+
+  private probe(start: number): void {
+    this.probes += 1
+    if (this.probes > MAX_PROBES) return
+    const scalar = this.text.slice(start, this.at)
+    if (scalar === 'null' || parseOrNull(scalar) !== null) return
+    const path = this.path()
+    const what = scalar.startsWith('"')
+      ? 'a string with an unescaped control character or a wrong escape'
+      : 'not a number as JSON writes them'
+    throw malformed(`the body is not valid JSON: ${path} is ${what}, at byte ${start}`, path)
+  }
+
+  private nameAt(start: number, end: number): string {
+    const raw = this.text.slice(start, end)
+    const known = this.names.get(raw)
+    if (known !== undefined) return known
+    if (raw.length > MAX_NAME_BYTES) {
+      const path = this.path()
+      throw malformed(`${path} has a name of more than ${MAX_NAME_BYTES} bytes in it`, path)
+    }
+    if (this.names.size === MAX_NAMES) {
+      const path = this.path()
+      throw malformed(
+        `too_complex: the body has more than ${MAX_NAMES} different names of members, counted up to ${path}`,
+        path,
+      )
+    }
+    const name = this.decodedName(raw)
+    this.names.set(raw, name)
+    return name
+  }
+
+  private decodedName(raw: string): string {
+    if (!raw.includes('\\')) return this.options.isPlain ? raw : utf8(raw)
+    const key = parseOrNull(`"${utf8(raw)}"`)
+    return typeof key === 'string' ? key : raw
+  }
+
+  private refuseTwice(level: Level): void {
+    const { key, keys } = level
+    if (level.index === null && keys.length >= 8) level.index = new Set(keys)
+    if (level.index === null ? keys.includes(key) : level.index.has(key)) {
+      const path = this.path()
+      throw malformed(`${path} is given twice; a key may come once in an object`, path)
+    }
+    if (level.index === null) keys.push(key)
+    else level.index.add(key)
+  }
+
+  private broken(expected: string): GatewayError {
+    const path = this.path()
+    const where = path === '' ? '' : ` in ${path}`
+    const message = `the body is not valid JSON: expected ${expected}${where}, at byte ${this.at}`
+    return path === '' ? malformed(message) : malformed(message, path)
+  }
+
+  /** Where the scan is: `messages[2].content`. */
+  private path(): string {
+    let path = ''
+    for (const level of this.levels) {
+      if (level.count === 0) break
+      if (level.isArray) path += `[${level.count - 1}]`
+      else if (/^[A-Za-z_$][\w$-]*$/.test(level.key)) path += `${path && '.'}${level.key}`
+      else path += `[${JSON.stringify(level.key)}]`
+      if (path.length > PATH_CHARS) return `${path.slice(0, PATH_CHARS)}…`
+    }
+    return path
+  }
+}
+
+/** A digit or one of `+ - . E e`. */
+function isNumeric(code: number): boolean {
+  return (
+    (code >= 48 && code <= 57) ||
+    code === 46 ||
+    code === 45 ||
+    code === 43 ||
+    code === 101 ||
+    code === 69
+  )
+}
+
+/** Null where the text is not JSON. The parser's own words quote the text, so they go nowhere. */
+export function parseOrNull(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
+  try {
+    return parse(text)
+  } catch {
+    return null
+  }
+}
+
+function utf8(latin1: string): string {
+  return Buffer.from(latin1, 'latin1').toString('utf8')
+}

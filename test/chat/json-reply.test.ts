@@ -1,0 +1,86 @@
+/**
+ * Goal: a client that asked for JSON gets JSON, where the model put it into a fence; nothing else changes.
+ * Method: whole answers with the texts that models write.
+ */
+import t from 'tap'
+import type { Reply } from '../../src/chat/reply/fold.js'
+import { withoutCodeFence, violatesSchema } from '../../src/chat/reply/json-reply.js'
+import type { ChatRequest, ResponseFormat } from '../../src/chat/request.js'
+import { startGateway } from '../helpers/gateway.js'
+
+function request(responseFormat?: ResponseFormat): ChatRequest {
+  const base = { model: 'm', messages: [], stream: false, includeUsage: false, tools: [], rest: {} }
+  return responseFormat === undefined ? base : { ...base, responseFormat }
+}
+
+function answer(text: string, format?: ResponseFormat): unknown {
+  const blocks: Reply['blocks'] = [
+    { type: 'thinking', text: '```\n1\n```' },
+    { type: 'text', text, citations: [] },
+  ]
+  const reply: Reply = { id: 'r', model: 'm', blocks, usage: {}, reason: 'stop', raw: null }
+  const [thinking, said] = withoutCodeFence(reply, request(format)).blocks
+  t.same(thinking, blocks[0], 'thinking stays')
+  return said?.type === 'text' ? said.text : undefined
+}
+
+const JSON_OBJECT: ResponseFormat = { type: 'json-object' }
+
+void t.test('a fence around the whole text goes', (t) => {
+  t.equal(answer('```json\n{"a":\n1}\n```\n', JSON_OBJECT), '{"a":\n1}')
+  t.equal(answer('```\r\n{}\r\n```', JSON_OBJECT), '{}')
+  const noSchema: ResponseFormat = { type: 'json-schema', name: 'any', schema: {} }
+  t.equal(answer('```\n{}\n```', noSchema), '{}')
+  t.end()
+})
+
+void t.test('anything else stays', (t) => {
+  t.equal(answer('Here: ```json\n{}\n```', JSON_OBJECT), 'Here: ```json\n{}\n```')
+  t.equal(answer('{"a":1}', JSON_OBJECT), '{"a":1}')
+  t.equal(answer('```json\n{}\n```'), '```json\n{}\n```')
+  t.equal(answer('```json\n{}\n```', { type: 'text' }), '```json\n{}\n```')
+  t.end()
+})
+
+const SHIP: ResponseFormat = {
+  type: 'json-schema',
+  name: 'ship',
+  strict: true,
+  schema: { type: 'object', properties: { crew: { type: 'integer', minimum: 1 } } },
+}
+
+function missed(text: string, format = SHIP, reason: Reply['reason'] = 'stop'): boolean {
+  const blocks: Reply['blocks'] = [{ type: 'text', text, citations: [] }]
+  const reply: Reply = { id: 'r', model: 'm', blocks, usage: {}, reason, raw: null }
+  return violatesSchema(reply, request(format))
+}
+
+void t.test('an answer beside its strict schema is known', (t) => {
+  t.equal(missed('{"crew":3}'), false)
+  t.equal(missed('{"crew":0}'), true)
+  t.equal(missed('no JSON'), true)
+  t.equal(missed('{"crew":0}', { ...SHIP, strict: false }), false, 'nobody asked')
+  t.equal(missed('{"crew":0}', JSON_OBJECT), false)
+  t.equal(missed('{"cre', SHIP, 'length'), false, 'a cut answer says so itself')
+  t.end()
+})
+
+void t.test('the client is told in a header, and gets its answer', async (t) => {
+  const gateway = await startGateway(t)
+  const reply = {
+    candidates: [
+      { content: { role: 'model', parts: [{ text: '{"crew":0}' }] }, finishReason: 'STOP' },
+    ],
+  }
+  const headers = { 'content-type': 'application/json' }
+  gateway.emulator.replay({ status: 200, headers, body: JSON.stringify(reply) })
+  const { type, ...json_schema } = SHIP
+  const response = await gateway.chat({
+    model: 'gemini-2.5-flash',
+    messages: [{ role: 'user', content: 'A ship.' }],
+    response_format: { type: type.replace('-', '_'), json_schema },
+  })
+  t.equal(response.status, 200)
+  t.equal(response.headers.get('x-sluice-lost'), 'response_format.json_schema')
+  t.match(await response.json(), { choices: [{ message: { content: '{"crew":0}' } }] })
+})

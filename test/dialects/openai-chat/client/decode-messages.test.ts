@@ -1,0 +1,317 @@
+/**
+ * Goal: every kind of turn is read, and what breaks the format is refused with its path.
+ * Method: conversations by hand, with the canonical turns or the path of the mistake.
+ */
+import t, { type Test } from 'tap'
+import type { JsonObject, JsonValue } from '../../../../src/chat/json.js'
+import type { Message } from '../../../../src/chat/request.js'
+import { decode, refusal, requestBody } from '../driver.js'
+
+const read = (messages: JsonValue[]): Message[] => decode(requestBody({ messages })).messages
+const HI: JsonObject = { role: 'user', content: 'Hi' }
+const call = (id: string, name = 'f', args = '{"a":1}'): JsonObject => {
+  return { id, type: 'function', function: { name, arguments: args } }
+}
+const calls = (...ids: string[]): JsonObject => {
+  return { role: 'assistant', content: null, tool_calls: ids.map((id) => call(id)) }
+}
+const result = (id: string): JsonObject => {
+  return { role: 'tool', tool_call_id: id, content: `of ${id}` }
+}
+const user = (...content: JsonValue[]): JsonValue[] => [{ role: 'user', content }]
+
+const PNG = 'data:image/png;base64,iVBORw0KGgo='
+
+function refused(t: Test, messages: JsonValue[], param: string, rule: string): void {
+  const error = refusal(() => read(messages))
+  t.equal(error.kind, 'malformed_request')
+  t.equal(error.param, param)
+  t.equal(error.message, `${param} ${rule}`)
+}
+
+void t.test('speakers keep their place', (t) => {
+  const messages = read([
+    { role: 'system', content: 'S' },
+    HI,
+    { role: 'developer', content: [{ type: 'text', text: 'D' }] },
+    { role: 'assistant', content: 'A', refusal: 'No' },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: '' },
+        { type: 'text', text: ' ' },
+      ],
+      name: 'n',
+    },
+  ])
+  t.same(messages, [
+    { role: 'system', index: 0, parts: [{ type: 'text', text: 'S' }] },
+    { role: 'user', index: 1, parts: [{ type: 'text', text: 'Hi' }] },
+    { role: 'developer', index: 2, parts: [{ type: 'text', text: 'D' }] },
+    {
+      role: 'assistant',
+      index: 3,
+      parts: [
+        { type: 'text', text: 'A' },
+        { type: 'text', text: 'No' },
+      ],
+      toolCalls: [],
+    },
+    { role: 'user', index: 4, parts: [{ type: 'text', text: ' ' }] },
+  ])
+  t.end()
+})
+
+void t.test('an assistant or system message with nothing in it is left out', (t) => {
+  const messages = read([
+    { role: 'system', content: '' },
+    HI,
+    { role: 'assistant', content: '' },
+    { role: 'assistant', content: [] },
+    HI,
+  ])
+  t.same(
+    messages.map(({ index }) => index),
+    [1, 4],
+  )
+  refused(
+    t,
+    [{ role: 'system', content: '' }],
+    'messages',
+    'must have at least one message with content',
+  )
+  t.end()
+})
+
+void t.test('what breaks a message is named', (t) => {
+  const roles = 'must be one of system, developer, user, assistant, tool, function'
+  const text = 'must be a string or an array of parts'
+  refused(t, ['x'], 'messages[0]', 'must be an object')
+  refused(t, [{ content: 'x' }], 'messages[0].role', roles)
+  refused(t, [HI, { role: 'bot', content: 'x' }], 'messages[1].role', roles)
+  for (const content of [undefined, null, 1, {}, true]) {
+    refused(t, [{ role: 'user', content }], 'messages[0].content', text)
+    refused(t, [{ role: 'system', content }], 'messages[0].content', text)
+  }
+  refused(t, [{ role: 'user', content: '' }], 'messages[0].content', 'must not be empty')
+  refused(t, user(), 'messages[0].content', 'must not be empty')
+  refused(t, user({ type: 'text', text: '' }), 'messages[0].content', 'must not be empty')
+  refused(t, [{ ...HI, name: 7 }], 'messages[0].name', 'must be a non-empty string')
+  const bare = 'is required unless the message has tool_calls'
+  refused(t, [HI, { role: 'assistant' }], 'messages[1].content', bare)
+  refused(t, [HI, { role: 'assistant', content: null }], 'messages[1].content', bare)
+  refused(t, [HI, { role: 'assistant', content: 5 }], 'messages[1].content', text)
+  t.end()
+})
+
+void t.test('parts are read', (t) => {
+  const [message] = read(
+    user(
+      { type: 'text', text: 'T', cache_control: { type: 'ephemeral', ttl: '1h' } },
+      { type: 'image_url', image_url: { url: PNG, detail: 'low' } },
+      { type: 'image_url', image_url: { url: 'https://a.example/i.png' } },
+      { type: 'input_audio', input_audio: { data: 'AA_-', format: 'wav' } },
+      {
+        type: 'file',
+        file: { file_data: 'data:application/pdf;base64,JV\nBE', filename: 'a.pdf' },
+      },
+      { type: 'file', file: { file_id: 'file-1' } },
+    ),
+  )
+  t.same(message?.parts, [
+    { type: 'text', text: 'T', cache: { ttl: '1h' } },
+    {
+      type: 'image',
+      source: { kind: 'base64', mediaType: 'image/png', data: 'iVBORw0KGgo=' },
+      detail: 'low',
+    },
+    { type: 'image', source: { kind: 'url', url: 'https://a.example/i.png' } },
+    { type: 'audio', format: 'wav', data: 'AA/+' },
+    {
+      type: 'file',
+      source: { kind: 'base64', mediaType: 'application/pdf', data: 'JVBE' },
+      filename: 'a.pdf',
+    },
+    { type: 'file', source: { kind: 'file-id', id: 'file-1' } },
+  ])
+  t.end()
+})
+
+void t.test('base64 is normalised: line ends, the URL-safe alphabet, missing padding', (t) => {
+  const data = (url: string): unknown => {
+    const [message] = read(
+      user({ type: 'image_url', image_url: { url: `data:image/png;base64,${url}` } }),
+    )
+    const [part] = message?.parts ?? []
+    return part?.type === 'image' && part.source.kind === 'base64' ? part.source.data : undefined
+  }
+  t.equal(data('iVBO\r\nRw0K\tGgo='), 'iVBORw0KGgo=')
+  t.equal(data('iVBO Rw0K'), 'iVBORw0K')
+  t.equal(data('-_-_'), '+/+/')
+  t.equal(data('iVBORw0KGgo'), 'iVBORw0KGgo=')
+  t.equal(data('iVBORw0KGg'), 'iVBORw0KGg==')
+  t.equal(data('iVBORw0KGgo%3D'), 'iVBORw0KGgo=')
+  t.end()
+})
+
+void t.test('the scheme and the type of a data URL are read in any case', (t) => {
+  const url = 'DATA:IMAGE/PNG;BASE64,iVBORw0KGgo='
+  const [message] = read(user({ type: 'image_url', image_url: { url } }))
+  const source = { kind: 'base64', mediaType: 'image/png', data: 'iVBORw0KGgo=' }
+  t.same(message?.parts, [{ type: 'image', source }])
+  t.end()
+})
+
+void t.test('a cache marker is kept, a breakpoint of OpenAI’s with its own words', (t) => {
+  const cacheOf = (mark: JsonObject): unknown => {
+    const [message] = read(user({ type: 'text', text: 'x', ...mark }))
+    const [part] = message?.parts ?? []
+    return part?.type === 'text' ? part.cache : undefined
+  }
+  const explicit = (more: JsonObject): JsonObject => ({
+    prompt_cache_breakpoint: { mode: 'explicit', ...more },
+  })
+  t.strictSame(cacheOf(explicit({})), { ttl: '5m', breakpoint: {} })
+  t.strictSame(cacheOf(explicit({ ttl: '30m' })), { ttl: '1h', breakpoint: { ttl: '30m' } })
+  t.strictSame(cacheOf({ cache_control: { type: 'ephemeral' } }), { ttl: '5m' })
+  t.end()
+})
+
+void t.test('what breaks a part is named', (t) => {
+  const at = 'messages[0].content[0]'
+  const url = `${at}.image_url.url`
+  const image = (value: JsonValue): JsonValue[] => user({ type: 'image_url', image_url: value })
+  refused(t, user('x'), at, 'must be an object')
+  refused(t, user({}), `${at}.type`, 'must be one of text, image_url, input_audio, file')
+  refused(t, user({ type: 'text' }), `${at}.text`, 'must be a string')
+  refused(t, image({}), url, 'must be a string')
+  for (const bad of ['ftp://x/y', 'file:///etc/passwd', 'gs://b/o', '', '//x', 'javascript:1']) {
+    refused(t, image({ url: bad }), url, 'must be an http(s) URL or a data: URL')
+  }
+  const data = 'must be a data: URL with a media type and base64'
+  for (const bad of ['data:,x', 'data:image/png,x', 'data:;base64,AA', 'data:image/png;base64']) {
+    refused(t, image({ url: bad }), url, data)
+  }
+  refused(t, image({ url: 'data:image/png;base64,' }), url, 'must hold data')
+  const details = 'must be one of auto, low, high, original'
+  refused(t, image({ url: PNG, detail: 'x' }), `${at}.image_url.detail`, details)
+  const audio = (value: JsonValue): JsonValue[] => user({ type: 'input_audio', input_audio: value })
+  refused(t, audio({ format: 'wav' }), `${at}.input_audio.data`, 'must be a string')
+  refused(
+    t,
+    audio({ data: '', format: 'wav' }),
+    `${at}.input_audio.data`,
+    'must be a non-empty string',
+  )
+  refused(
+    t,
+    audio({ data: 'A', format: 'ogg' }),
+    `${at}.input_audio.format`,
+    'must be one of wav, mp3',
+  )
+  refused(t, user({ type: 'file', file: {} }), `${at}.file`, 'must have file_data or file_id')
+  const system = [{ role: 'system', content: [{ type: 'image_url', image_url: { url: PNG } }] }]
+  refused(t, system, `${at}.type`, 'must be one of text')
+  t.end()
+})
+
+void t.test('calls and results are paired and results come in the order of the calls', (t) => {
+  const messages = read([HI, calls('a', 'b', 'c'), result('c'), result('a'), result('b'), HI])
+  const ids = messages.flatMap((message) => (message.role === 'tool' ? [message.callId] : []))
+  t.same(ids, ['a', 'b', 'c'])
+  t.same(
+    messages.map(({ index }) => index),
+    [0, 1, 3, 4, 2, 5],
+  )
+  const custom = { id: 'x', type: 'custom', custom: { name: 'c', input: 'free text' } }
+  const [, assistant] = read([HI, { role: 'assistant', tool_calls: [custom] }, result('x')])
+  t.same(assistant?.role === 'assistant' && assistant.toolCalls, [
+    { id: 'x', name: 'c', arguments: 'free text', custom: true },
+  ])
+  t.end()
+})
+
+void t.test('arguments stay as they were written', (t) => {
+  for (const args of ['', ' ', '{}', '{"n":12345678901234567890}', '{broken', '[1]']) {
+    const turn = { role: 'assistant', content: null, tool_calls: [call('a', 'f', args)] }
+    const [, assistant] = read([HI, turn, result('a')])
+    t.equal(assistant?.role === 'assistant' && assistant.toolCalls[0]?.arguments, args)
+  }
+  t.end()
+})
+
+void t.test('a call without exactly one result is refused', (t) => {
+  const missing = 'must be followed by a tool message with its result'
+  refused(t, [HI, calls('a')], 'messages[1].tool_calls[0]', missing)
+  refused(t, [HI, calls('a', 'b'), result('a'), HI], 'messages[1].tool_calls[1]', missing)
+  refused(t, [HI, calls('a'), HI, result('a')], 'messages[1].tool_calls[0]', missing)
+  const twice = [HI, calls('a'), result('a'), result('a')]
+  refused(t, twice, 'messages[3].tool_call_id', 'already has a result')
+  const orphan = 'matches no call of the assistant message before it'
+  refused(t, [HI, calls('a'), result('z')], 'messages[2].tool_call_id', orphan)
+  const early = 'must follow an assistant message with tool_calls'
+  refused(t, [HI, result('a')], 'messages[1]', early)
+  const same = 'must differ from the other calls’ ids'
+  refused(t, [HI, calls('a', 'a'), result('a')], 'messages[1].tool_calls[1].id', same)
+  t.end()
+})
+
+void t.test('what breaks a call is named', (t) => {
+  const turn = (it: JsonValue): JsonValue[] => [HI, { role: 'assistant', tool_calls: [it] }]
+  const at = 'messages[1].tool_calls[0]'
+  const name = 'must be 1 to 64 of the characters A-Z, a-z, 0-9, _ and -'
+  refused(t, turn('x'), at, 'must be an object')
+  refused(t, turn({ ...call('a'), id: '' }), `${at}.id`, 'must be a non-empty string')
+  refused(t, turn({ ...call('a'), id: null }), `${at}.id`, 'must be a non-empty string')
+  refused(t, turn({ ...call('a'), type: 'x' }), `${at}.type`, 'must be one of function, custom')
+  refused(t, turn({ id: 'a', type: 'function' }), `${at}.function`, 'must be an object')
+  refused(t, turn(call('a', 'a b')), `${at}.function.name`, name)
+  const object = { id: 'a', type: 'function', function: { name: 'f', arguments: {} } }
+  refused(t, turn(object), `${at}.function.arguments`, 'must be a string')
+  t.end()
+})
+
+void t.test('the legacy form is read as calls with ids that never change', (t) => {
+  const made = { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } }
+  const body = requestBody({
+    functions: [{ name: 'f' }],
+    messages: [HI, made, { role: 'function', name: 'f', content: 'R' }],
+  })
+  const request = decode(body)
+  t.equal(request.legacyFunctions, true)
+  t.same(request.tools, [{ name: 'f' }])
+  const [, assistant, tool] = request.messages
+  t.same(assistant?.role === 'assistant' && assistant.toolCalls[0]?.id, 'call_fn_1')
+  t.same(tool, {
+    role: 'tool',
+    index: 2,
+    callId: 'call_fn_1',
+    parts: [{ type: 'text', text: 'R' }],
+  })
+  const missing = 'must be followed by a function message with its result'
+  refused(t, [HI, made], 'messages[1].function_call', missing)
+  const stranger = [HI, made, { role: 'function', name: 'g', content: 'R' }]
+  const none = 'names no function call that waits for a result'
+  refused(t, stranger, 'messages[2].name', none)
+  t.end()
+})
+
+void t.test('reasoning and signatures come back in', (t) => {
+  const extra = { google: { thought_signature: 'sig' } }
+  const [, assistant] = read([
+    HI,
+    {
+      role: 'assistant',
+      content: 'A',
+      reasoning_content: 'R',
+      tool_calls: [{ ...call('a'), extra_content: extra }],
+    },
+    result('a'),
+  ])
+  t.same(assistant?.parts, [
+    { type: 'thinking', text: 'R', origin: 'openai-chat' },
+    { type: 'text', text: 'A' },
+  ])
+  t.equal(assistant?.role === 'assistant' && assistant.toolCalls[0]?.signature, 'sig')
+  t.end()
+})

@@ -1,0 +1,89 @@
+/**
+ * Goal: of a stream that passes through no broken frame passes, and no `usage: null` that only the
+ * gateway asked for; counts are read wherever they stand.
+ * Method: frames in the spellings of several vendors, whole and with a byte of theirs changed by seeded
+ * chance; what passes must be JSON with what was sent in it.
+ */
+import t from 'tap'
+import { isObject } from '../../../../src/chat/json.js'
+import { PassedStream } from '../../../../src/gateway/streams/passthrough-transform.js'
+import { dice } from '../../../properties/transcript-streams.js'
+import { chunk, egress } from '../driver.js'
+import type { StreamTap } from '../../../../src/dialects/dialect.js'
+
+const newTap = (includeUsage = false): StreamTap => {
+  const tap = egress.newTap?.({ includeUsage })
+  if (tap === undefined) throw new Error('no tap')
+  return tap
+}
+
+/** A frame as OpenAI writes it to a client that asked for usage. */
+function frame(content: string, obfuscation = 'aB'): string {
+  return (
+    '{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,' +
+    `"delta":{"content":${JSON.stringify(content)}},"logprobs":null,"finish_reason":null}],` +
+    `"usage":null,"obfuscation":"${obfuscation}"}`
+  )
+}
+
+void t.test('no broken frame passes, wherever a byte of it is wrong', (t) => {
+  const roll = dice(7)
+  let passed = 0
+  for (let round = 0; round < 3_000; round += 1) {
+    const tap = newTap()
+    for (const content of ['Hi', ' there']) tap.frame('', frame(content))
+    const good = frame(' you', 'cdE')
+    const at = roll(good.length)
+    const bad = good.slice(0, at) + String.fromCharCode(roll(256)) + good.slice(at + roll(3))
+    if (!tap.frame('', bad)) continue
+    passed += 1
+    t.ok(isObject(JSON.parse(bad)), bad)
+  }
+  t.ok(passed > 100, `${passed} were whole all the same`)
+  t.end()
+})
+
+void t.test('counts that come in every frame are read in every frame', (t) => {
+  const tap = newTap(true)
+  const counted = (at: number): string =>
+    frame(`word ${at}`).replace(
+      '"usage":null',
+      `"usage":{"prompt_tokens":7,"completion_tokens":${at},"total_tokens":${at + 7}}`,
+    )
+  for (let at = 0; at < 12; at += 1) {
+    t.ok(tap.frame('', counted(at)))
+    t.same(tap.usage, { input: 7, output: at })
+  }
+  t.end()
+})
+
+/** What the client gets of these frames. */
+function through(frames: readonly string[], includeUsage: boolean): string {
+  const stream = new PassedStream(newTap(includeUsage))
+  let out = ''
+  for (const data of frames)
+    out += stream.write(Buffer.from(`data: ${data}\n\n`)).toString('latin1')
+  return out + stream.end().toString('latin1')
+}
+
+void t.test('`usage: null` goes only to clients that asked for usage', (t) => {
+  const last = frame('').replace('"finish_reason":null', '"finish_reason":"stop"')
+  const spaced = JSON.stringify(JSON.parse(frame('.')), null, ' ').replaceAll('\n', '')
+  const inText = frame(',"usage":null')
+  const frames = [frame(''), frame('Hi'), frame(' all'), spaced, inText, last, '[DONE]']
+  const whole = frames.map((data) => `data: ${data}\n\n`).join('')
+  t.equal(through(frames, true), whole, 'byte for byte')
+  const cut = whole.replaceAll(/(?<!\\),\s*"usage"\s*:\s*null/g, '')
+  t.equal(through(frames, false), cut)
+  t.equal(cut.match(/usage/g)?.length, 1, 'what the text says stays')
+  t.end()
+})
+
+void t.test('where it cannot be told which is meant, nothing is taken away', (t) => {
+  const nested = frame('Hi').replace('"index":0', '"index":0,"usage":null')
+  const first =
+    '{"usage":null,"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}]}'
+  const frames = [nested, first, chunk({}, 'stop'), '[DONE]']
+  t.equal(through(frames, false), frames.map((data) => `data: ${data}\n\n`).join(''))
+  t.end()
+})

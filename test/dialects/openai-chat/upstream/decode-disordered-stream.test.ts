@@ -1,0 +1,363 @@
+/**
+ * Goal: whatever order an upstream sends things in, one answer comes out, or one error.
+ * Method: streams by hand, each with one kind of disorder that some provider has shown.
+ */
+import t from 'tap'
+import type { ReplyBlock } from '../../../../src/chat/reply/fold.js'
+import type { JsonObject } from '../../../../src/chat/json.js'
+import { wireName } from '../../../../src/wire/openai/names.js'
+import { chunk, decodeBody, decodeFrames, type Outcome, request, usageChunk } from '../driver.js'
+
+const ROLE = chunk({ role: 'assistant', content: '' })
+const say = (content: string): string => chunk({ content })
+const stop = (reason = 'stop'): string => chunk({}, reason)
+const DONE = '[DONE]'
+
+/** A fragment of a call; what is left out is absent on the wire. */
+const piece = (index: number | undefined, args: string, name?: string, id?: string): JsonObject => {
+  const it: JsonObject = { function: { arguments: args, ...(name === undefined ? {} : { name }) } }
+  if (index !== undefined) it['index'] = index
+  if (id !== undefined) it['id'] = id
+  return it
+}
+const call = (...pieces: JsonObject[]): string => chunk({ tool_calls: pieces })
+
+const blocks = ({ reply }: Outcome): ReplyBlock[] => reply?.blocks ?? []
+const made = (outcome: Outcome): string[] =>
+  blocks(outcome).map((it) => (it.type === 'tool' ? `${it.id} ${it.name} ${it.json}` : it.type))
+const kinds = ({ events }: Outcome): string[] => events.map(({ type }) => type)
+
+void t.test('sources that are named before the first word are cited', (t) => {
+  const note = { type: 'url_citation', url_citation: { url: 'https://a.example/', start_index: 0 } }
+  const chunk = (delta: object, finish_reason: string | null = null): string =>
+    JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })
+  const outcome = decodeFrames([
+    chunk({ role: 'assistant', content: '', annotations: [note] }),
+    chunk({ reasoning_content: 'Hm.' }),
+    chunk({ content: 'A' }),
+    chunk({ content: 'B' }, 'stop'),
+  ])
+  t.equal(outcome.breach, null)
+  t.match(outcome.reply?.blocks, [
+    { type: 'thinking' },
+    { type: 'text', text: 'AB', citations: [{ url: 'https://a.example/', start: 0 }] },
+  ])
+  t.end()
+})
+
+void t.test('usage after the reason is kept, and the finish comes last', (t) => {
+  const outcome = decodeFrames([ROLE, say('Hi'), stop(), usageChunk(3, 2), DONE])
+  t.same(kinds(outcome), ['start', 'text-start', 'text-delta', 'usage', 'text-end', 'finish'])
+  t.match(outcome.reply, { id: 'chatcmpl-1', model: 'm', usage: { input: 3, output: 2 } })
+  t.end()
+})
+
+void t.test('usage before the reason, twice, or on every chunk is not added up', (t) => {
+  const withUsage = (content: string, count: number): string =>
+    JSON.stringify({
+      ...(JSON.parse(say(content)) as JsonObject),
+      usage: { prompt_tokens: 5, completion_tokens: count },
+    })
+  const outcome = decodeFrames([withUsage('a', 1), withUsage('b', 2), stop(), DONE])
+  t.same(outcome.reply?.usage, { input: 5, output: 2 })
+  t.end()
+})
+
+void t.test('no role chunk, empty choices and Azure’s first chunk do not matter', (t) => {
+  const azure = '{"choices":[],"id":"","model":"","prompt_filter_results":[{"prompt_index":0}]}'
+  const outcome = decodeFrames([azure, '{"choices":[]}', say('Hi'), stop(), DONE])
+  t.equal(outcome.events[0]?.type, 'start')
+  t.match(outcome.reply, { id: 'chatcmpl-1', model: 'm', blocks: [{ text: 'Hi' }] })
+  t.end()
+})
+
+void t.test('text after the reason and anything after [DONE] is ignored', (t) => {
+  const outcome = decodeFrames([say('Hi'), stop(), say('!'), DONE, say('?'), '{broken', DONE])
+  t.match(outcome.reply?.blocks, [{ text: 'Hi' }])
+  t.equal(outcome.breach, null)
+  t.end()
+})
+
+void t.test('[DONE] after content completes an answer that came without a reason', (t) => {
+  // As OpenRouter's streams from Novita end.
+  const said = decodeFrames([ROLE, say('Hi'), usageChunk(3, 2), DONE])
+  t.match(said.reply, { reason: 'stop', raw: null, blocks: [{ text: 'Hi' }], usage: { output: 2 } })
+  t.equal(said.breach, null)
+  const called = decodeFrames([ROLE, call(piece(0, '{"a":1}', 'f', 'c1')), DONE])
+  t.match(called.reply, { reason: 'tool-use', raw: null, blocks: [{ name: 'f', json: '{"a":1}' }] })
+  t.equal(
+    decodeFrames([say('Hi'), DONE, say('!')]).reply?.reason,
+    'stop',
+    'what follows is ignored',
+  )
+  t.end()
+})
+
+void t.test('an end after the reason is complete; any other end is not', (t) => {
+  t.equal(decodeFrames([say('Hi'), stop()]).reply?.reason, 'stop')
+  const cut = [call(piece(0, '{"a"', 'f', 'c1'))]
+  for (const frames of [[], [ROLE], [say('Hi')], cut, [ROLE, DONE], [DONE], ['{"choices":[]}']]) {
+    const { error, reply } = decodeFrames(frames)
+    t.equal(error?.kind, 'upstream_truncated', JSON.stringify(frames))
+    t.equal(reply, null)
+  }
+  t.end()
+})
+
+void t.test('what is not a chunk is malformed', (t) => {
+  for (const bad of [
+    '{broken',
+    '',
+    'null',
+    '[]',
+    '"x"',
+    '7',
+    '<html>',
+    '{"choices":[{"delta":{"tool_calls":["x"]}}]}',
+  ]) {
+    const { error, breach } = decodeFrames([say('Hi'), bad, stop(), DONE])
+    t.equal(error?.kind, 'upstream_malformed', bad)
+    t.equal(breach, null)
+  }
+  t.end()
+})
+
+void t.test('an error ends the stream with its kind, alone or beside choices', (t) => {
+  const cases: [JsonObject, string][] = [
+    [{ message: 'Slow down', type: 'requests', code: 'rate_limit_exceeded' }, 'upstream_busy'],
+    [{ message: 'No money', type: 'insufficient_quota' }, 'upstream_busy'],
+    [{ message: 'Busy', type: 'overloaded_error' }, 'upstream_busy'],
+    [{ message: 'Boom', type: 'server_error' }, 'upstream_failed'],
+    [{ message: 'Bad', type: 'invalid_request_error', param: 'tools' }, 'upstream_rejected'],
+    [{ message: 'Late', code: 504 }, 'upstream_timeout'],
+    [{ message: 'Denied', code: 401 }, 'upstream_denied'],
+    [{ message: 'Gone', code: 'model_not_found' }, 'unknown_model'],
+    [{ message: 'Provider returned error', code: 502 }, 'upstream_failed'],
+    [{}, 'upstream_failed'],
+  ]
+  for (const [error, kind] of cases) {
+    t.equal(decodeFrames([JSON.stringify({ error }), DONE]).error?.kind, kind)
+    const choices = [{ index: 0, delta: { content: '' }, finish_reason: 'error' }]
+    const beside = JSON.stringify({ id: 'x', model: 'm', choices, error })
+    const outcome = decodeFrames([say('Hi'), beside, DONE])
+    t.equal(outcome.error?.kind, kind)
+    t.equal(outcome.reply, null)
+  }
+  t.equal(decodeFrames([say('Hi'), stop('error'), DONE]).error?.kind, 'upstream_failed')
+  t.equal(decodeFrames(['{"error":"overheated"}']).error?.message, 'overheated')
+  t.end()
+})
+
+void t.test('calls whose fragments are mixed come out one after the other', (t) => {
+  const outcome = decodeFrames([
+    ROLE,
+    call(piece(0, '', 'f', 'a'), piece(1, '', 'g', 'b')),
+    call(piece(0, '{"x":')),
+    call(piece(1, '{"y":')),
+    call(piece(0, '1}')),
+    call(piece(1, '2}')),
+    stop('tool_calls'),
+    DONE,
+  ])
+  t.equal(outcome.breach, null)
+  t.same(made(outcome), ['a f {"x":1}', 'b g {"y":2}'])
+  t.equal(outcome.reply?.reason, 'tool-use')
+  t.end()
+})
+
+void t.test('a call streams on as soon as the one before it is complete', (t) => {
+  const frames = [
+    call(piece(0, '{}', 'f', 'a')),
+    call(piece(1, '', 'g', 'b')),
+    call(piece(1, '{"y"')),
+  ]
+  const { events } = decodeFrames(frames)
+  t.same(
+    events.map(({ type }) => type),
+    ['start', 'tool-start', 'tool-delta', 'tool-end', 'tool-start', 'tool-delta', 'error'],
+  )
+  t.end()
+})
+
+void t.test('calls without arguments, and text between and after calls', (t) => {
+  const outcome = decodeFrames([
+    say('A'),
+    call(piece(0, '', 'f', 'a')),
+    say('B'),
+    call(piece(1, '', 'g', 'b')),
+    say('C'),
+    stop('tool_calls'),
+  ])
+  t.equal(outcome.breach, null)
+  t.same(made(outcome), ['text', 'a f ', 'text', 'b g ', 'text'])
+  t.end()
+})
+
+void t.test('an index of -1 or none, with ids', (t) => {
+  for (const index of [-1, undefined]) {
+    const outcome = decodeFrames([
+      call(piece(index, '{"x":', 'f', 'a')),
+      call(piece(index, '1}')),
+      call(piece(index, '', 'g', 'b')),
+      call(piece(index, '{"y":2}')),
+      stop('tool_calls'),
+    ])
+    t.same(made(outcome), ['a f {"x":1}', 'b g {"y":2}'])
+  }
+  t.end()
+})
+
+void t.test('every call at index 0, told apart by ids or by being complete', (t) => {
+  const ids = [call(piece(0, '{"x":1}', 'f', 'a')), call(piece(0, '{"x":2}', 'f', 'b')), stop()]
+  t.same(made(decodeFrames(ids)), ['a f {"x":1}', 'b f {"x":2}'])
+  const none = [call(piece(0, '{"x":1}', 'f')), call(piece(0, '{"x":2}', 'f')), stop()]
+  t.same(made(decodeFrames(none)), ['call_chatcmpl1_0 f {"x":1}', 'call_chatcmpl1_1 f {"x":2}'])
+  t.end()
+})
+
+void t.test('an index that moves on while the same call goes on', (t) => {
+  const frames = [
+    call(piece(0, '{"x"', 'f', 'a')),
+    call(piece(1, ':1')),
+    call(piece(2, '}')),
+    stop(),
+  ]
+  t.same(made(decodeFrames(frames)), ['a f {"x":1}'])
+  t.end()
+})
+
+void t.test('id and name that come late, or an id and name on every fragment', (t) => {
+  const late = [
+    call(piece(0, '{"x"')),
+    call(piece(0, ':', undefined, 'a')),
+    call(piece(0, '1}', 'f')),
+  ]
+  t.same(made(decodeFrames([...late, stop()])), ['a f {"x":1}'])
+  const often = [call(piece(0, '{"x"', 'f', 'a')), call(piece(0, ':1}', 'f', 'a')), stop()]
+  t.same(made(decodeFrames(often)), ['a f {"x":1}'])
+  t.end()
+})
+
+void t.test('a call that never gets a name is malformed, an empty one is dropped', (t) => {
+  const nameless = decodeFrames([call(piece(0, '{}', undefined, 'a')), stop()])
+  t.equal(nameless.error?.kind, 'upstream_malformed')
+  t.same(made(decodeFrames([say('Hi'), call(piece(0, '')), stop()])), ['text'])
+  t.end()
+})
+
+void t.test('two calls never share an id', (t) => {
+  const frames = [call(piece(0, '{}', 'f', 'a')), call(piece(1, '{}', 'g', 'a')), stop()]
+  t.same(made(decodeFrames(frames)), ['a f {}', 'call_chatcmpl1_1 g {}'])
+  const whole = {
+    id: 'r',
+    choices: [
+      {
+        message: {
+          tool_calls: [piece(undefined, '{}', 'f', 'a'), piece(undefined, '{}', 'g', 'a')],
+        },
+        finish_reason: 'tool_calls',
+      },
+    ],
+  }
+  t.same(made(decodeBody(whole)), ['a f {}', 'call_r_1 g {}'])
+  t.end()
+})
+
+void t.test('a stop with calls is a turn of tools; other reasons stay', (t) => {
+  const tool = call(piece(0, '{}', 'f', 'a'))
+  t.match(decodeFrames([tool, stop('stop')]).reply, { reason: 'tool-use', raw: 'stop' })
+  t.match(decodeFrames([tool, stop('length')]).reply, { reason: 'length', raw: 'length' })
+  for (const [raw, reason] of [
+    ['stop', 'stop'],
+    ['length', 'length'],
+    ['tool_calls', 'tool-use'],
+    ['function_call', 'tool-use'],
+    ['content_filter', 'filter'],
+    ['moon', 'other'],
+  ] as const) {
+    t.match(decodeFrames([say('x'), stop(raw)]).reply, { reason, raw })
+  }
+  t.end()
+})
+
+void t.test(
+  'refusals, reasoning in three spellings, custom calls, legacy calls, citations',
+  (t) => {
+    const refusal = decodeFrames([chunk({ refusal: 'I ' }), chunk({ refusal: 'cannot' }), stop()])
+    t.same(blocks(refusal), [{ type: 'refusal', text: 'I cannot' }])
+    const parts = [{ type: 'thinking', thinking: [{ type: 'text', text: 'Hm' }] }]
+    for (const delta of [{ reasoning_content: 'Hm' }, { reasoning: 'Hm' }, { content: parts }]) {
+      const outcome = decodeFrames([chunk(delta), say('Hi'), stop()])
+      t.match(blocks(outcome), [{ type: 'thinking', text: 'Hm' }, { text: 'Hi' }])
+    }
+    const custom = { index: 0, id: 'a', type: 'custom', custom: { name: 'c', input: 'go' } }
+    const free = decodeFrames([chunk({ tool_calls: [custom] }), stop('tool_calls')])
+    t.same(blocks(free), [{ type: 'tool', id: 'a', name: 'c', json: 'go', custom: true }])
+    const legacy = decodeFrames([
+      chunk({ function_call: { name: 'f', arguments: '' } }),
+      chunk({ function_call: { arguments: '{}' } }),
+      stop('function_call'),
+    ])
+    t.same(made(legacy), ['call_chatcmpl1_0 f {}'])
+    const note = {
+      type: 'url_citation',
+      url_citation: { url: 'u', title: 'T', start_index: 0, end_index: 2 },
+    }
+    const cited = decodeFrames([say('Hi'), chunk({ annotations: [note] }), stop()])
+    t.match(blocks(cited), [{ citations: [{ url: 'u', title: 'T', start: 0, end: 2 }] }])
+    t.end()
+  },
+)
+
+void t.test('only the first choice is read', (t) => {
+  const both = JSON.stringify({
+    id: 'x',
+    model: 'm',
+    choices: [
+      { index: 1, delta: { content: 'B' }, finish_reason: 'length' },
+      { index: 0, delta: { content: 'A' }, finish_reason: null },
+    ],
+  })
+  t.match(decodeFrames([both, stop(), DONE]).reply, { reason: 'stop', blocks: [{ text: 'A' }] })
+  t.end()
+})
+
+void t.test('whole replies that are none', (t) => {
+  for (const body of [{}, { choices: [] }, { choices: 'x' }, { choices: [7] }]) {
+    t.equal(decodeBody(body).error?.kind, 'upstream_malformed')
+  }
+  t.equal(decodeBody({ error: { message: 'x', code: 503 } }).error?.kind, 'upstream_busy')
+  const bare = decodeBody({ choices: [{ message: { content: 'Hi' } }] })
+  t.match(bare.reply, { reason: 'other', raw: null, blocks: [{ text: 'Hi' }] })
+  t.end()
+})
+
+void t.test('long tool names are given back as the client wrote them', (t) => {
+  const name = 'n'.repeat(100)
+  const asked = { ...request(), tools: [{ name }] }
+  const short = wireName(name)
+  t.match(short, /^n{55}_[0-9a-f]{8}$/)
+  const sent = (it: string): ReplyBlock[] =>
+    blocks(decodeFrames([call(piece(0, '{}', it, 'a')), stop()], asked))
+  t.match(sent(short), [{ name }])
+  t.match(sent('other'), [{ name: 'other' }])
+  t.end()
+})
+
+void t.test('members that nobody knows are named, beside a text as well as alone', (t) => {
+  const frames = [
+    chunk({ role: 'assistant', content: '' }),
+    chunk({ content: 'Hi', hologram: { at: 1 }, empty: null, blank: '', none: [] }),
+    chunk({ content: ' all', hologram: { at: 2 } }),
+    chunk({ smell: 'of tea' }),
+    chunk({}, 'stop'),
+    '[DONE]',
+  ]
+  const { reply } = decodeFrames(frames)
+  t.same(reply?.blocks, [
+    { type: 'text', text: 'Hi all', citations: [] },
+    { type: 'opaque', provider: 'openai-chat', block: { type: 'hologram' } },
+    { type: 'opaque', provider: 'openai-chat', block: { type: 'smell' } },
+  ])
+  t.end()
+})

@@ -1,0 +1,95 @@
+/**
+ * Goal: a Responses client's own body passes as it is, but for the model and what only a gateway or nobody may say.
+ */
+import t from 'tap'
+import { objectOf, type JsonObject, type JsonValue } from '../../../../src/chat/json.js'
+import { openaiResponses } from '../../../../src/dialects/openai-responses/index.js'
+import { writeReasoningToken } from '../../../../src/wire/reasoning-token.js'
+
+const OWN = '0192f0c1-2345-7abc-8def-0123456789ab'
+
+/** The members that change, with their new values, and what is reported. */
+function edited(body: JsonObject): { changed: Record<string, JsonValue>; lost: string[] } {
+  const lost: string[] = []
+  const { egress } = openaiResponses
+  const facts = { id: 'm', family: 'openai' as const, createdAtSeconds: 0 }
+  const edits = egress?.edits(body, 'm', facts, { drop: (path) => lost.push(path) }) ?? []
+  const changed = edits.map(({ key, json }): [string, JsonValue] => {
+    return [key, json === null ? null : (JSON.parse(json.toString()) as JsonValue)]
+  })
+  return { changed: Object.fromEntries(changed), lost }
+}
+
+void t.test('nothing changes but the model', (t) => {
+  const body = {
+    model: 'm',
+    input: [{ role: 'user', content: 'x' }],
+    store: true,
+    max_output_tokens: 5,
+    tools: [{ type: 'web_search' }],
+    prompt: { id: 'pmpt_1' },
+    client_metadata: { a: 'b' },
+    temperature: null,
+  }
+  t.same(edited(body), { changed: {}, lost: [] })
+  t.same(edited({ ...body, model: 'alias' }), { changed: { model: 'm' }, lost: [] })
+  t.end()
+})
+
+void t.test('no field that would choose another model, provider or length passes', (t) => {
+  const { changed, lost } = edited({
+    model: 'm',
+    input: 'x',
+    models: ['dearer'],
+    MODEL: 'dearer',
+    max_tokens: 1_000_000,
+    provider: { order: ['a'], zdr: true },
+    plugins: [],
+  })
+  t.same(changed, {
+    models: null,
+    MODEL: null,
+    max_tokens: null,
+    provider: { zdr: true },
+    plugins: null,
+  })
+  t.same(lost.sort(), ['MODEL', 'max_tokens', 'models', 'plugins', 'provider.order'])
+  t.end()
+})
+
+void t.test('a gateway’s ids and tokens do not reach an upstream', (t) => {
+  const token = (origin: string, signature: string): JsonObject => ({
+    type: 'reasoning',
+    id: `rs_${OWN}_0`,
+    summary: [{ type: 'summary_text', text: 'Hm.' }],
+    encrypted_content: writeReasoningToken({ origin, signature }),
+  })
+  const message = {
+    type: 'message',
+    role: 'assistant',
+    content: [{ type: 'output_text', text: 'x' }],
+  }
+  const theirs = { type: 'reasoning', id: 'rs_abc', summary: [], encrypted_content: 'sealed' }
+  const { changed, lost } = edited({
+    model: 'm',
+    input: [
+      { role: 'user', content: 'x' },
+      token('anthropic', 'sig'),
+      token('openai-responses', 'rs_abc:sealed'),
+      { type: 'reasoning', id: `rs_${OWN}_1`, summary: [] },
+      theirs,
+      { ...message, id: `msg_${OWN}_2` },
+      { ...message, id: 'msg_theirs' },
+    ],
+  })
+  t.same(changed['input'], [
+    { role: 'user', content: 'x' },
+    { ...theirs, summary: [{ type: 'summary_text', text: 'Hm.' }] },
+    theirs,
+    message,
+    { ...message, id: 'msg_theirs' },
+  ])
+  t.same(lost, ['input.reasoning'])
+  t.equal(objectOf(changed)['model'], undefined)
+  t.end()
+})

@@ -1,0 +1,52 @@
+/**
+ * Goal: what an upstream says of a failure keeps its meaning: whose fault it is, and whether to try again.
+ * Method: the codes that the format has for failed responses, and the bodies of refused requests.
+ */
+import t from 'tap'
+import { egress, hearReply } from '../driver.js'
+
+void t.test('codes of a failed response', (t) => {
+  const rows: [code: string | null, kind: string, retryable?: false][] = [
+    ['server_error', 'upstream_failed'],
+    ['rate_limit_exceeded', 'upstream_busy'],
+    ['insufficient_quota', 'upstream_busy', false],
+    ['invalid_prompt', 'upstream_rejected'],
+    ['invalid_image_url', 'upstream_rejected'],
+    ['invalid_base64_image', 'upstream_rejected'],
+    ['image_too_large', 'upstream_rejected'],
+    ['image_content_policy_violation', 'upstream_rejected'],
+    ['empty_image_file', 'upstream_rejected'],
+    ['failed_to_download_image', 'upstream_rejected'],
+    ['unsupported_image_media_type', 'upstream_rejected'],
+    ['bio_policy', 'upstream_rejected'],
+    ['vector_store_timeout', 'upstream_timeout'],
+    ['model_not_found', 'unknown_model'],
+    ['something_new', 'upstream_failed'],
+    [null, 'upstream_failed'],
+  ]
+  for (const [code, kind, retryable] of rows) {
+    const { error } = hearReply({ status: 'failed', error: { code, message: 'Why.' }, output: [] })
+    t.match(error, { kind, message: 'Why.', upstreamCode: code ?? 'failed' }, String(code))
+    t.equal(error?.retryable, retryable, String(code))
+  }
+  t.match(hearReply({ status: 'cancelled', output: [] }).error, { upstreamCode: 'cancelled' })
+  t.end()
+})
+
+void t.test('bodies of refused requests', (t) => {
+  const body = (error: object): string => JSON.stringify({ error })
+  const model = { message: 'No such model.', type: 'invalid_request_error', param: 'model' }
+  t.match(egress.decodeError(400, {}, body({ ...model, code: 'model_not_found' })), {
+    kind: 'unknown_model',
+  })
+  t.match(egress.decodeError(400, {}, body({ message: 'No.', param: 'input[1].content' })), {
+    kind: 'upstream_rejected',
+    param: 'input[1].content',
+  })
+  t.match(egress.decodeError(429, { 'retry-after': '7' }, body({ message: 'Later.' })), {
+    kind: 'upstream_busy',
+    retryAfterSeconds: 7,
+  })
+  t.match(egress.decodeError(500, {}, '<html>'), { kind: 'upstream_failed' })
+  t.end()
+})

@@ -1,0 +1,212 @@
+/**
+ * Goal: every field of a request is mapped, reported or refused as the format needs it.
+ * Method: one field at a time, and what becomes of it; what is refused names its field.
+ */
+import t from 'tap'
+import type { ModelFacts } from '../../../../src/chat/model.js'
+import type { ChatRequest } from '../../../../src/chat/request.js'
+import { egress, encode, refusal, request, SPEAKER, THINKER } from '../driver.js'
+
+void t.test('the plain request', (t) => {
+  t.strictSame(encode({}).body, {
+    model: 'gpt-test',
+    input: [{ role: 'user', content: [{ type: 'input_text', text: 'Hello' }] }],
+    store: false,
+    include: ['reasoning.encrypted_content'],
+  })
+  t.same(encode({}).lost, [])
+  t.strictSame(encode({ stream: true }, SPEAKER).body, {
+    model: 'gpt-test',
+    input: [{ role: 'user', content: [{ type: 'input_text', text: 'Hello' }] }],
+    store: false,
+    stream: true,
+  })
+  t.end()
+})
+
+void t.test('fields that are mapped', (t) => {
+  const rows: [members: Partial<ChatRequest>, body: object][] = [
+    [{ maxOutputTokens: 500 }, { max_output_tokens: 500 }],
+    [{ parallelToolCalls: false }, { parallel_tool_calls: false }],
+    [{ verbosity: 'low' }, { text: { verbosity: 'low' } }],
+    [{ userId: 'u-1' }, { safety_identifier: 'u-1' }],
+    [{ serviceTier: 'flex' }, { service_tier: 'flex' }],
+    [{ responseFormat: { type: 'text' } }, { text: { format: { type: 'text' } } }],
+    [{ responseFormat: { type: 'json-object' } }, { text: { format: { type: 'json_object' } } }],
+    [{ rest: { store: true } }, { store: true }],
+    [{ rest: { metadata: { a: 'b' } } }, { metadata: { a: 'b' } }],
+    [{ rest: { moderation: { x: 1 } } }, { moderation: { x: 1 } }],
+    [{ rest: { prompt_cache_key: 'k' } }, { prompt_cache_key: 'k' }],
+    [{ rest: { prompt_cache_retention: '24h' } }, { prompt_cache_retention: '24h' }],
+    [{ reasoningEffort: 'high' }, { reasoning: { effort: 'high' } }],
+    [
+      { reasoningEffort: 'low', rest: { reasoning: { summary: 'auto', effort: 'low' } } },
+      { reasoning: { effort: 'low', summary: 'auto' } },
+    ],
+    [
+      { rest: { web_search_options: { search_context_size: 'low' } } },
+      { tools: [{ type: 'web_search', search_context_size: 'low' }] },
+    ],
+    [
+      {
+        rest: {
+          web_search_options: {
+            user_location: { type: 'approximate', approximate: { city: 'Ribe', country: 'DK' } },
+          },
+        },
+      },
+      {
+        tools: [
+          {
+            type: 'web_search',
+            user_location: { type: 'approximate', city: 'Ribe', country: 'DK' },
+          },
+        ],
+      },
+    ],
+  ]
+  for (const [members, body] of rows) {
+    const made = encode(members)
+    t.match(made.body, body, JSON.stringify(members))
+    t.same(made.lost, [], JSON.stringify(members))
+  }
+  t.end()
+})
+
+void t.test('a JSON schema is flat, and strict only where it was', (t) => {
+  const schema = { type: 'object', properties: {} }
+  const format = (strict?: boolean): unknown => {
+    const responseFormat = { type: 'json-schema', name: 'log', schema } as const
+    const asked = strict === undefined ? responseFormat : { ...responseFormat, strict }
+    return encode({ responseFormat: asked }).body['text']
+  }
+  t.strictSame(format(), { format: { type: 'json_schema', name: 'log', schema, strict: false } })
+  t.match(format(true), { format: { strict: true } })
+  t.end()
+})
+
+void t.test('what is nearest to what was asked', (t) => {
+  t.match(encode({ maxOutputTokens: 5 }), {
+    body: { max_output_tokens: 16 },
+    lost: ['max_completion_tokens: approximated'],
+  })
+  t.same(encode({ maxOutputTokens: 16 }).lost, [])
+  t.match(encode({ reasoningEffort: 'max' }), {
+    body: { reasoning: { effort: 'xhigh' } },
+    lost: ['reasoning_effort: approximated'],
+  })
+  t.match(encode({ reasoningEffort: 'minimal' }).body, { reasoning: { effort: 'none' } })
+  const deep = { ...THINKER, reasoningEfforts: ['medium', 'high'] }
+  t.match(encode({ reasoningEffort: 'none' }, deep).body, { reasoning: { effort: 'medium' } })
+  const unknown: ModelFacts = { id: 'new', family: 'openai', createdAtSeconds: 0 }
+  t.match(encode({ reasoningEffort: 'max' }, unknown).body, { reasoning: { effort: 'max' } })
+  t.end()
+})
+
+void t.test('sampling goes where the model takes it', (t) => {
+  const asked = { temperature: 0.5, topP: 0.9 }
+  t.match(encode(asked, SPEAKER), { body: { temperature: 0.5, top_p: 0.9 }, lost: [] })
+  const dropped = encode(asked)
+  t.same(dropped.lost, ['temperature: no-equivalent', 'top_p: no-equivalent'])
+  t.notOk('temperature' in dropped.body)
+  t.match(encode({ ...asked, reasoningEffort: 'none' }), { body: { temperature: 0.5 }, lost: [] })
+  const never = { ...THINKER, samplingParams: 'never' } as const
+  t.same(encode({ temperature: 1, topP: 1 }, never).lost, [], 'the value it has anyway')
+  t.same(encode({ temperature: 0, reasoningEffort: 'none' }, never).lost, [
+    'temperature: no-equivalent',
+  ])
+  t.end()
+})
+
+void t.test('fields that are reported', (t) => {
+  const rows: [members: Partial<ChatRequest>, lost: string[]][] = [
+    [{ seed: 7 }, ['seed']],
+    [{ frequencyPenalty: 0.1 }, ['frequency_penalty']],
+    [{ presencePenalty: -1 }, ['presence_penalty']],
+    [{ frequencyPenalty: 0, presencePenalty: 0 }, []],
+    [{ serviceTier: 'on_demand' }, ['service_tier']],
+    [{ rest: { logit_bias: { '1': 5 } } }, ['logit_bias']],
+    [{ rest: { logit_bias: {} } }, []],
+    [{ rest: { previous_response_id: 'resp_1' } }, ['previous_response_id']],
+    [{ rest: { reasoning: { max_tokens: 100 } } }, ['reasoning.max_tokens']],
+    [{ rest: { unheard_of: 1 } }, ['unheard_of']],
+    [{ rest: { prediction: { type: 'content' }, modalities: ['text'], store: false } }, []],
+    [{ logprobs: true, topLogprobs: 2 }, ['logprobs', 'top_logprobs']],
+    [{ logprobs: false, stop: [''], candidates: 1 }, []],
+  ]
+  for (const [members, lost] of rows) {
+    const names = encode(members).lost.map((line) => line.replace(': no-equivalent', ''))
+    t.same(names, lost, JSON.stringify(members))
+  }
+  t.end()
+})
+
+void t.test('a field that the model alone refuses is left out', (t) => {
+  const rest = { prompt_cache_retention: '24h' }
+  const made = encode({ rest }, { ...THINKER, promptCacheRetention: false })
+  t.notOk('prompt_cache_retention' in made.body)
+  t.same(made.lost, [])
+  t.end()
+})
+
+void t.test('an answer that may be long in coming is asked for as a stream', (t) => {
+  t.equal(egress.streamsWhole?.(request(), THINKER), true)
+  t.equal(egress.streamsWhole?.(request(), SPEAKER), false)
+  t.end()
+})
+
+void t.test('log probabilities are asked for where the model tells them', (t) => {
+  const { body, lost } = encode({ logprobs: true, topLogprobs: 2 }, SPEAKER)
+  t.same(body['include'], ['message.output_text.logprobs'])
+  t.equal(body['top_logprobs'], 2)
+  t.same(lost, [])
+  const thinker = encode({ logprobs: true, reasoningEffort: 'none' }).body
+  t.same(thinker['include'], ['reasoning.encrypted_content', 'message.output_text.logprobs'])
+  t.notOk('top_logprobs' in thinker)
+  t.end()
+})
+
+void t.test('a model that does not reason is asked for no reasoning', (t) => {
+  const asked = encode(
+    { reasoningEffort: 'low', rest: { reasoning: { summary: 'auto' } } },
+    SPEAKER,
+  )
+  t.notOk('reasoning' in asked.body)
+  t.notOk('include' in asked.body)
+  t.same(asked.lost, ['reasoning_effort: no-equivalent', 'reasoning: no-equivalent'])
+  t.same(encode({ reasoningEffort: 'none' }, SPEAKER).lost, [])
+  t.end()
+})
+
+void t.test('what would change the answer is refused by name', (t) => {
+  const rows: [members: Partial<ChatRequest>, param: string][] = [
+    [{ stop: ['END'] }, 'stop'],
+    [{ candidates: 2 }, 'n'],
+    [{ rest: { audio: { voice: 'x' } } }, 'audio'],
+    [{ rest: { modalities: ['text', 'audio'] } }, 'modalities'],
+    [
+      {
+        messages: [
+          { role: 'user', index: 3, parts: [{ type: 'audio', format: 'wav', data: 'AAAA' }] },
+        ],
+      },
+      'messages[3].content',
+    ],
+  ]
+  for (const [members, param] of rows) {
+    const error = refusal(() => encode(members))
+    t.match(error, { kind: 'untranslatable', param }, param)
+    t.ok(error.message.startsWith(`${param}: `), error.message)
+  }
+  t.end()
+})
+
+void t.test('the same request makes the same bytes', (t) => {
+  const asked: Partial<ChatRequest> = {
+    tools: [{ name: 'b' }, { name: 'a' }],
+    rest: { metadata: { z: '1', a: '2' } },
+  }
+  t.equal(JSON.stringify(encode(asked).body), JSON.stringify(encode(asked).body))
+  t.match(encode(asked).body, { tools: [{ name: 'b' }, { name: 'a' }] })
+  t.end()
+})

@@ -1,0 +1,282 @@
+/**
+ * What must be true of every input, whatever it is: nothing but a GatewayError is thrown, a reply ends in
+ * exactly one way, what is written is readable by others, how bytes are cut changes nothing, and each
+ * input is done within a bounded time.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import { Fold, type Reply } from '../../src/chat/reply/fold.js'
+import { Grammar } from '../../src/chat/grammar.js'
+import { objectOf, type JsonObject } from '../../src/chat/json.js'
+import type { ChatRequest } from '../../src/chat/request.js'
+import type { DialectName, Seed } from '../../src/dialects/dialect.js'
+import { ERRORS, GatewayError, rowOf, type WireError } from '../../src/errors.js'
+import { PassedStream } from '../../src/gateway/streams/passthrough-transform.js'
+import { TranslatedStream, type Translation } from '../../src/gateway/streams/translated-stream.js'
+import { streamReply, translateReply } from '../../src/gateway/streams/whole-reply.js'
+import { parseObject, parseReply } from '../../src/wire/json/parse-body.js'
+import { SCRUBBED_MAX } from '../../src/wire/redact-upstream-text.js'
+import { splice, type Edit } from '../../src/wire/json/splice.js'
+import { SseFramer } from '../../src/wire/frames/sse.js'
+import { faultsOfStream, faultsOfWhole } from '../conformance/check-completion.js'
+import { factsOf, upstream } from '../edge-cases/cast.js'
+import { claimsCompletion, client, cutAt, SEED } from '../properties/transcript-streams.js'
+import type { Input, PairInput, ReplyInput, RequestInput, StreamInput } from './fuzz-input.js'
+import { MODELS, UPSTREAM_DIALECTS } from './generate-inputs.js'
+import { refusalOf } from './provider-checks.js'
+
+/** Every input is some tens of kilobytes at most, which take milliseconds. */
+const LIMIT_MS = 2000
+
+/** Models with other rules than those of `MODELS`. */
+const NEWER: Readonly<Record<DialectName, string>> = {
+  'openai-chat': 'gpt-5.4',
+  'openai-responses': 'gpt-6-sol',
+  anthropic: 'claude-opus-5-5',
+  gemini: 'gemini-2.5-flash',
+}
+
+const STATUSES = [
+  400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 499, 500, 502, 503, 529, 599,
+]
+
+/** What is wrong with how the input was taken; null where nothing is. The first word is the kind of fault. */
+export function faultOf(input: Input): string | null {
+  const began = performance.now()
+  let fault: string | null
+  try {
+    fault = faultIn(input)
+  } catch (error) {
+    fault = `throws ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`
+  }
+  const tookMs = performance.now() - began
+  return fault ?? (tookMs > LIMIT_MS ? `slow: ${Math.round(tookMs)} ms` : null)
+}
+
+function faultIn(input: Input): string | null {
+  switch (input.kind) {
+    case 'request':
+      return requestFault(input)
+    case 'stream':
+      return streamFault(input)
+    case 'reply':
+      return replyFault(input)
+    case 'refusal':
+      return refusalFault(input)
+    case 'pair':
+      return pairFault(input)
+    default:
+      return input satisfies never
+  }
+}
+
+/** The request of a text, as the gateway reads a body; null where it refuses it. */
+export function requestOf(text: string): ChatRequest | null {
+  try {
+    const { value } = parseObject(Buffer.from(text))
+    client.peek(value, { operation: 'chat' })
+    return client.decodeRequest(value, { operation: 'chat' })
+  } catch (error) {
+    if (error instanceof GatewayError) return null
+    throw error
+  }
+}
+
+function seedOf({ dialect }: { dialect: DialectName }): Seed {
+  return { ...SEED, origin: dialect }
+}
+
+function askedOf(text: string): ChatRequest {
+  const request = requestOf(text)
+  if (request === null) throw new Error('the request of an input is a good one')
+  return request
+}
+
+function requestFault({ text }: RequestInput): string | null {
+  const request = requestOf(text)
+  if (request === null) return null
+  const before = JSON.stringify(request)
+  checkPassed(text)
+  for (const dialect of UPSTREAM_DIALECTS) {
+    for (const model of new Set([request.model, MODELS[dialect], NEWER[dialect]])) {
+      const fault = encodingFault({ ...request, model }, dialect, model)
+      if (fault !== null) return `${fault} (${dialect}, ${model})`
+      if (JSON.stringify(request) !== before) return `changes the request (${dialect}, ${model})`
+    }
+  }
+  return null
+}
+
+/** A body that passes has its edits spliced in, and is still one object. Throws where it is not. */
+function checkPassed(text: string): void {
+  const bytes = Buffer.from(text)
+  const { value, members } = parseObject(bytes)
+  const { model } = client.peek(value, { operation: 'chat' })
+  for (const name of new Set([model, MODELS['openai-chat'], 'gpt-5.4'])) {
+    const edits = editsOf(value, name)
+    if (edits === null) continue
+    const { value: told } = parseObject(splice(bytes, members, edits))
+    if (told['model'] !== name) throw new Error(`the model is ${JSON.stringify(told['model'])}`)
+  }
+}
+
+/** The edits for a model; null where its rules refuse the body. */
+function editsOf(body: JsonObject, model: string): Edit[] | null {
+  try {
+    const losses = { drop: () => undefined }
+    return upstream('openai-chat').edits(body, model, factsOf(model), losses)
+  } catch (error) {
+    if (error instanceof GatewayError) return null
+    throw error
+  }
+}
+
+function encodingFault(request: ChatRequest, dialect: DialectName, model: string): string | null {
+  const egress = upstream(dialect)
+  const encode = (): { body: JsonObject; lost: string[] } | WireError => {
+    const lost: string[] = []
+    try {
+      const drop = (path: string): void => void lost.push(path)
+      egress.target(model, request.stream)
+      return { body: egress.encodeRequest(request, factsOf(model), { drop }), lost }
+    } catch (error) {
+      if (error instanceof GatewayError) return error.wire
+      throw error
+    }
+  }
+  const first = encode()
+  if (!isDeepStrictEqual(encode(), first)) return 'differs from one time to the next'
+  if (!('body' in first)) return first.message === '' ? 'refuses without a word' : null
+  if (first.lost.some((path) => path === '')) return 'loses something without a name'
+  const written = JSON.stringify(first.body)
+  // The gateway's own strict reader takes what it writes: no key twice, no number that is none.
+  parseObject(Buffer.from(written))
+  if (!isDeepStrictEqual(plain(first.body), JSON.parse(written))) return 'unwritable values'
+  // A model of another family is not the provider's, and thinking in the client's own words is its own.
+  const foreign = model !== MODELS[dialect] && model !== NEWER[dialect]
+  if (foreign || request.rest['thinking'] !== undefined) return null
+  const said = refusalOf(dialect, egress, objectOf(JSON.parse(written)), request)
+  if (said !== null) return `refused by the provider: ${said}`
+  return null
+}
+
+/** The value without members that are undefined, which JSON leaves out. */
+function plain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(plain)
+  if (typeof value !== 'object' || value === null) return value
+  const given = Object.entries(value).filter(([, each]) => each !== undefined)
+  return Object.fromEntries(given.map(([key, each]) => [key, plain(each)]))
+}
+
+/** What came out of a translation, and how it ended. */
+interface Run {
+  readonly out: string
+  readonly outcome: string
+  readonly error: WireError | null
+  readonly breach: string | null
+}
+
+function run(translation: Translation, chunks: readonly Buffer[]): Run {
+  const pieces = chunks.map((chunk) => Buffer.from(translation.write(chunk)))
+  pieces.push(Buffer.from(translation.end()))
+  const { outcome, error, breach } = translation
+  return { out: Buffer.concat(pieces).toString('utf8'), outcome, error, breach }
+}
+
+function streamFault(input: StreamInput): string | null {
+  const request = askedOf(input.request)
+  const egress = upstream(input.dialect)
+  const bytes = Buffer.from(input.text, 'latin1')
+  const chunks = cutAt(bytes, input.cuts)
+  const translate = (): Translation => new TranslatedStream(egress, client, request, seedOf(input))
+  const whole = run(translate(), [bytes])
+  const cut = run(translate(), chunks)
+  if (!isDeepStrictEqual(cut, whole)) return 'cuts: other output'
+  const fault = endFault(whole) ?? outputFault(whole, request)
+  if (fault !== null || egress.newTap === null) return fault
+  const { newTap } = egress
+  const { includeUsage } = request
+  const pass = (): Translation => new PassedStream(newTap({ includeUsage }))
+  const passed = run(pass(), [bytes])
+  if (!isDeepStrictEqual(run(pass(), chunks), passed)) return 'cuts: other output where bytes pass'
+  return endFault(passed)
+}
+
+function endFault({ outcome, error, breach }: Run): string | null {
+  if (breach !== null) return `grammar: ${breach}`
+  if (outcome === 'open') return 'open after the end'
+  if ((outcome === 'failed') !== (error !== null)) return 'ends both ways'
+  return error === null ? null : errorFault(error)
+}
+
+function outputFault({ out, outcome }: Run, request: ChatRequest): string | null {
+  if (outcome === 'failed') return claimsCompletion(out) ? 'claims an end that failed' : null
+  const answered = { status: 200, type: 'text/event-stream', text: out, whole: true }
+  // Without usage the last chunk is the finish: that alone is not what the reader expects.
+  const faults = faultsOfStream(answered).faults.filter(
+    (fault) => request.includeUsage || !/usage/.test(fault),
+  )
+  return faults[0] === undefined ? null : `output: ${faults.join('; ')}`
+}
+
+function errorFault(error: WireError): string | null {
+  if (!Object.hasOwn(ERRORS, error.kind)) return `error of no kind: ${error.kind}`
+  if (error.message === '') return 'error without a message'
+  if (error.message.length > SCRUBBED_MAX + 200) return 'error without a bound'
+  const { status, body } = client.encodeError(error)
+  JSON.parse(body)
+  const { error: said } = parseReply(client.encodeStreamError(error).replace(/^data: /, '')) ?? {}
+  if (said === undefined) return 'error that is no event'
+  return status === rowOf(error.kind).status ? null : 'error with another status'
+}
+
+function replyFault({ dialect, request: asked, text }: ReplyInput): string | null {
+  const body = parseReply(text)
+  if (body === null) return null
+  const request = askedOf(asked)
+  const egress = upstream(dialect)
+  const whole = translateReply(body, egress, client, request, seedOf({ dialect }))
+  const again = streamReply(body, egress, client, request, seedOf({ dialect }))
+  if (whole.breach !== null) return `grammar: ${whole.breach}`
+  if (whole.outcome !== again.outcome) return 'whole and streamed end differently'
+  if (!isDeepStrictEqual(whole.error, again.error)) return 'whole and streamed fail differently'
+  if (whole.error !== null) return errorFault(whole.error)
+  const answered = { status: 200, type: 'application/json', text: whole.body, whole: true }
+  const [fault] = faultsOfWhole(answered)
+  if (fault !== undefined) return `output: ${fault}`
+  egress.tapReply?.(body)
+  return outputFault({ ...again, out: again.body }, request)
+}
+
+function refusalFault({ dialect, text }: ReplyInput): string | null {
+  for (const status of STATUSES) {
+    const error = upstream(dialect).decodeError(status, {}, text)
+    const fault = errorFault(error)
+    if (fault !== null) return `${fault} (${status})`
+  }
+  return null
+}
+
+function pairFault(input: PairInput): string | null {
+  const request = askedOf(input.request)
+  const egress = upstream(input.dialect)
+  const body = parseReply(input.whole)
+  if (body === null) return 'pair: the whole reply is no object'
+  const whole = folded((sink) => egress.decodeReply(body, request, sink))
+  const streamed = folded((sink) => {
+    const decoder = egress.newDecoder(request, sink)
+    const framer = new SseFramer(decoder)
+    for (const chunk of cutAt(Buffer.from(input.text, 'latin1'), input.cuts)) framer.write(chunk)
+    framer.end()
+    decoder.end()
+  })
+  if (whole === null || streamed === null) return 'pair: no answer'
+  if (isDeepStrictEqual(whole, streamed)) return null
+  return `pair: ${JSON.stringify(whole)} and ${JSON.stringify(streamed)}`
+}
+
+function folded(decode: (sink: Grammar) => void): Reply | null {
+  const fold = new Fold()
+  const grammar = new Grammar(fold)
+  decode(grammar)
+  return grammar.breach === null ? fold.reply() : null
+}

@@ -1,0 +1,214 @@
+/**
+ * Whole answers by seeded chance, each as its provider writes it in one body and in a stream.
+ * Knows the formats by their pages, not by our codecs.
+ */
+import type { JsonObject, JsonValue } from '../../src/chat/json.js'
+import type { DialectName } from '../../src/dialects/dialect.js'
+import { framed, type Unit } from '../edge-cases/cast.js'
+import {
+  block,
+  candidate,
+  chunk,
+  counts,
+  fragment,
+  messageEnd,
+  messageStart,
+  toolBlock,
+} from '../edge-cases/speech.js'
+import type { Roll } from '../properties/damage-bytes.js'
+import { callItem, messageItem, response, responseFrames } from './responses-format.js'
+
+/** An answer in both forms. */
+export interface BothForms {
+  readonly whole: string
+  /** As latin1. */
+  readonly stream: string
+}
+
+interface Said {
+  readonly thinking: string
+  readonly text: string
+  readonly calls: readonly { id: string; name: string; args: JsonObject }[]
+  readonly usage: readonly [input: number, output: number, cached: number]
+}
+
+const TEXTS = [
+  'Hi',
+  'é 漢 🐋',
+  'a b\n\nc',
+  '"\\"',
+  '</s> data: [DONE]',
+  '\u2028',
+  '{"a":1}',
+  'x'.repeat(200),
+]
+
+/** An answer of the dialect's provider. */
+export function answer(dialect: DialectName, roll: Roll): BothForms {
+  const said = somethingSaid(roll)
+  const { whole, units } = FORMS[dialect](said, roll)
+  const stream = Buffer.from(framed(dialect, units)).toString('latin1')
+  return { whole: JSON.stringify(whole), stream }
+}
+
+const FORMS: Readonly<
+  Record<DialectName, (said: Said, roll: Roll) => { whole: JsonObject; units: Unit[] }>
+> = { 'openai-chat': openai, 'openai-responses': responses, anthropic: claude, gemini }
+
+function somethingSaid(roll: Roll): Said {
+  const text = (): string => TEXTS[roll(TEXTS.length)] ?? 'x'
+  const calls = Array.from({ length: roll(3) }, (_, at) => ({
+    id: `call_${at}`,
+    name: `f${roll(2)}`,
+    args: roll(4) === 0 ? {} : { s: text(), n: roll(100), deep: [{ x: null }, true] },
+  }))
+  return {
+    thinking: roll(2) === 0 ? '' : text(),
+    text: calls.length > 0 && roll(2) === 0 ? '' : text(),
+    calls,
+    usage: [10 + roll(90), 1 + roll(90), roll(10)],
+  }
+}
+
+/** The text in pieces, never between the halves of a pair. */
+function pieces(text: string, roll: Roll): string[] {
+  const points = Array.from(text)
+  const out: string[] = []
+  while (points.length > 0) out.push(points.splice(0, 1 + roll(8)).join(''))
+  return out
+}
+
+function openai(
+  { thinking, text, calls, usage }: Said,
+  roll: Roll,
+): { whole: JsonObject; units: Unit[] } {
+  const [prompt_tokens, completion_tokens, cached_tokens] = usage
+  const finish = calls.length > 0 ? 'tool_calls' : 'stop'
+  const counted: JsonObject = {
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: prompt_tokens + completion_tokens,
+    prompt_tokens_details: { cached_tokens },
+  }
+  const message: JsonObject = { role: 'assistant', content: text === '' ? null : text }
+  if (thinking !== '') message['reasoning_content'] = thinking
+  if (calls.length > 0) {
+    message['tool_calls'] = calls.map(({ id, name, args }) => ({
+      id,
+      type: 'function',
+      function: { name, arguments: JSON.stringify(args) },
+    }))
+  }
+  const { choices, ...head } = chunk({})
+  const whole = { ...head, choices: [{ index: 0, message, finish_reason: finish }], usage: counted }
+  const units: Unit[] = [
+    chunk({ role: 'assistant', content: '' }),
+    ...pieces(thinking, roll).map((reasoning_content) => chunk({ reasoning_content })),
+    ...pieces(text, roll).map((content) => chunk({ content })),
+    ...calls.flatMap(({ id, name, args }, index) => [
+      fragment(index, '', { id, name }),
+      ...pieces(JSON.stringify(args), roll).map((json) => fragment(index, json)),
+    ]),
+    chunk({}, finish),
+    counts(counted),
+    '[DONE]',
+  ]
+  return { whole: choices === undefined ? {} : whole, units }
+}
+
+function claude(
+  { thinking, text, calls, usage }: Said,
+  roll: Roll,
+): { whole: JsonObject; units: Unit[] } {
+  const [input_tokens, output_tokens, cache_read_input_tokens] = usage
+  const content: JsonValue[] = []
+  const units: Unit[] = [messageStart({ input_tokens, cache_read_input_tokens, output_tokens: 1 })]
+  if (thinking !== '') {
+    const deltas = pieces(thinking, roll).map((it) => ({ type: 'thinking_delta', thinking: it }))
+    const signed = { type: 'signature_delta', signature: 'c2ln' }
+    units.push(
+      ...block(
+        content.length,
+        { type: 'thinking', thinking: '', signature: '' },
+        ...deltas,
+        signed,
+      ),
+    )
+    content.push({ type: 'thinking', thinking, signature: 'c2ln' })
+  }
+  if (text !== '') {
+    const deltas = pieces(text, roll).map((it) => ({ type: 'text_delta', text: it }))
+    units.push(...block(content.length, { type: 'text', text: '' }, ...deltas))
+    content.push({ type: 'text', text })
+  }
+  for (const { id, name, args } of calls) {
+    const json = Object.keys(args).length === 0 ? [''] : pieces(JSON.stringify(args), roll)
+    units.push(...toolBlock(content.length, [id, name], json))
+    content.push({ type: 'tool_use', id, name, input: args })
+    if (roll(3) === 0) units.push({ type: 'ping' })
+  }
+  const stop_reason = calls.length > 0 ? 'tool_use' : 'end_turn'
+  units.push(...messageEnd(stop_reason, { output_tokens }))
+  const whole = {
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'claude-up',
+    content,
+    stop_reason,
+    stop_sequence: null,
+    usage: { input_tokens, cache_read_input_tokens, output_tokens },
+  }
+  return { whole, units }
+}
+
+function gemini(
+  { thinking, text, calls, usage }: Said,
+  roll: Roll,
+): { whole: JsonObject; units: Unit[] } {
+  const [promptTokenCount, candidatesTokenCount, cachedContentTokenCount] = usage
+  const counted = {
+    promptTokenCount,
+    candidatesTokenCount,
+    cachedContentTokenCount,
+    totalTokenCount: promptTokenCount + candidatesTokenCount,
+  }
+  const made = calls.map(({ id, name, args }, at) => {
+    const call: JsonObject = { functionCall: { id, name, args } }
+    return at === 0 && roll(2) === 0 ? { ...call, thoughtSignature: 'c2ln' } : call
+  })
+  const parts: JsonValue[] = []
+  if (thinking !== '') parts.push({ text: thinking, thought: true })
+  if (text !== '') parts.push({ text })
+  parts.push(...made)
+  const units = [
+    ...pieces(thinking, roll).map((it) =>
+      candidate([{ text: it, thought: true }], undefined, counted),
+    ),
+    ...pieces(text, roll).map((it) => candidate([{ text: it }], undefined, counted)),
+    ...made.map((part) => candidate([part], undefined, counted)),
+    candidate([{ text: '' }], 'STOP', counted),
+  ]
+  return { whole: candidate(parts, 'STOP', counted), units }
+}
+
+function responses({ text, calls, usage }: Said, roll: Roll): { whole: JsonObject; units: Unit[] } {
+  const [input_tokens, output_tokens, cached_tokens] = usage
+  const counted = {
+    input_tokens,
+    output_tokens,
+    total_tokens: input_tokens + output_tokens,
+    input_tokens_details: { cached_tokens },
+  }
+  const items: [item: JsonObject, pieces: string[]][] =
+    text === '' ? [] : [[messageItem(text), pieces(text, roll)]]
+  for (const { id, name, args } of calls) {
+    const json = JSON.stringify(args)
+    items.push([callItem(id, name, json), pieces(json, roll)])
+  }
+  const whole = response(
+    items.map(([item]) => item),
+    { usage: counted },
+  )
+  return { whole, units: responseFrames(items, { type: 'response.completed' }, { usage: counted }) }
+}

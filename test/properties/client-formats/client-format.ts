@@ -1,0 +1,139 @@
+/**
+ * The properties that hold for every client format over every upstream dialect: a stream that breaks off never looks
+ * complete, how the bytes are cut changes nothing, and no bytes make a translation throw, hang or lie.
+ * Knows no rule of any format; what a client takes for an end is told by the caller.
+ */
+import type { Test } from 'tap'
+import type { ChatRequest } from '../../../src/chat/request.js'
+import type { DialectName, Endpoint, Ingress } from '../../../src/dialects/dialect.js'
+import { ingressOf } from '../../../src/dialects/index.js'
+import type { JsonObject } from '../../../src/chat/json.js'
+import { PassedStream } from '../../../src/gateway/streams/passthrough-transform.js'
+import {
+  TranslatedStream,
+  type Translation,
+} from '../../../src/gateway/streams/translated-stream.js'
+import { corrupt } from '../damage-bytes.js'
+import {
+  difference,
+  framesOf,
+  run,
+  SEED,
+  singly,
+  transcripts,
+  upstream,
+  dice,
+  type Pair,
+} from '../transcript-streams.js'
+
+/** A format that clients speak, as the properties see it. */
+export interface ClientCase {
+  readonly dialect: DialectName
+  /** A request for a stream. */
+  readonly body: JsonObject
+  readonly endpoint: Endpoint
+  /** The client takes the output for a whole answer. */
+  readonly claims: (frames: readonly string[]) => boolean
+}
+
+const UPSTREAMS: readonly DialectName[] = ['openai-chat', 'openai-responses', 'anthropic', 'gemini']
+
+/** Corruptions for each pair. */
+const CORRUPTIONS = Number(process.env['SLUICE_CLIENT_CORRUPTIONS'] ?? 4_000)
+
+/** What an upstream says with its reason to stop, in any of the dialects. */
+const REASON =
+  /"(?:finish_reason|stop_reason|finishReason|blockReason)"\s*:\s*["\d]|"type"\s*:\s*"response\.(?:completed|incomplete)"/
+
+/** Every upstream dialect for this client: rewritten, and passed on where both sides speak alike. */
+export function pairsOf(it: ClientCase): Pair[] {
+  const ingress: Ingress = ingressOf(it.dialect)
+  const request: ChatRequest = ingress.decodeRequest(it.body, it.endpoint)
+  const translated = UPSTREAMS.map((dialect): Pair => {
+    const open = (): Translation =>
+      new TranslatedStream(upstream(dialect), ingress, request, { ...SEED, origin: dialect })
+    return { name: `${it.dialect} ← ${dialect}`, dialect, passes: false, open }
+  })
+  const { newTap } = upstream(it.dialect)
+  if (newTap === null) return translated
+  const open = (): Translation => new PassedStream(newTap({ includeUsage: true }))
+  return [...translated, { name: `${it.dialect} passed`, dialect: it.dialect, passes: true, open }]
+}
+
+/** Adds a subtest for each property and pair. */
+export function checkClient(t: Test, it: ClientCase): void {
+  for (const pair of pairsOf(it)) {
+    const streams = transcripts.filter(({ dialect }) => dialect === pair.dialect)
+    void t.test(`${pair.name}: a prefix never looks complete`, (t) => {
+      for (const { name, bytes } of streams) {
+        let wrong: string | null = null
+        for (let cut = 0; cut <= bytes.length; cut += 3) {
+          wrong ??= prefixFault(it, pair, bytes.subarray(0, cut))
+        }
+        t.equal(wrong ?? prefixFault(it, pair, bytes), null, name)
+      }
+      t.end()
+    })
+    void t.test(`${pair.name}: any cut gives the client the same bytes`, (t) => {
+      for (const { name, bytes } of streams) {
+        const whole = run(pair, [bytes])
+        let wrong = difference(run(pair, singly(bytes)), whole)
+        for (let at = 1; at < bytes.length && wrong === ''; at += 5) {
+          wrong = difference(run(pair, [bytes.subarray(0, at), bytes.subarray(at)]), whole)
+        }
+        t.equal(wrong, '', name)
+      }
+      t.end()
+    })
+    void t.test(`${pair.name}: ${CORRUPTIONS} corruptions`, (t) => {
+      const bytes = streams.map((each) => each.bytes)
+      const seen = { complete: 0, failed: 0, open: 0 }
+      for (let seed = 0; seed < CORRUPTIONS; seed += 1) {
+        const wrong = corruptionFault(it, pair, corrupt(bytes, dice(seed)), seen)
+        if (wrong !== null) t.fail(`seed ${seed}: ${wrong}`)
+      }
+      t.equal(seen.open, 0)
+      t.ok(seen.complete > 0 && seen.failed > 0, JSON.stringify(seen))
+      t.end()
+    })
+  }
+}
+
+function prefixFault(it: ClientCase, pair: Pair, bytes: Buffer): string | null {
+  const { out, outcome, kind, reason } = run(pair, [bytes])
+  const place = `after ${bytes.length} bytes: `
+  const claims = it.claims(framesOf(out))
+  if (outcome === 'open') return `${place}still open`
+  if (outcome === 'failed') {
+    if (kind === null) return `${place}failed without an error`
+    return claims && !pair.passes ? `${place}failed, and looks complete` : null
+  }
+  if (kind !== null || reason === null) return `${place}complete with ${kind ?? 'no reason'}`
+  if (!REASON.test(bytes.toString('latin1'))) return `${place}complete without a reason`
+  return claims ? null : `${place}complete, and the client is not told`
+}
+
+function corruptionFault(
+  it: ClientCase,
+  pair: Pair,
+  bytes: Buffer,
+  seen: Record<Translation['outcome'], number>,
+): string | null {
+  const { out, outcome, kind } = run(pair, [bytes])
+  seen[outcome] += 1
+  if ((outcome === 'failed') !== (kind !== null)) return 'both or neither'
+  if (pair.passes) return null
+  const frames = framesOf(out)
+  if (!frames.every(isReadable)) return 'a frame is not JSON'
+  if (outcome === 'failed') return it.claims(frames) ? 'failed, and looks complete' : null
+  return it.claims(frames) ? null : 'complete, and the client is not told'
+}
+
+function isReadable(data: string): boolean {
+  try {
+    JSON.parse(data)
+    return true
+  } catch {
+    return data === '[DONE]'
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * Goal: what a client of the Messages format gets is complete, cut anywhere the same, and never a lie, over every
+ * upstream dialect; and what its encoder writes says everything that the events said.
+ * Method: prefixes, splits and seeded corruptions of every transcript; seeded legal streams through grammar and encoder,
+ * and back through the decoder that reads Anthropic's own replies.
+ */
+import t from 'tap'
+import type { ChatEvent } from '../../../src/chat/event.js'
+import { Fold, type Reply } from '../../../src/chat/reply/fold.js'
+import { Grammar } from '../../../src/chat/grammar.js'
+import { objectOf } from '../../../src/chat/json.js'
+import { ingressOf } from '../../../src/dialects/index.js'
+import { SseFramer } from '../../../src/wire/frames/sse.js'
+import { faultsOfReply } from '../../conformance/clients/client-forms.js'
+import { checkClient } from './client-format.js'
+import { legalStream } from '../legal-streams.js'
+import { dice, SEED, upstream } from '../transcript-streams.js'
+
+const ENDPOINT = { operation: 'chat' } as const
+const BODY = {
+  model: 'client-model',
+  max_tokens: 100,
+  messages: [{ role: 'user', content: 'Hello' }],
+  stream: true,
+}
+
+checkClient(t, {
+  dialect: 'anthropic',
+  body: BODY,
+  endpoint: ENDPOINT,
+  claims: (frames) => frames.some((data) => /"type"\s*:\s*"message_stop"/.test(data)),
+})
+
+const client = ingressOf('anthropic')
+const egress = upstream('anthropic')
+const REQUEST = client.decodeRequest(BODY, ENDPOINT)
+const seed = { ...SEED, id: 'msg_property', origin: 'openai-responses' as const }
+
+function folded(events: readonly ChatEvent[]): Reply {
+  return read((grammar) => {
+    for (const event of events) grammar.event(event)
+  })
+}
+
+function read(feed: (grammar: Grammar) => void): Reply {
+  const fold = new Fold()
+  const grammar = new Grammar(fold)
+  feed(grammar)
+  const reply = fold.reply()
+  if (reply === null) throw new Error(grammar.breach ?? fold.error?.message ?? 'no reply')
+  return reply
+}
+
+/** The words of a reply by kind, its calls, how it ended, and what was counted. */
+function said(reply: Reply): unknown {
+  const words = (kind: 'text' | 'thinking' | 'refusal'): string =>
+    reply.blocks.map((block) => (block.type === kind ? block.text : '')).join('')
+  const calls = reply.blocks.flatMap((block) =>
+    block.type === 'tool'
+      ? [[block.id, block.name, JSON.parse(block.json || '{}') as unknown]]
+      : [],
+  )
+  const { input = 0, output = 0, reasoning } = reply.usage
+  return { text: words('text'), thinking: words('thinking'), calls, input, output, reasoning }
+}
+
+void t.test('2,000 replies through the encoders, and back', (t) => {
+  for (let at = 1; at <= 2_000; at += 1) {
+    const events = legalStream(dice(at))
+    const reply = folded(events)
+    const encoder = client.newEncoder(REQUEST, seed)
+    for (const event of events) encoder.event(event)
+    const bytes = Buffer.from(encoder.take())
+    const text = bytes.toString('utf8')
+    const answered = { status: 200, type: 'text/event-stream', text, whole: true }
+    // Blocks that are nobody's stand for those of Anthropic's own tools.
+    const faults = faultsOfReply(answered, true).filter((fault) => !/^a block of type/.test(fault))
+    if (!t.same(faults, [], `seed ${at}: the order of the format`)) break
+    const streamed = read((grammar) => {
+      const decoder = egress.newDecoder(REQUEST, grammar)
+      const framer = new SseFramer(decoder)
+      framer.write(bytes)
+      framer.end()
+      decoder.end()
+    })
+    if (!t.same(said(streamed), said(reply), `seed ${at}: the stream`)) break
+    const { text: body, bytes: size } = client.encodeReply(reply, REQUEST, seed)
+    if (size !== Buffer.byteLength(body)) t.fail(`seed ${at}: has other bytes`)
+    const whole = read((grammar) => {
+      egress.decodeReply(objectOf(JSON.parse(body)), REQUEST, grammar)
+    })
+    if (!t.same(said(whole), said(reply), `seed ${at}: the whole reply`)) break
+    if (!t.equal(whole.reason, streamed.reason, `seed ${at}: one reason`)) break
+  }
+  t.end()
+})
