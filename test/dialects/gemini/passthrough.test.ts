@@ -39,11 +39,17 @@ void t.test('text, counts and the end', (t) => {
     chunk([{ text: 'more' }], {}, 4),
   )
   t.same(passes, [true, true, true, true])
-  t.match(tap, { content: true, finished: false, complete: false, model: 'gemini-x', error: null })
+  t.match(tap, {
+    hasContent: true,
+    isFinished: false,
+    isComplete: false,
+    model: 'gemini-x',
+    error: null,
+  })
   t.same(tap.usage, { input: 5, output: 4 })
   t.equal(tap.outputSize.bytes, 7 + 3 + 4, 'bytes, not characters')
   t.ok(tap.frame('', JSON.stringify(chunk([{ text: '' }], { finishReason: 'MAX_TOKENS' }, 9))))
-  t.match(tap, { finished: true, reason: 'length', usage: { output: 9 } })
+  t.match(tap, { isFinished: true, reason: 'length', usage: { output: 9 } })
   t.equal(fed(chunk([{ text: '' }])).tap.hasContent, false, 'an empty text is no content')
   t.end()
 })
@@ -51,7 +57,7 @@ void t.test('text, counts and the end', (t) => {
 void t.test('calls end with STOP, several candidates each with a reason', (t) => {
   const functionCall = { name: 'a', args: { b: 1 } }
   const { tap } = fed(chunk([{ functionCall }], { finishReason: 'STOP' }))
-  t.match(tap, { reason: 'tool-use', said: { calls: 1, bytes: 8 } })
+  t.match(tap, { reason: 'tool-use', outputSize: { calls: 1, bytes: 8 } })
   const two = fed(
     { candidates: [{ index: 0, finishReason: 'STOP' }] },
     { candidates: [{ index: 1, content: { parts: [{ text: 'x' }] } }] },
@@ -64,7 +70,7 @@ void t.test('calls end with STOP, several candidates each with a reason', (t) =>
 
 void t.test('a blocked prompt, an error and what is broken', (t) => {
   const blocked = fed({ promptFeedback: { blockReason: 'SAFETY' } })
-  t.match(blocked.tap, { finished: true, reason: 'filter', content: true, error: null })
+  t.match(blocked.tap, { isFinished: true, reason: 'filter', hasContent: true, error: null })
   const error = { code: 503, message: 'Überlastet', status: 'UNAVAILABLE' }
   const failed = fed(chunk([{ text: 'a' }]), { error }, chunk([{ text: 'b' }]))
   t.same(failed.passes, [true, false, false])

@@ -137,12 +137,12 @@ void t.test('[DONE] is the end of a stream without a reason where content came b
     tap.frame('', chunk({ role: 'assistant', content: '' }))
     tap.frame('', chunk(delta))
     t.equal(tap.frame('', '[DONE]'), true)
-    t.match(tap, { complete: true, reason, error: null })
+    t.match(tap, { isComplete: true, reason, error: null })
   }
   const empty = newTap()
   empty.frame('', chunk({ role: 'assistant', content: '' }))
   t.equal(empty.frame('', '[DONE]'), false)
-  t.match(empty, { complete: false, error: { kind: 'upstream_truncated' } })
+  t.match(empty, { isComplete: false, error: { kind: 'upstream_truncated' } })
   t.end()
 })
 
@@ -191,7 +191,7 @@ void t.test('a whole reply', (t) => {
     error: null,
     model: 'm',
     tier: 'flex',
-    said: { bytes: 0, calls: 0 },
+    outputSize: { bytes: 0, calls: 0 },
   })
   const untold = egress.tapReply?.({ model: 'm', choices })
   t.same(untold?.outputSize, { bytes: 1, calls: 0 }, 'words are counted where tokens are not')
