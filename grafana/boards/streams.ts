@@ -175,7 +175,7 @@ function translation(): Row['panels'] {
     series({
       title: 'Fields lost in translation',
       description:
-        'Fields that the format on the other side cannot express. `x-sluice-lost` names them to the client; docs/dialects.md lists them.',
+        'Fields that the format on the other side cannot express. `x-sluice-lost` names them to the client; docs/reference/dialects.md lists them.',
       unit: 'reqps',
       width: 12,
       queries: [

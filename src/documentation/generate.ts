@@ -27,7 +27,7 @@ export const GENERATED: readonly GeneratedFile[] = [
   { path: 'config/schema.json', make: editorSchema },
   { path: 'docs/reference/cli.md', make: cliPage },
   { path: 'docs/reference/configuration.md', make: configurationPage },
-  { path: 'docs/dialects.md', make: () => dialectsPage(shippedCatalogue()) },
+  { path: 'docs/reference/dialects.md', make: () => dialectsPage(shippedCatalogue()) },
   { path: 'docs/reference/errors.md', make: errorsPage },
   { path: 'docs/reference/metrics.md', make: metricsPage },
   { path: 'docs/reference/openapi.yaml', make: () => openapiPage(packageVersion()) },

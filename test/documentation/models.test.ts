@@ -7,7 +7,13 @@ import { join } from 'node:path'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
 
-const PLACES = ['README.md', 'docs/tutorial.md', 'docs/clients.md', 'examples', 'src/cli/demo']
+const PLACES = [
+  'README.md',
+  'docs/tutorial.md',
+  'docs/reference/clients.md',
+  'examples',
+  'src/cli/demo',
+]
 const ID = /\b(?:gpt-[4-9][\w.-]*\w|claude-(?:opus|sonnet|haiku)-[\w.-]*\w|gemini-\d[\w.-]*\w)/g
 
 function filesIn(path: string): string[] {

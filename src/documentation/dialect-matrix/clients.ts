@@ -1,6 +1,6 @@
 /**
  * What clients of the other formats may ask for: one fragment of a request per concept, in the words of the format.
- * Data for `docs/dialects.md`; what becomes of each is found by sending it.
+ * Data for `docs/reference/dialects.md`; what becomes of each is found by sending it.
  */
 import type { JsonObject } from '../../chat/json.js'
 import type { ClientConcepts } from './client-concept.js'

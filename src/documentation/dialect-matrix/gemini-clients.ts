@@ -1,5 +1,5 @@
 /**
- * What clients of Google's format may ask for: one fragment of a request per concept. Data for `docs/dialects.md`;
+ * What clients of Google's format may ask for: one fragment of a request per concept. Data for `docs/reference/dialects.md`;
  * what becomes of each is found by sending it.
  */
 import type { JsonObject } from '../../chat/json.js'

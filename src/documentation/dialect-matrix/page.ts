@@ -1,5 +1,5 @@
 /**
- * The text of `docs/dialects.md`: every concept sent through every dialect, and what came of it.
+ * The text of `docs/reference/dialects.md`: every concept sent through every dialect, and what came of it.
  * Reads no file; the catalogue is handed in.
  */
 import type { JsonObject } from '../../chat/json.js'
@@ -84,7 +84,7 @@ export function dialectsPage(catalogue: Catalogue): string {
     '',
     INTRODUCTION.trim(),
     '',
-    `The models that stand for each column: ${models}. Other models differ where a note says so and where the [catalogue](reference/configuration.md#the-catalogue) does; \`sluice explain MODEL --body request.json\` tells of any request and model.`,
+    `The models that stand for each column: ${models}. Other models differ where a note says so and where the [catalogue](configuration.md#the-catalogue) does; \`sluice explain MODEL --body request.json\` tells of any request and model.`,
     '',
     '## At a glance',
     '',
@@ -118,11 +118,11 @@ through the codecs when the page is made, and a test fails where page and code d
 | :---: | --- |
 | ● | **kept**: it arrives; the path is where the provider finds it |
 | ◐ | **emulated**: it arrives by other means, or the nearest to it does |
-| ○ | **lost**: it does not arrive, and the answer's \`x-sluice-lost\` header, the log and \`sluice_translation_losses_total\` say so; with [\`on_loss: reject\`](reference/configuration.md#the-file) the request is refused |
-| ✕ | **rejected**: 400 \`untranslatable\` ([errors](reference/errors.md)) naming the field, since an answer without it would be another answer |
+| ○ | **lost**: it does not arrive, and the answer's \`x-sluice-lost\` header, the log and \`sluice_translation_losses_total\` say so; with [\`on_loss: reject\`](configuration.md#the-file) the request is refused |
+| ✕ | **rejected**: 400 \`untranslatable\` ([errors](errors.md)) naming the field, since an answer without it would be another answer |
 | · | **nothing to carry**: it is what holds anyway, or cannot change the answer |
 
-Vendors that speak chat completions with a few departures are not dialects but [presets](reference/configuration.md#presets).
+Vendors that speak chat completions with a few departures are not dialects but [presets](configuration.md#presets).
 `
 
 const REPLIES_INTRODUCTION = `

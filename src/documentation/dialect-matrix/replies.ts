@@ -1,6 +1,6 @@
 /**
  * What an upstream may answer: per concept one small reply in each format that has it. Data for
- * `docs/dialects.md` and its test; what a chat client gets of each is found by translating it.
+ * `docs/reference/dialects.md` and its test; what a chat client gets of each is found by translating it.
  */
 import type { JsonObject } from '../../chat/json.js'
 import type { DialectName } from '../../dialects/dialect.js'

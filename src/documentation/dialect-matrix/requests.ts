@@ -1,5 +1,5 @@
 /**
- * What a chat client may ask for: one fragment of a request per concept. Data for `docs/dialects.md` and its
+ * What a chat client may ask for: one fragment of a request per concept. Data for `docs/reference/dialects.md` and its
  * test; what becomes of each is found by sending it.
  */
 import type { JsonObject } from '../../chat/json.js'

@@ -1,6 +1,6 @@
 /**
  * Goal: a request that `plan` rebuilds from its recorded shape loses and is refused exactly what the request itself is.
- * Method: each concept of `docs/dialects.md` is decoded, sketched, sent through JSON, rebuilt and translated for every
+ * Method: each concept of `docs/reference/dialects.md` is decoded, sketched, sent through JSON, rebuilt and translated for every
  * dialect; the losses and refusals are held against those of the request.
  */
 import t from 'tap'

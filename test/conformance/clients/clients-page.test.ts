@@ -1,5 +1,5 @@
 /**
- * Goal: the JavaScript programs of `docs/clients.md` work as they stand there, and its endpoints are those that exist.
+ * Goal: the JavaScript programs of `docs/reference/clients.md` work as they stand there, and its endpoints are those that exist.
  * Method: each program is run by node against a running gateway.
  */
 import { execFile } from 'node:child_process'
@@ -10,7 +10,7 @@ import t from 'tap'
 import { ENDPOINTS } from '../../../src/dialects/endpoints.js'
 import { startGateway } from '../../helpers/gateway.js'
 
-const PAGE = readFileSync('docs/clients.md', 'utf8')
+const PAGE = readFileSync('docs/reference/clients.md', 'utf8')
 const PROGRAMS = [...PAGE.matchAll(/```js\n([\s\S]*?)```/g)].map(([, program = '']) => program)
 
 void t.test('each program prints what a model said', async (t) => {

@@ -1,5 +1,5 @@
 /**
- * Goal: the tables of the client formats in `docs/dialects.md` are true of what they show for a client's own dialect,
+ * Goal: the tables of the client formats in `docs/reference/dialects.md` are true of what they show for a client's own dialect,
  * and everything that does not reach another upstream is reported or refused by name.
  */
 import t from 'tap'

@@ -113,6 +113,6 @@ void t.test('a difference is found, and so is its absence', (t) => {
 void t.test('the page has each concept and says what it is made from', (t) => {
   t.match(page, /^<!-- Generated from src\/documentation\/dialect-matrix .*do not edit/)
   for (const { name } of [...requests, ...REPLY_CONCEPTS]) t.ok(page.includes(`| ${name} |`), name)
-  t.equal(page, readFileSync('docs/dialects.md', 'utf8'))
+  t.equal(page, readFileSync('docs/reference/dialects.md', 'utf8'))
   t.end()
 })

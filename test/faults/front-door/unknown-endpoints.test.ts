@@ -13,7 +13,7 @@ void t.test('an unknown path names the nearest endpoint, whatever the key is', a
     ['POST', '/v1/chat/completion', 'POST /v1/chat/completions'],
     ['GET', '/v1/model', 'GET /v1/models'],
     ['GET', '/v1beta/model', 'GET /v1beta/models'],
-    ['GET', '/nothing-like-it', 'docs/clients.md'],
+    ['GET', '/nothing-like-it', 'docs/reference/clients.md'],
   ]
   for (const [method, path, hint] of cases) {
     for (const authorization of ['', 'Bearer sk_wrong', `Bearer ${gateway.secret}`]) {
