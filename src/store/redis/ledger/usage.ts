@@ -32,7 +32,7 @@ import { newSum, setCounter, sumFromCounters, type SumCounters } from '../../rec
 /** Rows read in one slice, and dropped in one step. */
 const SLICE = 250
 /** Rows looked at for one page; where no more match, the page is short and says where it stopped. */
-const MOST_LOOKED_AT = 20_000
+const MOST_LOOKED_AT = 10_000
 /** Buckets read at once. */
 const BUCKETS = 50
 
