@@ -10,10 +10,10 @@ import { fileURLToPath } from 'node:url'
 import { diceOf } from '../../../src/emulator/seed.js'
 import type { Demand, Ledger } from '../../../src/store/ledger.js'
 import { openStore } from '../../../src/store/open-store.js'
-import { numbersOfJson } from '../../../src/store/redis/keys/read-records.js'
-import { SLICES } from '../../../src/store/redis/ledger/scripts.js'
+import { parseNumbers } from '../../../src/store/redis/keys/read-records.js'
+import { REPORT_SLICES } from '../../../src/store/redis/ledger/scripts.js'
 import { Slices } from '../../../src/store/redis/limits/slices.js'
-import type { Told } from '../../../src/store/redis/limits/encode-demands.js'
+import type { SliceReport } from '../../../src/store/redis/limits/encode-demands.js'
 import { freshDatabases, redisMissing, startRedis, until } from '../../helpers/redis.js'
 import { aName, anAdmission, NOON, places } from '../ledger-records.js'
 import { killableProcess, obedientProcess } from '../processes.js'
@@ -36,9 +36,9 @@ const nameOf = (accountId: string, { kind, subject }: Demand): string =>
 class Model {
   readonly slices = new Slices(nameOf)
   readonly running: string[] = []
-  readonly sent: { readonly told: Told[]; readonly askedMs: number }[] = []
+  readonly sent: { readonly told: SliceReport[]; readonly askedMs: number }[] = []
   readonly answered: {
-    readonly told: Told[]
+    readonly told: SliceReport[]
     readonly askedMs: number
     readonly numbers: readonly number[]
   }[] = []
@@ -63,8 +63,8 @@ void t.test('words that are lost, late and out of order: never too many', option
     const [word] = model.sent.splice(below(model.sent.length), 1)
     if (word === undefined) return
     const args = [String(NOON), `p${at}`, JSON.stringify(word.told)]
-    const answer = await client.eval(SLICES.lua, 1, name, ...args)
-    if (below(5) > 0) model.answered.push({ ...word, numbers: numbersOfJson(answer) })
+    const answer = await client.eval(REPORT_SLICES.lua, 1, name, ...args)
+    if (below(5) > 0) model.answered.push({ ...word, numbers: parseNumbers(answer) })
   }
   const step = async (at: number, model: Model): Promise<void> => {
     const roll = below(100)
@@ -75,16 +75,17 @@ void t.test('words that are lost, late and out of order: never too many', option
       bySlice += 1
     } else if (roll < 60) {
       const [id] = model.running.splice(below(Math.max(1, model.running.length)), 1)
-      if (id !== undefined) model.slices.letGo(id)
+      if (id !== undefined) model.slices.releaseSlots(id)
     } else if (roll < 74) {
       const isRound = below(3) === 0
       const { slices } = model
-      const told = isRound ? slices.overdue(nowMs) : slices.told([running], nowMs)
+      const told = isRound ? slices.overdueReports(nowMs) : slices.reportsFor([running], nowMs)
       if (told.length > 0 && below(8) > 0) model.sent.push({ told, askedMs: nowMs })
     } else if (roll < 84) await deliver(model, at)
     else if (roll < 93) {
       const [heard] = model.answered.splice(below(Math.max(1, model.answered.length)), 1)
-      if (heard !== undefined) model.slices.heard(heard.told, heard.numbers, heard.askedMs, nowMs)
+      if (heard !== undefined)
+        model.slices.applyReplies(heard.told, heard.numbers, heard.askedMs, nowMs)
     } else if (roll < 97) {
       const admission = anAdmission([demand])
       if ((await store.ledger.admit(admission)).admitted) exact.push(admission.requestId)

@@ -2,13 +2,13 @@
  * Asking for limits that are not all in one slot. Knows no slice and no row.
  *
  * A limit that several accounts share has no slot in common with the account. Without a Cluster, one
- * question touches both. With one, the shared limits are asked first, each in its slot, and given back
+ * question touches both. With one, the shared limits are request first, each in its slot, and given back
  * where another refuses: never too much is admitted, and for a moment perhaps too little.
  */
 import type { Admission, Demand, Raise, LimitState } from '../../ledger.js'
-import { questionOf, type Admissions, type Answer } from './send-admissions.js'
-import { holdsText, numbersOf, type Hold } from './encode-demands.js'
-import { limitName, own, slotOf, type LedgerNames } from '../ledger/key-names.js'
+import { slotRequestOf, type AdmissionBatches, type SlotReply } from './admission-batches.js'
+import { encodeHolds, amountsOf, type Hold } from './encode-demands.js'
+import { limitKey, accountPrefix, slotPrefix, type LedgerKeys } from '../ledger/key-names.js'
 import { RELEASE_SHARED } from '../ledger/scripts.js'
 import type { RedisLink } from '../connection/link.js'
 import type { Argument } from '../connection/script.js'
@@ -25,21 +25,26 @@ interface Part {
 }
 
 /** What a part was granted, until all are. */
-interface Taken {
+interface GrantedPart {
   readonly part: Part
   readonly holds: readonly Hold[]
   readonly period: readonly [number, number]
 }
 
 /** The slots of one ledger's limits. */
-export class Slots {
+export class SlotAdmissions {
   private readonly link: RedisLink
-  private readonly names: LedgerNames
+  private readonly names: LedgerKeys
   /** As in `RedisLedger`. */
   private readonly clock: () => Argument
-  private readonly admissions: Admissions
+  private readonly admissions: AdmissionBatches
 
-  constructor(link: RedisLink, names: LedgerNames, clock: () => Argument, admissions: Admissions) {
+  constructor(
+    link: RedisLink,
+    names: LedgerKeys,
+    clock: () => Argument,
+    admissions: AdmissionBatches,
+  ) {
     this.link = link
     this.names = names
     this.clock = clock
@@ -47,32 +52,32 @@ export class Slots {
   }
 
   /** All that is demanded, or nothing; `member` is unlike that of any other attempt. */
-  async ask(
+  async take(
     admission: Admission,
     member: string,
-  ): Promise<Pick<Answer, 'outcome' | 'limitStates'>> {
+  ): Promise<Pick<SlotReply, 'outcome' | 'limitStates'>> {
     const { accountId, demands } = admission
     if (!this.names.isCluster) {
-      return this.admissions.ask(questionOf(admission, 'take', demands, member))
+      return this.admissions.request(slotRequestOf(admission, 'take', demands, member))
     }
     const [own, ...shared] = this.parts(accountId, demands)
-    const { taken, verdict } = await this.askShared(admission, shared, member)
+    const { taken, refusal } = await this.takeShared(admission, shared, member)
     const theirs = JSON.stringify(
       taken.map(({ part, period, holds }) => [part.slot, period, holds]),
     )
     const answer =
-      verdict ??
-      (await this.admissions.ask(questionOf(admission, 'take', own.demands, member, theirs)))
+      refusal ??
+      (await this.admissions.request(slotRequestOf(admission, 'take', own.demands, member, theirs)))
     if (answer.outcome !== 'taken') for (const each of taken) await this.giveBack(each)
     return shared.length === 0 ? answer : this.whole(admission, answer)
   }
 
   /** How they stand, without taking anything. */
-  async look(accountId: string, demands: readonly Demand[]): Promise<LimitState[]> {
+  async limitStates(accountId: string, demands: readonly Demand[]): Promise<LimitState[]> {
     const limitStates: LimitState[] = []
     for (const { slot, places, demands: some } of this.parts(accountId, demands)) {
-      const asked = { ...UNRESERVED, slot, accountId, leaseMs: 0, demands: some, member: '' }
-      const answer = await this.admissions.ask({ ...asked, what: 'look' })
+      const request = { ...UNRESERVED, slot, accountId, leaseMs: 0, demands: some, member: '' }
+      const answer = await this.admissions.request({ ...request, what: 'look' })
       answer.limitStates.forEach((each, at) => (limitStates[places[at] ?? 0] = each))
     }
     return limitStates
@@ -84,8 +89,8 @@ export class Slots {
     for (const { slot, places } of this.parts(accountId, demands)) {
       const some = demands.filter((_, place) => places.includes(place))
       if (some.length === 0) continue
-      const asked = { ...UNRESERVED, slot, accountId, leaseMs: 0, demands: some, member: '' }
-      const { outcome, period } = await this.admissions.ask({ ...asked, what: 'take' })
+      const request = { ...UNRESERVED, slot, accountId, leaseMs: 0, demands: some, member: '' }
+      const { outcome, period } = await this.admissions.request({ ...request, what: 'take' })
       if (outcome === 'refused') {
         for (const each of taken) await this.lower(accountId, each)
         return null
@@ -100,37 +105,37 @@ export class Slots {
   async lower(accountId: string, { demands, day, month }: Raise): Promise<void> {
     for (const { slot, demands: some } of this.parts(accountId, demands)) {
       if (some.length === 0) continue
-      const args = [this.clock(), holdsText(accountId, some, ''), day, month, '0', 0]
+      const args = [this.clock(), encodeHolds(accountId, some, ''), day, month, '0', 0]
       await this.link.run('lowering a reservation', RELEASE_SHARED, [`${slot}:none`], args)
     }
   }
 
   /** What the shared slots gave, up to the first that refused. */
-  private async askShared(
+  private async takeShared(
     { accountId, requestId, leaseMs }: Admission,
     shared: readonly Part[],
     member: string,
-  ): Promise<{ taken: Taken[]; verdict: Answer | null }> {
-    const taken: Taken[] = []
+  ): Promise<{ taken: GrantedPart[]; refusal: SlotReply | null }> {
+    const taken: GrantedPart[] = []
     for (const part of shared) {
       const { slot, demands } = part
-      const asked = { ...UNRESERVED, slot, accountId: '', leaseMs, demands, member }
-      const answer = await this.admissions.ask({ ...asked, what: 'take' })
+      const request = { ...UNRESERVED, slot, accountId: '', leaseMs, demands, member }
+      const answer = await this.admissions.request({ ...request, what: 'take' })
       if (answer.outcome === 'refused') {
         const isKnown = await this.isKnown(accountId, requestId)
-        return { taken, verdict: isKnown ? { ...answer, outcome: 'known' } : answer }
+        return { taken, refusal: isKnown ? { ...answer, outcome: 'known' } : answer }
       }
       taken.push({ part, holds: holdsOf(part, member), period: answer.period })
     }
-    return { taken, verdict: null }
+    return { taken, refusal: null }
   }
 
   /** The account's own demands first, and all that are in its slot; then those of each other slot. */
   private parts(accountId: string, demands: readonly Demand[]): [Part, ...Part[]] {
     const places = demands.map((_, place) => place)
-    const slot = own(accountId)
+    const slot = accountPrefix(accountId)
     if (!this.names.isCluster) return [{ slot, demands, places }]
-    const slots = demands.map((demand) => slotOf(accountId, demand))
+    const slots = demands.map((demand) => slotPrefix(accountId, demand))
     const pick = (name: string): Part => {
       const isHere = (_: unknown, place: number): boolean => slots[place] === name
       return { slot: name, demands: demands.filter(isHere), places: places.filter(isHere) }
@@ -142,12 +147,12 @@ export class Slots {
 
   /** Only the account's own script finds this out by itself. */
   private async isKnown(accountId: string, requestId: string): Promise<boolean> {
-    const names = [this.names.open(accountId), this.names.ids(accountId)]
+    const names = [this.names.reservations(accountId), this.names.ids(accountId)]
     const found = names.map((name) => this.link.send(WHAT, 'hexists', [name, requestId]))
     return (await Promise.all(found)).includes(1)
   }
 
-  private async giveBack({ part, holds, period }: Taken): Promise<void> {
+  private async giveBack({ part, holds, period }: GrantedPart): Promise<void> {
     const args = [this.clock(), JSON.stringify(holds), ...period, 'never', 0]
     await this.link.run(WHAT, RELEASE_SHARED, [`${part.slot}:none`], args)
   }
@@ -155,9 +160,9 @@ export class Slots {
   /** All limitStates as they are now, with what each part that refused said of when to come again. */
   private async whole(
     { accountId, demands }: Admission,
-    { outcome }: Answer,
-  ): Promise<Pick<Answer, 'outcome' | 'limitStates'>> {
-    const limitStates = await this.look(accountId, demands)
+    { outcome }: SlotReply,
+  ): Promise<Pick<SlotReply, 'outcome' | 'limitStates'>> {
+    const limitStates = await this.limitStates(accountId, demands)
     if (outcome === 'refused') return { outcome, limitStates }
     return { outcome, limitStates: limitStates.map((each) => ({ ...each, retryAfterMs: 0 })) }
   }
@@ -166,8 +171,8 @@ export class Slots {
 /** What a part that others share holds, as it stands with the reservation. */
 function holdsOf({ slot, demands }: Part, member: string): Hold[] {
   return demands.map((demand, at) => {
-    const { limit, cost } = numbersOf(demand)
+    const { limit, cost } = amountsOf(demand)
     const of = demand.kind === 'concurrent' ? `${member}#${at}` : ''
-    return [demand.kind, limitName(slot, demand.kind, demand.subject), cost, limit, of]
+    return [demand.kind, limitKey(slot, demand.kind, demand.subject), cost, limit, of]
   })
 }

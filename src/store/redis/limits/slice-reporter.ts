@@ -3,15 +3,15 @@
  * are not wanted any more go back. Knows no request.
  */
 import type { SettlementOptions } from '../ledger/settlement.js'
-import { numbersOfJson } from '../keys/read-records.js'
-import { SLICES } from '../ledger/scripts.js'
-import type { Told } from './encode-demands.js'
+import { parseNumbers } from '../keys/read-records.js'
+import { REPORT_SLICES } from '../ledger/scripts.js'
+import type { SliceReport } from './encode-demands.js'
 
 /** How often slices are looked at. */
 const ROUND_MS = 500
 
 /** Holds a timer until `end` or `close`. */
-export class SliceRounds {
+export class SliceReporter {
   private readonly options: SettlementOptions
   private readonly timer: NodeJS.Timeout
   private isBusy = false
@@ -24,7 +24,7 @@ export class SliceRounds {
   /** What is left of all slices goes back. Never rejects. */
   async end(): Promise<void> {
     this.close()
-    await this.tell(this.options.slices.ended(performance.now()))
+    await this.report(this.options.slices.finalReports(performance.now()))
   }
 
   close(): void {
@@ -34,15 +34,15 @@ export class SliceRounds {
   private async round(): Promise<void> {
     if (this.isBusy) return
     this.isBusy = true
-    await this.tell(this.options.slices.overdue(performance.now()))
+    await this.report(this.options.slices.overdueReports(performance.now()))
     this.isBusy = false
   }
 
-  /** Never rejects: what was not heard is told again, in totals. */
-  private async tell(told: readonly Told[]): Promise<void> {
-    const { link, names, clock, slices, member } = this.options
-    const groups = new Map<string, Told[]>()
-    for (const each of told) {
+  /** Never rejects: what was not heard is reports again, in totals. */
+  private async report(reports: readonly SliceReport[]): Promise<void> {
+    const { link, names, clock, slices, processName } = this.options
+    const groups = new Map<string, SliceReport[]>()
+    for (const each of reports) {
       const [name] = each
       // Of one slot: what is in braces is the same.
       const slot = names.isCluster ? name.slice(0, name.indexOf('}')) : ''
@@ -51,12 +51,12 @@ export class SliceRounds {
       else group.push(each)
     }
     for (const group of groups.values()) {
-      const askedMs = performance.now()
-      const args = [clock(), member, JSON.stringify(group)]
+      const reportedAtMs = performance.now()
+      const args = [clock(), processName, JSON.stringify(group)]
       try {
         const keys = group.map(([key]) => key)
-        const answer = await link.run('keeping slices', SLICES, keys, args)
-        slices.heard(group, numbersOfJson(answer), askedMs, performance.now())
+        const answer = await link.run('keeping slices', REPORT_SLICES, keys, args)
+        slices.applyReplies(group, parseNumbers(answer), reportedAtMs, performance.now())
       } catch {
         // Redis is away: slices last as long as they were granted for.
         return

@@ -1,3 +1,22 @@
+-- `held`: how many concurrent requests the slices of a limit hold, beside the requests with leases of their own.
+-- Key `:held`: `h` the sum, `x` when the first slice ends, `@PROCESS` the number of its last report, what it holds and
+-- when it ends.
+local function held(key, now)
+  local all = key .. ':held'
+  local r = redis.call('HMGET', all, 'h', 'x')
+  if not r[1] then return 0 end
+  if tonumber(r[2]) > now then return tonumber(r[1]) end
+  local fields, h, x, any = redis.call('HGETALL', all), 0, MOST, false
+  for at = 1, #fields, 2 do
+    if string.sub(fields[at], 1, 1) == '@' then
+      local mine, ends = string.match(fields[at + 1], '^%d+ (%d+) (%d+)$')
+      if tonumber(ends) <= now then redis.call('HDEL', all, fields[at])
+      else h, x, any = h + tonumber(mine), math.min(x, tonumber(ends)), true end
+    end
+  end
+  if any then redis.call('HSET', all, 'h', whole(h), 'x', whole(x)) else redis.call('DEL', all) end
+  return h
+end
 -- One process's places of one limit. It says how many it may use already (`floor`), wants, and has in use; what it
 -- wants beyond its floor is added to what it holds, never taken away, unless it wants no more than that: then
 -- it gives back. Idle places of all processes are a tenth of the limit at the most, and none are granted where
