@@ -3,10 +3,10 @@
  * Method: each field at its edges there and back; then each place of the text replaced and cut.
  */
 import t from 'tap'
-import { ERRORS } from '../../src/errors.js'
-import { readEntry } from '../../src/store/records/read-entry.js'
-import { writeEntry } from '../../src/store/records/write-entry.js'
-import { aRow } from './ledger-records.js'
+import { ERRORS } from '../../../src/errors.js'
+import { readEntry } from '../../../src/store/records/read-entry.js'
+import { writeEntry } from '../../../src/store/records/write-entry.js'
+import { aRow } from '../ledger/sample-entries.js'
 
 void t.test('a row comes back as it was', (t) => {
   const rows = [

@@ -3,17 +3,17 @@
  * engine is given as a function from a test to the URL of a new, empty store; its clock is the test's.
  */
 import t, { type Test } from 'tap'
-import { openStore } from '../../src/store/open-store.js'
-import type { Demand, LimitState } from '../../src/store/ledger.js'
-import type { NewUrl } from './contract.js'
-import { budgets, calendar, owed, waits } from './ledger-budgets.js'
-import { killedWriters } from './ledger-kills.js'
-import { crowds, exactness } from './ledger-races.js'
-import { expiry, renewal } from './ledger-leases.js'
-import { bounded, pages } from './ledger-pages.js'
-import { raised, raisedOverMidnight, raisedTogether } from './ledger-raises.js'
-import { appended, exported, pruned, settled, summed } from './ledger-rows.js'
-import { narrowed } from './ledger-uses.js'
+import { openStore } from '../../../src/store/open-store.js'
+import type { Demand, LimitState } from '../../../src/store/ledger.js'
+import type { NewUrl } from '../contract/store-contract.js'
+import { budgets, calendar, owed, waits } from './budgets.js'
+import { killedWriters } from './kills.js'
+import { crowds, exactness } from './races.js'
+import { expiry, renewal } from './leases.js'
+import { bounded, pages } from './pages.js'
+import { raised, raisedOverMidnight, raisedTogether } from './raises.js'
+import { appended, exported, pruned, settled, summed } from './entries.js'
+import { narrowed } from './key-use.js'
 import {
   anAdmission,
   aName,
@@ -29,7 +29,7 @@ import {
   tokens,
   yes,
   type LedgerUnderTest,
-} from './ledger-records.js'
+} from './sample-entries.js'
 
 /** Registers the tests of one engine. */
 export function ledgerContract(engine: string, newUrl: NewUrl): void {

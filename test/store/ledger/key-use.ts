@@ -1,7 +1,7 @@
 /** What every engine's ledger must tell of use: sums of one key or model, of all together, and of each key. */
 import type { Test } from 'tap'
-import type { KeyUseQuery, Ledger, SumQuery } from '../../src/store/ledger.js'
-import { aRow, DAY, HOUR, NOON, type LedgerUnderTest } from './ledger-records.js'
+import type { KeyUseQuery, Ledger, SumQuery } from '../../../src/store/ledger.js'
+import { aRow, DAY, HOUR, NOON, type LedgerUnderTest } from './sample-entries.js'
 
 export async function narrowed(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const rows = [

@@ -3,15 +3,15 @@
  * given as a function from a test to the URL of a new, empty store.
  */
 import t, { type Test } from 'tap'
-import type { KeyChange, Store } from '../../src/store/store.js'
-import { openStore } from '../../src/store/open-store.js'
-import { GatewayError } from '../../src/errors.js'
-import { attempts, changes, passes, told, trail } from './holders-contract.js'
-import { bounds, identity, lists, removal, retention } from './lists-contract.js'
-import { killedWriter, otherProcess } from './processes.js'
-import { aKey, anAccount } from './records.js'
-import { ROOM, shelf, shelved, shelfRoom } from './shelf-contract.js'
-import { allAccounts, allKeys } from '../helpers/lists.js'
+import type { KeyChange, Store } from '../../../src/store/store.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { GatewayError } from '../../../src/errors.js'
+import { attempts, changes, passes, told, trail } from './record-changes.js'
+import { bounds, identity, lists, removal, retention } from './lists.js'
+import { killedWriter, otherProcess } from '../processes/start-processes.js'
+import { aKey, anAccount } from './sample-records.js'
+import { ROOM, shelf, shelved, shelfRoom } from './shared-cache.js'
+import { allAccounts, allKeys } from '../../helpers/lists.js'
 
 export type NewUrl = (t: Test) => string | Promise<string>
 

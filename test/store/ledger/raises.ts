@@ -1,6 +1,6 @@
 /** What every engine's ledger must do when a running request takes more than it reserved, and gives it back. */
 import type { Test } from 'tap'
-import type { BudgetDemand } from '../../src/store/ledger.js'
+import type { BudgetDemand } from '../../../src/store/ledger.js'
 import {
   anAdmission,
   aRow,
@@ -11,7 +11,7 @@ import {
   tokens,
   yes,
   type LedgerUnderTest,
-} from './ledger-records.js'
+} from './sample-entries.js'
 
 const SOON = 1_000
 const NOON_TO_MIDNIGHT = 12 * HOUR

@@ -4,12 +4,12 @@
  * that was acknowledged, until it is killed; or, with `full` as third, until the disk is.
  */
 import { writeSync } from 'node:fs'
-import { openStore } from '../../src/store/open-store.js'
-import { aKey, anEntry } from './records.js'
-import type { Account, ApiKey } from '../../src/accounts/account.js'
-import type { SignInTokenKind } from '../../src/store/sign-in-tokens.js'
-import type { AccountEdit } from '../../src/store/store.js'
-import { allKeys } from '../helpers/lists.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { aKey, anEntry } from '../contract/sample-records.js'
+import type { Account, ApiKey } from '../../../src/accounts/account.js'
+import type { SignInTokenKind } from '../../../src/store/sign-in-tokens.js'
+import type { AccountEdit } from '../../../src/store/store.js'
+import { allKeys } from '../../helpers/lists.js'
 
 export type Order =
   | { op: 'createAccount'; account: Account }

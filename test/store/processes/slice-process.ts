@@ -2,9 +2,9 @@
  * A process that spends a limit as fast as it can, admission and settlement, for the tests of slices: it
  * does what it is told over IPC.
  */
-import { openStore } from '../../src/store/open-store.js'
-import type { Demand, TakenFrom } from '../../src/store/ledger.js'
-import { anAdmission, aRow, NOON } from './ledger-records.js'
+import { openStore } from '../../../src/store/open-store.js'
+import type { Demand, TakenFrom } from '../../../src/store/ledger.js'
+import { anAdmission, aRow, NOON } from '../ledger/sample-entries.js'
 
 export interface SliceOrder {
   /** Spend until the limit is refused, or so many are through. */

@@ -1,7 +1,7 @@
 /** Another process at the same ledger, for the tests: it does what it is told over IPC, all at once. */
-import { openStore } from '../../src/store/open-store.js'
-import type { Admission, Demand } from '../../src/store/ledger.js'
-import type { UsageRow } from '../../src/ledger/row.js'
+import { openStore } from '../../../src/store/open-store.js'
+import type { Admission, Demand } from '../../../src/store/ledger.js'
+import type { UsageRow } from '../../../src/ledger/row.js'
 
 export type LedgerOrder =
   | { op: 'clock'; atMs: number }

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import type { Demand, Ledger } from '../../src/store/ledger.js'
+import type { Demand, Ledger } from '../../../src/store/ledger.js'
 import {
   budget,
   DAY,
@@ -15,10 +15,12 @@ import {
   places,
   tokens,
   type LedgerUnderTest,
-} from './ledger-records.js'
+} from './sample-entries.js'
 
 /** The program of a process that writes until it is killed. */
-export const LEDGER_WRITER = fileURLToPath(new URL('./ledger-writer.js', import.meta.url))
+export const LEDGER_WRITER = fileURLToPath(
+  new URL('../processes/writer-process.js', import.meta.url),
+)
 /** What each of its requests costs in the end. */
 export const WRITER_COST = 7
 const RESERVED = 100

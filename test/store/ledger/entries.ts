@@ -1,7 +1,7 @@
 /** What every engine's ledger must tell of what was settled: rows, pages, sums, export and pruning. */
 import type { Test } from 'tap'
-import { openStore } from '../../src/store/open-store.js'
-import type { Ledger, UsageSum } from '../../src/store/ledger.js'
+import { openStore } from '../../../src/store/open-store.js'
+import type { Ledger, UsageSum } from '../../../src/store/ledger.js'
 import {
   anAdmission,
   aRow,
@@ -10,8 +10,8 @@ import {
   NOON,
   places,
   type LedgerUnderTest,
-} from './ledger-records.js'
-import { allPages, idsOf, shuffled } from './ledger-pages.js'
+} from './sample-entries.js'
+import { allPages, idsOf, shuffled } from './pages.js'
 
 export async function settled(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const full = aRow({

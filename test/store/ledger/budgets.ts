@@ -12,7 +12,7 @@ import {
   tokens,
   yes,
   type LedgerUnderTest,
-} from './ledger-records.js'
+} from './sample-entries.js'
 
 /** What requests that run have reserved may be there again as soon as one has ended. */
 const SOON = 1_000

@@ -2,9 +2,9 @@
  * What every engine's shelf must do: the part of the suite that is about values which need not last.
  */
 import type { Test } from 'tap'
-import { openStore } from '../../src/store/open-store.js'
-import type { SharedCache, CachedValue } from '../../src/store/store.js'
-import { otherProcess } from './processes.js'
+import { openStore } from '../../../src/store/open-store.js'
+import type { SharedCache, CachedValue } from '../../../src/store/store.js'
+import { otherProcess } from '../processes/start-processes.js'
 
 type NewUrl = (t: Test) => string | Promise<string>
 

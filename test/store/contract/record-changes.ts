@@ -3,12 +3,12 @@
  * trail of what was done.
  */
 import type { Test } from 'tap'
-import { digestOf } from '../../src/accounts/secret.js'
-import { openStore } from '../../src/store/open-store.js'
-import type { SignInToken } from '../../src/store/sign-in-tokens.js'
-import type { Store } from '../../src/store/store.js'
-import { otherProcess } from './processes.js'
-import { aKey, anAccount, anEntry } from './records.js'
+import { digestOf } from '../../../src/accounts/secret.js'
+import { openStore } from '../../../src/store/open-store.js'
+import type { SignInToken } from '../../../src/store/sign-in-tokens.js'
+import type { Store } from '../../../src/store/store.js'
+import { otherProcess } from '../processes/start-processes.js'
+import { aKey, anAccount, anEntry } from './sample-records.js'
 
 type NewUrl = (t: Test) => string | Promise<string>
 

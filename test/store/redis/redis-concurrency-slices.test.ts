@@ -15,11 +15,11 @@ import { REPORT_SLICES } from '../../../src/store/redis/ledger/scripts.js'
 import { Slices } from '../../../src/store/redis/limits/slices.js'
 import type { SliceReport } from '../../../src/store/redis/limits/encode-demands.js'
 import { freshDatabases, redisMissing, startRedis, until } from '../../helpers/redis.js'
-import { aName, anAdmission, NOON, places } from '../ledger-records.js'
-import { killableProcess, obedientProcess } from '../processes.js'
-import type { SliceOrder, Spent } from '../slice-child.js'
+import { aName, anAdmission, NOON, places } from '../ledger/sample-entries.js'
+import { killableProcess, obedientProcess } from '../processes/start-processes.js'
+import type { SliceOrder, Spent } from '../processes/slice-process.js'
 
-const CHILD = fileURLToPath(new URL('../slice-child.js', import.meta.url))
+const CHILD = fileURLToPath(new URL('../processes/slice-process.js', import.meta.url))
 const STEPS = Number(process.env['SLUICE_PLACE_STEPS'] ?? '4000')
 const SEED = Number(process.env['SLUICE_PLACE_SEED'] ?? '1')
 const PROCESSES = 4

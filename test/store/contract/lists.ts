@@ -3,17 +3,17 @@
  * identity by which an emptied store is told from a new one.
  */
 import type { Test } from 'tap'
-import { GatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../../src/errors.js'
 import {
   KEY_RETENTION_MS,
   removeEndedKeys,
   removeEndedKeysInTurn,
-} from '../../src/store/remove-ended-keys.js'
-import { openStore } from '../../src/store/open-store.js'
-import type { Page, PageQuery, Store, StoreOptions } from '../../src/store/store.js'
-import { allKeys } from '../helpers/lists.js'
-import type { NewUrl } from './contract.js'
-import { aKey, anAccount, anEntry } from './records.js'
+} from '../../../src/store/remove-ended-keys.js'
+import { openStore } from '../../../src/store/open-store.js'
+import type { Page, PageQuery, Store, StoreOptions } from '../../../src/store/store.js'
+import { allKeys } from '../../helpers/lists.js'
+import type { NewUrl } from './store-contract.js'
+import { aKey, anAccount, anEntry } from './sample-records.js'
 
 async function opened(t: Test, url: string, options: StoreOptions = {}): Promise<Store> {
   const store = await openStore(url, options)

@@ -8,8 +8,8 @@ import type {
   ConcurrencyDemand,
   LimitState,
   AdmissionResult,
-} from '../../src/store/ledger.js'
-import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
+} from '../../../src/store/ledger.js'
+import { UNEXPLAINED, type UsageRow } from '../../../src/ledger/row.js'
 
 /** Friday noon, far from every edge of the calendar. */
 export const NOON = Date.UTC(2026, 10, 20, 12)

@@ -4,9 +4,9 @@
  * disk is.
  */
 import { writeSync } from 'node:fs'
-import { openStore } from '../../src/store/open-store.js'
-import { anAdmission, aRow, NOON } from './ledger-records.js'
-import { writerDemands, WRITER_COST } from './ledger-kills.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { anAdmission, aRow, NOON } from '../ledger/sample-entries.js'
+import { writerDemands, WRITER_COST } from '../ledger/kills.js'
 
 const AT_ONCE = 8
 const [url = '', until = 'killed'] = process.argv.slice(2)

@@ -1,5 +1,5 @@
 /** Holds the writers' lock of the SQLite file `argv[2]` for `argv[3]` ms. */
-import { connect } from '../../src/store/sqlite/driver.js'
+import { connect } from '../../../src/store/sqlite/driver.js'
 
 const [path = '', heldMs = '0'] = process.argv.slice(2)
 const db = connect(path)

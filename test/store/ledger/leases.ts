@@ -1,8 +1,8 @@
 /** What every engine's ledger must do with reservations that nobody came back to. */
 import type { Test } from 'tap'
-import { obedientProcess } from './processes.js'
-import { LEDGER_CHILD } from './ledger-races.js'
-import type { LedgerOrder } from './ledger-child.js'
+import { obedientProcess } from '../processes/start-processes.js'
+import { LEDGER_CHILD } from './races.js'
+import type { LedgerOrder } from '../processes/ledger-process.js'
 import {
   anAdmission,
   aRow,
@@ -13,7 +13,7 @@ import {
   requests,
   tokens,
   type LedgerUnderTest,
-} from './ledger-records.js'
+} from './sample-entries.js'
 
 export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
   const { ledger, clock, url } = under

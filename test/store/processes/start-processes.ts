@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import type { Order } from './child.js'
+import type { Order } from './store-process.js'
 
-const CHILD = fileURLToPath(new URL('./child.js', import.meta.url))
+const CHILD = fileURLToPath(new URL('./store-process.js', import.meta.url))
 
 export interface OtherProcess<T> {
   /** Resolves to what the store of the other process answered. */

@@ -5,10 +5,10 @@
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import type { Admission, Demand } from '../../src/store/ledger.js'
-import type { UsageRow } from '../../src/ledger/row.js'
-import type { LedgerOrder } from './ledger-child.js'
-import { obedientProcess } from './processes.js'
+import type { Admission, Demand } from '../../../src/store/ledger.js'
+import type { UsageRow } from '../../../src/ledger/row.js'
+import type { LedgerOrder } from '../processes/ledger-process.js'
+import { obedientProcess } from '../processes/start-processes.js'
 import {
   anAdmission,
   aName,
@@ -20,10 +20,12 @@ import {
   requests,
   tokens,
   type LedgerUnderTest,
-} from './ledger-records.js'
+} from './sample-entries.js'
 
 /** The program of another process at the same ledger. */
-export const LEDGER_CHILD = fileURLToPath(new URL('./ledger-child.js', import.meta.url))
+export const LEDGER_CHILD = fileURLToPath(
+  new URL('../processes/ledger-process.js', import.meta.url),
+)
 const ROUNDS = Number(process.env['SLUICE_LEDGER_ROUNDS'] ?? '2')
 const AT_ONCE = 200
 const FIT = 60

@@ -1,8 +1,8 @@
 /** Part of the suite of every ledger: pages of entries, and their filters. */
 import type { Test } from 'tap'
-import type { UsageRow } from '../../src/ledger/row.js'
-import type { Ledger, EntryQuery } from '../../src/store/ledger.js'
-import { aRow, HOUR, NOON, type LedgerUnderTest } from './ledger-records.js'
+import type { UsageRow } from '../../../src/ledger/row.js'
+import type { Ledger, EntryQuery } from '../../../src/store/ledger.js'
+import { aRow, HOUR, NOON, type LedgerUnderTest } from './sample-entries.js'
 
 export async function pages(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const rows = Array.from({ length: 60 }, (_, at) =>

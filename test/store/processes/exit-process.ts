@@ -1,6 +1,6 @@
 /** A process that writes to a ledger and ends amidst of it: by `exit`, or by an error that nobody catches. */
-import { openStore } from '../../src/store/open-store.js'
-import { aRow } from './ledger-records.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { aRow } from '../ledger/sample-entries.js'
 
 const [url = '', how = 'exit'] = process.argv.slice(2)
 const store = await openStore(url)
