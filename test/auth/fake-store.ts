@@ -6,7 +6,7 @@ import { digestOf, newSecret } from '../../src/accounts/secret.js'
 import type { Account, ApiKey } from '../../src/accounts/account.js'
 import { GatewayError } from '../../src/errors.js'
 import type { KeyChange, KeyLookup } from '../../src/store/store.js'
-import { aKey, anAccount } from '../store/records.js'
+import { aKey, anAccount } from '../store/contract/sample-records.js'
 
 export class FakeStore {
   /** `sync`: answers at once. `held`: answers wait for `release`. `down`: fails. */

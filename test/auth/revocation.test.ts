@@ -10,8 +10,8 @@ import { Authenticator } from '../../src/auth/authenticate.js'
 import { GatewayError } from '../../src/errors.js'
 import { openStore } from '../../src/store/open-store.js'
 import { stopwatch } from '../helpers/stopwatch.js'
-import { otherProcess } from '../store/processes.js'
-import { aKey, anAccount } from '../store/records.js'
+import { otherProcess } from '../store/processes/start-processes.js'
+import { aKey, anAccount } from '../store/contract/sample-records.js'
 
 /** What the store promises (500 ms) and one turn of a machine that is busy with other tests. */
 const LIMIT_MS = 1_000

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { openSqlite } from '../../src/store/sqlite/store.js'
 import { aRow } from '../ledger/row.js'
-import { aKey, anAccount } from '../store/records.js'
+import { aKey, anAccount } from '../store/contract/sample-records.js'
 import { configFolder, sluice } from './session.js'
 
 void t.test('a copy beside writers, and a restore', async (t) => {

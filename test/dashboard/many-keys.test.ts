@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { accountsReply, keysReply } from '../../src/dashboard/server/schema/schema.js'
-import { aKey, anAccount } from '../store/records.js'
+import { aKey, anAccount } from '../store/contract/sample-records.js'
 import { startStage, type Browser } from './stage.js'
 
 void t.test('keys are made at a bounded rate, each account for itself', async (t) => {

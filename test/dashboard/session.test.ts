@@ -13,7 +13,7 @@ import { hash } from '@node-rs/argon2'
 import { sessionReply } from '../../src/dashboard/server/schema/schema.js'
 import { IDLE_MS, SESSION_MS, Sessions } from '../../src/dashboard/server/sign-in/sessions.js'
 import { openStore } from '../../src/store/open-store.js'
-import { anAccount } from '../store/records.js'
+import { anAccount } from '../store/contract/sample-records.js'
 import { PASSWORD, startStage } from './stage.js'
 
 void t.test('signing in and out', async (t) => {

@@ -20,7 +20,7 @@ import { redisMissing, startRedis } from '../helpers/redis.js'
 import { makeKey, prepare, run, until, type Program } from '../process/program.js'
 import { startHoldingProxy, type HoldingProxy } from './holding-proxy.js'
 
-const HOLDER = fileURLToPath(new URL('../store/ledger-holder.js', import.meta.url))
+const HOLDER = fileURLToPath(new URL('../store/processes/lock-process.js', import.meta.url))
 const BUDGET = 1_000_000_000
 const LATER_MS = 120_000
 const missing = redisMissing()

@@ -5,7 +5,7 @@ import type { RedisEngine } from './connection/engine.js'
 import { loadScript } from './connection/script.js'
 import { listOf } from './keys/read-records.js'
 
-const PUBLISH = loadScript('records/publish-member')
+const PUBLISH = loadScript('records/publish-gateway')
 
 const ENDS = 'sluice:{fleet}:ends'
 const RECORDS = 'sluice:{fleet}:records'

@@ -20,15 +20,13 @@ const ENDS = 'sluice:{shelf}:ends'
 const BYTES = 'sluice:{shelf}:bytes'
 const KEYS = [VALUES, ENDS, BYTES]
 
-const PUT = loadScript('records/trim-reasoning-state', 'records/put-reasoning-state')
-
-const SWEEP = loadScript('records/trim-reasoning-state', 'records/sweep-reasoning-state')
+const PUT_AND_TRIM = loadScript('records/shared-cache')
 
 /** Works on the engine's connection, until that is closed. */
-export class RedisShelf implements SharedCache {
+export class RedisSharedCache implements SharedCache {
   private readonly link: RedisLink
 
-  constructor({ shelf }: RedisEngine) {
+  constructor({ cache: shelf }: RedisEngine) {
     this.link = shelf
   }
 
@@ -36,8 +34,8 @@ export class RedisShelf implements SharedCache {
     const head = Buffer.alloc(HEAD_BYTES)
     head.writeDoubleBE(item.expiresAtMs)
     const value = Buffer.concat([head, item.value])
-    const args = [name, item.expiresAtMs, value, nowMs, room.entries, room.bytes]
-    await this.link.run('keeping a value', PUT, KEYS, args)
+    const args = [nowMs, room.entries, room.bytes, name, item.expiresAtMs, value]
+    await this.link.run('keeping a value', PUT_AND_TRIM, KEYS, args)
   }
 
   async get(names: readonly string[], nowMs: number): Promise<(CachedValue | null)[]> {
@@ -52,7 +50,11 @@ export class RedisShelf implements SharedCache {
 
   async sweep(room: CacheCapacity, nowMs: number): Promise<number> {
     for (let count = 0; ;) {
-      const gone = await this.link.run('sweeping', SWEEP, KEYS, [nowMs, room.entries, room.bytes])
+      const gone = await this.link.run('sweeping', PUT_AND_TRIM, KEYS, [
+        nowMs,
+        room.entries,
+        room.bytes,
+      ])
       if (typeof gone !== 'number') throw unavailable('sweeping failed', new Error('no count'))
       count += gone
       if (gone < BATCH) return count

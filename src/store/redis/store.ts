@@ -4,25 +4,25 @@
 import { buildStore } from '../build-store.js'
 import { unavailable } from '../errors.js'
 import { STORE_CAPACITY, type KeyChange, type Store, type StoreOptions } from '../store.js'
-import type { RedisPlace } from './connection/address.js'
+import type { RedisAddress } from './connection/address.js'
 import { RedisEngine } from './connection/engine.js'
-import { RedisNews } from './connection/notifications.js'
+import { RedisNotifications } from './connection/notifications.js'
 import { RedisFleet } from './fleet.js'
 import { RedisAccounts } from './keys/accounts.js'
-import { RedisTrail } from './keys/audit-trail.js'
+import { RedisAuditTrail } from './keys/audit-trail.js'
 import { RedisKeys } from './keys/keys.js'
-import { RedisPasses } from './keys/sign-in-tokens.js'
-import { RedisAttempts } from './keys/throttle.js'
+import { RedisSignInTokens } from './keys/sign-in-tokens.js'
+import { RedisThrottle } from './keys/throttle.js'
 import { RedisLedger } from './ledger/ledger.js'
-import { RedisShelf } from './shared-cache.js'
+import { RedisSharedCache } from './shared-cache.js'
 
 /**
- * Connects to the Redis at `place` and checks that keys can be kept there. Warns of settings that an operator should
+ * Connects to the Redis at `address` and checks that keys can be kept there. Warns of settings that an operator should
  * change, now and later. Rejects with `GatewayError(store_unavailable)`.
  */
-export async function openRedis(place: RedisPlace, options: StoreOptions): Promise<Store> {
-  const timeoutMs = Math.max(place.timeoutMs, options.minTimeoutMs ?? 0)
-  const engine = await RedisEngine.open({ ...place, timeoutMs }, options)
+export async function openRedis(address: RedisAddress, options: StoreOptions): Promise<Store> {
+  const timeoutMs = Math.max(address.timeoutMs, options.minTimeoutMs ?? 0)
+  const engine = await RedisEngine.open({ ...address, timeoutMs }, options)
   const { store, opened } = assemble(engine, options)
   try {
     await opened()
@@ -45,20 +45,20 @@ function assemble(
     for (const listener of listeners) listener(change)
   }
   // A key that was looked up while Redis was away may have been let in from memory.
-  engine.lookups.onBack = () => notify({ digest: null })
-  const news = new RedisNews(engine.place, engine.channel, notify, engine.warn)
+  engine.lookups.onReconnect = () => notify({ digest: null })
+  const notifications = new RedisNotifications(engine.address, engine.channel, notify, engine.warn)
   const ledger = new RedisLedger(engine, options.nowMs)
-  const shelf = new RedisShelf(engine)
-  const trail = new RedisTrail(engine, bounds)
+  const shelf = new RedisSharedCache(engine)
+  const trail = new RedisAuditTrail(engine, bounds)
   let isClosed = false
   const store = buildStore({
     id: engine.id,
     isNew: engine.isNew,
     cache: shelf,
     ledger,
-    signInTokens: new RedisPasses(engine),
+    signInTokens: new RedisSignInTokens(engine),
     auditTrail: trail,
-    throttle: new RedisAttempts(engine),
+    throttle: new RedisThrottle(engine),
     fleet: new RedisFleet(engine),
     accounts: new RedisAccounts(engine, trail),
     keys: new RedisKeys(engine, trail, bounds.keysPerAccount),
@@ -71,11 +71,11 @@ function assemble(
     async close() {
       isClosed = true
       listeners.clear()
-      news.close()
+      notifications.close()
       await ledger.close()
       engine.close()
     },
   })
-  const opened = () => Promise.all([news.opened(), ledger.opened(), shelf.opened()])
+  const opened = () => Promise.all([notifications.opened(), ledger.opened(), shelf.opened()])
   return { store, opened }
 }

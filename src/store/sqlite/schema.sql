@@ -1,5 +1,5 @@
--- The tables of the embedded store, version 3 (PRAGMA user_version); to-version-2.sql and
--- to-version-3.sql change those of the version before.
+-- The tables of the embedded store, version 4 (PRAGMA user_version); to-version-N.sql changes
+-- those of version N - 1.
 -- Money is in whole nano-dollars (1e-9 USD); times are milliseconds since 1970 (UTC).
 -- `record` columns hold the JSON texts of src/store/records/account-records.ts, which all engines share.
 
@@ -265,7 +265,9 @@ CREATE TABLE usage_days (
   errors_provider INTEGER NOT NULL,
   PRIMARY KEY (start_ms, account_id, key_id, model)
 ) WITHOUT ROWID;
-CREATE INDEX usage_days_by_key ON usage_days (account_id, key_id, start_ms);
+-- Has all columns that the use of ten thousand keys is added up of, in the order of keys.
+CREATE INDEX usage_days_by_key
+ON usage_days (account_id, key_id, start_ms, model, requests, cost_nano_usd, unpriced);
 
 -- One row: the last row of `usage_hours`, in the order of its primary key, that `usage_days` includes.
 CREATE TABLE days_mark (

@@ -3,7 +3,7 @@
  * Method: a real gateway with more keys than a page has, and a real Chromium.
  */
 import t from 'tap'
-import { aKey } from '../../store/records.js'
+import { aKey } from '../../store/contract/sample-records.js'
 import { launch, open, SKIP } from './browser.js'
 import { PASSWORD, startStage } from '../stage.js'
 

@@ -6,7 +6,7 @@
 import t from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
-import { aKey, anAccount } from '../records.js'
+import { aKey, anAccount } from '../contract/sample-records.js'
 
 const PASSWORD = 'open:se/same@%25'
 const missing = redisMissing()

@@ -18,7 +18,7 @@ import {
   places,
   requests,
   tokens,
-} from '../ledger-records.js'
+} from '../ledger/sample-entries.js'
 
 const MANY = 100
 /** Room for so many; too few, as in the other limits, for a slice of it. */

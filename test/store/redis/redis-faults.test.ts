@@ -14,8 +14,8 @@ import { openStore } from '../../../src/store/open-store.js'
 import { startFaultProxy, type Fault } from '../../helpers/fault-proxy.js'
 import { redisMissing, startRedis, until, type RedisServer } from '../../helpers/redis.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
-import { anAdmission, aRow, requests } from '../ledger-records.js'
-import { aKey, anAccount } from '../records.js'
+import { anAdmission, aRow, requests } from '../ledger/sample-entries.js'
+import { aKey, anAccount } from '../contract/sample-records.js'
 
 const FAULT_MS = Number(process.env['SLUICE_FAULT_SECONDS'] ?? '0.6') * 1_000
 /** Of the machine, not of the gateway: other tests run beside this one. */

@@ -18,8 +18,8 @@ import {
   startSentinels,
   until,
 } from '../../helpers/redis.js'
-import { anAdmission, aRow, NOON, places, requests, tokens } from '../ledger-records.js'
-import { aKey, anAccount } from '../records.js'
+import { anAdmission, aRow, NOON, places, requests, tokens } from '../ledger/sample-entries.js'
+import { aKey, anAccount } from '../contract/sample-records.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
 
 const KILLS = Number(process.env['SLUICE_KILLS'] ?? '3')

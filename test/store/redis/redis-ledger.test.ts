@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
-import { ledgerContract } from '../ledger-contract.js'
+import { ledgerContract } from '../ledger/ledger-contract.js'
 
 const missing = redisMissing()
 if (missing === false) {

@@ -19,7 +19,7 @@ import { acceptStore, openExpectedStore } from '../../../src/store/store-identit
 import { openStore } from '../../../src/store/open-store.js'
 import { allKeys } from '../../helpers/lists.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
-import { aKey, anAccount, anEntry } from '../records.js'
+import { aKey, anAccount, anEntry } from '../contract/sample-records.js'
 
 const missing = redisMissing()
 const options = missing === false ? {} : { skip: missing }

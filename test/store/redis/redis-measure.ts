@@ -3,8 +3,8 @@
  * `redis-server --port 7777 --appendonly yes & node build/test/store/redis/redis-measure.js redis://127.0.0.1:7777`.
  */
 import { openStore } from '../../../src/store/open-store.js'
-import { anAdmission, aRow, budget, places, requests, tokens } from '../ledger-records.js'
-import { aKey, anAccount } from '../records.js'
+import { anAdmission, aRow, budget, places, requests, tokens } from '../ledger/sample-entries.js'
+import { aKey, anAccount } from '../contract/sample-records.js'
 
 const ROUNDS = 3_000
 const REVOCATIONS = 1_000

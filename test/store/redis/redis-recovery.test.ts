@@ -13,7 +13,7 @@ import { openStore } from '../../../src/store/open-store.js'
 import type { Store } from '../../../src/store/store.js'
 import { startFaultProxy } from '../../helpers/fault-proxy.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
-import { aKey, anAccount } from '../records.js'
+import { aKey, anAccount } from '../contract/sample-records.js'
 
 const KEYS = Number(process.env['SLUICE_KEYS'] ?? '600')
 const WORKERS = 4

@@ -7,8 +7,8 @@ import { createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
 import { redisMissing, startRedis, until } from '../../helpers/redis.js'
-import { anAdmission, requests } from '../ledger-records.js'
-import { aKey, anAccount } from '../records.js'
+import { anAdmission, requests } from '../ledger/sample-entries.js'
+import { aKey, anAccount } from '../contract/sample-records.js'
 
 const missing = redisMissing()
 const options = missing === false ? {} : { skip: missing }

@@ -26,11 +26,11 @@ import {
   places,
   requests,
   tokens,
-} from '../ledger-records.js'
-import { killableProcess, obedientProcess } from '../processes.js'
-import type { SliceOrder, Spent } from '../slice-child.js'
+} from '../ledger/sample-entries.js'
+import { killableProcess, obedientProcess } from '../processes/start-processes.js'
+import type { SliceOrder, Spent } from '../processes/slice-process.js'
 
-const CHILD = fileURLToPath(new URL('../slice-child.js', import.meta.url))
+const CHILD = fileURLToPath(new URL('../processes/slice-process.js', import.meta.url))
 const missing = redisMissing()
 const options = missing === false ? { buffered: true } : { skip: missing }
 // Waiting is most of what these tests do. (The runner keeps what it is given: each test gets a copy.)

@@ -10,8 +10,8 @@ import t, { type Test } from 'tap'
 import { GatewayError } from '../../../src/errors.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { freePort, redisMissing, startRedis, until } from '../../helpers/redis.js'
-import { anAdmission, aRow, requests } from '../ledger-records.js'
-import { aKey, anAccount } from '../records.js'
+import { anAdmission, aRow, requests } from '../ledger/sample-entries.js'
+import { aKey, anAccount } from '../contract/sample-records.js'
 
 const missing = redisMissing()
 t.setTimeout(180_000)

@@ -6,10 +6,10 @@ import t from 'tap'
 import {
   isRedisUrl,
   parseRedisUrl,
-  type RedisPlace,
+  type RedisAddress,
 } from '../../../src/store/redis/connection/address.js'
 
-const GOOD: readonly [string, Partial<RedisPlace>][] = [
+const GOOD: readonly [string, Partial<RedisAddress>][] = [
   ['redis://h', { kind: 'single', hosts: [{ host: 'h', port: 6379 }], tls: false, db: 0 }],
   ['redis://h:1/', { hosts: [{ host: 'h', port: 1 }], db: 0, username: null, password: null }],
   ['rediss://h:6380/12', { kind: 'single', tls: true, db: 12 }],

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
-import { storeContract } from '../contract.js'
+import { storeContract } from '../contract/store-contract.js'
 
 const missing = redisMissing()
 if (missing === false) {

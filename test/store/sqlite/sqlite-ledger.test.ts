@@ -13,13 +13,13 @@ import t from 'tap'
 import { CAUSES } from '../../../src/error-cause.js'
 import { connect, textIn, type Row, type Value } from '../../../src/store/sqlite/driver.js'
 import { openSqlite } from '../../../src/store/sqlite/store.js'
-import { ledgerContract } from '../ledger-contract.js'
-import { LEDGER_WRITER } from '../ledger-kills.js'
-import { anAdmission, aRow, MINUTE, NOON, places, TestClock } from '../ledger-records.js'
-import { onFullDisk } from '../processes.js'
+import { ledgerContract } from '../ledger/ledger-contract.js'
+import { LEDGER_WRITER } from '../ledger/kills.js'
+import { anAdmission, aRow, MINUTE, NOON, places, TestClock } from '../ledger/sample-entries.js'
+import { onFullDisk } from '../processes/start-processes.js'
 
-const HOLDER = fileURLToPath(new URL('../ledger-holder.js', import.meta.url))
-const QUITTER = fileURLToPath(new URL('../ledger-quitter.js', import.meta.url))
+const HOLDER = fileURLToPath(new URL('../processes/lock-process.js', import.meta.url))
+const QUITTER = fileURLToPath(new URL('../processes/exit-process.js', import.meta.url))
 
 ledgerContract('sqlite', (t) => `sqlite:${join(t.testdir(), 'store')}`)
 

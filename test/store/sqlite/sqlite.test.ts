@@ -17,9 +17,9 @@ import { connect } from '../../../src/store/sqlite/driver.js'
 import { openSqlite } from '../../../src/store/sqlite/store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import type { KeyChange, Store } from '../../../src/store/store.js'
-import { storeContract } from '../contract.js'
-import { fullDisk } from '../processes.js'
-import { aKey, anAccount } from '../records.js'
+import { storeContract } from '../contract/store-contract.js'
+import { fullDisk } from '../processes/start-processes.js'
+import { aKey, anAccount } from '../contract/sample-records.js'
 import { allKeys } from '../../helpers/lists.js'
 
 storeContract('sqlite', (t) => {

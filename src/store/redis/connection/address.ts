@@ -17,7 +17,7 @@ export interface RedisHost {
 }
 
 /** What an address says. */
-export interface RedisPlace {
+export interface RedisAddress {
   readonly kind: 'single' | 'sentinel' | 'cluster'
   /** The server, the sentinels, or some nodes of the cluster. */
   readonly hosts: readonly RedisHost[]
@@ -69,7 +69,7 @@ export function isRedisUrl(url: string): boolean {
 }
 
 /** What the address says, or what is wrong with it. */
-export function parseRedisUrl(url: string): RedisPlace | BadRedisUrl {
+export function parseRedisUrl(url: string): RedisAddress | BadRedisUrl {
   const scheme = /^redis(s?)(\+sentinel|\+cluster|):\/\//.exec(url)
   if (scheme === null) {
     return bad(
@@ -129,9 +129,9 @@ function hostsOf(authority: string, defaultPort: number): RedisHost[] | null {
 }
 
 function pathOf(
-  kind: RedisPlace['kind'],
+  kind: RedisAddress['kind'],
   path: string,
-): Pick<RedisPlace, 'db' | 'master'> | BadRedisUrl {
+): Pick<RedisAddress, 'db' | 'master'> | BadRedisUrl {
   const parts = path === '' ? [] : path.split('/')
   let master = ''
   if (kind === 'sentinel') {
@@ -177,7 +177,7 @@ function strayOf(options: ReadonlyMap<string, string>, scheme: string): BadRedis
   return null
 }
 
-function withDefaults(kind: RedisPlace['kind'], options: ReadonlyMap<string, string>) {
+function withDefaults(kind: RedisAddress['kind'], options: ReadonlyMap<string, string>) {
   // Sentinel and Cluster exist to fail over: what a replica does not have is lost when they do.
   const wait = options.get('wait_replicas') ?? (kind === 'single' ? '0' : '1')
   return {

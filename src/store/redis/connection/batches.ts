@@ -5,21 +5,21 @@
 import { unavailable } from '../../errors.js'
 
 /** More are refused: what waits behind a server that does not answer must not grow for ever. */
-const MOST_WAITING = 10_000
+const MAX_WAITING = 10_000
 
 /** Something that waits for its command. */
-export interface Waiting {
+export interface Rejectable {
   reject(error: unknown): void
 }
 
 /** Commands under way at once, to one server and to those of a Cluster; what comes meanwhile goes with the next. */
-const UNDER_WAY = { one: 2, cluster: 16 } as const
+const MAX_UNDER_WAY = { one: 2, cluster: 16 } as const
 
 /** Gathers until the turn is over, then sends slot by slot. */
-export class Batches<Item extends Waiting> {
+export class Batches<Item extends Rejectable> {
   private readonly send: (items: readonly Item[]) => Promise<void>
-  private readonly atOnce: number
-  private readonly mostUnderWay: number
+  private readonly maxItems: number
+  private readonly maxUnderWay: number
   private readonly slots = new Map<string, Item[]>()
   private waiting = 0
   private underWay = 0
@@ -30,15 +30,15 @@ export class Batches<Item extends Waiting> {
    * and never rejects.
    */
   constructor(atOnce: number, isCluster: boolean, send: (items: readonly Item[]) => Promise<void>) {
-    this.atOnce = atOnce
-    this.mostUnderWay = isCluster ? UNDER_WAY.cluster : UNDER_WAY.one
+    this.maxItems = atOnce
+    this.maxUnderWay = isCluster ? MAX_UNDER_WAY.cluster : MAX_UNDER_WAY.one
     this.send = send
   }
 
   /** Items of one slot go together. Rejects the item where too many wait. */
   add(slot: string, item: Item): void {
-    if (this.waiting >= MOST_WAITING) {
-      item.reject(unavailable('asking failed', new Error(`${MOST_WAITING} requests wait already`)))
+    if (this.waiting >= MAX_WAITING) {
+      item.reject(unavailable('asking failed', new Error(`${MAX_WAITING} requests wait already`)))
       return
     }
     this.waiting += 1
@@ -55,10 +55,10 @@ export class Batches<Item extends Waiting> {
 
   private flush(): void {
     for (const [slot, items] of this.slots) {
-      if (this.underWay >= this.mostUnderWay) return
+      if (this.underWay >= this.maxUnderWay) return
       // One that is never empty takes its turn behind the others.
       this.slots.delete(slot)
-      const some = items.length <= this.atOnce ? items : items.splice(0, this.atOnce)
+      const some = items.length <= this.maxItems ? items : items.splice(0, this.maxItems)
       if (some !== items) this.slots.set(slot, items)
       this.waiting -= some.length
       this.underWay += 1

@@ -5,15 +5,15 @@
 import { randomBytes } from 'node:crypto'
 import { CannotOpen, LostStore, storeReplaced, unavailable } from '../../errors.js'
 import { checkServer } from './server-check.js'
-import { CLAIM, newsChannel, PROBE_KEY, STORE_KEY } from '../keys/key-names.js'
+import { CLAIM, notificationChannel, PROBE_KEY, STORE_KEY } from '../keys/key-names.js'
 import { OTHER_STORE, RedisLink } from './link.js'
-import type { RedisPlace } from './address.js'
+import type { RedisAddress } from './address.js'
 import type { StoreOptions } from '../../store.js'
 
 /** For what a person waits for. */
 const ADMIN_MS = 1_000
 /** So much longer than a look-up may the shelf take: its values may have megabytes. */
-const SHELF_FACTOR = 3
+const CACHE_TIMEOUT_FACTOR = 3
 const PROBE_SECONDS = 10
 const NAME = /^[^\0-\x20\x7f]{1,400}$/
 const ACCOUNT_ID = /^[^\0-\x20\x7f{}]{1,400}$/
@@ -30,7 +30,7 @@ export function isAccountId(id: string): boolean {
 
 /** Open until `close`. */
 export class RedisEngine {
-  readonly place: RedisPlace
+  readonly address: RedisAddress
   /** For what people ask, and for what makes sure of an answer. */
   readonly admin: RedisLink
   /** For what people change: until the replicas have it, which may take long, a connection does nothing else. */
@@ -40,32 +40,32 @@ export class RedisEngine {
   /** The same, for what is limited and written down. */
   readonly ledger: RedisLink
   /** For reasoning state, which they wait for a little. */
-  readonly shelf: RedisLink
+  readonly cache: RedisLink
   readonly warn: (message: string) => void
   private made: { readonly id: string; readonly isNew: boolean } = { id: '', isNew: false }
   private closed = false
 
-  private constructor(place: RedisPlace, warn: (message: string) => void) {
-    this.place = place
+  private constructor(address: RedisAddress, warn: (message: string) => void) {
+    this.address = address
     this.warn = warn
-    const adminMs = Math.max(ADMIN_MS, place.timeoutMs)
-    this.admin = new RedisLink(place, 'admin', adminMs)
-    this.changes = new RedisLink(place, 'changes', adminMs)
-    this.lookups = new RedisLink(place, 'lookups', place.timeoutMs)
-    this.ledger = new RedisLink(place, 'ledger', place.timeoutMs)
-    this.shelf = new RedisLink(place, 'shelf', SHELF_FACTOR * place.timeoutMs)
+    const adminMs = Math.max(ADMIN_MS, address.timeoutMs)
+    this.admin = new RedisLink(address, 'admin', adminMs)
+    this.changes = new RedisLink(address, 'changes', adminMs)
+    this.lookups = new RedisLink(address, 'lookups', address.timeoutMs)
+    this.ledger = new RedisLink(address, 'ledger', address.timeoutMs)
+    this.cache = new RedisLink(address, 'shelf', CACHE_TIMEOUT_FACTOR * address.timeoutMs)
     // A request asks on all: it waits for a server that does not answer once, not once on each.
-    this.lookups.onAway = (reason) => suspect(reason, this.ledger, this.shelf)
-    this.ledger.onAway = (reason) => suspect(reason, this.lookups, this.shelf)
+    this.lookups.onUnavailable = (reason) => suspect(reason, this.ledger, this.cache)
+    this.ledger.onUnavailable = (reason) => suspect(reason, this.lookups, this.cache)
   }
 
   /** Connects, checks the server and learns which store it is. Rejects with `GatewayError`. */
-  static async open(place: RedisPlace, options: StoreOptions): Promise<RedisEngine> {
+  static async open(address: RedisAddress, options: StoreOptions): Promise<RedisEngine> {
     const { warn = () => undefined, mustExist, expectedId } = options
-    const engine = new RedisEngine(place, warn)
+    const engine = new RedisEngine(address, warn)
     try {
       await Promise.all([engine.admin, engine.changes, engine.lookups].map((link) => link.opened()))
-      await checkServer(engine.admin, place.waitReplicas, warn)
+      await checkServer(engine.admin, address.waitReplicas, warn)
       const there = await engine.admin.send('opening', 'get', [STORE_KEY])
       if (expectedId !== undefined && there !== expectedId) {
         throw storeReplaced(there === null ? 'none' : 'another')
@@ -94,7 +94,7 @@ export class RedisEngine {
 
   /** Where changes are told. */
   get channel(): string {
-    return newsChannel(this.id)
+    return notificationChannel(this.id)
   }
 
   /** A write and a read that prove that it works, and that it is the store that was opened. */
@@ -105,7 +105,7 @@ export class RedisEngine {
     await this.admin.send('probing', 'set', [key, mark, 'EX', PROBE_SECONDS])
     const back = await this.admin.send('probing', 'get', [key])
     if (back !== mark) throw unavailable('probing failed', new Error('read something else back'))
-    await this.assertSame('probing')
+    await this.assertSameStore('probing')
   }
 
   /**
@@ -113,13 +113,13 @@ export class RedisEngine {
    * that came back empty does not know any key, one that was replaced not those of this moment, and to say
    * so of good ones would lock everybody out.
    */
-  async assertSame(what: string): Promise<void> {
-    this.assertWritable(what, await this.assertOurs(what, this.admin))
+  async assertSameStore(what: string): Promise<void> {
+    this.assertWritable(what, await this.assertStoreId(what, this.admin))
   }
 
   /** The first half of that, for what was found; resolves with why the server takes no writes, or null. */
-  async assertOurs(what: string, link: RedisLink): Promise<string | null> {
-    const { value, refusal } = await link.look(what, STORE_KEY)
+  async assertStoreId(what: string, link: RedisLink): Promise<string | null> {
+    const { value, writeError: refusal } = await link.readFromPrimary(what, STORE_KEY)
     if (value === this.id) return refusal
     // Rows must not go where nobody will look for them.
     const reason = new LostStore(OTHER_STORE)
@@ -134,7 +134,7 @@ export class RedisEngine {
   }
 
   /** What there is of what no store could have; an engine that is closed has no answer. */
-  none<T>(answer: T): T {
+  answerIfOpen<T>(answer: T): T {
     if (this.closed) throw unavailable('reading failed', new Error('the store has been closed'))
     return answer
   }
@@ -145,7 +145,7 @@ export class RedisEngine {
     this.changes.close()
     this.lookups.close()
     this.ledger.close()
-    this.shelf.close()
+    this.cache.close()
   }
 
   /** The name of the store, given by whoever opened it first. */
@@ -157,10 +157,10 @@ export class RedisEngine {
     const id = await this.admin.send('opening', 'get', [STORE_KEY])
     if (typeof id !== 'string') throw unavailable('opening failed', new Error('it has no name'))
     this.made = { id, isNew: id === made }
-    for (const link of [this.lookups, this.ledger]) link.proof = { key: STORE_KEY, value: id }
+    for (const link of [this.lookups, this.ledger]) link.expected = { key: STORE_KEY, value: id }
   }
 }
 
 function suspect(reason: Error, ...links: RedisLink[]): void {
-  for (const link of links) link.suspect(reason)
+  for (const link of links) link.markUnavailable(reason)
 }

@@ -8,15 +8,22 @@ import { Cluster, Redis } from 'ioredis'
 import type { GatewayError } from '../../../errors.js'
 import { Breaker } from './breaker.js'
 import { LostStore, notApplied, unavailable } from '../../errors.js'
-import { inTime, isReadOnly, Late, messageOf, sightOf, type Sight } from './replies.js'
+import {
+  withTimeout,
+  isReadOnly,
+  ReplyTimeout,
+  messageOf,
+  parsePrimaryValue,
+  type PrimaryValue,
+} from './replies.js'
 import { clientOptions, clusterOptions, firstReady, retryDelayMs } from './options.js'
 import { Queue } from './queue.js'
 import { Replicas } from './replicas.js'
 import { evaluate, loadScript, type Argument, type Script } from './script.js'
-import type { RedisPlace } from './address.js'
+import type { RedisAddress } from './address.js'
 
 /** What tells a store from any other: a key, and what is there. */
-export interface Proof {
+export interface ExpectedValue {
   readonly key: string
   readonly value: string
 }
@@ -28,18 +35,18 @@ const SCANNED_AT_ONCE = 1_000
 
 /** Why a store that is not the one that was opened is not used. */
 export const OTHER_STORE =
-  'the store that was opened is gone (emptied, or another in its place); restore it, or restart the gateway to begin with what is there'
+  'the store that was opened is gone (emptied, or another in its address); restore it, or restart the gateway to begin with what is there'
 
-const LOOK = loadScript('records/look')
+const READ_FROM_PRIMARY = loadScript('records/read-from-primary')
 
 /** Fails fast, and only with `GatewayError(store_unavailable)`; comes back by itself. */
 export class RedisLink {
   /** Called when a connection that was lost is there again, to the store that it was to. */
-  onBack: () => void = () => undefined
+  onReconnect: () => void = () => undefined
   /** Called, with the reason, when one answer, late or of a replica, is why those that follow are not sent. */
-  onAway: (reason: Error) => void = () => undefined
+  onUnavailable: (reason: Error) => void = () => undefined
   /** What the server must have to be asked again after a failure; null asks for an answer only. */
-  proof: Proof | null = null
+  expected: ExpectedValue | null = null
   private readonly client: Redis | Cluster
   private readonly breaker = new Breaker()
   private readonly timeoutMs: number
@@ -50,33 +57,33 @@ export class RedisLink {
   /** Connected once; from then on the client sees to it by itself. */
   private connected = false
   /** Lost and made again, and `onBack` not called yet. */
-  private isAgain = false
+  private isReconnected = false
   /** It was a replica when it was last asked: another server may be the primary by now. */
   private isReplica = false
   private lastError: Error | null = null
   private closed = false
 
   /** Connects on first use; `timeoutMs` is for each command. */
-  constructor(place: RedisPlace, name: string, timeoutMs: number) {
+  constructor(address: RedisAddress, name: string, timeoutMs: number) {
     this.timeoutMs = timeoutMs
     this.client =
-      place.kind === 'cluster'
-        ? new Cluster([...place.hosts], clusterOptions(place, name, timeoutMs))
-        : new Redis(clientOptions(place, name, timeoutMs))
+      address.kind === 'cluster'
+        ? new Cluster([...address.hosts], clusterOptions(address, name, timeoutMs))
+        : new Redis(clientOptions(address, name, timeoutMs))
     this.replicas = new Replicas({
       client: this.client,
-      replicas: place.waitReplicas,
+      replicas: address.waitReplicas,
       timeoutMs,
-      judged: (what, reply) => this.judged(what, reply),
+      awaitReply: (what, reply) => this.awaitReply(what, reply),
     })
     this.client.on('error', (error: Error) => (this.lastError = error))
     this.client.on('node error', (error: Error) => (this.lastError = error))
-    this.client.on('end', () => this.revive())
+    this.client.on('end', () => this.reconnect())
     // What answers now may have forgotten everything meanwhile: it is asked before anybody is sent there.
     this.client.on('ready', () => {
-      this.select(place.db)
+      this.select(address.db)
       if (!this.connected) return
-      this.isAgain = true
+      this.isReconnected = true
       this.breaker.trip()
       this.probe()
     })
@@ -92,15 +99,17 @@ export class RedisLink {
 
   /** One command. A Promise that only ever rejects with `GatewayError(store_unavailable)`. */
   async send(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
-    await this.admitted(what)
-    return this.judged(what, this.client.call(command, [...args])).finally(() => this.queue.left())
+    await this.enterQueue(what)
+    return this.awaitReply(what, this.client.call(command, [...args])).finally(() =>
+      this.queue.leave(),
+    )
   }
 
   /** One command whose answer may hold any bytes. */
   async sendForBytes(what: string, command: string, args: readonly Argument[]): Promise<unknown> {
-    await this.admitted(what)
-    return this.judged(what, this.client.callBuffer(command, [...args])).finally(() =>
-      this.queue.left(),
+    await this.enterQueue(what)
+    return this.awaitReply(what, this.client.callBuffer(command, [...args])).finally(() =>
+      this.queue.leave(),
     )
   }
 
@@ -111,16 +120,16 @@ export class RedisLink {
     keys: readonly string[],
     args: readonly Argument[],
   ): Promise<unknown> {
-    await this.admitted(what)
+    await this.enterQueue(what)
     const answer = evaluate(this.client, text, keys, args)
-    return this.judged(what, answer).finally(() => this.queue.left())
+    return this.awaitReply(what, answer).finally(() => this.queue.leave())
   }
 
   /** What stands at the key of a primary; a replica is as good as away. */
-  async look(what: string, key: string): Promise<Sight> {
-    await this.admitted(what)
-    const sight = evaluate(this.client, LOOK, [key], []).then(sightOf)
-    return this.judged(what, sight).finally(() => this.queue.left())
+  async readFromPrimary(what: string, key: string): Promise<PrimaryValue> {
+    await this.enterQueue(what)
+    const reply = evaluate(this.client, READ_FROM_PRIMARY, [key], []).then(parsePrimaryValue)
+    return this.awaitReply(what, reply).finally(() => this.queue.leave())
   }
 
   /** The names that fit a pattern, of every node, some at a time; one that moves meanwhile may come twice. */
@@ -130,9 +139,9 @@ export class RedisLink {
     for (const node of nodes) {
       for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
         const args = [cursor, 'MATCH', pattern, 'COUNT', SCANNED_AT_ONCE]
-        await this.admitted(what)
-        const answer = await this.judged(what, node.call('scan', args)).finally(() =>
-          this.queue.left(),
+        await this.enterQueue(what)
+        const answer = await this.awaitReply(what, node.call('scan', args)).finally(() =>
+          this.queue.leave(),
         )
         const [next, names] = Array.isArray(answer) ? (answer as unknown[]) : []
         cursor = String(next)
@@ -172,7 +181,7 @@ export class RedisLink {
   }
 
   /** Sends nothing until the server has answered a probe, which goes at once: somebody else waited in vain. */
-  suspect(reason: Error): void {
+  markUnavailable(reason: Error): void {
     if (!this.breaker.trip()) return
     this.lastError = reason
     this.probe()
@@ -186,9 +195,9 @@ export class RedisLink {
   }
 
   /** Resolves when the command may be sent; who has been let in calls `queue.left` afterwards. */
-  private async admitted(what: string): Promise<void> {
+  private async enterQueue(what: string): Promise<void> {
     if (!this.connected) await this.opened()
-    if (this.queue.isFull) await this.queue.turn(what)
+    if (this.queue.isFull) await this.queue.waitForRoom(what)
     if (this.closed) throw unavailable(`${what} failed`, new Error('the store has been closed'))
     if (this.breaker.open) throw this.refusal(what)
     this.queue.enter()
@@ -214,15 +223,15 @@ export class RedisLink {
   }
 
   /** The client gives up for good where it hears of a failover just while it asks the sentinels for the primary. */
-  private revive(): void {
+  private reconnect(): void {
     setTimeout(() => {
       if (!this.closed) this.client.connect().catch(() => undefined)
     }, retryDelayMs(1)).unref()
   }
 
-  private async judged<T>(what: string, reply: Promise<T>): Promise<T> {
+  private async awaitReply<T>(what: string, reply: Promise<T>): Promise<T> {
     try {
-      const value = await inTime(reply, this.timeoutMs)
+      const value = await withTimeout(reply, this.timeoutMs)
       this.breaker.succeeded(performance.now())
       return value
     } catch (error) {
@@ -231,10 +240,10 @@ export class RedisLink {
       this.lastError = reason
       const opened = this.breaker.failed(performance.now())
       // The next would wait as long, or be refused as well: one request pays, once, and no other does.
-      const isAway = error instanceof Late || isReadOnly(reason.message)
+      const isAway = error instanceof ReplyTimeout || isReadOnly(reason.message)
       if (isAway && (this.breaker.trip() || opened)) {
         this.probe()
-        this.onAway(reason)
+        this.onUnavailable(reason)
       } else if (opened) {
         this.probeLater()
       }
@@ -263,11 +272,11 @@ export class RedisLink {
 
   private probe(): void {
     if (!this.breaker.open || this.closed) return
-    this.prove().then(
+    this.checkServer().then(
       () => {
         this.breaker.close()
-        if (this.isAgain) this.onBack()
-        this.isAgain = false
+        if (this.isReconnected) this.onReconnect()
+        this.isReconnected = false
       },
       (error: unknown) => {
         this.lastError = error instanceof LostStore ? error : new Error(messageOf(error))
@@ -278,14 +287,14 @@ export class RedisLink {
   }
 
   /** As fast as any command must be, or there would be requests again that wait in vain. */
-  private async prove(): Promise<void> {
-    const { proof, client } = this
+  private async checkServer(): Promise<void> {
+    const { expected: proof, client } = this
     if (proof === null) {
-      await inTime(client.call('ping'), this.timeoutMs)
+      await withTimeout(client.call('ping'), this.timeoutMs)
       return
     }
-    const sight = evaluate(client, LOOK, [proof.key], []).then(sightOf)
-    if ((await inTime(sight, this.timeoutMs)).value !== proof.value)
+    const reply = evaluate(client, READ_FROM_PRIMARY, [proof.key], []).then(parsePrimaryValue)
+    if ((await withTimeout(reply, this.timeoutMs)).value !== proof.value)
       throw new LostStore(OTHER_STORE)
   }
 }

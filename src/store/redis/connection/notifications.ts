@@ -6,11 +6,11 @@
  */
 import { Redis } from 'ioredis'
 import { clientOptions, retryDelayMs } from './options.js'
-import type { RedisPlace } from './address.js'
+import type { RedisAddress } from './address.js'
 import type { KeyChange } from '../../store.js'
 
-/** What is published in place of a digest where anything may have changed. */
-export const ANYTHING = '*'
+/** What is published in address of a digest where anything may have changed. */
+export const EVERY_KEY = '*'
 
 const DIGEST = /^[0-9a-f]{64}$/
 const PING_MS = 5_000
@@ -19,8 +19,8 @@ const PONG_MS = 5_000
 const DEAF_MS = 1_000
 
 /** Listens from `opened` to `close`. */
-export class RedisNews {
-  private readonly place: RedisPlace
+export class RedisNotifications {
+  private readonly address: RedisAddress
   private readonly channel: string
   private readonly tell: (change: KeyChange) => void
   private readonly warn: (message: string) => void
@@ -33,12 +33,12 @@ export class RedisNews {
 
   /** `tell` is called with each change, in order; `warn` when the link is lost. */
   constructor(
-    place: RedisPlace,
+    address: RedisAddress,
     channel: string,
     tell: (change: KeyChange) => void,
     warn: (message: string) => void,
   ) {
-    this.place = place
+    this.address = address
     this.channel = channel
     this.tell = tell
     this.warn = warn
@@ -79,11 +79,11 @@ export class RedisNews {
   }
 
   /** Any node of a Cluster has the news; the next one, where the last was no good. */
-  private placeNow(): RedisPlace {
-    const { place, attempts } = this
-    if (place.kind !== 'cluster') return place
-    const host = place.hosts[attempts % place.hosts.length]
-    return { ...place, kind: 'single', hosts: host === undefined ? [] : [host] }
+  private placeNow(): RedisAddress {
+    const { address, attempts } = this
+    if (address.kind !== 'cluster') return address
+    const host = address.hosts[attempts % address.hosts.length]
+    return { ...address, kind: 'single', hosts: host === undefined ? [] : [host] }
   }
 
   private lost(client: Redis): void {
@@ -106,7 +106,7 @@ export class RedisNews {
 
   /** Who can publish here can write keys, too; still, only what we would have said counts. */
   private heard(text: string): void {
-    if (text === ANYTHING) this.tell({ digest: null })
+    if (text === EVERY_KEY) this.tell({ digest: null })
     else if (DIGEST.test(text)) this.tell({ digest: text })
   }
 }

@@ -4,7 +4,7 @@
 import { readBoundedFile } from '../../../files/bounded-file.js'
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { unavailable } from '../../errors.js'
-import type { RedisPlace } from './address.js'
+import type { RedisAddress } from './address.js'
 
 /** The client's options, but for the one whose type does not admit that it may be left out. */
 type Options = Omit<RedisOptions, 'replyMapping'>
@@ -28,12 +28,12 @@ export function retryDelayMs(times: number): number {
 }
 
 /** The options that every client has; also of the one that listens for news. */
-export function clientOptions(place: RedisPlace, name: string, timeoutMs: number): Options {
-  const tls = place.tls ? tlsOptions(place) : null
+export function clientOptions(address: RedisAddress, name: string, timeoutMs: number): Options {
+  const tls = address.tls ? tlsOptions(address) : null
   return {
-    username: place.username ?? undefined,
-    password: place.password ?? undefined,
-    db: place.db,
+    username: address.username ?? undefined,
+    password: address.password ?? undefined,
+    db: address.db,
     // The newer protocol gives us nothing, and proxies know the older one.
     protocol: 2,
     connectionName: `sluice-${name}`,
@@ -50,12 +50,12 @@ export function clientOptions(place: RedisPlace, name: string, timeoutMs: number
     // A primary that became a replica answers so; whoever is primary now is found on the next connect.
     reconnectOnError: (error) => error.message.includes('READONLY '),
     ...(tls === null ? {} : { tls }),
-    ...(place.kind === 'sentinel' ? sentinelOptions(place, tls) : {}),
-    ...(place.kind === 'single' ? place.hosts[0] : {}),
+    ...(address.kind === 'sentinel' ? sentinelOptions(address, tls) : {}),
+    ...(address.kind === 'single' ? address.hosts[0] : {}),
   }
 }
 
-function tlsOptions({ tlsCa, tlsCert, tlsKey }: RedisPlace) {
+function tlsOptions({ tlsCa, tlsCert, tlsKey }: RedisAddress) {
   return {
     ...(tlsCa === null ? {} : { ca: pemIn(tlsCa) }),
     ...(tlsCert === null ? {} : { cert: pemIn(tlsCert) }),
@@ -77,12 +77,12 @@ function pemIn(file: string): Buffer {
   }
 }
 
-function sentinelOptions(place: RedisPlace, tls: object | null): Options {
+function sentinelOptions(address: RedisAddress, tls: object | null): Options {
   return {
-    sentinels: [...place.hosts],
-    name: place.master,
-    sentinelUsername: place.sentinelUsername ?? undefined,
-    sentinelPassword: place.sentinelPassword ?? undefined,
+    sentinels: [...address.hosts],
+    name: address.master,
+    sentinelUsername: address.sentinelUsername ?? undefined,
+    sentinelPassword: address.sentinelPassword ?? undefined,
     sentinelRetryStrategy: retryDelayMs,
     sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
     failoverDetector: true,
@@ -94,7 +94,7 @@ function sentinelOptions(place: RedisPlace, tls: object | null): Options {
  * Those of a Cluster's client, which makes one of each node. While a slot moves, its new node refuses scripts
  * that would make a key: they are sent again until the slot has moved or their time is over.
  */
-export function clusterOptions(place: RedisPlace, name: string, timeoutMs: number) {
+export function clusterOptions(address: RedisAddress, name: string, timeoutMs: number) {
   return {
     enableOfflineQueue: false,
     lazyConnect: true,
@@ -104,7 +104,7 @@ export function clusterOptions(place: RedisPlace, name: string, timeoutMs: numbe
     maxRedirections: REDIRECTIONS + Math.ceil(timeoutMs / TRY_AGAIN_MS),
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
     slotsRefreshInterval: SOCKET_TIMEOUT_MS,
-    redisOptions: clientOptions({ ...place, db: 0 }, name, timeoutMs),
+    redisOptions: clientOptions({ ...address, db: 0 }, name, timeoutMs),
   }
 }
 

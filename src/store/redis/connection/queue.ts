@@ -4,8 +4,8 @@
  */
 import { unavailable } from '../../errors.js'
 
-const MOST_UNDER_WAY = 16
-const MOST_WAITING = 10_000
+const MAX_UNDER_WAY = 16
+const MAX_WAITING = 10_000
 
 /** The commands of one connection. */
 export class Queue {
@@ -20,13 +20,13 @@ export class Queue {
 
   /** True if a command has to wait for its turn. */
   get isFull(): boolean {
-    return this.underWay >= MOST_UNDER_WAY
+    return this.underWay >= MAX_UNDER_WAY
   }
 
   /** Resolves when there is room. Rejects with `GatewayError(store_unavailable)` if too many wait. */
-  async turn(what: string): Promise<void> {
-    if (this.waiting.length >= MOST_WAITING) {
-      throw unavailable(`${what} failed`, new Error(`${MOST_WAITING} commands wait already`))
+  async waitForRoom(what: string): Promise<void> {
+    if (this.waiting.length >= MAX_WAITING) {
+      throw unavailable(`${what} failed`, new Error(`${MAX_WAITING} commands wait already`))
     }
     while (this.isFull && !this.isEnded()) {
       await new Promise<void>((resolve) => this.waiting.push(resolve))
@@ -38,7 +38,7 @@ export class Queue {
     this.underWay += 1
   }
 
-  left(): void {
+  leave(): void {
     this.underWay -= 1
     if (this.isEnded()) for (const go of this.waiting.splice(0)) go()
     else this.waiting.shift()?.()

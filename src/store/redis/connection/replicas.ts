@@ -15,7 +15,7 @@ export interface ReplicaOptions {
   /** Of each command; a wait takes half of it at the most. */
   readonly timeoutMs: number
   /** Limits the time of a reply. Rejects with `GatewayError(store_unavailable)`. */
-  readonly judged: <T>(what: string, reply: Promise<T>) => Promise<T>
+  readonly awaitReply: <T>(what: string, reply: Promise<T>) => Promise<T>
 }
 
 /** The waits of one connection. */
@@ -53,7 +53,7 @@ export class Replicas {
   }
 
   private waitAt(what: string, node: Redis): Promise<unknown> {
-    const { judged, replicas } = this.options
+    const { awaitReply: judged, replicas } = this.options
     const reply = node.call('wait', [replicas, this.waitMs])
     const wait = judged(what, reply).finally(() => this.waits.delete(node))
     this.waits.set(node, wait)
@@ -61,7 +61,7 @@ export class Replicas {
   }
 
   private async nodeOf(what: string, key: string): Promise<Redis> {
-    const { client, judged } = this.options
+    const { client, awaitReply: judged } = this.options
     if (client instanceof Redis) return client
     const slot = await judged(what, client.call('cluster', ['keyslot', key]))
     const name = typeof slot === 'number' ? client.slots[slot]?.[0] : undefined

@@ -7,38 +7,40 @@ import { damaged, unavailable } from '../../errors.js'
 import { editedAccount, writeAccount } from '../../records/account-records.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
-import { MISFIT, NO_PAGE, accountOf, isPlace, listOf } from './read-records.js'
-import type { RedisTrail } from './audit-trail.js'
+import { MISMATCH, EMPTY_PAGE, parseAccount, isCursor, listOf } from './read-records.js'
+import type { RedisAuditTrail } from './audit-trail.js'
 import type { AccountEdit, AccountOutcome, Page, PageQuery } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 
 /** The part of `Store` that is about accounts. */
 export class RedisAccounts {
   private readonly engine: RedisEngine
-  private readonly trail: RedisTrail
+  private readonly trail: RedisAuditTrail
 
-  constructor(engine: RedisEngine, trail: RedisTrail) {
+  constructor(engine: RedisEngine, trail: RedisAuditTrail) {
     this.engine = engine
     this.trail = trail
   }
 
-  async create(account: Account, told: readonly AuditEntry[]): Promise<AccountOutcome> {
+  async create(account: Account, auditEntries: readonly AuditEntry[]): Promise<AccountOutcome> {
     const email = account.email.toLowerCase()
     if (!isAccountId(account.id) || !isName(email)) return 'bad_name'
-    await this.engine.assertSame('creating an account')
-    return this.trail.along(account.id, told, (texts) => this.put(account, email, texts))
+    await this.engine.assertSameStore('creating an account')
+    return this.trail.withAuditEntries(account.id, auditEntries, (texts) =>
+      this.put(account, email, texts),
+    )
   }
 
   private async put(
     account: Account,
     email: string,
-    told: readonly string[],
+    auditEntries: readonly string[],
   ): Promise<AccountOutcome> {
     const what = 'creating an account'
     const { admin, changes } = this.engine
     const own = [layout.accountKey(account.id)]
-    const keys = [...own, layout.toldKey(account.id)]
-    const args = [textOf(account), ...told]
+    const keys = [...own, layout.pendingAuditKey(account.id)]
+    const args = [textOf(account), ...auditEntries]
     const put = await changes.prepareDurably(what, layout.PUT_ACCOUNT, keys, args)
     const claim = [layout.emailKey(email)]
     if (put !== 1 && !(await this.isUnfinished(what, account, claim))) return 'id_taken'
@@ -55,28 +57,28 @@ export class RedisAccounts {
   }
 
   async byId(id: string): Promise<Account | null> {
-    if (!isAccountId(id)) return this.engine.none(null)
+    if (!isAccountId(id)) return this.engine.answerIfOpen(null)
     const what = 'reading an account'
     const text = await this.textOf(what, id)
-    return text === null ? null : accountOf(what, id, text)
+    return text === null ? null : parseAccount(what, id, text)
   }
 
   async byEmail(email: string): Promise<Account | null> {
     const name = email.toLowerCase()
-    if (!isName(name)) return this.engine.none(null)
+    if (!isName(name)) return this.engine.answerIfOpen(null)
     const what = 'reading an account by its e-mail'
     const id = await this.engine.admin.send(what, 'get', [layout.emailKey(name)])
     if (id === null) {
-      await this.engine.assertSame(what)
+      await this.engine.assertSameStore(what)
       return null
     }
     const account = typeof id === 'string' ? await this.byId(id) : null
-    if (account === null) throw unavailable(`${what} failed`, damaged('an e-mail', MISFIT))
+    if (account === null) throw unavailable(`${what} failed`, damaged('an e-mail', MISMATCH))
     return account
   }
 
   async list({ order, after, limit }: PageQuery): Promise<Page<Account>> {
-    if (!isPlace(after)) return this.engine.none(NO_PAGE)
+    if (!isCursor(after)) return this.engine.answerIfOpen(EMPTY_PAGE)
     const what = 'listing accounts'
     const start = after === null ? null : `(${after}`
     const range = order === 'newest_first' ? [start ?? '+inf', '-inf'] : [start ?? '-inf', '+inf']
@@ -84,7 +86,7 @@ export class RedisAccounts {
     // One more than asked for shows whether there is another page.
     const args = [layout.ORDER_KEYS[0], ...range, 'WITHSCORES', 'LIMIT', 0, limit + 1]
     const found = listOf(await this.engine.admin.send(what, command, args)).map(String)
-    if (found.length === 0) await this.engine.assertSame(what)
+    if (found.length === 0) await this.engine.assertSameStore(what)
     const ids = found.filter((_, at) => at % 2 === 0).slice(0, limit)
     const listed = await Promise.all(ids.map((id) => this.listed(id)))
     const items = listed.filter((account) => account !== null)
@@ -94,23 +96,26 @@ export class RedisAccounts {
   async change(
     accountId: string,
     edit: AccountEdit,
-    told: AuditEntriesOf<Account>,
+    auditEntries: AuditEntriesOf<Account>,
   ): Promise<Account | null> {
-    if (!isAccountId(accountId)) return this.engine.none(null)
+    if (!isAccountId(accountId)) return this.engine.answerIfOpen(null)
     const what = 'changing an account'
-    const keys = [layout.accountKey(accountId), layout.toldKey(accountId)]
+    const keys = [layout.accountKey(accountId), layout.pendingAuditKey(accountId)]
     // A password concerns no key.
     const isNews = edit.plan !== undefined || edit.disabled !== undefined
     const channel = isNews ? this.engine.channel : ''
     for (;;) {
       const old = await this.textOf(what, accountId)
       if (old === null) return null
-      const before = accountOf(what, accountId, old)
+      const before = parseAccount(what, accountId, old)
       const account = editedAccount(before, edit)
       const args = [old, textOf(account), channel]
       // Another change may have come in between; then it is read again.
-      const done = await this.trail.along(accountId, told(before, account), (texts) =>
-        this.engine.changes.runDurably(what, layout.REPLACE_ACCOUNT, keys, [...args, ...texts]),
+      const done = await this.trail.withAuditEntries(
+        accountId,
+        auditEntries(before, account),
+        (texts) =>
+          this.engine.changes.runDurably(what, layout.REPLACE_ACCOUNT, keys, [...args, ...texts]),
       )
       if (done === 1) return account
     }
@@ -126,7 +131,7 @@ export class RedisAccounts {
     const args = [layout.accountKey(id), 'account']
     const text = await this.engine.admin.send(what, 'hget', args)
     if (typeof text === 'string') return text
-    await this.engine.assertSame(what)
+    await this.engine.assertSameStore(what)
     return null
   }
 

@@ -8,9 +8,9 @@
 import { readAuditEntry, writeAuditEntry } from '../../records/account-records.js'
 import { damaged, unavailable } from '../../errors.js'
 import { isName, type RedisEngine } from '../connection/engine.js'
-import { accountKey, emailKey, toldKey } from './key-names.js'
+import { accountKey, emailKey, pendingAuditKey } from './key-names.js'
 import { loadScript } from '../connection/script.js'
-import { accountOf, MISFIT, intact, listOf } from './read-records.js'
+import { parseAccount, MISMATCH, parseRecord, listOf } from './read-records.js'
 import type { StoreCapacity } from '../../store.js'
 import type { AuditTrail, AuditEntry, AuditQuery } from '../../audit-trail.js'
 
@@ -23,25 +23,25 @@ const KEYS = [TEXTS, IDS, OWNERS]
 const ANNOUNCED = 'sluice:{trail}:announced'
 const ANNOUNCE = loadScript('records/announce-audit-entry')
 /** A change takes some commands of a second each; what was announced so long ago was never made. */
-const NEVER_MS = 600_000
+const ABANDONED_AFTER_MS = 600_000
 /** Announcements that one reader looks at. */
-const MOST_BROUGHT = 1_000
+const MAX_COLLECTED = 1_000
 
 const ADD = loadScript('records/add-audit-entry')
 
 /** The trail of a store. */
-export class RedisTrail implements AuditTrail {
+export class RedisAuditTrail implements AuditTrail {
   private readonly engine: RedisEngine
-  private readonly bounds: StoreCapacity
+  private readonly capacity: StoreCapacity
 
   constructor(engine: RedisEngine, bounds: StoreCapacity) {
     this.engine = engine
-    this.bounds = bounds
+    this.capacity = bounds
   }
 
   async add(entry: AuditEntry): Promise<void> {
     const { id, accountId } = entry
-    const { auditEntriesPerAccount, auditEntries } = this.bounds
+    const { auditEntriesPerAccount, auditEntries } = this.capacity
     const args = [id, writeAuditEntry(entry), accountId, auditEntriesPerAccount, auditEntries]
     await this.engine.changes.runDurably('adding to the audit trail', ADD, KEYS, args)
   }
@@ -50,27 +50,27 @@ export class RedisTrail implements AuditTrail {
    * A change of an account, and what it leaves here: `change` is given the ids and texts for its script. Where
    * it rejects, readers find out what it came to.
    */
-  async along<T>(
+  async withAuditEntries<T>(
     accountId: string,
-    told: readonly AuditEntry[],
+    auditEntries: readonly AuditEntry[],
     change: (texts: readonly string[]) => Promise<T>,
   ): Promise<T> {
-    if (told.length === 0) return change([])
-    const ids = told.map(({ id }) => id)
-    const announced = ids.flatMap((id) => [Date.now(), placeOf(accountId, id)])
+    if (auditEntries.length === 0) return change([])
+    const ids = auditEntries.map(({ id }) => id)
+    const announced = ids.flatMap((id) => [Date.now(), announcement(accountId, id)])
     const what = 'announcing a change'
     await this.engine.changes.prepareDurably(what, ANNOUNCE, [ANNOUNCED], announced)
-    const answer = await change(told.flatMap((entry) => [entry.id, writeAuditEntry(entry)]))
+    const answer = await change(auditEntries.flatMap((entry) => [entry.id, writeAuditEntry(entry)]))
     // Safe where it is: whoever reads next brings what cannot be brought now.
-    await this.bring(accountId, ids).catch(() => undefined)
+    await this.collect(accountId, ids).catch(() => undefined)
     return answer
   }
 
   async page({ accountId, after, limit }: AuditQuery): Promise<AuditEntry[]> {
-    if (after !== null && !isName(after)) return this.engine.none([])
-    if (accountId !== null && !isName(accountId)) return this.engine.none([])
+    if (after !== null && !isName(after)) return this.engine.answerIfOpen([])
+    if (accountId !== null && !isName(accountId)) return this.engine.answerIfOpen([])
     const what = 'reading the audit trail'
-    await this.bringAll(what)
+    await this.collectAll(what)
     const start = accountId === null ? '' : `${accountId}\0`
     const first = after === null ? `[${start}\uffff` : `(${start}${after}`
     const index = accountId === null ? IDS : OWNERS
@@ -80,19 +80,20 @@ export class RedisTrail implements AuditTrail {
     const ids = places.map((place) => place.slice(start.length))
     const texts = listOf(await this.engine.admin.send(what, 'hmget', [TEXTS, ...ids]))
     return texts.map((text) => {
-      if (typeof text !== 'string') throw unavailable(`${what} failed`, damaged('an entry', MISFIT))
-      return intact(what, 'an entry', () => readAuditEntry(text))
+      if (typeof text !== 'string')
+        throw unavailable(`${what} failed`, damaged('an entry', MISMATCH))
+      return parseRecord(what, 'an entry', () => readAuditEntry(text))
     })
   }
 
   /** What the change has left of these; twice is as once. */
-  private async bring(accountId: string, ids: readonly string[]): Promise<void> {
+  private async collect(accountId: string, ids: readonly string[]): Promise<void> {
     const what = 'bringing a change to the audit trail'
     const { admin } = this.engine
-    const own = toldKey(accountId)
+    const own = pendingAuditKey(accountId)
     for (const text of listOf(await admin.send(what, 'hmget', [own, ...ids]))) {
       if (typeof text !== 'string') continue
-      await this.add(intact(what, 'an entry', () => readAuditEntry(text)))
+      await this.add(parseRecord(what, 'an entry', () => readAuditEntry(text)))
     }
     await this.forget(accountId, ids)
   }
@@ -100,33 +101,34 @@ export class RedisTrail implements AuditTrail {
   /** What is beside the account first: without its announcement nobody would find it. */
   private async forget(accountId: string, ids: readonly string[]): Promise<void> {
     const what = 'forgetting an announcement'
-    await this.engine.admin.send(what, 'hdel', [toldKey(accountId), ...ids])
-    const places = ids.map((id) => placeOf(accountId, id))
+    await this.engine.admin.send(what, 'hdel', [pendingAuditKey(accountId), ...ids])
+    const places = ids.map((id) => announcement(accountId, id))
     await this.engine.admin.send(what, 'zrem', [ANNOUNCED, ...places])
   }
 
-  private async bringAll(what: string): Promise<void> {
-    const range = [ANNOUNCED, 0, MOST_BROUGHT - 1, 'WITHSCORES']
+  private async collectAll(what: string): Promise<void> {
+    const range = [ANNOUNCED, 0, MAX_COLLECTED - 1, 'WITHSCORES']
     const found = listOf(await this.engine.admin.send(what, 'zrange', range)).map(String)
     for (let at = 0; at < found.length; at += 2) {
       const [accountId = '', id = ''] = found[at]?.split('\0') ?? []
-      const left = await this.engine.admin.send(what, 'hget', [toldKey(accountId), id])
+      const left = await this.engine.admin.send(what, 'hget', [pendingAuditKey(accountId), id])
       const isMade = typeof left === 'string' && (await this.isFinished(what, accountId))
-      if (isMade) await this.bring(accountId, [id])
-      else if (Number(found[at + 1]) < Date.now() - NEVER_MS) await this.forget(accountId, [id])
+      if (isMade) await this.collect(accountId, [id])
+      else if (Number(found[at + 1]) < Date.now() - ABANDONED_AFTER_MS)
+        await this.forget(accountId, [id])
     }
   }
 
-  /** Whether there is the account: one is made in several steps, and told of with the first. */
+  /** Whether there is the account: one is made in several steps, and auditEntries of with the first. */
   private async isFinished(what: string, accountId: string): Promise<boolean> {
     const { admin } = this.engine
     const text = await admin.send(what, 'hget', [accountKey(accountId), 'account'])
     if (typeof text !== 'string') return false
-    const { email } = accountOf(what, accountId, text)
+    const { email } = parseAccount(what, accountId, text)
     return (await admin.send(what, 'get', [emailKey(email.toLowerCase())])) === accountId
   }
 }
 
-function placeOf(accountId: string, id: string): string {
+function announcement(accountId: string, id: string): string {
   return `${accountId}\0${id}`
 }

@@ -26,7 +26,7 @@ export function accountKey(id: string): string {
 }
 
 /** What its changes have left for the audit trail, texts by id, until they have been brought there. */
-export function toldKey(id: string): string {
+export function pendingAuditKey(id: string): string {
   return `${PREFIX}{${id}}:told`
 }
 
@@ -56,21 +56,21 @@ export function emailKey(email: string): string {
 }
 
 /** Where changes are told. */
-export function newsChannel(storeId: string): string {
+export function notificationChannel(storeId: string): string {
   return `${PREFIX}news:${storeId}`
 }
 
 /** Makes a pointer (digest, key id, e-mail) if there is none. */
-export const CLAIM = loadScript('keys/claim')
+export const CLAIM = loadScript('keys/create-pointer')
 
 /** Deletes a pointer of the same owner. */
-export const RELEASE = loadScript('keys/release-claim')
+export const RELEASE = loadScript('keys/delete-pointer')
 
 /** Makes an account. */
 export const PUT_ACCOUNT = loadScript('keys/leave-audit-entries', 'keys/put-account')
 
 /** Puts an account into the order of accounts. */
-export const PUT_IN_ORDER = loadScript('keys/put-account-in-order')
+export const PUT_IN_ORDER = loadScript('keys/list-account')
 
 /** Changes an account that is still as it was read. */
 export const REPLACE_ACCOUNT = loadScript('keys/leave-audit-entries', 'keys/replace-account')

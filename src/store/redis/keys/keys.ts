@@ -7,16 +7,24 @@ import { damaged, unavailable } from '../../errors.js'
 import { editedKey, writeKey } from '../../records/account-records.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/engine.js'
 import * as layout from './key-names.js'
-import { MISFIT, NO_PAGE, accountOf, isPlace, keyNamed, keyOf, listOf } from './read-records.js'
-import type { RedisTrail } from './audit-trail.js'
+import {
+  MISMATCH,
+  EMPTY_PAGE,
+  parseAccount,
+  isCursor,
+  nameOfKey,
+  parseKey,
+  listOf,
+} from './read-records.js'
+import type { RedisAuditTrail } from './audit-trail.js'
 import type { KeyEdit, KeyLookup, KeyOutcome, Page, PageQuery } from '../../store.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
 
 /** Digests whose account, or whose revocation, is remembered. */
-const MOST_REMEMBERED = 100_000
+const MAX_REMEMBERED = 100_000
 
 /** Whose a digest is, and when its key was last found to be good. */
-interface Owned {
+interface CachedOwner {
   readonly accountId: string
   readonly goodAtMs: number
 }
@@ -27,30 +35,30 @@ const PARTS = 4
 /** The part of `Store` that is about keys. */
 export class RedisKeys {
   private readonly engine: RedisEngine
-  private readonly trail: RedisTrail
-  private readonly mostKeys: number
+  private readonly trail: RedisAuditTrail
+  private readonly maxKeysPerAccount: number
   /** By digest; whose one is never changes, so it is asked once. */
-  private readonly owners = new Map<string, Owned>()
+  private readonly owners = new Map<string, CachedOwner>()
   /** When keys were revoked: what was seen once holds, whatever a store that lost it says later. */
-  private readonly tombstones = new Map<string, number>()
+  private readonly revocations = new Map<string, number>()
 
   /** `mostKeys`: as `StoreBounds.keysPerAccount`. */
-  constructor(engine: RedisEngine, trail: RedisTrail, mostKeys: number) {
+  constructor(engine: RedisEngine, trail: RedisAuditTrail, mostKeys: number) {
     this.engine = engine
     this.trail = trail
-    this.mostKeys = mostKeys
+    this.maxKeysPerAccount = mostKeys
   }
 
   async create(
     key: ApiKey,
     maxKeys: number | null,
-    told: readonly AuditEntry[],
+    auditEntries: readonly AuditEntry[],
   ): Promise<KeyOutcome> {
     if (!isName(key.id) || !isName(key.digest)) return 'bad_name'
     if (!isAccountId(key.accountId)) return 'no_account'
     const what = 'creating a key'
     const { changes, channel } = this.engine
-    await this.engine.assertSame(what)
+    await this.engine.assertSameStore(what)
     const mine = `${key.accountId} ${key.id} ${key.digest}`
     const made: string[] = []
     for (const claim of [layout.idKey(key.id), layout.digestKey(key.digest)]) {
@@ -60,29 +68,30 @@ export class RedisKeys {
       else if (owner !== mine) return this.undo(what, made, mine, 'id_taken')
     }
     const { accountId } = key
-    const own = [...orderKeys(accountId), layout.toldKey(accountId)]
+    const own = [...orderKeys(accountId), layout.pendingAuditKey(accountId)]
     const revoked = key.revokedAtMs ?? ''
-    const limits = [maxKeys ?? '', revoked, channel, this.mostKeys]
+    const limits = [maxKeys ?? '', revoked, channel, this.maxKeysPerAccount]
     const args = [key.digest, key.id, writeKey(key), ...limits]
-    const outcome = await this.trail.along(accountId, told, async (texts) =>
+    const outcome = await this.trail.withAuditEntries(accountId, auditEntries, async (texts) =>
       outcomeOf(await changes.runDurably(what, layout.PUT_KEY, own, [...args, ...texts])),
     )
     return outcome === 'created' ? outcome : this.undo(what, made, mine, outcome)
   }
 
   async list(accountId: string, { order, after, limit }: PageQuery): Promise<Page<ApiKey>> {
-    if (!isAccountId(accountId) || !isPlace(after)) return this.engine.none(NO_PAGE)
+    if (!isAccountId(accountId) || !isCursor(after)) return this.engine.answerIfOpen(EMPTY_PAGE)
     const what = 'listing keys'
     // One more than asked for shows whether there is another page.
     const args = [after ?? '', limit + 1, order]
     const own = orderKeys(accountId)
     const parts = listOf(await this.engine.admin.run(what, layout.LIST_KEYS, own, args))
-    if (parts.length === 0) await this.engine.assertSame(what)
+    if (parts.length === 0) await this.engine.assertSameStore(what)
     const items: ApiKey[] = []
     for (let at = 0; at < Math.min(parts.length, PARTS * limit); at += PARTS) {
       const digest = String(parts[at])
       const key = this.keyOf(what, digest, parts[at + 2], parts[at + 3])
-      if (key === null) throw unavailable(`${what} failed`, damaged(keyNamed(digest), 'it is gone'))
+      if (key === null)
+        throw unavailable(`${what} failed`, damaged(nameOfKey(digest), 'it is gone'))
       items.push(key)
     }
     const isLast = parts.length <= PARTS * limit
@@ -90,15 +99,15 @@ export class RedisKeys {
   }
 
   async byId(accountId: string, keyId: string): Promise<ApiKey | null> {
-    if (!isAccountId(accountId) || !isName(keyId)) return this.engine.none(null)
+    if (!isAccountId(accountId) || !isName(keyId)) return this.engine.answerIfOpen(null)
     return (await this.record('reading a key', accountId, keyId))?.key ?? null
   }
 
   async countLive(accountId: string): Promise<number> {
-    if (!isAccountId(accountId)) return this.engine.none(0)
+    if (!isAccountId(accountId)) return this.engine.answerIfOpen(0)
     const what = 'counting keys'
     const live = await this.engine.admin.send(what, 'hget', [layout.accountKey(accountId), 'live'])
-    if (live === null) await this.engine.assertSame(what)
+    if (live === null) await this.engine.assertSameStore(what)
     return Number(live ?? 0)
   }
 
@@ -106,19 +115,22 @@ export class RedisKeys {
     accountId: string,
     keyId: string,
     edit: KeyEdit,
-    told: AuditEntriesOf<ApiKey>,
+    auditEntries: AuditEntriesOf<ApiKey>,
   ): Promise<ApiKey | null> {
-    if (!isAccountId(accountId) || !isName(keyId)) return this.engine.none(null)
+    if (!isAccountId(accountId) || !isName(keyId)) return this.engine.answerIfOpen(null)
     const what = 'changing a key'
     for (;;) {
       const found = await this.record(what, accountId, keyId)
       if (found === null || found.key.revokedAtMs !== undefined) return null
       const key = editedKey(found.key, edit)
-      const keys = [layout.accountKey(accountId), layout.toldKey(accountId)]
+      const keys = [layout.accountKey(accountId), layout.pendingAuditKey(accountId)]
       const args = [key.digest, found.text, writeKey(key), this.engine.channel]
       // Another change may have come in between, or its end; then it is read again.
-      const done = await this.trail.along(accountId, told(found.key, key), (texts) =>
-        this.engine.changes.runDurably(what, layout.REPLACE_KEY, keys, [...args, ...texts]),
+      const done = await this.trail.withAuditEntries(
+        accountId,
+        auditEntries(found.key, key),
+        (texts) =>
+          this.engine.changes.runDurably(what, layout.REPLACE_KEY, keys, [...args, ...texts]),
       )
       if (done === 1) return key
     }
@@ -128,20 +140,20 @@ export class RedisKeys {
     accountId: string,
     keyId: string,
     atMs: number,
-    told: readonly AuditEntry[],
+    auditEntries: readonly AuditEntry[],
   ): Promise<boolean> {
-    if (!isAccountId(accountId) || !isName(keyId)) return this.engine.none(false)
+    if (!isAccountId(accountId) || !isName(keyId)) return this.engine.answerIfOpen(false)
     const what = 'revoking a key'
-    const keys = [layout.accountKey(accountId), layout.toldKey(accountId)]
+    const keys = [layout.accountKey(accountId), layout.pendingAuditKey(accountId)]
     const args = [keyId, atMs, this.engine.channel]
-    const digest = await this.trail.along(accountId, told, (texts) =>
+    const digest = await this.trail.withAuditEntries(accountId, auditEntries, (texts) =>
       this.engine.changes.runDurably(what, layout.REVOKE_KEY, keys, [...args, ...texts]),
     )
     if (typeof digest === 'string') {
-      remember(this.tombstones, digest, atMs)
+      remember(this.revocations, digest, atMs)
       return true
     }
-    await this.engine.assertSame(what)
+    await this.engine.assertSameStore(what)
     return false
   }
 
@@ -155,7 +167,7 @@ export class RedisKeys {
     endedBeforeMs: number,
   ): Promise<number> {
     const ids = keyIds.filter(isName)
-    if (!isAccountId(accountId) || ids.length === 0) return this.engine.none(0)
+    if (!isAccountId(accountId) || ids.length === 0) return this.engine.answerIfOpen(0)
     const what = 'removing keys'
     const { admin, changes, channel } = this.engine
     const own = [layout.accountKey(accountId)]
@@ -177,7 +189,7 @@ export class RedisKeys {
   }
 
   async find(digest: string): Promise<KeyLookup | null> {
-    if (!isName(digest)) return this.engine.none(null)
+    if (!isName(digest)) return this.engine.answerIfOpen(null)
     const what = 'looking a key up'
     const known = this.owners.get(digest)
     const owner = known?.accountId ?? (await this.ownerOf(what, digest))
@@ -200,28 +212,31 @@ export class RedisKeys {
     const owned = { accountId: owner, goodAtMs: isGood ? Date.now() : 0 }
     if (known === undefined) remember(this.owners, digest, owned)
     else this.owners.set(digest, owned)
-    return { key, account: accountOf(what, owner, account) }
+    return { key, account: parseAccount(what, owner, account) }
   }
 
   /** A key that was good after all that was removed had ended has not been removed: it is lost. */
   private assertRemoved(
     what: string,
     digest: string,
-    known: Owned | undefined,
+    known: CachedOwner | undefined,
     removedBeforeMs: number,
   ): void {
-    if (known !== undefined && (known.goodAtMs < removedBeforeMs || this.tombstones.has(digest))) {
+    if (known !== undefined && (known.goodAtMs < removedBeforeMs || this.revocations.has(digest))) {
       this.owners.delete(digest)
       return
     }
-    throw unavailable(`${what} failed`, damaged(keyNamed(digest), 'it is gone and was not revoked'))
+    throw unavailable(
+      `${what} failed`,
+      damaged(nameOfKey(digest), 'it is gone and was not revoked'),
+    )
   }
 
   private async ownerOf(what: string, digest: string): Promise<string | null> {
     const { lookups } = this.engine
     const [pointer, refusal] = await Promise.all([
       lookups.send(what, 'get', [layout.digestKey(digest)]),
-      this.engine.assertOurs(what, lookups),
+      this.engine.assertStoreId(what, lookups),
     ])
     if (typeof pointer === 'string') return pointer.slice(0, pointer.indexOf(' '))
     this.engine.assertWritable(what, refusal)
@@ -233,14 +248,14 @@ export class RedisKeys {
     const own = layout.accountKey(accountId)
     const digest = await admin.send(what, 'hget', [own, `id:${keyId}`])
     if (typeof digest !== 'string') {
-      await this.engine.assertSame(what)
+      await this.engine.assertSameStore(what)
       return null
     }
     const args = [own, `key:${digest}`, `revoked:${digest}`]
     const [text, revoked] = listOf(await admin.send(what, 'hmget', args))
     const key = this.keyOf(what, digest, text, revoked)
     if (key === null || typeof text !== 'string') {
-      throw unavailable(`${what} failed`, damaged(`key '${keyId}'`, MISFIT))
+      throw unavailable(`${what} failed`, damaged(`key '${keyId}'`, MISMATCH))
     }
     return { key, text }
   }
@@ -256,11 +271,11 @@ export class RedisKeys {
   }
 
   private keyOf(what: string, digest: string, text: unknown, revoked: unknown): ApiKey | null {
-    const key = keyOf(what, digest, text, revoked)
+    const key = parseKey(what, digest, text, revoked)
     if (key === null) return null
-    const revokedAtMs = key.revokedAtMs ?? this.tombstones.get(digest)
+    const revokedAtMs = key.revokedAtMs ?? this.revocations.get(digest)
     if (revokedAtMs === undefined) return key
-    remember(this.tombstones, digest, revokedAtMs)
+    remember(this.revocations, digest, revokedAtMs)
     return { ...key, revokedAtMs }
   }
 }
@@ -281,7 +296,7 @@ function orderKeys(accountId: string): string[] {
 function remember<T>(map: Map<string, T>, key: string, value: T): void {
   if (map.has(key)) return
   map.set(key, value)
-  if (map.size <= MOST_REMEMBERED) return
+  if (map.size <= MAX_REMEMBERED) return
   const [oldest] = map.keys()
   if (oldest !== undefined) map.delete(oldest)
 }

@@ -8,44 +8,45 @@ import { readAccount, readKey } from '../../records/account-records.js'
 import type { Page } from '../../store.js'
 
 /** What is wrong with a record that can be read and is not the one that it should be. */
-export const MISFIT = 'it is another, or its index is'
+export const MISMATCH = 'it is another, or its index is'
 
 /** What there is behind a cursor that no store gave out. */
-export const NO_PAGE: Page<never> = { items: [], next: null }
+export const EMPTY_PAGE: Page<never> = { items: [], next: null }
 
 /** Whether it is a cursor of a list here: a place in an order, or null for the start. */
-export function isPlace(cursor: string | null): boolean {
+export function isCursor(cursor: string | null): boolean {
   return cursor === null || /^\d{1,16}$/.test(cursor)
 }
 
 /** A key whose id is not known, for the log: the beginning of a digest names it and opens nothing. */
-export function keyNamed(digest: string): string {
+export function nameOfKey(digest: string): string {
   return `the key with digest ${digest.slice(0, 12)}…`
 }
 
 /** The account, which must be the one that was asked for. */
-export function accountOf(what: string, id: string, text: unknown): Account {
-  const { account } = intact(what, `account '${id}'`, () => readAccount(String(text)))
-  if (account.id !== id) throw unavailable(`${what} failed`, damaged(`account '${id}'`, MISFIT))
+export function parseAccount(what: string, id: string, text: unknown): Account {
+  const { account } = parseRecord(what, `account '${id}'`, () => readAccount(String(text)))
+  if (account.id !== id) throw unavailable(`${what} failed`, damaged(`account '${id}'`, MISMATCH))
   return account
 }
 
 /** The key with its mark of revocation; null where there is none. */
-export function keyOf(
+export function parseKey(
   what: string,
   digest: string,
   text: unknown,
   revoked: unknown,
 ): ApiKey | null {
   if (typeof text !== 'string') return null
-  const key = intact(what, keyNamed(digest), () => readKey(text))
+  const key = parseRecord(what, nameOfKey(digest), () => readKey(text))
   // The answer must be to this question and no other, whatever went wrong below.
-  if (key.digest !== digest) throw unavailable(`${what} failed`, damaged(`key '${key.id}'`, MISFIT))
+  if (key.digest !== digest)
+    throw unavailable(`${what} failed`, damaged(`key '${key.id}'`, MISMATCH))
   if (typeof revoked !== 'string') return key
   const revokedAtMs = Number(revoked)
   // A damaged mark must never bring a key back to life.
   if (!Number.isSafeInteger(revokedAtMs) || revokedAtMs < 0) {
-    throw unavailable(`${what} failed`, damaged(`key '${key.id}'`, MISFIT))
+    throw unavailable(`${what} failed`, damaged(`key '${key.id}'`, MISMATCH))
   }
   return { ...key, revokedAtMs }
 }
@@ -56,7 +57,7 @@ export function listOf(answer: unknown): unknown[] {
 }
 
 /** The numbers of a script's answer that is their JSON; none where it is not. */
-export function numbersOfJson(answer: unknown): readonly number[] {
+export function parseNumbers(answer: unknown): readonly number[] {
   if (typeof answer !== 'string') return []
   const value: unknown = JSON.parse(answer)
   return isNumbers(value) ? value : []
@@ -67,7 +68,7 @@ function isNumbers(value: unknown): value is readonly number[] {
 }
 
 /** What `read` makes of a record; its complaint is a failure of the store. */
-export function intact<T>(what: string, of: string, read: () => T): T {
+export function parseRecord<T>(what: string, of: string, read: () => T): T {
   try {
     return read()
   } catch (cause) {

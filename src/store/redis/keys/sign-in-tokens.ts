@@ -12,7 +12,7 @@ import {
 import { readSignInToken, writeSignInToken } from '../../records/account-records.js'
 import type { RedisEngine } from '../connection/engine.js'
 import { loadScript } from '../connection/script.js'
-import { intact, listOf } from './read-records.js'
+import { parseRecord, listOf } from './read-records.js'
 
 /** Removed in one step; others come in between. */
 const BATCH = 256
@@ -24,41 +24,39 @@ const ENDS = 'sluice:{passes}:ends'
 const OWNERS = 'sluice:{passes}:owners'
 const KEYS = [TEXTS, ENDS, OWNERS]
 
-const ADD = loadScript('records/add-session')
+const PUT = loadScript('records/put-sign-in-token')
 
-const MOVE = loadScript('records/move-session')
-
-const DROP = loadScript('records/drop-sessions')
+const DELETE = loadScript('records/delete-sign-in-tokens')
 
 interface Found {
-  readonly pass: SignInToken
+  readonly token: SignInToken
   readonly text: string
 }
 
 /** Passes of a store. */
-export class RedisPasses implements SignInTokens {
+export class RedisSignInTokens implements SignInTokens {
   private readonly engine: RedisEngine
 
   constructor(engine: RedisEngine) {
     this.engine = engine
   }
 
-  async add(pass: SignInToken): Promise<boolean> {
-    const what = 'adding a pass'
-    const args = [pass.id, writeSignInToken(pass), pass.expiresAtMs, ownerOf(pass)]
-    if ((await this.engine.changes.runDurably(what, ADD, KEYS, args)) !== 1) return false
-    if (pass.accountId === '') return true
-    const ids = await this.idsOf(what, pass.kind, pass.accountId)
+  async add(token: SignInToken): Promise<boolean> {
+    const what = 'adding a token'
+    const args = [token.id, '', writeSignInToken(token), token.expiresAtMs, ownerOf(token)]
+    if ((await this.engine.changes.runDurably(what, PUT, KEYS, args)) !== 1) return false
+    if (token.accountId === '') return true
+    const ids = await this.idsOf(what, token.kind, token.accountId)
     if (ids.length <= SIGN_IN_TOKENS_PER_ACCOUNT) return true
     const all = await this.read(what, ids)
-    const surplus = new Set(surplusTokens(all.map((found) => found.pass)).map(({ id }) => id))
-    const gone = all.filter((found) => surplus.has(found.pass.id) && found.pass.id !== pass.id)
+    const surplus = new Set(surplusTokens(all.map((found) => found.token)).map(({ id }) => id))
+    const gone = all.filter((found) => surplus.has(found.token.id) && found.token.id !== token.id)
     await this.drop(what, gone.slice(0, BATCH))
     return true
   }
 
   async find(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null> {
-    return (await this.good('looking a pass up', kind, id, nowMs))?.pass ?? null
+    return (await this.findValid('looking a token up', kind, id, nowMs))?.token ?? null
   }
 
   async prolong(
@@ -67,22 +65,22 @@ export class RedisPasses implements SignInTokens {
     expiresAtMs: number,
     nowMs: number,
   ): Promise<boolean> {
-    const what = 'prolonging a pass'
+    const what = 'prolonging a token'
     for (;;) {
-      const found = await this.good(what, kind, id, nowMs)
+      const found = await this.findValid(what, kind, id, nowMs)
       if (found === null) return false
-      const text = writeSignInToken({ ...found.pass, expiresAtMs })
-      const args = [id, found.text, text, expiresAtMs]
-      if ((await this.engine.changes.runDurably(what, MOVE, KEYS, args)) === 1) return true
+      const text = writeSignInToken({ ...found.token, expiresAtMs })
+      const args = [id, found.text, text, expiresAtMs, ownerOf(found.token)]
+      if ((await this.engine.changes.runDurably(what, PUT, KEYS, args)) === 1) return true
     }
   }
 
   async take(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null> {
-    const what = 'taking a pass'
+    const what = 'taking a token'
     for (;;) {
-      const found = await this.good(what, kind, id, nowMs)
+      const found = await this.findValid(what, kind, id, nowMs)
       if (found === null) return null
-      if ((await this.drop(what, [found])) === 1) return found.pass
+      if ((await this.drop(what, [found])) === 1) return found.token
     }
   }
 
@@ -104,7 +102,7 @@ export class RedisPasses implements SignInTokens {
       const found = await this.read(what, ids)
       count += await this.drop(
         what,
-        found.filter(({ pass }) => pass.expiresAtMs <= nowMs),
+        found.filter(({ token }) => token.expiresAtMs <= nowMs),
       )
       if (ids.length < BATCH) return count
     }
@@ -117,7 +115,7 @@ export class RedisPasses implements SignInTokens {
     return owners.map((owner) => owner.slice(start.length))
   }
 
-  private async good(
+  private async findValid(
     what: string,
     kind: SignInTokenKind,
     id: string,
@@ -126,10 +124,10 @@ export class RedisPasses implements SignInTokens {
     const [found] = await this.read(what, [id])
     if (found === undefined) {
       // A store that has lost its data knows nobody, and must not sign everybody out.
-      await this.engine.assertSame(what)
+      await this.engine.assertSameStore(what)
       return null
     }
-    return found.pass.kind === kind && found.pass.expiresAtMs > nowMs ? found : null
+    return found.token.kind === kind && found.token.expiresAtMs > nowMs ? found : null
   }
 
   private async read(what: string, ids: readonly string[]): Promise<Found[]> {
@@ -138,15 +136,15 @@ export class RedisPasses implements SignInTokens {
     const found: Found[] = []
     for (const text of texts) {
       if (typeof text !== 'string') continue
-      found.push({ text, pass: intact(what, 'a pass', () => readSignInToken(text)) })
+      found.push({ text, token: parseRecord(what, 'a token', () => readSignInToken(text)) })
     }
     return found
   }
 
   private async drop(what: string, found: readonly Found[]): Promise<number> {
     if (found.length === 0) return 0
-    const args = found.flatMap(({ pass, text }) => [pass.id, text, ownerOf(pass)])
-    return Number(await this.engine.changes.runDurably(what, DROP, KEYS, args))
+    const args = found.flatMap(({ token, text }) => [token.id, text, ownerOf(token)])
+    return Number(await this.engine.changes.runDurably(what, DELETE, KEYS, args))
   }
 }
 

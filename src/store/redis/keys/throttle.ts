@@ -6,10 +6,10 @@ import type { RedisEngine } from '../connection/engine.js'
 import { loadScript } from '../connection/script.js'
 import { listOf } from './read-records.js'
 
-const TAKE = loadScript('records/take-sign-in-attempt')
+const TAKE = loadScript('records/throttle')
 
 /** Counts of a store. */
-export class RedisAttempts implements ThrottleStore {
+export class RedisThrottle implements ThrottleStore {
   private readonly engine: RedisEngine
 
   constructor(engine: RedisEngine) {

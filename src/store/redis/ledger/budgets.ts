@@ -2,7 +2,7 @@
  * What budgets have spent, moved out of the `redis` engine's ledger and into it. Decides nothing.
  */
 import type { BudgetSpent } from '../../ledger.js'
-import type { LedgerNames } from './key-names.js'
+import type { LedgerKeys } from './key-names.js'
 import { loadScript } from '../connection/script.js'
 import type { RedisLink } from '../connection/link.js'
 import { listOf } from '../keys/read-records.js'
@@ -33,7 +33,7 @@ export async function* budgets(link: RedisLink): AsyncGenerator<readonly BudgetS
 /** See `Ledger.putBudgets`. */
 export async function putBudgets(
   link: RedisLink,
-  names: LedgerNames,
+  names: LedgerKeys,
   all: readonly BudgetSpent[],
 ): Promise<void> {
   for (let from = 0; from < all.length; from += AT_ONCE) {

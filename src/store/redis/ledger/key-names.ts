@@ -24,15 +24,15 @@ export const SUFFIX = { open: ':open', rows: ':rows', order: ':order', used: ':u
 export const AFTER_ALL = '~'
 
 /** Subjects whose names are remembered, where there can be slices of their limits. */
-const MOST_NAMED = 10_000
+const MAX_CACHED_NAMES = 10_000
 /** In the place of an account, none of which is empty. */
-const EVERYBODY = ''
+const ALL_ACCOUNTS = ''
 
 /** What is taken of each limit of one subject. */
 type SubjectNames = Readonly<Record<Demand['kind'], string>>
 
 /** Names of what a script of one account touches. */
-export class LedgerNames {
+export class LedgerKeys {
   readonly isCluster: boolean
   /** By subject, then account: what is asked for all the time is named once. */
   private readonly named = new Map<string, Map<string, SubjectNames>>()
@@ -42,43 +42,43 @@ export class LedgerNames {
   }
 
   /** Reservations by request id: `DAY MONTH`, holds, shared holds, the row; a line each. */
-  open(accountId: string): string {
-    return own(accountId) + SUFFIX.open
+  reservations(accountId: string): string {
+    return accountPrefix(accountId) + SUFFIX.open
   }
 
   /** The stream of rows, in the order in which they were settled. */
-  rows(accountId: string): string {
-    return own(accountId) + SUFFIX.rows
+  entries(accountId: string): string {
+    return accountPrefix(accountId) + SUFFIX.rows
   }
 
   /** Rows in the order of their time: `timeName`, then the request. */
   order(accountId: string): string {
-    return own(accountId) + SUFFIX.order
+    return accountPrefix(accountId) + SUFFIX.order
   }
 
   /** When each key was used last. */
-  used(accountId: string): string {
-    return own(accountId) + SUFFIX.used
+  lastUse(accountId: string): string {
+    return accountPrefix(accountId) + SUFFIX.used
   }
 
   /** The counters of one bucket: `KEY\0MODEL\0COUNTER`. */
   sum(accountId: string, by: 'hour' | 'day', startMs: number): string {
-    return `${own(accountId)}:${by}:${startMs}`
+    return `${accountPrefix(accountId)}:${by}:${startMs}`
   }
 
   /** The buckets that there are, by their start. */
   buckets(accountId: string, by: 'hour' | 'day'): string {
-    return `${own(accountId)}:${by}s`
+    return `${accountPrefix(accountId)}:${by}s`
   }
 
   /** When reservations run out, by account and request. */
   ends(accountId: string): string {
-    return this.isCluster ? `${own(accountId)}:ends` : `${PREFIX}ledger:ends`
+    return this.isCluster ? `${accountPrefix(accountId)}:ends` : `${PREFIX}ledger:ends`
   }
 
   /** Where in the stream each request's row is, and whose it is. */
   ids(accountId: string): string {
-    return this.isCluster ? `${own(accountId)}:ids` : `${PREFIX}ledger:ids`
+    return this.isCluster ? `${accountPrefix(accountId)}:ids` : `${PREFIX}ledger:ids`
   }
 
   /** All accounts' rows in the order of their time; of a Cluster there is none. */
@@ -95,23 +95,23 @@ export class LedgerNames {
     if (this.isCluster && (shared || kind === 'concurrent')) return null
     let byAccount = this.named.get(subject)
     if (byAccount === undefined) {
-      if (this.named.size >= MOST_NAMED) this.named.clear()
+      if (this.named.size >= MAX_CACHED_NAMES) this.named.clear()
       this.named.set(subject, (byAccount = new Map<string, SubjectNames>()))
     }
-    const whose = shared ? EVERYBODY : accountId
+    const whose = shared ? ALL_ACCOUNTS : accountId
     let names = byAccount.get(whose)
     if (names === undefined) {
       // One subject of very many accounts: nobody's limit is asked for all the time.
-      if (byAccount.size >= MOST_NAMED) byAccount.clear()
-      byAccount.set(whose, (names = namesOf(slotOf(accountId, demand), subject)))
+      if (byAccount.size >= MAX_CACHED_NAMES) byAccount.clear()
+      byAccount.set(whose, (names = namesOf(slotPrefix(accountId, demand), subject)))
     }
     return names[kind]
   }
 
   /** The same of a budget; null is one that accounts share. */
   budget(accountId: string | null, kind: BudgetDemand['kind'], subject: string): string {
-    return limitName(
-      slotOf(accountId ?? '', { shared: accountId === null, subject }),
+    return limitKey(
+      slotPrefix(accountId ?? '', { shared: accountId === null, subject }),
       kind,
       subject,
     )
@@ -119,40 +119,40 @@ export class LedgerNames {
 }
 
 /** What is taken of a limit. */
-export function limitName(slot: string, kind: Demand['kind'], subject: string): string {
+export function limitKey(slot: string, kind: Demand['kind'], subject: string): string {
   return `${slot}:${kind}:${subject}`
 }
 
 function namesOf(slot: string, subject: string): SubjectNames {
   return {
-    requests: limitName(slot, 'requests', subject),
-    tokens: limitName(slot, 'tokens', subject),
-    concurrent: limitName(slot, 'concurrent', subject),
-    usd_day: limitName(slot, 'usd_day', subject),
-    usd_month: limitName(slot, 'usd_month', subject),
+    requests: limitKey(slot, 'requests', subject),
+    tokens: limitKey(slot, 'tokens', subject),
+    concurrent: limitKey(slot, 'concurrent', subject),
+    usd_day: limitKey(slot, 'usd_day', subject),
+    usd_month: limitKey(slot, 'usd_month', subject),
   }
 }
 
 /** Demands with the same of these are of one slot. */
-export function slotOf(
+export function slotPrefix(
   accountId: string,
   { shared, subject }: Pick<Demand, 'shared' | 'subject'>,
 ): string {
-  return shared ? `${PREFIX}{~${encodeURIComponent(subject)}}` : own(accountId)
+  return shared ? `${PREFIX}{~${encodeURIComponent(subject)}}` : accountPrefix(accountId)
 }
 
 /** A request's place among the ends. */
-export function endPlace(accountId: string, requestId: string): string {
+export function leaseMember(accountId: string, requestId: string): string {
   return `${accountId}\0${requestId}`
 }
 
 /** The request of a row's place. */
-export function requestOf(name: string): string {
+export function requestIdIn(name: string): string {
   return name.slice(TIME_DIGITS)
 }
 
 /** A time as it stands in names; many rows a millisecond have the same. */
-export function timeName(atMs: number): string {
+export function timePrefix(atMs: number): string {
   if (atMs !== lastTime.ms) {
     const whole = Math.floor(Math.max(0, Math.min(LAST_TIME, atMs)))
     lastTime = { ms: atMs, name: whole.toString(36).padStart(TIME_DIGITS, '0') }
@@ -163,6 +163,6 @@ export function timeName(atMs: number): string {
 let lastTime = { ms: 0, name: '0'.repeat(TIME_DIGITS) }
 
 /** What every name of an account begins with. */
-export function own(accountId: string): string {
+export function accountPrefix(accountId: string): string {
   return `${PREFIX}{${accountId}}`
 }

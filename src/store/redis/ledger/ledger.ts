@@ -23,62 +23,62 @@ import type {
   AdmissionResult,
 } from '../../ledger.js'
 import { budgets, putBudgets } from './budgets.js'
-import { Admissions, questionOf } from '../limits/send-admissions.js'
-import { ACCOUNTS, endPlace, LedgerNames } from './key-names.js'
-import { sharedOf } from '../limits/encode-demands.js'
+import { AdmissionBatches, slotRequestOf } from '../limits/admission-batches.js'
+import { ACCOUNTS, leaseMember, LedgerKeys } from './key-names.js'
+import { parseSharedHolds } from '../limits/encode-demands.js'
 import * as scripts from './scripts.js'
 import type { RedisEngine } from '../connection/engine.js'
 import type { RedisLink } from '../connection/link.js'
 import type { Argument, Script } from '../connection/script.js'
 import { listOf } from '../keys/read-records.js'
 import { Settlement } from './settlement.js'
-import { SliceRounds } from '../limits/report-slices.js'
+import { SliceReporter } from '../limits/slice-reporter.js'
 import { Slices } from '../limits/slices.js'
-import { Slots } from '../limits/admit.js'
+import { SlotAdmissions } from '../limits/slot-admissions.js'
 import { putSums } from './put-sums.js'
 import { RedisUsage } from './usage.js'
 import { readEntry } from '../../records/read-entry.js'
 import { writeEntry } from '../../records/write-entry.js'
 
 /** Reservations that ran out, settled before the next are asked for. */
-const DUE_AT_ONCE = 64
-const RENEWED_AT_ONCE = 256
+const MAX_EXPIRED = 64
+const MAX_RENEWED = 256
 /** Accounts that this process has put on the list. */
-const MOST_LISTED = 100_000
-const MOST_NAME = 400
+const MAX_LISTED = 100_000
+const MAX_NAME_LENGTH = 400
 
 /** Works on the engine's connections, until those are closed. */
 export class RedisLedger implements Ledger {
   private readonly link: RedisLink
-  private readonly names: LedgerNames
+  private readonly names: LedgerKeys
   private readonly usage: RedisUsage
   private readonly reports: RedisLink
   /** For tests; empty is the server's clock. */
   private readonly clock: () => Argument
   private readonly listed = new Set<string>()
   private readonly slices: Slices
-  private readonly admissions: Admissions
-  private readonly slots: Slots
+  private readonly admissions: AdmissionBatches
+  private readonly slotAdmissions: SlotAdmissions
   private readonly settlement: Settlement
   /** This process, in what is written down of it. */
-  private readonly member = `${process.pid}.${Math.floor(Math.random() * 2 ** 40).toString(36)}`
-  private readonly rounds: SliceRounds
+  private readonly processName = `${process.pid}.${Math.floor(Math.random() * 2 ** 40).toString(36)}`
+  private readonly sliceReporter: SliceReporter
   private attempts = 0
 
   /** `nowMs` in place of the server's clock. */
-  constructor({ place, ledger, admin }: RedisEngine, nowMs: (() => number) | undefined) {
+  constructor({ address: place, ledger, admin }: RedisEngine, nowMs: (() => number) | undefined) {
     this.link = ledger
-    this.names = new LedgerNames(place.kind === 'cluster')
+    this.names = new LedgerKeys(place.kind === 'cluster')
     this.clock = nowMs ?? (() => '')
     // Reports may take longer.
     this.reports = admin
     this.usage = new RedisUsage(admin, this.names)
     this.slices = new Slices((accountId, demand) => this.names.slice(accountId, demand))
-    const { link, names, clock, slices, member } = this
-    this.admissions = new Admissions(link, names, clock)
-    this.slots = new Slots(link, names, clock, this.admissions)
-    this.settlement = new Settlement({ link, names, clock, slices, member })
-    this.rounds = new SliceRounds({ link, names, clock, slices, member })
+    const { link, names, clock, slices, processName: member } = this
+    this.admissions = new AdmissionBatches(link, names, clock)
+    this.slotAdmissions = new SlotAdmissions(link, names, clock, this.admissions)
+    this.settlement = new Settlement({ link, names, clock, slices, processName: member })
+    this.sliceReporter = new SliceReporter({ link, names, clock, slices, processName: member })
   }
 
   async admit(admission: Admission): Promise<AdmissionResult> {
@@ -87,37 +87,37 @@ export class RedisLedger implements Ledger {
     assertNames(what, requestId, accountId, unsettled.keyId, unsettled.model)
     if (admission.isTaken) {
       if (!this.listed.has(accountId)) await this.list(what, accountId)
-      await this.admissions.ask(questionOf(admission, 'note', demands, ''))
+      await this.admissions.request(slotRequestOf(admission, 'note', demands, ''))
       return { admitted: true, limitStates: [] }
     }
     const limitStates = this.slices.take(requestId, accountId, demands, performance.now())
     if (limitStates !== null) return { admitted: true, limitStates, isSlice: true }
     if (!this.listed.has(accountId)) await this.list(what, accountId)
     // Unlike any other attempt's: what is given back after a refusal must be only what this one took.
-    const member = `${requestId}#${this.member}.${(this.attempts += 1)}`
-    const answer = await this.slots.ask(admission, member)
+    const member = `${requestId}#${this.processName}.${(this.attempts += 1)}`
+    const answer = await this.slotAdmissions.take(admission, member)
     return { admitted: answer.outcome !== 'refused', limitStates: answer.limitStates }
   }
 
   releaseSlots(requestId: string): void {
-    this.slices.letGo(requestId)
+    this.slices.releaseSlots(requestId)
   }
 
   async append(row: UsageRow): Promise<void> {
     await this.settle(row)
   }
 
-  async settle(row: UsageRow, claim?: Reservation): Promise<SettleOutcome> {
-    return (await this.settled(row, writeEntry(row), false, claim)) ? 'settled' : 'already'
+  async settle(row: UsageRow, reservation?: Reservation): Promise<SettleOutcome> {
+    return (await this.settled(row, writeEntry(row), false, reservation)) ? 'settled' : 'already'
   }
 
   raise(accountId: string, demands: Raise['demands']): Promise<Raise | null> {
     assertNames('raising a reservation', accountId)
-    return this.slots.raise(accountId, demands)
+    return this.slotAdmissions.raise(accountId, demands)
   }
 
   lower(accountId: string, raise: Raise): Promise<void> {
-    return this.slots.lower(accountId, raise)
+    return this.slotAdmissions.lower(accountId, raise)
   }
 
   async renew(
@@ -133,10 +133,10 @@ export class RedisLedger implements Ledger {
     }
     if (byAccount.size === 0) await this.link.opened()
     for (const [accountId, ids] of byAccount) {
-      for (let from = 0; from < ids.length; from += RENEWED_AT_ONCE) {
-        const places = ids.slice(from, from + RENEWED_AT_ONCE)
-        const args = places.flatMap((id) => [id, endPlace(accountId, id)])
-        const keys = [this.names.open(accountId), this.names.ends(accountId)]
+      for (let from = 0; from < ids.length; from += MAX_RENEWED) {
+        const places = ids.slice(from, from + MAX_RENEWED)
+        const args = places.flatMap((id) => [id, leaseMember(accountId, id)])
+        const keys = [this.names.reservations(accountId), this.names.ends(accountId)]
         const answer = await this.run(what, scripts.RENEW, keys, [this.clock(), leaseMs, ...args])
         for (const text of listOf(answer)) await this.renewShared(what, text, leaseMs)
       }
@@ -149,20 +149,20 @@ export class RedisLedger implements Ledger {
     const accounts = this.names.isCluster ? await this.usage.accounts() : ['']
     for (const account of accounts) {
       for (;;) {
-        const args = [this.clock(), DUE_AT_ONCE, overdueMs]
+        const args = [this.clock(), MAX_EXPIRED, overdueMs]
         const ends = [this.names.ends(account)]
-        const due = listOf(await this.run(what, scripts.DUE, ends, args)).map(String)
+        const due = listOf(await this.run(what, scripts.LIST_EXPIRED, ends, args)).map(String)
         const done = await Promise.all(due.map((place) => this.settleDue(what, place)))
         count += done.filter(Boolean).length
         // What could not be settled is still due: asking for it again at once would never end.
-        if (due.length < DUE_AT_ONCE || !done.includes(true)) break
+        if (due.length < MAX_EXPIRED || !done.includes(true)) break
       }
     }
     return count
   }
 
   limitStates(accountId: string, demands: readonly Demand[]): Promise<LimitState[]> {
-    return this.slots.look(accountId, demands)
+    return this.slotAdmissions.limitStates(accountId, demands)
   }
 
   sums(query: SumQuery): Promise<UsageSum[]> {
@@ -217,7 +217,7 @@ export class RedisLedger implements Ledger {
 
   /** What slices are left goes back; never rejects. */
   close(): Promise<void> {
-    return this.rounds.end()
+    return this.sliceReporter.end()
   }
 
   private run(
@@ -233,18 +233,18 @@ export class RedisLedger implements Ledger {
     row: UsageRow,
     text: string,
     isDue: boolean,
-    claim?: Reservation,
+    reservation?: Reservation,
   ): Promise<boolean> {
     const what = 'settling a request'
     const { accountId, requestId } = row
     assertNames(what, requestId, accountId, row.keyId, row.model)
     if (!this.listed.has(accountId)) await this.list(what, accountId)
-    return this.settlement.settle(row, text, isDue, claim)
+    return this.settlement.settle(row, text, isDue, reservation)
   }
 
   private async settleDue(what: string, place: string): Promise<boolean> {
     const [accountId = '', requestId = ''] = place.split('\0')
-    const key = this.names.open(accountId)
+    const key = this.names.reservations(accountId)
     const text = await this.link.send(what, 'hget', [key, requestId])
     if (typeof text !== 'string') {
       await this.link.send(what, 'zrem', [this.names.ends(accountId), place])
@@ -255,7 +255,7 @@ export class RedisLedger implements Ledger {
   }
 
   private async renewShared(what: string, text: unknown, leaseMs: number): Promise<void> {
-    for (const [, , holds] of sharedOf(text)) {
+    for (const [, , holds] of parseSharedHolds(text)) {
       for (const [kind, key, , , member] of holds) {
         if (kind !== 'concurrent') continue
         await this.run(what, scripts.RENEW_SHARED, [key], [this.clock(), leaseMs, member])
@@ -267,7 +267,7 @@ export class RedisLedger implements Ledger {
   private async list(what: string, accountId: string): Promise<void> {
     if (this.listed.has(accountId)) return
     await this.link.send(what, 'sadd', [ACCOUNTS, accountId])
-    if (this.listed.size >= MOST_LISTED) this.listed.clear()
+    if (this.listed.size >= MAX_LISTED) this.listed.clear()
     this.listed.add(accountId)
   }
 }
@@ -275,7 +275,7 @@ export class RedisLedger implements Ledger {
 /** Throws where names made of these could not be taken apart again. */
 function assertNames(what: string, ...names: readonly string[]): void {
   for (const name of names) {
-    if (name !== '' && name.length <= MOST_NAME && !name.includes('\0')) continue
+    if (name !== '' && name.length <= MAX_NAME_LENGTH && !name.includes('\0')) continue
     throw unavailable(`${what} failed`, new Error('a name is empty, too long, or has a NUL in it'))
   }
 }

@@ -2,7 +2,7 @@
  * Putting sums into the `redis` engine's ledger that another ledger has added up.
  */
 import type { UsageSum } from '../../ledger.js'
-import type { LedgerNames } from './key-names.js'
+import type { LedgerKeys } from './key-names.js'
 import { loadScript, type Argument } from '../connection/script.js'
 import type { RedisLink } from '../connection/link.js'
 import { numberedCounters } from '../../records/count-usage.js'
@@ -12,12 +12,12 @@ const PUT_AT_ONCE = 50
 
 const PUT_SUMS = loadScript('ledger/put-sums')
 
-const PUT_USES = loadScript('ledger/put-uses')
+const PUT_USES = loadScript('ledger/put-last-use')
 
 /** See `Ledger.putSums`. */
 export async function putSums(
   link: RedisLink,
-  names: LedgerNames,
+  names: LedgerKeys,
   by: 'hour' | 'day',
   sums: readonly UsageSum[],
   lastUse: ReadonlyMap<string, number>,
@@ -43,7 +43,7 @@ export async function putSums(
   const [first] = sums
   if (first === undefined || lastUse.size === 0) return
   const uses = Array.from(lastUse).flat()
-  await link.run(what, PUT_USES, [names.used(first.accountId)], uses)
+  await link.run(what, PUT_USES, [names.lastUse(first.accountId)], uses)
 }
 
 function countersOf(sum: UsageSum): Argument[] {

@@ -7,14 +7,18 @@ import { loadScript } from '../connection/script.js'
 /** Admits requests, or reads how limits stand. */
 export const ADMIT = loadScript(
   'limits/time',
-  'limits/each',
+  'limits/each-request',
   'limits/counters',
-  'limits/held-places',
+  'limits/concurrency-slice',
   'limits/admit',
 )
 
 /** Gives back what a limit in another slot of a Cluster holds. */
-export const RELEASE_SHARED = loadScript('limits/time', 'limits/give-back', 'limits/release-shared')
+export const RELEASE_SHARED = loadScript(
+  'limits/time',
+  'limits/return-holds',
+  'limits/release-shared',
+)
 
 /** Prolongs the leases of running requests. */
 export const RENEW = loadScript('limits/time', 'limits/renew')
@@ -23,33 +27,31 @@ export const RENEW = loadScript('limits/time', 'limits/renew')
 export const RENEW_SHARED = loadScript('limits/time', 'limits/renew-shared')
 
 /** Lists leases that have run out. */
-export const DUE = loadScript('limits/time', 'ledger/due')
+export const LIST_EXPIRED = loadScript('limits/time', 'ledger/list-expired')
 
 /** Reads ledger entries by request id. */
-export const READ_ROWS = loadScript('ledger/read-rows')
+export const READ_ENTRIES = loadScript('ledger/read-entries')
 
 /** Deletes ledger entries. */
-export const DROP_ROWS = loadScript('ledger/drop-rows')
+export const DELETE_ENTRIES = loadScript('ledger/delete-entries')
 
 /** Reports slices and asks for more. */
-export const SLICES = loadScript(
+export const REPORT_SLICES = loadScript(
   'limits/time',
-  'limits/each',
+  'limits/each-request',
   'limits/counters',
-  'limits/held-places',
-  'limits/place-slices',
-  'limits/slice',
-  'limits/slices',
+  'limits/concurrency-slice',
+  'limits/counter-slice',
+  'limits/report-slices',
 )
 
 /** Writes ledger entries and corrects what was reserved. */
 export const SETTLE = loadScript(
   'limits/time',
-  'limits/each',
+  'limits/each-request',
   'limits/counters',
-  'limits/give-back',
-  'limits/held-places',
-  'limits/place-slices',
-  'limits/slice',
+  'limits/return-holds',
+  'limits/concurrency-slice',
+  'limits/counter-slice',
   'ledger/settle',
 )

@@ -6,29 +6,29 @@ import type { UsageRow } from '../../../ledger/row.js'
 import { unavailable } from '../../errors.js'
 import type { BudgetDemand, Reservation, Demand } from '../../ledger.js'
 import { Batches } from '../connection/batches.js'
-import { BUCKET_MS, slotOf, timeName, type LedgerNames } from './key-names.js'
-import { holdsText, numbersOf, sharedOf } from '../limits/encode-demands.js'
+import { BUCKET_MS, slotPrefix, timePrefix, type LedgerKeys } from './key-names.js'
+import { encodeHolds, amountsOf, parseSharedHolds } from '../limits/encode-demands.js'
 import { RELEASE_SHARED } from './scripts.js'
 import type { RedisLink } from '../connection/link.js'
 import type { Argument } from '../connection/script.js'
-import { listOf, numbersOfJson } from '../keys/read-records.js'
+import { listOf, parseNumbers } from '../keys/read-records.js'
 import { SETTLE } from './scripts.js'
-import { NUMBERS, type SliceRequest, type Slices } from '../limits/slices.js'
+import { NUMBERS_PER_SLICE, type SliceRequest, type Slices } from '../limits/slices.js'
 import { chargedNanoUsd, countersOf, usedTokens } from '../../records/count-usage.js'
 
 /**
  * Rows of one command: the server does nothing else for about two milliseconds. With fewer, slices that they are under
  * would be spoken of more often.
  */
-const AT_ONCE = 32
+const MAX_SETTLEMENTS = 32
 const WHAT = 'settling a request'
 /** What the script says of a row. */
 const [ALREADY, SETTLED] = [0, 1]
 
 /** A row that waits for its command. */
-interface Waiting extends SliceRequest {
+interface PendingSettlement extends SliceRequest {
   readonly row: UsageRow
-  readonly claim: Reservation | undefined
+  readonly reservation: Reservation | undefined
   /** As `SETTLE` takes it apart. */
   readonly text: string
   readonly resolve: (isNew: boolean) => void
@@ -38,22 +38,22 @@ interface Waiting extends SliceRequest {
 /** What a settlement needs of its ledger. */
 export interface SettlementOptions {
   readonly link: RedisLink
-  readonly names: LedgerNames
+  readonly names: LedgerKeys
   /** As in `RedisLedger`. */
   readonly clock: () => Argument
   readonly slices: Slices
   /** This process, as slices are written down for. */
-  readonly member: string
+  readonly processName: string
 }
 
 /** The way of rows into one ledger. */
 export class Settlement {
   private readonly options: SettlementOptions
-  private readonly batches: Batches<Waiting>
+  private readonly batches: Batches<PendingSettlement>
 
   constructor(options: SettlementOptions) {
     this.options = options
-    this.batches = new Batches(AT_ONCE, options.names.isCluster, (rows) => this.send(rows))
+    this.batches = new Batches(MAX_SETTLEMENTS, options.names.isCluster, (rows) => this.send(rows))
   }
 
   /**
@@ -64,35 +64,35 @@ export class Settlement {
     row: UsageRow,
     rowText: string,
     isDue: boolean,
-    claim: Reservation | undefined,
+    reservation: Reservation | undefined,
   ): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const { isCluster } = this.options.names
       const { accountId } = row
-      const demands = claim?.demands ?? []
-      const holds = owedHolds(accountId, claim, ({ shared }) => !isCluster || !shared)
-      const text = `${settlingText(row, isDue, claim)}\0${holds}\n${rowText}`
-      const waiting = { row, claim, accountId, demands, text, resolve, reject }
+      const demands = reservation?.demands ?? []
+      const holds = unreservedHolds(accountId, reservation, ({ shared }) => !isCluster || !shared)
+      const text = `${encodeSettlement(row, isDue, reservation)}\0${holds}\n${rowText}`
+      const waiting = { row, reservation, accountId, demands, text, resolve, reject }
       this.batches.add(isCluster ? accountId : '', waiting)
     })
   }
 
-  private async send(rows: readonly Waiting[]): Promise<void> {
-    const { link, names, clock, member, slices } = this.options
+  private async send(rows: readonly PendingSettlement[]): Promise<void> {
+    const { link, names, clock, processName, slices } = this.options
     const accountId = rows[0]?.row.accountId ?? ''
-    const askedMs = performance.now()
-    const told = slices.told(rows, askedMs)
-    const keys = names.isCluster ? keysOf(names, rows) : [names.open(accountId)]
+    const reportedAtMs = performance.now()
+    const reports = slices.reportsFor(rows, reportedAtMs)
+    const keys = names.isCluster ? keysOf(names, rows) : [names.reservations(accountId)]
     const fixed = [names.ids(accountId), names.ends(accountId), names.allOrder ?? '']
-    const args: Argument[] = [clock(), member, JSON.stringify(told), ...fixed]
+    const args: Argument[] = [clock(), processName, JSON.stringify(reports), ...fixed]
     for (const { text } of rows) args.push(text)
     try {
       const [text, ...more] = listOf(await link.run(WHAT, SETTLE, keys, args))
-      const numbers = numbersOfJson(text)
-      slices.heard(told, numbers, askedMs, performance.now())
+      const numbers = parseNumbers(text)
+      slices.applyReplies(reports, numbers, reportedAtMs, performance.now())
       for (const [at, waiting] of rows.entries()) {
         const place = more.length === 0 ? -1 : more.indexOf(at + 1)
-        const code = numbers[NUMBERS * told.length + at]
+        const code = numbers[NUMBERS_PER_SLICE * reports.length + at]
         this.answer(waiting, code, place < 0 ? null : more[place + 1])
       }
     } catch (error) {
@@ -100,43 +100,43 @@ export class Settlement {
     }
   }
 
-  private answer(waiting: Waiting, outcome: number | undefined, what: unknown): void {
-    const { row, claim, resolve, reject } = waiting
+  private answer(waiting: PendingSettlement, outcome: number | undefined, what: unknown): void {
+    const { row, reservation, resolve, reject } = waiting
     if (outcome === ALREADY) resolve(false)
     else if (outcome !== SETTLED) {
       const reason = typeof what === 'string' ? what : 'no answer'
       reject(unavailable(`${WHAT} failed`, new Error(reason)))
     } else if (!this.options.names.isCluster) resolve(true)
-    else this.releaseShared(row, claim, what).then(() => resolve(true), reject)
+    else this.releaseShared(row, reservation, what).then(() => resolve(true), reject)
   }
 
   /** What of a Cluster is in other slots. */
   private async releaseShared(
     row: UsageRow,
-    claim: Reservation | undefined,
+    reservation: Reservation | undefined,
     reserved: unknown,
   ): Promise<void> {
     const { link, clock } = this.options
     const used = usedTokens(row) ?? ''
-    for (const [slot, [day, month], holds] of sharedOf(reserved)) {
+    for (const [slot, [day, month], holds] of parseSharedHolds(reserved)) {
       const args = [clock(), JSON.stringify(holds), day, month, used, chargedNanoUsd(row) ?? '']
       await link.run(WHAT, RELEASE_SHARED, [`${slot}:none`], args)
     }
-    if (reserved !== null || claim?.takenFrom !== 'nothing') return
+    if (reserved !== null || reservation?.takenFrom !== 'nothing') return
     const day = Math.floor(row.atMs / BUCKET_MS.day)
     const date = new Date(row.atMs)
     const month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth()
-    for (const demand of claim.demands) {
+    for (const demand of reservation.demands) {
       if (!demand.shared || !isBudget(demand)) continue
-      const holds = owedHolds(row.accountId, claim, (each) => each === demand)
-      const args = [clock(), holds, day, month, '', owedCost(row, claim)]
-      await link.run(WHAT, RELEASE_SHARED, [`${slotOf(row.accountId, demand)}:none`], args)
+      const holds = unreservedHolds(row.accountId, reservation, (each) => each === demand)
+      const args = [clock(), holds, day, month, '', unreservedCost(row, reservation)]
+      await link.run(WHAT, RELEASE_SHARED, [`${slotPrefix(row.accountId, demand)}:none`], args)
     }
   }
 }
 
 /** All that the script touches of one account: a Cluster that moves its slot must know. */
-function keysOf(names: LedgerNames, rows: readonly Waiting[]): string[] {
+function keysOf(names: LedgerKeys, rows: readonly PendingSettlement[]): string[] {
   const keys = new Set<string>()
   for (const { row, accountId, demands } of rows) {
     const { atMs } = row
@@ -144,7 +144,7 @@ function keysOf(names: LedgerNames, rows: readonly Waiting[]): string[] {
       const name = names.slice(accountId, demand)
       if (name !== null) keys.add(name)
     }
-    for (const of of ['open', 'ids', 'ends', 'rows', 'order', 'used'] as const) {
+    for (const of of ['reservations', 'ids', 'ends', 'entries', 'order', 'lastUse'] as const) {
       keys.add(names[of](accountId))
     }
     for (const by of ['hour', 'day'] as const) {
@@ -156,38 +156,42 @@ function keysOf(names: LedgerNames, rows: readonly Waiting[]): string[] {
 }
 
 /** A row as `SETTLE` takes it apart, but for the holds and its own text. */
-function settlingText(row: UsageRow, isDue: boolean, claim: Reservation | undefined): string {
+function encodeSettlement(
+  row: UsageRow,
+  isDue: boolean,
+  reservation: Reservation | undefined,
+): string {
   const { accountId, requestId, keyId, model, atMs } = row
   return (
-    `${accountId}\0${requestId}\0${keyId}\0${model}\0${timeName(atMs)}\0${Math.floor(atMs)}\0` +
-    `${usedTokens(row) ?? ''}\0${chargedNanoUsd(row) ?? ''}\0${owedCost(row, claim)}\0` +
+    `${accountId}\0${requestId}\0${keyId}\0${model}\0${timePrefix(atMs)}\0${Math.floor(atMs)}\0` +
+    `${usedTokens(row) ?? ''}\0${chargedNanoUsd(row) ?? ''}\0${unreservedCost(row, reservation)}\0` +
     `${countersOf(row).join(' ')}\0${isDue ? 'due' : ''}`
   )
 }
 
 /** What is corrected where there is no reservation: all that a slice took, or what budgets have not heard of. */
-function owedHolds(
+function unreservedHolds(
   accountId: string,
-  claim: Reservation | undefined,
+  reservation: Reservation | undefined,
   isWanted: (demand: Demand) => boolean,
 ): string {
-  if (claim === undefined || claim.takenFrom === 'reserved') return '[]'
+  if (reservation === undefined || reservation.takenFrom === 'reserved') return '[]'
   const owed: Demand[] = []
-  for (const demand of claim.demands) {
+  for (const demand of reservation.demands) {
     if (!isWanted(demand)) continue
-    if (claim.takenFrom === 'slice') {
+    if (reservation.takenFrom === 'slice') {
       if (demand.kind === 'tokens' || isBudget(demand)) owed.push(demand)
     } else if (isBudget(demand)) owed.push({ ...demand, costNanoUsd: 0 })
   }
-  return holdsText(accountId, owed, '')
+  return encodeHolds(accountId, owed, '')
 }
 
 /** What it cost; where that is not known, what a reservation of it would have stood for. */
-function owedCost(row: UsageRow, claim: Reservation | undefined): number | '' {
+function unreservedCost(row: UsageRow, reservation: Reservation | undefined): number | '' {
   const charged = chargedNanoUsd(row)
   if (charged !== null) return charged
-  const budget = claim?.demands.find(isBudget)
-  return budget === undefined || claim?.takenFrom !== 'nothing' ? '' : numbersOf(budget).cost
+  const budget = reservation?.demands.find(isBudget)
+  return budget === undefined || reservation?.takenFrom !== 'nothing' ? '' : amountsOf(budget).cost
 }
 
 function isBudget(demand: Demand): demand is BudgetDemand {

@@ -18,13 +18,13 @@ import {
   ACCOUNTS,
   AFTER_ALL,
   BUCKET_MS,
-  requestOf,
-  timeName,
-  type LedgerNames,
+  requestIdIn,
+  timePrefix,
+  type LedgerKeys,
 } from './key-names.js'
-import { DROP_ROWS, READ_ROWS } from './scripts.js'
+import { DELETE_ENTRIES, READ_ENTRIES } from './scripts.js'
 import type { RedisLink } from '../connection/link.js'
-import { intact, listOf } from '../keys/read-records.js'
+import { parseRecord, listOf } from '../keys/read-records.js'
 import { selectSums, byCost, useByKey } from '../../records/group-sums.js'
 import { readEntry } from '../../records/read-entry.js'
 import { newSum, setCounter, sumFromCounters, type SumCounters } from '../../records/count-usage.js'
@@ -32,12 +32,12 @@ import { newSum, setCounter, sumFromCounters, type SumCounters } from '../../rec
 /** Rows read in one slice, and dropped in one step. */
 const SLICE = 250
 /** Rows looked at for one page; where no more match, the page is short and says where it stopped. */
-const MOST_LOOKED_AT = 20_000
+const MAX_SCANNED = 10_000
 /** Buckets read at once. */
 const BUCKETS = 50
 
 /** A row's place in the order of time, and whose it is. */
-interface Placed {
+interface IndexedEntry {
   readonly name: string
   readonly accountId: string
 }
@@ -45,9 +45,9 @@ interface Placed {
 /** Reads on the connection that it is given. */
 export class RedisUsage {
   private readonly link: RedisLink
-  private readonly names: LedgerNames
+  private readonly names: LedgerKeys
 
-  constructor(link: RedisLink, names: LedgerNames) {
+  constructor(link: RedisLink, names: LedgerKeys) {
     this.link = link
     this.names = names
   }
@@ -74,11 +74,11 @@ export class RedisUsage {
 
   async page(query: EntryQuery): Promise<EntryPage> {
     const { accountId, fromMs = 0, toMs, after, limit, ...filter } = query
-    const newest = toMs === undefined ? AFTER_ALL : timeName(Math.max(0, toMs))
-    const oldest = `[${timeName(fromMs)}`
+    const newest = toMs === undefined ? AFTER_ALL : timePrefix(Math.max(0, toMs))
+    const oldest = `[${timePrefix(fromMs)}`
     const rows: UsageRow[] = []
     let from = after === null || after >= newest ? newest : after
-    for (let lookedAt = 0; lookedAt < MOST_LOOKED_AT;) {
+    for (let lookedAt = 0; lookedAt < MAX_SCANNED;) {
       const names = await this.order(accountId, `(${from}`, oldest, true)
       const found = await this.readAll('reading rows', names)
       for (const [at, row] of found.entries()) {
@@ -93,7 +93,7 @@ export class RedisUsage {
   }
 
   async *export(sinceMs: number): AsyncGenerator<readonly UsageRow[]> {
-    let from = `[${timeName(sinceMs)}`
+    let from = `[${timePrefix(sinceMs)}`
     for (;;) {
       const names = await this.order(null, from, `[${AFTER_ALL}`, false)
       const last = names.at(-1)
@@ -138,7 +138,7 @@ export class RedisUsage {
     keyIds?: readonly string[],
   ): Promise<ReadonlyMap<string, number>> {
     const what = 'reading uses'
-    const name = this.names.used(accountId)
+    const name = this.names.lastUse(accountId)
     const uses = new Map<string, number>()
     if (keyIds === undefined) {
       const used = await this.link.send(what, 'hgetall', [name])
@@ -169,13 +169,13 @@ export class RedisUsage {
   private async pruneRows(account: string, beforeMs: number): Promise<number> {
     const what = 'pruning rows'
     const order = this.names.order(account)
-    const keys = [this.names.rows(account), this.names.ids(account), order]
+    const keys = [this.names.entries(account), this.names.ids(account), order]
     for (let count = 0; ;) {
-      const range = [order, '-', `(${timeName(beforeMs)}`, 'LIMIT', 0, SLICE]
+      const range = [order, '-', `(${timePrefix(beforeMs)}`, 'LIMIT', 0, SLICE]
       const names = listOf(await this.link.send(what, 'zrangebylex', range)).map(String)
       if (names.length === 0) return count
-      const args = names.flatMap((name) => [requestOf(name), name, `${name}\0${account}`])
-      await this.link.run(what, DROP_ROWS, [...keys, this.names.allOrder ?? order], args)
+      const args = names.flatMap((name) => [requestIdIn(name), name, `${name}\0${account}`])
+      await this.link.run(what, DELETE_ENTRIES, [...keys, this.names.allOrder ?? order], args)
       count += names.length
     }
   }
@@ -197,7 +197,7 @@ export class RedisUsage {
     from: string,
     to: string,
     isDown: boolean,
-  ): Promise<Placed[]> {
+  ): Promise<IndexedEntry[]> {
     const command = isDown ? 'zrevrangebylex' : 'zrangebylex'
     const all = accountId === null ? this.names.allOrder : null
     if (all !== null) {
@@ -216,7 +216,7 @@ export class RedisUsage {
     }
     const accounts = accountId === null ? await this.accounts() : [accountId]
     const found = await Promise.all(
-      accounts.map(async (account): Promise<Placed[]> => {
+      accounts.map(async (account): Promise<IndexedEntry[]> => {
         const range = [this.names.order(account), from, to, 'LIMIT', 0, SLICE]
         const names = listOf(await this.link.send('reading rows', command, range))
         return names.map((name) => ({ name: String(name), accountId: account }))
@@ -230,7 +230,10 @@ export class RedisUsage {
   }
 
   /** In the order of the names; null for one that was dropped in between. */
-  private async readAll(what: string, names: readonly Placed[]): Promise<(UsageRow | null)[]> {
+  private async readAll(
+    what: string,
+    names: readonly IndexedEntry[],
+  ): Promise<(UsageRow | null)[]> {
     const byAccount = new Map<string, number[]>()
     names.forEach(({ accountId }, at) => {
       const known = byAccount.get(accountId)
@@ -240,7 +243,7 @@ export class RedisUsage {
     const rows: (UsageRow | null)[] = names.map(() => null)
     await Promise.all(
       Array.from(byAccount, async ([accountId, places]) => {
-        const ids = places.map((at) => requestOf(names[at]?.name ?? ''))
+        const ids = places.map((at) => requestIdIn(names[at]?.name ?? ''))
         const found = await this.read(what, accountId, ids)
         found.forEach((row, at) => (rows[places[at] ?? 0] = row))
       }),
@@ -253,12 +256,12 @@ export class RedisUsage {
     accountId: string,
     ids: readonly string[],
   ): Promise<(UsageRow | null)[]> {
-    const keys = [this.names.rows(accountId), this.names.ids(accountId)]
-    const texts = listOf(await this.link.run(what, READ_ROWS, keys, ids))
+    const keys = [this.names.entries(accountId), this.names.ids(accountId)]
+    const texts = listOf(await this.link.run(what, READ_ENTRIES, keys, ids))
     return ids.map((id, at) => {
       const text = texts[at]
       if (typeof text !== 'string') return null
-      const row = intact(what, `row '${id}'`, () => readEntry(text))
+      const row = parseRecord(what, `row '${id}'`, () => readEntry(text))
       if (row.accountId === accountId) return row
       throw unavailable(`${what} failed`, damaged(`row '${id}'`, 'it is another account’s'))
     })

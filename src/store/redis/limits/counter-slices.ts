@@ -4,26 +4,26 @@
  */
 import { budgetStanding, drained, rateStanding, UNITS } from '../../../limits/bucket.js'
 import type { BudgetDemand, Demand, RateDemand, LimitState } from '../../ledger.js'
-import type { Told } from './encode-demands.js'
-import { hasPlace, placesStanding, type PlaceSlice } from './concurrency-slices.js'
+import type { SliceReport } from './encode-demands.js'
+import { hasFreeSlot, concurrencyState, type ConcurrencySlice } from './concurrency-slices.js'
 
-/** How long Redis keeps a slice whose process does not report (scripts/limits/slice.lua). */
+/** How long Redis keeps a slice whose process does not report (scripts/limits/counter-slice.lua). */
 const SLICE_MS = 10_000
 /** For this long after a question a slice may be used; half of what Redis keeps it, so that it is never used twice. */
 export const USABLE_MS = SLICE_MS / 2
 /** How long a settlement need not report a slice that has enough left. */
-export const QUIET_MS = 250
+export const REPORT_INTERVAL_MS = 250
 /** Requests per window (`WINDOW_MS`) that make a limit worth a slice. */
-export const HOT = 8
+export const BUSY_REQUESTS = 8
 /** How long requests are counted together. */
 export const WINDOW_MS = 1_000
 /** All slices of a limit hold 1 % of it, one process half of that: a smaller limit has no room for one request. */
-export const LEAST_REQUESTS = 200
-/** A demand on a rate or a budget. Concurrent requests have slices of their own (`place-slices.ts`). */
+export const MIN_REQUESTS = 200
+/** A demand on a rate or a budget. Concurrent requests have slices of their own (`concurrency-slices.ts`). */
 export type SliceDemand = RateDemand | BudgetDemand
 
 /** What this process holds of one limit, and how often it asks for it. */
-export interface FlowSlice {
+export interface CounterSlice {
   readonly name: string
   readonly kind: SliceDemand['kind']
   limit: number
@@ -31,15 +31,15 @@ export interface FlowSlice {
   granted: number
   taken: number
   givenBack: number
-  /** As far as Redis has been told. */
-  toldTaken: number
+  /** As far as Redis has been reports. */
+  reportedTaken: number
   usableUntilMs: number
-  askedMs: number
+  reportedAtMs: number
   /** How the limit stood, and when this was heard. */
   used: number
   held: number
   leftMs: number
-  heardMs: number
+  repliedAtMs: number
   isLow: boolean
   /** What was asked for in the running window, and in the one before. */
   windowMs: number
@@ -52,12 +52,12 @@ export interface FlowSlice {
 }
 
 /** A slice that nothing is granted of yet. */
-export function newSlice(
+export function newCounterSlice(
   name: string,
   kind: SliceDemand['kind'],
   limit: number,
   nowMs: number,
-): FlowSlice {
+): CounterSlice {
   return {
     name,
     kind,
@@ -65,13 +65,13 @@ export function newSlice(
     granted: 0,
     taken: 0,
     givenBack: 0,
-    toldTaken: 0,
+    reportedTaken: 0,
     usableUntilMs: Number.NEGATIVE_INFINITY,
-    askedMs: Number.NEGATIVE_INFINITY,
+    reportedAtMs: Number.NEGATIVE_INFINITY,
     used: 0,
     held: 0,
     leftMs: 0,
-    heardMs: nowMs,
+    repliedAtMs: nowMs,
     isLow: false,
     windowMs: nowMs,
     count: 0,
@@ -82,12 +82,12 @@ export function newSlice(
   }
 }
 
-/** Counts what is told as asked for now; gives back what is more than twice what is wanted. */
-export function tell(slice: FlowSlice, nowMs: number): Told {
-  const want = wantOf(slice)
-  const left = leftOf(slice)
+/** Counts what is reports as asked for now; gives back what is more than twice what is wanted. */
+export function reportCounterSlice(slice: CounterSlice, nowMs: number): SliceReport {
+  const want = wantedAmount(slice)
+  const left = remainingOf(slice)
   if (slice.isLow || left > 2 * want) slice.givenBack += left - (slice.isLow ? 0 : want)
-  slice.askedMs = nowMs
+  slice.reportedAtMs = nowMs
   const { name, kind, limit, taken, givenBack, largest } = slice
   return [name, kind, limit, taken, givenBack, want, largest]
 }
@@ -96,36 +96,44 @@ export function tell(slice: FlowSlice, nowMs: number): Told {
  * Whether a settlement has to speak of it: there is too little, it is long ago, or some of it goes back with
  * the settlement, which has to be there for that.
  */
-export function isDue(slice: FlowSlice, nowMs: number): boolean {
-  if (slice.kind !== 'requests' && slice.taken > slice.toldTaken) return true
-  return nowMs - slice.askedMs >= QUIET_MS || 2 * leftOf(slice) < wantOf(slice)
+export function isReportDue(slice: CounterSlice, nowMs: number): boolean {
+  if (slice.kind !== 'requests' && slice.taken > slice.reportedTaken) return true
+  return (
+    nowMs - slice.reportedAtMs >= REPORT_INTERVAL_MS || 2 * remainingOf(slice) < wantedAmount(slice)
+  )
 }
 
 /** Half of what a second takes, and two requests at the least. */
-function wantOf(slice: FlowSlice): number {
-  if (!isHot(slice)) return 0
+function wantedAmount(slice: CounterSlice): number {
+  if (!isBusy(slice)) return 0
   const { amount, amountBefore, largest } = slice
   return Math.max(2 * largest, Math.ceil(Math.max(amount, amountBefore) / 2))
 }
 
 /** Whether the limit is used often enough for a slice. */
-export function isHot({ count, countBefore }: FlowSlice | PlaceSlice): boolean {
-  return Math.max(count, countBefore) >= HOT
+export function isBusy({ count, countBefore }: CounterSlice | ConcurrencySlice): boolean {
+  return Math.max(count, countBefore) >= BUSY_REQUESTS
 }
 
 /** What is granted and not used. */
-export function leftOf({ granted, taken, givenBack }: FlowSlice): number {
+export function remainingOf({ granted, taken, givenBack }: CounterSlice): number {
   return Math.max(0, granted - taken - givenBack)
 }
 
 /** Whether the slice admits one more request with this demand. */
-export function covers(slice: FlowSlice | PlaceSlice, demand: Demand, nowMs: number): boolean {
-  if (slice.kind === 'concurrent') return hasPlace(slice, nowMs)
-  return nowMs < slice.usableUntilMs && !slice.isLow && leftOf(slice) >= Math.max(1, costOf(demand))
+export function covers(
+  slice: CounterSlice | ConcurrencySlice,
+  demand: Demand,
+  nowMs: number,
+): boolean {
+  if (slice.kind === 'concurrent') return hasFreeSlot(slice, nowMs)
+  return (
+    nowMs < slice.usableUntilMs && !slice.isLow && remainingOf(slice) >= Math.max(1, costOf(demand))
+  )
 }
 
 /** Begins the next window if the last one is over. */
-export function roll(slice: FlowSlice, nowMs: number): void {
+export function rollCounterWindow(slice: CounterSlice, nowMs: number): void {
   const sinceMs = nowMs - slice.windowMs
   if (sinceMs < WINDOW_MS) return
   const isNext = sinceMs < 2 * WINDOW_MS
@@ -137,20 +145,20 @@ export function roll(slice: FlowSlice, nowMs: number): void {
 }
 
 /** As it stood when it was last heard of; what others did since is in what is held, or will be heard of. */
-export function standingOf(
-  slice: FlowSlice | PlaceSlice,
+export function limitStateOf(
+  slice: CounterSlice | ConcurrencySlice,
   demand: Demand | undefined,
   nowMs: number,
 ): LimitState {
-  if (slice.kind === 'concurrent') return placesStanding(slice)
-  const { limit, used, held, leftMs, heardMs } = slice
+  if (slice.kind === 'concurrent') return concurrencyState(slice)
+  const { limit, used, held, leftMs, repliedAtMs: heardMs } = slice
   const elapsedMs = Math.max(0, nowMs - heardMs)
   const cost = demand === undefined ? 0 : costOf(demand)
   const isRate = slice.kind === 'requests' || slice.kind === 'tokens'
-  const standing = isRate
+  const limitState = isRate
     ? rateStanding(Math.ceil(drained(used, elapsedMs, limit)) + held * UNITS, limit, cost)
     : budgetStanding(used + held, 0, limit, cost, Math.ceil(Math.max(0, leftMs - elapsedMs)))
-  return { ...standing, retryAfterMs: 0 }
+  return { ...limitState, retryAfterMs: 0 }
 }
 
 /** The size of the limit, in units of its kind. */

@@ -3,23 +3,23 @@
  */
 import { isPlain, quote } from '../../../wire/json/quote.js'
 import type { Demand } from '../../ledger.js'
-import { slotOf } from '../ledger/key-names.js'
+import { slotPrefix } from '../ledger/key-names.js'
 
 /** What a demand holds until it is settled: kind, name, cost, limit, member. */
 export type Hold = readonly [Demand['kind'], string, number, number, string]
 
 /**
- * What the script is told of one slice: name, kind, limit, taken, given back, wanted, least; of places
+ * What the script is reports of one slice: name, kind, limit, taken, given back, wanted, least; of places
  * after the limit what `tellPlaces` says.
  */
-export type Told = readonly [string, string, number, number, number, number, number]
+export type SliceReport = readonly [string, string, number, number, number, number, number]
 
 /**
  * The text of the `Hold`s of these demands. `member` is what their places begin with. Made anew each time: what a
  * process has kept of ten thousand keys is in no cache of its processor. Of as few pieces as can be, since each is
  * paid for when it is added and when the whole is sent.
  */
-export function holdsText(accountId: string, demands: readonly Demand[], member: string): string {
+export function encodeHolds(accountId: string, demands: readonly Demand[], member: string): string {
   let text = '['
   let last: Demand | null = null
   let [opening, ending] = ['', '']
@@ -29,12 +29,12 @@ export function holdsText(accountId: string, demands: readonly Demand[], member:
     if (last?.subject !== subject || last.shared !== shared) {
       // Looked at before they are joined: a text that is joined is copied to be looked at.
       const areBothPlain = isPlain(accountId) && isPlain(subject)
-      const slot = slotOf(accountId, demand)
+      const slot = slotPrefix(accountId, demand)
       opening = areBothPlain ? `"${slot}:` : quote(`${slot}:`).slice(0, -1)
       ending = areBothPlain ? `:${subject}",` : `${quote(`:${subject}`).slice(1)},`
     }
     last = demand
-    const { limit, cost } = numbersOf(demand)
+    const { limit, cost } = amountsOf(demand)
     const end = kind === 'concurrent' ? `,${quote(member).slice(0, -1)}#${at}"]` : ',""]'
     text += `${at === 0 ? '' : ','}${HEADS[kind]}${opening}${kind}${ending}${cost},${limit}${end}`
   }
@@ -50,7 +50,7 @@ const HEADS: Readonly<Record<Demand['kind'], string>> = {
 }
 
 /** A demand's limit, and what it takes of it. */
-export function numbersOf(demand: Demand): { limit: number; cost: number } {
+export function amountsOf(demand: Demand): { limit: number; cost: number } {
   switch (demand.kind) {
     case 'requests':
     case 'tokens':
@@ -64,7 +64,7 @@ export function numbersOf(demand: Demand): { limit: number; cost: number } {
 }
 
 /** What other slots of a Cluster hold for a request: where, of which day and month, and what. */
-export function sharedOf(text: unknown): [string, [number, number], Hold[]][] {
+export function parseSharedHolds(text: unknown): [string, [number, number], Hold[]][] {
   if (typeof text !== 'string' || text === '[]') return []
   return JSON.parse(text) as [string, [number, number], Hold[]][]
 }

@@ -36,14 +36,21 @@ function hourRows(conditions: string): string {
  * included there yet. There may be several rows of one day, key and model.
  */
 export function dayRows(conditions: string): string {
-  const columns = `account_id, key_id, model, last_at_ms, ${COUNTER_COLUMNS.join(', ')}`
-  const lastHour = `?2 + ${BUCKET_MS.day - 1}`
-  return `WITH RECURSIVE ${bucketsOf('days', '?1', '?2')},
-    ${bucketsOf('hours', `max(?1, ${MARK_MS})`, lastHour)}
-    SELECT start_ms, ${columns} FROM days CROSS JOIN usage_days ON start_ms = at AND ${conditions}
+  return `WITH RECURSIVE ${bucketsOf('days', '?1', '?2')}
+    SELECT start_ms, ${DAY_COLUMNS} FROM days CROSS JOIN usage_days ON start_ms = at AND ${conditions}
     UNION ALL
-    SELECT day_ms, ${columns} FROM hours CROSS JOIN usage_pending ON start_ms = at AND ${conditions}`
+    SELECT * FROM (${pendingRows(conditions)})`
 }
+
+/** The hours of the days from ?1 to ?2 that `usage_days` does not include yet, with the start of their day. */
+export function pendingRows(conditions: string): string {
+  const lastHour = `?2 + ${BUCKET_MS.day - 1}`
+  return `WITH RECURSIVE ${bucketsOf('hours', `max(?1, ${MARK_MS})`, lastHour)}
+    SELECT day_ms AS start_ms, ${DAY_COLUMNS} FROM hours CROSS JOIN usage_pending
+    ON start_ms = at AND ${conditions}`
+}
+
+const DAY_COLUMNS = `account_id, key_id, model, last_at_ms, ${COUNTER_COLUMNS.join(', ')}`
 
 /** Rows of one key, and not those of all keys of an account. */
 export const ONE_KEY = `key_id <> '${ALL_KEYS}'`
@@ -65,10 +72,14 @@ export function sumsOf(db: Connection, query: SumQuery): UsageSum[] {
   if (key === undefined) conditions.push(ONE_KEY)
   const shown = per === 'model' ? "'' AS key_id" : 'key_id'
   const rows = (by === 'hour' ? hourRows : dayRows)(conditions.join(' AND '))
+  // Hours have one row of each key and model; days may have several.
+  const [counters, grouping] =
+    by === 'hour'
+      ? [COUNTER_COLUMNS, 'ORDER BY 1']
+      : [COUNTER_COLUMNS.map(added), 'GROUP BY 1, 2, 3, 4 ORDER BY 1']
   return db
     .prepare(
-      `SELECT start_ms, account_id, ${shown}, model, ${COUNTER_COLUMNS.map(added).join(', ')}
-       FROM (${rows}) GROUP BY 1, 2, 3, 4 ORDER BY 1`,
+      `SELECT start_ms, account_id, ${shown}, model, ${counters.join(', ')} FROM (${rows}) ${grouping}`,
     )
     .all(from, to, ...values(more))
     .map(sumIn)

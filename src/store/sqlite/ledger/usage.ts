@@ -9,7 +9,7 @@ import { numberIn, textIn, type Connection, type Row, type Value } from '../driv
 import { entryIn } from './entry.js'
 
 /** Entries looked at for one page; if no more match, the page is short and says where it stopped. */
-const MOST_LOOKED_AT = 20_000
+const MOST_LOOKED_AT = 10_000
 /** Entries of one batch of the export. */
 const EXPORT_BATCH = 500
 /** Limits of one batch of budgets. */

@@ -1,0 +1,66 @@
+/**
+ * Speaks to Redis of the slices that no settlement speaks of: those of long requests are kept, those that
+ * are not wanted any more go back. Knows no request.
+ */
+import type { SettlementOptions } from '../ledger/settlement.js'
+import { parseNumbers } from '../keys/read-records.js'
+import { REPORT_SLICES } from '../ledger/scripts.js'
+import type { SliceReport } from './encode-demands.js'
+
+/** How often slices are looked at. */
+const ROUND_MS = 500
+
+/** Holds a timer until `end` or `close`. */
+export class SliceReporter {
+  private readonly options: SettlementOptions
+  private readonly timer: NodeJS.Timeout
+  private isBusy = false
+
+  constructor(options: SettlementOptions) {
+    this.options = options
+    this.timer = setInterval(() => void this.round(), ROUND_MS).unref()
+  }
+
+  /** What is left of all slices goes back. Never rejects. */
+  async end(): Promise<void> {
+    this.close()
+    await this.report(this.options.slices.finalReports(performance.now()))
+  }
+
+  close(): void {
+    clearInterval(this.timer)
+  }
+
+  private async round(): Promise<void> {
+    if (this.isBusy) return
+    this.isBusy = true
+    await this.report(this.options.slices.overdueReports(performance.now()))
+    this.isBusy = false
+  }
+
+  /** Never rejects: what was not heard is reports again, in totals. */
+  private async report(reports: readonly SliceReport[]): Promise<void> {
+    const { link, names, clock, slices, processName } = this.options
+    const groups = new Map<string, SliceReport[]>()
+    for (const each of reports) {
+      const [name] = each
+      // Of one slot: what is in braces is the same.
+      const slot = names.isCluster ? name.slice(0, name.indexOf('}')) : ''
+      const group = groups.get(slot)
+      if (group === undefined) groups.set(slot, [each])
+      else group.push(each)
+    }
+    for (const group of groups.values()) {
+      const reportedAtMs = performance.now()
+      const args = [clock(), processName, JSON.stringify(group)]
+      try {
+        const keys = group.map(([key]) => key)
+        const answer = await link.run('keeping slices', REPORT_SLICES, keys, args)
+        slices.applyReplies(group, parseNumbers(answer), reportedAtMs, performance.now())
+      } catch {
+        // Redis is away: slices last as long as they were granted for.
+        return
+      }
+    }
+  }
+}

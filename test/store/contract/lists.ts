@@ -1,0 +1,272 @@
+/**
+ * The part of every engine's suite that is about lists: pages, the removal of ended keys, bounds, and the
+ * identity by which an emptied store is told from a new one.
+ */
+import type { Test } from 'tap'
+import { GatewayError } from '../../../src/errors.js'
+import {
+  KEY_RETENTION_MS,
+  removeEndedKeys,
+  removeEndedKeysInTurn,
+} from '../../../src/store/remove-ended-keys.js'
+import { openStore } from '../../../src/store/open-store.js'
+import type { Page, PageQuery, Store, StoreOptions } from '../../../src/store/store.js'
+import { allKeys } from '../../helpers/lists.js'
+import type { NewUrl } from './store-contract.js'
+import { aKey, anAccount, anEntry } from './sample-records.js'
+
+async function opened(t: Test, url: string, options: StoreOptions = {}): Promise<Store> {
+  const store = await openStore(url, options)
+  t.teardown(() => store.close())
+  return store
+}
+
+type Read<Item> = (query: PageQuery) => Promise<Page<Item>>
+
+/** All items in pages of `limit`; `between` runs before each further page. */
+async function walked<Item>(
+  read: Read<Item>,
+  order: PageQuery['order'],
+  limit: number,
+  between: () => Promise<unknown> = () => Promise.resolve(),
+): Promise<{ items: Item[]; pages: number }> {
+  const items: Item[] = []
+  for (let after: string | null = null, pages = 1; ; pages += 1) {
+    const page: Page<Item> = await read({ order, after, limit })
+    if (page.items.length > limit) throw new Error('the page is longer than asked for')
+    items.push(...page.items)
+    if (page.next === null) return { items, pages }
+    if (!/^[A-Za-z0-9_-]{1,100}$/.test(page.next)) throw new Error('the cursor has another form')
+    after = page.next
+    await between()
+  }
+}
+
+/** Pages of keys and accounts. */
+export async function lists(t: Test, newUrl: NewUrl): Promise<void> {
+  const store = await opened(t, await newUrl(t))
+  const accounts = Array.from({ length: 7 }, (_, at) => anAccount({ createdAtMs: 99 - at }))
+  for (const account of accounts) await store.createAccount(account)
+  const [ada, bob] = accounts
+  if (ada === undefined || bob === undefined) throw new Error('no accounts')
+  const keys = Array.from({ length: 7 }, (_, at) => aKey(ada.id, { createdAtMs: 99 - at }))
+  for (const key of keys) await store.createKey(key, null)
+  await store.createKey(aKey(bob.id), null)
+
+  const read = (query: PageQuery) => store.listKeys(ada.id, query)
+  const readAccounts = (query: PageQuery) => store.listAccounts(query)
+  for (const [limit, pages] of [
+    [1, 7],
+    [2, 4],
+    [7, 1],
+    [1_000, 1],
+  ] as const) {
+    const up = await walked(read, 'oldest_first', limit)
+    t.same(up, { items: keys, pages }, `keys, ${limit} at a time, in order of creation`)
+    const down = await walked(read, 'newest_first', limit)
+    t.same(down, { items: [...keys].reverse(), pages }, 'and the other way')
+    t.same(await walked(readAccounts, 'oldest_first', limit), { items: accounts, pages })
+    const newest = { items: [...accounts].reverse(), pages }
+    t.same(await walked(readAccounts, 'newest_first', limit), newest)
+  }
+  const none = { items: [], next: null }
+  const first = { order: 'oldest_first', after: null, limit: 5 } as const
+  for (const odd of ['acc_nobody', '', '\0', '*']) t.same(await store.listKeys(odd, first), none)
+  for (const after of [
+    '',
+    'x',
+    '-1',
+    '1.5',
+    '1 2',
+    '\0',
+    '9'.repeat(99),
+    '(1',
+    '+inf',
+    "1' OR 1",
+  ]) {
+    t.same(
+      await store.listKeys(ada.id, { ...first, after }),
+      none,
+      `no cursor: ${after.slice(0, 9)}`,
+    )
+    t.same(await store.listAccounts({ ...first, after }), none)
+  }
+
+  let made = 0
+  const grown = await walked(read, 'oldest_first', 3, () => {
+    made += 1
+    return made > 2 ? Promise.resolve() : store.createKey(aKey(ada.id), null)
+  })
+  t.equal(new Set(grown.items.map(({ id }) => id)).size, 9, 'keys made meanwhile come at the end')
+  const down = await walked(read, 'newest_first', 3, () => store.createKey(aKey(ada.id), null))
+  t.equal(down.items.length, 9, 'or not at all: nothing is shifted, or comes twice')
+}
+
+/** Keys that ended are removed, and no others. */
+export async function removal(t: Test, newUrl: NewUrl): Promise<void> {
+  const store = await opened(t, await newUrl(t))
+  const ada = anAccount()
+  const bob = anAccount()
+  for (const account of [ada, bob]) await store.createAccount(account)
+  const live = aKey(ada.id)
+  const revoked = aKey(ada.id)
+  const lately = aKey(ada.id)
+  const expired = aKey(ada.id, { expiresAtMs: 900 })
+  const later = aKey(ada.id, { expiresAtMs: 5_000 })
+  const both = aKey(ada.id, { expiresAtMs: 5_000 })
+  const his = aKey(bob.id)
+  const all = [live, revoked, lately, expired, later, both, his]
+  for (const key of all)
+    await store.createKey(key, null, [anEntry(key.accountId, 'key.create', key.id)])
+  for (const [{ accountId, id }, atMs] of [
+    [revoked, 999],
+    [lately, 1_000],
+    [both, 10],
+    [his, 1],
+  ] as const) {
+    await store.revokeKey(accountId, id, atMs)
+  }
+  t.equal((await store.findKey(revoked.digest))?.key.revokedAtMs, 999)
+  t.equal((await store.findKey(live.digest))?.key.id, live.id)
+  t.equal(await store.countKeys(ada.id), 3)
+
+  const changed: (string | null)[] = []
+  const stop = store.subscribe(({ digest }) => changed.push(digest))
+  const ids = [...all.map(({ id }) => id), revoked.id, 'key_none', '\0', '']
+  t.equal(await store.removeKeys('acc_nobody', ids, 1_000), 0)
+  t.equal(await store.removeKeys(ada.id, [], 1_000), 0)
+  t.equal(await store.removeKeys(ada.id, ids, 1_000), 3, 'those that ended before then')
+  t.equal(await store.removeKeys(ada.id, ids, 1_000), 0, 'once')
+  const left = (await allKeys(store, ada.id)).map(({ id }) => id)
+  t.same(
+    left,
+    [live, lately, later].map(({ id }) => id),
+    'the others keep their order',
+  )
+  for (const { digest, id } of [revoked, expired, both]) {
+    t.equal(await store.findKey(digest), null, 'its digest is unknown')
+    t.equal(await store.keyById(ada.id, id), null)
+    t.equal(await store.revokeKey(ada.id, id, 1), false)
+    t.equal(await store.changeKey(ada.id, id, { expiresAtMs: 9_999 }), null, 'and stays removed')
+  }
+  t.equal(
+    (await store.findKey(his.digest))?.key.revokedAtMs,
+    1,
+    'the other account’s is left alone',
+  )
+  t.equal((await store.findKey(live.digest))?.key.id, live.id)
+  t.equal(await store.countKeys(ada.id), 2, 'one that had expired no longer counts')
+  t.equal(await store.createKey(aKey(ada.id), 2), 'plan_limit')
+  t.equal(await store.createKey(aKey(ada.id), 3), 'created')
+  const page = await store.auditTrail.page({ accountId: ada.id, after: null, limit: 100 })
+  t.equal(page.length, 6, 'the audit trail keeps its entries')
+  for (let tries = 0; tries < 50 && !changed.includes(revoked.digest); tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.ok(changed.includes(revoked.digest), 'processes that remember the key are told')
+  stop()
+}
+
+/** What removes keys by itself: all of a store's, in one process, 30 days after they ended. */
+export async function retention(t: Test, newUrl: NewUrl): Promise<void> {
+  const store = await opened(t, await newUrl(t))
+  const nowMs = Date.now()
+  const owners = Array.from({ length: 3 }, () => anAccount())
+  for (const owner of owners) {
+    await store.createAccount(owner)
+    const old = aKey(owner.id)
+    const recent = aKey(owner.id)
+    for (const key of [old, recent, aKey(owner.id)]) await store.createKey(key, 5)
+    await store.revokeKey(owner.id, old.id, nowMs - KEY_RETENTION_MS - 1)
+    await store.revokeKey(owner.id, recent.id, nowMs - KEY_RETENTION_MS + 60_000)
+  }
+  const turns = [0, 1].map(() => removeEndedKeysInTurn(store, nowMs))
+  const removed = await Promise.all(turns)
+  t.same(removed.sort(), [3, null].sort(), 'one of two processes removes them')
+  for (const { id } of owners) t.equal((await allKeys(store, id)).length, 2)
+  t.equal(await removeEndedKeys(store, nowMs, 0), 0, 'nothing is left to remove')
+}
+
+/** No account has more keys or audit entries than the bounds allow, and none pushes out another's. */
+export async function bounds(t: Test, newUrl: NewUrl): Promise<void> {
+  const small = { keysPerAccount: 5, auditEntriesPerAccount: 4, auditEntries: 10 }
+  const store = await opened(t, await newUrl(t), { capacity: small })
+  const ada = anAccount()
+  const bob = anAccount()
+  for (const account of [ada, bob]) await store.createAccount(account)
+  const keys = Array.from({ length: 5 }, () => aKey(ada.id))
+  for (const key of keys) {
+    t.equal(await store.createKey(key, null), 'created')
+    await store.revokeKey(ada.id, key.id, 10)
+  }
+  t.equal(await store.createKey(aKey(ada.id), null), 'account_full', 'revoked keys count')
+  t.equal(await store.createKey(aKey(ada.id), 3), 'account_full')
+  t.equal(await store.createKey(aKey(bob.id), 3), 'created', 'another account has room')
+  t.equal(await store.removeKeys(ada.id, [keys[0]?.id ?? ''], 11), 1)
+  t.equal(await store.createKey(aKey(ada.id), null), 'created', 'removal makes room')
+  t.equal(await store.createKey(aKey(ada.id), null), 'account_full')
+
+  const own = async (accountId: string | null): Promise<string[]> => {
+    const page = await store.auditTrail.page({ accountId, after: null, limit: 100 })
+    return page.map(({ id }) => id).reverse()
+  }
+  const his = [anEntry(bob.id, 'key.create', 'k'), anEntry(bob.id, 'key.revoke', 'k')]
+  for (const entry of his) await store.auditTrail.add(entry)
+  const hers = Array.from({ length: 30 }, () => anEntry(ada.id, 'session.sign-in', ada.id))
+  for (const entry of hers) await store.auditTrail.add(entry)
+  t.same(
+    await own(ada.id),
+    hers.slice(-4).map(({ id }) => id),
+    'an account keeps its newest',
+  )
+  t.same(
+    await own(bob.id),
+    his.map(({ id }) => id),
+    'and pushes out nobody else’s',
+  )
+  t.same(
+    await own(null),
+    [...his, ...hers.slice(-4)].map(({ id }) => id),
+    'nor from the view of all',
+  )
+  const more = Array.from({ length: 3 }, () => anEntry(ada.id, 'account.plan', ada.id))
+  await store.changeAccount(ada.id, { plan: 'max' }, () => more)
+  t.same(
+    await own(ada.id),
+    [...hers.slice(-1), ...more].map(({ id }) => id),
+    'with a change, too',
+  )
+
+  const others = Array.from({ length: 12 }, (_, at) => anEntry(`acc_${at}`, 'session.sign-in', 'x'))
+  for (const entry of others) await store.auditTrail.add(entry)
+  t.same(
+    await own(null),
+    others.slice(-10).map(({ id }) => id),
+    'the oldest of all go in the end',
+  )
+  t.same(await own(ada.id), [])
+  t.same(await own('acc_1'), [])
+}
+
+/** A store that was emptied, or replaced, is not the one that was opened before. */
+export async function identity(t: Test, newUrl: NewUrl): Promise<void> {
+  const url = await newUrl(t)
+  const other = await newUrl(t)
+  const store = await openStore(url)
+  t.equal(store.isNew, true)
+  t.match(store.id, /^[\w-]{1,100}$/)
+  const again = await opened(t, url, { expectedId: store.id })
+  t.same([again.id, again.isNew], [store.id, false], 'it has one id, whoever opens it')
+  await store.close()
+  for (let tries = 0; tries < 2; tries += 1) {
+    const error: unknown = await openStore(other, { expectedId: again.id }).catch((e: unknown) => e)
+    t.ok(error instanceof GatewayError && error.kind === 'store_unavailable')
+    const { cause } = error as GatewayError
+    t.match(cause, { message: /the store is empty.*sluice store accept/ }, 'and none was made')
+  }
+  const made = await opened(t, other)
+  t.equal(made.isNew, true)
+  t.not(made.id, again.id)
+  const error: unknown = await openStore(other, { expectedId: again.id }).catch((e: unknown) => e)
+  t.match((error as GatewayError).cause, { message: /another store/ })
+}

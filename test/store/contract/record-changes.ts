@@ -1,0 +1,291 @@
+/**
+ * What every engine must do for those who hold something: accounts and keys that change, passes, and the
+ * trail of what was done.
+ */
+import type { Test } from 'tap'
+import { digestOf } from '../../../src/accounts/secret.js'
+import { openStore } from '../../../src/store/open-store.js'
+import type { SignInToken } from '../../../src/store/sign-in-tokens.js'
+import type { Store } from '../../../src/store/store.js'
+import { otherProcess } from '../processes/start-processes.js'
+import { aKey, anAccount, anEntry } from './sample-records.js'
+
+type NewUrl = (t: Test) => string | Promise<string>
+
+async function opened(t: Test, url: string): Promise<Store> {
+  const store = await openStore(url)
+  t.teardown(() => store.close())
+  return store
+}
+
+/** Accounts and keys that change. */
+export async function changes(t: Test, newUrl: NewUrl): Promise<void> {
+  const store = await opened(t, await newUrl(t))
+  const ada = anAccount()
+  const bob = anAccount()
+  await store.createAccount(ada)
+  await store.createAccount(bob)
+
+  const off = { ...ada, disabled: true, passwordHash: '' }
+  t.same(await store.changeAccount(ada.id, { disabled: true, passwordHash: '' }), off)
+  t.same(await store.accountById(ada.id), off, 'what was not named stays')
+  t.same(await store.changeAccount(ada.id, {}), off)
+  t.same(await store.accountById(bob.id), bob, 'nobody else changes')
+
+  const limits = { requestsPerMinute: 60, nanoUsdPerDay: 5_000_000_000 }
+  const key = aKey(ada.id, { expiresAtMs: 1_900_000_000_000, models: ['gpt-5', 'o*'], limits })
+  const plain = aKey(ada.id, { replaces: key.id })
+  await store.createKey(key, 5)
+  await store.createKey(plain, 5)
+  t.same((await store.findKey(key.digest))?.key, key, 'every field comes back')
+  t.same(await store.keyById(ada.id, plain.id), plain)
+  t.equal(await store.keyById(bob.id, key.id), null, 'not to another account')
+  for (const odd of ['key_none', '', '\0', '*', 'x'.repeat(5_000)]) {
+    t.equal(await store.keyById(ada.id, odd), null)
+    t.equal(await store.changeKey(ada.id, odd, { name: 'x' }), null)
+    t.equal(await store.countKeys(odd), 0)
+  }
+  t.equal(await store.countKeys(ada.id), 2)
+  t.equal(await store.countKeys(bob.id), 0)
+
+  t.equal(await store.changeKey(bob.id, key.id, { name: 'mine' }), null, 'not by another account')
+  const renamed = { ...key, name: 'new', replacedBy: plain.id }
+  t.same(await store.changeKey(ada.id, key.id, { name: 'new', replacedBy: plain.id }), renamed)
+  const { id, accountId, digest, prefix, lastFour, createdAtMs } = key
+  const freed = { id, accountId, digest, prefix, lastFour, createdAtMs }
+  t.same(
+    await store.changeKey(ada.id, key.id, { expiresAtMs: null, models: null, limits: null }),
+    { ...freed, name: 'new', replacedBy: plain.id },
+    'null takes away',
+  )
+  t.same(await store.changeKey(ada.id, key.id, { limits }), {
+    ...freed,
+    name: 'new',
+    replacedBy: plain.id,
+    limits,
+  })
+  await store.revokeKey(ada.id, key.id, 9)
+  t.equal(await store.changeKey(ada.id, key.id, { name: 'late' }), null, 'a revoked key is over')
+  const after = await store.keyById(ada.id, key.id)
+  t.match(after, { name: 'new', revokedAtMs: 9, limits }, 'and stays as it was')
+  t.equal(await store.countKeys(ada.id), 1)
+}
+
+let made = 0
+
+function aPass(over: Partial<SignInToken> = {}): SignInToken {
+  made += 1
+  const id = String(made).padStart(64, '0')
+  return { id, kind: 'session', accountId: 'acc_1', expiresAtMs: 1_000, text: '{"a":"ü"}', ...over }
+}
+
+/** Passes, here and in another process. */
+export async function passes(t: Test, newUrl: NewUrl): Promise<void> {
+  const url = await newUrl(t)
+  const store = await opened(t, url)
+  const other = await otherProcess(t, url)
+  const { signInTokens: passes } = store
+  const one = aPass()
+  t.equal(await passes.find('session', one.id, 0), null, 'nothing is there yet')
+  t.equal(await passes.add(one), true)
+  t.equal(await passes.add({ ...one, accountId: 'acc_2' }), false, 'an id is used once')
+  t.same(await passes.find('session', one.id, 999), one)
+  t.equal(await passes.find('session', one.id, 1_000), null, 'gone at its time')
+  t.equal(await passes.find('reset', one.id, 0), null, 'and good for one thing only')
+  for (const odd of ['', '\0', '*', one.id.slice(1), 'x'.repeat(5_000)]) {
+    t.equal(await passes.find('session', odd, 0), null)
+    t.equal(await passes.take('session', odd, 0), null)
+    t.equal(await passes.prolong('session', odd, 9_999, 0), false)
+  }
+
+  t.equal(await passes.prolong('session', one.id, 2_000, 999), true)
+  t.same(await passes.find('session', one.id, 1_999), { ...one, expiresAtMs: 2_000 })
+  t.equal(await passes.prolong('session', one.id, 3_000, 2_000), false, 'not from the dead')
+
+  const link = aPass({ kind: 'set-up', accountId: '' })
+  await passes.add(link)
+  const took = await Promise.all(
+    Array.from({ length: 20 }, (_, at) =>
+      at % 2 === 0
+        ? passes.take('set-up', link.id, 0)
+        : other.tell({ op: 'takePass', kind: 'set-up', id: link.id }),
+    ),
+  )
+  t.same(
+    took.filter((pass) => pass !== null),
+    [link],
+    'one of twenty gets it',
+  )
+  t.equal(await passes.find('set-up', link.id, 0), null)
+
+  const kept = aPass({ expiresAtMs: 9_000 })
+  const gone = [aPass({ expiresAtMs: 9_000 }), aPass({ expiresAtMs: 9_000 })]
+  const near = aPass({ accountId: 'acc_1/x', expiresAtMs: 9_000 })
+  const reset = aPass({ kind: 'reset', expiresAtMs: 9_000 })
+  const nobody = aPass({ kind: 'set-up', accountId: '', expiresAtMs: 9_000 })
+  for (const pass of [kept, ...gone, near, reset, nobody]) await passes.add(pass)
+  t.equal(await passes.end('session', 'acc_1', kept.id), 3, 'all but one of this account and kind')
+  for (const { id } of [one, ...gone]) t.equal(await passes.find('session', id, 0), null)
+  t.same(await passes.find('session', kept.id, 0), kept)
+  t.same(await passes.find('session', near.id, 0), near)
+  t.same(await passes.find('reset', reset.id, 0), reset)
+  t.equal(await passes.end('set-up', '', null), 1)
+  t.equal(await passes.find('set-up', nobody.id, 0), null)
+  t.equal(await passes.end('session', 'acc_nobody', null), 0)
+
+  const many = Array.from({ length: 130 }, (_, at) =>
+    aPass({ kind: 'device', accountId: 'acc_many', expiresAtMs: 9_000 + ((at * 7) % 130) }),
+  )
+  const beside = aPass({ kind: 'device', accountId: 'acc_few', expiresAtMs: 9_000 })
+  for (const pass of [beside, ...many]) t.equal(await passes.add(pass), true)
+  const held = await Promise.all(many.map(({ id }) => passes.find('device', id, 0)))
+  const count = held.filter((pass) => pass !== null).length
+  t.equal(count, 100, 'of one account and kind a hundred are kept')
+  t.not(held.at(-1), null, 'the newest among them')
+  t.same(await passes.find('device', beside.id, 0), beside, 'and those of others')
+  t.equal(await passes.end('device', 'acc_many', null), 100, 'the indexes have no more')
+  await passes.end('device', 'acc_few', null)
+
+  t.ok((await passes.sweep(8_999)) >= 0)
+  t.same(await passes.find('session', kept.id, 0), kept, 'a sweep takes only what has expired')
+  await passes.sweep(9_000)
+  t.equal(await passes.end('session', 'acc_1', null), 0, 'and leaves nothing in any index')
+}
+
+/** The trail, page by page. */
+export async function trail(t: Test, newUrl: NewUrl): Promise<void> {
+  const { auditTrail: trail } = await opened(t, await newUrl(t))
+  t.same(await trail.page({ accountId: null, after: null, limit: 10 }), [])
+  const at = (number: number) => ({ id: `0192-${String(number).padStart(6, '0')}`, atMs: number })
+  const entries = Array.from({ length: 12 }, (_, number) =>
+    anEntry(number % 3 === 0 ? 'a' : 'a/b', 'key.create', 'key_1', at(number)),
+  )
+  for (const entry of entries) await trail.add(entry)
+  const plain = { ...at(50), address: null, actor: 'command line' }
+  await trail.add(anEntry('c', 'key.create', 'key_1', plain))
+
+  const newest = [...entries].reverse()
+  const all = await trail.page({ accountId: null, after: null, limit: 5 })
+  t.match(all[0], { accountId: 'c', address: null }, 'newest first')
+  t.same(all.slice(1), newest.slice(0, 4))
+  const next = await trail.page({ accountId: null, after: all[4]?.id ?? '', limit: 100 })
+  t.same(next, newest.slice(4), 'a page goes on after the one before')
+
+  const own = newest.filter(({ accountId }) => accountId === 'a')
+  const first = await trail.page({ accountId: 'a', after: null, limit: 3 })
+  t.same(first, own.slice(0, 3), 'one account’s and nobody else’s')
+  const rest = await trail.page({ accountId: 'a', after: first[2]?.id ?? '', limit: 3 })
+  t.same(rest, own.slice(3))
+  for (const odd of ['', 'nobody', '\0', '*', 'x'.repeat(5_000)]) {
+    t.same(await trail.page({ accountId: odd, after: null, limit: 3 }), [])
+  }
+  t.same(await trail.page({ accountId: 'a', after: '\0', limit: 3 }), [])
+}
+
+/** What a change leaves in the trail: with it, or not at all. */
+export async function told(t: Test, newUrl: NewUrl): Promise<void> {
+  const store = await opened(t, await newUrl(t))
+  const actions = async (accountId: string): Promise<string[]> => {
+    const page = await store.auditTrail.page({ accountId, after: null, limit: 100 })
+    return page.map(({ action, target }) => `${action} ${target}`).reverse()
+  }
+  const ada = anAccount()
+  const entry = (action: string, target: string) => anEntry(ada.id, action, target)
+  const made = [entry('account.create', ada.id)]
+  t.equal(await store.createAccount(ada, made), 'created')
+  t.same(
+    await store.auditTrail.page({ accountId: null, after: null, limit: 9 }),
+    made,
+    'every field',
+  )
+  const double = anAccount({ email: ada.email })
+  const taken = [anEntry(double.id, 'account.create', double.id)]
+  t.equal(await store.createAccount(double, taken), 'email_taken')
+  const same = anAccount({ id: ada.id })
+  t.equal(await store.createAccount(same, [entry('account.create', 'x')]), 'id_taken')
+
+  const key = aKey(ada.id)
+  const other = aKey(ada.id)
+  t.equal(await store.createKey(key, 1, [entry('key.create', key.id)]), 'created')
+  t.equal(await store.createKey(other, 1, [entry('key.create', other.id)]), 'plan_limit')
+  t.equal(await store.createKey(key, 9, [entry('key.create', 'x')]), 'id_taken')
+
+  const changed = await store.changeKey(ada.id, key.id, { name: 'new' }, (before, after) => [
+    entry('key.change', `${before.name} → ${after.name}`),
+    entry('key.change', 'and more'),
+  ])
+  t.equal(changed?.name, 'new')
+  t.equal(await store.changeKey(ada.id, 'none', {}, () => [entry('key.change', 'x')]), null)
+  t.equal(await store.revokeKey(ada.id, key.id, 5, [entry('key.revoke', key.id)]), true)
+  t.equal(await store.revokeKey(ada.id, key.id, 6, [entry('key.revoke', 'x')]), true)
+  t.equal(await store.revokeKey(ada.id, 'none', 6, [entry('key.revoke', 'x')]), false)
+  t.equal(await store.changeKey(ada.id, key.id, {}, () => [entry('key.change', 'x')]), null)
+  await store.changeAccount(ada.id, { plan: 'max' }, (before, after) => [
+    entry('account.plan', `${before.plan} → ${after.plan}`),
+  ])
+  await store.changeAccount('acc_none', { plan: 'max' }, () => [entry('account.plan', 'x')])
+  const all = [
+    `account.create ${ada.id}`,
+    `key.create ${key.id}`,
+    `key.change ${key.name} → new`,
+    'key.change and more',
+    `key.revoke ${key.id}`,
+    'account.plan starter → max',
+  ]
+  t.same(await actions(ada.id), all, 'what was made and nothing else, once, in order')
+  t.same(await actions(double.id), [])
+
+  const racers = await Promise.all(
+    Array.from({ length: 10 }, (_, at) =>
+      store.changeAccount(ada.id, { passwordHash: String(at) }, (before, after) => [
+        entry('race', `${before.passwordHash} → ${after.passwordHash}`),
+      ]),
+    ),
+  )
+  t.notOk(racers.includes(null))
+  const steps = (await actions(ada.id)).slice(all.length).map((each) => each.slice(5).split(' → '))
+  t.equal(steps.length, 10)
+  const left = new Set(steps.map(([before]) => before))
+  const last = steps.filter(([, after]) => !left.has(after))
+  t.match(await store.accountById(ada.id), { passwordHash: last[0]?.[1] })
+  t.equal(last.length, 1, 'each entry goes on where another ended')
+}
+
+/** Counts of attempts, which all processes share. */
+export async function attempts(t: Test, newUrl: NewUrl): Promise<void> {
+  const url = await newUrl(t)
+  const [one, two] = [await opened(t, url), await opened(t, url)]
+  const nowMs = Date.now()
+  const name = (text: string) => digestOf(text)
+  const ada = { name: name('ada'), burst: 5, everyMs: 10_000 }
+  const all = { name: name('all'), burst: 8, everyMs: 1_000 }
+  const waits = await Promise.all(
+    Array.from({ length: 20 }, (_, at) =>
+      (at % 2 === 0 ? one : two).throttle.take([ada, all], nowMs),
+    ),
+  )
+  const counted = waits.filter((each) => each.every((wait) => wait === 0))
+  t.equal(counted.length, 5, 'five of twenty at once, by two handles')
+  t.same(
+    waits.find(([wait = 0]) => wait > 0),
+    [10_000, 0],
+    'and the time until there is room',
+  )
+  t.same(await two.throttle.take([ada], nowMs + 9_999), [1])
+  t.same(await two.throttle.take([ada], nowMs + 10_000), [0])
+  const bob = { ...ada, name: name('bob') }
+  for (let at = 0; at < 3; at += 1) t.same(await one.throttle.take([bob, all], nowMs), [0, 0])
+  t.same(await one.throttle.take([bob, all], nowMs), [0, 1_000], 'what was refused took no place')
+  await two.throttle.forget(ada.name)
+  t.same(await one.throttle.take([{ ...ada, burst: 1 }], nowMs + 10_000), [0], 'as if it never was')
+  await one.throttle.forget(name('nobody'))
+  t.same(await one.throttle.take([], nowMs), [])
+  await one.throttle.sweep(nowMs)
+  t.same(
+    await one.throttle.take([{ ...ada, burst: 1 }], nowMs + 10_000),
+    [10_000],
+    'what counts stays',
+  )
+  await one.throttle.sweep(nowMs + 3_600_000)
+  t.equal(await one.throttle.sweep(nowMs + 3_600_000), 0, 'and goes when it no longer does')
+}

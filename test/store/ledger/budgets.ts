@@ -1,0 +1,203 @@
+/** What every engine's ledger must do with money: reserving, correcting, and the edges of the calendar. */
+import type { Test } from 'tap'
+import {
+  anAdmission,
+  aRow,
+  budget,
+  DAY,
+  HOUR,
+  no,
+  places,
+  standing,
+  tokens,
+  yes,
+  type LedgerUnderTest,
+} from './sample-entries.js'
+
+/** What requests that run have reserved may be there again as soon as one has ended. */
+const SOON = 1_000
+const NOON_TO_MIDNIGHT = 12 * HOUR
+/** From noon of 20 November to 1 December. */
+const NOON_TO_MONTH = 10 * DAY + NOON_TO_MIDNIGHT
+
+export async function budgets(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const spent = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 250, cost)]
+  t.same(await ledger.limitStates('acc_ada', spent(1)), [
+    standing(100, 100, 0),
+    standing(250, 250, 0),
+  ])
+  const first = anAdmission(spent(60))
+  t.same(
+    await ledger.admit(first),
+    yes(standing(100, 40, NOON_TO_MIDNIGHT), standing(250, 190, NOON_TO_MONTH)),
+    'the most that it may cost is taken beforehand',
+  )
+  t.same(
+    await ledger.admit(anAdmission(spent(41))),
+    no(standing(100, 40, NOON_TO_MIDNIGHT, SOON), standing(250, 190, NOON_TO_MONTH)),
+    'what is reserved is not there for others until it is settled',
+  )
+  t.ok((await ledger.admit(anAdmission([budget('usd_day', 100, 40)]))).admitted, 'n')
+  t.notOk((await ledger.admit(anAdmission([budget('usd_day', 100, 1)]))).admitted, 'n + 1')
+
+  await ledger.settle(aRow({ requestId: first.requestId, costNanoUsd: 10 }))
+  t.same(
+    (await ledger.limitStates('acc_ada', spent(1))).map(({ remaining }) => remaining),
+    [50, 240],
+    'what it did not cost is there again',
+  )
+  const unpriced = anAdmission(spent(30))
+  await ledger.admit(unpriced)
+  await ledger.settle(aRow({ requestId: unpriced.requestId, costNanoUsd: null }))
+  t.equal(
+    (await ledger.limitStates('acc_ada', spent(1)))[0]?.remaining,
+    20,
+    'no price: charged as reserved',
+  )
+  const dear = anAdmission(spent(5))
+  await ledger.admit(dear)
+  await ledger.settle(aRow({ requestId: dear.requestId, costNanoUsd: 500 }))
+  t.same(
+    (await ledger.limitStates('acc_ada', spent(1))).map(({ remaining }) => remaining),
+    [0, 0],
+    'what it cost more is charged, and what is left is never below zero',
+  )
+  const free = await ledger.admit(anAdmission([budget('usd_day', 100, 0)]))
+  t.notOk(free.admitted, 'an overspent budget has no room for a request without a price either')
+  t.equal(
+    (await ledger.limitStates('acc_ada', [budget('usd_day', 1_000, 1)]))[0]?.remaining,
+    420,
+    'edited',
+  )
+
+  await ledger.settle(aRow({ costNanoUsd: 70 }))
+  t.equal(
+    (await ledger.limitStates('acc_ada', [budget('usd_day', 1_000, 1)]))[0]?.remaining,
+    420,
+    'a row that nobody was admitted for charges no budget',
+  )
+}
+
+/** When a budget that cannot take a request may: when another has ended, or with its next day or month. */
+export async function waits(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
+  const demands = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 200, cost)]
+  const wait = async (cost: number) => {
+    const { admitted, limitStates } = await ledger.admit(anAdmission(demands(cost)))
+    t.notOk(admitted)
+    return limitStates.map(({ retryAfterMs }) => retryAfterMs)
+  }
+  const admitted = async (cost: number): Promise<string> => {
+    const admission = anAdmission(demands(cost))
+    t.ok((await ledger.admit(admission)).admitted)
+    return admission.requestId
+  }
+  const settled = (requestId: string, costNanoUsd: number | null) =>
+    ledger.settle(aRow({ requestId, costNanoUsd }))
+  const [first, second] = [await admitted(60), await admitted(30)]
+  t.same(await wait(100), [SOON, 0], 'two that run may use nothing')
+  await settled(first, 20)
+  t.same(await wait(80), [SOON, 0], '20 spent, 30 reserved')
+  t.same(await wait(81), [NOON_TO_MIDNIGHT, 0], 'more than is left when all have ended')
+  await settled(second, null)
+  t.same(await wait(51), [NOON_TO_MIDNIGHT, 0], 'of no price: what was reserved is spent')
+  await settled(await admitted(50), 0)
+  const last = await admitted(50)
+  await settled(last, 50)
+  await settled(last, 50)
+  t.same(await wait(1), [NOON_TO_MIDNIGHT, 0], 'nothing runs')
+
+  clock.atMs += NOON_TO_MIDNIGHT
+  const next = await admitted(90)
+  t.same(await wait(90), [SOON, SOON], 'a new day')
+  clock.atMs += DAY
+  t.ok((await ledger.admit(anAdmission([budget('usd_day', 100, 100)]))).admitted)
+  await settled(next, 10)
+  t.same(await wait(1), [SOON, 0], 'what ends of the day before was reserved of that')
+}
+
+export async function calendar(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
+  const demands = (cost: number) => [budget('usd_day', 100, cost), budget('usd_month', 150, cost)]
+  const left = async () =>
+    (await ledger.limitStates('acc_ada', demands(1))).map(({ remaining }) => remaining)
+  clock.atMs = Date.UTC(2026, 10, 29, 23, 59, 59, 999)
+  const late = anAdmission(demands(80))
+  t.same(await ledger.admit(late), yes(standing(100, 20, 1), standing(150, 70, DAY + 1)))
+  clock.atMs += 1
+  t.same(await left(), [100, 70], 'at midnight UTC, to the ms, a new day; the same month')
+  await ledger.settle(aRow({ requestId: late.requestId, costNanoUsd: 30 }))
+  t.same(await left(), [100, 120], "yesterday's request gives the new day nothing")
+
+  t.ok((await ledger.admit(anAdmission(demands(100)))).admitted)
+  const refused = await ledger.admit(anAdmission(demands(20)))
+  t.same(refused.limitStates[0], standing(100, 0, DAY, SOON))
+  clock.atMs = Date.UTC(2026, 11, 1) - 1
+  t.same(await left(), [0, 20])
+  clock.atMs += 1
+  t.same(await left(), [100, 150], 'a new month, and day')
+  clock.atMs = Date.UTC(2026, 11, 31, 23, 59, 59)
+  t.same(
+    await ledger.admit(anAdmission(demands(10))),
+    yes(standing(100, 90, 1_000), standing(150, 140, 1_000)),
+    'December ends with the year',
+  )
+  clock.atMs = Date.UTC(2027, 0, 1)
+  t.same(await left(), [100, 150])
+  clock.atMs = Date.UTC(2028, 1, 28, 12)
+  t.same(
+    (await ledger.admit(anAdmission(demands(10)))).limitStates.map(({ resetMs }) => resetMs),
+    [12 * HOUR, 36 * HOUR],
+    'February of a leap year has 29 days',
+  )
+
+  clock.atMs = Date.UTC(2028, 2, 5) - 1
+  await ledger.admit(anAdmission(demands(70)))
+  clock.atMs += 1
+  const raced = await Promise.all(
+    Array.from({ length: 20 }, () => ledger.admit(anAdmission(demands(7)))),
+  )
+  t.equal(
+    raced.filter(({ admitted }) => admitted).length,
+    11,
+    'twenty at midnight: the month of 80',
+  )
+  t.same(await left(), [23, 3], 'no reset is lost, and none happens twice')
+}
+
+/** What was decided while nobody could ask is counted when its row comes. */
+export async function owed(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
+  const demands = [
+    budget('usd_day', 1_000, 60),
+    budget('usd_month', 5_000, 60),
+    budget('usd_month', 5_000, 60, 'model:m'),
+    tokens(1_000, 100),
+    places(3),
+  ].map((each) => (each.subject === 'model:m' ? { ...each, shared: true } : each))
+  const left = async () =>
+    (await ledger.limitStates('acc_ada', demands)).map(({ remaining }) => remaining)
+  const claim = { demands, takenFrom: 'nothing' } as const
+  const first = aRow({ costNanoUsd: 25 })
+  t.equal(await ledger.settle(first, claim), 'settled')
+  t.same(await left(), [975, 4_975, 4_975, 1_000, 3], 'budgets hear of it, and nothing else does')
+  t.equal(await ledger.settle(first, claim), 'already')
+  await ledger.settle(aRow({ costNanoUsd: null }), claim)
+  t.same((await left()).slice(0, 3), [915, 4_915, 4_915], 'no price: the most that it may cost')
+  await ledger.settle(aRow({ costNanoUsd: 5_000, atMs: clock.atMs - DAY }), claim)
+  t.same((await left()).slice(0, 3), [915, 0, 0], 'of yesterday: only the month is charged')
+
+  const own = [budget('usd_day', 1_000, 60, 'key:own')]
+  const admitted = anAdmission(own)
+  await ledger.admit(admitted)
+  const row = aRow({ requestId: admitted.requestId, costNanoUsd: 10 })
+  await ledger.settle(row, { demands: own, takenFrom: 'nothing' })
+  t.equal(
+    (await ledger.limitStates('acc_ada', own))[0]?.remaining,
+    990,
+    'a reservation, where there is one, is what counts',
+  )
+  await ledger.settle(aRow(), { demands: own, takenFrom: 'reserved' })
+  t.equal(
+    (await ledger.limitStates('acc_ada', own))[0]?.remaining,
+    990,
+    'one that is gone owes nothing',
+  )
+}

@@ -1,0 +1,135 @@
+/**
+ * That every engine's ledger survives its writers: two processes at a time are killed with SIGKILL
+ * amidst their work. `SLUICE_KILLS` says how many (12).
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import type { Demand, Ledger } from '../../../src/store/ledger.js'
+import {
+  budget,
+  DAY,
+  MINUTE,
+  NOON,
+  places,
+  tokens,
+  type LedgerUnderTest,
+} from './sample-entries.js'
+
+/** The program of a process that writes until it is killed. */
+export const LEDGER_WRITER = fileURLToPath(
+  new URL('../processes/writer-process.js', import.meta.url),
+)
+/** What each of its requests costs in the end. */
+export const WRITER_COST = 7
+const RESERVED = 100
+const PLACES = 1_000
+const BUDGET = 1e12
+const KILLS = Number(process.env['SLUICE_KILLS'] ?? '12')
+const AT_ONCE = 2
+
+/** What the writers acknowledged. */
+interface Told {
+  readonly admitted: Set<string>
+  readonly settled: Set<string>
+  /** Rows of nothing that was admitted, without a cost. */
+  readonly appended: Set<string>
+}
+
+/** What each of its requests asks. */
+export function writerDemands(): Demand[] {
+  const key = 'key:writer'
+  return [
+    places(PLACES, key),
+    tokens(1e12, 5_000, key),
+    budget('usd_day', BUDGET, RESERVED, key),
+    budget('usd_month', BUDGET, RESERVED, key),
+  ]
+}
+
+export async function killedWriters(t: Test, under: LedgerUnderTest): Promise<void> {
+  const { ledger, clock, url } = under
+  const told: Told = { admitted: new Set(), settled: new Set(), appended: new Set() }
+  let unsettled = 0
+  for (let round = 0; round < KILLS / AT_ONCE; round += 1) {
+    const lines = await Promise.all(
+      Array.from({ length: AT_ONCE }, (_, at) => killed(url, 5 + ((round * 37 + at * 11) % 120))),
+    )
+    for (const line of lines.flat()) {
+      const [what, id = ''] = line.split(' ')
+      if (what === 'admitted') told.admitted.add(id)
+      else if (what === 'settled') told.settled.add(id)
+      else if (what === 'appended') told.appended.add(id)
+      else t.fail(`a writer said: ${line}`)
+    }
+    const [taken] = await ledger.limitStates('acc_ada', writerDemands())
+    // A whole lease later, whatever the dead had taken is settled, once, and nobody holds a place.
+    clock.atMs = NOON + MINUTE
+    const ended = await ledger.expire()
+    clock.atMs = NOON
+    if (PLACES - (taken?.remaining ?? 0) !== ended) t.fail('a place without a reservation, or two')
+    unsettled += ended
+  }
+  t.ok(told.settled.size > KILLS, `${told.settled.size} requests were settled by ${KILLS} killed`)
+  await agreed(t, ledger, told, unsettled)
+}
+
+/** What was acknowledged is there, once, and limits, budgets and sums are those of the rows. */
+async function agreed(t: Test, ledger: Ledger, told: Told, unsettled: number): Promise<void> {
+  const ids = new Map<string, string>()
+  let cost = 0
+  let twice = 0
+  let free = 0
+  for (let after: string | null = null, more = true; more; more = after !== null) {
+    const page = await ledger.entries({ accountId: null, after, limit: 1_000 })
+    for (const row of page.entries) {
+      if (ids.has(row.requestId)) twice += 1
+      ids.set(row.requestId, row.outcome)
+      cost += row.costNanoUsd ?? 0
+      if (row.costNanoUsd === 0) free += 1
+    }
+    after = page.next
+  }
+  const all = [...ids.values()]
+  const lost = all.filter((outcome) => outcome === 'lost').length
+  t.equal(twice, 0, 'no request is there twice')
+  t.same(
+    [...told.settled, ...told.appended].filter((id) => ids.get(id) !== 'ok'),
+    [],
+    'every settled and every appended row is there',
+  )
+  t.same(
+    [...told.admitted].filter((id) => !ids.has(id)),
+    [],
+    'every admitted request is there',
+  )
+  t.equal(lost, unsettled, 'what was under way is there as lost')
+  const most = told.admitted.size + told.appended.size + KILLS * 8
+  t.ok(all.length <= most, 'and beyond what was told only what was under way')
+  t.equal(cost, (all.length - lost - free) * WRITER_COST + lost * RESERVED)
+  const [place, , day, month] = await ledger.limitStates('acc_ada', writerDemands())
+  t.equal(place?.remaining, PLACES, 'no place is held')
+  t.equal(day?.remaining, BUDGET - cost, 'the budget of the day is that of the rows')
+  t.equal(month?.remaining, BUDGET - cost, 'and that of the month')
+  const sums = await ledger.sums({ accountId: null, by: 'hour', fromMs: 0, toMs: NOON + DAY })
+  t.equal(
+    sums.reduce((sum, each) => sum + each.requests, 0),
+    all.length,
+    'so are the sums',
+  )
+}
+
+/** Writes until it has acknowledged so many things, is then killed; what it said. */
+async function killed(url: string, lines: number): Promise<string[]> {
+  const child = spawn(process.execPath, [LEDGER_WRITER, url], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    output += chunk
+    if (output.split('\n').length > lines) child.kill('SIGKILL')
+  })
+  await once(child, 'close')
+  return output.split('\n').slice(0, -1)
+}

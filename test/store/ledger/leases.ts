@@ -1,0 +1,92 @@
+/** What every engine's ledger must do with reservations that nobody came back to. */
+import type { Test } from 'tap'
+import { obedientProcess } from '../processes/start-processes.js'
+import { LEDGER_CHILD } from './races.js'
+import type { LedgerOrder } from '../processes/ledger-process.js'
+import {
+  anAdmission,
+  aRow,
+  budget,
+  MINUTE,
+  NOON,
+  places,
+  requests,
+  tokens,
+  type LedgerUnderTest,
+} from './sample-entries.js'
+
+export async function expiry(t: Test, under: LedgerUnderTest): Promise<void> {
+  const { ledger, clock, url } = under
+  const other = await obedientProcess<LedgerOrder>(t, LEDGER_CHILD, url)
+  const demands = [places(1), tokens(5_000, 3_000), budget('usd_day', 100, 60)]
+  const lost = anAdmission(demands, { row: { costNanoUsd: 55 } })
+  t.ok((await ledger.admit(lost)).admitted)
+  t.equal(await ledger.expire(), 0, 'nothing has run out yet')
+  t.notOk((await ledger.admit(anAdmission([places(1)]))).admitted)
+  clock.atMs += MINUTE - 1
+  t.equal(await ledger.expire(), 0)
+  clock.atMs += 1
+  t.equal(await ledger.expire(1), 0, 'what ran out just now may be spared')
+  const next = anAdmission([places(1)])
+  t.ok((await ledger.admit(next)).admitted, 'a place that was let go of is free, swept or not')
+  await ledger.expire()
+  t.same(await ledger.entry('acc_ada', lost.requestId), lost.unsettled, 'its row is the lost one')
+  t.equal(await ledger.expire(), 0, 'once')
+  t.equal(await ledger.settle(aRow({ requestId: lost.requestId })), 'already', 'too late')
+  t.same(await ledger.entry('acc_ada', lost.requestId), lost.unsettled)
+  const [place, , day] = await ledger.limitStates('acc_ada', demands)
+  t.equal(place?.remaining, 0, 'who has the place now keeps it')
+  t.equal(day?.remaining, 45, 'it is charged as its row says, not given back')
+  const [sum] = await ledger.sums({ accountId: null, by: 'day', fromMs: NOON, toMs: NOON })
+  t.match(sum, { requests: 1, errors: 1, estimated: 1, costNanoUsd: 55 })
+
+  const many = Array.from({ length: 300 }, () =>
+    anAdmission([places(1_000, 'key:many'), budget('usd_day', 1_000_000, 10, 'key:many')]),
+  )
+  await Promise.all(many.map((each) => ledger.admit(each)))
+  clock.atMs += MINUTE
+  await other.tell({ op: 'clock', atMs: clock.atMs })
+  const late = many.slice(0, 100).map(({ requestId }) => aRow({ requestId, costNanoUsd: 10 }))
+  const [mine, theirs, outcomes] = await Promise.all([
+    ledger.expire(),
+    other.tell({ op: 'expire' }),
+    other.tell({ op: 'settle', rows: late }),
+  ])
+  const settled = Array.isArray(outcomes) ? outcomes.filter((each) => each === 'settled').length : 0
+  const rest = await ledger.expire()
+  t.equal(mine + Number(theirs) + settled + rest, 301, 'each ends once, whoever ends it')
+  const [free, spent] = await ledger.limitStates('acc_ada', many[0]?.demands ?? [])
+  t.equal(free?.remaining, 1_000)
+  t.equal(spent?.remaining, 1_000_000 - 3_000)
+}
+
+export async function renewal(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
+  const first = anAdmission([places(2), requests(10)])
+  const second = anAdmission([places(2), requests(10)])
+  await ledger.admit(first)
+  await ledger.admit(second)
+  clock.atMs += MINUTE - 1
+  await ledger.renew([first, { requestId: 'req_none', accountId: 'acc_ada' }], MINUTE)
+  clock.atMs += 1
+  t.equal(await ledger.expire(), 1, 'who did not renew')
+  t.equal(await ledger.entry('acc_ada', first.requestId), null)
+  t.notSame(await ledger.entry('acc_ada', second.requestId), null)
+  t.equal(
+    (await ledger.limitStates('acc_ada', [places(2)]))[0]?.remaining,
+    1,
+    'who did keeps the place',
+  )
+  await ledger.renew([second], MINUTE)
+  t.equal(
+    (await ledger.limitStates('acc_ada', [places(2)]))[0]?.remaining,
+    1,
+    'what has ended stays so',
+  )
+  clock.atMs += MINUTE - 2
+  t.equal(await ledger.expire(), 0, 'a whole lease from the renewal')
+  clock.atMs += 1
+  await ledger.renew([first], MINUTE)
+  t.equal(await ledger.expire(), 1, 'what has run out is not brought back')
+  t.equal((await ledger.limitStates('acc_ada', [places(2)]))[0]?.remaining, 2)
+  await ledger.renew([], MINUTE)
+}

@@ -1,0 +1,328 @@
+/**
+ * What every engine's ledger must do, asked from outside: the one suite that all of them pass. An
+ * engine is given as a function from a test to the URL of a new, empty store; its clock is the test's.
+ */
+import t, { type Test } from 'tap'
+import { openStore } from '../../../src/store/open-store.js'
+import type { Demand, LimitState } from '../../../src/store/ledger.js'
+import type { NewUrl } from '../contract/store-contract.js'
+import { budgets, calendar, owed, waits } from './budgets.js'
+import { killedWriters } from './kills.js'
+import { crowds, exactness } from './races.js'
+import { expiry, renewal } from './leases.js'
+import { bounded, pages } from './pages.js'
+import { raised, raisedOverMidnight, raisedTogether } from './raises.js'
+import { appended, exported, pruned, settled, summed } from './entries.js'
+import { narrowed } from './key-use.js'
+import {
+  anAdmission,
+  aName,
+  aRow,
+  budget,
+  MINUTE,
+  no,
+  NOON,
+  places,
+  requests,
+  standing,
+  TestClock,
+  tokens,
+  yes,
+  type LedgerUnderTest,
+} from './sample-entries.js'
+
+/** Registers the tests of one engine. */
+export function ledgerContract(engine: string, newUrl: NewUrl): void {
+  const tests: Readonly<Record<string, (t: Test, under: LedgerUnderTest) => Promise<void>>> = {
+    'rates of requests': requestRates,
+    'rates of tokens': tokenRates,
+    places: concurrency,
+    budgets,
+    calendar,
+    'when a budget can take what it refused': waits,
+    'what budgets are owed': owed,
+    'a reservation that is raised': raised,
+    'several limits of which more is taken': raisedTogether,
+    'a raise over midnight': raisedOverMidnight,
+    'all or nothing': allOrNothing,
+    'the same request again': repeated,
+    'numbers and names at the edge': edges,
+    leases: expiry,
+    renewal,
+    'what a settled request leaves': settled,
+    'appended rows': appended,
+    sums: summed,
+    uses: narrowed,
+    pages,
+    'pages with filters': bounded,
+    export: exported,
+    pruning: pruned,
+    crowds,
+    exactness,
+    'killed writers': killedWriters,
+  }
+  void t.test(`ledger: ${engine}`, (t) => {
+    for (const [name, test] of Object.entries(tests)) {
+      void t.test(name, async (t) => test(t, await openedLedger(t, await newUrl(t))))
+    }
+    void t.test('closing', async (t) => closing(t, await newUrl(t)))
+    t.end()
+  })
+}
+
+async function openedLedger(t: Test, url: string): Promise<LedgerUnderTest> {
+  const clock = new TestClock()
+  const store = await openStore(url, { nowMs: clock.now })
+  t.teardown(() => store.close())
+  return { url, ledger: store.ledger, clock }
+}
+
+async function requestRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
+  const three = [requests(3)]
+  t.same(await ledger.limitStates('acc_ada', three), [standing(3, 3, 0)], 'nothing is taken yet')
+  t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 2, 20_000)))
+  t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 1, 40_000)))
+  t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 0, 60_000)))
+  t.same(await ledger.admit(anAdmission(three)), no(standing(3, 0, 60_000, 20_000)), 'n + 1')
+  clock.atMs += 19_999
+  t.same(await ledger.admit(anAdmission(three)), no(standing(3, 0, 40_001, 1)), 'one ms too early')
+  t.same(
+    await ledger.limitStates('acc_ada', three),
+    [standing(3, 0, 40_001, 1)],
+    'a look says the same',
+  )
+  clock.atMs += 1
+  t.same(await ledger.admit(anAdmission(three)), yes(standing(3, 0, 60_000)), 'not one ms too late')
+  t.same(
+    (await ledger.limitStates('acc_ada', [requests(5)]))[0]?.remaining,
+    2,
+    'the limit may change',
+  )
+  t.same((await ledger.limitStates('acc_ada', [requests(2)]))[0]?.remaining, 0)
+  clock.atMs += MINUTE
+  t.same(await ledger.limitStates('acc_ada', three), [standing(3, 3, 0)], 'whole after a minute')
+
+  const other = requests(3, { subject: 'key:two' })
+  t.same(await ledger.limitStates('acc_ada', [other]), [standing(3, 3, 0)], 'of nobody else')
+  for (let at = 0; at < 7; at += 1) {
+    const { admitted } = await ledger.admit(anAdmission([requests(7, { subject: 'key:seven' })]))
+    t.ok(admitted, 'a minute that seven do not divide evenly has room for seven')
+  }
+  const shared = requests(2, { subject: 'model:m', shared: true })
+  t.ok((await ledger.admit(anAdmission([shared], { accountId: 'acc_ada' }))).admitted)
+  t.ok((await ledger.admit(anAdmission([shared], { accountId: 'acc_bob' }))).admitted)
+  t.notOk((await ledger.admit(anAdmission([shared], { accountId: 'acc_eve' }))).admitted)
+}
+
+async function tokenRates(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
+  const first = anAdmission([tokens(1_000, 600)])
+  t.same(await ledger.admit(first), yes(standing(1_000, 400, 36_000)))
+  const refused = await ledger.admit(anAdmission([tokens(1_000, 600)]))
+  t.same(refused, no(standing(1_000, 400, 36_000, 12_000)))
+  const never = await ledger.admit(anAdmission([tokens(1_000, 1_001)]))
+  t.same(never, no(standing(1_000, 400, 36_000, -1)), 'more than there ever is')
+  t.ok((await ledger.admit(anAdmission([tokens(1_000, 0)]))).admitted, 'nothing is always there')
+
+  await ledger.settle(aRow({ requestId: first.requestId, usage: { input: 90, output: 10 } }))
+  t.same(await ledger.limitStates('acc_ada', [tokens(1_000, 1)]), [standing(1_000, 900, 6_000)])
+  const second = anAdmission([tokens(1_000, 900)])
+  await ledger.admit(second)
+  await ledger.settle(aRow({ requestId: second.requestId, usage: { input: 1_000, output: 400 } }))
+  t.same(
+    await ledger.limitStates('acc_ada', [tokens(1_000, 1)]),
+    [standing(1_000, 0, 90_000, 30_060)],
+    'it took more than reserved: the rest is waited for, and never shown below zero',
+  )
+  clock.atMs += 90_000
+  const unused = anAdmission([tokens(1_000, 700)])
+  await ledger.admit(unused)
+  await ledger.settle(aRow({ requestId: unused.requestId, source: 'none', usage: {} }))
+  t.same(
+    await ledger.limitStates('acc_ada', [tokens(1_000, 1)]),
+    [standing(1_000, 1_000, 0)],
+    'all back',
+  )
+  const unknown = anAdmission([tokens(1_000, 700)])
+  await ledger.admit(unknown)
+  await ledger.settle(aRow({ requestId: unknown.requestId, source: 'reported', usage: {} }))
+  t.same(
+    (await ledger.limitStates('acc_ada', [tokens(1_000, 1)]))[0]?.remaining,
+    300,
+    'not known: stands',
+  )
+}
+
+async function concurrency(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const two = [places(2)]
+  const first = anAdmission(two)
+  t.same(await ledger.admit(first), yes(standing(2, 1, 0)))
+  t.same(await ledger.admit(anAdmission(two)), yes(standing(2, 0, 0)))
+  const refused = await ledger.admit(anAdmission(two))
+  t.equal(refused.admitted, false)
+  t.equal(refused.limitStates[0]?.remaining, 0)
+  t.ok((refused.limitStates[0]?.retryAfterMs ?? 0) > 0, 'soon')
+  t.same((await ledger.limitStates('acc_ada', [places(5)]))[0], standing(5, 3, 0))
+  await ledger.settle(aRow({ requestId: first.requestId }))
+  await ledger.settle(aRow({ requestId: first.requestId }))
+  t.same(await ledger.admit(anAdmission(two)), yes(standing(2, 0, 0)), 'one place was free')
+  t.notOk((await ledger.admit(anAdmission(two))).admitted, 'and only one')
+  const none = await ledger.admit(anAdmission([places(0, 'key:none')]))
+  t.same(none, no(standing(0, 0, 0, -1)), 'no place ever')
+}
+
+async function allOrNothing(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const demands = (cost: number): Demand[] => [
+    requests(10),
+    tokens(1_000, 100),
+    places(4),
+    budget('usd_day', 500, cost),
+    budget('usd_month', 900, cost),
+    requests(10, { subject: 'model:m', shared: true }),
+  ]
+  const before = await ledger.limitStates('acc_ada', demands(0))
+  const { admitted, limitStates } = await ledger.admit(anAdmission(demands(600)))
+  t.equal(admitted, false, 'one of six was not met')
+  t.same(
+    limitStates.map(({ remaining }) => remaining),
+    [10, 1_000, 4, 500, 900, 10],
+    'in the order of the demands, as they stand',
+  )
+  t.same(
+    limitStates.map(({ retryAfterMs }) => retryAfterMs),
+    [0, 0, 0, -1, 0, 0],
+    'only that one has to wait',
+  )
+  t.same(await ledger.limitStates('acc_ada', demands(0)), before, 'and nothing at all was taken')
+  const fine = await ledger.admit(anAdmission(demands(400)))
+  t.equal(fine.admitted, true)
+  t.same(
+    fine.limitStates.map(({ remaining }) => remaining),
+    [9, 900, 3, 100, 500, 9],
+  )
+  t.same((await ledger.admit(anAdmission([]))).admitted, true, 'no demand at all is met')
+
+  const twice = [places(3, 'key:twice'), places(3, 'key:twice')]
+  t.ok((await ledger.admit(anAdmission(twice))).admitted)
+  t.notOk((await ledger.admit(anAdmission(twice))).admitted, 'two rules of one subject both count')
+  t.equal((await ledger.limitStates('acc_ada', twice))[0]?.remaining, 1)
+}
+
+async function repeated(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const demands = [requests(10), tokens(1_000, 100), places(4), budget('usd_day', 500, 50)]
+  const asked = anAdmission(demands)
+  const remaining = async () =>
+    (await ledger.limitStates('acc_ada', demands)).map((each) => each.remaining)
+  t.ok((await ledger.admit(asked)).admitted)
+  const after = await remaining()
+  t.same(after, [9, 900, 3, 450])
+  t.ok((await ledger.admit(asked)).admitted, 'again: as the first time')
+  const [first, second] = await Promise.all([ledger.admit(asked), ledger.admit(asked)])
+  t.ok(first.admitted && second.admitted)
+  t.same(await remaining(), after, 'and nothing more is taken')
+
+  const row = aRow({ requestId: asked.requestId, costNanoUsd: 20 })
+  t.equal(await ledger.settle(row), 'settled')
+  const settledOnce = await remaining()
+  t.same(settledOnce, [9, 880, 4, 480])
+  t.equal(await ledger.settle({ ...row, costNanoUsd: 400 }), 'already')
+  t.same(await remaining(), settledOnce, 'a second settle changes nothing')
+  t.equal((await ledger.entry('acc_ada', row.requestId))?.costNanoUsd, 20)
+  t.ok((await ledger.admit(asked)).admitted, 'an id that was settled takes nothing either')
+  t.same(await remaining(), settledOnce)
+  const refused = anAdmission([requests(0, { subject: 'key:no' })])
+  t.notOk((await ledger.admit(refused)).admitted)
+  t.ok((await ledger.admit({ ...refused, demands })).admitted, 'a refusal is not remembered')
+}
+
+async function edges(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const most = Number.MAX_SAFE_INTEGER
+  const kinds: ((limit: number, cost: number) => Demand)[] = [
+    (limit, cost) => requests(limit, { cost, subject: aName('key') }),
+    (limit, cost) => tokens(limit, cost, aName('key')),
+    (limit, cost) => budget('usd_day', limit, cost, aName('key')),
+    (limit, cost) => budget('usd_month', limit, cost, aName('key')),
+  ]
+  for (const kind of kinds) {
+    const whole = kind(most, most)
+    const [before] = await ledger.limitStates('acc_ada', [whole])
+    t.same(before?.remaining, most, 'all of the largest number')
+    t.ok((await ledger.admit(anAdmission([whole]))).admitted)
+    const { admitted, limitStates } = await ledger.admit(anAdmission([whole]))
+    t.equal(admitted, false)
+    t.ok(limitStates.every(sane), `no number is out of range: ${JSON.stringify(limitStates)}`)
+    t.equal(limitStates[0]?.remaining, 0)
+    const over = await ledger.admit(anAdmission([kind(most - 1, most)]))
+    t.equal(over.limitStates[0]?.retryAfterMs, -1)
+    const nothing = kind(0, 0)
+    t.ok((await ledger.admit(anAdmission([nothing]))).admitted, 'nothing of nothing')
+    const some = await ledger.admit(anAdmission([kind(0, 1)]))
+    t.equal(some.admitted, false)
+    t.ok(some.limitStates.every(sane))
+    t.equal(some.limitStates[0]?.retryAfterMs, -1)
+  }
+  const names = [
+    'a',
+    'A',
+    '{a}',
+    '}{',
+    '{',
+    'a:b',
+    ':',
+    '*',
+    '[ab]?',
+    'ä',
+    '🔑',
+    '%00',
+    '\u{1}',
+    "'",
+  ]
+  names.push(
+    'x'.repeat(300),
+    'x'.repeat(299),
+    'ü'.repeat(300),
+    '__proto__',
+    'constructor',
+    '0',
+    '-1',
+  )
+  for (const subject of names) {
+    for (const shared of [false, true]) {
+      const demand = requests(1, { subject, shared })
+      const { admitted } = await ledger.admit(anAdmission([demand]))
+      t.ok(admitted, `${subject.slice(0, 8)} is counted apart from the others`)
+      t.equal((await ledger.limitStates('acc_ada', [demand]))[0]?.remaining, 0)
+    }
+  }
+}
+
+async function closing(t: Test, url: string): Promise<void> {
+  const store = await openStore(url, { nowMs: () => NOON })
+  const { ledger } = store
+  await ledger.settle(aRow())
+  await store.close()
+  const admission = anAdmission([requests(1)])
+  const asked: (() => Promise<unknown>)[] = [
+    () => ledger.admit(admission),
+    () => ledger.settle(aRow()),
+    () => ledger.append(aRow()),
+    () => ledger.renew([admission], MINUTE),
+    () => ledger.expire(),
+    () => ledger.limitStates('acc_ada', [requests(1)]),
+    () => ledger.sums({ accountId: null, by: 'day', fromMs: 0, toMs: NOON }),
+    () => ledger.entries({ accountId: null, after: null, limit: 10 }),
+    () => ledger.entry(null, 'req_1'),
+    () => ledger.lastUse('acc_ada'),
+    () => ledger.prune({ entriesBeforeMs: 0, hoursBeforeMs: 0, daysBeforeMs: 0 }),
+    async () => {
+      for await (const batch of ledger.export(0)) t.fail(`a batch of ${batch.length}`)
+    },
+  ]
+  for (const ask of asked) {
+    await t.rejects(ask(), { name: 'GatewayError', kind: 'store_unavailable' })
+  }
+}
+
+function sane({ limit, remaining, resetMs, retryAfterMs }: LimitState): boolean {
+  const whole = [limit, remaining, resetMs].every((n) => Number.isInteger(n) && n >= 0)
+  return whole && remaining <= limit && Number.isInteger(retryAfterMs) && retryAfterMs >= -1
+}

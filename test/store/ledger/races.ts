@@ -1,0 +1,149 @@
+/**
+ * That every engine's limits are exact: two hundred requests at once, in one process and in four,
+ * for each kind of demand. `SLUICE_LEDGER_ROUNDS` says how many times (2).
+ */
+import { randomBytes } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import type { Admission, Demand } from '../../../src/store/ledger.js'
+import type { UsageRow } from '../../../src/ledger/row.js'
+import type { LedgerOrder } from '../processes/ledger-process.js'
+import { obedientProcess } from '../processes/start-processes.js'
+import {
+  anAdmission,
+  aName,
+  aRow,
+  budget,
+  DAY,
+  NOON,
+  places,
+  requests,
+  tokens,
+  type LedgerUnderTest,
+} from './sample-entries.js'
+
+/** The program of another process at the same ledger. */
+export const LEDGER_CHILD = fileURLToPath(
+  new URL('../processes/ledger-process.js', import.meta.url),
+)
+const ROUNDS = Number(process.env['SLUICE_LEDGER_ROUNDS'] ?? '2')
+const AT_ONCE = 200
+const FIT = 60
+
+/** Of each kind: a demand of which exactly `FIT` requests' fit. */
+const KINDS: Readonly<Record<string, (subject: string) => Demand>> = {
+  requests: (subject) => requests(FIT, { subject }),
+  'shared requests': (subject) => requests(FIT, { subject, shared: true }),
+  tokens: (subject) => tokens(FIT * 250 + 249, 250, subject),
+  concurrent: (subject) => places(FIT, subject),
+  usd_day: (subject) => budget('usd_day', FIT * 1_000 + 999, 1_000, subject),
+  usd_month: (subject) => budget('usd_month', FIT * 1_000, 1_000, subject),
+}
+
+export async function exactness(t: Test, { ledger, url }: LedgerUnderTest): Promise<void> {
+  const others = await Promise.all(
+    [1, 2, 3].map(() => obedientProcess<LedgerOrder>(t, LEDGER_CHILD, url)),
+  )
+  await Promise.all(others.map((other) => other.tell({ op: 'clock', atMs: NOON })))
+  const here = async (admissions: readonly Admission[]): Promise<boolean[]> =>
+    (await Promise.all(admissions.map((each) => ledger.admit(each)))).map((each) => each.admitted)
+  const everywhere = async (admissions: readonly Admission[]): Promise<boolean[]> => {
+    const quarter = admissions.length / 4
+    const parts = [0, 1, 2, 3].map((at) => admissions.slice(at * quarter, (at + 1) * quarter))
+    const answers = await Promise.all([
+      here(parts[0] ?? []),
+      ...others.map((other, at) => other.tell({ op: 'admit', admissions: parts[at + 1] ?? [] })),
+    ])
+    return answers.flat().map(Boolean)
+  }
+  for (const [kind, demandOf] of Object.entries(KINDS)) {
+    for (const [where, admit] of Object.entries({
+      'one process': here,
+      'four processes': everywhere,
+    })) {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const demand = demandOf(aName('key'))
+        const admissions = Array.from({ length: AT_ONCE }, () => anAdmission([demand]))
+        const admitted = (await admit(admissions)).filter(Boolean).length
+        t.equal(admitted, FIT, `${AT_ONCE} at once in ${where}: exactly ${FIT} by ${kind}`)
+        const [left] = await ledger.limitStates('acc_ada', [demand])
+        t.ok(
+          (left?.remaining ?? -1) >= 0 && (left?.remaining ?? 0) < 1_000,
+          'and next to nothing left',
+        )
+      }
+    }
+  }
+
+  const all = Object.values(KINDS).map((demandOf) => demandOf(aName('key')))
+  const twice = Array.from({ length: FIT }, () => anAdmission(all))
+  const answers = await everywhere([...twice, ...twice, ...twice, ...twice])
+  t.ok(answers.every(Boolean), 'each request sent from four processes is admitted')
+  const rest = await ledger.limitStates('acc_ada', all)
+  t.same(
+    rest.map(({ remaining }) => remaining),
+    [0, 0, 249, 0, 999, 0],
+    'and counted once',
+  )
+
+  const rows = twice.map(({ requestId }) => aRow({ requestId, keyId: 'key_race', costNanoUsd: 0 }))
+  const outcomes = (
+    await Promise.all([
+      ...rows.map((row) => ledger.settle(row)),
+      ...others.map((other) => other.tell({ op: 'settle', rows })),
+    ])
+  ).flat()
+  t.equal(outcomes.length, 4 * FIT)
+  t.equal(outcomes.filter((outcome) => outcome === 'settled').length, FIT, 'and settled once')
+  const sums = await ledger.sums({ accountId: 'acc_ada', by: 'hour', fromMs: NOON, toMs: NOON })
+  t.equal(sums.find(({ keyId }) => keyId === 'key_race')?.requests, FIT)
+  t.same(
+    (await ledger.limitStates('acc_ada', all)).map(({ remaining }) => remaining),
+    [0, 0, FIT * 250 + 249 - FIT * 120, FIT, FIT * 1_000 + 999, FIT * 1_000],
+    'what was not needed is back, once',
+  )
+}
+
+/** What comes together is told apart by its ids, which tell their time, as the gateway's do. */
+export async function crowds(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const ids = Array.from({ length: 60 }, (_, at) => timedId(NOON + at))
+  const rowsOf = (from: number, to: number): UsageRow[] =>
+    ids.slice(from, to).map((requestId, at) => aRow({ requestId, atMs: NOON + from + at }))
+  const settleAll = async (rows: readonly UsageRow[]): Promise<number> => {
+    const outcomes = await Promise.all(rows.map((row) => ledger.settle(row)))
+    return outcomes.filter((outcome) => outcome === 'settled').length
+  }
+  const early = rowsOf(0, 20)
+  t.equal(await settleAll([...early.slice(5), ...early.slice(10)]), 15, 'once each, in one turn')
+  t.equal(await settleAll([...rowsOf(20, 30), ...early]), 15, 'older ones among them too')
+  t.equal(await settleAll([...rowsOf(10, 40)]), 10, 'and again those that are there')
+  const demands = [places(100)]
+  const admissions = ids.slice(30).map((requestId) => anAdmission(demands, { requestId }))
+  const verdicts = await Promise.all([...admissions, ...admissions].map((one) => ledger.admit(one)))
+  t.ok(verdicts.every(({ admitted }) => admitted))
+  const left = async (): Promise<number> => {
+    const [standing] = await ledger.limitStates('acc_ada', demands)
+    return standing?.remaining ?? Number.NaN
+  }
+  t.equal(await left(), 80, 'a place for each that was not settled before')
+  t.equal(await settleAll([...rowsOf(30, 60), ...rowsOf(30, 60)]), 20)
+  t.equal(await left(), 100)
+  const { entries: rows } = await ledger.entries({ accountId: 'acc_ada', after: null, limit: 100 })
+  t.same(
+    rows.map(({ requestId }) => requestId),
+    ids.toReversed(),
+  )
+  const sums = await ledger.sums({ accountId: 'acc_ada', by: 'hour', fromMs: 0, toMs: NOON + DAY })
+  t.equal(
+    sums.reduce((sum, { requests }) => sum + requests, 0),
+    60,
+  )
+}
+
+/** A UUID of version 7. */
+function timedId(atMs: number): string {
+  const time = atMs.toString(16).padStart(12, '0')
+  const chance = randomBytes(9).toString('hex')
+  const [a, b, c] = [chance.slice(0, 3), chance.slice(3, 6), chance.slice(6)]
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${a}-8${b}-${c}`
+}

@@ -1,0 +1,137 @@
+/** Rows, demands and admissions for the tests of ledgers, and a clock that stands until it is set. */
+import type {
+  Admission,
+  BudgetDemand,
+  Demand,
+  Ledger,
+  RateDemand,
+  ConcurrencyDemand,
+  LimitState,
+  AdmissionResult,
+} from '../../../src/store/ledger.js'
+import { UNEXPLAINED, type UsageRow } from '../../../src/ledger/row.js'
+
+/** Friday noon, far from every edge of the calendar. */
+export const NOON = Date.UTC(2026, 10, 20, 12)
+export const MINUTE = 60_000
+export const HOUR = 3_600_000
+export const DAY = 86_400_000
+
+/** A ledger with the test's clock; closed at the test's end. */
+export interface LedgerUnderTest {
+  readonly url: string
+  readonly ledger: Ledger
+  readonly clock: TestClock
+}
+
+/** A number of a process may come back; with the time of its start it does not. */
+const ORIGIN = `${process.pid}_${Math.floor(performance.timeOrigin).toString(36)}`
+let made = 0
+
+/** A name that no other test of this run uses. */
+export function aName(prefix: string): string {
+  made += 1
+  return `${prefix}_${ORIGIN}_${made}`
+}
+
+export class TestClock {
+  atMs = NOON
+  readonly now = (): number => this.atMs
+}
+
+export function aRow(over: Partial<UsageRow> = {}): UsageRow {
+  return {
+    requestId: aName('req'),
+    atMs: NOON,
+    durationMs: 1_234,
+    accountId: 'acc_ada',
+    keyId: 'key_one',
+    modelAsked: 'gpt-5.4-mini',
+    modelAnswered: 'gpt-5.4-mini-2026-03-01',
+    model: 'gpt-5.4-mini',
+    upstream: 'openai',
+    dialect: 'openai-chat',
+    attempts: 1,
+    stream: true,
+    status: 200,
+    outcome: 'ok',
+    finish: 'stop',
+    usage: { input: 100, output: 20, cacheRead: 40, reasoning: 5 },
+    source: 'reported',
+    costNanoUsd: 1_000,
+    tokensAfterDisconnect: 0,
+    losses: [],
+    generation: 3,
+    ...UNEXPLAINED,
+    hops: { authenticate: 0.05, admit: 0.2, firstContent: 420, overhead: 1.1 },
+    ...over,
+  }
+}
+
+export function requests(perMinute: number, over: Partial<RateDemand> = {}): RateDemand {
+  return { kind: 'requests', subject: 'key:one', shared: false, perMinute, cost: 1, ...over }
+}
+
+export function tokens(perMinute: number, cost: number, subject = 'key:one'): RateDemand {
+  return { kind: 'tokens', subject, shared: false, perMinute, cost }
+}
+
+export function places(limit: number, subject = 'key:one'): ConcurrencyDemand {
+  return { kind: 'concurrent', subject, shared: false, limit }
+}
+
+export function budget(
+  kind: BudgetDemand['kind'],
+  limitNanoUsd: number,
+  costNanoUsd: number,
+  subject = 'key:one',
+): BudgetDemand {
+  return { kind, subject, shared: false, limitNanoUsd, costNanoUsd }
+}
+
+/** Wants all of the demands; its `lost` row costs what the budgets reserve. */
+export function anAdmission(
+  demands: readonly Demand[],
+  over: Partial<Admission> & { row?: Partial<UsageRow> } = {},
+): Admission {
+  const requestId = over.requestId ?? aName('req')
+  const accountId = over.accountId ?? 'acc_ada'
+  const costs = demands.map((demand) => ('costNanoUsd' in demand ? demand.costNanoUsd : 0))
+  const { row, ...rest } = over
+  return {
+    requestId,
+    accountId,
+    demands,
+    leaseMs: MINUTE,
+    unsettled: aRow({
+      requestId,
+      accountId,
+      outcome: 'lost',
+      status: 500,
+      finish: null,
+      source: 'estimated',
+      usage: { input: 900, output: 100 },
+      costNanoUsd: Math.max(0, ...costs),
+      ...row,
+    }),
+    ...rest,
+  }
+}
+
+/** What a demand's standing is expected to be. */
+export function standing(
+  limit: number,
+  remaining: number,
+  resetMs: number,
+  retryAfterMs = 0,
+): LimitState {
+  return { limit, remaining, resetMs, retryAfterMs }
+}
+
+export function yes(...limitStates: LimitState[]): AdmissionResult {
+  return { admitted: true, limitStates }
+}
+
+export function no(...limitStates: LimitState[]): AdmissionResult {
+  return { admitted: false, limitStates }
+}

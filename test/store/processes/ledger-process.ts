@@ -1,0 +1,46 @@
+/** Another process at the same ledger, for the tests: it does what it is told over IPC, all at once. */
+import { openStore } from '../../../src/store/open-store.js'
+import type { Admission, Demand } from '../../../src/store/ledger.js'
+import type { UsageRow } from '../../../src/ledger/row.js'
+
+export type LedgerOrder =
+  | { op: 'clock'; atMs: number }
+  | { op: 'admit'; admissions: readonly Admission[] }
+  | { op: 'settle'; rows: readonly UsageRow[] }
+  | { op: 'expire' }
+  | { op: 'look'; accountId: string; demands: readonly Demand[] }
+
+const [url = ''] = process.argv.slice(2)
+let atMs = 0
+const { ledger } = await openStore(url, { nowMs: () => atMs })
+
+process.on('message', ({ id, order }: { id: number; order: LedgerOrder }) => {
+  void obey(order).then(
+    (answer) => process.send?.({ id, answer }),
+    (error: unknown) => process.send?.({ id, error: withCause(error) }),
+  )
+})
+process.send?.({ ready: true })
+
+async function obey(order: LedgerOrder): Promise<unknown> {
+  switch (order.op) {
+    case 'clock':
+      atMs = order.atMs
+      return undefined
+    case 'admit': {
+      const verdicts = order.admissions.map((each) => ledger.admit(each))
+      return (await Promise.all(verdicts)).map(({ admitted }) => admitted)
+    }
+    case 'settle':
+      return Promise.all(order.rows.map((row) => ledger.settle(row)))
+    case 'expire':
+      return ledger.expire()
+    case 'look':
+      return ledger.limitStates(order.accountId, order.demands)
+  }
+}
+
+function withCause(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : ''
+  return `${String(error)} ${cause}`
+}

@@ -1,0 +1,109 @@
+/** Starts the other processes of the store's tests and sees to it that none is left. */
+import { fork, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import type { Order } from './store-process.js'
+
+const CHILD = fileURLToPath(new URL('./store-process.js', import.meta.url))
+
+export interface OtherProcess<T> {
+  /** Resolves to what the store of the other process answered. */
+  tell(order: T): Promise<unknown>
+}
+
+/** Another process with the store open, waiting for orders; closed at the test's end. */
+export function otherProcess(t: Test, url: string): Promise<OtherProcess<Order>> {
+  return obedientProcess<Order>(t, CHILD, url)
+}
+
+/** The same of any program that answers orders as `child.ts` does. */
+export function obedientProcess<T extends object>(
+  t: Test,
+  program: string,
+  url: string,
+): Promise<OtherProcess<T>> {
+  return killableProcess(t, program, url)
+}
+
+/** The same, and it can be killed with SIGKILL before the test ends. */
+export async function killableProcess<T extends object>(
+  t: Test,
+  program: string,
+  url: string,
+): Promise<OtherProcess<T> & { kill(): Promise<void> }> {
+  const child = fork(program, [url], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const pending = new Map<number, (reply: { answer?: unknown; error?: string }) => void>()
+  let last = 0
+  await once(child, 'message')
+  child.on('message', (reply: { id: number; answer?: unknown; error?: string }) => {
+    pending.get(reply.id)?.(reply)
+    pending.delete(reply.id)
+  })
+  t.teardown(() => end(child))
+  return {
+    kill: () => end(child),
+    async tell(order) {
+      const id = (last += 1)
+      const reply = new Promise<{ answer?: unknown; error?: string }>((resolve) => {
+        pending.set(id, resolve)
+      })
+      child.send({ id, order })
+      const { answer, error } = await reply
+      if (error !== undefined) throw new Error(error)
+      return answer
+    },
+  }
+}
+
+/** Writes to the store until it has acknowledged `lines` things, is then killed; what it reported. */
+export async function killedWriter(
+  url: string,
+  accountId: string,
+  lines: number,
+): Promise<string[]> {
+  const child = spawn(process.execPath, [CHILD, url, accountId], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    output += chunk
+    if (output.split('\n').length > lines) child.kill('SIGKILL')
+  })
+  await once(child, 'close')
+  return output.split('\n').slice(0, -1)
+}
+
+/** What a process said, and how it ended. */
+export interface Ended {
+  readonly lines: string[]
+  readonly status: number | null
+  readonly stderr: string
+}
+
+/** Writes to the store until its file may not grow any more; what it reported, and how it ended. */
+export function fullDisk(url: string, accountId: string): Promise<Ended> {
+  return onFullDisk([CHILD, url, accountId, 'full'])
+}
+
+/** Runs a program that may not let a file grow beyond two megabytes. */
+export async function onFullDisk(program: readonly string[]): Promise<Ended> {
+  // The limit stands for a full disk: without the signal, a write beyond it is an error. What the test
+  // runner adds to every process of Node's would end it on that signal.
+  const script = 'unset NODE_OPTIONS; trap \'\' XFSZ; ulimit -f 4096; exec "$@"'
+  const args = ['-c', script, 'sh', process.execPath, ...program]
+  const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const [out, stderr] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ])
+  return { lines: out.split('\n').slice(0, -1), status: child.exitCode, stderr }
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+}

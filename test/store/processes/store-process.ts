@@ -1,0 +1,97 @@
+/**
+ * Another process at the same store, for the tests: it does what it is told over IPC, or, with an
+ * account's id as second argument, makes and revokes keys as fast as it can and reports each one
+ * that was acknowledged, until it is killed; or, with `full` as third, until the disk is.
+ */
+import { writeSync } from 'node:fs'
+import { openStore } from '../../../src/store/open-store.js'
+import { aKey, anEntry } from '../contract/sample-records.js'
+import type { Account, ApiKey } from '../../../src/accounts/account.js'
+import type { SignInTokenKind } from '../../../src/store/sign-in-tokens.js'
+import type { AccountEdit } from '../../../src/store/store.js'
+import { allKeys } from '../../helpers/lists.js'
+
+export type Order =
+  | { op: 'createAccount'; account: Account }
+  | { op: 'createKey'; key: ApiKey; maxKeys: number | null }
+  | { op: 'revokeKey'; accountId: string; keyId: string }
+  | { op: 'changeAccount'; accountId: string; edit: AccountEdit }
+  | { op: 'put'; name: string; text: string; expiresAtMs: number }
+  | { op: 'get'; names: string[] }
+  | { op: 'takePass'; kind: SignInTokenKind; id: string }
+  | { op: 'close' }
+
+const [url = '', accountId, until = 'killed'] = process.argv.slice(2)
+const store = await openStore(url)
+
+if (accountId === undefined) {
+  process.on('message', ({ id, order }: { id: number; order: Order }) => {
+    void obey(order).then(
+      (answer) => process.send?.({ id, answer }),
+      (error: unknown) => process.send?.({ id, error: String(error) }),
+    )
+  })
+  process.send?.({ ready: true })
+} else if (until === 'killed') {
+  await writeUntilKilled(accountId)
+} else {
+  await writeUntilFull(accountId)
+}
+
+async function obey(order: Order): Promise<unknown> {
+  switch (order.op) {
+    case 'createAccount':
+      return store.createAccount(order.account)
+    case 'createKey':
+      return store.createKey(order.key, order.maxKeys)
+    case 'revokeKey':
+      return store.revokeKey(order.accountId, order.keyId, 1)
+    case 'changeAccount':
+      return store.changeAccount(order.accountId, order.edit)
+    case 'takePass':
+      return store.signInTokens.take(order.kind, order.id, 0)
+    case 'put': {
+      const item = { value: Buffer.from(order.text), expiresAtMs: order.expiresAtMs }
+      return store.cache.put(order.name, item, { entries: 1_000, bytes: 1_000_000 }, 0)
+    }
+    case 'get': {
+      const found = await store.cache.get(order.names, 0)
+      return found.map((item) => (item === null ? null : Buffer.from(item.value).toString()))
+    }
+    case 'close':
+      await store.close()
+      process.disconnect()
+      return undefined
+  }
+}
+
+/** A line is written, past every buffer of ours, only once the store has acknowledged. */
+async function writeUntilKilled(owner: string): Promise<never> {
+  for (let round = 0; ; round += 1) {
+    const key = aKey(owner, { id: `key_${process.pid}_${round}` })
+    await store.createKey(key, null, [anEntry(owner, 'key.create', key.id)])
+    writeSync(1, `created ${key.digest}\n`)
+    if (round % 2 === 1) {
+      writeSync(1, `revoking ${key.digest}\n`)
+      await store.revokeKey(owner, key.id, 1, [anEntry(owner, 'key.revoke', key.id)])
+      writeSync(1, `revoked ${key.digest}\n`)
+    }
+  }
+}
+
+/** Three failed writes in a row; then the store has to be as good as before them. */
+async function writeUntilFull(owner: string): Promise<void> {
+  for (let failures = 0; failures < 3;) {
+    const key = aKey(owner)
+    try {
+      await store.createKey(key, null)
+      writeSync(1, `created ${key.digest}\n`)
+    } catch (error) {
+      failures += 1
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : null
+      writeSync(1, `failed ${String(error)} ${cause?.message ?? ''}\n`)
+    }
+  }
+  writeSync(1, `listed ${(await allKeys(store, owner)).length}\n`)
+  await store.close()
+}

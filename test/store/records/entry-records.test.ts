@@ -1,0 +1,116 @@
+/**
+ * Goal: a row comes back as it was written, and damage is named and never guessed at.
+ * Method: each field at its edges there and back; then each place of the text replaced and cut.
+ */
+import t from 'tap'
+import { ERRORS } from '../../../src/errors.js'
+import { readEntry } from '../../../src/store/records/read-entry.js'
+import { writeEntry } from '../../../src/store/records/write-entry.js'
+import { aRow } from '../ledger/sample-entries.js'
+
+void t.test('a row comes back as it was', (t) => {
+  const rows = [
+    aRow(),
+    aRow({ usage: {}, hops: {}, losses: [], modelAsked: null, costNanoUsd: null }),
+    aRow({ usage: { reasoning: 0 }, hops: { overhead: 0 }, losses: ['a', ''] }),
+    aRow({ usage: { input: 2 ** 53 - 1 }, costNanoUsd: 0, durationMs: 0.125 }),
+    aRow({ ingress: 'chat', errorMessage: 'n "o"', limit: 'a b', upstreamStatus: 429 }),
+    aRow({ upstreamRequestId: 'r', attempted: 'a:ok', shadowOf: 's', labels: 'k=v' }),
+    aRow({ clientRequestId: 'c', attemptMs: [0, 12.125], retryAfterSeconds: 30 }),
+    aRow({ modelAsked: '\n\r\u2028"\\\0', finish: '' }),
+    ...Object.keys(ERRORS).map((kind) => ({ ...aRow(), outcome: kind as keyof typeof ERRORS })),
+  ]
+  for (const row of rows) {
+    const text = writeEntry(row)
+    t.strictSame(readEntry(text), row)
+    t.notMatch(text, '\n', 'on one line')
+  }
+  const former = JSON.stringify([1, ...(JSON.parse(writeEntry(aRow())) as unknown[]).slice(1, 23)])
+  t.match(
+    readEntry(former),
+    { clientRequestId: null, upstreamStatus: null, attempts: 1 },
+    'version 1',
+  )
+  t.ok(writeEntry(aRow()).length < 380, 'a third of what the names would add')
+  const odd = readEntry(
+    writeEntry(aRow({ durationMs: Number.NaN, atMs: Number.POSITIVE_INFINITY })),
+  )
+  t.match(odd, { durationMs: 0, atMs: 0 }, 'a number that is none leaves a row that can be read')
+  t.end()
+})
+
+void t.test('rows that ask for one model say who answered each', (t) => {
+  const row = aRow()
+  const others = [
+    row,
+    { ...row, modelAnswered: 'another' },
+    { ...row, modelAnswered: null },
+    { ...row, model: 'another' },
+    { ...row, upstream: 'another' },
+    { ...row, upstream: null },
+    { ...row, dialect: 'gemini' as const },
+    { ...row, dialect: null },
+    { ...row, modelAsked: 'x'.repeat(600) },
+  ]
+  for (const each of [...others, ...others.flatMap((one) => [one, one, row])]) {
+    t.strictSame(readEntry(writeEntry(each)), each)
+  }
+  for (let n = 0; n < 1_100; n += 1) {
+    const each = { ...row, modelAsked: `model-${n}` }
+    t.strictSame(readEntry(writeEntry(each)), each)
+  }
+  t.end()
+})
+
+void t.test('each damaged place is named, and no value repeated', (t) => {
+  const row = aRow()
+  const values = JSON.parse(writeEntry(row)) as unknown[]
+  const secret = 'a-value-that-must-not-show'
+  values.forEach((_, at) => {
+    for (const wrong of [{ secret }, [[secret]], true]) {
+      const text = JSON.stringify(values.with(at, wrong))
+      const error = failureOf(() => readEntry(text))
+      t.match(error, /field '\w+' is not/)
+      t.notMatch(error, secret)
+    }
+  })
+  const text = writeEntry(row)
+  for (let length = 0; length < text.length; length += 1) {
+    t.match(
+      failureOf(() => readEntry(text.slice(0, length))),
+      /not JSON/,
+    )
+  }
+  for (const other of ['{}', 'null', '7', '"[1]"']) {
+    t.match(
+      failureOf(() => readEntry(other)),
+      /not a JSON array/,
+    )
+  }
+  t.match(
+    failureOf(() => readEntry('[3]')),
+    /'v' is not 2/,
+  )
+  t.match(
+    failureOf(() => readEntry(JSON.stringify(values.with(14, 'gone')))),
+    /'outcome'/,
+  )
+  t.match(
+    failureOf(() => readEntry(JSON.stringify(values.with(10, 'klingon')))),
+    /'dialect'/,
+  )
+  t.match(
+    failureOf(() => readEntry(JSON.stringify(values.with(17, 'heard')))),
+    /'source'/,
+  )
+  t.end()
+})
+
+function failureOf(action: () => unknown): string {
+  try {
+    action()
+  } catch (error) {
+    return String(error)
+  }
+  return 'nothing failed'
+}
