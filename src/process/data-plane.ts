@@ -22,7 +22,8 @@ import type { RequestHead } from '../gateway/observe/recent-heads.js'
 import { isWebSocket, opensWebSockets } from '../gateway/native/websocket.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { corsHeaders } from '../http/cors.js'
-import { openServer, type ServerOptions } from '../http/server.js'
+import { openServer } from '../http/server.js'
+import type { ServerOptions } from '../http/server-options.js'
 import { expiryOf } from '../http/tls-files.js'
 import { FleetWatch } from './fleet-watch.js'
 import { LazyDashboard } from './lazy-dashboard.js'
@@ -35,7 +36,7 @@ import {
   release,
   removingEndedKeys,
 } from './store-services.js'
-import { watchFor } from './watch-for.js'
+import { watchFor } from './watch-budgets.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/hops.js'
 import { readinessOf, type Readiness } from './ops/ops-listener.js'

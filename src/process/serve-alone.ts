@@ -3,7 +3,7 @@
  * restarts it after a crash: an uncaught exception ends it with status 1, and its supervisor starts it again.
  */
 import { setFlagsFromString } from 'node:v8'
-import type { ConfigSource } from '../config/generations/source.js'
+import type { ConfigSource } from '../config/generations/config-source.js'
 import { outlookOf, type Outlook } from '../dashboard/server/outlook.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
 import { scrub } from '../observe/log/redact.js'
@@ -12,7 +12,7 @@ import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/hops.js'
 import { ownDesk } from './ops/generations-page.js'
 import { newSealSecret } from '../reasoning/seal.js'
-import { settleGlobals, settleStrings, tellSetUp, withReason } from './serve-worker.js'
+import { settleGlobals, settleStrings, printSetUpLink, withReason } from './serve-worker.js'
 import { onSignals } from './signals/signals.js'
 
 /** What `serve` has opened already. */
@@ -38,7 +38,7 @@ export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
   settleGlobals()
   const plane: DataPlane = await openDataPlane(source.current(), log, metrics, {
     setUpSecret: newSealSecret(),
-    onSetUp: tellSetUp,
+    onSetUp: printSetUpLink,
     outlook: async () => outlookOf(await metrics.text(), refused(), plane.canaries()),
     configDesk: ownDesk(source),
     notify,

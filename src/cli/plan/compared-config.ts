@@ -1,0 +1,70 @@
+/** One of the two configurations that a plan compares: where it sends a request, and what that costs. Pure. */
+import type { ModelFacts } from '../../chat/model.js'
+import type { Usage } from '../../chat/usage.js'
+import { factsFor } from '../../config/catalogue.js'
+import type { Catalogue, Config } from '../../config/config.js'
+import type { RequestHead } from '../../gateway/observe/recent-heads.js'
+import { costNanoUsd, tierPrice } from '../../ledger/price.js'
+import { Prices } from '../../ledger/prices.js'
+import { createRouter, type RouteTarget, type Router } from '../../routing/router.js'
+
+/** A target, and the share of the requests that it is the first choice for. */
+export interface Destination {
+  readonly upstream: string
+  /** The model that the upstream is asked for. */
+  readonly model: string
+  /** 0 to 1; the shares of a request add up to 1. */
+  readonly share: number
+  readonly target: RouteTarget
+}
+
+/** A loaded configuration, ready to be asked. */
+export class ComparedConfig {
+  readonly config: Config
+  readonly catalogue: Catalogue
+  readonly router: Router
+  private readonly prices: Prices
+
+  constructor({ config, catalogue }: { readonly config: Config; readonly catalogue: Catalogue }) {
+    this.config = config
+    this.catalogue = catalogue
+    this.router = createRouter(config)
+    this.prices = new Prices(catalogue.models, Object.values(config.upstreams))
+  }
+
+  /**
+   * Where the request goes, by the weights of its route; empty if no route takes it. Health, stickiness and missing
+   * keys do not count.
+   */
+  destinations(head: RequestHead): Destination[] {
+    const { model, labels, sketch } = head
+    const hasImages = sketch.turns.some(([role, ...kinds]) => {
+      return (role === 'user' || role === 'tool') && kinds.some((kind) => kind.startsWith('image'))
+    })
+    const found = this.router.find(model, {
+      labels,
+      hasImages: () => hasImages,
+      hasTools: () => sketch.tools.length > 0,
+      promptTokens: () => head.promptTokens,
+    })
+    const targets = (found?.targets ?? []).filter(({ weight }) => weight > 0)
+    const total = targets.reduce((sum, { weight }) => sum + weight, 0)
+    return targets.map((target) => ({
+      upstream: target.upstream.name,
+      model: target.model ?? model,
+      share: target.weight / total,
+      target,
+    }))
+  }
+
+  facts(model: string): ModelFacts {
+    return factsFor(this.catalogue, model)
+  }
+
+  /** What the usage costs there, in nano-dollars; null if a price is not known. */
+  cost({ upstream, model }: Destination, usage: Usage, tier: string | null): number | null {
+    const usual = this.prices.find(upstream, model, null)
+    const price = usual === null ? null : tierPrice(usual, tier)
+    return price === null ? null : costNanoUsd(price, usage)
+  }
+}

@@ -1,0 +1,20 @@
+/** Counts equal rows. Pure. */
+
+/** Rows with how many requests each has, most first. */
+export class RowCounts<Row extends object> {
+  private readonly counts = new Map<string, { readonly row: Row; requests: number }>()
+
+  add(row: Row, requests: number): void {
+    const name = JSON.stringify(row)
+    const known = this.counts.get(name)
+    if (known === undefined) this.counts.set(name, { row, requests })
+    else known.requests += requests
+  }
+
+  /** To a hundredth of a request: shares of targets need not come out even. */
+  rows(): (Row & { readonly requests: number })[] {
+    return [...this.counts.values()]
+      .map(({ row, requests }) => ({ ...row, requests: Math.round(requests * 100) / 100 }))
+      .sort((a, b) => b.requests - a.requests)
+  }
+}

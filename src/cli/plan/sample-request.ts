@@ -1,0 +1,231 @@
+/**
+ * A request of a given shape with placeholders for everything that it says, for trial translations. The inverse of
+ * `sketchOf`, as far as translation is concerned. Pure.
+ */
+import type { JsonObject } from '../../chat/json.js'
+import type {
+  AssistantPart,
+  ChatRequest,
+  MediaSource,
+  Message,
+  ReasoningEffort,
+  ResponseFormat,
+  Tool,
+  ToolCall,
+  ToolChoice,
+  UserPart,
+} from '../../chat/request.js'
+import type { RequestSketch, SketchedSettings } from '../../gateway/observe/sketch.js'
+
+const TEXT = 'x'
+const BASE64 = 'eA=='
+const URL = 'https://example.com/x'
+const TOOL_NAME = 'tool'
+const SCHEMA: JsonObject = {
+  type: 'object',
+  properties: { x: { type: 'string' } },
+  required: ['x'],
+  additionalProperties: false,
+}
+
+/** What of a request the sketch leaves to others. */
+export interface RequestShape {
+  readonly model: string
+  readonly stream: boolean
+  readonly sketch: RequestSketch
+}
+
+/** A request with the same kinds of turns, parts, tools and settings. */
+export function sampleRequest({ model, stream, sketch }: RequestShape): ChatRequest {
+  const { settings, native } = sketch
+  const tools = sketch.tools.map(toolOf)
+  return {
+    model,
+    stream,
+    messages: messagesOf(sketch),
+    tools,
+    ...settingsOf(settings, tools),
+    rest: { ...sketch.rest } as ChatRequest['rest'],
+    native: native.map(({ path, isRefused }) => {
+      return isRefused ? { path, refusal: `${path} has no equivalent` } : { path }
+    }),
+  }
+}
+
+/** The turns in an order that a conversation can have: a tool's result follows its call. */
+function messagesOf({ turns, ends: [first, last] }: RequestSketch): Message[] {
+  const builder = new Turns()
+  for (const [role = '', ...kinds] of turns) {
+    if (role === 'system' || role === 'developer') builder.instructions(role, kinds)
+  }
+  if (first !== 'assistant') builder.user(['text'])
+  for (const [role = '', ...kinds] of turns) {
+    if (role === 'assistant') builder.assistant(kinds)
+    else if (role === 'tool') builder.result(kinds)
+    else if (role === 'user') builder.user(kinds)
+  }
+  if (last === 'user') builder.user(['text'])
+  else if (last === 'tool') builder.result(['text'])
+  else if (last === 'assistant') builder.assistant(['text'])
+  return builder.messages
+}
+
+/** Turns of a conversation, one after the other. */
+class Turns {
+  readonly messages: Message[] = []
+  private calls = 0
+
+  instructions(role: 'system' | 'developer', kinds: readonly string[]): void {
+    const isCached = kinds.some((kind) => kind.includes('cached'))
+    const parts = [{ type: 'text' as const, text: TEXT, ...cacheOf(isCached) }]
+    this.messages.push({ role, index: this.messages.length, parts })
+  }
+
+  user(kinds: readonly string[]): void {
+    this.messages.push({
+      role: 'user',
+      index: this.messages.length,
+      parts: kinds.flatMap(userPart),
+    })
+  }
+
+  /** Each call is answered at once. */
+  assistant(kinds: readonly string[]): void {
+    if (kinds.some(isCall)) this.result(['text'], kinds)
+    else this.say(kinds, [])
+  }
+
+  /** A result, after the call that it belongs to. */
+  result(kinds: readonly string[], spoken: readonly string[] = ['call']): void {
+    const calls = spoken.filter(isCall).map((kind) => callOf(kind, `call_${(this.calls += 1)}`))
+    this.say(spoken, calls)
+    const isError = kinds.includes('error')
+    for (const { id } of calls) {
+      const parts = kinds.flatMap(userPart)
+      const cache = cacheOf(kinds.includes('cached'))
+      const index = this.messages.length
+      this.messages.push({ role: 'tool', index, callId: id, parts, isError, ...cache })
+    }
+  }
+
+  private say(kinds: readonly string[], toolCalls: ToolCall[]): void {
+    const parts = kinds.flatMap(assistantPart)
+    this.messages.push({ role: 'assistant', index: this.messages.length, parts, toolCalls })
+  }
+}
+
+function isCall(kind: string): boolean {
+  return kind === 'call' || kind.startsWith('call ')
+}
+
+function cacheOf(isCached: boolean): { cache?: { ttl: '5m' } } {
+  return isCached ? { cache: { ttl: '5m' } } : {}
+}
+
+function userPart(kind: string): UserPart[] {
+  const words = kind.split(' ')
+  const [type = '', source = '', detail = ''] = words
+  const cache = cacheOf(words.includes('cached'))
+  switch (type) {
+    case 'text':
+      return [{ type, text: TEXT, ...cache }]
+    case 'image':
+      return [{ type, source: sourceOf(source, detail), ...cache }]
+    case 'file':
+      return [{ type, source: sourceOf(source, detail), filename: 'x.pdf', ...cache }]
+    case 'audio':
+      return [{ type, format: source, data: BASE64 }]
+    default:
+      return []
+  }
+}
+
+function sourceOf(kind: string, detail: string): MediaSource {
+  if (kind === 'url') return { kind, url: URL }
+  if (kind === 'file-id')
+    return { kind, id: TEXT, ...(detail === 'openai' ? {} : { origin: detail }) }
+  return { kind: 'base64', mediaType: detail, data: BASE64 }
+}
+
+function assistantPart(kind: string): AssistantPart[] {
+  const words = kind.split(' ')
+  const [type = '', origin = '', kindOfBlock = ''] = words
+  const signature = words.includes('signed') ? { signature: BASE64 } : {}
+  switch (type) {
+    case 'text':
+      return [{ type, text: TEXT, ...signature, ...cacheOf(words.includes('cached')) }]
+    case 'thinking':
+      return [{ type, text: TEXT, ...signature, ...(origin === 'unknown' ? {} : { origin }) }]
+    case 'opaque':
+      return [{ type, provider: origin, block: { type: kindOfBlock, [kindOfBlock]: {} } }]
+    default:
+      return []
+  }
+}
+
+function callOf(kind: string, id: string): ToolCall {
+  const words = kind.split(' ')
+  const signature = words.includes('signed') ? { signature: BASE64 } : {}
+  const custom = words.includes('custom') ? { custom: true } : {}
+  return { id, name: TOOL_NAME, arguments: '{}', ...custom, ...signature }
+}
+
+function toolOf(kind: string, at: number): Tool {
+  const words = kind.split(' ')
+  const name = at === 0 ? TOOL_NAME : `${TOOL_NAME}_${at}`
+  const syntax = words.find((word) => word.startsWith('format:'))?.slice('format:'.length)
+  const format = syntax === undefined ? {} : { format: { type: syntax } }
+  return {
+    name,
+    ...(words.includes('custom') ? { custom: format } : {}),
+    ...(words.includes('parameters') ? { parameters: SCHEMA } : {}),
+    ...(words.includes('strict') ? { strict: true } : {}),
+    ...cacheOf(words.includes('cached')),
+  }
+}
+
+const EFFORTS: ReadonlySet<string> = new Set<ReasoningEffort>([
+  ...(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const),
+])
+
+function isEffort(text: string): text is ReasoningEffort {
+  return EFFORTS.has(text)
+}
+
+function settingsOf(
+  settings: SketchedSettings,
+  tools: readonly Tool[],
+): Partial<ChatRequest> & Pick<ChatRequest, 'includeUsage'> {
+  const { includeUsage, stops, hasSeed, hasUserId, toolChoice, format, ...scalars } = settings
+  const { reasoningEffort = '', verbosity, ...others } = scalars
+  return {
+    ...others,
+    includeUsage: includeUsage === true,
+    ...choiceOf(toolChoice, tools),
+    ...(isEffort(reasoningEffort) ? { reasoningEffort } : {}),
+    ...(verbosity === 'low' || verbosity === 'medium' || verbosity === 'high' ? { verbosity } : {}),
+    ...(stops === undefined
+      ? {}
+      : { stop: Array.from({ length: stops }, (_, at) => `stop ${at}`) }),
+    ...(hasSeed === true ? { seed: 1 } : {}),
+    ...(hasUserId === true ? { userId: TEXT } : {}),
+    ...(format === undefined ? {} : { responseFormat: formatOf(format) }),
+  }
+}
+
+function formatOf(text: string): ResponseFormat {
+  const [type, strict] = text.split(' ')
+  if (type === 'json-object') return { type }
+  if (type !== 'json-schema') return { type: 'text' }
+  return { type, name: TEXT, schema: SCHEMA, ...(strict === 'strict' ? { strict: true } : {}) }
+}
+
+/** A choice of a named tool needs one. */
+function choiceOf(text: string | undefined, [first]: readonly Tool[]): { toolChoice?: ToolChoice } {
+  const [mode, required] = (text ?? '').split(' ')
+  if (mode === 'auto' || mode === 'none' || mode === 'required') return { toolChoice: { mode } }
+  if (first === undefined) return {}
+  if (mode === 'named') return { toolChoice: { mode, name: first.name } }
+  if (mode !== 'allowed') return {}
+  return { toolChoice: { mode, required: required === 'required', names: [first.name] } }
+}

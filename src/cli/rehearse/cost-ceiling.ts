@@ -1,0 +1,69 @@
+/** The cost of a rehearsal: what it has spent, and whether one more request may be sent. Pure. */
+import type { ModelFacts } from '../../chat/model.js'
+import type { ChatRequest } from '../../chat/request.js'
+import type { LimitingConfig } from '../../config/config.js'
+import { bulkOf, mostInputTokens } from '../../ledger/estimate.js'
+import { costNanoUsd, flatPrice, isComplete, mostNanoUsd, type Price } from '../../ledger/price.js'
+import type { UsageRow } from '../../ledger/row.js'
+
+/** More tokens than any vendor counts for the small picture of a rehearsal (OpenAI's mini models: 8,500). */
+const IMAGE_TOKENS = 10_000
+const NANO = 1e9
+
+/** The next request might cost more than is left. */
+export class CeilingReached extends Error {
+  constructor() {
+    super('the cost ceiling')
+    this.name = 'CeilingReached'
+  }
+}
+
+/** Keeps a rehearsal below its maximum cost. */
+export class CostCeiling {
+  /** The model's own price is known; otherwise `limiting.assumed_price` counts. */
+  readonly isPriced: boolean
+  private readonly maxNanoUsd: number
+  private readonly price: Price
+  private readonly facts: ModelFacts
+  private spentNanoUsd = 0
+
+  constructor(
+    maxUsd: number,
+    model: {
+      readonly price: Price | null
+      readonly facts: ModelFacts
+      readonly limiting: LimitingConfig
+    },
+  ) {
+    const { price, facts, limiting } = model
+    this.maxNanoUsd = maxUsd * NANO
+    this.isPriced = price !== null && isComplete(price)
+    this.price = price !== null && isComplete(price) ? price : flatPrice(limiting.assumedPrice)
+    this.facts = facts
+  }
+
+  get spentUsd(): number {
+    return this.spentNanoUsd / NANO
+  }
+
+  /** Sets aside the most that the request may cost, in nano-dollars. Throws `CeilingReached` if that is too much. */
+  reserve(request: ChatRequest): number {
+    const bulk = bulkOf(request)
+    const { images } = bulk
+    const text = mostInputTokens({ ...bulk, images: 0 }, this.facts.family)
+    const most = { input: text + images * IMAGE_TOKENS, output: request.maxOutputTokens ?? 0 }
+    const nanoUsd = mostNanoUsd(this.price, most) ?? 0
+    if (this.spentNanoUsd + nanoUsd > this.maxNanoUsd) throw new CeilingReached()
+    this.spentNanoUsd += nanoUsd
+    return nanoUsd
+  }
+
+  /** Replaces what was set aside with the actual cost; without an entry it counts as spent. Returns the cost. */
+  settle(reservedNanoUsd: number, entry: UsageRow | null): number {
+    if (entry === null) return reservedNanoUsd
+    const known = this.isPriced ? entry.costNanoUsd : costNanoUsd(this.price, entry.usage)
+    const cost = known ?? reservedNanoUsd
+    this.spentNanoUsd += cost - reservedNanoUsd
+    return cost
+  }
+}

@@ -1,0 +1,180 @@
+/** The requests of a rehearsal: each is sent through the gateway in one client format, below the cost ceiling. */
+import type { Reply } from '../../chat/reply/fold.js'
+import { isObject, type JsonObject } from '../../chat/json.js'
+import type { ModelFacts } from '../../chat/model.js'
+import type { ChatRequest } from '../../chat/request.js'
+import type { UsageRow } from '../../ledger/row.js'
+import type { CostCeiling } from './cost-ceiling.js'
+import type { ClientError, Format, Reading } from './client-format.js'
+import type { RehearsalGateway } from './rehearsal-gateway.js'
+
+/** What came back. Exactly one of `reply` and `failure` is set. */
+export interface ReceivedReply {
+  readonly status: number
+  readonly reply: Reply | null
+  /** Why there is no reply, or no complete one. */
+  readonly failure: string | null
+  /** The error before the reply; null if there was none. */
+  readonly error: ClientError | null
+  readonly entry: UsageRow | null
+}
+
+/** A failed expectation of a check. */
+export class Mismatch extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'Mismatch'
+  }
+}
+
+/** The gateway refuses the request for this upstream by name: a loss, and no failure of the upstream. */
+export class Untranslatable extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'Untranslatable'
+  }
+}
+
+/** What a client is made of. */
+export interface RehearsalClientOptions {
+  readonly gateway: RehearsalGateway
+  readonly format: Format
+  readonly ceiling: CostCeiling
+  readonly facts: ModelFacts
+  readonly timeoutMs: number
+}
+
+/** One check in one format: sends requests and notes what they lose and cost. */
+export class RehearsalClient {
+  readonly format: Format
+  readonly facts: ModelFacts
+  /** Fields that the gateway could not carry, of all requests so far. */
+  readonly lost = new Set<string>()
+  /** What the requests so far have cost, in nano-dollars. */
+  nanoUsd = 0
+  private readonly parts: RehearsalClientOptions
+
+  constructor(parts: RehearsalClientOptions) {
+    this.parts = parts
+    this.format = parts.format
+    this.facts = parts.facts
+  }
+
+  get hasKey(): boolean {
+    return this.parts.gateway.hasKey
+  }
+
+  /** The reply. Throws `Mismatch` if there is none, `Untranslatable`, `CeilingReached`. */
+  async ask(request: ChatRequest): Promise<Reply & { readonly entry: UsageRow | null }> {
+    const { reply, failure, error, status, entry } = await this.send(request)
+    if (error?.kind === 'untranslatable') throw new Untranslatable(error.message)
+    if (error !== null) {
+      throw new Mismatch(
+        `${status} ${error.kind || 'without an error of the format'}: ${error.message}`,
+      )
+    }
+    if (reply === null) throw new Mismatch(failure ?? 'no reply')
+    return { ...reply, entry }
+  }
+
+  /** Sends one request and reads the reply to its end. Throws `CeilingReached`, `Mismatch` after the time limit. */
+  async send(request: ChatRequest): Promise<ReceivedReply> {
+    return this.paid(request, async () => {
+      const { timeoutMs } = this.parts
+      const reply = await this.fetch(request, AbortSignal.timeout(timeoutMs))
+      const requestId = reply.headers.get('x-request-id') ?? ''
+      const { status } = reply
+      const bytes = Buffer.from(await reply.arrayBuffer().catch(broken))
+      if (status !== 200) {
+        const error = this.format.errorIn(bytes.toString(), status)
+        return { requestId, status, reply: null, failure: null, error }
+      }
+      const reading = this.read(bytes, request)
+      const failure = reading.reply === null ? reading.failure : null
+      return { requestId, status, reply: reading.reply, failure, error: null }
+    })
+  }
+
+  /** Sends a request for a stream and leaves at its first content. */
+  async leave(request: ChatRequest): Promise<ReceivedReply> {
+    return this.paid(request, async () => {
+      const aborter = new AbortController()
+      const timer = setTimeout(() => aborter.abort(), this.parts.timeoutMs)
+      try {
+        const reply = await this.fetch(request, aborter.signal)
+        const requestId = reply.headers.get('x-request-id') ?? ''
+        const { status, body } = reply
+        if (status !== 200 || body === null) {
+          const error = this.format.errorIn(await reply.text(), status)
+          return { requestId, status, reply: null, failure: null, error }
+        }
+        const stream = this.format.stream(request)
+        const { reading } = stream
+        for await (const chunk of body) {
+          stream.write(Buffer.from(chunk as Uint8Array))
+          if (reading.hasContent) break
+        }
+        if (!reading.hasContent) stream.end()
+        const failure = reading.hasContent ? null : reading.failure
+        return { requestId, status, reply: null, failure, error: null }
+      } finally {
+        clearTimeout(timer)
+        aborter.abort()
+      }
+    })
+  }
+
+  private async paid(
+    request: ChatRequest,
+    send: () => Promise<Omit<ReceivedReply, 'entry'> & { readonly requestId: string }>,
+  ): Promise<ReceivedReply> {
+    const { ceiling, gateway } = this.parts
+    const reserved = ceiling.reserve(request)
+    let entry: UsageRow | null = null
+    try {
+      const { requestId, ...received } = await send()
+      entry = await gateway.entry(requestId)
+      for (const path of entry?.losses ?? []) this.lost.add(path)
+      return { ...received, entry }
+    } catch (error) {
+      throw error instanceof Error && error.name === 'TimeoutError'
+        ? new Mismatch(`no complete reply within ${this.parts.timeoutMs} ms`)
+        : error
+    } finally {
+      this.nanoUsd += ceiling.settle(reserved, entry)
+    }
+  }
+
+  private async fetch(request: ChatRequest, signal: AbortSignal): Promise<Response> {
+    const { gateway, format } = this.parts
+    const { path, headers, body } = format.encode(request)
+    const authorization = `Bearer ${gateway.secret}`
+    return fetch(`${gateway.origin}${path}`, {
+      method: 'POST',
+      headers: { ...headers, authorization },
+      body,
+      signal,
+    })
+  }
+
+  private read(bytes: Buffer, request: ChatRequest): Reading {
+    if (request.stream) {
+      const stream = this.format.stream(request)
+      stream.write(bytes)
+      stream.end()
+      return stream.reading
+    }
+    return this.format.decode(objectIn(bytes), request)
+  }
+}
+
+function broken(error: unknown): never {
+  if (error instanceof Error && error.name === 'TimeoutError') throw error
+  throw new Mismatch('the connection broke before the end of the reply')
+}
+
+function objectIn(bytes: Buffer): JsonObject {
+  const value: unknown = JSON.parse(bytes.toString())
+  if (!isObject(value)) throw new Mismatch('the reply is no JSON object')
+  return value
+}

@@ -1,0 +1,132 @@
+/**
+ * A gateway in this process with one upstream, one model and a store of its own in a temporary folder: what a rehearsal
+ * is run on.
+ */
+import { rmSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createAccount, createKey } from '../../accounts/accounts.js'
+import type { Catalogue, Config, UpstreamConfig } from '../../config/config.js'
+import type { RouteConfig } from '../../config/routes/route.js'
+import { createSnapshot } from '../../config/snapshot.js'
+import type { UsageRow } from '../../ledger/row.js'
+import { createLogger } from '../../observe/log/log.js'
+import { Metrics } from '../../observe/metrics/hops.js'
+import { openDataPlane } from '../../process/data-plane.js'
+import { openStore } from '../../store/open-store.js'
+
+/** What is rehearsed. */
+export interface RehearsalOptions {
+  readonly config: Config
+  readonly catalogue: Catalogue
+  readonly upstream: UpstreamConfig
+  readonly model: string
+}
+
+/** A model id that no provider has, for the check of errors. */
+export const NO_SUCH_MODEL = 'sluice-rehearsal-no-such-model'
+/** The rehearsed model, asked for with a key that no provider has given out. */
+export const WITH_WRONG_KEY = 'sluice-rehearsal-wrong-key'
+const WRONG_KEY = 'sk-sluice-rehearsal-invalid'
+
+/** The gateway of a rehearsal. */
+export interface RehearsalGateway {
+  readonly origin: string
+  readonly secret: string
+  /** The upstream is asked with a key. */
+  readonly hasKey: boolean
+  /** The ledger entry of a request; null if there is none within a few seconds. */
+  entry(requestId: string): Promise<UsageRow | null>
+  /** Ends the gateway and removes its files. */
+  close(): Promise<void>
+}
+
+const ENTRY_WAIT_MS = 5_000
+const ENTRY_POLL_MS = 20
+const INTERRUPTED = 130
+
+/** Starts it on a free port of the loopback. Rejects as `openDataPlane` does. */
+export async function openRehearsalGateway(rehearsed: RehearsalOptions): Promise<RehearsalGateway> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-rehearsal-'))
+  const interrupted = (): void => {
+    rmSync(folder, { recursive: true, force: true })
+    process.exit(INTERRUPTED)
+  }
+  process.once('SIGINT', interrupted)
+  const config = configOf(rehearsed, folder)
+  const store = await openStore(config.store)
+  const wanted = { email: 'rehearsal@example.com', plan: 'max', password: null } as const
+  const { account } = await createAccount(store, wanted)
+  const { secret } = await createKey(store, config.plans, account, 'rehearsal')
+  const { catalogue } = rehearsed
+  const snapshot = createSnapshot({ config, catalogue, fileHash: '' }, 1, Date.now())
+  const log = createLogger({ level: 'silent' })
+  const plane = await openDataPlane(snapshot, log, new Metrics({ processMetrics: false }))
+  return {
+    origin: `http://127.0.0.1:${plane.port}`,
+    secret,
+    hasKey: rehearsed.upstream.apiKeys.length > 0,
+    async entry(requestId) {
+      const untilMs = performance.now() + ENTRY_WAIT_MS
+      for (;;) {
+        const row = await store.ledger.entry(null, requestId)
+        if (row !== null && row.outcome !== 'lost') return row
+        if (performance.now() > untilMs) return null
+        await pause(ENTRY_POLL_MS)
+      }
+    },
+    async close() {
+      process.removeListener('SIGINT', interrupted)
+      await plane.drain()
+      await store.close()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The file's configuration with one upstream and without what has nothing to do with it. */
+function configOf({ config, upstream, model }: RehearsalOptions, folder: string): Config {
+  const tried = { ...upstream, probe: null, discover: false }
+  const denied = { ...tried, name: `${upstream.name} with a wrong key`, apiKeys: [WRONG_KEY] }
+  const { server, ledger, dashboard, limiting } = config
+  return {
+    ...config,
+    server: {
+      ...server,
+      host: '127.0.0.1',
+      port: 0,
+      workers: 1,
+      drainMs: 500,
+      tls: null,
+      overload: { ...server.overload, enabled: false },
+    },
+    store: `sqlite:${join(folder, 'rehearsal.db')}`,
+    ledger: { ...ledger, spool: join(folder, 'spool') },
+    dashboard: { ...dashboard, enabled: false },
+    upstreams: { [tried.name]: tried, [denied.name]: denied },
+    routes: [
+      routeTo(tried, model, null),
+      routeTo(tried, NO_SUCH_MODEL, null),
+      routeTo(denied, WITH_WRONG_KEY, model),
+    ],
+    limits: [],
+    limiting: { ...limiting, unknownPrice: 'allow' },
+    plans: { ...config.plans, max: { ...config.plans.max, maxKeys: null, limits: {} } },
+  }
+}
+
+function routeTo(upstream: UpstreamConfig, model: string, asked: string | null): RouteConfig {
+  return {
+    match: { model },
+    when: null,
+    targets: [{ upstream: upstream.name, model: asked, weight: 1, abort: null }],
+    sticky: 'none',
+    balance: 'weighted',
+    fallback: [],
+    retry: { attempts: 1, budget: 0, maxWaitMs: 0, nonIdempotent: false },
+    hedge: null,
+    shadow: null,
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * Opens the configuration of a gateway: from its files, from a rollback that is still in force, or from the last good
+ * generation if the files have a fault.
+ */
+import { hashOf, loadConfig, type Env, type Loaded, type LoadResult } from '../load.js'
+import { formatProblem, type ConfigProblem } from '../problem.js'
+import { ownerOf } from './file-author.js'
+import { dataFolderOf, findHistory, historyFolder } from './find-history.js'
+import { History, type GenerationRecord } from './history.js'
+import type { InitialState, Override } from './reload-outcome.js'
+import { ConfigSource } from './config-source.js'
+
+/** The first load failed, and there is no earlier generation to run with. */
+export class ConfigRefused extends Error {
+  readonly problems: readonly ConfigProblem[]
+
+  constructor(problems: readonly ConfigProblem[]) {
+    super(`the configuration is refused\n${problems.map(formatProblem).join('\n')}`)
+    this.name = 'ConfigRefused'
+    this.problems = problems
+  }
+}
+
+/** How generations are kept. */
+export interface OpenOptions {
+  /** On disk, in the data folder; otherwise in memory. */
+  readonly keepsHistory?: boolean
+  /** Called with what an operator should read: a generation that cannot be kept. */
+  readonly warn?: (reason: string) => void
+}
+
+/** Loads the file and watches it. Rejects with `ConfigRefused` if there is no generation to run with. */
+export async function openConfig(
+  path: string,
+  env: Env,
+  { keepsHistory = false, warn = () => undefined }: OpenOptions = {},
+): Promise<ConfigSource> {
+  const first = loadConfig(path, env)
+  const folder = keepsHistory ? folderFor(first, env) : null
+  const history = new History(folder, warn)
+  const source = new ConfigSource(first.sources.path, env, await beginWith(first, history, env))
+  await source.watch()
+  return source
+}
+
+function folderFor(first: LoadResult, env: Env): string | null {
+  const { path, text } = first.sources
+  return first.ok ? historyFolder(dataFolderOf(first.config), path) : findHistory(path, text, env)
+}
+
+async function beginWith(first: LoadResult, history: History, env: Env): Promise<InitialState> {
+  const [newest] = history.list()
+  const kept = newest === undefined ? null : await loadKept(first, newest, history, env)
+  const errors = first.ok ? null : first.errors
+  const seen = first.sources
+  const held = heldAt(first, newest)
+  if (newest !== undefined && kept !== null && held !== null) {
+    return { loaded: kept, seen, errors, held, record: newest, history }
+  }
+  if (!first.ok) throw new ConfigRefused(first.errors)
+  const hash = hashOf(seen)
+  const record = newest?.hash === hash ? newest : startRecord(first, (newest?.generation ?? 0) + 1)
+  return { loaded: first, seen, errors, held: null, record, history }
+}
+
+/** Why the newest generation and not the files are in force. */
+function heldAt(first: LoadResult, newest: GenerationRecord | undefined): Override | null {
+  if (!first.ok) return 'last_good'
+  const isRolledBack = newest !== undefined && newest.hash !== newest.filesHash
+  return isRolledBack && newest.filesHash === hashOf(first.sources) ? 'rollback' : null
+}
+
+/** The newest generation with the secrets of now; null if it cannot be loaded. */
+async function loadKept(
+  { sources }: LoadResult,
+  { generation }: GenerationRecord,
+  history: History,
+  env: Env,
+): Promise<Loaded | null> {
+  const content = await history.content(generation)
+  const loaded = content === null ? null : loadConfig(sources.path, env, content)
+  return loaded?.ok === true ? loaded : null
+}
+
+function startRecord({ sources, fileHash }: Loaded, generation: number): GenerationRecord {
+  return {
+    generation,
+    hash: fileHash,
+    filesHash: fileHash,
+    atMs: Date.now(),
+    author: ownerOf(sources.path),
+    reason: 'start',
+    origin: 'start',
+    contentOf: null,
+  }
+}

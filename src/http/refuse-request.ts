@@ -1,0 +1,81 @@
+/**
+ * Replies of the listener itself, to what is not a request that may be served. Each closes its connection.
+ */
+import { STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { gatewayError, rowOf, type ErrorKind, type WireError } from '../errors.js'
+import { errorBody } from '../wire/error-body.js'
+import { newRequestId } from './request-id.js'
+import type { HttpResponse } from './message.js'
+import { METHODS } from './request-guard.js'
+import { REFUSED, sendReply } from './respond.js'
+
+/** How long the client may take to read the reply and to stop sending. */
+const LINGER_MS = 250
+
+/** Slowest body after its grace, bytes per ms. */
+const MIN_BODY_RATE = 1024 / 1000
+
+/** The refusal of a connection beyond the most that may be open. */
+export const TOO_MANY: WireError = {
+  kind: 'overloaded',
+  message: 'the gateway has too many connections',
+}
+
+/** How long a body may have taken by now, ms, with so many bytes here. */
+export function allowedForBody(graceMs: number, bytes: number): number {
+  return graceMs + bytes / MIN_BODY_RATE
+}
+
+/** Ends a request whose rest is broken or late: its handler sends the error, if it can, else the listener does. */
+export function interrupt(
+  res: HttpResponse,
+  error: WireError,
+  onRefused: (kind: ErrorKind, id: string) => void,
+): void {
+  if (res.emit(REFUSED, gatewayError(error))) return
+  const id = newRequestId(Date.now())
+  onRefused(error.kind, id)
+  refuseRequest(res, error, id)
+}
+
+/** Refuses a request that has a reply. */
+export function refuseRequest(res: HttpResponse, error: WireError, id: string): void {
+  sendReply(res, rowOf(error.kind).status, headersOf(error, id), errorBody(error))
+}
+
+/** Writes the reply to bytes that are no request, and closes the socket. */
+export function refuseSocket(socket: Duplex, error: WireError, id: string): void {
+  const body = errorBody(error)
+  const { status } = rowOf(error.kind)
+  const headers = [...headersOf(error, id), 'content-length', String(Buffer.byteLength(body))]
+  headers.push('date', new Date().toUTCString())
+  let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
+  for (let at = 0; at < headers.length; at += 2) {
+    text += `${headers[at] ?? ''}: ${headers[at + 1] ?? ''}\r\n`
+  }
+  socket.end(`${text}\r\n${body}`)
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(timer))
+}
+
+/** The refusal for an error code of Node's parser and timeouts. */
+export function breachOf(code: string | undefined): WireError {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return { kind: 'request_timeout', message: 'the request did not arrive in time' }
+    case 'HPE_HEADER_OVERFLOW':
+      return { kind: 'headers_too_large', message: 'the request line and headers exceed 16 KiB' }
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return { kind: 'body_too_large', message: 'the chunk extensions exceed 16 KiB' }
+    default:
+      return { kind: 'malformed_request', message: 'the request is not valid HTTP/1.1' }
+  }
+}
+
+function headersOf({ kind }: WireError, id: string): string[] {
+  const headers = ['content-type', 'application/json', 'x-request-id', id, 'connection', 'close']
+  if (kind === 'method_not_allowed') headers.push('allow', METHODS.join(', '))
+  if (kind === 'overloaded') headers.push('retry-after', '1')
+  return headers
+}

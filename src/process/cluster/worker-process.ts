@@ -1,0 +1,232 @@
+/**
+ * One worker process as the primary sees it: forks it, sends it orders, keeps its last state and metrics, and kills
+ * it when it does not answer or outlives its drain. `cluster.ts` decides which processes there are.
+ */
+import cluster, { type Worker } from 'node:cluster'
+import type { Logger } from '../../observe/log/log.js'
+import type { Collected } from '../../observe/metrics/metric.js'
+import type { Readiness } from '../ops/ops-listener.js'
+import { PendingReplies } from './pending-replies.js'
+import { isToPrimary, type ToPrimary, type ToWorker } from './messages.js'
+
+/** What happens to a worker process. */
+export interface WorkerEvents {
+  /** It runs and waits for its configuration. */
+  readonly hello: () => void
+  /** It reported its state. */
+  readonly reported: (state: Readiness) => void
+  /** It asks the primary something. */
+  readonly asked: (question: unknown) => Promise<unknown>
+  /** It ended; `reason` is its own error, or its exit status or signal. Called once. */
+  readonly gone: (reason: string) => void
+}
+
+/** A state older than this means that the worker's event loop is blocked. */
+const SILENT_MS = 5000
+/** A worker that does not send its metrics within this time is counted with the last ones it sent. */
+const COLLECT_MS = 1000
+/** A configuration that a worker does not build within this time is put in force untried. */
+const TRIAL_MS = 5000
+/**
+ * Pings without any message from the worker before it is killed. Pings are counted and not time: a primary
+ * that was suspended itself sends one when it resumes, and receives the workers' messages before the next.
+ */
+const MAX_UNANSWERED = 10
+/** The same for a worker that is not ready yet: opening a large store may block its event loop. */
+const MAX_UNANSWERED_AT_START = 60
+
+/**
+ * How a worker's C library (glibc) manages memory; variables that the operator has set stay. By default it keeps freed
+ * blocks of up to 32 MB: after large bodies a worker then stays at its peak (mallopt(3)).
+ */
+const WORKER_MEMORY = { MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' }
+
+/** A running worker process. */
+export class WorkerProcess {
+  readonly startedAtMs = Date.now()
+  /** Resolves when it has ended and its last messages are here. */
+  readonly ended: Promise<void>
+  /** True when the watchdog killed it. */
+  isSilent = false
+  /** Its last report; null before the first. */
+  state: Readiness | null = null
+  /** The last metrics that it sent; kept so that sums never fall when a worker is slow. */
+  counted: Collected[] = []
+  private readonly worker: Worker
+  private readonly number: number
+  private readonly log: Logger
+  private readonly events: WorkerEvents
+  private readonly pendingReplies = new PendingReplies()
+  private failure: string | null = null
+  private reportedAtMs = 0
+  /** Pings since the last message from the worker. */
+  private unanswered = 0
+  private collected: (() => void) | null = null
+  private readonly trials = new Map<number, (fault: string | null) => void>()
+  private lastTrial = 0
+  private killTimer: NodeJS.Timeout | null = null
+  private isGone = false
+  private end: () => void = () => undefined
+
+  /** Forks the process. `number` is for the log. */
+  constructor(number: number, log: Logger, events: WorkerEvents) {
+    this.number = number
+    this.log = log
+    this.events = events
+    this.ended = new Promise((resolve) => (this.end = resolve))
+    this.worker = cluster.fork({ ...WORKER_MEMORY, ...process.env })
+    this.listen()
+  }
+
+  get pid(): number | undefined {
+    return this.worker.process.pid
+  }
+
+  /** Why it cannot take requests; null when it can. */
+  get trouble(): string | null {
+    if (this.state === null) return 'starting'
+    if (Date.now() - this.reportedAtMs > SILENT_MS) return 'silent'
+    return this.state.ready ? null : this.failing || 'not ready'
+  }
+
+  /** Its checks that are not `ok`, as one line; empty when all are. */
+  get failing(): string {
+    const checks = Object.entries(this.state?.checks ?? {}).filter(([, check]) => check !== 'ok')
+    return checks.map(([name, check]) => `${name}: ${check}`).join('; ')
+  }
+
+  send(message: ToWorker): void {
+    if (this.worker.isConnected()) this.worker.send(message)
+  }
+
+  /** Expects an answer to one more ping; kills the process if too many were not answered. */
+  ping(): void {
+    if (this.isSilent) return
+    const max = this.state?.ready === true ? MAX_UNANSWERED : MAX_UNANSWERED_AT_START
+    if (this.unanswered < max) {
+      this.unanswered += 1
+      this.send({ type: 'ping' })
+      return
+    }
+    this.isSilent = true
+    this.failure = `no answer to ${String(this.unanswered)} pings`
+    const fields = { worker: this.number, worker_pid: this.pid, reason: this.failure }
+    this.log.warn('worker does not answer and is killed', fields)
+    this.kill()
+  }
+
+  /** Asks for its metrics and waits for them a second; see `counted`. */
+  collect(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, COLLECT_MS)
+      this.collected = () => {
+        clearTimeout(timer)
+        this.collected = null
+        resolve()
+      }
+      this.send({ type: 'collect' })
+    })
+  }
+
+  /** Has it build a configuration; why that fails, or null. A worker that is busy or ends has found no fault. */
+  tryOut(payload: unknown): Promise<string | null> {
+    const id = (this.lastTrial += 1)
+    return new Promise((resolve) => {
+      const settle = (fault: string | null): void => {
+        clearTimeout(timer)
+        this.trials.delete(id)
+        resolve(fault)
+      }
+      const timer = setTimeout(() => settle(null), TRIAL_MS)
+      this.trials.set(id, settle)
+      this.send({ type: 'try', id, payload })
+    })
+  }
+
+  /** Its last requests; empty if it does not answer in time. */
+  recent(): Promise<readonly unknown[]> {
+    return this.pendingReplies.ask((id) => this.send({ type: 'recent', id }))
+  }
+
+  /** Drains it, and kills it after `limitMs`. With `isReplaced` other workers listen on the same address. */
+  drain(limitMs: number, isReplaced: boolean): void {
+    if (this.killTimer !== null || this.isGone) return
+    this.send({ type: 'drain', isReplaced })
+    this.killTimer = setTimeout(() => {
+      const fields = { worker: this.number, worker_pid: this.pid }
+      this.log.warn('worker outlived the drain and is killed', fields)
+      this.kill()
+    }, limitMs)
+  }
+
+  /** Ends it now. */
+  kill(): void {
+    this.worker.process.kill('SIGKILL')
+  }
+
+  private listen(): void {
+    const { worker } = this
+    const gone = (code: number | null, signal: string | null): void => this.gone(code, signal)
+    worker.on('message', (message: unknown) => {
+      if (isToPrimary(message)) this.handle(message)
+    })
+    worker.on('error', (error) => {
+      this.log.error('worker channel', error, { worker: this.number })
+      if (this.pid === undefined) gone(null, null)
+    })
+    worker.once('exit', (code: number | null, signal: string | null) => {
+      // Its last messages may still be in the channel.
+      if (worker.isConnected()) worker.once('disconnect', () => gone(code, signal))
+      else gone(code, signal)
+    })
+  }
+
+  private handle(message: ToPrimary): void {
+    this.unanswered = 0
+    switch (message.type) {
+      case 'hello':
+        this.events.hello()
+        return
+      case 'state':
+        this.state = message.state
+        this.reportedAtMs = Date.now()
+        this.events.reported(message.state)
+        return
+      case 'pong':
+        return
+      case 'failed':
+        this.failure = message.message
+        return
+      case 'metrics':
+        this.counted = message.metrics
+        this.collected?.()
+        return
+      case 'recent':
+        this.pendingReplies.answered(message.id, message.requests)
+        return
+      case 'ask':
+        void this.tell(message.id, message.question)
+        return
+      case 'tried':
+        this.trials.get(message.id)?.(message.fault)
+        return
+      default:
+        message satisfies never
+    }
+  }
+
+  private async tell(id: number, question: unknown): Promise<void> {
+    this.send({ type: 'told', id, answer: await this.events.asked(question) })
+  }
+
+  private gone(code: number | null, signal: string | null): void {
+    if (this.isGone) return
+    this.isGone = true
+    if (this.killTimer !== null) clearTimeout(this.killTimer)
+    this.collected?.()
+    for (const settle of this.trials.values()) settle(null)
+    const exit = signal === null ? `exit ${String(code)}` : `killed by ${signal}`
+    this.events.gone(this.failure ?? exit)
+    this.end()
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * One place for a worker: the process that runs in it now, and how its predecessors ended. A process that ends is
+ * replaced in the same slot.
+ */
+import type { WorkerProcess } from './worker-process.js'
+
+/** A slot; `cluster.ts` changes it. */
+export interface Slot {
+  readonly number: number
+  process: WorkerProcess | null
+  /** Ends in a row without 30 s of life between them. */
+  failures: number
+  /** Why the previous process ended; null once its successor is ready. */
+  lastError: string | null
+  retry: NodeJS.Timeout | null
+}
+
+/** An empty slot; numbers start at 1. */
+export function newSlot(number: number): Slot {
+  return { number, process: null, failures: 0, lastError: null, retry: null }
+}
+
+/** Why the slot's worker cannot take requests; null when it can. */
+export function unreadyReason({ process, lastError }: Slot): string | null {
+  const why = lastError === null ? '' : ` after: ${lastError}`
+  if (process === null) return `restarting${why}`
+  return process.state === null ? `starting${why}` : process.trouble
+}

@@ -1,0 +1,83 @@
+/** The endpoints of the ops port below `/generations`: the list, one generation, and the rollback to one. */
+import type { IncomingMessage } from 'node:http'
+import { isObject, type JsonObject } from '../../chat/json.js'
+import type { ConfigSource } from '../../config/generations/config-source.js'
+import { GatewayError } from '../../errors.js'
+import { generationPage, generationsPage, rollBackAs } from './generations-page.js'
+
+const MAX_BODY_BYTES = 16_384
+const MAX_AUTHOR_CHARS = 200
+const MAX_REASON_CHARS = 500
+const PATH = /^\/generations\/(\d{1,15})(\/rollback)?$/
+
+/**
+ * The answer to a request at `/generations` or below, as JSON. Rejects with `GatewayError`: unknown paths, methods and
+ * generations, a token that is missing or wrong, a body that is no `{ "reason", "author" }`.
+ */
+export async function answerGenerations(
+  source: ConfigSource,
+  req: IncomingMessage,
+): Promise<JsonObject> {
+  const [path = '', query] = (req.url ?? '').split('?', 2)
+  const isRead = req.method === 'GET' || req.method === 'HEAD'
+  const [, digits, rollback] = PATH.exec(path) ?? []
+  if (path !== '/generations' && digits === undefined) {
+    const message = 'Paths: /generations, /generations/NUMBER, /generations/NUMBER/rollback.'
+    throw new GatewayError('unknown_endpoint', message)
+  }
+  if (rollback === undefined) {
+    if (!isRead) throw new GatewayError('method_not_allowed', 'This path takes GET and HEAD.')
+    if (digits === undefined) return generationsPage(source)
+    const from = /(?:^|&)from=(\d{1,15})(?:&|$)/.exec(query ?? '')?.[1]
+    return generationPage(source, Number(digits), from === undefined ? null : Number(from))
+  }
+  if (req.method !== 'POST') throw new GatewayError('method_not_allowed', 'This path takes POST.')
+  const by = authorOf(await bodyOf(req))
+  return rollBackAs(source, req.headers.authorization, { generation: Number(digits), ...by })
+}
+
+async function bodyOf(req: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  let total = 0
+  for await (const chunk of req as AsyncIterable<Buffer>) {
+    total += chunk.length
+    if (total > MAX_BODY_BYTES) {
+      throw new GatewayError('body_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes.`)
+    }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function authorOf(body: string): { author: string; reason: string } {
+  const value = body.trim() === '' ? {} : parsed(body)
+  if (!isObject(value)) {
+    throw malformed('The body must be a JSON object: {"reason": "…", "author": "…"}.')
+  }
+  const unknown = Object.keys(value).find((key) => key !== 'reason' && key !== 'author')
+  if (unknown !== undefined) throw malformed('The body takes the keys "reason" and "author" only.')
+  return {
+    author: textOf(value, 'author', MAX_AUTHOR_CHARS) || 'admin token',
+    reason: textOf(value, 'reason', MAX_REASON_CHARS),
+  }
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return null
+  }
+}
+
+function textOf(value: JsonObject, key: string, maxChars: number): string {
+  const text = value[key] ?? ''
+  if (typeof text !== 'string' || text.length > maxChars || /\p{Cc}/u.test(text)) {
+    throw malformed(`"${key}" must be one line of at most ${maxChars} characters.`)
+  }
+  return text.trim()
+}
+
+function malformed(message: string): GatewayError {
+  return new GatewayError('malformed_request', message)
+}

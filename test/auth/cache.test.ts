@@ -1,0 +1,71 @@
+/**
+ * Goal: what clients and upstreams choose fills no memory and stalls no loop.
+ * Method: each cache keyed by their bytes gets far more, and far longer, than it may hold.
+ */
+import t from 'tap'
+import { AuthCache } from '../../src/auth/cache.js'
+import { Lru } from '../../src/auth/lru.js'
+import { KnownHeaders } from '../../src/auth/known-headers.js'
+import { loadConfig } from '../../src/config/load.js'
+import { createSnapshot } from '../../src/config/snapshot.js'
+import { ModelList } from '../../src/gateway/generation/model-list.js'
+import { Prices } from '../../src/ledger/prices.js'
+import { createRouter } from '../../src/routing/router.js'
+
+void t.test('keys with long model lists count for what they take', (t) => {
+  const cache = new AuthCache(1_000, 10)
+  const models = Array.from({ length: 100 }, (_, at) => `model-${at}`.padEnd(256, 'x'))
+  const identity = { keyId: 'k', accountId: 'a', plan: 'max', expiresAtMs: null } as const
+  for (let at = 0; at < 1_000; at += 1) {
+    const digest = String(at)
+    const verdict = {
+      good: true,
+      identity: { ...identity, digest, models, limits: null, labels: {} },
+    } as const
+    cache.put(digest, verdict, 0)
+  }
+  t.ok(cache.size.good <= 12, `${cache.size.good} keys of 29 KB each in a cache of 300 KB`)
+  t.not(cache.get('999', 0), null, 'the newest is there')
+  t.end()
+})
+
+void t.test('an entry that is replaced or deleted weighs no more', (t) => {
+  const lru = new Lru<number>(20, (weight) => weight)
+  for (let at = 0; at < 100; at += 1) {
+    lru.set('same', 5)
+    lru.set('gone', 4)
+    lru.delete('gone')
+  }
+  t.equal(lru.get('same'), 5)
+  t.equal(lru.size, 1)
+  t.end()
+})
+
+void t.test('a header that is long is not kept', (t) => {
+  const shown = new KnownHeaders()
+  shown.put('x'.repeat(513), 'digest')
+  shown.put('y'.repeat(512), 'digest')
+  t.equal(shown.get('x'.repeat(513)), undefined)
+  t.equal(shown.get('y'.repeat(512)), 'digest')
+  t.end()
+})
+
+void t.test('the price of a model with a long name is looked up in no time', (t) => {
+  const prices = new Prices([], [])
+  const began = performance.now()
+  t.equal(prices.find('one', 'gpt', 'a-'.repeat(5_000_000)), null)
+  t.ok(performance.now() - began < 50)
+  t.end()
+})
+
+void t.test('lists of models for many keys are bounded together', (t) => {
+  const loaded = loadConfig('config/gateway.yaml', { OPENAI_API_KEY: 'x' })
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
+  const list = new ModelList(createSnapshot(loaded, 1, 0), createRouter(loaded.config))
+  for (let at = 0; at < 2_000; at += 1) {
+    list.of([`${at}`.padEnd(200, 'x'), '*'], 'openai-chat', '')
+  }
+  t.equal(list.of(['*'], 'openai-chat', ''), list.of(null, 'openai-chat', ''))
+  t.ok(list.cachedChars > 0 && list.cachedChars <= 4 * 1024 * 1024)
+  t.end()
+})

@@ -1,0 +1,140 @@
+/**
+ * Goal: a request that `plan` rebuilds from its recorded shape loses and is refused exactly what the request itself is.
+ * Method: each concept of `docs/reference/dialects.md` is decoded, sketched, sent through JSON, rebuilt and translated for every
+ * dialect; the losses and refusals are held against those of the request.
+ */
+import t from 'tap'
+import type { JsonObject } from '../../../src/chat/json.js'
+import type { ChatRequest } from '../../../src/chat/request.js'
+import { CLIENTS } from '../../../src/documentation/dialect-matrix/clients.js'
+import { COLUMNS } from '../../../src/documentation/dialect-matrix/page.js'
+import { REQUEST_GROUPS } from '../../../src/documentation/dialect-matrix/requests.js'
+import { factsFor } from '../../../src/config/catalogue.js'
+import { loadConfig } from '../../../src/config/load.js'
+import { resolveEndpoint, egressOf, type ResolvedEndpoint } from '../../../src/dialects/index.js'
+import { GatewayError } from '../../../src/errors.js'
+import { reportNative } from '../../../src/dialects/other-format.js'
+import { LossList } from '../../../src/gateway/streams/losses.js'
+import { sketchOf, type RequestSketch } from '../../../src/gateway/observe/sketch.js'
+import { sampleRequest } from '../../../src/cli/plan/sample-request.js'
+
+const loaded = loadConfig('config/gateway.yaml', {})
+if (!loaded.ok) throw new Error('the shipped configuration is good')
+const { catalogue } = loaded
+
+const CHAT = {
+  title: 'Chat completions',
+  path: '/v1/chat/completions',
+  plain: { messages: [{ role: 'user', content: 'Hello.' }] },
+  concepts: REQUEST_GROUPS.flatMap(({ concepts }) => concepts),
+}
+
+/** What an upstream of the dialect does not get of a request; one that it refuses, by the field. */
+function fateOf(
+  request: ChatRequest,
+  at: ResolvedEndpoint,
+  column: (typeof COLUMNS)[number],
+): object {
+  const egress = egressOf(column.dialect)
+  if (egress === null) throw new Error(`no ${column.dialect}`)
+  const losses = new LossList()
+  try {
+    if (at.dialect !== column.dialect) reportNative(request, losses)
+    egress.encodeRequest(request, factsFor(catalogue, column.model), losses)
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    return { refused: topOf(error.wire.param ?? '') }
+  }
+  return { lost: [...losses.paths].sort() }
+}
+
+function topOf(path: string): string {
+  return path.replace(/\[\d+\]/g, '').replace(/\..*$/, '')
+}
+
+for (const { title, path, plain, concepts } of [CHAT, ...CLIENTS]) {
+  void t.test(title, (t) => {
+    const at = resolveEndpoint('POST', path.replace('{model}', 'm'))
+    if (at === null) throw new Error(`no endpoint ${path}`)
+    for (const { name, base, ask } of concepts) {
+      for (const column of COLUMNS) {
+        const body: JsonObject = { model: column.model, ...plain, ...base, ...ask }
+        const request = at.ingress.decodeRequest(body, at.endpoint)
+        const sketch = JSON.parse(JSON.stringify(sketchOf(request))) as RequestSketch
+        const { model, stream } = request
+        const rebuilt = sampleRequest({ model, stream, sketch })
+        t.same(
+          fateOf(rebuilt, at, column),
+          fateOf(request, at, column),
+          `${name} at ${column.dialect}`,
+        )
+      }
+    }
+    t.end()
+  })
+}
+
+void t.test('a sketch holds nothing that the request says', (t) => {
+  const at = resolveEndpoint('POST', '/v1/chat/completions')
+  if (at === null) throw new Error('no endpoint')
+  const secret = 'the secret words'
+  const body: JsonObject = {
+    model: 'gpt-5.4',
+    user: secret,
+    stop: [secret],
+    metadata: { name: secret },
+    prediction: { type: 'content', content: secret },
+    [secret]: secret,
+    response_format: {
+      type: 'json_schema',
+      json_schema: { name: 'secret', schema: { type: 'object', title: secret } },
+    },
+    tools: [{ type: 'function', function: { name: 'secret', description: secret } }],
+    messages: [
+      { role: 'system', content: secret },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: secret },
+          { type: 'image_url', image_url: { url: 'https://example.com/secret.png' } },
+          {
+            type: 'file',
+            file: { filename: 'secret.pdf', file_data: 'data:application/pdf;base64,c2VjcmV0' },
+          },
+        ],
+      },
+      {
+        role: 'assistant',
+        tool_calls: [
+          {
+            id: 'secret',
+            type: 'function',
+            function: { name: 'secret', arguments: '{"secret":1}' },
+          },
+        ],
+      },
+      { role: 'tool', tool_call_id: 'secret', content: secret },
+    ],
+  }
+  const text = JSON.stringify(sketchOf(at.ingress.decodeRequest(body, at.endpoint)))
+  t.notMatch(text, /secret|c2Vj/)
+  t.match(text, /image url/)
+  t.match(text, /file base64 application\/pdf/)
+  t.end()
+})
+
+void t.test('a sketch of a conversation of 10,000 turns stays small', (t) => {
+  const at = resolveEndpoint('POST', '/v1/chat/completions')
+  if (at === null) throw new Error('no endpoint')
+  const messages = Array.from({ length: 10_000 }, (_, index) => ({
+    role: index % 2 === 0 ? 'user' : 'assistant',
+    content: `turn ${index}`,
+  }))
+  const rest = Object.fromEntries(
+    Array.from({ length: 500 }, (_, at) => [`field_${at}`, 'x'.repeat(100)]),
+  )
+  const request = at.ingress.decodeRequest({ model: 'gpt-5.4', messages, ...rest }, at.endpoint)
+  const text = JSON.stringify(sketchOf(request))
+  t.ok(text.length < 2_000, `${text.length} characters`)
+  t.end()
+})

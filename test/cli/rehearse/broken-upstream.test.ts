@@ -1,0 +1,107 @@
+/**
+ * Goal: each check of `sluice rehearse` fails for an upstream that breaks what it looks at, and says why.
+ * Method: the emulator is made to break one thing, or sends a recorded reply that is wrong; the real program reports it.
+ */
+import t from 'tap'
+import type { JsonObject } from '../../../src/chat/json.js'
+import { CHECKS } from '../../../src/cli/rehearse/checks.js'
+import type { Fault } from '../../../src/emulator/faults/fault.js'
+import { openRehearsal } from './scene.js'
+
+const { emulator, report } = await openRehearsal(t)
+
+const USAGE = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 }
+
+/** A whole chat completion with this message. */
+function completion(message: JsonObject, finish = 'stop') {
+  const body = {
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    created: 1,
+    model: 'gpt-5.4',
+    choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: finish }],
+    usage: USAGE,
+  }
+  const headers = { 'content-type': 'application/json' }
+  return { status: 200, headers, body: JSON.stringify(body) }
+}
+
+/** The same as a stream. */
+function streamed(delta: JsonObject, finish = 'stop') {
+  const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'gpt-5.4' }
+  const first = { index: 0, delta: { role: 'assistant', ...delta }, finish_reason: null }
+  const chunks = [
+    { ...head, choices: [first] },
+    { ...head, choices: [{ index: 0, delta: {}, finish_reason: finish }] },
+    { ...head, choices: [], usage: USAGE },
+  ]
+  const frames = [...chunks.map((chunk) => JSON.stringify(chunk)), '[DONE]']
+  return {
+    status: 200,
+    headers: { 'content-type': 'text/event-stream' },
+    body: frames.map((data) => `data: ${data}\n\n`).join(''),
+  }
+}
+
+function callOf(json: string): JsonObject {
+  const call = { name: 'get_weather', arguments: json }
+  return { index: 0, id: 'call_1', type: 'function', function: call }
+}
+
+type Broken = Fault | ReturnType<typeof completion>
+
+/** For each check, what is broken and what the report says of it. */
+const BROKEN: Readonly<Record<string, readonly (readonly [Broken, RegExp])[]>> = {
+  text: [
+    [{ kind: 'status', code: 500 }, /502 upstream_failed/],
+    [{ kind: 'html' }, /502/],
+    [completion({ content: '' }), /no text/],
+    [completion({ content: 'Hello.' }, 'length'), /ends with length, not with stop/],
+  ],
+  stream: [
+    [{ kind: 'cut', event: 4, mode: 'eof' }, /end|broke/],
+    [{ kind: 'garbage', event: 3 }, /./],
+  ],
+  stop: [[completion({ content: 'alpha bravo |END| charlie' }), /goes on after the stop sequence/]],
+  tools: [
+    [completion({ content: 'It is sunny.' }), /no tool call/],
+    [
+      completion({ tool_calls: [callOf('{"town":1}')] }, 'tool_calls'),
+      /arguments of get_weather do not fit/,
+    ],
+  ],
+  'parallel tools': [
+    [
+      streamed({ tool_calls: [callOf('{"city":"Paris"}')] }, 'tool_calls'),
+      /1 tool calls and not two/,
+    ],
+  ],
+  image: [[completion({ content: 'Blue.' }), /does not name the colour/]],
+  'JSON schema': [
+    [completion({ content: 'A parrot.' }), /no JSON object/],
+    [completion({ content: '{"name":"Polly"}' }), /does not fit the schema/],
+  ],
+  reasoning: [[streamed({ content: 'Five.' }), /shows no reasoning/]],
+  usage: [[{ kind: 'usage', mode: 'missing' }, /no token counts/]],
+  errors: [[{ kind: 'status', code: 500, mode: 'html' }, /status 502/]],
+  cancellation: [[{ kind: 'error', event: 0 }, /./]],
+}
+
+void t.test('every check has a way to fail here', (t) => {
+  t.same(Object.keys(BROKEN).sort(), CHECKS.map(({ name }) => name).sort())
+  t.end()
+})
+
+for (const [check, cases] of Object.entries(BROKEN)) {
+  for (const [broken, detail] of cases) {
+    void t.test(`${check} fails: ${String(detail)}`, async (t) => {
+      if ('kind' in broken) emulator.script({ fault: broken })
+      else emulator.replay(broken, { times: 10 })
+      t.teardown(() => emulator.reset())
+      const only = ['--format', 'chat', '--check', check]
+      const { status, results } = await report('--upstream', 'chat', '--model', 'gpt-5.4', ...only)
+      t.equal(status, 1)
+      t.match(results, [{ check, result: 'fail', detail }])
+    })
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * B-33: a key that is revoked, or expires, during a stream ends it within 5 s, with an error event and no
+ * terminator. Goal: a leaked key stops costing at once, not when the answer is done. Method: a slow emulated
+ * stream, a change by another handle on the same store, and the bytes that the client saw.
+ */
+import t from 'tap'
+import { revokeKey } from '../../../src/accounts/accounts.js'
+import { openStore } from '../../../src/store/open-store.js'
+import type { Store } from '../../../src/store/store.js'
+import { startGateway } from '../../helpers/gateway.js'
+import { allKeys } from '../../helpers/lists.js'
+import { series } from '../scene.js'
+
+type Change = (store: Store, accountId: string, keyId: string) => Promise<unknown>
+
+const CHANGES: readonly [what: string, change: Change][] = [
+  ['is revoked', (store, accountId, keyId) => revokeKey(store, accountId, keyId)],
+  [
+    'expires',
+    (store, accountId, keyId) =>
+      store.changeKey(accountId, keyId, { expiresAtMs: Date.now() + 300 }),
+  ],
+]
+
+for (const [what, change] of CHANGES) {
+  for (const model of ['gpt-5.4-mini', 'claude-sonnet-4-5', 'gemini-2.5-flash']) {
+    void t.test(`a key that ${what} ends a running ${model} stream`, async (t) => {
+      const gateway = await startGateway(t)
+      const reply = await gateway.chat({
+        model,
+        stream: true,
+        messages: [{ role: 'user', content: 'Count. [[words: 400]] [[pace: 50]]' }],
+      })
+      t.equal(reply.status, 200)
+      const reader = reply.body?.getReader()
+      if (reader === undefined) throw new Error('no body')
+      const first = await reader.read()
+      let text = Buffer.from((first.value ?? new Uint8Array()) as Uint8Array).toString()
+      // All the while: fetch drops what has not been read when the connection is cut.
+      const reading = (async () => {
+        try {
+          for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+            text += Buffer.from(piece.value as Uint8Array).toString()
+          }
+        } catch {
+          // The connection is cut on purpose, so that the body cannot look complete.
+        }
+      })()
+      const store = await openStore(`sqlite:${gateway.folder}/data/sluice.db`)
+      const account = await store.accountByEmail('test@example.com')
+      const [key] = await allKeys(store, account?.id ?? '')
+      await change(store, account?.id ?? '', key?.id ?? '')
+      const changedMs = performance.now()
+      await reading
+      t.ok(performance.now() - changedMs < 5000)
+      await store.close()
+      t.match(text, /"kind":"unauthenticated"/)
+      t.notMatch(text, /\[DONE\]/)
+      t.equal((await gateway.chat({ model, messages: [] })).status, 401)
+      t.equal(gateway.emulator.open(), 0)
+      const upstream = model.startsWith('gpt')
+        ? 'openai'
+        : model.startsWith('claude')
+          ? 'anthropic'
+          : 'google'
+      const name = `sluice_stream_ends_total{upstream="${upstream}",end="key_ended"}`
+      t.equal(await series(gateway, name), 1, 'no upstream is blamed')
+    })
+  }
+}

@@ -1,0 +1,74 @@
+// Goal: the client is finished at the terminator whatever the upstream does after it, and the
+//   upstream's connection is used again or closed within about a second (D-78).
+// Method: upstreams that go on sending, never end the body, or end it properly; the client's time,
+//   the upstream's sockets and the count of attempts are looked at.
+import t from 'tap'
+import { startGateway } from '../../helpers/gateway.js'
+import {
+  ask,
+  checkAfter,
+  eventually,
+  isComplete,
+  question,
+  recordingOf,
+  series,
+  startRawUpstream,
+  UPSTREAMS,
+  watchProcess,
+} from '../scene.js'
+
+for (const { name, model } of UPSTREAMS) {
+  void t.test(`D-78: ${name}: sends on, or never ends`, async (t) => {
+    watchProcess(t)
+    const gateway = await startGateway(t)
+    // Gemini has no terminator but the end of the body: its finish is one only there.
+    const endsByItself = name !== 'google'
+    for (const kind of endsByItself ? (['extra', 'open'] as const) : []) {
+      const take = gateway.emulator.script({ times: 1, fault: { kind } })
+      const seen = await ask(gateway, question(model, true))
+      take()
+      t.ok(isComplete(seen), `${kind}: complete`)
+      t.ok(seen.ownMs < 500, `${kind}: the client had its end after ${seen.ownMs} ms`)
+      const tookMs = await eventually(() => gateway.emulator.open() === 0, 'upstream closed')
+      t.ok(tookMs < 1500, `${kind}: upstream closed after ${tookMs} ms`)
+    }
+    await checkAfter(t, gateway)
+  })
+
+  void t.test(`${name}: one attempt per request, on one connection`, async (t) => {
+    watchProcess(t)
+    const probe = await startGateway(t)
+    const body = question(model, true, 'Hello', { max_tokens: 100 })
+    const recording = await recordingOf(probe, body)
+    // More than the gateway holds in one chunk, as a fast upstream sends it.
+    const padded = `: ${'x'.repeat(40_000)}\n\n${recording.body}`
+    const upstream = await startRawUpstream(t, ({ socket }) => {
+      socket.write(
+        `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n` +
+          `${Buffer.byteLength(padded).toString(16)}\r\n${padded}\r\n`,
+      )
+      setTimeout(() => socket.write('0\r\n\r\n'), 20)
+    })
+    const key = name === 'google' ? 'gemini' : name
+    const gateway = await startGateway(t, { upstreams: { [key]: upstream.url } })
+    const gauge = `sluice_inflight{upstream="${name}"}`
+    for (let i = 0; i < 3; i += 1) {
+      t.ok(isComplete(await ask(gateway, body)), 'complete')
+      const idleMs = await eventually(async () => (await series(gateway, gauge)) === 0, gauge)
+      t.ok(idleMs < 500, `in flight until ${idleMs} ms after the end`)
+    }
+    t.equal(upstream.connections.length, 1, 'one connection for all')
+    t.equal(await series(gateway, `sluice_attempts_total{upstream="${name}",kind="ok"}`), 3)
+  })
+
+  void t.test(`${name}: one attempt per failure`, async (t) => {
+    watchProcess(t)
+    const gateway = await startGateway(t)
+    const fault = { kind: 'cut', mode: 'eof', event: name === 'anthropic' ? 4 : 2 } as const
+    gateway.emulator.script({ times: 3, fault })
+    for (let i = 0; i < 3; i += 1) t.ok((await ask(gateway, question(model, true))).error)
+    const counted = `sluice_attempts_total{upstream="${name}",kind="upstream_truncated"}`
+    t.equal(await series(gateway, counted), 3)
+    await checkAfter(t, gateway)
+  })
+}

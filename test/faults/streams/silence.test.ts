@@ -1,0 +1,235 @@
+// Goal: a client is never left without a sign of life, and one that takes nothing is let go (G2, G8).
+// Method: upstreams that fall silent, clients that do not read, and a clock that is put forward; the
+//   raw bytes and the sockets of both sides are looked at. Stalled clients have seconds instead of a minute.
+import { Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+import {
+  checkAfter,
+  eventually,
+  fastClock,
+  lastLine,
+  openClient,
+  question,
+  series,
+  startRawUpstream,
+  watchProcess,
+} from '../scene.js'
+
+const CHUNK = JSON.stringify({
+  id: 'chatcmpl-1',
+  object: 'chat.completion.chunk',
+  created: 1,
+  model: 'gpt-4o',
+  choices: [{ index: 0, delta: { content: 'x'.repeat(1000) }, finish_reason: null }],
+})
+const EVENT = `data: ${CHUNK}\n\n`
+const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n'
+const CLIENT_SECONDS = 'sluice_backpressure_seconds_total{side="client"}'
+const LAST = EVENT.replace('"finish_reason":null', '"finish_reason":"stop"')
+
+/**
+ * Makes the gateway's own side of each connection take writes and let nothing out, as one does whose peer does
+ * not read; calls back with it.
+ */
+function clogServerSockets(t: Test, gateway: TestGateway, seen: (socket: Socket) => void): void {
+  for (const name of ['_write', '_writev'] as const) {
+    const own = Object.getOwnPropertyDescriptor(Socket.prototype, name)
+    const write = own?.value as (this: Socket, ...given: unknown[]) => void
+    Object.defineProperty(Socket.prototype, name, {
+      ...own,
+      value(this: Socket, ...given: unknown[]) {
+        if (this.localPort === gateway.port) seen(this)
+        else Reflect.apply(write, this, given)
+      },
+    })
+    t.teardown(() => Object.defineProperty(Socket.prototype, name, { ...own }))
+  }
+}
+
+async function idle(gateway: TestGateway): Promise<void> {
+  const gauge = 'sluice_inflight{upstream="openai"}'
+  await eventually(async () => (await series(gateway, gauge)) === 0, gauge)
+}
+
+void t.test('the head leaves within about a second of the upstream’s', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t)
+  gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 0 } })
+  const client = openClient(t, gateway, question('gpt-4o', true))
+  const tookMs = await eventually(() => client.text().includes('\r\n\r\n'), 'a head')
+  t.ok(tookMs < 1500, `${tookMs} ms`)
+  t.match(client.text(), /^HTTP\/1\.1 200 /)
+  client.socket.destroy()
+  await checkAfter(t, gateway)
+})
+
+void t.test('silence in a stream is filled with comments', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t)
+  const forward = fastClock(t)
+  gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 3 } })
+  const client = openClient(t, gateway, question('gpt-4o', true))
+  await eventually(() => client.text().includes('"content":"'), 'content')
+  t.notMatch(client.text(), '\n: keep-alive\n\n')
+  for (let beats = 1; beats <= 2; beats += 1) {
+    forward(16_000)
+    const beat = new RegExp(`(\r\n: keep-alive\n\n\r\n[^:]*){${beats}}`)
+    await eventually(() => beat.test(client.text()), `${beats} comments`)
+  }
+  client.socket.destroy()
+  await checkAfter(t, gateway)
+  t.equal(gateway.lines.find(({ outcome }) => outcome === 'client_gone')?.['status'], 499)
+})
+
+void t.test('silence in a stream of messages is filled with pings', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t)
+  const forward = fastClock(t)
+  gateway.emulator.script({ times: 1, fault: { kind: 'stall', event: 3 } })
+  const body = question('gpt-4o', true, 'Hello', { max_tokens: 100 })
+  const client = openClient(t, gateway, body, '/v1/messages')
+  await eventually(() => client.text().includes('text_delta'), 'content')
+  const pings = (): number =>
+    client.text().split('event: ping\ndata: {"type":"ping"}\n\n').length - 1
+  t.equal(pings(), 1, 'one follows the start of the first block')
+  for (let beats = 2; beats <= 3; beats += 1) {
+    forward(16_000)
+    await eventually(() => pings() === beats, `${beats} pings`)
+  }
+  client.socket.destroy()
+  await checkAfter(t, gateway)
+})
+
+void t.test('F-96: a client that never reads holds little and is cut', async (t) => {
+  watchProcess(t)
+  let sent = 0
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    socket.write(HEAD)
+    const blast = (): void => {
+      while (!socket.destroyed && socket.write(EVENT.repeat(50))) sent += EVENT.length * 50
+    }
+    socket.on('drain', blast)
+    blast()
+  })
+  const gateway = await startGateway(t, {
+    upstreams: { openai: upstream.url },
+    server: 'client_stall_ms: 3000',
+  })
+  const heapBefore = process.memoryUsage().heapUsed + process.memoryUsage().external
+  const client = openClient(t, gateway, question('gpt-4o', true))
+  client.socket.pause()
+  let last = -1
+  await eventually(
+    async () => {
+      const isStill = sent > 0 && sent === last
+      last = sent
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      return isStill
+    },
+    'the upstream has to wait',
+    10_000,
+  )
+  const held = process.memoryUsage().heapUsed + process.memoryUsage().external - heapBefore
+  t.ok(held < 24e6, `${held} bytes more in this process, client and upstream included`)
+  t.equal(upstream.connections[0]?.closedMs, null, 'not cut yet')
+  await eventually(() => upstream.connections[0]?.closedMs !== null, 'the upstream was let go')
+  await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'and the exchange ended')
+  const seconds = await series(gateway, CLIENT_SECONDS)
+  t.ok(seconds > 2 && seconds < 30, `${seconds} s of waiting for it are counted`)
+})
+
+void t.test('what a client keeps waiting is counted once', async (t) => {
+  watchProcess(t)
+  let source: Socket | undefined
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    source = socket
+    socket.write(HEAD)
+    for (let i = 0; i < 20; i++) socket.write(EVENT.repeat(1000))
+    socket.write(`${LAST}data: [DONE]\n\n`)
+  })
+  const gateway = await startGateway(t, { upstreams: { openai: upstream.url } })
+  const forward = fastClock(t)
+  const client = openClient(t, gateway, question('gpt-4o', true))
+  client.socket.pause()
+  let last = -1
+  await eventually(async () => {
+    const waiting = source?.writableLength ?? 0
+    const isStill = waiting > 0 && waiting === last
+    last = waiting
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    return isStill
+  }, 'the upstream has to wait')
+  forward(20_000)
+  client.socket.resume()
+  await eventually(() => client.text().includes('[DONE]'), 'the whole stream')
+  await eventually(() => lastLine(gateway)['outcome'] === 'ok', 'the line')
+  const seconds = await series(gateway, CLIENT_SECONDS)
+  t.ok(seconds > 19 && seconds < 38, `${seconds} s`)
+})
+
+const ENDINGS = [
+  { name: 'complete', body: `${LAST}data: [DONE]\n\n`, outcome: 'client_gone' },
+  {
+    name: 'failed',
+    body: `data: {"error":{"message":"no","type":"server_error"}}\n\n`,
+    outcome: 'upstream_failed',
+  },
+]
+for (const { name, body, outcome } of ENDINGS) {
+  void t.test(`a client that does not take the end of a ${name} stream is cut`, async (t) => {
+    watchProcess(t)
+    const upstream = await startRawUpstream(t, ({ socket }) => {
+      socket.write(HEAD + EVENT)
+      // Content first, so that the failure is one of a stream that has begun.
+      setTimeout(() => socket.write(body), 50)
+    })
+    const gateway = await startGateway(t, {
+      upstreams: { openai: upstream.url },
+      server: 'client_stall_ms: 1500',
+    })
+    let server: Socket | undefined
+    clogServerSockets(t, gateway, (socket) => (server = socket))
+    openClient(t, gateway, question('gpt-4o', true))
+    await eventually(() => (server?.writableLength ?? 0) > 1000, 'the answer waits')
+    await new Promise((resolve) => setTimeout(resolve, 250))
+    t.equal(server?.destroyed, false, 'a little patience')
+    await eventually(() => server?.destroyed === true, 'the client was cut')
+    await idle(gateway)
+    await eventually(() => lastLine(gateway)['outcome'] === outcome, 'the line')
+  })
+}
+
+void t.test('a client that does not take a whole reply is cut', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t, { server: 'client_stall_ms: 1500' })
+  for (const words of [5, 200_000]) {
+    let server: Socket | undefined
+    clogServerSockets(t, gateway, (socket) => (server = socket))
+    const client = openClient(t, gateway, question('gpt-4o', false, `[[words: ${words}]]`))
+    await eventually(() => (server?.writableLength ?? 0) > 500, 'the answer waits')
+    await eventually(() => server?.destroyed === true, 'the client was cut')
+    await eventually(() => lastLine(gateway)['outcome'] === 'client_gone', 'the line')
+    client.socket.destroy()
+  }
+})
+
+void t.test('F-98: a large whole reply to a slow client comes whole', async (t) => {
+  watchProcess(t)
+  const gateway = await startGateway(t)
+  const client = openClient(t, gateway, question('gpt-4o', false, '[[words: 300000]]'))
+  let paused = 0
+  client.socket.on('data', () => {
+    paused += 1
+    if (paused % 10 !== 0) return
+    client.socket.pause()
+    setTimeout(() => client.socket.resume(), 2)
+  })
+  const body = (): string => client.text().slice(client.text().indexOf('\r\n\r\n') + 4)
+  const length = (): number => Number(/content-length: (\d+)/.exec(client.text())?.[1] ?? NaN)
+  await eventually(() => Buffer.byteLength(body()) >= length(), 'the whole body', 10_000)
+  t.equal(Buffer.byteLength(body()), length())
+  t.doesNotThrow(() => JSON.parse(body()) as unknown)
+  client.socket.destroy()
+  await checkAfter(t, gateway)
+})

@@ -1,0 +1,142 @@
+// Goal: whatever the events of a stream hold, the client gets either the whole answer or an error,
+//   never a part that looks whole; memory and counts stay within bounds (D-66, D-68, D-69, D-75).
+// Method: broken, unknown and doubled events, odd sizes and spoilt token counts on each upstream.
+import t from 'tap'
+import { objectOf } from '../../../src/chat/json.js'
+import { startGateway } from '../../helpers/gateway.js'
+import {
+  ask,
+  checkAfter,
+  checkFailed,
+  eventually,
+  isComplete,
+  lastLine,
+  question,
+  recordingOf,
+  startRawUpstream,
+  UPSTREAMS,
+  watchProcess,
+} from '../scene.js'
+
+const FAILED = ['upstream_malformed', 'upstream_truncated', 'upstream_failed']
+
+for (const { name, model } of UPSTREAMS) {
+  void t.test(`D-66: ${name}: broken and unknown events`, async (t) => {
+    watchProcess(t)
+    const gateway = await startGateway(t)
+    const good = await ask(gateway, question(model, true))
+    t.ok(isComplete(good))
+    for (const event of [0, 3]) {
+      gateway.emulator.script({ times: 1, fault: { kind: 'garbage', mode: 'json', event } })
+      const broken = await ask(gateway, question(model, true))
+      checkFailed(t, broken, `broken JSON before event ${event}`, FAILED)
+      gateway.emulator.script({ times: 1, fault: { kind: 'unknown', event } })
+      const unknown = await ask(gateway, question(model, true))
+      t.ok(isComplete(unknown), `unknown event before event ${event}`)
+      t.equal(unknown.text, good.text)
+    }
+    await checkAfter(t, gateway)
+  })
+
+  void t.test(`D-66: ${name}: events twice, or after the end`, async (t) => {
+    watchProcess(t)
+    const gateway = await startGateway(t)
+    const body = question(model, true)
+    const recording = await recordingOf(gateway, body)
+    const good = await ask(gateway, body)
+    const events = recording.body.match(/[\s\S]+?(?:\r\n\r\n|\n\n)/g) ?? []
+    const content = events[name === 'anthropic' ? 4 : 1] ?? ''
+    gateway.emulator.replay({ ...recording, body: [...events, content].join('') })
+    const after = await ask(gateway, body)
+    // Where only the end of the body ends a stream, such text is still part of the answer.
+    const { text } = after
+    const isWhole = good.text.startsWith(text) || text.startsWith(good.text)
+    if (isComplete(after)) t.ok(isWhole, 'text after the end takes nothing from the answer')
+    else checkFailed(t, after, 'text after the end', FAILED)
+    gateway.emulator.replay({ ...recording, body: [events[0], ...events].join('') })
+    const twice = await ask(gateway, body)
+    if (!isComplete(twice)) checkFailed(t, twice, 'two starts', FAILED)
+    else t.ok(twice.text.endsWith(good.text), 'a doubled start changes nothing')
+    await checkAfter(t, gateway)
+  })
+
+  void t.test(`D-68: ${name}: any size of chunk`, async (t) => {
+    watchProcess(t)
+    const gateway = await startGateway(t)
+    const text = 'Grüße, 世界, 👋🏽 [[words: 30]]'
+    const good = await ask(gateway, question(model, true, text))
+    for (const bytes of [1, 2, 3, 7, 4096]) {
+      gateway.emulator.script({ times: 1, fault: { kind: 'chunks', bytes } })
+      const seen = await ask(gateway, question(model, true, text))
+      t.ok(isComplete(seen), `${bytes} bytes`)
+      t.equal(seen.text, good.text)
+      t.notMatch(seen.body, '\uFFFD')
+    }
+    gateway.emulator.script({ times: 1, fault: { kind: 'lump' } })
+    t.equal((await ask(gateway, question(model, true, text))).text, good.text, 'all in one')
+    await checkAfter(t, gateway)
+  })
+
+  void t.test(`D-69: ${name}: a giant event`, async (t) => {
+    watchProcess(t)
+    const gateway = await startGateway(t)
+    const fault = { kind: 'giant', bytes: 4 * 1024 * 1024 } as const
+    if (name === 'openai') gateway.emulator.script({ times: 1, fault })
+    else gateway.emulator.script({ times: 1, fault: { ...fault, bytes: 17 * 1024 * 1024 } })
+    const seen = await ask(gateway, question(model, true), 10_000)
+    if (isComplete(seen)) t.ok(seen.text.length >= fault.bytes)
+    else checkFailed(t, seen, 'an event over the cap', FAILED)
+    await checkAfter(t, gateway)
+  })
+
+  void t.test(`D-75: ${name}: spoilt token counts`, async (t) => {
+    watchProcess(t)
+    const gateway = await startGateway(t)
+    const more = { stream_options: { include_usage: true } }
+    for (const mode of ['missing', 'null', 'negative', 'huge', 'twice']) {
+      gateway.emulator.script({ times: 2, fault: { kind: 'usage', mode } })
+      for (const stream of [true, false]) {
+        const seen = await ask(gateway, question(model, stream, 'Hello', stream ? more : {}))
+        t.ok(isComplete(seen), `${mode}, stream ${stream}`)
+        const { input_tokens: input, output_tokens: output } = lastLine(gateway)
+        for (const count of [input, output]) {
+          const isFit =
+            count === undefined ||
+            (Number.isInteger(count) && Math.abs(Number(count) - 5e16) <= 5e16)
+          t.ok(isFit, `${mode}: ${String(count)} in the log`)
+        }
+        if (name === 'openai') continue
+        const counts = Object.values(objectOf(seen.data.map(({ usage }) => usage).find(Boolean)))
+        const bad = counts.filter((each) => typeof each === 'number' && each < 0)
+        t.same(bad, [], `${mode}: no negative count reaches the client`)
+      }
+    }
+    const metrics = await gateway.metrics.text()
+    t.notMatch(metrics, /^gen_ai_client_token_usage_sum.* (-|NaN)/m)
+    await checkAfter(t, gateway)
+  })
+}
+
+void t.test('D-69: an event without end is cut, and memory stays bounded', async (t) => {
+  watchProcess(t)
+  let sent = 0
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {"x":"')
+    const piece = Buffer.alloc(65_536, 'x')
+    const more = (): void => {
+      while (!socket.destroyed && sent < 256e6 && socket.write(piece)) sent += piece.length
+    }
+    socket.on('drain', more)
+    more()
+  })
+  for (const key of ['openai', 'anthropic', 'gemini'] as const) {
+    sent = 0
+    const gateway = await startGateway(t, { upstreams: { [key]: upstream.url } })
+    const model = UPSTREAMS.find(({ name }) => name === (key === 'gemini' ? 'google' : key))?.model
+    const seen = await ask(gateway, question(model ?? '', true), 10_000)
+    checkFailed(t, seen, key, ['upstream_malformed'])
+    t.ok(sent < 64e6, `${key}: the upstream was stopped after ${sent} bytes`)
+    const used = upstream.connections.filter(({ requests }) => requests.length > 0)
+    await eventually(() => used.every(({ closedMs }) => closedMs !== null), 'closed')
+  }
+})
