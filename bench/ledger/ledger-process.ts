@@ -6,7 +6,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Admission, Demand, Ledger, AdmissionResult } from '../../src/store/ledger.js'
-import { newRequestId } from '../../src/http/id.js'
+import { newRequestId } from '../../src/http/request-id.js'
 import { UNEXPLAINED, type UsageRow } from '../../src/ledger/row.js'
 import { settleGlobals, settleStrings } from '../../src/process/serve-worker.js'
 import { openStore } from '../../src/store/open-store.js'

@@ -10,7 +10,7 @@ import type { Account, ApiKey, KeyLimits, PlanName } from './account.js'
 import { checkedLabels, NO_LABELS, type Labels } from './labels.js'
 import { hashPassword, newPassword } from './password.js'
 import { revokeReplacedKeys } from './replaced-keys.js'
-import { digestOf, newSecret, randomBase62, shownParts, type RandomBytes } from './secret.js'
+import { digestOf, newSecret, randomBase62, shownParts, type RandomBytes } from './key-secret.js'
 
 /** What the plans, by name, say of keys. */
 export type Plans = Readonly<Record<PlanName, Pick<PlanConfig, 'priceUsd' | 'maxKeys'>>>

@@ -1,12 +1,12 @@
 /**
  * Passwords: made, judged and hashed with Argon2id. Hashing and comparing take 24 ms of the thread that
- * calls; the gateway does both at its desk (`password-desk.ts`).
+ * calls; the gateway does both at its desk (`password-queue.ts`).
  * Knows no account and no thread.
  */
 import { hashSync, verifySync, type Options } from '@node-rs/argon2'
 import { GatewayError } from '../errors.js'
 import { isCommonPassword } from './common-passwords.js'
-import { randomBase62, type RandomBytes } from './secret.js'
+import { randomBase62, type RandomBytes } from './key-secret.js'
 
 /** OWASP's current advice: 19 MiB, two passes, one lane; about 24 ms of one core. */
 const MEMORY_KIB = 19_456

@@ -7,14 +7,14 @@
  * per digest, at most 32 at once, and a secret with a wrong checksum costs none.
  */
 import type { Identity } from '../accounts/account.js'
-import { digestOf, hasValidForm, looksLikeSecret } from '../accounts/secret.js'
+import { digestOf, hasValidForm, looksLikeSecret } from '../accounts/key-secret.js'
 import type { AuthConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
 import type { KeyLookup, Store } from '../store/store.js'
-import { WrongKeys } from './failures.js'
-import { judge, storeUnavailable } from './judge.js'
+import { WrongKeys } from './wrong-key-throttle.js'
+import { judge, storeUnavailable } from './authentication-result.js'
 import { AuthCache, type Remembered, type Verdict } from './cache.js'
-import { Shown } from './shown.js'
+import { Shown } from './known-headers.js'
 
 /** How an authentication ended: the label of `sluice_auth_total`. */
 export type AuthResult =

@@ -6,13 +6,13 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import { Server as NetServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { GatewayError, type ErrorKind, type WireError } from '../errors.js'
-import { Connections, MAX_REQUESTS, type Exchange } from './connections.js'
-import { newRequestId } from './id.js'
+import { Connections, MAX_REQUESTS, type Exchange } from './http1-connections.js'
+import { newRequestId } from './request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
-import { refuseRequest } from './refuse.js'
+import { refuseRequest } from './refuse-request.js'
 import { setHeaders } from './respond.js'
 import { guardRequest, MAX_HEAD_BYTES } from './request-guard.js'
-import type { createTlsServer, TlsServer } from './tls.js'
+import type { createTlsServer, TlsServer } from './tls-server.js'
 import type { TlsFiles } from './tls-files.js'
 
 /** How to listen. Every time is in milliseconds. */
@@ -98,7 +98,7 @@ const NO_UPGRADE: WireError = {
 /** Listens. Rejects with a `GatewayError` that names the cause if the address cannot be used. */
 export async function openServer(options: ServerOptions): Promise<GatewayServer> {
   // HTTP/2 is loaded only if it is used.
-  const tls = (options.tls ?? null) === null ? null : await import('./tls.js')
+  const tls = (options.tls ?? null) === null ? null : await import('./tls-server.js')
   const listener = new Listener(options, tls?.createTlsServer ?? null)
   await listener.listen()
   return listener

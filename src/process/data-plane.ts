@@ -35,7 +35,7 @@ import {
   release,
   removingEndedKeys,
 } from './store-services.js'
-import { watchFor } from './watch-for.js'
+import { watchFor } from './watch-budgets.js'
 import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/hops.js'
 import { readinessOf, type Readiness } from './ops/ops-listener.js'

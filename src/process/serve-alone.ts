@@ -3,7 +3,7 @@
  * restarts it after a crash: an uncaught exception ends it with status 1, and its supervisor starts it again.
  */
 import { setFlagsFromString } from 'node:v8'
-import type { ConfigSource } from '../config/generations/source.js'
+import type { ConfigSource } from '../config/generations/config-source.js'
 import { outlookOf, type Outlook } from '../dashboard/server/outlook.js'
 import { openDataPlane, type DataPlane } from './data-plane.js'
 import { scrub } from '../observe/log/redact.js'

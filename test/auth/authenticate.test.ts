@@ -3,7 +3,7 @@
  * Method: a clock that is set by hand and a store whose answers, delays and failures are.
  */
 import t from 'tap'
-import { digestOf, newSecret } from '../../src/accounts/secret.js'
+import { digestOf, newSecret } from '../../src/accounts/key-secret.js'
 import { Authenticator } from '../../src/auth/authenticate.js'
 import { AuthCache } from '../../src/auth/cache.js'
 import { GatewayError } from '../../src/errors.js'

@@ -2,7 +2,7 @@
  * A store that answers when it is told to, or fails, and counts what it is asked: the faults of a
  * remote engine, which the embedded one cannot have.
  */
-import { digestOf, newSecret } from '../../src/accounts/secret.js'
+import { digestOf, newSecret } from '../../src/accounts/key-secret.js'
 import type { Account, ApiKey } from '../../src/accounts/account.js'
 import { GatewayError } from '../../src/errors.js'
 import type { KeyChange, KeyLookup } from '../../src/store/store.js'

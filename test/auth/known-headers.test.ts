@@ -3,8 +3,8 @@
  * Method: an authenticator whose store and clock are set by hand; how often a key is read from its header is counted.
  */
 import t from 'tap'
-import { newSecret } from '../../src/accounts/secret.js'
-import { Shown } from '../../src/auth/shown.js'
+import { newSecret } from '../../src/accounts/key-secret.js'
+import { Shown } from '../../src/auth/known-headers.js'
 import { GatewayError } from '../../src/errors.js'
 import { newBench } from './bench.js'
 

@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
-import { digestOf, newSecret } from '../../src/accounts/secret.js'
+import { digestOf, newSecret } from '../../src/accounts/key-secret.js'
 import { Authenticator } from '../../src/auth/authenticate.js'
 import { GatewayError } from '../../src/errors.js'
 import { openStore } from '../../src/store/open-store.js'

@@ -4,7 +4,7 @@
  */
 import t, { type Test } from 'tap'
 import { createAccount } from '../../src/accounts/accounts.js'
-import { digestOf, hasValidForm } from '../../src/accounts/secret.js'
+import { digestOf, hasValidForm } from '../../src/accounts/key-secret.js'
 import { UsageError } from '../../src/cli/command.js'
 import { parseKeys, runKeys } from '../../src/cli/keys/keys.js'
 import { reporting } from '../../src/cli/with-store.js'

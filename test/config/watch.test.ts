@@ -8,9 +8,9 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { loadConfig } from '../../src/config/load.js'
-import { ConfigRefused, openConfig } from '../../src/config/generations/open.js'
-import type { ConfigChange } from '../../src/config/generations/outcome.js'
-import type { ConfigSource } from '../../src/config/generations/source.js'
+import { ConfigRefused, openConfig } from '../../src/config/generations/open-config.js'
+import type { ConfigChange } from '../../src/config/generations/reload-outcome.js'
+import type { ConfigSource } from '../../src/config/generations/config-source.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 import { changed, GOOD, MODELS } from './sample.js'
 

@@ -9,7 +9,7 @@ import { copyFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
-import { openConfig } from '../../src/config/generations/open.js'
+import { openConfig } from '../../src/config/generations/open-config.js'
 import { MAIN } from './program.js'
 
 const MEASURE = `data:text/javascript,${encodeURIComponent(

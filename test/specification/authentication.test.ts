@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
-import { newSecret } from '../../src/accounts/secret.js'
+import { newSecret } from '../../src/accounts/key-secret.js'
 import { body, post, read } from './exchange.js'
 
 const GOOD = JSON.stringify(body())

@@ -4,7 +4,7 @@
  * the gateway said is searched for them.
  */
 import t from 'tap'
-import { newSecret } from '../../src/accounts/secret.js'
+import { newSecret } from '../../src/accounts/key-secret.js'
 import type { Fault } from '../../src/emulator/faults/fault.js'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, body, FAMILIES, post } from './exchange.js'

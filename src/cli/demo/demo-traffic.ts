@@ -4,7 +4,7 @@
  */
 import type { Catalogue } from '../../config/config.js'
 import { diceOf, type Dice } from '../../emulator/seed.js'
-import { newRequestId } from '../../http/id.js'
+import { newRequestId } from '../../http/request-id.js'
 import { costNanoUsd } from '../../ledger/price.js'
 import { Prices } from '../../ledger/prices.js'
 import { UNEXPLAINED, type UsageRow } from '../../ledger/row.js'

@@ -6,7 +6,7 @@ import { isObject, numberOf, stringOf, type JsonObject } from '../../chat/json.j
 import type { Config } from '../../config/config.js'
 import { historyOf } from '../../config/generations/find-history.js'
 import { contentIn } from '../../config/generations/history.js'
-import { readRunning } from '../../config/generations/running.js'
+import { readRunning } from '../../config/generations/running-gateway-file.js'
 import { loadConfig, type Env, type LoadResult } from '../../config/load.js'
 
 const ANSWER_MS = 2_000

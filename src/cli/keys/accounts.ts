@@ -8,7 +8,7 @@ import { createAccount, isPlanName, setPlan } from '../../accounts/accounts.js'
 import { actionOf, UsageError, type Command } from '../command.js'
 import { configPath } from '../config-option.js'
 import { accountPages } from '../../store/list-all.js'
-import { outJson, outTable } from '../lists.js'
+import { outJson, outTable } from '../print-list.js'
 import {
   namedAccount,
   processTerminal,

@@ -13,7 +13,7 @@ import { actionOf, type Command } from '../command.js'
 import { configPath } from '../config-option.js'
 import { KEY_OPTIONS, readKeyOptions, type KeyOptions } from './key-options.js'
 import { keyPages } from '../../store/list-all.js'
-import { outJson, outTable } from '../lists.js'
+import { outJson, outTable } from '../print-list.js'
 import {
   namedAccount,
   processTerminal,

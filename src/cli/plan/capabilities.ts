@@ -3,7 +3,7 @@ import { notCarried } from '../explain/explain-route.js'
 import { speaksOf } from '../../upstreams/explain.js'
 import type { Move } from './compare.js'
 import type { Place } from './flows.js'
-import type { Side } from './side.js'
+import type { Side } from './compared-config.js'
 
 /** What a move takes away from chat clients, for all models that move so. */
 export interface Capability {

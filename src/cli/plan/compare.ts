@@ -5,8 +5,8 @@
 import type { RequestHead } from '../../gateway/observe/recent-heads.js'
 import { Costs, type CostDifference } from './costs.js'
 import { flowsOf, type Place } from './flows.js'
-import type { Side } from './side.js'
-import { Tally } from './tally.js'
+import type { Side } from './compared-config.js'
+import { Tally } from './count-rows.js'
 import { translateHead, type Translation } from './translate-head.js'
 
 /** Requests for a model that go elsewhere. `from` null: no route took them; `to` null: no route takes them. */

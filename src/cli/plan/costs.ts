@@ -1,6 +1,6 @@
 /** What recent requests cost before and after, at the prices of the catalogue and of upstreams. Pure. */
 import type { RequestHead } from '../../gateway/observe/recent-heads.js'
-import type { Destination, Side } from './side.js'
+import type { Destination, Side } from './compared-config.js'
 
 /** The costs of a model's requests, in US dollars. */
 export interface ModelCost {

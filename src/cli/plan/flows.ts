@@ -1,5 +1,5 @@
 /** Which share of a request moves from which target to which. Pure. */
-import type { Destination } from './side.js'
+import type { Destination } from './compared-config.js'
 
 /** An upstream, and the model that it is asked for. */
 export interface Place {

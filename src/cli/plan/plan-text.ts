@@ -4,7 +4,7 @@ import type { Comparison, Move } from './compare.js'
 import type { CostDifference } from './costs.js'
 import type { Place } from './flows.js'
 import type { NamedKey } from './key-names.js'
-import { LISTED_TOKENS } from './listed-heads.js'
+import { LISTED_TOKENS } from './sample-heads.js'
 
 /** What `sluice plan` prints; the names are those of its JSON. */
 export interface Plan extends Omit<Comparison, 'keys'> {

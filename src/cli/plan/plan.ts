@@ -11,10 +11,10 @@ import { configPath } from '../config-option.js'
 import { capabilitiesOf } from './capabilities.js'
 import { compare, type Comparison } from './compare.js'
 import { withNames } from './key-names.js'
-import { listedHeads } from './listed-heads.js'
+import { listedHeads } from './sample-heads.js'
 import { planText, type Plan } from './plan-text.js'
-import { askHeads } from './read-heads.js'
-import { Side } from './side.js'
+import { askHeads } from './fetch-recent-heads.js'
+import { Side } from './compared-config.js'
 
 /** `sluice plan`. */
 export const command: Command = {

@@ -12,8 +12,8 @@ import { LossList } from '../../gateway/streams/losses.js'
 import type { RequestHead } from '../../gateway/observe/recent-heads.js'
 import { spokenTo } from '../../gateway/generation/spoken.js'
 import { parseObject } from '../../wire/json/parse-body.js'
-import type { Destination, Side } from './side.js'
-import { skeletonOf } from './skeleton.js'
+import type { Destination, Side } from './compared-config.js'
+import { skeletonOf } from './sample-request.js'
 
 /** Why a request cannot be sent. */
 export interface Refusal {

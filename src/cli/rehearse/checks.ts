@@ -2,9 +2,9 @@
 import type { Reply, ToolBlock } from '../../chat/reply/fold.js'
 import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ChatRequest, Message, UserPart } from '../../chat/request.js'
-import type { ClientError } from './format.js'
-import { NO_SUCH_MODEL, WITH_WRONG_KEY } from './stage.js'
-import { Mismatch, type Trial } from './trial.js'
+import type { ClientError } from './client-format.js'
+import { NO_SUCH_MODEL, WITH_WRONG_KEY } from './rehearsal-gateway.js'
+import { Mismatch, type Trial } from './rehearsal-client.js'
 
 /** How a check ends if it does not fail; `loss`: the upstream works, without this. */
 export interface Passed {

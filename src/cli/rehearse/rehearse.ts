@@ -9,11 +9,11 @@ import { problemLines } from '../check/check.js'
 import { UsageError, type Command } from '../command.js'
 import { configPath } from '../config-option.js'
 import { required, table } from '../with-store.js'
-import { Ceiling } from './ceiling.js'
+import { Ceiling } from './cost-ceiling.js'
 import { CHECKS, type Check } from './checks.js'
-import { Format, FORMATS, type FormatName } from './format.js'
-import { rehearse, type CheckResult } from './run.js'
-import { openStage, type Rehearsed } from './stage.js'
+import { Format, FORMATS, type FormatName } from './client-format.js'
+import { rehearse, type CheckResult } from './run-checks.js'
+import { openStage, type Rehearsed } from './rehearsal-gateway.js'
 
 /** `sluice rehearse`. */
 export const command: Command = {

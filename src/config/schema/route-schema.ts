@@ -3,7 +3,7 @@
  * Part of `schema.ts`; `routes.ts` checks and resolves the values.
  */
 import { z } from 'zod'
-import { DAY_MS, modelText, name, share, text, whole } from '../names.js'
+import { DAY_MS, modelText, name, share, text, whole } from './value-types.js'
 
 const upstreamName = name.describe('A name under `upstreams`.')
 const upstreamModel = modelText

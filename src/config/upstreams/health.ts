@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import type { BreakerConfig, ProbeConfig } from '../config.js'
-import { DAY_MS, share, whole } from '../names.js'
+import { DAY_MS, share, whole } from '../schema/value-types.js'
 
 /** `upstreams.NAME.breaker:` */
 export const breakerSchema = z

@@ -2,7 +2,7 @@
  * The dashboard of one process: its page's files and its API, under `/dashboard/`.
  * Knows no gateway: running a chat is handed in. Keeps nothing that another process would need.
  */
-import { PasswordDesk } from '../../accounts/password-desk.js'
+import { PasswordDesk } from '../../accounts/password-queue.js'
 import type { Snapshot } from '../../config/config.js'
 import type { HttpRequest, HttpResponse } from '../../http/message.js'
 import { sendReply } from '../../http/respond.js'

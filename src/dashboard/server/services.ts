@@ -3,9 +3,9 @@
  * Knows no route.
  */
 import type { Account } from '../../accounts/account.js'
-import type { PasswordDesk } from '../../accounts/password-desk.js'
+import type { PasswordDesk } from '../../accounts/password-queue.js'
 import type { Snapshot } from '../../config/config.js'
-import { newRequestId } from '../../http/id.js'
+import { newRequestId } from '../../http/request-id.js'
 import type { HttpRequest, HttpResponse } from '../../http/message.js'
 import type { Logger } from '../../observe/log/log.js'
 import type { Ledger } from '../../store/ledger.js'

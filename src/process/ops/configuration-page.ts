@@ -3,8 +3,8 @@
  * and what is in force, on the ops port.
  */
 import { isConfigured, type Snapshot } from '../../config/config.js'
-import type { Held } from '../../config/generations/outcome.js'
-import type { ConfigSource } from '../../config/generations/source.js'
+import type { Held } from '../../config/generations/reload-outcome.js'
+import type { ConfigSource } from '../../config/generations/config-source.js'
 import { formatProblem } from '../../config/problem.js'
 import { maskedConfig } from '../../config/snapshot.js'
 import type { Outlook } from '../../dashboard/server/outlook.js'

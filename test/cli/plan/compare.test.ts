@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { compare } from '../../../src/cli/plan/compare.js'
-import { Side } from '../../../src/cli/plan/side.js'
+import { Side } from '../../../src/cli/plan/compared-config.js'
 import { loadConfigText } from '../../../src/config/load.js'
 import type { RequestHead } from '../../../src/gateway/observe/recent-heads.js'
 import type { RequestSketch } from '../../../src/gateway/observe/sketch.js'

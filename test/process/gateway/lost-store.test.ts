@@ -4,7 +4,7 @@
  * Method: the program over a real redis-server, which is emptied, or one record of it damaged.
  */
 import t from 'tap'
-import { newSecret } from '../../../src/accounts/secret.js'
+import { newSecret } from '../../../src/accounts/key-secret.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { prepare, run, startServe, until } from '../program.js'
 

@@ -3,7 +3,7 @@
  * trail of what was done.
  */
 import type { Test } from 'tap'
-import { digestOf } from '../../../src/accounts/secret.js'
+import { digestOf } from '../../../src/accounts/key-secret.js'
 import { openStore } from '../../../src/store/open-store.js'
 import type { SignInToken } from '../../../src/store/sign-in-tokens.js'
 import type { Store } from '../../../src/store/store.js'

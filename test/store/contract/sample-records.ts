@@ -1,7 +1,7 @@
 /** Accounts, keys and entries of the trail for the tests of stores, each as unlike the others as real ones are. */
-import { digestOf, newSecret, shownParts } from '../../../src/accounts/secret.js'
+import { digestOf, newSecret, shownParts } from '../../../src/accounts/key-secret.js'
 import type { Account, ApiKey } from '../../../src/accounts/account.js'
-import { newRequestId } from '../../../src/http/id.js'
+import { newRequestId } from '../../../src/http/request-id.js'
 import type { AuditEntry } from '../../../src/store/audit-trail.js'
 
 let made = 0

@@ -7,7 +7,7 @@
 import { loadavg } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { digestOf, newSecret } from '../../../src/accounts/secret.js'
+import { digestOf, newSecret } from '../../../src/accounts/key-secret.js'
 import { Authenticator } from '../../../src/auth/authenticate.js'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Store } from '../../../src/store/store.js'

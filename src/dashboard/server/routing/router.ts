@@ -4,7 +4,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { GatewayError, gatewayError, rowOf, type ErrorKind } from '../../../errors.js'
-import { newRequestId } from '../../../http/id.js'
+import { newRequestId } from '../../../http/request-id.js'
 import { headerOf, hostOf, type HttpRequest, type HttpResponse } from '../../../http/message.js'
 import { abandon, isGone, sendReply, setHeaders } from '../../../http/respond.js'
 import type { Logger } from '../../../observe/log/log.js'

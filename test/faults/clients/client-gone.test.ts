@@ -6,8 +6,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { startGateway, type TestGateway } from '../helpers/gateway.js'
-import { stopwatch } from '../helpers/stopwatch.js'
+import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+import { stopwatch } from '../../helpers/stopwatch.js'
 import {
   checkAfter,
   eventually,
@@ -17,7 +17,7 @@ import {
   series,
   UPSTREAMS,
   watchProcess,
-} from './scene.js'
+} from '../scene.js'
 
 const WAYS = ['fin', 'reset'] as const
 const LEFT = { status: 499, outcome: 'client_gone' }

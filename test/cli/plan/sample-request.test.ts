@@ -16,7 +16,7 @@ import { GatewayError } from '../../../src/errors.js'
 import { reportNative } from '../../../src/dialects/other-format.js'
 import { LossList } from '../../../src/gateway/streams/losses.js'
 import { sketchOf, type RequestSketch } from '../../../src/gateway/observe/sketch.js'
-import { skeletonOf } from '../../../src/cli/plan/skeleton.js'
+import { skeletonOf } from '../../../src/cli/plan/sample-request.js'
 
 const loaded = loadConfig('config/gateway.yaml', {})
 if (!loaded.ok) throw new Error('the shipped configuration is good')

@@ -3,7 +3,7 @@
 //   raw bytes and the sockets of both sides are looked at. Stalled clients have seconds instead of a minute.
 import { Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { startGateway, type TestGateway } from '../helpers/gateway.js'
+import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import {
   checkAfter,
   eventually,
@@ -14,7 +14,7 @@ import {
   series,
   startRawUpstream,
   watchProcess,
-} from './scene.js'
+} from '../scene.js'
 
 const CHUNK = JSON.stringify({
   id: 'chatcmpl-1',

@@ -20,7 +20,7 @@ export type RollbackOutcome =
 /** Why the content in force is not that of the files. */
 export type Held = 'rollback' | 'last_good'
 
-/** What a source starts with; `open.ts` finds it. */
+/** What a source starts with; `open-config.ts` finds it. */
 export interface Begun {
   readonly loaded: Loaded
   /** The files as they are, good or bad. */

@@ -4,9 +4,9 @@ import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { UsageRow } from '../../ledger/row.js'
-import type { Ceiling } from './ceiling.js'
-import type { ClientError, Format, Reading } from './format.js'
-import type { Stage } from './stage.js'
+import type { Ceiling } from './cost-ceiling.js'
+import type { ClientError, Format, Reading } from './client-format.js'
+import type { Stage } from './rehearsal-gateway.js'
 
 /** What came back. Exactly one of `reply` and `failure` is set. */
 export interface Heard {

@@ -10,7 +10,7 @@ import {
   newSecret,
   randomBase62,
   shownParts,
-} from '../../src/accounts/secret.js'
+} from '../../src/accounts/key-secret.js'
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 

@@ -6,7 +6,7 @@ import type { ModelFacts } from '../../chat/model.js'
 import type { WhenConfig } from '../../config/routes/route.js'
 import type { RequestHead } from '../../gateway/observe/recent-heads.js'
 import type { RequestSketch } from '../../gateway/observe/sketch.js'
-import type { Side } from './side.js'
+import type { Side } from './compared-config.js'
 
 /** What each of them uses, for the comparison of costs. */
 export const LISTED_TOKENS = 1_000

@@ -10,10 +10,10 @@ import { createSnapshot, shownConfig } from '../snapshot.js'
 import { Debounce } from './debounce.js'
 import { differencesOf } from './differences.js'
 import type { Author, GenerationContent, GenerationRecord, History } from './history.js'
-import type { Begun, ConfigChange, Held, ReloadOutcome, RollbackOutcome } from './outcome.js'
-import { removeRunning, writeRunning, type RunningGateway } from './running.js'
-import { untilWritten } from './settle.js'
-import { changeOf, filesOf, hasSameSecrets, isEqual, isSame, textsOf } from './sources.js'
+import type { Begun, ConfigChange, Held, ReloadOutcome, RollbackOutcome } from './reload-outcome.js'
+import { removeRunning, writeRunning, type RunningGateway } from './running-gateway-file.js'
+import { untilWritten } from './wait-until-written.js'
+import { changeOf, filesOf, hasSameSecrets, isEqual, isSame, textsOf } from './compare-sources.js'
 import { inForce, needsRestart } from './values-in-force.js'
 import { FileWatcher } from './watch-files.js'
 
@@ -30,7 +30,7 @@ const KEEP_MS = 250
 /** Minimum time between two looks at the files. */
 const LOOK_INTERVAL_MS = 100
 
-/** The configuration of a running process; `open.ts` opens it. */
+/** The configuration of a running process; `open-config.ts` opens it. */
 export class ConfigSource {
   /** Earlier generations, in memory or on disk. */
   readonly history: History

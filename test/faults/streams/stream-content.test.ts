@@ -2,8 +2,8 @@
 //   never a part that looks whole; memory and counts stay within bounds (D-66, D-68, D-69, D-75).
 // Method: broken, unknown and doubled events, odd sizes and spoilt token counts on each upstream.
 import t from 'tap'
-import { objectOf } from '../../src/chat/json.js'
-import { startGateway } from '../helpers/gateway.js'
+import { objectOf } from '../../../src/chat/json.js'
+import { startGateway } from '../../helpers/gateway.js'
 import {
   ask,
   checkAfter,
@@ -16,7 +16,7 @@ import {
   startRawUpstream,
   UPSTREAMS,
   watchProcess,
-} from './scene.js'
+} from '../scene.js'
 
 const FAILED = ['upstream_malformed', 'upstream_truncated', 'upstream_failed']
 

@@ -4,12 +4,12 @@
  * stream, a change by another handle on the same store, and the bytes that the client saw.
  */
 import t from 'tap'
-import { revokeKey } from '../../src/accounts/accounts.js'
-import { openStore } from '../../src/store/open-store.js'
-import type { Store } from '../../src/store/store.js'
-import { startGateway } from '../helpers/gateway.js'
-import { allKeys } from '../helpers/lists.js'
-import { series } from './scene.js'
+import { revokeKey } from '../../../src/accounts/accounts.js'
+import { openStore } from '../../../src/store/open-store.js'
+import type { Store } from '../../../src/store/store.js'
+import { startGateway } from '../../helpers/gateway.js'
+import { allKeys } from '../../helpers/lists.js'
+import { series } from '../scene.js'
 
 type Change = (store: Store, accountId: string, keyId: string) => Promise<unknown>
 

@@ -11,10 +11,10 @@ import {
 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import type { ErrorKind } from '../errors.js'
-import type { Exchange } from './connections.js'
-import { newRequestId } from './id.js'
+import type { Exchange } from './http1-connections.js'
+import { newRequestId } from './request-id.js'
 import type { HttpRequest } from './message.js'
-import { allowedForBody, breachOf, interrupt, refuseRequest, TOO_MANY } from './refuse.js'
+import { allowedForBody, breachOf, interrupt, refuseRequest, TOO_MANY } from './refuse-request.js'
 import { MAX_HEAD_BYTES } from './request-guard.js'
 import { abandon } from './respond.js'
 

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { AuthCache } from '../../src/auth/cache.js'
 import { Lru } from '../../src/auth/lru.js'
-import { Shown } from '../../src/auth/shown.js'
+import { Shown } from '../../src/auth/known-headers.js'
 import { loadConfig } from '../../src/config/load.js'
 import { createSnapshot } from '../../src/config/snapshot.js'
 import { ModelList } from '../../src/gateway/generation/model-list.js'

@@ -3,7 +3,7 @@
 // Method: stalls before the head, before the first event, between events and after the last content,
 //   with time-outs of 300 ms.
 import t from 'tap'
-import { startGateway } from '../helpers/gateway.js'
+import { startGateway } from '../../helpers/gateway.js'
 import {
   ask,
   checkAfter,
@@ -12,7 +12,7 @@ import {
   question,
   UPSTREAMS,
   watchProcess,
-} from './scene.js'
+} from '../scene.js'
 
 const TIMEOUTS = 'timeouts: { connect_ms: 1000, first_byte_ms: 300, idle_ms: 300 }'
 

@@ -6,8 +6,13 @@
  */
 import { Agent, request } from 'node:http'
 import t from 'tap'
-import { newSecret } from '../../src/accounts/secret.js'
-import { addressName, Failures, FAILURES_BURST, LOOKUPS_BURST } from '../../src/auth/failures.js'
+import { newSecret } from '../../src/accounts/key-secret.js'
+import {
+  addressName,
+  Failures,
+  FAILURES_BURST,
+  LOOKUPS_BURST,
+} from '../../src/auth/wrong-key-throttle.js'
 import { GatewayError } from '../../src/errors.js'
 import { startGateway } from '../helpers/gateway.js'
 import { newBench, type Bench } from './bench.js'

@@ -5,7 +5,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import { PasswordDesk } from '../../src/accounts/password-desk.js'
+import { PasswordDesk } from '../../src/accounts/password-queue.js'
 import { GatewayError } from '../../src/errors.js'
 
 void t.test('K-178: one runs, 64 wait, the rest is told to come back', async (t) => {

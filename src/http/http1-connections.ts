@@ -5,9 +5,9 @@
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ErrorKind, WireError } from '../errors.js'
-import { newRequestId } from './id.js'
+import { newRequestId } from './request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
-import { allowedForBody, breachOf, interrupt, refuseSocket, TOO_MANY } from './refuse.js'
+import { allowedForBody, breachOf, interrupt, refuseSocket, TOO_MANY } from './refuse-request.js'
 import { abandon } from './respond.js'
 
 /** How long the rest of a body that nobody reads may take before its connection closes. */

@@ -3,7 +3,7 @@
  * Method: tens of thousands of them, over many refills of the pool of random bytes.
  */
 import t from 'tap'
-import { newRequestId } from '../../src/http/id.js'
+import { newRequestId } from '../../src/http/request-id.js'
 
 const UUID7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 

@@ -4,7 +4,7 @@
 //   spread over it, in each way that a connection can end; what was left of it says what the client
 //   may see.
 import t from 'tap'
-import { startGateway } from '../helpers/gateway.js'
+import { startGateway } from '../../helpers/gateway.js'
 import {
   ask,
   checkAfter,
@@ -16,7 +16,7 @@ import {
   series,
   UPSTREAMS,
   watchProcess,
-} from './scene.js'
+} from '../scene.js'
 
 const MODES = ['reset', 'eof', 'close', 'chunk', 'length'] as const
 /** What says in each dialect that the answer is finished; after this, an end of file is an end. */

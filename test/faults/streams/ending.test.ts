@@ -3,7 +3,7 @@
 // Method: upstreams that go on sending, never end the body, or end it properly; the client's time,
 //   the upstream's sockets and the count of attempts are looked at.
 import t from 'tap'
-import { startGateway } from '../helpers/gateway.js'
+import { startGateway } from '../../helpers/gateway.js'
 import {
   ask,
   checkAfter,
@@ -15,7 +15,7 @@ import {
   startRawUpstream,
   UPSTREAMS,
   watchProcess,
-} from './scene.js'
+} from '../scene.js'
 
 for (const { name, model } of UPSTREAMS) {
   void t.test(`D-78: ${name}: sends on, or never ends`, async (t) => {

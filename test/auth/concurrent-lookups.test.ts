@@ -3,7 +3,7 @@
  * Method: a clock and a chance that are set by hand, and a store whose answers wait to be let go.
  */
 import t from 'tap'
-import { digestOf } from '../../src/accounts/secret.js'
+import { digestOf } from '../../src/accounts/key-secret.js'
 import { kind, newBench } from './bench.js'
 
 void t.test('a crowd is not a failure: known keys pass, and the store is asked on', async (t) => {

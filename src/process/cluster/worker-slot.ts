@@ -2,7 +2,7 @@
  * One place for a worker: the process that runs in it now, and how its predecessors ended. A process that ends is
  * replaced in the same slot.
  */
-import type { WorkerProcess } from './process.js'
+import type { WorkerProcess } from './worker-process.js'
 
 /** A slot; `cluster.ts` changes it. */
 export interface Slot {

@@ -9,7 +9,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { startServe, until, type Served } from '../process/program.js'
+import { startServe, until, type Served } from '../../process/program.js'
 
 const isLong = process.env['SLUICE_LONG'] === '1'
 const SLOW_HEADS = isLong ? 1_000 : 100

@@ -6,7 +6,7 @@ import { unwatchFile, watchFile } from 'node:fs'
 import type { ServerOptions as HttpOptions } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { TLSSocket } from 'node:tls'
-import { Sessions, type SessionsOptions } from './sessions.js'
+import { Sessions, type SessionsOptions } from './http2-sessions.js'
 import { readTlsFiles, type TlsFiles } from './tls-files.js'
 
 /** What TLS needs of the listener. */

@@ -1,10 +1,10 @@
 /** Runs the checks of a rehearsal one after the other, below the cost ceiling, and reports progress. */
 import { GatewayError } from '../../errors.js'
-import { CeilingReached, type Ceiling } from './ceiling.js'
+import { CeilingReached, type Ceiling } from './cost-ceiling.js'
 import type { Check } from './checks.js'
-import type { Format, FormatName } from './format.js'
-import type { Stage } from './stage.js'
-import { Mismatch, Trial, Untranslatable } from './trial.js'
+import type { Format, FormatName } from './client-format.js'
+import type { Stage } from './rehearsal-gateway.js'
+import { Mismatch, Trial, Untranslatable } from './rehearsal-client.js'
 
 /** How one check ended in one format; the names are those of the command's JSON. */
 export interface CheckResult {
