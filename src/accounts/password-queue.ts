@@ -7,7 +7,7 @@
 import { Worker } from 'node:worker_threads'
 import { GatewayError } from '../errors.js'
 import { assertPassword } from './password.js'
-import type { PasswordOrder } from './password-thread.js'
+import type { PasswordJob } from './password-thread.js'
 
 /** At 24 ms each, the last of them waits 1.6 s on a machine that has nothing else to do. */
 const MAX_WAITING = 64
@@ -23,13 +23,13 @@ const NOBODY =
 
 /** An order, and who waits for what comes of it. */
 interface Job {
-  readonly order: PasswordOrder
+  readonly order: PasswordJob
   readonly resolve: (answer: unknown) => void
   readonly reject: (error: Error) => void
 }
 
 /** Work on passwords, in turn. Its thread starts with the first of them. */
-export class PasswordDesk {
+export class PasswordQueue {
   private readonly waiting: Job[] = []
   private running: Job | null = null
   private thread: Worker | null = null
@@ -63,7 +63,7 @@ export class PasswordDesk {
     await this.thread?.terminate()
   }
 
-  private answerTo(order: PasswordOrder): Promise<unknown> {
+  private answerTo(order: PasswordJob): Promise<unknown> {
     if (this.waiting.length >= MAX_WAITING) {
       throw new GatewayError('rate_limited', 'Too many people sign in right now; try again.', {
         retryAfterSeconds: 2,

@@ -7,7 +7,7 @@ import { parentPort } from 'node:worker_threads'
 import { hashPassword, isPassword } from './password.js'
 
 /** What the thread is given. The answer is the hash, or whether the password is the one. */
-export type PasswordOrder =
+export type PasswordJob =
   | { readonly kind: 'hash'; readonly password: string }
   | { readonly kind: 'compare'; readonly password: string; readonly passwordHash: string }
 
@@ -17,7 +17,7 @@ const LOWEST = 19
 // Linux has a priority for each thread; elsewhere this would slow the whole process down.
 if (process.platform === 'linux') setPriority(LOWEST)
 
-parentPort?.on('message', (order: PasswordOrder) => {
+parentPort?.on('message', (order: PasswordJob) => {
   const { password } = order
   parentPort?.postMessage(
     order.kind === 'hash' ? hashPassword(password) : isPassword(order.passwordHash, password),

@@ -1,16 +1,21 @@
 /**
- * What a look-up in the store says of a key, reduced to what a request needs.
+ * The result of looking a key up: the identity that its requests run as, or the reason for refusing it.
  */
+import type { Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
 import type { KeyLookup } from '../store/store.js'
-import type { Verdict } from './cache.js'
 
-/** Throws where the store answered another question than the one asked: that is no answer. */
-export function judge(digest: string, found: KeyLookup | null): Verdict {
+/** The result of a lookup, reduced to what a request needs. */
+export type KeyResult =
+  | { readonly good: true; readonly identity: Identity }
+  | { readonly good: false; readonly why: 'unknown' | 'revoked' | 'disabled' }
+
+/** Throws `GatewayError(store_unavailable)` if the store returned another key than the requested one. */
+export function resultOfLookup(digest: string, found: KeyLookup | null): KeyResult {
   if (found === null) return { good: false, why: 'unknown' }
   const { key, account } = found
   if (key.digest !== digest || key.accountId !== account.id) {
-    throw storeUnavailable(new Error('the store answered with another key or account'))
+    throw storeUnavailable(new Error('The store returned another key or account'))
   }
   if (key.revokedAtMs !== undefined) return { good: false, why: 'revoked' }
   if (account.disabled) return { good: false, why: 'disabled' }
@@ -29,11 +34,16 @@ export function judge(digest: string, found: KeyLookup | null): Verdict {
   }
 }
 
-/** The error for a store that does not answer; the cause itself if it says so already. */
+/** The error for a store that does not reply; `cause` itself if it is already that error. */
 export function storeUnavailable(cause: unknown): GatewayError {
   if (cause instanceof GatewayError && cause.kind === 'store_unavailable') return cause
   return new GatewayError('store_unavailable', 'The key store does not answer; try again.', {
     retryAfterSeconds: 1,
     cause,
   })
+}
+
+/** The error for a key whose account is disabled. */
+export function accountDisabled(): GatewayError {
+  return new GatewayError('forbidden', 'The account that this API key belongs to is disabled.')
 }

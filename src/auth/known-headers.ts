@@ -1,21 +1,21 @@
 /**
- * The headers that keys came in lately, with the keys' digests: a text and what it hashes to, which stays true
- * whatever becomes of the key. Knows no clock and no verdict (docs/decisions/0041).
+ * Maps recent headers with good keys to the digests of the keys. The digest of a text never changes, so an entry stays
+ * correct when its key is revoked; the caller checks the key's state (docs/decisions/0041).
  */
 import { Lru } from './lru.js'
 
-const HEADERS = 4_096
-/** A longer header is looked at each time; ours are of 60 characters. */
+const MAX_HEADERS = 4_096
+/** Longer headers are not cached; a header with a Sluice key has 60 characters. */
 const MAX_CHARS = 512
-/** A header that does not come again is forgotten after one such time, or two. */
-const KEPT_MS = 60_000
+/** An unused header is dropped after one to two times this. */
+const UNUSED_MS = 60_000
 
-/** Headers by their text. */
-export class Shown {
-  private readonly digests = new Lru<string>(HEADERS)
-  private turnedMs = Number.NEGATIVE_INFINITY
+/** Digests by the text of the header. */
+export class KnownHeaders {
+  private readonly digests = new Lru<string>(MAX_HEADERS)
+  private droppedAtMs = Number.NEGATIVE_INFINITY
 
-  /** The digest of the key in the header; undefined where it has not come lately. */
+  /** The digest of the key in the header; undefined if the header is not cached. */
   get(header: string): string | undefined {
     return this.digests.get(header)
   }
@@ -28,10 +28,10 @@ export class Shown {
     this.digests.clear()
   }
 
-  /** Forgets what is due; to be called again and again. */
-  age(nowMs: number): void {
-    if (nowMs - this.turnedMs < KEPT_MS) return
-    this.turnedMs = nowMs
-    this.digests.turn()
+  /** Drops headers that have not been used for a minute; call it periodically. */
+  dropOld(nowMs: number): void {
+    if (nowMs - this.droppedAtMs < UNUSED_MS) return
+    this.droppedAtMs = nowMs
+    this.digests.dropUnused()
   }
 }

@@ -1,29 +1,29 @@
 /**
- * Counts wrong keys by client address and slows down an address that sends many. Of one process; holds
- * a bounded number of addresses. Knows no key and no HTTP.
+ * Counts wrong keys by client address in one process, and throttles an address that sends many. The number of addresses
+ * is bounded.
  */
 import type { Identity } from '../accounts/account.js'
 import { GatewayError } from '../errors.js'
 
-/** An address may send this many wrong keys at once, and then so many a second. */
+/** An address may send this many wrong keys at once, then `FAILURES_PER_SECOND`. */
 export const FAILURES_BURST = 30
-/** Wrong keys a second, over a long time. */
+/** Sustained wrong keys a second of one address. */
 export const FAILURES_PER_SECOND = 3
-/** A throttled address may have this many unknown keys of the right form looked up at once. */
+/** Lookups at once of well-formed unknown keys from a throttled address. */
 export const LOOKUPS_BURST = 20
-/** And so many a second. */
+/** Sustained lookups a second of a throttled address. */
 export const LOOKUPS_PER_SECOND = 10
-/** About 200 bytes each; the address that failed longest ago is forgotten first. */
+/** About 200 bytes each; the address whose last failure is oldest is dropped first. */
 const MAX_ADDRESSES = 20_000
-/** How long a throttled refusal is held back, so that a flood waits for its answers. */
+/** Delay of a throttled refusal, which slows a flood down. */
 const HOLD_MS = 200
-/** Refusals held back at once; one more is answered at once. */
+/** Maximum delayed refusals; further ones are sent without delay. */
 const MAX_HELD = 1_000
 
 const THROTTLED =
   'Too many wrong API keys came from this address: check the key and try again later.'
 
-/** What an address has left of both rates, at a time. */
+/** What remains of both rates of an address at `atMs`. */
 interface Count {
   failures: number
   lookups: number
@@ -31,27 +31,27 @@ interface Count {
 }
 
 /** Wrong keys by address. */
-export class Failures {
+export class WrongKeyCounts {
   private readonly counts = new Map<string, Count>()
   private readonly maxAddresses: number
 
-  /** `maxAddresses`: for tests; the default is for production. */
+  /** `maxAddresses`: tests pass a smaller one. */
   constructor(maxAddresses = MAX_ADDRESSES) {
     this.maxAddresses = maxAddresses
   }
 
-  /** Addresses that are remembered. */
+  /** Number of addresses with a count. */
   get size(): number {
     return this.counts.size
   }
 
-  /** A key from the address was wrong. An empty address is not counted. */
+  /** Counts a wrong key from the address. An empty address is not counted. */
   note(address: string, nowMs: number): void {
     if (address === '') return
     const name = addressName(address)
     const count = this.now(name, nowMs)
     count.failures = Math.max(0, count.failures - 1)
-    // Behind all others: it failed last.
+    // Moves the address to the end of the map: its failure is the newest.
     this.counts.delete(name)
     this.counts.set(name, count)
     if (this.counts.size <= this.maxAddresses) return
@@ -65,7 +65,7 @@ export class Failures {
     return count !== undefined && refilled(count, nowMs).failures < 1
   }
 
-  /** Takes one look-up from what a throttled address has left; false if nothing is. */
+  /** Takes one lookup from what remains for a throttled address; false if none remains. */
   takeLookUp(address: string, nowMs: number): boolean {
     const count = this.counts.get(addressName(address))
     if (count === undefined) return true
@@ -81,11 +81,11 @@ export class Failures {
   }
 }
 
-/** Refuses keys from addresses that have sent too many wrong ones. */
-export class WrongKeys {
-  private readonly failures = new Failures()
+/** Refuses unknown keys from addresses that have sent too many wrong ones. */
+export class WrongKeyThrottle {
+  private readonly failures = new WrongKeyCounts()
   private readonly clock: () => number
-  private held = 0
+  private delayed = 0
 
   /** `clock`: monotonic, in ms. */
   constructor(clock: () => number) {
@@ -100,7 +100,7 @@ export class WrongKeys {
     return this.failures.takeLookUp(address, nowMs)
   }
 
-  /** What `identify` gives; its failure is counted for the address. */
+  /** Returns the result of `identify` and counts its failure for the address. */
   counted(
     address: string,
     identify: () => Identity | Promise<Identity>,
@@ -114,12 +114,12 @@ export class WrongKeys {
     }
   }
 
-  /** Rejects with `auth_throttled` a little later; at once if too many refusals are held back. */
+  /** Rejects with `auth_throttled` after 200 ms, or at once if too many refusals are delayed. */
   async refuse(): Promise<never> {
-    if (this.held < MAX_HELD) {
-      this.held += 1
+    if (this.delayed < MAX_HELD) {
+      this.delayed += 1
       await new Promise((resolve) => setTimeout(resolve, HOLD_MS))
-      this.held -= 1
+      this.delayed -= 1
     }
     throw new GatewayError('auth_throttled', THROTTLED, { retryAfterSeconds: 1 })
   }
@@ -140,10 +140,10 @@ function refilled(count: Count, nowMs: number): Count {
   return count
 }
 
-/** What an address is counted as: a /64 of version 6 is one customer, who has all of its addresses. */
+/** The name that an address is counted under: an IPv6 customer usually has a whole /64. */
 export function addressName(address: string): string {
   if (!address.includes(':')) return address
-  // An address of version 4 on a socket that takes both.
+  // An IPv4 address on a dual-stack socket.
   if (address.startsWith('::ffff:') && address.includes('.')) return address.slice(7)
   const [head = '', tail] = address.split('::')
   const before = head === '' ? [] : head.split(':')

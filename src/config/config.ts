@@ -1,17 +1,28 @@
 /**
- * The configuration as the code reads it: checked, defaulted, secrets resolved, immutable.
- * Knows no YAML; `schema.ts` says how the file spells this, `load.ts` reads it.
+ * The configuration as the code reads it: checked, defaulted, secrets resolved, immutable. `schema/schema.ts` declares
+ * the keys of the file, and `load.ts` reads it.
  */
-import type { ModelFacts, ModelPrice } from '../chat/model.js'
+import type { ModelFacts } from '../chat/model.js'
 import type { KeyLimits, PlanName } from '../accounts/account.js'
-import type { DialectName } from '../dialects/dialect.js'
 import type { TlsFiles } from '../http/tls-files.js'
 import type { LogLevel } from '../observe/log/log.js'
 import type { NotifyGroup } from '../observe/webhooks/notification.js'
 import type { RouteConfig } from './routes/route.js'
+import type { UpstreamConfig } from './upstreams/upstream.js'
 
-/** How an upstream is spoken to: `openai` picks chat or Responses per model and request. */
-export type DialectChoice = DialectName | 'openai'
+export { isConfigured } from './upstreams/upstream.js'
+export type {
+  BreakerConfig,
+  DialectChoice,
+  NativeConfig,
+  NativeRule,
+  OnDisconnect,
+  ProbeConfig,
+  QuirksConfig,
+  TimeoutsConfig,
+  UpstreamConfig,
+  UpstreamTlsConfig,
+} from './upstreams/upstream.js'
 
 /** When requests are refused because the process cannot serve them in time. Lists have one bound for each level. */
 export interface OverloadConfig {
@@ -117,35 +128,6 @@ export interface LogConfig {
   readonly slowMs: number
 }
 
-/** How long an upstream may take, in milliseconds. */
-export interface TimeoutsConfig {
-  readonly connectMs: number
-  /** Of a stream. */
-  readonly firstByteMs: number
-  /** Of a reply that is asked for whole. */
-  readonly firstByteWholeMs: number
-  readonly idleMs: number
-  readonly totalMs: number
-}
-
-/** Edits for an upstream that departs from its dialect; data, not code. */
-export interface QuirksConfig {
-  readonly drop: readonly string[]
-  readonly rename: Readonly<Record<string, string>>
-  readonly set: Readonly<Record<string, unknown>>
-  /** The same for each entry of `messages`; `roles` says another word for a role. */
-  readonly messages: {
-    readonly drop: readonly string[]
-    readonly rename: Readonly<Record<string, string>>
-    readonly roles: Readonly<Record<string, string>>
-  }
-  /** Whether replies in the client's own format pass as bytes or are read and written again. */
-  readonly replies: 'pass' | 'rewrite'
-}
-
-/** What to do with the upstream when the client leaves. */
-export type OnDisconnect = 'cancel' | 'drain' | 'drain_until_usage'
-
 /** How much is read on after clients have left. */
 export interface AfterDisconnectConfig {
   /** Of each process. */
@@ -165,103 +147,6 @@ export interface LedgerConfig {
   /** Entries keep the message that a failed request was answered with. */
   readonly errorMessages: boolean
   readonly whenFull: 'serve' | 'refuse'
-}
-
-/** TLS with one upstream; PEM texts, null where the defaults hold. */
-export interface UpstreamTlsConfig {
-  readonly ca: string | null
-  readonly cert: string | null
-  readonly key: string | null
-  readonly serverName: string | null
-}
-
-/** An endpoint that clients may call untranslated. */
-export interface NativeRule {
-  readonly method: string
-  /** Of the provider's path; `*` stands for one or more. */
-  readonly segments: readonly string[]
-}
-
-/** Native access to one upstream. */
-export interface NativeConfig {
-  /** Empty: none. */
-  readonly rules: readonly NativeRule[]
-  /** Null: unknown. */
-  readonly nanoUsdPerRequest: number | null
-}
-
-/** When the circuit breaker of an upstream opens, and for how long. */
-export interface BreakerConfig {
-  /** Consecutive. */
-  readonly failures: number
-  /** Share of failed attempts within `windowMs`, 0 to 1. */
-  readonly errorRate: number
-  /** Attempts within `windowMs` before the rate applies. */
-  readonly minRequests: number
-  readonly windowMs: number
-  readonly openMs: number
-}
-
-/** An active health check. */
-export interface ProbeConfig {
-  /** Below the base URL. */
-  readonly path: string
-  readonly intervalMs: number
-}
-
-/** A service that models are asked at. */
-export interface UpstreamConfig {
-  readonly name: string
-  /** Whose address and quirks it took over; null where the file says all itself. */
-  readonly preset: string | null
-  readonly dialect: DialectChoice
-  /** No trailing slash. */
-  readonly baseUrl: string
-  /** Instead of the dialect's path, with `{model}` for the model; null for the dialect's own. */
-  readonly path: string | null
-  /** Added to the address of every request. */
-  readonly query: Readonly<Record<string, string>>
-  /** The header that carries the key as it is; null for the dialect's own form. */
-  readonly keyHeader: string | null
-  /**
-   * In file order, each once. Empty if the upstream needs no key, or if the variables of its keys are not set
-   * and it is unconfigured: see `isConfigured`.
-   */
-  readonly apiKeys: readonly string[]
-  /** The variables and files that the keys come from, for the 503's message; null if none is named. */
-  readonly apiKeySource: string | null
-  /** Those of the variables that are not set. */
-  readonly unsetKeyVariables: readonly string[]
-  readonly headers: Readonly<Record<string, string>>
-  readonly timeouts: TimeoutsConfig
-  readonly maxConnections: number
-  /** Whether `base_url` may resolve to a loopback, private or link-local address. */
-  readonly allowPrivateAddress: boolean
-  /** Null: the usual authorities, no client certificate. */
-  readonly tls: UpstreamTlsConfig | null
-  /** Whether HTTP/2 may be negotiated. */
-  readonly http2: boolean
-  /** `env`, `none` or the URL of a proxy, which may hold a password. */
-  readonly proxy: string
-  readonly native: NativeConfig
-  /** Beta features that clients may ask an Anthropic upstream for; null: all. */
-  readonly allowBetas: readonly string[] | null
-  readonly quirks: QuirksConfig
-  /** Models that the file lists for it; their prices are in `prices`. */
-  readonly models: readonly ModelFacts[]
-  /** Whether the upstream is asked which models it has. */
-  readonly discover: boolean
-  /** The same for embeddings. */
-  readonly embeddingQuirks: QuirksConfig
-  /** It has OpenAI's legacy completions. */
-  readonly completions: boolean
-  /** What it takes for a model, where that is not what the catalogue says; `*` is any other model. */
-  readonly prices: Readonly<Record<string, ModelPrice>>
-  /** What happens to its answer when the client leaves. */
-  readonly onDisconnect: OnDisconnect
-  readonly breaker: BreakerConfig
-  /** Null: no active health checks. */
-  readonly probe: ProbeConfig | null
 }
 
 /** Whether and how pictures and files that a client names by URL are fetched for an upstream. */
@@ -381,9 +266,4 @@ export interface Snapshot {
   readonly changes: readonly SettingChange[]
   /** Settings that the file changed and that need a restart, such as `server.port`; `config` has the values in force. */
   readonly waitingForRestart: readonly string[]
-}
-
-/** Whether the upstream can be asked: its key is known, or it needs none. */
-export function isConfigured(upstream: UpstreamConfig): boolean {
-  return upstream.apiKeys.length > 0 || upstream.apiKeySource === null
 }

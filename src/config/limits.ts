@@ -5,12 +5,10 @@
 import type { KeyLimits } from '../accounts/account.js'
 import type { JsonObject } from '../chat/json.js'
 import type { LimitConfig, LimitingConfig } from './config.js'
-import { nearest, type Path } from './problem.js'
+import { nearest, type Path, type ReportFinding } from './problem.js'
 import type { FileValues } from './schema/schema.js'
 
 type LimitValues = FileValues['limits'][number]
-type Fault = (path: Path, message: string, suggestion?: string | null) => void
-
 /** The keys that limit something, and what the code calls them. */
 const AMOUNTS = [
   ['requests_per_minute', 'requestsPerMinute', 1],
@@ -22,27 +20,27 @@ const AMOUNTS = [
 const SELECTORS = ['plan', 'account', 'key', 'model', 'prefix', 'upstream'] as const
 
 /** Tells what the schema cannot: rules that limit nothing, select nothing, or stand twice. */
-export function checkLimits(values: FileValues, fault: Fault): void {
+export function checkLimits(values: FileValues, report: ReportFinding): void {
   const upstreams = Object.keys(values.upstreams)
   const places = new Map<string, number>()
   values.limits.forEach((rule, index) => {
     const path: Path = ['limits', index]
     const given = AMOUNTS.filter(([name]) => rule[name] !== undefined)
     if (given.length === 0) {
-      fault(path, `limits nothing: give it one of ${AMOUNTS.map(([name]) => name).join(', ')}`)
+      report(path, `limits nothing: give it one of ${AMOUNTS.map(([name]) => name).join(', ')}`)
     }
     if (rule.model !== undefined && rule.prefix !== undefined) {
-      fault(path, 'must have either model or prefix, or neither')
+      report(path, 'must have either model or prefix, or neither')
     }
     if (rule.upstream !== undefined && !upstreams.includes(rule.upstream)) {
       const meant = nearest(rule.upstream, upstreams)
-      fault([...path, 'upstream'], 'names no upstream of this file', meant)
+      report([...path, 'upstream'], 'names no upstream of this file', meant)
     }
     for (const [name] of given) {
       const what = JSON.stringify([name, rule.scope, ...SELECTORS.map((each) => rule[each])])
       const first = places.get(what)
       if (first === undefined) places.set(what, index)
-      else fault([...path, name], `is limited already, for the same requests, by limits[${first}]`)
+      else report([...path, name], `is limited already, for the same requests, by limits[${first}]`)
     }
   })
 }

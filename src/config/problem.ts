@@ -11,6 +11,9 @@ export const MAX_PROBLEMS = 100
 /** The way from the top of a file to a value. */
 export type Path = readonly PropertyKey[]
 
+/** Adds a finding; `suggestion` is the correct word for a misspelt one. */
+export type ReportFinding = (path: Path, message: string, suggestion?: string | null) => void
+
 /** One thing that is wrong. `line` and `column` count from 1. */
 export interface ConfigProblem {
   readonly file: string

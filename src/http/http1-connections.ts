@@ -45,9 +45,9 @@ interface Connection {
 }
 
 /** What the connections need of the listener. */
-export interface ConnectionsOptions {
+export interface Http1ConnectionsOptions {
   readonly maxConnections: number
-  /** Connections of HTTP/2, which count as well. */
+  /** Http1Connections of HTTP/2, which count as well. */
   readonly others: () => number
   /** How long a body may take before it must arrive at the minimum rate. */
   readonly bodyGraceMs: number
@@ -57,11 +57,11 @@ export interface ConnectionsOptions {
 }
 
 /** All connections, by their sockets. */
-export class Connections {
-  private readonly options: ConnectionsOptions
+export class Http1Connections {
+  private readonly options: Http1ConnectionsOptions
   private readonly connections = new Map<Duplex, Connection>()
 
-  constructor(options: ConnectionsOptions) {
+  constructor(options: Http1ConnectionsOptions) {
     this.options = options
   }
 

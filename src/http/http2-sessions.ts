@@ -19,7 +19,7 @@ import { MAX_HEAD_BYTES } from './request-guard.js'
 import { abandon } from './respond.js'
 
 /** What the sessions need of the listener. Times are in milliseconds. */
-export interface SessionsOptions {
+export interface Http2SessionsOptions {
   readonly serve: (exchange: Exchange) => void
   /** True while more connections are open than may be. */
   readonly isFull: () => boolean
@@ -54,14 +54,14 @@ interface Body {
 }
 
 /** All sessions. */
-export class Sessions {
+export class Http2Sessions {
   private readonly server: Http2Server
-  private readonly options: SessionsOptions
+  private readonly options: Http2SessionsOptions
   private readonly sessions = new Map<ServerHttp2Session, TLSSocket>()
   /** Of requests that are not complete. */
   private readonly bodies = new Set<Body>()
 
-  constructor(options: SessionsOptions) {
+  constructor(options: Http2SessionsOptions) {
     this.options = options
     this.server = createServer({
       settings: {

@@ -16,7 +16,7 @@ export interface NativeRequest {
   readonly headers: Readonly<Record<string, string | string[]>>
   /** The client's connection. */
   readonly socket: Socket
-  /** Connections to the upstream. */
+  /** Http1Connections to the upstream. */
   readonly agent: Agent
 }
 

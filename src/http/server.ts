@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import { Server as NetServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { GatewayError, type ErrorKind, type WireError } from '../errors.js'
-import { Connections, MAX_REQUESTS, type Exchange } from './http1-connections.js'
+import { Http1Connections, MAX_REQUESTS, type Exchange } from './http1-connections.js'
 import { newRequestId } from './request-id.js'
 import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
 import { refuseRequest } from './refuse-request.js'
@@ -110,7 +110,7 @@ class Listener implements GatewayServer {
   private readonly options: ServerOptions
   private readonly server: Server
   private readonly tls: TlsServer | null
-  private readonly connections: Connections
+  private readonly connections: Http1Connections
   private readonly clock: NodeJS.Timeout
   private readonly upgraded = (req: IncomingMessage, socket: Duplex, head: Buffer): void => {
     // Node has removed its own listeners.
@@ -131,7 +131,7 @@ class Listener implements GatewayServer {
   constructor(options: ServerOptions, createTlsServer: CreateTlsServer | null) {
     this.options = options
     const { headersTimeoutMs = 10_000, checkingIntervalMs = 1000, tls = null } = options
-    this.connections = new Connections({
+    this.connections = new Http1Connections({
       maxConnections: this.maxConnections,
       bodyGraceMs: options.requestTimeoutMs ?? headersTimeoutMs,
       others: () => this.tls?.sessions.size ?? 0,
@@ -145,7 +145,7 @@ class Listener implements GatewayServer {
       requireHostHeader: false,
       maxHeaderSize: MAX_HEAD_BYTES,
       headersTimeout: headersTimeoutMs,
-      // A body has a minimum rate instead; see `Connections.checkBodies`.
+      // A body has a minimum rate instead; see `Http1Connections.checkBodies`.
       requestTimeout: 0,
       connectionsCheckingInterval: checkingIntervalMs,
       keepAliveTimeout: options.keepAliveTimeoutMs ?? 65_000,

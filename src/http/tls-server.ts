@@ -6,11 +6,11 @@ import { unwatchFile, watchFile } from 'node:fs'
 import type { ServerOptions as HttpOptions } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { TLSSocket } from 'node:tls'
-import { Sessions, type SessionsOptions } from './http2-sessions.js'
+import { Http2Sessions, type Http2SessionsOptions } from './http2-sessions.js'
 import { readTlsFiles, type TlsFiles } from './tls-files.js'
 
 /** What TLS needs of the listener. */
-export interface TlsOptions extends Omit<SessionsOptions, 'keepAliveMs'> {
+export interface TlsServerOptions extends Omit<Http2SessionsOptions, 'keepAliveMs'> {
   /** Called with what is wrong with changed certificate files; the old ones stay in use. */
   readonly onProblem: (problem: string) => void
   /** Called with the certificate in use, in PEM: at the start and after each change of the files. */
@@ -20,7 +20,7 @@ export interface TlsOptions extends Omit<SessionsOptions, 'keepAliveMs'> {
 /** The listening server for TLS, and its HTTP/2 sessions. */
 export interface TlsServer {
   readonly server: Server
-  readonly sessions: Sessions
+  readonly sessions: Http2Sessions
   /** Stops watching the files, and sends GOAWAY to every session. */
   close(): void
 }
@@ -33,7 +33,7 @@ const WATCH_MS = 1000
 export function createTlsServer(
   files: TlsFiles,
   settings: HttpOptions,
-  options: TlsOptions,
+  options: TlsServerOptions,
 ): TlsServer {
   const contents = readTlsFiles(files)
   const server = createServer({
@@ -46,7 +46,7 @@ export function createTlsServer(
     handshakeTimeout: settings.headersTimeout ?? 10_000,
   })
   const keepAliveMs = settings.keepAliveTimeout ?? 65_000
-  const sessions = new Sessions({ ...options, keepAliveMs })
+  const sessions = new Http2Sessions({ ...options, keepAliveMs })
   splitByProtocol(server, sessions)
   const stopWatching = watchTlsFiles(files, server, options)
   options.onCertificate(contents.cert)
@@ -61,7 +61,7 @@ export function createTlsServer(
 }
 
 /** HTTP/1.1 connections are announced by `http1Connection` and served by `node:https`; the others are HTTP/2. */
-function splitByProtocol(server: Server, sessions: Sessions): void {
+function splitByProtocol(server: Server, sessions: Http2Sessions): void {
   const [serveHttp1] = server.listeners('secureConnection')
   server.removeAllListeners('secureConnection')
   server.on('secureConnection', (socket: TLSSocket) => {
@@ -78,7 +78,7 @@ function splitByProtocol(server: Server, sessions: Sessions): void {
 function watchTlsFiles(
   files: TlsFiles,
   server: Server,
-  { onProblem, onCertificate }: Pick<TlsOptions, 'onProblem' | 'onCertificate'>,
+  { onProblem, onCertificate }: Pick<TlsServerOptions, 'onProblem' | 'onCertificate'>,
 ): () => void {
   const { cert, key, clientCa } = files
   const paths = clientCa === null ? [cert, key] : [cert, key, clientCa]

@@ -12,7 +12,7 @@ import type { Logger } from '../observe/log/log.js'
 import type { Metrics } from '../observe/metrics/hops.js'
 import { ownDesk } from './ops/generations-page.js'
 import { newSealSecret } from '../reasoning/seal.js'
-import { settleGlobals, settleStrings, tellSetUp, withReason } from './serve-worker.js'
+import { settleGlobals, settleStrings, printSetUpLink, withReason } from './serve-worker.js'
 import { onSignals } from './signals/signals.js'
 
 /** What `serve` has opened already. */
@@ -38,7 +38,7 @@ export async function serveAlone(parts: AloneParts): Promise<DataPlane> {
   settleGlobals()
   const plane: DataPlane = await openDataPlane(source.current(), log, metrics, {
     setUpSecret: newSealSecret(),
-    onSetUp: tellSetUp,
+    onSetUp: printSetUpLink,
     outlook: async () => outlookOf(await metrics.text(), refused(), plane.canaries()),
     configDesk: ownDesk(source),
     notify,

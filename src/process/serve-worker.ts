@@ -51,7 +51,7 @@ export async function serveAsWorker(): Promise<void> {
       const opened = await openDataPlane(snapshot, log, metrics, {
         setUpSecret: payload.setUpSecret,
         gatewayId: payload.gatewayId,
-        onSetUp: tellSetUp,
+        onSetUp: printSetUpLink,
         outlook: async () => {
           const answer = await ask({ type: 'outlook' } satisfies Question)
           return isOutlook(answer) ? answer : null
@@ -64,7 +64,7 @@ export async function serveAsWorker(): Promise<void> {
       // Once it is known to be ready. A rejection ends the process: nobody has been served by it yet.
       setImmediate(() => void opened.openDashboard())
     },
-    heed: (order) => {
+    onOrder: (order) => {
       if (isCanaryOrder(order)) plane?.abortCanaries(order)
     },
     apply: (payload) => plane?.adopt(snapshotOf(payload)),
@@ -116,7 +116,7 @@ function snapshotOf(sent: Generation): Snapshot {
 }
 
 /** To the terminal and not to the log: whoever has the link is the administrator. */
-export function tellSetUp(url: string): void {
+export function printSetUpLink(url: string): void {
   process.stderr.write(
     `\nNo administrator exists yet. Open this link within a day to make one (it works once):\n\n  ${url}\n\n`,
   )

@@ -5,7 +5,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import { PasswordDesk } from '../../src/accounts/password-queue.js'
+import { PasswordQueue } from '../../src/accounts/password-queue.js'
 import { GatewayError } from '../../src/errors.js'
 
 void t.test('K-178: one runs, 64 wait, the rest is told to come back', async (t) => {
@@ -74,8 +74,8 @@ void t.test('K-165: nobody’s password takes as long as a wrong one', async (t)
   }
 })
 
-function newDesk(t: Test): PasswordDesk {
-  const desk = new PasswordDesk()
+function newDesk(t: Test): PasswordQueue {
+  const desk = new PasswordQueue()
   t.teardown(() => desk.close())
   return desk
 }

@@ -67,7 +67,7 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
     'what a row of an earlier version has in place of its explanation stands with the row',
   'config/load.ts → http/tls-files.ts':
     'which certificate files the listener takes is one check, for the file and for the listener',
-  'config/resolve.ts → upstreams/address.ts':
+  'config/upstreams/resolve-upstream.ts → upstreams/address.ts':
     'which networks are private is one list, for what may be plain http and for where a name may lead',
   'config/resolve.ts → store/redis/connection/address.ts':
     'what an address of a store may look like is one fact for checking the file and for opening',
@@ -117,7 +117,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   zod: [
     /^cli\/restart\.ts$/,
     /^config\//,
-    /^cli\/plan\/read-heads\.ts$/,
+    /^cli\/plan\/fetch-recent-heads\.ts$/,
     /^documentation\/configuration-pages\.ts$/,
     /^dashboard\/server\/schema\//,
     /^dashboard\/server\/routing\/(?:body|route)\.ts$/,

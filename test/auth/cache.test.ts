@@ -5,7 +5,7 @@
 import t from 'tap'
 import { AuthCache } from '../../src/auth/cache.js'
 import { Lru } from '../../src/auth/lru.js'
-import { Shown } from '../../src/auth/known-headers.js'
+import { KnownHeaders } from '../../src/auth/known-headers.js'
 import { loadConfig } from '../../src/config/load.js'
 import { createSnapshot } from '../../src/config/snapshot.js'
 import { ModelList } from '../../src/gateway/generation/model-list.js'
@@ -42,7 +42,7 @@ void t.test('an entry that is replaced or deleted weighs no more', (t) => {
 })
 
 void t.test('a header that is long is not kept', (t) => {
-  const shown = new Shown()
+  const shown = new KnownHeaders()
   shown.put('x'.repeat(513), 'digest')
   shown.put('y'.repeat(512), 'digest')
   t.equal(shown.get('x'.repeat(513)), undefined)

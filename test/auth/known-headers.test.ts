@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { newSecret } from '../../src/accounts/key-secret.js'
-import { Shown } from '../../src/auth/known-headers.js'
+import { KnownHeaders } from '../../src/auth/known-headers.js'
 import { GatewayError } from '../../src/errors.js'
 import { newBench } from './bench.js'
 
@@ -44,16 +44,16 @@ void t.test('a header that came lately is known by its text, and judged like any
 })
 
 void t.test('what comes again is kept, and the rest forgotten within two minutes', (t) => {
-  const shown = new Shown()
-  shown.age(0)
+  const shown = new KnownHeaders()
+  shown.dropOld(0)
   shown.put('header', 'digest')
-  shown.age(60_000)
+  shown.dropOld(60_000)
   t.equal(shown.get('header'), 'digest', 'and used, so kept for longer')
-  shown.age(120_000)
-  shown.age(179_999)
+  shown.dropOld(120_000)
+  shown.dropOld(179_999)
   t.equal(shown.get('header'), 'digest')
-  shown.age(180_000)
-  shown.age(240_000)
+  shown.dropOld(180_000)
+  shown.dropOld(240_000)
   t.equal(shown.get('header'), undefined)
   t.end()
 })

@@ -9,7 +9,7 @@ import t from 'tap'
 import { newSecret } from '../../src/accounts/key-secret.js'
 import {
   addressName,
-  Failures,
+  WrongKeyCounts,
   FAILURES_BURST,
   LOOKUPS_BURST,
 } from '../../src/auth/wrong-key-throttle.js'
@@ -66,7 +66,7 @@ void t.test('addresses are counted by customer, within a bound', (t) => {
     '': '',
   }
   for (const [address, name] of Object.entries(names)) t.equal(addressName(address), name)
-  const failures = new Failures(100)
+  const failures = new WrongKeyCounts(100)
   for (let at = 0; at < 10_000; at += 1) failures.note(`10.0.${at >> 8}.${at & 255}`, 0)
   t.equal(failures.size, 100)
   for (let at = 0; at < FAILURES_BURST; at += 1) failures.note('2001:db8::1', 0)

@@ -2,8 +2,8 @@
 import { notCarried } from '../explain/explain-route.js'
 import { speaksOf } from '../../upstreams/explain.js'
 import type { Move } from './compare.js'
-import type { Place } from './flows.js'
-import type { Side } from './compared-config.js'
+import type { FlowTarget } from './flows.js'
+import type { ComparedConfig } from './compared-config.js'
 
 /** What a move takes away from chat clients, for all models that move so. */
 export interface Capability {
@@ -17,7 +17,11 @@ export interface Capability {
 }
 
 /** The capabilities that moves take away; moves without any are left out. */
-export function capabilitiesOf(moves: readonly Move[], before: Side, after: Side): Capability[] {
+export function capabilitiesOf(
+  moves: readonly Move[],
+  before: ComparedConfig,
+  after: ComparedConfig,
+): Capability[] {
   const found = new Map<string, { models: string[]; row: Omit<Capability, 'models'> }>()
   for (const { model, from, to } of moves) {
     if (from === null || to === null) continue
@@ -35,8 +39,8 @@ export function capabilitiesOf(moves: readonly Move[], before: Side, after: Side
 }
 
 function carriedAt(
-  { upstream, model }: Place,
-  side: Side,
+  { upstream, model }: FlowTarget,
+  side: ComparedConfig,
 ): { dialect: string; loses: string[]; refuses: string[] } {
   const config = side.config.upstreams[upstream]
   if (config === undefined) throw new Error(`no upstream ${upstream}`)

@@ -4,16 +4,16 @@
  */
 import type { RequestHead } from '../../gateway/observe/recent-heads.js'
 import { Costs, type CostDifference } from './costs.js'
-import { flowsOf, type Place } from './flows.js'
-import type { Side } from './compared-config.js'
-import { Tally } from './count-rows.js'
+import { flowsOf, type FlowTarget } from './flows.js'
+import type { ComparedConfig } from './compared-config.js'
+import { RowCounts } from './count-rows.js'
 import { translateHead, type Translation } from './translate-head.js'
 
 /** Requests for a model that go elsewhere. `from` null: no route took them; `to` null: no route takes them. */
 export interface Move {
   readonly model: string
-  readonly from: Place | null
-  readonly to: Place | null
+  readonly from: FlowTarget | null
+  readonly to: FlowTarget | null
   /** Expected by weight, to a hundredth. */
   readonly requests: number
 }
@@ -31,7 +31,7 @@ export interface Untranslated {
   readonly model: string
   /** What the client speaks. */
   readonly format: string
-  readonly to: Place
+  readonly to: FlowTarget
   /** What the upstream speaks; null: it has no such operation. */
   readonly dialect: string | null
   readonly field: string
@@ -59,7 +59,11 @@ export interface Comparison {
 const NEVER_ROUTED = new Set(['forbidden', 'unknown_model'])
 
 /** Compares two configurations on these requests. */
-export function compare(heads: readonly RequestHead[], before: Side, after: Side): Comparison {
+export function compare(
+  heads: readonly RequestHead[],
+  before: ComparedConfig,
+  after: ComparedConfig,
+): Comparison {
   const comparing = new Comparing(before, after)
   for (const head of heads) {
     if (!NEVER_ROUTED.has(head.outcome)) comparing.add(head)
@@ -68,17 +72,17 @@ export function compare(heads: readonly RequestHead[], before: Side, after: Side
 }
 
 class Comparing {
-  private readonly before: Side
-  private readonly after: Side
+  private readonly before: ComparedConfig
+  private readonly after: ComparedConfig
   private readonly costs: Costs
   private requests = 0
   private unmoved = 0
-  private readonly moves = new Tally<Omit<Move, 'requests'>>()
-  private readonly keys = new Tally<Omit<LosingKey, 'requests'>>()
-  private readonly refused = new Tally<Omit<Refused, 'requests'>>()
-  private readonly lost = new Tally<Omit<Untranslated, 'requests'>>()
+  private readonly moves = new RowCounts<Omit<Move, 'requests'>>()
+  private readonly keys = new RowCounts<Omit<LosingKey, 'requests'>>()
+  private readonly refused = new RowCounts<Omit<Refused, 'requests'>>()
+  private readonly lost = new RowCounts<Omit<Untranslated, 'requests'>>()
 
-  constructor(before: Side, after: Side) {
+  constructor(before: ComparedConfig, after: ComparedConfig) {
     this.before = before
     this.after = after
     this.costs = new Costs(before, after)
@@ -113,7 +117,7 @@ class Comparing {
       readonly found: Translation
       readonly known: readonly Translation[]
       readonly share: number
-      readonly to: Place
+      readonly to: FlowTarget
     },
   ): void {
     const { found, known, share, to } = of

@@ -19,7 +19,7 @@ export interface Destination {
 }
 
 /** A loaded configuration, ready to be asked. */
-export class Side {
+export class ComparedConfig {
   readonly config: Config
   readonly catalogue: Catalogue
   readonly router: Router

@@ -1,6 +1,6 @@
 /** What recent requests cost before and after, at the prices of the catalogue and of upstreams. Pure. */
 import type { RequestHead } from '../../gateway/observe/recent-heads.js'
-import type { Destination, Side } from './compared-config.js'
+import type { Destination, ComparedConfig } from './compared-config.js'
 
 /** The costs of a model's requests, in US dollars. */
 export interface ModelCost {
@@ -28,14 +28,14 @@ const NANO = 1e9
 
 /** Adds up costs. */
 export class Costs {
-  private readonly before: Side
-  private readonly after: Side
+  private readonly before: ComparedConfig
+  private readonly after: ComparedConfig
   private readonly models = new Map<string, { before: number; after: number }>()
   private requests = 0
   private withoutUsage = 0
   private withoutPrice = 0
 
-  constructor(before: Side, after: Side) {
+  constructor(before: ComparedConfig, after: ComparedConfig) {
     this.before = before
     this.after = after
   }
@@ -82,7 +82,11 @@ export class Costs {
 }
 
 /** A service tier is the vendor's: at another upstream the usual price holds. */
-function expected(head: RequestHead, at: readonly Destination[], side: Side): number | null {
+function expected(
+  head: RequestHead,
+  at: readonly Destination[],
+  side: ComparedConfig,
+): number | null {
   let total = 0
   for (const destination of at) {
     const cost =

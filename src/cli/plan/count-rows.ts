@@ -1,7 +1,7 @@
 /** Counts equal rows. Pure. */
 
 /** Rows with how many requests each has, most first. */
-export class Tally<Row extends object> {
+export class RowCounts<Row extends object> {
   private readonly counts = new Map<string, { readonly row: Row; requests: number }>()
 
   add(row: Row, requests: number): void {

@@ -6,7 +6,7 @@ import { originOf } from '../generations/running-gateway.js'
 import { mergedHeads, type RequestHead } from '../../gateway/observe/recent-heads.js'
 
 /** What came of asking. `absent`: nothing listens there. */
-export type Asked =
+export type RecentHeads =
   | { readonly kind: 'heads'; readonly heads: readonly RequestHead[]; readonly fileHash: string }
   | { readonly kind: 'absent'; readonly message: string }
   | { readonly kind: 'failed'; readonly message: string }
@@ -84,7 +84,7 @@ const configPage = z.object({ file_hash: z.string() })
 const TIMEOUT_MS = 10_000
 
 /** Asks the ops port that the configuration names. Never rejects. */
-export async function askHeads(server: ServerConfig): Promise<Asked> {
+export async function fetchRecentHeads(server: ServerConfig): Promise<RecentHeads> {
   const origin = originOf(server.opsHost, server.opsPort)
   const { adminToken } = server
   const headers = adminToken === null ? {} : { authorization: `Bearer ${adminToken}` }
@@ -103,7 +103,7 @@ async function get(url: string, headers: Record<string, string>): Promise<unknow
   return reply.json()
 }
 
-function failureOf(error: unknown, origin: string): Asked {
+function failureOf(error: unknown, origin: string): RecentHeads {
   const cause = error instanceof Error ? error.cause : undefined
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (code === 'ECONNREFUSED') {

@@ -2,15 +2,15 @@
 import type { Destination } from './compared-config.js'
 
 /** An upstream, and the model that it is asked for. */
-export interface Place {
+export interface FlowTarget {
   readonly upstream: string
   readonly model: string
 }
 
 /** A share of a request that goes from one target to another; null: no route takes it. */
 export interface Flow {
-  readonly from: Place | null
-  readonly to: Place | null
+  readonly from: FlowTarget | null
+  readonly to: FlowTarget | null
   /** 0 to 1. */
   readonly share: number
 }
@@ -22,9 +22,9 @@ const LEAST_SHARE = 1e-9
 export function flowsOf(before: readonly Destination[], after: readonly Destination[]): Flow[] {
   if (before.length === 0 && after.length === 0) return []
   if (before.length === 0)
-    return after.map((to) => ({ from: null, to: placeOf(to), share: to.share }))
+    return after.map((to) => ({ from: null, to: flowTargetOf(to), share: to.share }))
   if (after.length === 0) {
-    return before.map((from) => ({ from: placeOf(from), to: null, share: from.share }))
+    return before.map((from) => ({ from: flowTargetOf(from), to: null, share: from.share }))
   }
   const gaining = sharesOf(after)
   const losing = sharesOf(before)
@@ -39,23 +39,23 @@ export function flowsOf(before: readonly Destination[], after: readonly Destinat
 }
 
 interface Share {
-  readonly place: Place
+  readonly target: FlowTarget
   share: number
 }
 
 function sharesOf(destinations: readonly Destination[]): Map<string, Share> {
   const shares = new Map<string, Share>()
   for (const destination of destinations) {
-    const place = placeOf(destination)
-    const name = `${place.upstream} ${place.model}`
+    const target = flowTargetOf(destination)
+    const name = `${target.upstream} ${target.model}`
     const known = shares.get(name)
-    if (known === undefined) shares.set(name, { place, share: destination.share })
+    if (known === undefined) shares.set(name, { target, share: destination.share })
     else known.share += destination.share
   }
   return shares
 }
 
-function placeOf({ upstream, model }: Destination): Place {
+function flowTargetOf({ upstream, model }: Destination): FlowTarget {
   return { upstream, model }
 }
 
@@ -68,7 +68,7 @@ function transport(losing: readonly Share[], gaining: readonly Share[]): Flow[] 
       if (share < LEAST_SHARE) continue
       from.share -= share
       to.share -= share
-      flows.push({ from: from.place, to: to.place, share })
+      flows.push({ from: from.target, to: to.target, share })
     }
   }
   return flows

@@ -2,9 +2,9 @@
 import type { Capability } from './capabilities.js'
 import type { Comparison, Move } from './compare.js'
 import type { CostDifference } from './costs.js'
-import type { Place } from './flows.js'
+import type { FlowTarget } from './flows.js'
 import type { NamedKey } from './key-names.js'
-import { LISTED_TOKENS } from './sample-heads.js'
+import { SAMPLE_TOKENS } from './sample-heads.js'
 
 /** What `sluice plan` prints; the names are those of its JSON. */
 export interface Plan extends Omit<Comparison, 'keys'> {
@@ -92,7 +92,7 @@ function moveText({ model, from, to }: Move): string {
   return `${model}: ${placeText(from)} -> ${placeText(to)}`
 }
 
-function placeText(place: Place | null): string {
+function placeText(place: FlowTarget | null): string {
   return place === null ? 'no route' : `${place.upstream} ${place.model}`
 }
 
@@ -110,7 +110,7 @@ function costLines(cost: CostDifference, isFiles: boolean): string[] {
   const { before_usd, after_usd, difference_usd, models, requests } = cost
   if (requests === 0) return []
   const per = isFiles
-    ? ` (one request of ${LISTED_TOKENS} prompt and ${LISTED_TOKENS} reply tokens per model)`
+    ? ` (one request of ${SAMPLE_TOKENS} prompt and ${SAMPLE_TOKENS} reply tokens per model)`
     : ''
   const sign = difference_usd > 0 ? '+' : ''
   const share = before_usd === 0 ? '' : ` (${sign}${percent(difference_usd / before_usd)})`

@@ -11,10 +11,10 @@ import { configPath } from '../config-option.js'
 import { capabilitiesOf } from './capabilities.js'
 import { compare, type Comparison } from './compare.js'
 import { withNames } from './key-names.js'
-import { listedHeads } from './sample-heads.js'
+import { sampleHeads } from './sample-heads.js'
 import { planText, type Plan } from './plan-text.js'
-import { askHeads } from './fetch-recent-heads.js'
-import { Side } from './compared-config.js'
+import { fetchRecentHeads } from './fetch-recent-heads.js'
+import { ComparedConfig } from './compared-config.js'
 
 /** `sluice plan`. */
 export const command: Command = {
@@ -110,10 +110,10 @@ async function planOf(
   after: Loaded,
   { isOffline, isLive }: { readonly isOffline: boolean; readonly isLive: boolean },
 ): Promise<Made | string> {
-  const [from, to] = [new Side(before), new Side(after)]
+  const [from, to] = [new ComparedConfig(before), new ComparedConfig(after)]
   const notes = notesOf(before.config, after.config)
   if (isOffline) return filesPlan(from, to, notes)
-  const asked = await askHeads(before.config.server)
+  const asked = await fetchRecentHeads(before.config.server)
   if (asked.kind === 'failed') return `${asked.message}. Add --offline to compare the files alone`
   if (asked.kind === 'absent') {
     const advice = 'start it, or check server.ops_host and server.ops_port'
@@ -138,8 +138,8 @@ async function planOf(
   }
 }
 
-function filesPlan(from: Side, to: Side, notes: readonly string[]): Made {
-  const compared = { ...compare(listedHeads(from, to), from, to), keys: [] }
+function filesPlan(from: ComparedConfig, to: ComparedConfig, notes: readonly string[]): Made {
+  const compared = { ...compare(sampleHeads(from, to), from, to), keys: [] }
   return {
     source: 'files',
     since: null,

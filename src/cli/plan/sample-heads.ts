@@ -6,15 +6,15 @@ import type { ModelFacts } from '../../chat/model.js'
 import type { WhenConfig } from '../../config/routes/route.js'
 import type { RequestHead } from '../../gateway/observe/recent-heads.js'
 import type { RequestSketch } from '../../gateway/observe/sketch.js'
-import type { Side } from './compared-config.js'
+import type { ComparedConfig } from './compared-config.js'
 
 /** What each of them uses, for the comparison of costs. */
-export const LISTED_TOKENS = 1_000
+export const SAMPLE_TOKENS = 1_000
 
 const PLAIN: WhenConfig = { labels: {}, images: null, tools: null, minPromptTokens: null }
 
 /** One request for each model and condition of the two files. */
-export function listedHeads(before: Side, after: Side): RequestHead[] {
+export function sampleHeads(before: ComparedConfig, after: ComparedConfig): RequestHead[] {
   return modelsOf(before, after).flatMap((facts) => {
     const routes = [...before.router.all(facts.id), ...after.router.all(facts.id)]
     const conditions = new Map<string, WhenConfig>([['', PLAIN]])
@@ -26,7 +26,7 @@ export function listedHeads(before: Side, after: Side): RequestHead[] {
 }
 
 /** Those of the catalogues, and those that a route names. */
-function modelsOf(before: Side, after: Side): ModelFacts[] {
+function modelsOf(before: ComparedConfig, after: ComparedConfig): ModelFacts[] {
   const models = new Map<string, ModelFacts>()
   for (const { config, catalogue, router } of [before, after]) {
     const named = config.routes.flatMap(({ match }) => ('model' in match ? [match.model] : []))
@@ -62,7 +62,7 @@ function headFor({ id, embedding }: ModelFacts, when: WhenConfig): RequestHead {
     stream: false,
     bodyBytes: 0,
     promptTokens: when.minPromptTokens ?? 0,
-    usage: { input: LISTED_TOKENS, output: isEmbedding ? 0 : LISTED_TOKENS },
+    usage: { input: SAMPLE_TOKENS, output: isEmbedding ? 0 : SAMPLE_TOKENS },
     tier: null,
     outcome: 'ok',
     sketch,

@@ -29,14 +29,14 @@ const SCHEMA: JsonObject = {
 }
 
 /** What of a request the sketch leaves to others. */
-export interface SkeletonHead {
+export interface RequestShape {
   readonly model: string
   readonly stream: boolean
   readonly sketch: RequestSketch
 }
 
 /** A request with the same kinds of turns, parts, tools and settings. */
-export function skeletonOf({ model, stream, sketch }: SkeletonHead): ChatRequest {
+export function sampleRequest({ model, stream, sketch }: RequestShape): ChatRequest {
   const { settings, native } = sketch
   const tools = sketch.tools.map(toolOf)
   return {

@@ -12,8 +12,8 @@ import { LossList } from '../../gateway/streams/losses.js'
 import type { RequestHead } from '../../gateway/observe/recent-heads.js'
 import { spokenTo } from '../../gateway/generation/spoken.js'
 import { parseObject } from '../../wire/json/parse-body.js'
-import type { Destination, Side } from './compared-config.js'
-import { skeletonOf } from './sample-request.js'
+import type { Destination, ComparedConfig } from './compared-config.js'
+import { sampleRequest } from './sample-request.js'
 
 /** Why a request cannot be sent. */
 export interface Refusal {
@@ -32,8 +32,12 @@ export interface Translation {
 }
 
 /** Translates the shape of the request for a destination of a configuration. */
-export function translateHead(head: RequestHead, to: Destination, side: Side): Translation {
-  const request = skeletonOf(head)
+export function translateHead(
+  head: RequestHead,
+  to: Destination,
+  side: ComparedConfig,
+): Translation {
+  const request = sampleRequest(head)
   const facts = side.facts(to.model)
   const spoken = spokenTo(to.target, request, head, facts)
   if (spoken === null) {
@@ -55,7 +59,7 @@ export function translateHead(head: RequestHead, to: Destination, side: Side): T
 
 interface Where {
   readonly to: Destination
-  readonly side: Side
+  readonly side: ComparedConfig
   readonly wire: WireFormat
   readonly facts: ModelFacts
 }

@@ -4,10 +4,10 @@ import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ChatRequest, Message, UserPart } from '../../chat/request.js'
 import type { ClientError } from './client-format.js'
 import { NO_SUCH_MODEL, WITH_WRONG_KEY } from './rehearsal-gateway.js'
-import { Mismatch, type Trial } from './rehearsal-client.js'
+import { Mismatch, type RehearsalClient } from './rehearsal-client.js'
 
 /** How a check ends if it does not fail; `loss`: the upstream works, without this. */
-export interface Passed {
+export interface CheckOutcome {
   readonly result: 'pass' | 'loss' | 'skipped'
   /** What to know besides; empty: nothing. */
   readonly detail: string
@@ -16,10 +16,10 @@ export interface Passed {
 /** One check. Throws `Mismatch` if the upstream fails it. */
 export interface Check {
   readonly name: string
-  run(trial: Trial): Promise<Passed>
+  run(client: RehearsalClient): Promise<CheckOutcome>
 }
 
-const PASSED: Passed = { result: 'pass', detail: '' }
+const PASSED: CheckOutcome = { result: 'pass', detail: '' }
 const MOST_TOKENS = 1_024
 /** Thinking counts as output. */
 const MOST_TOKENS_REASONING = 3_072
@@ -42,8 +42,8 @@ const PARROT: JsonObject = {
 
 /** The conformance checks. */
 export const CHECKS: readonly Check[] = [
-  { name: 'text', run: (trial) => text(trial, false) },
-  { name: 'stream', run: (trial) => text(trial, true) },
+  { name: 'text', run: (client) => text(client, false) },
+  { name: 'stream', run: (client) => text(client, true) },
   { name: 'stop', run: stop },
   { name: 'tools', run: tools },
   { name: 'parallel tools', run: parallelTools },
@@ -55,18 +55,18 @@ export const CHECKS: readonly Check[] = [
   { name: 'cancellation', run: cancellation },
 ]
 
-async function text(trial: Trial, stream: boolean): Promise<Passed> {
-  const reply = await trial.ask(requestOf(trial, 'Say hello in one short sentence.', { stream }))
+async function text(client: RehearsalClient, stream: boolean): Promise<CheckOutcome> {
+  const reply = await client.ask(requestOf(client, 'Say hello in one short sentence.', { stream }))
   expectText(reply)
   expectReason(reply, 'stop')
   return PASSED
 }
 
-async function stop(trial: Trial): Promise<Passed> {
+async function stop(client: RehearsalClient): Promise<CheckOutcome> {
   const prompt = `Repeat this line exactly, without anything else: alpha bravo ${STOP} charlie`
-  const reply = await trial.ask(requestOf(trial, prompt, { stop: [STOP] }))
-  const said = expectText(reply)
-  if (said.includes(STOP) || said.includes('charlie')) {
+  const reply = await client.ask(requestOf(client, prompt, { stop: [STOP] }))
+  const text = expectText(reply)
+  if (text.includes(STOP) || text.includes('charlie')) {
     throw new Mismatch('the reply goes on after the stop sequence')
   }
   expectReason(reply, 'stop')
@@ -74,16 +74,16 @@ async function stop(trial: Trial): Promise<Passed> {
 }
 
 /** One call, and the answer to its result. */
-async function tools(trial: Trial): Promise<Passed> {
+async function tools(client: RehearsalClient): Promise<CheckOutcome> {
   const prompt = 'What is the weather in Paris? Use the tool get_weather.'
-  const request = requestOf(trial, prompt, { tools: [WEATHER] })
-  const reply = await trial.ask(request)
+  const request = requestOf(client, prompt, { tools: [WEATHER] })
+  const reply = await client.ask(request)
   const [call, ...more] = callsOf(reply)
   if (call === undefined) throw new Mismatch('the reply has no tool call')
   if (more.length > 0) throw new Mismatch(`the reply has ${more.length + 1} tool calls and not one`)
   expectCall(call, 'get_weather')
   expectReason(reply, 'tool-use')
-  const answered = await trial.ask({
+  const answered = await client.ask({
     ...request,
     messages: [...request.messages, ...turnOf(reply)],
   })
@@ -94,10 +94,10 @@ async function tools(trial: Trial): Promise<Passed> {
 const WEATHER = { name: 'get_weather', description: 'The weather in a city', parameters: CITY }
 const TIME = { name: 'get_time', description: 'The local time in a city', parameters: CITY }
 
-async function parallelTools(trial: Trial): Promise<Passed> {
+async function parallelTools(client: RehearsalClient): Promise<CheckOutcome> {
   const prompt = 'Call get_weather for Paris and get_time for Paris in parallel, in one turn.'
-  const request = requestOf(trial, prompt, { tools: [WEATHER, TIME], stream: true })
-  const calls = callsOf(await trial.ask(request))
+  const request = requestOf(client, prompt, { tools: [WEATHER, TIME], stream: true })
+  const calls = callsOf(await client.ask(request))
   if (calls.length !== 2) throw new Mismatch(`the reply has ${calls.length} tool calls and not two`)
   for (const name of ['get_weather', 'get_time']) {
     const call = calls.find((each) => each.name === name)
@@ -108,26 +108,26 @@ async function parallelTools(trial: Trial): Promise<Passed> {
   return PASSED
 }
 
-async function image(trial: Trial): Promise<Passed> {
-  if (trial.facts.vision === false) return skipped('the catalogue has no images for this model')
+async function image(client: RehearsalClient): Promise<CheckOutcome> {
+  if (client.facts.vision === false) return skipped('the catalogue has no images for this model')
   const picture: UserPart = {
     type: 'image',
     source: { kind: 'base64', mediaType: 'image/png', data: PICTURE },
   }
   const question: UserPart = { type: 'text', text: 'Which colour fills it? One word.' }
-  const request = requestOf(trial, '')
+  const request = requestOf(client, '')
   const messages: Message[] = [{ role: 'user', index: 0, parts: [picture, question] }]
-  const said = expectText(await trial.ask({ ...request, messages }))
+  const text = expectText(await client.ask({ ...request, messages }))
   // The emulator sees nothing: it counts the pictures that it was sent.
-  if (/\bred\b/i.test(said) || said.includes('1 image (image/png)')) return PASSED
+  if (/\bred\b/i.test(text) || text.includes('1 image (image/png)')) return PASSED
   throw new Mismatch('the reply does not name the colour of the picture')
 }
 
-async function jsonSchema(trial: Trial): Promise<Passed> {
-  const request = requestOf(trial, 'Describe a parrot: its name, and its size in centimetres.')
+async function jsonSchema(client: RehearsalClient): Promise<CheckOutcome> {
+  const request = requestOf(client, 'Describe a parrot: its name, and its size in centimetres.')
   const format = { type: 'json-schema', name: 'parrot', schema: PARROT, strict: true } as const
-  const said = expectText(await trial.ask({ ...request, responseFormat: format }))
-  const value = jsonIn(said)
+  const text = expectText(await client.ask({ ...request, responseFormat: format }))
+  const value = jsonIn(text)
   const isFit = typeof value['name'] === 'string' && Number.isInteger(value['size'])
   if (!isFit || Object.keys(value).length !== 2) {
     throw new Mismatch('the reply does not fit the schema')
@@ -135,11 +135,11 @@ async function jsonSchema(trial: Trial): Promise<Passed> {
   return PASSED
 }
 
-async function reasoning(trial: Trial): Promise<Passed> {
-  if (trial.facts.reasoning === false)
+async function reasoning(client: RehearsalClient): Promise<CheckOutcome> {
+  if (client.facts.reasoning === false)
     return skipped('the catalogue has no reasoning for this model')
-  const request = requestOf(trial, 'How many Sundays has March 2026?', { stream: true })
-  const reply = await trial.ask({
+  const request = requestOf(client, 'How many Sundays has March 2026?', { stream: true })
+  const reply = await client.ask({
     ...request,
     reasoningEffort: 'low',
     maxOutputTokens: MOST_TOKENS_REASONING,
@@ -147,18 +147,18 @@ async function reasoning(trial: Trial): Promise<Passed> {
   expectText(reply)
   const isShown = reply.blocks.some(({ type }) => type === 'thinking')
   if (isShown || (reply.usage.reasoning ?? 0) > 0) return PASSED
-  if (trial.facts.reasoning === true) {
+  if (client.facts.reasoning === true) {
     throw new Mismatch('the model reasons by the catalogue, and the reply shows no reasoning')
   }
   return { result: 'loss', detail: 'the reply shows no reasoning, neither text nor tokens' }
 }
 
 /** Of a whole reply and of a stream: in the client's format, and from the upstream itself. */
-async function usage(trial: Trial): Promise<Passed> {
+async function usage(client: RehearsalClient): Promise<CheckOutcome> {
   for (const stream of [false, true]) {
     const what = stream ? 'the stream' : 'the whole reply'
-    const { usage: counts, entry } = await trial.ask(
-      requestOf(trial, 'Say goodbye in one short sentence.', { stream, includeUsage: true }),
+    const { usage: counts, entry } = await client.ask(
+      requestOf(client, 'Say goodbye in one short sentence.', { stream, includeUsage: true }),
     )
     const { input = 0, output = 0 } = counts
     if (input < 1 || output < 1) throw new Mismatch(`${what} has no token counts`)
@@ -173,9 +173,9 @@ async function usage(trial: Trial): Promise<Passed> {
 }
 
 /** A model that does not exist is the client's error; some upstreams serve any name, and then a wrong key is one. */
-async function errors(trial: Trial): Promise<Passed> {
-  const request = requestOf(trial, 'Hello.')
-  const { status, error } = await trial.send({ ...request, model: NO_SUCH_MODEL })
+async function errors(client: RehearsalClient): Promise<CheckOutcome> {
+  const request = requestOf(client, 'Hello.')
+  const { status, error } = await client.send({ ...request, model: NO_SUCH_MODEL })
   if (status !== 200) {
     expectError(error, status)
     if (status < 400 || status > 499) {
@@ -183,10 +183,10 @@ async function errors(trial: Trial): Promise<Passed> {
     }
     return PASSED
   }
-  if (!trial.hasKey) {
+  if (!client.hasKey) {
     return { result: 'loss', detail: 'the upstream serves any model name, and needs no key' }
   }
-  const keyed = await trial.send({ ...request, model: WITH_WRONG_KEY })
+  const keyed = await client.send({ ...request, model: WITH_WRONG_KEY })
   if (keyed.status === 200) {
     throw new Mismatch('the upstream replies for a model that does not exist, and to a wrong key')
   }
@@ -199,11 +199,11 @@ function expectError(error: ClientError | null, status: number): void {
   throw new Mismatch(`status ${status} without an error in the client's format`)
 }
 
-async function cancellation(trial: Trial): Promise<Passed> {
+async function cancellation(client: RehearsalClient): Promise<CheckOutcome> {
   // A model reads the last words over; the emulator, which would reply at once, takes its time for them.
   const prompt = 'Count from 1 to 200, one number per line. [[words: 200]] [[pace: 20]]'
-  const { failure, error, status, entry } = await trial.leave(
-    requestOf(trial, prompt, { stream: true }),
+  const { failure, error, status, entry } = await client.leave(
+    requestOf(client, prompt, { stream: true }),
   )
   if (error !== null) throw new Mismatch(`${status} ${error.kind}: ${error.message}`)
   if (failure !== null) throw new Mismatch(failure)
@@ -215,11 +215,15 @@ async function cancellation(trial: Trial): Promise<Passed> {
   return PASSED
 }
 
-function skipped(detail: string): Passed {
+function skipped(detail: string): CheckOutcome {
   return { result: 'skipped', detail }
 }
 
-function requestOf({ facts }: Trial, prompt: string, more: Partial<ChatRequest> = {}): ChatRequest {
+function requestOf(
+  { facts }: RehearsalClient,
+  prompt: string,
+  more: Partial<ChatRequest> = {},
+): ChatRequest {
   return {
     model: facts.id,
     messages: [{ role: 'user', index: 0, parts: [{ type: 'text', text: prompt }] }],
@@ -257,9 +261,9 @@ function callsOf({ blocks }: Reply): ToolBlock[] {
 }
 
 function expectText({ blocks }: Reply): string {
-  const said = blocks.map((block) => (block.type === 'text' ? block.text : '')).join('')
-  if (said.trim() === '') throw new Mismatch('the reply has no text')
-  return said
+  const text = blocks.map((block) => (block.type === 'text' ? block.text : '')).join('')
+  if (text.trim() === '') throw new Mismatch('the reply has no text')
+  return text
 }
 
 function expectReason({ reason, raw }: Reply, wanted: Reply['reason']): void {
@@ -275,9 +279,9 @@ function expectCall({ name, json, id }: ToolBlock, wanted: string): void {
   }
 }
 
-function jsonIn(said: string): JsonObject {
+function jsonIn(text: string): JsonObject {
   try {
-    const value: unknown = JSON.parse(said)
+    const value: unknown = JSON.parse(text)
     if (isObject(value)) return value
   } catch {
     // Reported below.

@@ -19,7 +19,7 @@ export class CeilingReached extends Error {
 }
 
 /** Keeps a rehearsal below its maximum cost. */
-export class Ceiling {
+export class CostCeiling {
   /** The model's own price is known; otherwise `limiting.assumed_price` counts. */
   readonly isPriced: boolean
   private readonly maxNanoUsd: number

@@ -4,12 +4,12 @@ import { isObject, type JsonObject } from '../../chat/json.js'
 import type { ModelFacts } from '../../chat/model.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { UsageRow } from '../../ledger/row.js'
-import type { Ceiling } from './cost-ceiling.js'
+import type { CostCeiling } from './cost-ceiling.js'
 import type { ClientError, Format, Reading } from './client-format.js'
-import type { Stage } from './rehearsal-gateway.js'
+import type { RehearsalGateway } from './rehearsal-gateway.js'
 
 /** What came back. Exactly one of `reply` and `failure` is set. */
-export interface Heard {
+export interface ReceivedReply {
   readonly status: number
   readonly reply: Reply | null
   /** Why there is no reply, or no complete one. */
@@ -35,33 +35,33 @@ export class Untranslatable extends Error {
   }
 }
 
-/** What a trial is made of. */
-export interface TrialParts {
-  readonly stage: Stage
+/** What a client is made of. */
+export interface RehearsalClientOptions {
+  readonly gateway: RehearsalGateway
   readonly format: Format
-  readonly ceiling: Ceiling
+  readonly ceiling: CostCeiling
   readonly facts: ModelFacts
   readonly timeoutMs: number
 }
 
 /** One check in one format: sends requests and notes what they lose and cost. */
-export class Trial {
+export class RehearsalClient {
   readonly format: Format
   readonly facts: ModelFacts
   /** Fields that the gateway could not carry, of all requests so far. */
   readonly lost = new Set<string>()
   /** What the requests so far have cost, in nano-dollars. */
   nanoUsd = 0
-  private readonly parts: TrialParts
+  private readonly parts: RehearsalClientOptions
 
-  constructor(parts: TrialParts) {
+  constructor(parts: RehearsalClientOptions) {
     this.parts = parts
     this.format = parts.format
     this.facts = parts.facts
   }
 
   get hasKey(): boolean {
-    return this.parts.stage.hasKey
+    return this.parts.gateway.hasKey
   }
 
   /** The reply. Throws `Mismatch` if there is none, `Untranslatable`, `CeilingReached`. */
@@ -78,7 +78,7 @@ export class Trial {
   }
 
   /** Sends one request and reads the reply to its end. Throws `CeilingReached`, `Mismatch` after the time limit. */
-  async send(request: ChatRequest): Promise<Heard> {
+  async send(request: ChatRequest): Promise<ReceivedReply> {
     return this.paid(request, async () => {
       const { timeoutMs } = this.parts
       const reply = await this.fetch(request, AbortSignal.timeout(timeoutMs))
@@ -96,7 +96,7 @@ export class Trial {
   }
 
   /** Sends a request for a stream and leaves at its first content. */
-  async leave(request: ChatRequest): Promise<Heard> {
+  async leave(request: ChatRequest): Promise<ReceivedReply> {
     return this.paid(request, async () => {
       const aborter = new AbortController()
       const timer = setTimeout(() => aborter.abort(), this.parts.timeoutMs)
@@ -126,16 +126,16 @@ export class Trial {
 
   private async paid(
     request: ChatRequest,
-    send: () => Promise<Omit<Heard, 'entry'> & { readonly requestId: string }>,
-  ): Promise<Heard> {
-    const { ceiling, stage } = this.parts
+    send: () => Promise<Omit<ReceivedReply, 'entry'> & { readonly requestId: string }>,
+  ): Promise<ReceivedReply> {
+    const { ceiling, gateway } = this.parts
     const reserved = ceiling.reserve(request)
     let entry: UsageRow | null = null
     try {
-      const { requestId, ...heard } = await send()
-      entry = await stage.entry(requestId)
+      const { requestId, ...received } = await send()
+      entry = await gateway.entry(requestId)
       for (const path of entry?.losses ?? []) this.lost.add(path)
-      return { ...heard, entry }
+      return { ...received, entry }
     } catch (error) {
       throw error instanceof Error && error.name === 'TimeoutError'
         ? new Mismatch(`no complete reply within ${this.parts.timeoutMs} ms`)
@@ -146,10 +146,10 @@ export class Trial {
   }
 
   private async fetch(request: ChatRequest, signal: AbortSignal): Promise<Response> {
-    const { stage, format } = this.parts
+    const { gateway, format } = this.parts
     const { path, headers, body } = format.encode(request)
-    const authorization = `Bearer ${stage.secret}`
-    return fetch(`${stage.origin}${path}`, {
+    const authorization = `Bearer ${gateway.secret}`
+    return fetch(`${gateway.origin}${path}`, {
       method: 'POST',
       headers: { ...headers, authorization },
       body,

@@ -18,7 +18,7 @@ import { openDataPlane } from '../../process/data-plane.js'
 import { openStore } from '../../store/open-store.js'
 
 /** What is rehearsed. */
-export interface Rehearsed {
+export interface RehearsalOptions {
   readonly config: Config
   readonly catalogue: Catalogue
   readonly upstream: UpstreamConfig
@@ -32,7 +32,7 @@ export const WITH_WRONG_KEY = 'sluice-rehearsal-wrong-key'
 const WRONG_KEY = 'sk-sluice-rehearsal-invalid'
 
 /** The gateway of a rehearsal. */
-export interface Stage {
+export interface RehearsalGateway {
   readonly origin: string
   readonly secret: string
   /** The upstream is asked with a key. */
@@ -48,7 +48,7 @@ const ENTRY_POLL_MS = 20
 const INTERRUPTED = 130
 
 /** Starts it on a free port of the loopback. Rejects as `openDataPlane` does. */
-export async function openStage(rehearsed: Rehearsed): Promise<Stage> {
+export async function openRehearsalGateway(rehearsed: RehearsalOptions): Promise<RehearsalGateway> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-rehearsal-'))
   const interrupted = (): void => {
     rmSync(folder, { recursive: true, force: true })
@@ -87,7 +87,7 @@ export async function openStage(rehearsed: Rehearsed): Promise<Stage> {
 }
 
 /** The file's configuration with one upstream and without what has nothing to do with it. */
-function configOf({ config, upstream, model }: Rehearsed, folder: string): Config {
+function configOf({ config, upstream, model }: RehearsalOptions, folder: string): Config {
   const tried = { ...upstream, probe: null, discover: false }
   const denied = { ...tried, name: `${upstream.name} with a wrong key`, apiKeys: [WRONG_KEY] }
   const { server, ledger, dashboard, limiting } = config

@@ -9,11 +9,11 @@ import { problemLines } from '../check/check.js'
 import { UsageError, type Command } from '../command.js'
 import { configPath } from '../config-option.js'
 import { required, table } from '../with-store.js'
-import { Ceiling } from './cost-ceiling.js'
+import { CostCeiling } from './cost-ceiling.js'
 import { CHECKS, type Check } from './checks.js'
 import { Format, FORMATS, type FormatName } from './client-format.js'
 import { rehearse, type CheckResult } from './run-checks.js'
-import { openStage, type Rehearsed } from './rehearsal-gateway.js'
+import { openRehearsalGateway, type RehearsalOptions } from './rehearsal-gateway.js'
 
 /** `sluice rehearse`. */
 export const command: Command = {
@@ -140,18 +140,18 @@ interface Options {
 }
 
 async function rehearsal(
-  rehearsed: Rehearsed,
+  rehearsed: RehearsalOptions,
   { formats, checks, maxUsd, timeoutMs }: Options,
 ): Promise<Report> {
   const { config, catalogue, upstream, model } = rehearsed
   const facts = { ...factsFor(catalogue, model), id: model }
   const prices = new Prices(catalogue.models, [upstream])
   const price = prices.find(upstream.name, model, null)
-  const ceiling = new Ceiling(maxUsd, { price, facts, limiting: config.limiting })
-  const stage = await openStage(rehearsed)
+  const ceiling = new CostCeiling(maxUsd, { price, facts, limiting: config.limiting })
+  const gateway = await openRehearsalGateway(rehearsed)
   try {
     const results = await rehearse({
-      stage,
+      gateway,
       formats: formats.map((name) => new Format(name, facts)),
       checks,
       ceiling,
@@ -169,7 +169,7 @@ async function rehearsal(
       assumed_price: !ceiling.isPriced,
     }
   } finally {
-    await stage.close()
+    await gateway.close()
   }
 }
 

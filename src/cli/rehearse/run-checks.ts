@@ -1,10 +1,10 @@
 /** Runs the checks of a rehearsal one after the other, below the cost ceiling, and reports progress. */
 import { GatewayError } from '../../errors.js'
-import { CeilingReached, type Ceiling } from './cost-ceiling.js'
+import { CeilingReached, type CostCeiling } from './cost-ceiling.js'
 import type { Check } from './checks.js'
 import type { Format, FormatName } from './client-format.js'
-import type { Stage } from './rehearsal-gateway.js'
-import { Mismatch, Trial, Untranslatable } from './rehearsal-client.js'
+import type { RehearsalGateway } from './rehearsal-gateway.js'
+import { Mismatch, RehearsalClient, Untranslatable } from './rehearsal-client.js'
 
 /** How one check ended in one format; the names are those of the command's JSON. */
 export interface CheckResult {
@@ -22,12 +22,12 @@ export interface CheckResult {
 
 /** What is run. */
 export interface Plan {
-  readonly stage: Stage
+  readonly gateway: RehearsalGateway
   readonly formats: readonly Format[]
   readonly checks: readonly Check[]
-  readonly ceiling: Ceiling
+  readonly ceiling: CostCeiling
   readonly timeoutMs: number
-  readonly facts: Trial['facts']
+  readonly facts: RehearsalClient['facts']
   /** Called before each check, and with its result. */
   readonly progress: (format: FormatName, check: string, result: CheckResult | null) => void
 }
@@ -53,11 +53,11 @@ export async function rehearse(plan: Plan): Promise<CheckResult[]> {
 }
 
 async function runCheck(check: Check, format: Format, plan: Plan): Promise<CheckResult> {
-  const { stage, ceiling, facts, timeoutMs } = plan
-  const trial = new Trial({ stage, format, ceiling, facts, timeoutMs })
+  const { gateway, ceiling, facts, timeoutMs } = plan
+  const client = new RehearsalClient({ gateway, format, ceiling, facts, timeoutMs })
   const beganMs = performance.now()
-  const outcome = await outcomeOf(check, trial)
-  const lost = [...trial.lost]
+  const outcome = await outcomeOf(check, client)
+  const lost = [...client.lost]
   const isLossy = outcome.result === 'pass' && lost.length > 0
   return {
     format: format.name,
@@ -66,16 +66,16 @@ async function runCheck(check: Check, format: Format, plan: Plan): Promise<Check
     detail: isLossy ? `not carried: ${lost.join(', ')}` : outcome.detail,
     lost,
     duration_ms: Math.round(performance.now() - beganMs),
-    cost_usd: trial.nanoUsd / NANO,
+    cost_usd: client.nanoUsd / NANO,
   }
 }
 
 async function outcomeOf(
   check: Check,
-  trial: Trial,
+  client: RehearsalClient,
 ): Promise<Pick<CheckResult, 'result' | 'detail'>> {
   try {
-    return await check.run(trial)
+    return await check.run(client)
   } catch (error) {
     if (error instanceof CeilingReached) return { result: 'not run', detail: error.message }
     if (error instanceof Untranslatable) return { result: 'loss', detail: error.message }

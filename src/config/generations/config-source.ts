@@ -10,7 +10,13 @@ import { createSnapshot, shownConfig } from '../snapshot.js'
 import { Debounce } from './debounce.js'
 import { differencesOf } from './differences.js'
 import type { Author, GenerationContent, GenerationRecord, History } from './history.js'
-import type { Begun, ConfigChange, Held, ReloadOutcome, RollbackOutcome } from './reload-outcome.js'
+import type {
+  InitialState,
+  ConfigChange,
+  Override,
+  ReloadOutcome,
+  RollbackOutcome,
+} from './reload-outcome.js'
 import { removeRunning, writeRunning, type RunningGateway } from './running-gateway-file.js'
 import { untilWritten } from './wait-until-written.js'
 import { changeOf, filesOf, hasSameSecrets, isEqual, isSame, textsOf } from './compare-sources.js'
@@ -49,7 +55,7 @@ export class ConfigSource {
   /** The files as last looked at, good or bad. */
   private seen: ConfigSources
   private errors: readonly ConfigProblem[] | null
-  private holding: Held | null
+  private holding: Override | null
   private ops: Ops | null = null
   private tryOut: (snapshot: Snapshot) => Promise<string | null> = () => Promise.resolve(null)
   /** A look that was asked for and has not begun to read; later calls share it. */
@@ -60,7 +66,11 @@ export class ConfigSource {
   private lastLookAtMs = 0
   private closed = false
 
-  constructor(path: string, env: Env, { loaded, seen, errors, held, record, history }: Begun) {
+  constructor(
+    path: string,
+    env: Env,
+    { loaded, seen, errors, held, record, history }: InitialState,
+  ) {
     this.path = path
     this.env = env
     this.history = history
@@ -91,7 +101,7 @@ export class ConfigSource {
   }
 
   /** Why the content in force is not that of the files; null if it is, or if only a later change was refused. */
-  get held(): Held | null {
+  get held(): Override | null {
     return this.holding
   }
 

@@ -7,7 +7,7 @@ import { formatProblem, type ConfigProblem } from '../problem.js'
 import { ownerOf } from './file-author.js'
 import { dataFolderOf, findHistory, historyFolder } from './find-history.js'
 import { History, type GenerationRecord } from './history.js'
-import type { Begun, Held } from './reload-outcome.js'
+import type { InitialState, Override } from './reload-outcome.js'
 import { ConfigSource } from './config-source.js'
 
 /** The first load failed, and there is no earlier generation to run with. */
@@ -48,7 +48,7 @@ function folderFor(first: LoadResult, env: Env): string | null {
   return first.ok ? historyFolder(dataFolderOf(first.config), path) : findHistory(path, text, env)
 }
 
-async function beginWith(first: LoadResult, history: History, env: Env): Promise<Begun> {
+async function beginWith(first: LoadResult, history: History, env: Env): Promise<InitialState> {
   const [newest] = history.list()
   const kept = newest === undefined ? null : await loadKept(first, newest, history, env)
   const errors = first.ok ? null : first.errors
@@ -64,7 +64,7 @@ async function beginWith(first: LoadResult, history: History, env: Env): Promise
 }
 
 /** Why the newest generation and not the files are in force. */
-function heldAt(first: LoadResult, newest: GenerationRecord | undefined): Held | null {
+function heldAt(first: LoadResult, newest: GenerationRecord | undefined): Override | null {
   if (!first.ok) return 'last_good'
   const isRolledBack = newest !== undefined && newest.hash !== newest.filesHash
   return isRolledBack && newest.filesHash === hashOf(first.sources) ? 'rollback' : null

@@ -18,15 +18,15 @@ export type RollbackOutcome =
   ConfigChange | { readonly result: 'unknown' | 'unreadable' | 'current' }
 
 /** Why the content in force is not that of the files. */
-export type Held = 'rollback' | 'last_good'
+export type Override = 'rollback' | 'last_good'
 
 /** What a source starts with; `open-config.ts` finds it. */
-export interface Begun {
+export interface InitialState {
   readonly loaded: Loaded
   /** The files as they are, good or bad. */
   readonly seen: ConfigSources
   readonly errors: readonly ConfigProblem[] | null
-  readonly held: Held | null
+  readonly held: Override | null
   readonly record: GenerationRecord
   readonly history: History
 }

@@ -1,30 +1,28 @@
 /**
  * The rules for routes that span several keys, and their resolved form. The schema is in `route-schema.ts`.
  */
-import { nearest, type Path } from '../problem.js'
+import { nearest, type Path, type ReportFinding } from '../problem.js'
 import type { RouteConfig, ShadowConfig, TargetConfig, WhenConfig } from './route.js'
 import type { RouteValues } from '../schema/route-schema.js'
-
-type Fault = (path: Path, message: string, suggestion?: string | null) => void
 
 /** Reports what is wrong with the routes; `upstreams` are the names of the file. */
 export function checkRoutes(
   routes: readonly RouteValues[],
   upstreams: readonly string[],
-  fault: Fault,
+  report: ReportFinding,
 ): void {
   const known = new Set(upstreams)
   const places = new Map<string, number>()
   const checkName = (upstream: string, path: Path): void => {
     if (known.has(upstream)) return
-    fault(path, 'names no upstream of this file', nearest(upstream, upstreams))
+    report(path, 'names no upstream of this file', nearest(upstream, upstreams))
   }
   routes.forEach((route, index) => {
     const path = ['routes', index]
-    checkMatch(route, path, fault)
-    checkPlace(route, index, places, fault)
+    checkMatch(route, path, report)
+    checkPlace(route, index, places, report)
     if ((route.upstream === undefined) === (route.targets === undefined)) {
-      fault(path, 'must have either upstream or targets')
+      report(path, 'must have either upstream or targets')
     }
     if (route.shadow !== undefined) {
       checkName(route.shadow.upstream, [...path, 'shadow', 'upstream'])
@@ -35,25 +33,25 @@ export function checkRoutes(
         checkName(target.upstream, [...path, key, at, 'upstream']),
       )
     }
-    checkTargets(route, path, fault)
+    checkTargets(route, path, report)
   })
 }
 
-function checkMatch(route: RouteValues, path: Path, fault: Fault): void {
+function checkMatch(route: RouteValues, path: Path, report: ReportFinding): void {
   if (route.model !== undefined && route.prefix !== undefined) {
-    fault(
+    report(
       path,
       'must have either model or prefix; the model to request from an upstream belongs in targets',
     )
   }
   if (route.model === undefined && route.prefix === undefined) {
-    fault(path, 'must have either model or prefix')
+    report(path, 'must have either model or prefix')
   }
   if (route.prefix === '') {
-    fault([...path, 'prefix'], 'is empty and would take every model; name a beginning')
+    report([...path, 'prefix'], 'is empty and would take every model; name a beginning')
   }
   if (route.when !== undefined && whenOf(route.when) === null) {
-    fault(
+    report(
       [...path, 'when'],
       'has no condition; give it one of labels, images, tools, min_prompt_tokens',
     )
@@ -65,7 +63,7 @@ function checkPlace(
   route: RouteValues,
   index: number,
   places: Map<string, number>,
-  fault: Fault,
+  report: ReportFinding,
 ): void {
   const match = route.model === undefined ? `prefix ${route.prefix ?? ''}` : `model ${route.model}`
   const place = `${match} ${JSON.stringify(whenOf(route.when))}`
@@ -76,15 +74,15 @@ function checkPlace(
     route.when === undefined
       ? `takes the same models as routes[${first}]; only one of them may be without when`
       : `has the same models and conditions as routes[${first}]`
-  fault(['routes', index], what)
+  report(['routes', index], what)
 }
 
-function checkTargets(route: RouteValues, path: Path, fault: Fault): void {
+function checkTargets(route: RouteValues, path: Path, report: ReportFinding): void {
   const { targets = [], upstream } = route
   if (targets.length > 0 && targets.every(({ weight }) => weight === 0)) {
-    fault([...path, 'targets'], 'must have at least one weight above 0')
+    report([...path, 'targets'], 'must have at least one weight above 0')
   } else if (targets.length > 0 && !targets.some(staysInUse)) {
-    fault(
+    report(
       [...path, 'targets'],
       'must have a target without abort and with a weight above 0, for when the others are aborted',
     )
@@ -95,7 +93,7 @@ function checkTargets(route: RouteValues, path: Path, fault: Fault): void {
     route[key]?.forEach((target, at) => {
       const identity = identityOf(target)
       if (seen.has(identity)) {
-        fault(
+        report(
           [...path, key, at],
           'is listed twice: the same upstream and model; use retry.attempts to try one again',
         )

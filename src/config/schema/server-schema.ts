@@ -7,7 +7,7 @@ import type { TlsFiles } from '../../http/tls-files.js'
 import type { ServerConfig } from '../config.js'
 import { GUESSABLE, isGuessable } from './guessable.js'
 import { overloadOf, overloadSchema } from './overload-schema.js'
-import type { Path } from '../problem.js'
+import type { ReportFinding } from '../problem.js'
 
 const DAY_MS = 86_400_000
 /** As browsers send it; apps have schemes of their own. */
@@ -120,8 +120,6 @@ export const serverSchema = z.strictObject({
 })
 
 type ServerValues = z.output<typeof serverSchema>
-type Fault = (path: Path, message: string) => void
-
 /** Says what is wrong with certificate files, and with which setting; null: nothing. */
 export type TlsCheck = (
   files: TlsFiles,
@@ -132,17 +130,17 @@ export function checkServer(
   server: ServerValues,
   folder: string,
   checkTls: TlsCheck,
-  fault: Fault,
+  report: ReportFinding,
 ): void {
   const { host, port, ops_host: opsHost, ops_port: opsPort } = server
   const sameHost =
     host === opsHost || ['0.0.0.0', '::'].some((any) => any === host || any === opsHost)
   if (port !== 0 && port === opsPort && sameHost) {
-    fault(['server', 'ops_port'], 'is the same as server.port')
+    report(['server', 'ops_port'], 'is the same as server.port')
   }
   const files = tlsFilesOf(server, folder)
   const problem = files === null ? null : checkTls(files)
-  if (problem !== null) fault(['server', 'tls', problem.setting], problem.message)
+  if (problem !== null) report(['server', 'tls', problem.setting], problem.message)
 }
 
 /** What the code reads of the section. */

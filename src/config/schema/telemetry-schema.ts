@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { NOTIFY_GROUPS } from '../../observe/webhooks/notification.js'
 import { secretProblem } from '../../observe/webhooks/sign.js'
 import type { NotifyConfig, TelemetryConfig } from '../config.js'
-import type { Path } from '../problem.js'
+import type { Path, ReportFinding } from '../problem.js'
 
 /** `telemetry:` */
 export const telemetrySchema = z
@@ -56,29 +56,27 @@ export const notifySchema = z
     'Webhooks, signed after the Standard Webhooks specification (docs/reference/webhooks.md).',
   )
 
-type Fault = (path: Path, message: string) => void
-
 /** Reports what is wrong with them. */
 export function checkTelemetry(
   { otlp }: z.output<typeof telemetrySchema>,
   notify: z.output<typeof notifySchema>,
-  fault: Fault,
+  report: ReportFinding,
 ): void {
-  if (otlp !== undefined) checkUrl(otlp, ['telemetry', 'otlp'], fault)
+  if (otlp !== undefined) checkUrl(otlp, ['telemetry', 'otlp'], report)
   for (const [index, { url, secret }] of notify.entries()) {
-    checkUrl(url, ['notify', index, 'url'], fault)
+    checkUrl(url, ['notify', index, 'url'], report)
     const problem = secretProblem(secret)
-    if (problem !== null) fault(['notify', index, 'secret'], problem)
+    if (problem !== null) report(['notify', index, 'secret'], problem)
   }
 }
 
-function checkUrl(text: string, path: Path, fault: Fault): void {
+function checkUrl(text: string, path: Path, report: ReportFinding): void {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    fault(path, 'must be a URL that begins with https:// or http://')
+    report(path, 'must be a URL that begins with https:// or http://')
   } else if (url.username !== '' || url.password !== '') {
-    fault(path, 'must not hold a user or password')
-  } else if (url.hash !== '') fault(path, 'must not have a fragment')
+    report(path, 'must not hold a user or password')
+  } else if (url.hash !== '') report(path, 'must not have a fragment')
 }
 
 /** In the code's own spelling; only for values that `checkTelemetry` accepts. */

@@ -6,7 +6,7 @@ import { X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { z } from 'zod'
 import type { UpstreamConfig, UpstreamTlsConfig } from '../config.js'
-import type { Path } from '../problem.js'
+import type { Path, ReportFinding } from '../problem.js'
 
 const file = z.string().min(1).max(4_096)
 
@@ -53,8 +53,6 @@ export interface ConnectionValues {
 }
 
 type ReadFile = (path: string) => string | null
-type Fault = (path: Path, message: string) => void
-
 /** The path of the upstream in the configuration file, and the files that it names. */
 interface ConnectionContext {
   readonly path: Path
@@ -68,44 +66,44 @@ interface ConnectionContext {
 export function checkConnection(
   values: ConnectionValues,
   { path, isTls, readFile, whyUnreadable }: ConnectionContext,
-  fault: Fault,
+  report: ReportFinding,
 ): void {
   const { tls, http2, proxy } = values
-  if (http2 && !isTls) fault([...path, 'http2'], 'needs a base_url that begins with https://')
+  if (http2 && !isTls) report([...path, 'http2'], 'needs a base_url that begins with https://')
   if (proxy !== 'env' && proxy !== 'none' && !isProxyUrl(proxy)) {
-    fault([...path, 'proxy'], "must be 'env', 'none' or a URL, as in http://proxy.corp:3128")
+    report([...path, 'proxy'], "must be 'env', 'none' or a URL, as in http://proxy.corp:3128")
   }
   if (tls === undefined) return
   const at = [...path, 'tls']
-  if (!isTls) fault(at, 'needs a base_url that begins with https://')
+  if (!isTls) report(at, 'needs a base_url that begins with https://')
   if ((tls.cert === undefined) !== (tls.key === undefined)) {
-    fault(at, 'must have both cert and key, or neither')
+    report(at, 'must have both cert and key, or neither')
   }
   const findings = new Set<string>()
   for (const name of ['ca', 'cert', 'key'] as const) {
     const file = tls[name]
     if (file === undefined || readFile(file) !== null) continue
     findings.add(name)
-    fault([...at, name], `the file '${file}' ${whyUnreadable(file)}`)
+    report([...at, name], `the file '${file}' ${whyUnreadable(file)}`)
   }
-  if (findings.size === 0) checkPem(tlsOf(tls, readFile), at, fault)
+  if (findings.size === 0) checkPem(tlsOf(tls, readFile), at, report)
 }
 
 function isProxyUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 }
 
-function checkPem({ ca, cert, key }: UpstreamTlsConfig, at: Path, fault: Fault): void {
-  if (ca !== null && !isCertificate(ca)) fault([...at, 'ca'], 'the file holds no PEM certificate')
+function checkPem({ ca, cert, key }: UpstreamTlsConfig, at: Path, report: ReportFinding): void {
+  if (ca !== null && !isCertificate(ca)) report([...at, 'ca'], 'the file holds no PEM certificate')
   if (cert !== null && !isCertificate(cert)) {
-    fault([...at, 'cert'], 'the file holds no PEM certificate')
+    report([...at, 'cert'], 'the file holds no PEM certificate')
     return
   }
   if (cert === null || key === null) return
   try {
     createSecureContext({ cert, key })
   } catch {
-    fault([...at, 'key'], 'the file holds no PEM private key, or not that of cert')
+    report([...at, 'key'], 'the file holds no PEM private key, or not that of cert')
   }
 }
 

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import type { ModelFacts, ModelPrice } from '../../chat/model.js'
 import { factsOfFamily } from '../catalogue.js'
 import { familySchema, priceFacts, priceSchema } from '../schema/catalogue-schema.js'
-import type { Path } from '../problem.js'
+import type { Path, ReportFinding } from '../problem.js'
 
 const id = z.string().regex(/^[!-~]{1,256}$/, {
   error: 'must be 1 to 256 printable ASCII characters without spaces',
@@ -38,15 +38,11 @@ export const modelsSchema = z
 type Values = z.output<typeof modelsSchema>
 
 /** Reports ids that are listed twice. */
-export function checkListed(
-  values: Values,
-  path: Path,
-  fault: (path: Path, message: string) => void,
-): void {
+export function checkListed(values: Values, path: Path, report: ReportFinding): void {
   const seen = new Set<string>()
   values.forEach((value, index) => {
     const listed = idOf(value)
-    if (seen.has(listed)) fault([...path, index], `Duplicate model id "${listed}"`)
+    if (seen.has(listed)) report([...path, index], `Duplicate model id "${listed}"`)
     seen.add(listed)
   })
 }

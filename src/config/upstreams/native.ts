@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import type { NativeConfig, NativeRule } from '../config.js'
-import type { Path } from '../problem.js'
+import type { Path, ReportFinding } from '../problem.js'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 const SEGMENT = /^(?:\*|[A-Za-z0-9._~!$&'()+,;=:@-]{1,256})$/
@@ -36,15 +36,11 @@ export interface NativeValues {
 }
 
 /** Reports each entry that is not a method and a path. */
-export function checkNative(
-  { native }: NativeValues,
-  path: Path,
-  fault: (path: Path, message: string) => void,
-): void {
+export function checkNative({ native }: NativeValues, path: Path, report: ReportFinding): void {
   native.forEach((entry, index) => {
     const problem = problemOf(entry)
-    if (problem !== null) fault([...path, 'native', index], problem)
-    else if (native.indexOf(entry) < index) fault([...path, 'native', index], 'is listed twice')
+    if (problem !== null) report([...path, 'native', index], problem)
+    else if (native.indexOf(entry) < index) report([...path, 'native', index], 'is listed twice')
   })
 }
 

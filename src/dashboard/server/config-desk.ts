@@ -4,13 +4,13 @@
  */
 import type { SettingChange } from '../../config/config.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
-import type { Held } from '../../config/generations/reload-outcome.js'
+import type { Override } from '../../config/generations/reload-outcome.js'
 
 /** The generations, and how the one in force relates to the files. */
 export interface GenerationList {
   readonly inForce: number
   /** Why the content in force is not that of the files; null if it is, or if only a later change was refused. */
-  readonly held: Held | null
+  readonly held: Override | null
   /** What is wrong with the files; null if nothing is. */
   readonly problems: readonly string[] | null
   readonly waitingForRestart: readonly string[]

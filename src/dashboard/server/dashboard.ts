@@ -2,7 +2,7 @@
  * The dashboard of one process: its page's files and its API, under `/dashboard/`.
  * Knows no gateway: running a chat is handed in. Keeps nothing that another process would need.
  */
-import { PasswordDesk } from '../../accounts/password-queue.js'
+import { PasswordQueue } from '../../accounts/password-queue.js'
 import type { Snapshot } from '../../config/config.js'
 import type { HttpRequest, HttpResponse } from '../../http/message.js'
 import { sendReply } from '../../http/respond.js'
@@ -44,7 +44,7 @@ const SWEEP_MS = 600_000
 export class Dashboard {
   private readonly router: ApiRouter
   private readonly files: StaticFiles
-  private readonly passwords = new PasswordDesk()
+  private readonly passwords = new PasswordQueue()
   private readonly sweep: NodeJS.Timeout
 
   constructor(options: DashboardOptions) {

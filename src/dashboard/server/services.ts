@@ -3,7 +3,7 @@
  * Knows no route.
  */
 import type { Account } from '../../accounts/account.js'
-import type { PasswordDesk } from '../../accounts/password-queue.js'
+import type { PasswordQueue } from '../../accounts/password-queue.js'
 import type { Snapshot } from '../../config/config.js'
 import { newRequestId } from '../../http/request-id.js'
 import type { HttpRequest, HttpResponse } from '../../http/message.js'
@@ -25,7 +25,7 @@ export interface Services {
   readonly store: Store
   readonly ledger: Pick<Ledger, 'sums' | 'entries' | 'entry' | 'keyUse' | 'lastUse' | 'limitStates'>
   readonly sessions: Sessions
-  readonly passwords: PasswordDesk
+  readonly passwords: PasswordQueue
   readonly throttle: Throttle
   /** The generation in force. */
   readonly snapshot: () => Snapshot

@@ -13,7 +13,7 @@ import type { ToWorker } from './messages.js'
 import type { Primary, PrimaryOptions, Succession, WorkerStatus } from './primary.js'
 import { WorkerProcess } from './worker-process.js'
 import { RetiredMetrics } from './retired-metrics.js'
-import { newSlot, troubleOf, type Slot } from './worker-slot.js'
+import { newSlot, unreadyReason, type Slot } from './worker-slot.js'
 import { onSignals } from '../signals/signals.js'
 
 export { runWorker, type WorkerOptions } from './worker.js'
@@ -89,7 +89,7 @@ class Fleet<Payload> implements Primary<Payload> {
   }
 
   tryOut(payload: Payload): Promise<string | null> {
-    const ready = this.slots.find((slot) => troubleOf(slot) === null)
+    const ready = this.slots.find((slot) => unreadyReason(slot) === null)
     // A worker that starts later builds it first thing.
     return ready?.process?.tryOut(payload) ?? Promise.resolve(null)
   }
@@ -122,7 +122,7 @@ class Fleet<Payload> implements Primary<Payload> {
     let isServed = false
     let isTroubled = this.draining !== null
     for (const slot of this.slots) {
-      const trouble = troubleOf(slot)
+      const trouble = unreadyReason(slot)
       isServed ||= trouble === null
       // A worker that has begun is given connections; one that starts is not, and the others take them.
       isTroubled ||= trouble !== null && (slot.process?.state ?? null) !== null
@@ -140,7 +140,7 @@ class Fleet<Payload> implements Primary<Payload> {
     }
     const leaving = [...this.processes].filter(([, slot]) => !current.includes(slot))
     return [
-      ...current.map((slot) => statusOf(slot, slot.process, troubleOf(slot) ?? 'ready')),
+      ...current.map((slot) => statusOf(slot, slot.process, unreadyReason(slot) ?? 'ready')),
       ...leaving.map(([each, slot]) => statusOf(slot, each, 'draining')),
     ]
   }

@@ -4,7 +4,7 @@
 const ANSWER_MS = 2_000
 
 /** The open questions to a worker. */
-export class Inquiries {
+export class PendingReplies {
   private readonly open = new Map<number, (list: readonly unknown[]) => void>()
   private lastId = 0
 

@@ -6,7 +6,7 @@ import cluster, { type Worker } from 'node:cluster'
 import type { Logger } from '../../observe/log/log.js'
 import type { Collected } from '../../observe/metrics/metric.js'
 import type { Readiness } from '../ops/ops-listener.js'
-import { Inquiries } from './pending-replies.js'
+import { PendingReplies } from './pending-replies.js'
 import { isToPrimary, type ToPrimary, type ToWorker } from './messages.js'
 
 /** What happens to a worker process. */
@@ -56,7 +56,7 @@ export class WorkerProcess {
   private readonly number: number
   private readonly log: Logger
   private readonly events: WorkerEvents
-  private readonly inquiries = new Inquiries()
+  private readonly pendingReplies = new PendingReplies()
   private failure: string | null = null
   private reportedAtMs = 0
   /** Pings since the last message from the worker. */
@@ -145,7 +145,7 @@ export class WorkerProcess {
 
   /** Its last requests; empty if it does not answer in time. */
   recent(): Promise<readonly unknown[]> {
-    return this.inquiries.ask((id) => this.send({ type: 'recent', id }))
+    return this.pendingReplies.ask((id) => this.send({ type: 'recent', id }))
   }
 
   /** Drains it, and kills it after `limitMs`. With `isReplaced` other workers listen on the same address. */
@@ -168,7 +168,7 @@ export class WorkerProcess {
     const { worker } = this
     const gone = (code: number | null, signal: string | null): void => this.gone(code, signal)
     worker.on('message', (message: unknown) => {
-      if (isToPrimary(message)) this.heard(message)
+      if (isToPrimary(message)) this.handle(message)
     })
     worker.on('error', (error) => {
       this.log.error('worker channel', error, { worker: this.number })
@@ -181,7 +181,7 @@ export class WorkerProcess {
     })
   }
 
-  private heard(message: ToPrimary): void {
+  private handle(message: ToPrimary): void {
     this.unanswered = 0
     switch (message.type) {
       case 'hello':
@@ -202,7 +202,7 @@ export class WorkerProcess {
         this.collected?.()
         return
       case 'recent':
-        this.inquiries.answered(message.id, message.requests)
+        this.pendingReplies.answered(message.id, message.requests)
         return
       case 'ask':
         void this.tell(message.id, message.question)

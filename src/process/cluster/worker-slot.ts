@@ -21,7 +21,7 @@ export function newSlot(number: number): Slot {
 }
 
 /** Why the slot's worker cannot take requests; null when it can. */
-export function troubleOf({ process, lastError }: Slot): string | null {
+export function unreadyReason({ process, lastError }: Slot): string | null {
   const why = lastError === null ? '' : ` after: ${lastError}`
   if (process === null) return `restarting${why}`
   return process.state === null ? `starting${why}` : process.trouble

@@ -20,7 +20,7 @@ export interface WorkerOptions<Payload> {
    */
   start: (payload: Payload, ask: Ask) => Promise<void>
   /** Takes an order, after the configurations that came before it. */
-  heed?: (order: unknown) => void
+  onOrder?: (order: unknown) => void
   /** Why a configuration cannot be built, or null; it is not put in force. Without it none is tried. */
   tryOut?: (payload: Payload) => Promise<string | null>
   /** Puts a newer configuration in force. Called one at a time, after `start`. */
@@ -46,18 +46,18 @@ const ANSWER_MS = 2000
 
 /** Runs this process as a worker; resolves when it has started. */
 export function runWorker<Payload>(options: WorkerOptions<Payload>): Promise<void> {
-  return new Member(options).run()
+  return new WorkerRuntime(options).run()
 }
 
-class Member<Payload> {
+class WorkerRuntime<Payload> {
   private readonly options: WorkerOptions<Payload>
-  private begun = false
+  private hasStarted = false
   private draining: Promise<void> | null = null
   /** Configurations take effect one after the other. */
   private queue: Promise<void> = Promise.resolve()
   private started: (() => void) | null = null
-  private readonly asked = new Map<number, (answer: unknown) => void>()
-  private lastAsked = 0
+  private readonly pending = new Map<number, (answer: unknown) => void>()
+  private lastRequestId = 0
 
   constructor(options: WorkerOptions<Payload>) {
     this.options = options
@@ -68,47 +68,47 @@ class Member<Payload> {
       this.started = resolve
     })
     process.on('message', (message: unknown) => {
-      if (isToWorker(message)) this.heard(message)
+      if (isToWorker(message)) this.handle(message)
     })
     // SIGINT and SIGHUP reach a terminal's whole process group; the primary acts on them for all.
     process.on('SIGINT', () => undefined)
     process.on('SIGHUP', () => undefined)
     onSignals({ log: this.options.log, drain: () => this.drain(false), signals: ['SIGTERM'] })
-    void tell({ type: 'hello' })
+    void send({ type: 'hello' })
     setInterval(() => this.report(), REPORT_MS).unref()
     return running
   }
 
-  private heard(message: ToWorker): void {
+  private handle(message: ToWorker): void {
     switch (message.type) {
       case 'ping':
-        void tell({ type: 'pong' })
+        void send({ type: 'pong' })
         return
       case 'config': {
-        const step = this.begun ? this.apply(message.payload) : this.begin(message.payload)
-        this.begun = true
+        const step = this.hasStarted ? this.apply(message.payload) : this.start(message.payload)
+        this.hasStarted = true
         this.queue = this.queue.then(step)
         return
       }
       case 'collect':
-        void this.options.collect().then((metrics) => tell({ type: 'metrics', metrics }))
+        void this.options.collect().then((metrics) => send({ type: 'metrics', metrics }))
         return
       case 'try':
         void this.tryOut(message.payload).then((fault) =>
-          tell({ type: 'tried', id: message.id, fault }),
+          send({ type: 'tried', id: message.id, fault }),
         )
         return
       case 'recent': {
         const requests = [...(this.options.recent?.() ?? [])]
-        void tell({ type: 'recent', id: message.id, requests })
+        void send({ type: 'recent', id: message.id, requests })
         return
       }
       case 'told':
-        this.asked.get(message.id)?.(message.answer)
+        this.pending.get(message.id)?.(message.answer)
         return
       case 'order': {
         const { order } = message
-        this.queue = this.queue.then(() => this.options.heed?.(order))
+        this.queue = this.queue.then(() => this.options.onOrder?.(order))
         return
       }
       case 'drain':
@@ -125,7 +125,7 @@ class Member<Payload> {
     }
   }
 
-  private begin(payload: unknown) {
+  private start(payload: unknown) {
     return async (): Promise<void> => {
       try {
         await this.options.start(this.checked(payload), (question, timeoutMs) =>
@@ -137,7 +137,7 @@ class Member<Payload> {
       } catch (error) {
         this.options.log.error('worker cannot start', error)
         const message = error instanceof Error ? error.message : String(error)
-        await tell({ type: 'failed', message: scrub(message) })
+        await send({ type: 'failed', message: scrub(message) })
         await this.end(1)
       }
     }
@@ -170,23 +170,23 @@ class Member<Payload> {
   }
 
   private ask(question: unknown, timeoutMs = ANSWER_MS): Promise<unknown> {
-    const id = (this.lastAsked += 1)
+    const id = (this.lastRequestId += 1)
     return new Promise((resolve) => {
       const answered = (answer: unknown): void => {
         clearTimeout(timer)
-        this.asked.delete(id)
+        this.pending.delete(id)
         resolve(answer)
       }
       const timer = setTimeout(() => answered(null), timeoutMs).unref()
-      this.asked.set(id, answered)
-      void tell({ type: 'ask', id, question })
+      this.pending.set(id, answered)
+      void send({ type: 'ask', id, question })
     })
   }
 
   private report(): void {
     const state = this.options.ready()
     const ready = state.ready && this.draining === null
-    void tell({ type: 'state', state: { ...state, ready } })
+    void send({ type: 'state', state: { ...state, ready } })
   }
 
   private drain(isReplaced: boolean): Promise<void> {
@@ -195,13 +195,13 @@ class Member<Payload> {
   }
 
   private async finish(isReplaced: boolean): Promise<void> {
-    // What has not begun holds nothing that could be drained.
-    if (this.begun) {
+    // What has not hasStarted holds nothing that could be drained.
+    if (this.hasStarted) {
       this.report()
       await this.queue
       await this.options.drain(isReplaced)
     }
-    await tell({ type: 'metrics', metrics: await this.options.collect() })
+    await send({ type: 'metrics', metrics: await this.options.collect() })
   }
 
   private async end(code: number): Promise<never> {
@@ -211,7 +211,7 @@ class Member<Payload> {
 }
 
 /** Resolves when the message has left, or cannot. */
-function tell(message: ToPrimary): Promise<void> {
+function send(message: ToPrimary): Promise<void> {
   return new Promise((resolve) => {
     if (!process.connected || process.send === undefined) resolve()
     else process.send(message, undefined, undefined, () => resolve())

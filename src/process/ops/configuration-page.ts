@@ -3,7 +3,7 @@
  * and what is in force, on the ops port.
  */
 import { isConfigured, type Snapshot } from '../../config/config.js'
-import type { Held } from '../../config/generations/reload-outcome.js'
+import type { Override } from '../../config/generations/reload-outcome.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
 import { formatProblem } from '../../config/problem.js'
 import { maskedConfig } from '../../config/snapshot.js'
@@ -92,7 +92,7 @@ export function lastRefusal(source: ConfigSource): () => Outlook['refused'] {
 /** What `/readyz` shows: how the gateway stands, and what of the configuration is in force. */
 export interface ReadyPage extends Readiness {
   generation: number
-  held: Held | null
+  held: Override | null
   waiting_for_restart: readonly string[]
 }
 

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { compare } from '../../../src/cli/plan/compare.js'
-import { Side } from '../../../src/cli/plan/compared-config.js'
+import { ComparedConfig } from '../../../src/cli/plan/compared-config.js'
 import { loadConfigText } from '../../../src/config/load.js'
 import type { RequestHead } from '../../../src/gateway/observe/recent-heads.js'
 import type { RequestSketch } from '../../../src/gateway/observe/sketch.js'
@@ -17,7 +17,7 @@ models:
   - { id: free, family: openai }
 `
 
-function sideOf(routes: string): Side {
+function sideOf(routes: string): ComparedConfig {
   const loaded = loadConfigText(
     {
       path: '/nowhere/gateway.yaml',
@@ -34,7 +34,7 @@ ${routes}`,
     {},
   )
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.errors))
-  return new Side(loaded)
+  return new ComparedConfig(loaded)
 }
 
 const SKETCH: RequestSketch = {

@@ -16,7 +16,7 @@ import { GatewayError } from '../../../src/errors.js'
 import { reportNative } from '../../../src/dialects/other-format.js'
 import { LossList } from '../../../src/gateway/streams/losses.js'
 import { sketchOf, type RequestSketch } from '../../../src/gateway/observe/sketch.js'
-import { skeletonOf } from '../../../src/cli/plan/sample-request.js'
+import { sampleRequest } from '../../../src/cli/plan/sample-request.js'
 
 const loaded = loadConfig('config/gateway.yaml', {})
 if (!loaded.ok) throw new Error('the shipped configuration is good')
@@ -62,7 +62,7 @@ for (const { title, path, plain, concepts } of [CHAT, ...CLIENTS]) {
         const request = at.ingress.decodeRequest(body, at.endpoint)
         const sketch = JSON.parse(JSON.stringify(sketchOf(request))) as RequestSketch
         const { model, stream } = request
-        const rebuilt = skeletonOf({ model, stream, sketch })
+        const rebuilt = sampleRequest({ model, stream, sketch })
         t.same(
           fateOf(rebuilt, at, column),
           fateOf(request, at, column),

@@ -6,9 +6,9 @@ import t from 'tap'
 import type { JsonObject } from '../../../src/chat/json.js'
 import { CHECKS } from '../../../src/cli/rehearse/checks.js'
 import type { Fault } from '../../../src/emulator/faults/fault.js'
-import { openScene } from './scene.js'
+import { openRehearsal } from './scene.js'
 
-const { emulator, report } = await openScene(t)
+const { emulator, report } = await openRehearsal(t)
 
 const USAGE = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 }
 

@@ -7,9 +7,9 @@ import { readdirSync } from 'node:fs'
 import t from 'tap'
 import { CHECKS } from '../../../src/cli/rehearse/checks.js'
 import { CANARY } from '../../process/program.js'
-import { openScene } from './scene.js'
+import { openRehearsal } from './scene.js'
 
-const { emulator, rehearse, report, temporary } = await openScene(t)
+const { emulator, rehearse, report, temporary } = await openRehearsal(t)
 
 const UPSTREAMS = [
   ['chat', 'gpt-5.4'],

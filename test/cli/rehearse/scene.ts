@@ -6,7 +6,7 @@ import { objectOf, type JsonObject } from '../../../src/chat/json.js'
 import { startEmulator } from '../../../src/emulator/server.js'
 import { CANARY, run } from '../../process/program.js'
 
-export async function openScene(t: Test) {
+export async function openRehearsal(t: Test) {
   const emulator = await startEmulator()
   t.teardown(() => emulator.close())
   const folder = t.testdir()
