@@ -5,84 +5,15 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { Server as NetServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { GatewayError, type ErrorKind, type WireError } from '../errors.js'
+import { GatewayError, type WireError } from '../errors.js'
 import { Http1Connections, MAX_REQUESTS, type Exchange } from './http1-connections.js'
 import { newRequestId } from './request-id.js'
-import type { HttpRequest, HttpResponse, Upgrade } from './message.js'
+import type { HttpRequest, HttpResponse } from './message.js'
 import { refuseRequest } from './refuse-request.js'
 import { setHeaders } from './respond.js'
 import { guardRequest, MAX_HEAD_BYTES } from './request-guard.js'
+import type { DrainOptions, GatewayServer, ServerOptions } from './server-options.js'
 import type { createTlsServer, TlsServer } from './tls-server.js'
-import type { TlsFiles } from './tls-files.js'
-
-/** How to listen. Every time is in milliseconds. */
-export interface ServerOptions {
-  host: string
-  /** 0 takes a free one. */
-  port: number
-  /**
-   * Called for each request that the guard lets through, once its headers are here. `upgrade` is null unless
-   * `takesUpgrade` returned true for the request.
-   */
-  handler: (req: HttpRequest, res: HttpResponse, upgrade: Upgrade | null) => void
-  /** Whether the handler serves this request for a WebSocket; see `GatewayServer.allowUpgrades`. */
-  takesUpgrade?: (req: HttpRequest) => boolean
-  /** Whether connections are to close after the reply in hand. */
-  closesConnections?: () => boolean
-  /** Name, value, …: what every reply to the request carries, refusals included. */
-  replyHeaders?: (req: HttpRequest) => readonly string[]
-  /**
-   * Called for each request that never reached the handler, with the id in its reply, and for each
-   * connection that could not be accepted, which has none.
-   */
-  onRefused?: (kind: ErrorKind, id: string | null) => void
-  /** From the first byte (or the connection) to the last header; 10 s. */
-  headersTimeoutMs?: number
-  /** How long a body may take before it must arrive at 1 KiB/s; as `headersTimeoutMs`. */
-  requestTimeoutMs?: number
-  /** How often the two above are checked; 1 s. */
-  checkingIntervalMs?: number
-  /** How long an idle connection stays; 65 s, above the 60 s of most load balancers. */
-  keepAliveTimeoutMs?: number
-  /** How long a client may read nothing of a reply; 60 s. */
-  clientStallMs?: number
-  /** One more is answered 503 and closed; 10,000. */
-  maxConnections?: number
-  /** HTTPS and HTTP/2; HTTP/1.1 without TLS if absent. */
-  tls?: TlsFiles | null
-  /** Called with what is wrong with changed certificate files; the old ones stay in use. */
-  onTlsProblem?: (problem: string) => void
-  /** Called with the certificate in use, in PEM: at the start and after each change. */
-  onCertificate?: (pem: string) => void
-}
-
-/** How to stop. Every time is in milliseconds. */
-export interface DrainOptions {
-  /** How long idle connections stay open and new ones are accepted, with `connection: close` on each reply; 0. */
-  lameDuckMs?: number
-  /** Another process listens on the same address: new connections are left to it from the start. */
-  isReplaced?: boolean
-  /** Called once, if the deadline passes with requests still open: the last moment to send them an error. */
-  onDeadline?: () => void
-}
-
-/** A listening server. */
-export interface GatewayServer {
-  readonly port: number
-  /**
-   * Whether requests for another protocol reach `takesUpgrade`. While they do, each of them that is not taken is
-   * refused; otherwise they are served as ordinary requests whose connection closes.
-   */
-  allowUpgrades(isAllowed: boolean): void
-  /** True from the moment that drain() is called. */
-  readonly draining: boolean
-  /**
-   * Stops accepting, lets open requests finish, and resolves when no connection is left; at the
-   * latest `deadlineMs` (and a grace of up to 3 s for last errors) after accepting stopped.
-   * Never rejects; further calls wait for the first.
-   */
-  drain(deadlineMs: number, options?: DrainOptions): Promise<void>
-}
 
 const SWEEP_MS = 250
 /** How long the last errors that the drain's deadline causes may take: as long as the drain, within these limits. */

@@ -28,31 +28,7 @@ import { outlookOf, type Outlook } from '../dashboard/server/outlook.js'
 import type { CanaryState } from '../routing/canary.js'
 import type { DataPlane } from './data-plane.js'
 import type { Generation } from './serve-worker.js'
-
-/**
- * V8 options that a running process can still set. A worker has one core, so threads that collect garbage in
- * parallel only wait for each other. Pretenuring keeps alive what short-lived objects point to. Requests go through
- * many small functions: inlining three times as many saves 4 % of our own code's time (docs/decisions/0037).
- */
-const V8_FLAGS = [
-  '--no-parallel-scavenge',
-  // Bodies of 1 MB beside a small heap: without it V8 marks the whole heap for every 30 MB of them (bench -- splice).
-  '--initial-old-space-size=128',
-  '--no-allocation-site-pretenuring',
-  '--max-inlined-bytecode-size=1000',
-  '--max-inlined-bytecode-size-cumulative=3000',
-]
-
-/**
- * The options of a worker process. Only the start of a process can set the nursery, which is collected less often
- * when it is larger, and large pages for Node's own code, which save 9 % under virtualisation.
- */
-export const WORKER_FLAGS = [
-  '--max-semi-space-size=32',
-  '--min-semi-space-size=32',
-  '--use-largepages=silent',
-  ...V8_FLAGS,
-]
+import { V8_FLAGS, WORKER_FLAGS } from './v8-flags.js'
 
 /** What both ways to serve are made of. */
 interface Opened {
