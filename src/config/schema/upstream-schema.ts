@@ -61,6 +61,7 @@ const apiKey = z.string().regex(/^[!-~]{1,4096}$/, {
 /** Values of `dialect`. */
 const DIALECTS = ['openai', 'openai-chat', 'openai-responses', 'anthropic', 'gemini'] as const
 
+/** One entry of `upstreams`. */
 export const upstreamSchema = z.strictObject({
   preset: z
     .enum(PRESET_NAMES)
